@@ -434,6 +434,7 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   PB_TRY(pbTaskReader_Real(r, object, "delta", &t->delta));
   PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
 
+  // by its word
   while (which < count && strcmp(type, types[which].name) != 0) which++;
   if (which == count) return unknown_type(r, type);
   t->type = types[which].type;
@@ -514,6 +515,8 @@ static pbStatus create_expression(pbTaskReader *r, const char *text, const pbTer
   if (!inputs) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
 
   for (int i = 0; i < f->input_count; i++) inputs[i] = (pbExpressionInput){f->inputs[i].name, f->inputs[i].part_count};
+
+  // behind them the time
   inputs[f->input_count] = (pbExpressionInput){"t", 1};
   pbStatus status = pbExpression_Create(r->ctx, text, inputs, f->input_count + 1, t->step_count, &f->expression);
   pbContext_Free(r->ctx, inputs);
@@ -560,6 +563,7 @@ static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, 
   l->columns = pbContext_AllocArray(r->ctx, 1, sizeof *l->columns);
   if (!t->formula || !t->parts || !l->columns) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
 
+  // a number with a number as target
   t->parts[0] = (pbPart){0, 0, 0, -1};
   t->part_count = 1;
   l->part_count = 1;

@@ -56,6 +56,8 @@ pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status);
 PB_NODISCARD pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const char *const *keys);
 // Members; absent ones leave *out as it is.
 PB_NODISCARD pbStatus pbTaskReader_Real(pbTaskReader *r, const json_t *object, const char *key, double *out);
+// The same from 0 to most.
+PB_NODISCARD pbStatus pbTaskReader_NotNegative(pbTaskReader *r, const json_t *object, const char *key, double most, double *out);
 PB_NODISCARD pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key, int lower, int upper, int *out);
 PB_NODISCARD pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *key, bool *out);
 PB_NODISCARD pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *key, const char **out);
@@ -89,11 +91,20 @@ PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, 
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task);
+// "optimizer" where there is one; "stop" (NULL: none).
+PB_NODISCARD pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task);
+PB_NODISCARD pbStatus pbTask_ReadStop(pbTaskReader *r, const json_t *object, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task);
 // The parameter slice "name" or "name:row" or "name:row:component".
 PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param);
 // The same of one that may vary.
 PB_NODISCARD pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recompute, pbParam *param);
+// Member "parameter" or "state" (one is there) with its others and "components"; *index is the caller's to free, also after an
+// error.
+PB_NODISCARD pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *task, pbVariableKind *kind,
+                                       size_t **index, int *count);
+// "sample", when variables are known.
+PB_NODISCARD pbStatus pbTask_ReadSample(pbTaskReader *r, const json_t *root, pbTask *task);
 // Of a variable with "sets": name and index from its keys; when all variables are known, the formulas.
 PB_NODISCARD pbStatus pbTask_ReadTargets(pbTaskReader *r, const json_t *object, bool recompute, pbVariable *v);
 PB_NODISCARD pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTask *task);

@@ -322,6 +322,10 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   json_object_set_new(o, "resumed", json_boolean(result->resumed));
 
   json_object_set_new(o, "constants", json_string(pbTask_Constants(task)));
+  if (pbTask_Sampled(task)) {
+    json_object_set_new(o, "worlds", json_integer(pbTask_Worlds(task)));
+    json_object_set_new(o, "draws", json_string(task->sample.fresh ? "every iteration" : "fixed"));
+  }
   json_object_set_new(o, "version", json_string(pbVersion()));
 
   json_object_set_new(o, "variables", variables_json(task, result->z, result->notes));

@@ -18,6 +18,7 @@ static pbStatus check_formulas(pbTaskReader *r, const json_t *value, const char 
     return pbTaskReader_Fail(r, pb_bad_input, "expected a list of %zu formulas, found one (one entry is \"%s:ENTRY\")", count,
                              name);
   if (json_is_string(value)) return pb_ok;
+
   if (!json_is_array(value) || json_array_size(value) != count)
     return pbTaskReader_Fail(r, pb_bad_input, "expected a formula%s", count > 1 ? " for each number" : "");
 
@@ -85,6 +86,7 @@ static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_'; }
 static bool mentions(const char *formula, const char *word) {
   size_t length = strlen(word);
 
+  // as a whole word, not as a part of one
   for (const char *at = strstr(formula, word); at; at = strstr(at + 1, word)) {
     if ((at == formula || !is_letter(at[-1])) && !is_letter(at[length])) return true;
   }
@@ -92,6 +94,7 @@ static bool mentions(const char *formula, const char *word) {
 }
 
 static pbStatus add_name(pbTaskReader *r, Names *n, const char *name, int count, int unknown, double constant) {
+  // a name of two things would be the first one's, silently
   for (int i = 0; i < n->count; i++) {
     if (strcmp(n->input[i].name, name) == 0)
       return pbTaskReader_Fail(r, pb_bad_input, "'%.60s' may mean two things here: give one of them another name", name);
@@ -156,6 +159,7 @@ static pbStatus make_tie(pbTaskReader *r, const char *formula, const Names *n, p
   pbStatus status = pbExpression_Create(r->ctx, formula, n->input, n->count, 1, &tie->expression);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
 
+  // inputs and slopes, as wide as the expression has them
   size_t width = (size_t)pbExpression_Width(tie->expression);
   tie->unknown = pbContext_AllocArray(r->ctx, width, sizeof *tie->unknown);
   tie->in = pbContext_AllocArray(r->ctx, width, sizeof *tie->in);

@@ -274,6 +274,26 @@ static pbStatus choose_entries(pbTaskReader *r, const json_t *object, Entries *e
   return status;
 }
 
+// What a draw is of: a slice as of a variable, without its values.
+pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *task, pbVariableKind *kind, size_t **index,
+                          int *count) {
+  const char *parameter = NULL, *state = NULL;
+  pbVariable v = {.kind = pb_varyParam};
+  Entries e = {0};
+  PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
+  PB_TRY(pbTaskReader_Text(r, object, "state", &state));
+
+  pbStatus status = parameter ? param_entries(r, parameter, task->recompute, &e)
+                              : state_entries(r, object, state, &task->trajectories[0], &v, &e);
+  if (status == pb_ok) status = choose_entries(r, object, &e);
+  pbContext_Free(r->ctx, e.memory);
+  *kind = v.kind;
+  *index = e.index;
+  *count = e.count;
+
+  return status;
+}
+
 // ---- axes and quaternions -------------------------------------------------------------------------------------------
 // the row's components in the variable's order
 static bool whole_row(const pbVariable *v, const pbSphereRow *from, pbDirectionRow *row) {

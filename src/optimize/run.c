@@ -171,6 +171,9 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
     if (task->met || i.outcome != pb_running || i.iteration >= l->iterations) return save_state(l, store);
     if (report_progress(l)) return interrupted(l, store);
 
+    // Its own draws; the same again where it is begun anew after an interruption.
+    if (task->sample.fresh) task->sample.iteration = i.iteration + 1;
+
     // Criteria that are met end an iteration as an interruption does: that is not one.
     pbStatus status = pbOptimizer_Iterate(l->optimizer);
     if (status == pb_interrupted && !task->met) return interrupted(l, store);
@@ -202,6 +205,8 @@ static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerO
   if (o->method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
 
   l->method = o->method;
+  task->sample.seed = o->seed;
+  task->sample.fresh = pbTask_Sampled(task) && (o->method == pb_methodAdam || o->method == pb_methodEs);
   l->key = o->seed * 0x9e3779b97f4a7c15u + (uint64_t)o->method;
   return pb_ok;
 }
@@ -262,7 +267,10 @@ static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result)
   else result->loss = l->iterations ? i->best_value : task->first_value;
   result->start_loss = task->first_value;
   result->seconds = pbTask_Clock() - task->clock;
-  memcpy(task->result_z, task->met ? task->met_z : i->best, (size_t)task->n * sizeof(double));
+
+  // Among draws that change the least value is a lucky one: the last point is the answer.
+  const double *best = task->sample.fresh ? i->x : i->best;
+  memcpy(task->result_z, task->met ? task->met_z : best, (size_t)task->n * sizeof(double));
   result->z = task->result_z;
 }
 
@@ -276,12 +284,28 @@ static pbStatus confirm_result(pbTask *task, pbRunResult *result) {
   return status;
 }
 
+// With draws that change: loss and criteria by those that results are told by.
+static pbStatus evaluate_answer(pbTask *task, pbRunResult *result) {
+  if (!task->sample.fresh || task->met) return pb_ok;
+
+  // As if found there: what is reported is this point's.
+  PB_TRY(pbTask_Loss(task, task->result_z, &result->loss, NULL));
+  task->met = pbTask_Met(task, result->loss);
+  task->met_value = result->loss;
+  memcpy(task->met_z, task->result_z, (size_t)task->n * sizeof(double));
+  result->met = task->met;
+
+  return pb_ok;
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
   pbIterate i = pbOptimizer_Get(l->optimizer);
   int64_t simulations = task->simulations, evaluations = task->evaluations;
+  task->sample.iteration = 0;
   write_result(l, &i, result);
+  PB_TRY(evaluate_answer(task, result));
   if (!isfinite(result->loss))
     return pbContext_Fail(task->ctx, pb_no_convergence,
                           "%.400s: no point could be evaluated, not even the start; the last one: %s", task->name,
@@ -303,12 +327,24 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   return status;
 }
 
+// With draws that change: the start by those that results are told by. Criteria are judged by them at the end.
+static pbStatus evaluate_start(Loop *l) {
+  pbTask *task = l->task;
+  double value;
+  pbStatus status = pbTask_Loss(task, task->start, &value, NULL);
+  copy_state(l);
+
+  return status == pb_not_finite || status == pb_no_convergence || status == pb_singular ? pb_ok : status;
+}
+
 pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunStore *store, pbRunResult *result) {
   Loop loop = {.task = task};
   *result = (pbRunResult){0};
   reset_task(task, options);
   pbStatus status = begin_loop(&loop, options, store, &result->resumed);
   loop.saved_at = pbTask_Clock();
+  task->watch = !task->sample.fresh;
+  if (status == pb_ok && task->sample.fresh && !result->resumed) status = evaluate_start(&loop);
   if (status == pb_ok) status = run_iterations(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);
 
   // Nothing to search for: the start is the answer.
@@ -322,6 +358,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   pbOptimizer_Destroy(loop.optimizer);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;
+  task->sample.iteration = 0;
 
   return status;
 }

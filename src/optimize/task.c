@@ -13,7 +13,7 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbRollout_Destroy(tr->rollout);
 
   // The trajectory's own arrays; terms and rollout have freed theirs.
-  void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar};
+  void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar, tr->x0_world, tr->command};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
@@ -52,6 +52,8 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task->audit_fields);
 
   pbContext_Free(ctx, task->made_from);
+  pbContext_Free(ctx, task->theta_world);
+  pbSample_Free(ctx, &task->sample);
 
   // All arrays of numbers.
   void *all[] = {task->name,       task->theta,           task->theta_now, task->theta_used, task->theta_bar,    task->variables,
@@ -119,6 +121,22 @@ static int on_progress(void *user, const pbProgress *p) {
   return task->progress(task->user, &task->now);
 }
 
+// What draws are put into.
+static pbStatus set_up_sample(pbTask *task) {
+  pbPolicyInfo policy;
+  task->commands = pbModel_PolicyInfo(task->model, &policy) ? policy.commands : 0;
+  if (!pbTask_Sampled(task)) return pb_ok;
+
+  PB_TRY(allocate_numbers(task, task->ntheta, &task->theta_world));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    PB_TRY(allocate_numbers(task, (size_t)tr->terms.nx, &tr->x0_world));
+    PB_TRY(allocate_numbers(task, (size_t)tr->steps * (size_t)task->commands, &tr->command));
+  }
+
+  return pb_ok;
+}
+
 static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   size_t n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)pb_controls(task->model);
   PB_ASSERT(tr->steps >= 0 && tr->terms.steps == tr->steps);
@@ -156,6 +174,7 @@ pbStatus pbTask_SetUpRun(pbTask *task) {
 pbStatus pbTask_SetUp(pbTask *task) {
   size_t n = (size_t)task->n;
   PB_TRY(pbTask_SetUpRun(task));
+  PB_TRY(set_up_sample(task));
   PB_TRY(allocate_numbers(task, task->ntheta, &task->theta_bar));
   PB_TRY(allocate_numbers(task, n, &task->met_z));
   PB_TRY(allocate_numbers(task, n, &task->result_z));
@@ -169,7 +188,7 @@ pbStatus pbTask_SetUp(pbTask *task) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
     size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
     squares &= m > 0;
-    task->m += m;
+    task->m += m * (size_t)pbTask_Worlds(task);
   }
   if (!squares) task->m = 0;
 
@@ -181,11 +200,13 @@ pbStatus pbTask_SetUp(pbTask *task) {
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------
+static double *start_of(const pbTrajectory *tr) { return tr->x0_world ? tr->x0_world : tr->x0_now; }
+
 static pbStatus run_forward(pbTask *task, pbTrajectory *tr) {
-  pbRolloutInput input = {.ctrl = tr->ctrl_now};
+  pbRolloutInput input = {.ctrl = tr->ctrl_now, .command = tr->command};
   pbRolloutOutput output = pbTermSet_Output(&tr->terms);
 
-  return pbRollout_Forward(tr->rollout, task->theta_used, tr->x0_now, &input, &output);
+  return pbRollout_Forward(tr->rollout, task->theta_used, start_of(tr), &input, &output);
 }
 
 static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task->last_z, (size_t)task->n * sizeof *z) == 0; }
@@ -193,7 +214,7 @@ static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task
 // Notes that the rollouts are about to hold the run at z, and counts it.
 static void begin_run(pbTask *task, const double *z) {
   // The residuals of a point and their Jacobian right after are one run.
-  if (!(task->counted && is_last(task, z))) task->simulations += task->trajectory_count;
+  if (!(task->counted && is_last(task, z))) task->simulations += (int64_t)task->trajectory_count * pbTask_Worlds(task);
   memcpy(task->last_z, z, (size_t)task->n * sizeof *z);
   task->evaluations++;
   task->counted = true;
@@ -383,8 +404,27 @@ static pbStatus add_gradient(pbTask *task, const double *z, int t, double *gradi
   return is_forward(task, 1) ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
 }
 
+// Forward, value with its cotangents, and back: one world of a trajectory.
+static pbStatus evaluate_world(pbTask *task, const double *z, int t, int world, double *value, double *gradient) {
+  pbTrajectory *tr = &task->trajectories[t];
+  bool pulled = gradient && pbRollout_GradientMode((size_t)task->n, 1) != pb_modeForward, sampled = pbTask_Sampled(task);
+
+  PB_TRY(pbTask_BeginWorld(task, t, world));
+  if (sampled) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+
+  PB_TRY(run_forward(task, tr));
+  clear_bars(task, tr);
+  PB_TRY(add_value(task, tr, gradient != NULL, tr->ctrl_bar, value));
+  pbTask_NoteWorld(task, t, world);
+  if (gradient) PB_TRY(add_gradient(task, z, t, gradient));
+
+  // Draws make other parameters of each world: pulled back by itself.
+  return sampled && pulled ? pbTask_PullTheta(task, z, gradient) : pb_ok;
+}
+
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
-  bool forward = is_forward(task, 1);
+  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward, sampled = pbTask_Sampled(task);
+  int worlds = pbTask_Worlds(task);
   *value = 0;
   task->counted = false;  // every call is one evaluation
   begin_run(task, z);
@@ -392,17 +432,17 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
   if (gradient) memset(gradient, 0, (size_t)task->n * sizeof *gradient);
   if (gradient) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
 
-  // Forward, value with its cotangents, and back: trajectory by trajectory.
   for (int t = 0; t < task->trajectory_count; t++) {
-    pbTrajectory *tr = &task->trajectories[t];
-    PB_TRY(run_forward(task, tr));
-    clear_bars(task, tr);
-    PB_TRY(add_value(task, tr, gradient != NULL, tr->ctrl_bar, value));
-    if (gradient) PB_TRY(add_gradient(task, z, t, gradient));
+    for (int w = 0; w < worlds; w++) PB_TRY(evaluate_world(task, z, t, w, value, gradient));
   }
 
   // Parameters are shared by all trajectories: pulled back once, from the sum of their cotangents.
-  if (gradient && !forward) PB_TRY(pbTask_PullTheta(task, z, gradient));
+  if (gradient && !forward && !sampled) PB_TRY(pbTask_PullTheta(task, z, gradient));
+
+  // Of several worlds the mean.
+  *value /= worlds;
+  int entries = gradient ? task->n : 0;
+  for (int i = 0; i < entries; i++) gradient[i] /= worlds;
   PB_TRY(check_derivatives(task, z, gradient, 1));
   return end_evaluation(task, z, *value);
 }
@@ -448,6 +488,25 @@ static pbStatus jacobian_rows(pbTask *task, const double *z, int t, double *J) {
   return is_forward(task, task->m) ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J);
 }
 
+// One world of a trajectory: m residuals, of the mean over all worlds, and their rows. again: the rollout holds this run.
+static pbStatus residuals_of_world(pbTask *task, const double *z, int t, int world, bool again, double *value, double *r,
+                                   double *J) {
+  pbTrajectory *tr = &task->trajectories[t];
+  size_t m = pbTermSet_Residuals(&tr->terms), entries = J ? m * (size_t)task->n : 0;
+  double part = sqrt(1.0 / pbTask_Worlds(task));
+
+  PB_TRY(pbTask_BeginWorld(task, t, world));
+  if (!again) PB_TRY(run_forward(task, tr));
+  PB_TRY(add_value(task, tr, J != NULL, NULL, value));
+  pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
+  pbTask_NoteWorld(task, t, world);
+  if (J) PB_TRY(jacobian_rows(task, z, t, J));
+
+  for (size_t i = 0; i < m; i++) r[i] *= part;
+  for (size_t i = 0; i < entries; i++) J[i] *= part;
+  return check_derivatives(task, z, J, m);
+}
+
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
@@ -460,26 +519,24 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
 
   // The Jacobian at a point whose residuals were computed just before: the rollouts still hold that run.
   bool again = J && task->same && is_last(task, z);
+  int worlds = pbTask_Worlds(task);
   double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
 
-  // Residuals and rows of J follow one another through the trajectories.
+  // Residuals and rows of J follow one another through the trajectories and their worlds.
   for (int t = 0; t < task->trajectory_count; t++) {
-    pbTrajectory *tr = &task->trajectories[t];
-    size_t m = pbTermSet_Residuals(&tr->terms);
+    size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
 
-    if (!again) PB_TRY(run_forward(task, tr));
-    PB_TRY(add_value(task, tr, J != NULL, NULL, &value));
-    pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
-    if (J) PB_TRY(jacobian_rows(task, z, t, J));
-    PB_TRY(check_derivatives(task, z, J, m));
-    r += m;
-    if (J) J += m * (size_t)task->n;
+    for (int w = 0; w < worlds; w++) {
+      PB_TRY(residuals_of_world(task, z, t, w, again, &value, r, J));
+      r += m;
+      if (J) J += m * (size_t)task->n;
+    }
   }
 
-  task->same = true;
-  return end_evaluation(task, z, value);
+  task->same = worlds == 1;
+  return end_evaluation(task, z, value / worlds);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {
@@ -505,6 +562,7 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   pbTrajectory *tr = &task->trajectories[t];
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
+  PB_TRY(pbTask_BeginWorld(task, t, 0));
   PB_TRY(run_forward(task, tr));
   clear_bars(task, tr);
   memset(task->theta_bar, 0, task->ntheta * sizeof(double));
@@ -533,8 +591,8 @@ static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, const pbFineModel
   PB_TRY(pbRollout_Create(task->ctx, &fine->model, &plan, NULL, &rollout));
 
   pbRollout_OnProgress(rollout, on_progress, task);
-  pbFineModel_Start(fine, task->confirm, tr->x0_now);
-  pbStatus status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, input, &output);
+  pbFineModel_Start(fine, task->confirm, start_of(tr));
+  pbStatus status = pbRollout_Forward(rollout, task->theta_used, start_of(tr), input, &output);
   pbRollout_Destroy(rollout);
 
   return status;
@@ -550,17 +608,22 @@ static void note_confirmed(const pbTermSet *fine) {
 static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineModel *finer, double *value) {
   int divide = task->confirm;
   size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
+  size_t commands = tr->command ? (size_t)task->commands : 0;
   pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
   double *ctrl = NULL;
   int *rows = pbContext_AllocArray(task->ctx, (size_t)fine.row_count + 1, sizeof *rows);
-  pbStatus status = rows ? allocate_numbers(task, steps * nu, &ctrl) : no_memory(task);
+  pbStatus status = rows ? allocate_numbers(task, steps * (nu + commands), &ctrl) : no_memory(task);
 
   // States at the same times, controls held over the shorter steps.
   if (status == pb_ok) {
     for (int i = 0; i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
     for (size_t k = 0; k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
 
-    pbRolloutInput input = {.ctrl = ctrl};
+    // Commands are the same in all steps.
+    double *command = ctrl + steps * nu;
+    for (size_t k = 0; k < steps * commands; k++) command[k] = tr->command[k % commands];
+
+    pbRolloutInput input = {.ctrl = ctrl, .command = commands ? command : NULL};
     pbRolloutOutput output = pbTermSet_Output(&fine);
     output.rows = rows;
     status = run_fine(task, tr, finer, &input, &output);
@@ -569,7 +632,6 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineM
   if (status == pb_ok) {
     *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
     if (fine.fault[0]) status = pbContext_Fail(task->ctx, pb_not_finite, "%s: loss: %s", task->name, fine.fault);
-    note_confirmed(&fine);
   }
 
   pbContext_Free(task->ctx, rows);
@@ -587,16 +649,24 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
 
-  task->theta_used[h.offset] /= task->confirm;
-  *timestep = task->theta_used[h.offset];
+  *timestep = task->theta_now[h.offset] / task->confirm;
   *loss = 0;
 
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     if ((int64_t)tr->steps * task->confirm > INT32_MAX)
       return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
-    PB_TRY(confirm_trajectory(task, tr, &fine, loss));
+
+    // The time step is no draw and no variable: it is what it was but divided.
+    for (int w = 0; w < pbTask_Worlds(task); w++) {
+      PB_TRY(pbTask_BeginWorld(task, t, w));
+      task->theta_used[h.offset] = *timestep;
+      PB_TRY(confirm_trajectory(task, tr, &fine, loss));
+      pbTask_NoteWorld(task, t, w);
+    }
+    note_confirmed(&tr->terms);
   }
 
+  *loss /= pbTask_Worlds(task);
   return pb_ok;
 }

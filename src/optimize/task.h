@@ -5,6 +5,7 @@
 
 #include <pullback/audit.h>
 #include <pullback/optimize.h>
+#include <pullback/policy.h>
 
 #include "model/state_layout.h"
 
@@ -62,6 +63,7 @@ typedef struct pbTerm {
   int target_width, target_rows;  // rows: 1 or step_count
   double *target;
   double value, deviation;                  // of the last evaluation
+  double sum, worst;                        // of the worlds before this one
   double confirm_value, confirm_deviation;  // of the run at a finer step
 } pbTerm;
 
@@ -142,11 +144,36 @@ typedef struct pbVariable {
   pbDirectionRow *rows;  // of param: their values are scale z divided by its length; never a logarithm, without bounds
 } pbVariable;
 
+// ---- draws ----------------------------------------------------------------------------------------------------------
+typedef enum pbDrawTarget { pb_drawParam, pb_drawState, pb_drawCommand } pbDrawTarget;
+typedef enum pbDrawLaw { pb_drawUniform, pb_drawNormal, pb_drawList } pbDrawLaw;
+typedef enum pbDrawUse { pb_drawValue, pb_drawOffset, pb_drawFactor } pbDrawUse;  // factor: of parameters
+typedef struct pbDraw {
+  pbDrawTarget target;
+  pbVariableKind kind;  // of a state
+  pbDrawLaw law;
+  pbDrawUse use;
+  int count, rows;  // rows: of a list
+  size_t *index;    // as of a variable; of commands their numbers
+  // count each: least and most, or mean and deviation; of a list first has rows, one of which is drawn
+  double *first, *second;
+  double *now;  // those of the present world
+} pbDraw;
+typedef struct pbSample {
+  int worlds, count;  // count 0: nothing is drawn
+  pbDraw *draws;
+  uint64_t seed;
+  int64_t iteration;  // 0: the draws that results are told by
+  bool fresh;         // the method takes others in every iteration
+} pbSample;
+
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
   double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
   double *x0_now, *ctrl_now;  // with the unknowns in
+  double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
+  double *command;            // (steps, commands); NULL: zero
   double *x0_bar, *ctrl_bar;
   pbRolloutPlan plan;
   pbRollout *rollout;
@@ -183,6 +210,10 @@ struct pbTask {
   bool borrowed;  // the model is another's
   size_t ntheta;
   double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
+  // sampled: theta_now with the draws of a world in. theta_raw: the one of these that theta_used comes from.
+  double *theta_world, *theta_raw;
+  pbSample sample;
+  int commands;  // that the model's policy observes
   bool recompute;
   pbGradientKind gradient;
   pbVjpOptions truncation;  // decay, window, clip; nothing else
@@ -227,6 +258,20 @@ const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 // Parameters that are unknowns or follow them, from task->value. pb_not_finite: a formula has no value or no derivative there.
 PB_NODISCARD pbStatus pbTask_PutParameters(const pbTask *task, double *theta);
 double pbTask_ValueSlope(const pbTask *task, int unknown);  // derivative of its value by z, both at task->value
+
+// ---- sample.c: draws of worlds. Without any there is one world, and all of it does nothing.
+int pbTask_Worlds(const pbTask *task);
+bool pbTask_Sampled(const pbTask *task);
+void pbSample_Free(pbContext *ctx, pbSample *sample);
+// Numbers of a draw, that of seed, iteration, world (through all trajectories) and number of the draw.
+void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out);
+// After an Apply: x0_world, command, theta_used of a world. pb_not_finite: parameters without meaning.
+PB_NODISCARD pbStatus pbTask_BeginWorld(pbTask *task, int t, int world);
+void pbTask_ThroughWorld(const pbTask *task, double *theta);
+void pbTask_NoteWorld(const pbTask *task, int t, int world);
+// Moves (set: puts) coordinates of qpos; rotations are always moved, by the rotation vector of all their entries.
+void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, int count, bool set, double *qpos);
+int pbTask_StateAt(const pbTermSet *set, pbVariableKind kind);  // where plain entries of the initial state begin
 
 // ---- ties.c: parameters that follow unknowns; pull and push after a Put
 void pbTie_Free(pbContext *ctx, pbTie *tie);

@@ -156,6 +156,35 @@ static void apply_qpos(pbTask *task, int t, const pbVariable *v) {
   }
 }
 
+// The rotation vector that these entries give the joint of entry k.
+static void joint_rotation(const pbModel *m, const size_t *dof, const double *by, int count, int k, double *w) {
+  memset(w, 0, 3 * sizeof *w);
+  for (int i = 0; i < count; i++) {
+    int coord, axis = dof_axis(m, dof[i], &coord);
+    if (axis >= 0 && m->dof_jntid[dof[i]] == m->dof_jntid[dof[k]]) w[axis] = by[i];
+  }
+}
+
+void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, int count, bool set, double *qpos) {
+  const pbModel *m = task->model;
+  int last = -1;  // joint whose rotation was the last; its entries follow one another
+
+  for (int k = 0; k < count; k++) {
+    int coord, axis = dof_axis(m, dof[k], &coord);
+    double w[3];
+    if (axis < 0) {
+      qpos[coord] = by[k] + (set ? 0 : qpos[coord]);
+      continue;
+    }
+
+    // Once for all entries of a joint.
+    if (m->dof_jntid[dof[k]] == last) continue;
+    last = m->dof_jntid[dof[k]];
+    joint_rotation(m, dof, by, count, k, w);
+    rotate_quaternion(qpos + coord, w);
+  }
+}
+
 static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   for (int step = 0; step < tr->steps; step++) {
     double right;
@@ -171,7 +200,7 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
 }
 
 // Where plain entries of the initial state begin: in the state, and in its tangent.
-static int state_at(const pbTermSet *s, pbVariableKind kind) {
+int pbTask_StateAt(const pbTermSet *s, pbVariableKind kind) {
   switch (kind) {
     case pb_varyQvel: return s->qvel_at;
     case pb_varyAct: return s->act_at;
@@ -198,7 +227,7 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
     default: break;
   }
 
-  int from = state_at(&tr->terms, v->kind);
+  int from = pbTask_StateAt(&tr->terms, v->kind);
   for (int k = 0; k < v->count; k++) tr->x0_now[from + (int)v->index[k]] = task->value[v->first + k];
 }
 
@@ -232,6 +261,7 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
 
   // Parameters come from one set of unknowns for all trajectories, and are checked when all are set.
   PB_TRY(pbTask_PutParameters(task, task->theta_now));
+  task->theta_raw = task->theta_now;
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
 
   // Parameters without meaning are a point to step back from, as one where the simulation fails.
@@ -285,7 +315,8 @@ static double pull_param(const pbTask *task, const pbVariable *v, const double *
 }
 
 pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
-  if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->ctx, task->model, task->theta_now, task->theta_bar));
+  if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->ctx, task->model, task->theta_raw, task->theta_bar));
+  pbTask_ThroughWorld(task, task->theta_bar);
 
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
@@ -409,7 +440,8 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
     case pb_varyTie:
       if (v->kind == pb_varyParam) param_direction(task, v, z, k, theta);
       pbTask_PushTies(task, i, theta);
-      return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_now, theta) : pb_ok;
+      pbTask_ThroughWorld(task, theta);
+      return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_raw, theta) : pb_ok;
     case pb_varyQpos: {
       int entries = qpos_motion(task, t, v, k, &dof, motion);
       for (int e = 0; e < entries; e++) x0[dof + (size_t)e] = size * motion[e];

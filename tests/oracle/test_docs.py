@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "contact"), ("c", "tour"), ("c", "body"), ("c", "controller"),
+KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("c", "tour"), ("c", "body"), ("c", "controller"),
          ("text", "tour"), ("text", "controller"), ("text", "formula"), ("text", "error")}
 
 
@@ -114,6 +114,18 @@ def test_ties(run, tmp_path, page, line, language, kind, text):
     length = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)["variables"][0]
     assert length["value"] != length["start"] and length["sets"]["body_pos:tip:2"] == 2 * length["value"][0]
     assert len(length["sets"]) == 7
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "sample"))
+def test_sample(run, tmp_path, page, line, language, kind, text):
+    model = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><body name="trunk" pos="0 0 1"><joint name="hinge" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 .5" size=".05"/></body></worldbody></mujoco>"""
+    for method, draws in (("adam", "every iteration"), ("lbfgs", "fixed")):
+        task = {"model": model, "steps": 20, "loss": [{"qpos": True}], "optimizer": {"method": method, "iterations": 80}, "sample": json.loads(text) | {"worlds": 4},
+                "variables": [{"state": "qvel"}, {"parameter": "body_mass:trunk"}]}
+        (tmp_path / "task.json").write_text(json.dumps(task))
+        result = json.loads(run("optimize", tmp_path / "task.json", "--fresh", cwd=tmp_path).stdout)
+        assert result["draws"] == draws and result["worlds"] == 4 and result["loss"] < result["start_loss"]
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("json", "energies"))

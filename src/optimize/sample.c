@@ -1,0 +1,146 @@
+// Draws of a task: starts, commands and parameters that are random, for several worlds of each trajectory. What is drawn follows
+// from the seed, the iteration, the world and the number of the draw alone, so neither order nor threads matter, and a resumed
+// run draws the same. Tests: tests/unit/test_task_sample.c.
+#include <math.h>
+#include <string.h>
+
+#include <pullback/random.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "optimize/task.h"
+
+void pbSample_Free(pbContext *ctx, pbSample *sample) {
+  int count = sample->draws ? sample->count : 0;
+  for (int i = 0; i < count; i++) {
+    void *all[] = {sample->draws[i].index, sample->draws[i].first, sample->draws[i].second, sample->draws[i].now};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) pbContext_Free(ctx, all[k]);
+  }
+
+  pbContext_Free(ctx, sample->draws);
+  *sample = (pbSample){0};
+}
+
+int pbTask_Worlds(const pbTask *task) { return task->sample.count ? task->sample.worlds : 1; }
+bool pbTask_Sampled(const pbTask *task) { return task->sample.count > 0; }
+
+// ---- numbers ----------------------------------------------------------------------------------------------------------
+// The finalizer of splitmix64 (Steele, Lea & Flood 2014) over what was mixed so far and the next word.
+static uint64_t mix(uint64_t so_far, uint64_t word) {
+  uint64_t z = so_far * 0xd1342543de82ef95u + word + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out) {
+  uint64_t seed = 0;
+  for (int i = 0; i < 4; i++) seed = mix(seed, counter[i]);
+  pbRng rng = pbRng_Seed(seed);
+
+  if (d->law == pb_drawList) {
+    int row = (int)(pbRng_Uniform(&rng) * d->rows);
+    PB_ASSERT(row >= 0 && row < d->rows);
+    memcpy(out, d->first + (size_t)row * (size_t)d->count, (size_t)d->count * sizeof *out);
+    return;
+  }
+
+  // Numbers of a law of two numbers each.
+  for (int k = 0; k < d->count; k++) {
+    double a = d->first[k], b = d->second[k];
+    out[k] = d->law == pb_drawUniform ? a + (b - a) * pbRng_Uniform(&rng) : a + b * pbRng_Normal(&rng);
+  }
+}
+
+// ---- a world ----------------------------------------------------------------------------------------------------------
+static void put_parameters(const pbDraw *d, double *theta) {
+  for (int k = 0; k < d->count; k++) {
+    double *at = theta + d->index[k];
+    switch (d->use) {
+      case pb_drawOffset: *at += d->now[k]; break;
+      case pb_drawFactor: *at *= d->now[k]; break;
+      default: *at = d->now[k];
+    }
+  }
+}
+
+static void put_state(const pbTask *task, const pbTermSet *set, const pbDraw *d, double *x) {
+  if (d->kind == pb_varyQpos) {
+    pbTask_MoveQpos(task, d->index, d->now, d->count, d->use == pb_drawValue, x + set->qpos_at);
+    return;
+  }
+
+  // Plain entries.
+  double *entries = x + pbTask_StateAt(set, d->kind);
+  for (int k = 0; k < d->count; k++) entries[d->index[k]] = d->now[k] + (d->use == pb_drawOffset ? entries[d->index[k]] : 0);
+}
+
+// One row for every step.
+static void put_command(const pbTask *task, const pbTrajectory *tr, const pbDraw *d) {
+  for (int step = 0; step < tr->steps; step++) {
+    double *row = tr->command + (size_t)step * (size_t)task->commands;
+    for (int k = 0; k < d->count; k++) row[d->index[k]] = d->now[k];
+  }
+}
+
+static void put_draw(pbTask *task, pbTrajectory *tr, const pbDraw *d) {
+  switch (d->target) {
+    case pb_drawParam: put_parameters(d, task->theta_world); return;
+    case pb_drawState: put_state(task, &tr->terms, d, tr->x0_world); return;
+    default: put_command(task, tr, d);
+  }
+}
+
+pbStatus pbTask_BeginWorld(pbTask *task, int t, int world) {
+  pbSample *sample = &task->sample;
+  pbTrajectory *tr = &task->trajectories[t];
+  PB_ASSERT(world >= 0 && world < pbTask_Worlds(task));
+  if (!pbTask_Sampled(task)) return pb_ok;
+
+  // From the unknowns' values each time: nothing of another world stays.
+  memcpy(task->theta_world, task->theta_now, task->ntheta * sizeof(double));
+  memcpy(tr->x0_world, tr->x0_now, (size_t)tr->terms.nx * sizeof(double));
+  for (int i = 0; i < sample->count; i++) {
+    uint64_t number = (uint64_t)t * (uint64_t)sample->worlds + (uint64_t)world;
+    const uint64_t counter[4] = {sample->seed, (uint64_t)sample->iteration, number, (uint64_t)i};
+    pbDraw_Numbers(&sample->draws[i], counter, sample->draws[i].now);
+    put_draw(task, tr, &sample->draws[i]);
+  }
+
+  // As pbTask_Apply ends.
+  memcpy(task->theta_used, task->theta_world, task->ntheta * sizeof(double));
+  task->theta_raw = task->theta_world;
+  if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
+
+  return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
+}
+
+// ---- derivatives: what a draw multiplies --------------------------------------------------------------------------------
+// A cotangent or a motion of the parameters through the draws of the present world: the map is diagonal.
+void pbTask_ThroughWorld(const pbTask *task, double *theta) {
+  for (int i = task->sample.count - 1; i >= 0; i--) {
+    const pbDraw *d = &task->sample.draws[i];
+    if (d->target != pb_drawParam || d->use == pb_drawOffset) continue;
+
+    // What a value replaces has no influence.
+    for (int k = 0; k < d->count; k++) theta[d->index[k]] *= d->use == pb_drawFactor ? d->now[k] : 0;
+  }
+}
+
+// ---- what terms say: their mean over the worlds, the worst deviation ------------------------------------------------------
+void pbTask_NoteWorld(const pbTask *task, int t, int world) {
+  const pbTermSet *set = &task->trajectories[t].terms;
+  int worlds = pbTask_Worlds(task);
+  PB_ASSERT(world < worlds);
+
+  for (int i = 0; i < set->count; i++) {
+    pbTerm *term = &set->terms[i];
+    term->sum = term->value / worlds + (world ? term->sum : 0);
+    term->worst = fmax(term->deviation, world ? term->worst : 0);
+
+    // The last one ends the sum.
+    if (world < worlds - 1) continue;
+    term->value = term->sum;
+    term->deviation = term->worst;
+  }
+}
