@@ -1,0 +1,195 @@
+"""pullback train, and --policy of the other commands: a trained policy is one file; killed and interrupted runs end with the same bits."""
+import json
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+ARM = """<mujoco model="arm"><option timestep="0.01"/><worldbody><body name="arm"><joint name="swing" axis="0 1 0" damping=".05"/>
+  <geom type="capsule" size=".04" fromto="0 0 0 0 0 -.4" mass="1"/><site name="tip" pos="0 0 -.4"/></body></worldbody>
+  <actuator><motor name="motor" joint="swing" gear="2"/></actuator></mujoco>"""
+POLICY = {
+    "every": 2,
+    "observe": [{"site_rotation": "tip", "components": [0, 2]}, {"qvel": "swing", "scale": 0.2}],
+    "layers": [{"normalize": True}, {"dense": 8, "activation": "elu"}, {"dense": 1, "activation": "tanh"}],
+}
+LOSS = [{"site": "tip", "components": [2], "target": 0.4, "at": "all"}]
+TRAIN = {"method": "shac", "updates": 40, "worlds": 8, "window": 8, "evaluate": {"every": 10, "starts": 4}}
+TASK = {"model": "arm.xml", "policy": POLICY, "loss": LOSS, "train": TRAIN,
+        "episode": {"seconds": 1, "spread": {"qpos": 1, "qvel": 1}}}
+METHODS = ["bptt", "shac", "ppo", "es", "sep-cma"]
+
+
+def write(folder, task, name="task.json"):
+    (folder / "arm.xml").write_text(ARM)
+    (folder / name).write_text(json.dumps(task))
+    return folder / name
+
+
+def with_method(method, **more):
+    return {**TASK, "train": {**{k: v for k, v in TRAIN.items() if k != "method"}, "method": method, **more}}
+
+
+def numbers(path):
+    with np.load(path) as f:
+        return {k: f[k] for k in f.files}
+
+
+def same(a, b):
+    a, b = numbers(a), numbers(b)
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+@pytest.fixture(scope="module")
+def trained(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    task = write(folder, TASK)
+    done = run("train", task, "-o", folder / "arm.npz", "--threads", "2")
+    return folder, task, done.stderr
+
+
+def test_a_policy_is_one_file(run, trained):
+    folder, task, said = trained
+    weights = numbers(folder / "arm.npz")
+    assert json.loads(str(weights["policy"]))["every"] == 2
+    assert weights["policy.1.weight"].shape == (8, 3) and weights["policy.0.mean"].shape == (3,)
+    assert "shac: 40 updates" in said and not (folder / "arm.state").exists()
+
+    rows = (folder / "arm.csv").read_text().splitlines()
+    assert rows[0] == "update,robot_steps,loss,gradient_norm,critic_error,evaluated,alive,dropped" and len(rows) == 41
+    last = [float(x) if x else None for x in rows[-1].split(",")]
+    assert last[0] == 40 and last[5] is not None and last[6] == 1
+    # 8 worlds x 8 decisions x 2 steps an update, 4 starts x a second an evaluation, whole windows (also before the first update)
+    assert last[1] == 40 * 128 + 5 * 4 * 112
+
+
+def test_every_command_takes_it(run, trained):
+    folder, task, _ = trained
+    arm, policy, words = folder / "arm.xml", folder / "arm.npz", ("--policy", folder / "arm.npz")
+    run("simulate", arm, *words, "--steps", 50, "-o", folder / "run.npz", "-q")
+    moved = numbers(folder / "run.npz")
+    assert moved["policy_held"].shape == (51, 1) and np.ptp(moved["policy_held"]) > 0
+    held = moved["policy_held"][1:, 0]
+    assert np.array_equal(held[0::2], held[1::2])  # a decision for two steps
+
+    # what was held, given as controls from outside, is the same motion
+    np.save(folder / "held.npy", moved["policy_held"][1:])
+    run("simulate", arm, "--steps", 50, "--control", folder / "held.npy", "-o", folder / "open.npz", "-q")
+    assert np.array_equal(numbers(folder / "open.npz")["qpos"], moved["qpos"])
+
+    np.savez(folder / "cot.npz", qpos=[1.0])
+    run("gradient", arm, *words, "--steps", 50, "--cotangent", folder / "cot.npz", "-o", folder / "g.npz", "-q", "--wrt", "policy.1.weight,qvel")
+    gradient = numbers(folder / "g.npz")
+    changed = dict(numbers(policy))
+    side = []
+    for sign in (1, -1):
+        shifted = {**changed, "policy.1.weight": changed["policy.1.weight"] + sign * 1e-6 * np.cos(np.arange(24).reshape(8, 3))}
+        np.savez(folder / "shifted.npz", **shifted)
+        run("simulate", arm, "--policy", folder / "shifted.npz", "--steps", 50, "-o", folder / "s.npz", "-q")
+        side.append(numbers(folder / "s.npz")["qpos"][-1, 0])
+    slope = np.sum(gradient["param/policy.1.weight"] * np.cos(np.arange(24).reshape(8, 3)))
+    assert abs((side[0] - side[1]) / 2e-6 - slope) <= 1e-6 * abs(slope)
+
+    run("jacobian", arm, *words, "--steps", 2, "-o", folder / "j.npz")
+    assert numbers(folder / "j.npz")["A"].shape == (2, 3, 3)  # position, velocity, what is held
+    run("check", arm, *words, "-q")
+    run("view", arm, folder / "run.npz", *words, "-o", folder / "run.html")
+    assert "policy.1.weight" in run("info", arm, *words).stdout
+
+
+def test_optimize_goes_on_from_it(run, trained):
+    folder, _, _ = trained
+    task = {k: v for k, v in TASK.items() if k not in ("train", "episode")}
+    task |= {"steps": 60, "variables": [{"parameter": "policy"}], "optimizer": {"method": "adam", "iterations": 3}}
+    path = write(folder, task, "tune.json")
+    loss = lambda *words: json.loads(run("optimize", path, "-q", *words, cwd=folder).stdout)
+    plain, trained_loss = loss(), loss("--policy", folder / "arm.npz")
+    assert trained_loss["start_loss"] != plain["start_loss"] and trained_loss["loss"] < trained_loss["start_loss"]
+    assert len(trained_loss["variables"][0]["value"]) == 8 * 3 + 8 + 8 + 1
+
+
+def test_it_learns(run, tmp_path):
+    """The pole's tip is lifted against gravity, by gradients of windows alone and with a critic."""
+    task = write(tmp_path, with_method("shac", updates=60, rate=0.02))
+    run("train", task, "-o", tmp_path / "a.npz", "-q")
+    rows = [r.split(",") for r in (tmp_path / "a.csv").read_text().splitlines()[1:]]
+    losses = [float(r[2]) for r in rows]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+
+
+def kill_at_random(command, folder, kills, rng, most):
+    for _ in range(kills):
+        p = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=folder)
+        try:
+            p.wait(rng.uniform(0.01, most))
+        except subprocess.TimeoutExpired:
+            p.kill()
+        p.communicate()
+        if p.returncode == 0:
+            return True
+        assert p.returncode == -signal.SIGKILL
+    return False
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_killed_at_random_moments(run, pullback, tmp_path, request, method):
+    """30 kills for all methods on 1 and 2 threads with --long, some of them without: the same bits as of a run left alone."""
+    long = request.config.getoption("--long")
+    more = {"population": 6} if method in ("es", "sep-cma") else {}
+    task = write(tmp_path, with_method(method, updates=60 if long else 25, **more))
+    begun = time.time()
+    run("train", task, "-o", tmp_path / "whole.npz", "-q", "--threads", "1")
+    took, rng = time.time() - begun, random.Random(method)
+    for threads in (1, 2) if long else (2,):
+        for left in tmp_path.glob("cut.*"):
+            left.unlink()
+        command = [pullback, "train", str(task), "-o", "cut.npz", "-q", "--threads", str(threads)]
+        if not kill_at_random(command, tmp_path, 30 if long else 4, rng, max(0.1, 0.7 * took)):
+            run(*command[1:], cwd=tmp_path)
+        assert same(tmp_path / "whole.npz", tmp_path / "cut.npz")
+        assert (tmp_path / "whole.csv").read_text() == (tmp_path / "cut.csv").read_text()
+
+
+def test_interrupted(run, pullback, tmp_path):
+    """Ctrl-C is answered at once, and the same command goes on."""
+    task = write(tmp_path, with_method("shac", updates=100000, worlds=64))
+    command = [pullback, "train", str(task), "-o", "a.npz", "-q"]
+    for _ in range(2):
+        p = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        time.sleep(1.5)
+        begun = time.time()
+        p.send_signal(signal.SIGINT)
+        _, said = p.communicate(timeout=20)
+        assert p.returncode == 130 and "the same command resumes it" in said
+        assert time.time() - begun < 0.5 + 1.5  # half a second, and what a loaded machine adds
+        assert (tmp_path / "a.state").exists() and not (tmp_path / "a.npz").exists()
+
+
+def test_mistakes(run, trained, tmp_path):
+    folder, task, _ = trained
+    bad = numbers(folder / "arm.npz")
+    bad["policy.2.bias"] = np.array([np.nan])
+    np.savez(tmp_path / "nan.npz", **bad)
+    assert "policy.2.bias" in run("simulate", folder / "arm.xml", "--policy", tmp_path / "nan.npz", "-o", tmp_path / "o.npz", code=3).stderr
+    bad["policy.2.bias"] = np.zeros(2)
+    np.savez(tmp_path / "size.npz", **bad)
+    said = run("simulate", folder / "arm.xml", "--policy", tmp_path / "size.npz", "-o", tmp_path / "o.npz", code=3).stderr
+    assert "policy.2.bias: expected 1 x 1, found (2,)" in said
+
+    # another robot: names that it lacks
+    (tmp_path / "ball.xml").write_text("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    assert "has no site 'tip'" in run("check", tmp_path / "ball.xml", "--policy", folder / "arm.npz", code=3).stderr
+
+    # a task without what training needs, and a state of another task
+    assert '"train" is missing' in run("train", write(tmp_path, {k: v for k, v in TASK.items() if k != "train"}), code=3).stderr
+    path = write(tmp_path, with_method("bptt", updates=100000, worlds=64))
+    p = subprocess.Popen([run.program, "train", str(path), "-o", str(tmp_path / "b.npz"), "-q"], stderr=subprocess.PIPE)
+    time.sleep(1)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 130
+    p.communicate()
+    path = write(tmp_path, with_method("bptt", updates=100000, worlds=64, rate=0.5))
+    assert "was changed" in run("train", path, "-o", tmp_path / "b.npz", code=3).stderr
