@@ -3,6 +3,7 @@
 #include "policy/network.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,7 @@ bool pbActivation_Named(const char *name, pbActivation *activation) {
 // ---- memory -------------------------------------------------------------------------------------------------------------
 struct pbBlock {
   struct pbBlock *next;
-  _Alignas(64) char bytes[];
+  _Alignas(max_align_t) char bytes[];
 };
 
 void *pbNetwork_Take(pbNetwork *network, size_t count, size_t size) {

@@ -72,7 +72,7 @@ typedef struct Self {
   Mistake mistake;
   bool pushes;
 } Self;
-static volatile double shared[64];  // as if its address were known elsewhere
+static _Atomic double shared;  // atomic, so that sanitizers look for other races
 static long calls;
 
 static size_t work_bytes(const void *self, int batch) {
@@ -97,9 +97,9 @@ static pbStatus forward(const void *self, int batch, const double *p, const doub
       out[b] += *count;
     }
     if (mistake == static_scratch) {
-      shared[0] = out[b];
+      shared = out[b];
       sched_yield();
-      out[b] = shared[0];
+      out[b] = shared;
     }
   }
   if (mistake == writes_to_input) ((double *)(uintptr_t)o)[0] = 7;
@@ -253,7 +253,7 @@ static void test_what_is_no_function(void **state) {
     pbPolicyFunction f = function_of(&self), twin = f;
     pbPolicyReport report;
     static const char *const texts[] = {
-        "must be there",  "-1 outputs",  "go together", "slice 0 has no name", "number 1 of the start of 'gain' is nan",
+        "must be there",  "-1 outputs", "go together", "slice 0 has no name", "number 1 of the start of 'gain' is nan",
         "roundoff of -1", "other sizes"};
     if (k == 0) f.pull = NULL;
     if (k == 1) f.outputs = -1;
