@@ -296,6 +296,13 @@ pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, lon
   return pb_ok;
 }
 
+pbStatus cliArgs_Pool(cliApp *app, pbPool **pool) {
+  long threads = 0;
+  *pool = NULL;
+  PB_TRY(cliArgs_Integer(app, opt_threads, 1, pb_mostThreads, 0, &threads));
+  return threads == 1 ? pb_ok : pbPool_Create(app->ctx, (int)threads, pool);
+}
+
 pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind) {
   const char *text = app->args.text[opt_mode], *names[pb_gradientKindCount];
   *kind = pb_gradientExact;

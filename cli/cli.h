@@ -110,6 +110,8 @@ void cliArgs_Help(const cliCommand *command);
 const char *cliArgs_Name(cliOptionId id);  // without dashes
 // An integer of an option in [least, most]; `other` if the option is not given.
 pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value);
+// --threads as a pool, as many as processors where it is not given; NULL: one.
+pbStatus cliArgs_Pool(cliApp *app, pbPool **pool);
 // --mode; exact if it is not given.
 pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind);
 // Whole text as a finite number in the C locale.

@@ -32,7 +32,8 @@ static const cliCommand commands[] = {
     {"view", "MODEL TRAJ.npz", "Write a web page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
      "html", "The page is self-contained: it needs no network and no other files.", cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) | CLI_BIT(threads),
+     0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},

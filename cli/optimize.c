@@ -215,12 +215,16 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   pbRunResult result = {0};
   PB_TRY(pbTask_LoadWith(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], app->args.text[opt_policy], &task));
 
-  pbStatus status = run_task(app, task, names, &result);
+  pbPool *pool = NULL;
+  pbStatus status = cliArgs_Pool(app, &pool);
+  if (status == pb_ok && pbTask_TrajectoryCount(task) > 1) status = pbTask_UsePool(task, pool);
+  if (status == pb_ok) status = run_task(app, task, names, &result);
   if (status == pb_ok) status = write_results(app, task, names, &result);
 
   // a run that failed numerically would fail again where it left off
   if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite)) unlink(names->state);
   pbTask_Destroy(task);
+  pbPool_Destroy(pool);
   return status;
 }
 

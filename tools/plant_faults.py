@@ -75,6 +75,8 @@ FAULTS = [
      "a world that is reset keeps the warm start of its solver"),
     ("src/batch/parameters.c", "    memset(from, 0, s->size * sizeof *from);\n", "", "unit/test_batch",
      "gradients by a world's own values are added to those by the shared ones, too"),
+    ("src/optimize/trajectories.c", "  memset(theta_bar, 0, job->task->ntheta * sizeof *theta_bar);\n", "", "unit/test_task_threads",
+     "a trajectory's gradient begins with that of the one before it on the same thread"),
     ("src/base/pool.c", "  if (p->process != getpid()) {", "  if (p->process < 0) {", "unit/test_pool", "a child of fork waits for threads that it does not have"),
     ("src/rollout/schedule.c", "  while (s->depth > 0 && s->held[s->depth - 1] >= s->end) s->depth--;\n", "", "assert:unit/test_schedule",
      "the checkpoint schedule keeps snapshots of steps that are reversed already"),

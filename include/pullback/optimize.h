@@ -2,6 +2,7 @@
 #ifndef PULLBACK_OPTIMIZE_H
 #define PULLBACK_OPTIMIZE_H
 
+#include <pullback/pool.h>
 #include <pullback/rollout.h>
 
 #ifdef __cplusplus
@@ -108,6 +109,9 @@ PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size
 PB_API PB_NODISCARD pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model,
                                             const double *theta, pbTask **task);
 PB_API void pbTask_Destroy(pbTask *task);  // NULL is fine
+// Trajectories are simulated on the threads of this pool from now on (borrowed; NULL: on the caller's alone, the default). No bit
+// of a result depends on it. Progress is told on the caller's thread; allocation hooks are called from all of them.
+PB_API PB_NODISCARD pbStatus pbTask_UsePool(pbTask *task, pbPool *pool);
 
 PB_API const pbModel *pbTask_Model(const pbTask *task);
 PB_API int pbTask_Size(const pbTask *task);              // number of unknowns n

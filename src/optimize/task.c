@@ -10,7 +10,7 @@
 
 static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbTermSet_Free(&tr->terms);
-  pbRollout_Destroy(tr->rollout);
+  pbTrajectory_Free(tr);
 
   // The trajectory's own arrays; terms and rollout have freed theirs.
   void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar, tr->x0_world, tr->command};
@@ -61,6 +61,7 @@ void pbTask_Destroy(pbTask *task) {
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
   pbContext_Free(ctx, task->verdict.notes);
+  pbTask_FreeThreads(task);
   if (!task->borrowed) pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
 }
@@ -112,15 +113,6 @@ static pbStatus allocate_numbers(pbTask *task, size_t count, double **data) {
   return *data ? pb_ok : no_memory(task);
 }
 
-// A rollout reports its progress with the optimizer's news.
-static int on_progress(void *user, const pbProgress *p) {
-  pbTask *task = user;
-  (void)p;
-  if (!task->progress) return 0;
-  task->now.seconds = pbTask_Clock() - task->clock;
-  return task->progress(task->user, &task->now);
-}
-
 // What draws are put into.
 static pbStatus set_up_sample(pbTask *task) {
   pbPolicyInfo policy;
@@ -144,16 +136,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(allocate_numbers(task, n, &tr->x0_bar));
   PB_TRY(allocate_numbers(task, controls, &tr->ctrl_bar));
 
-  // Once for all evaluations: its tape, and which parameters it gives gradients by.
-  PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
-  PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
-  PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
-  PB_TRY(pbTask_Want(task, tr->rollout));
-
-  // A caller that stops a run stops it within a rollout, too.
-  pbRollout_OnProgress(tr->rollout, on_progress, task);
-
-  return pb_ok;
+  return pbTrajectory_SetUp(task, tr);
 }
 
 pbStatus pbTask_SetUpRun(pbTask *task) {
@@ -187,10 +170,12 @@ pbStatus pbTask_SetUp(pbTask *task) {
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
     size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
+    task->trajectories[t].first_residual = task->m;
     squares &= m > 0;
     task->m += m * (size_t)pbTask_Worlds(task);
   }
   if (!squares) task->m = 0;
+  PB_TRY(pbTask_SetUpThreads(task));
 
   // Nothing has been evaluated yet.
   task->now.value = NAN;
@@ -200,15 +185,6 @@ pbStatus pbTask_SetUp(pbTask *task) {
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------
-static double *start_of(const pbTrajectory *tr) { return tr->x0_world ? tr->x0_world : tr->x0_now; }
-
-static pbStatus run_forward(pbTask *task, pbTrajectory *tr) {
-  pbRolloutInput input = {.ctrl = tr->ctrl_now, .command = tr->command};
-  pbRolloutOutput output = pbTermSet_Output(&tr->terms);
-
-  return pbRollout_Forward(tr->rollout, task->theta_used, start_of(tr), &input, &output);
-}
-
 static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task->last_z, (size_t)task->n * sizeof *z) == 0; }
 
 // Notes that the rollouts are about to hold the run at z, and counts it.
@@ -260,283 +236,36 @@ static pbStatus end_evaluation(pbTask *task, const double *z, double value) {
   return pb_ok;
 }
 
-// ---- forward mode: the tangents of a batch of unknowns, of what the loss observes -----------------------------------
-enum { most_batch = 16 };
-typedef struct Batch {
-  int count, first;
-  double *theta[most_batch], *x0[most_batch], *ctrl[most_batch];
-  pbObservedTangent observed[most_batch];
-  pbRolloutDirection directions[most_batch];
-  pbRolloutTangent tangents[most_batch];
-  double *memory;
-} Batch;
-
-// Numbers of each direction: theta, x0, ctrl, then the outputs' tangents; returns their sum.
-static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[7]) {
-  const pbTermSet *s = &tr->terms;
-  size_t rows = (size_t)s->row_count;
-  const size_t wanted[7] = {task->ntheta,
-                            (size_t)s->n,
-                            (size_t)tr->steps * (size_t)s->nu,
-                            s->states ? rows * (size_t)s->n : 0,
-                            s->sensordata ? rows * (size_t)s->ns : 0,
-                            s->xpos ? rows * 3 * (size_t)s->nbody : 0,
-                            s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
-  size_t total = 0;
-
-  for (int i = 0; i < 7; i++) {
-    sizes[i] = wanted[i];
-    total += wanted[i];
-  }
-
-  return total;
-}
-
-static pbStatus allocate_batch(pbTask *task, const pbTrajectory *tr, Batch *b) {
-  size_t sizes[7], each = batch_each(task, tr, sizes);
-  b->count = task->n < most_batch ? task->n : most_batch;
-  PB_TRY(allocate_numbers(task, each * (size_t)b->count, &b->memory));
-
-  // Each direction's numbers follow one another; what the loss does not observe has none.
-  for (int i = 0; i < b->count; i++) {
-    double *piece[7], *next = b->memory + (size_t)i * each;
-    for (int k = 0; k < 7; k++) {
-      piece[k] = sizes[k] ? next : NULL;
-      next += sizes[k];
-    }
-
-    // Without controls pbTask_Direction still takes an array, of no size.
-    b->theta[i] = piece[0];
-    b->x0[i] = piece[1];
-    b->ctrl[i] = piece[2] ? piece[2] : piece[1];
-    b->directions[i] = (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0]};
-    b->tangents[i] = (pbRolloutTangent){.x = piece[3],
-                                        .sensordata = piece[4],
-                                        .xpos = piece[5],
-                                        .site_xpos = piece[6],
-                                        .rows = tr->terms.rows,
-                                        .row_count = tr->terms.row_count};
-    b->observed[i] = (pbObservedTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
-  }
-
-  return pb_ok;
-}
-
-// Unknowns first .. first + batch - 1 of trajectory t; *count: how many there were.
-static pbStatus batch_run(pbTask *task, const double *z, int t, Batch *b, int first, int *count) {
-  PB_ASSERT(first >= 0 && first < task->n);
-  *count = task->n - first < b->count ? task->n - first : b->count;
-  for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, z, first + i, t, b->theta[i], b->x0[i], b->ctrl[i]));
-
-  return pbRollout_Jvp(task->trajectories[t].rollout, *count, b->directions, b->tangents);
-}
-
-static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *gradient) {
-  pbTrajectory *tr = &task->trajectories[t];
-  Batch b = {0};
-  pbStatus status = allocate_batch(task, tr, &b);
-
-  // A batch of tangents rides on one run of the trajectory.
-  int count = 0;
-  for (int first = 0; status == pb_ok && first < task->n; first += count) {
-    status = batch_run(task, z, t, &b, first, &count);
-    if (status != pb_ok) break;
-    for (int i = 0; i < count; i++) gradient[first + i] += pbTermSet_Along(&tr->terms, &b.observed[i], tr->ctrl_bar);
-  }
-
-  pbContext_Free(task->ctx, b.memory);
-  return status;
-}
-
-static void clear_bars(pbTask *task, pbTrajectory *tr) {
-  memset(tr->x0_bar, 0, (size_t)tr->terms.n * sizeof(double));
-  memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
-}
-
-static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
-  pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
-
-  // Cotangents of the controls only where there are any.
-  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
-
-  return pbRollout_Vjp(tr->rollout, &bar, &task->truncation, &g, NULL);
-}
-
-// Truncation is of costates: forward derivatives have none.
-static bool is_truncated(const pbTask *task) {
-  const pbVjpOptions *o = &task->truncation;
-  return o->decay > 0 || o->window > 0 || o->clip > 0;
-}
-
-static bool is_forward(const pbTask *task, size_t outputs) {
-  return !is_truncated(task) && pbRollout_GradientMode((size_t)task->n, outputs) == pb_modeForward;
-}
-
-static pbStatus gradient_reverse(pbTask *task, int t, double *gradient) {
-  PB_TRY(pull_back(task, &task->trajectories[t]));
-  pbTask_PullTrajectory(task, t, gradient);
-  return pb_ok;
-}
-
-// Rows of derivatives by all unknowns: which one is not finite.
-static pbStatus check_derivatives(const pbTask *task, const double *z, const double *rows, size_t count) {
-  if (!rows) return pb_ok;
-
-  char name[256];
-  for (size_t i = 0; i < count * (size_t)task->n; i++) {
-    if (isfinite(rows[i])) continue;
-    pbTask_Unknown(task, (int)(i % (size_t)task->n), z, name, sizeof name, NULL);
-    return pbContext_Fail(task->ctx, pb_not_finite, "%s: the derivative by %s is %s", task->name, name,
-                          isnan(rows[i]) ? "NaN" : "infinite");
-  }
-
-  return pb_ok;
-}
-
-// The loss of a trajectory that has run; where a formula has no value, the reason.
-static pbStatus add_value(const pbTask *task, pbTrajectory *tr, bool pull, double *ctrl_bar, double *value) {
-  *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, pull, ctrl_bar);
-  if (!tr->terms.fault[0]) return pb_ok;
-  return pbContext_Fail(task->ctx, pb_not_finite, "%s: loss: %s", task->name, tr->terms.fault);
-}
-
-static pbStatus add_gradient(pbTask *task, const double *z, int t, double *gradient) {
-  return is_forward(task, 1) ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
-}
-
-// Forward, value with its cotangents, and back: one world of a trajectory.
-static pbStatus evaluate_world(pbTask *task, const double *z, int t, int world, double *value, double *gradient) {
-  pbTrajectory *tr = &task->trajectories[t];
-  bool pulled = gradient && pbRollout_GradientMode((size_t)task->n, 1) != pb_modeForward, sampled = pbTask_Sampled(task);
-
-  PB_TRY(pbTask_BeginWorld(task, t, world));
-  if (sampled) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
-
-  PB_TRY(run_forward(task, tr));
-  clear_bars(task, tr);
-  PB_TRY(add_value(task, tr, gradient != NULL, tr->ctrl_bar, value));
-  pbTask_NoteWorld(task, t, world);
-  if (gradient) PB_TRY(add_gradient(task, z, t, gradient));
-
-  // Draws make other parameters of each world: pulled back by itself.
-  return sampled && pulled ? pbTask_PullTheta(task, z, gradient) : pb_ok;
-}
-
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
-  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward, sampled = pbTask_Sampled(task);
-  int worlds = pbTask_Worlds(task);
   *value = 0;
   task->counted = false;  // every call is one evaluation
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
-  if (gradient) memset(gradient, 0, (size_t)task->n * sizeof *gradient);
-  if (gradient) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
-
-  for (int t = 0; t < task->trajectory_count; t++) {
-    for (int w = 0; w < worlds; w++) PB_TRY(evaluate_world(task, z, t, w, value, gradient));
-  }
-
-  // Parameters are shared by all trajectories: pulled back once, from the sum of their cotangents.
-  if (gradient && !forward && !sampled) PB_TRY(pbTask_PullTheta(task, z, gradient));
-
-  // Of several worlds the mean.
-  *value /= worlds;
-  int entries = gradient ? task->n : 0;
-  for (int i = 0; i < entries; i++) gradient[i] /= worlds;
-  PB_TRY(check_derivatives(task, z, gradient, 1));
+  PB_TRY(pbTask_EachLoss(task, z, value, gradient));
   return end_evaluation(task, z, *value);
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
-static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J) {
-  pbTrajectory *tr = &task->trajectories[t];
-  Batch b = {0};
-  pbStatus status = allocate_batch(task, tr, &b);
-
-  // Columns of J, batch by batch.
-  int count = 0;
-  for (int first = 0; status == pb_ok && first < task->n; first += count) {
-    status = batch_run(task, z, t, &b, first, &count);
-    if (status != pb_ok) break;
-    for (int i = 0; i < count; i++)
-      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], J, (size_t)task->n, (size_t)(first + i));
-  }
-
-  pbContext_Free(task->ctx, b.memory);
-  return status;
-}
-
-static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J) {
-  pbTrajectory *tr = &task->trajectories[t];
-  size_t m = pbTermSet_Residuals(&tr->terms);
-
-  // One pullback a residual.
-  for (size_t k = 0; k < m; k++) {
-    double *row = J + k * (size_t)task->n;
-    memset(row, 0, (size_t)task->n * sizeof *row);
-    memset(task->theta_bar, 0, task->ntheta * sizeof(double));
-    clear_bars(task, tr);
-    pbTermSet_PullResidual(&tr->terms, tr->ctrl_now, k, tr->ctrl_bar);
-    PB_TRY(gradient_reverse(task, t, row));
-    PB_TRY(pbTask_PullTheta(task, z, row));
-  }
-
-  return pb_ok;
-}
-
-static pbStatus jacobian_rows(pbTask *task, const double *z, int t, double *J) {
-  return is_forward(task, task->m) ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J);
-}
-
-// One world of a trajectory: m residuals, of the mean over all worlds, and their rows. again: the rollout holds this run.
-static pbStatus residuals_of_world(pbTask *task, const double *z, int t, int world, bool again, double *value, double *r,
-                                   double *J) {
-  pbTrajectory *tr = &task->trajectories[t];
-  size_t m = pbTermSet_Residuals(&tr->terms), entries = J ? m * (size_t)task->n : 0;
-  double part = sqrt(1.0 / pbTask_Worlds(task));
-
-  PB_TRY(pbTask_BeginWorld(task, t, world));
-  if (!again) PB_TRY(run_forward(task, tr));
-  PB_TRY(add_value(task, tr, J != NULL, NULL, value));
-  pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
-  pbTask_NoteWorld(task, t, world);
-  if (J) PB_TRY(jacobian_rows(task, z, t, J));
-
-  for (size_t i = 0; i < m; i++) r[i] *= part;
-  for (size_t i = 0; i < entries; i++) J[i] *= part;
-  return check_derivatives(task, z, J, m);
-}
-
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
                           "%s: the loss is no sum of squares (terms of type squared, above or below with weights >= 0)",
                           task->name);
 
-  if (J && is_truncated(task))
+  if (J && pbTask_IsTruncated(task))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s: a truncated gradient (decay, window, clip) is none of residuals",
                           task->name);
 
   // The Jacobian at a point whose residuals were computed just before: the rollouts still hold that run.
   bool again = J && task->same && is_last(task, z);
-  int worlds = pbTask_Worlds(task);
   double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
 
-  // Residuals and rows of J follow one another through the trajectories and their worlds.
-  for (int t = 0; t < task->trajectory_count; t++) {
-    size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
+  PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
 
-    for (int w = 0; w < worlds; w++) {
-      PB_TRY(residuals_of_world(task, z, t, w, again, &value, r, J));
-      r += m;
-      if (J) J += m * (size_t)task->n;
-    }
-  }
-
-  task->same = worlds == 1;
-  return end_evaluation(task, z, value / worlds);
+  task->same = !pbTask_Sampled(task);
+  return end_evaluation(task, z, value);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {
@@ -558,30 +287,33 @@ pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta) {
   return pbTask_PutParameters(task, theta);
 }
 
+static pbStatus certify(pbTask *task, pbTrajectory *tr, pbCertificate *certificate) {
+  tr->worker = 0;
+  atomic_store(&task->stopped, 0);
+  PB_TRY(pbTrajectory_Forward(tr));
+  pbTrajectory_ClearBars(tr);
+  memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+  PB_TRY(pbTrajectory_Value(tr, true, tr->ctrl_bar));
+
+  // Checked at steps only: the gradient is that of the loss at this very run.
+  pbVjpOptions options = task->truncation;
+  options.spot_check = pb_checkSteps;
+  options.seed = 1;
+  return pbTrajectory_PullBack(tr, &options, task->theta_bar, certificate);
+}
+
 pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *certificate) {
   pbTrajectory *tr = &task->trajectories[t];
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
   PB_TRY(pbTask_BeginWorld(task, t, 0));
-  PB_TRY(run_forward(task, tr));
-  clear_bars(task, tr);
-  memset(task->theta_bar, 0, task->ntheta * sizeof(double));
-  double value = 0;
-  PB_TRY(add_value(task, tr, true, tr->ctrl_bar, &value));
-
-  // Checked at steps only: the gradient is that of the loss at this very run.
-  pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
-  pbVjpOptions options = task->truncation;
-  options.spot_check = pb_checkSteps;
-  options.seed = 1;
-  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
-
-  return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);
+  pbStatus status = certify(task, tr, certificate);
+  return status == pb_ok ? pb_ok : pbContext_Fail(task->ctx, status, "%s", pbContext_Error(tr->ctx));
 }
 
 // ---- the same at a finer step ---------------------------------------------------------------------------------------
 // Forward alone, with the controls of each step held over all of its parts.
-static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, const pbFineModel *fine, const pbRolloutInput *input,
+static pbStatus run_fine(pbTask *task, pbTrajectory *tr, const pbFineModel *fine, const pbRolloutInput *input,
                          const pbRolloutOutput *wanted) {
   int steps = tr->steps * task->confirm;
   pbRolloutOutput output = *wanted;
@@ -590,9 +322,11 @@ static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, const pbFineModel
   PB_TRY(pbRollout_PlanSlots(task->ctx, &fine->model, steps, 0, 1, &plan));
   PB_TRY(pbRollout_Create(task->ctx, &fine->model, &plan, NULL, &rollout));
 
-  pbRollout_OnProgress(rollout, on_progress, task);
-  pbFineModel_Start(fine, task->confirm, start_of(tr));
-  pbStatus status = pbRollout_Forward(rollout, task->theta_used, start_of(tr), input, &output);
+  tr->worker = 0;
+  atomic_store(&task->stopped, 0);
+  pbRollout_OnProgress(rollout, pbTrajectory_OnProgress, tr);
+  pbFineModel_Start(fine, task->confirm, pbTrajectory_Start(tr));
+  pbStatus status = pbRollout_Forward(rollout, task->theta_used, pbTrajectory_Start(tr), input, &output);
   pbRollout_Destroy(rollout);
 
   return status;

@@ -3,13 +3,15 @@
 #ifndef PB_TASK_H
 #define PB_TASK_H
 
+#include <stdatomic.h>
+
 #include <pullback/audit.h>
 #include <pullback/optimize.h>
 #include <pullback/policy.h>
 
-#include "model/state_layout.h"
-
+#include "batch/sum.h"
 #include "energy/expression.h"
+#include "model/state_layout.h"
 
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
 typedef enum pbQuantity {
@@ -177,6 +179,13 @@ typedef struct pbTrajectory {
   double *x0_bar, *ctrl_bar;
   pbRolloutPlan plan;
   pbRollout *rollout;
+  // of an evaluation on threads
+  struct pbTask *task;
+  pbContext *ctx;  // of the rollout: memory from the task's
+  int worker;      // who is at it; 0: the caller
+  pbStatus status;
+  double loss, along[2];  // value, and derivatives by the unknowns in forward mode
+  size_t first_residual;
 } pbTrajectory;
 
 typedef struct pbStop {
@@ -242,6 +251,11 @@ struct pbTask {
   double *last_z;
   double *result_z;
   pbHistory history;
+  pbPool *pool;  // borrowed; NULL: the caller's thread alone
+  pbGroups groups;
+  pbGroupSum sum;              // of gradients by theta
+  double *bars;                // threads x ntheta: gradients of one trajectory
+  atomic_int stopped, failed;  // by the caller; the first trajectory that failed
   pbProgressFunction progress;
   void *user;
   pbProgress now;  // news of the optimizer
@@ -287,7 +301,9 @@ PB_NODISCARD pbStatus pbTask_Want(pbTask *task, pbRollout *rollout);
 PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient);
 void pbTask_PullTrajectory(pbTask *task, int t, double *gradient);
 // Direction of unknown i in trajectory t: theta (ntheta), x0 (n), ctrl (steps, nu); all overwritten.
-PB_NODISCARD pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl);
+PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, double *theta,
+                                       double *x0, double *ctrl);
+
 // ---- fine.c: the model for steps h / divide. A policy decides at the same times. All but its table is borrowed.
 typedef struct pbFineModel {
   pbModel model;
@@ -313,5 +329,24 @@ typedef struct pbRunStore {
 } pbRunStore;
 double pbTask_Clock(void);  // seconds, monotonic
 PB_NODISCARD pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunStore *store, pbRunResult *result);
+
+// ---- trajectories.c: what is done one by one, on the threads of the task's pool ------------------------------------------
+PB_NODISCARD pbStatus pbTrajectory_SetUp(pbTask *task, pbTrajectory *tr);  // its rollout
+void pbTrajectory_Free(pbTrajectory *tr);
+int pbTrajectory_OnProgress(void *trajectory, const pbProgress *progress);  // of its rollouts
+// Errors of these are in tr->ctx. Value: tr->loss; where a formula has none, the reason.
+double *pbTrajectory_Start(const pbTrajectory *tr);  // its initial state in the world at hand
+PB_NODISCARD pbStatus pbTrajectory_Forward(pbTrajectory *tr);
+PB_NODISCARD pbStatus pbTrajectory_Value(pbTrajectory *tr, bool pull, double *ctrl_bar);
+void pbTrajectory_ClearBars(pbTrajectory *tr);
+PB_NODISCARD pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, double *theta_bar,
+                                            pbCertificate *certificate);
+bool pbTask_IsTruncated(const pbTask *task);
+PB_NODISCARD pbStatus pbTask_SetUpThreads(pbTask *task);
+void pbTask_FreeThreads(pbTask *task);
+// At unknowns that are applied: the loss and its gradient (n; NULL: not wanted); residuals (m) and their Jacobian (m x n; NULL).
+// again: the rollouts hold this run.
+PB_NODISCARD pbStatus pbTask_EachLoss(pbTask *task, const double *z, double *value, double *gradient);
+PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);
 
 #endif

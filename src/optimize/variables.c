@@ -420,7 +420,8 @@ static void param_direction(const pbTask *task, const pbVariable *v, const doubl
   for (int c = 0; c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
 }
 
-pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl) {
+pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, double *theta, double *x0,
+                          double *ctrl) {
   const pbVariable *v = variable_of(task, i);
   pbTrajectory *tr = &task->trajectories[t];
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
@@ -441,7 +442,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
       if (v->kind == pb_varyParam) param_direction(task, v, z, k, theta);
       pbTask_PushTies(task, i, theta);
       pbTask_ThroughWorld(task, theta);
-      return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_raw, theta) : pb_ok;
+      return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, theta) : pb_ok;
     case pb_varyQpos: {
       int entries = qpos_motion(task, t, v, k, &dof, motion);
       for (int e = 0; e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
