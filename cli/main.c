@@ -39,7 +39,8 @@ static const cliCommand commands[] = {
      cliOptimize_Run},
     {"audit", "TASK.json",
      "Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) | CLI_BIT(quiet),
+     CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(policy) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) |
+         CLI_BIT(quiet),
      0, "json",
      "Prints the verdict and what it rests on; --json and -o write the report. Exits with 1 if the answer is not confirmed.",
      cliAudit_Run},

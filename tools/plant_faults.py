@@ -89,6 +89,8 @@ FAULTS = [
     ("src/optimize/audit.c", "tr->ctrl_now[i / nu / (size_t)p->divide * nu + i % nu]", "tr->ctrl_now[i / (size_t)p->divide]", "pytest:tests/oracle/test_audit.py",
      "an audit repeats numbers of controls instead of rows, and the first run reads them at other times"),
     ("src/optimize/audit.c", "a->theta[h.offset] /= p->divide;", "a->theta[h.offset] /= 1;", "pytest:tests/oracle/test_audit.py", "an audit's finer steps are no finer"),
+    ("src/optimize/fine.c", "fine->policy.every *= divide;", "fine->policy.every *= 1;", "pytest:tests/oracle/test_audit.py::test_policies_decide_at_the_same_times",
+     "at finer steps a policy decides more often"),
     ("src/optimize/audit_verdict.c", "fabs(row->mean - trained->mean) <= r->tolerance * fabs(trained->mean)", "row->ran > 0", "pytest:tests/oracle/test_audit.py",
      "an audit confirms whatever ran"),
     ("src/world/ledger.c", "mean[i] = (w->v0[i] + w->qvel[i]) / 2;", "mean[i] = w->qvel[i];", "unit/test_ledger", "the ledger's impulses work at the velocity after them"),

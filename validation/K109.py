@@ -76,11 +76,30 @@ def trot(h):
             "audit": {"objective": "speed", "factor": -1, "unit": "m/s", "penetration": 0.03}}
 
 
+def chase(h):
+    """A policy that runs for a place behind the wall."""
+    task = wall(h)
+    del task["variables"]
+    task["model"] = task["model"].replace('gear="40"', 'gear="60"')
+    task["policy"] = {"every": 1, "observe": [{"qpos": "x"}, {"qvel": "x"}], "layers": [{"formula": ["4*(1.5 - x0) - 0.2*x1"]}]}
+    return task
+
+
+def balance(h):
+    """A pole that is held upright by feedback from what is observed at 50 Hz."""
+    every = round(0.02 / h)
+    return {"model": ARM.format(h=h).replace("0 0 -.6", "0 0 -1.2"), "duration": 3, "init": {"qpos": [3.0]},
+            "policy": {"every": every, "observe": [{"qpos": "j"}, {"qvel": "j"}], "layers": [{"formula": ["5*(3.14159265 - x0) - 0.7*x1"]}]},
+            "loss": [{"name": "upright", "qpos": "j", "type": "linear"}], "audit": {"objective": "upright", "unit": "rad", "spread": {"qvel": 0.2}}}
+
+
 CASES = [("through a wall", wall, 0.02, False, "m at h/"), ("to its end at a wall", wall, 0.0005, True, ""),
          ("a servo's resonance", resonance, 0.05, False, "m2 at h/4"), ("a servo's resonance, fine", resonance, 0.002, True, ""),
          ("pressed into the floor", press, 0.02, False, "m at h/2"), ("pressed onto the floor", press, 0.001, True, ""),
          ("spinning up by itself", spin, 0.02, False, "of the work unaccounted for"), ("spinning", spin, 0.0005, True, ""),
-         ("a quadruped's trot, open loop", trot, 0.005, False, "m/s at h/4"), ("an arm swung up", arm, 0.01, True, "")]
+         ("a quadruped's trot, open loop", trot, 0.005, False, "m/s at h/4"), ("an arm swung up", arm, 0.01, True, ""),
+         ("a policy beyond a wall", chase, 0.02, False, "m at h/"), ("a policy at a wall", chase, 0.0005, True, ""),
+         ("a policy that balances", balance, 0.005, True, "")]
 
 
 def report(bench, task, *options, name="task.json"):

@@ -16,6 +16,7 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   int starts;                    // [8] PB_AUDIT_STARTS at least
   uint64_t seed;                 // of starts and of perturbed parameters
   const double *spread;   // TangentSize: normal deviations of the initial states from the task's [0.05 of velocities, m/s, rad/s]
+  bool uniform;           // spread: half widths of uniform ones
   const char *objective;  // name of a term [the whole loss]
   double factor;          // objectives are told as value * factor [1]
   const char *unit;       // in words [""]
@@ -76,6 +77,10 @@ typedef struct pbAuditReport {
 // unknown term or field. pb_not_finite: an objective as trained that is not finite. pb_unsupported: a policy whose part that acts
 // every step has a memory, which counts steps. pb_interrupted.
 PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
+// A task to be audited: as pbTask_LoadWith. "variables" may be missing; of a training, the length is that of its episodes; the
+// loss is that of "audit" where it has one.
+PB_API PB_NODISCARD pbStatus pbTask_LoadAudit(pbContext *ctx, const char *path, const char *allow_root, const char *policy,
+                                              pbTask **task);
 // "audit" of the task file, as options; texts and arrays are the task's.
 PB_API pbAuditOptions pbTask_AuditOptions(const pbTask *task);
 // The report as JSON text (free with pbContext_Free).

@@ -374,7 +374,7 @@ static pbStatus check_ties(pbTaskReader *r, pbTask *task) {
   return pbTaskReader_FailAt(r, "variables", "their start is refused: %s", reason);
 }
 
-static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
+pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTask_ReadWorld(r, root, task));
   PB_TRY(pbTask_ReadMode(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
@@ -418,7 +418,7 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
   *task = NULL;
 
   pbStatus status = pbTaskReader_Folders(&r, folder, NULL);
-  if (status == pb_ok) status = parse(&r, read_task, task);
+  if (status == pb_ok) status = parse(&r, pbTask_ReadWhole, task);
   pbTaskReader_End(&r);
   return status;
 }
@@ -430,6 +430,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   pbStatus status = pbTaskReader_Open(with->ctx, path, with->allow_root, &r, &text);
   r.policy = with->policy;
   r.train = with->train;
+  r.audit = with->audit;
 
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);
@@ -442,7 +443,7 @@ pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, p
 }
 
 pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {
-  return pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root, .policy = policy}, path, read_task, task);
+  return pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root, .policy = policy}, path, pbTask_ReadWhole, task);
 }
 
 // ---- a task as a run -------------------------------------------------------------------------------------------------

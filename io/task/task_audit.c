@@ -29,17 +29,6 @@ static pbStatus read_positive(pbTaskReader *r, const json_t *object, const char 
   return *out > 0 ? pb_ok : pbTaskReader_FailAt(r, key, "expected a positive number");
 }
 
-static pbStatus read_deviation(pbTaskReader *r, const json_t *object, const char *key, double *out, int count) {
-  double value = 0;
-  if (!json_object_get(object, key)) return pb_ok;
-
-  // the same for all that were named
-  PB_TRY(pbTaskReader_Real(r, object, key, &value));
-  if (!(value >= 0)) return pbTaskReader_FailAt(r, key, "expected a number >= 0");
-  for (int i = 0; i < count; i++) out[i] = value;
-  return pb_ok;
-}
-
 // One joint's deviations, over those of all.
 static pbStatus read_joint_spread(pbTaskReader *r, const json_t *value, const char *name, double *spread) {
   static const char *const keys[] = {"qpos", "qvel", NULL};
@@ -51,19 +40,20 @@ static pbStatus read_joint_spread(pbTaskReader *r, const json_t *value, const ch
   PB_TRY(pbTaskReader_Keys(r, value, keys));
 
   // velocities follow positions in the tangent space
-  int dof = m->jnt_dofadr[joint], count = pbJoint_DofCount(m->jnt_type[joint]);
-  PB_TRY(read_deviation(r, value, "qpos", spread + dof, count));
-  PB_TRY(read_deviation(r, value, "qvel", spread + m->nv + dof, count));
+  int dof = m->jnt_dofadr[joint];
+  size_t count = (size_t)pbJoint_DofCount(m->jnt_type[joint]);
+  PB_TRY(pbTaskReader_Spread(r, value, "qpos", count, spread + dof));
+  PB_TRY(pbTaskReader_Spread(r, value, "qvel", count, spread + m->nv + dof));
   pbTaskReader_Leave(r);
   return pb_ok;
 }
 
-static pbStatus read_spread(pbTaskReader *r, const json_t *audit, pbTask *task) {
+static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTask *task) {
   static const char *const keys[] = {"qpos", "qvel", "joints", NULL};
-  const json_t *object = json_object_get(audit, "spread"), *joints = json_object_get(object, "joints");
+  const json_t *joints = json_object_get(object, "joints");
   const char *name;
   json_t *value;
-  if (!object) return pb_ok;
+  size_t nv = (size_t)r->model->nv;
 
   double *spread = pbContext_AllocArray(r->ctx, (size_t)pbModel_TangentSize(r->model) + 1, sizeof *spread);
   if (!spread) return no_memory(r);
@@ -74,14 +64,38 @@ static pbStatus read_spread(pbTaskReader *r, const json_t *audit, pbTask *task) 
 
   pbTaskReader_Enter(r, "spread");
   PB_TRY(pbTaskReader_Keys(r, object, keys));
-  PB_TRY(read_deviation(r, object, "qpos", spread, r->model->nv));
-  PB_TRY(read_deviation(r, object, "qvel", spread + r->model->nv, r->model->nv));
+  PB_TRY(pbTaskReader_Spread(r, object, "qpos", nv, spread));
+  PB_TRY(pbTaskReader_Spread(r, object, "qvel", nv, spread + nv));
 
   if (joints && !json_is_object(joints)) return pbTaskReader_FailAt(r, "joints", "expected an object {joint: {qpos, qvel}}");
   pbTaskReader_Enter(r, "joints");
   json_object_foreach((json_t *)joints, name, value) PB_TRY(read_joint_spread(r, value, name, spread));
   pbTaskReader_Leave(r);
 
+  // deviations have no sign
+  for (size_t i = 0; i < 2 * nv; i++) {
+    if (!(spread[i] >= 0)) return pbTaskReader_Fail(r, pb_bad_input, "expected numbers >= 0");
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+// Its own, or that of the episodes of a training, whose numbers are half widths.
+static pbStatus find_spread(pbTaskReader *r, const json_t *root, const json_t *audit, pbTask *task) {
+  const json_t *own = json_object_get(audit, "spread"), *episode = json_object_get(json_object_get(root, "episode"), "spread");
+
+  // what is said of the audit itself rules
+  if (own) {
+    pbTaskReader_Enter(r, "audit");
+    PB_TRY(read_spread(r, own, task));
+    pbTaskReader_Leave(r);
+    return pb_ok;
+  }
+
+  if (!episode) return pb_ok;
+  task->audit.uniform = true;
+  pbTaskReader_Enter(r, "episode");
+  PB_TRY(read_spread(r, episode, task));
   pbTaskReader_Leave(r);
   return pb_ok;
 }
@@ -119,11 +133,12 @@ static pbStatus read_perturbed(pbTaskReader *r, const json_t *audit, pbTask *tas
 }
 
 pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
-  static const char *const keys[] = {"starts",      "seed",   "spread", "objective", "factor",  "unit", "tolerance",
-                                     "penetration", "torque", "ledger", "method",    "perturb", NULL};
+  static const char *const keys[] = {"starts",    "seed",        "spread", "objective", "factor", "unit",    "loss",
+                                     "tolerance", "penetration", "torque", "ledger",    "method", "perturb", NULL};
   const json_t *object = json_object_get(root, "audit");
   pbAuditOptions *o = &task->audit;
   int seed = 0;
+  PB_TRY(find_spread(r, root, object, task));
   if (!object) return pb_ok;
 
   pbTaskReader_Enter(r, "audit");
@@ -143,10 +158,41 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_positive(r, object, "penetration", &o->penetration));
   PB_TRY(read_positive(r, object, "torque", &o->torque));
   PB_TRY(read_positive(r, object, "ledger", &o->ledger));
-  PB_TRY(read_spread(r, object, task));
   PB_TRY(read_perturbed(r, object, task));
   pbTaskReader_Leave(r);
   return pb_ok;
+}
+
+// What a training does not say of a single run: its length is that of an episode, and its loss may be another than what it is
+// trained by.
+static pbStatus complete(pbTaskReader *r, const json_t *root, json_t *whole) {
+  static const char *const lengths[] = {"steps", "duration", "trajectories", "controls"};
+  const json_t *loss = json_object_get(json_object_get(root, "audit"), "loss");
+  json_t *seconds = json_object_get(json_object_get(root, "episode"), "seconds");
+  bool has_length = false;
+
+  for (int i = 0; i < 4; i++) has_length |= json_object_get(root, lengths[i]) != NULL;
+
+  // a shallow copy: what is set belongs to both
+  int failed = 0;
+  if (!has_length && seconds) failed |= json_object_set(whole, "duration", seconds);
+  if (loss) failed |= json_object_set(whole, "loss", (json_t *)loss);
+  return failed ? no_memory(r) : pb_ok;
+}
+
+static pbStatus read_audited(pbTaskReader *r, const json_t *root, pbTask *task) {
+  json_t *whole = json_is_object(root) ? json_copy((json_t *)root) : json_incref((json_t *)root);
+  if (!whole) return no_memory(r);
+
+  pbStatus status = complete(r, root, whole);
+  if (status == pb_ok) status = pbTask_ReadWhole(r, whole, task);
+  json_decref(whole);
+  return status;
+}
+
+pbStatus pbTask_LoadAudit(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {
+  const pbTaskReader with = {.ctx = ctx, .allow_root = allow_root, .policy = policy, .audit = true};
+  return pbTask_LoadPart(&with, path, read_audited, task);
 }
 
 // ---- results ----------------------------------------------------------------------------------------------------------------
@@ -186,6 +232,7 @@ pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z) {
   for (int i = 0; status == pb_ok && i < task->variable_count; i++)
     status = read_values(&r, json_object_get(root, "variables"), &task->variables[i], z);
 
+  // also of a file that could not be read
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(task->ctx, text);
@@ -226,6 +273,7 @@ static json_t *row_json(const pbAuditRow *row) {
   json_object_set_new(o, "least", real(row->least));
   json_object_set_new(o, "most", real(row->most));
 
+  // limits and what came near them
   json_object_set_new(o, "penetration", real(row->penetration));
   json_object_set_new(o, "torque", real(row->torque));
   json_object_set_new(o, "torque_limit", real(row->torque_limit));

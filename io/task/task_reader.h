@@ -32,6 +32,7 @@ typedef struct pbTaskReader {
   const double *theta;
   struct pbTrain *train;  // filled beside the task, where one is read
   const char *policy;     // a file given beside the task (pbPolicy_Load); NULL: none
+  bool audit;             // what is wanted is to be audited: variables need not be there
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 
@@ -113,6 +114,7 @@ PB_NODISCARD pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTa
 PB_NODISCARD pbStatus pbTask_ReadMode(pbTaskReader *r, const json_t *root, pbTask *task);  // "mode", "gradient"
 // What reads a part of a task from its tree, and a file by it. policy, train: as in the reader.
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
+PB_NODISCARD pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart read, pbTask **task);
 // The seed of a task, a whole number up to 2^53.
 PB_NODISCARD pbStatus pbTask_ReadSeed(pbTaskReader *r, const json_t *root, uint64_t *seed);

@@ -567,7 +567,7 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
   const json_t *list = json_object_get(root, "variables");
 
   // a run needs no variables
-  if (!list && r->run) return pb_ok;
+  if (!list && (r->run || r->audit)) return pb_ok;
   pbTaskReader_Enter(r, "variables");
 
   size_t count = json_array_size(list);

@@ -167,7 +167,7 @@ static pbStatus draw_starts(Audit *a) {
   for (size_t i = 0; i < a->starts * a->trajectories * a->n; i++) {
     double spread = spread_of(a, i % a->n);
     if (!(spread >= 0 && isfinite(spread))) return fail(a, pb_bad_argument, "audit: a spread is no number >= 0");
-    a->offset[i] = spread * pbRng_Normal(&rng);
+    a->offset[i] = spread * (a->o.uniform ? 2 * pbRng_Uniform(&rng) - 1 : pbRng_Normal(&rng));
     any |= spread > 0;
   }
 

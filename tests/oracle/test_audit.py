@@ -100,3 +100,49 @@ def test_what_is_refused(run, write, changes, options, code, text):
 def test_without_a_ledger(run, write):
     r = audit(run, write(contact={"method": "impact"}))
     assert r["confirmed"] and "without an energy ledger" in r["verdict"] and r["runs"][0]["ledger"] is None and r["runs"][0]["torque"] == 1
+
+
+BALANCE = {"model": ARM.format(' forcerange="-9 9" forcelimited="true"').replace("0 0 -.6", "0 0 -1.2"), "steps": 60, "init": {"qpos": [3.0]},
+           "policy": {"every": 5, "observe": [{"qpos": "j"}, {"qvel": "j"}], "layers": [{"formula": ["-8*(x0 - 3.1415926) - 2*x1"]}]},
+           "loss": [{"name": "tilt", "qpos": "j", "type": "linear"}], "audit": {"unit": "rad", "ledger": 0.2}}
+
+
+def test_policies_decide_at_the_same_times(run, write, tmp_path):
+    """The same task with finer steps and as much rarer decisions."""
+    spread = {"spread": {"qvel": 1e-12}}
+    r = audit(run, write(**{**BALANCE, "audit": {**BALANCE["audit"], **spread}}), code=0)
+    for x, divide in zip(r["runs"], (1, 2, 4, 1)):
+        policy = {**BALANCE["policy"], "every": 5 * divide}
+        fine = write(**{**BALANCE, "policy": policy, "steps": 60 * divide, "options": {"timestep": 0.01 / divide}})
+        assert x["mean"] == pytest.approx(simulated(run, fine, tmp_path)["qpos"][-1, 0], rel=1e-12)
+    assert len({x["mean"] for x in r["runs"][:3]}) == 3
+
+
+def test_confirm_of_a_closed_loop(run, write, tmp_path):
+    task = {**BALANCE, "variables": [{"state": "qvel", "joint": "j", "start": 0.1}], "optimizer": {"method": "lbfgs", "iterations": 0}, "confirm": 2}
+    confirmed = json.loads(run("optimize", write(**task), cwd=tmp_path, code=0).stdout)["confirm"]
+    fine = {**BALANCE, "policy": {**BALANCE["policy"], "every": 10}, "steps": 120, "options": {"timestep": 0.005},
+            "variables": task["variables"]}
+    assert confirmed["loss"] == pytest.approx(simulated(run, write(**fine), tmp_path)["qpos"][-1, 0], rel=1e-12)
+
+
+def test_a_training_is_audited(run, write):
+    """Its episodes say how long and from where; the loss of the audit need not be what it is trained by."""
+    task = {k: v for k, v in BALANCE.items() if k not in ("steps", "audit")}
+    task["episode"] = {"seconds": 0.5, "spread": {"joints": {"j": {"qpos": 0.1}}}}
+    path = write(**task, train={"method": "shac"}, audit={"loss": [{"name": "speed", "qvel": "j", "type": "linear", "at": [0.25]}], "ledger": 1})
+    body = json.loads(path.read_text())
+    for key in ("steps", "variables", "optimizer"):
+        body.pop(key)
+    path.write_text(json.dumps(body))
+    r = audit(run, path)
+    assert r["runs"][0]["ran"] == 8 and 0 < r["runs"][0]["deviation"] < 1.0
+    body["audit"]["spread"] = {"qpos": 0}
+    path.write_text(json.dumps(body))
+    assert "all starts would be the same" in run("audit", path, code=2).stderr
+
+
+def test_policies_that_count_steps_are_refused(run, write):
+    act = {"observe": [{"qpos": "j"}, {"qvel": "j"}], "layers": [{"pid": 1, "kp": 8, "kd": 1, "ki": 1, "interval": 0.01}]}
+    done = run("audit", write(**{**BALANCE, "policy": {**BALANCE["policy"], "act": act}}), code=3)
+    assert "counts steps" in done.stderr
