@@ -92,7 +92,8 @@ class Search:
         l.pbOptimizer_Create(reach.m.ctx, ct.byref(problem), ct.byref(given), pb.ptr(self.start), ct.byref(self.ptr))
 
     def __del__(self):
-        pb.lib().pbOptimizer_Destroy(self.ptr)
+        if self.reach.m.ctx:  # at the end of a program the model may go first
+            pb.lib().pbOptimizer_Destroy(self.ptr)
 
     def iterate(self):
         pb.lib().pbOptimizer_Iterate(self.ptr)

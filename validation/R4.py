@@ -2,18 +2,22 @@
 
 A network of the source's sizes is told a place and gives four set-points of servos, which turn the arm there within their limits of
 speed and torque. It learns by gradients through 128 worlds at a time, of new places every update, and is tested on 10 000 others of the
-whole domain that can be reached: the elbow bends to 90 degrees, so that is 0.7071 <= |p| <= 1 about the shoulder."""
+whole domain that can be reached: the elbow bends to 90 degrees, so that is 0.7071 <= |p| <= 1 about the shoulder. A third network also
+sees angles and speeds of the joints, five times a second. Runs that are interrupted go on where they were."""
+import ctypes as ct
 import os
 
 import numpy as np
 
 import arm
-from common import ROOT, below, reported, row
+from common import ROOT, below, reported
+import pb
 
-TORQUE, WORLDS, UPDATES = 200, 128, 2563
-SIZES = {"small": ((3, 128, 128, 4), 3e-3), "large": ((3, 1024, 1024, 1024, 4), 3e-4)}  # and the first rate of learning
+TORQUE, WORLDS, UPDATES, SEED = 200, 128, 2563, 0
+SIZES = {"small": ((3, 128, 128, 4), 3e-3), "large": ((3, 1024, 1024, 1024, 4), 1e-3)}  # and the first rate of learning
 TESTED, TOLD = 10_000, (576, UPDATES)
 FIRST, LAST = arm.STEPS // 2, arm.STEPS - 100  # learned from the last 4 s, tested in the last
+SHELL = .7071**.5  # the source draws |p|^2 from .7071 to 1
 
 
 def places(random, count, least=.7071):
@@ -24,31 +28,94 @@ def places(random, count, least=.7071):
     return p + arm.MIDDLE
 
 
-class Network:
-    """Dense layers with ReLU between them, the last one zero at the start, and Adam."""
+class Learner:
+    """Parameters, Adam with a rate that falls on a line to nothing, and what makes a run go on. Made of these by those below."""
 
-    def __init__(self, sizes, rate, seed):
-        random = np.random.default_rng(seed)
+    def begin(self, name, parameters, rate):
+        self.name, self.parameters, self.rate, self.update, self.tested = name, parameters, rate, 0, np.zeros((len(TOLD), 3))
+        self.moments = [[np.zeros_like(p) for p in parameters] for _ in range(2)]
+        self.path = os.path.join(ROOT, "build", f"R4.{name}.npz")
+
+    def adam(self, gradient):
+        rate = self.rate * (1 - self.update / UPDATES)
+        self.update += 1
+        for p, g, m, v in zip(self.parameters, gradient, *self.moments):
+            m += .1 * (g - m)
+            v += .001 * (g * g - v)
+            p -= rate * (m / (1 - .9**self.update)) / (np.sqrt(v / (1 - .999**self.update)) + 1e-8)
+
+    def save(self):
+        arrays = {f"{kind}{k}": a for kind, group in zip("pmv", (self.parameters, *self.moments)) for k, a in enumerate(group)}
+        with open(self.path + ".part", "wb") as f:
+            np.savez(f, update=self.update, tested=self.tested, **arrays)
+        os.replace(self.path + ".part", self.path)
+
+    def restore(self):
+        if os.path.exists(self.path):
+            with np.load(self.path) as kept:
+                self.update, self.tested = int(kept["update"]), kept["tested"]
+                for kind, group in zip("pmv", (self.parameters, *self.moments)):
+                    for k, a in enumerate(group):
+                        a[...] = kept[f"{kind}{k}"]
+
+    def learn(self):
+        """One update; the mean distance over the last 4 s before it."""
+        targets = places(np.random.default_rng((SEED, self.update)), WORLDS)
+        apart = self.reach(targets)[:, FIRST + 1:] - targets[:, None]
+        distance, bar = np.linalg.norm(apart, axis=2), np.zeros((WORLDS, arm.STEPS + 1, 3))
+        bar[:, FIRST + 1:] = apart / np.maximum(distance, 1e-12)[..., None] / distance.size
+        self.adam(self.pull(bar))
+        return distance.mean()
+
+    def errors(self, targets):
+        """Mean distance over the last second, target by target."""
+        out = []
+        for k in range(0, len(targets), WORLDS):
+            some = targets[k:k + WORLDS]
+            hand = self.reach(np.concatenate([some, np.repeat(some[:1], WORLDS - len(some), 0)]))[:len(some), LAST + 1:]
+            out.append(np.linalg.norm(hand - some[:, None], axis=2).mean(1))
+        return np.concatenate(out)
+
+    def test(self):
+        """Mean and 95th percentile of the errors, and the mean in the source's shell."""
+        targets = places(np.random.default_rng(99), TESTED)
+        errors, inside = self.errors(targets), np.linalg.norm(targets - arm.MIDDLE, axis=1) >= SHELL
+        return errors.mean(), np.percentile(errors, 95), errors[inside].mean()
+
+    def train(self, updates=UPDATES, each=20):
+        self.restore()
+        while self.update < updates:
+            self.learn()
+            if self.update in TOLD:
+                self.tested[TOLD.index(self.update)] = self.test()
+            if self.update % each == 0 or self.update in (*TOLD, updates):
+                self.save()
+        return self
+
+
+class Told(Learner):
+    """Dense layers with ReLU between them, the last one zero at the start; set-points that a whole run keeps."""
+
+    def __init__(self, name):
+        sizes, rate = SIZES[name]
+        random = np.random.default_rng(SEED)
         self.W = [random.standard_normal((a, b)) * np.sqrt(2 / a) for a, b in zip(sizes, sizes[1:])]
         self.W[-1][:] = 0
-        self.b = [np.zeros(n) for n in sizes[1:]]
-        self.moments = [[np.zeros_like(p) for p in self.W + self.b] for _ in range(2)]
-        self.update, self.rate = 0, rate
+        self.b, self.arms = [np.zeros(n) for n in sizes[1:]], arm.Arms(TORQUE, WORLDS)
+        self.begin(name, self.W + self.b, rate)
 
-    def count(self):
-        return sum(p.size for p in self.W + self.b)
-
-    def __call__(self, x):
+    def reach(self, targets):
+        x = targets - arm.MIDDLE
         self.kept = [x]
         for k, (W, b) in enumerate(zip(self.W, self.b)):
             x = x @ W + b
             if k < len(self.W) - 1:
                 x = np.maximum(0, x)
             self.kept.append(x)
-        return x
+        return self.arms.run(x)
 
-    def pull(self, bar):
-        W_bar, b_bar = [], []
+    def pull(self, hand_bar):
+        bar, W_bar, b_bar = self.arms.pull(hand_bar), [], []
         for k in reversed(range(len(self.W))):
             if k < len(self.W) - 1:
                 bar = bar * (self.kept[k + 1] > 0)
@@ -57,85 +124,43 @@ class Network:
             bar = bar @ self.W[k].T
         return W_bar + b_bar
 
-    def adam(self, gradient, rate):
-        self.update += 1
-        for p, g, m, v in zip(self.W + self.b, gradient, *self.moments):
-            m += .1 * (g - m)
-            v += .001 * (g * g - v)
-            p -= rate * (m / (1 - .9**self.update)) / (np.sqrt(v / (1 - .999**self.update)) + 1e-8)
+
+class Sees(Learner):
+    """The closed loop: a policy of the small size that also sees the joints, a decision each fifth of a second."""
+
+    def __init__(self, name="closed"):
+        n, self.m = pb.NATIVE, arm.load(TORQUE)
+        relu, dense = {"kind": n.pb_layerActivation, "activation": n.pb_activationRelu}, {"kind": n.pb_layerDense, "size": 128, "gain": 2**.5}
+        observe = [{"kind": n.pb_observeCommand, "count": 3}, {"kind": n.pb_observeQpos}, {"kind": n.pb_observeQvel}]
+        arm.set_policy(self.m, 11, [dense, relu, dense, relu, {"kind": n.pb_layerDense, "size": 4, "init": n.pb_initZero}], observe, SEED, 20)
+        self.arms, self.at = arm.Arms(TORQUE, WORLDS, self.m, [k for k in self.m.params if k.startswith("policy.")]), arm.weights(self.m)
+        self.begin(name, [self.m.theta[self.at]], SIZES["small"][1])
+
+    def reach(self, targets):
+        return self.arms.run(None, targets)
+
+    def pull(self, hand_bar):
+        return [self.arms.pull_parameters(hand_bar)[self.at]]
 
 
-def learn(net, arms, seed):
-    """One update; the mean distance over the last 4 s before it. The rate falls on a line to nothing."""
-    targets = places(np.random.default_rng((seed, net.update)), WORLDS)
-    apart = arms.run(net(targets - arm.MIDDLE))[:, FIRST + 1:] - targets[:, None]
-    distance = np.linalg.norm(apart, axis=2)
-    bar = np.zeros_like(arms.hand)
-    bar[:, FIRST + 1:] = apart / np.maximum(distance, 1e-12)[..., None] / distance.size
-    net.adam(net.pull(arms.pull(bar)), net.rate * (1 - net.update / UPDATES))
-    return distance.mean()
-
-
-def errors(net, arms, targets):
-    """Mean distance over the last second, target by target."""
-    out = []
-    for k in range(0, len(targets), arms.worlds):
-        some = targets[k:k + arms.worlds]
-        all_ = np.concatenate([some, np.repeat(some[:1], arms.worlds - len(some), 0)])
-        hand = arms.run(net(all_ - arm.MIDDLE))[:len(some), LAST + 1:]
-        out.append(np.linalg.norm(hand - some[:, None], axis=2).mean(1))
-    return np.concatenate(out)
-
-
-# ---- runs that go on -------------------------------------------------------------------------------------------------------
-def place_of(size):
-    return os.path.join(ROOT, "build", f"R4.{size}.npz")
-
-
-def save(net, size):
-    """All at once: a run that is killed goes on from the last one."""
-    arrays = {f"{kind}{k}": a for kind, group in zip("pmv", (net.W + net.b, *net.moments)) for k, a in enumerate(group)}
-    with open(place_of(size) + ".part", "wb") as f:
-        np.savez(f, update=net.update, **arrays)
-    os.replace(place_of(size) + ".part", place_of(size))
-
-
-def restore(net, size):
-    if not os.path.exists(place_of(size)):
-        return
-    with np.load(place_of(size)) as kept:
-        net.update = int(kept["update"])
-        for kind, group in zip("pmv", (net.W + net.b, *net.moments)):
-            for k, a in enumerate(group):
-                a[...] = kept[f"{kind}{k}"]
-
-
-def train(size, updates, each=20):
-    """A network after so many updates, from what an earlier run has left."""
-    net, arms = Network(*SIZES[size], 0), arm.Arms(TORQUE, WORLDS)
-    restore(net, size)
-    while net.update < updates:
-        learn(net, arms, 0)
-        if net.update % each == 0 or net.update == updates:
-            save(net, size)
-    return net, arms
-
-
-def short(updates=40):
-    """(error at the start, after so many updates) of the small network on 512 places."""
-    net, arms, targets = Network(*SIZES["small"], 0), arm.Arms(TORQUE, WORLDS), places(np.random.default_rng(99), 4 * WORLDS)
-    before = errors(net, arms, targets).mean()
+def short(updates=40, count=256):
+    """(error at the start, after so many updates) of the small network."""
+    net, targets = Told("small"), places(np.random.default_rng(99), count)
+    before = net.errors(targets).mean()
     for _ in range(updates):
-        learn(net, arms, 0)
-    return before, errors(net, arms, targets).mean()
+        net.learn()
+    return before, net.errors(targets).mean()
 
 
-if __name__ == "__main__":
-    import sys, time
-    net, arms = Network(*SIZES["small"], 0), arm.Arms(TORQUE, WORLDS)
-    restore(net, "small")
-    t = time.time()
-    while net.update < int(sys.argv[1]):
-        d = learn(net, arms, 0)
-        if net.update % 20 == 0:
-            save(net, "small"); print(net.update, round(d, 4), round(time.time() - t), flush=True)
+def rows():
+    out, open_loop = [], None
+    for net in (Told("small"), Told("large")):
+        net.train()
+        out.append(reported(f"{net.name} network: weights", sum(p.size for p in net.parameters)))
+        for (mean, high, shell), updates, limit in zip(net.tested, TOLD, (.1, .05)):
+            out.append(below(f"{net.name}: mean error on {TESTED} places after {updates} updates of {WORLDS}, m", mean, limit))
+            out.append(reported(f"{net.name}, {updates} updates: 95th percentile, and mean in the source's shell, m", f"{high:.3g}, {shell:.3g}"))
+        open_loop = open_loop or net
+    closed = Sees().train(TOLD[0])
+    out.append(below(f"small, seeing the joints: mean error after {TOLD[0]} updates by that without", closed.tested[0][0] / open_loop.tested[0][0], 1.1))
+    return out

@@ -57,36 +57,48 @@ def held(p):
 
 
 class Arms:
-    """Worlds of the arm side by side. Controls are set-points, one row a world, which a whole run keeps."""
+    """Worlds of the arm side by side. Controls are set-points, one row a world, which a whole run keeps; or the model m has a policy,
+    is told commands, and `wanted` are its parameters."""
 
-    def __init__(self, torque, worlds, threads=2):
+    def __init__(self, torque, worlds, m=None, wanted=(), threads=2):
         l = pb.lib()
-        self.m, self.worlds, self.pool, self.batch = load(torque), worlds, ct.c_void_p(), ct.c_void_p()
+        self.m, self.worlds, self.pool, self.batch = m or load(torque), worlds, ct.c_void_p(), ct.c_void_p()
         l.pbPool_Create(self.m.ctx, threads, ct.byref(self.pool))
         options = pb.NATIVE.pbBatchOptions(worlds=worlds, pool=self.pool, steps=STEPS)
         l.pbBatch_Create(self.m.ctx, self.m.ptr, ct.byref(options), ct.byref(self.batch))
-        l.pbBatch_WantParameters(self.batch, None, 0)
+        l.pbBatch_WantParameters(self.batch, (ct.c_char_p * (len(wanted) + 1))(*(n.encode() for n in wanted)), len(wanted))
         self.hand = np.zeros((worlds, STEPS + 1, 3))
 
     def __del__(self):
-        if self.batch:
+        if self.batch and self.m.ctx:  # at the end of a program the model may go first
             pb.lib().pbBatch_Destroy(self.batch)
             pb.lib().pbPool_Destroy(self.pool)
 
-    def run(self, setpoints):
+    def run(self, setpoints, commands=None):
         """Where the hands are: (worlds, STEPS + 1, 3)."""
-        l, self.setpoints = pb.lib(), np.ascontiguousarray(setpoints)
-        self.input = pb.NATIVE.pbBatchInput(ctrl=pb.ptr(self.setpoints), constant=True)
+        l, self.given = pb.lib(), [None if a is None else np.ascontiguousarray(a) for a in (setpoints, commands)]
+        self.input = pb.NATIVE.pbBatchInput(ctrl=pb.ptr(self.given[0]), command=pb.ptr(self.given[1]), constant=True)
         output = pb.NATIVE.pbBatchOutput(site_xpos=pb.ptr(self.hand))
         l.pbBatch_Reset(self.batch, pb.ptr(self.m.theta), None, 0, -1, None)
         l.pbBatch_Rollout(self.batch, pb.ptr(self.m.theta), None, 0, STEPS, ct.byref(self.input), ct.byref(output))
         return self.hand
 
+    def _pull(self, hand_bar, **results):
+        kept = np.ascontiguousarray(hand_bar)
+        bar = pb.RolloutBar(site_xpos=pb.Cotangent(pb.ptr(kept), STEPS + 1, None))
+        gradient = pb.NATIVE.pbBatchGradient(**{name: pb.ptr(a) for name, a in results.items()})
+        pb.lib().pbBatch_Vjp(self.batch, ct.byref(bar), None, ct.byref(gradient), None)
+
     def pull(self, hand_bar):
         """Cotangents of all hands to those of the set-points (worlds, 4)."""
-        kept, out = np.ascontiguousarray(hand_bar), np.zeros((self.worlds, 4))
-        bar = pb.RolloutBar(site_xpos=pb.Cotangent(pb.ptr(kept), STEPS + 1, None))
-        pb.lib().pbBatch_Vjp(self.batch, ct.byref(bar), None, ct.byref(pb.NATIVE.pbBatchGradient(ctrl=pb.ptr(out))), None)
+        out = np.zeros((self.worlds, 4))
+        self._pull(hand_bar, ctrl=out)
+        return out
+
+    def pull_parameters(self, hand_bar):
+        """The same to all parameters, summed over the worlds."""
+        out = np.zeros(self.m.ntheta)
+        self._pull(hand_bar, theta=out)
         return out
 
 
