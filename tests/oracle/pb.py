@@ -195,7 +195,8 @@ class Model:
         """Push a direction through one step: (next, sensordata, xpos, site_xpos)."""
         th = self.theta if theta is None else theta
         kept = [real(a) for a in (x, d_ctrl, d_qfrc, d_xfrc, d_theta)]
-        way, inp = Direction(*(ptr(a) for a in kept)), self._input(ctrl, qfrc, xfrc)
+        way = Direction(**dict(zip(("x", "ctrl", "qfrc", "xfrc", "theta"), map(ptr, kept))))
+        inp = self._input(ctrl, qfrc, xfrc)
         out = [np.zeros(self.nt), np.zeros(self.nsensordata), np.zeros((self.nbody, 3)), np.zeros((self.nsite, 3))]
         lib().pbStep_Jvp(self.ptr, ptr(th), ptr(record), inp, ct.byref(way), self._scratch(), *(ptr(o) for o in out))
         return out
@@ -229,7 +230,7 @@ class Rollout:
         self.kept = [real(x0), real(m.theta if theta is None else theta), real(ctrl)]
         out = np.zeros((self.steps + 1, m.nx) if states else m.nx)
         output = RolloutOutput(**{"states" if states else "final_state": ptr(out)})
-        inputs = RolloutInput(ptr(self.kept[2]), None, None, self.kept[2] is not None and self.kept[2].ndim == 1)
+        inputs = RolloutInput(ctrl=ptr(self.kept[2]), constant=self.kept[2] is not None and self.kept[2].ndim == 1)
         lib().pbRollout_Forward(self.ptr, ptr(self.kept[1]), ptr(self.kept[0]), ct.byref(inputs), ct.byref(output))
         return out
 
