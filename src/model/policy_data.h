@@ -44,6 +44,7 @@ typedef struct pbPolicyModel {
   int every, commands;
   bool reaches[pb_outputKindCount];        // some output goes there
   bool evaluates, transmissions, sensors;  // some row needs an evaluation, and of it these
+  bool lengths;                            // of tendons or actuators, whose gradients come before those of bodies
   pbPolicyParam *param;
   int params;
   size_t theta, act_theta, theta_size;  // where parameters of decide and of act begin in theta, and how many there are

@@ -195,6 +195,7 @@ static void velocity_rows(block *k, int first, double *A, double *B) {
 pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, double *A, double *B) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbVjp_SaveStart)(w);
+  k->phase = pb_pullWhole;
   PB_TRY(LANE(pbVjp_Replay)(k, w, stages, false, false));
 
   // Gradients by parameters are for one cotangent.

@@ -4,6 +4,8 @@
 
 #include <pullback/world.h>
 
+#include "step/vjp.h"
+
 typedef struct pbStepRecord {
   const pbModel *model;
   const double *theta;
@@ -19,6 +21,7 @@ typedef struct pbStepCotangent {
   const pbObservationBar *observed;  // of sensors and positions at the start of the step
   const double *distance;            // nrow: of pos - margin of the rows
   const double *observation;         // of what a policy observed (eval/work.h); of open steps without `next`
+  pbPullPhase phase;                 // of bodies alone
   bool evaluated;                    // the scratch holds the evaluation of the step, from the pullback before
 } pbStepCotangent;
 

@@ -216,7 +216,7 @@ static void pull_stage_state(block *k, int s) {
 }
 
 // Stage 0 is at the state before the step.
-static void add_first_stage(block *k) {
+void LANE(pbVjp_FirstStage)(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const pbModel *m = a->w->m;
   for (int i = 0; i < m->nv; i++) {
@@ -244,7 +244,9 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
   LANE(pbAdjoint) *a = &k->a;
   const pbModel *m = w->m;
   int nv = m->nv;
+  pbPullPhase phase = k->phase;  // a policy looks at the first stage alone
   for (int s = 3; s >= 0; s--) {
+    k->phase = s == 0 ? phase : pb_pullWhole;
     PB_TRY(replay_stage(k, w, stages, s));
     if (s == 3) {
       pull_last_line(k);
@@ -258,8 +260,8 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
     bool sensed = s == 0 && LANE(pbVjp_Observe)(k, p);
     PB_TRY(LANE(pbVjp_Evaluation)(k, sensed));
 
-    if (s == 0) add_first_stage(k);
-    else pull_stage_state(k, s);
+    if (s > 0) pull_stage_state(k, s);
+    else if (k->phase == pb_pullWhole) LANE(pbVjp_FirstStage)(k);
   }
   return pb_ok;
 }

@@ -203,8 +203,8 @@ void LANE(pbVjp_Power)(block *k) {
     }
   }
 
-  // Those of bodies go down the tree to joints.
-  LANE(pbSweep_Pull)(a);
+  // Those of bodies go down the tree to joints, with those of a policy's observations where there is one.
+  if (k->phase == pb_pullWhole) LANE(pbSweep_Pull)(a);
 }
 
 // FA += sign I Vx of all bodies: inertia under the sensors' motions counts among the accelerations.
@@ -427,7 +427,7 @@ static pbStatus pull_euler(block *k, const pbPullback *p, bool step) {
   if (step) pull_euler_update(k);
   bool sensed = LANE(pbVjp_Observe)(k, p);
   PB_TRY(LANE(pbVjp_Evaluation)(k, sensed));
-  add_results(k);
+  if (k->phase == pb_pullWhole) add_results(k);
   return pb_ok;
 }
 
@@ -479,14 +479,41 @@ static void want_parameters(LANE(pbAdjoint) *a, const pbModel *m, const pbPullba
   a->h_bar = 0;
 }
 
+// The second half: all cotangents of the evaluation at the state before the step are there.
+static void pull_from_observations(block *k, const pbPullback *p) {
+  LANE(pbAdjoint) *a = &k->a;
+  const pbModel *m = a->w->m;
+  PB_ASSERT(k->phase == pb_pullToInputs);
+
+  // The inertial sweep has cleared cotangents of body fields, if sensors had not.
+  a->fresh = false;
+  LANE(pbVjp_Policy)(k, p->observation);
+  LANE(pbSweep_Pull)(a);
+  if (k->stepped && m->integrator == pb_intRK4) LANE(pbVjp_FirstStage)(k);
+  else add_results(k);
+
+  LANE(pbVjp_AddOut)(p->q, k->q_sum, m->nv);
+  LANE(pbVjp_AddOut)(p->v, k->v_sum, m->nv);
+  LANE(pbVjp_AddOut)(p->act, k->act_sum, m->na);
+  if (a->theta) *a->bar.timestep += a->h_bar;
+  k->phase = pb_pullWhole;
+}
+
 pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, const pbPullback *p) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbAdjoint) *a = &k->a;
+  if (p->phase == pb_pullFromObservations) {
+    pull_from_observations(k, p);
+    return pb_ok;
+  }
+
   const pbModel *m = w->m;
   int nv = m->nv;
   PB_ASSERT(PB_LANES == 1 || !(p->qacc || p->lam || p->distance));  // of one cotangent only
 
   want_parameters(a, m, p);
+  k->phase = p->phase;
+  k->stepped = p->q_next != NULL;
   k->more_qacc = p->qacc;
   k->lam_out = p->lam;
 
@@ -511,7 +538,8 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
 
   // The step itself; the time step's gradient was collected from everywhere.
   PB_TRY(pull_step(k, w, stages, p));
-  for (int i = 0; i < 6; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
-  if (a->theta) *a->bar.timestep += a->h_bar;
+  int first = p->phase == pb_pullWhole ? 0 : 3;  // behind what is of the state
+  for (int i = first; i < 6; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
+  if (a->theta && p->phase == pb_pullWhole) *a->bar.timestep += a->h_bar;
   return pb_ok;
 }

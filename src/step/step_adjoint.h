@@ -20,7 +20,9 @@ typedef struct LANE(pbVjpBlock) {
   lane *rate;                        // nv: of the rates that move positions
   lane *Vx;                          // room for a->Vx
   lane *sensordata;
-  lane *observed_row;       // of a policy's observations: room for a row
+  lane *observed_row;  // of a policy's observations: room for a row
+  pbPullPhase phase;
+  bool stepped;             // of what is pulled in two halves: it is a step
   const double *more_qacc;  // pbPullback.qacc, lam
   double *lam_out;
   lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
@@ -48,7 +50,8 @@ bool LANE(pbVjp_Observe)(LANE(pbVjpBlock) *k, const pbPullback *p);
 void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation);
 // With the cotangents of qacc (a->qacc) and of what sensors see set: lam, and everything else. sensed: by pbVjp_Observe.
 PB_NODISCARD pbStatus LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
-// The gradient of the virtual power W at lam and mu.
+// The gradient of the virtual power W at lam and mu: to bodies, joints and inputs, and unless a policy comes between, down the
+// tree (pbSweep_Pull).
 void LANE(pbVjp_Power)(LANE(pbVjpBlock) *k);
 // The state before the step, which later stages overwrite.
 void LANE(pbVjp_SaveStart)(NUM(pbWork) *w);
@@ -58,7 +61,8 @@ void LANE(pbVjp_SaveStart)(NUM(pbWork) *w);
 void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar);
 // Before the sweep down: W = -h mu . (dbias/dv ahat) of the tree on free joint j, under implicitfast.
 void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int joint, double h);
-// The whole step under Runge-Kutta.
+// The whole step under Runge-Kutta; what the first stage, evaluated at the state before the step, gives that state.
+void LANE(pbVjp_FirstStage)(LANE(pbVjpBlock) *k);
 PB_NODISCARD pbStatus LANE(pbVjp_RungeKutta)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, const pbPullback *p);
 
 #endif

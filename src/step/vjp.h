@@ -9,6 +9,10 @@
 
 enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
 
+// A pullback in two halves, of one cotangent: to the inputs, for a policy to say what they owe to its observations; then from
+// cotangents of those down the tree to the state. Between them neither block nor work may change.
+typedef enum pbPullPhase { pb_pullWhole, pb_pullToInputs, pb_pullFromObservations } pbPullPhase;
+
 // What goes in and out, for `lanes` cotangents at once (1 or those of the variant): entry i of cotangent l stands at [i * lanes +
 // l]. Everything in is added to; NULL in: zero; NULL out: not wanted.
 typedef struct pbPullback {
@@ -22,7 +26,8 @@ typedef struct pbPullback {
   const double *qacc;                           // more cotangent of the accelerations; one cotangent only. NULL: none
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
   bool cached;                                  // work holds the evaluation of this step, accelerations and sensors aside
-  bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
+  pbPullPhase phase;
+  bool evaluated;  // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
 #if !PB_IS_COMPLEX

@@ -169,6 +169,7 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
                   .theta = out->theta,
                   .observation = in->observation,
                   .distance = in->distance,
+                  .phase = in->phase,
                   .evaluated = in->evaluated};
 
   // Without cotangents of the state after there is no step to pull.
@@ -193,11 +194,12 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
 
 // Bodies alone: from the cached evaluation, or from one made again.
 static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
-  if (!p->evaluated) {
+  bool loads = !p->evaluated && p->phase != pb_pullFromObservations;
+  if (loads) {
     s->cache_at = step->cached;
     pbScratch_Load(s, step->theta, step->record, step->input);
   }
-  if (step->cached && !p->evaluated) {
+  if (step->cached && loads) {
     walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
     pass_evaluation(&k, &s->w);
   }
@@ -209,8 +211,7 @@ static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *
 }
 
 bool pbStep_LeavesEvaluation(const pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in) {
-  bool elsewhere = pbImpacts_Recorded(s, step->record) || pb_stages(s->model) > 1 || pb_coupled(s->model);
-  return !elsewhere || !in->next;
+  return !in->next || !(pbImpacts_Recorded(s, step->record) || pb_coupled(s->model));
 }
 
 // By the normalized theta.

@@ -185,6 +185,20 @@ static pbStatus read_components(const reader *r, const pbObserveDef *def, pbObse
   return pb_ok;
 }
 
+// What must be evaluated for the sensors of a row.
+static void note_sensors(const pbModel *m, const pbObserveRow *row, pbPolicyModel *p) {
+  p->sensors = true;
+  for (int i = 0; i < m->nsensor; i++) {
+    int type = m->sensor_type[i];
+    bool actuator = type == pb_sensActuatorpos || type == pb_sensActuatorvel;
+    bool tendon = type == pb_sensTendonpos || type == pb_sensTendonvel;
+    if (row->object >= 0 && row->object != i) continue;
+
+    p->transmissions = p->transmissions || actuator;
+    p->lengths = p->lengths || actuator || tendon;
+  }
+}
+
 static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbPolicyModel *p, pbObserveRow *row) {
   if ((unsigned)def->kind >= pb_observeKindCount) return fail_row(r, "no such kind of observation");
   if (def->components < 0 || (def->kind == pb_observeCommand && (def->count < 1 || def->first < 0)))
@@ -207,8 +221,7 @@ static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbP
   if (row->width > p->widest) p->widest = row->width;
   if (row->kind == pb_observeCommand && row->first + row->width > p->commands) p->commands = row->first + row->width;
   p->evaluates = p->evaluates || pb_observeEvaluates(row->kind);
-  p->sensors = p->sensors || row->kind == pb_observeSensor;
-  p->transmissions = p->sensors;
+  if (row->kind == pb_observeSensor) note_sensors(r->m, row, p);
   return pb_ok;
 }
 
@@ -381,17 +394,26 @@ static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel 
   return name_slices(m, def->act, "policy.act.", p->act_theta, p);
 }
 
-pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
-  pbPolicyModel *p = NULL;
+static pbStatus check_def(pbModel *m, const pbPolicyDef *def) {
   if (m->policy) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has a policy already");
   if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
-  PB_TRY(check_functions(m, def));
+  return check_functions(m, def);
+}
+
+pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
+  PB_TRY(check_def(m, def));
 
   // What a function says of itself is tried: a wrong derivative would only be seen as training that does not work.
   pbPolicyReport report;
   PB_TRY(pbPolicy_Check(m->ctx, def->decide, check_seed, &report));
   if (def->act) PB_TRY(pbPolicy_Check(m->ctx, def->act, check_seed, &report));
+  return pbModel_TrustPolicy(m, def);
+}
+
+pbStatus pbModel_TrustPolicy(pbModel *m, const pbPolicyDef *def) {
+  pbPolicyModel *p = NULL;
+  PB_TRY(check_def(m, def));
 
   // On failure the model stays as it was.
   pbStatus status = create_policy(m, def, &p);

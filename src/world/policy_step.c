@@ -467,19 +467,26 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
   pbInputBar bar = begin_input_bars(k, m, out->input);
   pbStepBar to = {out->x, &bar, out->theta};
 
+  // Where the step has one evaluation at the state that was observed, its pullback waits for what the observations add.
+  bool evaluated = pbStep_LeavesEvaluation(s, &open, in);
+  bool halves = evaluated && k->model->evaluates && !k->model->lengths;
+  pbStepCotangent given = *in;
+  given.phase = halves ? pb_pullToInputs : pb_pullWhole;
+
   // Of the step with the inputs that it saw
-  PB_TRY(pbStep_VjpOpen(s, &open, in, &to));
+  PB_TRY(pbStep_VjpOpen(s, &open, &given, &to));
   end_input_bars(k, m, out->input);
 
   // Of the functions, at what they saw
-  bool evaluated = pbStep_LeavesEvaluation(s, &open, in);
   observe_again(s, &open, evaluated);
   PB_TRY(pull_functions(s, &open, in->next, out->x, out->theta));
   pull_inputs(s, out);
   if (!k->model->evaluates) return pb_ok;
 
   // Of what is observed, by the state
-  const pbStepCotangent seen = {.observation = k->observation_bar, .evaluated = evaluated};
+  bool again = evaluated && pb_stages(m) == 1;
+  const pbStepCotangent seen = {
+      .observation = k->observation_bar, .phase = halves ? pb_pullFromObservations : pb_pullWhole, .evaluated = again && !halves};
   return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){out->x, NULL, out->theta});
 }
 

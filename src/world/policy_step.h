@@ -48,6 +48,9 @@ typedef struct pbPolicyWork {
 PB_NODISCARD pbStatus pbPolicyWork_Create(pbScratch *s);
 void pbPolicyWork_Destroy(pbScratch *s);
 
+// pbModel_SetPolicy without trying the functions.
+PB_NODISCARD pbStatus pbModel_TrustPolicy(pbModel *m, const pbPolicyDef *def);
+
 // ---- forward -------------------------------------------------------------------------------------------------------
 // The state into the work, positions and velocities, what the policy observes.
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input);

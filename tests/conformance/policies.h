@@ -31,6 +31,12 @@ static double network_entry(const TestNetwork *n, const double *o, const double 
   return i < n->o + n->m ? m[(i - n->o) * batch + b] : 1;
 }
 
+static double network_tangent(const TestNetwork *n, const double *o, const double *m, int i, int batch, int b) {
+  const double *from = i < n->o ? o : m;
+  if (!from || i >= n->o + n->m) return 0;
+  return from[(i < n->o ? i : i - n->o) * batch + b];
+}
+
 static pbStatus network_forward(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
                                 double *m_next, void *work) {
   const TestNetwork *n = self;
@@ -83,8 +89,7 @@ static pbStatus network_push(const void *self, int batch, const double *param, c
       double z = 0, d = 0;
       for (int i = 0; i < cols; i++) {
         double x = network_entry(n, o, m, i, batch, b);
-        bool moves = i < n->o ? o_dot != NULL : i < n->o + n->m && m_dot != NULL;
-        double t = moves ? network_entry(n, o_dot, m_dot, i, batch, b) : 0;
+        double t = network_tangent(n, o_dot, m_dot, i, batch, b);
         z += param[r * cols + i] * x;
         d += param[r * cols + i] * t + (param_dot ? param_dot[r * cols + i] * x : 0);
       }

@@ -15,7 +15,7 @@
 #include <glob.h>
 
 #include "policies.h"
-#include "step/scratch.h"
+#include "world/policy_step.h"
 
 enum { most_x = 640, most_theta = 65536, most_sensors = 512, most_rows = 64, commands = 2, memory = 2 };
 
@@ -157,7 +157,7 @@ static void set_policy(Case *c, bool act) {
     def.act_observe = fast.row;
     def.act_observe_count = fast.count;
   }
-  if (pbModel_SetPolicy(c->m, &def) != pb_ok) fail_msg("%s: policy: %s", c->file, pbContext_Error(c->m->ctx));
+  if (pbModel_TrustPolicy(c->m, &def) != pb_ok) fail_msg("%s: policy: %s", c->file, pbContext_Error(c->m->ctx));
 }
 
 // Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
