@@ -58,6 +58,8 @@ static const Option option_table[opt_count] = {
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
     [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
     [opt_result] = {"result", "FILE.json", "audit what optimize found; else the task's start"},
+    [opt_worlds] = {"worlds", "FILE.npz",
+                    "many worlds at once: starts, control, param/NAME, ... with the worlds as their first axis"},
     [opt_threads] = {"threads", "N", "threads to work on (default: as many as there are processors); results are the same"},
     [opt_help] = {"help", NULL, "this text"},
     [opt_version] = {"version", NULL, "version of the program"},
@@ -129,7 +131,7 @@ static bool same_file(const char *a, const char *b) {
 // No output takes the place of a file that is read, or of another output. A run may go on in its own file: --init is left out.
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
   static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb};
-  static const cliOptionId inputs[] = {opt_control, opt_qfrc, opt_xfrc, opt_deformables, opt_cotangent, opt_loss};
+  static const cliOptionId inputs[] = {opt_control, opt_qfrc, opt_xfrc, opt_deformables, opt_cotangent, opt_loss, opt_worlds};
   const char *const kinds[] = {command->output, "pvd", "glb"};
 
   for (int k = 0; k < 3; k++) {

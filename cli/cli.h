@@ -49,6 +49,7 @@ typedef enum cliOptionId {
   opt_starts,
   opt_result,
   opt_threads,
+  opt_worlds,
   opt_help,
   opt_version,
   opt_count

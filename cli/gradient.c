@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gradient.h"
+#include "worlds.h"
 
 enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
 // What can be asked for beside parameters; the order of `wanted`.
@@ -549,6 +550,12 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbArrays *set = NULL;
 
   pbStatus status = cliRun_Begin(app, 1, &run);
+  if (status == pb_ok && text[opt_worlds]) {
+    status = cliWorlds_Gradient(&run);
+    cliRun_End(&run);
+    return status;
+  }
+
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = write_gradient(&g, set);
 

@@ -9,17 +9,22 @@ static const cliCommand commands[] = {
     {"info", "MODEL", "Show the sizes, names and addresses of a model, and its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
     {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1,
-     CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb), CLI_BIT(output), "npz",
+     CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb) | CLI_BIT(worlds) | CLI_BIT(threads), CLI_BIT(output),
+     "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
      "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K the states\n"
-     "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB.",
+     "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB. With --worlds all have the "
+     "worlds as their first axis, NaN from where\n"
+     "one failed, and steps_done says how far each came.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
-         CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict),
+         CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict) | CLI_BIT(worlds) |
+         CLI_BIT(threads),
      CLI_BIT(output), "npz",
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given, param/NAME in the\n"
-     "shape of the field, and meta with the certificate of the gradient.",
+     "shape of the field, and meta with the certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
+     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
      cliGradient_Run},
     {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
      "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in "

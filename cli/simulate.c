@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli.h"
+#include "worlds.h"
 
 enum { MOST_FIELDS = 32, META_ROOM = 1 << 20 };  // bytes left for meta, which is written last
 
@@ -171,6 +171,12 @@ pbStatus cliSimulate_Run(cliApp *app) {
   for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
     const char *name = app->args.text[outputs[i]];
     if (status == pb_ok && name) status = pbFile_CanWrite(app->ctx, name);
+  }
+
+  if (status == pb_ok && app->args.text[opt_worlds]) {
+    status = cliWorlds_Simulate(&run);
+    cliRun_End(&run);
+    return status;
   }
 
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
