@@ -1,4 +1,4 @@
-// simulate and gradient with --worlds: what they write has the worlds as its first axis. Of a world that failed, rows are NaN from
+// simulate and gradient with --worlds: what they write has the worlds as its first axis. Of a world that failed rows are NaN from
 // the step on at which it did.
 #include <math.h>
 #include <string.h>
