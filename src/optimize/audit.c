@@ -156,6 +156,7 @@ static pbStatus find_limits(Audit *a) {
 static double spread_of(const Audit *a, size_t i) {
   size_t nv = (size_t)a->task->model->nv;
   if (a->o.spread) return a->o.spread[i];
+  if (pbTask_Sampled(a->task)) return 0;
   return i >= nv && i < 2 * nv ? 0.05 : 0;
 }
 
@@ -171,7 +172,8 @@ static pbStatus draw_starts(Audit *a) {
     any |= spread > 0;
   }
 
-  if (!any) return fail(a, pb_bad_argument, "audit: all starts would be the same; state a \"spread\"");
+  if (!any && !pbTask_Sampled(a->task))
+    return fail(a, pb_bad_argument, "audit: all starts would be the same; state a \"spread\"");
 
   // Within +-1, to be scaled.
   for (size_t i = 0; i < a->starts * a->perturbed; i++) a->factor[i] = 2 * pbRng_Uniform(&rng) - 1;
@@ -238,7 +240,7 @@ typedef struct Pass {  // a kind of run on one trajectory
   pbRollout *rollout;
   pbTermSet terms;  // borrows terms and buffers of the trajectory's; its rows are the same states, further apart
   int *rows;
-  double *ctrl;
+  double *ctrl, *command;  // rows of all steps; command NULL: the policy observes none
 } Pass;
 
 static double value_of_terms(const pbTermSet *set, const char *name) {
@@ -277,14 +279,15 @@ static void add_ledger(pbAuditRow *row, const pbLedger *l, double *delivered) {
 
 static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   pbRollout *r = p->rollout;
-  pbRolloutInput input = {.ctrl = p->ctrl};
+  pbRolloutInput input = {.ctrl = p->ctrl, .command = p->command};
   pbRolloutOutput output = pbTermSet_Output(&p->terms);
   output.rows = p->rows;
   output.final_state = r->x_final;
 
   // The first row of controls acts at the first state, the last at the last.
   size_t last = (size_t)(p->trajectory->steps * p->divide - 1) * (size_t)a->task->model->nu;
-  const pbInput first = {.ctrl = p->ctrl}, at_end = {.ctrl = p->ctrl + (p->trajectory->steps ? last : 0)};
+  const pbInput first = {.ctrl = p->ctrl, .command = p->command};
+  const pbInput at_end = {.ctrl = p->ctrl + (p->trajectory->steps ? last : 0), .command = p->command};
   if (row->has_ledger)
     PB_TRY(ledger_failed(a, r, pbLedger_Begin(&a->twin.model, a->theta, a->x0, &first, r->scratch, watch->ledger)));
 
@@ -294,22 +297,39 @@ static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   return ledger_failed(a, r, pbLedger_End(&a->twin.model, a->theta, r->x_final, &at_end, r->scratch, watch->ledger));
 }
 
+// Parameters, the initial state and commands of a start: the task's draws, if it has any, of iterations that no training has; then
+// what the audit moves them by.
+static pbStatus make_start(Audit *a, Pass *p, size_t start, size_t t) {
+  pbTask *task = a->task;
+  const int64_t iteration = task->sample.iteration;
+  task->sample.iteration = -1 - (int64_t)start - (int64_t)(a->o.seed % 1000000007u) * 1000003;
+  pbStatus status = pbTask_BeginWorld(task, (int)t, 0);
+  task->sample.iteration = iteration;
+  PB_TRY(status);
+
+  memcpy(a->theta, task->theta_used, task->ntheta * sizeof(double));
+  if (p->kind == pb_auditPerturbed) PB_TRY(perturb(a, start));
+  memcpy(a->x0, pbTrajectory_Start(p->trajectory), (size_t)p->terms.nx * sizeof(double));
+  pbFineModel_Start(&a->twin, p->divide, a->x0);
+  pbState_Move(task->model, a->x0, a->offset + (start * a->trajectories + t) * a->n, 1);
+
+  // One row of commands holds for the trajectory.
+  size_t steps = (size_t)p->trajectory->steps * (size_t)p->divide, commands = (size_t)task->commands;
+  if (!p->command) return pb_ok;
+  for (size_t k = 0; k < steps * commands; k++) p->command[k] = p->trajectory->command[k % commands];
+  return pb_ok;
+}
+
 // Start `start` of one trajectory. Adds to its objective and to the row.
 static pbStatus run_start(Audit *a, Pass *p, size_t start, size_t t, pbAuditRow *row, double *delivered) {
-  pbTask *task = a->task;
   pbParam h;
   pbLedger ledger;
   Watch watch = {.audit = a, .ledger = row->has_ledger ? &ledger : NULL};
-  PB_TRY(pbModel_Param(task->ctx, task->model, "timestep", &h));
+  PB_TRY(pbModel_Param(a->task->ctx, a->task->model, "timestep", &h));
 
-  // Parameters, the time step, and where it starts.
-  memcpy(a->theta, task->theta_used, task->ntheta * sizeof(double));
-  if (p->kind == pb_auditPerturbed) PB_TRY(perturb(a, start));
+  PB_TRY(make_start(a, p, start, t));
   a->theta[h.offset] /= p->divide;
   row->timestep = a->theta[h.offset];
-  memcpy(a->x0, p->trajectory->x0_now, (size_t)p->terms.nx * sizeof(double));
-  pbFineModel_Start(&a->twin, p->divide, a->x0);
-  pbState_Move(task->model, a->x0, a->offset + (start * a->trajectories + t) * a->n, 1);
 
   p->rollout->watch = watch_step;
   p->rollout->watcher = &watch;
@@ -348,13 +368,16 @@ static void note_failure(Audit *a, pbAuditRow *row, size_t start) {
 static pbStatus begin_pass(Audit *a, pbAuditRun kind, pbTrajectory *tr, Pass *p) {
   pbContext *ctx = a->task->ctx;
   size_t nu = (size_t)pb_controls(a->task->model), steps = (size_t)tr->steps * (size_t)divides[kind];
+  size_t commands = tr->command ? (size_t)a->task->commands : 0;
   pbRolloutPlan plan;
   *p = (Pass){.kind = kind, .divide = divides[kind], .trajectory = tr, .terms = tr->terms};
   if (steps > INT32_MAX) return fail(a, pb_bad_argument, "audit: too many steps");
 
   p->rows = pbContext_AllocArray(ctx, (size_t)tr->terms.row_count + 1, sizeof *p->rows);
-  p->ctrl = pbContext_AllocArray(ctx, steps * nu + 1, sizeof *p->ctrl);
+  p->ctrl = pbContext_AllocArray(ctx, steps * (nu + commands) + 1, sizeof *p->ctrl);
   if (!p->rows || !p->ctrl) return fail(a, pb_no_memory, "no memory for the audit");
+
+  if (commands) p->command = p->ctrl + steps * nu;
 
   // States at the same times, controls held over the shorter steps.
   for (int i = 0; i < tr->terms.row_count; i++) p->rows[i] = tr->terms.rows[i] * p->divide;

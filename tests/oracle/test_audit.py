@@ -146,3 +146,19 @@ def test_policies_that_count_steps_are_refused(run, write):
     act = {"observe": [{"qpos": "j"}, {"qvel": "j"}], "layers": [{"pid": 1, "kp": 8, "kd": 1, "ki": 1, "interval": 0.01}]}
     done = run("audit", write(**{**BALANCE, "policy": {**BALANCE["policy"], "act": act}}), code=3)
     assert "counts steps" in done.stderr
+
+
+def test_starts_are_the_tasks_draws(run, write, tmp_path):
+    """Of a stream that no iteration has; commands hold for a trajectory."""
+    model = TASK["model"].replace("0 0 -.6", "0 0 -1.2")
+    sample = {"init": [{"state": "qpos", "uniform": [-0.2, 0.2]}], "command": [{"components": [0], "uniform": [1, 2]}],
+              "parameters": [{"parameter": "body_mass:1", "uniform": [1, 2], "as": "factor"}]}
+    policy = {"every": 5, "observe": [{"command": 1}, {"qpos": "j"}, {"qvel": "j"}], "layers": [{"formula": ["5*(x0 - x1) - x2"]}]}
+    task = {"model": model, "policy": policy, "steps": 200, "sample": sample, "loss": [{"name": "angle", "qpos": "j", "type": "linear"}]}
+    seen = [audit(run, write(**task, audit={"seed": seed, "ledger": 0.1, "torque": 9})) for seed in (0, 0, 1)]
+    assert seen[0] == seen[1] and seen[0]["runs"][0]["mean"] != seen[2]["runs"][0]["mean"]
+    trained, half = seen[0]["runs"][0], seen[0]["runs"][1]
+    assert trained["deviation"] > 0.05 and 0 < trained["least"] < trained["most"] < 2 and abs(half["deviation"] / trained["deviation"] - 1) < 0.02
+    del task["sample"]["init"], task["sample"]["parameters"]
+    task["sample"]["command"][0]["uniform"] = [1.5, 1.5 + 1e-12]
+    assert audit(run, write(**task, audit={"ledger": 0.1, "torque": 9}))["runs"][0]["deviation"] < 1e-9
