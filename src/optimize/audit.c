@@ -297,7 +297,7 @@ static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   return ledger_failed(a, r, pbLedger_End(&a->twin.model, a->theta, r->x_final, &at_end, r->scratch, watch->ledger));
 }
 
-// Parameters, the initial state and commands of a start: the task's draws, if it has any, of iterations that no training has; then
+// Parameters, initial state and commands of a start: the task's draws, if it has any, of iterations that no training has; then
 // what the audit moves them by.
 static pbStatus make_start(Audit *a, Pass *p, size_t start, size_t t) {
   pbTask *task = a->task;
