@@ -479,10 +479,15 @@ static void meter_release(void *user, void *memory) {
 }
 static void test_failing_allocations(void **state) {
   (void)state;
-  const char *text = "{" POINT_MODEL
-                     ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}, {\"parameter\": \"body_mass:p\"}],"
-                     "\"loss\": [{\"qpos\": \"x\", \"target\": 1}, {\"body\": \"p\", \"at\": \"all\"}], \"optimizer\": "
-                     "{\"method\": \"gauss-newton\", \"iterations\": 2}}";
+  const char *text =
+      "{" POINT_MODEL
+      ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}, {\"name\": \"m\", \"parameter\": \"body_mass:p\"}, "
+      "{\"name\": \"d\", \"start\": 0.1, \"sets\": {\"dof_damping\": [\"z\", \"z*m*c\"]}, \"constants\": {\"c\": 2}}],"
+      "\"sample\": {\"worlds\": 2, \"init\": [{\"state\": \"qpos\", \"uniform\": [0, 1]}], \"parameters\": "
+      "[{\"parameter\": \"body_mass:p\", \"list\": [1, 2], \"as\": \"factor\"}]},"
+      "\"loss\": [{\"qpos\": \"x\", \"target\": 1, \"discount\": 1}, {\"body\": \"p\", \"at\": \"all\"}, "
+      "{\"formula\": \"x^2 + t\", \"inputs\": {\"x\": {\"qpos\": \"x\"}}, \"type\": \"below\", \"target\": 0.5}], "
+      "\"optimizer\": {\"method\": \"gauss-newton\", \"iterations\": 2}}";
   for (int fail_at = 1; fail_at < 2000; fail_at += fail_at < 40 ? 1 : 7) {
     Meter meter = {0, 0, fail_at};
     pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
