@@ -126,6 +126,37 @@ static void test_the_loss_is_the_mean_over_worlds(void **state) {
   pbTask_Destroy(task);
 }
 
+// Commands reach the policy of each world: u = 3 c0 + b with c1 not looked at, x at 1 s is 0.505 u / m; by the weight and the bias.
+static void test_commands_that_are_drawn(void **state) {
+  pbTask *task =
+      parse(*state, "{" POINT
+                    ", \"seed\": 9, \"policy\": {\"observe\": [{\"command\": 2}], \"layers\": [{\"dense\": 1}]}, "
+                    "\"parameters\": {\"policy.0.weight\": [3, 0], \"policy.0.bias\": 0.5}, \"variables\": "
+                    "[{\"parameter\": \"policy.0.weight\"}, {\"parameter\": \"policy.0.bias\"}], \"sample\": {\"worlds\": "
+                    "6, \"command\": [{\"components\": [0], \"uniform\": [-1, 1]}, {\"components\": [1], \"list\": [2, "
+                    "3]}]}, \"loss\": [{\"qpos\": \"x\"}], \"confirm\": 2}");
+  double value, g[3], expected = 0, slope[3] = {0}, confirmed, h;
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, g));
+  for (int w = 0; w < 6; w++) {
+    double c[2];
+    for (int k = 0; k < 2; k++) {
+      const uint64_t counter[4] = {0, 0, (uint64_t)w, (uint64_t)k};
+      pbDraw_Numbers(&task->sample.draws[k], counter, &c[k]);
+    }
+    double x = 0.505 * (3 * c[0] + 0.5) / 2;
+    assert_true(c[1] == 2 || c[1] == 3);
+    expected += x * x / 6;
+    for (int k = 0; k < 3; k++) slope[k] += 2 * x * 0.505 / 2 * (k < 2 ? c[k] : 1) / 6;
+  }
+  assert_true(fabs(value - expected) < 1e-12);
+  for (int k = 0; k < 3; k++) assert_true(fabs(g[k] - slope[k]) < 1e-12);
+
+  // At half the step the same commands: 0.5025 instead of 0.505.
+  good(*state, pbTask_Confirm(task, pbTask_Start(task), &confirmed, &h));
+  assert_true(fabs(confirmed - expected * pow(0.5025 / 0.505, 2)) < 1e-12);
+  pbTask_Destroy(task);
+}
+
 // ---- derivatives --------------------------------------------------------------------------------------------------------
 #define ARM                                                                                                                    \
   "\"model\": \"<mujoco><option timestep='0.005'/><worldbody><body name='top' pos='0 0 1'><joint name='ball' type='ball' "     \
@@ -325,14 +356,11 @@ static void test_bad_draws_are_refused_with_the_place(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_laws_have_their_moments),
-                                     cmocka_unit_test(test_numbers_follow_from_the_counter),
-                                     cmocka_unit_test(test_the_loss_is_the_mean_over_worlds),
-                                     cmocka_unit_test(test_derivatives_against_differences),
-                                     cmocka_unit_test(test_starts_that_are_drawn),
-                                     cmocka_unit_test(test_fresh_draws_and_fixed_ones),
-                                     cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
-                                     cmocka_unit_test(test_resumed_runs_draw_the_same),
-                                     cmocka_unit_test(test_bad_draws_are_refused_with_the_place)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_laws_have_their_moments),          cmocka_unit_test(test_numbers_follow_from_the_counter),
+      cmocka_unit_test(test_the_loss_is_the_mean_over_worlds), cmocka_unit_test(test_commands_that_are_drawn),
+      cmocka_unit_test(test_derivatives_against_differences),  cmocka_unit_test(test_starts_that_are_drawn),
+      cmocka_unit_test(test_fresh_draws_and_fixed_ones),       cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
+      cmocka_unit_test(test_resumed_runs_draw_the_same),       cmocka_unit_test(test_bad_draws_are_refused_with_the_place)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
