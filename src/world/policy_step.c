@@ -128,8 +128,8 @@ static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
 }
 
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
-  // A policy of commands and the time alone needs no evaluation. Nor does it load: that would use up the place in a cache that the
-  // step's own evaluation is to be written to.
+  // A policy of commands and the time alone needs no evaluation. Nor does it load: that would use up the place in a cache that
+  // the step's own evaluation is to be written to.
   if (s->policy->model->evaluates) {
     pbScratch_Load(s, theta, x, input);
     s->variant->sense(&s->w);
