@@ -48,7 +48,7 @@ def cell_rows(robots, network, forward, gradient, seed, words):
         below(f"{cell}: memory at its peak [MiB]", found["peak_mib"], PEAK),
     ]
     if "modes_of_all" in found:
-        rows.append(below(f"{cell}: the same for the sum over all robots, two directions", found["modes_of_all"], 1e-9))
+        rows.append(below(f"{cell}: the same for the sum over all robots, one direction", found["modes_of_all"], 1e-9))
     if robots > 1:
         return rows
     floating = run(network, robots, ["--floating", "--short", 1000])

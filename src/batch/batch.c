@@ -21,6 +21,26 @@ static size_t input_numbers(const pbBatch *b) {
 
 static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
 
+// Tape and gradient of one world.
+static pbStatus create_slot(pbBatch *b, pbBatchWorker *k, pbBatchSlot *slot, const pbCapacity *capacity) {
+  pbStatus status = pbRollout_CreateBare(k->ctx, b->model, capacity, &slot->rollout, &slot->bare);
+  if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+
+  size_t bar = b->ntheta + (b->track ? input_numbers(b) + (size_t)b->n : 0);
+  slot->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
+  return slot->bar ? pb_ok : pb_no_memory;
+}
+
+static bool makes_products(const pbPolicyFunction *f) { return !f || f->gather; }
+
+// Worlds with the same policy, whose steps have one evaluation at the state that it sees, where there is much of it to read.
+static bool goes_together(const pbBatch *b) {
+  static const size_t least = 4096;  // numbers: what a core holds beside a world
+  const pbPolicyModel *p = b->model->policy;
+  if (!p || b->worlds == 1 || b->own_count > 0 || b->model->deform || b->worker[0].slot->rollout->xpos_by_observing) return false;
+  return p->theta_size >= least && makes_products(p->decide) && makes_products(p->act);
+}
+
 static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity) {
   pbBatchWorker *k = &b->worker[index];
   k->batch = b;
@@ -28,22 +48,28 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
   k->ctx = pbContext_Create(&(pbAllocator){take, resize, release, b->ctx});
   if (!k->ctx) return pb_no_memory;
 
-  pbStatus status = pbRollout_CreateBare(k->ctx, b->model, capacity, &k->rollout, &k->bare);
-  if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+  PB_TRY(create_slot(b, k, &k->slot[0], capacity));
+  k->slots = 1;
 
-  // Parameters of one world, where they differ, and a gradient of one world.
-  size_t bar = b->ntheta + (b->track ? input_numbers(b) + (size_t)b->n : 0);
+  // Parameters of one world, where they differ.
   k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
-  k->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
-  return k->theta && k->bar ? pb_ok : pb_no_memory;
+  if (!k->theta) return pb_no_memory;
+  if (!goes_together(b)) return pb_ok;
+
+  // Worlds of a group side by side.
+  for (; k->slots < PB_PACK && k->slots < b->worlds; k->slots++) PB_TRY(create_slot(b, k, &k->slot[k->slots], capacity));
+  return pbPolicyPack_Create(b->ctx, b->model, k->slots, &k->pack);
 }
 
 static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
   // Tapes are the worlds', and freed with them.
-  pbRollout_Destroy(k->rollout);
+  for (int i = 0; i < PB_PACK; i++) {
+    pbRollout_Destroy(k->slot[i].rollout);
+    pbContext_Free(b->ctx, k->slot[i].bar);
+  }
+  pbPolicyPack_Destroy(k->pack);
   pbContext_Destroy(k->ctx);
   pbContext_Free(b->ctx, k->theta);
-  pbContext_Free(b->ctx, k->bar);
 }
 
 // ---- worlds -------------------------------------------------------------------------------------------------------------
@@ -166,5 +192,8 @@ int pbBatch_Worlds(const pbBatch *b) { return b->worlds; }
 double *pbBatch_States(pbBatch *b) { return b->states; }
 
 void pbBatch_SetBound(pbBatch *b, double bound) {
-  for (int i = 0; i < b->threads; i++) pbRollout_SetBound(b->worker[i].rollout, bound);
+  for (int i = 0; i < b->threads; i++) {
+    pbBatchWorker *k = &b->worker[i];
+    for (int s = 0; s < k->slots; s++) pbRollout_SetBound(k->slot[s].rollout, bound);
+  }
 }

@@ -8,6 +8,7 @@
 
 #include "batch/sum.h"
 #include "rollout/rollout.h"
+#include "world/policy_pack.h"
 
 enum { PB_BATCH_TEXT = 512 };
 
@@ -17,15 +18,25 @@ typedef struct pbBatchSlice {  // a part of theta of which each world has its ow
   size_t column, size;  // in the rows of own values, or of constants
 } pbBatchSlice;
 
+typedef struct pbBatchSlot {  // what a thread has for one world
+  pbRollout *rollout;
+  pbTrack bare;
+  double *bar;  // gradient of one world
+  int world;    // of a pack: that in this slot, and how it went
+  pbStatus status;
+  char error[PB_BATCH_TEXT];
+} pbBatchSlot;
+
 typedef struct pbBatchWorker {  // what a thread has
   struct pbBatch *batch;
   int index;  // 0: the caller's
   pbContext *ctx;
-  pbRollout *rollout;
-  pbTrack bare;
-  double *theta;  // ParamSize, of the world at hand, where worlds have own values
-  bool filled;    // it has the shared values of this call
-  double *bar;    // gradient of one world
+  pbBatchSlot slot[PB_PACK];  // the first for worlds one by one
+  int slots;                  // 1, or PB_PACK where worlds of a group go together
+  pbPolicyPack *pack;
+  int group, packed;  // group of the worlds in the slots, -1: none; how many they are
+  double *theta;      // ParamSize, of the world at hand, where worlds have own values
+  bool filled;        // it has the shared values of this call
 } pbBatchWorker;
 
 struct pbBatch {
@@ -82,6 +93,20 @@ void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user);
 // The same for one world, which gets the status: true where all went well. No work once the call is stopped.
 bool pbBatch_Do(pbBatchWorker *worker, int world, pbBatchWork work, const void *user);
 PB_NODISCARD pbStatus pbBatch_End(pbBatch *b);
+
+// ---- pack.c: the worlds of a group step by step, so that a policy's functions are called once for all of them -----------------
+// Whether they can, in the call at hand.
+bool pbBatch_Packs(const pbBatch *b);
+// The world's slot after `work`, which is done once for its group: slots 0 .. packed - 1, each with its world. Returns its
+// status.
+typedef void (*pbBatchPackWork)(pbBatchWorker *worker, const void *user);
+PB_NODISCARD pbStatus pbBatch_InPack(pbBatchWorker *worker, int world, pbBatchPackWork work, const void *user,
+                                     pbBatchSlot **slot);
+// Of a slot from here on, unless it has failed before; a failure takes the text of the worker's context.
+void pbBatch_SetSlot(pbBatchWorker *worker, pbBatchSlot *slot, pbStatus status);
+// Functions of the policy for the slots that have not failed. step: for messages.
+void pbBatch_CallPack(pbBatchWorker *worker, int step);
+void pbBatch_PullPack(pbBatchWorker *worker, const pbPulling *pulling, int step);
 
 // ---- parameters.c ---------------------------------------------------------------------------------------------------------
 PB_NODISCARD pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options);

@@ -38,7 +38,10 @@ static int poll_progress(void *user, const pbProgress *progress) {
 void pbBatch_OnProgress(pbBatch *b, pbProgressFunction function, void *user) {
   b->progress = function;
   b->progress_user = user;
-  for (int i = 0; i < b->threads; i++) pbRollout_OnProgress(b->worker[i].rollout, function ? poll_progress : NULL, &b->worker[i]);
+  for (int i = 0; i < b->threads; i++) {
+    pbBatchWorker *k = &b->worker[i];
+    for (int s = 0; s < k->slots; s++) pbRollout_OnProgress(k->slot[s].rollout, function ? poll_progress : NULL, k);
+  }
 }
 
 // ---- which worlds ---------------------------------------------------------------------------------------------------
@@ -81,20 +84,24 @@ static pbStatus begin_workers(pbBatch *b) {
   for (int i = 0; i < b->threads; i++) {
     pbBatchWorker *k = &b->worker[i];
     k->filled = false;
-    k->rollout->vouched = false;
-    k->rollout->theta = b->theta;
-    if (b->own_count > 0) continue;
+    k->group = -1;
+    for (int s = 0; s < k->slots; s++) {
+      pbRollout *r = k->slot[s].rollout;
+      r->vouched = false;
+      r->theta = b->theta;
+      if (b->own_count > 0) continue;
 
-    pbStatus status = pbRollout_Ready(k->rollout);
-    if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
-    k->rollout->vouched = true;
+      pbStatus status = pbRollout_Ready(r);
+      if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+      r->vouched = true;
+    }
   }
 
   return pb_ok;
 }
 
 static pbStatus check_model(const pbBatch *b) {
-  if (!pbScratch_Stale(b->worker[0].rollout->scratch, b->model)) return pb_ok;
+  if (!pbScratch_Stale(b->worker[0].slot->rollout->scratch, b->model)) return pb_ok;
   return pbContext_Fail(
       b->ctx, pb_bad_argument,
       "this batch was made for the model as it was before its options or contact settings changed; make it anew");

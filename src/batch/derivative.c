@@ -52,9 +52,9 @@ static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
   }
 }
 
-static double *piece(const pbBatchWorker *k, const Part *part) {
+static double *piece(const pbBatchSlot *slot, const Part *part) {
   if (!part->wanted) return NULL;
-  double *at = k->bar + part->at;
+  double *at = slot->bar + part->at;
   memset(at, 0, part->size * sizeof *at);
   return at;
 }
@@ -77,48 +77,115 @@ static pbRolloutBar bar_of(const pbBatch *b, const pbRolloutBar *bar, int world)
                         .point_velocity = cotangent_of(&bar->point_velocity, world, np)};
 }
 
-static void resume(pbBatchWorker *k, int world) {
+static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbBatch *b = k->batch;
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
-  pbTrack_Resume(k->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+  pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
 }
 
-static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
-  const Pull *p = user;
-  pbBatch *b = k->batch;
-  const Part *part = p->part;
+// All into the thread's memory: a world that fails leaves nothing in the caller's.
+static pbRolloutGradient gradient_in(const pbBatchSlot *slot, const Part *part) {
+  return (pbRolloutGradient){.x0 = piece(slot, &part[part_x0]),
+                             .ctrl = piece(slot, &part[part_ctrl]),
+                             .qfrc = piece(slot, &part[part_qfrc]),
+                             .xfrc = piece(slot, &part[part_xfrc]),
+                             .command = piece(slot, &part[part_command]),
+                             .theta = piece(slot, &part[part_theta])};
+}
 
-  // All into the thread's memory: a world that fails leaves nothing in the caller's.
-  const pbRolloutGradient g = {.x0 = piece(k, &part[part_x0]),
-                               .ctrl = piece(k, &part[part_ctrl]),
-                               .qfrc = piece(k, &part[part_qfrc]),
-                               .xfrc = piece(k, &part[part_xfrc]),
-                               .command = piece(k, &part[part_command]),
-                               .theta = piece(k, &part[part_theta])};
-  pbRolloutBar bar = bar_of(b, p->bar, world);
+static pbVjpOptions options_of(const Pull *p, int world) {
   pbVjpOptions options = p->options ? *p->options : (pbVjpOptions){0};
   options.seed += (uint64_t)world;
+  return options;
+}
 
-  resume(k, world);
-  PB_TRY(pbRollout_Vjp(k->rollout, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
-  pbTrack_Keep(k->rollout, &b->track[world]);
+// From there what is the world's own to the caller's arrays.
+static pbStatus hand_out(pbBatchWorker *k, const pbBatchSlot *slot, int world, const Pull *p, double *theta_bar) {
+  pbBatch *b = k->batch;
+  const Part *part = p->part;
+  pbTrack_Keep(slot->rollout, &b->track[world]);
   double *own = p->own ? p->own + (size_t)world * b->own_size : NULL;
-  if (g.theta) PB_TRY(pbBatch_PullOwn(k, world, g.theta, own));
+  if (theta_bar) PB_TRY(pbBatch_PullOwn(k, world, theta_bar, own));
 
   for (int i = 0; i < part_count; i++) {
     if (!part[i].wanted || part[i].shared || !part[i].to) continue;
     double *to = part[i].to + (size_t)world * part[i].size;
-    const double *from = k->bar + part[i].at;
+    const double *from = slot->bar + part[i].at;
     for (size_t e = 0; e < part[i].size; e++) to[e] += from[e];
   }
 
   return pb_ok;
 }
 
+static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
+  const Pull *p = user;
+  pbBatchSlot *slot = k->slot;
+  const pbRolloutGradient g = gradient_in(slot, p->part);
+  pbRolloutBar bar = bar_of(k->batch, p->bar, world);
+  pbVjpOptions options = options_of(p, world);
+
+  resume(k, slot, world);
+  PB_TRY(pbRollout_Vjp(slot->rollout, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
+  slot->world = world;
+  return hand_out(k, slot, world, p, g.theta);
+}
+
+// The worlds of a group, step by step.
+static void pull_pack(pbBatchWorker *k, const void *user) {
+  const Pull *p = user;
+  pbRolloutBar bar[PB_PACK];
+  pbVjpOptions options[PB_PACK];
+  pbPulling pulling[PB_PACK];
+  pbBatchSlot *end = k->slot + k->packed;
+
+  for (pbBatchSlot *s = k->slot; s < end; s++) {
+    size_t i = (size_t)(s - k->slot);
+    bar[i] = bar_of(k->batch, p->bar, s->world);
+    options[i] = options_of(p, s->world);
+    pulling[i] = (pbPulling){.bar = &bar[i],
+                             .options = &options[i],
+                             .gradient = gradient_in(s, p->part),
+                             .certificate = p->certificate ? &p->certificate[s->world] : NULL};
+    resume(k, s, s->world);
+    pbBatch_SetSlot(k, s, pbRollout_BeginVjp(s->rollout, &pulling[i]));
+  }
+
+  for (int step = k->batch->tape_steps - 1; step >= 0; step--) {
+    // Each to what its policy put out, all through that, each on.
+    for (pbBatchSlot *s = k->slot; s < end; s++)
+      if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_PullAhead(s->rollout, &pulling[s - k->slot], step));
+    pbBatch_PullPack(k, pulling, step);
+    for (pbBatchSlot *s = k->slot; s < end; s++)
+      if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_PullStep(s->rollout, &pulling[s - k->slot], step));
+  }
+
+  for (pbBatchSlot *s = k->slot; s < end; s++) {
+    pbPulling *of = &pulling[s - k->slot];
+    pbBatch_SetSlot(k, s, pbRollout_EndVjp(s->rollout, of, s->status));
+    if (s->status == pb_ok) pbBatch_SetSlot(k, s, hand_out(k, s, s->world, p, of->gradient.theta));
+  }
+}
+
+static pbStatus pull_in_pack(pbBatchWorker *k, int world, const void *user) {
+  pbBatchSlot *slot;
+  return pbBatch_InPack(k, world, pull_pack, user, &slot);
+}
+
+// Spot checks look at single steps, smooth contacts at other ones.
+static bool goes_in_packs(const Pull *p) {
+  bool checked = p->options && p->options->spot_check != pb_checkNone;
+  return pbBatch_Packs(p->batch) && !checked && p->batch->worker[0].slot->rollout->gradient == pb_gradientExact;
+}
+
 static const double *leaf(void *user, int world, int worker) {
   const Pull *p = user;
   pbBatchWorker *k = &p->batch->worker[worker];
-  return pbBatch_Do(k, world, pull_world, p) ? k->bar : NULL;
+  bool packs = goes_in_packs(p);
+  if (!pbBatch_Do(k, world, packs ? pull_in_pack : pull_world, p)) return NULL;
+
+  const pbBatchSlot *slot = k->slot;
+  while (slot->world != world) slot++;
+  return slot->bar;
 }
 
 static void pull_all(Pull *p) {
@@ -134,8 +201,8 @@ static void pull_all(Pull *p) {
 
 static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
   pbBatchWorker *k = &b->worker[0];
-  pbRollout_Lend(k->rollout, &k->bare, b->tape_steps);
-  pbStatus status = pbRolloutBar_Check(k->rollout, bar);
+  pbRollout_Lend(k->slot->rollout, &k->slot->bare, b->tape_steps);
+  pbStatus status = pbRolloutBar_Check(k->slot->rollout, bar);
   return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -176,13 +243,13 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
   pbBatch *b = k->batch;
   const pbBatchDirection *d = p->direction;
   const pbBatchTangent *t = p->tangent;
-  resume(k, world);
+  resume(k, k->slot, world);
 
   // A direction of theta with own values in it: in the memory of a gradient.
   const double *theta = d->theta;
   if (b->own_count > 0 && (d->theta || d->own)) {
-    PB_TRY(pbBatch_PushOwn(k, world, d->theta, pbBatch_Row(d->own, world, b->own_size), k->bar));
-    theta = k->bar;
+    PB_TRY(pbBatch_PushOwn(k, world, d->theta, pbBatch_Row(d->own, world, b->own_size), k->slot->bar));
+    theta = k->slot->bar;
   }
 
   const pbRolloutDirection direction = {.x0 = pbBatch_Row(d->x0, world, (size_t)b->n),
@@ -200,7 +267,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
                                     .rows = t->rows,
                                     .row_count = t->row_count};
 
-  return pbRollout_Jvp(k->rollout, 1, &direction, &tangent);
+  return pbRollout_Jvp(k->slot->rollout, 1, &direction, &tangent);
 }
 
 pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
@@ -223,8 +290,8 @@ static double *matrix_at(double *data, int world, int step, const pbBatch *b, in
 static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
   const Linear *to = user;
   const pbBatch *b = k->batch;
-  pbRollout *r = k->rollout;
-  resume(k, world);
+  pbRollout *r = k->slot->rollout;
+  resume(k, k->slot, world);
   PB_TRY(pbRollout_Ready(r));
 
   for (int i = 0; i < b->tape_steps; i++) {

@@ -56,10 +56,10 @@ pbStatus pbBatch_Reset(pbBatch *b, const double *theta, const int *ids, int coun
 static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
   double *const *sensordata = user;
   pbBatch *b = k->batch;
-  pbRollout *r = k->rollout;
+  pbRollout *r = k->slot->rollout;
   double *x = state_of(b, world);
 
-  pbRollout_Lend(r, &k->bare, 1);
+  pbRollout_Lend(r, &k->slot->bare, 1);
   r->theta = pbBatch_ThetaOf(k, world);
   PB_TRY(pbRollout_Ready(r));
   r->scratch->contacts_before = -1;
@@ -89,7 +89,7 @@ pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count
 static pbStatus observe_world(pbBatchWorker *k, int world, const void *user) {
   double *const *observation = user;
   pbBatch *b = k->batch;
-  pbRollout *r = k->rollout;
+  pbRollout *r = k->slot->rollout;
   r->theta = pbBatch_ThetaOf(k, world);
   PB_TRY(pbRollout_Ready(r));
 
@@ -138,34 +138,77 @@ static const double *reached(const pbRollout *r, pbStatus status, int done, int 
   return done > 0 ? r->x_before : NULL;
 }
 
-static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
-  const Roll *job = user;
-  pbBatch *b = k->batch;
-  pbRollout *r = k->rollout;
-  bool taped = b->tape_steps >= 0;
-  pbTrack *track = taped ? &b->track[world] : &k->bare;
+static pbTrack *track_of(const pbBatch *b, pbBatchSlot *slot, int world) {
+  return b->tape_steps >= 0 ? &b->track[world] : &slot->bare;
+}
+
+// What became of a world.
+static pbStatus end_roll(pbBatch *b, pbBatchSlot *slot, const Roll *job, int world, int done, pbStatus status) {
+  pbRollout *r = slot->rollout;
   double *x = state_of(b, world);
-
-  pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
-  pbRolloutOutput output = outputs_of(b, job, world);
-  pbRollout_Lend(r, track, job->steps);
-  pbStatus status = pbRollout_Forward(r, pbBatch_ThetaOf(k, world), x, &input, &output);
-
-  const double *at = reached(r, status, output.steps_done, job->steps);
+  const double *at = reached(r, status, done, job->steps);
   if (at) memcpy(x, at, (size_t)b->nx * sizeof *x);
-  if (job->output->steps_done) job->output->steps_done[world] = output.steps_done;
-  if (output.steps_done > 0) b->report[world] = pbScratch_Report(r->scratch);
-  if (status != pb_ok || !taped) return status;
+  if (job->output->steps_done) job->output->steps_done[world] = done;
+  if (done > 0) b->report[world] = pbScratch_Report(r->scratch);
+  if (status != pb_ok || b->tape_steps < 0) return status;
 
-  pbTrack_Keep(r, track);
+  pbTrack_Keep(r, &b->track[world]);
   b->has_tape[world] = true;
   return pb_ok;
 }
 
+static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
+  const Roll *job = user;
+  pbBatch *b = k->batch;
+  pbRollout *r = k->slot->rollout;
+
+  pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
+  pbRolloutOutput output = outputs_of(b, job, world);
+  pbRollout_Lend(r, track_of(b, k->slot, world), job->steps);
+  pbStatus status = pbRollout_Forward(r, pbBatch_ThetaOf(k, world), state_of(b, world), &input, &output);
+  return end_roll(b, k->slot, job, world, output.steps_done, status);
+}
+
+// The worlds of a group, step by step.
+static void roll_pack(pbBatchWorker *k, const void *user) {
+  const Roll *job = user;
+  pbBatch *b = k->batch;
+  pbRolloutOutput output[PB_PACK];
+  pbBatchSlot *end = k->slot + k->packed;
+
+  for (pbBatchSlot *s = k->slot; s < end; s++) {
+    pbRolloutInput input = pbBatch_InputOf(b, s->world, job->steps);
+    output[s - k->slot] = outputs_of(b, job, s->world);
+    pbRollout_Lend(s->rollout, track_of(b, s, s->world), job->steps);
+    const double *x = state_of(b, s->world);
+    pbBatch_SetSlot(k, s, pbRollout_BeginForward(s->rollout, b->theta, x, &input, &output[s - k->slot]));
+  }
+
+  for (int step = 0; step < job->steps; step++) {
+    // All look, all decide, all move.
+    for (pbBatchSlot *s = k->slot; s < end; s++)
+      if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_Sense(s->rollout, step));
+    pbBatch_CallPack(k, step);
+    for (pbBatchSlot *s = k->slot; s < end; s++)
+      if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_ForwardStep(s->rollout, step, &output[s - k->slot]));
+  }
+
+  for (pbBatchSlot *s = k->slot; s < end; s++) {
+    pbRolloutOutput *o = &output[s - k->slot];
+    if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_EndForward(s->rollout, o));
+    pbBatch_SetSlot(k, s, end_roll(b, s, job, s->world, o->steps_done, s->status));
+  }
+}
+
+static pbStatus roll_in_pack(pbBatchWorker *k, int world, const void *user) {
+  pbBatchSlot *slot;
+  return pbBatch_InPack(k, world, roll_pack, user, &slot);
+}
+
 static pbStatus check_rows(const pbBatch *b, int steps, const pbBatchOutput *output) {
   pbBatchWorker *k = &b->worker[0];
-  pbRollout_Lend(k->rollout, &k->bare, steps);
-  pbStatus status = pbRows_Check(k->rollout, output->rows, output->row_count);
+  pbRollout_Lend(k->slot->rollout, &k->slot->bare, steps);
+  pbStatus status = pbRows_Check(k->slot->rollout, output->rows, output->row_count);
   return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -182,6 +225,6 @@ pbStatus pbBatch_Rollout(pbBatch *b, const double *theta, const int *ids, int co
 
   // Each world that comes through has a tape from here on.
   if (b->track && steps <= b->steps) b->tape_steps = steps;
-  pbBatch_Each(b, roll_world, &(Roll){steps, output});
+  pbBatch_Each(b, pbBatch_Packs(b) ? roll_in_pack : roll_world, &(Roll){steps, output});
   return pbBatch_End(b);
 }

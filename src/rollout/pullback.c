@@ -123,43 +123,56 @@ typedef struct StepAt {
   bool events;                       // written: events were corrected
 } StepAt;
 
+// What the pullback of a step takes and gives.
+typedef struct StepCall {
+  pbInput input;
+  pbInputBar input_bar;
+  pbStepRecord step;
+  pbStepCotangent cotangent;
+  pbStepBar out;
+} StepCall;
+
+static void call_of(const pbRollout *r, const pbRolloutGradient *g, const StepAt *at, StepCall *call) {
+  call->input = pbRollout_InputAt(r, at->k);
+  call->input_bar = input_bar_at(r, g, at->k);
+  call->step =
+      (pbStepRecord){.model = r->model, .theta = r->theta, .record = at->record, .cached = at->cached, .input = &call->input};
+  call->cotangent = (pbStepCotangent){.next = at->next, .observed = at->observed};
+  call->out = (pbStepBar){r->costate_before, &call->input_bar, g->theta};
+}
+
 // By the kind of gradient.
 static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, pbCertificate *c) {
-  const pbModel *m = r->model;
   pbScratch *s = r->scratch;
-  pbInput input = pbRollout_InputAt(r, at->k);
-  pbInputBar input_bar = input_bar_at(r, g, at->k);
-  const double *record = at->record;
-  void *cached = at->cached;
+  StepCall call;
+
+  call_of(r, g, at, &call);
 
   // The smooth gradient is that of the same step with smooth contacts, evaluated here.
   if (r->gradient == pb_gradientSmooth) {
-    PB_TRY(pbSmooth_Step(r, record, &input, at->k));
-    m = r->smooth;
+    PB_TRY(pbSmooth_Step(r, at->record, &call.input, at->k));
     s = r->smooth_scratch;
-    record = r->smooth_record;
-    cached = NULL;
+    call.step.model = r->smooth;
+    call.step.record = r->smooth_record;
+    call.step.cached = NULL;
   }
 
-  const pbStepRecord step = {.model = m, .theta = r->theta, .record = record, .cached = cached, .input = &input};
-  const pbStepBar out = {r->costate_before, &input_bar, g->theta};
-  const pbStepCotangent cotangent = {.next = at->next, .observed = at->observed};
   pbStatus status;
   s->ticks = at->k;
   do {
-    status = pbStep_VjpCached(&step, &cotangent, s, &out);
+    status = pbStep_VjpCached(&call.step, &call.cotangent, s, &call.out);
   } while (pbScratch_Grow(s, &status));
   s->ticks = 0;
 
   // Saltation: what a step with frozen rows leaves out, that the time of an onset or a release moves.
   if (status == pb_ok && at->next && r->gradient == pb_gradientEvent) {
     pbEventCount here = {0};
-    status = pbStep_EventsVjp(&step, at->next, at->k == 0, s, &out, &here);
+    status = pbStep_EventsVjp(&call.step, at->next, at->k == 0, s, &call.out, &here);
     note_events(&here, at->k, c);
     at->events = here.corrected > 0;
   }
 
-  if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, record, at->k, g->theta);
+  if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, call.step.record, at->k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, at->k, pbScratch_Error(s));
 }
 
@@ -175,19 +188,29 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
+// The costate that a step is pulled with.
+static void begin_pull(pbRollout *r, int k, pbCertificate *certificate) {
+  PB_ASSERT(k >= 0 && k <= r->plan.steps);
+  PB_VALIDATE(k == r->plan.steps || pb_allFinite(r->costate, (size_t)r->n));
+
+  // The last state has no step behind it.
+  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
+  if (k < r->plan.steps) pbTruncation_Shorten(r, k + 1, certificate);
+}
+
 // Pullback through what is observed at state k and, unless it is the last, through step k. The result is in r->costate.
 static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *cached,
                      pbCertificate *certificate) {
-  PB_ASSERT(k >= 0 && k <= r->plan.steps);
-  PB_VALIDATE(k == r->plan.steps || pb_allFinite(r->costate, (size_t)r->n));
   bool last = k == r->plan.steps;
   pbObservationBar bars;
   const pbObservationBar *observed = observed_at(r, bar, k, &bars) ? &bars : NULL;
   StepAt at = {.k = k, .record = record, .cached = cached, .next = last ? NULL : r->costate, .observed = observed};
-  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
+
+  // Unless PullAhead has begun it.
+  if (!r->ahead) begin_pull(r, k, certificate);
+  r->ahead = false;
 
   // A sampled step is checked with the numbers that its pullback had: costates before and after.
-  if (!last) pbTruncation_Shorten(r, k + 1, certificate);
   if (r->sample && !last) pbSample_Before(r, r->sample, k);
   if (observed || !last) PB_TRY(pull_step(r, g, &at, certificate));
   if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, at.events, certificate));
@@ -296,29 +319,51 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
   return pbRollout_Play(r, NULL, false, action);
 }
 
-static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, pbCertificate *certificate) {
-  pbGrowth growth = {.first = NAN};
+// Step k, and how long the costate is before it.
+pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
+  PB_TRY(pull(r, p->bar, &p->gradient, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), p->certificate));
+  PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, k));
+  return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k) : pb_ok;
+}
 
-  // What the last state owes to its outputs and to the caller's cotangents.
-  PB_TRY(pull_final(r, bar, g, certificate));
-  PB_TRY(measure_costate(r, bar, &growth, certificate, r->plan.steps));
+pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k) {
+  pbObservationBar bars;
+  const pbObservationBar *observed = observed_at(r, p->bar, k, &bars) ? &bars : NULL;
+  StepAt at = {.k = k, .record = pbRollout_RecordAt(r, k), .next = r->costate, .observed = observed};
+  StepCall call;
+  PB_ASSERT(!r->sample && r->gradient != pb_gradientSmooth && !pbRollout_CachedAt(r, k));
 
+  begin_pull(r, k, p->certificate);
+  call_of(r, &p->gradient, &at, &call);
+
+  // The same call goes on from here in PullStep.
+  r->ahead = true;
+  r->scratch->ticks = k;
+  pbStatus status = pbStep_VjpToFunctions(&call.step, &call.cotangent, r->scratch, &call.out);
+  r->scratch->ticks = 0;
+
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+}
+
+// What the last state owes to its outputs and to the caller's cotangents.
+static pbStatus begin_backward(pbRollout *r, pbPulling *p) {
+  p->growth = (pbGrowth){.first = NAN};
+
+  PB_TRY(pull_final(r, p->bar, &p->gradient, p->certificate));
+  return measure_costate(r, p->bar, &p->growth, p->certificate, r->plan.steps);
+}
+
+static pbStatus backward(pbRollout *r, pbPulling *p) {
   pbScheduleAction action;
   PB_TRY(first_leaf(r, &action));
 
   // Leaf by leaf: reverse it, then let the schedule record the one before.
   while (action.kind == pb_scheduleReverse) {
-    for (int k = action.to - 1; k >= action.from; k--) {
-      PB_TRY(pull(r, bar, g, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), certificate));
-      PB_TRY(measure_costate(r, bar, &growth, certificate, k));
-      if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, k);
-    }
-
+    for (int k = action.to - 1; k >= action.from; k--) PB_TRY(pbRollout_PullStep(r, p, k));
     PB_TRY(pbRollout_Play(r, NULL, false, &action));
   }
 
   PB_ASSERT(action.kind == pb_scheduleDone);
-  pbGrowth_Finish(&growth, certificate);
   return pb_ok;
 }
 
@@ -396,47 +441,69 @@ static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
   return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
 }
 
-pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
-                       pbCertificate *certificate) {
-  pbRolloutGradient wanted = gradient ? *gradient : (pbRolloutGradient){0};
-  pbCertificate local;
+pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   PB_ASSERT(!r->sample);
+  p->spot = (pbSpot){0};
+  if (!p->certificate) p->certificate = &p->local;
+  if (pbSelection_None(r)) p->gradient.theta = NULL;
 
-  if (pbSelection_None(r)) wanted.theta = NULL;
-  gradient = &wanted;
-  if (!certificate) certificate = &local;
+  // Nothing is begun before all that was given is checked.
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
   PB_TRY(pbRollout_Ready(r));
-  PB_TRY(pbRolloutBar_Check(r, bar));
+  PB_TRY(pbRolloutBar_Check(r, p->bar));
 
-  begin_certificate(r, certificate);
-  PB_TRY(pbTruncation_Begin(r, options, certificate));
-  if (pbProgressMeter_Begin(&r->meter, "backward", certificate->recomputed + r->plan.steps))
+  begin_certificate(r, p->certificate);
+  PB_TRY(pbTruncation_Begin(r, p->options, p->certificate));
+  if (pbProgressMeter_Begin(&r->meter, "backward", p->certificate->recomputed + r->plan.steps))
     return pbRollout_Stopped(r, r->plan.steps);
 
   // Kernels may write entries of fields that are not wanted: the caller's are put aside and back.
-  pbSpot spot = {0};
-  pbStatus status = begin_spot_check(r, options, gradient, &spot);
-  pbSelection_Keep(r, gradient->theta);
-  collect_parameters(r, gradient->theta);
-  if (status == pb_ok) status = backward(r, bar, gradient, certificate);
-  if (status == pb_ok) status = flush_parameters(r, gradient->theta);
-  collect_parameters(r, NULL);
-  pbSelection_Restore(r, gradient->theta);
-  if (status == pb_ok) status = check_gradient(r, gradient);
+  PB_TRY(begin_spot_check(r, p->options, &p->gradient, &p->spot));
+  pbSelection_Keep(r, p->gradient.theta);
+  collect_parameters(r, p->gradient.theta);
+  p->kept = true;
 
-  // Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
-  bool full = options && options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
-  bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);
-  if (status == pb_ok && full && comparable) status = pbSpot_Check(r, &spot, bar, r->costate, gradient, certificate);
+  return begin_backward(r, p);
+}
 
-  if (status == pb_ok && gradient->x0) add(gradient->x0, r->costate, r->n);
+// Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
+static bool checks_all(const pbRollout *r, const pbPulling *p) {
+  bool full = p->options && p->options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
+
+  return full && (r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && p->certificate->events == 0));
+}
+
+pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
+  const pbRolloutGradient *g = &p->gradient;
+
+  // What was kept for products goes to the gradient; entries that are not wanted become what they were.
+  if (status == pb_ok) pbGrowth_Finish(&p->growth, p->certificate);
+  if (status == pb_ok) status = flush_parameters(r, g->theta);
+  if (p->kept) {
+    collect_parameters(r, NULL);
+    pbSelection_Restore(r, g->theta);
+  }
+  if (status == pb_ok) status = check_gradient(r, g);
+
+  if (status == pb_ok && checks_all(r, p)) status = pbSpot_Check(r, &p->spot, p->bar, r->costate, g, p->certificate);
+  if (status == pb_ok && g->x0) add(g->x0, r->costate, r->n);
 
   // Whatever happened, nothing of this call stays.
-  pbSpot_End(r, &spot);
+  pbSpot_End(r, &p->spot);
   pbSample_End(r, r->sample);
   r->sample = NULL;
-  if (status != pb_ok) r->tape_fresh = false;
+  if (status != pb_ok && p->kept) r->tape_fresh = false;
 
   return status;
+}
+
+pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                       pbCertificate *certificate) {
+  pbPulling p = {.bar = bar, .options = options, .certificate = certificate};
+  if (gradient) p.gradient = *gradient;
+
+  pbStatus status = pbRollout_BeginVjp(r, &p);
+  if (status == pb_ok) status = backward(r, &p);
+
+  return pbRollout_EndVjp(r, &p, status);
 }

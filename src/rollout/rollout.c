@@ -100,6 +100,9 @@ void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
 
 // Before anything runs: the model is as it was when the rollout was made, and theta can be read.
 pbStatus pbRollout_Ready(pbRollout *r) {
+  // What a call that failed has left half done
+  r->ahead = false;
+  if (r->scratch->policy) r->scratch->policy->called = false;
   if (r->vouched) return pb_ok;
 
   if (pbScratch_Stale(r->scratch, r->model))
@@ -310,6 +313,18 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
 }
 
+// Step k of the first sweep, and what it says.
+static pbStatus first_step(pbRollout *r, int k, int left, pbRolloutOutput *out) {
+  PB_TRY(advance(r, k, left, out));
+
+  // What the solver and the contacts were like
+  pbReport report = pbScratch_Report(r->scratch);
+  pbCertificate_Step(&r->forward, &report, pbScratch_WorstRow(r->scratch), k);
+  if (out) out->steps_done = k + 1;
+
+  return pb_ok;
+}
+
 // Steps from .. to - 1 of an action Advance or Record. first: in Forward, which writes outputs and the certificate.
 static pbStatus play_steps(pbRollout *r, const pbScheduleAction *a, pbRolloutOutput *out, bool first) {
   bool record = a->kind == pb_scheduleRecord;
@@ -321,13 +336,8 @@ static pbStatus play_steps(pbRollout *r, const pbScheduleAction *a, pbRolloutOut
   }
 
   for (int k = a->from; k < a->to; k++) {
-    PB_TRY(advance(r, k, record ? a->to - k : 0, first ? out : NULL));
-    if (first) {
-      pbReport report = pbScratch_Report(r->scratch);
-      pbCertificate_Step(&r->forward, &report, pbScratch_WorstRow(r->scratch), k);
-      if (out) out->steps_done = k + 1;
-    }
-
+    int left = record ? a->to - k : 0;
+    PB_TRY(first ? first_step(r, k, left, out) : advance(r, k, left, NULL));
     if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, k + 1);
   }
 
@@ -399,8 +409,8 @@ static pbCertificate empty_certificate(void) {
                          .most_contacts_step = -1};
 }
 
-pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
-                           pbRolloutOutput *out) {
+pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
+                                pbRolloutOutput *out) {
   r->theta = theta;
   r->x0 = x0;
   r->input = input ? *input : (pbRolloutInput){0};
@@ -422,14 +432,43 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   // What the scratch did before is no step of this rollout: its contacts neither appear nor go.
   r->scratch->contacts_before = -1;
   pbRollout_Restart(r);
-  if (pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps)) return pbRollout_Stopped(r, 0);
+  return pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0) : pb_ok;
+}
 
-  // The schedule stops before its first Reverse: Vjp goes on from there.
-  pbScheduleAction action;
-  PB_TRY(pbRollout_Play(r, out, true, &action));
+pbStatus pbRollout_EndForward(pbRollout *r, pbRolloutOutput *out) {
   PB_TRY(final_state(r, out));
   r->ran = true;
   r->tape_fresh = true;
 
   return pb_ok;
+}
+
+pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
+                           pbRolloutOutput *out) {
+  PB_TRY(pbRollout_BeginForward(r, theta, x0, input, out));
+
+  // The schedule stops before its first Reverse: Vjp goes on from there.
+  pbScheduleAction action;
+  PB_TRY(pbRollout_Play(r, out, true, &action));
+  return pbRollout_EndForward(r, out);
+}
+
+// ---- steps of several rollouts in turn --------------------------------------------------------------------------------------
+pbStatus pbRollout_Sense(pbRollout *r, int k) {
+  pbInput input = pbRollout_InputAt(r, k);
+
+  pbStatus status = pbStep_Sense(r->model, r->theta, r->x, &input, r->scratch);
+  return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+}
+
+pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput *out) {
+  PB_ASSERT(r->plan.snapshots == 0 && r->plan.cached_bytes == 0);
+  int left = r->plan.steps - k;
+  bool whole = r->plan.leaf >= r->plan.steps;
+
+  // A tape of all steps, or the record of the last.
+  if (whole ? k == 0 : left == 1) r->leaf_from = k;
+  PB_TRY(first_step(r, k, whole || left == 1 ? left : 0, out));
+
+  return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k + 1) : pb_ok;
 }

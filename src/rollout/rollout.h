@@ -68,6 +68,7 @@ struct pbRollout {
   size_t *cached_at;  // leaf: where in `cached`, SIZE_MAX: not there
   double *snapshots;  // (snapshots, nx)
   int *held;
+  bool ahead;                        // pbRollout_PullAhead has been called for the next step
   bool vouched;                      // of a batch: theta was looked at, in this call, and so was the model
   double *x, *x_before, *x_final;    // nx
   double *costate, *costate_before;  // n
@@ -97,6 +98,13 @@ PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
 // Row of an input that acts at state k (the last row also at the last state), and what it holds.
 int pbRollout_InputRow(const pbRollout *r, int k);
 pbInput pbRollout_InputAt(const pbRollout *r, int k);
+// Forward step by step, so that a pack of rollouts calls the functions of a policy together: Begin; for each step Sense of all,
+// the pack, ForwardStep of each; End. Of a tape that was lent.
+PB_NODISCARD pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
+                                             pbRolloutOutput *output);
+PB_NODISCARD pbStatus pbRollout_Sense(pbRollout *r, int k);
+PB_NODISCARD pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput *output);
+PB_NODISCARD pbStatus pbRollout_EndForward(pbRollout *r, pbRolloutOutput *output);
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,
                                             double *sensordata);
@@ -187,5 +195,21 @@ PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *optio
 void pbSpot_End(const pbRollout *r, pbSpot *spot);
 PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, const double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);
+
+// ---- pullback.c: Vjp step by step, likewise. Begin, which goes through the last state; for each step from the last to the first
+// PullAhead of all, the pack with what it needs of each, PullStep; End with the status so far, which it returns or another.
+typedef struct pbPulling {
+  const pbRolloutBar *bar;
+  const pbVjpOptions *options;
+  pbRolloutGradient gradient;
+  pbCertificate *certificate, local;
+  pbSpot spot;
+  pbGrowth growth;
+  bool kept;  // of the caller's gradient, what is not wanted
+} pbPulling;
+PB_NODISCARD pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p);
+PB_NODISCARD pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k);
+PB_NODISCARD pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k);
+PB_NODISCARD pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status);
 
 #endif

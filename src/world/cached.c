@@ -236,6 +236,15 @@ pbStatus pbStep_VjpOpen(pbScratch *s, const pbStepRecord *given, const pbStepCot
   return pull_bodies(s, &step, &p);
 }
 
+pbStatus pbStep_VjpToFunctions(const pbStepRecord *given, const pbStepCotangent *in, pbScratch *s, const pbStepBar *out) {
+  pbStepRecord step = *given;
+
+  PB_TRY(pbScratch_Enter(s, given->model, &step.theta));
+  PB_TRY(pbScratch_CheckRecord(s, step.record));
+  PB_ASSERT(given->model->policy && step.theta == given->theta);
+  return pbPolicy_VjpToFunctions(s, &step, in, out);
+}
+
 pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, pbScratch *s, const pbStepBar *out) {
   const pbModel *m = given->model;
   pbStepRecord step = *given;

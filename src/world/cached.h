@@ -23,6 +23,14 @@ PB_NODISCARD pbStatus pbCached_Save(pbScratch *scratch, size_t room, size_t *siz
 PB_NODISCARD pbStatus pbStep_VjpCached(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
                                        const pbStepBar *out);
 
+// Of a step with a policy, by a theta whose directions have length one: the part before the pullback of its functions, which a
+// pack goes on with (policy_pack.h); pbStep_VjpCached with the same arguments does the rest. Likewise what a policy sees of a
+// state, before pbStep_Forward (step.c).
+PB_NODISCARD pbStatus pbStep_VjpToFunctions(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
+                                            const pbStepBar *out);
+PB_NODISCARD pbStatus pbStep_Sense(const pbModel *model, const double *theta, const double *x, const pbInput *input,
+                                   pbScratch *scratch);
+
 // The open-loop step's own, without a policy.
 PB_NODISCARD pbStatus pbStep_VjpOpen(pbScratch *scratch, const pbStepRecord *step, const pbStepCotangent *in,
                                      const pbStepBar *out);

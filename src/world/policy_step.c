@@ -140,7 +140,7 @@ void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pb
   observe_all(s, x, input);
 }
 
-static pbStatus function_failed(pbScratch *s, const pbPolicyFunction *f, pbStatus status) {
+pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *f, pbStatus status) {
   return pbScratch_Fail(s, status, "policy '%.100s': %s at time %.9g", f->name, pbStatus_Text(status), s->w.time);
 }
 
@@ -153,33 +153,47 @@ static void join_act_input(pbPolicyWork *k) {
   memcpy(k->act_input + p->held, k->observation + p->observed, (size_t)(p->observing - p->observed) * sizeof(double));
 }
 
-pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x) {
+// Between decisions held and memory stay as they are.
+bool pbPolicy_BeginDecide(pbScratch *s, const double *x, pbPolicyCall *call) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   const double *tail = state_tail(s, x);
-  const pbPolicyFunction *decide = p->decide, *act = p->act;
-  int own = p->decide_memory;
 
-  // Between decisions both stay as they are.
-  memcpy(k->memory, tail, (size_t)own * sizeof(double));
+  memcpy(k->memory, tail, (size_t)p->decide_memory * sizeof(double));
   memcpy(k->held, tail + held_at(p), (size_t)p->held * sizeof(double));
-  if (k->decides) {
-    pbStatus status =
-        decide->forward(decide->self, 1, theta + p->theta, k->observation, tail, k->held, k->memory, k->function_work);
-    if (status != pb_ok) return function_failed(s, decide, status);
-  }
+  *call = (pbPolicyCall){.kept = &k->kept[0], .o = k->observation, .m = tail, .out = k->held, .m_next = k->memory};
+  return k->decides;
+}
 
-  // Without a part that acts every step what is held goes out.
-  if (!act) {
+// Without a part that acts every step what is held goes out.
+bool pbPolicy_BeginAct(pbScratch *s, const double *x, pbPolicyCall *call) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  int own = p->decide_memory;
+  if (!p->act) {
     PB_ASSERT(p->outputs == p->held);
     memcpy(k->out, k->held, (size_t)p->outputs * sizeof(double));
-    return pb_ok;
+    return false;
   }
 
   join_act_input(k);
-  pbStatus status =
-      act->forward(act->self, 1, theta + p->act_theta, k->act_input, tail + own, k->out, k->memory + own, k->function_work);
-  return status == pb_ok ? pb_ok : function_failed(s, act, status);
+  *call = (pbPolicyCall){
+      .kept = &k->kept[1], .o = k->act_input, .m = state_tail(s, x) + own, .out = k->out, .m_next = k->memory + own};
+  return true;
+}
+
+static pbStatus call_function(pbScratch *s, const pbPolicyCall *c, const double *theta) {
+  const pbPolicyFunction *f = c->kept->function;
+  pbStatus status = f->forward(f->self, 1, theta + c->kept->at, c->o, c->m, c->out, c->m_next, s->policy->function_work);
+  return status == pb_ok ? pb_ok : pbPolicy_Failed(s, f, status);
+}
+
+pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x) {
+  pbPolicyCall call;
+
+  // Act sees what decide has put out.
+  if (pbPolicy_BeginDecide(s, x, &call)) PB_TRY(call_function(s, &call, theta));
+  return pbPolicy_BeginAct(s, x, &call) ? call_function(s, &call, theta) : pb_ok;
 }
 
 // Inputs with what the policy puts out; those to which it adds nothing stay the caller's.
@@ -231,8 +245,13 @@ pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input) {
 pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
   PB_ASSERT(s->policy);
 
-  pbPolicy_Sense(s, theta, x, input);
-  PB_TRY(pbPolicy_Call(s, theta, x));
+  // A pack may have called the functions for several worlds.
+  bool called = s->policy->called;
+  s->policy->called = false;
+  if (!called) {
+    pbPolicy_Sense(s, theta, x, input);
+    PB_TRY(pbPolicy_Call(s, theta, x));
+  }
   return pbPolicy_Accept(s, x, input);
 }
 
@@ -301,98 +320,102 @@ static parameter_bar begin_parameters(pbPolicyWork *k, pbKeptColumns *c, double 
   return bar;
 }
 
+double *pbPolicy_KeptColumn(pbPolicyWork *k, pbKeptColumns *c, double *theta_bar) {
+  return begin_parameters(k, c, theta_bar).kept;
+}
+
 // A column more; a whole block goes to the gradient.
-static pbStatus end_parameters(pbPolicyWork *k, pbKeptColumns *c, const parameter_bar *bar, const double *theta,
-                               double *theta_bar) {
-  if (!bar->kept) return pb_ok;
+pbStatus pbPolicy_KeepColumn(pbPolicyWork *k, pbKeptColumns *c, const double *theta, double *theta_bar) {
   return ++c->count == pb_keptColumns ? gather(k, c, theta, theta_bar) : pb_ok;
 }
 
-// One function: from cotangents of what it put out to those of what it saw.
-typedef struct function_call {
-  pbKeptColumns *kept;
-  const double *o, *m, *out_bar, *m_next_bar;
-  double *o_bar, *m_bar;
-} function_call;
-
-static pbStatus pull_function(pbScratch *s, const function_call *c, const double *theta, double *theta_bar) {
+static pbStatus pull_function(pbScratch *s, const pbPolicyPull *c, const double *theta, double *theta_bar) {
   pbPolicyWork *k = s->policy;
   const pbPolicyFunction *f = c->kept->function;
   parameter_bar bar = begin_parameters(k, c->kept, theta_bar);
 
   pbStatus status = f->pull(f->self, 1, theta + c->kept->at, c->o, c->m, c->out_bar, c->m_next_bar, c->o_bar, c->m_bar,
                             bar.direct, bar.kept, pb_keptColumns, k->function_work);
-  if (status == pb_ok) status = end_parameters(k, c->kept, &bar, theta, theta_bar);
-  return status == pb_ok ? pb_ok : function_failed(s, f, status);
+  if (status == pb_ok && bar.kept) status = pbPolicy_KeepColumn(k, c->kept, theta, theta_bar);
+  return status == pb_ok ? pb_ok : pbPolicy_Failed(s, f, status);
 }
 
 static void add_to(double *to, const double *from, int n) {
   for (int i = 0; i < n; i++) to[i] += from[i];
 }
 
+// Cotangents of the policy's part of the state after a step; zero where there is no step.
+static const double *next_tail(const pbScratch *s, const double *next_bar) {
+  return next_bar ? next_bar + tangent_policy(s->model) : s->policy->zero_tail;
+}
+
 // From cotangents of what act puts out to held_bar and those of what it saw.
-static pbStatus pull_act(pbScratch *s, const pbStepRecord *step, const double *next_tail, double *tail_bar, double *theta_bar) {
+bool pbPolicy_BeginPullAct(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, pbPolicyPull *call) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   int own = p->decide_memory, seen = p->observing - p->observed;
+  PB_VALIDATE(pb_allFinite(k->out_bar, (size_t)p->outputs));
+  memset(k->observation_bar, 0, (size_t)p->observing * sizeof(double));
+  memcpy(k->held_bar, next_tail(s, next_bar) + held_at(p), (size_t)p->held * sizeof(double));
 
   // What went out was what is held.
   if (!p->act) {
     add_to(k->held_bar, k->out_bar, p->held);
-    return pb_ok;
+    return false;
   }
 
   join_act_input(k);
   memset(k->act_input_bar, 0, (size_t)(p->held + seen) * sizeof(double));
-  const function_call call = {.kept = &k->kept[1],
-                              .o = k->act_input,
-                              .m = state_tail(s, step->record) + own,
-                              .out_bar = k->out_bar,
-                              .m_next_bar = next_tail + own,
-                              .o_bar = k->act_input_bar,
-                              .m_bar = tail_bar + own};
-  PB_TRY(pull_function(s, &call, step->theta, theta_bar));
+  *call = (pbPolicyPull){.kept = &k->kept[1],
+                         .o = k->act_input,
+                         .m = state_tail(s, step->record) + own,
+                         .out_bar = k->out_bar,
+                         .m_next_bar = next_tail(s, next_bar) + own,
+                         .o_bar = k->act_input_bar,
+                         .m_bar = x_bar + tangent_policy(s->model) + own};
+  return true;
+}
 
-  // Its inputs: what is held, then what it observes.
+// Its inputs: what is held, then what it observes.
+void pbPolicy_EndPullAct(pbScratch *s) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
   add_to(k->held_bar, k->act_input_bar, p->held);
-  add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, seen);
-  return pb_ok;
+  add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, p->observing - p->observed);
 }
 
 // From held_bar. Between decisions it is that of what was held before.
-static pbStatus pull_decide(pbScratch *s, const pbStepRecord *step, const double *next_tail, double *tail_bar,
-                            double *theta_bar) {
+bool pbPolicy_BeginPullDecide(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, pbPolicyPull *call) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
+  double *tail_bar = x_bar + tangent_policy(s->model);
   if (!k->decides) {
-    add_to(tail_bar, next_tail, p->decide_memory);
+    add_to(tail_bar, next_tail(s, next_bar), p->decide_memory);
     add_to(tail_bar + held_at(p), k->held_bar, p->held);
-    return pb_ok;
+    return false;
   }
 
-  const function_call call = {.kept = &k->kept[0],
-                              .o = k->observation,
-                              .m = state_tail(s, step->record),
-                              .out_bar = k->held_bar,
-                              .m_next_bar = next_tail,
-                              .o_bar = k->observation_bar,
-                              .m_bar = tail_bar};
-  return pull_function(s, &call, step->theta, theta_bar);
+  *call = (pbPolicyPull){.kept = &k->kept[0],
+                         .o = k->observation,
+                         .m = state_tail(s, step->record),
+                         .out_bar = k->held_bar,
+                         .m_next_bar = next_tail(s, next_bar),
+                         .o_bar = k->observation_bar,
+                         .m_bar = tail_bar};
+  return true;
 }
 
 // From out_bar, and cotangents of memory and what is held after the step (NULL: no step), to observation_bar, the policy's part
 // of the state before, parameters.
 static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, double *theta_bar) {
-  pbPolicyWork *k = s->policy;
-  const pbPolicyModel *p = k->model;
-  const double *next_tail = next_bar ? next_bar + tangent_policy(s->model) : k->zero_tail;
-  double *tail_bar = x_bar + tangent_policy(s->model);
-  PB_VALIDATE(pb_allFinite(k->out_bar, (size_t)p->outputs));
+  pbPolicyPull call;
 
-  memset(k->observation_bar, 0, (size_t)p->observing * sizeof(double));
-  memcpy(k->held_bar, next_tail + held_at(p), (size_t)p->held * sizeof(double));
-  PB_TRY(pull_act(s, step, next_tail, tail_bar, theta_bar));
-  return pull_decide(s, step, next_tail, tail_bar, theta_bar);
+  // Act first: its cotangents of what is held go on to decide.
+  if (pbPolicy_BeginPullAct(s, step, next_bar, x_bar, &call)) {
+    PB_TRY(pull_function(s, &call, step->theta, theta_bar));
+    pbPolicy_EndPullAct(s);
+  }
+  return pbPolicy_BeginPullDecide(s, step, next_bar, x_bar, &call) ? pull_function(s, &call, step->theta, theta_bar) : pb_ok;
 }
 
 // Cotangents of what was observed without an evaluation: commands, what was held, the time, that of the start and k time steps.
@@ -465,31 +488,46 @@ static void observe_again(pbScratch *s, const pbStepRecord *step, bool evaluated
   observe_all(s, step->record, step->input);
 }
 
-pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out) {
+// Where the step has one evaluation at the state that was observed, its pullback waits for what the observations add.
+static bool in_halves(const pbPolicyWork *k, bool evaluated) { return evaluated && k->model->evaluates && !k->model->lengths; }
+
+pbStatus pbPolicy_VjpToFunctions(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out) {
   pbPolicyWork *k = s->policy;
   const pbModel *m = s->model;
   pbStepRecord open = pbPolicy_Open(s, step);
   pbInputBar bar = begin_input_bars(k, m, out->input);
   pbStepBar to = {out->x, &bar, out->theta};
 
-  // Where the step has one evaluation at the state that was observed, its pullback waits for what the observations add.
   bool evaluated = pbStep_LeavesEvaluation(s, &open, in);
-  bool halves = evaluated && k->model->evaluates && !k->model->lengths;
   pbStepCotangent given = *in;
-  given.phase = halves ? pb_pullToInputs : pb_pullWhole;
+  given.phase = in_halves(k, evaluated) ? pb_pullToInputs : pb_pullWhole;
 
   // Of the step with the inputs that it saw
   PB_TRY(pbStep_VjpOpen(s, &open, &given, &to));
   end_input_bars(k, m, out->input);
 
-  // Of the functions, at what they saw
+  // What the functions saw
   observe_again(s, &open, evaluated);
-  PB_TRY(pull_functions(s, &open, in->next, out->x, out->theta));
+  return pb_ok;
+}
+
+pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out) {
+  pbPolicyWork *k = s->policy;
+  bool called = k->called;
+  k->called = false;
+
+  // A pack may have pulled the functions of several worlds.
+  if (!called) {
+    PB_TRY(pbPolicy_VjpToFunctions(s, step, in, out));
+    PB_TRY(pull_functions(s, step, in->next, out->x, out->theta));
+  }
   pull_inputs(s, out);
   if (!k->model->evaluates) return pb_ok;
 
   // Of what is observed, by the state
-  bool again = evaluated && pb_stages(m) == 1;
+  pbStepRecord open = pbPolicy_Open(s, step);
+  bool evaluated = pbStep_LeavesEvaluation(s, &open, in), halves = in_halves(k, evaluated);
+  bool again = evaluated && pb_stages(s->model) == 1;
   const pbStepCotangent seen = {
       .observation = k->observation_bar, .phase = halves ? pb_pullFromObservations : pb_pullWhole, .evaluated = again && !halves};
   return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){out->x, NULL, out->theta});
@@ -559,7 +597,7 @@ static pbStatus push_act(pbScratch *s, const pbStepRecord *step, const pbDirecti
   pbStatus status = act->push(act->self, 1, step->theta + p->act_theta, d->theta ? d->theta + p->act_theta : NULL, k->act_input,
                               k->act_input_bar, state_tail(s, step->record) + own, tangent_tail(s, d->x) + own, k->out_bar,
                               k->memory_bar + own, k->function_work);
-  return status == pb_ok ? pb_ok : function_failed(s, act, status);
+  return status == pb_ok ? pb_ok : pbPolicy_Failed(s, act, status);
 }
 
 static pbStatus push_decide(pbScratch *s, const pbStepRecord *step, const pbDirection *d) {
@@ -575,7 +613,7 @@ static pbStatus push_decide(pbScratch *s, const pbStepRecord *step, const pbDire
 
   pbStatus status = f->push(f->self, 1, step->theta + p->theta, d->theta ? d->theta + p->theta : NULL, k->observation,
                             k->observation_bar, state_tail(s, step->record), tail, k->held_bar, k->memory_bar, k->function_work);
-  return status == pb_ok ? pb_ok : function_failed(s, f, status);
+  return status == pb_ok ? pb_ok : pbPolicy_Failed(s, f, status);
 }
 
 // Directions of the inputs with what the policy adds to them: the work's.

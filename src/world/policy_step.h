@@ -27,6 +27,7 @@ typedef struct pbKeptColumns {
 typedef struct pbPolicyWork {
   const pbPolicyModel *model;
   bool decides;           // in this step
+  bool called;            // its functions, for the next step or pullback, by a pack
   double *observation;    // observing: of decide, then of act
   double *held, *memory;  // in the step; memory after it
   double *out;            // outputs
@@ -56,6 +57,15 @@ PB_NODISCARD pbStatus pbModel_TrustPolicy(pbModel *m, const pbPolicyDef *def);
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // The functions, for one world: held, out and memory.
 PB_NODISCARD pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x);
+// A call of a function for one world. Begin: false where there is none, and held, memory or out are what they are without.
+typedef struct pbPolicyCall {
+  pbKeptColumns *kept;  // whose function
+  const double *o, *m;
+  double *out, *m_next;
+} pbPolicyCall;
+bool pbPolicy_BeginDecide(pbScratch *s, const double *x, pbPolicyCall *call);
+bool pbPolicy_BeginAct(pbScratch *s, const double *x, pbPolicyCall *call);  // after the call of decide
+pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *function, pbStatus status);
 // Are held, out and memory finite? Then pbPolicyWork.input is what the open step sees.
 PB_NODISCARD pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input);
 // All three. Work has the first half of the evaluation (pbWork.sensed).
@@ -67,6 +77,22 @@ void pbPolicy_Record(const pbScratch *s, double *record);
 // ---- derivatives ---------------------------------------------------------------------------------------------------
 // The open step of a recorded one: with the inputs that it saw, which are the work's.
 pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step);
+// The part before the functions' own pullback: out_bar, and what they saw.
+PB_NODISCARD pbStatus pbPolicy_VjpToFunctions(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in,
+                                              const pbStepBar *out);
+// The pullback of a function for one world: from cotangents of what it put out to those of what it saw. Act's comes first, whose
+// End hands on what it gave; x_bar: out.x of the step.
+typedef struct pbPolicyPull {
+  pbKeptColumns *kept;
+  const double *o, *m, *out_bar, *m_next_bar;
+  double *o_bar, *m_bar;
+} pbPolicyPull;
+bool pbPolicy_BeginPullAct(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, pbPolicyPull *call);
+void pbPolicy_EndPullAct(pbScratch *s);
+bool pbPolicy_BeginPullDecide(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, pbPolicyPull *call);
+// Where the next kept column of a function goes (entries pb_keptColumns apart; NULL: none is wanted), and that it is there.
+double *pbPolicy_KeptColumn(pbPolicyWork *k, pbKeptColumns *c, double *theta_bar);
+PB_NODISCARD pbStatus pbPolicy_KeepColumn(pbPolicyWork *k, pbKeptColumns *c, const double *theta, double *theta_bar);
 PB_NODISCARD pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out);
 PB_NODISCARD pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
                                    const pbStepTangent *out);

@@ -15,6 +15,7 @@
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
+#include "world/cached.h"
 #include "world/policy_step.h"
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
@@ -246,6 +247,13 @@ static pbStatus advance(pbScratch *s, const double *theta, const double *x, cons
   return pb_ok;
 }
 
+pbStatus pbStep_Sense(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(check_state(s, x));
+  pbPolicy_Sense(s, theta, x, input);
+  return pb_ok;
+}
+
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
@@ -253,7 +261,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
-  s->w.sensed = false;
+  if (!m->policy) s->w.sensed = false;
   if (m->policy) {
     PB_TRY(pbPolicy_Before(s, theta, x, input));
     input = &s->policy->input;
