@@ -241,6 +241,8 @@ pbStatus pbStep_VjpToFunctions(const pbStepRecord *given, const pbStepCotangent 
 
   PB_TRY(pbScratch_Enter(s, given->model, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, step.record));
+
+  // pbStep_VjpCached puts entries aside that a normalized theta has; here there are none.
   PB_ASSERT(given->model->policy && step.theta == given->theta);
   return pbPolicy_VjpToFunctions(s, &step, in, out);
 }

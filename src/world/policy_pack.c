@@ -39,11 +39,13 @@ static void lay_out(pbArena *a, pbPolicyPack *k) {
   }
   sizes[3] = sizes[1];
 
+  // Values, and beside each its cotangents
   double **values[] = {&k->o, &k->m, &k->out, &k->m_next}, **bars[] = {&k->o_bar, &k->m_bar, &k->out_bar, &k->m_next_bar};
   for (int i = 0; i < 4; i++) {
     *values[i] = pbArena_Take(a, sizes[i] * n, sizeof(double));
     *bars[i] = pbArena_Take(a, sizes[i] * n, sizeof(double));
   }
+  // What products are made of, who takes part, the functions' own
   k->kept = pbArena_Take(a, kept * n, sizeof(double));
   k->column = pbArena_Take(a, n, sizeof(int));
   k->function_work = pbArena_Take(a, work, 1);
@@ -105,6 +107,8 @@ typedef bool (*BeginCall)(pbScratch *s, const double *x, pbPolicyCall *call);
 static void call_together(pbPolicyPack *k, const double *theta, pbPackWorld *world, int count, BeginCall begin) {
   pbPolicyCall call[PB_PACK];
   int batch = 0;
+
+  // Worlds decide at their own times.
   for (int w = 0; w < count; w++) {
     if (world[w].status == pb_ok && begin(world[w].scratch, world[w].x, &call[batch])) k->column[batch++] = w;
   }
@@ -123,6 +127,7 @@ static void call_together(pbPolicyPack *k, const double *theta, pbPackWorld *wor
     return;
   }
 
+  // To where each world's own call would have written
   for (int b = 0; b < batch; b++) {
     get_column(k->out, batch, b, call[b].out, f->outputs);
     get_column(k->m_next, batch, b, call[b].m_next, f->memory);
@@ -137,6 +142,8 @@ static void finish(pbPackWorld *world, int count) {
 
 void pbPolicyPack_Forward(pbPolicyPack *k, const double *theta, pbPackWorld *world, int count) {
   PB_ASSERT(count <= k->worlds);
+
+  // Act sees what decide has put out.
   call_together(k, theta, world, count, pbPolicy_BeginDecide);
   call_together(k, theta, world, count, pbPolicy_BeginAct);
   finish(world, count);
@@ -160,6 +167,7 @@ static void keep(pbPolicyPack *k, const double *theta, pbPackWorld *w, const pbP
 
 static pbStatus pull_columns(pbPolicyPack *k, const double *theta, const pbPolicyPull *call, int batch, bool kept) {
   const pbPolicyFunction *f = call[0].kept->function;
+  // What each saw, and the cotangents of what it put out
   for (int b = 0; b < batch; b++) {
     put_column(k->o, batch, b, call[b].o, f->observations);
     put_column(k->m, batch, b, call[b].m, f->memory);
@@ -177,6 +185,8 @@ static pbStatus pull_columns(pbPolicyPack *k, const double *theta, const pbPolic
 static void pull_together(pbPolicyPack *k, const double *theta, pbPackWorld *world, int count, BeginPull begin) {
   pbPolicyPull call[PB_PACK];
   int batch = 0;
+
+  // Those that decided, or act
   for (int i = 0; i < count; i++) {
     pbPackWorld *w = &world[i];
     if (w->status == pb_ok && begin(w->scratch, &w->step, w->next, w->x_bar, &call[batch])) k->column[batch++] = i;
@@ -193,6 +203,7 @@ static void pull_together(pbPolicyPack *k, const double *theta, pbPackWorld *wor
     return;
   }
 
+  // Back to each, whose cotangents they are added to
   for (int b = 0; b < batch; b++) {
     pbPackWorld *w = &world[k->column[b]];
     add_column(k->o_bar, batch, b, call[b].o_bar, f->observations);
@@ -204,6 +215,8 @@ static void pull_together(pbPolicyPack *k, const double *theta, pbPackWorld *wor
 
 void pbPolicyPack_Pull(pbPolicyPack *k, const double *theta, pbPackWorld *world, int count) {
   PB_ASSERT(count <= k->worlds);
+
+  // The other way round
   pull_together(k, theta, world, count, pbPolicy_BeginPullAct);
   pull_together(k, theta, world, count, pbPolicy_BeginPullDecide);
   finish(world, count);

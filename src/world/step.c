@@ -250,6 +250,8 @@ static pbStatus advance(pbScratch *s, const double *theta, const double *x, cons
 pbStatus pbStep_Sense(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
   PB_TRY(check_state(s, x));
+
+  // The step goes on from this evaluation.
   pbPolicy_Sense(s, theta, x, input);
   return pb_ok;
 }
