@@ -2,12 +2,15 @@
 
 Everything in one scene: a gripper of two soft pads on servo joints takes a rigid box from the floor and lifts it, told what to do by a
 neural network that sees it. Derivatives by stiffness, friction, mass, the network and the rest shape pass through integration,
-constraints, forces, contacts, material response and control. And a cloth over an arm that moves."""
+constraints, forces, contacts, material response and control: the network is a policy of the model, and the same network in Python,
+called between steps and differentiated by hand, gives the same. And a cloth over an arm that moves."""
 import numpy as np
 
 from common import below, row, slope
 import deform
 import elements
+import pb
+import policy
 import scenes
 
 H, STEPS = 0.01, 70
@@ -57,13 +60,42 @@ class Network:
         self.weights = np.concatenate([.5 * r.standard_normal(self.hidden * self.inputs), .3 * r.standard_normal(self.hidden),
                                        .003 * r.standard_normal(3 * self.hidden), np.zeros(3)])
 
+    @staticmethod
+    def plan(t):
+        return np.array([.008, .008, .05 * max(0., min(1., (t - .2) / .3))])
+
     def __call__(self, weights, seen, t):
         parts, at = [], 0
         for s in self.shapes:
             parts.append(weights[at:at + np.prod(s)].reshape(s))
             at += np.prod(s)
-        plan = np.array([.008, .008, .05 * max(0., min(1., (t - .2) / .3))])
-        return plan + parts[2] @ np.tanh(parts[0] @ (seen * [20, 4, 50, 50, 20, 1]) + parts[1]) + parts[3]
+        return self.plan(t) + parts[2] @ np.tanh(parts[0] @ (seen * [20, 4, 50, 50, 20, 1]) + parts[1]) + parts[3]
+
+
+class Closed:
+    """The closed loop as the library has it: the network is a part of the model, the plan is what the controls are given."""
+    OBSERVE = [{"kind": "qpos", "component": [5], "scale": 20}, {"kind": "qvel", "component": [5], "scale": 4},
+               {"kind": "qpos", "component": [1, 2], "scale": 50}, {"kind": "qpos", "component": [0], "scale": 20}, {"kind": "time"}]
+
+    def __init__(self, net):
+        self.w = gripper()
+        layers = [{"kind": "dense", "size": net.hidden}, {"kind": "activation", "activation": "tanh"}, {"kind": "dense", "size": 3}]
+        policy.attach(self.w, self.OBSERVE, policy.Network(net.inputs, layers))
+        first, self.plan = self.w.params["policy.0.weight"].offset, np.stack([net.plan(k * H) for k in range(STEPS)])
+        self.weights = slice(first, first + len(net.weights))
+        self.w.theta[self.weights] = net.weights
+        self.rollout = pb.Rollout(self.w, STEPS)
+
+    def run(self, theta=None):
+        return self.rollout.forward(self.w.start(), self.plan, theta)
+
+    def gradient(self):
+        bar = np.zeros(self.w.nv)
+        bar[5] = 1
+        return self.rollout.vjp(qpos=bar)[1]
+
+    def slope_along(self, theta_way):
+        return self.rollout.jvp(theta=theta_way)[-1][5]
 
 
 class Lift:
@@ -167,17 +199,17 @@ def height(lift, state):
 
 
 def rows():
-    lift = Lift()
-    w, weights = lift.w, lift.net.weights
-    last = lift.run(w.theta, weights, record=True)
-    out = [row("height of the box's middle at the end, from 0.02 m", z := height(lift, last), ">= 0.05", z >= .05)]
-    bar = np.zeros(w.nt)
-    bar[5] = 1
-    by_theta, by_weights = lift.pull(w.theta, weights, bar)
+    net = Network()
+    closed, hand = Closed(net), Lift()
+    w = closed.w
+    last = closed.run()
+    out = [row("height of the box's middle at the end, from 0.02 m", z := height(closed, last), ">= 0.05", z >= .05)]
+    gradient = closed.gradient()
     slippery = w.theta.copy()
     w.param(slippery, "contact.friction")[...] = 0
-    z = height(lift, lift.run(slippery, weights))
+    z = height(closed, closed.run(slippery))
     out.append(row("without friction", z, "<= 0.0205", z <= .0205))
+    out += same_by_hand(closed, hand, net, last, gradient)
     r = np.random.default_rng(3)
     box = w.nbody - 1
     directions = {}
@@ -186,14 +218,29 @@ def rows():
                                 ("rest shape of the pads", "point_rest", lambda a: 2e-4 * r.standard_normal(a.shape))):
         d = np.zeros(w.ntheta)
         w.param(d, field)[...] = change(w.param(w.theta, field))
-        directions[name] = d, np.zeros(len(weights))
-    directions["weights of the network"] = np.zeros(w.ntheta), .01 * r.standard_normal(len(weights))
-    directions["all of these"] = sum(d for d, _ in directions.values()), directions["weights of the network"][1]
-    for name, (d, e) in directions.items():
-        found = by_theta @ d + by_weights @ e
+        directions[name] = d
+    directions["weights of the network"] = np.zeros(w.ntheta)
+    directions["weights of the network"][closed.weights] = .01 * r.standard_normal(len(net.weights))
+    directions["all of these"] = sum(directions.values())
+    for name, d in directions.items():
+        found = gradient @ d
         if name == "all of these":
-            pushed = lift.push(w.theta, weights, d, e)[5]
-            out.append(below("pullback against forward derivative (dot product), relative", abs(found / pushed - 1), 1e-11))
-        wanted = slope(lambda t: height(lift, lift.run(w.theta + t * d, weights + t * e)), 1e-3)
+            closed.run()
+            out.append(below("pullback against forward derivative (dot product), relative", abs(found / closed.slope_along(d) - 1), 1e-11))
+        wanted = slope(lambda t: height(closed, closed.run(w.theta + t * d)), 1e-3)
         out.append(below(f"d(height)/d({name}) against differences, relative", abs(found / wanted - 1), 1e-6))
     return out + Draped().rows()
+
+
+def same_by_hand(closed, hand, net, last, gradient):
+    """Heights and gradients of the network in Python, between the steps of a model without a policy."""
+    w = hand.w
+    found = hand.run(w.theta, net.weights, record=True)
+    bar = np.zeros(w.nt)
+    bar[5] = 1
+    by_theta, by_weights = hand.pull(w.theta, net.weights, bar)
+    others = np.delete(np.arange(closed.weights.start), w.params["timestep"].offset)  # the network sees the time: by hand it does not follow the step
+    apart = lambda a, b: np.linalg.norm(a - b) / np.linalg.norm(b)
+    return [below("height against the network in Python [m]", abs(height(closed, last) - height(hand, found)), 1e-12),
+            below("gradient by the network's weights against the chain rule by hand, relative", apart(gradient[closed.weights], by_weights), 1e-9),
+            below("gradient by the model's parameters against the chain rule by hand, relative", apart(gradient[others], by_theta[others]), 1e-9)]
