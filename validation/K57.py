@@ -1,4 +1,4 @@
-"""Controllers that see what they do, and the way a robot goes by all of their parameters
+"""Controllers as parts of the model, by all of their parameters
 
 A quadruped under four controllers as parts of its model: one layer, an oscillator with a network beside it (clipped), the same
 decided every 16th step with a recurrent layer and a delay of its observations, and gains about a plan (a PD law as a formula). Each
