@@ -1,5 +1,6 @@
 // The audit of what an optimizer found (include/pullback/audit.h): several starts, each run again at finer steps, with a tight
-// solver, another contact method and other parameters, with an energy ledger. Tests: tests/unit/test_audit.c, validation/K109.py.
+// solver, another contact method and other parameters, with an energy ledger. Tests: tests/oracle/test_audit.py,
+// tests/hostile/test_audit.c, validation/K109.py.
 #include <pullback/audit.h>
 
 #include <math.h>

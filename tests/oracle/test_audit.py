@@ -1,5 +1,6 @@
 """pullback audit: what is refused, what a report holds, and that it is the task's own runs that are compared."""
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -21,8 +22,8 @@ def write(tmp_path):
     return call
 
 
-def audit(run, task, *options, code=0):
-    return json.loads(run("audit", task, "--json", *options, code=code).stdout)
+def audit(run, task, *options, code=0, **more):
+    return json.loads(run("audit", task, "--json", *options, code=code, **more).stdout)
 
 
 def simulated(run, task, tmp_path, *options):
@@ -140,6 +141,20 @@ def test_a_training_is_audited(run, write):
     body["audit"]["spread"] = {"qpos": 0}
     path.write_text(json.dumps(body))
     assert "all starts would be the same" in run("audit", path, code=2).stderr
+
+
+def test_a_trained_policy_is_audited(run, tmp_path):
+    """As its example says: the policy from the file, over an episode."""
+    folder = pathlib.Path(__file__).parents[2] / "examples" / "cartpole"
+    task = json.loads((folder / "swing-up.json").read_text())
+    task["train"].update(updates=2, worlds=4, window=8)
+    task["episode"]["seconds"], task["audit"]["ledger"] = 1, 1
+    (tmp_path / "swing-up.json").write_text(json.dumps(task))
+    (tmp_path / "cartpole.xml").write_text((folder / "cartpole.xml").read_text())
+    run("train", "swing-up.json", "-q", cwd=tmp_path)
+    r = audit(run, "swing-up.json", "--policy", "swing-up.npz", cwd=tmp_path)
+    start = json.loads(run("audit", "swing-up.json", "--json", cwd=tmp_path).stdout)
+    assert r["runs"][0]["ran"] == 8 and r["runs"][0]["mean"] != start["runs"][0]["mean"] and r["objective"] == "upright"
 
 
 def test_policies_that_count_steps_are_refused(run, write):
