@@ -17,14 +17,14 @@ FIRST, LAST = arm.STEPS // 2, arm.STEPS - 100  # learned from the last 4 s, test
 DISTANCE = "sqrt((x0 - 0.5)^2 + (x1 - 0.5)^2 + (x2 - 0.5)^2)"
 
 
-def closed_loop(torque, seed):
+def closed_loop(torque, seed, every=1):
     n = pb.NATIVE
     m = arm.load(torque)
     m.formula = (ct.c_char_p * 1)(DISTANCE.encode())
     relu, dense = {"kind": n.pb_layerActivation, "activation": n.pb_activationRelu}, {"kind": n.pb_layerDense, "size": 128, "gain": 2**.5}
     last = {"kind": n.pb_layerDense, "size": 4, "init": n.pb_initZero}
     arm.set_policy(m, 3, [{"kind": n.pb_layerFormula, "formula": m.formula, "formulas": 1}, dense, relu, dense, relu, last],
-                   [{"kind": n.pb_observeSitePosition, "object": b"hand"}], seed)
+                   [{"kind": n.pb_observeSitePosition, "object": b"hand"}], seed, every)
     return m
 
 
@@ -128,6 +128,16 @@ def limits(reach, z):
     return np.degrees(speed), abs(reach.forces).max(), np.linalg.norm(apart[LAST + 1:], axis=1).mean()
 
 
+def at_a_quarter(torque, z):
+    """Mean distance in the last second with a quarter of the time step, decisions at the same times."""
+    m = closed_loop(torque, 0, 4)
+    m.theta[arm.weights(m)], m.param(m.theta, "timestep")[:] = z, arm.H / 4
+    rollout, hand, x0 = pb.Rollout(m, 4 * arm.STEPS), np.zeros((4 * arm.STEPS + 1, 1, 3)), m.init()
+    output = pb.RolloutOutput(site_xpos=pb.ptr(hand))
+    pb.lib().pbRollout_Forward(rollout.ptr, pb.ptr(m.theta), pb.ptr(x0), None, ct.byref(output))
+    return np.linalg.norm(hand[4 * LAST + 1:, 0] - TARGET, axis=1).mean()
+
+
 def dropped(torque):
     """How far the hand falls from the target within 4 s, where it starts and its set-points keep it."""
     m = arm.load(torque)
@@ -161,6 +171,7 @@ def rows():
         out.append(reported(f"{torque} N m: evaluations to 1 cm", " ".join(map(str, needed))))
         speeds, forces, ends = zip(*(limits(reach, z) for reach, z in runs))
         out.append(below(f"{torque} N m: distance of the runs that follow, worst, m", max(ends), .01))
+        out.append(below(f"{torque} N m: the same at a quarter of the time step, worst, m", max(at_a_quarter(torque, z) for _, z in runs), .01))
         out.append(below(f"{torque} N m: fastest joint at any of their steps, degrees/s", max(speeds), 45 * 1.01))
         out.append(below(f"{torque} N m: largest torque at any of their steps, N m", max(forces), torque * (1 + 1e-12)))
     reach, z = Reach(TORQUES[0], 0), None
