@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -19,6 +19,7 @@ help:
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
 	@echo 'make bench-batch    many worlds beside the batch of MuJoCo; two threads beside one'
+	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
@@ -111,6 +112,10 @@ bench-sparse: build
 	@tools/setup bench
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_sparse
 	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
+
+bench-loop: build
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_loop
+	@$(BUILD)/bench/loop
 
 bench-products: build
 	@tools/setup python

@@ -412,7 +412,8 @@ static void begin_certificate(const pbRollout *r, pbCertificate *c) {
 }
 
 static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot) {
-  if (!options) return pb_ok;
+  // What a policy projects is no derivative of the program: there is nothing to compare with.
+  if (!options || !pbPolicy_IsExact(r->model)) return pb_ok;
 
   // Differences of the whole rollout know nothing of a truncated gradient; those of single steps do.
   bool whole = options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
@@ -468,7 +469,8 @@ pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
 
 // Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
 static bool checks_all(const pbRollout *r, const pbPulling *p) {
-  bool full = p->options && p->options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
+  bool full =
+      p->options && p->options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation) && pbPolicy_IsExact(r->model);
 
   return full && (r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && p->certificate->events == 0));
 }

@@ -107,4 +107,10 @@ static inline bool pbPolicy_Pushes(const pbModel *m) {
   return !p || (p->decide->push && (!p->act || p->act->push));
 }
 
+// Is the pullback of the functions their derivative everywhere? Not where they project it (pb_layerClip).
+static inline bool pbPolicy_IsExact(const pbModel *m) {
+  const pbPolicyModel *p = m->policy;
+  return !p || (!p->decide->exact && (!p->act || !p->act->exact));
+}
+
 #endif

@@ -117,7 +117,7 @@ static pbStatus network_gather(const void *self, int columns, const double *para
   return pb_ok;
 }
 
-static void TestNetwork_Begin(TestNetwork *n, int o, int out, int m, double size, uint64_t seed) {
+static inline void TestNetwork_Begin(TestNetwork *n, int o, int out, int m, double size, uint64_t seed) {
   int rows = out + m, cols = o + m + 1;
   *n = (TestNetwork){.o = o, .out = out, .m = m, .start = malloc((size_t)(rows * cols) * sizeof(double) + 8)};
   for (int i = 0; i < rows * cols; i++) n->start[i] = size / sqrt(cols) * test_noise(&seed);
@@ -138,7 +138,7 @@ static void TestNetwork_Begin(TestNetwork *n, int o, int out, int m, double size
                                    .gather = network_gather};
 }
 // self points into it, so it stays where it is.
-static void TestNetwork_End(TestNetwork *n) { free(n->start); }
+static inline void TestNetwork_End(TestNetwork *n) { free(n->start); }
 
 // ---- blend: no memory; as many outputs as set-points ---------------------------------------------------------------------------
 typedef struct TestBlend {
@@ -213,7 +213,7 @@ static pbStatus blend_push(const void *self, int batch, const double *param, con
   return pb_ok;
 }
 
-static void TestBlend_Begin(TestBlend *f, int held, int seen, double gain, double mix) {
+static inline void TestBlend_Begin(TestBlend *f, int held, int seen, double gain, double mix) {
   *f = (TestBlend){.held = held, .seen = seen, .start = {gain, mix}};
   f->slice[0] = (pbPolicySlice){
       .name = "gain", .unit = "1", .rows = 1, .cols = 1, .start = &f->start[0], .lower = -INFINITY, .upper = INFINITY};

@@ -303,6 +303,325 @@ static void test_dot_products(void **state) {
   assert_true(compared > 1000);
 }
 
+// ---- rows of the Jacobian, open loops, differences ----------------------------------------------------------------------------------
+static void check_jacobian_rows(const Case *c) {
+  const pbModel *m = c->m;
+  size_t n = (size_t)pbModel_TangentSize(m), nu = (size_t)m->nu;
+  pbInput input = input_of(c);
+  double *A = calloc(n * n, sizeof *A), *B = calloc(n * nu + 1, sizeof *B);
+  if (pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A, B, NULL, NULL) != pb_ok)
+    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+  for (size_t row = 0; row < n; row += 1 + n / 5) {
+    double unit[most_x] = {0}, x_bar[most_x] = {0}, u_bar[64] = {0};
+    unit[row] = 1;
+    pbInputBar input_bar = {.ctrl = u_bar};
+    assert_int_equal(pbStep_Vjp(m, c->theta, c->record, &input, unit, NULL, c->s, x_bar, &input_bar, NULL), pb_ok);
+    double worst = 0;
+    for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs(x_bar[k] - A[row * n + k]));
+    for (size_t k = 0; k < nu; k++) worst = fmax(worst, fabs(u_bar[k] - B[row * nu + k]));
+    check_dot(c, "row of the Jacobian", worst, 0, sqrt(dot(x_bar, x_bar, n) + dot(u_bar, u_bar, nu)) + 1e-300);
+  }
+  free(A);
+  free(B);
+}
+
+static void test_jacobian_rows(void **state) {
+  (void)state;
+  on_every_model(check_jacobian_rows);
+}
+
+// The step with the inputs that the policy gave, of the model without a policy, makes the same state to the bit.
+static void check_open_loop(const Case *c) {
+  const pbModel *m = c->m;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbModel *open;
+  pbScratch *s;
+  assert_int_equal(pbModel_Load(ctx, c->file, NULL, &open), pb_ok);
+  assert_int_equal(pbModel_SetOption(open, "integrator", c->setting->integrator), pb_ok);
+  assert_int_equal(pbModel_SetOption(open, "cone", c->setting->cone), pb_ok);
+  for (int i = 0; c->setting->contact[i][0]; i++)
+    assert_int_equal(pbModel_SetContact(open, c->setting->contact[i][0], c->setting->contact[i][1]), pb_ok);
+  assert_int_equal(pbScratch_Create(ctx, open, NULL, &s), pb_ok);
+
+  double closed[most_x], x[most_x];
+  pbInput input = input_of(c);
+  memcpy(closed, c->before, sizeof closed);
+  memcpy(x, c->before, sizeof x);
+  assert_int_equal(pbStep_Forward(m, c->theta, closed, &input, c->s, NULL), pb_ok);
+
+  // What goes out: through the table of outputs, as set_policy writes it.
+  const double *out = c->s->policy->out;
+  double ctrl[64], qfrc[128];
+  static double xfrc[6 * 128];
+  memcpy(ctrl, c->ctrl, sizeof ctrl);
+  memcpy(qfrc, c->qfrc, sizeof qfrc);
+  memset(xfrc, 0, sizeof xfrc);
+  for (int i = 0; i < m->nv; i++) qfrc[i] += .2 * *out++;
+  for (int i = 0; i < m->nu; i++) ctrl[i] += .5 * *out++;
+  if (name_of(m, pb_objBody, m->nbody - 1)) {
+    for (int i = 0; i < 6; i++) xfrc[6 * (m->nbody - 1) + i] += .1 * *out++;
+  }
+  pbInput given = {.ctrl = ctrl, .qfrc = qfrc, .xfrc = xfrc};
+  assert_int_equal(pbStep_Forward(open, pbModel_DefaultParams(open), x, &given, s, NULL), pb_ok);
+  if (memcmp(x, closed, (size_t)pbModel_StateSize(open) * sizeof(double)))
+    fail_msg("%s, %s: an open loop differs from the closed one", c->file, setting_of(c));
+  compared++;
+  pbScratch_Destroy(s);
+  pbModel_Destroy(open);
+  pbContext_Destroy(ctx);
+}
+
+static void test_open_loop(void **state) {
+  (void)state;
+  on_every_model(check_open_loop);
+}
+
+// ---- rollouts: budgets, resumes, commands, the certificate ----------------------------------------------------------------------------
+typedef struct Run {
+  pbRollout *r;
+  double *states, *x_bar, *theta_bar, *command_bar;
+  pbCertificate certificate;
+} Run;
+
+enum { steps = 150 };
+
+static void free_run(Run *run) {
+  pbRollout_Destroy(run->r);
+  free(run->states);
+  free(run->x_bar);
+  free(run->theta_bar);
+  free(run->command_bar);
+}
+
+static double *bar_of(const Case *c) {
+  int n = pbModel_TangentSize(c->m);
+  double *w = calloc((size_t)n, sizeof *w);
+  seed = 3;
+  fill(w, n, 1);
+  return w;
+}
+
+static pbContext *run_context;
+static Run run_case(const Case *c, size_t records, const double *commands_of_steps, pbGradientKind kind, pbSpotCheck check) {
+  const pbModel *m = c->m;
+  pbRolloutPlan plan;
+  Run run = {.states = calloc((size_t)(steps + 1) * (size_t)pbModel_StateSize(m), sizeof(double)),
+             .x_bar = calloc((size_t)pbModel_TangentSize(m), sizeof(double)),
+             .theta_bar = calloc(pbModel_ParamSize(m), sizeof(double)),
+             .command_bar = calloc(steps * commands, sizeof(double))};
+  size_t budget = records * (size_t)pbTape_Size(m) * sizeof(double);
+  assert_int_equal(pbRollout_Plan(run_context, m, steps, budget, &plan), pb_ok);
+  assert_int_equal(pbRollout_Create(run_context, m, &plan, NULL, &run.r), pb_ok);
+  if (pbRollout_SetGradient(run.r, kind) != pb_ok) fail_msg("%s: %s", c->file, pbContext_Error(run_context));
+  pbRolloutInput input = {.command = commands_of_steps};
+  pbRolloutOutput output = {.states = run.states};
+  if (pbRollout_Forward(run.r, c->theta, c->x, &input, &output) != pb_ok)
+    fail_msg("%s: %s", c->file, pbContext_Error(run_context));
+
+  double *w = bar_of(c);
+  pbRolloutBar bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + m->nv, .count = 1}};
+  pbVjpOptions options = {.spot_check = check, .seed = 5};
+  pbRolloutGradient out = {.x0 = run.x_bar, .theta = run.theta_bar, .command = run.command_bar};
+  if (pbRollout_Vjp(run.r, &bar, &options, &out, &run.certificate) != pb_ok)
+    fail_msg("%s: %s", c->file, pbContext_Error(run_context));
+  free(w);
+  return run;
+}
+
+static double *draw_commands(void) {
+  double *rows = calloc(steps * commands, sizeof *rows);
+  seed = 11;
+  fill(rows, steps * commands, 1);
+  return rows;
+}
+
+static bool same(const double *a, const double *b, size_t n) { return memcmp(a, b, n * sizeof *a) == 0; }
+
+static const Setting plain = {"implicitfast", "elliptic", {{NULL}}};
+
+static void test_budgets_and_resumes(void **state) {
+  (void)state;
+  run_context = pbContext_Create(NULL);
+  double *rows = draw_commands();
+  for (int act = 0; act < 2; act++) {
+    Case c;
+    assert_true(begin(&c, run_context, "hostile/model.xml", &plain, act, 0));
+    size_t nx = (size_t)pbModel_StateSize(c.m), n = (size_t)pbModel_TangentSize(c.m), np = pbModel_ParamSize(c.m);
+    Run all = run_case(&c, 0, rows, pb_gradientExact, pb_checkNone);
+    static const size_t budgets[] = {2, 7, 40};
+    for (int i = 0; i < 3; i++) {
+      Run less = run_case(&c, budgets[i], rows, pb_gradientExact, pb_checkNone);
+      assert_true(same(all.states, less.states, (steps + 1) * nx) && same(all.x_bar, less.x_bar, n));
+      assert_true(same(all.theta_bar, less.theta_bar, np) && same(all.command_bar, less.command_bar, steps * commands));
+      free_run(&less);
+    }
+
+    // From any state on: whether it decides there or holds.
+    for (int from = 1; from < 8; from++) {
+      double x[most_x];
+      memcpy(x, all.states + (size_t)from * nx, nx * sizeof *x);
+      for (int k = from; k < steps; k++) {
+        pbInput input = {.command = rows + k * commands};
+        assert_int_equal(pbStep_Forward(c.m, c.theta, x, &input, c.s, NULL), pb_ok);
+      }
+      assert_true(same(x, all.states + steps * nx, nx));
+    }
+    free_run(&all);
+    end(&c);
+  }
+  free(rows);
+  pbContext_Destroy(run_context);
+}
+
+// Forward mode through all steps against the pullback, whose gradients by weights are products over blocks of steps.
+static void test_whole_rollouts(void **state) {
+  (void)state;
+  run_context = pbContext_Create(NULL);
+  double *rows = draw_commands(), *along = draw_commands();
+  for (int k = 0; k < 3; k++) {
+    Case c;
+    assert_true(begin(&c, run_context, "hostile/model.xml", &settings[k], true, 0));
+    size_t n = (size_t)pbModel_TangentSize(c.m), np = pbModel_ParamSize(c.m);
+    Run run = run_case(&c, 0, rows, pb_gradientExact, pb_checkFull);
+    assert_true(run.certificate.spot_checked && !run.certificate.spot_off);
+
+    double *x0 = calloc(n, sizeof *x0), *theta = calloc(np, sizeof *theta), *tangent = calloc((steps + 1) * n, sizeof *tangent);
+    fill(x0, (int)n, 1);
+    parameter_direction(&c, true, theta);
+    pbRolloutDirection direction = {.x0 = x0, .theta = theta, .command = along};
+    pbRolloutTangent out = {.x = tangent};
+    assert_int_equal(pbRollout_Jvp(run.r, 1, &direction, &out), pb_ok);
+
+    double *w = bar_of(&c);
+    const double *last = tangent + steps * n;
+    size_t seen = 2 * (size_t)c.m->nv;
+    double forward = dot(w, last, seen);
+    double reverse = dot(x0, run.x_bar, n) + dot(theta, run.theta_bar, np) + dot(along, run.command_bar, steps * commands);
+    double size = dot_size(w, last, seen) + dot_size(x0, run.x_bar, n) + dot_size(theta, run.theta_bar, np) +
+                  dot_size(along, run.command_bar, steps * commands);
+    check_dot(&c, "a rollout", forward, reverse, 100 * size);
+    free(w), free(x0), free(theta), free(tangent);
+    free_run(&run);
+    end(&c);
+  }
+  free(rows), free(along);
+  pbContext_Destroy(run_context);
+}
+
+// The event and the smooth gradient of a closed loop: the spot check compares steps forward and back.
+static void test_modes(void **state) {
+  (void)state;
+  static const Setting hard = {"Euler", "elliptic", {{"method", "cones"}, {"restitution", "0.5"}, {NULL}}};
+  static const Setting smooth = {"Euler", "elliptic", {{"smooth_kappa", "1"}, {"smooth_onset", "0.05"}, {NULL}}};
+  run_context = pbContext_Create(NULL);
+  const struct {
+    const Setting *setting;
+    pbGradientKind kind;
+  } all[] = {{&plain, pb_gradientEvent}, {&hard, pb_gradientEvent}, {&smooth, pb_gradientSmooth}};
+  for (int i = 0; i < 3; i++) {
+    Case c;
+    assert_true(begin(&c, run_context, "hostile/model.xml", all[i].setting, true, 0));
+    Run run = run_case(&c, 0, NULL, all[i].kind, pb_checkSteps);
+    if (run.certificate.spot_off)
+      fail_msg("gradient %s is off at step %d: %s", pbGradientKind_Name(all[i].kind), run.certificate.spot_step,
+               run.certificate.spot_where);
+    free_run(&run);
+    end(&c);
+  }
+  pbContext_Destroy(run_context);
+}
+
+// Impacts: flights share the decision of the step; reverse against forward mode and differences.
+static void test_impacts(void **state) {
+  (void)state;
+  static const Setting impact = {"Euler", "elliptic", {{"method", "impact"}, {"restitution", "0.6"}, {NULL}}};
+  pbContext *ctx = pbContext_Create(NULL);
+  Case c;
+  assert_true(begin(&c, ctx, "hostile/impact.xml", &impact, true, 0));
+  pbInput input = input_of(&c);
+  int bounced = 0;
+  for (int k = 0; k < 300; k++) {
+    memcpy(c.before, c.x, sizeof c.before);
+    if (pbStep_Forward(c.m, c.theta, c.x, &input, c.s, NULL) != pb_ok) break;
+    pbTape_Record(c.m, c.before, c.s, c.record);
+    bool now = pbScratch_Report(c.s).contacts > 0;
+    bounced += now;
+    if (now || k % 50 == 0) check_dot_products(&c);
+  }
+  assert_true(bounced > 0);
+  end(&c);
+  pbContext_Destroy(ctx);
+}
+
+// ---- what is refused ------------------------------------------------------------------------------------------------------------------
+static pbStatus put_nan(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
+                        double *m_next, void *work) {
+  pbStatus status = network_forward(self, batch, param, o, m, out, m_next, work);
+  out[0] = NAN;
+  return status;
+}
+
+static void test_bad_numbers_are_named(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  Case c;
+  assert_true(begin(&c, ctx, "hostile/model.xml", &plain, false, 1));
+  pbInput input = input_of(&c);
+  double before[most_x];
+  memcpy(before, c.x, sizeof before);
+  c.network.function.forward = put_nan;
+  assert_int_equal(pbStep_Forward(c.m, c.theta, c.x, &input, c.s, NULL), pb_not_finite);
+  assert_non_null(strstr(pbScratch_Error(c.s), "policy 'network': output 0 is nan at time"));
+  assert_true(same(before, c.x, most_x));
+  end(&c);
+  pbContext_Destroy(ctx);
+}
+
+static void test_wrong_tables_are_refused(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbModel *m;
+  assert_int_equal(pbModel_Load(ctx, "oracle/models/sensors_imu.xml", NULL, &m), pb_ok);
+  TestNetwork network;
+  TestNetwork_Begin(&network, 3, 1, 0, 1, 1);
+  static const int far[] = {7};
+  const struct {
+    pbObserveDef row;
+    const char *text;
+  } wrong[] = {
+      {{.kind = pb_observeKindCount}, "no such kind"},
+      {{.kind = pb_observeQpos, .object = "nobody"}, "the model has no joint 'nobody'"},
+      {{.kind = pb_observeBodyPosition}, "expected the name of an object"},
+      {{.kind = pb_observeTime, .object = "x"}, "is of no object"},
+      {{.kind = pb_observeQvel, .frame = "world"}, "only positions and rotations"},
+      {{.kind = pb_observeQvel, .scale = NAN}, "the scale is not finite"},
+      {{.kind = pb_observeTime, .component = far, .components = 1}, "component 7: expected one of 0 .. 0"},
+      {{.kind = pb_observeCommand}, "expected counts of one or more"},
+      {{.kind = pb_observeTime}, "it has 3 observations, the model's table gives 1"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    pbPolicyDef def = {.observe = &wrong[i].row, .observe_count = 1, .decide = &network.function};
+    assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
+    if (!strstr(pbContext_Error(ctx), wrong[i].text)) fail_msg("'%s' without '%s'", pbContext_Error(ctx), wrong[i].text);
+  }
+  // Sensors after the controls, by a name that the file does not give.
+  static char name[] = "felt";
+  char *unnamed = m->names[pb_objSensor][0];
+  m->names[pb_objSensor][0] = name;
+  const pbObserveDef felt = {.kind = pb_observeSensor, .object = name}, before = {.kind = pb_observeSensor, .previous = true};
+  assert_int_equal(m->sensor_type[0], pb_sensAccelerometer);
+  pbPolicyDef def = {.observe = &felt, .observe_count = 1, .decide = &network.function};
+  assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "sensor 'felt' depends on the controls of the very step"));
+  def.observe = &before;
+  assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "previous"));
+  m->names[pb_objSensor][0] = unnamed;
+  TestNetwork_End(&network);
+  pbModel_Destroy(m);
+  pbContext_Destroy(ctx);
+}
+
 // A function that does not keep its promises never becomes part of a model, and the model stays as it was.
 static pbStatus pull_nothing(const void *self, int batch, const double *param, const double *o, const double *m,
                              const double *out_bar, const double *m_next_bar, double *o_bar, double *m_bar, double *param_bar,
@@ -344,6 +663,14 @@ static void test_a_wrong_function_is_refused(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dot_products),
+      cmocka_unit_test(test_jacobian_rows),
+      cmocka_unit_test(test_open_loop),
+      cmocka_unit_test(test_budgets_and_resumes),
+      cmocka_unit_test(test_whole_rollouts),
+      cmocka_unit_test(test_modes),
+      cmocka_unit_test(test_impacts),
+      cmocka_unit_test(test_bad_numbers_are_named),
+      cmocka_unit_test(test_wrong_tables_are_refused),
       cmocka_unit_test(test_a_wrong_function_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include "conformance/policies.h"
 #include "hostile/hostile.h"
+#include "world/policy_step.h"
 
 // Allocations of the library that go past the context's hooks: the linker sends them here (tests/CMakeLists.txt).
 static long strays, strays_watched;
@@ -65,10 +67,23 @@ static pbStatus single_step(Parts *parts, const double *x0, Result *r) {
   return pbStep_Jacobian(m, theta, record, &input, parts->scratch, r->A, NULL, NULL, NULL);
 }
 
+// A loop that is closed: forces by the velocities.
+static pbStatus close_loop(pbModel *m) {
+  static TestBlend blend;
+  static const int first[] = {0};
+  const pbObserveDef rows[] = {{.kind = pb_observeQvel}, {.kind = pb_observeTime, .component = first, .components = 1}};
+  const pbOutputDef forces = {.kind = pb_outputForce};
+  TestBlend_Begin(&blend, pbModel_Size(m, "nv"), 1, -.1, .2);
+  const pbPolicyDef def = {
+      .observe = rows, .observe_count = 2, .decide = &blend.function, .every = 2, .output = &forces, .output_count = 1};
+  return pbModel_TrustPolicy(m, &def);
+}
+
 static pbStatus run(pbContext *ctx, const char *file, Meter *meter, Parts *parts, Result *r) {
   memset(r, 0, sizeof *r);
   PB_TRY(pbModel_Load(ctx, file, NULL, &parts->model));
   const pbModel *m = parts->model;
+  if (strstr(file, "include")) PB_TRY(close_loop(parts->model));
   int n = pbModel_TangentSize(m);
   if (strstr(file, "impact")) {
     PB_TRY(pbModel_SetContact(parts->model, "method", "impact"));
