@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("c", "tour"), ("c", "body"), ("c", "controller"),
+KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("c", "tour"), ("c", "body"), ("c", "controller"),
          ("text", "tour"), ("text", "controller"), ("text", "formula"), ("text", "error")}
 
 
@@ -79,6 +79,20 @@ def test_shell(checkout, page, line, language, kind, text):
     if following:
         assert "(500, 3)" in out
     assert not following or page == "README.md"
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("sh", "train"))
+def test_training(checkout, page, line, language, kind, text):
+    """The commands, with three updates of four worlds for half a second."""
+    for task in (checkout / "examples").glob("*/*.json"):
+        stated = json.loads(task.read_text())
+        if "train" in stated:
+            stated["train"] |= {"updates": 3, "worlds": 4, "evaluate": {"every": 3, "starts": 1}}
+            stated["episode"]["seconds"] = 0.5
+            task.write_text(json.dumps(stated))
+    (checkout / "walk.sh").write_text(text.replace("--steps 6400", "--steps 200"))
+    out = shell("bash -e walk.sh || test $? = 1", checkout)  # so short a training need not be confirmed
+    assert "checks hold" in out and "confirmed" in out
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", "make"))
