@@ -5,8 +5,8 @@
 //     --steps N        (1000)
 //     --rounds N       forward and gradient so often; times are medians (1)
 //     --directions N   of weights, in which reverse mode is compared with forward mode (20)
-//     --pack           the directions are compared for the first eight robots alone, one of them for all
-//     --short N        and with quotients of differences over the first N steps of the first robot; 0: not at all (50)
+//     --compare N      and for so many robots, the first of them; all of them in two directions over the steps of --short (all)
+//     --short N        of one robot with quotients of differences over the first N steps; 0: not at all (50)
 //     --float          the network computes in float
 //     --floating       without ground and gravity
 //
@@ -28,8 +28,8 @@ static const double SMALL = 1e-7;  // the same across kinks of many ReLUs
 
 typedef struct Options {
   const char *model;
-  bool large, single, floating, pack;
-  int robots, threads, steps, rounds, directions, shorter;
+  bool large, single, floating;
+  int robots, threads, steps, rounds, directions, compared, shorter;
 } Options;
 
 typedef struct Bench {
@@ -272,12 +272,12 @@ static void compare(Worst *worst, double a, double b) {
   worst->largest = fmax(worst->largest, fmax(fabs(a), fabs(b)));
 }
 
-static void check_modes(Bench *b, int robots, int directions, const char *name) {
+static void check_modes(Bench *b, int robots, int steps, int directions, const char *name) {
   pbRng r = pbRng_Seed(3);
   Worst worst = {0};
   for (int k = 0; k < directions; k++) {
     direct(b, &r);
-    compare(&worst, along(b), pushed(b, robots, b->option.steps));
+    compare(&worst, along(b), pushed(b, robots, steps));
   }
   if (directions > 0) say(name, worst.apart / worst.largest);
 }
@@ -339,24 +339,28 @@ static void check(Bench *b) {
   say("growth", growth);
   say("contacts", b->certificate[0].most_contacts);
 
-  if (o->pack && o->robots > pb_batchPack) {
-    check_modes(b, o->robots, 1, "modes_of_all");
-    run(b, b->theta, pb_batchPack, o->steps);
+  if (o->compared < o->robots) {
+    // Robots are the same beside others: the first ones again, and all of them for a short while.
+    run(b, b->theta, o->compared, o->steps);
     pull(b);
-    check_modes(b, pb_batchPack, o->directions, "modes");
-  } else {
-    check_modes(b, o->robots, o->directions, "modes");
+    check_modes(b, o->compared, o->steps, o->directions, "modes");
+    run(b, b->theta, o->robots, o->shorter);
+    pull(b);
+    check_modes(b, o->robots, o->shorter, o->directions < 2 ? o->directions : 2, "modes_of_all");
+  } else if (!o->floating) {
+    check_modes(b, o->robots, o->steps, o->directions, "modes");
   }
 
-  if (o->shorter > 0) check_differences(b, o->shorter, o->directions);
+  if (o->shorter > 0 && o->robots == 1) check_differences(b, o->shorter, o->directions);
   check_motion(b);
 }
 
 // ---- the program --------------------------------------------------------------------------------------------------------
 static void usage(void) {
-  fprintf(stderr,
-          "usage: robots MODEL small|large ROBOTS [--threads N] [--steps N] [--rounds N] [--directions N] [--short N] [--pack] "
-          "[--float] [--floating]\n");
+  fprintf(
+      stderr,
+      "usage: robots MODEL small|large ROBOTS [--threads N] [--steps N] [--rounds N] [--directions N] [--compare N] [--short N] "
+      "[--float] [--floating]\n");
   exit(2);
 }
 
@@ -374,12 +378,13 @@ static Options read_options(int argc, char **argv) {
   o.steps = 1000;
   o.directions = 20;
   o.shorter = 50;
+  o.compared = o.robots;
   const struct {
     const char *word;
     int *count;
     bool *flag;
   } all[] = {{"--threads", &o.threads, NULL},       {"--steps", &o.steps, NULL},      {"--rounds", &o.rounds, NULL},
-             {"--directions", &o.directions, NULL}, {"--short", &o.shorter, NULL},    {"--pack", NULL, &o.pack},
+             {"--directions", &o.directions, NULL}, {"--short", &o.shorter, NULL},    {"--compare", &o.compared, NULL},
              {"--float", NULL, &o.single},          {"--floating", NULL, &o.floating}};
 
   for (int k = 4; k < argc; k++) {
@@ -393,7 +398,9 @@ static Options read_options(int argc, char **argv) {
       k++;
     }
   }
-  if (o.robots < 1 || o.threads < 1 || o.rounds < 1 || o.rounds > MOST_ROUNDS || o.steps < 1 || o.shorter > o.steps) usage();
+  if (o.robots < 1 || o.threads < 1 || o.rounds < 1 || o.rounds > MOST_ROUNDS || o.steps < 1 || o.shorter > o.steps ||
+      o.compared < 1)
+    usage();
   return o;
 }
 

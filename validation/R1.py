@@ -13,8 +13,8 @@ PEAK = 2048  # MiB
 CELLS = [
     (1, "small", 0.03, 0.08, (1.06, 8.17), ["--rounds", 9]),
     (1, "large", 0.5, 1.6, (2.04, 13.2), ["--rounds", 3]),
-    (128, "small", 2, 4, (47.7, 263), ["--threads", 2, "--pack"]),
-    (128, "large", 10, 40, (50.4, 311), ["--threads", 2, "--pack", "--directions", 20]),
+    (128, "small", 2, 4, (47.7, 263), ["--threads", 2, "--compare", 8]),
+    (128, "large", 10, 40, (50.4, 311), ["--threads", 2, "--compare", 2]),
 ]
 RATIO = {"small": 3.5, "large": 4}
 
@@ -39,16 +39,16 @@ def cell_rows(robots, network, forward, gradient, seed, words):
     load = os.getloadavg()[0]
     found = run(network, robots, words)
     clock = "wall" if robots > 1 else "processor"
+    compared = f", of the first {words[words.index('--compare') + 1]} robots alone" if robots > 1 else ""
     rows = [
         seconds(cell, "1 000 steps forward", found[f"forward_{clock}_s"], forward, seed[0], load),
         seconds(cell, "with gradient", found[f"with_gradient_{clock}_s"], gradient, seed[1], load),
         below(f"{cell}: time with gradient / forward (seed 002: {seed[1] / seed[0]:.1f})", found["ratio"], RATIO[network]),
-        below(f"{cell}: reverse against forward mode, 20 directions of all weights, 1 000 steps" + (", of eight robots" if robots > 1 else ""),
-              found["modes"], 1e-9),
+        below(f"{cell}: reverse against forward mode, 1 000 steps, 20 directions of all weights" + compared, found["modes"], 1e-9),
         below(f"{cell}: memory at its peak [MiB]", found["peak_mib"], PEAK),
     ]
     if "modes_of_all" in found:
-        rows.append(below(f"{cell}: the same for the sum over all robots, one direction", found["modes_of_all"], 1e-9))
+        rows.append(below(f"{cell}: the same for the sum over all robots, first 50 steps, two directions", found["modes_of_all"], 1e-9))
     if robots > 1:
         return rows
     floating = run(network, robots, ["--floating", "--short", 1000])
