@@ -91,7 +91,7 @@ static int setup(void **state) {
 
   // Worlds stand elsewhere, and some are between two decisions.
   pbRng r = pbRng_Seed(7);
-  double *x = s->x0, *before = numbers(s->nx);
+  double *x = s->x0;
   pbScratch *scratch;
   must(s, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
   for (int w = 0; w < W; w++, x += s->nx) {
@@ -101,7 +101,6 @@ static int setup(void **state) {
   }
   for (size_t i = 0; i < W * T * COMMANDS; i++) s->command[i] = pbRng_Normal(&r);
   for (size_t i = 0; i < W * s->nv; i++) s->bar[i] = pbRng_Normal(&r);
-  free(before);
   pbScratch_Destroy(scratch);
   *state = s;
   return 0;
@@ -238,6 +237,46 @@ static void test_a_world_fails_beside_others(void **state) {
   free_result(&rest);
 }
 
+// ---- memory -----------------------------------------------------------------------------------------------------------------
+typedef struct Memory {
+  int left, held;  // blocks that are still to be had; that are held
+} Memory;
+
+static void *take(void *user, size_t size) {
+  Memory *m = user;
+  if (m->left-- <= 0) return NULL;
+  m->held++;
+  return malloc(size);
+}
+static void *resize(void *user, void *memory, size_t size) {
+  if (!memory) return take(user, size);
+  return ((Memory *)user)->left-- > 0 ? realloc(memory, size) : NULL;
+}
+static void release(void *user, void *memory) {
+  if (!memory) return;
+  ((Memory *)user)->held--;
+  free(memory);
+}
+
+// Every allocation of Create fails in turn, and nothing stays behind.
+static void test_no_memory(void **state) {
+  const World *s = *state;
+  pbStatus status = pb_no_memory;
+  for (int count = 1; status != pb_ok; count++) {
+    Memory memory = {.left = count};
+    pbContext *ctx = pbContext_Create(&(pbAllocator){take, resize, release, &memory});
+    pbBatch *batch = NULL;
+    status = pb_no_memory;
+    if (ctx) status = pbBatch_Create(ctx, s->model, &(pbBatchOptions){.worlds = W, .steps = 2}, &batch);
+    assert_true(status == pb_ok || status == pb_no_memory);
+    assert_true((status == pb_ok) == (batch != NULL));
+    pbBatch_Destroy(batch);
+    pbContext_Destroy(ctx);
+    assert_int_equal(memory.held, 0);
+    assert_true(count < 1000);
+  }
+}
+
 // None of this is of worth unless worlds do go together.
 static void test_packs_are_made(void **state) {
   const World *s = *state;
@@ -252,7 +291,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_worlds_together_and_alone),   cmocka_unit_test(test_worlds_as_rollouts),
       cmocka_unit_test(test_threads_and_subsets),         cmocka_unit_test(test_packs_are_made),
-      cmocka_unit_test(test_a_world_fails_beside_others),
+      cmocka_unit_test(test_a_world_fails_beside_others), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
