@@ -382,6 +382,21 @@ static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
   return pb_ok;
 }
 
+// What is drawn: starts and commands. A policy that listens to commands must be given some.
+static pbStatus check_draws(pbTaskReader *r, const pbTask *task) {
+  int commands = task->model->policy->commands, given = 0;
+  for (int i = 0; i < task->sample.count; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    if (d->target == pb_drawParam)
+      return pbTaskReader_FailAt(r, "sample", "\"parameters\" are not drawn in training: all worlds share theirs");
+    given += d->target == pb_drawCommand;
+  }
+
+  if (!commands || given) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "the policy observes %d commands, and \"sample\" draws none: \"command\" is missing",
+                           commands);
+}
+
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task) {
   pbTrain *t = r->train;
@@ -395,6 +410,8 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))
     return pbTaskReader_Fail(r, pb_bad_input, "\"policy\" is missing");
+  PB_TRY(pbTask_ReadSample(r, root, task));
+  PB_TRY(check_draws(r, task));
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));

@@ -89,6 +89,7 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->nx, &t->states));
   PB_TRY(segment(t, (size_t)s->worlds, &t->age));
   PB_TRY(segment(t, (size_t)s->worlds, &t->episode));
+  PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->ncommand, &t->command));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_mean));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_square));
   if (!t->critic) return pb_ok;
@@ -116,6 +117,8 @@ static pbStatus take_window(pbTrain *t) {
 
   // what goes in, and what is kept of the worlds between decisions
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->nu, &t->ctrl));
+  PB_TRY(reals(t, worlds * (size_t)t->ncommand, &t->trial_command));
+  PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->ncommand, &t->command_steps));
   PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
   if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
   if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
@@ -184,6 +187,7 @@ static pbStatus set_sizes(pbTrain *t) {
   // and of the policy: decisions of so many steps
   t->every = info.every;
   t->nobs = info.observations;
+  t->ncommand = info.commands;
   t->steps = s->window * info.every;
   t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
   return there ? find_slices(t) : pb_bad_argument;
@@ -202,7 +206,8 @@ static void set_first_states(pbTrain *t) {
   int most = pbTrain_EpisodeSteps(t);
   for (int w = 0; w < t->settings.worlds; w++) {
     t->age[w] = (double)((int64_t)most * w / t->settings.worlds / t->every * t->every);
-    pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx);
+    pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx,
+                  t->command + (size_t)w * (size_t)t->ncommand);
   }
 }
 

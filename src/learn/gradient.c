@@ -44,13 +44,14 @@ static void pull_world(pbTrain *t, int w, double share) {
 
 // ---- the critic behind a window ---------------------------------------------------------------------------------------
 // Cotangent of what the policy observes at a row into those of the state there.
-static pbStatus pull_observation(pbTrain *t, size_t row, const double *observation_bar) {
+static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *observation_bar) {
   const pbTermSet *c = &t->cost;
   const double *x = t->row_states + row * (size_t)t->nx;
   memset(t->tangent, 0, (size_t)t->nt * sizeof *t->tangent);
 
   pbTape_Record(t->model, x, t->scratch, t->record);
-  pbStatus status = pbPolicy_ObserveVjp(t->model, t->theta, t->record, NULL, t->scratch, observation_bar, t->tangent);
+  pbInput input = {.command = t->command + (size_t)w * (size_t)t->ncommand};
+  pbStatus status = pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, t->tangent);
   if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
   add_scaled(t->bar_q, t->tangent, 1, row, c->nv);
   add_scaled(t->bar_v, t->tangent + c->nv, 1, row, c->nv);
@@ -70,7 +71,7 @@ static pbStatus pull_value(pbTrain *t, int w, double share) {
 
   PB_TRY(
       head->f->pull(head->f->self, 1, t->critic_slow, observed, NULL, &bar, NULL, head->in_bar, NULL, NULL, NULL, 0, head->work));
-  return pull_observation(t, row, head->in_bar);
+  return pull_observation(t, w, row, head->in_bar);
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ struct pbTrain {
 
   // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
   const pbModel *model;
-  int nx, nt, nu, every, nobs, steps;                // steps: of a window
+  int nx, nt, nu, every, nobs, ncommand, steps;      // steps: of a window
   int lanes, slice_count;                            // lanes: worlds or starts of an evaluation, whichever are more
   size_t ntheta, unknowns, policy_at, policy_count;  // slices of the policy lie side by side in theta
   size_t *unknown;                                   // entries of theta that are learned
@@ -94,6 +94,7 @@ struct pbTrain {
   double *critic_param, *critic_slow, *critic_m, *critic_v;
   double *stat_mean, *stat_square;  // features: of what the normalizer sees
   double *states, *age, *episode;   // worlds
+  double *command;                  // (worlds, commands)
   double *best;                     // policy_count
   double *search_state;
   size_t search_size;
@@ -105,6 +106,7 @@ struct pbTrain {
 
   // of one window
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
+  double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   int *row_steps;                                                // (window + 1)
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
   double *observed;                                              // (worlds, window + 1, nobs)
@@ -135,7 +137,8 @@ PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param,
 
 // ---- worlds.c: starts, windows, costs
 uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
-void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x);
+// Start `b` of world or episode `a`: the task's, its draws, its spread. command: the policy's, for the whole episode.
+void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
 double pbTrain_MeanCost(const pbTrain *t);

@@ -22,9 +22,13 @@ uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b)
   return mix(z ^ (b + 1) * 0xda942042e4dd58b5u);
 }
 
-void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x) {
-  pbRng rng = pbRng_Seed(pbTrain_Draw(t, stream, a, b));
+void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command) {
+  uint64_t draw = pbTrain_Draw(t, stream, a, b);
   memcpy(x, t->task->trajectories[0].x0, (size_t)t->nx * sizeof *x);
+  pbTask_DrawStart(t->task, &t->cost, (const uint64_t[3]){draw, a, b}, x, command);
+
+  // about what was drawn
+  pbRng rng = pbRng_Seed(draw);
   if (!t->spread) return;
 
   for (int i = 0; i < t->nt; i++) t->tangent[i] = t->spread[i] * (2 * pbRng_Uniform(&rng) - 1);
@@ -98,6 +102,14 @@ static void draw_noise(pbTrain *t) {
   }
 }
 
+// Commands of worlds, the same in every step of a window.
+static const double *spread_commands(pbTrain *t, const double *command, int worlds) {
+  size_t width = (size_t)t->ncommand;
+  for (size_t row = 0; row < (size_t)worlds * (size_t)t->steps; row++)
+    memcpy(t->command_steps + row * width, command + row / (size_t)t->steps * width, width * sizeof *command);
+  return width ? t->command_steps : NULL;
+}
+
 static pbBatchOutput outputs(pbTrain *t) {
   return (pbBatchOutput){.states = t->row_states,
                          .sensordata = t->row_sensor,
@@ -131,7 +143,7 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   draw_noise(t);
   memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
 
-  pbBatchInput input = {.ctrl = t->ctrl};
+  pbBatchInput input = {.ctrl = t->ctrl, .command = spread_commands(t, t->command, worlds)};
   pbBatchOutput output = outputs(t);
   pbStatus status = pbBatch_Rollout(t->batch, t->theta, NULL, 0, t->steps, &input, &output);
   PB_TRY(tolerate(t, t->batch, status, worlds));
@@ -174,7 +186,8 @@ void pbTrain_Advance(pbTrain *t) {
     // a new episode of this world, by its number
     t->age[w] = 0;
     t->episode[w]++;
-    pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], t->states + (size_t)w * (size_t)t->nx);
+    pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], t->states + (size_t)w * (size_t)t->nx,
+                  t->command + (size_t)w * (size_t)t->ncommand);
   }
 }
 
@@ -182,9 +195,10 @@ void pbTrain_Advance(pbTrain *t) {
 pbStatus pbTrain_Observe(pbTrain *t) {
   int window = t->settings.window;
   for (int w = 0; w < t->settings.worlds; w++) {
+    pbInput input = {.command = t->command + (size_t)w * (size_t)t->ncommand};
     for (int k = 0; k <= t->length[w]; k++) {
       size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
-      pbStatus status = pbPolicy_Observe(t->model, t->theta, t->row_states + row * (size_t)t->nx, NULL, t->scratch,
+      pbStatus status = pbPolicy_Observe(t->model, t->theta, t->row_states + row * (size_t)t->nx, &input, t->scratch,
                                          t->observed + row * (size_t)t->nobs);
       if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
     }
@@ -234,7 +248,8 @@ static pbStatus run_trials(pbTrain *t, const double *theta, int starts, int deci
 
     memset(t->done, 0, (size_t)starts * sizeof *t->done);
     pbBatchOutput output = outputs(t);
-    pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, NULL, &output);
+    pbBatchInput input = {.command = spread_commands(t, t->trial_command, starts)};
+    pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, &input, &output);
     PB_TRY(tolerate(t, t->trial, status, 0));
     t->now->steps += sum_done(t, starts);
 
@@ -250,7 +265,9 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
   Tally *tally = pbContext_AllocArray(t->ctx, (size_t)starts, sizeof *tally);
   if (!tally) return pbContext_Fail(t->ctx, pb_no_memory, "no memory for an evaluation");
 
-  for (int w = 0; w < starts; w++) pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx);
+  for (int w = 0; w < starts; w++)
+    pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx,
+                  t->trial_command + (size_t)w * (size_t)t->ncommand);
   pbStatus status = run_trials(t, theta, starts, decisions, tally);
 
   *score = *alive = 0;

@@ -83,6 +83,20 @@ static void put_command(const pbTask *task, const pbTrajectory *tr, const pbDraw
   }
 }
 
+void pbTask_DrawStart(const pbTask *task, const pbTermSet *set, const uint64_t counter[3], double *x, double *command) {
+  for (int i = 0; i < task->sample.count; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    const uint64_t all[4] = {counter[0], counter[1], counter[2], (uint64_t)i};
+    pbDraw_Numbers(d, all, d->now);
+
+    // Parameters belong to whoever calls.
+    if (d->target == pb_drawState) put_state(task, set, d, x);
+
+    int commands = d->target == pb_drawCommand ? d->count : 0;
+    for (int k = 0; k < commands; k++) command[d->index[k]] = d->now[k];
+  }
+}
+
 static void put_draw(pbTask *task, pbTrajectory *tr, const pbDraw *d) {
   switch (d->target) {
     case pb_drawParam: put_parameters(d, task->theta_world); return;

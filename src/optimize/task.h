@@ -279,6 +279,9 @@ bool pbTask_Sampled(const pbTask *task);
 void pbSample_Free(pbContext *ctx, pbSample *sample);
 // Numbers of a draw, that of seed, iteration, world (through all trajectories) and number of the draw.
 void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out);
+// For whoever runs worlds without trajectories: draws of states and commands for three numbers of a counter, over what x
+// (StateSize) and command (the policy's commands) hold. set: of any terms of the model.
+void pbTask_DrawStart(const pbTask *task, const pbTermSet *set, const uint64_t counter[3], double *x, double *command);
 // After an Apply: x0_world, command, theta_used of a world. pb_not_finite: parameters without meaning.
 PB_NODISCARD pbStatus pbTask_BeginWorld(pbTask *task, int t, int world);
 void pbTask_ThroughWorld(const pbTask *task, double *theta);

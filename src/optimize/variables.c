@@ -274,13 +274,16 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
 // Is an entry of a field unknown?
 static bool is_varied(const pbTask *task, const pbParam *p) {
   size_t end = p->offset + (size_t)p->rows * (size_t)p->cols;
+
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     int count = v->kind == pb_varyParam ? v->count : v->tie_count;
+
     for (int k = 0; k < count; k++) {
       if (v->index[k] >= p->offset && v->index[k] < end) return true;
     }
   }
+
   return false;
 }
 

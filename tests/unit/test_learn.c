@@ -349,6 +349,40 @@ static void test_runs_that_cannot_be(void **state) {
   pbTrain_Destroy(t);
 }
 
+// ---- commands ---------------------------------------------------------------------------------------------------------
+// Commands are drawn for each episode, kept through it, and seen by the policy; a policy that misses them is refused.
+#define LISTENS                                                                                                                 \
+  "{\"observe\": [{\"command\": 2}, {\"qpos\": \"swing\"}], \"layers\": [{\"dense\": 4, \"activation\": \"elu\"}, {\"dense\": " \
+  "1}]}"
+static void test_commands(void **state) {
+  char text[6000];
+  pbTrain *t;
+  static const pbTrainOptions none;
+  const char *const draws =
+      "\"sample\": {\"command\": [{\"uniform\": [1, 2]}], \"init\": [{\"state\": \"qvel\", \"uniform\": [3, 4]}]},";
+  for (int with = 1; with >= 0; with--) {
+    snprintf(text, sizeof text, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, %s \"train\": {\"method\": \"shac\", %s}}",
+             PENDULUM, LISTENS, LOSS, with ? draws : "", SMALL);
+    if (with) good(*state, pbTrain_Load(*state, write_file("commands.json", text), NULL, NULL, &t));
+    else refused(*state, text, "the policy observes 2 commands, and \"sample\" draws none");
+    if (!with) break;
+
+    t->options = &none;
+    good(*state, pbTrain_Begin(t, 2));
+    good(*state, pbTrain_Collect(t));
+    good(*state, pbTrain_Observe(t));
+    for (int w = 0; w < t->settings.worlds; w++) {
+      assert_true(t->states[w * t->nx + 2] >= 3 && t->states[w * t->nx + 2] <= 4);
+      assert_true(t->command[2 * w] >= 1 && t->command[2 * w] <= 2 && t->command[2 * w] != t->command[2 * w + 1]);
+      for (int k = 0; k <= t->length[w]; k++) {
+        const double *seen = t->observed + (size_t)(w * (t->settings.window + 1) + k) * (size_t)t->nobs;
+        assert_memory_equal(seen, t->command + 2 * w, 2 * sizeof(double));
+      }
+    }
+    pbTrain_Destroy(t);
+  }
+}
+
 // ---- worlds that diverge ----------------------------------------------------------------------------------------------
 // A world that blows up is left out, counted and begun anew; the others learn on.
 static void test_dropped(void **state) {
@@ -379,6 +413,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
       cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, setup, teardown),
       cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
