@@ -913,7 +913,7 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             ": confirm: expected true, false or a whole number": dict(confirm="yes"),
             ": memory: expected bytes, or a text such as": dict(memory="200 mb"),
             ": constants: expected \"keep\" or \"recompute\"": dict(constants="both"),
-            ": loss[0].type: expected squared, norm or huber, found 'l1'": dict(loss=[{"qpos": True, "type": "l1"}]),
+            ": loss[0].type: expected squared, norm, huber, linear, above or below, found 'l1'": dict(loss=[{"qpos": True, "type": "l1"}]),
             ": seed: expected a whole number": dict(seed=1.5)}.items():
         task = write_task(tmp_path, **changes)
         task.write_text(json.dumps(json.loads(task.read_text()), indent=0))
