@@ -134,9 +134,9 @@ static void set_policy(Case *c, bool act) {
   const char *body = name_of(c->m, pb_objBody, c->m->nbody - 1);
   pbOutputDef output[3] = {{.kind = pb_outputForce, .scale = .2}};
   int outputs = 1, width = c->m->nv;
-  if (c->m->nu) {
+  if (pb_controls(c->m)) {
     output[outputs++] = (pbOutputDef){.kind = pb_outputControl, .scale = .5};
-    width += c->m->nu;
+    width += pb_controls(c->m);
   }
   if (body) {
     output[outputs++] = (pbOutputDef){.kind = pb_outputWrench, .object = body, .scale = .1};
@@ -243,7 +243,7 @@ static void on_every_model(void (*check)(const Case *)) {
 static long compared;
 
 static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
-  bool hard = pbModel_ContactSettings(c->m).method != pb_contactSoft;
+  bool hard = pbModel_ContactSettings(c->m).method != pb_contactSoft || c->m->deform;
   compared++;
   if (!(fabs(forward - reverse) <= (hard ? 1e-8 : 1e-11) * size))
     fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, setting_of(c), what, forward, reverse,
@@ -274,7 +274,7 @@ static void check_dot_products(const Case *c) {
   pbInput input = input_of(c);
   double w[most_x], ws[most_sensors], dx[most_x], du[64], df[128], dc[commands], next[most_x], sensed[most_sensors];
   static double model[most_theta], policy[most_theta], theta_bar[most_theta];
-  fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, m->nu, 1), fill(df, m->nv, 1), fill(dc, commands, 1);
+  fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, pb_controls(m), 1), fill(df, m->nv, 1), fill(dc, commands, 1);
   parameter_direction(c, false, model);
   parameter_direction(c, true, policy);
 
@@ -287,7 +287,7 @@ static void check_dot_products(const Case *c) {
   const pbDirection directions[] = {{.x = dx}, {.ctrl = du}, {.qfrc = df}, {.command = dc}, {.theta = model}, {.theta = policy}};
   const double *const moved[] = {dx, du, df, dc, model, policy};
   const double *const bars[] = {x_bar, u_bar, f_bar, c_bar, theta_bar, theta_bar};
-  const size_t sizes[] = {(size_t)n, (size_t)m->nu, (size_t)m->nv, commands, np, np};
+  const size_t sizes[] = {(size_t)n, (size_t)pb_controls(m), (size_t)m->nv, commands, np, np};
   static const char *const names[] = {"state", "control", "applied force", "command", "parameters", "parameters of the policy"};
   for (int k = 0; k < 6; k++) {
     if (pbStep_Jvp(m, c->theta, c->record, &input, &directions[k], c->s, next, sensed, NULL, NULL) != pb_ok)
@@ -553,6 +553,109 @@ static void test_impacts(void **state) {
   pbContext_Destroy(ctx);
 }
 
+// A ball on a rail that bounces, pushed by what it sees: the gradient through the moments of touch of hard contact (mode event)
+// against that of method impact, whose flights contain them. Decisions are held through the step in both.
+static double bounce(const char *method, pbGradientKind kind, double *by_gain) {
+  static const char text[] =
+      "<mujoco><option timestep='.0005'/><worldbody><geom type='plane' size='1 1 .1'/><body pos='0 0 .1'>"
+      "<joint type='slide' axis='0 0 1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>";
+  enum { length = 1200 };
+  pbSpec *spec;
+  pbRollout *r;
+  pbRolloutPlan plan;
+  TestBlend blend;
+  Case c = {.file = method, .setting = &plain};
+  pbContext *ctx = pbContext_Create(NULL);
+  assert_int_equal(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec), pb_ok);
+  assert_int_equal(pbSpec_Compile(spec, &c.m), pb_ok);
+  pbSpec_Destroy(spec);
+  assert_int_equal(pbModel_SetContact(c.m, "method", method), pb_ok);
+  assert_int_equal(pbModel_SetContact(c.m, "restitution", "0.7"), pb_ok);
+
+  const pbObserveDef rows[] = {{.kind = pb_observeQpos}, {.kind = pb_observeQvel}};
+  const pbOutputDef force = {.kind = pb_outputForce};
+  TestBlend_Begin(&blend, 1, 1, -4, -.6);
+  const pbPolicyDef def = {
+      .observe = rows, .observe_count = 2, .decide = &blend.function, .every = 4, .output = &force, .output_count = 1};
+  assert_int_equal(pbModel_TrustPolicy(c.m, &def), pb_ok);
+  assert_int_equal(pbRollout_Plan(ctx, c.m, length, 0, &plan), pb_ok);
+  assert_int_equal(pbRollout_Create(ctx, c.m, &plan, NULL, &r), pb_ok);
+  assert_int_equal(pbRollout_SetGradient(r, kind), pb_ok);
+
+  double x[64] = {0}, x_bar[64] = {0}, one = 1;
+  double *theta_bar = calloc(pbModel_ParamSize(c.m), sizeof *theta_bar);
+  assert_int_equal(pbState_Init(ctx, c.m, pbModel_DefaultParams(c.m), -1, x), pb_ok);
+  x[1] = .5;
+  pbRolloutBar bar = {.qpos = {.data = &one, .count = 1}};
+  pbRolloutGradient out = {.x0 = x_bar, .theta = theta_bar};
+  if (pbRollout_Forward(r, pbModel_DefaultParams(c.m), x, NULL, NULL) != pb_ok ||
+      pbRollout_Vjp(r, &bar, NULL, &out, NULL) != pb_ok)
+    fail_msg("%s: %s", method, pbContext_Error(ctx));
+  pbParam gain;
+  assert_int_equal(pbModel_Param(ctx, c.m, "policy.gain", &gain), pb_ok);
+  *by_gain = theta_bar[gain.offset];
+  free(theta_bar);
+  pbRollout_Destroy(r);
+  pbModel_Destroy(c.m);
+  pbContext_Destroy(ctx);
+  return x_bar[0];
+}
+
+static void test_events_and_impacts_agree(void **state) {
+  (void)state;
+  double gain[3];
+  double impact = bounce("impact", pb_gradientExact, &gain[0]), event = bounce("cones", pb_gradientEvent, &gain[1]);
+  double frozen = bounce("cones", pb_gradientExact, &gain[2]);
+  if (!(fabs(event - impact) < .02 * fabs(impact)) || !(fabs(gain[1] - gain[0]) < .04 * fabs(gain[0])))
+    fail_msg("by height %.6g and %.6g, by gain %.6g and %.6g", event, impact, gain[1], gain[0]);
+  assert_true(fabs(frozen - impact) > .2 * fabs(impact));
+}
+
+// Worlds with deformables: alone, beside bodies, attached to bodies that move; their controls are outputs too.
+static void test_deformables(void **state) {
+  (void)state;
+  static const char *const files[] = {"../examples/gripper/lift.json", "../examples/chain/carry.json",
+                                      "../examples/cloth/drape.json"};
+  static const Setting own = {"as in the file", "", {{NULL}}};
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int f = 0; f < 3; f++) {
+    pbTask *task;
+    if (pbTask_Load(ctx, files[f], "..", &task) != pb_ok) fail_msg("%s: %s", files[f], pbContext_Error(ctx));
+    Case c = {.file = files[f], .setting = &own, .m = (pbModel *)pbTask_Model(task)};
+    pbModel *m = c.m;
+    seed = 5;
+    if (pbModel_StateSize(m) > most_x - 100) {
+      pbTask_Destroy(task);
+      continue;
+    }
+    set_policy(&c, f % 2 == 0);
+    assert_int_equal(pbScratch_Create(ctx, m, NULL, &c.s), pb_ok);
+    c.theta = malloc(pbModel_ParamSize(m) * sizeof(double));
+    memcpy(c.theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
+    c.record = calloc((size_t)pbTape_Size(m), sizeof(double));
+    assert_int_equal(pbState_Init(ctx, m, c.theta, -1, c.x), pb_ok);
+    fill(c.command, commands, 1);
+    pbInput input = input_of(&c);
+    for (int k = 0; k < 5; k++) {
+      memcpy(c.before, c.x, sizeof c.before);
+      pbStatus status;
+      do status = pbStep_Forward(m, c.theta, c.x, &input, c.s, NULL);
+      while (pbScratch_Grow(c.s, &status));
+      if (status != pb_ok) fail_msg("%s: %s", files[f], pbScratch_Error(c.s));
+      pbTape_Record(m, c.before, c.s, c.record);
+      check_dot_products(&c);
+    }
+    free(c.theta);
+    free(c.record);
+    pbScratch_Destroy(c.s);
+    TestNetwork_End(&c.network);
+    pbTask_Destroy(task);
+    compared += 1000000;
+  }
+  assert_true(compared > 2000000);
+  pbContext_Destroy(ctx);
+}
+
 // ---- what is refused ------------------------------------------------------------------------------------------------------------------
 static pbStatus put_nan(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
                         double *m_next, void *work) {
@@ -669,6 +772,8 @@ int main(void) {
       cmocka_unit_test(test_whole_rollouts),
       cmocka_unit_test(test_modes),
       cmocka_unit_test(test_impacts),
+      cmocka_unit_test(test_events_and_impacts_agree),
+      cmocka_unit_test(test_deformables),
       cmocka_unit_test(test_bad_numbers_are_named),
       cmocka_unit_test(test_wrong_tables_are_refused),
       cmocka_unit_test(test_a_wrong_function_is_refused),
