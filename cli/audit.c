@@ -73,7 +73,7 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
   PB_TRY(read_options(app, task, &options));
 
   // What is audited: the task at its start, or what a search has found.
-  memcpy(z, pbTask_Start(task), (size_t)pbTask_Size(task) * sizeof *z);
+  for (int i = 0; i < pbTask_Size(task); i++) z[i] = pbTask_Start(task)[i];
   if (app->args.text[opt_result]) PB_TRY(pbTask_ReadResult(task, app->args.text[opt_result], z));
 
   cliProgress_Begin(&progress, app, "audit");
