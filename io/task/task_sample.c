@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "model/joint.h"
 #include "model/model.h"
 
 enum { MOST_WORLDS = 10000, MOST_DRAWS = 1000 };
@@ -103,7 +104,7 @@ static pbStatus read_use(pbTaskReader *r, const json_t *object, pbDraw *d) {
 static bool is_rotation(const pbModel *m, const pbDraw *d, int k) {
   if (d->target != pb_drawState || d->kind != pb_varyQpos) return false;
   int j = m->dof_jntid[d->index[k]], from = (int)d->index[k] - m->jnt_dofadr[j];
-  return m->jnt_type[j] == pb_jntBall || (m->jnt_type[j] == pb_jntFree && from >= 3);
+  return from >= pbJoint_PlainCount(m->jnt_type[j]);
 }
 
 static bool has_entry(const pbVariable *v, size_t index) {
