@@ -28,3 +28,10 @@ class Task:
         z, value, g = np.ascontiguousarray(z, float), ct.c_double(), np.zeros(self.n)
         pb.lib().pbTask_Loss(self.ptr, pb.ptr(z), ct.byref(value), pb.ptr(g) if gradient else None)
         return (value.value, g) if gradient else value.value
+
+    def residuals(self, z, jacobian=False):
+        """Residuals at z, or residuals and Jacobian."""
+        m = pb.lib().pbTask_ResidualCount(self.ptr)
+        z, r, J = np.ascontiguousarray(z, float), np.zeros(m), np.zeros((m, self.n))
+        pb.lib().pbTask_Residuals(self.ptr, pb.ptr(z), pb.ptr(r), pb.ptr(J) if jacobian else None)
+        return (r, J) if jacobian else r

@@ -181,9 +181,9 @@ typedef struct pbRunResult {
   const char *advice;          // lines of what else is to be known: unknowns without influence, kinks, what to try; "" for none
   const unsigned char *notes;  // n: pb_unknown... of each
   int iterations;
-  int64_t simulations;  // trajectories simulated by the optimiser
-  int64_t gradients;    // evaluations with a gradient or Jacobian
-  double loss, start_loss;
+  int64_t simulations;      // trajectories simulated by the optimiser
+  int64_t gradients;        // evaluations with a gradient or Jacobian
+  double loss, start_loss;  // of a task with draws that change: by one set of draws that is none of the search's
   double seconds;
   double *z;           // n, best; owned by the task, valid until the next Run
   bool confirmed_run;  // simulated again at a finer time step ("confirm")

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <pullback/learn.h>
 #include <pullback/optimize.h>
 
 #include "optimize/task.h"
@@ -355,12 +356,32 @@ static void test_bad_draws_are_refused_with_the_place(void **state) {
   }
 }
 
+static void test_training_refuses_draws(void **state) {
+  const char *path = "pb_sample_train.json";
+  pbTrain *train;
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs("{" POINT
+        ", \"policy\": {\"observe\": [{\"qpos\": true}], \"layers\": [{\"dense\": 1}]}, \"loss\": [{\"qpos\": true}], "
+        "\"train\": {\"method\": \"bptt\"}, \"sample\": {\"init\": [{\"state\": \"qvel\", \"uniform\": [0, 1]}]}}",
+        file);
+  fclose(file);
+  assert_int_equal(pbTrain_Load(*state, path, NULL, NULL, &train), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "sample: training draws the starts"));
+  unlink(path);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_laws_have_their_moments),          cmocka_unit_test(test_numbers_follow_from_the_counter),
-      cmocka_unit_test(test_the_loss_is_the_mean_over_worlds), cmocka_unit_test(test_commands_that_are_drawn),
-      cmocka_unit_test(test_derivatives_against_differences),  cmocka_unit_test(test_starts_that_are_drawn),
-      cmocka_unit_test(test_fresh_draws_and_fixed_ones),       cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
-      cmocka_unit_test(test_resumed_runs_draw_the_same),       cmocka_unit_test(test_bad_draws_are_refused_with_the_place)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_laws_have_their_moments),
+                                     cmocka_unit_test(test_numbers_follow_from_the_counter),
+                                     cmocka_unit_test(test_the_loss_is_the_mean_over_worlds),
+                                     cmocka_unit_test(test_commands_that_are_drawn),
+                                     cmocka_unit_test(test_derivatives_against_differences),
+                                     cmocka_unit_test(test_starts_that_are_drawn),
+                                     cmocka_unit_test(test_fresh_draws_and_fixed_ones),
+                                     cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
+                                     cmocka_unit_test(test_resumed_runs_draw_the_same),
+                                     cmocka_unit_test(test_bad_draws_are_refused_with_the_place),
+                                     cmocka_unit_test(test_training_refuses_draws)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
