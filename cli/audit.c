@@ -1,7 +1,6 @@
 // pullback audit: does what was found survive a finer time step and a tight solver? The verdict, and what it rests on.
 #include <limits.h>
 #include <math.h>
-#include <string.h>
 
 #include <pullback/audit.h>
 

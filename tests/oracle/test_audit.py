@@ -152,6 +152,10 @@ def test_a_trained_policy_is_audited(run, tmp_path):
     (tmp_path / "swing-up.json").write_text(json.dumps(task))
     (tmp_path / "cartpole.xml").write_text((folder / "cartpole.xml").read_text())
     run("train", "swing-up.json", "-q", cwd=tmp_path)
+    weights = dict(np.load(tmp_path / "swing-up.npz"))
+    last = max(k for k in weights if k.endswith(".weight"))
+    weights[last] = weights[last] + 1  # another policy than that of the first weights, whatever so few updates have found
+    np.savez(tmp_path / "swing-up.npz", **weights)
     r = audit(run, "swing-up.json", "--policy", "swing-up.npz", cwd=tmp_path)
     start = json.loads(run("audit", "swing-up.json", "--json", cwd=tmp_path).stdout)
     assert r["runs"][0]["ran"] == 8 and r["runs"][0]["mean"] != start["runs"][0]["mean"] and r["objective"] == "upright"
