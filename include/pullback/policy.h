@@ -180,7 +180,8 @@ typedef struct pbObserveDef {
   int components;
   int first, count;  // command
   double scale;      // multiplied with; 0: 1
-  bool previous;     // sensors of the acceleration stage, which depend on the very control: as they were in the step before
+  bool previous;     // sensors as they were in the step before: not supported, refused by name. Those of the acceleration
+                     // stage and of limits depend on the very control, and are refused too
 } pbObserveDef;
 
 typedef enum pbOutputKind { pb_outputControl, pb_outputForce, pb_outputWrench, pb_outputKindCount } pbOutputKind;
