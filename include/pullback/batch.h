@@ -11,9 +11,9 @@
 // neither read nor written. ids: ascending numbers, `count` of them; NULL: all worlds.
 //
 // A world's results do not depend on its neighbours, on which worlds take part beside it, or on the number of threads, to the
-// bit: they are those of pbStep_Forward and of pbRollout. Gradients of what worlds share are sums in a fixed order: within a pack
-// of pb_batchPack worlds by number, packs in a binary tree over their numbers. So they have the same bits for any number of
-// threads, too, and a world that takes no part, or failed, is left out of the sum, whatever its number.
+// bit: they are those of pbStep_Forward and of pbRollout. Gradients of what worlds share are sums over a binary tree of world
+// numbers. So they have the same bits for any number of threads, too, and a world that takes no part, or failed, is left out of
+// the sum, whatever its number.
 //
 // A world that fails (a state that grows beyond bounds, a solve that fails) stays where it was at the start of the failing step;
 // all others go on. The call returns the status of the failed world with the lowest number, the context's text names it, and
@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-enum { pb_batchPack = 8 };  // worlds that one task of a thread goes through, numbers 8 p to 8 p + 7
+enum { pb_batchPack = 8 };  // most worlds that one task of a thread goes through
 
 typedef struct pbBatchOptions {
   int worlds;          // 1 or more

@@ -9,13 +9,13 @@
 #include "base/context.h"
 
 // ---- groups -------------------------------------------------------------------------------------------------------------
-void pbGroups_Make(pbGroups *g, int threads) {
+void pbGroups_Make(pbGroups *g, int least) {
   int active = 0;
   for (int i = 0; i < g->things; i++) active += g->active[i];
 
   g->bits = 0;
   while ((1 << g->bits) < PB_SUM_GROUP) g->bits++;
-  while (threads > 1 && g->bits > 0 && (active >> g->bits) < 4 * threads) g->bits--;
+  while (g->bits > 0 && least > 1 && (active >> g->bits) < least) g->bits--;
 
   g->count = 0;
   for (int i = 0; i < g->things; i++) {

@@ -13,8 +13,10 @@ typedef struct pbGroups {
   int *group;          // numbers of those with anything active, ascending; room for `things`
   const bool *active;  // things
 } pbGroups;
-// As large as leaves four groups for each thread, PB_SUM_GROUP at most: sums have the same bits for groups of any size.
-void pbGroups_Make(pbGroups *groups, int threads);
+// As large as leaves `least` groups, PB_SUM_GROUP at most: sums have the same bits for groups of any size.
+void pbGroups_Make(pbGroups *groups, int least);
+// So many that threads which are done early find others.
+static inline int pbGroups_For(int threads) { return threads > 1 ? 4 * threads : 1; }
 // work(user, thing, worker) for each active thing.
 void pbGroups_Each(const pbGroups *groups, pbPool *pool, pbPoolWork work, void *user);
 

@@ -201,7 +201,7 @@ pbStatus pbTask_SetUpThreads(pbTask *task) {
   if (!active || !task->groups.group || !task->bars) return no_memory(task);
 
   for (size_t i = 0; i < count; i++) active[i] = true;
-  pbGroups_Make(&task->groups, (int)threads);
+  pbGroups_Make(&task->groups, pbGroups_For((int)threads));
   pbStatus status = pbGroupSum_Create(task->ctx, task->pool, task->trajectory_count, task->ntheta, &task->sum);
 
   return status == pb_ok ? pb_ok : no_memory(task);
