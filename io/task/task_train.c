@@ -414,11 +414,6 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   PB_TRY(check_draws(r, task));
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
-  // draws would silently not be made
-  if (json_object_get(root, "sample"))
-    return pbTaskReader_FailAt(r, "sample",
-                               "training draws the starts of its episodes by \"spread\" of \"episode\"; this is for optimize");
-
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
   PB_TRY(read_train(r, root, t));
 

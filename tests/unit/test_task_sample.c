@@ -356,18 +356,20 @@ static void test_bad_draws_are_refused_with_the_place(void **state) {
   }
 }
 
-static void test_training_refuses_draws(void **state) {
+// Worlds of a training share their parameters: starts and commands are drawn there (tests/unit/test_learn.c).
+static void test_training_refuses_draws_of_parameters(void **state) {
   const char *path = "pb_sample_train.json";
   pbTrain *train;
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs("{" POINT
         ", \"policy\": {\"observe\": [{\"qpos\": true}], \"layers\": [{\"dense\": 1}]}, \"loss\": [{\"qpos\": true}], "
-        "\"train\": {\"method\": \"bptt\"}, \"sample\": {\"init\": [{\"state\": \"qvel\", \"uniform\": [0, 1]}]}}",
+        "\"train\": {\"method\": \"bptt\"}, \"sample\": {\"parameters\": [{\"parameter\": \"gravity:2\", \"uniform\": [-10, "
+        "-9]}]}}",
         file);
   fclose(file);
   assert_int_equal(pbTrain_Load(*state, path, NULL, NULL, &train), pb_bad_input);
-  assert_non_null(strstr(pbContext_Error(*state), "sample: training draws the starts"));
+  assert_non_null(strstr(pbContext_Error(*state), "sample: \"parameters\" are not drawn in training"));
   unlink(path);
 }
 
@@ -382,6 +384,6 @@ int main(void) {
                                      cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
                                      cmocka_unit_test(test_resumed_runs_draw_the_same),
                                      cmocka_unit_test(test_bad_draws_are_refused_with_the_place),
-                                     cmocka_unit_test(test_training_refuses_draws)};
+                                     cmocka_unit_test(test_training_refuses_draws_of_parameters)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
