@@ -39,10 +39,10 @@ struct pbModel {
   char **names[pb_objCount];                          // [kind][id]; "" where unnamed
   int names_count[pb_objCount];
   char *model_name;
-  void *ints_block, *reals_block;  // memory behind the pointers above
+  void *ints_block, *reals_block;    // memory behind the pointers above
   struct pbPolicyFile *policy_file;  // what the reader of a policy made for it (io/task/policy.h); NULL: none
   void (*release_policy_file)(struct pbPolicyFile *file);
-  struct pbTopology *topology;     // derived tables of the step (topology.h), made once by pbModel_Finish
+  struct pbTopology *topology;  // derived tables of the step (topology.h), made once by pbModel_Finish
 };
 
 // Contact methods that solve for velocities after the step (contact.h), and their error reduction and force mixing.
