@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pullback/policy.h>
+
 #include "inputs.h"
 
 pbStatus cliRun_ReadKeyframe(const cliRun *run, int *keyframe) {
@@ -116,6 +118,19 @@ static pbStatus check_quaternions(const cliRun *run, const char *file) {
   return pb_ok;
 }
 
+// Steps since a policy's decision: a number that no run has would put the next decision off.
+static pbStatus check_policy_count(const cliRun *run, const char *file) {
+  pbPolicyInfo info;
+  pbStateField field;
+  if (!pbModel_PolicyInfo(run->model, &info) || !state_field(run->model, "policy_count", &field)) return pb_ok;
+
+  double count = run->x0[field.offset];
+  if (count >= 0 && count < info.every && count == floor(count)) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_input,
+                        "%s: policy_count is %g; expected a whole number from 0 to %d (decisions every %d)", file, count,
+                        info.every - 1, info.every);
+}
+
 static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
   size_t rows = 0;
   PB_TRY(trajectory_rows(run, file, set, &rows));
@@ -143,7 +158,8 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
   if (!used)
     return pbContext_Fail(run->ctx, pb_bad_input,
                           "%s: holds no state; expected at least one of qpos, qvel, act (points, point_velocity)", file);
-  return check_quaternions(run, file);
+  PB_TRY(check_quaternions(run, file));
+  return check_policy_count(run, file);
 }
 
 pbStatus cliRun_ReadState(cliRun *run, int keyframe) {

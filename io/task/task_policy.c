@@ -159,11 +159,19 @@ static void row_keys(pbObserveKind kind, const char **keys) {
   keys[n] = NULL;
 }
 
+// A 0 that is written down would be taken for none, which is 1.
+static pbStatus read_scale(Rows *w, const json_t *object, double *scale) {
+  PB_TRY(pbTaskReader_Real(w->r, object, "scale", scale));
+  if (json_object_get(object, "scale") && *scale == 0)
+    return pbTaskReader_FailAt(w->r, "scale", "expected a number other than 0");
+  return pb_ok;
+}
+
 static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d) {
   const char *frame = NULL;
   int id;
 
-  PB_TRY(pbTaskReader_Real(w->r, object, "scale", &d->scale));
+  PB_TRY(read_scale(w, object, &d->scale));
   PB_TRY(pbTaskReader_Spread(w->r, object, "point", 3, d->point));
   PB_TRY(pbTaskReader_Bool(w->r, object, "previous", &d->previous));
   PB_TRY(pbTaskReader_Int(w->r, object, "first", 0, MOST_NUMBERS, &d->first));
@@ -290,7 +298,7 @@ static pbStatus read_output(Rows *w, const json_t *object, pbOutputDef *out, int
     d.kind = (pbOutputKind)i;
   }
   if (d.kind == pb_outputKindCount) return pbTaskReader_Fail(w->r, pb_bad_input, "expected one of control, force, wrench");
-  PB_TRY(pbTaskReader_Real(w->r, object, "scale", &d.scale));
+  PB_TRY(read_scale(w, object, &d.scale));
 
   // one name, several, or all
   const json_t *value = json_object_get(object, output_kinds[d.kind].key);
@@ -454,7 +462,10 @@ static pbStatus set_policy(pbTaskReader *r, const json_t *root, pbModel *model) 
   // the model takes what was made for its policy, or nothing is left of it
   pbStatus status = read_parts(r, root, file, &def);
   if (status == pb_ok && !(file->text = text_of(model->ctx, root))) status = fail_memory(r);
-  if (status == pb_ok && (status = pbModel_SetPolicy(model, &def)) != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  if (status == pb_ok && (status = pbModel_SetPolicy(model, &def)) != pb_ok) {
+    // what fails its check is a mistake in the file: a formula outside of its domain
+    status = pbTaskReader_FailAgain(r, status == pb_check_failed ? pb_bad_input : status);
+  }
 
   if (status != pb_ok) {
     destroy_file(file);

@@ -179,6 +179,17 @@ def test_mistakes(run, trained, tmp_path):
     said = run("simulate", folder / "arm.xml", "--policy", tmp_path / "size.npz", "-o", tmp_path / "o.npz", code=3).stderr
     assert "policy.2.bias: expected 1 x 1, found (2,)" in said
 
+    # a formula that fails its check, and a state between whose decisions no run is
+    outside = {**POLICY, "layers": [{"formula": ["log(-1 - x0*x0)"]}]}
+    (tmp_path / "log.json").write_text(json.dumps(outside))
+    said = run("simulate", folder / "arm.xml", "--policy", tmp_path / "log.json", "-o", tmp_path / "o.npz", code=3).stderr
+    assert "numbers that are not finite" in said
+    for count in (-1, 0.5, 2):
+        np.savez(tmp_path / "count.npz", qpos=[0.1], policy_count=[count])
+        said = run("simulate", folder / "arm.xml", "--policy", folder / "arm.npz", "--init", tmp_path / "count.npz", "-o", tmp_path / "o.npz",
+                   code=3).stderr
+        assert f"policy_count is {count}; expected a whole number from 0 to 1" in said
+
     # another robot: names that it lacks
     (tmp_path / "ball.xml").write_text("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     assert "has no site 'tip'" in run("check", tmp_path / "ball.xml", "--policy", folder / "arm.npz", code=3).stderr
