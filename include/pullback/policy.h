@@ -154,34 +154,47 @@ PB_API const pbPolicyFunction *pbNetwork_Function(const pbNetwork *network);  //
 
 // ---- observations ---------------------------------------------------------------------------------------------------
 typedef enum pbObserveKind {
-  pb_observeQpos,          // of a joint or all; a rotation as the nine entries of its matrix, row by row
-  pb_observeRotation,      // of a ball or free joint: rotation vector from its qpos0 (3)
-  pb_observeQvel,          // of a joint or all
-  pb_observeAct,           // of an actuator or all
-  pb_observeSensor,        // of a sensor, or all of the position and velocity stages
-  pb_observeBodyPosition,  // of `point` of a body (3)
-  pb_observeBodyRotation,  // of a body: its matrix, row by row (9)
-  pb_observeSitePosition,  // 3
-  pb_observeSiteRotation,  // 9
-  pb_observeCommand,       // numbers of the world (pbInput.command), from `first`, `count` of them
-  pb_observeLast,          // what the last decision put out (policy_held)
-  pb_observeTime,          // s (1)
+  pb_observeQpos,           // of a joint or all; a rotation as the nine entries of its matrix, row by row
+  pb_observeRotation,       // of a ball or free joint: rotation vector from its qpos0 (3)
+  pb_observeQvel,           // of a joint or all
+  pb_observeAct,            // of an actuator or all
+  pb_observeSensor,         // of a sensor, or all of the position and velocity stages
+  pb_observeBodyPosition,   // of `point` of a body (3)
+  pb_observeBodyRotation,   // of a body: its matrix, row by row (9)
+  pb_observeSitePosition,   // 3
+  pb_observeSiteRotation,   // 9
+  pb_observeCommand,        // numbers of the world (pbInput.command), from `first`, `count` of them
+  pb_observeLast,           // what the last decision put out (policy_held)
+  pb_observeTime,           // s (1)
+  pb_observePoints,         // of deformables: positions of points [m], x y z of each (docs/policies.md#points)
+  pb_observePointVelocity,  // m/s
   pb_observeKindCount
 } pbObserveKind;
 PB_API const char *pbObserveKind_Name(pbObserveKind kind);  // "qpos", "rotation", ...; NULL for another number
 PB_API bool pbObserveKind_Named(const char *name, pbObserveKind *kind);
 
+// What of a row of points is seen. Every point counts alike in a mean, whatever its mass.
+typedef enum pbObserveForm {
+  pb_formValue,   // each as it is
+  pb_formOffset,  // each less the mean of the row's points
+  pb_formMean,    // that mean (3)
+  pb_observeFormCount
+} pbObserveForm;
+
 typedef struct pbObserveDef {
   pbObserveKind kind;
-  const char *object;    // by its name; NULL: all, where the kind has that
+  const char *object;    // by its name, of points a set's; NULL: all, where the kind has that
   const char *frame;     // positions and rotations: as seen in this body's frame; NULL: the world's
   double point[3];       // body position: in the body's frame
   const int *component;  // of what the row has; NULL: all
   int components;
-  int first, count;  // command
-  double scale;      // multiplied with; 0: 1
-  bool previous;     // sensors as they were in the step before: not supported, refused by name. Those of the acceleration
-                     // stage and of limits depend on the very control, and are refused too
+  int first, count;   // command
+  const int *points;  // points, without an object: rows of "points"; count 0: all but those of scenery
+  int point_count;
+  pbObserveForm form;  // points
+  double scale;        // multiplied with; 0: 1
+  bool previous;       // sensors as they were in the step before: not supported, refused by name. Those of the acceleration
+                       // stage and of limits depend on the very control, and are refused too
 } pbObserveDef;
 
 typedef enum pbOutputKind { pb_outputControl, pb_outputForce, pb_outputWrench, pb_outputKindCount } pbOutputKind;

@@ -67,6 +67,15 @@ static int objects_of(const pbModel *m, pbObserveKind kind) {
   }
 }
 
+// Points of a row: those named, or all that are no scenery.
+static int point_numbers(const pbModel *m, const pbObserveDef *d) {
+  int count = pbModel_PointCount(m);
+  pbScenery scenery;
+
+  for (int i = 0; pbModel_SceneryAt(m, i, &scenery); i++) count -= scenery.count;
+  return d->point_count ? d->point_count : count;
+}
+
 // Numbers of a row before components are chosen; id -1: of all.
 static int row_numbers(const Rows *w, const pbObserveDef *d, int id) {
   const pbModel *m = w->r->model;
@@ -80,6 +89,8 @@ static int row_numbers(const Rows *w, const pbObserveDef *d, int id) {
     case pb_observeCommand: return d->count;
     case pb_observeLast: return w->held;
     case pb_observeTime: return 1;
+    case pb_observePoints:
+    case pb_observePointVelocity: return d->form == pb_formMean ? 3 : 3 * point_numbers(w->r->model, d);
     default: return 3;
   }
 }
@@ -156,6 +167,7 @@ static void row_keys(pbObserveKind kind, const char **keys) {
   if (kind == pb_observeBodyPosition) keys[n++] = "point";
   if (kind == pb_observeCommand) keys[n++] = "first";
   if (kind == pb_observeSensor) keys[n++] = "previous";
+  if (pb_observesPoints(kind)) keys[n++] = "as";
   keys[n] = NULL;
 }
 
@@ -167,6 +179,19 @@ static pbStatus read_scale(Rows *w, const json_t *object, double *scale) {
   return pb_ok;
 }
 
+static pbStatus read_form(pbTaskReader *r, const json_t *object, pbObserveDef *d) {
+  static const char *const forms[pb_observeFormCount] = {"value", "offset", "mean"};
+  const char *form = NULL;
+
+  PB_TRY(pbTaskReader_Text(r, object, "as", &form));
+  for (int i = 0; form && i < pb_observeFormCount; i++) {
+    if (strcmp(form, forms[i]) != 0) continue;
+    d->form = (pbObserveForm)i;
+    return pb_ok;
+  }
+  return form ? pbTaskReader_FailAt(r, "as", "expected \"value\", \"offset\" or \"mean\"") : pb_ok;
+}
+
 static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d) {
   const char *frame = NULL;
   int id;
@@ -176,6 +201,7 @@ static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d)
   PB_TRY(pbTaskReader_Bool(w->r, object, "previous", &d->previous));
   PB_TRY(pbTaskReader_Int(w->r, object, "first", 0, MOST_NUMBERS, &d->first));
   PB_TRY(pbTaskReader_Text(w->r, object, "frame", &frame));
+  if (pb_observesPoints(d->kind)) PB_TRY(read_form(w->r, object, d));
   if (!frame) return pb_ok;
 
   pbTaskReader_Enter(w->r, "frame");
@@ -183,6 +209,22 @@ static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d)
   pbTaskReader_Leave(w->r);
 
   return copy_name(w, frame, &d->frame);
+}
+
+// Names of sets and numbers make one row together, of which there is one mean.
+static pbStatus read_points(Rows *w, const json_t *value, pbObserveDef *d) {
+  int *ids, count;
+  if (json_is_true(value)) return pb_ok;
+
+  PB_TRY(pbTaskReader_Points(w->r, value, &ids, &count));
+  int *points = pbSpecPool_Take(&w->file->pool, (size_t)count + 1, sizeof *points);
+  if (points) memcpy(points, ids, (size_t)count * sizeof *points);
+  pbContext_Free(w->r->ctx, ids);
+  if (!points) return fail_memory(w->r);
+
+  d->points = points;
+  d->point_count = count;
+  return count ? pb_ok : pbTaskReader_Fail(w->r, pb_bad_input, "this names nothing the model has");
 }
 
 // A name, a list of names, or true.
@@ -223,9 +265,12 @@ static pbStatus read_row(Rows *w, const json_t *object) {
   }
 
   pbTaskReader_Enter(w->r, key);
-  bool whole = d.kind == pb_observeLast || d.kind == pb_observeTime;
+  bool points = pb_observesPoints(d.kind), whole = d.kind == pb_observeLast || d.kind == pb_observeTime;
+  if (points && pbModel_PointCount(w->r->model) == 0)
+    return pbTaskReader_Fail(w->r, pb_bad_input, "the model has no deformables, so no points");
+  if (points) PB_TRY(read_points(w, value, &d));
   if (whole && !json_is_true(value)) return pbTaskReader_Fail(w->r, pb_bad_input, "expected true");
-  PB_TRY(whole ? add_row(w, object, d, NULL) : read_objects(w, object, value, d));
+  PB_TRY(whole || points ? add_row(w, object, d, NULL) : read_objects(w, object, value, d));
   pbTaskReader_Leave(w->r);
 
   return pb_ok;

@@ -10,7 +10,10 @@ void pbPolicyModel_Destroy(pbContext *ctx, pbPolicyModel *p) {
   PB_ASSERT((p->row || !p->rows) && (p->param || !p->params));
 
   // Rows and names that were read before memory ran out
-  for (int i = 0; i < p->rows; i++) pbContext_Free(ctx, p->row[i].component);
+  for (int i = 0; i < p->rows; i++) {
+    pbContext_Free(ctx, p->row[i].component);
+    pbContext_Free(ctx, p->row[i].points);
+  }
   for (int i = 0; i < p->params; i++) pbContext_Free(ctx, p->param[i].name);
 
   // The functions are borrowed.

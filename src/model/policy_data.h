@@ -16,6 +16,9 @@ typedef struct pbObserveRow {
   int at;          // of its first number among the observations
   int *component;  // count; NULL: all
   int first;       // of commands, or of what is held
+  int *points;     // point_count: rows of "points"
+  int point_count;
+  pbObserveForm form;
   double point[3], scale;
 } pbObserveRow;
 
@@ -88,5 +91,7 @@ static inline bool pb_sensedBefore(int type) {
 
 // Does a row's kind of number come from the kernels' evaluation? The others are numbers of state and inputs themselves.
 static inline bool pb_observeEvaluates(pbObserveKind kind) { return kind < pb_observeCommand; }
+// Is it of deformables' points?
+static inline bool pb_observesPoints(pbObserveKind kind) { return kind >= pb_observePoints; }
 
 #endif

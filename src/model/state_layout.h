@@ -20,6 +20,9 @@ static inline pbStateLayout state_layout(const pbModel *m) {
 static inline int tape_revision(const pbModel *m) { return state_layout(m).size; }
 static inline int tape_stages(const pbModel *m) { return tape_revision(m) + 1; }
 
+// Where those of deformables begin in a state's tangent.
+static inline int tangent_deform(const pbModel *m) { return 2 * m->nv + m->na; }
+
 // Where the entries of a policy begin in a state's tangent: memory, then what is held.
 static inline int tangent_policy(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
 

@@ -12,6 +12,7 @@
 #include "model/joint.h"
 #include "model/policy_data.h"
 #include "step/scratch.h"
+#include "world/policy_points.h"
 #include "world/policy_step.h"
 
 // ---- names of kinds ------------------------------------------------------------------------------------------------
@@ -28,6 +29,8 @@ static const char *const kind_names[pb_observeKindCount] = {
     [pb_observeCommand] = "command",
     [pb_observeLast] = "last",
     [pb_observeTime] = "time",
+    [pb_observePoints] = "points",
+    [pb_observePointVelocity] = "point_velocity",
 };
 
 const char *pbObserveKind_Name(pbObserveKind kind) { return (unsigned)kind < pb_observeKindCount ? kind_names[kind] : NULL; }
@@ -53,6 +56,8 @@ static pbObject object_of(pbObserveKind kind) {
     case pb_observeBodyRotation: return pb_objBody;
     case pb_observeSitePosition:
     case pb_observeSiteRotation: return pb_objSite;
+    case pb_observePoints:
+    case pb_observePointVelocity: return pb_objPoint;
     default: return pb_objCount;
   }
 }
@@ -63,13 +68,15 @@ static const char *object_word(pbObject object) {
     case pb_objActuator: return "actuator";
     case pb_objSensor: return "sensor";
     case pb_objBody: return "body";
+    case pb_objPoint: return "set of points";
     default: return "site";
   }
 }
 
 static bool takes_frame(pbObserveKind kind) { return kind >= pb_observeBodyPosition && kind <= pb_observeSiteRotation; }
 static bool takes_all(pbObserveKind kind) {
-  return kind == pb_observeQpos || kind == pb_observeQvel || kind == pb_observeAct || kind == pb_observeSensor;
+  return kind == pb_observeQpos || kind == pb_observeQvel || kind == pb_observeAct || kind == pb_observeSensor ||
+         pb_observesPoints(kind);
 }
 
 // ---- reading a table -----------------------------------------------------------------------------------------------
@@ -84,16 +91,28 @@ static pbStatus fail_row(const reader *r, const char *reason) {
   return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: %s", r->table, r->row, reason);
 }
 
+// Points are named by sets.
+static const char *name_at(const pbModel *m, pbObject kind, int id) {
+  return kind == pb_objPoint ? pbModel_PointSetName(m, id) : pbModel_Name(m, kind, id);
+}
+
+static int set_id(const pbModel *m, const char *name) {
+  for (int i = 0; pbModel_PointSetName(m, i); i++) {
+    if (!strcmp(pbModel_PointSetName(m, i), name)) return i;
+  }
+  return -1;
+}
+
 static pbStatus find_object(const reader *r, pbObject kind, const char *name, int *id) {
   char hint[256];
   // The world is a body without a name of its own.
-  *id = pbModel_Id(r->m, kind, name);
+  *id = kind == pb_objPoint ? set_id(r->m, name) : pbModel_Id(r->m, kind, name);
   if (*id < 0 && kind == pb_objBody && name && !strcmp(name, "world")) *id = 0;
   if (*id >= 0) return pb_ok;
 
   // Names of the same kind that are near
   pbSuggest near = pbSuggest_For(name);
-  for (int i = 0; pbModel_Name(r->m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(r->m, kind, i));
+  for (int i = 0; name_at(r->m, kind, i); i++) pbSuggest_Offer(&near, name_at(r->m, kind, i));
   return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: the model has no %s '%.80s'%s", r->table, r->row,
                         object_word(kind), name, pbSuggest_Write(&near, hint, sizeof hint));
 }
@@ -131,6 +150,8 @@ static int width_of(const pbModel *m, const pbObserveRow *row, const pbObserveDe
     case pb_observeCommand: return def->count;
     case pb_observeLast: return held;
     case pb_observeTime: return 1;
+    case pb_observePoints:
+    case pb_observePointVelocity: return row->form == pb_formMean ? 3 : 3 * row->point_count;
     default: return 3;
   }
 }
@@ -142,7 +163,6 @@ static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveR
   row->object = row->frame = -1;
 
   // A kind of things has them by name, some all at once; of bodies and sites a frame may look.
-
   if (def->object && object == pb_objCount) return fail_row(r, "this kind of observation is of no object");
   if (!def->object && object != pb_objCount && !takes_all(def->kind)) return fail_row(r, "expected the name of an object");
   if (def->object) PB_TRY(find_object(r, object, def->object, &row->object));
@@ -153,6 +173,20 @@ static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveR
   if (def->kind == pb_observeRotation && !pbJoint_HasRotation(m->jnt_type[row->object]))
     return fail_row(r, "expected a ball or free joint");
   return pb_ok;
+}
+
+// What a row says of points, in the names of sets.
+static pbStatus read_points(const reader *r, const pbObserveDef *def, pbObserveRow *row) {
+  const char *reason;
+
+  if (!pb_observesPoints(def->kind))
+    return def->point_count || def->form ? fail_row(r, "only rows of points have points and a form") : pb_ok;
+  if ((unsigned)def->form >= pb_observeFormCount) return fail_row(r, "points are seen as values, offsets or their mean");
+  row->form = def->form;
+
+  pbStatus status = pbPolicyPoints_Choose(r->m, def, row, &reason);
+  if (status == pb_no_memory) return pbContext_Fail(r->m->ctx, status, "%s", reason);
+  return status == pb_ok ? pb_ok : fail_row(r, reason);
 }
 
 // Sensors that come after the controls are refused by name.
@@ -209,6 +243,7 @@ static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbP
   row->kind = def->kind;
   PB_TRY(read_object(r, def, row));
   PB_TRY(check_sensor(r, def, row));
+  PB_TRY(read_points(r, def, row));
   row->scale = def->scale == 0 ? 1 : def->scale;
   row->first = def->kind == pb_observeCommand ? def->first : 0;
   memcpy(row->point, def->point, sizeof row->point);
@@ -462,7 +497,7 @@ char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t si
 
     int entry = r->first + (r->component ? r->component[index - r->at] : index - r->at);
     pbObject object = object_of(r->kind);
-    const char *name = r->object >= 0 ? pbModel_Name(m, object, r->object) : NULL;
+    const char *name = r->object >= 0 ? name_at(m, object, r->object) : NULL;
     char of[160] = "", frame[160] = "";
     if (name) snprintf(of, sizeof of, " of %s '%.100s'", object_word(object), name);
     if (r->frame >= 0) snprintf(frame, sizeof frame, " in the frame of body '%.100s'", pbModel_Name(m, pb_objBody, r->frame));

@@ -5,6 +5,7 @@
 #include "model/state_layout.h"
 #include "step/scratch.h"
 #include "world/cached.h"
+#include "world/policy_points.h"
 #include "world/policy_step.h"
 
 // What was held is observed without an evaluation.
@@ -26,6 +27,7 @@ pbStatus pbPolicy_ObserveVjp(const pbModel *m, const double *theta, const double
   if (!m->policy) return pbScratch_Fail(s, pb_bad_argument, "the model has no policy");
 
   pull_held(s, observation_bar, x_bar);
+  pbPolicyPoints_Pull(m, observation_bar, x_bar + tangent_deform(m));
   if (!m->policy->evaluates) return pb_ok;
 
   // the kernels read the cotangents of all rows, and leave those alone that need no evaluation

@@ -11,6 +11,7 @@
 #include "base/context.h"
 #include "step/jvp.h"
 #include "world/cached.h"
+#include "world/policy_points.h"
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
@@ -95,7 +96,7 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
   const double *command = command_of(input);
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
-    if (pb_observeEvaluates(r->kind)) continue;
+    if (pb_observeEvaluates(r->kind) || pb_observesPoints(r->kind)) continue;
     PB_ASSERT(r->at + r->count <= p->observing);
 
     // Commands that are not given are zero.
@@ -124,6 +125,7 @@ static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
 
   observe_evaluated(s->policy, s->w.observation);
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
+  pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
   s->policy->decides = is_deciding(s->policy->model, tail);
 }
 
@@ -418,16 +420,17 @@ static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const dou
   return pbPolicy_BeginPullDecide(s, step, next_bar, x_bar, &call) ? pull_function(s, &call, step->theta, theta_bar) : pb_ok;
 }
 
-// Cotangents of what was observed without an evaluation: commands, what was held, the time, that of the start and k time steps.
+// Cotangents of what was observed without an evaluation: points, commands, what was held, the time, that of the start and k time steps.
 static void pull_inputs(pbScratch *s, const pbStepBar *out) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   const pbModel *m = s->model;
   double *command = out->input ? out->input->command : NULL;
   double *held = out->x + tangent_policy(m) + held_at(p);
+  pbPolicyPoints_Pull(m, k->observation_bar, out->x + tangent_deform(m));
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
-    if (pb_observeEvaluates(r->kind)) continue;
+    if (pb_observeEvaluates(r->kind) || pb_observesPoints(r->kind)) continue;
 
     // Each to where it was read.
     for (int i = 0; i < r->count; i++) {
@@ -564,9 +567,10 @@ static void push_inputs(pbScratch *s, const pbDirection *d) {
   const pbModel *m = s->model;
   const double *tail = tangent_tail(s, d->x);
   double time = d->theta ? s->ticks * d->theta[m->timestep - m->theta0] : 0;
+  pbPolicyPoints_Put(m, d->x ? d->x + tangent_deform(m) : NULL, k->observation_bar);
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
-    if (pb_observeEvaluates(r->kind)) continue;
+    if (pb_observeEvaluates(r->kind) || pb_observesPoints(r->kind)) continue;
 
     // As observe_inputs, line by line
     for (int i = 0; i < r->count; i++) {
@@ -649,6 +653,7 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
   // What it observes, and how that moves, by the complex program
   if (p->evaluates) pbJvp_Sense(s->complex_work, &open, d, k->observation, k->observation_bar);
   observe_inputs(k, state_tail(s, open.record), step->input, open.record[state_layout(m).time]);
+  pbPolicyPoints_Put(m, open.record + state_layout(m).deform, k->observation);
   push_inputs(s, d);
 
   // Through the functions, and through the step with the inputs that they move

@@ -116,6 +116,31 @@ static void add_rotations(Table *t, const pbModel *m) {
   }
 }
 
+// Points of deformables: all, some of them, one twice, offsets from means and means alone.
+static void add_points(Table *t, const pbModel *m) {
+  static const int points[] = {3, 1, 3, 5}, some[] = {4, 0, 11, 2};
+  pbDeformInfo info;
+  if (!pbModel_DeformInfo(m, &info)) return;
+  pbObserveDef few = {.kind = pb_observePoints, .points = points, .point_count = 4, .scale = -2};
+
+  add_row(t, few, 12);
+  few.form = pb_formOffset;
+  few.component = some;
+  few.components = 4;
+  add_row(t, few, 4);
+  few.kind = pb_observePointVelocity;
+  add_row(t, few, 4);
+
+  // Every point that is no scenery
+  int count = info.points;
+  pbScenery scenery;
+  for (int i = 0; pbModel_SceneryAt(m, i, &scenery); i++) count -= scenery.count;
+  add_row(t, (pbObserveDef){.kind = pb_observePoints, .form = pb_formOffset}, 3 * count);
+  add_row(t, (pbObserveDef){.kind = pb_observePoints, .form = pb_formMean}, 3);
+  add_row(t, (pbObserveDef){.kind = pb_observePointVelocity, .scale = .1}, 3 * count);
+  add_row(t, (pbObserveDef){.kind = pb_observePointVelocity, .form = pb_formMean, .component = some + 3, .components = 1}, 1);
+}
+
 static void fill_table(Table *t, const pbModel *m, int held) {
   static const int some[] = {1, 0};
   add_row(t, (pbObserveDef){.kind = pb_observeQpos}, positions(m));
@@ -125,6 +150,7 @@ static void fill_table(Table *t, const pbModel *m, int held) {
   add_poses(t, m);
   add_rotations(t, m);
   add_row(t, (pbObserveDef){.kind = pb_observeCommand, .count = commands, .component = some, .components = 2}, 2);
+  add_points(t, m);
   add_row(t, (pbObserveDef){.kind = pb_observeLast, .scale = .7}, held);
   add_row(t, (pbObserveDef){.kind = pb_observeTime}, 1);
 }
