@@ -483,6 +483,20 @@ bool pbModel_PolicyInfo(const pbModel *m, pbPolicyInfo *info) {
   return true;
 }
 
+// Points have no names of their own.
+static char *name_point(const pbObserveRow *r, int index, char *text, size_t size) {
+  int entry = r->component ? r->component[index] : index;
+  char axis = "xyz"[entry % 3];
+
+  if (r->form == pb_formMean) {
+    snprintf(text, size, "%s: %c of the mean of %d points", kind_names[r->kind], axis, r->point_count);
+    return text;
+  }
+  snprintf(text, size, "%s: %c of point %d%s", kind_names[r->kind], axis, r->points[entry / 3],
+           r->form == pb_formOffset ? " less the mean" : "");
+  return text;
+}
+
 char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t size) {
   const pbPolicyModel *p = m->policy;
   snprintf(text, size, "?");
@@ -492,12 +506,13 @@ char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t si
   for (int i = 0; i < p->rows; i++) {
     const pbObserveRow *r = &p->row[i];
     if (index < r->at || index >= r->at + r->count) continue;
+    if (pb_observesPoints(r->kind)) return name_point(r, index - r->at, text, size);
 
     // Which number of what, and as seen from where
 
     int entry = r->first + (r->component ? r->component[index - r->at] : index - r->at);
     pbObject object = object_of(r->kind);
-    const char *name = r->object >= 0 ? name_at(m, object, r->object) : NULL;
+    const char *name = r->object >= 0 ? pbModel_Name(m, object, r->object) : NULL;
     char of[160] = "", frame[160] = "";
     if (name) snprintf(of, sizeof of, " of %s '%.100s'", object_word(object), name);
     if (r->frame >= 0) snprintf(frame, sizeof frame, " in the frame of body '%.100s'", pbModel_Name(m, pb_objBody, r->frame));

@@ -728,6 +728,9 @@ static void test_wrong_tables_are_refused(void **state) {
       {{.kind = pb_observeQvel, .scale = NAN}, "the scale is not finite"},
       {{.kind = pb_observeTime, .component = far, .components = 1}, "component 7: expected one of 0 .. 0"},
       {{.kind = pb_observeCommand}, "expected counts of one or more"},
+      {{.kind = pb_observePoints}, "the model has no deformables"},
+      {{.kind = pb_observeQvel, .form = pb_formMean}, "only rows of points"},
+      {{.kind = pb_observePoints, .object = "head"}, "the model has no set of points 'head'"},
       {{.kind = pb_observeTime}, "it has 3 observations, the model's table gives 1"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

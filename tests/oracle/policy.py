@@ -53,6 +53,9 @@ def observe(row, kept):
     if "component" in d:
         kept.append((ct.c_int * len(d["component"]))(*d["component"]))
         d["components"], d["component"] = len(d["component"]), kept[-1]
+    if "points" in d:
+        kept.append((ct.c_int * len(d["points"]))(*d["points"]))
+        d["point_count"], d["points"] = len(d["points"]), kept[-1]
     return l.pbObserveDef(**{k: v.encode() if isinstance(v, str) else v for k, v in d.items()})
 
 
