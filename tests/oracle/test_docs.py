@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("c", "tour"), ("c", "body"), ("c", "controller"),
+KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"),
          ("text", "tour"), ("text", "controller"), ("text", "formula"), ("text", "error")}
 
 
@@ -161,6 +161,13 @@ def test_contact(run, tmp_path, page, line, language, kind, text):
     task["model"] = "<mujoco><worldbody><geom name='table' type='box' size='1 1 .1' pos='0 0 -.5'/></worldbody></mujoco>"
     (tmp_path / "task.json").write_text(json.dumps(task))
     run("simulate", tmp_path / "task.json", "--steps", 3, "-o", tmp_path / "run.npz")
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "points"))
+def test_a_policy_of_points_learns(run, tmp_path, page, line, language, kind, text):
+    (tmp_path / "task.json").write_text(text)
+    result = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)
+    assert result["loss"] < result["start_loss"] - 0.02, result
 
 
 def formula_task(tmp_path, formula, name):
