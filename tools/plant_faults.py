@@ -412,7 +412,7 @@ FAULTS = [
      "unit/test_task_sample", "all worlds have the same draws"),
     ("src/optimize/run.c", "if (task->sample.fresh) task->sample.iteration = i.iteration + 1;", "", "unit/test_task_sample", "every iteration has the same draws"),
     ("src/optimize/run.c", "task->sample.fresh ? i->x : i->best", "i->best", "unit/test_task_sample", "of changing draws the luckiest point is the answer"),
-    ("src/world/policy_points.c", "x_bar[3 * r->points[i / 3] + i % 3] += mean_bar[i % 3] / r->point_count;",
+    ("src/world/policy_points.c", "x_bar[3 * r->points[i / 3] + i % 3] += share * mean_bar[i % 3];",
      "x_bar[3 * r->points[i / 3] + i % 3] += mean_bar[i % 3];", "unit/test_policy_points", "every point has the whole cotangent of a mean that a policy sees"),
     ("src/world/policy_step.c", "pbPolicyPoints_Put(m, d->x ? d->x + tangent_deform(m) : NULL, k->observation_bar);", "pbPolicyPoints_Put(m, NULL, k->observation_bar);",
      "conformance/test_policy", "forward derivatives of closed loops take what a policy sees of points as given"),

@@ -184,12 +184,14 @@ static pbStatus read_form(pbTaskReader *r, const json_t *object, pbObserveDef *d
   const char *form = NULL;
 
   PB_TRY(pbTaskReader_Text(r, object, "as", &form));
-  for (int i = 0; form && i < pb_observeFormCount; i++) {
+  if (!form) return pb_ok;
+
+  for (int i = 0; i < pb_observeFormCount; i++) {
     if (strcmp(form, forms[i]) != 0) continue;
     d->form = (pbObserveForm)i;
     return pb_ok;
   }
-  return form ? pbTaskReader_FailAt(r, "as", "expected \"value\", \"offset\" or \"mean\"") : pb_ok;
+  return pbTaskReader_FailAt(r, "as", "expected \"value\", \"offset\" or \"mean\"");
 }
 
 static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d) {

@@ -66,17 +66,25 @@ static int begin_of(const pbDeform *d, pbObserveKind kind) {
   return kind == pb_observePoints ? at.x : at.v;
 }
 
+// Of each point in the mean that is seen: added to the point itself, or alone.
+static double share_of_mean(const pbObserveRow *r) {
+  switch (r->form) {
+    case pb_formMean: return 1.0 / r->point_count;
+    case pb_formOffset: return -1.0 / r->point_count;
+    default: return 0;
+  }
+}
+
 static void put_row(const pbObserveRow *r, const double *x, double *out) {
-  double mean[3] = {0};
-  for (int i = 0; r->form != pb_formValue && i < 3 * r->point_count; i++)
-    mean[i % 3] += x[3 * r->points[i / 3] + i % 3] / r->point_count;
+  // What of the mean is seen
+  double mean[3] = {0}, share = share_of_mean(r);
+  for (int i = 0; i < 3 * r->point_count; i++) mean[i % 3] += share * x[3 * r->points[i / 3] + i % 3];
 
   // Only the mean has no points of its own.
   for (int i = 0; i < r->count; i++) {
     int entry = r->component ? r->component[i] : i;
     double whole = r->form == pb_formMean ? 0 : x[3 * r->points[entry / 3] + entry % 3];
-    double sign = r->form == pb_formMean ? 1 : -1;
-    out[i] = r->scale * (whole + sign * mean[entry % 3]);
+    out[i] = r->scale * (whole + mean[entry % 3]);
   }
 }
 
@@ -94,17 +102,16 @@ void pbPolicyPoints_Put(const pbModel *m, const double *deform, double *observat
 
 // ---- pullback ------------------------------------------------------------------------------------------------------
 static void pull_row(const pbObserveRow *r, const double *bar, double *x_bar) {
-  double mean_bar[3] = {0}, sign = r->form == pb_formMean ? 1 : -1;
+  double mean_bar[3] = {0}, share = share_of_mean(r);
 
   for (int i = 0; i < r->count; i++) {
     int entry = r->component ? r->component[i] : i;
-    mean_bar[entry % 3] += sign * r->scale * bar[i];
+    mean_bar[entry % 3] += r->scale * bar[i];
     if (r->form != pb_formMean) x_bar[3 * r->points[entry / 3] + entry % 3] += r->scale * bar[i];
   }
 
   // Every point has its share of the mean.
-  for (int i = 0; r->form != pb_formValue && i < 3 * r->point_count; i++)
-    x_bar[3 * r->points[i / 3] + i % 3] += mean_bar[i % 3] / r->point_count;
+  for (int i = 0; i < 3 * r->point_count; i++) x_bar[3 * r->points[i / 3] + i % 3] += share * mean_bar[i % 3];
 }
 
 void pbPolicyPoints_Pull(const pbModel *m, const double *observation_bar, double *deform_bar) {

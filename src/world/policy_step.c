@@ -420,7 +420,8 @@ static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const dou
   return pbPolicy_BeginPullDecide(s, step, next_bar, x_bar, &call) ? pull_function(s, &call, step->theta, theta_bar) : pb_ok;
 }
 
-// Cotangents of what was observed without an evaluation: points, commands, what was held, the time, that of the start and k time steps.
+// Cotangents of what was observed without an evaluation: points, commands, what was held, the time, that of the start and k time
+// steps.
 static void pull_inputs(pbScratch *s, const pbStepBar *out) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
