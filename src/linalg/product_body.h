@@ -275,6 +275,8 @@ static void OF(add_straight)(const OF(Job) *job, int columns) {
   }
 }
 
+#include "linalg/product_column.h"
+
 // C' += B' A', with the same sums.
 static OF(Job) OF(turned)(const OF(Job) *job) {
   OF(Job) t = *job;
@@ -300,6 +302,12 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
          .k = shape->k,
          .packed_a = work,
          .packed_b = (real *)work + pbProduct_StripEntries(shape)};
+
+  // One column: rows as they stand.
+  if (job.n == 1 && job.A.right == 1) {
+    OF(add_column)((OF(Column)){.A = A, .b = B, .lda = lda, .step = job.B.down, .rows = job.m, .depth = job.k}, C, ldc);
+    return;
+  }
 
   // A register that is half empty at least does less than turning costs.
   if (job.n == 1 || 2 * job.n <= OF(WIDTH)) job = OF(turned)(&job);

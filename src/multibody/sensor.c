@@ -21,7 +21,8 @@ static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f)
   quat_to_mat(f->own + 3, q);
 }
 
-void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
+// Without its offset.
+static inline void frame_pose(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
   // What the object's frame is: MuJoCo takes a body's inertial frame unless its own is asked for.
   switch (objtype) {
     case pb_refSite:
@@ -45,7 +46,10 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSen
       f->pos = w->xpos + 3 * objid;
       f->mat = w->xmat + 9 * objid;
   }
+}
 
+void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
+  frame_pose(w, objtype, objid, f);
   body_offset(w, f->body, f->pos, f->d);
 }
 
@@ -513,8 +517,15 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   int objtype = m->sensor_objtype[i], objid = m->sensor_objid[i], reftype = m->sensor_reftype[i], refid = m->sensor_refid[i];
   NUM(pbSensorFrame) f, ref;
   bool relative = refid >= 0 && type != pb_sensFramelinacc && type != pb_sensFrameangacc;
-  NUM(pbSensor_Frame)(w, objtype, objid, &f);
-  if (relative) NUM(pbSensor_Frame)(w, reftype, refid, &ref);
+
+  // Offsets serve velocities and accelerations alone.
+  bool moves = type >= pb_sensFramelinvel && type != pb_sensFrameangvel && type != pb_sensFrameangacc;
+  frame_pose(w, objtype, objid, &f);
+  if (relative) frame_pose(w, reftype, refid, &ref);
+  if (moves) {
+    body_offset(w, f.body, f.pos, f.d);
+    if (relative) body_offset(w, ref.body, ref.pos, ref.d);
+  }
   switch (type) {
     // The orientation is not a vector: nothing is left to rotate.
     case pb_sensFramequat:
@@ -562,7 +573,6 @@ static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
 }
 
 static num apply_cutoff(int datatype, num cutoff, num y) {
-  if (!(re(cutoff) > 0)) return y;
   if (datatype == pb_dataReal) return num_clip(y, -cutoff, cutoff);
   return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
 }
@@ -579,9 +589,15 @@ void NUM(pbSensor_Share)(NUM(pbWork) *w) {
 void NUM(pbSensor_Read)(NUM(pbWork) *w, int i) {
   const pbModel *m = w->m;
   num y[4] = {0};
+  num *out = w->sensordata + m->sensor_adr[i], cutoff = w->p.sensor_cutoff[i];
   if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
+
+  if (!(re(cutoff) > 0)) {
+    for (int k = 0; k < m->sensor_dim[i]; k++) out[k] = y[k];
+    return;
+  }
   for (int k = 0; k < m->sensor_dim[i]; k++) {
-    w->sensordata[m->sensor_adr[i] + k] = apply_cutoff(m->sensor_datatype[i], w->p.sensor_cutoff[i], y[k]);
+    out[k] = apply_cutoff(m->sensor_datatype[i], cutoff, y[k]);
   }
 }
 

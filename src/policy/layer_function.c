@@ -15,11 +15,9 @@ static const real *rows_in(pbArena *arena, const double *from, int rows, int bat
 }
 
 static pbPass begin(const pbNetwork *network, int batch, const double *param, void *work) {
+  size_t room = batch == 1 ? network->work_one : REAL(pbNetworkCalls).work_bytes(network, batch);
   PB_ASSERT(batch >= 0 && ((uintptr_t)work & 63) == 0);
-  return (pbPass){.batch = batch,
-                  .exact = network->exact,
-                  .param = param,
-                  .arena = pbArena_Over(work, REAL(pbNetworkCalls).work_bytes(network, batch))};
+  return (pbPass){.batch = batch, .exact = network->exact, .param = param, .arena = pbArena_Over(work, room)};
 }
 
 // As pull takes its memory; the other calls take less.

@@ -145,8 +145,17 @@ void REAL(pbBias_Gather)(const pbLayer *l, pbPass *pass, int row, int rows, doub
 }
 
 void REAL(pbBias_Fill)(const double *bias, int rows, int batch, real *y) {
+  if (!bias) {
+    memset(y, 0, (size_t)rows * (size_t)batch * sizeof *y);
+    return;
+  }
+  if (batch == 1) {
+    for (int i = 0; i < rows; i++) y[i] = (real)bias[i];
+    return;
+  }
+
   for (int i = 0; i < rows; i++) {
-    for (int b = 0; b < batch; b++) *y++ = bias ? (real)bias[i] : 0;
+    for (int b = 0; b < batch; b++) *y++ = (real)bias[i];
   }
 }
 

@@ -18,6 +18,12 @@ void REAL(pbKept_Put)(const pbLayer *l, pbPass *pass, int row, int rows, const r
   size_t n = (size_t)pass->batch;
   PB_ASSERT(pass->kept && row + rows <= l->keeps);
 
+  // One column without a loop over columns.
+  if (n == 1) {
+    for (int i = 0; i < rows; i++) *row_of(l, pass, row + i) = from[i];
+    return;
+  }
+
   for (int i = 0; i < rows; i++, from += n) {
     real *to = row_of(l, pass, row + i);
     for (size_t b = 0; b < n; b++) to[b * IN_ONE] = from[b];

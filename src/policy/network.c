@@ -225,6 +225,7 @@ static void make_function(pbNetwork *network, bool single) {
   f->rounding = single ? 6e-8 : 0;
 
   f->work_bytes = calls->work_bytes;
+  network->work_one = calls->work_bytes(network, 1);
   f->forward = calls->forward;
   f->pull = calls->pull;
   f->push = calls->push;

@@ -107,11 +107,7 @@ static int gather_sensor(const pbModel *m, int sensor, const lane *bar, lane *se
   return m->sensor_dim[sensor];
 }
 
-static void gather_sensors(const pbModel *m, int sensor, const lane *bar, lane *sensordata) {
-  if (sensor >= 0) {
-    gather_sensor(m, sensor, bar, sensordata);
-    return;
-  }
+static void gather_sensors(const pbModel *m, const lane *bar, lane *sensordata) {
   for (int i = 0; i < m->nsensor; i++) {
     if (pb_sensedBefore(m->sensor_type[i])) bar += gather_sensor(m, i, bar, sensordata);
   }
@@ -198,10 +194,20 @@ static void pull_row(LANE(pbVjpBlock) *k, const pbObserveRow *r, const lane *bar
     case pb_observeRotation: pull_rotation(a, r->object, bar); break;
     case pb_observeQvel: pull_velocities(a, r->object, bar); break;
     case pb_observeAct: pull_activations(a, r->object, bar); break;
-    case pb_observeSensor: gather_sensors(a->w->m, r->object, bar, k->sensordata); break;
+    case pb_observeSensor: gather_sensors(a->w->m, bar, k->sensordata); break;
     case pb_observeBodyPosition:
     case pb_observeSitePosition: pull_point(a, r, bar); break;
     default: pull_pose(a, r, bar);
+  }
+}
+
+// All numbers of a row, zero where they were not wanted.
+static void spread(const pbObserveRow *r, const double *observation, lane *raw) {
+  for (int i = 0; i < r->width; i++) raw[i] = PB_LANE_ZERO;
+  for (int i = 0; i < r->count; i++) {
+    lane bar;
+    memcpy(&bar, observation + (size_t)(r->at + i) * PB_LANES, sizeof bar);
+    raw[r->component ? r->component[i] : i] += r->scale * bar;
   }
 }
 
@@ -216,14 +222,9 @@ void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation) {
     if (!pb_observeEvaluates(r->kind)) continue;
     PB_ASSERT(r->width <= p->widest);
 
-    // All numbers of the row, zero where they were not wanted
-    memset(raw, 0, (size_t)r->width * sizeof(lane));
-    for (int i = 0; i < r->count; i++) {
-      lane bar;
-      memcpy(&bar, observation + (size_t)(r->at + i) * PB_LANES, sizeof bar);
-      raw[r->component ? r->component[i] : i] += r->scale * bar;
-    }
-    pull_row(k, r, raw);
+    spread(r, observation, raw);
+    if (r->kind == pb_observeSensor && r->object >= 0) gather_sensor(m, r->object, raw, k->sensordata);
+    else pull_row(k, r, raw);
   }
 
   if (p->sensors) LANE(pbSensor_Adjoint)(&k->a, k->sensordata);

@@ -65,22 +65,18 @@ static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
   memcpy(out, w->act + from, (size_t)count * sizeof(num));
 }
 
-static int put_sensor(NUM(pbWork) *w, int sensor, num *out) {
-  int dim = w->m->sensor_dim[sensor];
+// One sensor's numbers, where they stand.
+static const num *read_sensor(NUM(pbWork) *w, int sensor) {
   PB_ASSERT(pb_sensedBefore(w->m->sensor_type[sensor]));
-
   NUM(pbSensor_Read)(w, sensor);
-  memcpy(out, w->sensordata + w->m->sensor_adr[sensor], (size_t)dim * sizeof(num));
-  return dim;
+  return w->sensordata + w->m->sensor_adr[sensor];
 }
 
-static void put_sensors(NUM(pbWork) *w, int sensor, num *out) {
-  if (sensor >= 0) {
-    put_sensor(w, sensor, out);
-    return;
-  }
+static void put_sensors(NUM(pbWork) *w, num *out) {
   for (int i = 0; i < w->m->nsensor; i++) {
-    if (pb_sensedBefore(w->m->sensor_type[i])) out += put_sensor(w, i, out);
+    if (!pb_sensedBefore(w->m->sensor_type[i])) continue;
+    memcpy(out, read_sensor(w, i), (size_t)w->m->sensor_dim[i] * sizeof(num));
+    out += w->m->sensor_dim[i];
   }
 }
 
@@ -110,18 +106,30 @@ static void put_matrix(const NUM(pbWork) *w, const pbObserveRow *r, num out[9]) 
   else m3_tmul(out, w->xmat + 9 * r->frame, R);
 }
 
-// All numbers of a row.
-static void put_row(NUM(pbWork) *w, const pbObserveRow *r, num *out) {
+// All numbers of a row: in `out`, or where they stand.
+static const num *put_row(NUM(pbWork) *w, const pbObserveRow *r, num *out) {
+  if (r->kind == pb_observeSensor && r->object >= 0) return read_sensor(w, r->object);
+
   switch (r->kind) {
     case pb_observeQpos: put_positions(w, r->object, out); break;
     case pb_observeRotation: put_rotation(w, r->object, out); break;
     case pb_observeQvel: put_velocities(w, r->object, out); break;
     case pb_observeAct: put_activations(w, r->object, out); break;
-    case pb_observeSensor: put_sensors(w, r->object, out); break;
+    case pb_observeSensor: put_sensors(w, out); break;
     case pb_observeBodyPosition:
     case pb_observeSitePosition: put_point(w, r, out); break;
     default: put_matrix(w, r, out);
   }
+  return out;
+}
+
+// Those of its numbers that are wanted.
+static void choose(const pbObserveRow *r, const num *from, num *to) {
+  if (!r->component) {
+    for (int i = 0; i < r->count; i++) to[i] = r->scale * from[i];
+    return;
+  }
+  for (int i = 0; i < r->count; i++) to[i] = r->scale * from[r->component[i]];
 }
 
 // ---- all -----------------------------------------------------------------------------------------------------------
@@ -136,10 +144,7 @@ void NUM(pbObserve_Fill)(NUM(pbWork) *w) {
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;
     PB_ASSERT(r->width <= p->widest && r->at + r->count <= p->observing);
-    put_row(w, r, raw);
-
-    // Those of its numbers that are wanted
-    for (int i = 0; i < r->count; i++) w->observation[r->at + i] = r->scale * raw[r->component ? r->component[i] : i];
+    choose(r, put_row(w, r, raw), w->observation + r->at);
   }
 }
 

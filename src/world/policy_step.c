@@ -110,20 +110,12 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
   }
 }
 
-// The numbers of rows that come from an evaluation.
-static void observe_evaluated(pbPolicyWork *k, const double *from) {
-  const pbPolicyModel *p = k->model;
-
-  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
-    PB_ASSERT(r->at >= 0 && r->at + r->count <= p->observing);
-    if (pb_observeEvaluates(r->kind)) memcpy(k->observation + r->at, from + r->at, (size_t)r->count * sizeof(double));
-  }
-}
-
 static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
   const double *tail = state_tail(s, x);
 
-  observe_evaluated(s->policy, s->w.observation);
+  // All rows at once: those that come from no evaluation are written after it.
+  const pbPolicyModel *p = s->policy->model;
+  if (p->evaluates) memcpy(s->policy->observation, s->w.observation, (size_t)p->observing * sizeof(double));
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
   pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
   s->policy->decides = is_deciding(s->policy->model, tail);
