@@ -40,7 +40,8 @@ typedef struct frame_bar {
 } frame_bar;
 
 static inline void frame_bar_at(const LANE(pbAdjoint) *a, int type, int id, frame_bar *s) {
-  memset(s, 0, sizeof *s);
+  memset(s->force, 0, sizeof s->force);
+  memset(s->torque, 0, sizeof s->torque);
   s->type = type;
   s->id = id;
   NUM(pbSensor_Frame)(a->w, type, id, &s->f);

@@ -201,13 +201,15 @@ static void pull_row(LANE(pbVjpBlock) *k, const pbObserveRow *r, const lane *bar
   }
 }
 
-// All numbers of a row, zero where they were not wanted.
+// Cotangents of what was observed of a row, added to those of all its numbers.
 static void spread(const pbObserveRow *r, const double *observation, lane *raw) {
-  for (int i = 0; i < r->width; i++) raw[i] = PB_LANE_ZERO;
-  for (int i = 0; i < r->count; i++) {
+  const int *component = r->component;
+  observation += (size_t)r->at * PB_LANES;
+
+  for (int i = 0; i < r->count; i++, observation += PB_LANES) {
     lane bar;
-    memcpy(&bar, observation + (size_t)(r->at + i) * PB_LANES, sizeof bar);
-    raw[r->component ? r->component[i] : i] += r->scale * bar;
+    memcpy(&bar, observation, sizeof bar);
+    raw[component ? component[i] : i] += r->scale * bar;
   }
 }
 
@@ -222,9 +224,15 @@ void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation) {
     if (!pb_observeEvaluates(r->kind)) continue;
     PB_ASSERT(r->width <= p->widest);
 
+    // One sensor's stand together already.
+    if (r->kind == pb_observeSensor && r->object >= 0) {
+      spread(r, observation, k->sensordata + m->sensor_adr[r->object]);
+      continue;
+    }
+
+    memset(raw, 0, (size_t)r->width * sizeof(lane));
     spread(r, observation, raw);
-    if (r->kind == pb_observeSensor && r->object >= 0) gather_sensor(m, r->object, raw, k->sensordata);
-    else pull_row(k, r, raw);
+    pull_row(k, r, raw);
   }
 
   if (p->sensors) LANE(pbSensor_Adjoint)(&k->a, k->sensordata);
