@@ -15,6 +15,8 @@ static inline __attribute__((always_inline)) const real *OF(column_row)(const OF
 // sum[v] += rows of v times b, `lots` vectors.
 static inline __attribute__((always_inline)) void OF(add_rows)(int lots, const OF(Column) *c, OF(wide) sum[OF(LOTS)]) {
   int p = 0;
+
+  // Each square becomes as many columns, whose products come one after the other.
   for (; p + OF(WIDTH) <= c->depth; p += OF(WIDTH)) {
 #pragma GCC unroll 4
     for (int v = 0; v < lots; v++) {
@@ -43,10 +45,13 @@ static inline __attribute__((always_inline)) void OF(add_rows)(int lots, const O
 // C, `down` from one row to the next; rows beyond the last are not written.
 static inline __attribute__((always_inline)) void OF(add_lots)(int lots, const OF(Column) *c, real *C, size_t down) {
   OF(wide) sum[OF(LOTS)];
+
+  // By way of whole vectors, whatever there is of C.
   real entry[OF(LOTS) *OF(WIDTH)] = {0};
   for (int i = 0; i < c->rows; i++) entry[i] = C[(size_t)i * down];
   for (int v = 0; v < lots; v++) sum[v] = OF(load)(entry + v * OF(WIDTH));
 
+  // Sums begin with what is there.
   OF(add_rows)(lots, c, sum);
 
   for (int v = 0; v < lots; v++) OF(store)(entry + v * OF(WIDTH), sum[v]);
@@ -56,6 +61,8 @@ static inline __attribute__((always_inline)) void OF(add_lots)(int lots, const O
 static void OF(add_column)(OF(Column) c, real *C, size_t down) {
   enum { MOST = OF(LOTS) *OF(WIDTH) };
   int rest = c.rows;
+
+  // As many as go side by side, vector by vector, what fills none.
   for (; rest >= MOST; rest -= MOST, c.A += MOST * c.lda, C += MOST * down) {
     c.rows = MOST;
     OF(add_lots)(OF(LOTS), &c, C, down);
