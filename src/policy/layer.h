@@ -147,7 +147,7 @@ struct pbNetwork {
   pbChain chain;
   int keeps, memory;
   size_t work_one;  // bytes of work for one column
-  bool exact;  // of the twin that has projected clips as exact ones, over the same layers
+  bool exact;       // of the twin that has projected clips as exact ones, over the same layers
   size_t params;
   pbPolicySlice *slice;
   int slices;
