@@ -39,6 +39,7 @@ FAULTS = [
      "policies: cotangents go down the tree before those of observations are there, and again with them"),
     ("src/learn/gradient.c", "  for (int k = 0; k < t->length[w]; k++) {\n    pull_cost", "  for (int k = 0; k < t->settings.window; k++) {\n    pull_cost", "unit/test_learn",
      "training: costs after the end of an episode are pulled back"),
+    ("src/learn/worlds.c", "  if (!tally->decisions) return INFINITY;", "", "unit/test_learn", "training: a policy that diverges at once is free"),
     ("src/learn/gradient.c", "  if (t->ended[w] || t->lost[w]) return pb_ok;", "  if (t->lost[w]) return pb_ok;", "unit/test_learn",
      "training: a critic behind an episode that has ended"),
     ("src/learn/critic.c", "(1 - s->lambda) * next[k] + s->lambda * follows", "s->lambda * next[k] + (1 - s->lambda) * follows", "unit/test_learn",

@@ -48,6 +48,7 @@ pbStatus pbTrain_BeginSearch(pbTrain *t) {
 pbStatus pbTrain_Search(pbTrain *t, double *cost) {
   PB_TRY(pbOptimizer_Iterate(t->search));
   pbIterate found = pbOptimizer_Get(t->search);
+  if (!isfinite(found.best_value)) return pbTrain_FailAll(t, t->trial);
   *cost = found.value;
   for (size_t i = 0; i < t->unknowns; i++) t->theta[t->unknown[i]] = found.x[i];
   pbOptimizer_Save(t->search, t->search_state);

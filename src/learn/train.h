@@ -140,6 +140,8 @@ uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b)
 // Start `b` of world or episode `a`: the task's, its draws, its spread. command: the policy's, for the whole episode.
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
+// pb_not_finite, with the reason: no world of the batch has a finite loss.
+PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
 double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
 double pbTrain_MeanCost(const pbTrain *t);
 // Goes on after a window: states of worlds, those that ended at new starts.

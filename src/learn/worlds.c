@@ -57,8 +57,8 @@ static bool ends(pbTrain *t, size_t row) {
   return !(value <= 0);
 }
 
-// Costs of a world's decisions, and how many of them count.
-static void judge_world(pbTrain *t, int w, int done) {
+// Costs of a world's decisions, and how many of them count in an update. Returns how many there are, those before a failure too.
+static int judge_world(pbTrain *t, int w, int done) {
   int window = t->settings.window;
   t->length[w] = window;
   t->ended[w] = t->lost[w] = false;
@@ -72,15 +72,17 @@ static void judge_world(pbTrain *t, int w, int done) {
     if (!isfinite(cost)) {
       t->lost[w] = true;
       t->length[w] = 0;
-      return;
+      return k;
     }
 
     t->costs[(size_t)w * (size_t)window + (size_t)k] = cost;
     if (!ends(t, row)) continue;
     t->ended[w] = true;
     t->length[w] = k + 1;
-    return;
+    return k + 1;
   }
+
+  return window;
 }
 
 // ---- windows ----------------------------------------------------------------------------------------------------------
@@ -138,6 +140,14 @@ static double sum_done(const pbTrain *t, int worlds) {
   return sum;
 }
 
+// Nothing to learn from; what the first world said is the likeliest reason.
+pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
+  const char *why = pbBatch_Error(batch, 0);
+  if (!*why) why = t->cost.fault[0] ? t->cost.fault : "the loss is not finite";
+  return pbContext_Fail(t->ctx, pb_not_finite, "%.400s: no world has a finite loss at update %.0f: %.600s", t->task->name,
+                        t->now->update + 1, why);
+}
+
 pbStatus pbTrain_Collect(pbTrain *t) {
   int worlds = t->settings.worlds, lost = 0;
   draw_noise(t);
@@ -155,13 +165,7 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   }
   t->dropped = lost;
   t->now->dropped += lost;
-  if (lost < worlds) return pb_ok;
-
-  // nothing to learn from; what the first said is the likeliest reason
-  const char *why = pbBatch_Error(t->batch, 0);
-  if (!*why) why = t->cost.fault[0] ? t->cost.fault : "the loss is not finite";
-  return pbContext_Fail(t->ctx, pb_not_finite, "%.400s: no world has a finite loss at update %.0f: %.600s", t->task->name,
-                        t->now->update + 1, why);
+  return lost < worlds ? pb_ok : pbTrain_FailAll(t, t->batch);
 }
 
 double pbTrain_MeanCost(const pbTrain *t) {
@@ -218,15 +222,17 @@ typedef struct Tally {
   bool over, ended;
 } Tally;
 
-// What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far.
+// What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far. One that
+// diverged before it cost anything is no cheap one.
 static double tally_cost(const Tally *tally, int decisions) {
+  if (!tally->decisions) return INFINITY;
   double rest = tally->worst > 0 ? tally->worst : 0;
   return (tally->sum + rest * (decisions - tally->decisions)) / decisions;
 }
 
 static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
-  judge_world(t, w, t->done[w]);
-  for (int k = 0; k < t->length[w] && tally->decisions < decisions; k++) {
+  int count = judge_world(t, w, t->done[w]);
+  for (int k = 0; k < count && tally->decisions < decisions; k++) {
     double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
     tally->sum += cost;
     tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;

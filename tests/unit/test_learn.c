@@ -402,6 +402,30 @@ static void test_dropped(void **state) {
   pbTrain_Destroy(t);
 }
 
+// A policy whose worlds blow up before they cost anything is no good one: it scored zero once, less than any that holds.
+static void test_divergence_is_not_cheap(void **state) {
+  pbTrain *t = load(*state, "\"method\": \"es\", " SMALL, EPISODE);
+  static const pbTrainOptions none;
+  double score, alive;
+  t->options = &none;
+  good(*state, pbTrain_Begin(t, 1));
+  good(*state, pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, 3, &score, &alive));
+  assert_true(isfinite(score) && alive > 0);
+
+  // gravity that throws every world out of bounds in its first step
+  pbParam gravity;
+  good(*state, pbModel_Param(*state, t->model, "gravity", &gravity));
+  t->theta[gravity.offset + 2] = -1e200;
+  good(*state, pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, 3, &score, &alive));
+  assert_true(score == INFINITY && alive == 0);
+
+  // a search that finds nothing finite says so
+  double cost;
+  assert_int_equal(pbTrain_Search(t, &cost), pb_not_finite);
+  assert_non_null(strstr(pbContext_Error(*state), "no world has a finite loss at update 1"));
+  pbTrain_Destroy(t);
+}
+
 int main(void) {
   snprintf(folder, sizeof folder, "/tmp/pullback-learn-XXXXXX");
   if (!mkdtemp(folder)) return 1;
@@ -413,6 +437,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
       cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, setup, teardown),
       cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_divergence_is_not_cheap, setup, teardown),
       cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
