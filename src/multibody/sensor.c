@@ -573,6 +573,7 @@ static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
 }
 
 static num apply_cutoff(int datatype, num cutoff, num y) {
+  if (!(re(cutoff) > 0)) return y;
   if (datatype == pb_dataReal) return num_clip(y, -cutoff, cutoff);
   return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
 }
@@ -592,8 +593,9 @@ void NUM(pbSensor_Read)(NUM(pbWork) *w, int i) {
   num *out = w->sensordata + m->sensor_adr[i], cutoff = w->p.sensor_cutoff[i];
   if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
 
-  if (!(re(cutoff) > 0)) {
-    for (int k = 0; k < m->sensor_dim[i]; k++) out[k] = y[k];
+  // Most are vectors without a cutoff.
+  if (m->sensor_dim[i] == 3 && !(re(cutoff) > 0)) {
+    v3_copy(out, y);
     return;
   }
   for (int k = 0; k < m->sensor_dim[i]; k++) {

@@ -202,7 +202,7 @@ static void pull_row(LANE(pbVjpBlock) *k, const pbObserveRow *r, const lane *bar
 }
 
 // Cotangents of what was observed of a row, added to those of all its numbers.
-static void spread(const pbObserveRow *r, const double *observation, lane *raw) {
+static inline void spread(const pbObserveRow *r, const double *observation, lane *raw) {
   const int *component = r->component;
   observation += (size_t)r->at * PB_LANES;
 

@@ -124,7 +124,12 @@ static const num *put_row(NUM(pbWork) *w, const pbObserveRow *r, num *out) {
 }
 
 // Those of its numbers that are wanted.
-static void choose(const pbObserveRow *r, const num *from, num *to) {
+static inline void choose(const pbObserveRow *r, const num *from, num *to) {
+  if (!r->component && r->count == 3) {
+    // Most are vectors.
+    for (int i = 0; i < 3; i++) to[i] = r->scale * from[i];
+    return;
+  }
   if (!r->component) {
     for (int i = 0; i < r->count; i++) to[i] = r->scale * from[i];
     return;
