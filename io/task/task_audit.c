@@ -153,6 +153,8 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(copy_text(r, object, "unit", &task->audit_texts[1], &o->unit));
   PB_TRY(copy_text(r, object, "method", &task->audit_texts[2], &o->method));
   PB_TRY(pbTaskReader_Real(r, object, "factor", &o->factor));
+  if (json_object_get(object, "factor") && o->factor == 0)
+    return pbTaskReader_FailAt(r, "factor", "expected a number other than 0");
 
   PB_TRY(read_positive(r, object, "tolerance", &o->tolerance));
   PB_TRY(read_positive(r, object, "penetration", &o->penetration));
@@ -221,6 +223,21 @@ static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariabl
   return pb_ok;
 }
 
+// A file of something else, or the result of another task, would be taken for the start unseen.
+static pbStatus check_result(const pbTaskReader *r, const json_t *list, const pbTask *task) {
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "is missing: this is no result of an optimization");
+
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
+    bool known = false;
+    for (int k = 0; name && k < task->variable_count; k++) known |= strcmp(task->variables[k].name, name) == 0;
+    if (!known)
+      return pbTaskReader_Fail(r, pb_bad_input, "%zu is '%.80s', which the task does not vary: a result of another task", i,
+                               name ? name : "");
+  }
+  return pb_ok;
+}
+
 pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z) {
   pbTaskReader r;
   char *text = NULL;
@@ -229,6 +246,7 @@ pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z) {
 
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
   pbTaskReader_Enter(&r, "variables");
+  if (status == pb_ok) status = check_result(&r, json_object_get(root, "variables"), task);
   for (int i = 0; status == pb_ok && i < task->variable_count; i++)
     status = read_values(&r, json_object_get(root, "variables"), &task->variables[i], z);
 

@@ -58,7 +58,7 @@ static const Number train_counts[] = {{"updates", 1, 10000000, AT(updates)},
                                       {"window", 1, 100000, AT(window)},
                                       {"rounds", 1, 1000, AT(rounds)},
                                       {"batches", 1, 100000, AT(batches)},
-                                      {"population", 2, 100000, AT(population)},
+                                      {"population", 4, 100000, AT(population)},
                                       {NULL, 0, 0, 0}};
 static const Number critic_numbers[] = {
     {"rate", 1e-12, 100, AT(critic_rate)}, {"target", 0, 1, AT(critic_target)}, {NULL, 0, 0, 0}};
@@ -265,6 +265,28 @@ static pbStatus check_samples(pbTaskReader *r) {
                : pbTaskReader_FailAt(r, "method", "ppo needs a policy without memory and \"act\" whose outputs are controls");
 }
 
+// Keys of some methods, which others would take no notice of.
+static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod method) {
+  static const struct {
+    const char *key;
+    unsigned methods;
+  } of[] = {{"ratio", 1u << pb_trainPpo},
+            {"rounds", 1u << pb_trainPpo},
+            {"batches", 1u << pb_trainPpo},
+            {"sigma", 1u << pb_trainEs | 1u << pb_trainSepCma},
+            {"population", 1u << pb_trainEs | 1u << pb_trainSepCma}};
+
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    if (json_object_get(object, of[i].key) && !(of[i].methods & 1u << method))
+      return pbTaskReader_FailAt(r, of[i].key, "method \"%s\" has none", pbTrainMethod_Name(method));
+  }
+
+  // pairs to both sides of the mean
+  if (method == pb_trainEs && json_integer_value(json_object_get(object, "population")) % 2)
+    return pbTaskReader_FailAt(r, "population", "method \"es\" takes pairs: expected an even number");
+  return pb_ok;
+}
+
 static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   static const char *const keys[] = {"method",    "updates", "worlds",  "window",     "discount", "lambda",     "rate",
                                      "last_rate", "beta1",   "beta2",   "clip",       "noise",    "last_noise", "ratio",
@@ -277,6 +299,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   pbTaskReader_Enter(r, "train");
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(read_method(r, object, &method));
+  PB_TRY(check_keys(r, object, method));
 
   // what is not said is as usual for the method
   t->settings = defaults(method);

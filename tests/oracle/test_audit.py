@@ -64,6 +64,13 @@ def test_a_result_is_audited(run, write, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(result))
     assert "expected a variable 'control' with 5 values" in run("audit", task, "--result", tmp_path / "r.json", code=3).stderr
 
+    # what is no result, or one of another task
+    result["variables"].append({"name": "mass", "value": [1]})
+    (tmp_path / "r.json").write_text(json.dumps(result))
+    assert "'mass', which the task does not vary" in run("audit", task, "--result", tmp_path / "r.json", code=3).stderr
+    (tmp_path / "r.json").write_text("{}")
+    assert "this is no result of an optimization" in run("audit", task, "--result", tmp_path / "r.json", code=3).stderr
+
 
 @pytest.mark.parametrize("audited, text", [
     ({"tolerance": 1e-9}, "loss"), ({"penetration": 1e-9, "spread": {"qpos": 0.3}}, ""), ({"torque": 0.5}, "force 1 of actuator 'm' as trained, limit 0.5"),
