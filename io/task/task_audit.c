@@ -223,17 +223,21 @@ static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariabl
   return pb_ok;
 }
 
+static bool varies(const pbTask *task, const char *name) {
+  for (int k = 0; k < task->variable_count; k++) {
+    if (strcmp(task->variables[k].name, name) == 0) return true;
+  }
+  return false;
+}
+
 // A file of something else, or the result of another task, would be taken for the start unseen.
 static pbStatus check_result(const pbTaskReader *r, const json_t *list, const pbTask *task) {
   if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "is missing: this is no result of an optimization");
 
   for (size_t i = 0; i < json_array_size(list); i++) {
-    const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
-    bool known = false;
-    for (int k = 0; name && k < task->variable_count; k++) known |= strcmp(task->variables[k].name, name) == 0;
-    if (!known)
-      return pbTaskReader_Fail(r, pb_bad_input, "%zu is '%.80s', which the task does not vary: a result of another task", i,
-                               name ? name : "");
+    const char *text = json_string_value(json_object_get(json_array_get(list, i), "name")), *name = text ? text : "";
+    if (varies(task, name)) continue;
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu is '%.80s', which the task does not vary: a result of another task", i, name);
   }
   return pb_ok;
 }
