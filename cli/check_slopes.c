@@ -103,7 +103,7 @@ static void release(Slopes *s) {
 }
 
 static pbRolloutInput input_of(const Slopes *s, const double *control) {
-  return (pbRolloutInput){.ctrl = s->nu ? control : NULL, .qfrc = s->run->qfrc, .xfrc = s->run->xfrc};
+  return (pbRolloutInput){.ctrl = s->nu ? control : NULL, .qfrc = s->run->qfrc, .xfrc = s->run->xfrc, .command = s->run->command};
 }
 
 static pbStatus forward(Slopes *s, const double *x, const double *control, const double *theta, double *states, double *sensors) {

@@ -20,6 +20,7 @@ typedef enum cliOptionId {
   opt_control,
   opt_qfrc,
   opt_xfrc,
+  opt_command,
   opt_param,
   opt_option,
   opt_contact,
@@ -59,7 +60,7 @@ enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
               1ull << opt_policy | 1ull << opt_allow_root,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
-            1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_quiet | 1ull << opt_trajectory,
+            1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_quiet | 1ull << opt_trajectory,
   CLI_WRITE = 1ull << opt_output | 1ull << opt_compressed
 };
 
@@ -178,6 +179,7 @@ typedef struct cliRun {
   pbModel *loaded;  // the same, where this run has loaded it
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
+  int ncommand;                                           // numbers that a policy observes as commands
   size_t ntheta;
   double *theta;         // the run's parameters
   double *theta_before;  // before derived ones were recomputed; NULL with --constants keep
@@ -187,7 +189,7 @@ typedef struct cliRun {
   long steps, other_steps;       // how many; where nothing says how many
   long every;                    // of `simulate`: which states are kept, 1 for all; the first and the last are in any case
   double *x0;
-  double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
+  double *control, *qfrc, *xfrc, *command;  // steps rows each (at least one); NULL where not given (control: never)
   pbScratch *scratch;
   cliDrawn drawn;
   double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none

@@ -271,7 +271,7 @@ static pbStatus add_input(const cliGradient *g, pbArrays *set, int which, size_t
 
 static pbStatus pull_back(cliGradient *g, const pbRolloutGradient *out) {
   const cliRun *run = g->run;
-  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
+  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc, .command = run->command};
   long seed = 0;
 
   PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
@@ -498,8 +498,8 @@ static bool is_sound(const cliGradient *g) {
 
 // Several trajectories are summed only as the task defines them.
 static pbStatus count_trajectories(cliGradient *g) {
-  static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe,
-                                       opt_control,   opt_qfrc, opt_xfrc,     opt_steps};
+  static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe, opt_control,
+                                       opt_qfrc,      opt_xfrc, opt_command,  opt_steps};
   cliRun *run = g->run;
   g->count = run->trajectories > 1 ? run->trajectories : 1;
   g->most_steps = run->steps;

@@ -248,6 +248,8 @@ void cliRun_Sizes(cliRun *run) {
   run->nbody = pbModel_Size(m, "nbody");
   run->nsite = pbModel_Size(m, "nsite");
   run->nsensordata = pbModel_Size(m, "nsensordata");
+  pbPolicyInfo policy;
+  run->ncommand = pbModel_PolicyInfo(m, &policy) ? policy.commands : 0;
   run->nx = pbModel_StateSize(m);
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
@@ -323,7 +325,7 @@ static pbStatus begin_trajectory(cliRun *run) {
 }
 
 pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
-  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc};
+  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc, &run->command};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
     pbContext_Free(run->ctx, *memory[i]);
     *memory[i] = NULL;
@@ -351,7 +353,7 @@ void cliRun_End(cliRun *run) {
   if (!run->ctx) return;
 
   pbScratch_Destroy(run->scratch);
-  double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc};
+  double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc, run->command};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
 
   // the model last: others refer to it
@@ -365,5 +367,6 @@ pbInput cliRun_Input(const cliRun *run, long k) {
   size_t row = (size_t)(k < run->steps ? k : run->steps - 1);
   return (pbInput){.ctrl = run->control + row * (size_t)run->nu,
                    .qfrc = run->qfrc ? run->qfrc + row * (size_t)run->nv : NULL,
-                   .xfrc = run->xfrc ? run->xfrc + row * 6 * (size_t)run->nbody : NULL};
+                   .xfrc = run->xfrc ? run->xfrc + row * 6 * (size_t)run->nbody : NULL,
+                   .command = run->command ? run->command + row * (size_t)run->ncommand : NULL};
 }

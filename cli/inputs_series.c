@@ -140,8 +140,8 @@ static long default_steps(const cliRun *run, long other) {
 
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   bool task = run->task && pbTask_Steps(run->task, run->trajectory) > 0;
-  for (int i = 0; i < 3; i++) PB_TRY(load_series(run, &s[i]));
-  PB_TRY(settle_steps(run, s, 3, default_steps(run, other)));
+  for (int i = 0; i < 4; i++) PB_TRY(load_series(run, &s[i]));
+  PB_TRY(settle_steps(run, s, 4, default_steps(run, other)));
 
   // controls: a file's, else the task's, else the keyframe's or zeros
   if (s[0].array) PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
@@ -151,17 +151,19 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   // without a file no forces: NULL, not zeros
   if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
   if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
+  if (s[3].array) PB_TRY(expand(run, s[3].array->reals, s[3].constant, s[3].width, &run->command));
   return pb_ok;
 }
 
 pbStatus cliRun_ReadInputs(cliRun *run, int keyframe, long other) {
   const char *const *text = run->app->args.text;
-  size_t nu = (size_t)run->nu, nv = (size_t)run->nv, nbody = (size_t)run->nbody;
-  Series s[3] = {{.option = "control", .path = text[opt_control], .ndim = 1, .shape = {nu}, .width = nu},
+  size_t nu = (size_t)run->nu, nv = (size_t)run->nv, nbody = (size_t)run->nbody, commands = (size_t)run->ncommand;
+  Series s[4] = {{.option = "control", .path = text[opt_control], .ndim = 1, .shape = {nu}, .width = nu},
                  {.option = "qfrc", .path = text[opt_qfrc], .ndim = 1, .shape = {nv}, .width = nv},
-                 {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody}};
+                 {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody},
+                 {.option = "command", .path = text[opt_command], .ndim = 1, .shape = {commands}, .width = commands}};
 
   pbStatus status = read_series(run, s, keyframe, other);
-  for (int i = 0; i < 3; i++) pbArrays_Destroy(s[i].set);
+  for (int i = 0; i < 4; i++) pbArrays_Destroy(s[i].set);
   return status;
 }

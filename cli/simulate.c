@@ -43,6 +43,7 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
   for (int i = 0; i < r->count; i++) numbers += r->fields[i].size;
   if (run->qfrc) input += run->nv;
   if (run->xfrc) input += 6. * run->nbody;
+  if (run->command) input += run->ncommand;
 
   double inputs = META_ROOM + sizeof(double) * input * (double)run->steps, state = sizeof(double) * numbers;
   if (inputs + state * (double)r->kept <= (double)PB_ARRAY_LIMIT) return pb_ok;
@@ -75,6 +76,7 @@ static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
   PB_TRY(pbArrays_AddReals(set, "control", 2, (size_t[]){n, (size_t)run->nu}, run->control, NULL));
   if (run->qfrc) PB_TRY(pbArrays_AddReals(set, "qfrc", 2, (size_t[]){n, (size_t)run->nv}, run->qfrc, NULL));
   if (run->xfrc) PB_TRY(pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, (size_t)run->nbody, 6}, run->xfrc, NULL));
+  if (run->command) PB_TRY(pbArrays_AddReals(set, "command", 2, (size_t[]){n, (size_t)run->ncommand}, run->command, NULL));
   return pbArrays_AddReals(set, "sensordata", 2, (size_t[]){r->kept, (size_t)run->nsensordata}, NULL, &r->sensordata);
 }
 

@@ -97,7 +97,7 @@ static bool is_state(const cliRun *run, const char *name) {
 }
 
 static pbStatus read_names(cliWorlds *w) {
-  static const char *const inputs[] = {"control", "qfrc", "xfrc", "meta"};
+  static const char *const inputs[] = {"control", "qfrc", "xfrc", "command", "meta"};
   // every array is a field of the state, an input, a parameter, or meta
   for (size_t i = 0; i < pbArrays_Count(w->set); i++) {
     const pbArray *a = pbArrays_At(w->set, i);
@@ -106,7 +106,8 @@ static pbStatus read_names(cliWorlds *w) {
     if (strncmp(a->name, "param/", 6) == 0) PB_TRY(read_parameter(w, a));
     else if (!known)
       return pbContext_Fail(w->run->ctx, pb_bad_input,
-                            "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, param/NAME)", w->file, a->name);
+                            "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, command, param/NAME)", w->file,
+                            a->name);
   }
 
   return pb_ok;
@@ -207,6 +208,7 @@ pbStatus cliWorlds_Begin(cliRun *run, bool tape, cliWorlds *w) {
   PB_TRY(read_input(w, "control", run->nu, pb_sharedCtrl, control, &w->input.ctrl));
   PB_TRY(read_input(w, "qfrc", run->nv, pb_sharedQfrc, run->qfrc, &w->input.qfrc));
   PB_TRY(read_input(w, "xfrc", 6 * run->nbody, pb_sharedXfrc, run->xfrc, &w->input.xfrc));
+  PB_TRY(read_input(w, "command", run->ncommand, pb_sharedCommand, run->command, &w->input.command));
 
   PB_TRY(cliArgs_Pool(run->app, &w->pool));
   pbBatchOptions options = {.worlds = w->count,

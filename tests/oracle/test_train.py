@@ -168,6 +168,29 @@ def test_interrupted(run, pullback, tmp_path):
         assert (tmp_path / "a.state").exists() and not (tmp_path / "a.npz").exists()
 
 
+def test_commands_from_the_command_line(run, tmp_path):
+    """--command is what the policy observes: one law in closed form, rows that go on, the same in a batch, and sizes that do not fit."""
+    policy = {"observe": [{"command": 2}, {"qvel": "swing"}], "layers": [{"formula": ["x0 - 2*x1 + 0*x2"]}]}
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "policy.json").write_text(json.dumps(policy))
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    np.save(tmp_path / "c.npy", rows), np.save(tmp_path / "rest.npy", rows[15:]), np.save(tmp_path / "u.npy", rows[:, :1] - 2 * rows[:, 1:])
+    np.savez(tmp_path / "w.npz", command=np.stack([rows, 0 * rows]))
+
+    def sim(out, *more, policy=True, code=0):
+        words = ("--policy", tmp_path / "policy.json") if policy else ()
+        said = run("simulate", tmp_path / "arm.xml", *words, *more, "-o", tmp_path / out, "-q", code=code).stderr
+        return said if code else numbers(tmp_path / out)
+
+    commanded, open_loop = sim("a.npz", "--command", tmp_path / "c.npy"), sim("b.npz", "--control", tmp_path / "u.npy", policy=False)
+    assert np.array_equal(commanded["command"], rows) and np.array_equal(commanded["qpos"], open_loop["qpos"])
+    rest = sim("d.npz", "--command", tmp_path / "rest.npy", "--init", tmp_path / "a.npz", "--init-row", 15)
+    assert np.array_equal(rest["qpos"], commanded["qpos"][15:])
+    many = sim("m.npz", "--worlds", tmp_path / "w.npz", "--steps", 40)
+    assert np.array_equal(many["qpos"][0], commanded["qpos"]) and np.array_equal(many["qpos"][1], sim("n.npz", "--steps", 40)["qpos"])
+    assert "expected (N, 2)" in sim("o.npz", "--command", tmp_path / "u.npy", code=3)
+
+
 def test_mistakes(run, trained, tmp_path):
     folder, task, _ = trained
     bad = numbers(folder / "arm.npz")
