@@ -33,7 +33,7 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
   }
 }
 
-static real slope_of(pbActivation activation, real y) {
+static inline real slope_of(pbActivation activation, real y) {
   switch (activation) {
     case pb_activationRelu: return y > 0 ? 1 : 0;
     case pb_activationTanh: return 1 - y * y;
@@ -46,11 +46,22 @@ static real slope_of(pbActivation activation, real y) {
   return y * (1 - y);
 }
 
+static inline void scale_by(pbActivation activation, size_t n, const real *y, const real *y_bar, real *x_bar) {
+  for (size_t i = 0; i < n; i++) x_bar[i] = y_bar[i] * slope_of(activation, y[i]);
+}
+
+// A loop for each, as above.
 static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *y_bar, real *x_bar) {
   (void)x;
   (void)tape;
   size_t n = (size_t)l->inputs * (size_t)pass->batch;
-  for (size_t i = 0; i < n; i++) x_bar[i] = y_bar[i] * slope_of(l->activation, y[i]);
+
+  switch (l->activation) {
+    case pb_activationRelu: scale_by(pb_activationRelu, n, y, y_bar, x_bar); break;
+    case pb_activationTanh: scale_by(pb_activationTanh, n, y, y_bar, x_bar); break;
+    case pb_activationElu: scale_by(pb_activationElu, n, y, y_bar, x_bar); break;
+    default: scale_by(l->activation, n, y, y_bar, x_bar); break;
+  }
 }
 
 static void push(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *x_dot, real *y_dot) {
