@@ -77,7 +77,7 @@ check: check-format check-style
 threads:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure PRESET=tsan
-	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch
+	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy
 	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch'
 
 # Both parts run even when the first fails, so that one run says all that is wrong.

@@ -10,6 +10,7 @@ from common import ROOT, below, reported
 import pb
 from R3 import TORQUES, Reach, Search, learn
 
+LONG = "ten minutes"
 EVALUATIONS = 60_000
 
 

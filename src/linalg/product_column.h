@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void OF(add_rows)(int lots, const O
   for (; p < c->depth; p++) {
 #pragma GCC unroll 4
     for (int v = 0; v < lots; v++) {
-      OF(wide) x;
+      OF(wide) x = {0};
 #pragma GCC unroll 16
       for (int i = 0; i < OF(WIDTH); i++) x[i] = OF(column_row)(c, v * OF(WIDTH) + i)[p];
       sum[v] += x * c->b[(size_t)p * c->step];
