@@ -23,6 +23,7 @@ typedef struct Pull {
   double *own;
   Part part[part_count];
   size_t shared;  // numbers that are summed: the first
+  bool packs;     // worlds of a group go step by step
 } Pull;
 
 static Part input_part(const pbBatch *b, double *to, int width, unsigned shared) {
@@ -180,8 +181,7 @@ static bool goes_in_packs(const Pull *p) {
 static const double *leaf(void *user, int world, int worker) {
   const Pull *p = user;
   pbBatchWorker *k = &p->batch->worker[worker];
-  bool packs = goes_in_packs(p);
-  if (!pbBatch_Do(k, world, packs ? pull_in_pack : pull_world, p)) return NULL;
+  if (!pbBatch_Do(k, world, p->packs ? pull_in_pack : pull_world, p)) return NULL;
 
   const pbBatchSlot *slot = k->slot;
   while (slot->world != world) slot++;
@@ -224,6 +224,7 @@ pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *op
   Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate, .own = gradient->own};
   place_parts(b, gradient, &p);
   PB_TRY(check_shared(b, &p));
+  p.packs = goes_in_packs(&p);  // asked before there are threads: it looks into a worker's scratch
   pull_all(&p);
   return pbBatch_End(b);
 }
