@@ -52,7 +52,7 @@ static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
   FILE *stream = open_memstream(&page, &size);
   if (stream) fprintf(stream, "%s\n", text);
   pbContext_Free(app->ctx, text);
-  return stream ? cli_saveText(app, stream, &page, &size) : cli_noMemory(app->ctx);
+  return stream ? cli_saveText(app, app->args.text[opt_output], stream, &page, &size) : cli_noMemory(app->ctx);
 }
 
 static pbStatus read_options(cliApp *app, const pbTask *task, pbAuditOptions *o) {

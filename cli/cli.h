@@ -103,6 +103,8 @@ pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
 pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
+// OUT.html of `train`: curves, and the best policy from the first of the evaluations' starts.
+pbStatus cliTrain_Page(cliApp *app, const pbTrain *train, const pbTrainResult *result, const char *path);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 
@@ -255,7 +257,7 @@ pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliMotion_Write(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
-// What was written into a stream of open_memstream, to --output, without a signal in between; closes the stream, frees the text.
-pbStatus cli_saveText(cliApp *app, FILE *stream, char **text, const size_t *size);
+// What was written into a stream of open_memstream, to a file, without a signal in between; closes the stream, frees the text.
+pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size);
 
 #endif

@@ -53,7 +53,9 @@ static const cliCommand commands[] = {
      CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh),
      0, "npz",
      "Writes the best policy as OUT.npz (without -o: named after the task, in the current folder), which --policy of the other\n"
-     "commands reads, and OUT.csv, a row for each update. An interrupted run leaves OUT.state; the same command resumes it.",
+     "commands reads, OUT.csv, a row for each update, and OUT.html, a page with these as curves and an episode of that policy. "
+     "An\n"
+     "interrupted run leaves OUT.state; the same command resumes it.",
      cliTrain_Run},
     {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
      0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},

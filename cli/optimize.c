@@ -105,7 +105,7 @@ static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const c
   if (!stream) return cli_noMemory(app->ctx);
   write_json(stream, task, names, text);
 
-  return cli_saveText(app, stream, &page, &size);
+  return cli_saveText(app, app->args.text[opt_output], stream, &page, &size);
 }
 
 static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunResult *result) {

@@ -310,12 +310,12 @@ pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {
   return status;
 }
 
-pbStatus cli_saveText(cliApp *app, FILE *stream, char **text, const size_t *size) {
+pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size) {
   bool bad = ferror(stream) != 0;
   if (fclose(stream) != 0) bad = true;
 
   cliSignals_Hold();
-  pbStatus status = bad ? cli_noMemory(app->ctx) : pbFile_Write(app->ctx, app->args.text[opt_output], *text, *size);
+  pbStatus status = bad ? cli_noMemory(app->ctx) : pbFile_Write(app->ctx, path, *text, *size);
   cliSignals_Release();
 
   free(*text);

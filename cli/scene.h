@@ -43,6 +43,23 @@ cliContacts cliScene_Contacts(const cliRun *run);  // of what was observed
 // r = q v q* for a unit quaternion q (w, x, y, z); r may be v.
 void cli_rotate(double r[3], const double q[4], const double v[3]);
 
+// What stands on a page beside the motion.
+typedef struct cliCurve {
+  const char *name;
+  int count;
+  const double *x, *y;  // finite
+} cliCurve;
+typedef struct cliAside {
+  const char *title, *text;  // text: lines
+  const char *axis;          // what the curves are over
+  int curves;
+  const cliCurve *curve;
+  const char *instead;  // why nothing moves, where there is no trajectory
+} cliAside;
+// The page that plays a trajectory. file: the trajectory's, in messages.
+// aside: NULL where there is none; with one, trajectory may be NULL, and a page without the library for drawing says so.
+pbStatus cliPage_Put(cliRun *run, const pbArrays *trajectory, const char *file, const cliAside *aside, FILE *out);
+
 // A shape's surface in the frame of its body. far: half the size of a plane without end. The caller destroys the mesh.
 pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *shape, double far, pbMesh **mesh);
 

@@ -1,4 +1,4 @@
-// pullback train: a task with a policy in, the trained policy out, with a table of how it went.
+// pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { MOST_PATH = 4096 };
 
 typedef struct Names {  // of what is written
-  char policy[MOST_PATH + 16], state[MOST_PATH + 16], table[MOST_PATH + 16];
+  char policy[MOST_PATH + 16], state[MOST_PATH + 16], table[MOST_PATH + 16], page[MOST_PATH + 16];
 } Names;
 
 // After -o, or after the task in the current folder.
@@ -32,6 +32,7 @@ static pbStatus make_names(cliApp *app, Names *n) {
   snprintf(n->policy, sizeof n->policy, "%.*s.npz", (int)length, from);
   snprintf(n->state, sizeof n->state, "%.*s.state", (int)length, from);
   snprintf(n->table, sizeof n->table, "%.*s.csv", (int)length, from);
+  snprintf(n->page, sizeof n->page, "%.*s.html", (int)length, from);
   return pb_ok;
 }
 
@@ -95,9 +96,7 @@ static pbStatus write_table(cliApp *app, const pbTrain *train, const char *path)
     for (int k = 0; k < PB_TRAIN_COLUMNS; k++) write_number(out, row[k], k + 1 == PB_TRAIN_COLUMNS);
   }
 
-  pbStatus status = fclose(out) == 0 ? pbFile_Write(app->ctx, path, text, size) : cli_noMemory(app->ctx);
-  free(text);
-  return status;
+  return cli_saveText(app, path, out, &text, &size);
 }
 
 static void print_summary(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
@@ -107,15 +106,16 @@ static void print_summary(cliApp *app, const pbTrain *train, const Names *names,
   fprintf(stderr, "  loss a decision, mean over training starts: %.6g at the start, %.6g after update %d (%.0f %% to the end)\n",
           result->first_score, result->score, result->best_update, 100 * result->alive);
   if (result->dropped > 0) fprintf(stderr, "  %.0f worlds diverged, and were left out and begun anew\n", result->dropped);
-  fprintf(stderr, "  written: %s, %s\n", names->policy, names->table);
+  fprintf(stderr, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
 }
 
 static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
   cliSignals_Hold();
   pbStatus status = pbPolicy_Save(app->ctx, pbTrain_Model(train), result->theta, names->policy);
-  if (status == pb_ok) status = write_table(app, train, names->table);
   cliSignals_Release();
   PB_TRY(status);
+  PB_TRY(write_table(app, train, names->table));
+  PB_TRY(cliTrain_Page(app, train, result, names->page));
 
   // done: the next run starts over
   unlink(names->state);

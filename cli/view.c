@@ -16,7 +16,9 @@ enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120 };
 
 typedef struct View {
   cliRun *run;
-  pbArrays *trajectory;
+  const pbArrays *trajectory;
+  const char *file;  // its name
+  const cliAside *aside;
   size_t rows, frames;
   size_t *row_of;         // of each frame
   double *time;           // of each frame
@@ -35,43 +37,40 @@ static const char *file_name(const char *path) { return strrchr(path, '/') ? str
 
 // ---- the motion ----------------------------------------------------------------------------------------------------
 
-static pbStatus load_points(View *v, const char *file) {
+static pbStatus find_points(View *v) {
   const cliRun *run = v->run;
   size_t width = 3 * (size_t)pbModel_PointCount(run->model);
 
   const pbArray *points = pbArrays_Find(v->trajectory, "points");
   if (!width) return pb_ok;
   if (!points || points->type != pb_arrayReal || points->ndim != 2 || points->shape[0] != v->rows || points->shape[1] != width)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected 'points' of shape (N+1, %zu) for this model", file, width);
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected 'points' of shape (N+1, %zu) for this model", v->file, width);
 
   v->points = points;
   PB_TRY(pbModel_PointMesh(run->ctx, run->model, run->theta, &v->mesh));
   return pbMesh_Skin(run->ctx, v->mesh, &v->skin);
 }
 
-static pbStatus load_trajectory(View *v) {
+static pbStatus check_trajectory(View *v) {
   const cliRun *run = v->run;
-  const char *file = run->app->args.positional[1];
-  PB_TRY(pbArrays_Load(run->ctx, file, &v->trajectory));
-
   const pbArray *qpos = pbArrays_Find(v->trajectory, "qpos");
   char text[200];
   if (!qpos)
     return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; expected a trajectory, as 'pullback simulate' writes it",
-                          file);
+                          v->file);
   if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)run->nq || !qpos->shape[0]) {
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", file,
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", v->file,
                           pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
   }
 
   v->rows = qpos->shape[0];
-  PB_TRY(load_points(v, file));
+  PB_TRY(find_points(v));
 
   // only what is shown has to be finite
   for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
     const pbArray *a = pbArrays_At(v->trajectory, i);
     if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0 || a == v->points)
-      PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
+      PB_TRY(pbArray_CheckFinite(run->ctx, a, v->file));
   }
   return pb_ok;
 }
@@ -180,7 +179,7 @@ static pbStatus make_poses(View *v) {
   // an initial state for the fields that a trajectory does not hold
   pbStatus status = pb_no_memory;
   if (v->poses && v->contact_start && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
-  if (status == pb_ok) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
+  if (status == pb_ok && !run->scratch) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
   for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x, x + run->nx);
 
   pbContext_Free(run->ctx, x);
@@ -431,34 +430,58 @@ static void put_skin(const View *v, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
-static void put_data(const View *v, FILE *out) {
+static void put_aside(const cliAside *aside, cliJson *j) {
+  cliJson_Open(j, "aside", '{');
+  cliJson_Text(j, "title", aside->title);
+  cliJson_Text(j, "text", aside->text);
+  cliJson_Text(j, "axis", aside->axis);
+
+  cliJson_Open(j, "curves", '[');
+  for (int i = 0; i < aside->curves; i++) {
+    const cliCurve *c = &aside->curve[i];
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", c->name);
+    cliJson_Numbers(j, "x", c->x, (size_t)c->count);
+    cliJson_Numbers(j, "y", c->y, (size_t)c->count);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+  if (aside->instead) cliJson_Text(j, "instead", aside->instead);
+  cliJson_Close(j, '}');
+}
+
+static void put_motion(const View *v, cliJson *j) {
   const cliRun *run = v->run;
   Scene scene = make_scene(v);
-  cliJson j = {.out = out};
+  cliJson_Number(j, "extent", scene.extent);
+  cliJson_Numbers(j, "center", scene.center, 3);
+  cliJson_Integer(j, "follow", scene.follow);
+  cliJson_Bool(j, "following", scene.following);
 
-  cliJson_Open(&j, NULL, '{');
-  cliJson_Text(&j, "title", file_name(run->model_path));
-  cliJson_Text(&j, "version", pbVersion());
-  cliJson_Number(&j, "extent", scene.extent);
-  cliJson_Numbers(&j, "center", scene.center, 3);
-  cliJson_Integer(&j, "follow", scene.follow);
-  cliJson_Bool(&j, "following", scene.following);
-
-  cliJson_OpenLine(&j, "bodies", '[');
-  for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
-  cliJson_Close(&j, ']');
+  cliJson_OpenLine(j, "bodies", '[');
+  for (int b = 0; b < run->nbody; b++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objBody, b));
+  cliJson_Close(j, ']');
 
   // what is drawn, each in the frame of its body
-  put_shapes(run, "geoms", false, &j);
-  put_shapes(run, "sites", true, &j);
-  put_tendons(run, &j);
-  put_contacts(v, &j);
-  put_skin(v, &j);
+  put_shapes(run, "geoms", false, j);
+  put_shapes(run, "sites", true, j);
+  put_tendons(run, j);
+  put_contacts(v, j);
+  put_skin(v, j);
 
   // and how the bodies move
-  cliJson_Numbers(&j, "time", v->time, v->frames);
-  fputs(",\n  \"poses\": ", out);
-  put_base64(out, v->poses, v->frames * 7 * (size_t)run->nbody);
+  cliJson_Numbers(j, "time", v->time, v->frames);
+  fputs(",\n  \"poses\": ", j->out);
+  put_base64(j->out, v->poses, v->frames * 7 * (size_t)run->nbody);
+}
+
+static void put_data(const View *v, FILE *out) {
+  cliJson j = {.out = out};
+  cliJson_Open(&j, NULL, '{');
+  cliJson_Text(&j, "title", file_name(v->run->model_path));
+  cliJson_Text(&j, "version", pbVersion());
+  if (v->aside) put_aside(v->aside, &j);
+  if (v->frames) put_motion(v, &j);
   cliJson_Close(&j, '}');
 }
 
@@ -539,40 +562,70 @@ static pbStatus find_library(View *v, const char **library) {
                         paths[0]);
 }
 
-static pbStatus write_view(View *v) {
+// Without the library a page still says what stands beside the motion, and why there is none.
+static pbStatus put_view(View *v, FILE *out) {
   const char *library = NULL;
-  PB_TRY(find_library(v, &library));
-  PB_TRY(load_trajectory(v));
-  PB_TRY(choose_frames(v));
-  PB_TRY(make_poses(v));
-  PB_TRY(make_places(v));
+  cliAside without;
+  pbStatus status = find_library(v, &library);
+  if (status == pb_file && v->aside) {
+    without = *v->aside;
+    without.instead = pbContext_Error(v->run->ctx);
+    v->aside = &without;
+    put_page(v, pb_asset_view_html, "", out);
+    return pb_ok;
+  }
+  PB_TRY(status);
+
+  if (v->trajectory) {
+    cliScene_Begin(v->run);
+    PB_TRY(check_trajectory(v));
+    PB_TRY(choose_frames(v));
+    PB_TRY(make_poses(v));
+    PB_TRY(make_places(v));
+  }
+  put_page(v, pb_asset_view_html, v->trajectory ? library : "", out);
+  return pb_ok;
+}
+
+pbStatus cliPage_Put(cliRun *run, const pbArrays *trajectory, const char *file, const cliAside *aside, FILE *out) {
+  View v = {.run = run, .trajectory = trajectory, .file = file, .aside = aside};
+  pbStatus status = put_view(&v, out);
+
+  pbContext_Free(run->ctx, v.row_of);
+  pbContext_Free(run->ctx, v.time);
+  pbContext_Free(run->ctx, v.poses);
+  pbContext_Free(run->ctx, v.contact_start);
+  pbContext_Free(run->ctx, v.contacts);
+  pbContext_Free(run->ctx, v.places);
+  pbCells_Clear(run->ctx, &v.skin);
+  pbMesh_Destroy(v.mesh);
+  pbContext_Free(run->ctx, v.library);
+  return status;
+}
+
+static pbStatus write_view(cliRun *run, pbArrays **trajectory) {
+  const char *file = run->app->args.positional[1];
+  PB_TRY(pbArrays_Load(run->ctx, file, trajectory));
 
   char *page = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&page, &size);
-  if (!stream) return cli_noMemory(v->run->ctx);
-  put_page(v, pb_asset_view_html, library, stream);
+  if (!stream) return cli_noMemory(run->ctx);
+  pbStatus status = cliPage_Put(run, *trajectory, file, NULL, stream);
+  if (status == pb_ok) return cli_saveText(run->app, run->app->args.text[opt_output], stream, &page, &size);
 
-  return cli_saveText(v->run->app, stream, &page, &size);
+  fclose(stream);
+  free(page);
+  return status;
 }
 
 pbStatus cliView_Run(cliApp *app) {
   cliRun run = {0};
-  View v = {.run = &run};
+  pbArrays *trajectory = NULL;
   pbStatus status = cliRun_Model(app, &run);
-  if (status == pb_ok) cliScene_Begin(&run);
-  if (status == pb_ok) status = write_view(&v);
+  if (status == pb_ok) status = write_view(&run, &trajectory);
 
-  pbArrays_Destroy(v.trajectory);
-  pbContext_Free(app->ctx, v.row_of);
-  pbContext_Free(app->ctx, v.time);
-  pbContext_Free(app->ctx, v.poses);
-  pbContext_Free(app->ctx, v.contact_start);
-  pbContext_Free(app->ctx, v.contacts);
-  pbContext_Free(app->ctx, v.places);
-  pbCells_Clear(app->ctx, &v.skin);
-  pbMesh_Destroy(v.mesh);
-  pbContext_Free(app->ctx, v.library);
+  pbArrays_Destroy(trajectory);
   cliRun_End(&run);
   return status;
 }

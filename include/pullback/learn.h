@@ -88,6 +88,10 @@ typedef struct pbTrainResult {
 // finite loss.
 PB_API PB_NODISCARD pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result);
 
+// Where the evaluations' episode `start` (0 on) begins: x0 (StateSize), and what the policy is commanded throughout it (command:
+// as many numbers as it observes; NULL where it observes none). After a Run.
+PB_API void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command);
+
 #ifdef __cplusplus
 }
 #endif

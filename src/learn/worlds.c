@@ -35,6 +35,11 @@ void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, do
   pbState_Move(t->model, x, t->tangent, 1);
 }
 
+void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command) {
+  PB_ASSERT(train->now && start >= 0);
+  pbTrain_Start(train, pb_drawEvaluation, (uint64_t)start, 0, x0, command);
+}
+
 // ---- costs ------------------------------------------------------------------------------------------------------------
 // What a set of terms looks at, from row `row` of world w.
 static void load_row(const pbTrain *t, pbTermSet *set, size_t row) {

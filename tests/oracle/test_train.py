@@ -1,4 +1,5 @@
 """pullback train, and --policy of the other commands: a trained policy is one file; killed and interrupted runs end with the same bits."""
+import base64
 import json
 import random
 import signal
@@ -7,6 +8,8 @@ import time
 
 import numpy as np
 import pytest
+
+import test_view
 
 ARM = """<mujoco model="arm"><option timestep="0.01"/><worldbody><body name="arm"><joint name="swing" axis="0 1 0" damping=".05"/>
   <geom type="capsule" size=".04" fromto="0 0 0 0 0 -.4" mass="1"/><site name="tip" pos="0 0 -.4"/></body></worldbody>
@@ -66,6 +69,50 @@ def test_a_policy_is_one_file(run, trained):
     assert last[1] == 40 * 128 + 5 * 4 * 112
 
 
+def test_the_page(run, tmp_path):
+    """Curves are the table's columns; what moves is the best policy from the evaluation's start, which is judged again here from its picture."""
+    task = write(tmp_path, {**with_method("shac", evaluate={"every": 4, "starts": 1}, rate=0.1), "seed": 2})
+    run("train", task, "-o", tmp_path / "a.npz", "-q")
+    head, *rows = (r.split(",") for r in (tmp_path / "a.csv").read_text().splitlines())
+    columns = {name: [(float(r[0]), float(r[k])) for r in rows if r[k]] for k, name in enumerate(head)}
+    page = test_view.page_data(tmp_path / "a.html")
+    curves = {c["name"]: list(zip(c["x"], c["y"])) for c in page["aside"]["curves"]}
+    named = {"loss a decision, mean over the worlds": "loss", "norm of the gradient": "gradient_norm", "share of them that last to the end": "alive",
+             "mean squared error of the critic": "critic_error", "loss a decision, mean over evaluated episodes": "evaluated"}
+    assert set(curves) == set(named)  # none diverged
+    judged = curves["loss a decision, mean over evaluated episodes"]
+    assert judged.pop(0)[0] == 0 and page["aside"]["text"].startswith("shac, 40 updates, ")
+    for name, points in curves.items():
+        np.testing.assert_allclose(points, columns[named[name]], rtol=1e-8)
+
+    # decisions are two rows apart, a row a frame; the site is 0.4 m along the body
+    poses = np.frombuffer(base64.b64decode(page["poses"]), np.float32).reshape(-1, 2, 7)[:, 1].astype(float)
+    assert len(page["time"]) == len(poses) == 101
+    height = -0.4 * (1 - 2 * (poses[:, 4]**2 + poses[:, 5]**2))
+    least = min(loss for _, loss in judged)
+    assert least < 0.95 * judged[0][1] and least < 0.98 * judged[-1][1]  # neither the first nor the last
+    np.testing.assert_allclose(np.mean((height[2::2] - 0.4)**2), least, rtol=1e-5)
+
+
+def test_a_browser_draws_the_page(run, tmp_path):
+    """Curves to the left, the arm to the right; where the episode fails, the reason instead."""
+    (tmp_path / "arm.xml").write_text(ARM.replace('mass="1"', 'mass="1" rgba=".9 .1 .1 1"'))
+    (tmp_path / "bad.xml").write_text(ARM.replace('damping=".05"', 'stiffness="-200"'))
+    for name in ("arm", "bad"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**TASK, "model": f"{name}.xml"}))
+        run("train", tmp_path / f"{name}.json", "-o", tmp_path / f"{name}.npz", "-q")
+    image = test_view.screenshot(tmp_path / "arm.html", "900,600")
+    blue, red = (test_view.pixels(image, c) for c in ([0x1f / 255, 0x5f / 255, 0xa8 / 255], test_view.RUBY))
+    assert blue[:, :306].sum() > 300 and red[:, 306:].sum() > 1000 and not red[:, :306].any()
+
+    page = test_view.page_data(tmp_path / "bad.html")
+    assert "time" not in page and "step 2" in page["aside"]["instead"] and "grows beyond bounds" in page["aside"]["instead"]
+    assert "worlds that diverged" in [c["name"] for c in page["aside"]["curves"]]
+    image = test_view.screenshot(tmp_path / "bad.html", "900,600")
+    assert test_view.pixels(image, [0x1f / 255, 0x5f / 255, 0xa8 / 255])[:, :306].sum() > 300
+    assert (image[:, 306:].max(axis=2) < 100).sum() > 300  # letters
+
+
 def test_every_command_takes_it(run, trained):
     folder, task, _ = trained
     arm, policy, words = folder / "arm.xml", folder / "arm.npz", ("--policy", folder / "arm.npz")
@@ -120,37 +167,56 @@ def test_it_learns(run, tmp_path):
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
 
 
-def kill_at_random(command, folder, kills, rng, most):
-    for _ in range(kills):
+def stop_at_random(command, folder, stops, rng, most):
+    """Ends the program at random moments, by a kill or as Ctrl-C does; the same command goes on. Returns how many times it was ended."""
+    for k in range(stops):
         p = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=folder)
+        begun, number = time.time(), signal.SIGKILL if k % 3 else signal.SIGINT
         try:
             p.wait(rng.uniform(0.01, most))
         except subprocess.TimeoutExpired:
-            p.kill()
+            p.send_signal(number)
+        ended = time.time()
         p.communicate()
         if p.returncode == 0:
-            return True
-        assert p.returncode == -signal.SIGKILL
-    return False
+            return k
+        assert p.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+
+        # what was done in the last second may be lost, with the running update, and what a loaded machine adds
+        saved = (folder / "cut.state").stat().st_mtime if (folder / "cut.state").exists() else begun
+        assert ended - max(begun, saved) < 1 + 1.5
+    return stops
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_killed_at_random_moments(run, pullback, tmp_path, request, method):
-    """30 kills for all methods on 1 and 2 threads with --long, some of them without: the same bits as of a run left alone."""
+def test_stopped_at_random_moments(run, pullback, tmp_path, request, method):
+    """30 times for all methods on 1 and 2 threads with --long, some of them without: the same bits as of a run left alone."""
     long = request.config.getoption("--long")
     more = {"population": 6} if method in ("es", "sep-cma") else {}
-    task = write(tmp_path, with_method(method, updates=60 if long else 25, **more))
-    begun = time.time()
-    run("train", task, "-o", tmp_path / "whole.npz", "-q", "--threads", "1")
-    took, rng = time.time() - begun, random.Random(method)
+    updates = lambda count: write(tmp_path, with_method(method, updates=count, **more))
+
+    def timed(task):
+        begun = time.time()
+        run("train", task, "-o", tmp_path / "whole.npz", "-q", "--threads", "1")
+        return time.time() - begun
+
+    # as long as 15 stops: half of the lives below are longer than a second, and leave what they did in it
+    took = timed(updates(25))
+    if long:
+        took = timed(updates(int(25 * 15 / took) + 1))
+    rng = random.Random(method)
     for threads in (1, 2) if long else (2,):
-        for left in tmp_path.glob("cut.*"):
-            left.unlink()
-        command = [pullback, "train", str(task), "-o", "cut.npz", "-q", "--threads", str(threads)]
-        if not kill_at_random(command, tmp_path, 30 if long else 4, rng, max(0.1, 0.7 * took)):
-            run(*command[1:], cwd=tmp_path)
-        assert same(tmp_path / "whole.npz", tmp_path / "cut.npz")
-        assert (tmp_path / "whole.csv").read_text() == (tmp_path / "cut.csv").read_text()
+        command, left = [pullback, "train", str(tmp_path / "task.json"), "-o", "cut.npz", "-q", "--threads", str(threads)], 30 if long else 4
+        while left > 0:
+            for old in tmp_path.glob("cut.*"):
+                old.unlink()
+            stopped = stop_at_random(command, tmp_path, left, rng, 1.8 if long else max(0.1, 0.7 * took))
+            if stopped == left:
+                run(*command[1:], cwd=tmp_path)
+            assert same(tmp_path / "whole.npz", tmp_path / "cut.npz")
+            for kind in ("csv", "html"):
+                assert (tmp_path / f"whole.{kind}").read_text() == (tmp_path / f"cut.{kind}").read_text()
+            left -= stopped if long else left
 
 
 def test_interrupted(run, pullback, tmp_path):

@@ -191,15 +191,21 @@ def pixels(image, rgba):
     return near & (bright > 60)
 
 
-def test_a_browser_draws_the_colours(motion, run, tmp_path):
+def screenshot(page, size):
+    """Of a page after a while, as png gives it; size: "width,height"."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     assert browser, "no browser: make setup"
+    shot = page.with_suffix(".png")
+    subprocess.run([browser, "--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", f"--window-size={size}",
+                    "--hide-scrollbars", f"--user-data-dir={page.parent / 'profile'}", "--virtual-time-budget=1500",
+                    f"--screenshot={shot}", page.as_uri()], capture_output=True, timeout=110, check=True)
+    return png(shot)
+
+
+def test_a_browser_draws_the_colours(motion, run, tmp_path):
     run("simulate", MODEL, "--steps", 1, "-o", tmp_path / "run.npz")
     run("view", MODEL, tmp_path / "run.npz", "-o", tmp_path / "run.html")
-    subprocess.run([browser, "--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--window-size=400,300",
-                    "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=1500",
-                    f"--screenshot={tmp_path / 'shot.png'}", (tmp_path / "run.html").as_uri()], capture_output=True, timeout=110, check=True)
-    image = png(tmp_path / "shot.png")[:-60, :]  # above the bar
+    image = screenshot(tmp_path / "run.html", "400,300")[:-60, :]  # above the bar
     found = {name: pixels(image, rgba) for name, rgba in dict(ruby=RUBY, blue=BLUE, leaf=LEAF, pink=PINK, sun=SUN).items()}
     assert min(map(np.sum, found.values())) > 150, {name: there.sum() for name, there in found.items()}
     assert pixels(image, [0.94, 0.47, 0.06]).sum() > 3  # contacts
