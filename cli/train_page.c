@@ -9,12 +9,10 @@ enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, F
 enum { EVALUATED = 5 };  // of the columns
 
 // Columns of a row, as the CSV has them, in words.
-static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mean over the worlds",
-                                                     [3] = "norm of the gradient",
-                                                     [4] = "mean squared error of the critic",
-                                                     [EVALUATED] = "loss a decision, mean over evaluated episodes",
-                                                     [6] = "share of them that last to the end",
-                                                     [7] = "worlds that diverged"};
+static const char *const titles[PB_TRAIN_COLUMNS] = {
+    [2] = "loss a decision, mean over the worlds", [3] = "norm of the gradient",
+    [4] = "mean squared error of the critic",      [EVALUATED] = "loss a decision, mean over evaluated episodes",
+    [6] = "share of them that last to the end",    [7] = "worlds that diverged"};
 
 static double column(const pbTrainRow *row, int k) {
   double values[PB_TRAIN_COLUMNS];
@@ -62,8 +60,7 @@ static pbStatus begin_episode(cliRun *run, const pbTrain *train, const pbTrainRe
   run->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *run->theta);
   run->x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *run->x0);
   run->control = pbContext_Alloc(run->ctx, ((size_t)run->steps * (size_t)run->nu + 1) * sizeof *run->control);
-  if (run->ncommand)
-    run->command = pbContext_Alloc(run->ctx, (size_t)run->steps * (size_t)run->ncommand * sizeof *run->command);
+  if (run->ncommand) run->command = pbContext_Alloc(run->ctx, (size_t)run->steps * (size_t)run->ncommand * sizeof *run->command);
   if (!run->theta || !run->x0 || !run->control || (run->ncommand && !run->command)) return cli_noMemory(run->ctx);
 
   // nothing but the policy's own controls; the same commands throughout
@@ -86,8 +83,7 @@ static void put_summary(const cliRun *run, const pbTrain *train, const pbTrainRe
   if (result->dropped > 0) fprintf(out, "%.0f worlds diverged, and were begun anew\n", result->dropped);
 
   fprintf(out, "to be seen: the policy of update %d from the first of these starts", result->best_update);
-  for (int i = 0; i < run->ncommand; i++)
-    fprintf(out, "%s%.4g", i ? ", " : "; its commands: ", run->command[i]);
+  for (int i = 0; i < run->ncommand; i++) fprintf(out, "%s%.4g", i ? ", " : "; its commands: ", run->command[i]);
 }
 
 static pbStatus write_text(const cliRun *run, const pbTrain *train, const pbTrainResult *result, char **text) {
