@@ -36,6 +36,7 @@ typedef struct pbBatchOptions {
   int worlds;          // 1 or more
   pbPool *pool;        // borrowed, outlives the batch; NULL: the caller's thread alone
   int steps;           // longest rollout that a Vjp, Jvp or Linearize may follow: tape of pbTape_Size x steps a world; 0: none
+  int restarts;        // new starts that a world may have within such a rollout (pbBatch_RolloutPart)
   bool shared_inputs;  // Vjp may be asked for gradients of inputs that worlds share: memory for their sums
   const char *const *own;  // names of parameters (pbModel_Param) of which each world has its own values
   int own_count;
@@ -105,6 +106,13 @@ PB_API PB_NODISCARD pbStatus pbBatch_Observe(pbBatch *batch, const double *theta
 // caller's, and stay as they are until then. input, output may be NULL.
 PB_API PB_NODISCARD pbStatus pbBatch_Rollout(pbBatch *batch, const double *theta, const int *ids, int count, int steps,
                                              const pbBatchInput *input, const pbBatchOutput *output);
+// The same in parts, for all worlds: steps first .. last - 1 of a rollout of `steps`, which theta, input, output and the tape are
+// of. The first part begins at 0, each further one where the one before has ended, with the same of all else; worlds that have
+// failed stay out. Between parts the caller may write to the states: what is written is a new start, which owes nothing to what
+// was before, and the row of output there, with its cotangents, is of the state that was left.
+// pb_bad_argument where parts do not follow one another, and of a world with more new starts than pbBatchOptions.restarts.
+PB_API PB_NODISCARD pbStatus pbBatch_RolloutPart(pbBatch *batch, const double *theta, int steps, int first, int last,
+                                                 const pbBatchInput *input, const pbBatchOutput *output);
 
 // ---- derivatives of the last rollout, by the worlds that took part and did not fail ------------------------------------
 // Cotangents: data is (worlds, count, width), the same count and steps for all worlds.
@@ -116,7 +124,7 @@ typedef struct pbBatchGradient {
   double *own;    // (worlds, OwnSize)
 } pbBatchGradient;
 // options: as of pbRollout_Vjp, the seed of its spot check moved on by the world's number; certificate: (worlds), may be NULL.
-// May be called several times.
+// May be called several times. Spot checks, and Jvp, know no new starts: pb_unsupported.
 PB_API PB_NODISCARD pbStatus pbBatch_Vjp(pbBatch *batch, const pbRolloutBar *bar, const pbVjpOptions *options,
                                          const pbBatchGradient *gradient, pbCertificate *certificate);
 

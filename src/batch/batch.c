@@ -88,7 +88,7 @@ static pbStatus create_worlds(pbBatch *b) {
 }
 
 static pbStatus create_tapes(pbBatch *b) {
-  size_t worlds = (size_t)b->worlds, steps = (size_t)b->steps, nx = (size_t)b->nx;
+  size_t worlds = (size_t)b->worlds, steps = (size_t)b->steps, nx = (size_t)b->nx, restarts = (size_t)b->restarts;
   size_t world = steps * b->record * sizeof(double);
   b->tape_steps = -1;
   if (b->steps == 0) return pb_ok;
@@ -97,12 +97,19 @@ static pbStatus create_tapes(pbBatch *b) {
   b->track = pbContext_AllocArray(b->ctx, worlds, sizeof *b->track);
   b->records = pbContext_AllocArray(b->ctx, worlds, world);
   b->ends = pbContext_AllocArray(b->ctx, worlds, (b->record + nx) * sizeof(double));
-  if (!b->track || !b->records || !b->ends) return pb_no_memory;
+  b->left = pbContext_AllocArray(b->ctx, worlds, (restarts * b->record + 1) * sizeof(double));
+  b->restart_at = pbContext_AllocArray(b->ctx, worlds, (restarts + 1) * sizeof(int));
+  if (!b->track || !b->records || !b->ends || !b->left || !b->restart_at) return pb_no_memory;
 
   for (size_t w = 0; w < worlds; w++) {
     double *end = b->ends + w * (b->record + nx);
-    b->track[w] =
-        (pbTrack){.whole = true, .records = b->records + w * steps * b->record, .final_record = end, .x_final = end + b->record};
+    b->track[w] = (pbTrack){.whole = true,
+                            .records = b->records + w * steps * b->record,
+                            .final_record = end,
+                            .x_final = end + b->record,
+                            .most = b->restarts,
+                            .restart_at = b->restart_at + w * restarts,
+                            .left = b->left + w * restarts * b->record};
   }
 
   return pb_ok;
@@ -112,6 +119,7 @@ static pbStatus create_tapes(pbBatch *b) {
 static pbStatus check_options(pbContext *ctx, const pbBatchOptions *o) {
   if (o->worlds < 1) return pbContext_Fail(ctx, pb_bad_argument, "expected 1 world or more, found %d", o->worlds);
   if (o->steps < 0) return pbContext_Fail(ctx, pb_bad_argument, "expected a tape of 0 steps or more, found %d", o->steps);
+  if (o->restarts < 0) return pbContext_Fail(ctx, pb_bad_argument, "expected 0 new starts or more, found %d", o->restarts);
   if (o->lanes != 0 && o->lanes != 1)
     return pbContext_Fail(ctx, pb_bad_argument, "expected 1 lane (or 0: what there is), found %d", o->lanes);
   return pb_ok;
@@ -159,6 +167,7 @@ pbStatus pbBatch_Create(pbContext *ctx, const pbModel *model, const pbBatchOptio
   b->threads = pbPool_Threads(options->pool);
   b->worlds = options->worlds;
   b->steps = options->steps;
+  b->restarts = options->restarts;
   b->shared_inputs = options->shared_inputs;
   read_model(b, model);
 
@@ -182,8 +191,8 @@ void pbBatch_Destroy(pbBatch *b) {
   pbGroupSum_Destroy(&b->sum);
   pbBatch_DestroyOwn(b);
 
-  void *all[] = {b->worker,   b->states, b->records, b->ends,   b->track,       b->active,
-                 b->has_tape, b->status, b->error,   b->report, b->groups.group};
+  void *all[] = {b->worker, b->states,   b->records, b->ends,  b->left,   b->restart_at,  b->track,
+                 b->active, b->has_tape, b->status,  b->error, b->report, b->groups.group};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
   pbContext_Free(b->ctx, b);
 }

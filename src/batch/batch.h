@@ -43,7 +43,7 @@ struct pbBatch {
   pbContext *ctx;
   const pbModel *model;
   pbPool *pool;
-  int threads, worlds, steps;
+  int threads, worlds, steps, restarts;
   bool shared_inputs;
   int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nobservation;
   size_t ntheta, record;
@@ -52,8 +52,10 @@ struct pbBatch {
   // Worlds.
   double *states;           // (worlds, nx)
   double *records, *ends;   // (worlds, steps, record), (worlds, record + nx)
+  double *left;             // (worlds, restarts, record)
+  int *restart_at;          // (worlds, restarts)
   pbTrack *track;           // (worlds), where there are tapes
-  bool *active, *has_tape;  // takes part in this call; in the last rollout, and did not fail
+  bool *active, *has_tape;  // takes part in this call; in the last rollout, or its parts so far, and did not fail
   pbStatus *status;
   char (*error)[PB_BATCH_TEXT];
   pbReport *report;
@@ -70,8 +72,9 @@ struct pbBatch {
   // The call at hand, or the last rollout.
   const double *theta;
   pbBatchInput input;
-  int tape_steps;   // -1: there is no tape
-  pbGroups groups;  // of active worlds
+  int tape_steps;           // -1: there is no tape
+  int part_steps, reached;  // of a rollout in parts, and where it has come to; -1: there is none
+  pbGroups groups;          // of active worlds
   int failed;
 
   // Progress.
@@ -86,6 +89,8 @@ struct pbBatch {
 // ---- call.c: worlds that take part, groups of them on threads, how it went ------------------------------------------------
 // Which worlds take part: ids, or those of the last rollout (pb_bad_argument where there is none).
 PB_NODISCARD pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, const char *phase);
+// Those that have come through all parts so far.
+PB_NODISCARD pbStatus pbBatch_BeginPart(pbBatch *b, const char *phase);
 PB_NODISCARD pbStatus pbBatch_BeginTape(pbBatch *b, const char *phase);
 typedef pbStatus (*pbBatchWork)(pbBatchWorker *worker, int world, const void *user);
 // work for each active world, in groups, on the pool.

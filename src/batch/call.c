@@ -115,13 +115,22 @@ pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int coun
   b->theta = theta ? theta : pbModel_DefaultParams(b->model);
 
   // A new call of any kind but derivatives: the tape is of no state that worlds are in.
-  b->tape_steps = -1;
+  b->tape_steps = b->reached = -1;
   for (int w = 0; w < b->worlds; w++) {
     b->active[w] = !ids;
     b->has_tape[w] = false;
   }
   int listed = ids ? count : 0;
   for (int i = 0; i < listed; i++) b->active[ids[i]] = true;
+
+  PB_TRY(begin_workers(b));
+  begin(b, phase);
+  return pb_ok;
+}
+
+pbStatus pbBatch_BeginPart(pbBatch *b, const char *phase) {
+  PB_TRY(check_model(b));
+  memcpy(b->active, b->has_tape, (size_t)b->worlds * sizeof *b->active);
 
   PB_TRY(begin_workers(b));
   begin(b, phase);

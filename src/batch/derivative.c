@@ -172,10 +172,11 @@ static pbStatus pull_in_pack(pbBatchWorker *k, int world, const void *user) {
   return pbBatch_InPack(k, world, pull_pack, user, &slot);
 }
 
+static bool is_checked(const Pull *p) { return p->options && p->options->spot_check != pb_checkNone; }
+
 // Spot checks look at single steps, smooth contacts at other ones.
 static bool goes_in_packs(const Pull *p) {
-  bool checked = p->options && p->options->spot_check != pb_checkNone;
-  return pbBatch_Packs(p->batch) && !checked && p->batch->worker[0].slot->rollout->gradient == pb_gradientExact;
+  return pbBatch_Packs(p->batch) && !is_checked(p) && p->batch->worker[0].slot->rollout->gradient == pb_gradientExact;
 }
 
 static const double *leaf(void *user, int world, int worker) {
@@ -214,6 +215,13 @@ static pbStatus check_shared(const pbBatch *b, const Pull *p) {
                         "gradients by inputs that worlds share need pbBatchOptions.shared_inputs: memory for their sums");
 }
 
+static pbStatus check_restarts(const pbBatch *b, const char *what) {
+  bool any = false;
+  for (int w = 0; w < b->worlds; w++) any |= b->active[w] && b->track[w].restarts > 0;
+  if (!any) return pb_ok;
+  return pbContext_Fail(b->ctx, pb_unsupported, "%s of a rollout with new starts on the way", what);
+}
+
 pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
                      pbCertificate *certificate) {
   pbBatchGradient none = {0};
@@ -224,6 +232,7 @@ pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *op
   Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate, .own = gradient->own};
   place_parts(b, gradient, &p);
   PB_TRY(check_shared(b, &p));
+  if (is_checked(&p)) PB_TRY(check_restarts(b, "spot checks"));
   p.packs = goes_in_packs(&p);  // asked before there are threads: it looks into a worker's scratch
   pull_all(&p);
   return pbBatch_End(b);
@@ -273,6 +282,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
 
 pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
   PB_TRY(pbBatch_BeginTape(b, "forward"));
+  PB_TRY(check_restarts(b, "forward derivatives"));
   pbBatch_Each(b, push_world, &(Push){direction, tangent});
   return pbBatch_End(b);
 }

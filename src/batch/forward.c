@@ -112,7 +112,7 @@ pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int co
 
 // ---- a rollout --------------------------------------------------------------------------------------------------------
 typedef struct Roll {
-  int steps;
+  int steps, first, last;  // in all; this part
   const pbBatchOutput *output;
 } Roll;
 
@@ -132,10 +132,10 @@ static pbRolloutOutput outputs_of(const pbBatch *b, const Roll *job, int world) 
 }
 
 // Where a world is after a rollout: at its end, or where the step that failed began. One that was interrupted has not moved.
-static const double *reached(const pbRollout *r, pbStatus status, int done, int steps) {
+static const double *reached(const pbRollout *r, pbStatus status, int done, const Roll *job) {
   if (status == pb_interrupted) return NULL;
-  if (status == pb_ok || done == steps) return r->x;
-  return done > 0 ? r->x_before : NULL;
+  if (status == pb_ok || done == job->last) return r->x;
+  return done > job->first ? r->x_before : NULL;
 }
 
 static pbTrack *track_of(const pbBatch *b, pbBatchSlot *slot, int world) {
@@ -146,27 +146,31 @@ static pbTrack *track_of(const pbBatch *b, pbBatchSlot *slot, int world) {
 static pbStatus end_roll(pbBatch *b, pbBatchSlot *slot, const Roll *job, int world, int done, pbStatus status) {
   pbRollout *r = slot->rollout;
   double *x = state_of(b, world);
-  const double *at = reached(r, status, done, job->steps);
+  const double *at = reached(r, status, done, job);
   if (at) memcpy(x, at, (size_t)b->nx * sizeof *x);
   if (job->output->steps_done) job->output->steps_done[world] = done;
-  if (done > 0) b->report[world] = pbScratch_Report(r->scratch);
-  if (status != pb_ok || b->tape_steps < 0) return status;
+  if (done > job->first) b->report[world] = pbScratch_Report(r->scratch);
 
-  pbTrack_Keep(r, &b->track[world]);
-  b->has_tape[world] = true;
-  return pb_ok;
+  b->has_tape[world] = status == pb_ok;
+  if (status == pb_ok && b->tape_steps >= 0) pbTrack_Keep(r, &b->track[world]);
+  return status;
+}
+
+static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutput *output) {
+  pbRollout *r = k->slot->rollout;
+  pbRolloutInput input = pbBatch_InputOf(k->batch, world, job->steps);
+
+  pbRollout_Lend(r, track_of(k->batch, k->slot, world), job->steps);
+  PB_TRY(pbRollout_BeginForward(r, pbBatch_ThetaOf(k, world), state_of(k->batch, world), &input, job->first, output));
+  for (int step = job->first; step < job->last; step++) PB_TRY(pbRollout_ForwardStep(r, step, output));
+  return pbRollout_EndForward(r, job->last, output);
 }
 
 static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
   const Roll *job = user;
-  pbBatch *b = k->batch;
-  pbRollout *r = k->slot->rollout;
-
-  pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
-  pbRolloutOutput output = outputs_of(b, job, world);
-  pbRollout_Lend(r, track_of(b, k->slot, world), job->steps);
-  pbStatus status = pbRollout_Forward(r, pbBatch_ThetaOf(k, world), state_of(b, world), &input, &output);
-  return end_roll(b, k->slot, job, world, output.steps_done, status);
+  pbRolloutOutput output = outputs_of(k->batch, job, world);
+  pbStatus status = roll(k, world, job, &output);
+  return end_roll(k->batch, k->slot, job, world, output.steps_done, status);
 }
 
 // The worlds of a group, step by step.
@@ -181,10 +185,10 @@ static void roll_pack(pbBatchWorker *k, const void *user) {
     output[s - k->slot] = outputs_of(b, job, s->world);
     pbRollout_Lend(s->rollout, track_of(b, s, s->world), job->steps);
     const double *x = state_of(b, s->world);
-    pbBatch_SetSlot(k, s, pbRollout_BeginForward(s->rollout, b->theta, x, &input, &output[s - k->slot]));
+    pbBatch_SetSlot(k, s, pbRollout_BeginForward(s->rollout, b->theta, x, &input, job->first, &output[s - k->slot]));
   }
 
-  for (int step = 0; step < job->steps; step++) {
+  for (int step = job->first; step < job->last; step++) {
     // All look, all decide, all move.
     for (pbBatchSlot *s = k->slot; s < end; s++)
       if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_Sense(s->rollout, step));
@@ -195,7 +199,7 @@ static void roll_pack(pbBatchWorker *k, const void *user) {
 
   for (pbBatchSlot *s = k->slot; s < end; s++) {
     pbRolloutOutput *o = &output[s - k->slot];
-    if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_EndForward(s->rollout, o));
+    if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_EndForward(s->rollout, job->last, o));
     pbBatch_SetSlot(k, s, end_roll(b, s, job, s->world, o->steps_done, s->status));
   }
 }
@@ -212,6 +216,22 @@ static pbStatus check_rows(const pbBatch *b, int steps, const pbBatchOutput *out
   return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
+static pbStatus roll_part(pbBatch *b, const Roll *job) {
+  pbBatch_Each(b, pbBatch_Packs(b) ? roll_in_pack : roll_world, job);
+  b->part_steps = job->steps;
+  b->reached = job->last;
+  return pbBatch_End(b);
+}
+
+static pbStatus begin_rollout(pbBatch *b, const double *theta, const int *ids, int count, int steps, const pbBatchInput *input) {
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  read_input(b, input);
+
+  // Each world that comes through has a tape from here on.
+  if (b->track && steps <= b->steps) b->tape_steps = steps;
+  return pb_ok;
+}
+
 pbStatus pbBatch_Rollout(pbBatch *b, const double *theta, const int *ids, int count, int steps, const pbBatchInput *input,
                          const pbBatchOutput *output) {
   b->failed = 0;
@@ -220,11 +240,22 @@ pbStatus pbBatch_Rollout(pbBatch *b, const double *theta, const int *ids, int co
   pbBatchOutput none = {0};
   if (!output) output = &none;
   PB_TRY(check_rows(b, steps, output));
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
-  read_input(b, input);
+  PB_TRY(begin_rollout(b, theta, ids, count, steps, input));
+  return roll_part(b, &(Roll){steps, 0, steps, output});
+}
 
-  // Each world that comes through has a tape from here on.
-  if (b->track && steps <= b->steps) b->tape_steps = steps;
-  pbBatch_Each(b, pbBatch_Packs(b) ? roll_in_pack : roll_world, &(Roll){steps, output});
-  return pbBatch_End(b);
+pbStatus pbBatch_RolloutPart(pbBatch *b, const double *theta, int steps, int first, int last, const pbBatchInput *input,
+                             const pbBatchOutput *output) {
+  b->failed = 0;
+  if (first < 0 || first >= last || last > steps)
+    return pbContext_Fail(b->ctx, pb_bad_argument, "part of a rollout of %d steps: found steps %d to %d", steps, first, last);
+  if (first > 0 && (b->reached != first || b->part_steps != steps))
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "part of a rollout of %d steps: it begins at %d, where no part before has ended", steps, first);
+  pbBatchOutput none = {0};
+  if (!output) output = &none;
+  PB_TRY(check_rows(b, steps, output));
+
+  PB_TRY(first > 0 ? pbBatch_BeginPart(b, "forward") : begin_rollout(b, theta, NULL, 0, steps, input));
+  return roll_part(b, &(Roll){steps, first, last, output});
 }

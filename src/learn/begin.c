@@ -129,6 +129,7 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * window, &t->costs));
   PB_TRY(reals(t, worlds * window, &t->target));
   PB_TRY(reals(t, worlds * window, &t->advantage));
+  PB_TRY(reals(t, worlds * window * (size_t)t->nx, &t->fresh));
   PB_TRY(reals(t, worlds * window * (size_t)t->model->policy->outputs, &t->mean));
 
   // one world's, one state's
@@ -142,7 +143,7 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
   PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
   PB_TRY(take(t, worlds, sizeof *t->ids, &t->ids));
-  PB_TRY(take(t, worlds, sizeof *t->ended, &t->ended));
+  PB_TRY(take(t, worlds * window, sizeof *t->ended, &t->ended));
   PB_TRY(take(t, worlds, sizeof *t->lost, &t->lost));
 
   PB_TRY(take(t, window + 1, sizeof *t->row_steps, &t->row_steps));
@@ -152,7 +153,8 @@ static pbStatus take_window(pbTrain *t) {
 
 // ---- batches, networks ------------------------------------------------------------------------------------------------
 static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch) {
-  pbBatchOptions options = {.worlds = worlds, .pool = t->pool, .steps = tape ? t->steps : 0};
+  pbBatchOptions options = {
+      .worlds = worlds, .pool = t->pool, .steps = tape ? t->steps : 0, .restarts = tape ? t->settings.window : 0};
   PB_TRY(pbBatch_Create(t->ctx, t->model, &options, batch));
   pbBatch_OnProgress(*batch, pbTrain_Tell, t);
   if (!tape) return pb_ok;

@@ -11,13 +11,15 @@
 
 // ---- targets ----------------------------------------------------------------------------------------------------------
 // Mixture of the returns over 1, 2, ... decisions with weights (1 - lambda) lambda^(n - 1), the longest with what is left.
-//   next[k]: value of what follows decision k, zero after an end.
-void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, double *target) {
+//   next[k]: value of what follows decision k; ended[k]: the episode ends with it, and nothing follows.
+void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, const bool *ended,
+                     double *target) {
   double follows = 0;
   for (int k = length - 1; k >= 0; k--) {
     bool last = k == length - 1;
     // of the recursion G = c + discount ((1 - lambda) V' + lambda G')
     double beyond = last ? next[k] : (1 - s->lambda) * next[k] + s->lambda * follows;
+    if (ended[k]) beyond = 0;
     follows = target[k] = cost[k] + s->discount * beyond;
   }
 }
@@ -31,9 +33,9 @@ static pbStatus target_world(pbTrain *t, int w, const double **row, double *next
   for (int k = 0; k < length; k++) row[k] = first + (size_t)(k + 1) * (size_t)t->nobs;
   PB_TRY(pbHead_Forward(t, &t->head_critic, t->critic_slow, row, length));
   memcpy(next, t->head_critic.out, (size_t)length * sizeof *next);
-  if (t->ended[w]) next[length - 1] = 0;
 
-  pbTrain_Targets(&t->settings, length, t->costs + (size_t)w * (size_t)window, next, t->target + (size_t)w * (size_t)window);
+  size_t at = (size_t)w * (size_t)window;
+  pbTrain_Targets(&t->settings, length, t->costs + at, next, t->ended + at, t->target + at);
   return pb_ok;
 }
 

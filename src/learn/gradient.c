@@ -1,5 +1,4 @@
 // Gradient of a window's discounted cost, and of the critic behind it, by the policy's weights, through the physics.
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -33,13 +32,15 @@ static void pull_cost(pbTrain *t, size_t row, double factor) {
   add_scaled(t->bar_site, c->bar_site, factor, row, 3 * c->nsite);
 }
 
-// Costs of a world's decisions, the k-th with discount^k, by the share that one decision has in the mean.
-static void pull_world(pbTrain *t, int w, double share) {
+// Costs of a world's decisions, the k-th of an episode with discount^k, by the share that one decision has in the mean. Returns
+// the factor of what follows the last.
+static double pull_world(pbTrain *t, int w, double share) {
   double factor = share;
   for (int k = 0; k < t->length[w]; k++) {
     pull_cost(t, (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1, factor);
-    factor *= t->settings.discount;
+    factor = pbTrain_Ended(t, w, k) ? share : factor * t->settings.discount;
   }
+  return factor;
 }
 
 // ---- the critic behind a window ---------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *ob
   memset(t->tangent, 0, (size_t)t->nt * sizeof *t->tangent);
 
   pbTape_Record(t->model, x, t->scratch, t->record);
-  pbInput input = {.command = t->command + (size_t)w * (size_t)t->ncommand};
+  pbInput input = {.command = pbTrain_Command(t, w, t->length[w])};
   pbStatus status = pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, t->tangent);
   if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
   add_scaled(t->bar_q, t->tangent, 1, row, c->nv);
@@ -59,14 +60,13 @@ static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *ob
   return pb_ok;
 }
 
-// What follows the last decision of world w, where its episode did not end by itself.
-static pbStatus pull_value(pbTrain *t, int w, double share) {
+// What follows the last decision of world w, where its episode did not end by itself. bar: its factor.
+static pbStatus pull_value(pbTrain *t, int w, double bar) {
   pbHead *head = &t->head_critic;
-  if (t->ended[w] || t->lost[w]) return pb_ok;
+  if (t->lost[w] || pbTrain_Ended(t, w, t->length[w] - 1)) return pb_ok;
 
   size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w];
   const double *observed = t->observed + row * (size_t)t->nobs;
-  double bar = share * pow(t->settings.discount, t->length[w]);
   memset(head->in_bar, 0, (size_t)t->nobs * sizeof(double));
 
   PB_TRY(
@@ -101,8 +101,8 @@ pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
   PB_ASSERT(decisions > 0);
   clear_bars(t);
   for (int w = 0; w < t->settings.worlds; w++) {
-    pull_world(t, w, 1 / decisions);
-    if (critic) PB_TRY(pull_value(t, w, 1 / decisions));
+    double factor = pull_world(t, w, 1 / decisions);
+    if (critic) PB_TRY(pull_value(t, w, factor));
   }
   return pull_window(t, 1 / decisions);
 }

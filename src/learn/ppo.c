@@ -20,8 +20,8 @@ static pbStatus judge_world(pbTrain *t, int w) {
   const double *value = t->head_critic.out, *cost = t->costs + (size_t)w * (size_t)window;
 
   for (int k = length - 1; k >= 0; k--) {
-    double next = k == length - 1 && t->ended[w] ? 0 : value[k + 1];
-    follows = cost[k] + s->discount * next - value[k] + s->discount * s->lambda * follows;
+    bool over = pbTrain_Ended(t, w, k);
+    follows = cost[k] - value[k] + (over ? 0 : s->discount * (value[k + 1] + s->lambda * follows));
     advantage[k] = follows;
     target[k] = follows + value[k];
   }

@@ -109,12 +109,13 @@ struct pbTrain {
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   int *row_steps;                                                // (window + 1)
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
+  double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
   double *observed;                                              // (worlds, window + 1, nobs)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site;
   double *next, *tangent, *record;  // window; TangentSize; a tape record
   const double **batch_row;
   int *length, *done, *ids, *order, dropped;  // length: decisions that count
-  bool *ended, *lost;                         // ended before its time; diverged
+  bool *ended, *lost;                         // (worlds, window): its episode ended before its time; (worlds): diverged
 
   void *block[PB_TRAIN_BLOCKS];  // all memory of the run
   int blocks;
@@ -144,7 +145,9 @@ PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
 double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
 double pbTrain_MeanCost(const pbTrain *t);
-// Goes on after a window: states of worlds, those that ended at new starts.
+bool pbTrain_Ended(const pbTrain *t, int w, int k);             // did the episode of world w end with decision k?
+const double *pbTrain_Command(const pbTrain *t, int w, int k);  // what it listens to at decision k
+// Goes on after a window: states of worlds, those that were lost or whose time is over at new starts.
 void pbTrain_Advance(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Observe(pbTrain *t);  // observed, of all rows that count
 const double *pbTrain_Observation(const pbTrain *t, int decision);
@@ -156,7 +159,8 @@ PB_NODISCARD pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
 
 // ---- critic.c
-void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, double *target);
+void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, const bool *ended,
+                     double *target);
 PB_NODISCARD pbStatus pbTrain_MakeTargets(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_FitCritic(pbTrain *t, double *error);
 int pbTrain_Shuffle(pbTrain *t, uint64_t round);  // order: decisions that count; how many

@@ -62,32 +62,16 @@ static bool ends(pbTrain *t, size_t row) {
   return !(value <= 0);
 }
 
-// Costs of a world's decisions, and how many of them count in an update. Returns how many there are, those before a failure too.
-static int judge_world(pbTrain *t, int w, int done) {
-  int window = t->settings.window;
-  t->length[w] = window;
-  t->ended[w] = t->lost[w] = false;
+bool pbTrain_Ended(const pbTrain *t, int w, int k) { return t->ended[(size_t)w * (size_t)t->settings.window + (size_t)k]; }
 
-  for (int k = 0; k < window; k++) {
-    size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k + 1;
-    bool there = done >= (k + 1) * t->every;
-    double cost = there ? pbTrain_Cost(t, row, false) : NAN;
-
-    // a world that failed, or whose loss is not finite, is left out as a whole
-    if (!isfinite(cost)) {
-      t->lost[w] = true;
-      t->length[w] = 0;
-      return k;
-    }
-
-    t->costs[(size_t)w * (size_t)window + (size_t)k] = cost;
-    if (!ends(t, row)) continue;
-    t->ended[w] = true;
-    t->length[w] = k + 1;
-    return k + 1;
-  }
-
-  return window;
+// What decision k of a world cost, and whether its episode ended with it. there: it came to its end. False: the world failed, or
+// its loss is not finite.
+static bool judge(pbTrain *t, int w, int k, bool there) {
+  size_t at = (size_t)w * (size_t)t->settings.window + (size_t)k;
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
+  t->costs[at] = there ? pbTrain_Cost(t, row, false) : NAN;
+  t->ended[at] = isfinite(t->costs[at]) && ends(t, row);
+  return isfinite(t->costs[at]);
 }
 
 // ---- windows ----------------------------------------------------------------------------------------------------------
@@ -153,21 +137,67 @@ pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
                         t->now->update + 1, why);
 }
 
-pbStatus pbTrain_Collect(pbTrain *t) {
-  int worlds = t->settings.worlds, lost = 0;
-  draw_noise(t);
-  memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
+const double *pbTrain_Command(const pbTrain *t, int w, int k) {
+  int decision = k < t->settings.window ? k : t->settings.window - 1;
+  size_t row = (size_t)w * (size_t)t->steps + (size_t)decision * (size_t)t->every;
+  return t->command_steps + row * (size_t)t->ncommand;
+}
 
-  pbBatchInput input = {.ctrl = t->ctrl, .command = spread_commands(t, t->command, worlds)};
+// A new episode of a world, by its number, from the state x on; its command from decision k of the window on.
+static void begin_episode(pbTrain *t, int w, int k, double *x) {
+  size_t width = (size_t)t->ncommand;
+  double *command = t->command + (size_t)w * width;
+  t->age[w] = 0;
+  t->episode[w]++;
+  pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], x, command);
+
+  for (int step = k * t->every; step < t->steps; step++)
+    memcpy(t->command_steps + ((size_t)w * (size_t)t->steps + (size_t)step) * width, command, width * sizeof *command);
+}
+
+// Decision k of a world that has come so far: a world that is lost is left out of the update as a whole.
+static void note_decision(pbTrain *t, int w, int k) {
+  if (t->lost[w]) return;
+  t->age[w] += t->every;
+  t->lost[w] = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+  if (t->lost[w]) t->length[w] = 0;
+  if (t->lost[w] || !pbTrain_Ended(t, w, k)) return;
+
+  // at once: the rest of the window is of another episode
+  double *fresh = t->fresh + ((size_t)w * (size_t)t->settings.window + (size_t)k) * (size_t)t->nx;
+  begin_episode(t, w, k + 1, fresh);
+  memcpy(pbBatch_States(t->batch) + (size_t)w * (size_t)t->nx, fresh, (size_t)t->nx * sizeof *fresh);
+}
+
+// Decisions from .. to - 1 of all worlds.
+static pbStatus collect_part(pbTrain *t, int from, int to, const pbBatchInput *input) {
+  int worlds = t->settings.worlds;
   pbBatchOutput output = outputs(t);
-  pbStatus status = pbBatch_Rollout(t->batch, t->theta, NULL, 0, t->steps, &input, &output);
+  pbStatus status = pbBatch_RolloutPart(t->batch, t->theta, t->steps, from * t->every, to * t->every, input, &output);
   PB_TRY(tolerate(t, t->batch, status, worlds));
-  t->now->steps += sum_done(t, worlds);
 
   for (int w = 0; w < worlds; w++) {
-    judge_world(t, w, t->done[w]);
-    lost += t->lost[w];
+    for (int k = from; k < to; k++) note_decision(t, w, k);
   }
+  return pb_ok;
+}
+
+pbStatus pbTrain_Collect(pbTrain *t) {
+  int worlds = t->settings.worlds, window = t->settings.window, lost = 0;
+  draw_noise(t);
+  memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
+  for (int w = 0; w < worlds; w++) {
+    t->length[w] = window;
+    t->lost[w] = false;
+  }
+
+  // decision by decision where an episode may end with one
+  pbBatchInput input = {.ctrl = t->ctrl, .command = spread_commands(t, t->command, worlds)};
+  int part = t->end.count ? 1 : window;
+  for (int k = 0; k < window; k += part) PB_TRY(collect_part(t, k, k + part, &input));
+
+  t->now->steps += sum_done(t, worlds);
+  for (int w = 0; w < worlds; w++) lost += t->lost[w];
   t->dropped = lost;
   t->now->dropped += lost;
   return lost < worlds ? pb_ok : pbTrain_FailAll(t, t->batch);
@@ -189,26 +219,26 @@ void pbTrain_Advance(pbTrain *t) {
   memcpy(t->states, pbBatch_States(t->batch), (size_t)s->worlds * (size_t)t->nx * sizeof(double));
 
   for (int w = 0; w < s->worlds; w++) {
-    t->age[w] += t->steps;
-    if (!t->lost[w] && !t->ended[w] && t->age[w] < most) continue;
-
-    // a new episode of this world, by its number
-    t->age[w] = 0;
-    t->episode[w]++;
-    pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], t->states + (size_t)w * (size_t)t->nx,
-                  t->command + (size_t)w * (size_t)t->ncommand);
+    if (t->lost[w] || t->age[w] >= most) begin_episode(t, w, s->window, t->states + (size_t)w * (size_t)t->nx);
   }
 }
 
 // ---- observations -----------------------------------------------------------------------------------------------------
+// The state that decision k begins from: where the last one has led, or a new start.
+static const double *began(const pbTrain *t, int w, int k) {
+  size_t window = (size_t)t->settings.window, nx = (size_t)t->nx;
+  if (k > 0 && pbTrain_Ended(t, w, k - 1)) return t->fresh + ((size_t)w * window + (size_t)(k - 1)) * nx;
+  return t->row_states + ((size_t)w * (window + 1) + (size_t)k) * nx;
+}
+
 pbStatus pbTrain_Observe(pbTrain *t) {
   int window = t->settings.window;
   for (int w = 0; w < t->settings.worlds; w++) {
-    pbInput input = {.command = t->command + (size_t)w * (size_t)t->ncommand};
     for (int k = 0; k <= t->length[w]; k++) {
       size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
-      pbStatus status = pbPolicy_Observe(t->model, t->theta, t->row_states + row * (size_t)t->nx, &input, t->scratch,
-                                         t->observed + row * (size_t)t->nobs);
+      pbInput input = {.command = pbTrain_Command(t, w, k)};
+      pbStatus status =
+          pbPolicy_Observe(t->model, t->theta, began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
       if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
     }
   }
@@ -236,16 +266,20 @@ static double tally_cost(const Tally *tally, int decisions) {
 }
 
 static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
-  int count = judge_world(t, w, t->done[w]);
-  for (int k = 0; k < count && tally->decisions < decisions; k++) {
+  bool ended = false;
+  for (int k = 0; k < t->settings.window && tally->decisions < decisions && !ended; k++) {
+    ended = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+    if (ended) break;
+
     double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
     tally->sum += cost;
     tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;
     tally->decisions++;
+    ended = pbTrain_Ended(t, w, k);
   }
 
   // an end at the very last decision is one in time
-  tally->ended = (t->lost[w] || t->ended[w]) && tally->decisions < decisions;
+  tally->ended = ended && tally->decisions < decisions;
   tally->over = tally->ended || tally->decisions >= decisions;
 }
 

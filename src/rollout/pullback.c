@@ -188,6 +188,22 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
+// A new start owes nothing to what was before it: from here on back it is that of the state that was left, by what was observed
+// of that one.
+static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *left,
+                      pbCertificate *c) {
+  pbObservationBar observed;
+  StepAt alone = {.k = k, .record = left, .observed = &observed};
+
+  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
+  return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
+}
+
+// What is observed at the state that a step begins from.
+static const pbObservationBar *observed_of_step(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *bars) {
+  return observed_at(r, bar, k, bars) && !pbTrack_LeftAt(r, k) ? bars : NULL;
+}
+
 // The costate that a step is pulled with.
 static void begin_pull(pbRollout *r, int k, pbCertificate *certificate) {
   PB_ASSERT(k >= 0 && k <= r->plan.steps);
@@ -203,7 +219,8 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
                      pbCertificate *certificate) {
   bool last = k == r->plan.steps;
   pbObservationBar bars;
-  const pbObservationBar *observed = observed_at(r, bar, k, &bars) ? &bars : NULL;
+  const double *left = pbTrack_LeftAt(r, k);
+  const pbObservationBar *observed = observed_of_step(r, bar, k, &bars);
   StepAt at = {.k = k, .record = record, .cached = cached, .next = last ? NULL : r->costate, .observed = observed};
 
   // Unless PullAhead has begun it.
@@ -215,6 +232,7 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   if (observed || !last) PB_TRY(pull_step(r, g, &at, certificate));
   if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, at.events, certificate));
   if (pbTruncation_Cuts(r, k)) PB_TRY(cut(r, &at, certificate));
+  if (left) PB_TRY(leave(r, bar, g, k, left, certificate));
   add_direct(r, bar, k, r->costate_before);
 
   // The costate before this step is the one after the step before.
@@ -328,7 +346,7 @@ pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
 
 pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k) {
   pbObservationBar bars;
-  const pbObservationBar *observed = observed_at(r, p->bar, k, &bars) ? &bars : NULL;
+  const pbObservationBar *observed = observed_of_step(r, p->bar, k, &bars);
   StepAt at = {.k = k, .record = pbRollout_RecordAt(r, k), .next = r->costate, .observed = observed};
   StepCall call;
   PB_ASSERT(!r->sample && r->gradient != pb_gradientSmooth && !pbRollout_CachedAt(r, k));

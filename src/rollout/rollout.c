@@ -226,7 +226,9 @@ static void put_row(double *out, int row, int width, const double *data) {
 
 // What is wanted of state k: a view of the output with every array at its row, empty where nothing is.
 static pbRolloutOutput wanted_at(const pbRollout *r, const pbRolloutOutput *out, int k) {
-  int row = out ? pbRows_Find(out->rows, out->row_count, k) : -1;
+  // A later part goes on from a state whose row the part before has written.
+  bool written = k == r->began && k > 0;
+  int row = out && !written ? pbRows_Find(out->rows, out->row_count, k) : -1;
   if (row < 0) return (pbRolloutOutput){0};
 
   size_t at = (size_t)row;
@@ -373,8 +375,8 @@ static pbStatus read_timestep(pbRollout *r) {
   return pb_ok;
 }
 
-static pbStatus final_state(pbRollout *r, pbRolloutOutput *out) {
-  pbRolloutOutput wanted = wanted_at(r, out, r->plan.steps);
+static pbStatus final_state(pbRollout *r, int k, pbRolloutOutput *out) {
+  pbRolloutOutput wanted = wanted_at(r, out, k);
 
   // Vjp observes the last state again, if its outputs have cotangents.
   memcpy(r->x_final, r->x, (size_t)r->nx * sizeof *r->x);
@@ -383,7 +385,7 @@ static pbStatus final_state(pbRollout *r, pbRolloutOutput *out) {
   if (!wanted.sensordata && !wanted.xpos && !wanted.site_xpos) return pb_ok;
 
   // No step begins at the last state: what is observed there takes an evaluation of its own.
-  PB_TRY(pbRollout_Observe(r, r->x, r->plan.steps, wanted.sensordata));
+  PB_TRY(pbRollout_Observe(r, r->x, k, wanted.sensordata));
   put_positions(r, &wanted);
 
   return pb_ok;
@@ -409,16 +411,18 @@ static pbCertificate empty_certificate(void) {
                          .most_contacts_step = -1};
 }
 
-pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
+pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input, int first,
                                 pbRolloutOutput *out) {
+  PB_ASSERT(first >= 0 && (first == 0 || r->track));
   r->theta = theta;
   r->x0 = x0;
   r->input = input ? *input : (pbRolloutInput){0};
+  r->began = first;
   r->ran = false;
   r->has_final_record = false;
   r->tape_fresh = false;
-  r->forward = empty_certificate();
-  if (out) out->steps_done = 0;
+  r->forward = first > 0 ? r->track->forward : empty_certificate();
+  if (out) out->steps_done = first;
 
   // All that the caller gives is checked before the first step.
   if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));
@@ -427,17 +431,18 @@ pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double 
   char text[400];
   if (!pbState_Readable(r->model, x0, text, sizeof text))
     return pbContext_Fail(r->ctx, pb_bad_input, "the initial state: %s", text);
-  if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
+  if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, first);
+  if (r->track) PB_TRY(pbTrack_NoteRestart(r, x0, first));
 
   // What the scratch did before is no step of this rollout: its contacts neither appear nor go.
   r->scratch->contacts_before = -1;
   pbRollout_Restart(r);
-  return pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0) : pb_ok;
+  return pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps) ? pbRollout_Stopped(r, first) : pb_ok;
 }
 
-pbStatus pbRollout_EndForward(pbRollout *r, pbRolloutOutput *out) {
-  PB_TRY(final_state(r, out));
-  r->ran = true;
+pbStatus pbRollout_EndForward(pbRollout *r, int last, pbRolloutOutput *out) {
+  PB_TRY(final_state(r, last, out));
+  r->ran = last == r->plan.steps;
   r->tape_fresh = true;
 
   return pb_ok;
@@ -445,12 +450,12 @@ pbStatus pbRollout_EndForward(pbRollout *r, pbRolloutOutput *out) {
 
 pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
                            pbRolloutOutput *out) {
-  PB_TRY(pbRollout_BeginForward(r, theta, x0, input, out));
+  PB_TRY(pbRollout_BeginForward(r, theta, x0, input, 0, out));
 
   // The schedule stops before its first Reverse: Vjp goes on from there.
   pbScheduleAction action;
   PB_TRY(pbRollout_Play(r, out, true, &action));
-  return pbRollout_EndForward(r, out);
+  return pbRollout_EndForward(r, r->plan.steps, out);
 }
 
 // ---- steps of several rollouts in turn --------------------------------------------------------------------------------------
@@ -467,7 +472,7 @@ pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput *out) {
   bool whole = r->plan.leaf >= r->plan.steps;
 
   // A tape of all steps, or the record of the last.
-  if (whole ? k == 0 : left == 1) r->leaf_from = k;
+  if (whole || left == 1) r->leaf_from = whole ? 0 : k;
   PB_TRY(first_step(r, k, whole || left == 1 ? left : 0, out));
 
   return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k + 1) : pb_ok;

@@ -53,6 +53,7 @@ struct pbRollout {
   // the caller's, from Forward on
   const double *theta, *x0;
   pbRolloutInput input;
+  int began;             // first step of the Forward at hand
   bool ran, tape_fresh;  // tape_fresh: no Vjp has used up the records of the last Forward
 
   pbSchedule schedule;
@@ -73,6 +74,7 @@ struct pbRollout {
   double *x, *x_before, *x_final;    // nx
   double *costate, *costate_before;  // n
   char *memory;
+  struct pbTrack *track;  // lent; NULL: none
 };
 
 // ---- track.c: the tape of a trajectory apart from the rollout that ran it, so that one rollout serves many worlds in turn
@@ -84,6 +86,10 @@ typedef struct pbTrack {
   bool ran, has_final_record;
   double timestep;
   pbCertificate forward;
+  // New starts on the way: how many, of at most `most`; at which states, ascending; records of the states that were left there.
+  int restarts, most;
+  int *restart_at;
+  double *left;
 } pbTrack;
 // A rollout with one record, which is the track `bare`. Lend: a Forward takes `steps` steps and writes to the track from here on.
 PB_NODISCARD pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
@@ -92,6 +98,10 @@ void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps);
 // After Forward: what it found goes to the track. Before Vjp and Jvp: as if this rollout had just run it.
 void pbTrack_Keep(const pbRollout *r, pbTrack *track);
 void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta, const pbRolloutInput *input);
+// Before a Forward goes on at step k from x: if that is not where it had come to, a new start.
+PB_NODISCARD pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k);
+// Record of the state that was left for a new start at state k; NULL: there is none.
+const double *pbTrack_LeftAt(const pbRollout *r, int k);
 
 // ---- rollout.c
 PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
@@ -99,12 +109,13 @@ PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
 int pbRollout_InputRow(const pbRollout *r, int k);
 pbInput pbRollout_InputAt(const pbRollout *r, int k);
 // Forward step by step, so that a pack of rollouts calls the functions of a policy together: Begin; for each step Sense of all,
-// the pack, ForwardStep of each; End. Of a tape that was lent.
+// the pack, ForwardStep of each; End. Of a tape that was lent. first, last: steps first .. last - 1, all those before were done
+// on the same tape.
 PB_NODISCARD pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
-                                             pbRolloutOutput *output);
+                                             int first, pbRolloutOutput *output);
 PB_NODISCARD pbStatus pbRollout_Sense(pbRollout *r, int k);
 PB_NODISCARD pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput *output);
-PB_NODISCARD pbStatus pbRollout_EndForward(pbRollout *r, pbRolloutOutput *output);
+PB_NODISCARD pbStatus pbRollout_EndForward(pbRollout *r, int last, pbRolloutOutput *output);
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,
                                             double *sensordata);

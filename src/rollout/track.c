@@ -1,5 +1,7 @@
 // The tape of a trajectory apart from the rollout that ran it: one rollout (scratch, costates) serves many worlds in turn, each
 // of which keeps its own records. Such a tape holds all steps: nothing is ever run again.
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/context.h"
 #include "rollout/rollout.h"
@@ -23,11 +25,37 @@ void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps) {
   r->plan.leaf = track->whole && steps > 0 ? steps : 1;
   r->plan.full_bytes = (size_t)steps * r->plan.record_bytes;
   r->plan.planned_bytes = (size_t)r->plan.leaf * r->plan.record_bytes;
+  r->track = track;
   r->records = track->records;
   r->final_record = track->final_record;
   r->x_final = track->x_final;
 }
 
+// ---- new starts on the way ------------------------------------------------------------------------------------------------
+pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k) {
+  pbTrack *t = r->track;
+  if (k == 0) t->restarts = 0;
+  if (k == 0 || !t->whole || memcmp(x, t->x_final, (size_t)r->nx * sizeof *x) == 0) return pb_ok;
+  if (t->restarts == t->most)
+    return pbContext_Fail(r->ctx, pb_bad_argument, "step %d: a new start, of which a rollout with this tape has at most %d", k,
+                          t->most);
+
+  // What the caller wants of state k is of the one that is left.
+  PB_TRY(pbRollout_Observe(r, t->x_final, k, NULL));
+  pbTape_Record(r->model, t->x_final, r->scratch, t->left + (size_t)t->restarts * (size_t)r->nrecord);
+  t->restart_at[t->restarts++] = k;
+  return pb_ok;
+}
+
+const double *pbTrack_LeftAt(const pbRollout *r, int k) {
+  const pbTrack *t = r->track;
+  int i = t ? t->restarts - 1 : -1;
+
+  while (i >= 0 && t->restart_at[i] > k) i--;
+  return i >= 0 && t->restart_at[i] == k ? t->left + (size_t)i * (size_t)r->nrecord : NULL;
+}
+
+// ---- from one rollout to another ------------------------------------------------------------------------------------------
 void pbTrack_Keep(const pbRollout *r, pbTrack *track) {
   track->ran = r->ran;
   track->has_final_record = r->has_final_record;

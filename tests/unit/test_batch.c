@@ -554,12 +554,144 @@ static void test_jacobians_of_all_steps(void **state) {
   pbBatch_Destroy(batch);
 }
 
-// ---- what is refused --------------------------------------------------------------------------------------------------
 static void refused(const World *s, pbStatus status, const char *text) {
   assert_int_equal(status, pb_bad_argument);
   if (!strstr(pbContext_Error(s->ctx), text)) fail_msg("expected '%s', found '%s'", text, pbContext_Error(s->ctx));
 }
 
+// ---- parts ------------------------------------------------------------------------------------------------------------
+enum { FIRST = 5, SECOND = 6 };
+static bool anew(size_t w, int part) { return part == 1 ? w % 3 == 1 : part == 2 && w % 2 == 1; }
+
+// In three parts, with new starts before the second and the third: of some worlds, at the start of the next world; of none.
+static void run_parts(const World *s, pbBatch *batch, bool restart, Result *r) {
+  static const int bounds[] = {0, FIRST, SECOND, T};
+  pbBatchInput input = {.ctrl = s->ctrl};
+  pbBatchOutput output = {.sensordata = r->sensors, .xpos = r->xpos};
+  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  for (int part = 0; part < 3; part++) {
+    double *x = pbBatch_States(batch);
+    for (size_t w = 0; w < W; w++) {
+      if (restart && anew(w, part)) memcpy(x + w * s->nx, s->x0 + (w + 1) % W * s->nx, s->nx * sizeof *x);
+    }
+    must(s, pbBatch_RolloutPart(batch, NULL, T, bounds[part], bounds[part + 1], &input, &output));
+  }
+
+  memcpy(r->end, pbBatch_States(batch), W * s->nx * sizeof *r->end);
+  pbRolloutBar bar = bar_of(s, 0);
+  must(s, pbBatch_Vjp(batch, &bar, NULL, &(pbBatchGradient){.x0 = r->x0, .ctrl = r->ctrl, .theta = r->theta}, r->certificate));
+}
+
+// Steps from .. to - 1 of a world from x, which goes on, with the cotangents of what it observes after its first state.
+static void run_piece(const World *s, size_t w, int from, int to, double *x, Result *r) {
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+  must(s, pbRollout_Plan(s->ctx, s->model, to - from, 0, &plan));
+  must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+  size_t steps = (size_t)(to - from), at = w * T + (size_t)from;
+  double *sensors = numbers((T + 1) * s->ns), *bar_s = numbers((T + 1) * s->ns), *x0 = numbers(s->n);
+
+  // the row at the start is of what was before
+  size_t rows = w * (T + 1) + (size_t)from, skip = from > 0 ? 1 : 0;
+  pbRolloutInput input = {.ctrl = s->ctrl + at * s->nu};
+  must(s, pbRollout_Forward(rollout, s->theta, x, &input, &(pbRolloutOutput){.final_state = x, .sensordata = sensors}));
+  size_t count = (steps + 1 - skip) * s->ns;
+  assert_memory_equal(sensors + skip * s->ns, r->sensors + (rows + skip) * s->ns, count * sizeof *sensors);
+  memcpy(bar_s + skip * s->ns, s->bar_s + (rows + skip) * s->ns, count * sizeof *bar_s);
+
+  pbRolloutBar bar = {.sensordata = {.data = bar_s, .count = (int)steps + 1}};
+  if (to == T) bar.qvel = (pbCotangent){.data = s->bar_v + w * s->nv, .count = 1};
+  pbRolloutGradient g = {.x0 = x0, .ctrl = r->ctrl + at * s->nu, .theta = r->theta};
+  must(s, pbRollout_Vjp(rollout, &bar, NULL, &g, NULL));
+  if (from == 0) memcpy(r->x0 + w * s->n, x0, s->n * sizeof *x0);
+  free(sensors);
+  free(bar_s);
+  free(x0);
+  pbRollout_Destroy(rollout);
+}
+
+static void check_near(const double *a, const double *b, size_t count) {
+  double size = 0;
+  for (size_t i = 0; i < count; i++) size = fmax(size, fabs(b[i]));
+  assert_true(size > 0);
+  for (size_t i = 0; i < count; i++) assert_true(fabs(a[i] - b[i]) <= 1e-12 * size);
+}
+
+// Parts are the whole, to the bit; what follows a new start is a trajectory of its own.
+static void test_parts(void **state) {
+  World *s = *state;
+  for (int threads = 1; threads <= 3; threads += 2) {
+    pbPool *pool;
+    pbBatch *batch;
+    must(s, pbPool_Create(s->ctx, threads, &pool));
+    must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .pool = pool, .steps = T, .restarts = 2}, &batch));
+    Result whole = begin_result(s), parts = begin_result(s), fresh = begin_result(s), pieces = begin_result(s);
+    run(s, batch, NULL, 0, false, &whole);
+    run_parts(s, batch, false, &parts);
+    check_same(s, &whole, &parts);
+
+    run_parts(s, batch, true, &fresh);
+    memcpy(pieces.sensors, fresh.sensors, W * (T + 1) * s->ns * sizeof(double));
+    double *x = numbers(s->nx);
+    for (size_t w = 0; w < W; w++) {
+      const int bounds[] = {0, FIRST, SECOND, T};
+      memcpy(x, s->x0 + w * s->nx, s->nx * sizeof *x);
+      for (int from = 0, part = 1; part <= 3; part++) {
+        if (part < 3 && !anew(w, part)) continue;
+        run_piece(s, w, bounds[from], bounds[part], x, &pieces);
+        if (part < 3) memcpy(x, s->x0 + (w + 1) % W * s->nx, s->nx * sizeof *x);
+        from = part;
+      }
+      assert_memory_equal(x, fresh.end + w * s->nx, s->nx * sizeof *x);
+    }
+    check_near(fresh.x0, pieces.x0, W * s->n);
+    check_near(fresh.ctrl, pieces.ctrl, W * T * s->nu);
+    check_near(fresh.theta, pieces.theta, s->ntheta);
+
+    Result *all[] = {&whole, &parts, &fresh, &pieces};
+    for (int i = 0; i < 4; i++) free_result(all[i]);
+    free(x);
+    pbBatch_Destroy(batch);
+    pbPool_Destroy(pool);
+  }
+}
+
+static void test_parts_that_cannot_be(void **state) {
+  World *s = *state;
+  pbBatch *batch;
+  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 3, .steps = T, .restarts = 1}, &batch));
+  static const char *const order = "where no part before has ended";
+  refused(s, pbBatch_RolloutPart(batch, NULL, T, 3, 3, NULL, NULL), "found steps 3 to 3");
+  refused(s, pbBatch_RolloutPart(batch, NULL, T, 3, T + 1, NULL, NULL), "found steps 3 to 13");
+  refused(s, pbBatch_RolloutPart(batch, NULL, T, 2, 4, NULL, NULL), order);
+  must(s, pbBatch_RolloutPart(batch, NULL, T, 0, 4, NULL, NULL));
+  refused(s, pbBatch_RolloutPart(batch, NULL, T, 5, T, NULL, NULL), order);
+  refused(s, pbBatch_RolloutPart(batch, NULL, T - 1, 4, 5, NULL, NULL), order);
+
+  // A part of a rollout has no derivative, nor has what follows it another call in between.
+  pbRolloutBar bar = bar_of(s, 0);
+  refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "ran to its end first");
+  must(s, pbBatch_Step(batch, NULL, NULL, 0, NULL, NULL));
+  refused(s, pbBatch_RolloutPart(batch, NULL, T, 4, T, NULL, NULL), order);
+
+  // One world begins anew once, another twice: there is no room for that, and it stays out.
+  double *x = pbBatch_States(batch);
+  for (int k = 0; k < T; k += 4) {
+    for (int i = k ? 0 : 3; i < k / 4; i++) x[s->nx + 1] += .1;
+    if (k == 4) x[1] += .1;
+    pbStatus status = pbBatch_RolloutPart(batch, NULL, T, k, k + 4, NULL, NULL);
+    if (k < 8) must(s, status);
+    else refused(s, status, "world 1: step 8: a new start, of which a rollout with this tape has at most 1");
+  }
+  pbVjpOptions checked = {.spot_check = pb_checkSteps};
+  assert_int_equal(pbBatch_Vjp(batch, &bar, &checked, NULL, NULL), pb_unsupported);
+  assert_non_null(strstr(pbContext_Error(s->ctx), "spot checks of a rollout with new starts"));
+  assert_int_equal(pbBatch_Jvp(batch, &(pbBatchDirection){0}, &(pbBatchTangent){0}), pb_unsupported);
+  must(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL));
+  pbBatch_Destroy(batch);
+}
+
+// ---- what is refused --------------------------------------------------------------------------------------------------
 static void test_what_is_refused(void **state) {
   World *s = *state;
   pbBatch *batch;
@@ -660,6 +792,8 @@ int main(void) {
       cmocka_unit_test(test_forward_and_reverse_agree),
       cmocka_unit_test(test_jacobians_of_all_steps),
       cmocka_unit_test(test_what_is_refused),
+      cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_parts_that_cannot_be),
       cmocka_unit_test(test_interrupted),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -237,6 +237,57 @@ static void test_a_world_fails_beside_others(void **state) {
   free_result(&rest);
 }
 
+// ---- parts --------------------------------------------------------------------------------------------------------------------
+// Worlds from `from` on, as many as the batch has, in two parts, before the second of which every third begins anew.
+static void run_parts(const World *s, pbBatch *batch, size_t from, Result *r) {
+  const int half = T / 2;
+  size_t worlds = (size_t)pbBatch_Worlds(batch), bytes = s->nx * sizeof(double);
+  const pbBatchInput input = {.command = s->command + from * T * COMMANDS};
+  const pbBatchOutput output = {.states = r->states + from * (T + 1) * s->nx};
+  double *x = pbBatch_States(batch);
+
+  memcpy(x, s->x0 + from * s->nx, worlds * bytes);
+  must(s, pbBatch_RolloutPart(batch, s->theta, T, 0, half, &input, &output));
+  for (size_t w = 0; w < worlds; w++) {
+    if ((from + w) % 3 == 0) memcpy(x + w * s->nx, s->x0 + (from + w) * s->nx, bytes);
+  }
+  must(s, pbBatch_RolloutPart(batch, s->theta, T, half, T, &input, &output));
+
+  const pbRolloutBar bar = {.qpos = {.data = s->bar + from * s->nv, .count = 1}};
+  const pbBatchGradient gradient = {.x0 = r->x0 + from * s->n, .command = r->command + from * T * COMMANDS, .theta = r->theta};
+  must(s, pbBatch_Vjp(batch, &bar, NULL, &gradient, r->certificate + from));
+}
+
+static Result no_result(const World *s) {
+  return (Result){.states = numbers(W * (T + 1) * s->nx),
+                  .x0 = numbers(W * s->n),
+                  .command = numbers(W * T * COMMANDS),
+                  .theta = numbers(s->ntheta)};
+}
+
+// A new start has the policy's memory and count of its own, and takes no costate back.
+static void test_new_starts_in_packs(void **state) {
+  const World *s = *state;
+  Result together = no_result(s), alone = no_result(s);
+  pbBatch *all, *one;
+  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .steps = T, .restarts = 1}, &all));
+  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 1, .steps = T, .restarts = 1}, &one));
+  run_parts(s, all, 0, &together);
+  for (size_t w = 0; w < W; w++) {
+    run_parts(s, one, w, &alone);
+    same_world(s, &together, &alone, w);
+    for (size_t i = 0; i < s->n; i++) assert_true(w % 3 || together.x0[w * s->n + i] == 0);
+  }
+
+  double size = 0;
+  for (size_t i = 0; i < s->ntheta; i++) size = fmax(size, fabs(alone.theta[i]));
+  for (size_t i = 0; i < s->ntheta; i++) assert_true(fabs(alone.theta[i] - together.theta[i]) <= 1e-13 * size);
+  pbBatch_Destroy(all);
+  pbBatch_Destroy(one);
+  free_result(&together);
+  free_result(&alone);
+}
+
 // ---- memory -----------------------------------------------------------------------------------------------------------------
 typedef struct Memory {
   int left, held;  // blocks that are still to be had; that are held
@@ -289,9 +340,13 @@ static void test_packs_are_made(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_worlds_together_and_alone),   cmocka_unit_test(test_worlds_as_rollouts),
-      cmocka_unit_test(test_threads_and_subsets),         cmocka_unit_test(test_packs_are_made),
-      cmocka_unit_test(test_a_world_fails_beside_others), cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_worlds_together_and_alone),
+      cmocka_unit_test(test_worlds_as_rollouts),
+      cmocka_unit_test(test_threads_and_subsets),
+      cmocka_unit_test(test_packs_are_made),
+      cmocka_unit_test(test_a_world_fails_beside_others),
+      cmocka_unit_test(test_new_starts_in_packs),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

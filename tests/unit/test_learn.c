@@ -76,25 +76,39 @@ static pbTrain *load(pbContext *ctx, const char *train, const char *episode) {
 }
 
 #define EPISODE "\"seconds\": 0.4, \"spread\": {\"qpos\": 0.5, \"qvel\": 1}"
+#define ENDING  EPISODE ", \"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": -0.4}]"
 #define SMALL   "\"worlds\": 5, \"window\": 4, \"updates\": 12, \"evaluate\": {\"every\": 3, \"starts\": 3}"
 
 // ---- gradients --------------------------------------------------------------------------------------------------------
-// Mean discounted cost of a window, with the critic behind it, at present weights.
-static double objective(pbTrain *t, bool critic) {
-  double sum = 0, decisions = 0, steps = t->now->steps;
+// A window as if there had been none before it.
+static void collect_again(pbTrain *t) {
+  size_t worlds = (size_t)t->settings.worlds;
+  double steps = t->now->steps, *age = malloc(2 * worlds * sizeof *age), *episode = age + worlds;
+  memcpy(age, t->age, worlds * sizeof *age);
+  memcpy(episode, t->episode, worlds * sizeof *age);
+
   good(t->ctx, pbTrain_Collect(t));
   good(t->ctx, pbTrain_Observe(t));
   t->now->steps = steps;
+  memcpy(t->age, age, worlds * sizeof *age);
+  memcpy(t->episode, episode, worlds * sizeof *age);
+  free(age);
+}
+
+// Mean discounted cost of a window, each of its episodes by itself, with the critic behind it, at present weights.
+static double objective(pbTrain *t, bool critic) {
+  double sum = 0, decisions = 0;
+  collect_again(t);
 
   for (int w = 0; w < t->settings.worlds; w++) {
     double factor = 1;
     decisions += t->length[w];
     for (int k = 0; k < t->length[w]; k++) {
       sum += factor * t->costs[w * t->settings.window + k];
-      factor *= t->settings.discount;
+      factor = pbTrain_Ended(t, w, k) ? 1 : factor * t->settings.discount;
     }
 
-    if (!critic || t->ended[w]) continue;
+    if (!critic || pbTrain_Ended(t, w, t->length[w] - 1)) continue;
     const double *last = t->observed + (size_t)(w * (t->settings.window + 1) + t->length[w]) * (size_t)t->nobs;
     good(t->ctx, pbHead_Forward(t, &t->head_critic, t->critic_slow, &last, 1));
     sum += factor * t->head_critic.out[0];
@@ -115,8 +129,15 @@ static void check_gradient(pbContext *ctx, const char *train, const char *episod
   value = objective(t, critic);
   assert_true(isfinite(value));
 
-  int ended = 0;
-  for (int w = 0; w < t->settings.worlds; w++) ended += t->ended[w] && t->length[w] > 1;
+  // in the middle of a window, too, from where another episode goes on
+  int ended = 0, window = t->settings.window;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    for (int k = 1; k < window - 1; k++) {
+      if (!pbTrain_Ended(t, w, k)) continue;
+      ended++;
+      assert_true(t->observed[(w * (window + 1) + k + 1) * t->nobs + 3] == 0);  // its time
+    }
+  }
   assert_true((ended > 0) == ends);
   good(ctx, pbTrain_Gradient(t, critic));
 
@@ -140,9 +161,9 @@ static void test_gradients(void **state) {
   check_gradient(*state, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE, false, false);
   check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE, true, false);
 
-  // episodes that end before their time: no costs after the end, no value behind it
-  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, \"window\": 4, \"updates\": 12",
-                 EPISODE ", \"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": -0.4}]", true, true);
+  // episodes that end before their time: nothing of what follows is theirs
+  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, \"window\": 4, \"updates\": 12", ENDING, true,
+                 true);
 }
 
 // ---- targets ----------------------------------------------------------------------------------------------------------
@@ -152,20 +173,23 @@ static void test_targets(void **state) {
   enum { n = 7 };
   pbTrainSettings s = {.discount = 0.9, .lambda = 0.7};
   double cost[n], next[n], target[n];
+  bool ended[n] = {[3] = true};
   for (int k = 0; k < n; k++) {
     cost[k] = sin(k + 1.0);
     next[k] = cos(2.0 * k);
   }
-  pbTrain_Targets(&s, n, cost, next, target);
+  pbTrain_Targets(&s, n, cost, next, ended, target);
 
   for (int k = 0; k < n; k++) {
     double expected = 0, left = 1, sum = 0, factor = 1;
     for (int j = k; j < n; j++) {
+      bool last = j == n - 1 || ended[j];
       sum += factor * cost[j];
       factor *= s.discount;
-      double whole = sum + factor * next[j], weight = j == n - 1 ? left : (1 - s.lambda) * left;
+      double whole = sum + (ended[j] ? 0 : factor * next[j]), weight = last ? left : (1 - s.lambda) * left;
       expected += weight * whole;
       left *= s.lambda;
+      if (ended[j]) break;
     }
     assert_true(fabs(target[k] - expected) < 1e-14);
   }
@@ -200,7 +224,7 @@ static void keep_ending(const pbTrain *t, const pbTrainResult *result, Ending *e
 
 static Ending run(pbContext *ctx, int method, int threads) {
   char text[400];
-  pbTrain *t = load(ctx, settings_of(text, sizeof text, method), EPISODE);
+  pbTrain *t = load(ctx, settings_of(text, sizeof text, method), ENDING);
   pbTrainOptions options = {.threads = threads};
   pbTrainResult result;
   Ending e;
@@ -228,7 +252,7 @@ static Ending run_in_pieces(pbContext *ctx, int method, int threads) {
   unlink(file);
   Ending e = {0};
   for (int piece = 1; piece < 100; piece++) {
-    pbTrain *t = load(ctx, settings_of(text, sizeof text, method), EPISODE);
+    pbTrain *t = load(ctx, settings_of(text, sizeof text, method), ENDING);
     Stopper stopper = {0, 1 << 20};
     pbTrainOptions options = {
         .threads = threads, .state_file = file, .resume = true, .progress = stop_after, .user = &stopper, .updates = 2 * piece};
@@ -272,7 +296,7 @@ static void test_interrupted(void **state) {
   snprintf(file, sizeof file, "%s", path_of("stop.state"));
   Ending whole = run(*state, 1, 2), e = {0};
   for (int piece = 0; piece < 400 && !e.theta; piece++) {
-    pbTrain *t = load(*state, settings_of(text, sizeof text, 1), EPISODE);
+    pbTrain *t = load(*state, settings_of(text, sizeof text, 1), ENDING);
     Stopper stopper = {0, 2 + piece % 7};
     pbTrainOptions options = {.threads = 2, .state_file = file, .resume = true, .progress = stop_after, .user = &stopper};
     pbTrainResult result;
@@ -365,8 +389,10 @@ static void test_commands(void **state) {
   const char *const draws =
       "\"sample\": {\"command\": [{\"uniform\": [1, 2]}], \"init\": [{\"state\": \"qvel\", \"uniform\": [3, 4]}]},";
   for (int with = 1; with >= 0; with--) {
-    snprintf(text, sizeof text, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, %s \"train\": {\"method\": \"shac\", %s}}",
-             PENDULUM, LISTENS, LOSS, with ? draws : "", SMALL);
+    snprintf(text, sizeof text,
+             "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, %s \"train\": {\"method\": \"shac\", %s}, \"episode\": {%s}}",
+             PENDULUM, LISTENS, LOSS, with ? draws : "", SMALL,
+             "\"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": 3.2}]");
     if (with) good(*state, pbTrain_Load(*state, write_file("commands.json", text), NULL, NULL, &t));
     else refused(*state, text, "the policy observes 2 commands, and \"sample\" draws none");
     if (!with) break;
@@ -375,14 +401,22 @@ static void test_commands(void **state) {
     good(*state, pbTrain_Begin(t, 2));
     good(*state, pbTrain_Collect(t));
     good(*state, pbTrain_Observe(t));
+    int began = 0;
     for (int w = 0; w < t->settings.worlds; w++) {
       assert_true(t->states[w * t->nx + 2] >= 3 && t->states[w * t->nx + 2] <= 4);
       assert_true(t->command[2 * w] >= 1 && t->command[2 * w] <= 2 && t->command[2 * w] != t->command[2 * w + 1]);
       for (int k = 0; k <= t->length[w]; k++) {
-        const double *seen = t->observed + (size_t)(w * (t->settings.window + 1) + k) * (size_t)t->nobs;
-        assert_memory_equal(seen, t->command + 2 * w, 2 * sizeof(double));
+        const double *seen = t->observed + (size_t)(w * (t->settings.window + 1) + k) * (size_t)t->nobs,
+                     *given = pbTrain_Command(t, w, k);
+        assert_memory_equal(seen, given, 2 * sizeof(double));
+
+        // a new episode within the window has another one
+        bool anew = k > 0 && k < t->settings.window && pbTrain_Ended(t, w, k - 1);
+        began += anew;
+        assert_true(k == 0 || anew == (given[0] != pbTrain_Command(t, w, k - 1)[0]));
       }
     }
+    assert_true(began > 0);
     pbTrain_Destroy(t);
   }
 }
