@@ -99,6 +99,7 @@ char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) 
 pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
 
+  if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
   memset(x, 0, (size_t)s.size * sizeof(double));
   if (m->deform) pbDeform_Init(m->deform, x + s.deform);
 
@@ -107,8 +108,6 @@ pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int
     memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
     return pb_ok;
   }
-  if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
-
   x[s.time] = m->key_time[key];
   memcpy(x + s.qpos, m->key_qpos + (size_t)key * (size_t)m->nq, (size_t)m->nq * sizeof(double));
   memcpy(x + s.qvel, m->key_qvel + (size_t)key * (size_t)m->nv, (size_t)m->nv * sizeof(double));

@@ -141,7 +141,8 @@ class Interface:
         """The text of the first object that has one of its own, else of the context."""
         for k, kind in objects:
             call = f"{kind}_Error"
-            if kind != "pbContext" and call in self.described["functions"] and _address(given[k]):
+            of_itself = len(self.described["functions"].get(call, (None, ()))[1]) == 1  # a batch's text is of one of its worlds
+            if kind != "pbContext" and of_itself and _address(given[k]):
                 text = getattr(self, call)(given[k])
                 if text:
                     return text.decode()

@@ -81,6 +81,16 @@ def test_status_raises_with_the_text():
     l.pbContext_Destroy(context)
 
 
+def test_status_of_a_batch_raises_with_the_text_of_the_context():
+    """Its own texts are of worlds, one each."""
+    l = pb.lib()
+    model, batch = pb.Model(os.path.join(pb.ROOT, "examples", "hopper", "hopper.xml")), ct.c_void_p()
+    l.pbBatch_Create(model.ctx, model.ptr, ct.byref(l.pbBatchOptions(worlds=2)), ct.byref(batch))
+    with pytest.raises(pb.Error, match="pbBatch_Rollout.*-1 steps"):
+        l.pbBatch_Rollout(batch, None, None, 0, -1, None, None)
+    l.pbBatch_Destroy(batch)
+
+
 def test_what_no_header_declares_is_an_error():
     with pytest.raises(AttributeError, match="no public header declares pbStep_Run"):
         pb.lib().pbStep_Run

@@ -328,6 +328,12 @@ static void test_reset_worlds_are_as_new(void **state) {
     const double *expected = reset ? x : first.end + (size_t)w * s->nx;
     assert_memory_equal(pbBatch_States(batch) + (size_t)w * s->nx, expected, s->nx * sizeof *x);
   }
+
+  // A keyframe that there is not: they stay where they are.
+  int keys = pbModel_Size(s->model, "nkey");
+  memcpy(pbBatch_States(batch), first.end, W * s->nx * sizeof(double));
+  assert_int_equal(pbBatch_Reset(batch, NULL, NULL, 0, keys, NULL), pb_bad_argument);
+  assert_memory_equal(pbBatch_States(batch), first.end, W * s->nx * sizeof(double));
   free(x);
   free_result(&first);
   free_result(&second);
