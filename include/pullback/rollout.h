@@ -112,6 +112,7 @@ typedef struct
     pbRolloutBar {  // widths: qpos and qvel nv (tangent space), act na, points and point_velocity 3 npoint, the others as
                     // in pbObservationBar
   pbCotangent qpos, qvel, act, sensordata, xpos, site_xpos, points, point_velocity;
+  pbCotangent x;  // of the whole state, TangentSize: beside those above, and what a policy remembers and holds
 } pbRolloutBar;
 
 typedef struct pbRolloutGradient {  // added to; NULL: not wanted

@@ -75,7 +75,8 @@ static pbRolloutBar bar_of(const pbBatch *b, const pbRolloutBar *bar, int world)
                         .xpos = cotangent_of(&bar->xpos, world, 3 * b->nbody),
                         .site_xpos = cotangent_of(&bar->site_xpos, world, 3 * b->nsite),
                         .points = cotangent_of(&bar->points, world, np),
-                        .point_velocity = cotangent_of(&bar->point_velocity, world, np)};
+                        .point_velocity = cotangent_of(&bar->point_velocity, world, np),
+                        .x = cotangent_of(&bar->x, world, b->n)};
 }
 
 static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {

@@ -103,9 +103,7 @@ static pbStatus take_kept(pbTrain *t) {
 // ---- arrays of a window -------------------------------------------------------------------------------------------------
 static pbStatus take_bars(pbTrain *t, size_t rows) {
   const pbTermSet *c = &t->cost;
-  PB_TRY(reals(t, rows * (size_t)c->nv, &t->bar_q));
-  PB_TRY(reals(t, rows * (size_t)c->nv, &t->bar_v));
-  PB_TRY(reals(t, rows * (size_t)c->na, &t->bar_a));
+  PB_TRY(reals(t, rows * (size_t)t->nt, &t->bar_x));
   if (c->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->bar_sensor));
   if (c->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->bar_xpos));
   return c->site_xpos ? reals(t, rows * 3 * (size_t)c->nsite, &t->bar_site) : pb_ok;

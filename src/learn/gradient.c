@@ -6,30 +6,33 @@
 #include "learn/train.h"
 
 // ---- cotangents of costs ----------------------------------------------------------------------------------------------
-static void add_scaled(double *out, const double *in, double factor, size_t row, int width) {
+static void add_scaled(double *out, const double *in, double factor, int width) {
   if (!out || !in) return;
-  for (int i = 0; i < width; i++) out[row * (size_t)width + (size_t)i] += factor * in[i];
+  for (int i = 0; i < width; i++) out[i] += factor * in[i];
 }
+
+static double *at_row(double *bars, size_t row, int width) { return bars ? bars + row * (size_t)width : NULL; }
 
 static void clear_bars(pbTrain *t) {
   const pbTermSet *c = &t->cost;
   size_t rows = (size_t)t->settings.worlds * (size_t)(t->settings.window + 1);
-  double *bars[] = {t->bar_q, t->bar_v, t->bar_a, t->bar_sensor, t->bar_xpos, t->bar_site};
-  int widths[] = {c->nv, c->nv, c->na, c->ns, 3 * c->nbody, 3 * c->nsite};
-  for (int i = 0; i < 6; i++) {
+  double *bars[] = {t->bar_x, t->bar_sensor, t->bar_xpos, t->bar_site};
+  int widths[] = {t->nt, c->ns, 3 * c->nbody, 3 * c->nsite};
+  for (int i = 0; i < 4; i++) {
     if (bars[i]) memset(bars[i], 0, rows * (size_t)widths[i] * sizeof(double));
   }
 }
 
 static void pull_cost(pbTrain *t, size_t row, double factor) {
   const pbTermSet *c = &t->cost;
+  double *x = at_row(t->bar_x, row, t->nt);
   pbTrain_Cost(t, row, true);
-  add_scaled(t->bar_q, c->bar_q, factor, row, c->nv);
-  add_scaled(t->bar_v, c->bar_v, factor, row, c->nv);
-  add_scaled(t->bar_a, c->bar_a, factor, row, c->na);
-  add_scaled(t->bar_sensor, c->bar_sensor, factor, row, c->ns);
-  add_scaled(t->bar_xpos, c->bar_xpos, factor, row, 3 * c->nbody);
-  add_scaled(t->bar_site, c->bar_site, factor, row, 3 * c->nsite);
+  add_scaled(x, c->bar_q, factor, c->nv);
+  add_scaled(x + c->nv, c->bar_v, factor, c->nv);
+  add_scaled(x + 2 * c->nv, c->bar_a, factor, c->na);
+  add_scaled(at_row(t->bar_sensor, row, c->ns), c->bar_sensor, factor, c->ns);
+  add_scaled(at_row(t->bar_xpos, row, 3 * c->nbody), c->bar_xpos, factor, 3 * c->nbody);
+  add_scaled(at_row(t->bar_site, row, 3 * c->nsite), c->bar_site, factor, 3 * c->nsite);
 }
 
 // Costs of a world's decisions, the k-th of an episode with discount^k, by the share that one decision has in the mean. Returns
@@ -44,20 +47,15 @@ static double pull_world(pbTrain *t, int w, double share) {
 }
 
 // ---- the critic behind a window ---------------------------------------------------------------------------------------
-// Cotangent of what the policy observes at a row into those of the state there.
+// Cotangent of what the policy observes at a row into that of the state there: all of it, what the policy holds too.
 static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *observation_bar) {
-  const pbTermSet *c = &t->cost;
   const double *x = t->row_states + row * (size_t)t->nx;
-  memset(t->tangent, 0, (size_t)t->nt * sizeof *t->tangent);
 
   pbTape_Record(t->model, x, t->scratch, t->record);
   pbInput input = {.command = pbTrain_Command(t, w, t->length[w])};
-  pbStatus status = pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, t->tangent);
-  if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
-  add_scaled(t->bar_q, t->tangent, 1, row, c->nv);
-  add_scaled(t->bar_v, t->tangent + c->nv, 1, row, c->nv);
-  add_scaled(t->bar_a, t->tangent + 2 * c->nv, 1, row, c->na);
-  return pb_ok;
+  pbStatus status =
+      pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
+  return status == pb_ok ? pb_ok : pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
 }
 
 // What follows the last decision of world w, where its episode did not end by itself. bar: its factor.
@@ -79,9 +77,7 @@ static pbStatus pull_window(pbTrain *t, double share) {
   const pbTrainSettings *s = &t->settings;
   int count = s->window + 1;
   const int *rows = t->row_steps;
-  pbRolloutBar bar = {.qpos = {t->bar_q, count, rows},
-                      .qvel = {t->bar_v, count, rows},
-                      .act = {t->bar_a, count, rows},
+  pbRolloutBar bar = {.x = {t->bar_x, count, rows},
                       .sensordata = {t->bar_sensor, count, rows},
                       .xpos = {t->bar_xpos, count, rows},
                       .site_xpos = {t->bar_site, count, rows}};

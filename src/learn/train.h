@@ -111,8 +111,8 @@ struct pbTrain {
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
   double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
   double *observed;                                              // (worlds, window + 1, nobs)
-  double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site;
-  double *next, *tangent, *record;  // window; TangentSize; a tape record
+  double *bar_x, *bar_sensor, *bar_xpos, *bar_site;              // (worlds, window + 1, width): of the tangent, sensors, ...
+  double *next, *tangent, *record;                               // window; TangentSize; a tape record
   const double **batch_row;
   int *length, *done, *ids, *order, dropped;  // length: decisions that count
   bool *ended, *lost;                         // (worlds, window): its episode ended before its time; (worlds): diverged

@@ -240,13 +240,15 @@ static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, i
   const double *a = pbCotangent_At(&bar->act, r->na, k, steps);
   const double *p = pbCotangent_At(&bar->points, r->np, k, steps), *pv = pbCotangent_At(&bar->point_velocity, r->np, k, steps);
 
-  if (!q && !v && !a && !p && !pv) return 0;
+  const double *x = pbCotangent_At(&bar->x, r->n, k, steps);
+
+  if (!q && !v && !a && !p && !pv && !x) return 0;
 
   pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
   const double *act = t->difference + 2 * r->nv;
   const double *points = act + r->na;
   return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) + dot(a, act, (size_t)r->na) +
-         dot(p, points, (size_t)r->np) + dot(pv, points + r->np, (size_t)r->np);
+         dot(p, points, (size_t)r->np) + dot(pv, points + r->np, (size_t)r->np) + dot(x, t->difference, (size_t)r->n);
 }
 
 // Both rollouts side by side: *sum += <w, z(to) - z(from)>.

@@ -54,6 +54,7 @@ pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
   PB_TRY(check_cotangent(r, &bar->xpos, "xpos"));
   PB_TRY(check_cotangent(r, &bar->points, "points"));
   PB_TRY(check_cotangent(r, &bar->point_velocity, "point_velocity"));
+  PB_TRY(check_cotangent(r, &bar->x, "x"));
 
   return check_cotangent(r, &bar->site_xpos, "site_xpos");
 }
@@ -87,6 +88,7 @@ static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, doubl
   double *points = x_bar + 2 * r->nv + r->na;
   add(points, pbCotangent_At(&bar->points, r->np, k, steps), r->np);
   add(points + r->np, pbCotangent_At(&bar->point_velocity, r->np, k, steps), r->np);
+  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), r->n);
 }
 
 static double *row_bar(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
@@ -251,10 +253,15 @@ static const char *bad_cotangent(const pbRollout *r, const pbRolloutBar *bar, in
     const char *name;
     const pbCotangent *cotangent;
     int width;
-  } all[] = {{"qpos", &bar->qpos, r->nv},        {"qvel", &bar->qvel, r->nv},
-             {"act", &bar->act, r->na},          {"sensordata", &bar->sensordata, r->ns},
-             {"xpos", &bar->xpos, 3 * r->nbody}, {"site_xpos", &bar->site_xpos, 3 * r->nsite},
-             {"points", &bar->points, r->np},    {"point_velocity", &bar->point_velocity, r->np}};
+  } all[] = {{"qpos", &bar->qpos, r->nv},
+             {"qvel", &bar->qvel, r->nv},
+             {"act", &bar->act, r->na},
+             {"sensordata", &bar->sensordata, r->ns},
+             {"xpos", &bar->xpos, 3 * r->nbody},
+             {"site_xpos", &bar->site_xpos, 3 * r->nsite},
+             {"points", &bar->points, r->np},
+             {"point_velocity", &bar->point_velocity, r->np},
+             {"x", &bar->x, r->n}};
 
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (!all_finite(pbCotangent_At(all[i].cotangent, all[i].width, k, r->plan.steps), all[i].width)) return all[i].name;

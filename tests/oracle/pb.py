@@ -248,7 +248,7 @@ class Rollout:
         """Cotangents of the final state (or of every state) by name -> x0, theta (added to `into`), certificate."""
         self._kind(kind)
         kept = {k: real(v) for k, v in cotangents.items()}
-        width = {"qpos": 1, "qvel": 1, "act": 1, "sensordata": 1, "xpos": 2, "site_xpos": 2, "points": 1, "point_velocity": 1}
+        width = {"qpos": 1, "qvel": 1, "act": 1, "sensordata": 1, "xpos": 2, "site_xpos": 2, "points": 1, "point_velocity": 1, "x": 1}
         bar = RolloutBar(**{k: Cotangent(ptr(v), 1 if v.ndim == width[k] else len(v), None) for k, v in kept.items()})
         x0, theta, certificate = np.zeros(self.m.nt), np.zeros(self.m.ntheta) if into is None else real(into), Certificate()
         gradient = RolloutGradient(x0=ptr(x0), theta=ptr(theta))

@@ -1,4 +1,6 @@
 """Networks against numpy: outputs, memory and, by complex steps, gradients by everything they take."""
+import os
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,26 @@ def test_against_numpy(inputs, layers, single, near):
             moved[k][at] += 1e-30j
             y, h = wanted(moved[2], moved[0], moved[1])
             assert bar[at] == pytest.approx((np.sum(bars[0] * y.imag) + np.sum(bars[1] * h.imag)) / 1e-30, rel=near, abs=near), (k, at)
+
+
+def test_cotangents_of_what_a_policy_remembers():
+    """Of the whole tangent at every state, memory and what is held included: reverse against forward mode, at ends of held decisions too."""
+    m, r = pb.Model(os.path.join(pb.ROOT, "examples", "cartpole", "cartpole.xml")), np.random.default_rng(2)
+    layers = [DENSE(4), ACT("tanh"), {"kind": "gru", "size": 3}, DENSE(m.nu)]
+    policy.attach(m, [{"kind": "qpos"}, {"kind": "qvel"}, {"kind": "last"}], policy.Network(m.nq + m.nv + m.nu, layers, seed=1), every=3)
+    assert m.nt == 2 * m.nv + 3 + m.nu
+
+    for steps in (6, 7):
+        rollout = pb.Rollout(m, steps)
+        rollout.forward(m.move(m.init(), r.standard_normal(m.nt), .3))
+        bar, x0, theta = r.standard_normal((steps + 1, m.nt)), r.standard_normal(m.nt), np.zeros(m.ntheta)
+        m.param(theta, "policy.0.weight")[:] = r.standard_normal((4, 5))
+        by_x0, by_theta, _ = rollout.vjp(x=bar)
+        assert by_x0 @ x0 + by_theta @ theta == pytest.approx(np.sum(bar * rollout.jvp(x0=x0, theta=theta)), rel=1e-12)
+
+        # with those of single fields beside it
+        both, _, _ = rollout.vjp(x=bar, qvel=bar[:, :m.nv])
+        assert both == pytest.approx(by_x0 + rollout.vjp(qvel=bar[:, :m.nv])[0], rel=1e-12)
+        bar[2, -1] = np.nan
+        with pytest.raises(pb.Error, match="cotangent.*x"):
+            rollout.vjp(x=bar)

@@ -53,9 +53,10 @@ static const char *write_file(const char *name, const char *text) {
   return path;
 }
 
-#define POLICY                                                                                                                  \
-  "{\"every\": 2, \"observe\": [{\"site_rotation\": \"tip\", \"components\": [0, 2]}, {\"qvel\": true, \"scale\": 0.2}, "       \
-  "{\"time\": true}], \"layers\": [{\"scale\": [1, 1, 1, 1]}, {\"normalize\": true}, {\"dense\": 6, \"activation\": \"elu\"}, " \
+#define POLICY                                                                                                             \
+  "{\"every\": 2, \"observe\": [{\"site_rotation\": \"tip\", \"components\": [0, 2]}, {\"qvel\": true, \"scale\": 0.2}, "  \
+  "{\"time\": true}, {\"last\": true}], \"layers\": [{\"scale\": [1, 1, 1, 1, 1]}, {\"normalize\": true}, {\"dense\": 6, " \
+  "\"activation\": \"elu\"}, "                                                                                             \
   "{\"dense\": 1, \"activation\": \"tanh\"}]}"
 #define LOSS                                                                      \
   "[{\"site\": \"tip\", \"components\": [2], \"target\": 0.4, \"at\": \"all\"}, " \
