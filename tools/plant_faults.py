@@ -48,6 +48,8 @@ FAULTS = [
     ("src/rollout/pullback.c", "  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), r->n);\n",
      "  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), 2 * r->nv + r->na);\n", "unit/test_learn",
      "training: a critic that sees the last decision does not tell it what it thinks of it"),
+    ("src/learn/gradient.c", "  add_scaled(x + 2 * c->nv + c->na + c->np, c->bar_point_velocity, factor, c->np);\n", "", "unit/test_learn",
+     "training: velocities of points are left out of gradients"),
     ("src/learn/worlds.c", "  if (!tally->decisions) return INFINITY;", "", "unit/test_learn", "training: a policy that diverges at once is free"),
     ("cli/train_page.c", "memcpy(run->theta, result->theta,", "memcpy(run->theta, result->last,", "pytest:tests/oracle/test_train.py::test_the_page",
      "the page of a training plays the last policy, not the best"),

@@ -373,14 +373,12 @@ static pbStatus read_terms(pbTaskReader *r, const json_t *list, const char *key,
   PB_TRY(pbTask_ReadLoss(r, list, set));
   PB_TRY(pbTermSet_Finish(set));
 
-  // neither is known of a single state of the closed loop
+  // not known of a single state of the closed loop
   if (set->uses[pb_observedControl])
     return pbTaskReader_Fail(
         r, pb_unsupported,
         "\"control\" is what is given from outside, not what the policy puts out: observe that by a sensor, such "
         "as actuatorfrc");
-  if (set->uses[pb_observedPoints] || set->uses[pb_observedPointVelocity])
-    return pbTaskReader_Fail(r, pb_unsupported, "points of deformables are not supported in training");
   pbTaskReader_Leave(r);
 
   return pb_ok;

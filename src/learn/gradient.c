@@ -30,6 +30,8 @@ static void pull_cost(pbTrain *t, size_t row, double factor) {
   add_scaled(x, c->bar_q, factor, c->nv);
   add_scaled(x + c->nv, c->bar_v, factor, c->nv);
   add_scaled(x + 2 * c->nv, c->bar_a, factor, c->na);
+  add_scaled(x + 2 * c->nv + c->na, c->bar_points, factor, c->np);
+  add_scaled(x + 2 * c->nv + c->na + c->np, c->bar_point_velocity, factor, c->np);
   add_scaled(at_row(t->bar_sensor, row, c->ns), c->bar_sensor, factor, c->ns);
   add_scaled(at_row(t->bar_xpos, row, 3 * c->nbody), c->bar_xpos, factor, 3 * c->nbody);
   add_scaled(at_row(t->bar_site, row, 3 * c->nsite), c->bar_site, factor, 3 * c->nsite);

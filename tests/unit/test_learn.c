@@ -117,8 +117,7 @@ static double objective(pbTrain *t, bool critic) {
   return sum / decisions;
 }
 
-static void check_gradient(pbContext *ctx, const char *train, const char *episode, bool critic, bool ends) {
-  pbTrain *t = load(ctx, train, episode);
+static void check_gradient(pbContext *ctx, pbTrain *t, bool critic, bool ends) {
   static const pbTrainOptions none;
   t->options = &none;
   good(ctx, pbTrain_Begin(t, 1));
@@ -159,12 +158,44 @@ static void check_gradient(pbContext *ctx, const char *train, const char *episod
 }
 
 static void test_gradients(void **state) {
-  check_gradient(*state, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE, false, false);
-  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE, true, false);
+  pbContext *ctx = *state;
+  check_gradient(ctx, load(ctx, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE), false, false);
+  check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE), true, false);
 
   // episodes that end before their time: nothing of what follows is theirs
-  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, \"window\": 4, \"updates\": 12", ENDING, true,
-                 true);
+  check_gradient(ctx,
+                 load(ctx, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, \"window\": 4, \"updates\": 12", ENDING),
+                 true, true);
+}
+
+// Points in the loss, in what policy and critic see, and in starts; muscles change by what is put out, from what was last.
+#define STRIP_BODY                                                                                                      \
+  "\"name\": \"strip\", \"mesh\": {\"chain\": {\"from\": [0, 0, 0], \"to\": [0.4, 0, 0], \"edges\": 3}}, \"mass\": 1, " \
+  "\"sets\": {\"head\": 3}, \"energies\": [{\"name\": \"muscle\", \"on\": \"edges\", \"controls\": [\"a\"], "           \
+  "\"formula\": \"0.5*k*(norm(x0 - x1) - norm(X0 - X1)*(1 + a))^2\", "                                                  \
+  "\"parameters\": {\"k\": 500, \"a\": {\"each\": [0, 0, 0]}}}, "                                                       \
+  "{\"name\": \"ground\", \"formula\": \"0.5*c*(1 + x0.x)*norm(x0 - y0)^2/h\", \"parameters\": {\"c\": 2}}]"
+#define STRIP_POLICY                                                                                                        \
+  "\"observe\": [{\"points\": true, \"as\": \"offset\"}, {\"point_velocity\": true}, {\"last\": true}, {\"time\": true}], " \
+  "\"layers\": [{\"sum\": [[{\"formula\": [\"x24\", \"x25\", \"x26\"]}], "                                                  \
+  "[{\"dense\": 5, \"activation\": \"tanh\"}, {\"dense\": 3, \"activation\": \"tanh\"}, {\"scale\": 0.1}]]}]"
+#define STRIP_LOSS                                                                                     \
+  "{\"point_velocity\": \"strip_head\", \"components\": [0], \"type\": \"linear\", \"at\": \"all\"}, " \
+  "{\"points\": \"strip\", \"target\": 0.1, \"at\": \"all\"}"
+static void test_gradients_of_points(void **state) {
+  char text[6000];
+  for (int critic = 0; critic < 2; critic++) {
+    pbTrain *t;
+    snprintf(text, sizeof text,
+             "{\"deformables\": {\"bodies\": [{" STRIP_BODY
+             "}]}, \"options\": {\"timestep\": 0.01, \"gravity\": [0, 0, 0]}, "
+             "\"sample\": {\"init\": [{\"state\": \"point_velocity\", \"uniform\": [-0.1, 0.1]}]}, \"policy\": {" STRIP_POLICY
+             "}, \"loss\": [" STRIP_LOSS "], \"train\": {\"method\": \"%s\", \"discount\": 0.9, " SMALL
+             "}, \"episode\": {\"seconds\": 0.1}}",
+             critic ? "shac" : "bptt");
+    good(*state, pbTrain_Load(*state, write_file("strip.json", text), NULL, NULL, &t));
+    check_gradient(*state, t, critic, false);
+  }
 }
 
 // ---- targets ----------------------------------------------------------------------------------------------------------
@@ -470,6 +501,7 @@ int main(void) {
   if (!mkdtemp(folder)) return 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_gradients_of_points, setup, teardown),
       cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
       cmocka_unit_test_setup_teardown(test_same_bits, setup, teardown),
       cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
