@@ -43,8 +43,6 @@ FAULTS = [
      "batches: a gradient passes from a new start to what was before it"),
     ("src/learn/worlds.c", "  if (k > 0 && pbTrain_Ended(t, w, k - 1)) return t->fresh", "  if (!t->fresh) return t->fresh", "unit/test_learn",
      "training: a new episode begins with what the one before it saw last"),
-    ("src/learn/gradient.c", "  for (int k = 0; k < t->length[w]; k++) {\n    pull_cost", "  for (int k = 0; k < t->settings.window; k++) {\n    pull_cost", "unit/test_learn",
-     "training: costs after the end of an episode are pulled back"),
     ("src/rollout/pullback.c", "  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), r->n);\n",
      "  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), 2 * r->nv + r->na);\n", "unit/test_learn",
      "training: a critic that sees the last decision does not tell it what it thinks of it"),

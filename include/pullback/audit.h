@@ -22,7 +22,8 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   const char *unit;       // in words [""]
   double tolerance;       // relative [0.1]
   double penetration;     // m [0.005]
-  double torque;          // N, N m, of each actuator [its own force range, or its joint's]
+  double torque;          // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
+                          // bodies [needed there]
   double ledger;          // remainder by work [0.01]
   const char *method;     // contact method that is reported beside [cones, or soft where the task has cones]
   const char *const *field;  // parameters that are perturbed, each number by a factor within 1 +- relative
@@ -53,7 +54,7 @@ typedef struct pbAuditRow {
   double mean, deviation, least, most;    // of the objective, times factor
   double penetration;                     // m: the deepest
   double torque, torque_limit;            // of the actuator nearest to its limit
-  char actuator[96];                      // its name
+  char actuator[96];                      // its name; "policy": of what the policy puts on joints and bodies
   double power;                           // W: largest of all actuators together
   bool has_ledger;                        // else why_no_ledger of the report
   double work, energy, taken, remainder;  // J, means: work of actuators and applied forces; change of energy; dissipated; |.|
@@ -73,8 +74,8 @@ typedef struct pbAuditReport {
 
 // Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each within tolerance of that as
 // trained; in these four kinds of runs no start that fails, penetration and torques within their limits, and the ledger closed.
-// The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator without a known limit, an
-// unknown term or field. pb_not_finite: an objective as trained that is not finite. pb_unsupported: a policy whose part that acts
+// The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy with
+// outputs on joints or bodies, without a known limit, an unknown term, field or method. pb_not_finite: an objective as trained that is not finite. pb_unsupported: a policy whose part that acts
 // every step has a memory, which counts steps. pb_interrupted.
 PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
 // A task to be audited: as pbTask_LoadWith. "variables" may be missing; of a training, the length is that of its episodes; the

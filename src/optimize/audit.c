@@ -30,7 +30,7 @@ typedef struct Audit {
   double *objective;   // starts: of the kind of run at hand
   bool *good;          // starts: it ran
   double *torque,
-      *limit;  // nu + 1: largest force in the kind of run at hand; what it may be; last of what the policy puts on dofs
+      *limit;  // nu + 1: largest force in the kind of run at hand; what it may be; last of what the policy puts on joints and bodies
   double *memory;
   int done;
 } Audit;
@@ -130,12 +130,23 @@ static double own_limit(const Audit *a, int u) {
   return range ? fmax(fabs(range[0]), fabs(range[1])) : INFINITY;
 }
 
-// What a policy puts on degrees of freedom knows no range.
+// A word that is no method is a mistake; one that this model does not take is told in the report.
+static pbStatus check_method(Audit *a) {
+  char why[300];
+  PB_TRY(pbTask_Fine(a->task, 1, &a->twin));
+  if (pbModel_SetContact(&a->twin.model, "method", a->o.method) == pb_ok) return pb_ok;
+
+  snprintf(why, sizeof why, "%.290s", pbContext_Error(a->task->ctx));
+  return pbContext_Fail(a->task->ctx, pb_bad_argument, "%s: audit: %s", a->task->name, why);
+}
+
+// What a policy puts on degrees of freedom or bodies knows no range.
 static pbStatus limit_policy(Audit *a) {
   const pbPolicyModel *p = a->task->model->policy;
   a->limit[a->task->model->nu] = a->o.torque > 0 ? a->o.torque : INFINITY;
-  if (a->o.torque > 0 || !p || !p->reaches[pb_outputForce]) return pb_ok;
-  return fail(a, pb_bad_argument, "audit: the limit of what the policy puts on joints is unknown; state \"torque\"");
+  if (a->o.torque > 0 || !p || !(p->reaches[pb_outputForce] || p->reaches[pb_outputWrench])) return pb_ok;
+  return fail(a, pb_bad_argument,
+              "audit: the limit of what the policy puts on joints or bodies is unknown; state \"torque\"");
 }
 
 static pbStatus find_limits(Audit *a) {
@@ -209,14 +220,14 @@ static pbStatus perturb(const Audit *a, size_t start) {
 }
 
 // ---- one run ----------------------------------------------------------------------------------------------------------------
-// The largest force of what a policy puts on degrees of freedom.
+// The largest number of what a policy puts on degrees of freedom and bodies.
 static double policy_force(const pbScratch *s) {
   const pbPolicyModel *p = s->model->policy;
   double most = 0;
   if (!p) return 0;
 
   for (int i = 0; i < p->outputs; i++) {
-    if (p->target[i].kind == pb_outputForce) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
+    if (p->target[i].kind != pb_outputControl) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
   }
   return most;
 }
@@ -548,6 +559,7 @@ static void begin_report(const Audit *a) {
 static pbStatus run_all(Audit *a, const double *z) {
   PB_TRY(check_numbers(a));
   PB_TRY(check_objective(a));
+  PB_TRY(check_method(a));
   PB_TRY(count_perturbed(a));
   PB_TRY(allocate(a));
   PB_TRY(draw_starts(a));

@@ -85,8 +85,20 @@ def test_each_limit_counts(run, write, audited, text):
 
 def test_a_start_that_fails_is_told(run, write):
     """The hinge of a long arm may fail in a finer step as well: here the contact method is refused for this model."""
-    r = audit(run, write(audit={"method": "nosuch"}))
-    assert r["confirmed"] and r["runs"][4]["ran"] == 0 and "nosuch" in r["runs"][4]["why"]
+    r = audit(run, write(options={"integrator": "RK4"}, audit={"method": "lcp"}))
+    assert r["confirmed"] and r["runs"][4]["ran"] == 0 and "lcp does not go with integrator RK4" in r["runs"][4]["why"]
+
+
+def test_what_a_policy_puts_on_joints_and_bodies_has_a_limit(run, write):
+    """A ball that a policy lifts by a wrench of 30 N: a robot has no such hand."""
+    model = '<mujoco><worldbody><body name="b" pos="0 0 1"><freejoint name="r"/><geom size=".1" mass="1"/></body></worldbody></mujoco>'
+    for output in ({"wrench": "b"}, {"force": "r"}):
+        lift = {"observe": [{"qvel": "r"}], "layers": [{"dense": 6, "init": 0}, {"scale": 1, "offset": [0, 0, 30, 0, 0, 0]}], "output": output}
+        changes = {"model": model, "policy": lift, "variables": [{"parameter": "policy"}], "loss": [{"body": "b", "components": [2], "type": "linear"}]}
+        assert "joints or bodies is unknown" in run("audit", write(**changes), code=2).stderr
+        said = run("audit", write(**changes, audit={"torque": 5}), code=1).stdout
+        assert "force 30 of actuator 'policy' as trained, limit 5" in said
+        assert run("audit", write(**changes, audit={"torque": 31})).stdout.startswith("confirmed")
 
 
 @pytest.mark.parametrize("changes, options, code, text", [
@@ -96,6 +108,7 @@ def test_a_start_that_fails_is_told(run, write):
     ({"audit": {"spread": {"qvel": 0}}}, (), 2, "all starts would be the same"),
     ({"audit": {"perturb": {"body_mas": 0.1}}}, (), 3, "body_mas"),
     ({"audit": {"perturb": {"body_mass": 1.5}}}, (), 3, "audit.perturb.body_mass"),
+    ({"audit": {"method": "sof"}}, (), 2, "there is no 'sof', did you mean 'soft'"),
     ({"audit": {"tolerance": 0}}, (), 3, "audit.tolerance: expected a positive number"),
     ({"audit": {"spread": {"joints": {"k": {}}}}}, (), 3, "audit.spread.joints"),
     ({"audit": {"start": 3}}, (), 3, "did you mean"),
