@@ -48,6 +48,8 @@ FAULTS = [
      "training: a critic that sees the last decision does not tell it what it thinks of it"),
     ("src/learn/gradient.c", "  add_scaled(x + 2 * c->nv + c->na + c->np, c->bar_point_velocity, factor, c->np);\n", "", "unit/test_learn",
      "training: velocities of points are left out of gradients"),
+    ("src/optimize/audit.c", "p->target[i].kind != pb_outputControl", "p->target[i].kind == pb_outputForce",
+     "pytest:tests/oracle/test_audit.py::test_what_a_policy_puts_on_joints_and_bodies_has_a_limit", "audits: a policy flies a body by a wrench without limit"),
     ("src/learn/worlds.c", "  if (!tally->decisions) return INFINITY;", "", "unit/test_learn", "training: a policy that diverges at once is free"),
     ("cli/train_page.c", "memcpy(run->theta, result->theta,", "memcpy(run->theta, result->last,", "pytest:tests/oracle/test_train.py::test_the_page",
      "the page of a training plays the last policy, not the best"),

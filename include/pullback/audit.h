@@ -22,10 +22,10 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   const char *unit;       // in words [""]
   double tolerance;       // relative [0.1]
   double penetration;     // m [0.005]
-  double torque;          // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
-                          // bodies [needed there]
-  double ledger;          // remainder by work [0.01]
-  const char *method;     // contact method that is reported beside [cones, or soft where the task has cones]
+  double torque;       // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
+                       // bodies [needed there]
+  double ledger;       // remainder by work [0.01]
+  const char *method;  // contact method that is reported beside [cones, or soft where the task has cones]
   const char *const *field;  // parameters that are perturbed, each number by a factor within 1 +- relative
   const double *relative;
   int fields;  // [0: body_mass, dof_damping and geom_friction by 0.1]

@@ -200,7 +200,7 @@ typedef struct pbObserveDef {
 typedef enum pbOutputKind { pb_outputControl, pb_outputForce, pb_outputWrench, pb_outputKindCount } pbOutputKind;
 typedef struct pbOutputDef {
   pbOutputKind kind;   // ctrl of an actuator; generalised force on the dofs of a joint; force and torque on a body (6, as xfrc)
-  const char *object;  // by its name; NULL: all of the kind, in the model's order
+  const char *object;  // by its name, not the world; NULL: all of the kind, in the model's order
   double scale;        // 0: 1
 } pbOutputDef;
 

@@ -114,6 +114,21 @@ static pbStatus read_components(Rows *w, const json_t *object, int numbers, pbOb
   return pb_ok;
 }
 
+// What SetPolicy would refuse by the number of the row is told by its place in the file.
+static pbStatus check_object(const pbTaskReader *r, pbObserveKind kind, int id, const char *name) {
+  const pbModel *m = r->model;
+  if (kind == pb_observeRotation && !pbJoint_HasRotation(m->jnt_type[id]))
+    return pbTaskReader_Fail(r, pb_bad_input, "joint '%.80s' is no ball or free joint: it has no rotation vector", name);
+  if (kind == pb_observeSensor && m->sensor_type[id] == pb_sensClock)
+    return pbTaskReader_Fail(r, pb_bad_input, "a clock is observed as {\"time\": true}, not as a sensor");
+  if (kind == pb_observeSensor && !pb_sensedBefore(m->sensor_type[id]))
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "sensor '%.80s' depends on the controls of the very step; a policy sees sensors of positions and "
+                             "velocities",
+                             name);
+  return pb_ok;
+}
+
 // One row of one object (NULL: all), whose other keys are read already.
 static pbStatus add_row(Rows *w, const json_t *object, pbObserveDef d, const char *name) {
   int id = -1;
@@ -122,6 +137,7 @@ static pbStatus add_row(Rows *w, const json_t *object, pbObserveDef d, const cha
   // by name in the description, whatever its number in the model
   if (name) {
     PB_TRY(pbTaskReader_Id(w->r, name, object_of(d.kind), &id));
+    PB_TRY(check_object(w->r, d.kind, id, name));
     PB_TRY(copy_name(w, name, &d.object));
   }
 
@@ -201,6 +217,7 @@ static pbStatus read_row_options(Rows *w, const json_t *object, pbObserveDef *d)
   PB_TRY(read_scale(w, object, &d->scale));
   PB_TRY(pbTaskReader_Spread(w->r, object, "point", 3, d->point));
   PB_TRY(pbTaskReader_Bool(w->r, object, "previous", &d->previous));
+  if (d->previous) return pbTaskReader_FailAt(w->r, "previous", "sensors of the step before are not supported");
   PB_TRY(pbTaskReader_Int(w->r, object, "first", 0, MOST_NUMBERS, &d->first));
   PB_TRY(pbTaskReader_Text(w->r, object, "frame", &frame));
   if (pb_observesPoints(d->kind)) PB_TRY(read_form(w->r, object, d));
@@ -327,6 +344,7 @@ static pbStatus add_output(Rows *w, const char *name, pbOutputDef d, pbOutputDef
   if (*count == MOST_ROWS) return pbTaskReader_Fail(w->r, pb_bad_input, "more than %d rows", MOST_ROWS);
   if (name) {
     PB_TRY(pbTaskReader_Id(w->r, name, output_kinds[d.kind].object, &id));
+    if (d.kind == pb_outputWrench && id == 0) return pbTaskReader_Fail(w->r, pb_bad_input, "the world does not move");
     PB_TRY(copy_name(w, name, &d.object));
   }
   out[(*count)++] = d;

@@ -145,8 +145,7 @@ static pbStatus limit_policy(Audit *a) {
   const pbPolicyModel *p = a->task->model->policy;
   a->limit[a->task->model->nu] = a->o.torque > 0 ? a->o.torque : INFINITY;
   if (a->o.torque > 0 || !p || !(p->reaches[pb_outputForce] || p->reaches[pb_outputWrench])) return pb_ok;
-  return fail(a, pb_bad_argument,
-              "audit: the limit of what the policy puts on joints or bodies is unknown; state \"torque\"");
+  return fail(a, pb_bad_argument, "audit: the limit of what the policy puts on joints or bodies is unknown; state \"torque\"");
 }
 
 static pbStatus find_limits(Audit *a) {

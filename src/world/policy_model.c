@@ -293,7 +293,10 @@ static pbStatus read_output(const reader *r, const pbOutputDef *def, int *first,
       *first = m->jnt_dofadr[id];
       *count = pbJoint_DofCount(m->jnt_type[id]);
       break;
-    default: *first = 6 * id; *count = 6;
+    default:
+      if (id == 0) return fail_row(r, "the world does not move");
+      *first = 6 * id;
+      *count = 6;
   }
   return pb_ok;
 }
@@ -368,6 +371,10 @@ static pbStatus name_slices(pbModel *m, const pbPolicyFunction *f, const char *p
 
     // The name in theta, with what it is a part of before it
     snprintf(name, sizeof name, "%s%.200s", prefix, s->name);
+    for (int k = 0; k < p->params; k++) {
+      if (strcmp(p->param[k].name, name) == 0)
+        return pbContext_Fail(m->ctx, pb_bad_argument, "policy '%.100s': two slices have the name '%s'", f->name, name);
+    }
     pbPolicyParam *to = &p->param[p->params++];
     *to = (pbPolicyParam){.name = pbContext_CopyText(m->ctx, name), .slice = s, .offset = at};
     if (!to->name) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");

@@ -164,7 +164,7 @@ static void set_policy(Case *c, bool act) {
     output[outputs++] = (pbOutputDef){.kind = pb_outputControl, .scale = .5};
     width += pb_controls(c->m);
   }
-  if (body) {
+  if (body && c->m->nbody > 1) {
     output[outputs++] = (pbOutputDef){.kind = pb_outputWrench, .object = body, .scale = .1};
     width += 6;
   }
@@ -751,6 +751,21 @@ static void test_wrong_tables_are_refused(void **state) {
   assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "previous"));
   m->names[pb_objSensor][0] = unnamed;
+
+  // Slices that could not be told apart, and a wrench that moves nothing.
+  const pbPolicySlice twice[] = {network.function.slice[0], network.function.slice[0]};
+  const pbObserveDef commands = {.kind = pb_observeCommand, .count = 3};
+  const pbOutputDef world = {.kind = pb_outputWrench, .object = "world"};
+  pbPolicyFunction two = network.function;
+  two.slice = twice;
+  two.slices = 2;
+  two.outputs = pbModel_Size(m, "nu");
+  def = (pbPolicyDef){.observe = &commands, .observe_count = 1, .decide = &two};
+  assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "two slices have the name 'policy."));
+  def = (pbPolicyDef){.observe = &commands, .observe_count = 1, .decide = &network.function, .output = &world, .output_count = 1};
+  assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "output row 0: the world does not move"));
   TestNetwork_End(&network);
   pbModel_Destroy(m);
   pbContext_Destroy(ctx);

@@ -18,7 +18,8 @@
   "<mujoco><worldbody><body name='top' pos='0 0 1'><freejoint name='root'/><geom size='.1' mass='2'/><body name='low'>"      \
   "<joint name='hinge' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/><site name='tip' pos='.3 0 0'/>" \
   "</body></body></worldbody><actuator><motor name='motor' joint='hinge'/></actuator>"                                       \
-  "<sensor><jointpos name='angle' joint='hinge'/><gyro name='turn' site='tip'/></sensor></mujoco>"
+  "<sensor><jointpos name='angle' joint='hinge'/><gyro name='turn' site='tip'/><accelerometer name='felt' "                  \
+  "site='tip'/></sensor></mujoco>"
 
 static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
 static int teardown(void **state) {
@@ -190,6 +191,14 @@ static const struct {
      "output.scale: expected a number other than 0"},
     {SIMPLE("{\"formula\": [\"log(-1 - x0*x0)\"]}"), "numbers that are not finite"},
     {"{\"observe\": [{\"body_position\": true}], \"layers\": [{\"dense\": 1}]}", "observe[0].body_position: expected a name"},
+    {"{\"observe\": [{\"qpos\": true},\n{\"rotation\": \"hinge\"}], \"layers\": [{\"dense\": 1}]}",
+     "bad.json:2: observe[1].rotation: joint 'hinge' is no ball or free joint"},
+    {"{\"observe\": [{\"qpos\": true},\n{\"sensor\": [\"turn\", \"felt\"]}], \"layers\": [{\"dense\": 1}]}",
+     "bad.json:2: observe[1].sensor[1]: sensor 'felt' depends on the controls of the very step"},
+    {"{\"observe\": [{\"qpos\": true},\n{\"sensor\": \"turn\", \"previous\": true}], \"layers\": [{\"dense\": 1}]}",
+     "bad.json:2: observe[1].previous: sensors of the step before are not supported"},
+    {"{\"observe\": [{\"qpos\": true}], \"layers\": [{\"dense\": 6}],\n\"output\": {\"wrench\": \"world\"}}",
+     "bad.json:2: output.wrench: the world does not move"},
     {"{\"observe\": [{\"last\": true}], \"layers\": [{\"normalize\": true}]}", "observe[0].last: what the last decision was"},
     {"{\"observe\": [{\"command\": 0}], \"layers\": [{\"dense\": 1}]}", "observe[0].command: expected a whole number"},
     {SIMPLE("{\"dens\": 1}"), "layers[0]: 'dens' is no kind of layer, did you mean 'dense'?"},
@@ -214,7 +223,7 @@ static void test_mistakes(void **state) {
     pbPolicyInfo info;
     assert_int_equal(pbPolicy_Parse(model, mistakes[i].text, strlen(mistakes[i].text), "bad.json"), pb_bad_input);
     if (!strstr(pbContext_Error(*state), mistakes[i].words)) fail_msg("%zu: %s", i, pbContext_Error(*state));
-    assert_non_null(strstr(pbContext_Error(*state), "bad.json:1"));
+    assert_non_null(strstr(pbContext_Error(*state), "bad.json:"));
     assert_false(pbModel_PolicyInfo(model, &info));
     pbModel_Destroy(model);
   }
