@@ -72,11 +72,12 @@ typedef struct pbAuditReport {
   pbAuditRow row[pb_auditRunCount];
 } pbAuditReport;
 
-// Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each within tolerance of that as
-// trained; in these four kinds of runs no start that fails, penetration and torques within their limits, and the ledger closed.
-// The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy with
-// outputs on joints or bodies, without a known limit, an unknown term, field or method. pb_not_finite: an objective as trained that is not finite. pb_unsupported: a policy whose part that acts
-// every step has a memory, which counts steps. pb_interrupted.
+// Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each within tolerance of that
+// as trained; in these four kinds of runs no start that fails, penetration and torques within their limits, and the ledger
+// closed. The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy
+// with outputs on joints or bodies, without a known limit, an unknown term, field or method. pb_not_finite: an objective as
+// trained that is not finite. pb_unsupported: a policy whose part that acts every step has a memory, which counts steps.
+// pb_interrupted.
 PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
 // A task to be audited: as pbTask_LoadWith. "variables" may be missing; of a training, the length is that of its episodes; the
 // loss is that of "audit" where it has one.

@@ -29,8 +29,8 @@ typedef struct Audit {
   double *theta, *x0;  // of the run at hand
   double *objective;   // starts: of the kind of run at hand
   bool *good;          // starts: it ran
-  double *torque,
-      *limit;  // nu + 1: largest force in the kind of run at hand; what it may be; last of what the policy puts on joints and bodies
+  // nu + 1: largest force in the kind of run at hand; what it may be. Last of what the policy puts on joints and bodies.
+  double *torque, *limit;
   double *memory;
   int done;
 } Audit;
