@@ -51,6 +51,7 @@ FAULTS = [
     ("src/optimize/audit.c", "p->target[i].kind != pb_outputControl", "p->target[i].kind == pb_outputForce",
      "pytest:tests/oracle/test_audit.py::test_what_a_policy_puts_on_joints_and_bodies_has_a_limit", "audits: a policy flies a body by a wrench without limit"),
     ("src/learn/worlds.c", "  if (!tally->decisions) return INFINITY;", "", "unit/test_learn", "training: a policy that diverges at once is free"),
+    ("src/contact/law.c", "  if (!(kappa > 0)) value = fmin(fmax(y, least), most);\n", "", "unit/test_servo", "servos that settle: a small force loses its digits against large bounds"),
     ("cli/train_page.c", "memcpy(run->theta, result->theta,", "memcpy(run->theta, result->last,", "pytest:tests/oracle/test_train.py::test_the_page",
      "the page of a training plays the last policy, not the best"),
     ("src/learn/worlds.c", "pbTrain_Start(train, pb_drawEvaluation, (uint64_t)start,", "pbTrain_Start(train, pb_drawStart, (uint64_t)start,",

@@ -187,6 +187,9 @@ static double between(double y, const NUM(pbRow) *r, double kappa, double *by_y,
   double least = re(r->bound[0]);
   double most = re(r->bound[1]);
   double value = least + positive(y - least, kappa, &up) - positive(y - most, kappa, &down);
+
+  // sharp: no digits of a small force are lost against large bounds
+  if (!(kappa > 0)) value = fmin(fmax(y, least), most);
   *by_y = up - down;
   by_bound[0] = 1 - up;
   by_bound[1] = down;

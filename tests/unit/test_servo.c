@@ -134,6 +134,20 @@ static void test_a_velocity_is_reached(void **state) {
   end(&w);
 }
 
+// Nothing to hold: the way to the set-point falls by 1 - h kp / kv a step, and the force with it, far below the bounds' last digit.
+static void test_a_place_is_reached(void **state) {
+  (void)state;
+  World w;
+  begin(&w, WORLD("0", "<position name='a' joint='z' kp='20' kv='2' forcerange='-300 300'/>"), hard);
+  w.x[w.q] = 0.1;
+  for (int i = 1; i <= 600; i++) {
+    step(&w);
+    double asked = 0.1 * pow(0.9, i);
+    near("place", w.x[w.q], asked, 1e-9 * asked);
+  }
+  end(&w);
+}
+
 static void test_a_load_beyond_the_bound_slips(void **state) {
   (void)state;
   const char *const(*const settings[])[2] = {hard, mixed, soft};
@@ -337,6 +351,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_bound_accelerates),
       cmocka_unit_test(test_a_velocity_is_reached),
+      cmocka_unit_test(test_a_place_is_reached),
       cmocka_unit_test(test_a_load_beyond_the_bound_slips),
       cmocka_unit_test(test_two_limits_together),
       cmocka_unit_test(test_dead_band),
