@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
-	@echo 'make demo           a parameter, a start and a design found by gradient; pages and plots under out/'
+	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn; pages and plots under out/'
 	@echo 'make test           everything that proves it right (minutes)'
 	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]; goes on after a kill'
 	@echo 'make check-all      everything in full, before a release; goes on after a kill (hours)'

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""make demo: a throw, a pendulum's physics, a robot's masses, a bar's rubber and a hand's path found by gradient; pages and plots under out/.
+"""make demo: a throw, a pendulum's physics, a robot's masses, a bar's rubber and a hand's path found by gradient, an arm that learns to
+reach and a quadruped that learns to run; pages and plots under out/.
 
     tools/demo.py PROGRAM     (build/release/pullback)
 
-Every number comes from the program: `pullback optimize TASK.json` finds, `pullback simulate` makes the recordings whose truth
+Every number comes from the program: `pullback optimize TASK.json` finds, `pullback train TASK.json` learns, `pullback simulate` makes the recordings whose truth
 is known here and measures. Needs nothing but Python.
 """
+import csv
 import html
 import json
 import math
@@ -274,6 +276,71 @@ def chain():
             '<p><a href="chain.html">Watch it</a></p>')
 
 
+# ---- policies ---------------------------------------------------------------------------------------------------------
+def train(folder, task):
+    """(table of the training by columns, seconds); the policy stays beside the task, and the page goes to out/."""
+    print(f"pullback train {os.path.relpath(folder, ROOT)}/{task}.json", flush=True)
+    path, begin = os.path.join(folder, task), time.monotonic()
+    pullback("train", path + ".json", "--fresh", "-q", "-o", path + ".npz")
+    seconds = time.monotonic() - begin
+    os.replace(path + ".html", os.path.join(OUT, os.path.basename(folder) + ".html"))
+    with open(path + ".csv", newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    return {name: [(float(r["robot_steps"]), float(r[name])) for r in rows if r[name]] for name in rows[0]}, seconds
+
+
+def test(folder, task, starts, steps):
+    """Runs of what was learned from states that no training had."""
+    for k, start in enumerate(starts):
+        path = os.path.join(folder, f"start-{k}.npz")
+        npz.write(path, start)
+        yield simulate(folder, task + ".json", f"test-{k}.npz", "--policy", os.path.join(folder, task + ".npz"), "--init", path, "--steps", steps)
+
+
+def learned(title, columns):
+    points = [("worlds that learn", *zip(*columns["loss"]), "line"), ("evaluated", *zip(*columns["evaluated"]), "dots")]
+    return plot.svg(title, "robot-steps", "loss a decision", points)
+
+
+def arm():
+    folder, draw = fresh("arm"), random.Random(5)
+    columns, seconds = train(folder, "reach")
+    target, apart, speed, torque, shown = (0.5, 0.5, 0.5), [], 0, 0, []
+    starts = [{"qpos": [draw.uniform(-0.3, 0.3) for _ in range(4)]} for _ in range(8)]
+    for run in test(folder, "reach", starts, 800):
+        way = [math.dist(s[:3], target) for s in run["sensordata"]]
+        apart.append(max(way[-100:]))
+        shown.append(("", run["time"][::10], way[::10], "line"))
+        speed = max(speed, max(abs(v) for row in run["qvel"] for v in row))
+        torque = max(torque, max(abs(f) for s in run["sensordata"] for f in s[3:]))
+    rows = [("hand to target in the last of 8 s, worst of 8 other starts [m]", max(apart), "0.02", yes(max(apart) <= 0.02)),
+            ("fastest joint [degrees/s]", math.degrees(speed), "45, but where the weight is more than 200 N m", "-"),
+            ("largest torque [N m]", torque, "200", yes(torque <= 200 * (1 + 1e-9))),
+            ("robot-steps of training", columns["loss"][-1][0], "-", "-"), ("seconds of training", seconds, "-", "-")]
+    return ("<h2>An arm that learns to reach</h2><p>A network of some 5000 weights sees hand and joints and gives four servos their set-points, five times "
+            "a second. It learns by gradients through whole episodes of 8 s, six arms at a time; the servos turn no faster than 45 degrees a "
+            "second as long as their torque suffices.</p>" + table(("quantity", "measured", "required", ""), rows) + learned("Learning to reach", columns) +
+            plot.svg("Test starts", "time [s]", "hand to target [m]", shown) + '<p><a href="arm.html">Curves, and the arm</a></p>')
+
+
+def quadruped():
+    folder, draw = fresh("quadruped"), random.Random(7)
+    columns, seconds = train(folder, "walk")
+    some = lambda n: [draw.uniform(-0.17, 0.17) for _ in range(n)]
+    starts = [{"qpos": [0, 0, 0.4, 1, 0, 0, 0] + some(8), "qvel": some(3) + [0] * 11} for _ in range(4)]
+    runs = list(test(folder, "walk", starts, 6400))
+    speeds = [run["qpos"][-1][0] / run["time"][-1] for run in runs]
+    low = min(q[2] for run in runs for q in run["qpos"])
+    rows = [("speed over 8 s, mean of 4 other starts [m/s]", sum(speeds) / len(speeds), "0.8", yes(sum(speeds) / len(speeds) >= 0.8)),
+            ("slowest of them [m/s]", min(speeds), "-", "-"), ("lowest trunk [m]", low, "0.15", yes(low >= 0.15)),
+            ("robot-steps of training", columns["loss"][-1][0], "-", "-"), ("seconds of training", seconds, "-", "-")]
+    return ("<h2>A quadruped that learns to run</h2><p>28.7 kg on eight servos of 40 N m. A network sees trunk, joints and a clock, and decides 50 times "
+            "a second; gradients of windows of 0.64 s through the physics, with a critic behind each, teach it (shac).</p>" +
+            table(("quantity", "measured", "required", ""), rows) + learned("Learning to run", columns) +
+            plot.svg("Test starts", "time [s]", "way [m]", [("", run["time"][::40], [q[0] for q in run["qpos"]][::40], "line") for run in runs]) +
+            '<p><a href="quadruped.html">Curves, and the gait</a></p>')
+
+
 def contacts():
     """What `make bench-contacts` measured last."""
     return ("<h2>Contact methods side by side</h2><p>Scenes whose answer is known, run with each method and gradient mode: relative errors, and the "
@@ -293,11 +360,11 @@ def write_npy(path, rows):
 def main():
     os.makedirs(OUT, exist_ok=True)
     begin = time.monotonic()
-    parts = [pendulum(), hopper(), ball(), beam(), chain()]
+    parts = [pendulum(), hopper(), ball(), beam(), chain(), arm(), quadruped()]
     page = ("<!doctype html><meta charset=utf-8><title>Pullback: what it found</title><style>body{font:15px sans-serif;max-width:75em;"
             "margin:2em auto;padding:0 1em}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .7em;"
             "text-align:left}svg{margin-right:1em}</style><h1>Found by gradient, through contact</h1><p>Made by <code>make demo</code>; the "
-            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1] + parts[3] + parts[4] + contacts())
+            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1] + parts[3] + parts[4] + parts[5] + parts[6] + contacts())
     path = os.path.join(OUT, "index.html")
     with open(path, "w", encoding="utf-8") as f:
         f.write(page)

@@ -106,17 +106,17 @@ class Kept:
     """Rows, times and hashes of all cases, on disk after each of them."""
 
     def __init__(self):
-        there = cases()
-        self.rows = {n: [r for r in read(RESULTS) if r[0] == n] for n in there}
-        self.about = {r[0]: (float(r[1]), r[2]) for r in read(CASES) if r[0] in there}
+        self.names = cases()  # a file that appears while they run is a case of the next run
+        self.rows = {n: [r for r in read(RESULTS) if r[0] == n] for n in self.names}
+        self.about = {r[0]: (float(r[1]), r[2]) for r in read(CASES) if r[0] in self.names}
 
     def put(self, name, rows, seconds):
         self.rows[name], self.about[name] = rows, (seconds, provenance.of(name))
         self.save()
 
     def save(self):
-        write(RESULTS, COLUMNS, [r for n in cases() for r in self.rows[n]])
-        write(CASES, ["case", "seconds", "hash"], [[n, f"{self.about[n][0]:.1f}", self.about[n][1]] for n in cases() if n in self.about])
+        write(RESULTS, COLUMNS, [r for n in self.names for r in self.rows[n]])
+        write(CASES, ["case", "seconds", "hash"], [[n, f"{self.about[n][0]:.1f}", self.about[n][1]] for n in self.names if n in self.about])
         document(self)
 
 
@@ -135,10 +135,10 @@ def document(kept):
              "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, implicit differentiation (K30) in L2,",
              "relaxed contact (K31) in PDJ1, elastic deformation (K35) in E5, optimization of materials (K42) in K10.", "",
              "| case | title | what it shows | rows | seconds |", "|---|---|---|---|---|"]
-    for n in cases():
+    for n in kept.names:
         seconds = f"{kept.about[n][0]:.1f}" if n in kept.about else ""
         lines.append(f"| {n} | [{cell(title(n))}](#{anchor(n)}) | {cell(words(n))} | {len(kept.rows[n])} | {seconds} |")
-    for n in cases():
+    for n in kept.names:
         lines += ["", f"## {n}: {title(n)}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(map(cell, r[1:])) + " |" for r in kept.rows[n]]
     with open(PAGE, "w", encoding="utf-8") as f:
@@ -158,10 +158,10 @@ def measure_all():
     kept, done = Kept(), unfinished()
     done = {n: h for n, h in done.items() if n in kept.about and kept.about[n][1] == h == provenance.of(n)}
     if done:
-        print(f"going on with an interrupted run: {len(done)} of {len(cases())} cases are measured", flush=True)
+        print(f"going on with an interrupted run: {len(done)} of {len(kept.names)} cases are measured", flush=True)
     failed = 0
-    for k, name in enumerate(n for n in cases() if n not in done):
-        print(f"---- {name} ({len(done) + k + 1} of {len(cases())}): {title(name)}", flush=True)
+    for k, name in enumerate(n for n in kept.names if n not in done):
+        print(f"---- {name} ({len(done) + k + 1} of {len(kept.names)}): {title(name)}", flush=True)
         rows, _, seconds = measure(name)
         show(rows, seconds)
         kept.put(name, rows, seconds)
@@ -173,7 +173,7 @@ def measure_all():
             os.replace(UNFINISHED + ".new", UNFINISHED)
     if os.path.exists(UNFINISHED):
         os.remove(UNFINISHED)
-    print(f"{len(cases())} cases, {sum(map(len, kept.rows.values()))} rows, {failed} do not hold")
+    print(f"{len(kept.names)} cases, {sum(map(len, kept.rows.values()))} rows, {failed} do not hold")
     return failed
 
 
@@ -190,12 +190,12 @@ def measure_some(names):
 
 def measure_quick(seed):
     kept, failed, late = Kept(), 0, 0
-    never = [n for n in cases() if n not in kept.about]
+    never = [n for n in kept.names if n not in kept.about]
     for n in never:
         print(f"{n} was never measured: make validate CASE={n}" + (f" takes {long(n)}" if long(n) else ""))
-    chosen = [n for n in cases() if n in kept.about and kept.about[n][0] < QUICK]
+    chosen = [n for n in kept.names if n in kept.about and kept.about[n][0] < QUICK]
     random.Random(seed).shuffle(chosen)
-    print(f"{len(chosen)} cases of {len(cases())} take less than {QUICK} s each; seed {seed}: {' '.join(chosen)}", flush=True)
+    print(f"{len(chosen)} cases of {len(kept.names)} take less than {QUICK} s each; seed {seed}: {' '.join(chosen)}", flush=True)
     begin = spent()
     for name in chosen:
         rows, timed, seconds = measure(name)
@@ -205,7 +205,7 @@ def measure_quick(seed):
         for r in bad + slow:
             print(f"       {'does not hold' if r in bad else 'too slow here (reported)'}: {r[1]}: {r[2]}  (required {r[3]})", flush=True)
         failed, late = failed + len(bad), late + len(slow)
-    stale = [n for n in cases() if n in kept.about and n not in chosen and kept.about[n][1] != provenance.of(n)]
+    stale = [n for n in kept.names if n in kept.about and n not in chosen and kept.about[n][1] != provenance.of(n)]
     if stale:
         print(f"measured with other sources than these: {' '.join(stale)}")
     print(f"{spent() - begin:.0f} s; {failed} rows do not hold; {late} are late")

@@ -46,7 +46,8 @@ typedef struct pbBatchOptions {
 
 // The model is const and outlives the batch; scratch memory is by threads, not by worlds. Allocation hooks of ctx are called from
 // the pool's threads where a call has to allocate: spot checks, Derive, growing contacts of deformables.
-// pb_bad_argument with what was expected and found.
+// pb_bad_argument with what was expected and found. Here and below no argument may be NULL but where it says so (and ids: all
+// worlds); of options the pool may, and `own` where own_count is 0.
 typedef struct pbBatch pbBatch;
 PB_API PB_NODISCARD pbStatus pbBatch_Create(pbContext *ctx, const pbModel *model, const pbBatchOptions *options, pbBatch **batch);
 PB_API void pbBatch_Destroy(pbBatch *batch);  // NULL is fine

@@ -138,6 +138,42 @@ static pbStatus check_use(const pbTaskReader *r, const pbTask *task, const pbDra
   return pb_ok;
 }
 
+// Draws of a target stand side by side.
+static int first_of(const pbTask *task, pbDrawTarget target) {
+  int first = 0;
+  while (task->sample.draws[first].target != target) first++;
+  return first;
+}
+
+// Component of d whose entry another draw has, too; -1: none. component: by entry, from 1 on.
+static int shared_component(const pbDraw *other, const int *component, size_t entries) {
+  for (int k = 0; k < other->count; k++) {
+    if (other->index[k] < entries && component[other->index[k]]) return component[other->index[k]] - 1;
+  }
+  return -1;
+}
+
+// A number is drawn once, or a value and then an offset or factor of it: of two draws beside each other it would be open whether
+// they add up or the last one counts.
+static pbStatus check_once(const pbTaskReader *r, const pbTask *task, const pbDraw *d) {
+  size_t entries = 0;
+  for (int k = 0; k < d->count; k++) entries = d->index[k] + 1 > entries ? d->index[k] + 1 : entries;
+  int *component = pbContext_AllocArray(r->ctx, entries, sizeof *component), shared = -1;
+  if (!component) return pbTaskReader_Fail(r, pb_no_memory, "no memory for draws");
+  for (int k = 0; k < d->count; k++) component[d->index[k]] = k + 1;
+
+  const pbDraw *other = task->sample.draws;
+  for (; other < d && shared < 0; other++) {
+    bool same = other->target == d->target && other->kind == d->kind;
+    if (same && (other->use != pb_drawValue || d->use == pb_drawValue)) shared = shared_component(other, component, entries);
+  }
+  pbContext_Free(r->ctx, component);
+
+  if (shared < 0) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "component %d is drawn by entry %d of this list, too", shared,
+                           (int)(other - 1 - task->sample.draws) - first_of(task, d->target));
+}
+
 // ---- draws ------------------------------------------------------------------------------------------------------------
 static pbStatus command_slice(pbTaskReader *r, const json_t *object, pbDraw *d) {
   pbPolicyInfo policy = {0};
@@ -174,9 +210,9 @@ static pbStatus read_draw(pbTaskReader *r, const json_t *object, const pbTask *t
   }
 
   PB_TRY(read_law(r, object, d));
-  if (d->target == pb_drawCommand) return pb_ok;
-  PB_TRY(read_use(r, object, d));
-  return check_use(r, task, d);
+  if (d->target != pb_drawCommand) PB_TRY(read_use(r, object, d));
+  PB_TRY(check_once(r, task, d));
+  return d->target == pb_drawCommand ? pb_ok : check_use(r, task, d);
 }
 
 static pbStatus read_draws(pbTaskReader *r, const json_t *sample, const char *key, pbDrawTarget target, pbTask *task) {

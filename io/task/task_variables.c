@@ -431,6 +431,19 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
   return pb_ok;
 }
 
+// Controls that say nothing of their start begin as the task's are at each knot.
+static void start_at_controls(const pbTaskReader *r, const pbTask *task, const pbVariable *v, const Entries *e, double *start) {
+  const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
+  int nu = pb_controls(r->model), knots = v->knots;
+  for (int knot = 0; knot < knots; knot++) {
+    // the first step at which its value holds; of a line the step next to it
+    int64_t step = ((int64_t)knot * tr->steps + knots - 1) / knots;
+    if (v->linear) step = knots > 1 ? ((int64_t)knot * (tr->steps - 1) + (knots - 1) / 2) / (knots - 1) : 0;
+
+    for (int c = 0; c < e->count; c++) start[knot * e->count + c] = tr->ctrl[step * nu + (int64_t)v->index[c]];
+  }
+}
+
 // start, lower, upper: per component, for controls the same at every knot unless all are given.
 static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, const Entries *e) {
   size_t count = (size_t)v->count, each = (size_t)e->count;
@@ -457,6 +470,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   // a start that is not given lies within the bounds
   bool free_start = status == pb_ok && !json_object_get(object, "start");
   size_t moved = free_start ? count : 0;
+  if (free_start && v->kind == pb_varyControl) start_at_controls(r, task, v, e, values[0]);
   for (size_t i = 0; i < moved; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
 
   if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);

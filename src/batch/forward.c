@@ -76,9 +76,18 @@ static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
   return pb_ok;
 }
 
+static pbStatus check_input(pbBatch *b, const pbBatchInput *input) {
+  const unsigned known = pb_sharedCtrl | pb_sharedQfrc | pb_sharedXfrc | pb_sharedCommand;
+  b->failed = 0;
+  if (!input || !(input->shared & ~known)) return pb_ok;
+  return pbContext_Fail(b->ctx, pb_bad_argument, "pbBatchInput.shared: there is no bit %#x; all there are make %#x",
+                        input->shared & ~known, known);
+}
+
 static void read_input(pbBatch *b, const pbBatchInput *input) { b->input = input ? *input : (pbBatchInput){0}; }
 
 pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count, const pbBatchInput *input, double *sensordata) {
+  PB_TRY(check_input(b, input));
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
   pbBatch_Each(b, step_world, &sensordata);
@@ -104,6 +113,7 @@ pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int co
                          double *observation) {
   b->failed = 0;
   if (!b->model->policy) return pbContext_Fail(b->ctx, pb_bad_argument, "observations are a policy's: this model has none");
+  PB_TRY(check_input(b, input));
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
   pbBatch_Each(b, observe_world, &observation);
@@ -224,6 +234,7 @@ static pbStatus roll_part(pbBatch *b, const Roll *job) {
 }
 
 static pbStatus begin_rollout(pbBatch *b, const double *theta, const int *ids, int count, int steps, const pbBatchInput *input) {
+  PB_TRY(check_input(b, input));
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
 

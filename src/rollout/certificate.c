@@ -130,7 +130,7 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
   s->command = s->ncommand ? s->memory + total - s->ncommand : NULL;
   s->theta = s->ntheta ? s->memory + total : NULL;
-  pbSample_DrawTheta(r, &rng, true, s->theta);
+  pbRollout_DrawTheta(r, &rng, true, s->theta);
 
   // A pullback adds to what the gradient arrays hold.
   s->before = products(s, g);

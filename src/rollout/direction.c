@@ -92,7 +92,7 @@ static void draw_field(const pbRollout *r, pbRng *rng, const ThetaField *f, bool
   if (together) restrict_field(rng, r->model, f, r->theta, direction);
 }
 
-void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction) {
+void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction) {
   const pbModel *m = r->model;
   int number = 0;
   if (!direction) return;

@@ -230,9 +230,9 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   r->ahead = false;
 
   // A sampled step is checked with the numbers that its pullback had: costates before and after.
-  if (r->sample && !last) pbSample_Before(r, r->sample, k);
+  if (r->step_check && !last) pbStepCheck_Before(r, r->step_check, k);
   if (observed || !last) PB_TRY(pull_step(r, g, &at, certificate));
-  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, at.events, certificate));
+  if (r->step_check && !last) PB_TRY(pbStepCheck_Step(r, r->step_check, k, record, cached, observed, at.events, certificate));
   if (pbTruncation_Cuts(r, k)) PB_TRY(cut(r, &at, certificate));
   if (left) PB_TRY(leave(r, bar, g, k, left, certificate));
   add_direct(r, bar, k, r->costate_before);
@@ -356,7 +356,7 @@ pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k) {
   const pbObservationBar *observed = observed_of_step(r, p->bar, k, &bars);
   StepAt at = {.k = k, .record = pbRollout_RecordAt(r, k), .next = r->costate, .observed = observed};
   StepCall call;
-  PB_ASSERT(!r->sample && r->gradient != pb_gradientSmooth && !pbRollout_CachedAt(r, k));
+  PB_ASSERT(!r->step_check && r->gradient != pb_gradientSmooth && !pbRollout_CachedAt(r, k));
 
   begin_pull(r, k, p->certificate);
   call_of(r, &p->gradient, &at, &call);
@@ -444,8 +444,9 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
   bool whole = options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
 
   switch (options->spot_check) {
-    case pb_checkFull: return whole ? pbSpot_Begin(r, options, gradient, spot) : pbSample_Begin(r, options, gradient, &r->sample);
-    case pb_checkSteps: return pbSample_Begin(r, options, gradient, &r->sample);
+    case pb_checkFull:
+      return whole ? pbSpot_Begin(r, options, gradient, spot) : pbStepCheck_Begin(r, options, gradient, &r->step_check);
+    case pb_checkSteps: return pbStepCheck_Begin(r, options, gradient, &r->step_check);
     default: return pb_ok;
   }
 }
@@ -468,7 +469,7 @@ static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
 }
 
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
-  PB_ASSERT(!r->sample);
+  PB_ASSERT(!r->step_check);
   p->spot = (pbSpot){0};
   if (!p->certificate) p->certificate = &p->local;
   if (pbSelection_None(r)) p->gradient.theta = NULL;
@@ -517,8 +518,8 @@ pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
 
   // Whatever happened, nothing of this call stays.
   pbSpot_End(r, &p->spot);
-  pbSample_End(r, r->sample);
-  r->sample = NULL;
+  pbStepCheck_End(r, r->step_check);
+  r->step_check = NULL;
   if (status != pb_ok && p->kept) r->tape_fresh = false;
 
   return status;

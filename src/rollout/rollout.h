@@ -43,8 +43,8 @@ struct pbRollout {
 
   void (*watch)(void *watcher, pbScratch *scratch);  // called after each step of a Forward, before its record; NULL: nobody
   void *watcher;
-  struct pbSample *sample;  // while a Vjp checks steps
-  pbTruncation truncation;  // of the Vjp at hand
+  struct pbStepCheck *step_check;  // while a Vjp checks steps
+  pbTruncation truncation;         // of the Vjp at hand
   pbGradientKind gradient;
   pbModel *smooth;  // for pb_gradientSmooth: the model with its smooth contact settings; a scratch, a record, a state
   pbScratch *smooth_scratch;
@@ -179,19 +179,19 @@ void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
 void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
 
 // ---- sample.c, direction.c: checks of single steps on the way back
-typedef struct pbSample pbSample;
-PB_NODISCARD pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
-                                     pbSample **sample);
-void pbSample_End(const pbRollout *r, pbSample *sample);  // NULL is fine
+typedef struct pbStepCheck pbStepCheck;
+PB_NODISCARD pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                                        pbStepCheck **check);
+void pbStepCheck_End(const pbRollout *r, pbStepCheck *check);  // NULL is fine
 // A direction of theta. together: for quotients: relative to what is there, of each field by one factor, and not across kinks: a
 // zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
 // so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
-void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction);
+void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
-void pbSample_Before(pbRollout *r, pbSample *sample, int k);
-PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const double *record, void *cached,
-                                    const pbObservationBar *observed, bool events, pbCertificate *certificate);
+void pbStepCheck_Before(pbRollout *r, pbStepCheck *check, int k);
+PB_NODISCARD pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *check, int k, const double *record, void *cached,
+                                       const pbObservationBar *observed, bool events, pbCertificate *certificate);
 
 // ---- certificate.c: the whole rollout
 // A random direction of the initial state, the inputs and theta, and the derivative along it.

@@ -31,7 +31,7 @@ typedef struct StepVectors {
   double *x, *ctrl, *qfrc, *xfrc, *command, *theta;
 } StepVectors;
 
-struct pbSample {
+struct pbStepCheck {
   const pbRolloutGradient *gradient;
   pbRng rng;
   int *steps, *quotients;  // ascending; those at the end are the next
@@ -47,7 +47,7 @@ struct pbSample {
 // The step that is checked.
 typedef struct StepCheck {
   pbRollout *r;
-  pbSample *s;
+  pbStepCheck *s;
   const pbModel *m;
   pbScratch *scratch;
   const double *record;
@@ -120,7 +120,7 @@ static int draw_steps(pbRng *rng, int steps, int count, int one, int *out) {
   return n;
 }
 
-static pbStatus allocate_sample(const pbRollout *r, const pbRolloutGradient *g, size_t drawn, pbSample *s) {
+static pbStatus allocate_sample(const pbRollout *r, const pbRolloutGradient *g, size_t drawn, pbStepCheck *s) {
   size_t n = (size_t)r->n, nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand;
   size_t one = n + inputs + (g->theta ? r->ntheta : 0);
@@ -151,11 +151,11 @@ static pbStatus allocate_sample(const pbRollout *r, const pbRolloutGradient *g, 
   return pb_ok;
 }
 
-pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSample **sample) {
+pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbStepCheck **check) {
   int steps = r->plan.steps;
   int count = 1 + steps / per_sample;
   int quotients = steps < few ? 2 : steps / per_sample;
-  pbSample *s = *sample = pbContext_Alloc(r->ctx, sizeof *s);
+  pbStepCheck *s = *check = pbContext_Alloc(r->ctx, sizeof *s);
   if (!s) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   PB_TRY(allocate_sample(r, g, (size_t)(count + quotients + 4), s));
 
@@ -172,7 +172,7 @@ pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollo
   return pb_ok;
 }
 
-void pbSample_End(const pbRollout *r, pbSample *s) {
+void pbStepCheck_End(const pbRollout *r, pbStepCheck *s) {
   if (!s) return;
   pbContext_Free(r->ctx, s->memory);
   pbContext_Free(r->ctx, s);
@@ -184,7 +184,7 @@ static void draw_normal(pbRng *rng, double *direction, size_t n) {
   for (size_t i = 0; i < n; i++) direction[i] = pbRng_Normal(rng);
 }
 
-static void draw_state_and_inputs(const pbRollout *r, pbSample *s) {
+static void draw_state_and_inputs(const pbRollout *r, pbStepCheck *s) {
   draw_normal(&s->rng, s->direction.x, (size_t)r->n);
   draw_normal(&s->rng, s->direction.ctrl, (size_t)r->nu);
   draw_normal(&s->rng, s->direction.qfrc, (size_t)r->nv);
@@ -298,7 +298,7 @@ static pbStatus pull_again(const StepCheck *a) {
 // <w', D f d> by the forward derivative, with what is observed at the state.
 static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double *value, double *size) {
   pbRollout *r = a->r;
-  pbSample *s = a->s;
+  pbStepCheck *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
   pbDirection direction = {
       .x = d->x, .ctrl = d->ctrl, .qfrc = d->qfrc, .xfrc = d->xfrc, .command = d->command, .theta = d->theta};
@@ -361,7 +361,7 @@ static void copy_positions(const StepCheck *a, int side) {
 // The program at a distance along the direction: side 0, 1 behind and before, 2 in the middle. False: it fails there.
 static bool evaluate(const StepCheck *a, const StepVectors *d, double size, bool theta, int side, uint64_t *branch) {
   pbRollout *r = a->r;
-  pbSample *s = a->s;
+  pbStepCheck *s = a->s;
   double *x = s->after[side];
   const pbObservationBar *o = a->observed;
   pbInput in = {displaced(a->input.ctrl, d->ctrl, size, (size_t)r->nu, s->moved.ctrl),
@@ -402,7 +402,7 @@ static double across(const double *w, const double *from, const double *to, size
 
 static double product_between(const StepCheck *a, int from, int to) {
   pbRollout *r = a->r;
-  pbSample *s = a->s;
+  pbStepCheck *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
 
   // The difference of states is taken in the tangent space, as the costate is.
@@ -547,10 +547,10 @@ static double allowed_by_rounding(const StepCheck *a) {
 }
 
 static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
-  pbSample *s = a->s;
+  pbStepCheck *s = a->s;
   double value, size = 0, other = 0, limit = allowed_by_rounding(a);
   draw_state_and_inputs(a->r, s);
-  pbSample_DrawTheta(a->r, &s->rng, false, s->direction.theta);
+  pbRollout_DrawTheta(a->r, &s->rng, false, s->direction.theta);
 
   PB_TRY(forward_product(a, &s->direction, &value, &size));
   double back = reverse_product(a, &s->direction, true, &other);
@@ -577,12 +577,12 @@ static void normalize(const pbRollout *r, const StepVectors *d) {
 
 // theta too where it is there and stays on its branch.
 static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
-  pbSample *s = a->s;
+  pbStepCheck *s = a->s;
   Quotient q = {0};
   draw_state_and_inputs(a->r, s);
   normalize(a->r, &s->direction);
   StepVectors direction = s->direction;
-  if (theta) pbSample_DrawTheta(a->r, &s->rng, true, s->direction.theta);
+  if (theta) pbRollout_DrawTheta(a->r, &s->rng, true, s->direction.theta);
   else direction.theta = NULL;
 
   // Many parameters have kinks: where the direction meets one, state and inputs are compared without them.
@@ -621,7 +621,7 @@ static void find_input_rows(const pbRollout *r, const pbRolloutGradient *g, int 
 }
 
 // Notes what the inputs' gradients hold before a sampled step.
-void pbSample_Before(pbRollout *r, pbSample *s, int k) {
+void pbStepCheck_Before(pbRollout *r, pbStepCheck *s, int k) {
   const double *rows[inputs];
   size_t width[inputs], from = 0;
 
@@ -646,8 +646,8 @@ static void added_inputs(const StepCheck *a) {
   }
 }
 
-pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, void *cached, const pbObservationBar *observed,
-                       bool events, pbCertificate *c) {
+pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *s, int k, const double *record, void *cached,
+                          const pbObservationBar *observed, bool events, pbCertificate *c) {
   PB_ASSERT(k >= 0 && k < r->plan.steps);
   PB_ASSERT(s->step_count == 0 || s->steps[s->step_count - 1] <= k);
   bool smooth = r->gradient == pb_gradientSmooth;

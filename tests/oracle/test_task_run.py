@@ -45,6 +45,24 @@ def gradient(run, tmp_path, *words):
     return g, json.loads(str(g["meta"]))
 
 
+def test_controls_start_as_the_file_has_them(run, tmp_path):
+    """Without a start: step by step the very rows; at knots what stands there, held or on lines between them; the other actuator keeps its rows."""
+    rows = np.random.default_rng(3).normal(size=(60, 2))
+    np.savez(tmp_path / "u.npz", u=rows)
+    task = {**TASK, "controls": {"file": "u.npz", "array": "u"}}
+
+    def started(**variable):
+        run("simulate", write(tmp_path, {**task, "variables": [{"control": "a", **variable}]}), "-o", tmp_path / "o.npz", "-q")
+        u = np.load(tmp_path / "o.npz")["control"]
+        assert np.array_equal(u[:, 1], rows[:, 1])
+        return u[:, 0]
+    assert np.array_equal(started(), rows[:, 0])
+    assert np.array_equal(started(knots=7), rows[[-(-k * 60 // 7) for k in np.arange(60) * 7 // 60], 0])
+    at = np.floor(np.arange(5) * 59 / 4 + 0.5).astype(int)
+    np.testing.assert_allclose(started(knots=5, interpolation="linear"), np.interp(np.arange(60) * 4 / 59, np.arange(5), rows[at, 0]), atol=1e-14)
+    assert np.array_equal(started(knots=1), np.full(60, rows[0, 0])) and np.array_equal(started(start=0.25), np.full(60, 0.25))
+
+
 def several(count):
     """Trajectories that differ in all that may differ, two of them with a loss of their own."""
     own = [{"steps": 40 + t % 7, "init": {"qpos": [0.2 + 0.002 * t, -0.1]}, "controls": [0.1 * (t % 5), 0.2]} for t in range(count)]

@@ -90,6 +90,13 @@ def test_a_case_that_fails_is_a_row(project):
     assert code == 1 and "measured at all: ValueError: no" in text
 
 
+def test_a_case_that_appears_is_one_of_the_next_run(project):
+    path, run = project
+    (path / "validation" / "A1.py").write_text(A.format(fast=True).replace("def rows():", "def rows():\n    open('validation/A2.py', 'w').write(open('validation/B1.py').read())"))
+    assert run()[::2] == (0, "AB")
+    assert run()[::2] == (0, "ABB")
+
+
 def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
     """docs/validation.md is what --document writes now: titles, rows and seconds."""
     names = [f[:-3] for f in os.listdir(os.path.join(pb.ROOT, "validation")) if f[0].isupper() and f.endswith(".py")]

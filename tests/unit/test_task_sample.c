@@ -339,6 +339,13 @@ static void test_bad_draws_are_refused_with_the_place(void **state) {
       {"{\"parameters\": [{\"parameter\": \"body_mass:q\", \"uniform\": [0, 1]}]}", "sample.parameters[0].parameter"},
       {"{\"parameters\": [{\"parameter\": \"body_mass:p\", \"uniform\": [0, 1]}]}",
        "replaces what variables[1] ('body_mass:p') varies: draw"},
+      {"{\"init\": [{\"state\": \"qpos\", \"uniform\": [0, 1]}, {\"state\": \"qpos\", \"components\": [1], \"normal\": [0, 1]}]}",
+       "sample.init[1]: component 0 is drawn by entry 0 of this list, too"},
+      {"{\"init\": [{\"state\": \"qvel\", \"uniform\": [0, 1]}], \"parameters\": [{\"parameter\": \"gravity\", \"uniform\": [0, "
+       "1]}, "
+       "{\"parameter\": \"gravity\", \"uniform\": [1, 2], \"as\": \"offset\"}, {\"parameter\": \"gravity:2\", \"normal\": [1, "
+       "1]}]}",
+       "sample.parameters[2]: component 0 is drawn by entry 0 of this list, too"},
       {"{\"command\": [{\"uniform\": [0, 1]}]}", "sample.command[0]: the model has no policy"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
