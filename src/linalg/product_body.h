@@ -258,8 +258,8 @@ static void OF(add_columns)(const OF(Job) *job, int j, int breadth) {
   }
 }
 
-// Whole vectors of columns from where op(B) stands: for so few rows of C that packed ones would not be used again.
-static void OF(add_straight)(const OF(Job) *job, int columns) {
+// `columns` columns, whole vectors, from where op(B) stands: for so few rows of C that packed ones would not be used again.
+static void OF(add_straight)(const OF(Job) *job, const real *B, int columns, real *C, size_t down) {
   for (int p = 0; p < job->k; p += PB_PRODUCT_STREAMS) {
     // A few of its rows at a time from end to end: streams that the processor sees.
     int deep = job->k - p < PB_PRODUCT_STREAMS ? job->k - p : PB_PRODUCT_STREAMS;
@@ -267,12 +267,25 @@ static void OF(add_straight)(const OF(Job) *job, int columns) {
 
     for (int s = 0; s < count; s++) {
       OF(Sliver) sliver = OF(sliver_of)(columns, count, s);
-      const real *a = job->A.x + (size_t)p * job->A.right, *b = job->B.x + (size_t)p * job->B.down + sliver.first;
+      const real *a = job->A.x + (size_t)p * job->A.right, *b = B + (size_t)p * job->B.down + sliver.first;
       const OF(Sides) sides = {
           .one = {.x = a, .line = job->A.down, .step = job->A.right}, .many = {.x = b, .step = job->B.down}, .depth = deep};
-      OF(add_whole)(job->m, sliver.vectors, sides, job->C + sliver.first, job->down);
+      OF(add_whole)(job->m, sliver.vectors, sides, C + sliver.first, down);
     }
   }
+}
+
+// What whole vectors leave: with the last columns that make one, the others of which are thrown away.
+static void OF(add_last)(const OF(Job) *job, int rest) {
+  real edge[OF(LINES) *OF(WIDTH)];
+  int first = job->n - OF(WIDTH);
+  for (int i = 0; i < job->m; i++) OF(store)(edge + i * OF(WIDTH), OF(load)(job->C + (size_t)i * job->down + first));
+
+  OF(add_straight)(job, job->B.x + first, OF(WIDTH), edge, OF(WIDTH));
+
+  for (int i = 0; i < job->m; i++)
+    for (int j = OF(WIDTH) - rest; j < OF(WIDTH); j++)
+      job->C[(size_t)i * job->down + (size_t)(first + j)] = edge[i * OF(WIDTH) + j];
 }
 
 #include "linalg/product_column.h"
@@ -317,7 +330,11 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
   int j = 0;
   if (job.m == OF(lines_of)(job.m) && job.B.right == 1 && job.right == 1) {
     j = job.n / OF(WIDTH) *OF(WIDTH);
-    OF(add_straight)(&job, j);
+    OF(add_straight)(&job, job.B.x, j, job.C, job.down);
+    if (j > 0 && j < job.n) {
+      OF(add_last)(&job, job.n - j);
+      return;
+    }
   }
 
   // The rest in blocks.

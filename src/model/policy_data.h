@@ -59,8 +59,10 @@ void pbPolicyModel_Destroy(pbContext *ctx, pbPolicyModel *policy);
 // What a policy adds to a state: memory, held, the count of steps since the decision; to its tangent: all but the count.
 static inline int pb_policyState(const pbModel *m) { return m->policy ? m->policy->memory + m->policy->held + 1 : 0; }
 static inline int pb_policyTangent(const pbModel *m) { return m->policy ? m->policy->memory + m->policy->held : 0; }
-// Numbers that a step leaves in the tape's record: what is held in it and what goes out.
-static inline int pb_policyRecord(const pbModel *m) { return m->policy ? m->policy->held + m->policy->outputs : 0; }
+// Numbers that a step leaves in the tape's record: what is held in it, what goes out, what was observed.
+static inline int pb_policyRecord(const pbModel *m) {
+  return m->policy ? m->policy->held + m->policy->outputs + m->policy->observing : 0;
+}
 
 // Is a sensor of positions or velocities alone? Those of limits read rows, which come after the controls; the clock is observed
 // as the time.

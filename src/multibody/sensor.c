@@ -357,7 +357,7 @@ bool NUM(pbSensor_Below)(const pbModel *m, int j, int b) {
 }
 
 // Centers of mass and their velocities; massless subtrees: the body's own.
-static void subtree_motion(NUM(pbWork) *w) {
+static void subtree_motion(const NUM(pbWork) *w) {
   const pbModel *m = w->m;
   num d[3], v[3];
   for (int b = 0; b < m->nbody; b++) {
@@ -578,7 +578,7 @@ static num apply_cutoff(int datatype, num cutoff, num y) {
   return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
 }
 
-void NUM(pbSensor_Share)(NUM(pbWork) *w) {
+void NUM(pbSensor_Share)(const NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool subtrees = false;
   for (int i = 0; i < m->nsensor; i++) {
@@ -587,7 +587,7 @@ void NUM(pbSensor_Share)(NUM(pbWork) *w) {
   if (subtrees) subtree_motion(w);
 }
 
-void NUM(pbSensor_Read)(NUM(pbWork) *w, int i) {
+void NUM(pbSensor_Read)(const NUM(pbWork) *w, int i) {
   const pbModel *m = w->m;
   num y[4] = {0};
   num *out = w->sensordata + m->sensor_adr[i], cutoff = w->p.sensor_cutoff[i];

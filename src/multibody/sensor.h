@@ -17,8 +17,8 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSen
 void NUM(pbSensor_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]);
 // One sensor's numbers into sensordata, after what sensors share: motions of subtrees where one asks for them (not the wrenches
 // that hold bodies).
-void NUM(pbSensor_Share)(NUM(pbWork) *w);
-void NUM(pbSensor_Read)(NUM(pbWork) *w, int sensor);
+void NUM(pbSensor_Share)(const NUM(pbWork) *w);
+void NUM(pbSensor_Read)(const NUM(pbWork) *w, int sensor);
 // Velocity of the frame's origin and true acceleration, gravity counted as upward acceleration; world axes.
 void NUM(pbSensor_Velocity)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num v[3]);
 void NUM(pbSensor_Acceleration)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num a[3]);

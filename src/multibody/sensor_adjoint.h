@@ -59,15 +59,26 @@ static inline void frame_bar_at(const LANE(pbAdjoint) *a, int type, int id, fram
     if ((a)->theta) pb_quat_pull((a)->bar.field_quat + 4 * (s)->id, q, t);                                                      \
   } while (0)
 
-static inline void frame_bar_done(LANE(pbAdjoint) *a, const frame_bar *s) {
-  lane *P = a->P + 6 * s->f.body;
-  PB_ADDWRENCH(P, 1, s->f.d, s->force);
-  for (int k = 0; k < 3; k++) P[k] += s->torque[k];
-  if (PB_LANES > 1 || !a->theta) return;
+static inline void frame_parameters(LANE(pbAdjoint) *a, const frame_bar *s) {
   if (s->type == pb_refSite) FRAME_THETA(a, s, site_pos, site_quat);
   if (s->type == pb_refGeom) FRAME_THETA(a, s, geom_pos, geom_quat);
   if (s->type == pb_refBody) FRAME_THETA(a, s, body_ipos, body_iquat);
   if (s->type == pb_refCamera) FRAME_THETA(a, s, cam_pos, cam_quat);
+}
+
+static inline void frame_bar_done(LANE(pbAdjoint) *a, const frame_bar *s) {
+  lane *P = a->P + 6 * s->f.body;
+  const lane *f = s->force, *t = s->torque;
+  const double *d = s->f.d;
+
+  // Not as loops: vectors of what was written number by number have to wait.
+  P[0] = P[0] + (d[1] * f[2] - d[2] * f[1]) + t[0];
+  P[1] = P[1] + (d[2] * f[0] - d[0] * f[2]) + t[1];
+  P[2] = P[2] + (d[0] * f[1] - d[1] * f[0]) + t[2];
+  P[3] += f[0];
+  P[4] += f[1];
+  P[5] += f[2];
+  if (PB_LANES == 1 && a->theta && s->type != pb_refXbody) frame_parameters(a, s);
 }
 
 // u = V_lin + w x d, cotangent g: F_V += (d x g, g); shift of the point: g x w

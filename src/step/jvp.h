@@ -12,8 +12,8 @@ void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
 // The step along a direction; of its record only the state before it is read. stages: the accelerations it found.
 pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const pbDirection *direction, bool integrate,
                    const pbStepTangent *out);
-// Of the state of a step: what its policy observes of it (eval/work.h), and the tangent of that.
-void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *direction, double *observation, double *tangent);
+// Tangent of what the policy of a step observes of its state (eval/work.h).
+void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *direction, double *tangent);
 // For the next runs: a further potential of the accelerations (work.h), and the derivative of its slope g; S NULL: none.
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at);
 // After a run: the derivative of the accelerations (nv).

@@ -197,16 +197,13 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
   return pb_ok;
 }
 
-void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *d, double *observation, double *tangent) {
+void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *d, double *tangent) {
   pbJvp *j = block;
   pbWork_c *w = &j->w;
-  int n = w->m->policy->observing;
   load_step(j, step, d);
   pbObserve_Sense_c(w);
   w->sensed = false;  // what comes next begins anew
-
-  for (int i = 0; i < n; i++) observation[i] = re(w->observation[i]);
-  pbJvp_Imaginary(j, tangent, w->observation, n);
+  pbJvp_Imaginary(j, tangent, w->observation, w->m->policy->observing);
 }
 
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at) {

@@ -15,9 +15,8 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
 
 // Of a model with a policy: positions and velocities of the state in w, and from them w->observation. The next evaluation, which
-// must be of the same state, goes on from there. Fill: the same numbers where an evaluation is there.
+// must be of the same state, goes on from there.
 void NUM(pbObserve_Sense)(NUM(pbWork) *w);
-void NUM(pbObserve_Fill)(NUM(pbWork) *w);
 // Position of the point that a row is of.
 void NUM(pbObserve_Point)(const NUM(pbWork) *w, const struct pbObserveRow *row, num point[3]);
 

@@ -4,6 +4,7 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
+#include "multibody/sensor.h"
 #include "multibody/spatial.h"
 #include "step/kernels.h"
 #include "step/step_adjoint.h"
@@ -213,12 +214,25 @@ static inline void spread(const pbObserveRow *r, const double *observation, lane
   }
 }
 
+// What the pullback of sensors reads besides the evaluation: motions of subtrees, and which values are at a cutoff.
+static void sense_again(const NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  NUM(pbSensor_Share)(w);
+
+  for (int i = 0; i < m->nsensor; i++) {
+    if (w->p.sensor_cutoff[i] > 0 && pb_sensedBefore(m->sensor_type[i])) NUM(pbSensor_Read)(w, i);
+  }
+}
+
 void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation) {
   const pbModel *m = k->a.w->m;
   const pbPolicyModel *p = m->policy;
   lane *raw = k->observed_row;
   PB_ASSERT(p && !k->a.fresh);
-  if (p->sensors) memset(k->sensordata, 0, (size_t)m->nsensordata * sizeof(lane));
+  if (p->sensors) {
+    sense_again(k->a.w);
+    memset(k->sensordata, 0, (size_t)m->nsensordata * sizeof(lane));
+  }
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;

@@ -138,7 +138,7 @@ static inline void choose(const pbObserveRow *r, const num *from, num *to) {
 }
 
 // ---- all -----------------------------------------------------------------------------------------------------------
-void NUM(pbObserve_Fill)(NUM(pbWork) *w) {
+static void fill(NUM(pbWork) *w) {
   const pbPolicyModel *p = w->m->policy;
   num *raw = w->observed_row;
 
@@ -156,6 +156,6 @@ void NUM(pbObserve_Fill)(NUM(pbWork) *w) {
 void NUM(pbObserve_Sense)(NUM(pbWork) *w) {
   PB_ASSERT(w->m->policy);
   NUM(pbEvaluate_Sense)(w);
-  NUM(pbObserve_Fill)(w);
+  fill(w);
   w->sensed = true;
 }

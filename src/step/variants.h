@@ -19,7 +19,6 @@ __typeof__(pbVjp_Velocity_one_r) pbVjp_Velocity_lanes_r;
 #define PB_STEP_KERNELS(X, ...)                        \
   X(run, pbStep_Run, ##__VA_ARGS__)                    \
   X(sense, pbObserve_Sense, ##__VA_ARGS__)             \
-  X(observe, pbObserve_Fill, ##__VA_ARGS__)            \
   X(sum, pbFinite_Sum, ##__VA_ARGS__)                  \
   X(complete, pbSolve_Complete, ##__VA_ARGS__)         \
   X(cost, pbSolve_Cost, ##__VA_ARGS__)                 \

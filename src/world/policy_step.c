@@ -264,27 +264,34 @@ void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
 
 void pbPolicy_Record(const pbScratch *s, double *record) {
   const pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
 
-  memcpy(record, k->held, (size_t)k->model->held * sizeof(double));
-  memcpy(record + k->model->held, k->out, (size_t)k->model->outputs * sizeof(double));
+  memcpy(record, k->held, (size_t)p->held * sizeof(double));
+  memcpy(record + p->held, k->out, (size_t)p->outputs * sizeof(double));
+  memcpy(record + p->held + p->outputs, k->observation, (size_t)p->observing * sizeof(double));
 }
 
 // ---- both derivatives ----------------------------------------------------------------------------------------------
-pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step) {
-  pbPolicyWork *k = s->policy;
-  const double *left = step->record + tape_policy(s->model);
+static pbStepRecord opened(const pbPolicyWork *k, const pbStepRecord *step) {
   pbStepRecord open = *step;
-
-  // What the step left in its record.
-  memcpy(k->held, left, (size_t)k->model->held * sizeof(double));
-  memcpy(k->out, left + k->model->held, (size_t)k->model->outputs * sizeof(double));
-  add_outputs(k, s->model, step->input);
-  k->decides = is_deciding(k->model, state_tail(s, step->record));
   PB_ASSERT(!step->open && step->input != &k->input);
-
   open.input = &k->input;
   open.open = true;
   return open;
+}
+
+pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const double *left = step->record + tape_policy(s->model);
+
+  // What the step left in its record.
+  memcpy(k->held, left, (size_t)p->held * sizeof(double));
+  memcpy(k->out, left + p->held, (size_t)p->outputs * sizeof(double));
+  memcpy(k->observation, left + p->held + p->outputs, (size_t)p->observing * sizeof(double));
+  add_outputs(k, s->model, step->input);
+  k->decides = is_deciding(k->model, state_tail(s, step->record));
+  return opened(k, step);
 }
 
 // ---- reverse -------------------------------------------------------------------------------------------------------
@@ -474,16 +481,6 @@ static void end_input_bars(pbPolicyWork *k, const pbModel *m, const pbInputBar *
   for (int i = 0; i < p->outputs; i++) k->out_bar[i] = p->target[i].scale * own[p->target[i].kind][p->target[i].index];
 }
 
-// What the policy observed in the step, again: in the evaluation that the open pullback left, or in a new one.
-static void observe_again(pbScratch *s, const pbStepRecord *step, bool evaluated) {
-  if (!evaluated) {
-    pbPolicy_Sense(s, step->theta, step->record, step->input);
-    return;
-  }
-  if (s->policy->model->evaluates) s->variant->observe(&s->w);
-  observe_all(s, step->record, step->input);
-}
-
 // Where the step has one evaluation at the state that was observed, its pullback waits for what the observations add.
 static bool in_halves(const pbPolicyWork *k, bool evaluated) { return evaluated && k->model->evaluates && !k->model->lengths; }
 
@@ -501,9 +498,6 @@ pbStatus pbPolicy_VjpToFunctions(pbScratch *s, const pbStepRecord *step, const p
   // Of the step with the inputs that it saw
   PB_TRY(pbStep_VjpOpen(s, &open, &given, &to));
   end_input_bars(k, m, out->input);
-
-  // What the functions saw
-  observe_again(s, &open, evaluated);
   return pb_ok;
 }
 
@@ -521,7 +515,7 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
   if (!k->model->evaluates) return pb_ok;
 
   // Of what is observed, by the state
-  pbStepRecord open = pbPolicy_Open(s, step);
+  const pbStepRecord open = opened(k, step);
   bool evaluated = pbStep_LeavesEvaluation(s, &open, in), halves = in_halves(k, evaluated);
   bool again = evaluated && pb_stages(s->model) == 1;
   const pbStepCotangent seen = {
@@ -643,10 +637,8 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
     return pbScratch_Fail(s, pb_unsupported, "forward derivative: the policy '%.100s' has none (push)",
                           p->decide->push ? p->act->name : p->decide->name);
 
-  // What it observes, and how that moves, by the complex program
-  if (p->evaluates) pbJvp_Sense(s->complex_work, &open, d, k->observation, k->observation_bar);
-  observe_inputs(k, state_tail(s, open.record), step->input, open.record[state_layout(m).time]);
-  pbPolicyPoints_Put(m, open.record + state_layout(m).deform, k->observation);
+  // How what it observes moves, by the complex program
+  if (p->evaluates) pbJvp_Sense(s->complex_work, &open, d, k->observation_bar);
   push_inputs(s, d);
 
   // Through the functions, and through the step with the inputs that they move
