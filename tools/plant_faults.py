@@ -33,6 +33,8 @@ UNFINISHED = PLACE / "unfinished.json"
 FAULTS = [
     ("src/step/observe_adjoint.c", "PB_ADDCROSS(torque, 1, arm, back);", "PB_ADDCROSS(torque, -1, arm, back);", "conformance/test_policy",
      "policies: the frame that looks at a point feels the wrong torque"),
+    ("src/step/observe_adjoint.c", "  NUM(pbSensor_Share)(w);\n", "", "conformance/test_policy",
+     "policies: sensors of subtrees are pulled back with motions of another step"),
     ("src/world/policy_step.c", "add_to(tail_bar + held_at(p), k->held_bar, p->held);", "add_to(tail_bar + held_at(p), k->held_bar, 0);",
      "conformance/test_policy", "policies: between decisions the costate of what is held is lost"),
     ("src/step/step_adjoint.c", "if (k->phase == pb_pullWhole) LANE(pbSweep_Pull)(a);", "LANE(pbSweep_Pull)(a);", "conformance/test_policy",
@@ -216,6 +218,8 @@ FAULTS = [
      "what the first part of a step's pullback in a pack has given is dropped"),
     ("src/linalg/product_body.h", "A.x += (size_t)start * A.down + (size_t)b.p * A.right;", "A.x += (size_t)start * A.down;", "unit/test_product",
      "products: blocks of terms beyond the first read the first one's"),
+    ("src/linalg/product_body.h", "job->B.x + first, OF(WIDTH), edge", "job->B.x + first - 1, OF(WIDTH), edge", "unit/test_product", "products: the last columns are those before them"),
+    ("src/linalg/product_body.h", "there.B.x += first;", "", "unit/test_product", "products: later parts of a few rows read the first part's columns"),
     ("src/linalg/product_body.h", "columns < width ? columns : width);\n    }", "width);\n    }", "unit/test_product", "products: a tile at the edge writes beyond it"),
     ("src/linalg/product_column.h", "(size_t)(i < c->rows ? i : c->rows - 1) * c->lda", "(size_t)(i < c->rows ? i : 0) * (c->lda + (i == 2))", "unit/test_product",
      "products with one column: a row reads another's entries"),

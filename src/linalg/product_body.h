@@ -302,6 +302,44 @@ static OF(Job) OF(turned)(const OF(Job) *job) {
   return t;
 }
 
+static void OF(add_all)(const OF(Job) *job) {
+  // Whole vectors of columns that stand in rows, for a few rows of C.
+  int j = 0;
+  if (job->m == OF(lines_of)(job->m) && job->B.right == 1 && job->right == 1) {
+    j = job->n / OF(WIDTH) *OF(WIDTH);
+    OF(add_straight)(job, job->B.x, j, job->C, job->down);
+    if (j > 0 && j < job->n) {
+      OF(add_last)(job, job->n - j);
+      return;
+    }
+  }
+
+  // The rest in blocks.
+  int most = job->m <= OF(LINES) ? OF(SLIVER) : PB_PRODUCT_BREADTH;
+  for (; j < job->n; j += most) OF(add_columns)(job, j, job->n - j < most ? job->n - j : most);
+}
+
+// A few rows of C whose entries do not follow each other, by way of such as do.
+static void OF(add_parts)(const OF(Job) *job) {
+  real part[OF(LINES) *PB_PRODUCT_BREADTH];
+  for (int first = 0; first < job->n; first += PB_PRODUCT_BREADTH) {
+    int columns = job->n - first < PB_PRODUCT_BREADTH ? job->n - first : PB_PRODUCT_BREADTH;
+    real *C = job->C + (size_t)first * job->right;
+    OF(Job) there = *job;
+    there.B.x += first;
+    there.C = part;
+    there.n = columns;
+    there.down = (size_t)columns;
+    there.right = 1;
+
+    for (int j = 0; j < columns; j++)
+      for (int i = 0; i < job->m; i++) part[i * columns + j] = C[(size_t)i * job->down + (size_t)j * job->right];
+    OF(add_all)(&there);
+    for (int j = 0; j < columns; j++)
+      for (int i = 0; i < job->m; i++) C[(size_t)i * job->down + (size_t)j * job->right] = part[i * columns + j];
+  }
+}
+
 static void OF(multiply)(const pbProductShape *shape, const real *A, const real *B, real *C, void *work) {
   size_t lda = (size_t)shape->lda, ldb = (size_t)shape->ldb, ldc = (size_t)shape->ldc;
   OF(Job)
@@ -322,22 +360,15 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
     return;
   }
 
-  // A register that is half empty at least does less than turning costs.
-  if (job.n == 1 || 2 * job.n <= OF(WIDTH)) job = OF(turned)(&job);
+  // A register that is half empty at least does less than turning costs. A few columns with a matrix that runs across memory
+  // become a few rows, with which it is read as it stands.
+  bool few = job.A.right != 1 && job.n == OF(lines_of)(job.n) && job.m > OF(LINES);
+  if (job.n == 1 || 2 * job.n <= OF(WIDTH) || few) job = OF(turned)(&job);
   if (job.m == 0 || job.n == 0 || job.k == 0) return;
 
-  // Whole vectors of columns that stand in rows, for a few rows of C.
-  int j = 0;
-  if (job.m == OF(lines_of)(job.m) && job.B.right == 1 && job.right == 1) {
-    j = job.n / OF(WIDTH) *OF(WIDTH);
-    OF(add_straight)(&job, job.B.x, j, job.C, job.down);
-    if (j > 0 && j < job.n) {
-      OF(add_last)(&job, job.n - j);
-      return;
-    }
+  if (job.right != 1 && job.B.right == 1 && job.m == OF(lines_of)(job.m)) {
+    OF(add_parts)(&job);
+  } else {
+    OF(add_all)(&job);
   }
-
-  // The rest in blocks.
-  int most = job.m <= OF(LINES) ? OF(SLIVER) : PB_PRODUCT_BREADTH;
-  for (; j < job.n; j += most) OF(add_columns)(&job, j, job.n - j < most ? job.n - j : most);
 }
