@@ -1,8 +1,8 @@
 """Steps to a threshold beside tuned baselines
 
 SHAC learns three tasks from gradients of the physics, and PPO, an evolution strategy and sep-CMA without: the same worlds, observations, losses,
-starts and networks, the same count of physics steps, five seeds, and settings of all of them from grids that are part of the case (K13, K59, K66;
-motor torques, K61, are those of the arm).
+starts and networks, the same count of physics steps, five seeds, and settings of all of them from grids that are part of the case (K59, K66;
+motor torques, K61, are those of the arm; long-term reward, K13, is the swing-up, which case P-SHAC1 learns in 4 million steps).
 
 A task is learned when whole episodes without noise, from 8 starts, cost at most the threshold in the mean of their decisions. Steps are those
 a method learns from; the evaluations that show how far it is are not counted, of none. Settings were chosen by the least number of steps at a
@@ -19,7 +19,7 @@ import numpy as np
 from common import EXAMPLES, Bench, reported, row
 from K64 import TASK as BALANCE
 
-LONG = "ten minutes"
+LONG = "three minutes"
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tuning.csv")
 SEEDS, TUNING_SEED, FACTOR = range(5), 100, 10
 EVERY, STARTS, LOOKS = 4, 8, 40  # steps of a decision; starts of an evaluation; evaluations of a training
@@ -166,9 +166,12 @@ def of_grid(task, method, tried):
 
 def compared(task, method, ours, theirs):
     """The ratio of medians over seeds; where the other method's median did not arrive, its whole run is a bound."""
+    quantity, own = f"{task}: steps of {method} for one of shac, medians", np.median(ours[:, 0])
+    if not np.isfinite(own):
+        return row(quantity, "shac does not arrive", f">= {FACTOR}", False)
     median, whole = np.median(theirs[:, 0]), theirs[:, 1].max()
-    ratio, bound = min(median, whole) / np.median(ours[:, 0]), "" if np.isfinite(median) else "> "
-    return row(f"{task}: steps of {method} for one of shac, medians", f"{bound}{ratio:.2g}", f">= {FACTOR}", ratio >= FACTOR)
+    ratio, bound = min(median, whole) / own, "" if np.isfinite(median) else "> "
+    return row(quantity, f"{bound}{ratio:.2g}", f">= {FACTOR}", ratio >= FACTOR)
 
 
 def of_seeds(task, method, setting, runs):
