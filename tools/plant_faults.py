@@ -57,6 +57,8 @@ FAULTS = [
     ("io/task/task_variables.c", "if (free_start && v->kind == pb_varyControl)", "if (free_start && v->linear)", "pytest:tests/oracle/test_task_run.py::test_controls_start_as_the_file_has_them",
      "a variable of controls begins at the file's first row throughout"),
     ("io/task/task_sample.c", "other->use != pb_drawValue || d->use == pb_drawValue", "d->use == pb_drawValue", "unit/test_task_sample", "two offsets of one number are drawn"),
+    ("src/learn/worlds.c", "return !isnan(end);", "return isfinite(t->costs[at]);", "pytest:tests/oracle/test_train.py::test_mistakes",
+     "training: what ends an episode and is no number is taken for no end"),
     ("cli/train_page.c", "memcpy(run->theta, result->theta,", "memcpy(run->theta, result->last,", "pytest:tests/oracle/test_train.py::test_the_page",
      "the page of a training plays the last policy, not the best"),
     ("src/learn/worlds.c", "pbTrain_Start(train, pb_drawEvaluation, (uint64_t)start,", "pbTrain_Start(train, pb_drawStart, (uint64_t)start,",

@@ -403,19 +403,33 @@ static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
   return pb_ok;
 }
 
+static bool draws_command(const pbTask *task, int command) {
+  for (int i = 0; i < task->sample.count; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    if (d->target != pb_drawCommand) continue;
+    for (int k = 0; k < d->count; k++) {
+      if (d->index[k] == (size_t)command) return true;
+    }
+  }
+  return false;
+}
+
 // What is drawn: starts and commands. A policy that listens to commands must be given some.
 static pbStatus check_draws(pbTaskReader *r, const pbTask *task) {
-  int commands = task->model->policy->commands, given = 0;
+  int commands = task->model->policy->commands;
   for (int i = 0; i < task->sample.count; i++) {
     const pbDraw *d = &task->sample.draws[i];
     if (d->target == pb_drawParam)
       return pbTaskReader_FailAt(r, "sample", "\"parameters\" are not drawn in training: all worlds share theirs");
-    given += d->target == pb_drawCommand;
   }
 
-  if (!commands || given) return pb_ok;
-  return pbTaskReader_Fail(r, pb_bad_input, "the policy observes %d commands, and \"sample\" draws none: \"command\" is missing",
-                           commands);
+  for (int c = 0; c < commands; c++) {
+    if (!draws_command(task, c))
+      return pbTaskReader_Fail(
+          r, pb_bad_input, "the policy observes %d commands, and \"command\" of \"sample\" is missing or does not draw number %d",
+          commands, c);
+  }
+  return pb_ok;
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------

@@ -54,24 +54,24 @@ double pbTrain_Cost(pbTrain *t, size_t row, bool pull) {
   return pbTermSet_Value(&t->cost, NULL, pull, NULL);
 }
 
-// Does the episode end at this row? Where a term of "done" is above zero.
-static bool ends(pbTrain *t, size_t row) {
-  if (!t->end.count) return false;
+// Terms of "done" at this row: the episode ends where they are above zero. NaN: they have no value there.
+static double end_value(pbTrain *t, size_t row) {
+  if (!t->end.count) return 0;
   load_row(t, &t->end, row);
-  double value = pbTermSet_Value(&t->end, NULL, false, NULL);
-  return !(value <= 0);
+  return pbTermSet_Value(&t->end, NULL, false, NULL);
 }
 
 bool pbTrain_Ended(const pbTrain *t, int w, int k) { return t->ended[(size_t)w * (size_t)t->settings.window + (size_t)k]; }
 
 // What decision k of a world cost, and whether its episode ended with it. there: it came to its end. False: the world failed, or
-// its loss is not finite.
+// its loss is not finite, or whether it has ended has no answer.
 static bool judge(pbTrain *t, int w, int k, bool there) {
   size_t at = (size_t)w * (size_t)t->settings.window + (size_t)k;
   size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
   t->costs[at] = there ? pbTrain_Cost(t, row, false) : NAN;
-  t->ended[at] = isfinite(t->costs[at]) && ends(t, row);
-  return isfinite(t->costs[at]);
+  double end = isfinite(t->costs[at]) ? end_value(t, row) : NAN;
+  t->ended[at] = end > 0;
+  return !isnan(end);
 }
 
 // ---- windows ----------------------------------------------------------------------------------------------------------
@@ -132,7 +132,8 @@ static double sum_done(const pbTrain *t, int worlds) {
 // Nothing to learn from; what the first world said is the likeliest reason.
 pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
   const char *why = pbBatch_Error(batch, 0);
-  if (!*why) why = t->cost.fault[0] ? t->cost.fault : "the loss is not finite";
+  if (!*why) why = t->cost.fault[0] ? t->cost.fault : t->end.fault;
+  if (!*why) why = "the loss is not finite";
   return pbContext_Fail(t->ctx, pb_not_finite, "%.400s: no world has a finite loss at update %.0f: %.600s", t->task->name,
                         t->now->update + 1, why);
 }

@@ -170,6 +170,8 @@ static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveR
   if (def->frame) PB_TRY(find_object(r, pb_objBody, def->frame, &row->frame));
 
   if (def->kind == pb_observeAct && row->object >= m->nu) return fail_row(r, "controls of deformables have no activation");
+  if (def->kind == pb_observeAct && row->object >= 0 && !m->actuator_actnum[row->object])
+    return fail_row(r, "this actuator has no activation");
   if (def->kind == pb_observeRotation && !pbJoint_HasRotation(m->jnt_type[row->object]))
     return fail_row(r, "expected a ball or free joint");
   return pb_ok;

@@ -283,6 +283,20 @@ def test_mistakes(run, trained, tmp_path):
     (tmp_path / "ball.xml").write_text("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     assert "has no site 'tip'" in run("check", tmp_path / "ball.xml", "--policy", folder / "arm.npz", code=3).stderr
 
+    # what is never finite, commands that nobody gives, an activation that there is not: said before or where the first world fails
+    never = {"formula": "log(-1 - x^2)", "inputs": {"x": {"qpos": "swing"}}, "at": "all"}
+    told = {**POLICY, "observe": [*POLICY["observe"], {"command": 2}]}
+    for change, code, text in (
+            ({"loss": [{"name": "bad", "type": "linear", **never}]}, 4, "no world has a finite loss at update 1: term 'bad' at time 0: log of -1"),
+            ({"episode": {"done": [{"name": "end", "type": "above", **never}]}}, 4, "update 1: term 'end' at time 0: log of -1"),
+            ({"policy": {**POLICY, "layers": [{"formula": ["p0*log(x0 + 0.9)"], "parameters": [1]}]}, "init": {"qpos": [3.1]}, "episode": {}}, 4,
+             "policy 'network': output 0 is nan at time 0"),
+            ({"policy": told}, 3, "2 commands, and \"command\" of \"sample\" is missing or does not draw number 0"),
+            ({"policy": told, "sample": {"command": [{"components": [0], "uniform": [0, 1]}]}}, 3, "does not draw number 1"),
+            ({"policy": {**POLICY, "observe": [*POLICY["observe"], {"act": "motor"}]}}, 3, "this actuator has no activation")):
+        assert text in run("train", write(tmp_path, {**TASK, **change}), "-o", tmp_path / "x.npz", "-q", code=code).stderr
+        assert not list(tmp_path.glob("x.*"))
+
     # a task without what training needs, and a state of another task
     assert '"train" is missing' in run("train", write(tmp_path, {k: v for k, v in TASK.items() if k != "train"}), code=3).stderr
     path = write(tmp_path, with_method("bptt", updates=100000, worlds=64))

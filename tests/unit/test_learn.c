@@ -426,7 +426,7 @@ static void test_commands(void **state) {
              PENDULUM, LISTENS, LOSS, with ? draws : "", SMALL,
              "\"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": 3.2}]");
     if (with) good(*state, pbTrain_Load(*state, write_file("commands.json", text), NULL, NULL, &t));
-    else refused(*state, text, "the policy observes 2 commands, and \"sample\" draws none");
+    else refused(*state, text, "the policy observes 2 commands, and \"command\" of \"sample\" is missing");
     if (!with) break;
 
     t->options = &none;
