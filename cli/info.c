@@ -188,11 +188,32 @@ static void json_params(const cliRun *run, cliJson *j) {
     cliJson_Number(j, "lower", p.lower);
     cliJson_Number(j, "upper", p.upper);
     cliJson_Bool(j, "derived", p.derived);
+    if (p.fixed) cliJson_Bool(j, "fixed", true);
     cliJson_Integer(j, "offset", (long)p.offset);
     cliJson_Numbers(j, "value", run->theta + p.offset, (size_t)p.rows * (size_t)p.cols);
     cliJson_Close(j, '}');
   }
   cliJson_Close(j, ']');
+}
+
+// What the policy sees, number by number: columns of its first weights.
+static void json_policy(const pbModel *m, cliJson *j) {
+  pbPolicyInfo info;
+  char name[400];
+  if (!pbModel_PolicyInfo(m, &info)) return;
+
+  cliJson_Open(j, "policy", '{');
+  cliJson_Text(j, "name", info.name);
+  cliJson_Integer(j, "every", info.every);
+  cliJson_Integer(j, "memory", info.memory);
+  cliJson_Integer(j, "held", info.held);
+  cliJson_Integer(j, "outputs", info.outputs);
+  cliJson_Integer(j, "commands", info.commands);
+
+  cliJson_Open(j, "observations", '[');
+  for (int i = 0; i < info.observations; i++) cliJson_Text(j, NULL, pbModel_ObservationName(m, i, name, sizeof name));
+  cliJson_Close(j, ']');
+  cliJson_Close(j, '}');
 }
 
 static void json_info(const cliRun *run) {
@@ -229,6 +250,7 @@ static void json_info(const cliRun *run) {
 
   for (int i = 0; i < TABLE_COUNT; i++) json_table(m, &tables[i], &j);
   json_deformables(run, &j);
+  json_policy(m, &j);
   json_params(run, &j);
   cliJson_Close(&j, '}');
 }
@@ -291,7 +313,10 @@ static void text_params(const cliRun *run) {
     pbArray_ShapeText(cliParam_Shape(&p, shape), shape, text, sizeof text);
     bound_text(p.lower, lower, sizeof lower);
     bound_text(p.upper, upper, sizeof upper);
-    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, p.derived ? "  derived" : "");
+    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper,
+           p.derived ? "  derived"
+           : p.fixed ? "  fixed"
+                     : "");
 
     // short values only
     if (p.rows == 1 && p.cols <= 3) {
@@ -344,6 +369,23 @@ static void text_deformables(const cliRun *run) {
   }
 }
 
+static void text_policy(const pbModel *m) {
+  enum { most_shown = 100 };  // of points there may be thousands; JSON has them all
+  pbPolicyInfo info;
+  char name[400];
+  if (!pbModel_PolicyInfo(m, &info)) return;
+
+  printf("\npolicy\n  ");
+  put_name(info.name, 0);
+  printf("  decides every %d steps  outputs %d  memory %d  commands %d\n", info.every, info.outputs, info.memory, info.commands);
+  for (int i = 0; i < info.observations && i < most_shown; i++) {
+    printf("  sees %4d  ", i);
+    put_name(pbModel_ObservationName(m, i, name, sizeof name), 0);
+    putchar('\n');
+  }
+  if (info.observations > most_shown) printf("  and %d more\n", info.observations - most_shown);
+}
+
 static void text_info(const cliRun *run) {
   const pbModel *m = run->model;
   put_name(run->model_path, 0);
@@ -364,6 +406,7 @@ static void text_info(const cliRun *run) {
 
   for (int i = 0; i < TABLE_COUNT; i++) text_table(m, &tables[i]);
   text_deformables(run);
+  text_policy(m);
   text_params(run);
 }
 

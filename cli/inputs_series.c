@@ -152,6 +152,8 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
   if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
   if (s[3].array) PB_TRY(expand(run, s[3].array->reals, s[3].constant, s[3].width, &run->command));
+  else if (run->ncommand && !run->app->args.text[opt_quiet] && !run->app->args.text[opt_worlds])
+    fprintf(stderr, "pullback: note: the policy observes %d commands; without --command they are zero\n", run->ncommand);
   return pb_ok;
 }
 

@@ -27,7 +27,8 @@ static const cliCommand commands[] = {
      "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
      cliGradient_Run},
     {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
-     "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in "
+     "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na (and "
+     "what deformables and a policy add) in "
      "the\n"
      "order position, velocity, activation.",
      cliJacobian_Run},

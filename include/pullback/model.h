@@ -15,7 +15,8 @@ PB_API void pbModel_Destroy(pbModel *model);  // NULL is fine
 
 // Counts by MuJoCo's name: "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "nsensordata", ...; -1 if unknown.
 PB_API int pbModel_Size(const pbModel *model, const char *name);
-// Size of a state's tangent: 2 nv + na.
+// Size of a state's tangent: 2 nv + na, and behind these what deformables (deform.h) and a policy (policy.h: memory, then what is
+// held) add.
 PB_API int pbModel_TangentSize(const pbModel *model);
 
 typedef enum pbObject {  // kinds of named things

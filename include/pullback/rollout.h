@@ -227,13 +227,13 @@ PB_API PB_NODISCARD pbStatus pbRollout_Vjp(pbRollout *rollout, const pbRolloutBa
 
 // ---- forward sensitivities ----------------------------------------------------------------------------------------
 typedef struct pbRolloutDirection {  // NULL: zero
-  const double *x0;                  // 2 nv + na
+  const double *x0;                  // TangentSize
   const double *ctrl, *qfrc, *xfrc;  // shapes of pbRolloutInput
   const double *theta;               // ParamSize
   const double *command;             // as ctrl
 } pbRolloutDirection;
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
-  double *x;                       // 2 nv + na
+  double *x;                       // TangentSize
   double *sensordata, *xpos, *site_xpos;
   const int *rows;  // as in pbRolloutOutput
   int row_count;

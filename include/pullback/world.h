@@ -16,15 +16,15 @@ typedef struct pbStateField {
 PB_API int pbModel_StateSize(const pbModel *model);
 PB_API int pbModel_StateFieldCount(const pbModel *model);
 PB_API pbStateField pbModel_StateFieldAt(const pbModel *model, int index);
-// What an entry of a state is, or of its tangent (2 nv + na), in words: "qpos[7] (joint 'knee')"; returns text.
+// What an entry of a state is, or of its tangent (TangentSize), in words: "qpos[7] (joint 'knee')"; returns text.
 PB_API char *pbState_EntryName(const pbModel *model, int entry, char *text, size_t size);
 PB_API char *pbState_TangentName(const pbModel *model, int entry, char *text, size_t size);
 // State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries. ctx (may be NULL): text of
 // the error, pb_bad_argument where there is no such keyframe.
 PB_API PB_NODISCARD pbStatus pbState_Init(pbContext *ctx, const pbModel *model, const double *theta, int keyframe, double *x);
-// Tangent of the way from state a to state b: out (2 nv + na) = (dq, dv, dact); q in the tangent space at a.
+// Tangent of the way from state a to state b: out (TangentSize) = (dq, dv, dact, ...); q in the tangent space at a.
 PB_API void pbState_Difference(const pbModel *model, const double *a, const double *b, double *out);
-// x moved along a tangent (2 nv + na) by eps: q (+) eps dq, v + eps dv, act + eps dact. In place.
+// x moved along a tangent (TangentSize) by eps: q (+) eps dq, v + eps dv, act + eps dact, ... In place.
 PB_API void pbState_Move(const pbModel *model, double *x, const double *tangent, double eps);
 // Cotangents of qpos: tangent space (nv) from ambient coordinates (nq) at state x, and back (on the unit spheres).
 PB_API void pbState_TangentFromAmbient(const pbModel *model, const double *x, const double *qpos_bar, double *dq_bar);
@@ -129,25 +129,25 @@ typedef struct pbObservationBar {
 PB_API int pbTape_Size(const pbModel *model);
 PB_API void pbTape_Record(const pbModel *model, const double *x_before, const pbScratch *scratch, double *record);
 
-// Pullback of one step. next_bar (2 nv + na) is the cotangent of the state after the step, NULL for the pullback of
-// observations alone (last state of a trajectory). Adds into x_bar (2 nv + na), input_bar, theta_bar (ParamSize, may be NULL).
+// Pullback of one step. next_bar (TangentSize) is the cotangent of the state after the step, NULL for the pullback of
+// observations alone (last state of a trajectory). Adds into x_bar (TangentSize), input_bar, theta_bar (ParamSize, may be NULL).
 PB_API PB_NODISCARD pbStatus pbStep_Vjp(const pbModel *model, const double *theta, const double *record, const pbInput *input,
                                         const double *next_bar, const pbObservationBar *observed, pbScratch *scratch,
                                         double *x_bar, const pbInputBar *input_bar, double *theta_bar);
 
 // Directions of a forward derivative; NULL is zero.
 typedef struct pbDirection {
-  const double *x;  // 2 nv + na
+  const double *x;  // TangentSize
   const double *ctrl, *qfrc, *xfrc, *command;
   const double *theta;  // ParamSize
 } pbDirection;
-// Push a direction through one step: next (2 nv + na), sensordata (may be NULL); exact to rounding (complex step of the
+// Push a direction through one step: next (TangentSize), sensordata (may be NULL); exact to rounding (complex step of the
 // same source, active set frozen).
 PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *theta, const double *record, const pbInput *input,
                                         const pbDirection *direction, pbScratch *scratch, double *next, double *sensordata,
                                         double *xpos, double *site_xpos);
 
-// Jacobians of one step, row-major; any may be NULL. n = 2 nv + na. A (n x n) = d next / d x, B (n x nu) = d next / d ctrl,
+// Jacobians of one step, row-major; any may be NULL. n = TangentSize. A (n x n) = d next / d x, B (n x nu) = d next / d ctrl,
 // C (nsensordata x n), D (nsensordata x nu).
 PB_API PB_NODISCARD pbStatus pbStep_Jacobian(const pbModel *model, const double *theta, const double *record,
                                              const pbInput *input, pbScratch *scratch, double *A, double *B, double *C,

@@ -150,9 +150,15 @@ pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
   int count = s->row_count;
   const int *rows = s->rows;
 
-  return (pbRolloutBar){
-      {s->bar_q, count, rows},    {s->bar_v, count, rows},    {s->bar_a, count, rows},      {s->bar_sensor, count, rows},
-      {s->bar_xpos, count, rows}, {s->bar_site, count, rows}, {s->bar_points, count, rows}, {s->bar_point_velocity, count, rows}};
+  return (pbRolloutBar){{s->bar_q, count, rows},
+                        {s->bar_v, count, rows},
+                        {s->bar_a, count, rows},
+                        {s->bar_sensor, count, rows},
+                        {s->bar_xpos, count, rows},
+                        {s->bar_site, count, rows},
+                        {s->bar_points, count, rows},
+                        {s->bar_point_velocity, count, rows},
+                        {NULL, 0, NULL}};
 }
 
 // ---- rotations ------------------------------------------------------------------------------------------------------

@@ -555,6 +555,23 @@ def test_info(run, arm):
     assert "shoulder" in text and "body_mass" in text and "kg" in text
 
 
+def test_info_of_a_policy(run, arm, tmp_path):
+    """What each column of the first weights is of; which slices are constants; commands that nobody gives are told."""
+    (tmp_path / "p.json").write_text(json.dumps({"every": 4, "observe": [{"qvel": "elbow"}, {"command": 2}], "layers": [
+        {"normalize": True}, {"gru": 3}, {"dense": mj.MjModel.from_xml_path(str(arm)).nu}]}))
+    d = json.loads(run("info", arm, "--policy", tmp_path / "p.json", "--json").stdout)
+    assert d["policy"]["observations"] == ["qvel[0] of joint 'elbow'", "command[0]", "command[1]"]
+    assert (d["policy"]["every"], d["policy"]["memory"], d["policy"]["commands"]) == (4, 3, 2)
+    assert {p["name"] for p in d["params"] if p.get("fixed")} == {"policy.0.mean", "policy.0.deviation"}
+    text = run("info", arm, "--policy", tmp_path / "p.json").stdout
+    assert "decides every 4 steps" in text and "sees    1  command[0]" in text and "fixed" in text
+
+    simulate = ("simulate", arm, "--policy", tmp_path / "p.json", "--steps", 3, "-o", tmp_path / "o.npz")
+    assert "observes 2 commands; without --command they are zero" in run(*simulate).stderr
+    np.save(tmp_path / "c.npy", [1., 2.])
+    assert "commands" not in run(*simulate, "--command", tmp_path / "c.npy").stderr
+
+
 def test_check_holds(run, arm):
     d = json.loads(run("check", arm, "--json", "--keyframe", 0).stdout)
     assert d["holds"] and len(d["checks"]) >= 8 and all(c["holds"] for c in d["checks"]) and sum(c["cases"] for c in d["checks"]) > 50
