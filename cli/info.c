@@ -313,10 +313,9 @@ static void text_params(const cliRun *run) {
     pbArray_ShapeText(cliParam_Shape(&p, shape), shape, text, sizeof text);
     bound_text(p.lower, lower, sizeof lower);
     bound_text(p.upper, upper, sizeof upper);
-    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper,
-           p.derived ? "  derived"
-           : p.fixed ? "  fixed"
-                     : "");
+    const char *kind = p.fixed ? "  fixed" : "";
+    if (p.derived) kind = "  derived";
+    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, kind);
 
     // short values only
     if (p.rows == 1 && p.cols <= 3) {

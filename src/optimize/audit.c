@@ -136,6 +136,7 @@ static pbStatus check_method(Audit *a) {
   PB_TRY(pbTask_Fine(a->task, 1, &a->twin));
   if (pbModel_SetContact(&a->twin.model, "method", a->o.method) == pb_ok) return pb_ok;
 
+  // The context's own text is written over.
   snprintf(why, sizeof why, "%.290s", pbContext_Error(a->task->ctx));
   return pbContext_Fail(a->task->ctx, pb_bad_argument, "%s: audit: %s", a->task->name, why);
 }
@@ -225,6 +226,7 @@ static double policy_force(const pbScratch *s) {
   double most = 0;
   if (!p) return 0;
 
+  // Controls are judged by what their actuators do.
   for (int i = 0; i < p->outputs; i++) {
     if (p->target[i].kind != pb_outputControl) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
   }
