@@ -65,6 +65,7 @@ FAULTS = [
      "pytest:tests/oracle/test_train.py::test_the_page", "the page of a training plays from a start that no evaluation has"),
     ("src/learn/gradient.c", "  if (t->lost[w] || pbTrain_Ended(t, w, t->length[w] - 1)) return pb_ok;", "  if (t->lost[w]) return pb_ok;", "unit/test_learn",
      "training: a critic behind an episode that has ended"),
+    ("src/learn/train.c", "  PB_TRY(pbTrain_Ramp(t, 1));\n", "", "unit/test_learn", "training: policies are judged by the physics of their ramps"),
     ("src/learn/critic.c", "(1 - s->lambda) * next[k] + s->lambda * follows", "s->lambda * next[k] + (1 - s->lambda) * follows", "unit/test_learn",
      "training: targets mix returns the wrong way round"),
     ("src/learn/begin.c", "  PB_TRY(segment(t, (size_t)s->worlds, &t->age));", "  PB_TRY(reals(t, (size_t)s->worlds, &t->age));", "unit/test_learn",

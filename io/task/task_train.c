@@ -243,6 +243,59 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   return status;
 }
 
+// ---- ramps ------------------------------------------------------------------------------------------------------------
+static pbStatus add_ramp(pbTaskReader *r, const json_t *name, const pbRamp *like, pbTrain *t) {
+  pbParam p;
+  if (!json_is_string(name)) return pbTaskReader_FailAt(r, "parameters", "expected a list of names of single numbers");
+  if (pbModel_Param(r->ctx, r->model, json_string_value(name), &p) != pb_ok) return pbTaskReader_FailAgain(r, pb_bad_input);
+  if (p.rows * p.cols != 1 || strncmp(p.name, "policy.", 7) == 0 || strcmp(p.name, "timestep") == 0)
+    return pbTaskReader_FailAt(r, "parameters",
+                               "expected single numbers such as \"geom_solref:floor:0\", and none of the policy "
+                               "or the time step, found '%s'",
+                               json_string_value(name));
+
+  pbRamp *ramp = &t->ramp[t->ramps++];
+  *ramp = *like;
+  ramp->at = p.offset;
+  ramp->own = t->task->theta[p.offset];
+  if (ramp->from * ramp->own > 0) return pb_ok;
+  return pbTaskReader_FailAt(r, "from", "expected a number of the sign of the task's %s, which is %g", json_string_value(name),
+                             ramp->own);
+}
+
+static pbStatus read_ramp(pbTaskReader *r, const json_t *object, pbTrain *t) {
+  static const char *const keys[] = {"parameters", "from", "begin", "end", NULL};
+  const json_t *names = json_object_get(object, "parameters"), *name;
+  pbRamp like = {.from = 0, .begin = 0, .end = 1};
+  size_t i;
+
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(pbTaskReader_Real(r, object, "from", &like.from));
+  PB_TRY(pbTaskReader_Real(r, object, "begin", &like.begin));
+  PB_TRY(pbTaskReader_Real(r, object, "end", &like.end));
+  if (!(0 <= like.begin && like.begin <= like.end && like.end <= 1))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
+
+  if (!json_array_size(names)) return pbTaskReader_FailAt(r, "parameters", "expected a list of names of single numbers");
+  json_array_foreach(names, i, name) PB_TRY(add_ramp(r, name, &like, t));
+  return pb_ok;
+}
+
+static pbStatus read_ramps(pbTaskReader *r, const json_t *train, pbTrain *t) {
+  const json_t *list = json_object_get(train, "ramps"), *object;
+  size_t i, count = 0;
+  if (!list) return pb_ok;
+
+  json_array_foreach(list, i, object) count += json_array_size(json_object_get(object, "parameters"));
+  t->ramp = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->ramp);
+  if (!t->ramp) return pbTaskReader_Fail(r, pb_no_memory, "no memory for ramps");
+
+  pbTaskReader_Enter(r, "ramps");
+  json_array_foreach(list, i, object) PB_TRY(read_ramp(r, object, t));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
 // ---- train ------------------------------------------------------------------------------------------------------------
 static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod *method) {
   const char *word = NULL;
@@ -288,9 +341,9 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
 }
 
 static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
-  static const char *const keys[] = {"method",    "updates", "worlds",  "window",     "discount", "lambda",     "rate",
-                                     "last_rate", "beta1",   "beta2",   "clip",       "noise",    "last_noise", "ratio",
-                                     "sigma",     "rounds",  "batches", "population", "evaluate", "critic",     NULL};
+  static const char *const keys[] = {"method",  "updates",    "worlds",   "window", "discount",   "lambda", "rate",  "last_rate",
+                                     "beta1",   "beta2",      "clip",     "noise",  "last_noise", "ratio",  "sigma", "rounds",
+                                     "batches", "population", "evaluate", "critic", "ramps",      NULL};
   static const char *const evaluate_keys[] = {"every", "starts", NULL};
   const json_t *object = json_object_get(root, "train"), *evaluate = json_object_get(object, "evaluate");
   pbTrainMethod method = pb_trainShac;
@@ -318,6 +371,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
     pbTaskReader_Leave(r);
   }
   PB_TRY(read_critic(r, object, t));
+  PB_TRY(read_ramps(r, object, t));
   pbTaskReader_Leave(r);
 
   return pb_ok;

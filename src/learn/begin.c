@@ -260,6 +260,8 @@ void pbTrain_End(pbTrain *t) {
                   .deviation_at = t->deviation_at,
                   .critic_mean_at = t->critic_mean_at,
                   .critic_deviation_at = t->critic_deviation_at,
-                  .features = t->features};
+                  .features = t->features,
+                  .ramp = t->ramp,
+                  .ramps = t->ramps};
   *t = kept;
 }

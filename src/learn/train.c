@@ -149,7 +149,12 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
 static pbStatus one_update(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
   pbTrainRow row = {.update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN};
-  PB_TRY(methods[s->method].update(t, &row));
+
+  // what is judged and kept is of the task's own physics
+  PB_TRY(pbTrain_Ramp(t, pbTrain_Fraction(t)));
+  pbStatus status = methods[s->method].update(t, &row);
+  PB_TRY(pbTrain_Ramp(t, 1));
+  PB_TRY(status);
 
   bool last = (int)row.update == s->updates;
   if ((int)row.update % s->evaluate_every == 0 || last) PB_TRY(evaluate(t, &row));
@@ -257,6 +262,7 @@ void pbTrain_Destroy(pbTrain *train) {
   pbTermSet_Free(&train->cost);
   pbTermSet_Free(&train->end);
   pbContext_Free(train->ctx, train->spread);
+  pbContext_Free(train->ctx, train->ramp);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
   if (train->task) pbTask_Destroy(train->task);

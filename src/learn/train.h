@@ -25,6 +25,13 @@ typedef struct pbTrainSettings {
   uint64_t seed;
 } pbTrainSettings;
 
+// A parameter that reaches the task's value on the way.
+typedef struct pbRamp {
+  size_t at;          // in theta
+  double from, own;   // of one sign; own: the task's
+  double begin, end;  // shares of the updates: `from` before, `own` after
+} pbRamp;
+
 // Adam on chosen entries of an array, with the gradient's norm clipped.
 typedef struct pbLearnAdam {
   size_t count;
@@ -72,6 +79,8 @@ struct pbTrain {
   pbNetwork *before, *critic;
   ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
   int features;
+  pbRamp *ramp;
+  int ramps;
 
   // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
   const pbModel *model;
@@ -171,6 +180,9 @@ void pbTrain_SyncNormalizer(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Ppo(pbTrain *t, double *norm);
 PB_NODISCARD pbStatus pbTrain_BeginSearch(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Search(pbTrain *t, double *cost);
+
+// ---- ramp.c: theta as it is after a share of the updates; 1: the task's own
+PB_NODISCARD pbStatus pbTrain_Ramp(pbTrain *t, double fraction);
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);

@@ -228,7 +228,9 @@ static void test_targets(void **state) {
 }
 
 // ---- the same bits ----------------------------------------------------------------------------------------------------
-static const char *const methods[] = {"\"method\": \"bptt\", \"noise\": 0.2", "\"method\": \"shac\", \"critic\": {\"rounds\": 2}",
+#define RAMP(from) "\"ramps\": [{\"parameters\": [\"dof_damping:swing\"], \"from\": " from ", \"begin\": 0.25, \"end\": 0.75}]"
+static const char *const methods[] = {"\"method\": \"bptt\", \"noise\": 0.2",
+                                      "\"method\": \"shac\", \"critic\": {\"rounds\": 2}, " RAMP("0.5"),
                                       "\"method\": \"ppo\", \"critic\": {\"rounds\": 2}", "\"method\": \"es\", \"population\": 4",
                                       "\"method\": \"sep-cma\", \"population\": 4"};
 enum { METHODS = sizeof methods / sizeof *methods };
@@ -321,6 +323,42 @@ static void test_same_bits(void **state) {
   }
 }
 
+// What a ramp makes easier is the task's own in the end, and in all that is given out.
+static double damping(const pbTrain *t, const double *theta) {
+  pbParam p;
+  good(t->ctx, pbModel_Param(t->ctx, pbTrain_Model(t), "dof_damping:swing", &p));
+  return theta[p.offset];
+}
+
+static void test_ramps(void **state) {
+  pbTrain *t = load(*state, "\"method\": \"bptt\", " RAMP("0.5") ", " SMALL, EPISODE);
+  static const struct {
+    double fraction, expected;
+  } cases[] = {{0, 0.5}, {0.25, 0.5}, {0.5, 0.1}, {0.625, 0.044721359549995794}, {0.75, 0.02}, {1, 0.02}};
+  pbTrainOptions options = {.threads = 1};
+  pbTrainResult result;
+  t->options = &options;
+  good(*state, pbTrain_Begin(t, 1));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    good(*state, pbTrain_Ramp(t, cases[i].fraction));
+    assert_true(fabs(damping(t, t->theta) - cases[i].expected) < 1e-15);
+  }
+
+  // another first update, judged by the same physics
+  double score, alive, cost;
+  good(*state, pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, 3, &score, &alive));
+  options.updates = 1;
+  good(*state, pbTrain_Run(t, &options, &result));
+  assert_true(result.first_score == score);
+  assert_true(damping(t, result.theta) == 0.02 && damping(t, result.last) == 0.02);
+  cost = pbTrain_Rows(t)[0].cost;
+  pbTrain_Destroy(t);
+  t = load(*state, "\"method\": \"bptt\", " SMALL, EPISODE);
+  good(*state, pbTrain_Run(t, &options, &result));
+  assert_true(result.first_score == score && pbTrain_Rows(t)[0].cost != cost);
+  pbTrain_Destroy(t);
+}
+
 // An interruption in the middle of an update loses that update alone.
 static void test_interrupted(void **state) {
   char text[400];
@@ -368,6 +406,14 @@ static void test_mistakes(void **state) {
       {"\"method\": \"sep-cma\", \"population\": 2", "", "train.population: expected a whole number from 4"},
       {"\"method\": \"shac\", \"worlds\": 0", "", "train.worlds: expected a whole number from 1"},
       {"\"method\": \"ppo\", \"noise\": 0", "", "train.noise: ppo learns from the noise alone"},
+      {"\"method\": \"shac\", \"ramps\": [{\"from\": 1}]", "", "train.ramps.parameters: expected a list of names"},
+      {"\"method\": \"shac\", \"ramps\": [{\"parameters\": [\"dof_dampin:swing\"], \"from\": 1}]", "",
+       "did you mean 'dof_damping'"},
+      {"\"method\": \"shac\", \"ramps\": [{\"parameters\": [\"timestep\"], \"from\": 1}]", "",
+       "or the time step, found 'timestep'"},
+      {"\"method\": \"shac\", " RAMP("-1"), "",
+       "train.ramps.from: expected a number of the sign of the task's dof_damping:swing"},
+      {"\"method\": \"shac\", \"ramps\": [{\"begin\": 0.5, \"end\": 0.4}]", "", "expected 0 <= begin <= end <= 1"},
       {"\"method\": \"shac\"", "\"seconds\": 0", "episode.seconds: expected a positive number"},
       {"\"method\": \"shac\"", "\"spread\": {\"qpos\": -1}", "episode.spread: expected numbers from 0 on"},
       {"\"method\": \"shac\"", "\"done\": [{\"control\": true, \"target\": 0}]", "episode.done: \"control\" is what is given"},
@@ -504,6 +550,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_gradients_of_points, setup, teardown),
       cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
       cmocka_unit_test_setup_teardown(test_same_bits, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_ramps, setup, teardown),
       cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
       cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
       cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, setup, teardown),
