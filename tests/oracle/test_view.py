@@ -211,3 +211,10 @@ def test_a_browser_draws_the_colours(motion, run, tmp_path):
     assert pixels(image, [0.94, 0.47, 0.06]).sum() > 3  # contacts
     rows, columns = np.nonzero(found["sun"])  # the rope is strung across the scene, above the shapes that lie on the floor
     assert np.ptp(columns) > 60 and rows.max() < np.nonzero(found["blue"])[0].mean(), (np.ptp(columns), rows.max())
+
+
+def test_a_browser_draws_a_chain(run, root, tmp_path):
+    """Points and the springs between them, where there is no surface."""
+    run("simulate", root / "examples" / "chain" / "carry.json", "--steps", 1, "-o", tmp_path / "run.npz", "-q")
+    run("view", root / "examples" / "chain" / "carry.json", tmp_path / "run.npz", "-o", tmp_path / "run.html")
+    assert pixels(screenshot(tmp_path / "run.html", "400,300")[:-60, :], [0x1f / 255, 0x4f / 255, 0x80 / 255]).sum() > 50
