@@ -33,7 +33,7 @@ def svg(title, xlabel, ylabel, curves, logx=False, logy=False, width=560, height
         part = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
         return left + part * (width - left - right) if axis == 0 else height - bottom - part * (height - top - bottom)
 
-    out = [f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="white"/>',
            f'<text x="{width / 2}" y="18" text-anchor="middle" font-size="14">{html.escape(title)}</text>',
            f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">{html.escape(xlabel)}</text>',

@@ -12,6 +12,7 @@ import numpy as np
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests", "oracle"), os.path.join(ROOT, "tools")]
 import pb  # noqa: E402  (the library through ctypes; PULLBACK_BUILD chooses the build)
+import plot  # noqa: E402
 
 PROGRAM = os.path.join(pb.build_dir(), "pullback")
 EXAMPLES = os.path.join(ROOT, "examples")
@@ -36,6 +37,13 @@ def timing(quantity, measured, required, holds):
 
 def reported(quantity, measured):
     return Row(quantity, measured, "reported", True)
+
+
+def figure(name, title, xlabel, ylabel, curves):
+    """docs/img/NAME.svg of curves by name, one value for each 0, 1, ...; NAME begins with the case's, so that the page shows it."""
+    lines = [(words, range(len(y)), y, "line") for words, y in curves.items()]
+    with open(os.path.join(ROOT, "docs", "img", name + ".svg"), "w", encoding="utf-8") as f:
+        f.write(plot.svg(title, xlabel, ylabel, lines) + "\n")
 
 
 def spent(f):

@@ -141,6 +141,8 @@ def document(kept):
     for n in kept.names:
         lines += ["", f"## {n}: {title(n)}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(map(cell, r[1:])) + " |" for r in kept.rows[n]]
+        for image in sorted(glob.glob(os.path.join(os.path.dirname(PAGE), "img", n + "-*.svg"))):  # as common.figure draws them
+            lines += ["", f"![{title(n)}](img/{os.path.basename(image)})"]
     with open(PAGE, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
 
