@@ -16,7 +16,8 @@ from common import EXAMPLES, PROGRAM, ROOT, below, reported, row
 LONG = "ten minutes"
 SEEDS, H, SPEED, SECONDS, SIMULATED = range(5), 0.00125, 1.17, 8, 500 * 8
 SOFT, STIFF = 0.02, 0.0027  # s: time constant of contacts
-FEET = [f"{end}_{side}_foot" for end in ("front", "hind") for side in ("left", "right")]
+LEGS = [f"{end}_{side}" for end in ("front", "hind") for side in ("left", "right")]
+FEET = [f"{leg}_foot" for leg in LEGS]
 FOLDER = os.path.join(ROOT, "build", "R5C")
 
 
@@ -41,6 +42,7 @@ def task(seed, h):
     out |= {"model": model(h), "seed": seed, "audit": {"objective": "way", "factor": -1, "unit": "m/s", "loss": [
         {"name": "way", "qpos": "root", "components": [0], "type": "linear", "weight": -1 / SECONDS}]}}
     out["policy"] |= {"every": round(0.02 / h), "seed": seed}
+    out["loss"].append({"name": "gentle", "qvel": [f"{leg}_{j}" for leg in LEGS for j in ("hip", "knee")], "target": 0, "weight": 1e-4, "at": "all"})
     out["train"] |= {"updates": 80, "window": 16, "rate": 4e-3, "last_rate": 0.58, "evaluate": {"every": 2, "starts": 3}, "ramps": [
         {"parameters": [f"geom_solref:{g}:0" for g in ["floor", *FEET]], "from": SOFT, "begin": 0.75}]}
     return out
