@@ -1,14 +1,21 @@
-# PULLBACK_IO: the folder io/ (MJCF, JSON, NPY and NPZ, meshes) with the libraries it reads them by, and what stands on it.
-set(PULLBACK_FORMATS "")  # libraries
+# Libraries of others. PULLBACK_QHULL: hulls. PULLBACK_IO: the folder io/ (MJCF, JSON, NPY and NPZ, meshes) with the libraries it
+# reads them by, and what stands on it.
+set(PULLBACK_LIBRARIES "")
 set(PULLBACK_PC_REQUIRES "")
+find_package(PkgConfig)
+if(PULLBACK_QHULL)
+  pkg_check_modules(QHULL REQUIRED IMPORTED_TARGET qhull_r)
+  list(APPEND PULLBACK_LIBRARIES PkgConfig::QHULL)
+  list(APPEND PULLBACK_PC_REQUIRES qhull_r)
+endif()
 if(PULLBACK_IO)
   find_package(EXPAT REQUIRED)
   find_package(ZLIB REQUIRED)
-  find_package(PkgConfig REQUIRED)
   pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
-  set(PULLBACK_FORMATS EXPAT::EXPAT PkgConfig::JANSSON ZLIB::ZLIB)
-  set(PULLBACK_PC_REQUIRES "expat jansson zlib")
+  list(APPEND PULLBACK_LIBRARIES EXPAT::EXPAT PkgConfig::JANSSON ZLIB::ZLIB)
+  list(APPEND PULLBACK_PC_REQUIRES expat jansson zlib)
 endif()
+list(JOIN PULLBACK_PC_REQUIRES " " PULLBACK_PC_REQUIRES)
 
 # Of a list of sources those that can be built: without PULLBACK_IO the ones that name nothing of it.
 function(pullback_buildable variable)

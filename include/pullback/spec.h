@@ -11,6 +11,7 @@
 
 #include <pullback/base.h>
 #include <pullback/model.h>
+#include <pullback/solid.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +102,11 @@ typedef struct pbReals {  // a list of numbers
   int count;
 } pbReals;
 
+typedef struct pbInts {
+  const int *data;
+  int count;
+} pbInts;
+
 // Orientation. If alt is not pb_altNone it rules, otherwise quat (w x y z, normalized when compiling).
 typedef enum pbAlt { pb_altNone, pb_altAxisangle, pb_altXyaxes, pb_altZaxis, pb_altEuler } pbAlt;
 typedef struct pbPose {
@@ -178,7 +184,7 @@ typedef struct pbGeomDef {
   // visual
   double rgba[4];
   const char *material;
-  const char *mesh, *hfield;  // "" unless type is mesh or hfield (visual-only, see pbSpec_Check), or a primitive fitted to a mesh
+  const char *mesh, *hfield;  // "" unless type is mesh or hfield (see pbSpec_Check), or a primitive fitted to a mesh
   double fitscale;
   pbReals user;
 } pbGeomDef;
@@ -329,6 +335,19 @@ typedef struct pbTupleDef {
   int count;
 } pbTupleDef;
 
+// A mesh as geoms of type mesh name it; rules in solid.h. A reader of files fills vertex and face of those that move something
+// (pbSpec_GeomActs) and leaves those that are only seen without.
+typedef struct pbMeshDef {
+  PB_ELEMENT
+  const char *file;  // "" where it has none
+  const char *content_type;
+  pbReals vertex;  // x y z of each point, m; single precision is what MuJoCo keeps
+  pbInts face;     // three points each; none: the convex hull's
+  double scale[3], refpos[3], refquat[4];
+  int inertia;      // pbMeshInertia
+  int maxhullvert;  // most corners of its hull, -1: all
+} pbMeshDef;
+
 // A visual-only element (mesh, texture, material, skin, visual settings), stored as it stands: names and values of its
 // attributes. No physics depends on it.
 typedef struct pbVisualDef {
@@ -383,7 +402,7 @@ typedef struct pbSizeSettings {
   X(Camera, cameras, ncamera) X(Light, lights, nlight) X(Pair, pairs, npair) X(Exclude, excludes, nexclude)         \
   X(Equality, equalities, nequality) X(Tendon, tendons, ntendon) X(Actuator, actuators, nactuator)                  \
   X(Sensor, sensors, nsensor) X(Key, keys, nkey) X(Numeric, numerics, nnumeric) X(Text, texts, ntext)               \
-  X(Tuple, tuples, ntuple) X(Visual, visuals, nvisual)
+  X(Tuple, tuples, ntuple) X(Mesh, meshes, nmesh) X(Visual, visuals, nvisual)
 // clang-format on
 
 typedef struct pbSpec {
@@ -426,9 +445,13 @@ PB_SPEC_LISTS(X)
 // Copies that the spec owns, for editing; NULL (and data NULL) when out of memory.
 PB_API const char *pbSpec_Text(pbSpec *spec, const char *text);
 PB_API pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count);
+PB_API pbInts pbSpec_Ints(pbSpec *spec, const int *data, int count);
 PB_API const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count);
 
-// What no compile may accept: shapes that collide or give mass but have no physics here (mesh, hfield), transmissions, dynamics,
+// Does anything that moves depend on the geom's shape or place: may it touch, weigh or feel a fluid, does a sensor look at it? Else
+// it is only seen. geom: its index.
+PB_API bool pbSpec_GeomActs(const pbSpec *spec, int geom);
+// What no compile may accept: shapes that collide but have no physics here (mesh, hfield), transmissions, dynamics,
 // integrators and sensors that are not supported, ids out of range. pb_unsupported or pb_bad_input with the place. Compiling calls it.
 PB_API PB_NODISCARD pbStatus pbSpec_Check(const pbSpec *spec);
 // Record "file:line:column: element 'name': text" in the context.

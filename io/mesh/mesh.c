@@ -335,41 +335,46 @@ pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nod
 
 // ---- files ----------------------------------------------------------------------------------------------------------------
 
-static const struct {
+typedef struct format {
   const char *ending;
   pbStatus (*read)(pbMeshReader *);
-} formats[] = {{".obj", pbRead_Obj},  {".stl", pbRead_Stl}, {".ply", pbRead_Ply},
-               {".msh", pbRead_Gmsh}, {".vtk", pbRead_Vtk}, {".vtu", pbRead_Vtu}};
+} format;
+static const format formats[] = {{".obj", pbRead_Obj},  {".stl", pbRead_Stl}, {".ply", pbRead_Ply},
+                                 {".msh", pbRead_Gmsh}, {".vtk", pbRead_Vtk}, {".vtu", pbRead_Vtu},
+                                 {NULL, NULL}};
+static const format shape_formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".msh", pbRead_Msh}, {NULL, NULL}};
 
-static int format_of(const char *name) {
+static const format *format_of(const format *all, const char *name) {
   const char *dot = strrchr(name, '.');
-  if (!dot) return -1;
+  if (!dot) return NULL;
 
-  for (int i = 0; i < (int)(sizeof formats / sizeof *formats); i++)
-    if (!strcasecmp(dot, formats[i].ending)) return i;
-  return -1;
+  for (const format *f = all; f->ending; f++)
+    if (!strcasecmp(dot, f->ending)) return f;
+  return NULL;
 }
 
-static pbStatus read_mesh(pbMeshReader *r, int format) {
-  PB_TRY(formats[format].read(r));
+static pbStatus read_mesh(pbMeshReader *r, const format *f) {
+  PB_TRY(f->read(r));
 
   if (!r->mesh->points) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: holds no points", r->name);
   if (r->left_out) pbContext_Warn(r->ctx, "%.400s: %d curved lines are left out", r->name, r->left_out);
+  if (r->other_faces)
+    pbContext_Warn(r->ctx, "%.400s: %d faces of objects after the first are left out, as MuJoCo does", r->name, r->other_faces);
+  if (r->large_faces)
+    pbContext_Warn(r->ctx, "%.400s: %d faces of more than 100 corners are left out, as MuJoCo does", r->name, r->large_faces);
 
   return pbMesh_CheckNumbers(r->ctx, r->mesh);
 }
 
-pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char *name, pbMesh **mesh) {
-  int format = format_of(name);
-  if (format < 0) return pbContext_Fail(ctx, pb_unsupported, "%.400s: the ending is none of .obj .stl .ply .msh .vtk .vtu", name);
-
-  pbMeshReader r = {.ctx = ctx, .name = name, .begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + size, .line = 1};
+static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char *name, const format *f, bool rigid, pbMesh **mesh) {
+  pbMeshReader r = {.ctx = ctx, .name = name, .begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + size, .line = 1,
+                    .rigid = rigid};
 
   PB_TRY(pbMesh_Create(ctx, name, 0, NULL, &r.mesh));
 
   // Numbers have a decimal point, whatever language the program runs in.
   r.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  pbStatus status = r.locale ? read_mesh(&r, format) : pbMesh_NoMemory(ctx, name);
+  pbStatus status = r.locale ? read_mesh(&r, f) : pbMesh_NoMemory(ctx, name);
   if (r.locale) freelocale(r.locale);
 
   if (status == pb_ok) *mesh = r.mesh;
@@ -377,14 +382,36 @@ pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char
   return status;
 }
 
-pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
+static pbStatus load(pbContext *ctx, const char *path, const format *f, bool rigid, pbMesh **mesh) {
   char *bytes = NULL;
   size_t size = 0;
+  PB_TRY(pbFile_ReadAll(ctx, path, PB_MESH_FILE, &bytes, &size));
 
-  // A name with another ending is refused by Parse, before the file is read.
-  if (format_of(path) >= 0) PB_TRY(pbFile_ReadAll(ctx, path, PB_MESH_FILE, &bytes, &size));
-
-  pbStatus status = pbMesh_Parse(ctx, bytes, size, path, mesh);
+  pbStatus status = parse(ctx, bytes, size, path, f, rigid, mesh);
   pbContext_Free(ctx, bytes);
   return status;
+}
+
+static pbStatus no_format(pbContext *ctx, const char *name) {
+  return pbContext_Fail(ctx, pb_unsupported, "%.400s: the ending is none of .obj .stl .ply .msh .vtk .vtu", name);
+}
+
+pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char *name, pbMesh **mesh) {
+  const format *f = format_of(formats, name);
+  return f ? parse(ctx, bytes, size, name, f, false, mesh) : no_format(ctx, name);
+}
+
+pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
+  const format *f = format_of(formats, path);
+  return f ? load(ctx, path, f, false, mesh) : no_format(ctx, path);
+}
+
+pbStatus pbMesh_LoadShape(pbContext *ctx, const char *path, const char *ending, pbMesh **mesh) {
+  const format *f = format_of(shape_formats, *ending ? ending : path);
+  if (!f) return pbContext_Fail(ctx, pb_unsupported, "%.400s: a mesh's ending is none of .stl .obj .msh", path);
+  PB_TRY(load(ctx, path, f, true, mesh));
+
+  // MuJoCo keeps single precision.
+  for (int i = 0; i < 3 * (*mesh)->points; i++) (*mesh)->point[i] = (float)(*mesh)->point[i];
+  return pb_ok;
 }

@@ -47,7 +47,7 @@ static pbStatus read_cells(pbMeshReader *r, char what, int group) {
     PB_TRY(read_corner(r, word, &v[n++]));
   }
 
-  if (what == 'f') return pbRead_AddPolygon(r, v, n, group);
+  if (what == 'f') return r->rigid ? pbRead_CutPolygon(r, v, n, group) : pbRead_AddPolygon(r, v, n, group);
   if (!n || (what == 'l' && n < 2)) return pbRead_Fail(r, "a line with %d points", n);
   return pbRead_AddVtkCell(r, what == 'l' ? pb_vtkPolyLine : pb_vtkPolyVertex, v, n, 0);
 }
@@ -76,10 +76,23 @@ static bool only_looks(const char *word) {
   return *word == '#';
 }
 
+// Of rigid shapes the first object counts, as in MuJoCo: faces up to the next `o` or `g`, and the points of all.
+static bool ends_shape(const pbMeshReader *r, const char *word) {
+  return r->rigid && r->mesh->cells[pb_cellTriangle].count && (!strcmp(word, "o") || !strcmp(word, "g"));
+}
+
 pbStatus pbRead_Obj(pbMeshReader *r) {
   char word[PB_MESH_WORD];
   int group = 0;
+  bool ended = false;
   while (pbRead_Word(r, word)) {
+    ended = ended || ends_shape(r, word);
+    if (ended && !strcmp(word, "f")) {
+      r->other_faces++;
+      pbRead_SkipLine(r);
+      continue;
+    }
+
     if (!strcmp(word, "g")) {
       PB_TRY(change_group(r, &group));
       continue;

@@ -26,6 +26,8 @@ typedef struct pbMeshReader {
   pbMesh *mesh;
   int point_room, cell_room[pb_cellKindCount];
   int left_out;  // cells that are none of ours and do no harm
+  bool rigid;    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
+  int other_faces, large_faces;  // of objects after the first; of more than 100 corners
 } pbMeshReader;
 
 // "name:line: text", or "name: byte N: text". pb_bad_input, or pb_unsupported.
@@ -70,6 +72,8 @@ PB_NODISCARD pbStatus pbRead_AddPoint(pbMeshReader *r, const double x[3]);
 PB_NODISCARD pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int group);
 // 3 corners and more as a fan around the first. Vertices that are out of range are named.
 PB_NODISCARD pbStatus pbRead_AddPolygon(pbMeshReader *r, const int *vertex, int corners, int group);
+// The same as MuJoCo cuts the polygons of rigid shapes (polygon.c).
+PB_NODISCARD pbStatus pbRead_CutPolygon(pbMeshReader *r, const int *vertex, int corners, int group);
 PB_NODISCARD pbStatus pbRead_Range(const pbMeshReader *r, int64_t vertex, int64_t first);  // first <= vertex < first + points
 // A cell by VTK's number of its type. Types that are not of a mesh of ours are pb_unsupported.
 PB_NODISCARD pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nodes, int group);
@@ -80,5 +84,6 @@ PB_NODISCARD pbStatus pbRead_Ply(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Gmsh(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtk(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtu(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Msh(pbMeshReader *r);
 
 #endif

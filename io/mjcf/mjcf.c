@@ -46,6 +46,7 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
                           pbEqualityDef_Default(),
                           pbTendonDef_Default(),
                           pbActuatorDef_Default(),
+                          pbMeshDef_Default(),
                           {1, 1, 1, 1}};
   }
 
@@ -90,6 +91,7 @@ static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, p
 
   // Visual elements: all are recorded as they stand; the color is what elements of the class inherit.
   if (IS(node, "material")) (void)pbMjcf_Reals(reader, node, "rgba", class->material_rgba, 4, &count);
+  if (IS(node, "mesh")) PB_TRY(pbMjcf_Store(reader, node, &class->mesh));
   if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return record_visual(reader, node, -1, NULL);
   return pbMjcf_ActuatorDefault(reader, node, class);
 }
@@ -587,11 +589,18 @@ static pbStatus record_section(pbMjcfReader *reader, const pbXmlNode *section) {
   return pb_ok;
 }
 
+// What is seen of a mesh is recorded, too.
+static pbStatus read_mesh(pbMjcfReader *reader, const pbXmlNode *node) {
+  const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
+  return class ? pbMjcf_Mesh(reader, node, class) : pb_bad_input;
+}
+
 static pbStatus record_assets(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     // Only materials have a default that is used: their color.
     const pbMjcfClass *class = IS(node, "material") ? class_of(reader, node, "class", reader->classes[0]) : NULL;
     if (IS(node, "material") && !class) return pb_bad_input;
+    if (IS(node, "mesh")) PB_TRY(read_mesh(reader, node));
     PB_TRY(record_visual(reader, node, -1, class ? class->material_rgba : NULL));
   }
   return pb_ok;
@@ -647,6 +656,7 @@ static pbStatus read_model(pbMjcfReader *reader) {
     else PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
   }
 
+  PB_TRY(pbMjcf_LoadMeshes(reader));
   return pbSpec_Check(reader->spec);
 }
 

@@ -26,6 +26,7 @@ typedef struct pbMjcfClass {  // a defaults class, all values resolved
   pbEqualityDef equality;
   pbTendonDef tendon;
   pbActuatorDef actuator;
+  pbMeshDef mesh;
   double material_rgba[4];
 } pbMjcfClass;
 
@@ -42,6 +43,8 @@ typedef struct pbMjcfReader {
   pbMjcfClass **classes;
   int class_count;
   int work;       // elements visited for replicas
+  const char *meshdir, *assetdir;  // folders that files of meshes are in; NULL: the model's own
+  bool strippath;                  // only the names of their files count
   pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
 
 } pbMjcfReader;
@@ -72,6 +75,10 @@ PB_NODISCARD pbStatus pbMjcf_Statistic(pbMjcfReader *reader, const pbXmlNode *no
 // ---- mjcf_check.c: the whole tree against the table
 PB_NODISCARD pbStatus pbMjcf_Index(pbMjcfReader *reader);
 PB_NODISCARD pbStatus pbMjcf_CheckTree(pbMjcfReader *reader);
+
+// ---- mjcf_mesh.c: the element, without its file; then the files of those meshes that act
+PB_NODISCARD pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class);
+PB_NODISCARD pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader);
 
 // ---- mjcf_replicate.c: replicate becomes frames, what refers to the contents is copied as well
 PB_NODISCARD pbStatus pbMjcf_Replicate(pbMjcfReader *reader);

@@ -79,6 +79,9 @@
       NUM(p, "armature", 1, 1, pbJointDef, armature), NUM(p, "damping", 1, 3, pbJointDef, damping),                \
       NUM(p, "frictionloss", 1, 1, pbJointDef, frictionloss), VEC(p, "user", pbJointDef, user)
 
+#define MESH(p)                                                                                                  \
+  NUM(p, "scale", 3, 3, pbMeshDef, scale), INT(p, "maxhullvert", 1, 1, pbMeshDef, maxhullvert),                    \
+      KEY(p, "inertia", "convex exact legacy shell", pbMeshDef, inertia)
 #define GEOM(p)                                                                                                  \
   KEY(p, "type", "plane hfield sphere capsule ellipsoid cylinder box mesh !sdf", pbGeomDef, type),                 \
       INT(p, "contype", 1, 1, pbGeomDef, contype), INT(p, "conaffinity", 1, 1, pbGeomDef, conaffinity),            \
@@ -281,13 +284,13 @@ static const pbMjcfRow table[] = {
     E("compiler"), CMP("autolimits", autolimits), NUM("compiler", "boundmass", 1, 1, pbCompilerSettings, boundmass),
     NUM("compiler", "boundinertia", 1, 1, pbCompilerSettings, boundinertia),
     NUM("compiler", "settotalmass", 1, 1, pbCompilerSettings, settotalmass), CMP("balanceinertia", balanceinertia),
-    KEY0("compiler", "strippath", BOOLEAN), KEYX("compiler", "coordinate", "local !global"),
+    KEYX("compiler", "strippath", BOOLEAN), KEYX("compiler", "coordinate", "local !global"),
     KEYX("compiler", "angle", "radian degree"),
-    YESK("compiler", "fitaabb", pbCompilerSettings, fitaabb), TXTX("compiler", "eulerseq"), TXT0("compiler", "meshdir"),
+    YESK("compiler", "fitaabb", pbCompilerSettings, fitaabb), TXTX("compiler", "eulerseq"), TXTX("compiler", "meshdir"),
     TXT0("compiler", "texturedir"), CMP("discardvisual", discardvisual), KEY0("compiler", "usethread", BOOLEAN),
     CMP("fusestatic", fusestatic), KEY("compiler", "inertiafromgeom", TRISTATE, pbCompilerSettings, inertiafromgeom),
     INT("compiler", "inertiagrouprange", 2, 2, pbCompilerSettings, inertiagrouprange), KEY0("compiler", "saveinertial", BOOLEAN),
-    KEY0("compiler", "savecompiled", BOOLEAN), KEY0("compiler", "savecanonical", BOOLEAN), TXT0("compiler", "assetdir"),
+    KEY0("compiler", "savecompiled", BOOLEAN), KEY0("compiler", "savecanonical", BOOLEAN), TXTX("compiler", "assetdir"),
     CMP("alignfree", alignfree), KEY0("compiler", "conflict", "warning merge error"),
     KEY0("compiler", "passthrough", "none textures"),
 
@@ -441,8 +444,7 @@ static const pbMjcfRow table[] = {
     NO_("keyframe/key", "mquat", ""), VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
 
     E("default"), CLASS("default", "class"),
-    VISUAL1("default/mesh"), NUM0("default/mesh", "scale", 3, 3), INT0("default/mesh", "maxhullvert", 1, 1),
-    KEY0("default/mesh", "inertia", "convex exact legacy shell"),
+    E1("default/mesh"), MESH("default/mesh"),
     VISUAL1("default/texture"), TEXTURE("default/texture"),
     VISUAL1("default/material"), MATERIAL("default/material"),
     E1("default/joint"), JOINT("default/joint"), E1("default/geom"), GEOM("default/geom"), E1("default/site"),
@@ -467,12 +469,12 @@ static const pbMjcfRow table[] = {
     TXTX_("custom/tuple/element", "objname"), NUMX("custom/tuple/element", "prm", 1, 1),
 
     VISUAL("asset"),
-    VISUAL("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"),
-    TXT0("asset/mesh", "file"),
-    VEC0("asset/mesh", "vertex"), VEC0("asset/mesh", "normal"), VEC0("asset/mesh", "texcoord"), VEC0("asset/mesh", "face"),
-    NUM0("asset/mesh", "refpos", 3, 3), NUM0("asset/mesh", "refquat", 4, 4), NUM0("asset/mesh", "scale", 3, 3),
-    KEY0("asset/mesh", "smoothnormal", BOOLEAN), INT0("asset/mesh", "maxhullvert", 1, 1),
-    KEY0("asset/mesh", "inertia", "convex exact legacy shell"),
+    E("asset/mesh"), NAME("asset/mesh"), CLASS("asset/mesh", "class"), TXT("asset/mesh", "content_type", pbMeshDef, content_type),
+    TXT("asset/mesh", "file", pbMeshDef, file),
+    VEC("asset/mesh", "vertex", pbMeshDef, vertex), VEC0("asset/mesh", "normal"), VEC0("asset/mesh", "texcoord"),
+    {"asset/mesh", "face", pb_mjcfSupported, 0, NULL, NULL, 'r', 0, 0, NOWHERE, 0},
+    NUM("asset/mesh", "refpos", 3, 3, pbMeshDef, refpos), NUM("asset/mesh", "refquat", 4, 4, pbMeshDef, refquat), MESH("asset/mesh"),
+    KEY0("asset/mesh", "smoothnormal", BOOLEAN),
     TXT0("asset/mesh", "builtin"), VEC0("asset/mesh", "params"), TXT0("asset/mesh", "material"), PLUGIN("asset/mesh/"),
     VISUAL("asset/hfield"), TXT0("asset/hfield", "name"), TXT0("asset/hfield", "content_type"), TXT0("asset/hfield", "file"),
     INT0("asset/hfield", "nrow", 1, 1), INT0("asset/hfield", "ncol", 1, 1), NUM0("asset/hfield", "size", 4, 4),

@@ -18,6 +18,12 @@ pbStatus pbMjcf_Compiler(pbMjcfReader *reader, const pbXmlNode *node) {
     memcpy(compiler->eulerseq, eulerseq, 4);
   }
 
+  // Of several, the last that says so.
+  const char *meshdir = pbXml_Get(node, "meshdir"), *assetdir = pbXml_Get(node, "assetdir");
+  if (meshdir) reader->meshdir = meshdir;
+  if (assetdir) reader->assetdir = assetdir;
+  reader->strippath = pbMjcf_Word(reader, node, "strippath", reader->strippath);
+
   for (const pbXmlNode *child = node->first; child; child = child->next)
     PB_TRY(pbMjcf_Store(reader, child, compiler));  // lengthrange
   return pb_ok;

@@ -278,11 +278,29 @@ static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, co
   return real_path(document, shown, real);
 }
 
+static pbStatus check_inside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
+  if (lies_inside(real, document->folder) || lies_inside(real, document->allowed)) return pb_ok;
+
+  // The option as it may be given.
+  const char *slash = strrchr(real, '/');
+  return pbXml_Fail(document, pb_unsupported, node,
+                    "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root %.*s) to read it", name,
+                    document->folder, (int)(slash - real), real);
+}
+
+pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real) {
+  char path[PATH_MAX];
+  if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot read file '%s'", name);
+  if (!join_path(path, sizeof path, document->root->place.file, name))
+    return pbXml_Fail(document, pb_file, node, "the name of file '%.100s' is too long", name);
+
+  PB_TRY(real_path(document, path, real));
+  if (!*real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
+  return check_inside(document, node, name, *real);
+}
+
 static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
-  if (!lies_inside(real, document->folder) && !lies_inside(real, document->allowed))
-    return pbXml_Fail(document, pb_unsupported, node,
-                      "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root DIR) to read it",
-                      name, document->folder);
+  PB_TRY(check_inside(document, node, name, real));
   for (const pbXmlFile *file = document->files; file; file = file->next)
     if (!strcmp(file->real, real))
       return pbXml_Fail(document, pb_bad_input, node, "file '%s' was read already: a file may be included only once", name);

@@ -33,6 +33,7 @@ static pbStatus take_work(pbCompiler *c) {
   TAKE(bodies, s->nbody);
   TAKE(joints, s->njoint);
   TAKE(geoms, s->ngeom);
+  TAKE(meshes, s->nmesh);
   TAKE(sites, s->nsite);
   TAKE(cameras, s->ncamera);
   TAKE(lights, s->nlight);

@@ -46,9 +46,16 @@ typedef struct pbJointWork {
   bool limited, actfrclimited;
 } pbJointWork;
 
+typedef struct pbMeshWork {
+  pbMeshProperties properties;
+  double size[3], aabb[6];  // in the frame of the principal axes
+  bool done;
+} pbMeshWork;
+
 typedef struct pbGeomWork {
   PB_ITEM(pbGeomDef)
   double pos[3], quat[4], size[3], mass, inertia[3], aabb[6];
+  const pbMeshWork *mesh;  // of a geom of type mesh whose shape acts, else NULL
   bool needed;  // may touch, or something refers to it; otherwise it is visual-only
 } pbGeomWork;
 
@@ -101,6 +108,7 @@ typedef struct pbCompiler {
   pbBodyWork *bodies;
   pbJointWork *joints;
   pbGeomWork *geoms;
+  pbMeshWork *meshes;
   pbSiteWork *sites;
   pbCameraWork *cameras;
   pbLightWork *lights;
@@ -140,6 +148,8 @@ void pbPose_FromZ(double quat[4], const double z[3]);  // least rotation that ta
 const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose *pose, double quat[4]);
 // Eigenvalues in decreasing order and principal axes of (xx yy zz xy xz yz); NULL, or what is wrong.
 const char *pbPose_Principal(const double full[6], double quat[4], double diagonal[3]);
+// The same of finite numbers, as MuJoCo ends it for meshes.
+void pbPose_PrincipalOfMesh(const double full[6], double quat[4], double diagonal[3]);
 // Inertia (xx yy zz xy xz yz) of a rigid part about a point, with its center of mass at r from there, is added to total.
 void pbPose_AddInertia(double total[6], double mass, const double diagonal[3], const double quat[4], const double r[3]);
 // Pose and size of a shape given by its end points; NULL, or what is wrong.
@@ -152,6 +162,10 @@ double pbPrimitive_Volume(int type, const double size[3], bool shell);  // m^3, 
 void pbPrimitive_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
 double pbPrimitive_Radius(int type, const double size[3]);             // of the bounding ball; 0: unbounded
 void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center, half sizes
+
+// ---- compile_mesh.c ----
+// The mesh that a geom names, measured when it is first asked for.
+PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh);
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);

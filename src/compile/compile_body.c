@@ -156,13 +156,26 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
-  return wrong ? PB_AT(c, d, "geom", "%s", wrong) : pb_ok;
+  if (wrong) return PB_AT(c, d, "geom", "%s", wrong);
+
+  // What is stated is the pose of the mesh's file; the geom's frame has the principal axes.
+  if (g->mesh) {
+    double center[3], axes[4];
+    memcpy(center, g->mesh->properties.center, sizeof center);
+    memcpy(axes, g->mesh->properties.quat, sizeof axes);
+    pbPose_Compose(g->pos, g->quat, center, axes);
+    memcpy(g->pos, center, sizeof center);
+    memcpy(g->quat, axes, sizeof axes);
+    memcpy(g->size, g->mesh->size, sizeof g->size);
+  }
+  return pb_ok;
 }
 
 // By density, or as stated: then a geom without volume has no mass all the same.
 static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
-  double volume = pbPrimitive_Volume(d->type, g->size, d->shell);
+  double volume = g->mesh ? g->mesh->properties.volume : pbPrimitive_Volume(d->type, g->size, d->shell);
+  if (g->mesh && d->shell) return PB_AT(c, d, "geom", "a mesh states itself what it weighs: its inertia=\"shell\"");
 
   if (isnan(d->mass)) {
     if (!(d->density >= 0) || isinf(d->density)) return PB_AT(c, d, "geom", "the density must be zero or positive");
@@ -172,7 +185,8 @@ static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
     g->mass = volume > PB_TINY ? d->mass : 0;
   }
 
-  if (g->mass > 0) pbPrimitive_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
+  if (g->mass > 0 && g->mesh) v3_scale(g->inertia, g->mesh->properties.moments, g->mass / volume);
+  else if (g->mass > 0) pbPrimitive_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
   return all_finite(&g->mass, 1) && all_finite(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
 }
 
@@ -186,6 +200,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
     return PB_AT(c, d, "geom", "expected condim 1, 3, 4 or 6, found %d", d->condim);
   if (d->type == pb_geomPlane && b->weld != 0) return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
 
+  if (d->type == pb_geomMesh && pbSpec_GeomActs(c->spec, (int)(d - c->spec->geoms))) PB_TRY(pbCompile_Mesh(c, d, &g->mesh));
   PB_TRY(geom_pose(c, g));
 
   // MuJoCo leaves the mass of other geoms zero: the body's stated inertia counts.
@@ -194,7 +209,8 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   if (gives) PB_TRY(geom_mass(c, g));
 
   // The box is in the geom's own frame; the pose is from now on that in the body.
-  pbPrimitive_Box(d->type, g->size, g->aabb);
+  if (g->mesh) memcpy(g->aabb, g->mesh->aabb, sizeof g->aabb);
+  else pbPrimitive_Box(d->type, g->size, g->aabb);
   compose_with_frame(c, d->frame, g->pos, g->quat);
   g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;
   return pb_ok;

@@ -169,6 +169,15 @@ pbKeyDef pbKeyDef_Default(void) { return (pbKeyDef){.name = ""}; }
 pbNumericDef pbNumericDef_Default(void) { return (pbNumericDef){.name = ""}; }
 pbTextDef pbTextDef_Default(void) { return (pbTextDef){.name = "", .data = ""}; }
 pbTupleDef pbTupleDef_Default(void) { return (pbTupleDef){.name = ""}; }
+pbMeshDef pbMeshDef_Default(void) {
+  return (pbMeshDef){.name = "",
+                     .file = "",
+                     .content_type = "",
+                     .scale = {1, 1, 1},
+                     .refquat = {1, 0, 0, 0},
+                     .inertia = pb_meshInertiaLegacy,
+                     .maxhullvert = -1};
+}
 pbVisualDef pbVisualDef_Default(void) { return (pbVisualDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .parent = -1}; }
 
 static void set_defaults(pbSpec *spec) {
@@ -269,6 +278,16 @@ pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count) {
   return (pbReals){copy, count};
 }
 
+pbInts pbSpec_Ints(pbSpec *spec, const int *data, int count) {
+  pbInts none = {NULL, 0};
+  if (count <= 0 || !data) return none;
+
+  int *copy = pbSpecPool_Take(spec->pool, (size_t)count, sizeof *copy);
+  if (!copy) return none;
+  memcpy(copy, data, (size_t)count * sizeof *copy);
+  return (pbInts){copy, count};
+}
+
 const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
   if (count <= 0 || !path) return NULL;
   pbWrap *copy = pbSpecPool_Take(spec->pool, (size_t)count, sizeof *copy);
@@ -344,6 +363,10 @@ static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
   def->entries = copy;
   return true;
 }
+static bool own_Mesh(pbSpec *spec, pbMeshDef *def) {
+  if (def->face.count > 0 && !(def->face = pbSpec_Ints(spec, def->face.data, def->face.count)).data) return false;
+  return copy_text(spec, &def->file) && copy_text(spec, &def->content_type) && copy_list(spec, &def->vertex);
+}
 static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
   size_t count = def->count > 0 ? (size_t)def->count : 0;
   const char **texts = pbSpecPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
@@ -405,6 +428,7 @@ BESIDE(Key)
 BESIDE(Numeric)
 BESIDE(Text)
 BESIDE(Tuple)
+BESIDE(Mesh)
 BESIDE(Visual)
 static bool stands_Frame(pbSpec *spec, const pbFrameDef *def) {
   return check_place(spec, "Frame", def->name, def->body, def->parent);

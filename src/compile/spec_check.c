@@ -88,6 +88,7 @@ static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   X(numerics, nnumeric, "numeric")
   X(texts, ntext, "text")
   X(tuples, ntuple, "tuple")
+  X(meshes, nmesh, "mesh")
 #undef X
   return pb_ok;
 }
@@ -102,7 +103,7 @@ static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
   return pb_ok;
 }
 
-// ---- visual-only shapes -------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------------------------------
 
 // As pbCompile_GivesMass, before volumes are known.
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
@@ -114,7 +115,29 @@ static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   return geom->body > 0 && from_geoms && in_group && heavy;
 }
 
-// Meshes and height fields are not read: they may not touch, weigh, or feel a fluid.
+static bool is_in_pair(const pbSpec *spec, const pbGeomDef *geom) {
+  for (int i = 0; i < spec->npair && *geom->name; i++) {
+    if (!strcmp(spec->pairs[i].geom1, geom->name) || !strcmp(spec->pairs[i].geom2, geom->name)) return true;
+  }
+  return false;
+}
+
+static bool is_seen_by_sensor(const pbSpec *spec, const pbGeomDef *geom) {
+  for (int i = 0; i < spec->nsensor && *geom->name; i++) {
+    const pbSensorDef *s = &spec->sensors[i];
+    if (s->objtype == pb_refGeom && !strcmp(s->objname, geom->name)) return true;
+    if (s->reftype == pb_refGeom && !strcmp(s->refname, geom->name)) return true;
+  }
+  return false;
+}
+
+bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
+  const pbGeomDef *g = &spec->geoms[geom];
+  return g->contype || g->conaffinity || g->fluid_ellipsoid || gives_mass(spec, g) || is_in_pair(spec, g) ||
+         is_seen_by_sensor(spec, g);
+}
+
+// Height fields are not read, meshes do not touch.
 static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
 
@@ -134,7 +157,7 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
                   type, type);
 
   // No mass.
-  if (gives_mass(spec, geom))
+  if (hfield && gives_mass(spec, geom))
     return REFUSE(geom, "geom",
                   "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
                   "an <inertial>, or the geom mass=\"0\"",

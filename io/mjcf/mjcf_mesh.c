@@ -1,0 +1,154 @@
+// Meshes: the element of a mesh, and the files of those on which something that moves depends.
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <pullback/mesh.h>
+
+#include "base/context.h"
+#include "compile/spec_pool.h"
+#include "io/mjcf/mjcf_reader.h"
+
+// ---- the element --------------------------------------------------------------------------------------------------------
+
+static pbStatus read_faces(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  const char *text = pbXml_Get(node, "face");
+  const char *bad;
+  int count = 0;
+  if (!text) return pb_ok;
+
+  // How many, then the numbers.
+  (void)pbMjcf_Numbers(reader, text, NULL, 0, &count, &bad);
+  double *numbers = pbContext_AllocArray(reader->ctx, (size_t)count + 1, sizeof *numbers);
+  int *face = pbSpecPool_Take(reader->spec->pool, (size_t)count + 1, sizeof *face);
+  bool room = numbers && face, whole = true;
+  if (room) (void)pbMjcf_Numbers(reader, text, numbers, count, &count, &bad);
+
+  for (int i = 0; room && whole && i < count; i++) {
+    whole = numbers[i] >= 0 && numbers[i] <= INT_MAX && numbers[i] == (int)numbers[i];
+    if (whole) face[i] = (int)numbers[i];
+  }
+
+  pbContext_Free(reader->ctx, numbers);
+  if (!room) return NO_MEMORY(node);
+  if (!whole) return FAIL(node, "attribute 'face' has numbers that are not those of points");
+  def->face = (pbInts){face, count};
+  return pb_ok;
+}
+
+// The file's name without folder and ending.
+static const char *name_by_file(pbMjcfReader *reader, const char *file) {
+  const char *slash = strrchr(file, '/'), *from = slash ? slash + 1 : file, *dot = strrchr(from, '.');
+  return pbSpecPool_Text(reader->spec->pool, from, dot ? (size_t)(dot - from) : strlen(from));
+}
+
+pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class) {
+  pbMeshDef def = class->mesh;
+  def.place = node->place;
+  PB_TRY(pbMjcf_Store(reader, node, &def));
+  PB_TRY(read_faces(reader, node, &def));
+
+  if (!*def.name && *def.file) def.name = name_by_file(reader, def.file);
+  if (!def.name) return NO_MEMORY(node);
+  return pbSpec_AddMesh(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
+}
+
+// ---- files --------------------------------------------------------------------------------------------------------------
+
+// By the media type, where it is stated, else by the name.
+static pbStatus find_ending(pbMjcfReader *reader, const pbXmlNode *node, const pbMeshDef *def, const char **ending) {
+  static const char *const types[][2] = {{"model/stl", ".stl"}, {"model/obj", ".obj"}, {"model/vnd.mujoco.msh", ".msh"}};
+  *ending = "";
+  if (!*def->content_type) return pb_ok;
+
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    if (strcmp(def->content_type, types[i][0]) != 0) continue;
+    *ending = types[i][1];
+    return pb_ok;
+  }
+  return REFUSE(node, "attribute 'content_type' is \"%.60s\", expected model/stl, model/obj or model/vnd.mujoco.msh",
+                def->content_type);
+}
+
+// Where the file is: in the folder for meshes, which is meant from the model's own.
+static bool join_folder(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
+  const char *folder = reader->meshdir ? reader->meshdir : reader->assetdir;
+  const char *slash = strrchr(file, '/');
+  if (reader->strippath && slash) file = slash + 1;
+
+  bool alone = !folder || !*folder || *file == '/';
+  int n = alone ? snprintf(path, size, "%s", file)
+                : snprintf(path, size, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", file);
+  return n > 0 && (size_t)n < size;
+}
+
+static pbStatus take_mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMesh *mesh, pbMeshDef *def) {
+  const pbCells *triangles = &mesh->cells[pb_cellTriangle];
+  if (def->vertex.count) return FAIL(node, "both 'file' and 'vertex' give points");
+  if (def->face.count && triangles->count) return FAIL(node, "both 'file' and 'face' give faces");
+
+  def->vertex = pbSpec_Reals(reader->spec, mesh->point, 3 * mesh->points);
+  if (triangles->count) def->face = pbSpec_Ints(reader->spec, triangles->vertex, 3 * triangles->count);
+  bool room = def->vertex.data && (!triangles->count || def->face.data);
+  return room ? pb_ok : NO_MEMORY(node);
+}
+
+static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  char path[PATH_MAX];
+  char *real;
+  const char *ending;
+  PB_TRY(find_ending(reader, node, def, &ending));
+  if (!join_folder(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
+  PB_TRY(pbXml_FindFile(&reader->document, node, path, &real));
+
+  pbMesh *mesh = NULL;
+  pbStatus status = pbMesh_LoadShape(reader->ctx, real, ending, &mesh);
+  if (status != pb_ok) {
+    char text[600];
+    snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+    return pbXml_Fail(&reader->document, status, node, "%s", text);
+  }
+
+  status = take_mesh(reader, node, mesh, def);
+  pbMesh_Destroy(mesh);
+  return status;
+}
+
+// MuJoCo keeps single precision.
+static void round_points(pbMeshDef *def) {
+  double *point = (double *)def->vertex.data;  // the spec's own
+  for (int i = 0; i < def->vertex.count; i++) point[i] = (float)point[i];
+}
+
+static pbStatus load_mesh(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  if (pbXml_Get(node, "builtin")) return REFUSE(node, "attribute 'builtin' is not supported on a mesh that collides or weighs");
+  if (*def->file) return load_file(reader, node, def);
+
+  round_points(def);
+  return pb_ok;
+}
+
+// The k-th mesh was made of the k-th element.
+static const pbXmlNode *find_node(const pbMjcfReader *reader, int k) {
+  for (const pbXmlNode *section = reader->document.root->first; section; section = section->next) {
+    if (strcmp(section->name, "asset") != 0) continue;
+    for (const pbXmlNode *node = section->first; node; node = node->next) {
+      if (!strcmp(node->name, "mesh") && k-- == 0) return node;
+    }
+  }
+  return NULL;
+}
+
+pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader) {
+  pbSpec *spec = reader->spec;
+  for (int i = 0; i < spec->ngeom; i++) {
+    const pbGeomDef *geom = &spec->geoms[i];
+    if (geom->type != pb_geomMesh || !pbSpec_GeomActs(spec, i)) continue;
+
+    // One that is not there is found when compiling; one that is read already is not read again.
+    pbMeshDef *mesh = pbSpec_FindMesh(spec, geom->mesh);
+    if (!mesh || (*mesh->file && mesh->vertex.count)) continue;
+    PB_TRY(load_mesh(reader, find_node(reader, (int)(mesh - spec->meshes)), mesh));
+  }
+  return pb_ok;
+}
