@@ -148,7 +148,7 @@ void pbPose_FromZ(double quat[4], const double z[3]);  // least rotation that ta
 const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose *pose, double quat[4]);
 // Eigenvalues in decreasing order and principal axes of (xx yy zz xy xz yz); NULL, or what is wrong.
 const char *pbPose_Principal(const double full[6], double quat[4], double diagonal[3]);
-// The same of finite numbers, as MuJoCo ends it for meshes.
+// The same of finite numbers, as MuJoCo does it for meshes: off-diagonal entries of 1e-7 of the largest moment stay.
 void pbPose_PrincipalOfMesh(const double full[6], double quat[4], double diagonal[3]);
 // Inertia (xx yy zz xy xz yz) of a rigid part about a point, with its center of mass at r from there, is added to total.
 void pbPose_AddInertia(double total[6], double mass, const double diagonal[3], const double quat[4], const double r[3]);

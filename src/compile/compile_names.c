@@ -66,6 +66,7 @@ static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, 
   X(pb_refText, "text", texts, ntext)                  \
   X(pb_refTuple, "tuple", tuples, ntuple)              \
   X(pb_refKey, "key", keys, nkey)                      \
+  X(pb_refMesh, "mesh", meshes, nmesh)                 \
   X(0, "frame", frames, nframe)
 // clang-format on
 

@@ -174,13 +174,10 @@ const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose 
 // Cyclic choice of the largest entry, Jacobi's method (Golub and Van Loan, Matrix Computations, section 8.5), with the rotations
 // accumulated in a quaternion, as in MuJoCo.
 enum { JACOBI_ROTATIONS = 500 };
-// When it ends: MuJoCo 4.0 takes off-diagonal entries up to `least` as zero, and eigenvalues up to `equal` apart as equal. Those of
-// bodies are relative to the largest eigenvalue; those of meshes are not, and a rotation whose cosine is 1 to rounding ends them, too.
-typedef struct jacobi_end {
-  double least, equal, cosine;
-  bool relative;
-} jacobi_end;
-static const jacobi_end of_bodies = {4e-15, 1e-12, INFINITY, true}, of_meshes = {1e-12, 1e-12, 1 - 1e-12, false};
+// Smaller off-diagonal entries, relative to the largest eigenvalue, count as zero in MuJoCo 4.0: of bodies, and of meshes.
+#define BODY_EPS  4e-15
+#define MESH_EPS  1e-7
+#define ORDER_EPS 1e-12  // and eigenvalues closer than this as equal
 
 // Off-diagonal entry of largest size: row, column, and the axis of a rotation in their plane.
 static void largest_entry(const double D[9], int *row, int *col, int *axis) {
@@ -200,12 +197,8 @@ static void largest_entry(const double D[9], int *row, int *col, int *axis) {
   }
 }
 
-static double scale_of(const jacobi_end *end, const double diagonal[3]) {
-  return end->relative ? fmax(fmax(fabs(diagonal[0]), fabs(diagonal[1])), fabs(diagonal[2])) : 1;
-}
-
 // One rotation. False when the matrix in the frame of `quat` is diagonal to rounding.
-static bool rotate_jacobi(const jacobi_end *end, const double mat[9], double quat[4], double diagonal[3]) {
+static bool rotate_jacobi(double eps, const double mat[9], double quat[4], double diagonal[3]) {
   double R[9], T[9], D[9], rotation[4] = {0, 0, 0, 0};
   int row, col, axis;
 
@@ -217,13 +210,13 @@ static bool rotate_jacobi(const jacobi_end *end, const double mat[9], double qua
 
   largest_entry(D, &row, &col, &axis);
   double off = D[3 * row + col];
-  if (!(fabs(off) > end->least * scale_of(end, diagonal))) return false;
+  double scale = fmax(fmax(fabs(D[0]), fabs(D[4])), fabs(D[8]));
+  if (!(fabs(off) > eps * scale)) return false;
 
   // tan of the angle that makes the entry zero, the smaller of the two solutions of t^2 + 2 tau t - 1 = 0.
   double tau = (D[4 * col] - D[4 * row]) / (2 * off);
   double t = tau >= 0 ? 1 / (tau + sqrt(1 + tau * tau)) : -1 / (-tau + sqrt(1 + tau * tau));
   double c = 1 / sqrt(1 + t * t);
-  if (c > end->cosine) return false;
 
   // The quaternion has half that angle.
   rotation[0] = sqrt(0.5 + 0.5 * c);
@@ -234,8 +227,9 @@ static bool rotate_jacobi(const jacobi_end *end, const double mat[9], double qua
 }
 
 // Swaps two adjacent eigenvalues that stand in increasing order, by a rotation of 90 degrees about the third axis.
-static void order_pair(const jacobi_end *end, double quat[4], double diagonal[3], int i) {
-  if (!(diagonal[i] + end->equal * scale_of(end, diagonal) < diagonal[i + 1])) return;
+static void order_pair(double quat[4], double diagonal[3], int i) {
+  double scale = fmax(fmax(diagonal[0], diagonal[1]), diagonal[2]);
+  if (!(diagonal[i] + ORDER_EPS * scale < diagonal[i + 1])) return;
 
   double smaller = diagonal[i];
   diagonal[i] = diagonal[i + 1];
@@ -246,29 +240,29 @@ static void order_pair(const jacobi_end *end, double quat[4], double diagonal[3]
   pbPose_MulQuat(quat, quat, rotation);
 }
 
-static void principal(const jacobi_end *end, const double full[6], double quat[4], double diagonal[3]) {
+static void principal(double eps, const double full[6], double quat[4], double diagonal[3]) {
   const double mat[9] = {full[0], full[3], full[4], full[3], full[1], full[5], full[4], full[5], full[2]};
   quat_identity(quat);
   int rotations = 0;
-  while (rotations < JACOBI_ROTATIONS && rotate_jacobi(end, mat, quat, diagonal)) rotations++;
+  while (rotations < JACOBI_ROTATIONS && rotate_jacobi(eps, mat, quat, diagonal)) rotations++;
 
   PB_VALIDATE(pb_isUnit(quat, 4));
 
   // Decreasing order, by three exchanges.
-  order_pair(end, quat, diagonal, 0);
-  order_pair(end, quat, diagonal, 1);
-  order_pair(end, quat, diagonal, 0);
+  order_pair(quat, diagonal, 0);
+  order_pair(quat, diagonal, 1);
+  order_pair(quat, diagonal, 0);
 }
 
 const char *pbPose_Principal(const double full[6], double quat[4], double diagonal[3]) {
   if (!all_finite(full, 6)) return "the inertia is not finite";
 
-  principal(&of_bodies, full, quat, diagonal);
+  principal(BODY_EPS, full, quat, diagonal);
   return diagonal[2] < PB_TINY ? "the inertia must have positive eigenvalues" : NULL;
 }
 
 void pbPose_PrincipalOfMesh(const double full[6], double quat[4], double diagonal[3]) {
-  principal(&of_meshes, full, quat, diagonal);
+  principal(MESH_EPS, full, quat, diagonal);
 }
 
 // ---- rigid parts --------------------------------------------------------------------------------------------------
