@@ -1,8 +1,8 @@
 // Pullback: rigid shapes bounded by triangles: volume, center, inertia and principal axes, with their derivatives by the points,
 // and convex hulls.
 //
-// Rules and names are those of MuJoCo 4.0's meshes. Points are first moved by -refpos, turned by the inverse of refquat and scaled,
-// in this order. Of a scale that mirrors (a negative product) the triangles are turned round.
+// Rules and names are those of MuJoCo 4.0's meshes. Points are first moved by -refpos, turned by the inverse of refquat and
+// scaled, in this order. Of a scale that mirrors (a negative product) the triangles are turned round.
 #ifndef PULLBACK_SOLID_H
 #define PULLBACK_SOLID_H
 
@@ -38,9 +38,9 @@ typedef struct pbMeshProperties {
   double quat[4];     // principal axes in that frame
   double moments[3];  // about the principal axes, m^5 (shell: m^4)
 } pbMeshProperties;
-// pb_bad_argument: point numbers out of range, numbers that are not finite, refquat of length 0. pb_bad_input, in MuJoCo's terms: area
-// or volume too small or negative, moments that no body has; "exact": an edge that two triangles walk in the same direction.
-// pb_unsupported: "convex" where hulls were not built in.
+// pb_bad_argument: point numbers out of range, numbers that are not finite, refquat of length 0. pb_bad_input, in MuJoCo's
+// terms: area or volume too small or negative, moments that no body has; "exact": an edge that two triangles walk in the same
+// direction. pb_unsupported: "convex" where hulls were not built in.
 PB_API PB_NODISCARD pbStatus pbMesh_Properties(pbContext *ctx, const pbMeshSolid *solid, pbMeshProperties *properties);
 
 // Cotangents; those of quat by a small rotation in the principal frame.
@@ -51,8 +51,8 @@ typedef struct pbMeshSolidBar {  // added to
   double *point;                 // points x 3; NULL: not wanted
   double scale[3], refpos[3], refquat[4];
 } pbMeshSolidBar;
-// The faces of a hull and the signs of "legacy" count as fixed. pb_singular: a cotangent of the rotation about an axis across which
-// two moments agree to 1e-8 of the largest: it has no derivative, the tensor's has.
+// The faces of a hull and the signs of "legacy" count as fixed. pb_singular: a cotangent of the rotation about an axis across
+// which two moments agree to 1e-8 of the largest: it has no derivative, the tensor's has.
 PB_API PB_NODISCARD pbStatus pbMesh_PropertiesVjp(pbContext *ctx, const pbMeshSolid *solid, const pbMeshPropertiesBar *bar,
                                                   pbMeshSolidBar *gradient);
 
@@ -66,9 +66,9 @@ typedef struct pbHull {
   int *first;     // polygons + 1: where the corners of each begin in `around`
   int *around;    // numbers of points, counterclockwise seen from outside
 } pbHull;
-// By qhull ("Qt"); most >= 4: of so many points, the furthest first ("Q9 TA"); 0: all. pb_bad_argument: 1 <= most < 4, points that are
-// not finite. pb_bad_input: fewer than four points, or all at one place, on a line, in a plane. pb_unsupported: hulls were not built
-// in (PULLBACK_QHULL=OFF).
+// By qhull ("Qt"); most >= 4: of so many points, the furthest first ("Q9 TA"); 0: all. pb_bad_argument: 1 <= most < 4, points
+// that are not finite. pb_bad_input: fewer than four points, or all at one place, on a line, in a plane. pb_unsupported: hulls
+// were not built in (PULLBACK_QHULL=OFF).
 PB_API PB_NODISCARD pbStatus pbHull_Create(pbContext *ctx, const double *point, int points, int most, pbHull **hull);
 PB_API void pbHull_Destroy(pbHull *hull);  // NULL is fine
 

@@ -339,9 +339,8 @@ typedef struct format {
   const char *ending;
   pbStatus (*read)(pbMeshReader *);
 } format;
-static const format formats[] = {{".obj", pbRead_Obj},  {".stl", pbRead_Stl}, {".ply", pbRead_Ply},
-                                 {".msh", pbRead_Gmsh}, {".vtk", pbRead_Vtk}, {".vtu", pbRead_Vtu},
-                                 {NULL, NULL}};
+static const format formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".ply", pbRead_Ply}, {".msh", pbRead_Gmsh},
+                                 {".vtk", pbRead_Vtk}, {".vtu", pbRead_Vtu}, {NULL, NULL}};
 static const format shape_formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".msh", pbRead_Msh}, {NULL, NULL}};
 
 static const format *format_of(const format *all, const char *name) {
@@ -358,6 +357,8 @@ static pbStatus read_mesh(pbMeshReader *r, const format *f) {
 
   if (!r->mesh->points) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: holds no points", r->name);
   if (r->left_out) pbContext_Warn(r->ctx, "%.400s: %d curved lines are left out", r->name, r->left_out);
+
+  // Of rigid shapes.
   if (r->other_faces)
     pbContext_Warn(r->ctx, "%.400s: %d faces of objects after the first are left out, as MuJoCo does", r->name, r->other_faces);
   if (r->large_faces)
@@ -366,8 +367,14 @@ static pbStatus read_mesh(pbMeshReader *r, const format *f) {
   return pbMesh_CheckNumbers(r->ctx, r->mesh);
 }
 
-static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char *name, const format *f, bool rigid, pbMesh **mesh) {
-  pbMeshReader r = {.ctx = ctx, .name = name, .begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + size, .line = 1,
+static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char *name, const format *f, bool rigid,
+                      pbMesh **mesh) {
+  pbMeshReader r = {.ctx = ctx,
+                    .name = name,
+                    .begin = bytes,
+                    .at = bytes,
+                    .end = (const unsigned char *)bytes + size,
+                    .line = 1,
                     .rigid = rigid};
 
   PB_TRY(pbMesh_Create(ctx, name, 0, NULL, &r.mesh));
@@ -409,6 +416,7 @@ pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
 pbStatus pbMesh_LoadShape(pbContext *ctx, const char *path, const char *ending, pbMesh **mesh) {
   const format *f = format_of(shape_formats, *ending ? ending : path);
   if (!f) return pbContext_Fail(ctx, pb_unsupported, "%.400s: a mesh's ending is none of .stl .obj .msh", path);
+
   PB_TRY(load(ctx, path, f, true, mesh));
 
   // MuJoCo keeps single precision.

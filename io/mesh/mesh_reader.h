@@ -25,8 +25,8 @@ typedef struct pbMeshReader {
   locale_t locale;
   pbMesh *mesh;
   int point_room, cell_room[pb_cellKindCount];
-  int left_out;  // cells that are none of ours and do no harm
-  bool rigid;    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
+  int left_out;                  // cells that are none of ours and do no harm
+  bool rigid;                    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
   int other_faces, large_faces;  // of objects after the first; of more than 100 corners
 } pbMeshReader;
 

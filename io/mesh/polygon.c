@@ -1,5 +1,5 @@
-// Polygons of rigid shapes cut into triangles as MuJoCo's reader of OBJ files cuts them, in single precision: quadrangles along the
-// shorter diagonal, others ear by ear.
+// Polygons of rigid shapes cut into triangles as MuJoCo's reader of OBJ files cuts them, in single precision: quadrangles along
+// the shorter diagonal, others ear by ear.
 #include <math.h>
 #include <string.h>
 
@@ -59,18 +59,22 @@ static flat project(const pbMeshReader *r, int vertex, int across) {
 // Does a ray from p cross the sides of the triangle an odd number of times?
 static bool is_inside(const flat t[3], flat p) {
   bool inside = false;
+
   for (int i = 0, j = 2; i < 3; j = i++) {
     if ((t[i].y > p.y) == (t[j].y > p.y)) continue;
+
     if (p.x < (t[j].x - t[i].x) * (p.y - t[i].y) / (t[j].y - t[i].y) + t[i].x) inside = !inside;
   }
   return inside;
 }
 
-// Is the corner after `at` cut off? There should be no other corner in the triangle, and it should be turned like the polygon; that
-// reader asks instead how its first side goes round the origin, so other triangles than a true ear may come, and we follow.
+// Is the corner after `at` cut off? There should be no other corner in the triangle, and it should be turned like the polygon;
+// that reader asks instead how its first side goes round the origin, so other triangles than a true ear may come, and we follow.
 static bool is_ear(const flat *p, int n, int at) {
   const flat t[3] = {p[at], p[(at + 1) % n], p[(at + 2) % n]};
   float turn = (t[1].x - t[0].x) * (t[2].y - t[1].y) - (t[1].y - t[0].y) * (t[2].x - t[1].x);
+
+  // About the origin.
   float round = (t[0].x * t[1].y - t[0].y * t[1].x) * .5f;
   if (turn * round < 0) return false;
 
@@ -97,12 +101,13 @@ pbStatus pbRead_CutPolygon(pbMeshReader *r, const int *vertex, int corners, int 
     p[k] = project(r, v[k], across);
   }
 
-  // Round and round from the first corner, as many tries as there are corners. Where an ear is found with the last of them, or none,
-  // the rest is left out, as there.
+  // Round and round from the first corner, as many tries as there are corners. Where an ear is found with the last of them, or
+  // none, the rest is left out, as there.
   for (int before = n; n > 3 && tries > 0;) {
     tries = n == before ? tries - 1 : n;
     before = n;
     at %= n;
+
     if (!is_ear(p, n, at)) {
       at++;
       continue;
@@ -111,6 +116,7 @@ pbStatus pbRead_CutPolygon(pbMeshReader *r, const int *vertex, int corners, int 
     int cut = (at + 1) % n;
     PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){v[at], v[cut], v[(at + 2) % n]}, group));
     n--;
+
     memmove(v + cut, v + cut + 1, (size_t)(n - cut) * sizeof *v);
     memmove(p + cut, p + cut + 1, (size_t)(n - cut) * sizeof *p);
   }

@@ -585,23 +585,14 @@ static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int p
 }
 
 static pbStatus record_section(pbMjcfReader *reader, const pbXmlNode *section) {
-  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(record_visual(reader, node, -1, NULL));
-  return pb_ok;
-}
-
-// What is seen of a mesh is recorded, too.
-static pbStatus read_mesh(pbMjcfReader *reader, const pbXmlNode *node) {
-  const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
-  return class ? pbMjcf_Mesh(reader, node, class) : pb_bad_input;
-}
-
-static pbStatus record_assets(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
-    // Only materials have a default that is used: their color.
-    const pbMjcfClass *class = IS(node, "material") ? class_of(reader, node, "class", reader->classes[0]) : NULL;
-    if (IS(node, "material") && !class) return pb_bad_input;
-    if (IS(node, "mesh")) PB_TRY(read_mesh(reader, node));
-    PB_TRY(record_visual(reader, node, -1, class ? class->material_rgba : NULL));
+    // Of materials the color has a default; meshes are read and seen.
+    bool material = IS(node, "material");
+    const pbMjcfClass *class = reader->classes[0];
+    if (material || IS(node, "mesh")) class = class_of(reader, node, "class", class);
+    if (!class) return pb_bad_input;
+    if (IS(node, "mesh")) PB_TRY(pbMjcf_Mesh(reader, node, class));
+    PB_TRY(record_visual(reader, node, -1, material ? class->material_rgba : NULL));
   }
   return pb_ok;
 }
@@ -641,7 +632,7 @@ static pbStatus read_model(pbMjcfReader *reader) {
     section_reader read;
   } sections[] = {{"compiler", pbMjcf_Compiler},   {"option", pbMjcf_Option},      {"size", pbMjcf_Size},
                   {"statistic", pbMjcf_Statistic}, {"visual", record_section},     {"default", read_defaults},
-                  {"asset", record_assets},        {"deformable", record_section}, {"worldbody", NULL},
+                  {"asset", record_section},       {"deformable", record_section}, {"worldbody", NULL},
                   {"worldbody", read_worldbody},   {"contact", read_contact},      {"equality", read_equality},
                   {"tendon", read_tendon},         {"actuator", read_actuator},    {"sensor", read_sensor},
                   {"keyframe", read_keyframe},     {"custom", read_custom}};

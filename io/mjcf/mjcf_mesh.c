@@ -11,6 +11,15 @@
 
 // ---- the element --------------------------------------------------------------------------------------------------------
 
+// How many numbers, from the first on, are whole and none below zero.
+static int take_whole(const double *numbers, int count, int *out) {
+  for (int i = 0; i < count; i++) {
+    if (!(numbers[i] >= 0 && numbers[i] <= INT_MAX && numbers[i] == (int)numbers[i])) return i;
+    out[i] = (int)numbers[i];
+  }
+  return count;
+}
+
 static pbStatus read_faces(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
   const char *text = pbXml_Get(node, "face");
   const char *bad;
@@ -21,17 +30,13 @@ static pbStatus read_faces(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDe
   (void)pbMjcf_Numbers(reader, text, NULL, 0, &count, &bad);
   double *numbers = pbContext_AllocArray(reader->ctx, (size_t)count + 1, sizeof *numbers);
   int *face = pbSpecPool_Take(reader->spec->pool, (size_t)count + 1, sizeof *face);
-  bool room = numbers && face, whole = true;
+  bool room = numbers && face;
   if (room) (void)pbMjcf_Numbers(reader, text, numbers, count, &count, &bad);
 
-  for (int i = 0; room && whole && i < count; i++) {
-    whole = numbers[i] >= 0 && numbers[i] <= INT_MAX && numbers[i] == (int)numbers[i];
-    if (whole) face[i] = (int)numbers[i];
-  }
-
+  int whole = room ? take_whole(numbers, count, face) : 0;
   pbContext_Free(reader->ctx, numbers);
   if (!room) return NO_MEMORY(node);
-  if (!whole) return FAIL(node, "attribute 'face' has numbers that are not those of points");
+  if (whole < count) return FAIL(node, "attribute 'face' has numbers that are not those of points");
   def->face = (pbInts){face, count};
   return pb_ok;
 }
@@ -45,6 +50,7 @@ static const char *name_by_file(pbMjcfReader *reader, const char *file) {
 pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class) {
   pbMeshDef def = class->mesh;
   def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
   PB_TRY(read_faces(reader, node, &def));
 
@@ -76,9 +82,11 @@ static bool join_folder(const pbMjcfReader *reader, const char *file, char *path
   const char *slash = strrchr(file, '/');
   if (reader->strippath && slash) file = slash + 1;
 
-  bool alone = !folder || !*folder || *file == '/';
-  int n = alone ? snprintf(path, size, "%s", file)
-                : snprintf(path, size, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", file);
+  // An absolute name stands for itself.
+  if (!folder || !*folder || *file == '/') folder = "";
+  const char *between = *folder && folder[strlen(folder) - 1] != '/' ? "/" : "";
+  int n = snprintf(path, size, "%s%s%s", folder, between, file);
+
   return n > 0 && (size_t)n < size;
 }
 
@@ -97,6 +105,7 @@ static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef
   char path[PATH_MAX];
   char *real;
   const char *ending;
+
   PB_TRY(find_ending(reader, node, def, &ending));
   if (!join_folder(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
   PB_TRY(pbXml_FindFile(&reader->document, node, path, &real));
@@ -105,6 +114,7 @@ static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef
   pbStatus status = pbMesh_LoadShape(reader->ctx, real, ending, &mesh);
   if (status != pb_ok) {
     char text[600];
+
     snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
     return pbXml_Fail(&reader->document, status, node, "%s", text);
   }

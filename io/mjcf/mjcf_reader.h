@@ -42,10 +42,10 @@ typedef struct pbMjcfReader {
   int element_count;
   pbMjcfClass **classes;
   int class_count;
-  int work;       // elements visited for replicas
+  int work;                        // elements visited for replicas
   const char *meshdir, *assetdir;  // folders that files of meshes are in; NULL: the model's own
   bool strippath;                  // only the names of their files count
-  pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
+  pbNames names;                   // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
 
 } pbMjcfReader;
 

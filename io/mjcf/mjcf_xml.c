@@ -284,8 +284,8 @@ static pbStatus check_inside(pbXmlDocument *document, const pbXmlNode *node, con
   // The option as it may be given.
   const char *slash = strrchr(real, '/');
   return pbXml_Fail(document, pb_unsupported, node,
-                    "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root %.*s) to read it", name,
-                    document->folder, (int)(slash - real), real);
+                    "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root %.*s) to read it",
+                    name, document->folder, (int)(slash - real), real);
 }
 
 pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real) {

@@ -53,7 +53,8 @@ typedef struct pbXmlDocument {
 // Read a file and what it includes. `document` has ctx and names set and is otherwise zero; Close it in any case.
 PB_NODISCARD pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options);
 PB_NODISCARD pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, const char *name);
-// Real path of another file that an element names, from the main file's folder: it is there, and in a folder that may be read from.
+// Real path of another file that an element names, from the main file's folder: it is there, and in a folder that may be read
+// from.
 PB_NODISCARD pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real);
 void pbXml_Close(pbXmlDocument *document);
 

@@ -56,7 +56,7 @@ typedef struct pbGeomWork {
   PB_ITEM(pbGeomDef)
   double pos[3], quat[4], size[3], mass, inertia[3], aabb[6];
   const pbMeshWork *mesh;  // of a geom of type mesh whose shape acts, else NULL
-  bool needed;  // may touch, or something refers to it; otherwise it is visual-only
+  bool needed;             // may touch, or something refers to it; otherwise it is visual-only
 } pbGeomWork;
 
 typedef struct pbSiteWork {

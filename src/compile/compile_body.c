@@ -155,6 +155,7 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
 
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
+  // Sizes of primitives; a mesh has its own.
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
   if (wrong) return PB_AT(c, d, "geom", "%s", wrong);
 

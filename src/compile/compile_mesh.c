@@ -12,11 +12,13 @@
 // Bounds of the points in the principal frame.
 static void find_bounds(const pbMeshDef *d, pbMeshWork *work) {
   const pbMeshProperties *p = &work->properties;
+  PB_ASSERT(d->vertex.count > 0);
   double turn[4], R[9], x[3], low[3], high[3];
   memcpy(turn, d->refquat, sizeof turn);
   pbPose_Normalize(turn, 4);
   quat_to_mat(R, turn);
 
+  // As the properties' points are moved.
   for (int i = 0; i < d->vertex.count / 3; i++) {
     v3_sub(x, d->vertex.data + 3 * i, d->refpos);
     m3_tmulv(x, R, x);
@@ -32,6 +34,7 @@ static void find_bounds(const pbMeshDef *d, pbMeshWork *work) {
     }
   }
 
+  // Middle and half sides; the least box about the center.
   for (int k = 0; k < 3; k++) {
     work->aabb[k] = (low[k] + high[k]) / 2;
     work->aabb[3 + k] = (high[k] - low[k]) / 2;
@@ -50,6 +53,7 @@ static pbStatus check_mesh(const pbCompiler *c, const pbMeshDef *d) {
 }
 
 static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
+  // What the spec states, without copies.
   PB_TRY(check_mesh(c, d));
   pbMeshSolid solid = {.points = d->vertex.count / 3,
                        .triangles = d->face.count / 3,
@@ -77,8 +81,10 @@ static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
 
 pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh) {
   int index;
+  PB_ASSERT(geom->type == pb_geomMesh);
   PB_TRY(pbCompile_Resolve(c, pb_refMesh, geom->mesh, &geom->place, "geom", geom->name, &index));
 
+  // Several geoms may share it.
   pbMeshWork *work = &c->meshes[index];
   if (!work->done) PB_TRY(measure(c, &c->spec->meshes[index], work));
   *mesh = work;

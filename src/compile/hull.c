@@ -43,7 +43,10 @@ static int find_second(const double *point, int points) {
 // A unit normal of a plane through the first two and another; false: all are on a line.
 static bool find_normal(const double *point, int points, int second, double normal[3]) {
   double u[3], v[3];
+  PB_ASSERT(second > 0 && second < points);
   v3_sub(u, point + 3 * second, point);
+
+  // The first third point that is not on the line.
 
   for (int i = 1; i < points; i++) {
     v3_sub(v, point + 3 * i, point);
@@ -91,6 +94,7 @@ static pbStatus check_points(pbContext *ctx, const double *point, int points, in
 // ---- qhull ------------------------------------------------------------------------------------------------------------
 #ifdef PB_HAVE_QHULL
 static pbStatus take_corners(pbHull *hull, qhT *qh) {
+  // qhull's list, point by point.
   vertexT *vertex;
   hull->corner = pbContext_AllocArray(hull->ctx, (size_t)qh->num_vertices, sizeof *hull->corner);
   if (!hull->corner) return no_memory(hull->ctx);
@@ -201,6 +205,7 @@ static side *find_side(side **sorted, int count, int from, int to) {
 static int list_sides(const pbHull *hull, const double *point, side *sides, side **sorted) {
   int count = 0;
 
+  // Three a triangle, so that a triangle's are found by division.
   for (int t = 0; t < hull->triangles; t++) {
     const int *v = hull->triangle + 3 * t;
     int64_t key;
@@ -221,12 +226,14 @@ static int follow(side *sides, side **sorted, int count, int i) {
     if (!sides[next].inner) return next;
 
     const side *across = find_side(sorted, count, sides[next].to, sides[next].from);
+    PB_ASSERT(across);
     i = (int)(across - sides);
   }
   return -1;
 }
 
 static void join_sides(side *sides, side **sorted, int count) {
+  // Inner ones first: rims go round their ends.
   for (int i = 0; i < count; i++) {
     const side *across = find_side(sorted, count, sides[i].to, sides[i].from);
     sides[i].inner = across && across->key == sides[i].key;
@@ -242,7 +249,10 @@ static void walk_rims(pbHull *hull, side *sides, int count) {
 
   for (int i = 0; i < count; i++) {
     if (sides[i].inner || sides[i].done) continue;
+
+    // Once round.
     int from = n;
+    PB_ASSERT(from <= 3 * hull->triangles);
     for (int k = i; k >= 0 && !sides[k].done; k = sides[k].next) {
       sides[k].done = true;
       hull->around[n++] = sides[k].from;
@@ -255,6 +265,7 @@ static void walk_rims(pbHull *hull, side *sides, int count) {
 }
 
 static pbStatus make_polygons(pbHull *hull, const double *point) {
+  // No more corners than sides.
   size_t most = 3 * (size_t)hull->triangles;
   hull->first = pbContext_AllocArray(hull->ctx, most + 1, sizeof *hull->first);
   hull->around = pbContext_AllocArray(hull->ctx, most + 1, sizeof *hull->around);

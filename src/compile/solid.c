@@ -29,9 +29,9 @@ typedef struct surface {
   int count;
   const int *triangle;
   bool shell, absolute;
-  double *x;                      // moved points
-  double quat[4], R[9];           // refquat, of unit length
-  double area, centroid[3];       // of the triangles
+  double *x;                       // moved points
+  double quat[4], R[9];            // refquat, of unit length
+  double area, centroid[3];        // of the triangles
   double first_volume, center[3];  // by pyramids about the centroid
 } surface;
 
@@ -140,6 +140,7 @@ static const double origin[3];
 static void sum_areas(surface *f) {
   double c[3][3], m[3];
 
+  // First moments, then their mean.
   for (int t = 0; t < f->count; t++) {
     corners(f, t, origin, c);
     middle_of(c, m);
@@ -154,6 +155,7 @@ static void sum_areas(surface *f) {
 // whose centroid is the apex.
 static void sum_volumes(surface *f) {
   double c[3][3], m[3], sum[3] = {0};
+  PB_ASSERT(f->area >= 0);
 
   for (int t = 0; t < f->count; t++) {
     corners(f, t, f->centroid, c);
@@ -171,6 +173,7 @@ static void sum_volumes(surface *f) {
 static void sum_products(const surface *f, double *volume, double products[6]) {
   double c[3][3], s[3];
 
+  // Each is a sum over the corners and their sum (Tonon, section 3).
   for (int t = 0; t < f->count; t++) {
     corners(f, t, f->center, c);
     double measure = measure_of(f, c), share = measure / (f->shell ? 12 : 20);
@@ -200,6 +203,7 @@ static pbStatus check_orientation(pbContext *ctx, const surface *f) {
   walk *all = pbContext_AllocArray(ctx, 3 * (size_t)f->count + 1, sizeof *all);
   if (!all) return pbContext_Fail(ctx, pb_no_memory, "no memory for the edges of a mesh");
 
+  // Every triangle walks its three edges.
   double c[3][3];
   int n = 0;
   for (int t = 0; t < f->count; t++) {
@@ -209,12 +213,15 @@ static pbStatus check_orientation(pbContext *ctx, const surface *f) {
     for (int k = 0; k < 3; k++) all[n++] = (walk){v[k], v[(k + 1) % 3], t};
   }
 
+  // An edge that is walked twice in one direction stands beside itself.
+  PB_ASSERT(n <= 3 * f->count);
   qsort(all, (size_t)n, sizeof *all, compare_walks);
   pbStatus status = pb_ok;
   for (int i = 1; i < n && status == pb_ok; i++) {
     if (compare_walks(&all[i - 1], &all[i]) != 0) continue;
-    status = pbContext_Fail(ctx, pb_bad_input, "triangles %d and %d of the mesh are oriented against each other at their edge %d-%d",
-                            all[i - 1].triangle, all[i].triangle, all[i].from, all[i].to);
+    status =
+        pbContext_Fail(ctx, pb_bad_input, "triangles %d and %d of the mesh are oriented against each other at their edge %d-%d",
+                       all[i - 1].triangle, all[i].triangle, all[i].from, all[i].to);
   }
 
   pbContext_Free(ctx, all);
@@ -246,6 +253,7 @@ static pbStatus measure(pbContext *ctx, surface *f, pbMeshProperties *p) {
   *p = (pbMeshProperties){0};
   if (f->solid->inertia == pb_meshInertiaExact) PB_TRY(check_orientation(ctx, f));
 
+  // Each needs the sum before it.
   sum_areas(f);
   sum_volumes(f);
   PB_TRY(check_measure(ctx, f));
@@ -275,7 +283,10 @@ pbStatus pbMesh_Properties(pbContext *ctx, const pbMeshSolid *solid, pbMeshPrope
 // Principal axes and moments are functions of the tensor: R' dI R = d moments + [r] moments - moments [r].
 static pbStatus principal_adjoint(pbContext *ctx, const pbMeshProperties *p, const pbMeshPropertiesBar *bar, double tensor[6]) {
   double R[9], G[9] = {0}, GR[9];
+  PB_VALIDATE(pb_isUnit(p->quat, 4));
   quat_to_mat(R, p->quat);
+
+  // In the principal frame.
 
   for (int i = 0; i < 3; i++) {
     int j = (i + 1) % 3, k = (i + 2) % 3;
@@ -284,8 +295,8 @@ static pbStatus principal_adjoint(pbContext *ctx, const pbMeshProperties *p, con
 
     double gap = p->moments[j] - p->moments[k];
     if (fabs(gap) <= SAME_MOMENTS * p->moments[0])
-      return pbContext_Fail(ctx, pb_singular, "principal moments %d and %d of the mesh are the same: their axes have no derivative", j,
-                            k);
+      return pbContext_Fail(ctx, pb_singular,
+                            "principal moments %d and %d of the mesh are the same: their axes have no derivative", j, k);
     G[3 * j + k] = G[3 * k + j] = bar->rotation[i] / (2 * gap);
   }
 
@@ -312,6 +323,7 @@ static void area_adjoint(double c[3][3], double bar, double c_bar[3][3]) {
 
 // Of measure_of, by the corners.
 static void measure_adjoint(const surface *f, double c[3][3], double bar, double c_bar[3][3]) {
+  // Of shells it is the area.
   if (f->shell) {
     area_adjoint(c, bar, c_bar);
     return;
@@ -329,6 +341,7 @@ static void measure_adjoint(const surface *f, double c[3][3], double bar, double
 
 // Cotangents of corners relative to an apex go to the points and, with the opposite sign, to the apex.
 static void corners_adjoint(const surface *f, int t, double c_bar[3][3], double *x_bar, double apex_bar[3]) {
+  // apex_bar NULL: the apex does not count.
   for (int k = 0; k < 3; k++) {
     v3_addto(x_bar + 3 * f->triangle[3 * t + k], c_bar[k]);
     if (apex_bar) v3_subfrom(apex_bar, c_bar[k]);
@@ -344,6 +357,7 @@ static void products_adjoint(const surface *f, double volume_bar, const double A
     double fraction = f->shell ? 1. / 12 : 1. / 20, share = measure_of(f, c) * fraction, c_bar[3][3] = {{0}};
     for (int k = 0; k < 3; k++) s[k] = c[0][k] + c[1][k] + c[2][k];
 
+    // The sum's slope goes to every corner.
     m3_mulv(As, A, s);
     double quadratic = v3_dot(s, As);
     for (int k = 0; k < 3; k++) {
@@ -434,6 +448,7 @@ static pbStatus pull(pbContext *ctx, surface *f, const pbMeshPropertiesBar *bar,
     A[3 * row_of[e] + column_of[e]] = A[3 * column_of[e] + row_of[e]] = entry;
   }
 
+  // Back through the sums, last first.
   memcpy(center_bar, bar->center, sizeof center_bar);
   products_adjoint(f, bar->volume, A, x_bar, center_bar);
   volumes_adjoint(f, center_bar, x_bar, centroid_bar);
@@ -442,7 +457,9 @@ static pbStatus pull(pbContext *ctx, surface *f, const pbMeshPropertiesBar *bar,
   return pb_ok;
 }
 
-pbStatus pbMesh_PropertiesVjp(pbContext *ctx, const pbMeshSolid *solid, const pbMeshPropertiesBar *bar, pbMeshSolidBar *gradient) {
+pbStatus pbMesh_PropertiesVjp(pbContext *ctx, const pbMeshSolid *solid, const pbMeshPropertiesBar *bar,
+                              pbMeshSolidBar *gradient) {
+  // By the moved points, then by what moves them.
   surface f;
   double *x_bar = pbContext_AllocArray(ctx, 3 * (size_t)solid->points + 1, sizeof *x_bar);
   if (!x_bar) return pbContext_Fail(ctx, pb_no_memory, "no memory for the points of a mesh");

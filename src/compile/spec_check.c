@@ -116,14 +116,18 @@ static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
 }
 
 static bool is_in_pair(const pbSpec *spec, const pbGeomDef *geom) {
-  for (int i = 0; i < spec->npair && *geom->name; i++) {
+  if (!*geom->name) return false;
+  for (int i = 0; i < spec->npair; i++) {
     if (!strcmp(spec->pairs[i].geom1, geom->name) || !strcmp(spec->pairs[i].geom2, geom->name)) return true;
   }
   return false;
 }
 
 static bool is_seen_by_sensor(const pbSpec *spec, const pbGeomDef *geom) {
-  for (int i = 0; i < spec->nsensor && *geom->name; i++) {
+  if (!*geom->name) return false;
+
+  // As what it measures, or from where.
+  for (int i = 0; i < spec->nsensor; i++) {
     const pbSensorDef *s = &spec->sensors[i];
     if (s->objtype == pb_refGeom && !strcmp(s->objname, geom->name)) return true;
     if (s->reftype == pb_refGeom && !strcmp(s->refname, geom->name)) return true;
