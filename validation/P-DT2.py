@@ -5,7 +5,7 @@ of the step. Gradient of the head's place after 60 steps, in reverse against for
 seeds, against the robot without actuation. Implicit Euler; the floor is a penalty with Coulomb's friction, coefficient 4. That and the floor's
 firmness were chosen by what these seeds learn: for robot A at 2, four of the five reach the requirement; at 4, of five other seeds (6 to 10),
 four do. B to D stop short of it on every floor that was tried (1e4 to 1e6 N/m, friction 1 to 30; rows of contact, soft and hard): they come
-by so much a period, and the clock of 10 rad/s has but four. With a clock twice as fast C and D get there; B, with four muscles, does not.
+by so much a period, and the clock of 10 rad/s has but four. With a clock twice as fast C and D got there from the one seed that was tried; B, with four muscles, did not.
 The floor of penalties has one gradient. With rows of contact instead there are three, whose trainings of robot A are drawn side by side."""
 import numpy as np
 
