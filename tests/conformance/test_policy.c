@@ -754,16 +754,16 @@ static void test_wrong_tables_are_refused(void **state) {
 
   // Slices that could not be told apart, and a wrench that moves nothing.
   const pbPolicySlice twice[] = {network.function.slice[0], network.function.slice[0]};
-  const pbObserveDef commands = {.kind = pb_observeCommand, .count = 3};
+  const pbObserveDef told = {.kind = pb_observeCommand, .count = 3};
   const pbOutputDef world = {.kind = pb_outputWrench, .object = "world"};
   pbPolicyFunction two = network.function;
   two.slice = twice;
   two.slices = 2;
   two.outputs = pbModel_Size(m, "nu");
-  def = (pbPolicyDef){.observe = &commands, .observe_count = 1, .decide = &two};
+  def = (pbPolicyDef){.observe = &told, .observe_count = 1, .decide = &two};
   assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "two slices have the name 'policy."));
-  def = (pbPolicyDef){.observe = &commands, .observe_count = 1, .decide = &network.function, .output = &world, .output_count = 1};
+  def = (pbPolicyDef){.observe = &told, .observe_count = 1, .decide = &network.function, .output = &world, .output_count = 1};
   assert_int_equal(pbModel_TrustPolicy(m, &def), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "output row 0: the world does not move"));
   TestNetwork_End(&network);

@@ -158,7 +158,7 @@ static void spoil_parent(pbSpec *spec) { spec->bodies[1].parent = 2; }
 static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
 static void spoil_mesh(pbSpec *spec) { spec->geoms[0].type = pb_geomMesh; }
 static void spoil_mass(pbSpec *spec) {
-  spec->geoms[0].type = pb_geomMesh;
+  spec->geoms[0].type = pb_geomHfield;
   spec->geoms[0].contype = spec->geoms[0].conaffinity = 0;
 }
 static void spoil_integrator(pbSpec *spec) { spec->option.integrator = pb_intImplicit; }
@@ -207,7 +207,7 @@ static void test_check(void **state) {
   }
 }
 
-static void test_seen_only_mesh(void **state) {
+static void test_seen_only_height_field(void **state) {
   pbSpec *spec = new_spec(state);
   build(spec);
   spoil_mass(spec);
@@ -265,7 +265,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_many, setup, teardown),
       cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
       cmocka_unit_test_setup_teardown(test_check, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_seen_only_mesh, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_seen_only_height_field, setup, teardown),
       cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
