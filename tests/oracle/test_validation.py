@@ -105,7 +105,7 @@ def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
             first, blank = f.readline().rstrip("\n"), f.readline()
         assert 8 < len(first) < 75 and not first.endswith((".", '"')) and blank == "\n", f"{name}: no title"
     shutil.copytree(os.path.join(pb.ROOT, "validation"), tmp_path / "validation", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "docs").mkdir()
+    shutil.copytree(os.path.join(pb.ROOT, "docs", "img"), tmp_path / "docs" / "img")
     subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), "--document"], check=True)
     with open(os.path.join(pb.ROOT, "docs", "validation.md"), encoding="utf-8") as f:
         assert f.read() == (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8"), "validation/run.py --document"
