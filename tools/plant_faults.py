@@ -158,7 +158,7 @@ FAULTS = [
      "points of planes and geoms are counted from one"),
     ("cli/scene.c", "given || material < 0 ? own :", "material < 0 ? own :", "pytest:tests/oracle/test_view.py",
      "to be seen: the material's colour wins over the geom's own"),
-    ("io/mjcf/mjcf.c", "class ? class->material_rgba : NULL", "class ? reader->classes[0]->material_rgba : NULL", "pytest:tests/oracle/test_compile.py",
+    ("io/mjcf/mjcf.c", "material ? class->material_rgba : NULL", "material ? reader->classes[0]->material_rgba : NULL", "pytest:tests/oracle/test_compile.py",
      "a material has not the colour of its class"),
     ("io/mesh/gltf.c", "if (w->pose == p->pose) return true;", "if (w->pose) return true;", "pytest:tests/oracle/test_view.py",
      "glTF: all rigid parts move like the first"),
