@@ -1,8 +1,5 @@
-// MJCF to spec. The tree is read and checked against the table first (mjcf_xml.c, mjcf_check.c), replicas are made of replicate
+// MJCF to spec. The tree is read and checked against the table first (io/xml, mjcf_check.c), replicas are made of replicate
 // (mjcf_replicate.c), then sections are taken in the order settings, defaults, tree, everything outside the tree.
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // newlocale
-#endif
 #include <math.h>
 #include <string.h>
 
@@ -637,6 +634,7 @@ static pbStatus read_model(pbMjcfReader *reader) {
                   {"tendon", read_tendon},         {"actuator", read_actuator},    {"sensor", read_sensor},
                   {"keyframe", read_keyframe},     {"custom", read_custom}};
 
+  PB_TRY(pbXml_Include(&reader->document));
   PB_TRY(pbMjcf_Index(reader));
   PB_TRY(pbMjcf_CheckTree(reader));
   PB_TRY(begin_spec(reader));
@@ -652,19 +650,16 @@ static pbStatus read_model(pbMjcfReader *reader) {
 }
 
 static pbStatus open_reader(pbMjcfReader *reader, pbContext *ctx) {
-  *reader = (pbMjcfReader){.ctx = ctx, .document.ctx = ctx, .document.pool.ctx = ctx, .names.ctx = ctx};
+  *reader = (pbMjcfReader){.ctx = ctx, .names.ctx = ctx};
 
   pbContext_ClearWarnings(ctx);
   PB_TRY(pbSpec_Create(ctx, &reader->spec));
-  reader->document.names = reader->spec->pool;
   reader->spec->pool->borrow = true;  // what is read lies in the pool already; classes share their strings and lists
-  reader->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  return reader->c_locale ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the C locale");
+  return pbXml_Open(&reader->document, ctx, reader->spec->pool);
 }
 
 // The spec goes to the caller if all went well; else it is destroyed with the rest.
 static void close_reader(pbMjcfReader *reader, pbStatus status, pbSpec **spec) {
-  if (reader->c_locale) freelocale(reader->c_locale);
   pbNames_Clear(&reader->names);
   pbXml_Close(&reader->document);
   if (reader->spec) reader->spec->pool->borrow = false;

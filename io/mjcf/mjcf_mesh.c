@@ -27,11 +27,11 @@ static pbStatus read_faces(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDe
   if (!text) return pb_ok;
 
   // How many, then the numbers.
-  (void)pbMjcf_Numbers(reader, text, NULL, 0, &count, &bad);
+  (void)pbXml_Numbers(&reader->document, text, NULL, 0, &count, &bad);
   double *numbers = pbContext_AllocArray(reader->ctx, (size_t)count + 1, sizeof *numbers);
   int *face = pbSpecPool_Take(reader->spec->pool, (size_t)count + 1, sizeof *face);
   bool room = numbers && face;
-  if (room) (void)pbMjcf_Numbers(reader, text, numbers, count, &count, &bad);
+  if (room) (void)pbXml_Numbers(&reader->document, text, numbers, count, &count, &bad);
 
   int whole = room ? take_whole(numbers, count, face) : 0;
   pbContext_Free(reader->ctx, numbers);

@@ -2,11 +2,9 @@
 #ifndef PB_IO_MJCF_READER_H
 #define PB_IO_MJCF_READER_H
 
-#include <locale.h>
-
 #include "compile/spec_names.h"
 #include "io/mjcf/mjcf_schema.h"
-#include "io/mjcf/mjcf_xml.h"
+#include "io/xml/xml.h"
 
 typedef struct pbMjcfElement {  // an element of the table: rows [first + 1, first + count) are its attributes
   const char *path;
@@ -36,7 +34,6 @@ typedef struct pbMjcfReader {
   pbContext *ctx;
   pbSpec *spec;
   pbXmlDocument document;
-  locale_t c_locale;
   const pbMjcfRow *rows;
   pbMjcfElement *elements;
   int element_count;
@@ -54,8 +51,6 @@ typedef struct pbMjcfReader {
 #define NO_MEMORY(node)   pbXml_Fail(&reader->document, pb_no_memory, node, "no memory to read it")
 
 // ---- mjcf_values.c: text to values
-// Numbers of a text into out (at most `most` are stored); *count is how many there are. False: not a number at *bad.
-bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, int most, int *count, const char **bad);
 // Check the value of an attribute against its row; for refused ones against the neutral value.
 PB_NODISCARD pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value);
 // Store all attributes of a node that *def has a member for (the definition of its kind).

@@ -1,7 +1,4 @@
 // Values of attributes: numbers in the C locale and nothing but numbers, keywords, and where they go.
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // strtod_l
-#endif
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -13,39 +10,7 @@
 
 enum { MOST = 32 };  // numbers an attribute of fixed size can have
 
-// ---- numbers ------------------------------------------------------------------------------------------------------------
-
 static const char *const spaces = " \t\r\n";
-
-// One number at *text, which moves behind it. Refused: hexadecimal, infinity, NaN, anything glued to it, overflow.
-static bool read_number(locale_t c_locale, const char **text, double *value) {
-  size_t length = strcspn(*text, spaces);
-  if (strspn(*text, "0123456789+-.eE") != length) return false;
-  char *end;
-
-  // strtod takes more than numbers in decimal, so its characters were looked at first.
-
-  // In the C locale: a decimal point, whatever language the program runs in.
-  *value = strtod_l(*text, &end, c_locale);
-  if (end != *text + length || !isfinite(*value)) return false;
-  *text = end;
-  return true;
-}
-
-bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, int most, int *count, const char **bad) {
-  *count = 0;
-  for (text += strspn(text, spaces); *text; text += strspn(text, spaces)) {
-    double value;
-
-    // Where the message points to, should this one be bad.
-    *bad = text;
-    if (!read_number(reader->c_locale, &text, &value)) return false;
-    if (*count < most) out[*count] = value;
-    if (*count < INT_MAX) ++*count;
-  }
-
-  return true;
-}
 
 // ---- keywords -----------------------------------------------------------------------------------------------------------
 
@@ -131,7 +96,7 @@ static pbStatus check_numbers(pbMjcfReader *reader, const pbXmlNode *node, const
   int count;
   const char *bad;
 
-  if (!pbMjcf_Numbers(reader, value, values, MOST, &count, &bad))
+  if (!pbXml_Numbers(&reader->document, value, values, MOST, &count, &bad))
     return FAIL(node, "attribute '%s' has \"%.*s\" where a finite number is expected", row->attribute,
                 (int)(strcspn(bad, spaces) < 40 ? strcspn(bad, spaces) : 40), bad);
 
@@ -158,12 +123,13 @@ static bool is_neutral(const pbMjcfReader *reader, const char *value, const char
   double have, want;
   int count, one;
   const char *bad;
-  if (!pbMjcf_Numbers(reader, neutral, &want, 1, &one, &bad) || one < 1) return !*neutral && !value[strspn(value, spaces)];
+  if (!pbXml_Numbers(&reader->document, neutral, &want, 1, &one, &bad) || one < 1)
+    return !*neutral && !value[strspn(value, spaces)];
 
   // neutral values repeat one number: "0 0 0" is neutral in any length
 
   for (const char *at = value; *(at += strspn(at, spaces)); at += strcspn(at, spaces))
-    if (!pbMjcf_Numbers(reader, at, &have, 1, &count, &bad) || have != want) return false;
+    if (!pbXml_Numbers(&reader->document, at, &have, 1, &count, &bad) || have != want) return false;
 
   return value[strspn(value, spaces)] != 0;
 }
@@ -221,11 +187,11 @@ static bool store_list(pbMjcfReader *reader, const char *value, pbReals *list) {
   const char *bad;
 
   // Once to count them, once to store them.
-  (void)pbMjcf_Numbers(reader, value, NULL, 0, &count, &bad);
+  (void)pbXml_Numbers(&reader->document, value, NULL, 0, &count, &bad);
   double *data = pbSpecPool_Take(reader->spec->pool, (size_t)count, sizeof *data);
 
   if (!data) return false;
-  (void)pbMjcf_Numbers(reader, value, data, count, &count, &bad);
+  (void)pbXml_Numbers(&reader->document, value, data, count, &count, &bad);
 
   *list = (pbReals){count ? data : NULL, count};
   return true;
@@ -239,7 +205,7 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
   word found;
 
   // Numbers of fixed count; none of them is as if the attribute were not given.
-  if (strchr("diqo", row->type)) (void)pbMjcf_Numbers(reader, value, values, MOST, &count, &bad);
+  if (strchr("diqo", row->type)) (void)pbXml_Numbers(&reader->document, value, values, MOST, &count, &bad);
   if (!count && strchr("diqo", row->type)) return true;
   PB_ASSERT(count <= MOST);
 
@@ -303,7 +269,7 @@ pbStatus pbMjcf_Store(pbMjcfReader *reader, const pbXmlNode *node, void *def) {
 bool pbMjcf_Reals(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *values, int most,
                   int *count) {
   const char *text = pbXml_Get(node, attribute), *bad;
-  return text && pbMjcf_Numbers(reader, text, values, most, count, &bad);
+  return text && pbXml_Numbers(&reader->document, text, values, most, count, &bad);
 }
 
 bool pbMjcf_Real(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *value) {

@@ -1,14 +1,19 @@
 // XML to tree, by expat. Document type declarations are refused (no entities), depth, counts and sizes are limited.
-#include "io/mjcf/mjcf_xml.h"
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // newlocale, strtod_l
+#endif
+#include "io/xml/xml.h"
 
 #include <expat.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "io/file.h"
+#include "io/xml/xml_files.h"
 
 // ---- errors -------------------------------------------------------------------------------------------------------------
 
@@ -31,6 +36,40 @@ pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlN
 
   return pbContext_Fail(document->ctx, status, "%.400s:%d:%d: %.100s%s%.200s%s: %s", node->place.file, node->place.line,
                         node->place.column, node->name, *name ? " '" : "", name, *name ? "'" : "", text);
+}
+
+// ---- numbers ------------------------------------------------------------------------------------------------------------
+
+static const char *const spaces = " \t\r\n";
+
+// One number at *text, which moves behind it. Refused: hexadecimal, infinity, NaN, anything glued to it, overflow.
+static bool read_number(locale_t c_locale, const char **text, double *value) {
+  size_t length = strcspn(*text, spaces);
+  if (strspn(*text, "0123456789+-.eE") != length) return false;
+  char *end;
+
+  // strtod takes more than numbers in decimal, so its characters were looked at first.
+
+  // In the C locale: a decimal point, whatever language the program runs in.
+  *value = strtod_l(*text, &end, c_locale);
+  if (end != *text + length || !isfinite(*value)) return false;
+  *text = end;
+  return true;
+}
+
+bool pbXml_Numbers(const pbXmlDocument *document, const char *text, double *out, int most, int *count, const char **bad) {
+  *count = 0;
+  for (text += strspn(text, spaces); *text; text += strspn(text, spaces)) {
+    double value;
+
+    // Where the message points to, should this one be bad.
+    *bad = text;
+    if (!read_number(document->c_locale, &text, &value)) return false;
+    if (*count < most) out[*count] = value;
+    if (*count < INT_MAX) ++*count;
+  }
+
+  return true;
 }
 
 // ---- nodes --------------------------------------------------------------------------------------------------------------
@@ -174,7 +213,7 @@ static void on_doctype(void *user, const XML_Char *name, const XML_Char *system_
   (void)public_id;
   (void)internal;
 
-  stop_parser(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: MJCF needs none"));
+  stop_parser(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: models need none"));
 }
 
 // Parse one file's text; its root element goes to *root.
@@ -217,14 +256,13 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
 // ---- files and folders --------------------------------------------------------------------------------------------------
 
 static bool lies_inside(const char *path, const char *folder) {
-  if (!folder) return false;
+  PB_ASSERT(path && folder);
   size_t length = strlen(folder);
   if (length == 1) return true;  // "/"
   return !strncmp(path, folder, length) && path[length] == '/';
 }
 
-// The path without links and dots; NULL where there is no such file.
-static pbStatus real_path(pbXmlDocument *document, const char *path, char **real) {
+pbStatus pbXml_RealPath(pbXmlDocument *document, const char *path, char **real) {
   char resolved[PATH_MAX];
   *real = NULL;
 
@@ -233,7 +271,7 @@ static pbStatus real_path(pbXmlDocument *document, const char *path, char **real
   return *real ? pb_ok : pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", path);
 }
 
-static pbStatus read_file(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
+pbStatus pbXml_ReadFile(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
   pbXmlFile *file = pbSpecPool_Take(&document->pool, 1, sizeof *file);
   if (!file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
 
@@ -253,33 +291,17 @@ static pbStatus read_file(pbXmlDocument *document, const char *real, const char 
   return status;
 }
 
-// ---- includes -----------------------------------------------------------------------------------------------------------
-
-// "folder of `of`" / name, or just name where `of` has no folder or name is absolute.
-static bool join_path(char *out, size_t size, const char *of, const char *name) {
+bool pbXml_Join(char *out, size_t size, const char *of, const char *name) {
   const char *slash = strrchr(of, '/');
   int n = *name == '/' || !slash ? snprintf(out, size, "%s", name) : snprintf(out, size, "%.*s/%s", (int)(slash - of), of, name);
 
   return n > 0 && (size_t)n < size;
 }
 
-// MuJoCo looks beside the main file first, then beside the file that includes.
-static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size,
-                              char **real) {
-  const pbXmlNode *root = document->root;
-
-  *real = NULL;
-  if (!join_path(shown, size, root->place.file, name)) return pb_ok;
-
-  // Beside the main file; where there is none, beside the file that includes.
-  PB_TRY(real_path(document, shown, real));
-
-  if (*real || !join_path(shown, size, node->place.file, name)) return pb_ok;
-  return real_path(document, shown, real);
-}
-
-static pbStatus check_inside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
-  if (lies_inside(real, document->folder) || lies_inside(real, document->allowed)) return pb_ok;
+pbStatus pbXml_CheckInside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
+  bool inside = lies_inside(real, document->folder);
+  for (const pbXmlFolder *f = document->allowed; f && !inside; f = f->next) inside = lies_inside(real, f->real);
+  if (inside) return pb_ok;
 
   // The option as it may be given.
   const char *slash = strrchr(real, '/');
@@ -291,119 +313,63 @@ static pbStatus check_inside(pbXmlDocument *document, const pbXmlNode *node, con
 pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real) {
   char path[PATH_MAX];
   if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot read file '%s'", name);
-  if (!join_path(path, sizeof path, document->root->place.file, name))
+  if (!pbXml_Join(path, sizeof path, document->root->place.file, name))
     return pbXml_Fail(document, pb_file, node, "the name of file '%.100s' is too long", name);
 
-  PB_TRY(real_path(document, path, real));
+  PB_TRY(pbXml_RealPath(document, path, real));
   if (!*real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
-  return check_inside(document, node, name, *real);
-}
-
-static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
-  PB_TRY(check_inside(document, node, name, real));
-  for (const pbXmlFile *file = document->files; file; file = file->next)
-    if (!strcmp(file->real, real))
-      return pbXml_Fail(document, pb_bad_input, node, "file '%s' was read already: a file may be included only once", name);
-  return pb_ok;
-}
-
-// Put the children of `root` where `node` stands. `before` is its elder sibling.
-static void replace_by_children(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
-  pbXmlNode *parent = node->parent;
-
-  for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
-
-  root->last->next = node->next;
-  if (before) before->next = root->first;
-  else parent->first = root->first;
-  if (parent->last == node) parent->last = root->last;
-}
-
-static pbStatus include_one(pbXmlDocument *document, pbXmlNode *node, pbXmlNode *before, int nesting) {
-  const char *name = pbXml_Get(node, "file");
-  if (!name || !*name) return pbXml_Fail(document, pb_bad_input, node, "attribute 'file' is required");
-  if (node->attribute_count > 1 || node->first)
-    return pbXml_Fail(document, pb_bad_input, node, "takes the attribute 'file' and nothing else");
-  if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot include files");
-  if (nesting >= PB_XML_INCLUDES) return pbXml_Fail(document, pb_bad_input, node, "includes are nested more than 32 deep");
-
-  char shown[PATH_MAX];
-  char *real;
-  PB_TRY(find_included(document, node, name, shown, sizeof shown, &real));
-  if (!real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
-
-  PB_TRY(check_allowed(document, node, name, real));
-
-  // Its elements stand where the include stood; the root element itself is dropped.
-  pbXmlNode *root = NULL;
-  PB_TRY(read_file(document, real, shown, &root));
-  if (!root || !root->first) return pbXml_Fail(document, pb_bad_input, node, "file '%s' has nothing to include", name);
-  replace_by_children(node, before, root);
-  return pb_ok;
-}
-
-// The last piece pasted may hold includes itself; nesting is bounded by files being read only once and by PB_XML_INCLUDES.
-static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int depth) {
-  if (depth > PB_XML_DEPTH) return pbXml_Fail(document, pb_bad_input, parent, "elements are nested more than 256 deep");
-  pbXmlNode *before = NULL;
-  int nesting = 0;
-
-  for (pbXmlNode *node = parent->first; node;) {
-    if (!strcmp(node->name, "include")) {
-      PB_TRY(include_one(document, node, before, nesting++));
-      node = before ? before->next : parent->first;  // the first of what was pasted
-      continue;
-    }
-
-    nesting = 0;
-    PB_TRY(include_all(document, node, depth + 1));
-    before = node;
-    node = node->next;
-  }
-  return pb_ok;
+  return pbXml_CheckInside(document, node, name, *real);
 }
 
 // ---- documents ----------------------------------------------------------------------------------------------------------
 
-// The model's folder is the one its name was given in, also where that name is a link to somewhere else.
-static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
-  char folder[PATH_MAX];
-  if (!join_path(folder, sizeof folder, path, "."))
-    return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder) {
+  char *real;
 
-  PB_TRY(real_path(document, folder, &document->folder));
-  if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
+  PB_TRY(pbXml_RealPath(document, folder, &real));
+  if (!real) return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", folder);
 
-  if (!options || !options->allow_root) return pb_ok;
-
-  // A second folder that the user allows.
-  PB_TRY(real_path(document, options->allow_root, &document->allowed));
-
-  if (!document->allowed)
-    return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
+  pbXmlFolder *allowed = pbSpecPool_Take(&document->pool, 1, sizeof *allowed);
+  if (!allowed) return pbContext_Fail(document->ctx, pb_no_memory, "no memory for the folders that may be read from");
+  *allowed = (pbXmlFolder){document->allowed, real};
+  document->allowed = allowed;
   return pb_ok;
 }
 
+// The model's folder is the one its name was given in, also where that name is a link to somewhere else.
+static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
+  char folder[PATH_MAX];
+  if (!pbXml_Join(folder, sizeof folder, path, "."))
+    return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+
+  PB_TRY(pbXml_RealPath(document, folder, &document->folder));
+  if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
+
+  return options && options->allow_root ? pbXml_Allow(document, options->allow_root) : pb_ok;
+}
+
+pbStatus pbXml_Open(pbXmlDocument *document, pbContext *ctx, pbSpecPool *names) {
+  *document = (pbXmlDocument){.ctx = ctx, .pool.ctx = ctx, .names = names};
+  document->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  return document->c_locale ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the C locale");
+}
+
 pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
-  document->pool.ctx = document->ctx;
   char *real;
 
-  PB_TRY(real_path(document, path, &real));
+  PB_TRY(pbXml_RealPath(document, path, &real));
   if (!real) return pbContext_Fail(document->ctx, pb_file, "%.400s: the file cannot be found", path);
 
   PB_TRY(find_folders(document, path, options));
-  PB_TRY(read_file(document, real, path, &document->root));
-
-  return include_all(document, document->root, 1);
+  return pbXml_ReadFile(document, real, path, &document->root);
 }
 
 pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, const char *name) {
-  document->pool.ctx = document->ctx;
-  PB_TRY(parse_text(document, text, length, name, &document->root));
-  return include_all(document, document->root, 1);
+  return parse_text(document, text, length, name, &document->root);
 }
 
 void pbXml_Close(pbXmlDocument *document) {
+  if (document->c_locale) freelocale(document->c_locale);
   pbSpecPool_Clear(&document->pool);
-  document->root = NULL;
+  *document = (pbXmlDocument){0};
 }

@@ -1,8 +1,9 @@
-// The tree an MJCF file is read into, included files pasted in, with the position of every element in its file. Untrusted:
-// everything that can grow is limited, and no file outside the model's folder is opened.
-#ifndef PB_IO_MJCF_XML_H
-#define PB_IO_MJCF_XML_H
+// The tree an XML file is read into (MJCF, URDF, DAE), with the position of every element in its file. Untrusted: everything that
+// can grow is limited, and no file outside the folders that may be read from is opened.
+#ifndef PB_IO_XML_XML_H
+#define PB_IO_XML_XML_H
 
+#include <locale.h>
 #include <stdarg.h>
 
 #include <pullback/io.h>
@@ -38,25 +39,40 @@ typedef struct pbXmlFile {
   char *real;  // absolute path, links resolved
 } pbXmlFile;
 
+typedef struct pbXmlFolder {
+  const struct pbXmlFolder *next;
+  char *real;
+} pbXmlFolder;
+
 typedef struct pbXmlDocument {
   pbContext *ctx;
+  locale_t c_locale;  // of numbers: a decimal point, whatever language the program runs in
   pbSpecPool pool;    // nodes, attributes
   pbSpecPool *names;  // pool of the spec: names of files in positions
   pbXmlNode *root;
   int elements;  // how many there are
   size_t bytes;
-  char *folder;      // real path of the model's folder; NULL: text without a file
-  char *allowed;     // real path of the second folder, or NULL
-  pbXmlFile *files;  // all files read
+  char *folder;                // real path of the model's folder; NULL: text without a file
+  const pbXmlFolder *allowed;  // further folders that may be read from
+  pbXmlFile *files;            // all files read
 } pbXmlDocument;
 
-// Read a file and what it includes. `document` has ctx and names set and is otherwise zero; Close it in any case.
+// An empty document; Close it in any case. names: where the names of files live, as long as the places of errors are needed.
+PB_NODISCARD pbStatus pbXml_Open(pbXmlDocument *document, pbContext *ctx, pbSpecPool *names);
+// Read one file, or a text.
 PB_NODISCARD pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options);
 PB_NODISCARD pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, const char *name);
+// The files that `include` elements name, in their place.
+PB_NODISCARD pbStatus pbXml_Include(pbXmlDocument *document);
+// Let files below a folder be read. pb_file where there is none.
+PB_NODISCARD pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder);
 // Real path of another file that an element names, from the main file's folder: it is there, and in a folder that may be read
 // from.
 PB_NODISCARD pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real);
 void pbXml_Close(pbXmlDocument *document);
+
+// Numbers of a text into out (at most `most` are stored); *count is how many there are. False: not a number at *bad.
+bool pbXml_Numbers(const pbXmlDocument *document, const char *text, double *out, int most, int *count, const char **bad);
 
 // "file:line:column: element 'name': text" into the context.
 pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlNode *node, const char *format, ...)
