@@ -277,7 +277,8 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
-  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
+  bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
+  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root], .surfaces = drawn};
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));

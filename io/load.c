@@ -23,7 +23,7 @@ static pbStatus name_file(pbContext *ctx, const char *path, pbStatus status) {
 pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
   *model = NULL;
 
-  if (is_task(path)) return pbTask_LoadModel(ctx, path, options ? options->allow_root : NULL, model);
+  if (is_task(path)) return pbTask_LoadModel(ctx, path, options, model);
   pbSpec *spec = NULL;
   pbStatus status = pbSpec_LoadMjcf(ctx, path, options, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);

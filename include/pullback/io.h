@@ -14,6 +14,9 @@ extern "C" {
 
 typedef struct pbLoadOptions {
   const char *allow_root;  // a second folder files may be read from; NULL: the model's own folder only
+  // Meshes that are only seen are read, too (one that cannot be is a warning), and the model keeps what all of them look like:
+  // pbModel_MeshSurface. Else it keeps none.
+  bool surfaces;
 } pbLoadOptions;
 
 // Read MJCF into a spec; errors name file, line, column and element in the context's text.

@@ -117,6 +117,19 @@ typedef struct pbField {
 PB_API bool pbModel_FieldAt(const pbModel *model, int index, pbField *field);
 PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field);
 
+// What meshes look like, where loading was asked to keep it (pbLoadOptions.surfaces, or the spec's): each once, in its own frame,
+// scaled. Those without triangles show their convex hull.
+typedef struct pbMeshSurface {
+  const char *name;  // of the mesh
+  int points, triangles;
+  const double *point;  // points x 3, m
+  const int *triangle;  // triangles x 3, counterclockwise seen from outside
+} pbMeshSurface;
+PB_API int pbModel_MeshSurfaceCount(const pbModel *model);
+PB_API pbMeshSurface pbModel_MeshSurface(const pbModel *model, int index);
+// The surface of a geom, and where its frame is in that of the geom; -1: it has none (not a mesh, or its file was not read).
+PB_API int pbModel_GeomSurface(const pbModel *model, int geom, double pos[3], double quat[4]);
+
 // Options that are not parameters: "integrator", "cone", "solver", "iterations", "ls_iterations" by name or number,
 // "tolerance" (relative residual at which Newton stops; 0: rounding, the default), and flags ("contact", "gravity",
 // "eulerdamp", ... as in MJCF) with "enable" or "disable"; "servo": names of actuators separated by commas, "all" that can

@@ -336,7 +336,7 @@ typedef struct pbTupleDef {
 } pbTupleDef;
 
 // A mesh as geoms of type mesh name it; rules in solid.h. A reader of files fills vertex and face of those that move something
-// (pbSpec_GeomActs) and leaves those that are only seen without.
+// (pbSpec_GeomActs); those that are only seen it leaves without, unless it was asked for surfaces (pbLoadOptions).
 typedef struct pbMeshDef {
   PB_ELEMENT
   const char *file;  // "" where it has none
@@ -409,6 +409,7 @@ typedef struct pbSpec {
   pbContext *ctx;
   const char *model_name;
   const char *folder;  // of the file it was read from; "" if none
+  bool surfaces;       // the model keeps what its meshes look like (pbModel_MeshSurface)
   pbCompilerSettings compiler;
   pbOptionSettings option;
   pbStatisticSettings statistic;

@@ -672,6 +672,7 @@ pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *
   *spec = NULL;
   pbMjcfReader reader;
   pbStatus status = open_reader(&reader, ctx);
+  reader.surfaces = options && options->surfaces;
 
   if (status == pb_ok) status = pbXml_Load(&reader.document, path, options);
   if (status == pb_ok) status = read_model(&reader);

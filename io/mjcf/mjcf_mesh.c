@@ -138,6 +138,18 @@ static pbStatus load_mesh(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef
   return pb_ok;
 }
 
+// Of a mesh that is only seen: whatever is wrong with it, there is less to see.
+static pbStatus look_at_mesh(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  pbStatus status = load_mesh(reader, node, def);
+  if (status == pb_ok || status == pb_no_memory) return status;
+
+  char text[600];
+  snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+  pbContext_Warn(reader->ctx, "%s; it is not seen", text);
+  def->file = "";  // asked for once
+  return pb_ok;
+}
+
 // The k-th mesh was made of the k-th element.
 static const pbXmlNode *find_node(const pbMjcfReader *reader, int k) {
   for (const pbXmlNode *section = reader->document.root->first; section; section = section->next) {
@@ -149,16 +161,26 @@ static const pbXmlNode *find_node(const pbMjcfReader *reader, int k) {
   return NULL;
 }
 
-pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader) {
+// What geoms that act name, or then what others do.
+static pbStatus load_meshes(pbMjcfReader *reader, bool acting) {
   pbSpec *spec = reader->spec;
   for (int i = 0; i < spec->ngeom; i++) {
     const pbGeomDef *geom = &spec->geoms[i];
-    if (geom->type != pb_geomMesh || !pbSpec_GeomActs(spec, i)) continue;
+    if (geom->type != pb_geomMesh || pbSpec_GeomActs(spec, i) != acting) continue;
 
     // One that is not there is found when compiling; one that is read already is not read again.
     pbMeshDef *mesh = pbSpec_FindMesh(spec, geom->mesh);
     if (!mesh || (*mesh->file && mesh->vertex.count)) continue;
-    PB_TRY(load_mesh(reader, find_node(reader, (int)(mesh - spec->meshes)), mesh));
+    const pbXmlNode *node = find_node(reader, (int)(mesh - spec->meshes));
+    PB_TRY(acting ? load_mesh(reader, node, mesh) : look_at_mesh(reader, node, mesh));
   }
   return pb_ok;
+}
+
+pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader) {
+  PB_TRY(load_meshes(reader, true));
+
+  // What is only seen is read where it is asked for.
+  reader->spec->surfaces = reader->surfaces;
+  return reader->spec->surfaces ? load_meshes(reader, false) : pb_ok;
 }

@@ -24,6 +24,7 @@ const char *const pbTask_Keys[] = {
 static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
   pbSpec *spec = NULL;
   pbStatus status = pbSpec_ParseMjcf(r->ctx, text, strlen(text), "model", &spec);
+  if (status == pb_ok) spec->surfaces = r->surfaces;
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
   return status;
@@ -46,7 +47,7 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
     char *path;
     PB_TRY(pbTaskReader_Path(r, model, &path));
     pbSpec *spec = NULL;
-    status = pbSpec_LoadMjcf(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root}, &spec);
+    status = pbSpec_LoadMjcf(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root, .surfaces = r->surfaces}, &spec);
     if (status == pb_ok) status = pbSpec_Compile(spec, &task->model);
     pbSpec_Destroy(spec);
     pbContext_Free(r->ctx, path);
@@ -486,10 +487,14 @@ pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root
 }
 
 // The task's parameters become the model's own.
-pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model) {
+pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
   pbTask *task;
+  pbTaskReader reader = {.ctx = ctx};
+  if (options) reader.allow_root = options->allow_root;
+  if (options) reader.surfaces = options->surfaces;
+
   *model = NULL;
-  PB_TRY(pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root}, path, pbTask_ReadWorld, &task));
+  PB_TRY(pbTask_LoadPart(&reader, path, pbTask_ReadWorld, &task));
 
   // the model outlives the task, with its parameters as defaults
   memcpy(task->model->theta0, task->theta, task->ntheta * sizeof(double));

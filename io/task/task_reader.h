@@ -6,6 +6,7 @@
 
 #include <pullback/deform.h>
 #include <pullback/array.h>
+#include <pullback/io.h>
 #include <pullback/optimize.h>
 
 #include "optimize/task.h"
@@ -33,6 +34,7 @@ typedef struct pbTaskReader {
   struct pbTrain *train;  // filled beside the task, where one is read
   const char *policy;     // a file given beside the task (pbPolicy_Load); NULL: none
   bool audit;             // what is wanted is to be audited: variables need not be there
+  bool surfaces;          // of meshes are kept (pbLoadOptions)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 
@@ -127,7 +129,7 @@ typedef struct pbStateFile {
 pbRunStore pbStateFile_Store(pbStateFile *file);
 
 // Model and parameters of a task file, as a model.
-PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model);
+PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file
 // made_from of a task (optimize/task.h), gathered while it is read.
 typedef struct pbManifest {

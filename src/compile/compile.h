@@ -167,6 +167,9 @@ void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center
 // The mesh that a geom names, measured when it is first asked for.
 PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh);
 
+// ---- compile_surface.c ----
+PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them
+
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);  // compile_fuse.c

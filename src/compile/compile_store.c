@@ -185,7 +185,10 @@ static void store_cameras(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) {
     const pbCameraWork *k = &c->cameras[i];
+    int target = *k->def->target ? pbCompile_Find(c, pb_refBody, k->def->target) : -1;
     m->cam_bodyid[k->id] = b->id;
+    m->cam_mode[k->id] = k->def->mode;
+    m->cam_targetbodyid[k->id] = target < 0 ? -1 : c->bodies[target].id;
     COPY(cam_pos, k->id, 3, k->pos);
     COPY(cam_quat, k->id, 4, k->quat);
 

@@ -12,6 +12,7 @@
 #include "deform/deform.h"
 #include "model/policy_data.h"
 #include "model/servo.h"
+#include "model/surface.h"
 #include "model/topology.h"
 
 // ---- the table of fields ------------------------------------------------------------------------------------------
@@ -182,6 +183,7 @@ void pbModel_Destroy(pbModel *m) {
   // Deformables, a policy and names have memory of their own.
   pbDeform_Destroy(m->deform);
   pbPolicyModel_Destroy(m->ctx, m->policy);
+  pbSurfaces_Destroy(m->ctx, m->surfaces);
   free_names(m);
   if (m->policy_file) m->release_policy_file(m->policy_file);
 

@@ -23,7 +23,7 @@
   X(geom_type, ngeom, 1) X(geom_contype, ngeom, 1) X(geom_conaffinity, ngeom, 1) X(geom_condim, ngeom, 1)      \
   X(geom_bodyid, ngeom, 1) X(geom_group, ngeom, 1) X(geom_priority, ngeom, 1) X(geom_matid, ngeom, 1)          \
   X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
-  X(cam_bodyid, ncam, 1)                                                                                       \
+  X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1)                                    \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
   X(exclude_signature, nexclude, 1)                                                                            \
   X(eq_type, neq, 1) X(eq_obj1id, neq, 1) X(eq_obj2id, neq, 1) X(eq_objtype, neq, 1) X(eq_active0, neq, 1)     \

@@ -341,7 +341,7 @@ static void test_many_classes(void **state) {
 // ---- files --------------------------------------------------------------------------------------------------------------
 
 static pbStatus load(void **state, const char *name, const char *allow_root, pbSpec **spec) {
-  pbLoadOptions options = {allow_root};
+  pbLoadOptions options = {.allow_root = allow_root};
   char path[512];
   snprintf(path, sizeof path, "%s", path_of(name));
   return pbSpec_LoadMjcf(*state, path, &options, spec);
