@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate check-robots install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -29,6 +29,7 @@ help:
 	@echo 'make check-style    what makes functions hard to read, counted; no folder may get worse [WORST=5 FOLDER=src/solve STORE=1]'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
+	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
 	@echo 'make sweep-certificate   plant the faults of adjoints one by one and see which spot check of a gradient finds each'
 	@echo 'make check          format, style and layers'
 	@echo 'make tidy           clang-tidy over what changed since it was last clean [ALL=1: over everything]'
@@ -148,6 +149,11 @@ faults:
 sweep-certificate:
 	@tools/setup test
 	@$(PYTHON) tools/sweep_certificate.py
+
+# Models of installed packages, as they come and with canonical meshes: a table, and what is refused with its reason.
+check-robots: build
+	@tools/setup python
+	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tests/oracle/robot_checks.py $(NAME)
 
 check-all:
 	@tools/check_all

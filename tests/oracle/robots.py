@@ -137,7 +137,7 @@ def rewritten(robot, spec, m, folder):
     path = os.path.join(folder, os.path.basename(robot.path))
     with open(path, "w") as f:
         f.write(quiet(spec.to_xml))
-    return Robot(robot.name + " (canonical)", path, folder)
+    return Robot(robot.name.removesuffix(" (canonical)") + " (canonical)", path, folder)
 
 
 def main():
