@@ -103,7 +103,7 @@ build-cases: build
 bench: build
 	@tools/setup python
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench
-	@$(PYTHON) bench/run.py; missed=$$?; $(PYTHON) bench/energy.py --build $(BUILD) || missed=1; $(BUILD)/bench/deform | tee bench/results/deform.csv; $(PYTHON) bench/contacts.py --build $(BUILD) && exit $$missed
+	@$(PYTHON) bench/run.py; missed=$$?; $(PYTHON) bench/beds.py || missed=1; $(PYTHON) bench/energy.py --build $(BUILD) || missed=1; $(BUILD)/bench/deform | tee bench/results/deform.csv; $(PYTHON) bench/contacts.py --build $(BUILD) && exit $$missed
 
 bench-contacts: build
 	@tools/setup python

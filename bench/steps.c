@@ -1,5 +1,6 @@
 // Speed of one world on one core, beside MuJoCo in the same process: step, vjp, rollout with gradient, full Jacobian.
-//   steps MODEL.xml [REPEATS]      prints "quantity,pullback_us,mujoco_us" per line, after lines "# name value"
+//   steps MODEL.xml [REPEATS [FOLDER]]      prints "quantity,pullback_us,mujoco_us" per line, after lines "# name value"
+// Files of the model may lie in FOLDER too.
 //
 // Both engines start from the same states, some 20 of them a quarter of a second and more into one trajectory (contacts are
 // there), get the same controls, and run 50 steps from each. A piece of 50 steps is short beside a time slice: the least of
@@ -38,7 +39,8 @@ typedef struct Bench {
   mjModel *mj;
   mjData *d;
   double *their_A, *their_B;
-  double contacts, iterations, their_contacts, apart;  // means per step; largest distance of positions after a piece
+  double contacts, mesh_contacts, iterations, their_contacts,
+      apart;  // means per step; largest distance of positions after a piece
   Times best[pieces];
 } Bench;
 
@@ -66,9 +68,9 @@ static double *numbers(size_t count) {
 }
 
 // ---- both engines at the same place -----------------------------------------------------------------------------------
-static void load(Bench *b, const char *file) {
+static void load(Bench *b, const char *file, const char *folder) {
   b->ctx = pbContext_Create(NULL);
-  need(pbModel_Load(b->ctx, file, NULL, &b->m), pbContext_Error(b->ctx));
+  need(pbModel_Load(b->ctx, file, &(pbLoadOptions){.allow_root = folder}, &b->m), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "integrator", "Euler"), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "tolerance", "1e-8"), pbContext_Error(b->ctx));
   need(pbScratch_Create(b->ctx, b->m, NULL, &b->s), pbContext_Error(b->ctx));
@@ -101,6 +103,18 @@ static void waves(const Bench *b, int step, double *u) {
   }
 }
 
+// Contacts of the last step in which a mesh takes part.
+static int mesh_contacts(const Bench *b) {
+  enum { mesh_type = 7 };
+  const double *geom;
+  pbField type;
+  int count = 0, rows, cols;
+  if (!pbScratch_Field(b->s, "contact_geom", &geom, &rows, &cols) || !pbModel_Field(b->m, "geom_type", &type)) return 0;
+  for (int k = 0; k < rows; k++)
+    count += type.integers[(int)geom[2 * k]] == mesh_type || type.integers[(int)geom[2 * k + 1]] == mesh_type;
+  return count;
+}
+
 // The states the pieces start from: one trajectory, which the pieces then go through again.
 static void prepare(Bench *b) {
   double *u = numbers((size_t)b->nu);
@@ -116,6 +130,7 @@ static void prepare(Bench *b) {
     need(pbStep_Forward(b->m, b->theta, b->x, &input, b->s, NULL), pbScratch_Error(b->s));
     if (at < 0) continue;
     b->contacts += pbScratch_Report(b->s).contacts / (double)(pieces * piece);
+    b->mesh_contacts += mesh_contacts(b) / (double)(pieces * piece);
     b->iterations += pbScratch_Report(b->s).iterations / (double)(pieces * piece);
   }
   free(u);
@@ -260,6 +275,7 @@ static void measure(Bench *b, int repeats) {
 static void print(const Bench *b) {
   printf("# dof %d\n# controls %d\n# parameters %zu\n", b->nv, b->nu, pbModel_ParamSize(b->m));
   printf("# contacts %.2f\n# iterations %.2f\n# their_contacts %.2f\n", b->contacts, b->iterations, b->their_contacts);
+  printf("# mesh_contacts %.2f\n", b->mesh_contacts);
   printf("# apart %.1e\n", b->apart);
   LINE("step", step, their_step, piece);
   LINE("vjp", vjp, their_step, piece);
@@ -289,10 +305,10 @@ int main(int argc, char **argv) {
   static Bench b;
   int repeats = argc > 2 ? atoi(argv[2]) : 40;
   if (argc < 2 || repeats < 1) {
-    fprintf(stderr, "usage: steps MODEL.xml [REPEATS]\n");
+    fprintf(stderr, "usage: steps MODEL.xml [REPEATS [FOLDER]]\n");
     return 2;
   }
-  load(&b, argv[1]);
+  load(&b, argv[1], argc > 3 ? argv[3] : NULL);
   load_theirs(&b, argv[1]);
   prepare(&b);
   measure(&b, repeats);
