@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate check-robots install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
+	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
@@ -131,6 +132,11 @@ bench-batch: build
 bench-deform: build
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_deform
 	@$(BUILD)/bench/deform | tee bench/results/deform.csv
+
+bench-load: build
+	@tools/setup python
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_load
+	@$(PYTHON) bench/load.py --build $(BUILD)
 
 bench-energy: build
 	@tools/setup python
