@@ -4,9 +4,10 @@
 
 #include "cli.h"
 
-static const char *const size_names[] = {"nq",    "nv",       "nu",       "na",      "nbody",  "njnt",    "ngeom",       "nsite",
-                                         "npair", "nexclude", "neq",      "ntendon", "nwrap",  "nsensor", "nsensordata", "nkey",
-                                         "ncam",  "nlight",   "nnumeric", "ntext",   "ntuple", "nmat"};
+static const char *const size_names[] = {"nq",          "nv",    "nu",        "na",       "nbody",    "njnt",  "ngeom",
+                                         "nsite",       "npair", "nexclude",  "neq",      "ntendon",  "nwrap", "nsensor",
+                                         "nsensordata", "nkey",  "ncam",      "nlight",   "nnumeric", "ntext", "ntuple",
+                                         "nmat",        "nmesh", "nmeshvert", "nmeshpoly"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};
@@ -46,7 +47,15 @@ static const Table tables[] = {
     {"geoms",
      "ngeom",
      pb_objGeom,
-     {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount}, {"body", "geom_bodyid", NULL, 0, pb_objBody}}},
+     {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount},
+      {"body", "geom_bodyid", NULL, 0, pb_objBody},
+      {"mesh", "geom_dataid", NULL, 0, pb_objMesh}}},
+    {"meshes",
+     "nmesh",
+     pb_objMesh,
+     {{"vertadr", "mesh_vertadr", NULL, 0, pb_objCount},
+      {"vertnum", "mesh_vertnum", NULL, 0, pb_objCount},
+      {"polynum", "mesh_polynum", NULL, 0, pb_objCount}}},
     {"sites", "nsite", pb_objSite, {{"body", "site_bodyid", NULL, 0, pb_objBody}}},
     {"equalities", "neq", pb_objEquality, {{"type", "eq_type", PB_WORDS(equality_types), pb_objCount}}},
     {"tendons",

@@ -38,6 +38,7 @@ typedef enum pbObject {  // kinds of named things
   pb_objTuple,
   pb_objDof,
   pb_objPoint,  // of deformables; named by sets (pbModel_PointSet)
+  pb_objMesh,   // meshes that something depends on
   pb_objCount
 } pbObject;
 // Name of a thing; "" if it has none; NULL if out of range.

@@ -449,10 +449,12 @@ PB_API pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count);
 PB_API pbInts pbSpec_Ints(pbSpec *spec, const int *data, int count);
 PB_API const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count);
 
+// May the geom touch others: by its masks, or in a pair? geom: its index.
+PB_API bool pbSpec_GeomTouches(const pbSpec *spec, int geom);
 // Does anything that moves depend on the geom's shape or place: may it touch, weigh or feel a fluid, does a sensor look at it?
 // Else it is only seen. geom: its index.
 PB_API bool pbSpec_GeomActs(const pbSpec *spec, int geom);
-// What no compile may accept: shapes that collide but have no physics here (mesh, hfield), transmissions, dynamics, integrators
+// What no compile may accept: shapes that collide but have no physics here (hfield), transmissions, dynamics, integrators
 // and sensors that are not supported, ids out of range. pb_unsupported or pb_bad_input with the place. Compiling calls it.
 PB_API PB_NODISCARD pbStatus pbSpec_Check(const pbSpec *spec);
 // Record "file:line:column: element 'name': text" in the context.

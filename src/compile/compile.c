@@ -242,6 +242,7 @@ static pbStatus prepare_model(pbCompiler *c) {
   // Final counts, then ids of what stands in bodies.
   PB_TRY(count_elements(c));
   PB_TRY(pbCompile_Number(c));
+  PB_TRY(pbCompile_CountMeshes(c));
   return pbModel_Allocate(c->m);
 }
 
@@ -250,6 +251,7 @@ static pbStatus fill_model(pbCompiler *c) {
   PB_TRY(pbCompile_StoreNames(c));
   store_options(c);
 
+  pbCompile_StoreMeshes(c);
   PB_TRY(pbCompile_StoreTree(c));
   PB_TRY(pbCompile_StorePairs(c));
   PB_TRY(pbCompile_Equalities(c));
@@ -284,6 +286,7 @@ pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {
   if (status == pb_ok) status = fill_model(&c);
 
   // Working copies go in either case; of a failed compile, the model too.
+  pbCompile_DropMeshes(&c);
   for (int i = 0; i < c.nblocks; i++) pbContext_Free(spec->ctx, c.blocks[i]);
 
   if (status == pb_ok) {

@@ -47,9 +47,12 @@ typedef struct pbJointWork {
 } pbJointWork;
 
 typedef struct pbMeshWork {
+  const pbMeshDef *def;
   pbMeshProperties properties;
   double size[3], aabb[6];  // in the frame of the principal axes
-  bool done;
+  struct pbHull *hull;      // NULL: nothing that it shapes touches anything
+  bool done;                // else nothing depends on it: it is not in the model
+  int id;                   // -1: not in the model
 } pbMeshWork;
 
 typedef struct pbGeomWork {
@@ -166,6 +169,9 @@ void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center
 // ---- compile_mesh.c ----
 // The mesh that a geom names, measured when it is first asked for.
 PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh);
+PB_NODISCARD pbStatus pbCompile_CountMeshes(pbCompiler *c);  // ids, and sizes of their fields in the model
+void pbCompile_StoreMeshes(pbCompiler *c);
+void pbCompile_DropMeshes(pbCompiler *c);  // hulls
 
 // ---- compile_surface.c ----
 PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them

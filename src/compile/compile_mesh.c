@@ -1,4 +1,4 @@
-// Meshes that geoms name: their properties, once for each, and their bounds in the frame of their principal axes.
+// Meshes that geoms name: their properties, once for each; vertices and hulls in the frame of their principal axes.
 #include "compile/compile.h"
 
 #include <math.h>
@@ -9,25 +9,48 @@
 #include "base/context.h"
 #include "math/vec.h"
 
-// Bounds of the points in the principal frame.
-static void find_bounds(const pbMeshDef *d, pbMeshWork *work) {
-  const pbMeshProperties *p = &work->properties;
-  PB_ASSERT(d->vertex.count > 0);
-  double turn[4], R[9], x[3], low[3], high[3];
-  memcpy(turn, d->refquat, sizeof turn);
+// ---- points -----------------------------------------------------------------------------------------------------------
+// What takes points of a file to the frame of the principal axes.
+typedef struct mesh_frame {
+  double turn[9], back[4];  // of refquat; into the principal axes
+  const pbMeshDef *def;
+  const pbMeshProperties *properties;
+} mesh_frame;
+
+static mesh_frame open_frame(const pbMeshWork *work) {
+  mesh_frame f = {.def = work->def, .properties = &work->properties};
+  double turn[4];
+
+  // Of any length in a file.
+  memcpy(turn, work->def->refquat, sizeof turn);
   pbPose_Normalize(turn, 4);
-  quat_to_mat(R, turn);
+  quat_to_mat(f.turn, turn);
 
-  // As the properties' points are moved.
-  for (int i = 0; i < d->vertex.count / 3; i++) {
-    v3_sub(x, d->vertex.data + 3 * i, d->refpos);
-    m3_tmulv(x, R, x);
-    for (int k = 0; k < 3; k++) x[k] = d->scale[k] * x[k] - p->center[k];
+  // The properties' axes are seen from the moved points.
+  quat_conj(f.back, work->properties.quat);
+  return f;
+}
 
-    // Into the principal axes.
-    double back[4];
-    quat_conj(back, p->quat);
-    quat_rotate(x, back, x);
+// As the properties' points are moved, then into the principal axes.
+static void place_point(const mesh_frame *f, int i, double x[3]) {
+  PB_ASSERT(i >= 0 && 3 * i < f->def->vertex.count);
+
+  // refpos, refquat, scale, in this order.
+  v3_sub(x, f->def->vertex.data + 3 * (size_t)i, f->def->refpos);
+  m3_tmulv(x, f->turn, x);
+  for (int k = 0; k < 3; k++) x[k] = f->def->scale[k] * x[k] - f->properties->center[k];
+
+  quat_rotate(x, f->back, x);
+}
+
+static void find_bounds(pbMeshWork *work) {
+  double x[3], low[3], high[3];
+  mesh_frame f = open_frame(work);
+
+  // Of all points, those inside as well.
+  for (int i = 0; i < work->def->vertex.count / 3; i++) {
+    place_point(&f, i, x);
+
     for (int k = 0; k < 3; k++) {
       low[k] = i ? fmin(low[k], x[k]) : x[k];
       high[k] = i ? fmax(high[k], x[k]) : x[k];
@@ -42,6 +65,7 @@ static void find_bounds(const pbMeshDef *d, pbMeshWork *work) {
   }
 }
 
+// ---- properties and hulls ---------------------------------------------------------------------------------------------
 static pbStatus check_mesh(const pbCompiler *c, const pbMeshDef *d) {
   if (!d->vertex.count) return PB_AT(c, d, "mesh", "has no points");
   if (d->vertex.count % 3) return PB_AT(c, d, "mesh", "its points have %d numbers, expected three each", d->vertex.count);
@@ -50,6 +74,14 @@ static pbStatus check_mesh(const pbCompiler *c, const pbMeshDef *d) {
   if (d->maxhullvert != -1 && d->maxhullvert < 4)
     return PB_AT(c, d, "mesh", "maxhullvert is %d, expected at least 4", d->maxhullvert);
   return pb_ok;
+}
+
+// The text of the error gets the place of the mesh.
+static pbStatus blame_mesh(const pbCompiler *c, const pbMeshDef *d, pbStatus status) {
+  char text[512];
+  snprintf(text, sizeof text, "%s", pbContext_Error(c->ctx));
+  status = status == pb_bad_argument ? pb_bad_input : status;
+  return pbSpec_Fail(c->spec, status, &d->place, "mesh", d->name, "%s", text);
 }
 
 static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
@@ -65,18 +97,20 @@ static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
   memcpy(solid.refpos, d->refpos, sizeof solid.refpos);
   memcpy(solid.refquat, d->refquat, sizeof solid.refquat);
 
-  // With the place of the mesh.
   pbStatus status = pbMesh_Properties(c->ctx, &solid, &work->properties);
-  if (status != pb_ok) {
-    char text[512];
-    snprintf(text, sizeof text, "%s", pbContext_Error(c->ctx));
-    status = status == pb_bad_argument ? pb_bad_input : status;
-    return pbSpec_Fail(c->spec, status, &d->place, "mesh", d->name, "%s", text);
-  }
+  if (status != pb_ok) return blame_mesh(c, d, status);
 
-  find_bounds(d, work);
+  work->def = d;
+  find_bounds(work);
   work->done = true;
   return pb_ok;
+}
+
+static pbStatus make_hull(pbCompiler *c, pbMeshWork *work) {
+  const pbMeshDef *d = work->def;
+  pbStatus status =
+      pbHull_Create(c->ctx, d->vertex.data, d->vertex.count / 3, d->maxhullvert < 0 ? 0 : d->maxhullvert, &work->hull);
+  return status == pb_ok ? pb_ok : blame_mesh(c, d, status);
 }
 
 pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh) {
@@ -87,6 +121,208 @@ pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork *
   // Several geoms may share it.
   pbMeshWork *work = &c->meshes[index];
   if (!work->done) PB_TRY(measure(c, &c->spec->meshes[index], work));
+  if (!work->hull && pbSpec_GeomTouches(c->spec, (int)(geom - c->spec->geoms))) PB_TRY(make_hull(c, work));
   *mesh = work;
   return pb_ok;
+}
+
+// ---- the model --------------------------------------------------------------------------------------------------------
+// Numbers of a hull's graph: counts, then for each corner where its neighbors begin and which vertex it is, then the neighbors
+// with -1 behind each corner's, then the triangles.
+static size_t graph_size(const pbHull *h) { return 2 + 3 * (size_t)h->corners + 6 * (size_t)h->triangles; }
+
+pbStatus pbCompile_CountMeshes(pbCompiler *c) {
+  double vertices = 0, graph = 0, polygons = 0, around = 0;
+
+  // Ids in the order of the spec, without those that are only seen.
+  for (int i = 0; i < c->spec->nmesh; i++) {
+    pbMeshWork *work = &c->meshes[i];
+    const pbHull *h = work->hull;
+
+    work->def = &c->spec->meshes[i];
+    work->id = work->done ? c->m->nmesh++ : -1;
+    if (!work->done) continue;
+
+    // Of one that touches nothing no hull.
+    vertices += work->def->vertex.count / 3;
+    if (!h) continue;
+
+    graph += (double)graph_size(h);
+    polygons += h->polygons;
+    around += h->first[h->polygons];
+  }
+
+  // Each polygon at a corner is a corner of a polygon.
+  if (vertices + graph + polygons + around > 1e9) return pbContext_Fail(c->ctx, pb_no_memory, "meshes take too much memory");
+  c->m->nmeshvert = (int)vertices;
+  c->m->nmeshgraph = (int)graph;
+  c->m->nmeshpoly = (int)polygons;
+  c->m->nmeshpolyvert = c->m->nmeshpolymap = (int)around;
+  return pb_ok;
+}
+
+// Where the next numbers of each table go.
+typedef struct mesh_cursor {
+  int vertex, graph, polygon, around;
+} mesh_cursor;
+
+static bool mirrors(const pbMeshDef *d) { return !(d->scale[0] * d->scale[1] * d->scale[2] > 0); }
+
+static void add_neighbor(int *list, int *count, int corner) {
+  for (int k = 0; k < *count; k++) {
+    if (list[k] == corner) return;
+  }
+  list[(*count)++] = corner;
+}
+
+// Neighbors of each corner by the triangles, which are listed by corners first: position[v] is the corner of vertex v.
+static void store_graph(const pbHull *h, bool mirror, int *graph, int *position) {
+  int *adr = graph + 2, *vertex = adr + h->corners, *edge = vertex + h->corners;
+  int *triangle = edge + h->corners + 3 * h->triangles, used = 0;
+
+  graph[0] = h->corners;
+  graph[1] = h->triangles;
+
+  // A scale that mirrors turns triangles round.
+  for (int t = 0; t < h->triangles; t++) {
+    const int *v = h->triangle + 3 * t;
+    triangle[3 * t] = v[0];
+    triangle[3 * t + 1] = v[mirror ? 2 : 1];
+    triangle[3 * t + 2] = v[mirror ? 1 : 2];
+  }
+
+  for (int i = 0; i < h->corners; i++) position[h->corner[i]] = i;
+  for (int i = 0; i < h->corners; i++) vertex[i] = h->corner[i];
+  for (int k = 0; k < 3 * h->triangles; k++) adr[position[h->triangle[k]]]++;
+
+  // Each corner has as many triangles as neighbors, so each list's room is known.
+  for (int i = 0; i < h->corners; i++) {
+    int room = adr[i] + 1;
+    adr[i] = used;
+    used += room;
+  }
+
+  // A triangle makes its corners neighbors of each other.
+  for (int k = 0; k < used; k++) edge[k] = -1;
+  for (int t = 0; t < h->triangles; t++) {
+    for (int k = 0; k < 3; k++) {
+      int *list = edge + adr[position[h->triangle[3 * t + k]]], count = 0;
+      while (list[count] >= 0) count++;
+
+      add_neighbor(list, &count, position[h->triangle[3 * t + (k + 1) % 3]]);
+      add_neighbor(list, &count, position[h->triangle[3 * t + (k + 2) % 3]]);
+    }
+  }
+}
+
+// Outward, by the vector area of corners that are not rounded yet, as in MuJoCo.
+static void polygon_normal(const mesh_frame *f, const int *around, int count, double normal[3]) {
+  double p[3], a[3], b[3], area[3];
+  PB_ASSERT(count >= 3);
+
+  // Triangles from the first corner.
+  place_point(f, around[0], p);
+  place_point(f, around[1], b);
+  v3_subfrom(b, p);
+  v3_zero(normal);
+
+  for (int k = 2; k < count; k++) {
+    v3_copy(a, b);
+    place_point(f, around[k], b);
+    v3_subfrom(b, p);
+    v3_cross(area, a, b);
+    v3_addto(normal, area);
+  }
+
+  v3_normalize(normal);
+}
+
+static void store_polygons(pbModel *m, const pbMeshWork *work, const mesh_frame *f, const mesh_cursor *at) {
+  const pbHull *h = work->hull;
+  bool mirror = mirrors(work->def);
+  m->mesh_polynum[work->id] = h->polygons;
+
+  for (int p = 0; p < h->polygons; p++) {
+    int from = h->first[p], count = h->first[p + 1] - from, *around = m->mesh_polyvert + at->around + from;
+    m->mesh_polyvertadr[at->polygon + p] = at->around + from;
+    m->mesh_polyvertnum[at->polygon + p] = count;
+
+    // Turned round where the mesh is mirrored; the first corner stays.
+    for (int k = 0; k < count; k++) around[k] = h->around[from + (mirror && k ? count - k : k)];
+    polygon_normal(f, around, count, m->mesh_polynormal + 3 * (size_t)(at->polygon + p));
+  }
+}
+
+// Polygons around each vertex, in their order.
+static void store_polygon_map(pbModel *m, const pbMeshWork *work, const mesh_cursor *at) {
+  const pbHull *h = work->hull;
+  int *number = m->mesh_polymapnum + at->vertex, *adr = m->mesh_polymapadr + at->vertex, used = at->around;
+
+  // How many at each vertex, and where they begin.
+  for (int k = 0; k < h->first[h->polygons]; k++) number[h->around[k]]++;
+  for (int i = 0; i < work->def->vertex.count / 3; i++) {
+    adr[i] = used;
+    used += number[i];
+    number[i] = 0;
+  }
+
+  // Counted again as they are put in.
+  for (int p = 0; p < h->polygons; p++) {
+    for (int k = h->first[p]; k < h->first[p + 1]; k++) {
+      int v = h->around[k];
+      m->mesh_polymap[adr[v] + number[v]++] = p;
+    }
+  }
+}
+
+static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at) {
+  mesh_frame f = open_frame(work);
+  int id = work->id, points = work->def->vertex.count / 3;
+
+  // What was taken away from the points that are stored.
+  memcpy(m->mesh_pos + 3 * id, work->properties.center, 3 * sizeof(double));
+  memcpy(m->mesh_quat + 4 * id, work->properties.quat, 4 * sizeof(double));
+
+  m->mesh_vertadr[id] = at->vertex;
+  m->mesh_vertnum[id] = points;
+
+  // Single precision is what MuJoCo keeps.
+  for (int i = 0; i < points; i++) {
+    double *x = m->mesh_vert + 3 * (size_t)(at->vertex + i);
+    place_point(&f, i, x);
+    for (int k = 0; k < 3; k++) x[k] = (float)x[k];
+  }
+
+  m->mesh_graphadr[id] = work->hull ? at->graph : -1;
+  m->mesh_polyadr[id] = at->polygon;
+  if (!work->hull) return;
+
+  // The table of the polygons' numbers holds positions of corners until they are counted.
+  store_graph(work->hull, mirrors(work->def), m->mesh_graph + at->graph, m->mesh_polymapnum + at->vertex);
+  memset(m->mesh_polymapnum + at->vertex, 0, (size_t)points * sizeof(int));
+  store_polygons(m, work, &f, at);
+  store_polygon_map(m, work, at);
+}
+
+void pbCompile_StoreMeshes(pbCompiler *c) {
+  mesh_cursor at = {0, 0, 0, 0};
+
+  for (int i = 0; i < c->spec->nmesh; i++) {
+    const pbMeshWork *work = &c->meshes[i];
+    if (work->id < 0) continue;
+    store_mesh(c->m, work, &at);
+
+    // Behind it the next.
+    at.vertex += work->def->vertex.count / 3;
+    if (!work->hull) continue;
+
+    at.graph += (int)graph_size(work->hull);
+    at.polygon += work->hull->polygons;
+    at.around += work->hull->first[work->hull->polygons];
+  }
+}
+
+void pbCompile_DropMeshes(pbCompiler *c) {
+  if (!c->meshes) return;
+  for (int i = 0; i < c->spec->nmesh; i++) pbHull_Destroy(c->meshes[i].hull);
 }

@@ -157,6 +157,7 @@ pbStatus pbCompile_StoreNames(pbCompiler *c) {
   NAMES(pb_objSite, sites, s->nsite);
   NAMES(pb_objCamera, cameras, s->ncamera);
   NAMES(pb_objLight, lights, s->nlight);
+  NAMES(pb_objMesh, meshes, s->nmesh);
 #undef NAMES
 
   // Pairs and excludes are sorted; the rest keeps the order of the spec.

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "compile/compile.h"
+#include "math/vec.h"
 #include "model/joint.h"
 
 // ---- ids ----------------------------------------------------------------------------------------------------------
@@ -159,7 +160,8 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_solmix[id] = d->solmix;
   m->geom_margin[id] = d->margin;
   m->geom_gap[id] = d->gap;
-  m->geom_rbound[id] = pbPrimitive_Radius(d->type, g->size);
+  m->geom_rbound[id] = g->mesh ? v3_norm(g->size) : pbPrimitive_Radius(d->type, g->size);
+  m->geom_dataid[id] = g->mesh ? g->mesh->id : -1;
 
   pbCompile_User(m->geom_user + (size_t)m->nuser_geom * (size_t)id, m->nuser_geom, d->user);
 }

@@ -135,13 +135,17 @@ static bool is_seen_by_sensor(const pbSpec *spec, const pbGeomDef *geom) {
   return false;
 }
 
-bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
+bool pbSpec_GeomTouches(const pbSpec *spec, int geom) {
   const pbGeomDef *g = &spec->geoms[geom];
-  return g->contype || g->conaffinity || g->fluid_ellipsoid || gives_mass(spec, g) || is_in_pair(spec, g) ||
-         is_seen_by_sensor(spec, g);
+  return g->contype || g->conaffinity || is_in_pair(spec, g);
 }
 
-// Height fields are not read, meshes do not touch.
+bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
+  const pbGeomDef *g = &spec->geoms[geom];
+  return pbSpec_GeomTouches(spec, geom) || g->fluid_ellipsoid || gives_mass(spec, g) || is_seen_by_sensor(spec, g);
+}
+
+// Height fields are not read.
 static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
 
@@ -153,22 +157,20 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
   if (!mesh && !hfield) return pb_ok;
 
   // No collision.
-  const char *type = mesh ? "mesh" : "hfield";
-  if (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0)
+  if (hfield && (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0))
     return REFUSE(geom, "geom",
-                  "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be visual "
-                  "(contype=\"0\" conaffinity=\"0\", in no pair)",
-                  type, type);
+                  "attribute 'type' is \"hfield\" and the geom collides, which is not supported; a hfield may only be visual "
+                  "(contype=\"0\" conaffinity=\"0\", in no pair)");
 
   // No mass.
   if (hfield && gives_mass(spec, geom))
     return REFUSE(geom, "geom",
-                  "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
-                  "an <inertial>, or the geom mass=\"0\"",
-                  type);
+                  "attribute 'type' is \"hfield\" and the geom gives its body mass, which is not supported; give the body "
+                  "an <inertial>, or the geom mass=\"0\"");
 
   // No fluid forces of their own.
-  if (geom->fluid_ellipsoid) return REFUSE(geom, "geom", "attribute 'fluidshape' is not supported on a %s", type);
+  if (geom->fluid_ellipsoid)
+    return REFUSE(geom, "geom", "attribute 'fluidshape' is not supported on a %s", mesh ? "mesh" : "hfield");
   return pb_ok;
 }
 

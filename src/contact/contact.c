@@ -20,6 +20,7 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
     case pb_geomCylinder: return sqrt(a * a + b * b);
     case pb_geomEllipsoid: return fmax(a, fmax(b, c));
     case pb_geomBox: return sqrt(a * a + b * b + c * c);
+    case pb_geomMesh: return w->m->geom_dataid[geom] < 0 ? 0 : w->t->hull[w->m->geom_dataid[geom]].radius;
     default: return 0;
   }
 }

@@ -25,6 +25,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
 // Shape of a geom in the world, for the pair routines.
 static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
   s->type = w->m->geom_type[g];
+  s->hull = w->m->geom_dataid[g] < 0 ? NULL : w->t->hull + w->m->geom_dataid[g];
   memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
   memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
   memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);

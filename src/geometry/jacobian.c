@@ -498,6 +498,7 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
 // ---- complex step -------------------------------------------------------------------------------------------------
 static void lift_shape(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
+  out->hull = in->hull;
   for (int i = 0; i < 3; i++) {
     out->pos[i] = in->pos[i];
     out->size[i] = in->size[i];

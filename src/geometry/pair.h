@@ -18,7 +18,7 @@ enum { PB_MAX_CONTACT_POINTS = 16 };  // most contacts a pair can make
 // A complex number has the room and the alignment of two doubles and of one.
 _Static_assert(sizeof(pbContactPoint_c) == 2 * sizeof(NUM(pbContactPoint)), "a contact is numbers");
 _Static_assert(sizeof(pbShape_c) - offsetof(pbShape_c, pos) == 2 * (sizeof(NUM(pbShape)) - offsetof(NUM(pbShape), pos)),
-               "a shape is its type and numbers");
+               "a shape is its type, its hull and numbers");
 
 // Of touching shapes, which features meet where a small motion can exchange them: a number that is the same on both sides of
 // a move that stays on one branch; -1 where two tie to rounding, and the slopes are a mean of theirs. Knows parallel capsules

@@ -1,9 +1,10 @@
 // Shapes and contacts in a number type: included once for each (number/complex_begin.h).
 
 // A convex shape in the world. Sizes as in MuJoCo (plane: unused for contact; sphere: radius; capsule, cylinder: radius,
-// half length along z; ellipsoid: radii; box: half sizes). Types are those of model.h (pb_geom*).
+// half length along z; ellipsoid: radii; box: half sizes; mesh: unused, its hull instead). Types are those of model.h (pb_geom*).
 typedef struct NUM(pbShape) {
   int type;
+  const struct pbMeshHull *hull;  // of a mesh (model/mesh.h), else NULL
   num pos[3];
   num mat[9];  // rotation, row-major; columns are the shape's axes in the world
   num size[3];

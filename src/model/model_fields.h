@@ -10,6 +10,7 @@
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
   X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
+  X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap)                            \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
@@ -22,6 +23,11 @@
   X(dof_bodyid, nv, 1) X(dof_jntid, nv, 1) X(dof_parentid, nv, 1) X(dof_treeid, nv, 1)                         \
   X(geom_type, ngeom, 1) X(geom_contype, ngeom, 1) X(geom_conaffinity, ngeom, 1) X(geom_condim, ngeom, 1)      \
   X(geom_bodyid, ngeom, 1) X(geom_group, ngeom, 1) X(geom_priority, ngeom, 1) X(geom_matid, ngeom, 1)          \
+  X(geom_dataid, ngeom, 1)                                                                                     \
+  X(mesh_vertadr, nmesh, 1) X(mesh_vertnum, nmesh, 1) X(mesh_graphadr, nmesh, 1) X(mesh_polynum, nmesh, 1)     \
+  X(mesh_polyadr, nmesh, 1) X(mesh_graph, nmeshgraph, 1) X(mesh_polyvertadr, nmeshpoly, 1)                     \
+  X(mesh_polyvertnum, nmeshpoly, 1) X(mesh_polyvert, nmeshpolyvert, 1) X(mesh_polymapadr, nmeshvert, 1)        \
+  X(mesh_polymapnum, nmeshvert, 1) X(mesh_polymap, nmeshpolymap, 1)                                            \
   X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
   X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1)                                    \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
@@ -89,6 +95,7 @@
   X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4) X(mat_rgba, nmat, 4)                \
   X(cam_fovy, ncam, 1)                                                                                         \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
+  X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)
 
 // X(name): integers that hold for the whole model. Values are MuJoCo's enumerations (MuJoCo's mjmodel.h).

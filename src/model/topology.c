@@ -16,6 +16,9 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->body_tree);
   pbContext_Free(ctx, t->candidate);
   pbContext_Free(ctx, t->sphere);
+  pbContext_Free(ctx, t->hull);
+  pbContext_Free(ctx, t->hull_reals);
+  pbContext_Free(ctx, t->hull_ints);
   pbContext_Free(ctx, t);
 }
 
@@ -101,8 +104,9 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
   return true;
 }
 
-// Most contact points of a pair of primitives (geometry/pair.c), type1 <= type2.
+// Most contact points of a pair (geometry/pair.c), type1 <= type2; 0: pairs that have no code.
 static int max_contact_points(int type1, int type2) {
+  if (type2 == pb_geomMesh) return 0;
   if (type1 == pb_geomPlane) {
     if (type2 == pb_geomSphere || type2 == pb_geomEllipsoid) return 1;
     return type2 == pb_geomCapsule ? 2 : 4;
@@ -123,10 +127,10 @@ static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int p
     c.geom2 = g1;
   }
 
-  // Planes do not meet planes; meshes and height fields are visual-only.
+  // Planes do not meet planes; height fields are visual-only.
   int t1 = m->geom_type[c.geom1];
   int t2 = m->geom_type[c.geom2];
-  if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;
+  if (t2 == pb_geomPlane || t1 == pb_geomHfield || t2 == pb_geomHfield) return;
 
   // Counted in the first round, stored in the second.
   c.contacts = max_contact_points(t1, t2);
@@ -171,6 +175,15 @@ static void find_candidates(const pbModel *m, pbTopology *t) {
   for (int p = 0; p < m->npair; p++) add_candidate(m, t, m->pair_geom1[p], m->pair_geom2[p], p);
 }
 
+static pbStatus refuse_pair(const pbModel *m, const pbCandidate *c) {
+  static const char *const words[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
+  return pbContext_Fail(m->ctx, pb_unsupported,
+                        "geoms %d '%.80s' (%s) and %d '%.80s' (%s) may touch: contacts of such a pair are not supported; "
+                        "contype, conaffinity or contact/exclude can keep them apart",
+                        c->geom1, pbModel_Name(m, pb_objGeom, c->geom1), words[m->geom_type[c->geom1]], c->geom2,
+                        pbModel_Name(m, pb_objGeom, c->geom2), words[m->geom_type[c->geom2]]);
+}
+
 // Counts, allocates, fills.
 static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
   find_candidates(m, t);
@@ -181,6 +194,9 @@ static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
   find_candidates(m, t);
   (void)counted;
   PB_ASSERT(t->ncandidate == counted);
+  for (int k = 0; k < t->ncandidate; k++) {
+    if (!t->candidate[k].contacts) return refuse_pair(m, &t->candidate[k]);
+  }
   if (t->max_contacts > max_contacts_default) t->max_contacts = max_contacts_default;
   return pb_ok;
 }
@@ -286,6 +302,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   find_trees(m, t);
   lay_out_mass(m, t);
   list_actuators(m, t);
+  PB_TRY(pbModel_MakeHulls(m, t));
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));
   bound_rows(m, t);

@@ -3,6 +3,7 @@
 #define PB_TOPOLOGY_H
 
 #include "linalg/tree_ldl.h"
+#include "model/mesh.h"
 #include "model/model.h"
 
 // A pair of geoms that may touch, parameters as MuJoCo would choose them.
@@ -22,6 +23,9 @@ typedef struct pbTopology {
   pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
+  pbMeshHull *hull;  // nmesh: of those that may touch, else empty
+  double *hull_reals;
+  int *hull_ints;  // their memory
   int nsphere;
   struct pbSphereRow *sphere;   // directions in theta (sphere.h)
   int max_contacts;             // sum of contacts, at most 4096
@@ -30,6 +34,7 @@ typedef struct pbTopology {
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
 } pbTopology;
 
+PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);  // mesh.c
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);
 
 #endif

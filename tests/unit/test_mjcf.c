@@ -182,7 +182,7 @@ static void test_unsupported(void **state) {
   static const struct {
     const char *text, *says;
   } cases[] = {
-      {BODY("<geom type='mesh' mesh='m'/>"), "1:59: geom: attribute 'type' is \"mesh\" and the geom collides"},
+      {BODY("<geom type='hfield' hfield='h'/>"), "1:59: geom: attribute 'type' is \"hfield\" and the geom collides"},
       {BODY("<geom type='hfield' hfield='h' contype='0' conaffinity='0'/>"), "gives its body mass"},
       {WORLD("<geom type='hfield' hfield='h'/>"), "hfield"},
       {WORLD("<body mocap='true'/>"), "'mocap'"},

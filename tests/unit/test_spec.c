@@ -156,7 +156,7 @@ static void test_no_such_parent(void **state) {
 static void spoil_names(pbSpec *spec) { spec->joints[0].name = spec->joints[1].name; }
 static void spoil_parent(pbSpec *spec) { spec->bodies[1].parent = 2; }
 static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
-static void spoil_mesh(pbSpec *spec) { spec->geoms[0].type = pb_geomMesh; }
+static void spoil_hfield(pbSpec *spec) { spec->geoms[0].type = pb_geomHfield; }
 static void spoil_mass(pbSpec *spec) {
   spec->geoms[0].type = pb_geomHfield;
   spec->geoms[0].contype = spec->geoms[0].conaffinity = 0;
@@ -188,7 +188,7 @@ static void test_check(void **state) {
       {spoil_names, pb_bad_input, "two of this name"},
       {spoil_parent, pb_bad_input, "does not make a tree"},
       {spoil_frame, pb_bad_input, "frame 3"},
-      {spoil_mesh, pb_unsupported, "collides"},
+      {spoil_hfield, pb_unsupported, "collides"},
       {spoil_mass, pb_unsupported, "gives its body mass"},
       {spoil_integrator, pb_unsupported, "integrator"},
       {spoil_actuator, pb_unsupported, "acts on nothing"},

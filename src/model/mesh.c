@@ -1,0 +1,134 @@
+// Hulls of meshes for contacts, from the tables of a compiled model.
+#include "model/mesh.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "model/topology.h"
+
+// Entries of the integer tables of a hull: starts of polygons, their corners, starts and polygons at corners, starts and
+// neighbors, triangles.
+static size_t table_size(const pbModel *m, int mesh) {
+  const int *graph = m->mesh_graph + m->mesh_graphadr[mesh];
+  size_t corners = (size_t)graph[0], edges = 3 * (size_t)graph[1], around = 0;
+
+  // Corners of polygons, which are polygons at corners.
+  for (int p = 0; p < m->mesh_polynum[mesh]; p++) around += (size_t)m->mesh_polyvertnum[m->mesh_polyadr[mesh] + p];
+  return (size_t)m->mesh_polynum[mesh] + 2 * around + 2 * corners + 2 * edges + 3;
+}
+
+// Corners in the order of the graph; position[v]: the corner that vertex v is.
+static double *take_corners(const pbModel *m, int mesh, pbMeshHull *hull, int *position, double *next) {
+  const int *graph = m->mesh_graph + m->mesh_graphadr[mesh], *vertex = graph + 2 + graph[0];
+  hull->corners = graph[0];
+  hull->corner = next;
+
+  // The vertices inside the hull are left out.
+  for (int i = 0; i < hull->corners; i++) {
+    const double *x = m->mesh_vert + 3 * (size_t)(m->mesh_vertadr[mesh] + vertex[i]);
+    position[vertex[i]] = i;
+    memcpy(next, x, 3 * sizeof *x);
+
+    hull->radius = fmax(hull->radius, sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]));
+    next += 3;
+  }
+  return next;
+}
+
+static int *take_polygons(const pbModel *m, int mesh, pbMeshHull *hull, const int *position, int *next) {
+  int adr = m->mesh_polyadr[mesh], *first = next, *around = next + m->mesh_polynum[mesh] + 1, n = 0;
+  hull->polygons = m->mesh_polynum[mesh];
+  hull->normal = m->mesh_polynormal + 3 * (size_t)adr;
+
+  // Vertices become corners.
+  for (int p = 0; p < hull->polygons; p++) {
+    const int *vertex = m->mesh_polyvert + m->mesh_polyvertadr[adr + p];
+    first[p] = n;
+
+    for (int k = 0; k < m->mesh_polyvertnum[adr + p]; k++) around[n++] = position[vertex[k]];
+  }
+
+  first[hull->polygons] = n;
+  hull->first = first;
+  hull->around = around;
+  return around + n;
+}
+
+// Polygons at each corner.
+static int *take_faces(const pbModel *m, int mesh, pbMeshHull *hull, int *next) {
+  const int *graph = m->mesh_graph + m->mesh_graphadr[mesh], *vertex = graph + 2 + graph[0];
+  int *first = next, *face = next + hull->corners + 1, n = 0;
+
+  for (int i = 0; i < hull->corners; i++) {
+    int v = m->mesh_vertadr[mesh] + vertex[i];
+    first[i] = n;
+    for (int k = 0; k < m->mesh_polymapnum[v]; k++) face[n++] = m->mesh_polymap[m->mesh_polymapadr[v] + k];
+  }
+
+  first[hull->corners] = n;
+  hull->first_face = first;
+  hull->face = face;
+  return face + n;
+}
+
+static int *take_neighbors(const pbModel *m, int mesh, pbMeshHull *hull, int *next) {
+  const int *graph = m->mesh_graph + m->mesh_graphadr[mesh], *adr = graph + 2, *edge = graph + 2 + 2 * graph[0];
+  int *first = next, *list = next + hull->corners + 1, n = 0;
+
+  // Each list of the graph ends with -1.
+  for (int i = 0; i < hull->corners; i++) {
+    first[i] = n;
+    for (int k = adr[i]; edge[k] >= 0; k++) list[n++] = edge[k];
+  }
+
+  first[hull->corners] = n;
+  hull->first_next = first;
+  hull->next = list;
+  return list + n;
+}
+
+static int *take_triangles(const pbModel *m, int mesh, pbMeshHull *hull, const int *position, int *next) {
+  const int *graph = m->mesh_graph + m->mesh_graphadr[mesh];
+  const int *vertex = graph + 2 + 3 * graph[0] + 3 * graph[1];
+  hull->triangles = graph[1];
+  hull->triangle = next;
+  for (int k = 0; k < 3 * graph[1]; k++) next[k] = position[vertex[k]];
+  return next + 3 * graph[1];
+}
+
+pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
+  size_t reals = 0, ints = 0;
+
+  // Of those that may touch.
+  for (int i = 0; i < m->nmesh; i++) {
+    if (m->mesh_graphadr[i] < 0) continue;
+    reals += 3 * (size_t)m->mesh_graph[m->mesh_graphadr[i]];
+    ints += table_size(m, i);
+  }
+
+  // Positions of all vertices behind the tables.
+  t->hull = pbContext_AllocArray(m->ctx, (size_t)m->nmesh + 1, sizeof *t->hull);
+  t->hull_reals = pbContext_AllocArray(m->ctx, reals + 1, sizeof *t->hull_reals);
+  t->hull_ints = pbContext_AllocArray(m->ctx, ints + (size_t)m->nmeshvert + 1, sizeof *t->hull_ints);
+  if (!t->hull || !t->hull_reals || !t->hull_ints)
+    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for hulls of meshes");
+
+  // One after the other.
+  double *next_real = t->hull_reals;
+  int *next = t->hull_ints, *position = t->hull_ints + ints;
+  for (int i = 0; i < m->nmesh; i++) {
+    pbMeshHull *hull = &t->hull[i];
+    if (m->mesh_graphadr[i] < 0) continue;
+
+    next_real = take_corners(m, i, hull, position, next_real);
+    next = take_polygons(m, i, hull, position, next);
+    next = take_faces(m, i, hull, next);
+    next = take_neighbors(m, i, hull, next);
+    next = take_triangles(m, i, hull, position, next);
+  }
+
+  PB_ASSERT(next <= t->hull_ints + ints && next_real <= t->hull_reals + reals);
+  return pb_ok;
+}
