@@ -77,11 +77,12 @@ PB_API PB_NODISCARD pbStatus pbBatch_WantParameters(pbBatch *batch, const char *
 PB_API PB_NODISCARD pbStatus pbBatch_SetGradient(pbBatch *batch, pbGradientKind kind);
 
 // ---- forward ------------------------------------------------------------------------------------------------------
-// What acts, NULL: zero. Of each array (worlds, steps, width) where `shared` has not its bit, else (steps, width) for all worlds;
-// constant: one row each for all steps, (worlds, width) or (width). Width nu, nv, 6 nbody, the policy's commands.
-enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4, pb_sharedCommand = 8 };
+// What acts, NULL: zero; of mocap bodies the model's poses. Of each array (worlds, steps, width) where `shared` has not its bit,
+// else (steps, width) for all worlds; constant: one row each for all steps, (worlds, width) or (width). Width nu, nv, 6 nbody,
+// the policy's commands, 3 nmocap and 4 nmocap (pb_sharedMocap is of both).
+enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4, pb_sharedCommand = 8, pb_sharedMocap = 16 };
 typedef struct pbBatchInput {
-  const double *ctrl, *qfrc, *xfrc, *command;
+  const double *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat;
   bool constant;
   unsigned shared;
 } pbBatchInput;
@@ -121,6 +122,7 @@ PB_API PB_NODISCARD pbStatus pbBatch_RolloutPart(pbBatch *batch, const double *t
 typedef struct pbBatchGradient {
   double *x0;                            // (worlds, TangentSize)
   double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input: of shared ones the sum (pbBatchOptions.shared_inputs)
+  double *mocap_pos, *mocap_rot;         // 3 nmocap each, see pbInputBar; else likewise
   double *theta;  // ParamSize: the sum over worlds of the gradients by what they share; entries of own values stay
   double *own;    // (worlds, OwnSize)
 } pbBatchGradient;
@@ -133,6 +135,7 @@ PB_API PB_NODISCARD pbStatus pbBatch_Vjp(pbBatch *batch, const pbRolloutBar *bar
 typedef struct pbBatchDirection {
   const double *x0;                            // (worlds, TangentSize)
   const double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input
+  const double *mocap_pos, *mocap_rot;         // those of pbBatchGradient
   const double *theta;                         // ParamSize, the same for all; entries of own values are not read
   const double *own;                           // (worlds, OwnSize)
 } pbBatchDirection;

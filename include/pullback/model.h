@@ -74,6 +74,11 @@ PB_API const double *pbModel_DefaultParams(const pbModel *model);
 // length from 1e-6 to 1e6 (they are normalized where they are used). pb_bad_input with the entry in the text of ctx (NULL: none is wanted).
 PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *model, const double *theta);
 
+// Poses of the mocap bodies (nmocap x 3, nmocap x 4; either may be NULL): those of a keyframe (0 .. nkey - 1); keyframe < 0:
+// those of the model at theta (body_pos, body_quat). Which body a mocap body is: -1 where there is no such number.
+PB_API void pbModel_MocapPose(const pbModel *model, const double *theta, int keyframe, double *pos, double *quat);
+PB_API int pbModel_MocapBody(const pbModel *model, int mocap);
+
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
 // tendon_length0, eq_data of weld relative poses...). Memory, text of errors and warnings: ctx, not NULL (also below).
 PB_API PB_NODISCARD pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *model, double *theta);

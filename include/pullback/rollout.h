@@ -80,6 +80,8 @@ typedef struct pbRolloutInput {  // what acts during step k is row k; the last r
   const double *qfrc;            // (steps, nv); NULL: zero
   const double *xfrc;            // (steps, nbody, 6); NULL: zero
   const double *command;         // (steps, commands): numbers that a policy observes; NULL: zero
+  const double *mocap_pos;       // (steps, nmocap, 3), and
+  const double *mocap_quat;      // (steps, nmocap, 4): poses of mocap bodies; NULL: the model's (pbInput)
   bool constant;                 // true: one row each, for all steps
 } pbRolloutInput;
 
@@ -120,6 +122,7 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
   double *ctrl, *qfrc, *xfrc;       // shapes of pbRolloutInput (one row where constant)
   double *theta;                    // ParamSize
   double *command;                  // as ctrl
+  double *mocap_pos, *mocap_rot;    // (steps, nmocap, 3) each, see pbInputBar (one row where constant)
 } pbRolloutGradient;
 
 // Diagnostics of a gradient.
@@ -226,11 +229,12 @@ PB_API PB_NODISCARD pbStatus pbRollout_Vjp(pbRollout *rollout, const pbRolloutBa
                                            const pbRolloutGradient *gradient, pbCertificate *certificate);
 
 // ---- forward sensitivities ----------------------------------------------------------------------------------------
-typedef struct pbRolloutDirection {  // NULL: zero
-  const double *x0;                  // TangentSize
-  const double *ctrl, *qfrc, *xfrc;  // shapes of pbRolloutInput
-  const double *theta;               // ParamSize
-  const double *command;             // as ctrl
+typedef struct pbRolloutDirection {     // NULL: zero
+  const double *x0;                     // TangentSize
+  const double *ctrl, *qfrc, *xfrc;     // shapes of pbRolloutInput
+  const double *theta;                  // ParamSize
+  const double *command;                // as ctrl
+  const double *mocap_pos, *mocap_rot;  // as of pbRolloutGradient
 } pbRolloutDirection;
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   double *x;                       // TangentSize

@@ -142,6 +142,7 @@ typedef struct pbBodyDef {  // body 0 is the world
   double diaginertia[3];  // kg m^2
   double fullinertia[6];  // xx yy zz xy xz yz; [0] is NAN where not given
   double gravcomp;
+  bool mocap;   // its pose is an input of every step (pbInput.mocap_pos); a child of the world without joints
   bool simple;  // may be treated as a simple body; kept, changes speed elsewhere, never motion here
   bool fuse;    // compiler.fusestatic may make it part of its parent
   pbReals user;

@@ -36,9 +36,17 @@ typedef struct pbInput {
   const double *qfrc;     // nv, generalised forces; NULL: zero
   const double *xfrc;     // nbody x 6: force, torque at the body's centre of mass, world axes; NULL: zero
   const double *command;  // numbers that a policy observes (pbPolicyInfo.commands); NULL: zero
+  // Poses of the mocap bodies during the step, in the world; they have no velocity, whatever they do from one step to the next.
+  // NULL, each: that of the model (body_pos, body_quat in theta); of a keyframe: pbModel_MocapPose. Quaternions are normalized,
+  // pb_bad_input where their length is not in 1e-6 to 1e6, or a number is not finite.
+  const double *mocap_pos;   // nmocap x 3
+  const double *mocap_quat;  // nmocap x 4
 } pbInput;
 typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
   double *ctrl, *qfrc, *xfrc, *command;
+  // nmocap x 3 each: of positions, and of rotations in the bodies' frames (quat exp(r), as of a ball joint); also where the pose
+  // is the model's
+  double *mocap_pos, *mocap_rot;
 } pbInputBar;
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
@@ -139,7 +147,8 @@ PB_API PB_NODISCARD pbStatus pbStep_Vjp(const pbModel *model, const double *thet
 typedef struct pbDirection {
   const double *x;  // TangentSize
   const double *ctrl, *qfrc, *xfrc, *command;
-  const double *theta;  // ParamSize
+  const double *theta;                  // ParamSize
+  const double *mocap_pos, *mocap_rot;  // as in pbInputBar
 } pbDirection;
 // Push a direction through one step: next (TangentSize), sensordata (may be NULL); exact to rounding (complex step of the
 // same source, active set frozen).

@@ -310,7 +310,7 @@ static const pbMjcfRow table[] = {
     NUM("statistic", "extent", 1, 1, pbStatisticSettings, extent), NUM("statistic", "center", 3, 3, pbStatisticSettings, center),
 
     E("worldbody"),
-    E("body"), NAME("body"), CLASS("body", "childclass"), POSE("body", pbBodyDef), NO_("body", "mocap", "false"),
+    E("body"), NAME("body"), CLASS("body", "childclass"), POSE("body", pbBodyDef), YES("body", "mocap", pbBodyDef, mocap),
     NUM("body", "gravcomp", 1, 1, pbBodyDef, gravcomp), KEY0("body", "sleep", "auto never allowed init"),
     KEYX("body", "simple", "false auto"), KEYX("body", "fuse", "false auto"), VEC("body", "user", pbBodyDef, user),
     E1("body/inertial"), {"body/inertial", "pos", pb_mjcfSupported, 1, NULL, NULL, 'd', 3, 3, AT(pbBodyDef, inertial.pos), 0},
@@ -440,8 +440,9 @@ static const pbMjcfRow table[] = {
     E("keyframe"),
     E("keyframe/key"), NAME("keyframe/key"), NUM("keyframe/key", "time", 1, 1, pbKeyDef, time),
     VEC("keyframe/key", "qpos", pbKeyDef, qpos),
-    VEC("keyframe/key", "qvel", pbKeyDef, qvel), VEC("keyframe/key", "act", pbKeyDef, act), NO_("keyframe/key", "mpos", ""),
-    NO_("keyframe/key", "mquat", ""), VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
+    VEC("keyframe/key", "qvel", pbKeyDef, qvel), VEC("keyframe/key", "act", pbKeyDef, act),
+    VEC("keyframe/key", "mpos", pbKeyDef, mpos), VEC("keyframe/key", "mquat", pbKeyDef, mquat),
+    VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
 
     E("default"), CLASS("default", "class"),
     E1("default/mesh"), MESH("default/mesh"),

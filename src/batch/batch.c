@@ -16,7 +16,7 @@ static void release(void *user, void *memory) { pbContext_Free(user, memory); }
 // Numbers of inputs of a rollout as long as the tape.
 static size_t input_numbers(const pbBatch *b) {
   size_t rows = (size_t)(b->steps > 0 ? b->steps : 1);
-  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody + b->ncommand);
+  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody + b->ncommand + 6 * b->nmocap);
 }
 
 static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
@@ -134,6 +134,7 @@ static void read_model(pbBatch *b, const pbModel *m) {
   b->ns = m->nsensordata;
   b->nbody = m->nbody;
   b->nsite = m->nsite;
+  b->nmocap = m->nmocap;
   b->ncommand = m->policy ? m->policy->commands : 0;
   b->nobservation = m->policy ? m->policy->observing : 0;
   b->ntheta = pbModel_ParamSize(m);

@@ -45,7 +45,7 @@ struct pbBatch {
   pbPool *pool;
   int threads, worlds, steps, restarts;
   bool shared_inputs;
-  int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nobservation;
+  int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nmocap, nobservation;
   size_t ntheta, record;
   pbBatchWorker *worker;
 

@@ -13,7 +13,7 @@ typedef struct Part {
   size_t size, at;
   bool wanted, shared;
 } Part;
-enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_command, part_x0, part_count };
+enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_command, part_mocap_pos, part_mocap_rot, part_x0, part_count };
 
 typedef struct Pull {
   pbBatch *batch;
@@ -39,6 +39,8 @@ static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
   p->part[part_qfrc] = input_part(b, g->qfrc, b->nv, pb_sharedQfrc);
   p->part[part_xfrc] = input_part(b, g->xfrc, 6 * b->nbody, pb_sharedXfrc);
   p->part[part_command] = input_part(b, g->command, b->ncommand, pb_sharedCommand);
+  p->part[part_mocap_pos] = input_part(b, g->mocap_pos, 3 * b->nmocap, pb_sharedMocap);
+  p->part[part_mocap_rot] = input_part(b, g->mocap_rot, 3 * b->nmocap, pb_sharedMocap);
   p->part[part_x0] = (Part){.to = g->x0, .size = (size_t)b->n, .wanted = g->x0 != NULL};
 
   size_t at = 0;
@@ -92,6 +94,8 @@ static pbRolloutGradient gradient_in(const pbBatchSlot *slot, const Part *part) 
                              .qfrc = piece(slot, &part[part_qfrc]),
                              .xfrc = piece(slot, &part[part_xfrc]),
                              .command = piece(slot, &part[part_command]),
+                             .mocap_pos = piece(slot, &part[part_mocap_pos]),
+                             .mocap_rot = piece(slot, &part[part_mocap_rot]),
                              .theta = piece(slot, &part[part_theta])};
 }
 
@@ -210,7 +214,7 @@ static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
 
 static pbStatus check_shared(const pbBatch *b, const Pull *p) {
   bool inputs = false;
-  for (int i = part_ctrl; i <= part_command; i++) inputs |= p->part[i].wanted && p->part[i].shared;
+  for (int i = part_ctrl; i <= part_mocap_rot; i++) inputs |= p->part[i].wanted && p->part[i].shared;
   if (!inputs || b->shared_inputs) return pb_ok;
   return pbContext_Fail(b->ctx, pb_bad_argument,
                         "gradients by inputs that worlds share need pbBatchOptions.shared_inputs: memory for their sums");
@@ -268,6 +272,8 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
                                         .qfrc = direction_part(b, d->qfrc, b->nv, pb_sharedQfrc, world),
                                         .xfrc = direction_part(b, d->xfrc, 6 * b->nbody, pb_sharedXfrc, world),
                                         .command = direction_part(b, d->command, b->ncommand, pb_sharedCommand, world),
+                                        .mocap_pos = direction_part(b, d->mocap_pos, 3 * b->nmocap, pb_sharedMocap, world),
+                                        .mocap_rot = direction_part(b, d->mocap_rot, 3 * b->nmocap, pb_sharedMocap, world),
                                         .theta = theta};
   size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
   size_t at = (size_t)world * rows;

@@ -24,7 +24,20 @@ pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps) {
                           .qfrc = part_of(b, in->qfrc, b->nv, pb_sharedQfrc, world, steps),
                           .xfrc = part_of(b, in->xfrc, 6 * b->nbody, pb_sharedXfrc, world, steps),
                           .command = part_of(b, in->command, b->ncommand, pb_sharedCommand, world, steps),
+                          .mocap_pos = part_of(b, in->mocap_pos, 3 * b->nmocap, pb_sharedMocap, world, steps),
+                          .mocap_quat = part_of(b, in->mocap_quat, 4 * b->nmocap, pb_sharedMocap, world, steps),
                           .constant = in->constant};
+}
+
+// Of a single step.
+static pbInput step_input(const pbBatch *b, int world) {
+  pbRolloutInput all = pbBatch_InputOf(b, world, 1);
+  return (pbInput){.ctrl = all.ctrl,
+                   .qfrc = all.qfrc,
+                   .xfrc = all.xfrc,
+                   .command = all.command,
+                   .mocap_pos = all.mocap_pos,
+                   .mocap_quat = all.mocap_quat};
 }
 
 // ---- resets -------------------------------------------------------------------------------------------------------------
@@ -65,8 +78,7 @@ static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
   r->scratch->contacts_before = -1;
 
   // In the thread's own memory: what fails leaves the world where it was.
-  pbRolloutInput all = pbBatch_InputOf(b, world, 1);
-  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc, .command = all.command};
+  pbInput input = step_input(b, world);
   double *sensors = *sensordata ? *sensordata + (size_t)world * (size_t)b->ns : NULL;
   memcpy(r->x, x, (size_t)b->nx * sizeof *x);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, 0, sensors));
@@ -77,7 +89,7 @@ static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
 }
 
 static pbStatus check_input(pbBatch *b, const pbBatchInput *input) {
-  const unsigned known = pb_sharedCtrl | pb_sharedQfrc | pb_sharedXfrc | pb_sharedCommand;
+  const unsigned known = pb_sharedCtrl | pb_sharedQfrc | pb_sharedXfrc | pb_sharedCommand | pb_sharedMocap;
   b->failed = 0;
   if (!input || !(input->shared & ~known)) return pb_ok;
   return pbContext_Fail(b->ctx, pb_bad_argument, "pbBatchInput.shared: there is no bit %#x; all there are make %#x",
@@ -102,8 +114,7 @@ static pbStatus observe_world(pbBatchWorker *k, int world, const void *user) {
   r->theta = pbBatch_ThetaOf(k, world);
   PB_TRY(pbRollout_Ready(r));
 
-  pbRolloutInput all = pbBatch_InputOf(b, world, 1);
-  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc, .command = all.command};
+  pbInput input = step_input(b, world);
   double *to = *observation + (size_t)world * (size_t)b->nobservation;
   pbStatus status = pbPolicy_Observe(b->model, r->theta, state_of(b, world), &input, r->scratch, to);
   return status == pb_ok ? pb_ok : pbContext_Fail(k->ctx, status, "%s", pbScratch_Error(r->scratch));

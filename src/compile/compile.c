@@ -188,6 +188,24 @@ static void normalize_quaternions(const pbModel *m, double *qpos) {
   }
 }
 
+// Poses of mocap bodies: whole rows of them; the others are those of the model.
+static pbStatus store_key_poses(pbCompiler *c, const pbKeyDef *d, int key) {
+  pbModel *m = c->m;
+  double *pos = m->key_mpos + (size_t)key * 3 * (size_t)m->nmocap;
+  double *quat = m->key_mquat + (size_t)key * 4 * (size_t)m->nmocap;
+  pbModel_MocapPose(m, m->theta0, -1, pos, quat);
+  if (!d) return pb_ok;
+
+  if (d->mpos.count % 3) return PB_AT(c, d, "key", "mpos has %d numbers, expected three for each mocap body", d->mpos.count);
+  if (d->mquat.count % 4) return PB_AT(c, d, "key", "mquat has %d numbers, expected four for each mocap body", d->mquat.count);
+  PB_TRY(store_key_part(c, d, "mpos", d->mpos, pos, 3 * m->nmocap));
+  PB_TRY(store_key_part(c, d, "mquat", d->mquat, quat, 4 * m->nmocap));
+  for (int k = 0; k < m->nmocap; k++) {
+    if (pbPose_Normalize(quat + 4 * k, 4) == 0) return PB_AT(c, d, "key", "quaternion %d of mquat is zero", k);
+  }
+  return pb_ok;
+}
+
 static pbStatus store_keys(pbCompiler *c) {
   pbModel *m = c->m;
   for (int k = 0; k < m->nkey; k++) {
@@ -195,6 +213,7 @@ static pbStatus store_keys(pbCompiler *c) {
     size_t row = (size_t)k;
     double *qpos = m->key_qpos + row * (size_t)m->nq;
     if (m->nq) memcpy(qpos, m->qpos0, (size_t)m->nq * sizeof *qpos);
+    PB_TRY(store_key_poses(c, k < c->spec->nkey ? &c->spec->keys[k] : NULL, k));
     if (k >= c->spec->nkey) continue;  // size nkey may ask for more than are given
 
     const pbKeyDef *d = &c->spec->keys[k];
@@ -204,8 +223,6 @@ static pbStatus store_keys(pbCompiler *c) {
     PB_TRY(store_key_part(c, d, "qvel", d->qvel, m->key_qvel + row * (size_t)m->nv, m->nv));
     PB_TRY(store_key_part(c, d, "act", d->act, m->key_act + row * (size_t)m->na, m->na));
     PB_TRY(store_key_part(c, d, "ctrl", d->ctrl, m->key_ctrl + row * (size_t)m->nu, m->nu));
-
-    if (d->mpos.count || d->mquat.count) return PB_AT(c, d, "key", "mpos and mquat are given, but there are no mocap bodies");
     normalize_quaternions(m, qpos);
     PB_VALIDATE(pb_allFinite(qpos, (size_t)m->nq));
   }

@@ -199,7 +199,8 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   // Dimensions of the contact: normal; and tangential; and torsional; and rolling.
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
     return PB_AT(c, d, "geom", "expected condim 1, 3, 4 or 6, found %d", d->condim);
-  if (d->type == pb_geomPlane && b->weld != 0) return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
+  if (d->type == pb_geomPlane && b->weld != 0 && !c->bodies[b->weld].def->mocap)
+    return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
 
   if (d->type == pb_geomMesh && pbSpec_GeomActs(c->spec, (int)(d - c->spec->geoms))) PB_TRY(pbCompile_Mesh(c, d, &g->mesh));
   PB_TRY(geom_pose(c, g));
@@ -543,18 +544,29 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   return world ? pb_ok : check_inertia(c, b);
 }
 
+// A mocap body goes where an input says, whatever is around it: nothing may carry it.
+static pbStatus check_mocap(pbCompiler *c, const pbBodyWork *b) {
+  const pbBodyDef *d = b->def;
+  if (!d->mocap) return pb_ok;
+  if (b->parent != 0) return PB_AT(c, d, "body", "a mocap body must be a child of the world, found it in a body");
+  if (b->joints.head >= 0) return PB_AT(c, d, "body", "a mocap body cannot have joints: its pose is an input");
+  return pb_ok;
+}
+
 static pbStatus compile_body(pbCompiler *c, int index) {
   pbBodyWork *b = &c->bodies[index];
   const pbBodyDef *d = b->def;
+  PB_TRY(check_mocap(c, b));
   memcpy(b->pos, d->pose.pos, sizeof b->pos);
   if (!all_finite(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
 
   const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, b->quat);
   if (wrong) return PB_AT(c, d, "body", "%s", wrong);
 
-  // A child without joints is welded to this body, or to what this body is welded to. Geoms ask for it (planes).
+  // A child without joints is welded to this body, or to what this body is welded to; not so a mocap body. Geoms ask (planes).
   for (int i = b->child; i >= 0; i = c->bodies[i].sibling) {
-    c->bodies[i].weld = c->bodies[i].joints.head >= 0 ? i : b->weld;
+    const pbBodyWork *child = &c->bodies[i];
+    c->bodies[i].weld = child->joints.head >= 0 || child->def->mocap ? i : b->weld;
   }
 
   // After the inertia, whose fallback is the pose without frames.

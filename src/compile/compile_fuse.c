@@ -153,7 +153,7 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
   for (int k = 1; k < c->norder; k++) {
     int i = c->order[k];
     const pbBodyWork *b = &c->bodies[i];
-    if (b->joints.head >= 0 || !b->def->fuse || used[i] || must_stay(c, b)) continue;
+    if (b->joints.head >= 0 || b->def->mocap || !b->def->fuse || used[i] || must_stay(c, b)) continue;
     PB_TRY(fuse_body(c, i));
   }
 

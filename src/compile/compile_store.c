@@ -37,7 +37,9 @@ static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
 void pbCompile_NumberBodies(pbCompiler *c) {
   for (int k = 0; k < c->norder; k++) {
     pbBodyWork *b = &c->bodies[c->order[k]];
-    if (b->id >= 0) b->id = c->m->nbody++;
+    if (b->id < 0) continue;
+    b->id = c->m->nbody++;
+    if (b->def->mocap) c->m->nmocap++;
   }
   PB_ASSERT(c->m->nbody >= 1 && c->bodies[0].id == 0);  // the world
 }
@@ -283,9 +285,9 @@ void pbCompile_FinishSimple(pbCompiler *c) {
 }
 
 // ---- bodies -------------------------------------------------------------------------------------------------------
-// Addresses of the next joint, dof and coordinate.
+// Addresses of the next joint, dof, coordinate and mocap body.
 typedef struct pbCursor {
-  int joint, dof, qpos;
+  int joint, dof, qpos, mocap;
 } pbCursor;
 
 static void store_joints(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
@@ -328,6 +330,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   m->body_rootid[id] = id == 0 || parent == 0 ? id : m->body_rootid[parent];
   m->body_weldid[id] = c->bodies[b->weld].id;
   m->body_jntadr[id] = b->joints.head >= 0 ? at->joint : -1;
+  m->body_mocapid[id] = b->def->mocap ? at->mocap++ : -1;
   m->body_dofnum[id] = b->ndof;
   m->body_dofadr[id] = b->ndof ? at->dof : -1;
 
@@ -384,13 +387,13 @@ static void scale_mass(pbModel *m, double target) {
 }
 
 pbStatus pbCompile_StoreTree(pbCompiler *c) {
-  pbCursor at = {0, 0, 0};
+  pbCursor at = {0};
   for (int k = 0; k < c->norder; k++) {
     pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) store_body(c, b, &at);
   }
 
-  PB_ASSERT(at.joint == c->m->njnt && at.dof == c->m->nv && at.qpos == c->m->nq);
+  PB_ASSERT(at.joint == c->m->njnt && at.dof == c->m->nv && at.qpos == c->m->nq && at.mocap == c->m->nmocap);
 
   // Trees of dofs, and settotalmass, need all bodies.
   number_trees(c->m);

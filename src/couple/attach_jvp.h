@@ -11,11 +11,13 @@ typedef struct pbAttachmentQuery {
   const double *qpos, *qvel, *acc;  // of the bodies; acc NULL: zero
   const double *local;              // count x 3: local coordinates
   const double *force;              // count x 3: forces on the points; NULL: tau is not wanted
+  const pbInput *input;             // poses of mocap bodies; may be NULL
   bool start;                       // at the start of the step
   void *room;                       // pbJvp_AttachmentRoom bytes
 } pbAttachmentQuery;
 typedef struct pbAttachmentTangent {  // a direction of the same; NULL: zero
   const double *q, *v, *acc, *local;
+  const double *mocap_pos, *mocap_rot;
 } pbAttachmentTangent;
 // Positions (count x 3), the gradient tau of force . x by the accelerations (nv), and both along the direction; NULL: not wanted.
 typedef struct pbAttachmentOut {

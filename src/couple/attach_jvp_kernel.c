@@ -97,6 +97,7 @@ void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAtta
   }
 
   if (!query->start) pbIntegrate_Position_c(m, w->qpos, u, h);
+  pbJvp_LoadMocap(j, query->input, &(pbDirection){.mocap_pos = tangent->mocap_pos, .mocap_rot = tangent->mocap_rot});
   pbStage_Kinematics_c(w);
 
   pbJvp_Blend(j, local, query->local, tangent->local, n);

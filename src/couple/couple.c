@@ -33,6 +33,7 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   take_vectors(a, all, by_point, sizeof by_point / sizeof *by_point);
   take_vectors(a, (size_t)m->deform_tangent, by_tangent, sizeof by_tangent / sizeof *by_tangent);
   c->state = pbArena_Take(a, (size_t)m->deform_state, sizeof(double));
+  c->mocap_unit = pbArena_Take(a, 3 * (size_t)m->nmocap, sizeof(double));
 
   // Matrices
   c->K = pbArena_Take(a, nv * nv, sizeof(double));
@@ -99,7 +100,8 @@ void pbCouple_AddTo(double *to, const double *from, int n) {
 // ---- positions of attached points -------------------------------------------------------------------------------------
 static const pbAttachmentTangent no_tangent = {.q = NULL};
 
-void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x, const double *theta_tangent) {
+void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x, const pbInput *input,
+                              const double *theta_tangent) {
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
   pbStateLayout at = state_layout(m);
@@ -110,15 +112,16 @@ void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x
   c->query.acc = c->acc;
   c->query.local = theta + m->deform_theta + m->deform->local_at;
   c->query.force = NULL;
+  c->query.input = input;
   c->query.start = false;
 
   pbJvp_LoadAttachmentTheta(s->complex_work, theta, theta_tangent);
 }
 
-void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, double *points) {
+void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *points) {
   pbCouple *c = s->couple;
 
-  pbCouple_LoadAttachments(s, theta, x, NULL);
+  pbCouple_LoadAttachments(s, theta, x, input, NULL);
   pbAttachmentQuery query = c->query;
   query.start = true;
   pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->attached.x});
@@ -176,7 +179,7 @@ pbStatus pbCouple_Begin(pbScratch *s, const double *theta, const double *x, cons
   in.ticks = s->ticks;
 
   memcpy(state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
-  pbCouple_PlaceAtStart(s, theta, x, state);
+  pbCouple_PlaceAtStart(s, theta, x, input, state);
   pbCouple_ClearVelocities(m->deform, state);
   return pbDeform_Begin(s->deform, &in, state);
 }

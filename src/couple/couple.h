@@ -38,6 +38,7 @@ typedef struct pbCouple {
   double *x_tangent, *start_tangent;  // 3 per attached point: of positions at the end and the start
   double *tau_tangent;                // nv
   double *unit, *local_unit;          // nv, 3 per attached point: a direction, one entry at a time
+  double *mocap_unit;                 // 3 nmocap: likewise
   double *state;                      // the deformables' part of a state, attached points where their bodies have them
   double *next_bar, *state_bar, *state_tangent;
 
@@ -54,17 +55,18 @@ PB_NODISCARD pbStatus pbCouple_Vjp(pbScratch *s, const pbStepRecord *step, const
 PB_NODISCARD pbStatus pbCouple_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
                                    const pbStepTangent *out);
 
-// ---- points attached to bodies that rest: prescribed points whose positions follow from theta -------------------------
+// ---- points attached to bodies that rest: prescribed points whose positions follow from theta and from
+// where mocap bodies are
 // The deformables' part of state x with these points where they are; valid until the next call.
-const double *pbCouple_State(pbScratch *s, const double *theta, const double *x);
-// Around a pullback: cotangents of the state after and before to work with; then what they give to x_bar and theta_bar.
+const double *pbCouple_State(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// Around a pullback: cotangents of the state after and before to work with; then what they give to out.
 typedef struct pbRestingBar {
   const double *next_bar;
   double *state_bar;
 } pbRestingBar;
 pbRestingBar pbCouple_RestBegin(pbScratch *s, const double *next_bar);
-void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar);
+void pbCouple_RestEnd(pbScratch *s, const pbStepRecord *step, const pbStepBar *out);
 // A direction of the deformables' part of the state, with the tangents of these points.
-const double *pbCouple_RestTangent(pbScratch *s, const double *theta, const double *x, const pbDirection *direction);
+const double *pbCouple_RestTangent(pbScratch *s, const pbStepRecord *step, const pbDirection *direction);
 
 #endif

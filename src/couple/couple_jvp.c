@@ -5,14 +5,14 @@
 
 #include "couple/couple_parts.h"
 
-void pbCouple_PushAttachments(pbScratch *s, const double *theta, const double *x, const pbDirection *direction) {
+void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDirection *direction) {
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
-  pbAttachmentTangent tangent = {.q = direction->x};
+  pbAttachmentTangent tangent = {.q = direction->x, .mocap_pos = direction->mocap_pos, .mocap_rot = direction->mocap_rot};
 
   if (direction->x) tangent.v = direction->x + m->nv;
   if (direction->theta) tangent.local = direction->theta + m->deform_theta + m->deform->local_at;
-  pbCouple_LoadAttachments(s, theta, x, direction->theta);
+  pbCouple_LoadAttachments(s, step->theta, step->record, step->input, direction->theta);
 
   // At the start of the step, then at its end, there with the forces that act
   pbAttachmentQuery query = c->query;
@@ -107,7 +107,7 @@ static pbStatus jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d
 
   // The residual's derivative along the direction                                                                    (13)
   memcpy(c->force, c->attached.gradient, 3 * (size_t)m->deform->nattached * sizeof(double));
-  pbCouple_PushAttachments(s, step->theta, step->record, direction);
+  pbCouple_PushAttachments(s, step, direction);
   along.state = state_tangent(s, along.state);
   PB_TRY(pbDeform_JvpBegin(w, c->state, next, &along, c->x_tangent));
 

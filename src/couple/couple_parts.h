@@ -18,10 +18,11 @@ void pbCouple_ClearVelocities(const pbDeform *d, double *state);
 // sum + sign row . x over the free points; row: 3 nfree numbers, x: over all points.
 double pbCouple_AddFree(const pbDeform *d, double sum, double sign, const double *row, const double *x);
 
-// State x, theta and a direction of theta (NULL: none) for what is asked of attached points next, at c->acc.
-void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x, const double *theta_tangent);
+// State x, input (may be NULL), theta and a direction of theta (NULL: none) for what is asked of attached points next, at c->acc.
+void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x, const pbInput *input,
+                              const double *theta_tangent);
 // Positions at the start of a step from x, or after a step with accelerations `acc`, into `points` (npoint x 3).
-void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, double *points);
+void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *points);
 void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points);
 
 // The start of a step for the deformables: `state` becomes their part of x with the attached points where bodies have them.
@@ -35,12 +36,14 @@ PB_NODISCARD pbStatus pbCouple_Eliminate(pbScratch *s);
 // The bodies' solver takes the quadratic along, or no more.
 void pbCouple_UseModel(pbScratch *s, bool on);
 
-// Adds the derivative of end_bar . P - lam . tau + start_bar . (positions at the start) by all parameters of theta.
+// Adds the derivative of end_bar . P - lam . tau + start_bar . (positions at the start) by all parameters of theta; by poses of
+// mocap bodies (bar may be NULL).
 void pbCouple_PullParameters(pbScratch *s, const double *theta, double *theta_bar);
+void pbCouple_PullMocap(pbScratch *s, const pbInputBar *bar);
 // The same by a direction: of theta that was loaded, and `tangent`.
 double pbCouple_Pull(pbScratch *s, const pbAttachmentTangent *tangent);
 // Tangents of positions at the start (start_tangent) and the end (x_tangent), and of tau with c->force held (tau_tangent).
-void pbCouple_PushAttachments(pbScratch *s, const double *theta, const double *x, const pbDirection *direction);
+void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDirection *direction);
 // to += from (n numbers) where there is a `to`.
 void pbCouple_AddTo(double *to, const double *from, int n);
 

@@ -1,19 +1,19 @@
 // Points attached to bodies that rest are prescribed points of a world whose deformables are not coupled: their positions
-// follow from theta, and derivatives of them go there.
+// follow from theta and from the poses of mocap bodies, and derivatives of them go there.
 #include <string.h>
 
 #include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
 
-const double *pbCouple_State(pbScratch *s, const double *theta, const double *x) {
+const double *pbCouple_State(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
 
   PB_ASSERT(!pb_coupled(m));  // bodies that move have a step of their own
   memcpy(c->state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
   // Their entries in x are not read: they follow from theta.
-  pbCouple_PlaceAtStart(s, theta, x, c->state);
+  pbCouple_PlaceAtStart(s, theta, x, input, c->state);
   pbCouple_ClearVelocities(m->deform, c->state);
   return c->state;
 }
@@ -40,7 +40,7 @@ static void clear_coupled_cotangents(pbScratch *s) {
   memset(c->acc, 0, dofs);
 }
 
-void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar) {
+void pbCouple_RestEnd(pbScratch *s, const pbStepRecord *step, const pbStepBar *out) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
   pbCouple *c = s->couple;
@@ -49,15 +49,16 @@ void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double
   pbCouple_Gather(d, c->state_bar, c->start_bar);
   for (int i = 0; i < 3 * d->nattached; i++) c->state_bar[pb_attachedAt(d, i)] = 0;
   pbCouple_ClearVelocities(d, c->state_bar);
-  pbCouple_AddTo(x_bar, c->state_bar, m->deform_tangent);
-  if (!theta_bar) return;
+  pbCouple_AddTo(out->x + 2 * m->nv + m->na, c->state_bar, m->deform_tangent);
+  if (!out->theta && !out->input) return;
 
   clear_coupled_cotangents(s);
-  pbCouple_LoadAttachments(s, theta, x, NULL);
-  pbCouple_PullParameters(s, theta, theta_bar);
+  pbCouple_LoadAttachments(s, step->theta, step->record, step->input, NULL);
+  pbCouple_PullMocap(s, out->input);
+  if (out->theta) pbCouple_PullParameters(s, step->theta, out->theta);
 }
 
-const double *pbCouple_RestTangent(pbScratch *s, const double *theta, const double *x, const pbDirection *direction) {
+const double *pbCouple_RestTangent(pbScratch *s, const pbStepRecord *step, const pbDirection *direction) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
   pbCouple *c = s->couple;
@@ -69,7 +70,7 @@ const double *pbCouple_RestTangent(pbScratch *s, const double *theta, const doub
   // No forces, no accelerations: positions at the start are all that counts.
   memset(c->force, 0, 3 * (size_t)d->nattached * sizeof(double));
   memset(c->acc, 0, (size_t)m->nv * sizeof(double));
-  pbCouple_PushAttachments(s, theta, x, direction);
+  pbCouple_PushAttachments(s, step, direction);
   pbCouple_Scatter(d, c->start_tangent, c->state_tangent);
   pbCouple_ClearVelocities(d, c->state_tangent);
   return c->state_tangent;

@@ -70,12 +70,32 @@ void pbCouple_PullParameters(pbScratch *s, const double *theta, double *theta_ba
   pull_local_positions(s, theta_bar + m->deform_theta + m->deform->local_at);
 }
 
-// From start_bar, end_bar and lam to the bodies' state (q and v, one degree of freedom at a time) and to theta.
-static void pull_attachment_points(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar) {
+static void pull_poses(pbScratch *s, double *bar, bool rotations) {
+  double *unit = s->couple->mocap_unit;
+  int n = 3 * s->model->nmocap;
+  if (!bar || !n) return;
+
+  memset(unit, 0, (size_t)n * sizeof *unit);
+  for (int i = 0; i < n; i++) {
+    unit[i] = 1;
+    bar[i] += pbCouple_Pull(s, rotations ? &(pbAttachmentTangent){.mocap_rot = unit} : &(pbAttachmentTangent){.mocap_pos = unit});
+    unit[i] = 0;
+  }
+}
+
+void pbCouple_PullMocap(pbScratch *s, const pbInputBar *bar) {
+  if (!bar) return;
+  pull_poses(s, bar->mocap_pos, false);
+  pull_poses(s, bar->mocap_rot, true);
+}
+
+// From start_bar, end_bar and lam to the bodies' state (q and v, one degree of freedom at a time), to theta and mocap bodies.
+static void pull_attachment_points(pbScratch *s, const pbStepRecord *step, const pbStepBar *out) {
   pbCouple *c = s->couple;
   int nv = s->model->nv;
+  double *x_bar = out->x;
 
-  pbCouple_LoadAttachments(s, theta, x, NULL);
+  pbCouple_LoadAttachments(s, step->theta, step->record, step->input, NULL);
   memcpy(c->force, c->attached.gradient, 3 * (size_t)c->points.count * sizeof(double));
 
   memset(c->unit, 0, (size_t)nv * sizeof(double));
@@ -85,7 +105,8 @@ static void pull_attachment_points(pbScratch *s, const double *theta, const doub
     x_bar[nv + k] += pbCouple_Pull(s, &(pbAttachmentTangent){.v = c->unit});
     c->unit[k] = 0;
   }
-  if (theta_bar) pbCouple_PullParameters(s, theta, theta_bar);
+  pbCouple_PullMocap(s, out->input);
+  if (out->theta) pbCouple_PullParameters(s, step->theta, out->theta);
 }
 
 // ---- the adjoint system -----------------------------------------------------------------------------------------------
@@ -197,7 +218,7 @@ static pbStatus vjp(pbScratch *s, const pbStepRecord *step, const double *next_b
   // From the residual to what it depends on                                                                          (11)
   PB_TRY(pull_points(s, &bar));
   pbCouple_AddTo(out->x + tangent, c->state_bar, m->deform_tangent);
-  pull_attachment_points(s, step->theta, step->record, out->x, out->theta);
+  pull_attachment_points(s, step, out);
   return pb_ok;
 }
 

@@ -66,13 +66,13 @@ static pbStatus fail_at(pbScratch *s, pbStatus status, double time) {
 }
 
 // The deformables' part of a state, with points attached to bodies where those are.
-static const double *state_of(pbScratch *s, const double *theta, const double *x) {
-  return s->couple ? pbCouple_State(s, theta, x) : x + state_layout(s->model).deform;
+static const double *state_of(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  return s->couple ? pbCouple_State(s, theta, x, input) : x + state_layout(s->model).deform;
 }
 
 pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *next) {
   pbDeformInput in = pbDeformInput_Of(s->model, theta, x, input);
-  pbStatus status = pbDeform_Step(s->deform, &in, state_of(s, theta, x), next + state_layout(s->model).deform);
+  pbStatus status = pbDeform_Step(s->deform, &in, state_of(s, theta, x, input), next + state_layout(s->model).deform);
 
   if (status != pb_ok) return fail_at(s, status, in.time);
   pbScratch_NoteDeform(s);
@@ -109,9 +109,9 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const doubl
   pbStatus status;
   if (s->couple) {
     const pbRestingBar rest = pbCouple_RestBegin(s, next_bar + tangent);
-    const double *state = pbCouple_State(s, step->theta, x);
+    const double *state = pbCouple_State(s, step->theta, x, step->input);
     status = pbDeform_Vjp(s->deform, &in, state, next, &near, rest.next_bar, rest.state_bar, &bar);
-    if (status == pb_ok) pbCouple_RestEnd(s, step->theta, x, out->x + tangent, out->theta);
+    if (status == pb_ok) pbCouple_RestEnd(s, step, out);
   } else {
     const double *state = x + state_layout(m).deform;
     status = pbDeform_Vjp(s->deform, &in, state, next, &near, next_bar + tangent, out->x + tangent, &bar);
@@ -129,8 +129,8 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const pbStepRecord *step, const pbDir
   pbDeformDirection d = pbDeformDirection_Of(m, direction);
   in.ticks = s->ticks;
 
-  const double *state = state_of(s, step->theta, x);
-  if (s->couple) d.state = pbCouple_RestTangent(s, step->theta, x, direction);
+  const double *state = state_of(s, step->theta, x, step->input);
+  if (s->couple) d.state = pbCouple_RestTangent(s, step, direction);
   pbStatus status = pbDeform_Jvp(s->deform, &in, state, x + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
   return status == pb_ok ? pb_ok : fail_at(s, status, in.time);
 }

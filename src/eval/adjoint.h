@@ -92,8 +92,9 @@ typedef struct LANE(pbAdjoint) {
   double h_bar;                    // of the time step, collected from everywhere (one lane)
 
   // results, added to
-  lane *q, *v, *act;         // nv, nv, na: tangent of the state
-  lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
+  lane *q, *v, *act;            // nv, nv, na: tangent of the state
+  lane *ctrl, *qfrc, *xfrc;     // nu, nv, nbody x 6
+  lane *mocap_pos, *mocap_rot;  // nmocap x 3 each
 } LANE(pbAdjoint);
 
 // Short blocks: memset and memcpy would be string instructions, slow to start.

@@ -98,6 +98,8 @@ typedef struct NUM(pbWork) {
 
   // inputs: state and controls of this evaluation
   num *qpos, *qvel, *act, *ctrl, *qfrc_applied, *xfrc_applied;
+  num *mocap_pos, *mocap_quat;         // nmocap x 3, 4: poses of mocap bodies,
+  bool mocap_own_pos, mocap_own_quat;  // and whether they are the model's: body_pos, body_quat act
   double time;
 
   // position stage

@@ -191,13 +191,22 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   a->ctrl = k->ctrl;
   a->qfrc = NULL;
   a->xfrc = NULL;
+
+  // Of the inputs, poses of mocap bodies alone act at an instant.
+  a->mocap_pos = p->mocap_pos ? k->mocap_pos : NULL;
+  a->mocap_rot = p->mocap_rot ? k->mocap_rot : NULL;
+  memset(k->mocap_pos, 0, 3 * (size_t)w->m->nmocap * sizeof(lane));
+  memset(k->mocap_rot, 0, 3 * (size_t)w->m->nmocap * sizeof(lane));
 }
 
 static void end_impact(block *k, const pbPullback *p) {
-  int nv = k->a.w->m->nv;
+  int nv = k->a.w->m->nv, mocap = 3 * k->a.w->m->nmocap;
+
   LANE(pbSweep_Pull)(&k->a);
   LANE(pbVjp_AddOut)(p->q, k->a.q, nv);
   LANE(pbVjp_AddOut)(p->v, k->a.v, nv);
+  LANE(pbVjp_AddOut)(p->mocap_pos, k->mocap_pos, mocap);
+  LANE(pbVjp_AddOut)(p->mocap_rot, k->mocap_rot, mocap);
 }
 
 // The impact again; then the evaluation of a state whose acceleration is the change of velocity, and whose velocity that before.

@@ -48,6 +48,8 @@ static pbStatus pull_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
     b.ctrl = out->input->ctrl;
     b.qfrc = out->input->qfrc;
     b.xfrc = out->input->xfrc;
+    b.mocap_pos = out->input->mocap_pos;
+    b.mocap_rot = out->input->mocap_rot;
   }
 
   // The flight's time is the kernels' time step.
@@ -89,7 +91,7 @@ static pbStatus motion_by_time(pbScratch *s, const pbFlight *f, const pbInput *i
 
 // Pullback of the impact at the end of a flight: x_bar becomes the cotangent of the state before it, the share of its time
 // included. rest_bar: cotangent of the time left after it.
-static pbStatus pull_impact(pbScratch *s, const pbFlight *f, const pbInput *input, double *theta_bar, double rest_bar) {
+static pbStatus pull_impact(pbScratch *s, const pbFlight *f, const pbInput *input, const pbStepBar *out, double rest_bar) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   int nv = m->nv;
@@ -100,7 +102,13 @@ static pbStatus pull_impact(pbScratch *s, const pbFlight *f, const pbInput *inpu
 
   // The velocity after, at a given time
   memcpy(p->v_bar, v, (size_t)nv * sizeof(double));
-  pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = theta_bar};
+  pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = out->theta};
+
+  if (out->input) {
+    b.mocap_pos = out->input->mocap_pos;
+    b.mocap_rot = out->input->mocap_rot;
+  }
+
   pbImpacts_SetTime(s, 0);
   pbScratch_Load(s, p->theta, f->end, input);
   pbStatus status = s->variant->impact->vjp_impact(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope);
@@ -122,7 +130,7 @@ static pbStatus pull_step(pbScratch *s, const pbInput *input, const pbStepBar *o
   PB_TRY(pull_flight(s, p->flight + p->count, input, out, &rest_bar));
   for (int i = p->count - 1; i >= 0; i--) {
     const pbFlight *f = p->flight + i;
-    PB_TRY(pull_impact(s, f, input, out->theta, rest_bar));
+    PB_TRY(pull_impact(s, f, input, out, rest_bar));
     // Its time is that of the gap's root, which pull_impact has taken into account.
     if (f->time > 0) PB_TRY(pull_flight(s, f, input, out, &time_bar));
   }
@@ -194,7 +202,7 @@ static pbStatus push_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
 static pbStatus push_impact(pbScratch *s, const pbFlight *f, const pbInput *input, const pbDirection *d, double *rate) {
   pbImpacts *p = s->impacts;
   int nv = s->model->nv;
-  const pbImpactAt impact = {p->theta, f->end, f->candidate, f->point};
+  const pbImpactAt impact = {p->theta, f->end, input, f->candidate, f->point};
   double gap, closing;
 
   // Motion by the time: the gap's rate, and what the impact makes of the velocity
@@ -206,7 +214,7 @@ static pbStatus push_impact(pbScratch *s, const pbFlight *f, const pbInput *inpu
   }
 
   // The velocity after, at a given time
-  const pbDirection along = {.x = p->tangent, .theta = d->theta};
+  const pbDirection along = {.x = p->tangent, .theta = d->theta, .mocap_pos = d->mocap_pos, .mocap_rot = d->mocap_rot};
   pbImpacts_SetTime(s, 0);
   PB_TRY(pbJvp_Impact(s->complex_work, &impact, &along, &gap, p->moved));
   memcpy(p->tangent + nv, p->moved, (size_t)nv * sizeof(double));

@@ -7,6 +7,7 @@
 // The impact at contact point `point` of a candidate in a state.
 typedef struct pbImpactAt {
   const double *theta, *x;
+  const pbInput *input;  // poses of mocap bodies
   int candidate, point;
 } pbImpactAt;
 // The slope of its gap, and of the velocity after (nv), along a direction.

@@ -18,6 +18,7 @@ pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *
   // The state and theta with their direction
   pbJvp_SetScale(j, d);
   pbJvp_LoadTheta(j, impact->theta, d->theta);
+  pbJvp_LoadMocap(j, impact->input, d);
   pbJvp_LoadPosition(j, impact->x + at.qpos, d->x);
   pbJvp_Blend(j, w->qvel, impact->x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
 

@@ -26,8 +26,8 @@ typedef struct pbFieldEntry {
   size_t cols_size;  // not 0: offset of the size that counts the columns
 } pbFieldEntry;
 
-// The lists name a size of the model, or a number, for the columns of constants. A number has no CSIZE; a size counts as 0
-// columns of its own (the enumeration below), and its offset is taken.
+// The lists name a size of the model, or a number, for the columns of constants. A number has no CSIZE; of a size the offset is
+// taken, and the enumeration below says how many columns each of what it counts has.
 // clang-format off
 #define CSIZE_1 0
 #define CSIZE_2 0
@@ -46,10 +46,12 @@ typedef struct pbFieldEntry {
 #define CSIZE_nv offsetof(pbModel, nv)
 #define CSIZE_na offsetof(pbModel, na)
 #define CSIZE_nu offsetof(pbModel, nu)
+#define CSIZE_nmocap_3 offsetof(pbModel, nmocap)
+#define CSIZE_nmocap_4 offsetof(pbModel, nmocap)
 
 // clang-format off
-enum { nuser_body, nuser_jnt = 0, nuser_geom = 0, nuser_site = 0, nuser_cam = 0, nuser_tendon = 0, nuser_actuator = 0,
-       nuser_sensor = 0, nq = 0, nv = 0, na = 0, nu = 0 };
+enum { nuser_body = 1, nuser_jnt = 1, nuser_geom = 1, nuser_site = 1, nuser_cam = 1, nuser_tendon = 1, nuser_actuator = 1,
+       nuser_sensor = 1, nq = 1, nv = 1, na = 1, nu = 1, nmocap_3 = 3, nmocap_4 = 4 };
 // clang-format on
 
 static const pbFieldEntry field_table[] = {
@@ -71,7 +73,7 @@ enum { FIELD_COUNT = sizeof field_table / sizeof *field_table };
 
 static int int_at(const pbModel *m, size_t offset) { return *(const int *)(const void *)((const char *)m + offset); }
 static int rows_of(const pbModel *m, const pbFieldEntry *e) { return e->kind == kind_number ? 1 : int_at(m, e->rows); }
-static int cols_of(const pbModel *m, const pbFieldEntry *e) { return e->cols_size ? int_at(m, e->cols_size) : e->cols; }
+static int cols_of(const pbModel *m, const pbFieldEntry *e) { return e->cols_size ? e->cols * int_at(m, e->cols_size) : e->cols; }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 enum { MODEL_ENTRIES_LIMIT = 32 << 20 };  // entries of one kind (reals: 256 MiB); files may name any count

@@ -10,14 +10,14 @@
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
   X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
-  X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap)                            \
+  X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap)                  \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
 #define PB_MODEL_INTS(X)                                                                                      \
   X(body_parentid, nbody, 1) X(body_rootid, nbody, 1) X(body_weldid, nbody, 1) X(body_jntnum, nbody, 1)        \
   X(body_jntadr, nbody, 1) X(body_dofnum, nbody, 1) X(body_dofadr, nbody, 1) X(body_geomnum, nbody, 1)         \
-  X(body_geomadr, nbody, 1) X(body_simple, nbody, 1)                                                           \
+  X(body_geomadr, nbody, 1) X(body_simple, nbody, 1) X(body_mocapid, nbody, 1)                                 \
   X(jnt_type, njnt, 1) X(jnt_qposadr, njnt, 1) X(jnt_dofadr, njnt, 1) X(jnt_bodyid, njnt, 1)                   \
   X(jnt_group, njnt, 1) X(jnt_limited, njnt, 1) X(jnt_actfrclimited, njnt, 1) X(jnt_actgravcomp, njnt, 1)      \
   X(dof_bodyid, nv, 1) X(dof_jntid, nv, 1) X(dof_parentid, nv, 1) X(dof_treeid, nv, 1)                         \
@@ -91,6 +91,7 @@
   X(site_user, nsite, nuser_site) X(cam_user, ncam, nuser_cam) X(tendon_user, ntendon, nuser_tendon)           \
   X(actuator_user, nu, nuser_actuator) X(sensor_user, nsensor, nuser_sensor)                                   \
   X(key_time, nkey, 1) X(key_qpos, nkey, nq) X(key_qvel, nkey, nv) X(key_act, nkey, na) X(key_ctrl, nkey, nu)  \
+  X(key_mpos, nkey, nmocap_3) X(key_mquat, nkey, nmocap_4)                                                     \
   X(numeric_data, nnumericdata, 1)                                                                             \
   X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4) X(mat_rgba, nmat, 4)                \
   X(cam_fovy, ncam, 1)                                                                                         \

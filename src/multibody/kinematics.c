@@ -81,12 +81,15 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
 // Pose of a body: its frame in the parent, then its joints in order.
 static void body_pose(NUM(pbWork) *w, int b) {
   const pbModel *m = w->m;
-  int parent = m->body_parentid[b];
+  int parent = m->body_parentid[b], mocap = m->body_mocapid[b];
   num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, t[3];
   bool free = m->body_jntnum[b] == 1 && m->jnt_type[m->body_jntadr[b]] == pb_jntFree;
   PB_ASSERT(parent < b);
 
-  if (!free) {
+  if (mocap >= 0) {
+    v3_copy(x, w->mocap_pos + 3 * mocap);
+    quat_copy(q, w->mocap_quat + 4 * mocap);
+  } else if (!free) {
     m3_mulv(t, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
     v3_add(x, w->xpos + 3 * parent, t);
     quat_copy(q, w->xquat + 4 * parent);

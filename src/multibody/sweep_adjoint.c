@@ -278,20 +278,45 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
   add3(a->bar.jnt_axis + 3 * j, axis - l3_dot(axis, p3_load(unit)) * p3_load(unit));
 }
 
+#endif
+
+// Gradient by the pose of a mocap body. Q: of a rigid motion of its frame and all it carries, about the world's origin.
+static void mocap_pose(LANE(pbAdjoint) *a, int b, const l6 *Q) {
+  const NUM(pbWork) *w = a->w;
+  int k = 3 * w->m->body_mocapid[b];
+  const double *x = w->xpos + 3 * b, *R = w->xmat + 9 * b;
+  lane F[6], torque[3];
+
+  // The position moves the frame; a rotation goes about its origin, in its own axes.
+  l6_store(F, *Q);
+  if (a->mocap_pos) {
+    for (int i = 0; i < 3; i++) a->mocap_pos[k + i] += F[3 + i];
+  }
+  if (!a->mocap_rot) return;
+
+  PB_CROSS(torque, x, F + 3);
+  for (int i = 0; i < 3; i++) torque[i] = F[i] - torque[i];
+  for (int i = 0; i < 3; i++) a->mocap_rot[k + i] += R[i] * torque[0] + R[3 + i] * torque[1] + R[6 + i] * torque[2];
+}
+
+#if PB_LANES == 1
 // Gradient by the body's pose in its parent. Q: of a rigid motion of the body's frame and all it carries; R: rows of its
 // orientation before its joints.
 static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3]) {
   const NUM(pbWork) *w = a->w;
   int parent = w->m->body_parentid[b];
+  bool mocap = w->m->body_mocapid[b] >= 0;
   double x0[3], t[3];
   p3 Rp[3];
 
   rows_load(Rp, w->xmat + 9 * parent);
-  add3(a->bar.body_pos + 3 * b, l3_columns(Rp, Q->l));
+  if (!mocap || w->mocap_own_pos) add3(a->bar.body_pos + 3 * b, l3_columns(Rp, Q->l));
+  if (mocap && !w->mocap_own_quat) return;
 
   // Its orientation: a rotation about the frame's origin before the joints.
   m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
   v3_addto(x0, w->xpos + 3 * parent);
+  if (mocap) v3_copy(x0, w->xpos + 3 * b);
   l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm_to(w, b, x0))));
   pb_quat_pull(a->bar.body_quat + 4 * b, w->p.body_quat + 4 * b, t);
 }
@@ -395,6 +420,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
     if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
 #endif
+    if (m->body_mocapid[b] >= 0) mocap_pose(a, b, &f.Q);
 
     // To the parent; a root's wrenches about the world's origin.
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
@@ -441,6 +467,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
 #if PB_LANES == 1
     if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &Q, R);
 #endif
+    if (m->body_mocapid[b] >= 0) mocap_pose(a, b, &Q);
 
     bool root = other_point(w, b, &shift);
     add_load(a->G + 6 * parent, Q, root ? &shift : NULL);

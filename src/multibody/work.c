@@ -29,6 +29,8 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
   TAKE(ctrl, m->nu)
   TAKE(qfrc_applied, m->nv)
   TAKE(xfrc_applied, 6 * m->nbody)
+  TAKE(mocap_pos, 3 * m->nmocap)
+  TAKE(mocap_quat, 4 * m->nmocap)
 }
 
 // Lists as long as the most that a model and its contacts can need: Jacobians of tendons and moments, rows, the pattern of H.

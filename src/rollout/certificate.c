@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/mocap.h"
 #include <pullback/random.h>
 #include "rollout/rollout.h"
 #include "step/scratch.h"
@@ -100,8 +101,17 @@ static double dot(const double *a, const double *b, size_t n) {
 // <gradient, d>, but for the initial state.
 static double products(const pbSpot *s, const pbRolloutGradient *g) {
   return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc) +
-         dot(s->command, g->command, s->ncommand) + dot(s->theta, g->theta, s->ntheta);
+         dot(s->command, g->command, s->ncommand) + dot(s->mocap_pos, g->mocap_pos, s->nmocap_pos) +
+         dot(s->mocap_rot, g->mocap_rot, s->nmocap_rot) + dot(s->theta, g->theta, s->ntheta);
 }
+
+static double *take(double **next, size_t n) {
+  double *piece = *next;
+  *next += n;
+  return piece;
+}
+
+static double *take_some(double **next, size_t n) { return n ? take(next, n) : NULL; }
 
 pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot *s) {
   s->size = options->spot_size > 0 ? options->spot_size : 1e-6;
@@ -109,8 +119,10 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->nqfrc = g->qfrc && r->input.qfrc ? input_rows(r) * (size_t)r->nv : 0;
   s->nxfrc = g->xfrc && r->input.xfrc ? input_rows(r) * 6 * (size_t)r->nbody : 0;
   s->ncommand = g->command && r->input.command ? input_rows(r) * (size_t)r->ncommand : 0;
+  s->nmocap_pos = g->mocap_pos && r->input.mocap_pos ? input_rows(r) * 3 * (size_t)r->nmocap : 0;
+  s->nmocap_rot = g->mocap_rot && r->input.mocap_quat ? input_rows(r) * 3 * (size_t)r->nmocap : 0;
   s->ntheta = g->theta ? r->ntheta : 0;
-  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand;
+  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand + s->nmocap_pos + s->nmocap_rot;
   s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double));
   if (!s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
@@ -124,12 +136,15 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   for (size_t i = 0; i < total; i++) s->memory[i] /= sqrt(norm);
 
   // Inputs that the caller gives none of do not move.
-  s->x0 = s->memory;
-  s->ctrl = s->nctrl ? s->memory + r->n : NULL;
-  s->qfrc = s->nqfrc ? s->memory + (size_t)r->n + s->nctrl : NULL;
-  s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
-  s->command = s->ncommand ? s->memory + total - s->ncommand : NULL;
-  s->theta = s->ntheta ? s->memory + total : NULL;
+  double *next = s->memory;
+  s->x0 = take(&next, (size_t)r->n);
+  s->ctrl = take_some(&next, s->nctrl);
+  s->qfrc = take_some(&next, s->nqfrc);
+  s->xfrc = take_some(&next, s->nxfrc);
+  s->command = take_some(&next, s->ncommand);
+  s->mocap_pos = take_some(&next, s->nmocap_pos);
+  s->mocap_rot = take_some(&next, s->nmocap_rot);
+  s->theta = take_some(&next, s->ntheta);
   pbRollout_DrawTheta(r, &rng, true, s->theta);
 
   // A pullback adds to what the gradient arrays hold.
@@ -142,22 +157,17 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
 void pbSpot_End(const pbRollout *r, pbSpot *s) { pbContext_Free(r->ctx, s->memory); }
 
 typedef struct Twin {  // working memory of the two rollouts
-  double *x[2], *ctrl, *qfrc, *xfrc, *command, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
+  double *x[2], *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
   double at[2];  // where they are along the direction
   int parted;    // the first step at which they take different branches, or features tie; -1: none
   double *memory;
 } Twin;
 
-static double *take(double **next, size_t n) {
-  double *piece = *next;
-  *next += n;
-  return piece;
-}
-
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
-  size_t outputs = ns + nb + nsite;
-  size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand;
+  size_t outputs = ns + nb + nsite, nmocap = (size_t)r->nmocap;
+  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand + 7 * nmocap;
+  size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + inputs;
   t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
   if (!t->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
@@ -177,6 +187,8 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   t->qfrc = take(&next, (size_t)r->nv);
   t->xfrc = take(&next, 2 * nb);
   t->command = take(&next, (size_t)r->ncommand);
+  t->mocap_pos = take(&next, 3 * nmocap);
+  t->mocap_quat = take(&next, 4 * nmocap);
 
   PB_ASSERT(next == t->memory + total);
   return pb_ok;
@@ -192,6 +204,18 @@ static const double *displaced(const double *base, const double *all, const doub
   return out;
 }
 
+// Poses of mocap bodies likewise; those that the caller does not give do not move.
+static void displace_poses(const pbRollout *r, const pbSpot *s, int k, double size, const Twin *t, pbInput *in) {
+  size_t n = (size_t)r->nmocap, row = 3 * n * (size_t)pbRollout_InputRow(r, k);
+
+  if (s->mocap_pos) in->mocap_pos = memcpy(t->mocap_pos, in->mocap_pos, 3 * n * sizeof(double));
+  if (s->mocap_rot) in->mocap_quat = memcpy(t->mocap_quat, in->mocap_quat, 4 * n * sizeof(double));
+
+  // Rows of the direction are those of the inputs.
+  pbMocap_Move(r->model, s->mocap_pos ? s->mocap_pos + row : NULL, s->mocap_rot ? s->mocap_rot + row : NULL, size, t->mocap_pos,
+               t->mocap_quat);
+}
+
 // Evaluate one side at state k, and advance it unless this is the last state.
 static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int k, bool sees_positions) {
   double size = t->at[side];
@@ -202,6 +226,7 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   in.qfrc = displaced(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
   in.xfrc = displaced(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
   in.command = displaced(in.command, r->input.command, s->command, r->ncommand, size, t->command);
+  displace_poses(r, s, k, size, t, &in);
 
   // Where a step's last evaluation is not at its first state, positions and sensors take one of their own.
   bool last = k == r->plan.steps;

@@ -1,4 +1,4 @@
-// Random directions of theta for the spot checks (sample.c, certificate.c).
+// What the spot checks (sample.c, certificate.c) draw: which steps, and directions of theta.
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +7,30 @@
 #include "model/joint.h"
 #include "model/model.h"
 #include "rollout/rollout.h"
+
+int pbStepCheck_DrawSteps(pbRng *rng, int steps, int count, int one, int *out) {
+  PB_ASSERT(steps > 0 && one < steps);
+  int n = 0;
+
+  for (int i = 0; i < count; i++) {
+    // Stratified: at random within its stretch.
+    int k = (int)((i + pbRng_Uniform(rng)) * steps / count);
+    if (k >= steps) k = steps - 1;
+
+    // The given one takes its position among the others.
+    if (one >= 0 && one <= k) {
+      if (one < k) out[n++] = one;
+      one = -1;
+    }
+
+    if (n == 0 || out[n - 1] < k) out[n++] = k;
+  }
+
+  if (one >= 0) out[n++] = one;
+  PB_ASSERT(n <= count + 1);
+  PB_VALIDATE(pb_ascending(out, n) && pb_allWithin(out, n, 0, steps));
+  return n;
+}
 
 static double draw_symmetric(pbRng *rng) { return 2 * pbRng_Uniform(rng) - 1; }
 

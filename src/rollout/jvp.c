@@ -28,6 +28,10 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   out.xfrc = row(d->xfrc, k, 6 * r->nbody);
   out.command = row(d->command, k, r->ncommand);
 
+  // Rotations of mocap bodies in their own frames, three numbers each.
+  out.mocap_pos = row(d->mocap_pos, k, 3 * r->nmocap);
+  out.mocap_rot = row(d->mocap_rot, k, 3 * r->nmocap);
+
   return out;
 }
 

@@ -97,8 +97,12 @@ static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, i
   if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){0};
 
   k = pbRollout_InputRow(r, k);
-  return (pbInputBar){row_bar(g->ctrl, k, r->nu), row_bar(g->qfrc, k, r->nv), row_bar(g->xfrc, k, 6 * r->nbody),
-                      row_bar(g->command, k, r->ncommand)};
+  return (pbInputBar){.ctrl = row_bar(g->ctrl, k, r->nu),
+                      .qfrc = row_bar(g->qfrc, k, r->nv),
+                      .xfrc = row_bar(g->xfrc, k, 6 * r->nbody),
+                      .command = row_bar(g->command, k, r->ncommand),
+                      .mocap_pos = row_bar(g->mocap_pos, k, 3 * r->nmocap),
+                      .mocap_rot = row_bar(g->mocap_rot, k, 3 * r->nmocap)};
 }
 
 static void count_events(int64_t *all, int *first, int here, int k) {
@@ -422,6 +426,8 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
   PB_TRY(check_input(r, "ctrl", g->ctrl, r->nu));
   PB_TRY(check_input(r, "qfrc", g->qfrc, r->nv));
   PB_TRY(check_input(r, "command", g->command, r->ncommand));
+  PB_TRY(check_input(r, "mocap_pos", g->mocap_pos, 3 * r->nmocap));
+  PB_TRY(check_input(r, "mocap_rot", g->mocap_rot, 3 * r->nmocap));
   return check_input(r, "xfrc", g->xfrc, 6 * r->nbody);
 }
 

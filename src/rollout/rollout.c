@@ -44,6 +44,7 @@ static void read_sizes(pbRollout *r, const pbModel *m) {
   r->nsite = m->nsite;
   r->np = 3 * pbModel_PointCount(m);
   r->ncommand = m->policy ? m->policy->commands : 0;
+  r->nmocap = m->nmocap;
   r->ntheta = pbModel_ParamSize(m);
 
   // These evaluate once more at the end of a step, or at an impact within it.
@@ -135,8 +136,12 @@ pbInput pbRollout_InputAt(const pbRollout *r, int k) {
   if (r->plan.steps == 0 && !r->input.constant) return (pbInput){0};
 
   k = pbRollout_InputRow(r, k);
-  return (pbInput){row(r->input.ctrl, k, r->nu), row(r->input.qfrc, k, r->nv), row(r->input.xfrc, k, 6 * r->nbody),
-                   row(r->input.command, k, r->ncommand)};
+  return (pbInput){.ctrl = row(r->input.ctrl, k, r->nu),
+                   .qfrc = row(r->input.qfrc, k, r->nv),
+                   .xfrc = row(r->input.xfrc, k, 6 * r->nbody),
+                   .command = row(r->input.command, k, r->ncommand),
+                   .mocap_pos = row(r->input.mocap_pos, k, 3 * r->nmocap),
+                   .mocap_quat = row(r->input.mocap_quat, k, 4 * r->nmocap)};
 }
 
 pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what) {

@@ -34,7 +34,7 @@ struct pbRollout {
   const pbModel *model;
   pbRolloutPlan plan;
   pbScratch *scratch;
-  int nx, n, nv, na, nu, ns, nbody, nsite, np, ncommand, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
+  int nx, n, nv, na, nu, ns, nbody, nsite, np, ncommand, nmocap, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
   size_t ntheta;
   double bound, timestep;
   pbCapacity capacity;
@@ -183,6 +183,8 @@ typedef struct pbStepCheck pbStepCheck;
 PB_NODISCARD pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                                         pbStepCheck **check);
 void pbStepCheck_End(const pbRollout *r, pbStepCheck *check);  // NULL is fine
+// One step of each of `count` stretches of equal length, at random, and the one given (-1: none): ascending, how many.
+int pbStepCheck_DrawSteps(pbRng *rng, int steps, int count, int one, int *out);
 // A direction of theta. together: for quotients: relative to what is there, of each field by one factor, and not across kinks: a
 // zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
 // so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
@@ -196,8 +198,9 @@ PB_NODISCARD pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *check, int k, 
 // ---- certificate.c: the whole rollout
 // A random direction of the initial state, the inputs and theta, and the derivative along it.
 typedef struct pbSpot {
-  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *theta;  // x0: n; the others NULL where no gradient is wanted
-  size_t nctrl, nqfrc, nxfrc, ncommand, ntheta;
+  // x0: n; the others NULL where no gradient is wanted
+  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_rot, *theta;
+  size_t nctrl, nqfrc, nxfrc, ncommand, nmocap_pos, nmocap_rot, ntheta;
   double before, theta_before;  // products with what the gradient arrays held before: all of it, and its part by theta
   double *memory;
 } pbSpot;

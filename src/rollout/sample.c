@@ -15,6 +15,7 @@
 #include "base/context.h"
 #include <pullback/random.h>
 #include "impact/impact.h"
+#include "model/mocap.h"
 #include "model/model.h"
 #include "model/state_layout.h"
 #include "rollout/rollout.h"
@@ -26,9 +27,11 @@ enum { per_sample = 400, few = 200 };  // one sample of each kind for so many st
 static const double longest = 1e-7, shorter = 1. / 32;
 enum { sizes = 4 };
 
+// What acts during a step, each with its own direction and cotangent.
+enum { in_ctrl, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_rot, inputs };
 // A direction, or cotangents, of one step. Parts that are not wanted are NULL.
 typedef struct StepVectors {
-  double *x, *ctrl, *qfrc, *xfrc, *command, *theta;
+  double *x, *input[inputs], *theta;
 } StepVectors;
 
 struct pbStepCheck {
@@ -38,7 +41,9 @@ struct pbStepCheck {
   int step_count, quotient_count;
   int event_seen;  // a step with events was sampled
   StepVectors direction, added, moved;
-  double *input_before;  // nu + nv + 6 nbody + ncommand: inputs' gradients before the step
+  size_t width[inputs];  // of the inputs' directions
+  double *input_before;  // inputs' gradients before the step, side by side
+  double *poses;         // 7 nmocap: of mocap bodies, moved
   double *next, *state[2], *after[3];
   double *sensor[3], *xpos[3], *site[3], *apart;
   double *memory;
@@ -83,57 +88,49 @@ static double *take(double **next, size_t n) {
   return piece;
 }
 
+static void find_widths(const pbRollout *r, size_t width[inputs]) {
+  // Rotations of mocap bodies have as many numbers as their positions.
+  const int n[inputs] = {r->nu, r->nv, 6 * r->nbody, r->ncommand, 3 * r->nmocap, 3 * r->nmocap};
+
+  for (int i = 0; i < inputs; i++) width[i] = (size_t)n[i];
+}
+
+// The gradients by inputs, in the same order.
+static void input_bars(const pbRolloutGradient *g, const double *bars[inputs]) {
+  const double *all[inputs] = {g->ctrl, g->qfrc, g->xfrc, g->command, g->mocap_pos, g->mocap_rot};
+
+  memcpy(bars, all, sizeof all);
+}
+
 // Room for the parts of a direction that are wanted.
-static StepVectors carve_vectors(const pbRollout *r, const pbRolloutGradient *g, double **next) {
+static StepVectors carve_vectors(const pbRollout *r, const pbStepCheck *s, const pbRolloutGradient *g, double **next) {
   StepVectors v = {.x = take(next, (size_t)r->n)};
-  if (g->ctrl) v.ctrl = take(next, (size_t)r->nu);
-  if (g->qfrc) v.qfrc = take(next, (size_t)r->nv);
-  if (g->xfrc) v.xfrc = take(next, 6 * (size_t)r->nbody);
-  if (g->command) v.command = take(next, (size_t)r->ncommand);
+  const double *wanted[inputs];
+
+  input_bars(g, wanted);
+  for (int i = 0; i < inputs; i++) v.input[i] = wanted[i] ? take(next, s->width[i]) : NULL;
   if (g->theta) v.theta = take(next, r->ntheta);
 
   return v;
 }
 
-// One step of each of `count` stretches of equal length, at random, and the one given (-1: none).
-static int draw_steps(pbRng *rng, int steps, int count, int one, int *out) {
-  PB_ASSERT(steps > 0 && one < steps);
-  int n = 0;
-
-  for (int i = 0; i < count; i++) {
-    // Stratified: at random within its stretch.
-    int k = (int)((i + pbRng_Uniform(rng)) * steps / count);
-    if (k >= steps) k = steps - 1;
-
-    // The given one takes its position among the others.
-    if (one >= 0 && one <= k) {
-      if (one < k) out[n++] = one;
-      one = -1;
-    }
-
-    if (n == 0 || out[n - 1] < k) out[n++] = k;
-  }
-
-  if (one >= 0) out[n++] = one;
-  PB_ASSERT(n <= count + 1);
-  PB_VALIDATE(pb_ascending(out, n) && pb_allWithin(out, n, 0, steps));
-  return n;
-}
-
 static pbStatus allocate_sample(const pbRollout *r, const pbRolloutGradient *g, size_t drawn, pbStepCheck *s) {
   size_t n = (size_t)r->n, nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
-  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand;
-  size_t one = n + inputs + (g->theta ? r->ntheta : 0);
-  size_t total = 3 * one + inputs + 2 * n + 5 * nx + 3 * (ns + nb + nsite) + drawn;
+  size_t poses = 7 * (size_t)r->nmocap, all = 0;
+  find_widths(r, s->width);
+  for (int i = 0; i < inputs; i++) all += s->width[i];
+  size_t one = n + all + (g->theta ? r->ntheta : 0);
+  size_t total = 3 * one + all + poses + 2 * n + 5 * nx + 3 * (ns + nb + nsite) + drawn;
   s->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
   if (!s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
   // Three directions or cotangents, then states and outputs of the sides of a quotient.
   double *next = s->memory;
-  s->direction = carve_vectors(r, g, &next);
-  s->added = carve_vectors(r, g, &next);
-  s->moved = carve_vectors(r, g, &next);
-  s->input_before = take(&next, inputs);
+  s->direction = carve_vectors(r, s, g, &next);
+  s->added = carve_vectors(r, s, g, &next);
+  s->moved = carve_vectors(r, s, g, &next);
+  s->input_before = take(&next, all);
+  s->poses = take(&next, poses);
   s->next = take(&next, n);
   s->apart = take(&next, n);
 
@@ -166,8 +163,8 @@ pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRo
 
   // The step with most contacts is checked too, but where that would cost a rollout of few samples much.
   int crowded = steps < few || steps > 2 * per_sample ? r->forward.most_contacts_step : -1;
-  s->step_count = draw_steps(&s->rng, steps, count, crowded, s->steps);
-  s->quotient_count = draw_steps(&s->rng, steps, quotients, crowded, s->quotients);
+  s->step_count = pbStepCheck_DrawSteps(&s->rng, steps, count, crowded, s->steps);
+  s->quotient_count = pbStepCheck_DrawSteps(&s->rng, steps, quotients, crowded, s->quotients);
 
   return pb_ok;
 }
@@ -186,27 +183,12 @@ static void draw_normal(pbRng *rng, double *direction, size_t n) {
 
 static void draw_state_and_inputs(const pbRollout *r, pbStepCheck *s) {
   draw_normal(&s->rng, s->direction.x, (size_t)r->n);
-  draw_normal(&s->rng, s->direction.ctrl, (size_t)r->nu);
-  draw_normal(&s->rng, s->direction.qfrc, (size_t)r->nv);
-  draw_normal(&s->rng, s->direction.xfrc, 6 * (size_t)r->nbody);
-  draw_normal(&s->rng, s->direction.command, (size_t)r->ncommand);
+  for (int i = 0; i < inputs; i++) draw_normal(&s->rng, s->direction.input[i], s->width[i]);
 }
 
 // Parts of a direction that can be told apart by name: positions, velocities, activations, points, what a policy holds; inputs;
 // fields of theta.
-enum {
-  part_qpos,
-  part_qvel,
-  part_act,
-  part_points,
-  part_policy,
-  part_ctrl,
-  part_qfrc,
-  part_xfrc,
-  part_command,
-  part_theta,
-  part_all = -1
-};
+enum { part_qpos, part_qvel, part_act, part_points, part_policy, part_input, part_theta = part_input + inputs, part_all = -1 };
 
 // Zero but for entries from .. to - 1.
 static void keep_range(double *direction, size_t n, size_t from, size_t to) {
@@ -217,7 +199,7 @@ static void keep_range(double *direction, size_t n, size_t from, size_t to) {
   }
 }
 
-static void keep_part(const pbRollout *r, const StepVectors *d, int part) {
+static void keep_part(const pbRollout *r, const pbStepCheck *s, const StepVectors *d, int part) {
   size_t nv = (size_t)r->nv, na = (size_t)r->na, n = (size_t)r->n;
   const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, (size_t)tangent_policy(r->model), n};
 
@@ -228,10 +210,9 @@ static void keep_part(const pbRollout *r, const StepVectors *d, int part) {
   keep_range(d->x, n, state ? ends[part] : 0, state ? ends[part + 1] : 0);
 
   // Inputs.
-  if (part != part_ctrl) keep_range(d->ctrl, (size_t)r->nu, 0, 0);
-  if (part != part_qfrc) keep_range(d->qfrc, nv, 0, 0);
-  if (part != part_xfrc) keep_range(d->xfrc, 6 * (size_t)r->nbody, 0, 0);
-  if (part != part_command) keep_range(d->command, (size_t)r->ncommand, 0, 0);
+  for (int i = 0; i < inputs; i++) {
+    if (part != part_input + i) keep_range(d->input[i], s->width[i], 0, 0);
+  }
 
   // A field of theta; of any other part nothing of theta stays.
   pbParam p = part >= part_theta ? pbModel_ParamAt(r->model, part - part_theta) : (pbParam){0};
@@ -239,7 +220,8 @@ static void keep_part(const pbRollout *r, const StepVectors *d, int part) {
 }
 
 static const char *part_name(const pbRollout *r, int part) {
-  static const char *const names[] = {"qpos", "qvel", "act", "points", "policy", "control", "qfrc", "xfrc", "command"};
+  static const char *const names[] = {"qpos", "qvel", "act",     "points",    "policy",   "control",
+                                      "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot"};
   if (part < 0) return "";
   return part < part_theta ? names[part] : pbModel_ParamAt(r->model, part - part_theta).name;
 }
@@ -249,13 +231,18 @@ static const char *part_name(const pbRollout *r, int part) {
 static double reverse_product(const StepCheck *a, const StepVectors *d, bool theta, double *size) {
   const pbRollout *r = a->r;
   const StepVectors *g = &a->s->added;
-  size_t nv = (size_t)r->nv, nu = (size_t)r->nu, nb = 6 * (size_t)r->nbody, nc = (size_t)r->ncommand;
-  size_t nt = theta ? r->ntheta : 0;
+  size_t n = (size_t)r->n, nt = theta ? r->ntheta : 0;
 
-  *size += dot_sizes(d->x, a->w, (size_t)r->n) + dot_sizes(d->ctrl, g->ctrl, nu) + dot_sizes(d->qfrc, g->qfrc, nv) +
-           dot_sizes(d->xfrc, g->xfrc, nb) + dot_sizes(d->command, g->command, nc) + dot_sizes(d->theta, g->theta, nt);
-  return dot(d->x, a->w, (size_t)r->n) + dot(d->ctrl, g->ctrl, nu) + dot(d->qfrc, g->qfrc, nv) + dot(d->xfrc, g->xfrc, nb) +
-         dot(d->command, g->command, nc) + dot(d->theta, g->theta, nt);
+  // State, inputs, parameters.
+  *size += dot_sizes(d->x, a->w, n) + dot_sizes(d->theta, g->theta, nt);
+  double sum = dot(d->x, a->w, n);
+
+  for (int i = 0; i < inputs; i++) {
+    *size += dot_sizes(d->input[i], g->input[i], a->s->width[i]);
+    sum += dot(d->input[i], g->input[i], a->s->width[i]);
+  }
+
+  return sum + dot(d->theta, g->theta, nt);
 }
 
 static pbStatus failed(const StepCheck *a, pbStatus status) {
@@ -266,15 +253,16 @@ static pbStatus failed(const StepCheck *a, pbStatus status) {
 static pbStatus pull_again(const StepCheck *a) {
   const pbRollout *r = a->r;
   StepVectors *g = &a->s->added;
-  pbInputBar bar = {g->ctrl, g->qfrc, g->xfrc, g->command};
+  double *const *u = g->input;
+  pbInputBar bar = {u[in_ctrl], u[in_qfrc], u[in_xfrc], u[in_command], u[in_mocap_pos], u[in_mocap_rot]};
   pbEventCount count = {0};
-  double *all[] = {g->x, g->ctrl, g->qfrc, g->xfrc, g->command, g->theta};
-  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, (size_t)r->ncommand, r->ntheta};
 
   // From zero, by the cached evaluation where there is one.
-  for (int i = 0; i < 6; i++) {
-    if (all[i]) memset(all[i], 0, n[i] * sizeof(double));
+  memset(g->x, 0, (size_t)r->n * sizeof *g->x);
+  for (int i = 0; i < inputs; i++) {
+    if (g->input[i]) memset(g->input[i], 0, a->s->width[i] * sizeof(double));
   }
+  if (g->theta) memset(g->theta, 0, r->ntheta * sizeof *g->theta);
 
   const pbStepRecord step = {.model = a->m, .theta = r->theta, .record = a->record, .cached = a->cached, .input = &a->input};
   const pbStepBar out = {g->x, &bar, g->theta};
@@ -300,8 +288,8 @@ static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double
   pbRollout *r = a->r;
   pbStepCheck *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
-  pbDirection direction = {
-      .x = d->x, .ctrl = d->ctrl, .qfrc = d->qfrc, .xfrc = d->xfrc, .command = d->command, .theta = d->theta};
+  double *const *u = d->input;
+  pbDirection direction = {d->x, u[in_ctrl], u[in_qfrc], u[in_xfrc], u[in_command], d->theta, u[in_mocap_pos], u[in_mocap_rot]};
   size_t n = (size_t)r->n, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
 
   memset(s->next, 0, n * sizeof(double));
@@ -340,6 +328,21 @@ static const double *displaced(const double *base, const double *direction, doub
   return out;
 }
 
+// Poses of mocap bodies along the direction, from those of the input or of the model.
+static void displace_poses(const StepCheck *a, const StepVectors *d, double size, const double *theta, pbInput *in) {
+  double *pos = a->s->poses, *quat = pos + 3 * a->r->nmocap;
+  if (!d->input[in_mocap_pos] && !d->input[in_mocap_rot]) return;
+
+  // What the input does not say is the model's.
+  pbModel_MocapPose(a->m, theta, -1, pos, quat);
+  if (in->mocap_pos) memcpy(pos, in->mocap_pos, 3 * (size_t)a->r->nmocap * sizeof *pos);
+  if (in->mocap_quat) memcpy(quat, in->mocap_quat, 4 * (size_t)a->r->nmocap * sizeof *quat);
+
+  pbMocap_Move(a->m, d->input[in_mocap_pos], d->input[in_mocap_rot], size, pos, quat);
+  in->mocap_pos = pos;
+  in->mocap_quat = quat;
+}
+
 static bool step_forward(const StepCheck *a, const double *theta, double *x, const pbInput *input, double *sensordata) {
   pbStatus status;
   do {
@@ -364,11 +367,17 @@ static bool evaluate(const StepCheck *a, const StepVectors *d, double size, bool
   pbStepCheck *s = a->s;
   double *x = s->after[side];
   const pbObservationBar *o = a->observed;
-  pbInput in = {displaced(a->input.ctrl, d->ctrl, size, (size_t)r->nu, s->moved.ctrl),
-                displaced(a->input.qfrc, d->qfrc, size, (size_t)r->nv, s->moved.qfrc),
-                displaced(a->input.xfrc, d->xfrc, size, 6 * (size_t)r->nbody, s->moved.xfrc),
-                displaced(a->input.command, d->command, size, (size_t)r->ncommand, s->moved.command)};
+  // Each input moves from what acts at this step.
+  const double *given[] = {a->input.ctrl, a->input.qfrc, a->input.xfrc, a->input.command};
+  for (int i = 0; i <= in_command; i++) given[i] = displaced(given[i], d->input[i], size, s->width[i], s->moved.input[i]);
+  pbInput in = {.ctrl = given[in_ctrl],
+                .qfrc = given[in_qfrc],
+                .xfrc = given[in_xfrc],
+                .command = given[in_command],
+                .mocap_pos = a->input.mocap_pos,
+                .mocap_quat = a->input.mocap_quat};
   const double *parameters = theta ? displaced(r->theta, d->theta, size, r->ntheta, s->moved.theta) : r->theta;
+  displace_poses(a, d, size, parameters, &in);
 
   // The time of state k is that of the start and k time steps.
   memcpy(x, a->record, (size_t)r->nx * sizeof(double));
@@ -521,7 +530,7 @@ static void find_worst_part(const StepCheck *a, const StepVectors *d, bool by_qu
   for (int part = 0; part < parts; part++) {
     double gap;
     memcpy(whole, copy, n * sizeof *copy);
-    keep_part(r, d, part);
+    keep_part(r, a->s, d, part);
     if (!measure_gap(a, d, by_quotient, &gap)) break;
     if (!(gap > most)) continue;
     most = gap;
@@ -562,16 +571,20 @@ static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
 }
 
 // State and inputs of a direction together to length one: the moves of a quotient are lengths.
-static void normalize(const pbRollout *r, const StepVectors *d) {
-  double *all[] = {d->x, d->ctrl, d->qfrc, d->xfrc, d->command};
-  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, (size_t)r->ncommand};
-  double sum = 0;
-  for (int i = 0; i < 5; i++) sum += dot(all[i], all[i], n[i]);
+static void normalize(const pbRollout *r, const pbStepCheck *s) {
+  const StepVectors *d = &s->direction;
+  size_t n = (size_t)r->n;
+  double sum = dot(d->x, d->x, n);
+
+  for (int i = 0; i < inputs; i++) sum += dot(d->input[i], d->input[i], s->width[i]);
   if (!(sum > 0)) return;
 
-  for (int i = 0; i < 5; i++) {
-    if (!all[i]) continue;
-    for (size_t k = 0; k < n[i]; k++) all[i][k] /= sqrt(sum);
+  // All by the same length.
+  for (size_t k = 0; k < n; k++) d->x[k] /= sqrt(sum);
+
+  for (int i = 0; i < inputs; i++) {
+    size_t width = d->input[i] ? s->width[i] : 0;
+    for (size_t k = 0; k < width; k++) d->input[i][k] /= sqrt(sum);
   }
 }
 
@@ -580,7 +593,7 @@ static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
   pbStepCheck *s = a->s;
   Quotient q = {0};
   draw_state_and_inputs(a->r, s);
-  normalize(a->r, &s->direction);
+  normalize(a->r, s);
   StepVectors direction = s->direction;
   if (theta) pbRollout_DrawTheta(a->r, &s->rng, true, s->direction.theta);
   else direction.theta = NULL;
@@ -606,43 +619,36 @@ static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
 // ---- on the way back -------------------------------------------------------------------------------------------------
 static bool next_is(const int *steps, int count, int k) { return count > 0 && steps[count - 1] == k; }
 
-// The rows of the inputs' gradients that step k adds to, and their widths; 0: not wanted.
-enum { inputs = 4 };
-static void find_input_rows(const pbRollout *r, const pbRolloutGradient *g, int k, const double *rows[inputs],
-                            size_t width[inputs]) {
+// The rows of the inputs' gradients that step k adds to; NULL: not wanted.
+static void find_input_rows(const pbRollout *r, const pbStepCheck *s, int k, const double *rows[inputs]) {
   size_t row = r->input.constant || k == 0 ? 0 : (size_t)k;
-  width[0] = g->ctrl ? (size_t)r->nu : 0;
-  width[1] = g->qfrc ? (size_t)r->nv : 0;
-  width[2] = g->xfrc ? 6 * (size_t)r->nbody : 0;
-  width[3] = g->command ? (size_t)r->ncommand : 0;
 
-  const double *all[] = {g->ctrl, g->qfrc, g->xfrc, g->command};
-  for (int i = 0; i < inputs; i++) rows[i] = all[i] ? all[i] + row * width[i] : NULL;
+  input_bars(s->gradient, rows);
+  for (int i = 0; i < inputs; i++) rows[i] = rows[i] ? rows[i] + row * s->width[i] : NULL;
 }
 
 // Notes what the inputs' gradients hold before a sampled step.
 void pbStepCheck_Before(pbRollout *r, pbStepCheck *s, int k) {
   const double *rows[inputs];
-  size_t width[inputs], from = 0;
+  double *to = s->input_before;
 
   if (!next_is(s->steps, s->step_count, k) && !next_is(s->quotients, s->quotient_count, k)) return;
-  find_input_rows(r, s->gradient, k, rows, width);
+  find_input_rows(r, s, k, rows);
 
   // Of the rows that the step will add to.
-  for (int i = 0; i < inputs; from += width[i], i++) {
-    if (width[i]) memcpy(s->input_before + from, rows[i], width[i] * sizeof(double));
+  for (int i = 0; i < inputs; to += s->width[i], i++) {
+    if (rows[i]) memcpy(to, rows[i], s->width[i] * sizeof *to);
   }
 }
 
 // What the step added to the rows of its inputs, by difference.
 static void added_inputs(const StepCheck *a) {
-  const double *rows[inputs];
-  size_t width[inputs], from = 0;
-  double *out[] = {a->s->added.ctrl, a->s->added.qfrc, a->s->added.xfrc, a->s->added.command};
+  const double *rows[inputs], *before = a->s->input_before;
 
-  find_input_rows(a->r, a->s->gradient, a->k, rows, width);
-  for (int i = 0; i < inputs; from += width[i], i++) {
-    for (size_t j = 0; j < width[i]; j++) out[i][j] = rows[i][j] - a->s->input_before[from + j];
+  find_input_rows(a->r, a->s, a->k, rows);
+  for (int i = 0; i < inputs; before += a->s->width[i], i++) {
+    size_t width = rows[i] ? a->s->width[i] : 0;
+    for (size_t k = 0; k < width; k++) a->s->added.input[i][k] = rows[i][k] - before[k];
   }
 }
 

@@ -57,6 +57,8 @@ void pbJvp_SetScale(pbJvp *j, const pbDirection *d) {
   most = largest_entry(most, d->ctrl, (size_t)m->nu);
   most = largest_entry(most, d->qfrc, (size_t)m->nv);
   most = largest_entry(most, d->xfrc, 6 * (size_t)m->nbody);
+  most = largest_entry(most, d->mocap_pos, 3 * (size_t)m->nmocap);
+  most = largest_entry(most, d->mocap_rot, 3 * (size_t)m->nmocap);
   most = largest_entry(most, d->theta, own_params(m));
 
   if (isfinite(most)) frexp(most, &exponent);
@@ -102,6 +104,13 @@ void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
   par_view(&j->w.p, m, j->theta);
 }
 
+// q := q exp(r), the rotation r the imaginary part of (1, i r / 2).
+static void rotate(const pbJvp *j, num q[4], const double r[3]) {
+  num rotation[4] = {1};
+  for (int i = 0; i < 3; i++) rotation[1 + i] = num_make(0, 0.5 * pbJvp_StepIn(j, r[i]));
+  quat_mul(q, q, rotation);
+}
+
 // qpos with a tangent: rotations by q (1, i t / 2); q of its length, so that kinematics gets the bits that the plain program got.
 void pbJvp_LoadPosition(pbJvp *j, const double *qpos, const double *tangent) {
   const pbModel *m = j->w.m;
@@ -117,9 +126,31 @@ void pbJvp_LoadPosition(pbJvp *j, const double *qpos, const double *tangent) {
 
     q += n;
     t += n;
-    num rotation[4] = {1};
-    for (int i = 0; i < 3; i++) rotation[1 + i] = num_make(0, 0.5 * pbJvp_StepIn(j, t[i]));
-    quat_mul(q, q, rotation);
+    rotate(j, q, t);
+  }
+}
+
+// Poses of mocap bodies, after theta: the model's move with it.
+void pbJvp_LoadMocap(pbJvp *j, const pbInput *input, const pbDirection *d) {
+  pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  const double *pos = input ? input->mocap_pos : NULL, *quat = input ? input->mocap_quat : NULL;
+  const double none[3] = {0};
+  if (!m->nmocap) return;
+
+  for (int b = 0; b < m->nbody; b++) {
+    int k = m->body_mocapid[b];
+    if (k < 0) continue;
+    num *x = w->mocap_pos + 3 * k, *q = w->mocap_quat + 4 * k;
+
+    if (pos) pbJvp_Blend(j, x, pos + 3 * k, NULL, 3);
+    else v3_copy(x, w->p.body_pos + 3 * b);
+    if (quat) pbJvp_Blend(j, q, quat + 4 * k, NULL, 4);
+    else quat_copy(q, w->p.body_quat + 4 * b);
+
+    const double *along = d->mocap_pos ? d->mocap_pos + 3 * k : none;
+    for (int i = 0; i < 3; i++) x[i] += num_make(0, pbJvp_StepIn(j, along[i]));
+    if (d->mocap_rot) rotate(j, q, d->mocap_rot + 3 * k);
   }
 }
 
@@ -169,6 +200,7 @@ static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) 
   pbJvp_Blend(j, w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
   pbJvp_Blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   pbJvp_Blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
+  pbJvp_LoadMocap(j, input, d);
   w->time = x[at.time];
 
   // What a coupled step adds to the objective.

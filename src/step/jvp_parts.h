@@ -26,6 +26,8 @@ void pbJvp_Project(num *v, int rows, int cols);
 // theta and qpos with their directions (NULL: zero) into the evaluation.
 void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction);
 void pbJvp_LoadPosition(pbJvp *j, const double *qpos, const double *tangent);
+// Poses of mocap bodies, after theta: the model's move with it. input may be NULL.
+void pbJvp_LoadMocap(pbJvp *j, const pbInput *input, const pbDirection *direction);
 // Derivatives (n) from imaginary parts; out NULL: not wanted.
 void pbJvp_Imaginary(const pbJvp *j, double *out, const num *x, int n);
 

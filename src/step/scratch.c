@@ -107,12 +107,30 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
   pbScratch_LoadInput(s, input);
 }
 
+// Poses of mocap bodies; those that no input says are the model's.
+static void load_mocap(pbWork_r *w, const pbInput *input) {
+  const pbModel *m = w->m;
+  const double *pos = input ? input->mocap_pos : NULL, *quat = input ? input->mocap_quat : NULL;
+
+  w->mocap_own_pos = !pos;
+  w->mocap_own_quat = !quat;
+  if (!m->nmocap) return;
+
+  for (int b = 0; b < m->nbody; b++) {
+    int k = m->body_mocapid[b];
+    if (k < 0) continue;
+    memcpy(w->mocap_pos + 3 * k, pos ? pos + 3 * k : w->p.body_pos + 3 * b, 3 * sizeof(double));
+    memcpy(w->mocap_quat + 4 * k, quat ? quat + 4 * k : w->p.body_quat + 4 * b, 4 * sizeof(double));
+  }
+}
+
 void pbScratch_LoadInput(pbScratch *s, const pbInput *input) {
   const pbModel *m = s->model;
   pbWork_r *w = &s->w;
   copy_or_clear(w->ctrl, input ? input->ctrl : NULL, m->nu);
   copy_or_clear(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
   copy_or_clear(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
+  load_mocap(w, input);
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
   TAKE(k->ctrl, m->nu);
   TAKE(k->qfrc, m->nv);
   TAKE(k->xfrc, 6 * m->nbody);
+  TAKE(k->mocap_pos, 3 * m->nmocap);
+  TAKE(k->mocap_rot, 3 * m->nmocap);
 
   // of Runge-Kutta's stages
   TAKE(k->rk_v, 4 * m->nv);
@@ -495,6 +497,8 @@ static void pull_from_observations(block *k, const pbPullback *p) {
   LANE(pbVjp_AddOut)(p->q, k->q_sum, m->nv);
   LANE(pbVjp_AddOut)(p->v, k->v_sum, m->nv);
   LANE(pbVjp_AddOut)(p->act, k->act_sum, m->na);
+  LANE(pbVjp_AddOut)(p->mocap_pos, k->mocap_pos, 3 * m->nmocap);
+  LANE(pbVjp_AddOut)(p->mocap_rot, k->mocap_rot, 3 * m->nmocap);
   if (a->theta) *a->bar.timestep += a->h_bar;
   k->phase = pb_pullWhole;
 }
@@ -524,22 +528,31 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
   a->ctrl = k->ctrl;
   a->qfrc = p->qfrc ? k->qfrc : NULL;
   a->xfrc = p->xfrc ? k->xfrc : NULL;
+  a->mocap_pos = p->mocap_pos ? k->mocap_pos : NULL;
+  a->mocap_rot = p->mocap_rot ? k->mocap_rot : NULL;
 
-  // Sums of all stages, and where they go.
+  // Sums of all stages, and where they go: first what comes down the tree.
+  enum { tree_results = 5, result_count = 8 };
   struct {
     lane *sum;
     int size;
     double *out;
-  } results[] = {{k->q_sum, nv, p->q},      {k->v_sum, nv, p->v},   {k->act_sum, m->na, p->act},
-                 {a->ctrl, m->nu, p->ctrl}, {a->qfrc, nv, p->qfrc}, {a->xfrc, 6 * m->nbody, p->xfrc}};
-  for (int i = 0; i < 6; i++) {
+  } results[result_count] = {{k->q_sum, nv, p->q},
+                             {k->v_sum, nv, p->v},
+                             {k->act_sum, m->na, p->act},
+                             {a->mocap_pos, 3 * m->nmocap, p->mocap_pos},
+                             {a->mocap_rot, 3 * m->nmocap, p->mocap_rot},
+                             {a->ctrl, m->nu, p->ctrl},
+                             {a->qfrc, nv, p->qfrc},
+                             {a->xfrc, 6 * m->nbody, p->xfrc}};
+  for (int i = 0; i < result_count; i++) {
     if (results[i].sum) memset(results[i].sum, 0, (size_t)results[i].size * sizeof(lane));
   }
 
   // The step itself; the time step's gradient was collected from everywhere.
   PB_TRY(pull_step(k, w, stages, p));
-  int first = p->phase == pb_pullWhole ? 0 : 3;  // behind what is of the state
-  for (int i = first; i < 6; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
+  int first = p->phase == pb_pullWhole ? 0 : tree_results;
+  for (int i = first; i < result_count; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
   if (a->theta && p->phase == pb_pullWhole) *a->bar.timestep += a->h_bar;
   return pb_ok;
 }

@@ -15,6 +15,7 @@ typedef struct LANE(pbVjpBlock) {
   LANE(pbAdjoint) a;
   lane *q_next, *v_next, *act_next;  // cotangents after the step
   lane *q_sum, *v_sum, *act_sum;     // results of all stages
+  lane *mocap_pos, *mocap_rot;       // the same, nmocap x 3 each
   lane *ctrl, *qfrc, *xfrc;          // the same; a points to those that are wanted
   lane *rk_v, *rk_a, *rk_d;          // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
   lane *rate;                        // nv: of the rates that move positions

@@ -187,6 +187,8 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
     p.ctrl = out->input->ctrl;
     p.qfrc = out->input->qfrc;
     p.xfrc = out->input->xfrc;
+    p.mocap_pos = out->input->mocap_pos;
+    p.mocap_rot = out->input->mocap_rot;
   }
 
   return p;

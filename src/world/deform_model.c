@@ -33,7 +33,7 @@ static pbStatus add_control_names(pbModel *m, const pbDeform *d) {
 }
 
 // ---- attached points ------------------------------------------------------------------------------------------------------
-// Of the points attached: their bodies, their positions in the reference configuration, and whether one of the bodies can move.
+// Of the points attached: their bodies, their positions in the reference configuration, and whether one of the bodies has dofs.
 typedef struct attached {
   int *bodies;
   double *positions;
@@ -53,7 +53,7 @@ static pbStatus find_bodies(const pbModel *m, const pbDeformable *from, attached
     if (to->bodies[i] < 0)
       return pbContext_Fail(m->ctx, pb_bad_input, "points are attached to the body '%.100s', which the model does not have",
                             a->body);
-    to->moving = to->moving || m->body_weldid[to->bodies[i]] != 0;
+    to->moving = to->moving || m->body_dofnum[m->body_weldid[to->bodies[i]]] != 0;
   }
 
   return pb_ok;

@@ -35,7 +35,7 @@ pbStatus pbPolicy_ObserveVjp(const pbModel *m, const double *theta, const double
   s->w.sensed = false;
   memcpy(s->policy->observation_bar, observation_bar, (size_t)m->policy->observing * sizeof(double));
 
-  const pbStepRecord open = {.model = m, .theta = theta, .record = record, .input = NULL, .open = true};
+  const pbStepRecord open = {.model = m, .theta = theta, .record = record, .input = input, .open = true};
   const pbStepCotangent seen = {.observation = s->policy->observation_bar};
   return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){x_bar, NULL, NULL});
 }

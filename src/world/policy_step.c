@@ -514,13 +514,18 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
   pull_inputs(s, out);
   if (!k->model->evaluates) return pb_ok;
 
-  // Of what is observed, by the state
+  // Of what is observed, by the state and by where mocap bodies are
   const pbStepRecord open = opened(k, step);
   bool evaluated = pbStep_LeavesEvaluation(s, &open, in), halves = in_halves(k, evaluated);
   bool again = evaluated && pb_stages(s->model) == 1;
+  pbInputBar poses = {0};
+  if (out->input) {
+    poses.mocap_pos = out->input->mocap_pos;
+    poses.mocap_rot = out->input->mocap_rot;
+  }
   const pbStepCotangent seen = {
       .observation = k->observation_bar, .phase = halves ? pb_pullFromObservations : pb_pullWhole, .evaluated = again && !halves};
-  return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){out->x, NULL, out->theta});
+  return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){out->x, &poses, out->theta});
 }
 
 void pbPolicy_Collect(pbScratch *s, const double *theta_bar) {

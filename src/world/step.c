@@ -12,6 +12,7 @@
 #include "couple/deform_step.h"
 #include "impact/event.h"
 #include "impact/impact.h"
+#include "model/mocap.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
@@ -228,9 +229,12 @@ static void count_events(pbScratch *s) {
   s->ids_before = ids;
 }
 
-static pbStatus check_state(pbScratch *s, const double *x) {
+// What comes in besides theta.
+static pbStatus check_state(pbScratch *s, const double *x, const pbInput *input) {
   char text[400];
-  return pbState_Readable(s->model, x, text, sizeof text) ? pb_ok : pbScratch_Fail(s, pb_bad_input, "%s", text);
+  if (!pbState_Readable(s->model, x, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
+  if (!input || pbMocap_Readable(s->model, input->mocap_pos, input->mocap_quat, text, sizeof text)) return pb_ok;
+  return pbScratch_Fail(s, pb_bad_input, "%s", text);
 }
 
 // The state after a step to s->state.
@@ -249,7 +253,7 @@ static pbStatus advance(pbScratch *s, const double *theta, const double *x, cons
 
 pbStatus pbStep_Sense(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
-  PB_TRY(check_state(s, x));
+  PB_TRY(check_state(s, x, input));
 
   // The step goes on from this evaluation.
   pbPolicy_Sense(s, theta, x, input);
@@ -259,7 +263,7 @@ pbStatus pbStep_Sense(const pbModel *m, const double *theta, const double *x, co
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
-  PB_TRY(check_state(s, x));
+  PB_TRY(check_state(s, x, input));
 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
@@ -290,7 +294,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
 pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
-  PB_TRY(check_state(s, x));
+  PB_TRY(check_state(s, x, input));
 
   s->w.sensed = false;
   if (m->policy) {

@@ -18,7 +18,7 @@
 
 #include <pullback/pullback.h>
 
-enum { most_x = 512, most_theta = 16384, most_sensors = 512 };
+enum { most_mocap = 8, most_x = 512, most_theta = 16384, most_sensors = 512 };
 
 typedef struct Setting {
   const char *integrator, *cone;
@@ -72,6 +72,7 @@ typedef struct Case {
   pbScratch *s;
   double *theta, *record;
   double before[most_x], x[most_x], ctrl[64], qfrc[128];  // state before the last step, and now
+  double mocap_pos[3 * most_mocap], mocap_quat[4 * most_mocap];
 } Case;
 
 static uint64_t seed = 1, start = 7;
@@ -92,7 +93,18 @@ static double dot_size(const double *a, const double *b, size_t n) {
   for (size_t i = 0; i < n; i++) s += fabs(a[i] * b[i]);
   return s;
 }
-static pbInput input_of(const Case *c) { return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc}; }
+static pbInput input_of(const Case *c) {
+  return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc, .mocap_pos = c->mocap_pos, .mocap_quat = c->mocap_quat};
+}
+
+// Mocap bodies near where the model has them, their quaternions of any length.
+static void place_mocap(Case *c) {
+  const pbModel *m = c->m;
+  assert_true(m->nmocap <= most_mocap);
+  pbModel_MocapPose(m, c->theta, -1, c->mocap_pos, c->mocap_quat);
+  for (int i = 0; i < 3 * m->nmocap; i++) c->mocap_pos[i] += 0.02 * noise();
+  for (int i = 0; i < 4 * m->nmocap; i++) c->mocap_quat[i] = 1.5 * (c->mocap_quat[i] + 0.05 * noise());
+}
 
 // Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
 static bool contradicts(const char *file, const pbModel *m) {
@@ -134,6 +146,7 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   pbState_Move(m, c->x, push, 1);
   fill(c->ctrl, 64, 0.4);
   fill(c->qfrc, 128, 0.1);
+  place_mocap(c);
   pbInput input = input_of(c);
   for (int k = 0; k < steps; k++) {
     memcpy(c->before, c->x, sizeof c->before);
@@ -197,22 +210,26 @@ static void check_dot_products(const Case *c) {
   size_t np = pbModel_ParamSize(m);
   pbInput input = input_of(c);
   double w[most_x], ws[most_sensors], dx[most_x], du[64] = {0}, df[128] = {0}, next[most_x], sensed[most_sensors];
+  double dm[3 * most_mocap] = {0}, dr[3 * most_mocap] = {0}, m_bar[3 * most_mocap] = {0}, r_bar[3 * most_mocap] = {0};
+  size_t nm = 3 * (size_t)m->nmocap;
   static double dp[most_theta], theta_bar[most_theta];
   fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, nu, 1), fill(df, nv, 1);
   memset(dp, 0, sizeof dp);
   parameter_direction(c, dp);
+  fill(dm, (int)nm, 1), fill(dr, (int)nm, 1);
 
   double x_bar[most_x] = {0}, u_bar[64] = {0}, f_bar[128] = {0};
   memset(theta_bar, 0, sizeof theta_bar);
-  pbInputBar input_bar = {.ctrl = u_bar, .qfrc = f_bar};
+  pbInputBar input_bar = {.ctrl = u_bar, .qfrc = f_bar, .mocap_pos = m_bar, .mocap_rot = r_bar};
   pbObservationBar seen = {.sensordata = ws};
   if (pbStep_Vjp(m, c->theta, c->record, &input, w, &seen, c->s, x_bar, &input_bar, theta_bar) != pb_ok)
     fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
-  const pbDirection directions[] = {{.x = dx}, {.ctrl = du}, {.qfrc = df}, {.theta = dp}};
-  const double *const moved[] = {dx, du, df, dp}, *const bars[] = {x_bar, u_bar, f_bar, theta_bar};
-  const size_t sizes[] = {(size_t)n, (size_t)nu, (size_t)nv, np};
-  static const char *const names[] = {"state", "control", "applied force", "parameters"};
-  for (int k = 0; k < 4; k++) {
+  const pbDirection directions[] = {{.x = dx}, {.ctrl = du}, {.qfrc = df}, {.theta = dp}, {.mocap_pos = dm}, {.mocap_rot = dr}};
+  const double *const moved[] = {dx, du, df, dp, dm, dr};
+  const double *const bars[] = {x_bar, u_bar, f_bar, theta_bar, m_bar, r_bar};
+  const size_t sizes[] = {(size_t)n, (size_t)nu, (size_t)nv, np, nm, nm};
+  static const char *const names[] = {"state", "control", "applied force", "parameters", "mocap_pos", "mocap_rot"};
+  for (int k = 0; k < (nm ? 6 : 4); k++) {
     if (pbStep_Jvp(m, c->theta, c->record, &input, &directions[k], c->s, next, sensed, NULL, NULL) != pb_ok)
       fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
     double size = dot_size(w, next, (size_t)n) + dot_size(ws, sensed, (size_t)ns) + dot_size(moved[k], bars[k], sizes[k]);

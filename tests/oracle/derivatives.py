@@ -20,10 +20,14 @@ class Oracle:
         for k in clock:
             self.timeless[m.sensor_adr[k]] = 0
 
-    def step(self, x, ctrl, qfrc=None, xfrc=None):
-        """(next state, sensordata, xpos, site_xpos) of the state before."""
+    def step(self, x, ctrl, qfrc=None, xfrc=None, mocap=None):
+        """(next state, sensordata, xpos, site_xpos) of the state before; mocap: positions and quaternions, else the model's."""
         m, d = self.m, self.d
         d.time = 0
+        for b in np.flatnonzero(m.body_mocapid >= 0):
+            d.mocap_pos[m.body_mocapid[b]], d.mocap_quat[m.body_mocapid[b]] = m.body_pos[b], m.body_quat[b]
+        if mocap:
+            d.mocap_pos[:], d.mocap_quat[:] = mocap
         x.put(d)
         d.ctrl[:] = ctrl
         d.qfrc_applied[:] = 0 if qfrc is None else qfrc

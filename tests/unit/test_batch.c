@@ -725,9 +725,9 @@ static void test_what_is_refused(void **state) {
   refused(s, pbBatch_Step(batch, NULL, twice_two, 2, NULL, NULL), "found 2 (number 1)");
   refused(s, pbBatch_Step(batch, NULL, beyond, 2, NULL, NULL), "in 0 .. 2, found 3");
   refused(s, pbBatch_Rollout(batch, NULL, NULL, 0, -1, NULL, NULL), "must not be negative");
-  refused(s, pbBatch_Rollout(batch, NULL, NULL, 0, 2, &(pbBatchInput){.shared = 16 | pb_sharedCtrl}, NULL),
-          "there is no bit 0x10");
-  refused(s, pbBatch_Step(batch, NULL, NULL, 0, &(pbBatchInput){.shared = 32}, NULL), "there is no bit 0x20");
+  refused(s, pbBatch_Rollout(batch, NULL, NULL, 0, 2, &(pbBatchInput){.shared = 32 | pb_sharedCtrl}, NULL),
+          "there is no bit 0x20");
+  refused(s, pbBatch_Step(batch, NULL, NULL, 0, &(pbBatchInput){.shared = 64}, NULL), "there is no bit 0x40");
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "need a rollout right before");
   must(s, pbBatch_Rollout(batch, NULL, NULL, 0, 3, NULL, NULL));
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "of at most pbBatchOptions.steps steps (2)");
