@@ -19,6 +19,10 @@ static pbStatus fail_at(const pbMeshReader *r, pbStatus status, const char *form
   char text[1024];
   vsnprintf(text, sizeof text, format, args);
 
+  // What was found may be anything, and a message is text.
+  for (char *c = text; *c; c++)
+    if (!isprint((unsigned char)*c)) *c = '?';
+
   // Bytes of binary files have no lines to count.
   if (r->binary || r->by_byte)
     return pbContext_Fail(r->ctx, status, "%.400s: byte %zu: %s", r->name, (size_t)(r->at - r->begin), text);
@@ -413,13 +417,22 @@ pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
   return f ? load(ctx, path, f, false, mesh) : no_format(ctx, path);
 }
 
+#define MOST_COORDINATE 0x1p30
+
 pbStatus pbMesh_LoadShape(pbContext *ctx, const char *path, const char *ending, pbMesh **mesh) {
   const format *f = format_of(shape_formats, *ending ? ending : path);
   if (!f) return pbContext_Fail(ctx, pb_unsupported, "%.400s: a mesh's ending is none of .stl .obj .msh", path);
 
   PB_TRY(load(ctx, path, f, true, mesh));
 
-  // MuJoCo keeps single precision.
-  for (int i = 0; i < 3 * (*mesh)->points; i++) (*mesh)->point[i] = (float)(*mesh)->point[i];
+  // MuJoCo keeps single precision, up to a bound.
+  for (int i = 0; i < 3 * (*mesh)->points; i++) {
+    if (!(fabs((*mesh)->point[i]) <= MOST_COORDINATE)) {
+      pbMesh_Destroy(*mesh);
+      *mesh = NULL;
+      return pbContext_Fail(ctx, pb_bad_input, "%.400s: point %d, counted from 0, has a coordinate beyond 2^30", path, i / 3);
+    }
+    (*mesh)->point[i] = (float)(*mesh)->point[i];
+  }
   return pb_ok;
 }
