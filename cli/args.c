@@ -36,6 +36,8 @@ static const Option option_table[opt_count] = {
     [opt_output] = {"output", "FILE", "file to write"},
     [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
     [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},
+    [opt_shapes] = {"shapes", "all|collision",
+                    "what is in the page: all shapes (default), or those that touch, meshes as their hulls"},
     [opt_cotangent] =
         {"cotangent", "COT.npz",
          "cotangents of the final state (qpos, qvel, act, points, ..., sensordata, xpos, site_xpos), or (N+1, ...) of all"},

@@ -31,6 +31,7 @@ typedef enum cliOptionId {
   opt_output,
   opt_vtu,
   opt_glb,
+  opt_shapes,
   opt_cotangent,
   opt_wrt,
   opt_memory,
@@ -159,6 +160,8 @@ void cliJson_Number(cliJson *j, const char *key, double value);  // null where i
 void cliJson_Integer(cliJson *j, const char *key, long value);
 void cliJson_Bool(cliJson *j, const char *key, bool value);
 void cliJson_Numbers(cliJson *j, const char *key, const double *values, size_t count);
+void cliJson_Bytes(cliJson *j, const char *key, const unsigned char *bytes, size_t size);  // as base64
+void cliJson_Floats(cliJson *j, const char *key, const float *values, size_t count);       // the same, least byte first
 void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also safe inside an HTML script element
 
 // ---- the run a command works on ------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also 
 // Fields of the model that a picture is made of, by their names in <pullback/model.h>; filled by cliScene_Begin.
 typedef struct cliDrawn {
   int ngeom, nsite, ntendon;
-  const int *geom_type, *geom_bodyid, *geom_matid;
+  const int *geom_type, *geom_bodyid, *geom_matid, *geom_group, *geom_contype, *geom_conaffinity;
   const int *site_type, *site_bodyid, *site_matid, *site_group;
   const int *tendon_adr, *tendon_num, *tendon_matid, *wrap_type, *wrap_objid;
   const double *geom_size, *geom_pos, *geom_quat, *geom_aabb, *geom_rgba;

@@ -58,7 +58,7 @@ static pbStatus add_quantities(const cliRun *run, pbArrays *set) {
       "M", "qfrc_bias", "qfrc_passive", "qfrc_actuator", "qfrc_smooth", "qacc_smooth", "qacc", "qfrc_constraint",
       "ten_length", "ten_velocity", "actuator_length", "actuator_velocity", "actuator_force", "act_dot",
       // contacts and constraints
-      "contact_dist", "contact_pos", "contact_frame", "contact_geom", "contact_dim", "contact_friction",
+      "contact_dist", "contact_pos", "contact_frame", "contact_geom", "contact_force", "contact_dim", "contact_friction",
       "contact_includemargin", "contact_solref", "contact_solimp",
       "efc_J", "efc_pos", "efc_margin", "efc_aref", "efc_R", "efc_D", "efc_vel", "efc_force", "efc_diagApprox", "efc_type",
       "efc_frictionloss", "efc_KBIP",

@@ -35,8 +35,11 @@ static const cliCommand commands[] = {
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
      "Exits with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
-    {"view", "MODEL TRAJ.npz", "Write a web page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
-     "html", "The page is self-contained: it needs no network and no other files.", cliView_Run},
+    {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
+     CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",
+     "The page (without -o: MODEL.html in the current folder) is self-contained: it needs no network and no other files.\n"
+     "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
+     cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) | CLI_BIT(threads),
      0, "json",

@@ -120,7 +120,7 @@ static pbStatus make_shapes(Motion *m) {
 
   for (int i = 0; i < all; i++) {
     cliShape s = cliScene_Shape(run, i);
-    if (s.hidden) continue;
+    if (s.hidden || (s.site && s.group >= CLI_SHOWN_GROUPS)) continue;
     m->shape[m->shapes] = s;
     PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
     m->shapes++;

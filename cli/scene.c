@@ -2,9 +2,10 @@
 #include "scene.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_GROUPS = 3, AROUND = 24, PROFILE = 16 };  // facets around an axis, points of a profile
+enum { AROUND = 24, PROFILE = 16 };  // facets around an axis, points of a profile
 
 // ---- fields ------------------------------------------------------------------------------------------------------------
 
@@ -24,13 +25,14 @@ void cliScene_Begin(cliRun *run) {
 #define COUNT(name)    .name = pbModel_Size(m, #name)
 #define INTEGERS(name) .name = integers(m, #name)
 #define REALS(name)    .name = reals(m, #name)
-  run->drawn =
-      (cliDrawn){COUNT(ngeom),         COUNT(nsite),         COUNT(ntendon),         INTEGERS(geom_type),  INTEGERS(geom_bodyid),
-                 INTEGERS(geom_matid), INTEGERS(site_type),  INTEGERS(site_bodyid),  INTEGERS(site_matid), INTEGERS(site_group),
-                 INTEGERS(tendon_adr), INTEGERS(tendon_num), INTEGERS(tendon_matid), INTEGERS(wrap_type),  INTEGERS(wrap_objid),
-                 REALS(geom_size),     REALS(geom_pos),      REALS(geom_quat),       REALS(geom_aabb),     REALS(geom_rgba),
-                 REALS(site_size),     REALS(site_pos),      REALS(site_quat),       REALS(site_rgba),     REALS(tendon_rgba),
-                 REALS(tendon_width),  REALS(mat_rgba),      REALS(stat_extent)};
+  run->drawn = (cliDrawn){
+      COUNT(ngeom),           COUNT(nsite),         COUNT(ntendon),         INTEGERS(geom_type),        INTEGERS(geom_bodyid),
+      INTEGERS(geom_matid),   INTEGERS(geom_group), INTEGERS(geom_contype), INTEGERS(geom_conaffinity), INTEGERS(site_type),
+      INTEGERS(site_bodyid),  INTEGERS(site_matid), INTEGERS(site_group),   INTEGERS(tendon_adr),       INTEGERS(tendon_num),
+      INTEGERS(tendon_matid), INTEGERS(wrap_type),  INTEGERS(wrap_objid),   REALS(geom_size),           REALS(geom_pos),
+      REALS(geom_quat),       REALS(geom_aabb),     REALS(geom_rgba),       REALS(site_size),           REALS(site_pos),
+      REALS(site_quat),       REALS(site_rgba),     REALS(tendon_rgba),     REALS(tendon_width),        REALS(mat_rgba),
+      REALS(stat_extent)};
 #undef COUNT
 #undef INTEGERS
 #undef REALS
@@ -42,6 +44,7 @@ void cli_rotate(double r[3], const double q[4], const double v[3]) {
 
   // v + 2 u x (w v + u x v), u the vector part of q
   double rotated[3] = {v[0] + 2 * (y * t[2] - z * t[1]), v[1] + 2 * (z * t[0] - x * t[2]), v[2] + 2 * (x * t[1] - y * t[0])};
+
   memcpy(r, rotated, sizeof rotated);
 }
 
@@ -68,8 +71,16 @@ static cliShape geom_shape(const cliRun *run, int g) {
   memcpy(s.quat, row_of(run, m->geom_quat, g, 4), sizeof s.quat);
   memcpy(s.box, m->geom_aabb + 6 * (size_t)g, sizeof s.box);
 
+  // what a mesh looks like, if its file was read; else its box, if that is known
+  s.group = m->geom_group[g];
+  s.collides = m->geom_contype[g] || m->geom_conaffinity[g];
+  s.surface = pbModel_GeomSurface(run->model, g, s.surface_pos, s.surface_quat);
+  if (s.surface >= 0) s.look = pbModel_MeshSurface(run->model, s.surface);
+
+  bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;
+
   color_of(m, m->geom_rgba + 4 * (size_t)g, m->geom_matid[g], s.rgba);
-  s.hidden = !(s.rgba[3] > 0);
+  s.hidden = !(s.rgba[3] > 0) || !seen;
   return s;
 }
 
@@ -77,13 +88,15 @@ static cliShape site_shape(const cliRun *run, int i) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {
       .site = true, .id = i, .type = m->site_type[i], .body = m->site_bodyid[i], .name = pbModel_Name(run->model, pb_objSite, i)};
+  s.group = m->site_group[i];
+  s.surface = -1;
 
   // parameters as the run has them, not as compiled
   memcpy(s.size, row_of(run, m->site_size, i, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
   color_of(m, m->site_rgba + 4 * (size_t)i, m->site_matid[i], s.rgba);
-  s.hidden = !(s.rgba[3] > 0) || m->site_group[i] >= SHOWN_GROUPS;
+  s.hidden = !(s.rgba[3] > 0);
   return s;
 }
 
@@ -104,6 +117,7 @@ static bool is_segment(const cliDrawn *m, int station) {
 int cliTendon_Segments(const cliRun *run, int t) {
   const cliDrawn *m = &run->drawn;
   int count = 0;
+
   for (int k = 0; k + 1 < m->tendon_num[t]; k++) count += is_segment(m, m->tendon_adr[t] + k);
   return count;
 }
@@ -131,27 +145,45 @@ void cliTendon_Color(const cliRun *run, int t, double rgba[4]) {
 
 const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateField *field) {
   const pbArray *a = pbArrays_Find(trajectory, field->name);
+
   bool is_time = strcmp(field->name, "time") == 0;
   if (!a || a->type != pb_arrayReal || a->ndim != (is_time ? 1 : 2)) return NULL;
   return is_time || a->shape[1] == (size_t)field->size ? a : NULL;
 }
 
+// Numbers of the inputs at a step; NULL where the trajectory does not hold them.
+static const double *input_row(const pbArrays *trajectory, const char *name, size_t width, size_t step) {
+  const pbArray *a = pbArrays_Find(trajectory, name);
+
+  bool fits = a && a->type == pb_arrayReal && a->ndim >= 2 && width && a->count == a->shape[0] * width && a->shape[0];
+  if (!fits) return NULL;
+  return a->reals + (step < a->shape[0] ? step : a->shape[0] - 1) * width;
+}
+
+// States may be kept every so many steps; inputs are those of all.
+static size_t step_of(const pbArrays *trajectory, size_t row) {
+  const pbArray *meta = pbArrays_Find(trajectory, "meta");
+  const char *text = meta && meta->type == pb_arrayText && meta->count == 1 ? strstr(meta->text, "\"every\":") : NULL;
+  long every = text ? strtol(text + strlen("\"every\":"), NULL, 10) : 1;
+  return row * (size_t)(every > 1 ? every : 1);
+}
+
 pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, double *x) {
   for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
     pbStateField f = pbModel_StateFieldAt(run->model, i);
-
-    // poses and contacts follow from these alone
-    bool shown = !strcmp(f.name, "qpos") || !strcmp(f.name, "time") || !strcmp(f.name, "points");
-    if (!shown) continue;
     const pbArray *a = cliScene_StateArray(trajectory, &f);
     size_t size = (size_t)f.size;
     if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
   }
 
-  pbInput none = {0};
+  size_t step = step_of(trajectory, row);
+  pbInput input = {.ctrl = input_row(trajectory, "control", (size_t)run->nu, step),
+                   .qfrc = input_row(trajectory, "qfrc", (size_t)run->nv, step),
+                   .xfrc = input_row(trajectory, "xfrc", 6 * (size_t)run->nbody, step),
+                   .command = input_row(trajectory, "command", (size_t)run->ncommand, step)};
   pbStatus status;
   do {
-    status = pbStep_Observe(run->model, run->theta, x, &none, run->scratch, NULL);
+    status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, NULL);
   } while (pbScratch_Grow(run->scratch, &status));
 
   if (status != pb_ok) return cliRun_StepFailed(run, status, (long)row);
@@ -162,6 +194,7 @@ pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, d
 pbStatus cliScene_Poses(const cliRun *run, double *poses) {
   const double *pos = NULL, *quat = NULL;
   int rows = 0, cols = 0;
+
   bool known =
       pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) && pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols);
   if (!known) return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not available");
@@ -176,10 +209,12 @@ pbStatus cliScene_Poses(const cliRun *run, double *poses) {
 cliContacts cliScene_Contacts(const cliRun *run) {
   cliContacts c = {0};
   int cols = 0;
+
   bool known = pbScratch_Field(run->scratch, "contact_dist", &c.dist, &c.count, &cols) &&
                pbScratch_Field(run->scratch, "contact_pos", &c.pos, &c.count, &cols) &&
                pbScratch_Field(run->scratch, "contact_frame", &c.frame, &c.count, &cols) &&
-               pbScratch_Field(run->scratch, "contact_geom", &c.geom, &c.count, &cols);
+               pbScratch_Field(run->scratch, "contact_geom", &c.geom, &c.count, &cols) &&
+               pbScratch_Field(run->scratch, "contact_force", &c.force, &c.count, &cols);
 
   // before the first evaluation there are none
   if (!known) c.count = 0;
@@ -284,6 +319,18 @@ static pbStatus plane_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh
   return pb_ok;
 }
 
+static pbStatus surface_mesh(pbContext *ctx, const cliShape *s, pbMesh **mesh) {
+  PB_TRY(new_mesh(ctx, s, s->look.points, s->look.triangles, mesh));
+
+  memcpy((*mesh)->cells[pb_cellTriangle].vertex, s->look.triangle, (size_t)s->look.triangles * 3 * sizeof(int));
+  for (int i = 0; i < s->look.points; i++) {
+    double *x = (*mesh)->point + 3 * i;
+    cli_rotate(x, s->surface_quat, s->look.point + 3 * i);
+    for (int k = 0; k < 3; k++) x[k] += s->surface_pos[k];
+  }
+  return pb_ok;
+}
+
 static pbStatus centered_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
   static const double zero[3] = {0};
   double r = s->size[0], h = s->size[1];
@@ -299,12 +346,13 @@ static pbStatus centered_mesh(pbContext *ctx, const cliShape *s, double far, pbM
       PB_TRY(round_mesh(ctx, s, 1, 0, mesh));
       for (int i = 0; i < 3 * (*mesh)->points; i++) (*mesh)->point[i] *= s->size[i % 3];
       return pb_ok;
-    default: return box_mesh(ctx, s, s->box, s->box + 3, mesh);
+    default: return s->surface >= 0 ? surface_mesh(ctx, s, mesh) : box_mesh(ctx, s, s->box, s->box + 3, mesh);
   }
 }
 
 pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
   PB_TRY(centered_mesh(ctx, s, far, mesh));
+
   for (int i = 0; i < (*mesh)->points; i++) {
     double *x = (*mesh)->point + 3 * i, rotated[3];
     cli_rotate(rotated, s->quat, x);

@@ -10,8 +10,14 @@ typedef struct cliShape {
   int type, body;                                    // pb_geom*; the body it moves with
   const char *name;                                  // "" where it has none
   double size[3], pos[3], quat[4], box[6], rgba[4];  // box: center and half sizes of what has no size (meshes)
-  bool hidden;                                       // transparent, or a site of a group that is not shown (above 2)
+  int group;
+  bool collides;                           // may touch others
+  bool hidden;                             // nothing to be seen of it: transparent, or a mesh that was not read
+  int surface;                             // of a mesh (pbModel_MeshSurface); -1: none
+  double surface_pos[3], surface_quat[4];  // its frame in that of the geom
+  pbMeshSurface look;
 } cliShape;
+enum { CLI_SHOWN_GROUPS = 3 };  // groups that are shown at first, as in MuJoCo
 
 // Fields of run->model into run->drawn: before anything below.
 void cliScene_Begin(cliRun *run);
@@ -29,14 +35,15 @@ void cliTendon_Color(const cliRun *run, int tendon, double rgba[4]);
 
 // Array of a trajectory that holds a field of the state; NULL where there is none of its shape.
 const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateField *field);
-// Poses and contacts at a row, into run->scratch. x: a state to start from, its positions and time are replaced.
+// Poses, contacts and their forces at a row, into run->scratch, with the inputs of its step. x: a state to start from; the fields
+// that the trajectory holds are replaced.
 pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, double *x);
 // nbody x 7 of what was observed: position and quaternion (w, x, y, z).
 pbStatus cliScene_Poses(const cliRun *run, double *poses);
 
 typedef struct cliContacts {
   int count;
-  const double *dist, *pos, *frame, *geom;  // rows of 1, 3, 9 (the normal first) and 2
+  const double *dist, *pos, *frame, *geom, *force;  // rows of 1, 3, 9 (the normal first), 2 and 6 (in that frame)
 } cliContacts;
 cliContacts cliScene_Contacts(const cliRun *run);  // of what was observed
 

@@ -1,5 +1,5 @@
 # Files that travel inside the program: pb_asset_NAME[] (a text with a closing zero) and pb_asset_NAME_size.
-#   view_html  the page of the 3-D view
+#   view_html, view_js  the page of the 3-D view and its program
 #   three_js   the three.js library for the 3-D view, from Debian's libjs-three; empty where it is not installed
 function(pullback_embed target name file)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/asset_${name}.c)
@@ -25,5 +25,6 @@ function(pullback_embed_assets target)
   endif()
   pullback_embed(${target} three_js "${PULLBACK_THREE_JS}")
   pullback_embed(${target} view_html "${PROJECT_SOURCE_DIR}/cli/view.html")
+  pullback_embed(${target} view_js "${PROJECT_SOURCE_DIR}/cli/view.js")
   target_compile_definitions(${target} PRIVATE PB_HAVE_ASSETS)
 endfunction()

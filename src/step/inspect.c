@@ -13,7 +13,7 @@
 struct pbGathered {
   int nefc, max_efc;
   double *M, *cvel, *com;
-  double *contact_dist, *contact_pos, *contact_frame, *contact_geom;
+  double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
   double *J, *pos, *margin, *aref, *R, *force, *diag;
   void *block;
 };
@@ -31,6 +31,7 @@ static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r 
   TAKE(contact_pos, 3 * w->max_con);
   TAKE(contact_frame, 9 * w->max_con);
   TAKE(contact_geom, 2 * w->max_con);
+  TAKE(contact_force, 6 * w->max_con);
 
   TAKE(pos, g->max_efc);
   TAKE(margin, g->max_efc);
@@ -168,6 +169,18 @@ static void copy_contacts(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
+// In the frame of the contact: force (the normal first), then torque; zero where the contact makes no rows.
+static void copy_forces(struct pbGathered *g, const pbWork_r *w) {
+  if (w->ncon) memset(g->contact_force, 0, 6 * (size_t)w->ncon * sizeof(double));
+
+  for (int k = 0; k < w->nrow; k++) {
+    const pbRow_r *r = w->row + k;
+    if (r->kind != pb_rowContact) continue;
+    PB_ASSERT(r->dim <= 6 && r->contact >= 0 && r->contact < w->ncon);
+    for (int i = 0; i < r->dim; i++) g->contact_force[6 * r->contact + i] = r->f[i];
+  }
+}
+
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
@@ -179,6 +192,7 @@ void pbScratch_Gather(pbScratch *s) {
   world_velocity(w, g->cvel);
   subtree_centers(w, g->com);
   copy_contacts(g, w);
+  copy_forces(g, w);
 
   // J is dense and of as many rows as there are now; without memory for it everything else is still shown.
   int rows = 0;
@@ -244,6 +258,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"contact_pos", g->contact_pos, w->ncon, 3},
       {"contact_frame", g->contact_frame, w->ncon, 9},
       {"contact_geom", g->contact_geom, w->ncon, 2},
+      {"contact_force", g->contact_force, w->ncon, 6},
       {"efc_J", g->J, g->nefc, m->nv},
       {"efc_pos", g->pos, g->nefc, 1},
       {"efc_margin", g->margin, g->nefc, 1},

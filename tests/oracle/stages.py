@@ -120,6 +120,10 @@ def contacts_and_rows(model, m, d, out, words):
     out["contact_dist"] = (max((abs(ours["dist"].ravel()[k] - c.dist) for k, c in kept), default=0), STAGE)
     out["contact_pos"] = (max((gap(ours["pos"][k], c.pos) for k, c in kept), default=0), STAGE)
     out["contact_frame"] = (max((np.abs(ours["frame"][k].ravel() - c.frame).max() for k, c in kept), default=0), STAGE)
+    forces, theirs = model.field("contact_force"), np.zeros((d.ncon, 6))
+    for c in range(d.ncon):
+        mj.mj_contactForce(m, d, c, theirs[c])
+    out["contact_force"] = (gap([forces[k] for k, c in zip(order, d.contact) if k is not None], [f for k, f in zip(order, theirs) if k is not None]), 10 * SOLVED)
     J = model.field("efc_J")
     if len(J) != d.nefc:
         words.append(f"{len(J)} rows, MuJoCo {d.nefc} ({d.ne} equality, {d.nf} friction, {d.nl} limit)")

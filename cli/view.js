@@ -1,0 +1,854 @@
+'use strict';
+(function () {
+  const byId = id => document.getElementById(id);
+  const data = JSON.parse(byId('data').textContent);
+  byId('version').textContent = data.version;
+
+  // ---- beside the motion: text, and curves over one axis ---------------------------------------------------------------
+  function svg(parent, name, attributes, text) {
+    const node = parent.appendChild(document.createElementNS('http://www.w3.org/2000/svg', name));
+    for (const key in attributes) node.setAttribute(key, attributes[key]);
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+  const short = value => String(+value.toPrecision(5));
+  function ticks(low, high) {
+    const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map(k => k * power).find(k => k >= rough), list = [];
+    for (let k = Math.ceil(low / step); k * step <= high; k++) list.push(k * step);
+    return list;
+  }
+  function powers(low, high) {  // of ten; low and high: their exponents
+    const every = Math.ceil((high - low) / 5), list = [];
+    for (let e = Math.ceil(low); e <= high; e++) if (e % every === 0) list.push(10 ** e);
+    return list;
+  }
+  function draw(parent, curve, axis) {
+    const width = 480, height = 190, left = 58, right = 10, top = 26, bottom = 34;
+    const least = Math.min(...curve.y), most = Math.max(...curve.y), log = least > 0 && most > 100 * least;
+    const scale = log ? Math.log10 : value => value, first = Math.min(...curve.x), last = Math.max(...curve.x, first + 1);
+    let low = scale(least), high = scale(most);
+    if (!(high > low)) { low -= 0.5; high += 0.5; }
+    const margin = 0.05 * (high - low);
+    low -= margin; high += margin;
+    const toX = x => left + (x - first) / (last - first) * (width - left - right);
+    const toY = y => height - bottom - (scale(y) - low) / (high - low) * (height - top - bottom);
+
+    const root = svg(parent, 'svg', {viewBox: `0 0 ${width} ${height}`, 'font-size': 12, fill: '#1c2733'});
+    svg(root, 'text', {x: left, y: 15, 'font-size': 13}, curve.name);
+    for (const x of ticks(first, last)) {
+      svg(root, 'path', {d: `M${toX(x)} ${top}V${height - bottom}`, stroke: '#e4e8ec'});
+      svg(root, 'text', {x: toX(x), y: height - bottom + 15, 'text-anchor': 'middle'}, short(x));
+    }
+    for (const y of log ? powers(low, high) : ticks(low, high)) {
+      svg(root, 'path', {d: `M${left} ${toY(y)}H${width - right}`, stroke: '#e4e8ec'});
+      svg(root, 'text', {x: left - 6, y: toY(y) + 4, 'text-anchor': 'end'}, short(y));
+    }
+    svg(root, 'text', {x: (left + width - right) / 2, y: height - 4, 'text-anchor': 'middle'}, axis);
+    const points = curve.x.map((x, i) => toX(x).toFixed(1) + ' ' + toY(curve.y[i]).toFixed(1));
+    svg(root, 'path', {d: 'M' + points.join('L'), stroke: '#1f5fa8', 'stroke-width': 1.6, fill: 'none', 'stroke-linejoin': 'round'});
+    if (points.length < 60) curve.x.forEach((x, i) => svg(root, 'circle', {cx: toX(x), cy: toY(curve.y[i]), r: 2.6, fill: '#1f5fa8'}));
+
+    const dot = svg(root, 'circle', {r: 4, fill: '#c8501e', visibility: 'hidden'}), said = svg(root, 'text', {x: width - right, y: 15, 'text-anchor': 'end', fill: '#c8501e'});
+    root.addEventListener('pointermove', e => {
+      const box = root.getBoundingClientRect(), at = (e.clientX - box.left) / box.width * width;
+      let near = 0;
+      curve.x.forEach((x, i) => { if (Math.abs(toX(x) - at) < Math.abs(toX(curve.x[near]) - at)) near = i; });
+      dot.setAttribute('cx', toX(curve.x[near])); dot.setAttribute('cy', toY(curve.y[near])); dot.setAttribute('visibility', 'visible');
+      said.textContent = short(curve.x[near]) + ': ' + short(curve.y[near]);
+    });
+    root.addEventListener('pointerleave', () => { dot.setAttribute('visibility', 'hidden'); said.textContent = ''; });
+  }
+  const stage = byId('stage');
+  if (data.aside) {
+    const panel = byId('aside'), heading = panel.appendChild(document.createElement('h1')), text = panel.appendChild(document.createElement('p'));
+    document.body.className = 'beside';
+    heading.textContent = data.aside.title;
+    text.textContent = data.aside.text;
+    for (const curve of data.aside.curves) draw(panel, curve, data.aside.axis);
+  }
+  if (!data.time) {
+    byId('name').textContent = data.title;
+    byId('message').textContent = 'There is no motion to be seen: ' + data.aside.instead;
+    byId('bar').hidden = byId('panel').hidden = true;
+    return;
+  }
+
+  // ---- the motion ------------------------------------------------------------------------------------------------------
+  const frames = data.time.length, bodies = data.bodies.length, end = data.time[frames - 1];
+  function bytes(text) {
+    const raw = atob(text), out = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
+    return out;
+  }
+  const floats = text => new Float32Array(bytes(text).buffer);
+  const rest = floats(data.rest), moved = floats(data.poses);  // (bodies, 7), (movers, frames, 7): position, quaternion w x y z
+  const touch = data.contacts ? floats(data.contacts.places) : null, WIDE = 11;
+  const bodyName = b => data.bodies[b] || (b ? 'body ' + b : 'world');
+  const geomName = g => data.bodygeoms[g] || 'geom ' + g + ' of ' + bodyName(data.geom_body[g]);
+
+  const title = byId('name'), small = document.createElement('small');
+  title.textContent = data.title + ' ';
+  small.textContent = (data.moving ? frames + ' frames, ' : '') + data.geoms.length + ' shapes';
+  title.appendChild(small);
+  byId('bar').hidden = !data.moving;
+  byId('panel').className = data.moving ? '' : 'still';
+
+  // ---- quaternions (w x y z) and the tree of joints: where bodies are for given positions of joints ---------------------
+  const mulQuat = (a, b) => [a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+    a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]];
+  const turn = (q, v) => {
+    const [w, x, y, z] = q, t = [w * v[0] + y * v[2] - z * v[1], w * v[1] + z * v[0] - x * v[2], w * v[2] + x * v[1] - y * v[0]];
+    return [v[0] + 2 * (y * t[2] - z * t[1]), v[1] + 2 * (z * t[0] - x * t[2]), v[2] + 2 * (x * t[1] - y * t[0])];
+  };
+  const plus = (a, b) => [a[0] + b[0], a[1] + b[1], a[2] + b[2]], minus = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+  const times = (s, a) => a.map(x => s * x), unit = q => { const n = Math.hypot(...q); return n > 0 ? q.map(x => x / n) : [1, 0, 0, 0].slice(0, q.length); };
+  const about = (axis, angle) => [Math.cos(angle / 2), ...times(Math.sin(angle / 2), unit(axis))];
+  const three = (list, i) => list.slice(3 * i, 3 * i + 3), four = (list, i) => unit(list.slice(4 * i, 4 * i + 4));
+
+  const jointsOf = data.bodies.map(() => []);
+  data.joints.forEach(j => jointsOf[j.body].push(j));
+  function applyJoint(j, qpos, at) {
+    const q = qpos.slice(j.qpos, j.qpos + 7);
+    if (j.type === 0) return {pos: q.slice(0, 3), quat: unit(q.slice(3, 7))};
+    if (j.type === 2) return {pos: plus(at.pos, times(q[0] - data.qpos0[j.qpos], turn(at.quat, unit(j.axis)))), quat: at.quat};
+    const anchor = plus(at.pos, turn(at.quat, j.pos));
+    const quat = mulQuat(at.quat, j.type === 1 ? unit(q.slice(0, 4)) : about(j.axis, q[0] - data.qpos0[j.qpos]));
+    return {pos: minus(anchor, turn(quat, j.pos)), quat};
+  }
+  function kinematics(qpos) {
+    const all = [{pos: [0, 0, 0], quat: [1, 0, 0, 0]}];
+    for (let b = 1; b < bodies; b++) {
+      const parent = all[data.body_parentid[b]];
+      let at = {pos: plus(parent.pos, turn(parent.quat, three(data.body_pos, b))), quat: mulQuat(parent.quat, four(data.body_quat, b))};
+      for (const j of jointsOf[b]) at = applyJoint(j, qpos, at);
+      all.push({pos: at.pos, quat: unit(at.quat)});
+    }
+    return all;
+  }
+  function centers(poses) {  // of mass, of the subtree of each body
+    const mass = data.body_mass.slice(), sum = poses.map((p, b) => times(mass[b], plus(p.pos, turn(p.quat, three(data.body_ipos, b)))));
+    for (let b = bodies - 1; b > 0; b--) { const p = data.body_parentid[b]; mass[p] += mass[b]; sum[p] = plus(sum[p], sum[b]); }
+    return sum.map((s, b) => mass[b] > 0 ? times(1 / mass[b], s) : poses[b].pos);
+  }
+
+  // ---- the renderer ------------------------------------------------------------------------------------------------------
+  let renderer;
+  try {
+    renderer = new THREE.WebGLRenderer({antialias: true});
+  } catch (error) {
+    byId('message').textContent = 'This browser offers no WebGL, which the picture needs.\n\n' + data.title + ': ' + (bodies - 1) + ' bodies, ' +
+      data.joints.length + ' joints, ' + data.geoms.length + ' shapes' + (data.moving ? ', ' + frames + ' frames until ' + end.toFixed(3) + ' s' : '') +
+      '.\n--glb writes the scene for other programs.';
+    byId('bar').hidden = byId('panel').hidden = true;
+    return;
+  }
+  byId('revision').textContent = 'r' + THREE.REVISION;
+  const modern = +THREE.REVISION >= 155, light = modern ? Math.PI : 1;  // lights are in physical units since
+  if (!modern) { renderer.gammaOutput = true; renderer.gammaFactor = 2.2; }
+  const colour = (r, g, b) => { const c = new THREE.Color(); return modern ? c.setRGB(r, g, b, THREE.SRGBColorSpace) : c.setRGB(r, g, b).convertSRGBToLinear(); };
+  const hex = n => colour((n >> 16 & 255) / 255, (n >> 8 & 255) / 255, (n & 255) / 255);
+  renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+  renderer.shadowMap.enabled = true;
+  renderer.shadowMap.type = THREE.PCFSoftShadowMap;
+  renderer.domElement.id = 'picture';
+  renderer.domElement.tabIndex = 0;
+  renderer.domElement.setAttribute('role', 'img');
+  renderer.domElement.setAttribute('aria-label', data.title + ', drawn');
+  stage.insertBefore(renderer.domElement, stage.firstChild);
+
+  const scene = new THREE.Scene(), sky = hex(0xd6dee7);
+  scene.background = modern ? sky : new THREE.Color(0xd6dee7);  // the older library takes it as it comes
+  scene.fog = new THREE.Fog(scene.background, 1, 2);
+  scene.add(new THREE.HemisphereLight(hex(0xffffff), hex(0xb8b0a4), 0.62 * light));
+  const sun = new THREE.DirectionalLight(hex(0xfffaf0), 0.75 * light), fill = new THREE.DirectionalLight(hex(0xe4ecff), 0.22 * light);
+  sun.castShadow = true;
+  sun.shadow.mapSize.set(2048, 2048);
+  sun.shadow.bias = -0.0005;
+  if (modern) sun.shadow.normalBias = 0.5 * data.extent / 500;
+  scene.add(sun, sun.target, fill, fill.target);
+
+  // ---- surfaces ----------------------------------------------------------------------------------------------------------
+  function geometry(position, normal, index) {
+    const g = new THREE.BufferGeometry();
+    g.setAttribute('position', new THREE.BufferAttribute(position, 3));
+    g.setAttribute('normal', new THREE.BufferAttribute(normal, 3));
+    if (index) g.setIndex(new THREE.BufferAttribute(index, 1));
+    return g;
+  }
+  // Of revolution about z: a profile of (radius, height, normal's radius, normal's height); equal neighbours in place make an edge.
+  function revolve(profile, around) {
+    const n = profile.length, position = [], normal = [], index = [];
+    for (let k = 0; k <= around; k++) {
+      const c = Math.cos(2 * Math.PI * k / around), s = Math.sin(2 * Math.PI * k / around);
+      for (const [r, z, nr, nz] of profile) { position.push(r * c, r * s, z); normal.push(nr * c, nr * s, nz); }
+    }
+    for (let k = 0; k < around; k++) for (let i = 0; i + 1 < n; i++) {
+      const a = k * n + i, b = a + n, edge = profile[i][0] === profile[i + 1][0] && profile[i][1] === profile[i + 1][1];
+      if (edge) continue;
+      if (profile[i][0] > 0) index.push(a, b, a + 1);
+      if (profile[i + 1][0] > 0) index.push(b, b + 1, a + 1);
+    }
+    return geometry(new Float32Array(position), new Float32Array(normal), new Uint32Array(index));
+  }
+  function arc(from, to, steps, radius, middle) {
+    return Array.from({length: steps + 1}, (_, i) => {
+      const a = from + (to - from) * i / steps, pole = Math.abs(Math.cos(a)) < 1e-9;
+      return [pole ? 0 : radius * Math.cos(a), radius * Math.sin(a) + middle, Math.cos(a), Math.sin(a)];
+    });
+  }
+  const capsule = (r, h) => revolve([...arc(-Math.PI / 2, 0, 10, r, -h), ...arc(0, Math.PI / 2, 10, r, h)], 32);
+  const ball = () => revolve(arc(-Math.PI / 2, Math.PI / 2, 20, 1, 0), 32);
+  const can = () => revolve([[0, -1, 0, -1], [1, -1, 0, -1], [1, -1, 1, 0], [1, 1, 1, 0], [1, 1, 0, 1], [0, 1, 0, 1]], 40);
+  function brick() {
+    const position = [], normal = [], index = [];
+    for (let axis = 0; axis < 3; axis++) for (const side of [-1, 1]) {
+      const u = (axis + 1) % 3, v = (axis + 2) % 3, at = position.length / 3;
+      for (const [a, b] of [[-1, -1], [1, -1], [1, 1], [-1, 1]]) {
+        const x = [0, 0, 0], n = [0, 0, 0];
+        x[axis] = n[axis] = side; x[u] = a * side; x[v] = b;
+        position.push(...x); normal.push(...n);
+      }
+      index.push(at, at + 1, at + 2, at, at + 2, at + 3);
+    }
+    return geometry(new Float32Array(position), new Float32Array(normal), new Uint16Array(index));
+  }
+  function sheet(u, v) {  // with texture coordinates in metres
+    const g = geometry(new Float32Array([-u, -v, 0, u, -v, 0, u, v, 0, -u, v, 0]), new Float32Array([0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]), new Uint16Array([0, 1, 2, 0, 2, 3]));
+    g.setAttribute('uv', new THREE.BufferAttribute(new Float32Array([-u, -v, u, -v, u, v, -u, v]), 2));
+    return g;
+  }
+  // A mesh on its grid: triangles that meet at less than 40 degrees share a normal at their corner, others have an edge there.
+  function unpack(m) {
+    const raw = bytes(m.points), list = bytes(m.triangles);
+    const points = new Uint16Array(raw.buffer), index = m.wide ? new Uint32Array(list.buffer) : new Uint16Array(list.buffer);
+    const corners = index.length, count = points.length / 3, face = new Float32Array(corners), start = new Uint32Array(count + 2);
+    for (let i = 0; i < corners; i += 3) {
+      const a = 3 * index[i], b = 3 * index[i + 1], c = 3 * index[i + 2];
+      const ux = points[b] - points[a], uy = points[b + 1] - points[a + 1], uz = points[b + 2] - points[a + 2];
+      const vx = points[c] - points[a], vy = points[c + 1] - points[a + 1], vz = points[c + 2] - points[a + 2];
+      face[i] = uy * vz - uz * vy; face[i + 1] = uz * vx - ux * vz; face[i + 2] = ux * vy - uy * vx;
+    }
+    for (let i = 0; i < corners; i++) start[index[i] + 2]++;
+    for (let i = 2; i < count + 2; i++) start[i] += start[i - 1];
+    const at = new Uint32Array(corners), size = new Float32Array(corners / 3);
+    for (let i = 0; i < corners; i++) at[start[index[i] + 1]++] = i;
+    for (let i = 0; i < corners; i += 3) size[i / 3] = Math.sqrt(face[i] * face[i] + face[i + 1] * face[i + 1] + face[i + 2] * face[i + 2]);
+
+    // corners of a point with the same normal become one
+    const position = new Uint16Array(3 * corners), normal = new Float32Array(3 * corners), out = new Uint32Array(corners);
+    let made = 0;
+    for (let v = 0; v < count; v++) {
+      const first = made;
+      for (let own = start[v]; own < start[v + 1]; own++) {
+        const corner = at[own], base = corner - corner % 3, fx = face[base], fy = face[base + 1], fz = face[base + 2], least = 0.766 * size[base / 3];
+        let x = 0, y = 0, z = 0, same = first;
+        for (let k = start[v]; k < start[v + 1]; k++) {
+          const f = at[k] - at[k] % 3, gx = face[f], gy = face[f + 1], gz = face[f + 2];
+          if (fx * gx + fy * gy + fz * gz < least * size[f / 3]) continue;
+          x += gx; y += gy; z += gz;
+        }
+        const n = Math.sqrt(x * x + y * y + z * z) || 1;
+        x /= n; y /= n; z /= n;
+        while (same < made && normal[3 * same] * x + normal[3 * same + 1] * y + normal[3 * same + 2] * z < 0.9999) same++;
+        if (same === made) {
+          normal[3 * made] = x; normal[3 * made + 1] = y; normal[3 * made + 2] = z;
+          position[3 * made] = points[3 * v]; position[3 * made + 1] = points[3 * v + 1]; position[3 * made + 2] = points[3 * v + 2];
+          made++;
+        }
+        out[corner] = same;
+      }
+    }
+    return geometry(position.slice(0, 3 * made), normal.slice(0, 3 * made), made > 65536 ? out : new Uint16Array(out));
+  }
+  const made = {};
+  const once = (key, make) => made[key] || (made[key] = make());
+  const surface = (g, k) => once('mesh' + k, () => unpack(data.meshes[k]));
+  function tiles(draw) {  // a texture of cells of a round size, about a third of the scene
+    const c = document.createElement('canvas'), size = c.width = c.height = 128, pen = c.getContext('2d');
+    draw(pen, size);
+    const texture = new THREE.CanvasTexture(c), cell = 10 ** Math.floor(Math.log10(data.extent)), whole = data.extent / cell > 3 ? 2 * cell : cell;
+    texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
+    texture.repeat.set(1 / whole, 1 / whole);
+    texture.anisotropy = 8;
+    if (modern) texture.colorSpace = THREE.SRGBColorSpace; else texture.encoding = THREE.sRGBEncoding;
+    return texture;
+  }
+  const checker = () => tiles((pen, size) => {
+    pen.fillStyle = '#ffffff'; pen.fillRect(0, 0, size, size);
+    pen.fillStyle = '#e9edf1'; pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
+    pen.strokeStyle = '#c9d2db'; pen.lineWidth = 1.5; pen.strokeRect(0, 0, size / 2, size / 2); pen.strokeRect(size / 2, size / 2, size / 2, size / 2);
+  });
+  const ruled = () => tiles((pen, size) => {
+    pen.strokeStyle = '#8494a5'; pen.lineWidth = 2; pen.strokeRect(0, 0, size, size);
+    pen.lineWidth = 0.8; pen.strokeRect(0, size / 2, size, size); pen.strokeRect(size / 2, 0, size, size);
+  });
+  const far = 60 * data.extent;
+  // The surface of a shape and how it is scaled and moved in the shape's frame.
+  function shape(g, hull) {
+    const s = g.size, scaled = (geometry, x, y, z) => ({geometry, scale: [x, y, z]});
+    switch (g.type) {
+      case 0: return {geometry: sheet(s[0] || far, s[1] || far)};
+      case 2: return scaled(once('ball', ball), s[0], s[0], s[0]);
+      case 3: return {geometry: once('capsule' + s, () => capsule(s[0], s[1]))};
+      case 4: return scaled(once('ball', ball), s[0], s[1], s[2]);
+      case 5: return scaled(once('can', can), s[0], s[0], s[1]);
+      case 6: return scaled(once('brick', brick), s[0], s[1], s[2]);
+    }
+    const k = hull && g.hull !== undefined || g.mesh === undefined ? g.hull : g.mesh;
+    if (k === undefined) return {geometry: once('brick', brick), scale: g.box.slice(3), pos: g.box.slice(0, 3)};  // not read: its box
+    const m = data.meshes[k];
+    return {geometry: surface(g, k), scale: [m.step, m.step, m.step], pos: plus(g.mesh_pos, turn(unit(g.mesh_quat), m.low)), quat: g.mesh_quat};
+  }
+  function paint(g) {
+    const m = new THREE.MeshStandardMaterial({color: colour(g.rgba[0], g.rgba[1], g.rgba[2]), roughness: 0.6, metalness: 0.05, side: THREE.DoubleSide});
+    if (modern) m.forceSinglePass = true;
+    if (g.type === 0) { m.map = once('checker', checker); m.roughness = 0.9; }
+    m.userData.opacity = g.rgba[3];
+    fade(m, 1);
+    return m;
+  }
+  function fade(m, by) {
+    const opacity = m.userData.opacity * by;
+    m.transparent = opacity < 1;
+    m.opacity = opacity;
+    m.depthWrite = opacity >= 1;
+  }
+  const groups = [];
+  for (let b = 0; b < bodies; b++) { groups.push(new THREE.Group()); scene.add(groups[b]); }
+  function place(g, hull) {
+    const s = shape(g, hull), mesh = new THREE.Mesh(s.geometry, g.paint || (g.paint = paint(g))), frame = new THREE.Group();
+    frame.position.set(...g.pos);
+    frame.quaternion.set(g.quat[1], g.quat[2], g.quat[3], g.quat[0]);
+    if (s.scale) mesh.scale.set(...s.scale);
+    if (s.pos) mesh.position.set(...s.pos);
+    if (s.quat) mesh.quaternion.set(s.quat[1], s.quat[2], s.quat[3], s.quat[0]);
+    mesh.frustumCulled = false;
+    mesh.userData = g;
+    frame.add(mesh);
+    groups[g.body].add(frame);
+    return mesh;
+  }
+  // Made when they are first to be seen: many a model has shapes that nobody looks at.
+  const triangles = mesh => (mesh.geometry.index || mesh.geometry.attributes.position).count / 3;
+  function present(g, hull, on) {
+    const key = hull ? 'hullMesh' : 'seenMesh';
+    if (on && !g[key]) {
+      g[key] = place(g, hull);
+      g[key].castShadow = g.type !== 0 && !g.site;
+      g[key].receiveShadow = !g.site;
+    }
+    if (g[key]) g[key].visible = on;
+  }
+  const used = [...new Set([...data.geoms, ...data.sites].map(g => g.group))].sort();
+  const shown = new Set([0, 1, 2]);
+  if (!data.geoms.some(g => g.body && shown.has(g.group))) data.geoms.forEach(g => shown.add(g.group));
+  function isShown(g) {
+    const kind = byId('shapes').value;
+    if (g.type === 0 && !byId('ground').checked) return false;
+    if (kind === 'collision') return g.collides;
+    return shown.has(g.group) && (kind === 'both' || kind === 'seen' || !g.collides);
+  }
+  function arrange() {
+    const collision = byId('shapes').value === 'collision';
+    for (const g of data.geoms) {
+      const on = isShown(g), hull = collision && g.hull !== undefined;
+      present(g, hull, on);
+      if (g.hull !== undefined) present(g, !hull, false);
+    }
+    for (const s of data.sites) { s.site = true; present(s, false, byId('sites').checked && shown.has(s.group)); }
+    for (const p of pieces) p.mesh.visible = byId('tendons').checked;
+    grid.visible = byId('ground').checked && !data.geoms.some(g => g.type === 0 && isShown(g));
+    dirty = true;
+  }
+
+  // ---- the ground where the model has none: lines that fade into the distance, and shadows ---------------------------------
+  const grid = new THREE.Group();
+  {
+    const floor = sheet(far, far), flat = material => { const m = new THREE.Mesh(floor, material); m.material.depthWrite = false; m.frustumCulled = false; grid.add(m); return m; };
+    flat(new THREE.MeshBasicMaterial({map: ruled(), transparent: true, side: THREE.DoubleSide, opacity: 0.8}));
+    flat(new THREE.ShadowMaterial({opacity: 0.22})).receiveShadow = true;
+    grid.position.set(0, 0, data.floor - 1e-3 * data.extent);
+    scene.add(grid);
+  }
+
+  // ---- tendons: straight pieces between points of bodies ---------------------------------------------------------------
+  const pieces = [], axis = new THREE.Vector3(0, 0, 1);
+  for (const t of data.tendons) {
+    t.paint = paint({type: 5, rgba: t.rgba});
+    for (let k = 0; k < t.bodies.length; k += 2) {
+      const mesh = new THREE.Mesh(once('can', can), t.paint);
+      const end = i => ({group: groups[t.bodies[k + i]], at: new THREE.Vector3(...t.points.slice(3 * (k + i), 3 * (k + i) + 3))});
+      mesh.castShadow = true;
+      mesh.frustumCulled = false;
+      mesh.userData = t;
+      scene.add(mesh);
+      pieces.push({mesh: mesh, width: t.width, ends: [end(0), end(1)]});
+    }
+  }
+  function between(mesh, a, b, width) {
+    const way = b.clone().sub(a), length = way.length();
+    mesh.position.copy(a).add(b).multiplyScalar(0.5);
+    mesh.scale.set(width, width, Math.max(length / 2, 1e-9));
+    if (length > 0) mesh.quaternion.setFromUnitVectors(axis, way.divideScalar(length));
+  }
+  function stretch() {
+    for (const p of pieces) {
+      const [a, b] = p.ends.map(e => e.at.clone().applyQuaternion(e.group.quaternion).add(e.group.position));
+      between(p.mesh, a, b, p.width);
+    }
+  }
+
+  // ---- contacts: a disc across the normal, an arrow for the force ---------------------------------------------------------
+  const markers = [], force = i => Math.hypot(touch[WIDE * i + 6], touch[WIDE * i + 7], touch[WIDE * i + 8]);
+  let strongest = 0;
+  for (let i = 0; touch && i < touch.length / WIDE; i++) strongest = Math.max(strongest, force(i));
+  function marker() {
+    const group = new THREE.Group(), arrow = new THREE.Group(), r = data.extent / 60;
+    const paint = new THREE.MeshStandardMaterial({color: hex(0xf07810), emissive: hex(0x803000), roughness: 0.75});
+    const part = (parent, geometry, x, y, z, up) => { const m = new THREE.Mesh(geometry, paint); m.scale.set(x, y, z); m.position.z = up; m.frustumCulled = false; parent.add(m); return m; };
+    group.disc = part(group, once('can', can), r, r, r / 16, 0);
+    group.shaft = part(arrow, once('can', can), r / 7, r / 7, 1, 0);
+    group.head = part(arrow, once('cone', () => revolve([[0, 0, 0, -1], [1, 0, 0, -1], [1, 0, 0.95, 0.3], [0, 1, 0.95, 0.3]], 20)), r / 2.5, r / 2.5, r, 0);
+    group.arrow = arrow;
+    scene.add(group, arrow);
+    return group;
+  }
+  function mark(k) {
+    const first = touch && k >= 0 ? data.contacts.start[k] : 0, count = touch && k >= 0 && byId('contacts').checked ? data.contacts.start[k + 1] - first : 0;
+    while (markers.length < count) markers.push(marker());
+    markers.forEach((m, i) => {
+      m.visible = m.arrow.visible = i < count;
+      if (!m.visible) return;
+      const c = touch.subarray(WIDE * (first + i), WIDE * (first + i + 1)), f = force(first + i), r = data.extent / 60;
+      m.position.set(c[0], c[1], c[2]);
+      m.quaternion.setFromUnitVectors(axis, new THREE.Vector3(c[3], c[4], c[5]));
+      m.arrow.visible = data.contacts.forces && byId('forces').checked && f > 1e-6 * strongest;
+      if (!m.arrow.visible) return;
+      const length = Math.max(0.35 * data.extent * f / strongest, 0.01 * data.extent);
+      m.arrow.position.copy(m.position);
+      m.arrow.quaternion.setFromUnitVectors(axis, new THREE.Vector3(c[6] / f, c[7] / f, c[8] / f));
+      m.shaft.scale.z = length / 2; m.shaft.position.z = length / 2;
+      m.head.position.z = length;
+    });
+  }
+
+  // ---- deformables: one set of points, triangles and lines over it -----------------------------------------------------
+  const skin = data.skin;
+  let places, soft;
+  if (skin) {
+    places = floats(skin.points);
+    soft = new THREE.BufferGeometry();
+    const points = new THREE.BufferAttribute(new Float32Array(places.length / frames), 3), blue = hex(0x3f7fc0);
+    soft.setAttribute('position', points);
+    soft.setIndex(skin.triangles);
+    const add = thing => { thing.frustumCulled = false; scene.add(thing); return thing; };
+    if (skin.triangles.length) {
+      const mesh = add(new THREE.Mesh(soft, new THREE.MeshStandardMaterial({color: blue, roughness: 0.75, side: THREE.DoubleSide})));
+      mesh.castShadow = mesh.receiveShadow = true;
+      mesh.userData = {name: 'deformables', skin: true};
+      add(new THREE.Mesh(soft, new THREE.MeshBasicMaterial({color: hex(0x0b2540), wireframe: true, transparent: true, opacity: 0.25})));
+    }
+    const lines = new THREE.BufferGeometry();
+    lines.setAttribute('position', points);
+    lines.setIndex(skin.edges);
+    if (skin.edges.length) add(new THREE.LineSegments(lines, new THREE.LineBasicMaterial({color: hex(0x1f4f80)})));
+    const dots = new THREE.BufferGeometry();
+    dots.setAttribute('position', points);
+    if (!skin.triangles.length) add(new THREE.Points(dots, new THREE.PointsMaterial({color: hex(0x1f4f80), size: 5, sizeAttenuation: false})));
+  }
+  function bend(k) {
+    if (!skin) return;
+    const points = soft.attributes.position, n = points.array.length;
+    points.array.set(places.subarray(k * n, (k + 1) * n));
+    points.needsUpdate = true;
+    if (skin.triangles.length) soft.computeVertexNormals();
+  }
+
+  // ---- cameras: orbit around a point with z up, or one of the model's ----------------------------------------------------
+  const camera = new THREE.PerspectiveCamera(40, 1, 1, 2), look = {azimuth: -0.85, elevation: 0.32};
+  let view, dirty = true, current = [];
+  function start() { view = Object.assign({target: new THREE.Vector3(...data.center), distance: 0}, look); }
+  start();
+  // Fixed to their body, moving along with it (or its center of mass) without turning, or looking at another.
+  let reference = null;
+  function modelCamera(c) {
+    const at = current[c.body], home = reference || (reference = kinematics(data.qpos0)), rotation = mulQuat(at.quat, unit(c.quat));
+    const of = poses => plus(poses[c.body].pos, turn(poses[c.body].quat, c.pos));
+    if (c.mode === 1) return {pos: plus(at.pos, minus(of(home), home[c.body].pos)), quat: mulQuat(home[c.body].quat, unit(c.quat))};
+    if (c.mode === 2) return {pos: plus(centers(current)[c.body], minus(of(home), centers(home)[c.body])), quat: mulQuat(home[c.body].quat, unit(c.quat))};
+    if (c.mode < 3 || c.target < 0) return {pos: of(current), quat: rotation};
+    const pos = of(current), z = unit(minus(pos, c.mode === 3 ? current[c.target].pos : centers(current)[c.target]));
+    const m = new THREE.Matrix4().lookAt(new THREE.Vector3(...z), new THREE.Vector3(0, 0, 0), new THREE.Vector3(0, 0, 1)), q = new THREE.Quaternion().setFromRotationMatrix(m);
+    return {pos, quat: [q.w, q.x, q.y, q.z]};
+  }
+  function center(chosen) {  // in what panel and bar leave free
+    const w = stage.clientWidth, h = stage.clientHeight, x = w > 700 ? 140 : 0, y = data.moving ? 26 : 0;
+    if (chosen) camera.clearViewOffset(); else camera.setViewOffset(w, h, x, y, w, h);
+    camera.updateProjectionMatrix();
+  }
+  function aim() {
+    const chosen = data.cameras[+byId('camera').value - 1], fovy = chosen ? chosen.fovy[0] : 40;
+    const least = Math.min(1, camera.aspect), fits = 0.72 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
+    if (!view.distance) view.distance = fits;
+    camera.fov = fovy > 0 && fovy < 180 ? fovy : 40;
+    if (chosen) {
+      const at = modelCamera(chosen);
+      camera.position.set(...at.pos);
+      camera.quaternion.set(at.quat[1], at.quat[2], at.quat[3], at.quat[0]);
+    } else {
+      const c = Math.cos(view.elevation), d = view.distance;
+      camera.up.set(0, 0, 1);
+      camera.position.set(view.target.x + d * c * Math.cos(view.azimuth), view.target.y + d * c * Math.sin(view.azimuth), view.target.z + d * Math.sin(view.elevation));
+      camera.lookAt(view.target);
+    }
+    const reach = chosen ? camera.position.distanceTo(new THREE.Vector3(...data.center)) : view.distance, e = 1.1 * data.extent;
+    camera.near = Math.max(reach / 200, data.extent / 2000);
+    camera.far = 60 * (reach + data.extent);
+    center(chosen);
+    scene.fog.near = 3 * reach + 2 * data.extent;
+    scene.fog.far = 9 * reach + 8 * data.extent;
+    sun.position.copy(view.target).add(new THREE.Vector3(0.55, -0.45, 1).multiplyScalar(3 * data.extent));
+    sun.target.position.copy(view.target);
+    fill.position.copy(view.target).add(new THREE.Vector3(-0.7, 0.5, 0.25).multiplyScalar(3 * data.extent));
+    fill.target.position.copy(view.target);
+    const box = sun.shadow.camera;
+    box.left = box.bottom = -e; box.right = box.top = e; box.near = 0.5 * data.extent; box.far = 7 * data.extent;
+    box.updateProjectionMatrix();
+    dirty = true;
+  }
+  const canvas = renderer.domElement, pointers = new Map();
+  let pinch = 0, still = false;
+  function orbit(dx, dy) {
+    view.azimuth -= dx;
+    view.elevation = Math.max(-1.55, Math.min(1.55, view.elevation + dy));
+    aim();
+  }
+  canvas.addEventListener('contextmenu', e => e.preventDefault());
+  canvas.addEventListener('pointerdown', e => { pointers.set(e.pointerId, e); canvas.setPointerCapture(e.pointerId); pinch = 0; still = true; });
+  canvas.addEventListener('pointerup', e => { pointers.delete(e.pointerId); pinch = 0; if (still && e.button === 0) pick(e); });
+  canvas.addEventListener('pointercancel', e => { pointers.delete(e.pointerId); pinch = 0; });
+  canvas.addEventListener('pointermove', e => {
+    const last = pointers.get(e.pointerId);
+    if (!last) return;
+    const dx = e.clientX - last.clientX, dy = e.clientY - last.clientY;
+    if (still && Math.hypot(dx, dy) < 4) return;
+    still = false;
+    pointers.set(e.pointerId, e);
+    if (pointers.size === 2) {
+      const [a, b] = [...pointers.values()], d = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+      if (pinch) view.distance *= pinch / d;
+      pinch = d;
+      aim();
+    } else if (e.buttons & 2 || e.shiftKey) {
+      const right = new THREE.Vector3().setFromMatrixColumn(camera.matrix, 0), up = new THREE.Vector3().setFromMatrixColumn(camera.matrix, 1);
+      const step = 0.73 * view.distance / canvas.clientHeight;
+      view.target.addScaledVector(right, -dx * step).addScaledVector(up, dy * step);
+      aim();
+    } else orbit(0.006 * dx, 0.006 * dy);
+  });
+  canvas.addEventListener('wheel', e => { e.preventDefault(); view.distance *= Math.exp(0.001 * e.deltaY); aim(); }, {passive: false});
+
+  // ---- what is it? ---------------------------------------------------------------------------------------------------------
+  const KINDS = ['plane', 'height field', 'sphere', 'capsule', 'ellipsoid', 'cylinder', 'box', 'mesh'];
+  let lit = [];
+  function glow(paints) {
+    for (const m of lit) m.emissive.setRGB(0, 0, 0);
+    lit = paints;
+    for (const m of lit) m.emissive.copy(hex(0x2a4a12));
+    dirty = true;
+  }
+  function tell(rows, paints) {
+    const table = byId('facts');
+    table.textContent = '';
+    for (const [key, value] of rows) {
+      const row = table.insertRow();
+      row.insertCell().textContent = key;
+      row.insertCell().textContent = value;
+    }
+    glow(paints);
+  }
+  function bodyFacts(b) {
+    const joints = jointsOf[b].map(j => (j.name || 'joint ' + data.joints.indexOf(j)) + ' (' + ['free', 'ball', 'slide', 'hinge'][j.type] + ')');
+    return [['body', bodyName(b)], ['parent', b ? bodyName(data.body_parentid[b]) : ''], ['joints', joints.join(', ') || 'none'], ['mass', short(data.body_mass[b]) + ' kg']];
+  }
+  function chooseBody(b) {
+    byId('body').value = b;
+    tell(bodyFacts(b), data.geoms.filter(g => g.body === b && g.paint).map(g => g.paint));
+  }
+  function shapeFacts(g) {
+    const mesh = g.hullMesh && g.hullMesh.visible ? g.hullMesh : g.seenMesh, rows = [[g.site ? 'site' : 'geom', g.name || 'number ' + g.id], ['type', KINDS[g.type]]];
+    if (g.file !== undefined) rows.push(['mesh', g.file]); else rows.push(['size', g.size.map(short).join(' ')]);
+    rows.push(['triangles', triangles(mesh)], ['group', g.group]);
+    if (!g.site) rows.push(['collides', g.collides ? 'yes' : 'no']);
+    return rows;
+  }
+  function pick(e) {
+    const box = canvas.getBoundingClientRect(), ray = new THREE.Raycaster();
+    ray.setFromCamera(new THREE.Vector2((e.clientX - box.left) / box.width * 2 - 1, 1 - (e.clientY - box.top) / box.height * 2), camera);
+    const things = [];
+    scene.traverseVisible(o => { if (o.isMesh && o.userData && (o.userData.type !== undefined || o.userData.width || o.userData.skin)) things.push(o); });
+    const hit = ray.intersectObjects(things, false)[0], g = hit && hit.object.userData;
+    if (hit) byId('selection').open = true;
+    if (!g) tell([], []);
+    else if (g.skin) tell([['deformables', skin.triangles.length / 3 + ' triangles']], []);
+    else if (g.type === undefined) tell([['tendon', g.name || 'number ' + data.tendons.indexOf(g)], ['width', short(g.width) + ' m']], [g.paint]);
+    else { byId('body').value = g.body; tell([...shapeFacts(g), ...bodyFacts(g.body)], [g.paint]); }
+    return g;
+  }
+
+  // ---- time ------------------------------------------------------------------------------------------------------------
+  const slider = byId('time'), clock = byId('clock'), play = byId('play'), speed = byId('speed'), follow = byId('follow');
+  slider.max = frames - 1;
+  follow.checked = data.following;
+  follow.parentNode.hidden = !data.follow;
+  let frame = 0, playing = false, now = data.time[0], stamp = 0;
+  const mover = new Map(data.movers.map((b, i) => [b, i]));
+  function poseAt(b, k) {
+    const i = mover.has(b) ? 7 * (mover.get(b) * frames + k) : 7 * b, from = mover.has(b) ? moved : rest;
+    return {pos: [from[i], from[i + 1], from[i + 2]], quat: [from[i + 3], from[i + 4], from[i + 5], from[i + 6]]};
+  }
+  function put(poses) {
+    const before = data.follow > 0 ? groups[data.follow].position.clone() : null, first = !current.length;
+    current = poses;
+    poses.forEach((p, b) => { groups[b].position.set(...p.pos); groups[b].quaternion.set(p.quat[1], p.quat[2], p.quat[3], p.quat[0]); });
+    stretch();
+    if (before && follow.checked && !first) view.target.add(groups[data.follow].position).sub(before);
+    if (before && follow.checked || byId('camera').value !== '0') aim();
+    dirty = true;
+  }
+  function pose(k) {
+    put(data.bodies.map((_, b) => poseAt(b, k)));
+    bend(k);
+    mark(k);
+    frame = k;
+    slider.value = k;
+    clock.textContent = data.time[k].toFixed(3) + ' of ' + end.toFixed(3) + ' s';
+    readSliders(k);
+    for (const p of plots) p.cursor();
+  }
+  function at(time) {  // last frame not after a time
+    let low = 0, high = frames - 1;
+    while (low < high) { const middle = (low + high + 1) >> 1; if (data.time[middle] <= time) low = middle; else high = middle - 1; }
+    return low;
+  }
+  function set(on) { playing = on; play.textContent = on ? 'Pause' : 'Play'; stamp = 0; if (on && frame === frames - 1) { now = data.time[0]; pose(0); } }
+  function go(k) { set(false); pose(Math.max(0, Math.min(frames - 1, k))); now = data.time[frame]; }
+  play.addEventListener('click', () => set(!playing));
+  byId('back').addEventListener('click', () => go(frame - 1));
+  byId('forth').addEventListener('click', () => go(frame + 1));
+  slider.addEventListener('input', () => go(+slider.value));
+
+  // ---- a slider for each joint -------------------------------------------------------------------------------------------
+  const qpos = data.qpos0.slice(), controls = [];
+  const positions = data.series.find(s => s.title === 'position');
+  function values(s) { return s.floats || (s.floats = floats(s.values)); }
+  function atFrame(k) { for (let i = 0; positions && i < qpos.length; i++) qpos[i] = values(positions)[k * positions.names.length + i]; }
+  function couple() {  // joints that follow others; a few rounds for those that follow followers
+    for (let round = 0; round < 4; round++) for (const c of data.couplings) {
+      const own = data.joints[c.joint].qpos, by = c.by >= 0 ? data.joints[c.by].qpos : -1, x = by < 0 ? 0 : qpos[by] - data.qpos0[by];
+      qpos[own] = data.qpos0[own] + c.data.slice(0, 5).reduceRight((sum, k) => sum * x + k, 0);
+    }
+  }
+  function moveJoints() {
+    couple();
+    set(false);
+    put(kinematics(qpos));
+    mark(-1);
+    for (const c of controls) c.read();
+  }
+  function addSlider(name, low, high, read, write) {
+    const row = byId('sliders').appendChild(document.createElement('label')), label = row.appendChild(document.createElement('span'));
+    const input = row.appendChild(document.createElement('input')), said = row.appendChild(document.createElement('output'));
+    row.className = 'slider';
+    label.textContent = label.title = name;
+    input.type = 'range'; input.min = low; input.max = high; input.step = (high - low) / 1000 || 'any';
+    const control = {name, read() { const value = read(); if (document.activeElement !== input || playing) input.value = value; said.textContent = value.toFixed(3); }, write(value) { write(value); moveJoints(); }};
+    input.addEventListener('input', () => control.write(+input.value));
+    controls.push(control);
+    control.read();
+  }
+  function turnSliders(j, name, at) {  // of a rotation: three components of a vector from where it is first touched
+    let from = null, vector = [0, 0, 0];
+    ['rx', 'ry', 'rz'].forEach((axis, k) => addSlider(axis + ' ' + name, -Math.PI, Math.PI, () => vector[k], value => {
+      from = from || qpos.slice(at, at + 4);
+      vector[k] = value;
+      const q = mulQuat(unit(from), about(vector, Math.hypot(...vector)));
+      for (let i = 0; i < 4; i++) qpos[at + i] = q[i];
+    }));
+    controls.push({read() {}, reset() { from = null; vector = [0, 0, 0]; }});
+  }
+  function makeSliders() {
+    if (controls.length) return;
+    atFrame(frame);
+    data.joints.forEach((j, i) => {
+      const name = j.name || 'joint ' + i, wide = j.type === 3 ? Math.PI : data.extent;
+      const plain = (label, at, low, high) => addSlider(label, low, high, () => qpos[at], value => { qpos[at] = value; });
+      if (j.type === 0) ['x', 'y', 'z'].forEach((axis, k) => plain(axis + ' ' + name, j.qpos + k, data.qpos0[j.qpos + k] - wide, data.qpos0[j.qpos + k] + wide));
+      if (j.type < 2) turnSliders(j, name, j.qpos + (j.type ? 0 : 3));
+      else plain(name, j.qpos, ...(j.range || [data.qpos0[j.qpos] - wide, data.qpos0[j.qpos] + wide]));
+    });
+    const back = byId('sliders').appendChild(document.createElement('button'));
+    back.textContent = 'Back';
+    back.addEventListener('click', () => pose(frame));
+  }
+  function readSliders(k) {
+    if (!controls.length || !byId('joints').open) return;
+    atFrame(k);
+    for (const c of controls) { if (c.reset) c.reset(); }
+    for (const c of controls) c.read();
+  }
+  byId('joints').hidden = !data.joints.length;
+  byId('joints').addEventListener('toggle', () => { if (byId('joints').open) { makeSliders(); readSliders(frame); } });
+  if (!data.moving && data.joints.length && stage.clientWidth > 700) byId('joints').open = true;
+
+  // ---- plots: numbers over time --------------------------------------------------------------------------------------------
+  const plots = [], choices = [];
+  function pairForce(pair) {  // magnitude summed over the contacts of a pair, or of all
+    return Array.from({length: frames}, (_, k) => {
+      let sum = 0;
+      for (let i = data.contacts.start[k]; i < data.contacts.start[k + 1]; i++)
+        if (!pair || touch[WIDE * i + 9] === pair[0] && touch[WIDE * i + 10] === pair[1]) sum += force(i);
+      return sum;
+    });
+  }
+  function listChoices() {
+    for (const s of data.series) s.names.forEach((name, i) => choices.push({group: s.title, name, values: () => Array.from({length: frames}, (_, k) => values(s)[k * s.names.length + i])}));
+    if (!touch || !data.contacts.forces) return;
+    const pairs = new Map();
+    for (let i = 0; i < touch.length / WIDE; i++) pairs.set(touch[WIDE * i + 9] + ' ' + touch[WIDE * i + 10], [touch[WIDE * i + 9], touch[WIDE * i + 10]]);
+    choices.push({group: 'contact force (N)', name: 'all contacts', values: () => pairForce(null)});
+    for (const pair of pairs.values()) choices.push({group: 'contact force (N)', name: pair.map(geomName).join(' - '), values: () => pairForce(pair)});
+  }
+  function addPlot(choice) {
+    const figure = byId('plots').appendChild(document.createElement('figure')), label = figure.appendChild(document.createElement('span'));
+    const close = figure.appendChild(document.createElement('button')), paper = figure.appendChild(document.createElement('canvas')), y = choice.values();
+    const low = Math.min(...y), high = Math.max(...y), span = high > low ? high - low : 1, t0 = data.time[0], dt = end - t0 || 1;
+    close.textContent = '\u00d7'; close.setAttribute('aria-label', 'remove');
+    const plot = {name: choice.name, y, cursor() {
+      const ratio = window.devicePixelRatio || 1, w = paper.width = Math.max(paper.clientWidth * ratio, 1), h = paper.height = 84 * ratio, pen = paper.getContext('2d');
+      const px = k => (data.time[k] - t0) / dt * (w - 2), py = v => h - 3 - (v - low) / span * (h - 6), stride = Math.max(1, Math.floor(frames / (2 * w)));
+      pen.strokeStyle = '#1f5fa8'; pen.lineWidth = 1.4 * ratio;
+      pen.beginPath();
+      for (let k = 0; k < frames; k += stride) pen.lineTo(px(k), py(y[k]));
+      pen.stroke();
+      pen.strokeStyle = '#c8501e';
+      pen.beginPath(); pen.moveTo(px(frame), 0); pen.lineTo(px(frame), h); pen.stroke();
+      label.textContent = choice.group + ': ' + choice.name + ' = ' + short(y[frame]) + '  [' + short(low) + ', ' + short(high) + ']';
+    }};
+    const seek = e => go(at(t0 + (e.offsetX / paper.clientWidth) * dt));
+    paper.addEventListener('pointerdown', seek);
+    paper.addEventListener('pointermove', e => { if (e.buttons) seek(e); });
+    close.addEventListener('click', () => { plots.splice(plots.indexOf(plot), 1); figure.remove(); });
+    plots.push(plot);
+    plot.cursor();
+    return plot;
+  }
+  function fillSelect(select, list, first) {
+    select.textContent = '';
+    let group = null, parent = select;
+    list = first ? [{name: first}, ...list] : list;
+    list.forEach((item, i) => {
+      if (item.group && item.group !== group) { parent = select.appendChild(document.createElement('optgroup')); parent.label = group = item.group; }
+      const option = parent.appendChild(document.createElement('option'));
+      option.value = i; option.textContent = item.name;
+    });
+  }
+  byId('plotting').hidden = !data.moving || frames < 2;
+  byId('plotting').addEventListener('toggle', () => {
+    if (choices.length) return;
+    listChoices();
+    fillSelect(byId('series'), choices, 'choose ...');
+  });
+  byId('series').addEventListener('change', () => { const k = +byId('series').value; if (k > 0) addPlot(choices[k - 1]); byId('series').value = 0; });
+
+  // ---- the panel -------------------------------------------------------------------------------------------------------------
+  fillSelect(byId('camera'), data.cameras.map((c, i) => ({name: c.name || 'camera ' + i})), 'free');
+  byId('camera').parentNode.hidden = !data.cameras.length;
+  byId('camera').addEventListener('change', aim);
+  fillSelect(byId('body'), data.bodies.map((_, b) => ({name: bodyName(b)})));
+  byId('body').addEventListener('change', () => chooseBody(+byId('body').value));
+  for (const n of used) {
+    const label = byId('groups').appendChild(document.createElement('label')), box = label.appendChild(document.createElement('input'));
+    box.type = 'checkbox'; box.checked = shown.has(n); box.id = 'group' + n;
+    label.append(' ' + n);
+    box.addEventListener('change', () => { if (box.checked) shown.add(n); else shown.delete(n); arrange(); });
+  }
+  byId('opacity').addEventListener('input', () => {
+    for (const g of data.geoms) if (g.paint && g.type !== 0) { fade(g.paint, +byId('opacity').value); g.paint.needsUpdate = true; }
+    dirty = true;
+  });
+  for (const id of ['shapes', 'sites', 'tendons', 'ground']) byId(id).addEventListener('change', arrange);
+  for (const id of ['contacts', 'forces']) byId(id).addEventListener('change', () => { mark(frame); dirty = true; });
+  byId('shadows').addEventListener('change', () => { sun.castShadow = byId('shadows').checked; dirty = true; });
+  byId('sites').parentNode.hidden = !data.sites.length;
+  byId('tendons').parentNode.hidden = !pieces.length;
+  byId('contacts').parentNode.hidden = !touch;
+  byId('forces').parentNode.hidden = !touch || !data.contacts.forces;
+
+  // ---- keys ------------------------------------------------------------------------------------------------------------------
+  const flip = id => { const box = byId(id); if (box && !box.parentNode.hidden) box.click(); };
+  const keys = {
+    ' ': () => { if (data.moving) set(!playing); }, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(0), End: () => go(frames - 1),
+    a: () => orbit(-0.1, 0), d: () => orbit(0.1, 0), w: () => orbit(0, 0.1), s: () => orbit(0, -0.1), r: () => { start(); aim(); },
+    '+': () => { view.distance *= 0.9; aim(); }, '=': () => keys['+'](), '-': () => { view.distance /= 0.9; aim(); },
+    ',': () => { speed.selectedIndex = Math.max(0, speed.selectedIndex - 1); }, '.': () => { speed.selectedIndex = Math.min(speed.length - 1, speed.selectedIndex + 1); },
+    c: () => flip('contacts'), f: () => flip('forces'), t: () => flip('tendons'), l: () => flip('sites'),
+    h: () => { byId('shapes').value = byId('shapes').value === 'collision' ? 'seen' : 'collision'; arrange(); },
+    v: () => { byId('camera').value = (+byId('camera').value + 1) % (data.cameras.length + 1); aim(); },
+  };
+  for (let n = 0; n < 6; n++) keys[n] = () => flip('group' + n);
+  window.addEventListener('keydown', e => {
+    const busy = e.target.tagName === 'SELECT' || e.target.tagName === 'INPUT' || e.target.tagName === 'SUMMARY' || e.target.tagName === 'BUTTON';
+    const act = keys[e.key.length === 1 ? e.key.toLowerCase() : e.key];
+    if (!act || e.ctrlKey || e.metaKey || e.altKey || busy && (e.key === ' ' || e.key.length > 1)) return;
+    e.preventDefault();
+    act();
+  });
+  function size() {
+    renderer.setSize(stage.clientWidth, stage.clientHeight);
+    camera.aspect = stage.clientWidth / stage.clientHeight;
+    aim();
+    for (const p of plots) p.cursor();
+  }
+  window.addEventListener('resize', size);
+  function tick(t) {
+    if (playing) {
+      if (stamp) now += (t - stamp) / 1000 * +speed.value;
+      stamp = t;
+      if (now >= end) { now = end; pose(frames - 1); set(false); } else if (at(now) !== frame) pose(at(now));
+    }
+    if (dirty) { dirty = false; renderer.render(scene, camera); }
+    requestAnimationFrame(tick);
+  }
+  arrange();
+  pose(0);
+  size();
+  renderer.render(scene, camera);
+  renderer.getContext().finish();
+
+  // ---- for scripts: what is drawn, and the time at which the first picture was ------------------------------------------------
+  window.pullback = {
+    data, firstFrame: performance.now(), go, kinematics, addPlot, pick, camera, frame: () => frame, renderer,
+    pose: b => [...groups[b].position.toArray(), groups[b].quaternion.w, groups[b].quaternion.x, groups[b].quaternion.y, groups[b].quaternion.z],
+    shown: () => data.geoms.filter(isShown).map(g => { const m = g.hullMesh && g.hullMesh.visible ? g.hullMesh : g.seenMesh; return {id: g.id, triangles: triangles(m)}; }),
+    drawn() {  // triangles of geoms that the library drew: without shadows and all that is not a geom
+      const shadows = sun.castShadow, hidden = [];
+      scene.traverseVisible(o => { if ((o.isMesh || o.isLine || o.isPoints) && !data.geoms.includes(o.userData)) hidden.push(o); });
+      hidden.forEach(o => { o.visible = false; });
+      sun.castShadow = false;
+      renderer.render(scene, camera);
+      const count = renderer.info.render.triangles;
+      hidden.forEach(o => { o.visible = true; });
+      sun.castShadow = shadows;
+      dirty = true;
+      return count;
+    },
+    contacts: k => touch ? Array.from({length: data.contacts.start[k + 1] - data.contacts.start[k]}, (_, i) => [...touch.subarray(WIDE * (data.contacts.start[k] + i), WIDE * (data.contacts.start[k] + i + 1))]) : [],
+    choices: () => { if (!choices.length) listChoices(); return choices; },
+    joint(name, value) { makeSliders(); controls.find(c => c.name === name).write(value); },
+    redraw: () => renderer.render(scene, camera),
+  };
+  set(data.moving && frames > 1);
+  requestAnimationFrame(tick);
+}());

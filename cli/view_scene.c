@@ -1,0 +1,378 @@
+// The scene on a page: meshes, shapes, tendons, cameras, and the tree of joints by which the page moves bodies itself.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view.h"
+
+// ---- meshes: welded, 16 bits a coordinate, each once -----------------------------------------------------------------------
+
+typedef struct Packed {
+  double low[3], step;  // a coordinate is low + step n, n from 0 to 65535
+  int points, triangles;
+  unsigned char *point;     // points x 3, two bytes each, least first
+  unsigned char *triangle;  // triangles x 3, two bytes each, four where points do not fit two
+  size_t point_size, triangle_size;
+} Packed;
+
+typedef struct Meshes {
+  Packed *packed;
+  int count;
+  int *of_surface, *hull_of_surface;  // number of the packed mesh, -1: not made, -2: there is none
+} Meshes;
+
+static void clear_packed(pbContext *ctx, Packed *p) {
+  pbContext_Free(ctx, p->point);
+  pbContext_Free(ctx, p->triangle);
+}
+
+static void find_grid(const double *point, int points, Packed *p) {
+  double high[3] = {0};
+
+  for (int i = 0; i < points; i++) {
+    for (int k = 0; k < 3; k++) {
+      double x = point[3 * i + k];
+      p->low[k] = i ? fmin(p->low[k], x) : x;
+      high[k] = i ? fmax(high[k], x) : x;
+    }
+  }
+
+  // one step for all axes, so that normals keep their directions
+  double extent = 0;
+
+  for (int k = 0; k < 3; k++) extent = fmax(extent, high[k] - p->low[k]);
+  p->step = extent > 0 ? extent / 65535 : 1;
+}
+
+typedef struct Grid {
+  const Packed *p;
+  uint16_t (*kept)[3];
+  int *slot, mask;  // of a hash table: number of a kept point + 1, 0: free
+} Grid;
+
+// Number among the kept points of one that is at the same place on the grid.
+static int weld(Grid *g, const double x[3], int *count) {
+  uint16_t n[3];
+  uint32_t hash = 2166136261u;
+
+  for (int k = 0; k < 3; k++) {
+    n[k] = (uint16_t)fmin(65535, fmax(0, round((x[k] - g->p->low[k]) / g->p->step)));
+    hash = (hash ^ n[k]) * 16777619u;
+  }
+
+  // the next free place, or the one that has it
+  int at = (int)((hash ^ hash >> 15) & (uint32_t)g->mask);
+
+  for (; g->slot[at]; at = (at + 1) & g->mask) {
+    if (memcmp(g->kept[g->slot[at] - 1], n, sizeof n) == 0) return g->slot[at] - 1;
+  }
+  memcpy(g->kept[*count], n, sizeof n);
+  g->slot[at] = ++*count;
+  return *count - 1;
+}
+
+static void put_integer(unsigned char *to, uint32_t value, size_t size) {
+  for (size_t b = 0; b < size; b++) to[b] = (unsigned char)(value >> (8 * b));
+}
+
+// Points in the order in which triangles first use them; those that none uses are left out.
+static bool pack_with(pbContext *ctx, Grid *g, const double *point, const int *triangle, int triangles, int *number, Packed *p) {
+  for (int i = 0; i < 3 * triangles; i++) {
+    int v = triangle[i];
+    if (number[v] < 0) number[v] = weld(g, point + 3 * v, &p->points);
+  }
+
+  // numbers of points: two bytes where that is enough
+  size_t size = p->points > 65536 ? 4 : 2;
+  p->triangles = triangles;
+  p->point_size = 6 * (size_t)p->points;
+  p->triangle_size = 3 * size * (size_t)triangles;
+  p->point = pbContext_Alloc(ctx, p->point_size + 1);
+  p->triangle = pbContext_Alloc(ctx, p->triangle_size + 1);
+  if (!p->point || !p->triangle) return false;
+
+  for (int i = 0; i < 3 * p->points; i++) put_integer(p->point + 2 * i, g->kept[i / 3][i % 3], 2);
+  for (int i = 0; i < 3 * triangles; i++) put_integer(p->triangle + size * (size_t)i, (uint32_t)number[triangle[i]], size);
+  return true;
+}
+
+static pbStatus pack(pbContext *ctx, const double *point, int points, const int *triangle, int triangles, Packed *p) {
+  find_grid(point, points, p);
+
+  // at most half full
+  int slots = 16;
+  while (slots < 2 * points) slots *= 2;
+
+  Grid g = {.p = p, .mask = slots - 1};
+  size_t room = (size_t)points + 1;
+  g.kept = pbContext_Alloc(ctx, room * sizeof *g.kept);
+  g.slot = pbContext_Alloc(ctx, (size_t)slots * sizeof *g.slot);
+  int *number = pbContext_Alloc(ctx, room * sizeof *number);
+
+  // -1: not used so far
+  if (number) memset(number, -1, room * sizeof *number);
+
+  bool done = g.kept && g.slot && number && pack_with(ctx, &g, point, triangle, triangles, number, p);
+
+  pbContext_Free(ctx, g.kept);
+  pbContext_Free(ctx, g.slot);
+  pbContext_Free(ctx, number);
+  return done ? pb_ok : cli_noMemory(ctx);
+}
+
+static bool same_packed(const Packed *a, const Packed *b) {
+  return a->point_size == b->point_size && a->triangle_size == b->triangle_size && a->step == b->step &&
+         memcmp(a->low, b->low, sizeof a->low) == 0 && memcmp(a->point, b->point, a->point_size) == 0 &&
+         memcmp(a->triangle, b->triangle, a->triangle_size) == 0;
+}
+
+// Files under several names are one mesh.
+static pbStatus add_mesh(const View *v, Meshes *m, const double *point, int points, const int *triangle, int triangles,
+                         int *made) {
+  Packed *p = &m->packed[m->count];
+  *p = (Packed){0};
+
+  pbStatus status = pack(v->run->ctx, point, points, triangle, triangles, p);
+
+  // the first that is the same, itself at the latest
+  *made = 0;
+  while (status == pb_ok && *made < m->count && !same_packed(&m->packed[*made], p)) ++*made;
+  if (status == pb_ok && *made == m->count) m->count++;
+  else clear_packed(v->run->ctx, p);
+  return status;
+}
+
+// What touches is the hull. Of flat meshes, and where hulls were not built in, there is none.
+static pbStatus add_hull(const View *v, Meshes *m, const pbMeshSurface *look, int *made) {
+  pbHull *hull = NULL;
+  *made = -2;
+  if (pbHull_Create(v->run->ctx, look->point, look->points, 0, &hull) != pb_ok) return pb_ok;
+
+  pbStatus status = add_mesh(v, m, look->point, look->points, hull->triangle, hull->triangles, made);
+  pbHull_Destroy(hull);
+  return status;
+}
+
+static pbStatus make_meshes(const View *v, Meshes *m) {
+  for (int i = 0; i < v->shape_count; i++) {
+    const cliShape *s = &v->shape[i];
+    if (s->surface < 0) continue;
+
+    int *seen = &m->of_surface[s->surface], *hull = &m->hull_of_surface[s->surface];
+    if (s->collides && *hull == -1) PB_TRY(add_hull(v, m, &s->look, hull));
+
+    // of what touches the hull alone is enough where only that is asked for
+    bool wanted = v->shapes == view_all || *hull < 0;
+    if (wanted && *seen == -1) PB_TRY(add_mesh(v, m, s->look.point, s->look.points, s->look.triangle, s->look.triangles, seen));
+  }
+  return pb_ok;
+}
+
+static void put_meshes(const Meshes *m, cliJson *j) {
+  cliJson_Open(j, "meshes", '[');
+  for (int i = 0; i < m->count; i++) {
+    const Packed *p = &m->packed[i];
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Numbers(j, "low", p->low, 3);
+    cliJson_Number(j, "step", p->step);
+    cliJson_Bool(j, "wide", p->points > 65536);
+    cliJson_Bytes(j, "points", p->point, p->point_size);
+    cliJson_Bytes(j, "triangles", p->triangle, p->triangle_size);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+// ---- shapes ------------------------------------------------------------------------------------------------------------
+
+static void put_look(const cliShape *s, const Meshes *m, cliJson *j) {
+  if (s->surface < 0) {
+    cliJson_Numbers(j, "box", s->box, 6);
+    return;
+  }
+
+  int seen = m->of_surface[s->surface], hull = m->hull_of_surface[s->surface];
+  cliJson_Text(j, "file", s->look.name);
+  if (seen >= 0) cliJson_Integer(j, "mesh", seen);
+  if (s->collides && hull >= 0) cliJson_Integer(j, "hull", hull);
+  cliJson_Numbers(j, "mesh_pos", s->surface_pos, 3);
+  cliJson_Numbers(j, "mesh_quat", s->surface_quat, 4);
+}
+
+static void put_shape(const cliShape *s, const Meshes *m, cliJson *j) {
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", s->name);
+  cliJson_Integer(j, "id", s->id);
+  cliJson_Integer(j, "type", s->type);
+  cliJson_Integer(j, "body", s->body);
+  cliJson_Integer(j, "group", s->group);
+  if (!s->site) cliJson_Bool(j, "collides", s->collides);
+
+  cliJson_Numbers(j, "size", s->size, 3);
+  cliJson_Numbers(j, "pos", s->pos, 3);
+  cliJson_Numbers(j, "quat", s->quat, 4);
+  cliJson_Numbers(j, "rgba", s->rgba, 4);
+  if (s->type > pb_geomBox) put_look(s, m, j);
+  cliJson_Close(j, '}');
+}
+
+static void put_shapes(const View *v, const char *key, bool sites, const Meshes *m, cliJson *j) {
+  cliJson_Open(j, key, '[');
+  for (int i = 0; i < v->shape_count; i++) {
+    if (v->shape[i].site == sites) put_shape(&v->shape[i], m, j);
+  }
+  cliJson_Close(j, ']');
+}
+
+// Two ends a piece, each fixed to a body.
+static void put_tendon(const cliRun *run, int t, int segments, const double rgba[4], cliJson *j) {
+  cliStation end[2];
+
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
+  cliJson_Number(j, "width", run->drawn.tendon_width[t]);
+  cliJson_Numbers(j, "rgba", rgba, 4);
+
+  cliJson_OpenLine(j, "bodies", '[');
+  for (int k = 0; k < segments; k++) {
+    cliTendon_Segment(run, t, k, end);
+    cliJson_Integer(j, NULL, end[0].body);
+    cliJson_Integer(j, NULL, end[1].body);
+  }
+  cliJson_Close(j, ']');
+
+  // where the pieces end, in the frames of these bodies
+  cliJson_OpenLine(j, "points", '[');
+  for (int k = 0; k < segments; k++) {
+    cliTendon_Segment(run, t, k, end);
+    for (int i = 0; i < 6; i++) cliJson_Number(j, NULL, end[i / 3].at[i % 3]);
+  }
+  cliJson_Close(j, ']');
+  cliJson_Close(j, '}');
+}
+
+static void put_tendons(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "tendons", '[');
+  for (int t = 0; t < run->drawn.ntendon; t++) {
+    double rgba[4];
+    int segments = cliTendon_Segments(run, t);
+    cliTendon_Color(run, t, rgba);
+    if (segments && rgba[3] > 0) put_tendon(run, t, segments, rgba, j);
+  }
+  cliJson_Close(j, ']');
+}
+
+// ---- the tree ------------------------------------------------------------------------------------------------------------
+
+// A field of the model as numbers: of theta where it is a parameter.
+static void put_field(const cliRun *run, cliJson *j, const char *key, const char *name, int first, int rows) {
+  pbParam param;
+  pbField field = {0};
+  const double *values = NULL;
+
+  // the run's value where it is a parameter
+  bool known = pbModel_Field(run->model, name, &field);
+  if (known && pbModel_Param(NULL, run->model, name, &param) == pb_ok) values = run->theta + param.offset;
+  else values = field.reals;
+
+  cliJson_OpenLine(j, key, '[');
+  for (int i = first * field.cols; i < (first + rows) * field.cols; i++) {
+    if (values) cliJson_Number(j, NULL, values[i]);
+    else if (field.integers) cliJson_Integer(j, NULL, field.integers[i]);
+  }
+  cliJson_Close(j, ']');
+}
+
+static void put_joints(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "joints", '[');
+  for (int i = 0; i < pbModel_Size(run->model, "njnt"); i++) {
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", pbModel_Name(run->model, pb_objJoint, i));
+    cliJson_Integer(j, "type", cliModel_Integer(run->model, "jnt_type", i));
+    cliJson_Integer(j, "body", cliModel_Integer(run->model, "jnt_bodyid", i));
+    cliJson_Integer(j, "qpos", cliModel_Integer(run->model, "jnt_qposadr", i));
+    put_field(run, j, "pos", "jnt_pos", i, 1);
+    put_field(run, j, "axis", "jnt_axis", i, 1);
+    if (cliModel_Integer(run->model, "jnt_limited", i) > 0) put_field(run, j, "range", "jnt_range", i, 1);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+
+  // joints that follow others: q1 - ref1 = polynomial of (q2 - ref2)
+  cliJson_Open(j, "couplings", '[');
+  for (int e = 0; e < pbModel_Size(run->model, "neq"); e++) {
+    // other equalities are none that a slider could keep
+    bool joint = cliModel_Integer(run->model, "eq_type", e) == pb_eqJoint && cliModel_Integer(run->model, "eq_active0", e);
+    if (!joint) continue;
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Integer(j, "joint", cliModel_Integer(run->model, "eq_obj1id", e));
+    cliJson_Integer(j, "by", cliModel_Integer(run->model, "eq_obj2id", e));
+    put_field(run, j, "data", "eq_data", e, 1);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+static void put_cameras(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "cameras", '[');
+  for (int i = 0; i < pbModel_Size(run->model, "ncam"); i++) {
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", pbModel_Name(run->model, pb_objCamera, i));
+    cliJson_Integer(j, "mode", cliModel_Integer(run->model, "cam_mode", i));
+    cliJson_Integer(j, "body", cliModel_Integer(run->model, "cam_bodyid", i));
+    cliJson_Integer(j, "target", cliModel_Integer(run->model, "cam_targetbodyid", i));
+    put_field(run, j, "pos", "cam_pos", i, 1);
+    put_field(run, j, "quat", "cam_quat", i, 1);
+    put_field(run, j, "fovy", "cam_fovy", i, 1);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+static void put_tree(const cliRun *run, cliJson *j) {
+  static const char *const fields[] = {"body_parentid", "body_pos", "body_quat", "body_ipos", "body_mass"};
+  cliJson_OpenLine(j, "bodies", '[');
+  for (int b = 0; b < run->nbody; b++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objBody, b));
+  cliJson_Close(j, ']');
+
+  cliJson_OpenLine(j, "bodygeoms", '[');  // names of all geoms, by which contacts are told
+  for (int g = 0; g < run->drawn.ngeom; g++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objGeom, g));
+  cliJson_Close(j, ']');
+  put_field(run, j, "geom_body", "geom_bodyid", 0, run->drawn.ngeom);
+
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) put_field(run, j, fields[i], fields[i], 0, run->nbody);
+  put_field(run, j, "qpos0", "qpos0", 0, run->nq);
+  put_joints(run, j);
+}
+
+// ---- the whole -----------------------------------------------------------------------------------------------------------
+
+pbStatus view_PutScene(const View *v, cliJson *j) {
+  pbContext *ctx = v->run->ctx;
+  size_t surfaces = (size_t)pbModel_MeshSurfaceCount(v->run->model);
+  Meshes m = {.packed = pbContext_Alloc(ctx, (2 * surfaces + 1) * sizeof *m.packed),
+              .of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int)),
+              .hull_of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int))};
+
+  bool room = m.packed && m.of_surface && m.hull_of_surface;
+  if (room) {
+    memset(m.of_surface, -1, surfaces * sizeof(int));
+    memset(m.hull_of_surface, -1, surfaces * sizeof(int));
+  }
+
+  pbStatus status = room ? make_meshes(v, &m) : cli_noMemory(ctx);
+  if (status == pb_ok) {
+    put_tree(v->run, j);
+    put_meshes(&m, j);
+    put_shapes(v, "geoms", false, &m, j);
+    put_shapes(v, "sites", true, &m, j);
+    put_tendons(v->run, j);
+    put_cameras(v->run, j);
+  }
+
+  for (int i = 0; i < m.count; i++) clear_packed(ctx, &m.packed[i]);
+  pbContext_Free(ctx, m.packed);
+  pbContext_Free(ctx, m.of_surface);
+  pbContext_Free(ctx, m.hull_of_surface);
+  return status;
+}
