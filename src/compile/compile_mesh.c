@@ -287,11 +287,9 @@ static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at
   m->mesh_vertnum[id] = points;
 
   // Single precision is what MuJoCo keeps.
-  for (int i = 0; i < points; i++) {
-    double *x = m->mesh_vert + 3 * (size_t)(at->vertex + i);
-    place_point(&f, i, x);
-    for (int k = 0; k < 3; k++) x[k] = (float)x[k];
-  }
+  double *x = m->mesh_vert + 3 * (size_t)at->vertex;
+  for (int i = 0; i < points; i++) place_point(&f, i, x + 3 * (size_t)i);
+  for (int k = 0; k < 3 * points; k++) x[k] = (float)x[k];
 
   m->mesh_graphadr[id] = work->hull ? at->graph : -1;
   m->mesh_polyadr[id] = at->polygon;

@@ -603,6 +603,8 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
       sphere_cylinder(shape1, shape2, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, contacts, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomMesh): NUM(pbPlane_MeshRates)(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomSphere, pb_geomMesh): NUM(pbSphere_MeshRates)(shape1, shape2, contacts, jacobians); return;
     case PAIR(pb_geomCapsule, pb_geomCapsule):
       if (capsule_capsule(shape1, shape2, margin, count, contacts, jacobians)) return;
       memset(jacobians, 0, (size_t)count * sizeof *jacobians);

@@ -284,6 +284,9 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomCapsule, pb_geomBox): return NUM(pbCapsule_Box)(shape1, shape2, margin, contacts);
     case PAIR(pb_geomBox, pb_geomBox): return NUM(pbBox_Box)(shape1, shape2, margin, contacts);
 
+    case PAIR(pb_geomPlane, pb_geomMesh): return NUM(pbPlane_Mesh)(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomSphere, pb_geomMesh): return NUM(pbSphere_Mesh)(shape1, shape2, margin, contacts);
+
     // The others: the best normal by search.
     case PAIR(pb_geomSphere, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomEllipsoid):
@@ -316,6 +319,7 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
 
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
+  if (shape2->type == pb_geomMesh) return NUM(pbMesh_Feature)(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;
 
   // Upright, any point of a cylinder's rim may be the lowest, and a capsule's axis gives no tangent.

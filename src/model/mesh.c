@@ -19,8 +19,9 @@ static size_t table_size(const pbModel *m, int mesh) {
   return (size_t)m->mesh_polynum[mesh] + 2 * around + 2 * corners + 2 * edges + 3;
 }
 
-// Corners in the order of the graph; position[v]: the corner that vertex v is.
-static double *take_corners(const pbModel *m, int mesh, pbMeshHull *hull, int *position, double *next) {
+// Corners in the order of the graph, then normals of polygons: copies, for parameters that are added move the model's tables.
+// position[v]: the corner that vertex v is.
+static double *take_reals(const pbModel *m, int mesh, pbMeshHull *hull, int *position, double *next) {
   const int *graph = m->mesh_graph + m->mesh_graphadr[mesh], *vertex = graph + 2 + graph[0];
   hull->corners = graph[0];
   hull->corner = next;
@@ -34,13 +35,16 @@ static double *take_corners(const pbModel *m, int mesh, pbMeshHull *hull, int *p
     hull->radius = fmax(hull->radius, sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]));
     next += 3;
   }
-  return next;
+
+  size_t normals = 3 * (size_t)m->mesh_polynum[mesh];
+  hull->normal = next;
+  if (normals) memcpy(next, m->mesh_polynormal + 3 * (size_t)m->mesh_polyadr[mesh], normals * sizeof *next);
+  return next + normals;
 }
 
 static int *take_polygons(const pbModel *m, int mesh, pbMeshHull *hull, const int *position, int *next) {
   int adr = m->mesh_polyadr[mesh], *first = next, *around = next + m->mesh_polynum[mesh] + 1, n = 0;
   hull->polygons = m->mesh_polynum[mesh];
-  hull->normal = m->mesh_polynormal + 3 * (size_t)adr;
 
   // Vertices become corners.
   for (int p = 0; p < hull->polygons; p++) {
@@ -104,7 +108,7 @@ pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
   // Of those that may touch.
   for (int i = 0; i < m->nmesh; i++) {
     if (m->mesh_graphadr[i] < 0) continue;
-    reals += 3 * (size_t)m->mesh_graph[m->mesh_graphadr[i]];
+    reals += 3 * (size_t)(m->mesh_graph[m->mesh_graphadr[i]] + m->mesh_polynum[i]);
     ints += table_size(m, i);
   }
 
@@ -122,7 +126,7 @@ pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
     pbMeshHull *hull = &t->hull[i];
     if (m->mesh_graphadr[i] < 0) continue;
 
-    next_real = take_corners(m, i, hull, position, next_real);
+    next_real = take_reals(m, i, hull, position, next_real);
     next = take_polygons(m, i, hull, position, next);
     next = take_faces(m, i, hull, next);
     next = take_neighbors(m, i, hull, next);

@@ -3,6 +3,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import oracle
 import pb
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
@@ -91,3 +92,146 @@ def test_the_tables_of_meshes_are_those_of_mujoco(tmp_path, seed):
         assert np.abs(ours["mesh_vert"][v] - m.mesh_vert[v]).max() < 1e-7
         g = list(m.geom_dataid).index(k)
         assert abs(ours["geom_rbound"].ravel()[g] / m.geom_rbound[g] - 1) < 1e-7
+
+
+# ---- contacts -------------------------------------------------------------------------------------------------------------
+def inline(point, face=None, name="m", more=""):
+    triangles = "" if face is None else f' face="{" ".join(map(str, np.ravel(face)))}"'
+    return f'<mesh name="{name}" vertex="{rows(point)}"{triangles} {more}/>'
+
+
+def canonical(point):
+    """The mesh in its own frame, where every program finds the identity: its vertices are the same floats."""
+    element = inline(point)
+    for _ in range(4):
+        m = mujoco.MjModel.from_xml_string(f'<mujoco><asset>{element}</asset><worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>')
+        element = inline(m.mesh_vert, m.mesh_face)
+    return element
+
+
+def unit(r):
+    q = r.standard_normal(4)
+    return q / np.linalg.norm(q)
+
+
+def turn_onto(a, b):
+    """The rotation that takes one unit vector to another."""
+    q = np.r_[1 + a @ b, np.cross(a, b)]
+    return q / np.linalg.norm(q)
+
+
+def product(*quats):
+    out = np.array(quats[0], float)
+    for q in quats[1:]:
+        mujoco.mju_mulQuat(out, out.copy(), np.array(q, float))
+    return out
+
+
+def matrix(quat):
+    out = np.zeros(9)
+    mujoco.mju_quat2Mat(out, np.array(quat, float))
+    return out.reshape(3, 3)
+
+
+def oracle_contacts(m, qpos):
+    d = mujoco.MjData(m)
+    d.qpos[:] = qpos
+    mujoco.mj_kinematics(m, d)
+    mujoco.mj_collision(m, d)
+    return np.array([np.r_[c.dist, c.pos, c.frame[:3]] for c in d.contact]).reshape(-1, 7)
+
+
+def our_contacts(model, qpos):
+    model.observe(model.state(qpos, np.zeros(len(qpos) // 7 * 6)))
+    model.gather()
+    dist = model.field("contact_dist").ravel()
+    if not dist.size:
+        return np.zeros((0, 7))
+    return np.c_[dist, model.field("contact_pos").reshape(-1, 3), model.field("contact_frame").reshape(-1, 9)[:, :3]]
+
+
+def pose_on_plane(r, m, normal, origin):
+    """Of the mesh, some corners a little below the plane; every other time on one of its faces, tilted a little."""
+    q = unit(r)
+    if r.integers(2):
+        face = m.mesh_polynormal[r.integers(m.nmeshpoly)]
+        tilt = np.r_[1, r.standard_normal(3) * 10 ** r.uniform(-5, -2)]
+        q = product(tilt / np.linalg.norm(tilt), turn_onto(face, -normal))
+        q = product(q, m.geom_quat[1] * [1, -1, -1, -1])
+    R = matrix(product(q, m.geom_quat[1]))
+    height = ((m.mesh_vert @ R.T + matrix(q) @ m.geom_pos[1] - origin) @ normal).min()
+    return np.r_[-normal * (height + r.uniform(-.005, .02)), q]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mesh_meets_a_plane_as_in_mujoco(tmp_path, seed):
+    r, path = np.random.default_rng(seed), tmp_path / "m.xml"
+    path.write_text(f"""<mujoco><asset>{canonical(shape(r, seed % 4))}</asset><worldbody>
+<geom type="plane" size="1 1 1" pos=".1 .2 .05" quat="{rows(unit(r))}" margin="{.004 * (seed % 3)}"/>
+<body><freejoint/><geom type="mesh" mesh="m" margin="{.002 * (seed % 2)}"/></body></worldbody></mujoco>""")
+    m, model = oracle.load(str(path)), pb.Model(str(path))
+    normal, found, worst = matrix(m.geom_quat[0])[:, 2], 0, 0
+    for _ in range(25):
+        qpos = pose_on_plane(r, m, normal, m.geom_pos[0])
+        theirs, ours = oracle_contacts(m, qpos), our_contacts(model, qpos)
+        assert len(theirs) == len(ours), (qpos, theirs, ours)
+        found += len(theirs)
+        worst = max(worst, np.abs(theirs - ours).max(initial=0))
+    print(f"{found} contacts, worst {worst:.1e}")
+    assert found > 20 and worst < 1e-15
+
+
+def nearest_on_hull(vertex, triangle, x):
+    """The distance to the hull's surface and whether the point is outside, triangle by triangle."""
+    best, outside = np.inf, False
+    for t in triangle:
+        a, b, c = vertex[t]
+        n = np.cross(b - a, c - a)
+        if np.linalg.norm(n) < 1e-14:
+            continue
+        n /= np.linalg.norm(n)
+        outside |= bool(n @ (x - a) > 0)
+        p = x - n * (n @ (x - a))
+        if all(np.cross(v - u, p - u) @ n >= 0 for u, v in ((a, b), (b, c), (c, a))):
+            best = min(best, abs(n @ (x - a)))
+        for u, v in ((a, b), (b, c), (c, a)):
+            s = np.clip((x - u) @ (v - u) / ((v - u) @ (v - u)), 0, 1)
+            best = min(best, np.linalg.norm(x - u - s * (v - u)))
+    return best, outside
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ball_meets_a_mesh_as_in_mujoco(tmp_path, seed):
+    """While its center is outside; inside, the depth is that of the nearest side."""
+    r, path, radius = np.random.default_rng(seed + 100), tmp_path / "m.xml", .05
+    path.write_text(f"""<mujoco><asset>{canonical(shape(r, seed % 4))}</asset><worldbody>
+<body><freejoint/><geom type="mesh" mesh="m" margin="{.002 * (seed % 2)}"/></body>
+<body><freejoint/><geom type="sphere" size="{radius}"/></body></worldbody></mujoco>""")
+    m, model = oracle.load(str(path)), pb.Model(str(path))
+    vertex, graph = m.mesh_vert.astype(float), m.mesh_graph
+    triangle = graph[2 + 3 * graph[0] + 3 * graph[1]:].reshape(-1, 3)
+    found, within, worst = 0, 0, 0
+    for _ in range(40):
+        # Off a random point of the surface: the sphere's center is up to its radius outside.
+        t = vertex[triangle[r.integers(len(triangle))]]
+        face = np.cross(t[1] - t[0], t[2] - t[0])
+        spread = r.dirichlet([.5, .5, .5]) if r.integers(3) else np.eye(3)[r.integers(3)]
+        local = spread @ t + face / np.linalg.norm(face) * radius * r.uniform(-.3, 1) + r.standard_normal(3) * .02 * r.integers(2)
+        q, x = unit(r), r.standard_normal(3)
+        R = matrix(product(q, m.geom_quat[0]))
+        qpos = np.r_[x, q, x + matrix(q) @ m.geom_pos[0] + R @ local, unit(r)]
+        ours, (distance, outside) = our_contacts(model, qpos), nearest_on_hull(vertex, triangle, local)
+        signed = distance if outside else -distance
+        if abs(signed - radius) > 1e-9:
+            assert len(ours) == (signed - radius <= .002 * (seed % 2))
+        if len(ours) and (outside or distance > 1e-9):
+            assert abs(ours[0, 0] - (signed - radius)) < 2e-15
+        if not outside or distance < 1e-6:
+            within += 1
+            continue
+        theirs = oracle_contacts(m, qpos)
+        assert len(theirs) == len(ours)
+        found += len(theirs)
+        worst = max(worst, np.abs(theirs - ours).max(initial=0))
+    print(f"{found} contacts, worst {worst:.1e}; {within} centers inside")
+    assert found > 15 and worst < 1e-12
