@@ -164,7 +164,7 @@
   const sun = new THREE.DirectionalLight(hex(0xfffaf0), 0.75 * light), fill = new THREE.DirectionalLight(hex(0xe4ecff), 0.22 * light);
   sun.castShadow = true;
   sun.shadow.mapSize.set(2048, 2048);
-  sun.shadow.bias = -0.0005;
+  sun.shadow.bias = -0.0015;
   if (modern) sun.shadow.normalBias = 0.5 * data.extent / 500;
   scene.add(sun, sun.target, fill, fill.target);
 

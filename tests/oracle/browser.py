@@ -6,9 +6,13 @@ import os
 import pathlib
 import select
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
+import zlib
+
+import numpy as np
 
 
 class Browser:
@@ -117,3 +121,54 @@ class Browser:
     def shot(self, path):
         pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
         return path
+
+
+# ---- pixels ---------------------------------------------------------------------------------------------------------------
+def png(path):
+    """Red, green and blue of an 8-bit PNG file, as (rows, columns, 3)."""
+    raw, at, packed = path.read_bytes(), 8, b""
+    while at < len(raw):
+        size, kind = struct.unpack(">I4s", raw[at:at + 8])
+        body = raw[at + 8:at + 8 + size]
+        at += 12 + size
+        if kind == b"IHDR":
+            columns, rows, depth, colours = struct.unpack(">IIBB", body[:10])
+            assert depth == 8 and colours in (2, 6)
+        packed += body if kind == b"IDAT" else b""
+    width = 4 if colours == 6 else 3
+    lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(rows, 1 + columns * width)
+    image, above = np.zeros((rows, columns, width), np.uint8), np.zeros((columns, width), int)
+    for r, line in enumerate(lines):
+        kind, now, left, corner = line[0], line[1:].reshape(columns, width).astype(int), np.zeros(width, int), np.zeros(width, int)
+        if kind == 1:
+            now = np.cumsum(now, axis=0) % 256
+        elif kind == 2:
+            now = (now + above) % 256
+        elif kind in (3, 4):
+            for c in range(columns):
+                guess = left + above[c] - corner
+                off = np.abs([guess - left, guess - above[c], guess - corner])
+                paeth = np.where((off[0] <= off[1]) & (off[0] <= off[2]), left, np.where(off[1] <= off[2], above[c], corner))
+                now[c] = (now[c] + ((left + above[c]) // 2 if kind == 3 else paeth)) % 256
+                left, corner = now[c], above[c]
+        image[r] = above = now
+    return image[:, :, :3].astype(float)
+
+
+def pixels(image, rgba):
+    """Which have a colour's proportions, whatever the light on it."""
+    bright = image.max(axis=2)
+    want = np.array(rgba[:3]) / max(rgba[:3])
+    near = np.abs(image / np.maximum(bright, 1)[:, :, None] - want).max(axis=2) < 0.12
+    return near & (bright > 60)
+
+
+def screenshot(page, width, height):
+    """Of a page after a while, as png gives it."""
+    browser = Browser(width, height)
+    try:
+        browser.open(page)
+        browser.run("new Promise(done => setTimeout(done, 1000))")
+        return png(browser.shot(page.with_suffix(".png")))
+    finally:
+        browser.close()

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+import browser
 import test_view
 
 ARM = """<mujoco model="arm"><option timestep="0.01"/><worldbody><body name="arm"><joint name="swing" axis="0 1 0" damping=".05"/>
@@ -86,8 +87,8 @@ def test_the_page(run, tmp_path):
         np.testing.assert_allclose(points, columns[named[name]], rtol=1e-8)
 
     # decisions are two rows apart, a row a frame; the site is 0.4 m along the body
-    poses = np.frombuffer(base64.b64decode(page["poses"]), np.float32).reshape(-1, 2, 7)[:, 1].astype(float)
-    assert len(page["time"]) == len(poses) == 101
+    poses = np.frombuffer(base64.b64decode(page["poses"]), np.float32).reshape(-1, 7).astype(float)
+    assert page["movers"] == [1] and len(page["time"]) == len(poses) == 101
     height = -0.4 * (1 - 2 * (poses[:, 4]**2 + poses[:, 5]**2))
     least = min(loss for _, loss in judged)
     assert least < 0.95 * judged[0][1] and least < 0.98 * judged[-1][1]  # neither the first nor the last
@@ -101,15 +102,15 @@ def test_a_browser_draws_the_page(run, tmp_path):
     for name in ("arm", "bad"):
         (tmp_path / f"{name}.json").write_text(json.dumps({**TASK, "model": f"{name}.xml"}))
         run("train", tmp_path / f"{name}.json", "-o", tmp_path / f"{name}.npz", "-q")
-    image = test_view.screenshot(tmp_path / "arm.html", "900,600")
-    blue, red = (test_view.pixels(image, c) for c in ([0x1f / 255, 0x5f / 255, 0xa8 / 255], test_view.RUBY))
+    image = browser.screenshot(tmp_path / "arm.html", 900, 600)
+    blue, red = (browser.pixels(image, c) for c in ([0x1f / 255, 0x5f / 255, 0xa8 / 255], test_view.RUBY))
     assert blue[:, :306].sum() > 300 and red[:, 306:].sum() > 1000 and not red[:, :306].any()
 
     page = test_view.page_data(tmp_path / "bad.html")
     assert "time" not in page and "step 2" in page["aside"]["instead"] and "grows beyond bounds" in page["aside"]["instead"]
     assert "worlds that diverged" in [c["name"] for c in page["aside"]["curves"]]
-    image = test_view.screenshot(tmp_path / "bad.html", "900,600")
-    assert test_view.pixels(image, [0x1f / 255, 0x5f / 255, 0xa8 / 255])[:, :306].sum() > 300
+    image = browser.screenshot(tmp_path / "bad.html", 900, 600)
+    assert browser.pixels(image, [0x1f / 255, 0x5f / 255, 0xa8 / 255])[:, :306].sum() > 300
     assert (image[:, 306:].max(axis=2) < 100).sum() > 300  # letters
 
 
