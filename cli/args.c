@@ -32,7 +32,7 @@ static const Option option_table[opt_count] = {
                        "derived fields (dof_invweight0, ...): as compiled (default), or recomputed"},
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
     [opt_policy] = {"policy", "FILE.json|W.npz", "controller in the loop: its description, or one with its weights"},
-    [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
+    [opt_allow_root] = {"allow-root", "DIR", "a further folder that files may be read from (repeatable)"},
     [opt_output] = {"output", "FILE", "file to write"},
     [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
     [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},
@@ -168,6 +168,19 @@ static pbStatus append(pbContext *ctx, cliList *list, const char *text) {
   return pb_ok;
 }
 
+// One more folder behind those that were given, with ':' between them.
+static pbStatus append_root(pbContext *ctx, cliArgs *args, const char *folder) {
+  size_t before = args->roots ? strlen(args->roots) + 1 : 0, length = strlen(folder);
+  char *roots = pbContext_Resize(ctx, args->roots, before + length + 1);
+  if (!roots) return cli_noMemory(ctx);
+
+  // the zero behind the last one becomes the separator
+  if (before) roots[before - 1] = ':';
+  memcpy(roots + before, folder, length + 1);
+  args->text[opt_allow_root] = args->roots = roots;
+  return pb_ok;
+}
+
 static int make_long_options(const cliCommand *command, struct option *out) {
   int n = 0;
   for (int i = 0; i < opt_count; i++) {
@@ -233,6 +246,7 @@ static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code,
   // an option without a value is there as an empty text; of repeated ones the last counts, but for these lists
   args->text[id] = optarg ? optarg : "";
   if (id == opt_param) return append(ctx, &args->params, optarg);
+  if (id == opt_allow_root) return append_root(ctx, args, optarg);
   if (id == opt_option) return append(ctx, &args->options, optarg);
   return id == opt_contact ? append(ctx, &args->contact, optarg) : pb_ok;
 }
@@ -256,6 +270,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
 }
 
 void cliArgs_Free(pbContext *ctx, cliArgs *args) {
+  pbContext_Free(ctx, args->roots);
   pbContext_Free(ctx, args->params.items);
   pbContext_Free(ctx, args->options.items);
   pbContext_Free(ctx, args->contact.items);

@@ -75,6 +75,7 @@ typedef struct cliArgs {
   int positionals;
   const char *text[opt_count];       // last value of each option; "" where it takes none; NULL if not given
   cliList params, options, contact;  // every --param, --option and --contact, in order
+  char *roots;                       // every --allow-root, with ':' between them
 } cliArgs;
 
 typedef struct cliApp cliApp;

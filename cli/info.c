@@ -225,6 +225,22 @@ static void json_policy(const pbModel *m, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
+static double real_field(const pbModel *m, const char *name) {
+  pbField f;
+
+  // one number, or none of that name
+  return pbModel_Field(m, name, &f) && f.reals ? f.reals[0] : NAN;
+}
+
+// What the file says of the solver, which counts on request only.
+static void json_file_options(const pbModel *m, cliJson *j) {
+  cliJson_OpenLine(j, "file_options", '{');
+  cliJson_Number(j, "tolerance", real_field(m, "file_tolerance"));
+  cliJson_Integer(j, "iterations", cliModel_Integer(m, "file_iterations", 0));
+  cliJson_Integer(j, "ls_iterations", cliModel_Integer(m, "file_ls_iterations", 0));
+  cliJson_Close(j, '}');
+}
+
 static void json_info(const cliRun *run) {
   const pbModel *m = run->model;
   cliJson j = {.out = stdout};
@@ -242,7 +258,9 @@ static void json_info(const cliRun *run) {
   cliJson_OpenLine(&j, "options", '{');
   if (integrator) cliJson_Text(&j, "integrator", integrator);
   if (cone) cliJson_Text(&j, "cone", cone);
+  cliJson_Integer(&j, "noslip_iterations", cliModel_Integer(m, "noslip_iterations", 0));
   cliJson_Close(&j, '}');
+  json_file_options(m, &j);
   cliRun_Contact(run, &j);
 
   // where each field stands in the state vector
@@ -394,6 +412,17 @@ static void text_policy(const pbModel *m) {
   if (info.observations > most_shown) printf("  and %d more\n", info.observations - most_shown);
 }
 
+// Sweeps against slip, and what the file says of Newton's method.
+static void text_solver(const pbModel *m) {
+  int noslip = cliModel_Integer(m, "noslip_iterations", 0);
+  if (noslip) printf("  noslip_iterations %d  noslip_tolerance %.4g", noslip, real_field(m, "noslip_tolerance"));
+
+  // the file's own are told only
+  printf("\n  of the file, used on request (--option iterations=file): tolerance %.4g  iterations %d  ls_iterations %d",
+         real_field(m, "file_tolerance"), cliModel_Integer(m, "file_iterations", 0),
+         cliModel_Integer(m, "file_ls_iterations", 0));
+}
+
 static void text_info(const cliRun *run) {
   const pbModel *m = run->model;
   put_name(run->model_path, 0);
@@ -405,6 +434,7 @@ static void text_info(const cliRun *run) {
 
   const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
   if (integrator && cone) printf("\n\noptions\n  integrator %s  cone %s", integrator, cone);
+  text_solver(m);
 
   printf("\n\nstate\n");
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {

@@ -102,7 +102,26 @@ static void warn_minimizer(const cliRun *run) {
           run->worst_residual_step, run->steps, run->worst_residual, run->unconverged);
 }
 
+// A file that ends Newton's method early moves otherwise in MuJoCo.
+static void note_file(const cliRun *run) {
+  static const char *const names[] = {"iterations", "ls_iterations"};
+  if (run->app->args.text[opt_quiet]) return;
+
+  for (int i = 0; i < 2; i++) {
+    // what the file asks for, beside what is used
+    char field[32];
+    snprintf(field, sizeof field, "file_%s", names[i]);
+    int asked = cliModel_Integer(run->model, field, 0), used = cliModel_Integer(run->model, names[i], 0);
+    if (asked >= used) continue;
+
+    // only less than what is done makes a difference
+    fprintf(stderr, "pullback: note: the file has %s=%d; the solver runs to full accuracy (--option %s=file: as the file says)\n",
+            names[i], asked, names[i]);
+  }
+}
+
 void cliRun_WarnSolver(const cliRun *run) {
+  note_file(run);
   warn_energy(run);
   if (!run->unconverged) return;
 

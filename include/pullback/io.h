@@ -13,7 +13,8 @@ extern "C" {
 #endif
 
 typedef struct pbLoadOptions {
-  const char *allow_root;  // a second folder files may be read from; NULL: the model's own folder only
+  // Further folders that files may be read from, with ':' between them; NULL: the model's own folder only.
+  const char *allow_root;
   // Meshes that are only seen are read, too (one that cannot be is a warning), and the model keeps what all of them look like:
   // pbModel_MeshSurface. Else it keeps none.
   bool surfaces;

@@ -136,11 +136,12 @@ PB_API pbMeshSurface pbModel_MeshSurface(const pbModel *model, int index);
 // The surface of a geom, and where its frame is in that of the geom; -1: it has none (not a mesh, or its file was not read).
 PB_API int pbModel_GeomSurface(const pbModel *model, int geom, double pos[3], double quat[4]);
 
-// Options that are not parameters: "integrator", "cone", "solver", "iterations", "ls_iterations" by name or number,
-// "tolerance" (relative residual at which Newton stops; 0: rounding, the default), and flags ("contact", "gravity",
-// "eulerdamp", ... as in MJCF) with "enable" or "disable"; "servo": names of actuators separated by commas, "all" that can
-// be, or "none". For use between compile and the first step: what was made before (scratches, rollouts, tape records) is
-// refused afterwards.
+// Options that are not parameters: "integrator", "cone", "solver" by name or number; "tolerance" (relative residual at which
+// Newton stops; 0: rounding, the default), "iterations" (100), "ls_iterations" (50), each a number or "file": what the file
+// says, which else is told only (fields file_tolerance, file_iterations, file_ls_iterations); "noslip_iterations";
+// flags ("contact", "gravity", "eulerdamp", ... as in MJCF) with "enable" or "disable"; "servo": names of actuators separated
+// by commas, "all" that can be, or "none". For use between compile and the first step: what was made before (scratches,
+// rollouts, tape records) is refused afterwards.
 //
 // A servo asks for the velocity at which its force law is zero, at most actuator_speed (a parameter; 0: any), none where it
 // is within actuator_deadband. It has the force within its forcerange that gives this velocity after the step (hard methods,

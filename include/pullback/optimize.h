@@ -95,7 +95,7 @@ PB_API PB_NODISCARD pbStatus pbOptimizer_Restore(pbOptimizer *optimizer, const d
 // coordinates: a variable's value after its transform and scale.
 typedef struct pbTask pbTask;
 
-// allow_root: a second folder files may be read from, or NULL. Errors: file, JSON path, line.
+// allow_root: further folders files may be read from (io.h), or NULL. Errors: file, JSON path, line.
 PB_API PB_NODISCARD pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task);
 // The same with a policy of a file (pbPolicy_Load) in place of the task's, or weights for it; NULL: the task's.
 PB_API PB_NODISCARD pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_root, const char *policy,

@@ -378,8 +378,8 @@ typedef struct pbCompilerSettings {
 typedef struct pbOptionSettings {
   double timestep, gravity[3], wind[3], magnetic[3], density, viscosity, impratio;
   double o_margin, o_solref[2], o_solimp[5], o_friction[5];
-  double tolerance, ls_tolerance;
-  int integrator, cone, solver, iterations, ls_iterations;
+  double tolerance, ls_tolerance, noslip_tolerance;
+  int integrator, cone, solver, iterations, ls_iterations, noslip_iterations;
   int disableflags, enableflags;
   int disableactuator;  // bit mask of actuator groups
 } pbOptionSettings;

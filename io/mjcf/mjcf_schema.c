@@ -257,7 +257,8 @@ static const pbMjcfRow table[] = {
     E("mujoco"), TXTX("mujoco", "model"),
 
     E("option"), OPT("timestep", 1, 1, timestep), OPT("impratio", 1, 1, impratio), OPT("tolerance", 1, 1, tolerance),
-    OPT("ls_tolerance", 1, 1, ls_tolerance), NUM0("option", "noslip_tolerance", 1, 1), NUM0("option", "ccd_tolerance", 1, 1),
+    OPT("ls_tolerance", 1, 1, ls_tolerance), OPT("noslip_tolerance", 1, 1, noslip_tolerance),
+    NUM0("option", "ccd_tolerance", 1, 1),
     NUM0("option", "sleep_tolerance", 1, 1), OPT("gravity", 3, 3, gravity), OPT("wind", 3, 3, wind),
     OPT("magnetic", 3, 3, magnetic), OPT("density", 1, 1, density), OPT("viscosity", 1, 1, viscosity),
     OPT("o_margin", 1, 1, o_margin), OPT("o_solref", 1, 2, o_solref), OPT("o_solimp", 1, 5, o_solimp),
@@ -266,7 +267,8 @@ static const pbMjcfRow table[] = {
     KEY("option", "cone", "pyramidal elliptic", pbOptionSettings, cone), KEY0("option", "jacobian", "dense sparse auto"),
     KEY("option", "solver", "PGS CG Newton", pbOptionSettings, solver),
     INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
-    INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), NO_("option", "noslip_iterations", "0"),
+    INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), 
+    NO_("option", "noslip_iterations", "0"),
     INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
     NUMX("option", "actuatorgroupdisable", 1, 31),
 

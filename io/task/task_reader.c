@@ -325,14 +325,7 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
 
-  if (allow_root) {
-    if (!realpath(allow_root, resolved))
-      return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", allow_root);
-    if (!(r->allowed = pbContext_CopyText(r->ctx, resolved)))
-      return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
-  }
-
-  return pb_ok;
+  return pbRoots_Open(r->ctx, allow_root, &r->roots);
 }
 
 // Folder of a path, "" for the present one; free with pbContext_Free.
@@ -364,15 +357,7 @@ pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_r
 
 void pbTaskReader_End(pbTaskReader *r) {
   pbContext_Free(r->ctx, r->folder);
-  pbContext_Free(r->ctx, r->allowed);
-}
-
-static bool inside(const char *path, const char *folder) {
-  if (!folder) return false;
-
-  // "/" has everything inside
-  size_t length = strlen(folder);
-  return length == 1 || (strncmp(path, folder, length) == 0 && path[length] == '/');
+  pbRoots_Close(r->ctx, &r->roots);
 }
 
 pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path) {
@@ -385,10 +370,14 @@ pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path)
     return pbTaskReader_Fail(r, pb_file, "file '%.300s' cannot be found", file);
 
   // links are resolved by now: what counts is where the file really is
-  if (!inside(resolved, r->folder) && !inside(resolved, r->allowed))
+  if (!pbRoots_Inside(resolved, r->folder) && !pbRoots_Hold(&r->roots, resolved)) {
+    // the option as it may be given
+    int length = (int)(strrchr(resolved, '/') - resolved);
     return pbTaskReader_Fail(
         r, pb_unsupported,
-        "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root DIR) to read it", file);
+        "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root %.*s) to read it", file, length,
+        resolved);
+  }
 
   *path = pbContext_CopyText(r->ctx, resolved);
   return *path ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory to read a file");

@@ -9,6 +9,7 @@
 #include <pullback/io.h>
 #include <pullback/optimize.h>
 
+#include "io/roots.h"
 #include "optimize/task.h"
 
 enum {
@@ -25,8 +26,9 @@ typedef struct pbTaskReader {
   pbContext *ctx;
   const char *name, *text;
   size_t length;
-  char *folder, *allowed;  // real paths; NULL: no files
-  const char *allow_root;  // as given
+  char *folder;            // real path; NULL: no files
+  pbRoots roots;           // further folders to read from
+  const char *allow_root;  // the same as given
   pbTaskStep path[PB_TASK_PATH];
   int depth;
   const pbModel *model;

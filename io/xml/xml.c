@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "io/file.h"
+#include "io/xml/xml_repair.h"
 #include "io/xml/xml_files.h"
 
 // ---- errors -------------------------------------------------------------------------------------------------------------
@@ -130,7 +131,9 @@ typedef struct parse {
   pbXmlNode top;     // parent of the file's root
   pbXmlNode *at;     // element that is open
   int depth;
-  pbStatus status;  // of the first failure
+  pbXmlRepair repair;  // where characters were inserted
+  bool malformed;      // it ended where the text is no XML
+  pbStatus status;     // of the first failure
 } parse;
 
 // No more of the file is read; the first failure is the one that is told.
@@ -139,9 +142,16 @@ static void stop_parser(parse *p, pbStatus status) {
   XML_StopParser(p->parser, XML_FALSE);
 }
 
+// Where the parser is, in the file as it was before any repair.
+static pbPlace place_here(const parse *p) {
+  int line = (int)XML_GetCurrentLineNumber(p->parser);
+  int column = (int)XML_GetCurrentColumnNumber(p->parser) + 1;
+  return (pbPlace){p->file, line, column - pbXmlRepair_Shift(&p->repair, line, column)};
+}
+
 static pbStatus fail_here(parse *p, pbStatus status, const char *text) {
-  return pbContext_Fail(p->document->ctx, status, "%.400s:%d:%d: %s", p->file, (int)XML_GetCurrentLineNumber(p->parser),
-                        (int)XML_GetCurrentColumnNumber(p->parser) + 1, text);
+  pbPlace place = place_here(p);
+  return pbContext_Fail(p->document->ctx, status, "%.400s:%d:%d: %s", place.file, place.line, place.column, text);
 }
 
 // Names and values outlive the parser: they go to the document's pool.
@@ -183,7 +193,7 @@ static void on_start(void *user, const XML_Char *name, const XML_Char **attribut
     return;
   }
 
-  node->place = (pbPlace){p->file, (int)XML_GetCurrentLineNumber(p->parser), (int)XML_GetCurrentColumnNumber(p->parser) + 1};
+  node->place = place_here(p);
   node->name = pbSpecPool_Text(&p->document->pool, name, strlen(name));
   if (!node->name) {
     stop_parser(p, fail_here(p, pb_no_memory, "no memory for elements"));
@@ -216,6 +226,49 @@ static void on_doctype(void *user, const XML_Char *name, const XML_Char *system_
   stop_parser(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: models need none"));
 }
 
+// All of a text, by a parser of its own. Elements of an attempt that failed do not count.
+static void run_parser(parse *p, const char *text, size_t length) {
+  int elements = p->document->elements;
+  p->status = pb_ok;
+  p->top = (pbXmlNode){0};
+  p->at = &p->top;
+  p->depth = 0;
+  p->malformed = false;
+
+  // UTF-8 whatever the file says of itself, as MuJoCo takes it.
+  p->parser = XML_ParserCreate("UTF-8");
+  if (!p->parser) {
+    p->status = pbContext_Fail(p->document->ctx, pb_no_memory, "%.400s: no memory to read it", p->file);
+    return;
+  }
+
+  XML_SetUserData(p->parser, p);
+  XML_SetElementHandler(p->parser, on_start, on_end);
+  XML_SetStartDoctypeDeclHandler(p->parser, on_doctype);
+
+  // Handlers stop the parser with a status of their own; else the parser says what is wrong.
+  if (XML_Parse(p->parser, text, (int)length, 1) != XML_STATUS_OK && p->status == pb_ok) {
+    char reason[160];
+    enum XML_Error code = XML_GetErrorCode(p->parser);
+    snprintf(reason, sizeof reason, "not well-formed XML: %s", XML_ErrorString(code));
+    p->malformed = code != XML_ERROR_NO_MEMORY;
+    p->status = fail_here(p, p->malformed ? pb_bad_input : pb_no_memory, reason);
+  }
+
+  if (p->status != pb_ok) p->document->elements = elements;
+  XML_ParserFree(p->parser);
+}
+
+// What MuJoCo takes although it is no XML, in a second attempt; warnings say what that was.
+static void run_repaired(parse *p, const char *text, size_t length) {
+  pbContext *ctx = p->document->ctx;
+  pbStatus status = pbXmlRepair_Text(ctx, text, length, p->file, &p->repair);
+
+  if (status != pb_ok) p->status = status;
+  else if (p->repair.faults) run_parser(p, p->repair.text, p->repair.length);
+  pbXmlRepair_Free(ctx, &p->repair);
+}
+
 // Parse one file's text; its root element goes to *root.
 static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t length, const char *name, pbXmlNode **root) {
   if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
@@ -228,24 +281,10 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
 
   // The root element becomes a child of `top`, so that all elements are appended alike.
   parse p = {.document = document};
-  p.at = &p.top;
   p.file = pbSpecPool_Text(document->names, name, strlen(name));
-  p.parser = p.file ? XML_ParserCreate(NULL) : NULL;
-  if (!p.parser) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
-
-  XML_SetUserData(p.parser, &p);
-  XML_SetElementHandler(p.parser, on_start, on_end);
-  XML_SetStartDoctypeDeclHandler(p.parser, on_doctype);
-
-  // Handlers stop the parser with a status of their own; else the parser says what is wrong.
-  if (XML_Parse(p.parser, text, (int)length, 1) != XML_STATUS_OK && p.status == pb_ok) {
-    char reason[160];
-    enum XML_Error code = XML_GetErrorCode(p.parser);
-    snprintf(reason, sizeof reason, "not well-formed XML: %s", XML_ErrorString(code));
-    p.status = fail_here(&p, code == XML_ERROR_NO_MEMORY ? pb_no_memory : pb_bad_input, reason);
-  }
-
-  XML_ParserFree(p.parser);
+  if (!p.file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
+  run_parser(&p, text, length);
+  if (p.malformed) run_repaired(&p, text, length);
 
   // The pool holds the nodes, also where the rest of the file was bad.
   *root = p.top.first;
@@ -254,13 +293,6 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
 }
 
 // ---- files and folders --------------------------------------------------------------------------------------------------
-
-static bool lies_inside(const char *path, const char *folder) {
-  PB_ASSERT(path && folder);
-  size_t length = strlen(folder);
-  if (length == 1) return true;  // "/"
-  return !strncmp(path, folder, length) && path[length] == '/';
-}
 
 pbStatus pbXml_RealPath(pbXmlDocument *document, const char *path, char **real) {
   char resolved[PATH_MAX];
@@ -299,9 +331,7 @@ bool pbXml_Join(char *out, size_t size, const char *of, const char *name) {
 }
 
 pbStatus pbXml_CheckInside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
-  bool inside = lies_inside(real, document->folder);
-  for (const pbXmlFolder *f = document->allowed; f && !inside; f = f->next) inside = lies_inside(real, f->real);
-  if (inside) return pb_ok;
+  if (pbRoots_Inside(real, document->folder) || pbRoots_Hold(&document->roots, real)) return pb_ok;
 
   // The option as it may be given.
   const char *slash = strrchr(real, '/');
@@ -323,18 +353,7 @@ pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const ch
 
 // ---- documents ----------------------------------------------------------------------------------------------------------
 
-pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder) {
-  char *real;
-
-  PB_TRY(pbXml_RealPath(document, folder, &real));
-  if (!real) return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", folder);
-
-  pbXmlFolder *allowed = pbSpecPool_Take(&document->pool, 1, sizeof *allowed);
-  if (!allowed) return pbContext_Fail(document->ctx, pb_no_memory, "no memory for the folders that may be read from");
-  *allowed = (pbXmlFolder){document->allowed, real};
-  document->allowed = allowed;
-  return pb_ok;
-}
+pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder) { return pbRoots_Add(document->ctx, folder, &document->roots); }
 
 // The model's folder is the one its name was given in, also where that name is a link to somewhere else.
 static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
@@ -345,7 +364,7 @@ static pbStatus find_folders(pbXmlDocument *document, const char *path, const pb
   PB_TRY(pbXml_RealPath(document, folder, &document->folder));
   if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
 
-  return options && options->allow_root ? pbXml_Allow(document, options->allow_root) : pb_ok;
+  return pbRoots_Open(document->ctx, options ? options->allow_root : NULL, &document->roots);
 }
 
 pbStatus pbXml_Open(pbXmlDocument *document, pbContext *ctx, pbSpecPool *names) {
@@ -370,6 +389,7 @@ pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, c
 
 void pbXml_Close(pbXmlDocument *document) {
   if (document->c_locale) freelocale(document->c_locale);
+  pbRoots_Close(document->ctx, &document->roots);
   pbSpecPool_Clear(&document->pool);
   *document = (pbXmlDocument){0};
 }

@@ -9,6 +9,7 @@
 #include <pullback/io.h>
 
 #include "compile/spec_pool.h"
+#include "io/roots.h"
 
 enum {
   PB_XML_DEPTH = 256,        // nesting of elements
@@ -39,11 +40,6 @@ typedef struct pbXmlFile {
   char *real;  // absolute path, links resolved
 } pbXmlFile;
 
-typedef struct pbXmlFolder {
-  const struct pbXmlFolder *next;
-  char *real;
-} pbXmlFolder;
-
 typedef struct pbXmlDocument {
   pbContext *ctx;
   locale_t c_locale;  // of numbers: a decimal point, whatever language the program runs in
@@ -52,9 +48,9 @@ typedef struct pbXmlDocument {
   pbXmlNode *root;
   int elements;  // how many there are
   size_t bytes;
-  char *folder;                // real path of the model's folder; NULL: text without a file
-  const pbXmlFolder *allowed;  // further folders that may be read from
-  pbXmlFile *files;            // all files read
+  char *folder;      // real path of the model's folder; NULL: text without a file
+  pbRoots roots;     // further folders that may be read from
+  pbXmlFile *files;  // all files read
 } pbXmlDocument;
 
 // An empty document; Close it in any case. names: where the names of files live, as long as the places of errors are needed.

@@ -151,8 +151,6 @@ static void store_options(pbCompiler *c) {
   m->integrator = o->integrator;
   m->cone = o->cone;
   m->solver = o->solver;
-  m->iterations = o->iterations;
-  m->ls_iterations = o->ls_iterations;
   m->disableflags = o->disableflags;
   m->enableflags = o->enableflags;
   m->disableactuator = o->disableactuator;
@@ -165,7 +163,15 @@ static void store_options(pbCompiler *c) {
 
   // Newton runs to full accuracy, whatever the file says; see pbModel_SetOption.
   m->tolerance = 0;
-  m->file_tolerance = o->tolerance;
+  m->iterations = PB_NEWTON_ITERATIONS;
+  m->ls_iterations = PB_LINE_ITERATIONS;
+  m->file_tolerance[0] = o->tolerance;
+  m->file_iterations = o->iterations;
+  m->file_ls_iterations = o->ls_iterations;
+
+  // Its sweeps against slip are part of the motion: they end where the file says.
+  m->noslip_iterations = o->noslip_iterations;
+  m->noslip_tolerance[0] = o->noslip_tolerance;
 }
 
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------

@@ -199,6 +199,7 @@ static void set_defaults(pbSpec *spec) {
                                     .o_friction = {1, 1, 0.005, 0.0001, 0.0001},
                                     .tolerance = 1e-8,
                                     .ls_tolerance = 0.01,
+                                    .noslip_tolerance = 1e-6,
                                     .solver = pb_solNewton,
                                     .iterations = 100,
                                     .ls_iterations = 50};

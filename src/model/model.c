@@ -363,6 +363,10 @@ static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
 
 static pbStatus set_tolerance(pbModel *m, const char *value) {
   double tolerance;
+  if (!strcmp(value, "file")) {
+    m->tolerance = m->file_tolerance[0];
+    return pb_ok;
+  }
   if (!pbText_Real(value, &tolerance) || !(tolerance >= 0) || tolerance > 1)
     return pbContext_Fail(m->ctx, pb_bad_argument, "option tolerance: expected a number from 0 to 1, found '%.80s'", value);
 
@@ -370,18 +374,21 @@ static pbStatus set_tolerance(pbModel *m, const char *value) {
   return pb_ok;
 }
 
-static pbStatus set_count(pbModel *m, const char *name, const char *value, int *target) {
-  int count;
-  if (!pbText_Count(value, &count) || count < 1)
-    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected a whole number of at least 1, found '%.80s'", name,
-                          value);
+// A count of iterations, or what the file has; file < 0: nothing of its own.
+static pbStatus set_count(pbModel *m, const char *name, const char *value, int least, int file, int *target) {
+  int count = file;
+  bool from_file = file >= 0 && !strcmp(value, "file");
+  if (!from_file && (!pbText_Count(value, &count) || count < least))
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected a whole number of at least %d%s, found '%.80s'", name,
+                          least, file >= 0 ? " or 'file'" : "", value);
 
   *target = count;
   return pb_ok;
 }
 
 static pbStatus unknown_option(pbModel *m, const char *name) {
-  static const char *const others[] = {"integrator", "cone", "solver", "tolerance", "iterations", "ls_iterations", "servo"};
+  static const char *const others[] = {"integrator",        "cone", "solver", "tolerance", "iterations", "ls_iterations",
+                                       "noslip_iterations", "servo"};
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
 
@@ -392,8 +399,8 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   pbSuggest_Write(&near, hint, sizeof hint);
   if (!near.best) {
     snprintf(hint, sizeof hint,
-             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, servo, timestep, gravity and the "
-             "other parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, noslip_iterations, servo, timestep, "
+             "gravity and the other parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
   }
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }
@@ -402,8 +409,9 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
   if (!strcmp(name, "integrator")) return set_choice(m, name, value, &m->integrator);
   if (!strcmp(name, "cone")) return set_choice(m, name, value, &m->cone);
   if (!strcmp(name, "solver")) return set_choice(m, name, value, &m->solver);
-  if (!strcmp(name, "iterations")) return set_count(m, name, value, &m->iterations);
-  if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, &m->ls_iterations);
+  if (!strcmp(name, "iterations")) return set_count(m, name, value, 1, m->file_iterations, &m->iterations);
+  if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, 1, m->file_ls_iterations, &m->ls_iterations);
+  if (!strcmp(name, "noslip_iterations")) return set_count(m, name, value, 0, -1, &m->noslip_iterations);
   if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
   if (!strcmp(name, "servo")) return pbModel_SetServos(m, value);
 

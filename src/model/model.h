@@ -8,6 +8,9 @@
 
 #include "model/model_fields.h"
 
+// Most iterations of Newton's method and of its line search, whatever the file says (which file_iterations tells).
+enum { PB_NEWTON_ITERATIONS = 100, PB_LINE_ITERATIONS = 50 };
+
 struct pbModel {
   pbContext *ctx;
 #define X(name) int name;
@@ -18,7 +21,6 @@ struct pbModel {
   int one;           // 1, the row count of options in the field lists
   double tolerance;  // of Newton; 0: rounding
   pbContactSettings contact;
-  double file_tolerance;  // of the file ("option tolerance"), for information
 
 #define X(name, rows, cols) int *name;
   PB_MODEL_INTS(X)

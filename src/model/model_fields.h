@@ -97,11 +97,12 @@
   X(cam_fovy, ncam, 1)                                                                                         \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \
+  X(noslip_tolerance, one, 1) X(file_tolerance, one, 1)                                                        \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)
 
 // X(name): integers that hold for the whole model. Values are MuJoCo's enumerations (MuJoCo's mjmodel.h).
 #define PB_MODEL_OPTIONS(X)                                                                                   \
-  X(integrator) X(cone) X(solver) X(iterations) X(ls_iterations) X(disableflags) X(enableflags) \
-  X(disableactuator)
+  X(integrator) X(cone) X(solver) X(iterations) X(ls_iterations) X(noslip_iterations) X(disableflags)           \
+  X(enableflags) X(disableactuator) X(file_iterations) X(file_ls_iterations)
 
 #endif

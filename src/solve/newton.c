@@ -420,7 +420,7 @@ static pbStatus iterate(NUM(pbWork) *w, double *cost, bool *exact, double *moved
   if (!*exact && !(*cost < before + 0.1 * slope)) {
     NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
     set_residuals(w, w->qacc);
-    double alpha = line_search(w, m->ls_iterations > 0 ? m->ls_iterations : 50);
+    double alpha = line_search(w, m->ls_iterations);
     for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] + alpha * w->step[i];
     *cost = cost_at(w, w->tmp);
   }
@@ -435,7 +435,6 @@ static pbStatus newton(NUM(pbWork) *w) {
 
   double cost = 0, least = INFINITY, moved = INFINITY;
   double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15;
-  int limit = m->iterations > 0 ? m->iterations : 100;
   int stalled = 0;
   bool exact = false;
   PB_TRY(choose_start(w, &cost));
@@ -450,7 +449,7 @@ static pbStatus newton(NUM(pbWork) *w) {
     bool fine = w->residual < 1e-10 || moved < 1e-13;
     stalled = fine && w->residual > 0.5 * least ? stalled + 1 : 0;
     if (w->residual < least) least = w->residual;
-    if (w->residual <= tolerance || (exact && fine) || stalled > 1 || w->iterations >= limit) break;
+    if (w->residual <= tolerance || (exact && fine) || stalled > 1 || w->iterations >= m->iterations) break;
 
     PB_TRY(iterate(w, &cost, &exact, &moved));
   }

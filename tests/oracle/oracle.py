@@ -77,7 +77,8 @@ def set_option(m, key, value):
         raise KeyError(key)
 
 
-OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "actuator_speed", "actuator_deadband"}  # parameters that MuJoCo has no word for
+OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
+        "file_tolerance", "file_iterations", "file_ls_iterations"}
 
 
 def get_field(m, field):

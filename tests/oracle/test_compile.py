@@ -9,7 +9,7 @@ import pb
 import random_models
 
 # Kept for information, or in other words than MuJoCo's.
-OTHER_WORDS = {"tolerance", "file_tolerance"} | oracle.OURS
+OTHER_WORDS = {"iterations", "ls_iterations"} | oracle.OURS
 
 
 def tensor(quat, moments):
