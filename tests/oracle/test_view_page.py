@@ -5,6 +5,8 @@ import mujoco as mj
 import numpy as np
 import pytest
 
+import robot_pages
+import robots
 from browser import Browser, pixels, png
 from test_view import MODEL, RUBY, BLUE, LEAF, PINK, SUN, accessor, glb, page_data
 
@@ -283,6 +285,13 @@ def test_the_page_stands_alone(scene):
     assert len(text) < 1.6e6
 
 
+def test_pages_of_robots():
+    """A few, other ones for another SEED: make check-robots opens all."""
+    quick = [r for r in robots.mjcf() if r.name.startswith("gym")]
+    short = robot_pages.sweep(robots.draw(quick, 4))
+    assert not short, "\n".join(short)
+
+
 # ---- the command --------------------------------------------------------------------------------------------------------
 
 def test_names_shapes_and_glb(run, scene, tmp_path):
@@ -293,12 +302,55 @@ def test_names_shapes_and_glb(run, scene, tmp_path):
     assert "--shapes" in run("view", scene / "scene.xml", "--shapes", "pretty", "-o", tmp_path / "x.html", code=2).stderr
     run("view", scene / "scene.xml", scene / "run.npz", "--glb", tmp_path / "run.glb", cwd=tmp_path)
     root, body = glb(tmp_path / "run.glb")
+    glb_rules(root, body)
     o, nodes = np.load(scene / "run.npz"), {n["name"]: n for n in root["nodes"] if "name" in n}
     part = root["meshes"][nodes["part"]["mesh"]]["primitives"][0]
     assert root["accessors"][part["indices"]]["count"] == 24
     samplers = {(c["target"]["node"], c["target"]["path"]): root["animations"][0]["samplers"][c["sampler"]] for c in root["animations"][0]["channels"]}
     moved = accessor(root, body, samplers[root["nodes"].index(nodes["box"]), "translation"]["output"])
     np.testing.assert_allclose(moved, o["qpos"][:, :3], atol=1e-6)
+
+
+def test_what_touches_is_the_hull(run, tmp_path):
+    """An L of two bricks: with --shapes collision its hull alone, as MuJoCo has it."""
+    brick = lambda x, z: [(a, b, c) for a in (x, x + 1) for b in (0, 1) for c in (0, z)]
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    points = brick(0, 2) + brick(1, 1)
+    lines = [f"v {a} {b} {c}" for a, b, c in points] + ["f " + " ".join(str(8 * k + i + 1) for i in q) for k in (0, 1) for q in quads]
+    (tmp_path / "l.obj").write_text("\n".join(lines))
+    (tmp_path / "m.xml").write_text('<mujoco><asset><mesh name="l" file="l.obj"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="l"/></body></worldbody></mujoco>')
+    m = mj.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    hull = m.mesh_graph[1]  # numvert, numface, ...
+    triangles = lambda page: [len(base64.b64decode(x["triangles"])) // 6 for x in page_data(tmp_path / page)["meshes"]]
+    run("view", tmp_path / "m.xml", "-o", tmp_path / "all.html"), run("view", tmp_path / "m.xml", "--shapes", "collision", "-o", tmp_path / "c.html")
+    assert sorted(triangles("all.html")) == sorted([24, hull]) and triangles("c.html") == [hull]
+
+
+def glb_rules(root, body):
+    """What any reader asks of glTF: views within the buffer, accessors within views and aligned, bounds of positions and times, indices of
+    points that are there, names of nodes and meshes that exist."""
+    assert root["asset"]["version"] == "2.0" and root["buffers"][0]["byteLength"] <= len(body)
+    for v in root["bufferViews"]:
+        assert v.get("byteOffset", 0) + v["byteLength"] <= root["buffers"][0]["byteLength"]
+    for a in root["accessors"]:
+        size = {5121: 1, 5123: 2, 5125: 4, 5126: 4}[a["componentType"]]
+        width = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}[a["type"]]
+        v = root["bufferViews"][a["bufferView"]]
+        assert a["count"] > 0 and a.get("byteOffset", 0) + size * width * a["count"] <= v["byteLength"] and (v.get("byteOffset", 0) + a.get("byteOffset", 0)) % size == 0
+    for m in root["meshes"]:
+        for p in m["primitives"]:
+            at = root["accessors"][p["attributes"]["POSITION"]]
+            x = accessor(root, body, p["attributes"]["POSITION"])
+            np.testing.assert_array_equal([x.min(0), x.max(0)], np.float32([at["min"], at["max"]]))
+            assert "indices" not in p or accessor(root, body, p["indices"]).max() < at["count"]
+            assert p["material"] < len(root["materials"])
+    for n in root["nodes"]:
+        assert n.get("mesh", 0) < len(root["meshes"]) and all(c < len(root["nodes"]) for c in n.get("children", []))
+    for s in root["animations"][0]["samplers"]:
+        times = accessor(root, body, s["input"]).ravel()
+        at = root["accessors"][s["input"]]
+        assert (np.diff(times) > 0).all() and at["min"] == [times[0]] and at["max"] == [times[-1]]
+        assert root["accessors"][s["output"]]["count"] % len(times) == 0
 
 
 def test_a_keyframe_is_shown(run, tmp_path):
