@@ -1,6 +1,7 @@
 # Files that travel inside the program: pb_asset_NAME[] (a text with a closing zero) and pb_asset_NAME_size.
 #   view_html, view_js  the page of the 3-D view and its program
-#   three_js   the three.js library for the 3-D view, from Debian's libjs-three; empty where it is not installed
+#   three_js   the three.js library for the 3-D view: what `make setup` got (tools/setup), else Debian's libjs-three; empty where
+#              there is neither
 function(pullback_embed target name file)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/asset_${name}.c)
   if(file AND EXISTS ${file})
@@ -19,6 +20,7 @@ function(pullback_embed target name file)
 endfunction()
 
 function(pullback_embed_assets target)
+  find_file(PULLBACK_THREE_JS three.module.js PATHS "${PROJECT_SOURCE_DIR}/build/three" NO_DEFAULT_PATH)
   find_file(PULLBACK_THREE_JS three.min.js PATHS /usr/share/javascript/three /usr/share/nodejs/three/build)
   if(NOT PULLBACK_THREE_JS)
     message(STATUS "three.js not found (Debian: libjs-three); `pullback view` will say so")
