@@ -43,7 +43,8 @@ static const Table tables[] = {
      {{"type", "jnt_type", PB_WORDS(joint_types), pb_objCount},
       {"body", "jnt_bodyid", NULL, 0, pb_objBody},
       {"qposadr", "jnt_qposadr", NULL, 0, pb_objCount},
-      {"dofadr", "jnt_dofadr", NULL, 0, pb_objCount}}},
+      {"dofadr", "jnt_dofadr", NULL, 0, pb_objCount},
+      {"limited", "jnt_limited", NULL, 0, pb_objCount}}},
     {"geoms",
      "ngeom",
      pb_objGeom,
@@ -75,6 +76,15 @@ static const Table tables[] = {
     {"keyframes", "nkey", pb_objKeyframe, {{0}}},
 };
 enum { TABLE_COUNT = sizeof tables / sizeof *tables };
+
+static const struct {  // reals, in JSON alone
+  pbObject kind;
+  const char *label, *field;
+} numbers[] = {{pb_objBody, "mass", "body_mass"},
+               {pb_objJoint, "axis", "jnt_axis"},
+               {pb_objJoint, "range", "jnt_range"},
+               {pb_objJoint, "actuatorfrcrange", "jnt_actfrcrange"},
+               {pb_objEquality, "data", "eq_data"}};
 
 static const char *name_of(const pbModel *model, pbObject kind, int id) {
   const char *name = pbModel_Name(model, kind, id);
@@ -158,6 +168,36 @@ static void json_deformables(const cliRun *run, cliJson *j) {
 
 // ---- JSON ----------------------------------------------------------------------------------------------------------
 
+static void json_numbers(const pbModel *model, pbObject kind, int row, cliJson *j) {
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+    pbField f;
+
+    // one number stands alone, several are a list
+    if (numbers[k].kind != kind || !pbModel_Field(model, numbers[k].field, &f)) continue;
+    if (f.cols == 1) cliJson_Number(j, numbers[k].label, f.reals[row]);
+    else cliJson_Numbers(j, numbers[k].label, f.reals + (size_t)row * (size_t)f.cols, (size_t)f.cols);
+  }
+}
+
+// What an equality ties: bodies, sites, joints or tendons; a second one that is not there is left out.
+static void json_ends(const pbModel *model, int row, cliJson *j) {
+  static const char *const labels[] = {"name1", "name2"}, *const fields[] = {"eq_obj1id", "eq_obj2id"};
+  pbField type, objtype, id;
+
+  // joints and tendons by the type, bodies and sites by what the file named
+  if (!pbModel_Field(model, "eq_type", &type) || !pbModel_Field(model, "eq_objtype", &objtype)) return;
+
+  pbObject kind = objtype.integers[row] == pb_refSite ? pb_objSite : pb_objBody;
+  if (type.integers[row] == pb_eqJoint) kind = pb_objJoint;
+  if (type.integers[row] == pb_eqTendon) kind = pb_objTendon;
+
+  // the second may be the world or a constant
+  for (int k = 0; k < 2; k++) {
+    if (!pbModel_Field(model, fields[k], &id) || id.integers[row] < 0) continue;
+    cliJson_Text(j, labels[k], name_of(model, kind, id.integers[row]));
+  }
+}
+
 static void json_table(const pbModel *model, const Table *t, cliJson *j) {
   cliJson_Open(j, t->label, '[');
   for (int i = 0; i < pbModel_Size(model, t->size); i++) {
@@ -175,6 +215,8 @@ static void json_table(const pbModel *model, const Table *t, cliJson *j) {
       if (word) cliJson_Text(j, t->columns[k].label, word);
       else cliJson_Integer(j, t->columns[k].label, value);
     }
+    json_numbers(model, t->kind, i, j);
+    if (t->kind == pb_objEquality) json_ends(model, i, j);
     cliJson_Close(j, '}');
   }
   cliJson_Close(j, ']');
@@ -241,6 +283,21 @@ static void json_file_options(const pbModel *m, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
+// What reading the model left out or changed, a text each.
+static void json_warnings(const cliRun *run, cliJson *j) {
+  char line[2048];
+  cliJson_Open(j, "warnings", '[');
+
+  // lines, as the context keeps them
+  for (const char *at = pbContext_Warnings(run->ctx); *at;) {
+    size_t length = strcspn(at, "\n");
+    snprintf(line, sizeof line, "%.*s", (int)length, at);
+    cliJson_Text(j, NULL, line);
+    at += length + (at[length] == '\n');
+  }
+  cliJson_Close(j, ']');
+}
+
 static void json_info(const cliRun *run) {
   const pbModel *m = run->model;
   cliJson j = {.out = stdout};
@@ -276,6 +333,7 @@ static void json_info(const cliRun *run) {
   cliJson_Close(&j, ']');
 
   for (int i = 0; i < TABLE_COUNT; i++) json_table(m, &tables[i], &j);
+  json_warnings(run, &j);
   json_deformables(run, &j);
   json_policy(m, &j);
   json_params(run, &j);

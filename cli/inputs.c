@@ -273,12 +273,33 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   return status;
 }
 
+static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
+  static const char *const rules[] = {"refuse", "keep", "repair"};
+  const char *const *text = app->args.text;
+
+  // options without a value are there or not
+  *urdf = (pbUrdfOptions){.package_path = text[opt_package_path],
+                          .floating_base = text[opt_floating_base] != NULL,
+                          .fuse = text[opt_fuse] != NULL,
+                          .motors = text[opt_motors] != NULL};
+  if (!text[opt_inertia]) return pb_ok;
+
+  // by pbInertiaRule
+  int found = 0;
+  while (found < 3 && strcmp(text[opt_inertia], rules[found]) != 0) found++;
+  urdf->inertia = (pbInertiaRule)found;
+  return found < 3 ? pb_ok
+                   : pbContext_Fail(app->ctx, pb_bad_argument, "--inertia: expected refuse, keep or repair, found '%.60s'",
+                                    text[opt_inertia]);
+}
+
 static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
   bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
   pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root], .surfaces = drawn};
+  PB_TRY(read_urdf_options(app, &load.urdf));
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));

@@ -74,7 +74,7 @@ static void print_version(void) { printf("pullback %s\n", pbVersion()); }
 
 static void print_help(void) {
   printf(
-      "Usage: pullback COMMAND ... [options]\nA differentiable physics engine: MuJoCo models in, trajectories and exact "
+      "Usage: pullback COMMAND ... [options]\nA differentiable physics engine: MuJoCo and URDF models in, trajectories and exact "
       "gradients out.\n\nCommands:\n");
   for (int i = 0; i < COMMAND_COUNT; i++)
     printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);

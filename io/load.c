@@ -1,4 +1,4 @@
-// A model from a file of either kind: a task (JSON) or MJCF.
+// A model from a file of any kind: a task (JSON), MJCF or URDF.
 #include <stdio.h>
 #include <string.h>
 
@@ -23,9 +23,13 @@ static pbStatus name_file(pbContext *ctx, const char *path, pbStatus status) {
 pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
   *model = NULL;
 
+  // A task says itself how its model is read.
+  if (is_task(path) && options &&
+      (options->urdf.floating_base || options->urdf.fuse || options->urdf.motors || options->urdf.inertia))
+    return pbContext_Fail(ctx, pb_bad_argument, "%.400s: options of URDF stand in the task itself, under \"urdf\"", path);
   if (is_task(path)) return pbTask_LoadModel(ctx, path, options, model);
   pbSpec *spec = NULL;
-  pbStatus status = pbSpec_LoadMjcf(ctx, path, options, &spec);
+  pbStatus status = pbSpec_Load(ctx, path, options, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
 
   pbSpec_Destroy(spec);

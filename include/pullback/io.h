@@ -1,4 +1,4 @@
-// Pullback: files. MJCF models and deformables in; whole files out.
+// Pullback: files. Models (MJCF, URDF) and deformables in; whole files out.
 // A library that was built with PULLBACK_IO=OFF lacks all of it.
 #ifndef PULLBACK_IO_H
 #define PULLBACK_IO_H
@@ -12,13 +12,31 @@
 extern "C" {
 #endif
 
+// Of URDF alone (docs/urdf.md): what an MJCF file says itself. pb_bad_argument where a file of another kind is given more than a
+// package_path.
+typedef struct pbUrdfOptions {
+  const char *package_path;  // folders with ROS packages, ':' between them, which go before those of the environment; or NULL
+  bool floating_base;        // the root link moves freely; else it stands still
+  bool fuse;                 // links behind fixed joints become part of their parents
+  bool motors;               // a motor on each joint that mimics none: its control is the joint's force
+  pbInertiaRule inertia;     // of links whose inertia no body has
+} pbUrdfOptions;
+
 typedef struct pbLoadOptions {
   // Further folders that files may be read from, with ':' between them; NULL: the model's own folder only.
   const char *allow_root;
   // Meshes that are only seen are read, too (one that cannot be is a warning), and the model keeps what all of them look like:
   // pbModel_MeshSurface. Else it keeps none.
   bool surfaces;
+  pbUrdfOptions urdf;
 } pbLoadOptions;
+
+// Read a model into a spec: URDF where the root element is <robot>, else MJCF; errors name file, line, column and element in the
+// context's text, and its warnings what was left out.
+PB_API PB_NODISCARD pbStatus pbSpec_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec);
+// The same of a text, which can name no other files. `name` stands in messages.
+PB_API PB_NODISCARD pbStatus pbSpec_Parse(pbContext *ctx, const char *text, size_t length, const char *name,
+                                          const pbLoadOptions *options, pbSpec **spec);
 
 // Read MJCF into a spec; errors name file, line, column and element in the context's text.
 PB_API PB_NODISCARD pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec);

@@ -360,6 +360,14 @@ typedef struct pbVisualDef {
   int count;
 } pbVisualDef;
 
+// What becomes of inertias that no body has (negative moments or mass, one moment larger than the sum of the others) and of bodies
+// that move without mass.
+typedef enum pbInertiaRule {
+  pb_inertiaRefuse,  // an error with the name: MuJoCo's rule, which balanceinertia, boundmass and boundinertia soften
+  pb_inertiaKeep,    // as given, with a warning; an error where the mass matrix is not positive definite (pb_singular)
+  pb_inertiaRepair   // MuJoCo's balance and bounds where they are needed, each change in a warning
+} pbInertiaRule;
+
 // ---- settings ---------------------------------------------------------------------------------------------------------
 
 typedef struct pbCompilerSettings {
@@ -369,6 +377,7 @@ typedef struct pbCompilerSettings {
   double boundmass, boundinertia, settotalmass;  // settotalmass <= 0: leave
   bool balanceinertia, fusestatic, alignfree, discardvisual, fitaabb;
   int inertiafromgeom;  // pb_false, pb_true, pb_auto
+  int inertiarule;      // pbInertiaRule
   int inertiagrouprange[2];
   // Only what a lengthrange given in the file or derived from limits needs; simulating for it is not supported.
   int lengthrange_mode;  // 0 none, 1 muscle, 2 muscleuser, 3 all

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "io/mjcf/mjcf.h"
 #include "io/mjcf/mjcf_reader.h"
 
 enum { CLASS_KIND = -1 };
@@ -623,6 +624,20 @@ static pbStatus begin_spec(pbMjcfReader *reader) {
   return pb_ok;
 }
 
+// Settings alone.
+static pbStatus read_settings(pbMjcfReader *reader) {
+  PB_TRY(pbMjcf_Index(reader));
+  PB_TRY(pbMjcf_CheckTree(reader));
+
+  for (const pbXmlNode *node = reader->document.root->first; node; node = node->next)
+    if (!IS(node, "compiler") && !IS(node, "option") && !IS(node, "size"))
+      return FAIL(node, "expected one of compiler, option, size here");
+
+  PB_TRY(read_sections(reader, "compiler", pbMjcf_Compiler));
+  PB_TRY(read_sections(reader, "option", pbMjcf_Option));
+  return read_sections(reader, "size", pbMjcf_Size);
+}
+
 static pbStatus read_model(pbMjcfReader *reader) {
   static const struct {
     const char *name;
@@ -649,46 +664,25 @@ static pbStatus read_model(pbMjcfReader *reader) {
   return pbSpec_Check(reader->spec);
 }
 
-static pbStatus open_reader(pbMjcfReader *reader, pbContext *ctx) {
-  *reader = (pbMjcfReader){.ctx = ctx, .names.ctx = ctx};
+pbStatus pbMjcf_Read(pbXmlDocument *document, pbSpec *spec) {
+  pbMjcfReader reader = {.ctx = spec->ctx, .spec = spec, .document = *document, .names.ctx = spec->ctx};
 
-  pbContext_ClearWarnings(ctx);
-  PB_TRY(pbSpec_Create(ctx, &reader->spec));
-  reader->spec->pool->borrow = true;  // what is read lies in the pool already; classes share their strings and lists
-  return pbXml_Open(&reader->document, ctx, reader->spec->pool);
-}
+  // What is read lies in the pool already; classes share their strings and lists.
+  spec->pool->borrow = true;
+  pbStatus status = read_model(&reader);
+  spec->pool->borrow = false;
 
-// The spec goes to the caller if all went well; else it is destroyed with the rest.
-static void close_reader(pbMjcfReader *reader, pbStatus status, pbSpec **spec) {
-  pbNames_Clear(&reader->names);
-  pbXml_Close(&reader->document);
-  if (reader->spec) reader->spec->pool->borrow = false;
-
-  if (status != pb_ok) pbSpec_Destroy(reader->spec);
-  else *spec = reader->spec;
-}
-
-pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {
-  *spec = NULL;
-  pbMjcfReader reader;
-  pbStatus status = open_reader(&reader, ctx);
-  reader.surfaces = options && options->surfaces;
-
-  if (status == pb_ok) status = pbXml_Load(&reader.document, path, options);
-  if (status == pb_ok) status = read_model(&reader);
-
-  close_reader(&reader, status, spec);
+  pbNames_Clear(&reader.names);
+  *document = reader.document;  // its pool has grown
   return status;
 }
 
-pbStatus pbSpec_ParseMjcf(pbContext *ctx, const char *text, size_t length, const char *name, pbSpec **spec) {
-  *spec = NULL;
-  pbMjcfReader reader;
-  pbStatus status = open_reader(&reader, ctx);
+pbStatus pbMjcf_ReadSettings(pbXmlDocument *document, pbXmlNode *root, pbSpec *spec, pbMjcfFolders *folders) {
+  pbMjcfReader reader = {.ctx = spec->ctx, .spec = spec, .document = *document, .names.ctx = spec->ctx};
+  reader.document.root = root;
+  pbStatus status = read_settings(&reader);
 
-  if (status == pb_ok) status = pbXml_Parse(&reader.document, text, length, name ? name : "model");
-  if (status == pb_ok) status = read_model(&reader);
-
-  close_reader(&reader, status, spec);
+  *folders = (pbMjcfFolders){reader.meshdir ? reader.meshdir : reader.assetdir, reader.strippath};
+  document->pool = reader.document.pool;
   return status;
 }

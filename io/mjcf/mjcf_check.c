@@ -170,10 +170,7 @@ pbStatus pbMjcf_CheckTree(pbMjcfReader *reader) {
   pbXmlNode *root = reader->document.root;
 
   // The other format that robots come in deserves a hint.
-  if (!strcmp(root->name, "robot"))
-    return FAIL(root,
-                "this is URDF, which is not read; MuJoCo writes it as MJCF: mj_saveLastXML('robot.xml', "
-                "MjModel.from_xml_path('robot.urdf'))");
+  if (!strcmp(root->name, "robot")) return FAIL(root, "this is URDF, where MJCF is expected");
   if (strcmp(root->name, "mujoco")) return FAIL(root, "not an MJCF model: expected the root element 'mujoco'");
 
   root->element = 0;

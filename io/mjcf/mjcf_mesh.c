@@ -181,6 +181,5 @@ pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader) {
   PB_TRY(load_meshes(reader, true));
 
   // What is only seen is read where it is asked for.
-  reader->spec->surfaces = reader->surfaces;
   return reader->spec->surfaces ? load_meshes(reader, false) : pb_ok;
 }

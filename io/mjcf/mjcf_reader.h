@@ -42,7 +42,6 @@ typedef struct pbMjcfReader {
   int work;                        // elements visited for replicas
   const char *meshdir, *assetdir;  // folders that files of meshes are in; NULL: the model's own
   bool strippath;                  // only the names of their files count
-  bool surfaces;                   // meshes that are only seen are wanted (pbLoadOptions)
   pbNames names;                   // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
 
 } pbMjcfReader;

@@ -15,16 +15,27 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {
-    "model",    "deformables", "policy",   "comment",      "options",   "contact", "parameters", "constants", "steps",
-    "duration", "init",        "controls", "trajectories", "variables", "loss",    "optimizer",  "stop",      "confirm",
-    "seed",     "memory",      "mode",     "gradient",     "sample",    "episode", "train",      "audit",     NULL};
+const char *const pbTask_Keys[] = {"model",     "deformables", "policy",   "comment", "options",  "contact",      "parameters",
+                                   "constants", "steps",       "duration", "init",    "controls", "trajectories", "variables",
+                                   "loss",      "optimizer",   "stop",     "confirm", "seed",     "memory",       "mode",
+                                   "gradient",  "sample",      "episode",  "train",   "audit",    "urdf",         NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
-static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
+// The text of a model, or the name of its file.
+static pbStatus compile_model(pbTaskReader *r, const char *text, const pbLoadOptions *options, pbModel **model) {
   pbSpec *spec = NULL;
-  pbStatus status = pbSpec_ParseMjcf(r->ctx, text, strlen(text), "model", &spec);
-  if (status == pb_ok) spec->surfaces = r->surfaces;
+  pbStatus status;
+
+  // A text begins with its first element.
+  if (text[strspn(text, " \t\r\n")] == '<') {
+    status = pbSpec_Parse(r->ctx, text, strlen(text), "model", options, &spec);
+  } else {
+    char *path;
+    PB_TRY(pbTaskReader_Path(r, text, &path));
+    status = pbSpec_Load(r->ctx, path, options, &spec);
+    pbContext_Free(r->ctx, path);
+  }
+
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
   return status;
@@ -38,21 +49,18 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
   // deformables alone live in an empty world
   if (!model) model = "<mujoco/>";
 
-  // MJCF in the task itself, or the name of a file
-  pbTaskReader_Enter(r, "model");
-  pbStatus status;
-  if (model[strspn(model, " \t\r\n")] == '<') {
-    status = compile_text(r, model, &task->model);
-  } else {
-    char *path;
-    PB_TRY(pbTaskReader_Path(r, model, &path));
-    pbSpec *spec = NULL;
-    status = pbSpec_LoadMjcf(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root, .surfaces = r->surfaces}, &spec);
-    if (status == pb_ok) status = pbSpec_Compile(spec, &task->model);
-    pbSpec_Destroy(spec);
-    pbContext_Free(r->ctx, path);
+  pbLoadOptions options = {.allow_root = r->allow_root, .surfaces = r->surfaces};
+  char *package_path;
+  pbStatus status = pbTask_ReadUrdf(r, root, &options.urdf, &package_path);
+  if (status != pb_ok) {
+    pbContext_Free(r->ctx, package_path);
+    return status;
   }
 
+  // MJCF or URDF in the task itself, or the name of a file.
+  pbTaskReader_Enter(r, "model");
+  status = compile_model(r, model, &options, &task->model);
+  pbContext_Free(r->ctx, package_path);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   r->model = task->model;

@@ -130,6 +130,9 @@ typedef struct pbStateFile {
 } pbStateFile;
 pbRunStore pbStateFile_Store(pbStateFile *file);
 
+// "urdf" of a task, zero where there is none. *package_path belongs to the caller, also on failure.
+PB_NODISCARD pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urdf, char **package_path);
+
 // Model and parameters of a task file, as a model.
 PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file

@@ -24,19 +24,36 @@ const char *pbXml_Get(const pbXmlNode *node, const char *attribute) {
   return NULL;
 }
 
+// "file:line:column: element 'name'", without the name where there is none.
+static void write_place(char *out, size_t size, const pbXmlNode *node) {
+  const char *name = pbXml_Get(node, "name");
+  if (!name) name = "";
+
+  snprintf(out, size, "%.400s:%d:%d: %.100s%s%.200s%s", node->place.file, node->place.line, node->place.column, node->name,
+           *name ? " '" : "", name, *name ? "'" : "");
+}
+
 pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlNode *node, const char *format, ...) {
-  char text[1024];
+  char text[1024], where[800];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
 
-  // "file:line:column: element 'name': text", without the name where there is none.
-  const char *name = pbXml_Get(node, "name");
-  if (!name) name = "";
+  write_place(where, sizeof where, node);
+  return pbContext_Fail(document->ctx, status, "%s: %s", where, text);
+}
 
-  return pbContext_Fail(document->ctx, status, "%.400s:%d:%d: %.100s%s%.200s%s: %s", node->place.file, node->place.line,
-                        node->place.column, node->name, *name ? " '" : "", name, *name ? "'" : "", text);
+void pbXml_Warn(const pbXmlDocument *document, const pbXmlNode *node, const char *format, ...) {
+  char text[1024], where[800];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+
+  // As errors are written.
+  write_place(where, sizeof where, node);
+  pbContext_Warn(document->ctx, "%s: %s", where, text);
 }
 
 // ---- numbers ------------------------------------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ PB_NODISCARD pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder);
 // Real path of another file that an element names, from the main file's folder: it is there, and in a folder that may be read
 // from.
 PB_NODISCARD pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real);
+// The path without links and dots; NULL where there is no such file.
+PB_NODISCARD pbStatus pbXml_RealPath(pbXmlDocument *document, const char *path, char **real);
+// May it be read? pb_unsupported with the option that allows it. name: as the element gives it.
+PB_NODISCARD pbStatus pbXml_CheckInside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real);
 void pbXml_Close(pbXmlDocument *document);
 
 // Numbers of a text into out (at most `most` are stored); *count is how many there are. False: not a number at *bad.
@@ -73,6 +77,8 @@ bool pbXml_Numbers(const pbXmlDocument *document, const char *text, double *out,
 // "file:line:column: element 'name': text" into the context.
 pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlNode *node, const char *format, ...)
     PB_PRINTF(4, 5);
+// The same as a warning.
+void pbXml_Warn(const pbXmlDocument *document, const pbXmlNode *node, const char *format, ...) PB_PRINTF(3, 4);
 // Value of an attribute, NULL if it is not given.
 const char *pbXml_Get(const pbXmlNode *node, const char *attribute);
 // Copy of a node under a new parent (as its last child), without children. NULL when out of memory or over the limit; the

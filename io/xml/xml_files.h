@@ -6,10 +6,6 @@
 
 // "folder of `of`" / name, or just name where `of` has no folder or name is absolute. False where it is too long.
 bool pbXml_Join(char *out, size_t size, const char *of, const char *name);
-// The path without links and dots; NULL where there is no such file.
-PB_NODISCARD pbStatus pbXml_RealPath(pbXmlDocument *document, const char *path, char **real);
-// May it be read? pb_unsupported with the option that allows it.
-PB_NODISCARD pbStatus pbXml_CheckInside(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real);
 // Parse another file; its root element goes to *root. shown: its name in messages.
 PB_NODISCARD pbStatus pbXml_ReadFile(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root);
 

@@ -172,6 +172,7 @@ static void store_options(pbCompiler *c) {
   // Its sweeps against slip are part of the motion: they end where the file says.
   m->noslip_iterations = o->noslip_iterations;
   m->noslip_tolerance[0] = o->noslip_tolerance;
+  m->inertia_kept = c->spec->compiler.inertiarule == pb_inertiaKeep;
 }
 
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------

@@ -127,6 +127,10 @@ void *pbCompile_Take(pbCompiler *c, size_t count, size_t size);
 // Fail at an element; status pb_bad_input.
 #define PB_AT(c, def, element, ...) pbSpec_Fail((c)->spec, pb_bad_input, &(def)->place, element, (def)->name, __VA_ARGS__)
 
+// A warning in the words of pbSpec_Fail.
+void pbSpec_Warn(const pbSpec *spec, const pbPlace *place, const char *element, const char *name, const char *format, ...)
+    PB_PRINTF(5, 6);
+
 // ---- compile_names.c ----
 PB_NODISCARD pbStatus pbCompile_Names(pbCompiler *c);  // sorts names, refuses names given twice
 // Index in the spec of a named thing; -1 if there is none.

@@ -283,7 +283,8 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
 
   if (full) {
     wrong = pbPose_Principal(d->fullinertia, b->iquat, b->inertia);
-    if (c->spec->compiler.boundinertia > 0 && isfinite(b->inertia[2])) wrong = NULL;  // boundinertia corrects it
+    bool mended = c->spec->compiler.boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
+    if (mended && isfinite(b->inertia[2])) wrong = NULL;
   } else {
     wrong = pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
   }
@@ -297,9 +298,38 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   return pb_ok;
 }
 
+// What inertiarule repair gives what has none: a milligram, and its moments about 3 cm away.
+#define REPAIR_MASS    1e-6
+#define REPAIR_INERTIA 1e-9
+
+#define WARN(b, ...) pbSpec_Warn(c->spec, &(b)->def->place, "body", (b)->def->name, __VA_ARGS__)
+
+static bool is_triangle(const double I[3]) { return I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]; }
+
+// At least these, with a warning where that changes anything.
+static void bound_inertia(pbCompiler *c, pbBodyWork *b, double mass, double inertia) {
+  double *I = b->inertia;
+  if (b->mass >= mass && I[0] >= inertia && I[1] >= inertia && I[2] >= inertia) return;
+
+  WARN(b, "mass %g and moments of inertia (%g, %g, %g) are repaired: at least %g and %g", b->mass, I[0], I[1], I[2], mass,
+       inertia);
+  b->mass = fmax(b->mass, mass);
+  for (int k = 0; k < 3; k++) I[k] = fmax(I[k], inertia);
+  b->adjusted = true;
+}
+
+// inertiarule keep: what no body has is said. Links without mass and inertia are common and move with what is welded to them.
+static void warn_of_inertia(const pbCompiler *c, const pbBodyWork *b) {
+  const double *I = b->inertia;
+  bool positive = b->mass >= 0 && I[0] >= 0 && I[1] >= 0 && I[2] >= 0;
+  if (!positive || !is_triangle(I))
+    WARN(b, "no body has mass %g and moments of inertia (%g, %g, %g); they are kept", b->mass, I[0], I[1], I[2]);
+}
+
 // compiler boundmass, boundinertia, balanceinertia; then the triangle inequality of principal moments must hold.
 static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   const pbCompilerSettings *set = &c->spec->compiler;
+  bool repair = set->inertiarule == pb_inertiaRepair;
   double *I = b->inertia;
   if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
     return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
@@ -308,17 +338,27 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   b->adjusted = b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
   b->mass = fmax(b->mass, set->boundmass);
   for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
+
+  if (set->inertiarule == pb_inertiaKeep) {
+    warn_of_inertia(c, b);
+    return pb_ok;
+  }
+
+  // A mass without any moments, and what is negative.
+  bool point = b->mass > 0 && !(I[0] > 0 && I[1] > 0 && I[2] > 0);
+  if (repair && (point || b->mass < 0 || fmin(fmin(I[0], I[1]), I[2]) < 0)) bound_inertia(c, b, REPAIR_MASS, REPAIR_INERTIA);
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
 
   // I_xx + I_yy >= I_zz for every order of axes, or no distribution of mass has it.
-  if (I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]) return pb_ok;
-  if (!set->balanceinertia)
+  if (is_triangle(I)) return pb_ok;
+  if (!set->balanceinertia && !repair)
     return PB_AT(c, b->def, "body",
                  "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
                  "compiler balanceinertia=\"true\" evens it out",
                  I[0], I[1], I[2]);
 
   // The moments of a ball with the same trace.
+  if (repair) WARN(b, "the moments of inertia (%g, %g, %g) are no body's: each is repaired to their mean", I[0], I[1], I[2]);
   I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
   b->adjusted = true;
   return pb_ok;
@@ -326,7 +366,8 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
 
 pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b) {
   const char *wrong = inertia_of_geoms(c, b);
-  if (wrong && !(c->spec->compiler.boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
+  bool mended = c->spec->compiler.boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
+  if (wrong && !mended) return PB_AT(c, b->def, "body", "%s", wrong);
   return check_inertia(c, b);
 }
 
@@ -533,7 +574,7 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   // As stated, unless inertiafromgeom says otherwise.
   bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
   const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
-  if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
+  if (wrong && !(set->boundinertia > 0) && set->inertiarule == pb_inertiaRefuse) return PB_AT(c, b->def, "body", "%s", wrong);
 
   // Neither stated nor from geoms: MuJoCo puts the pose of the body itself here.
   if (!b->has_ipos) {
@@ -599,6 +640,7 @@ static bool has_mass_and_inertia(const pbBodyWork *b) {
 
 // What moves must have mass, itself or in what is welded to it. One pass: each body with mass marks the root of its weld.
 static pbStatus check_moving(pbCompiler *c) {
+  if (c->spec->compiler.inertiarule == pb_inertiaKeep) return pb_ok;  // the mass matrix tells
   bool *has_mass = pbCompile_Take(c, (size_t)c->spec->nbody, sizeof *has_mass);
   if (!has_mass) return pb_no_memory;
 
@@ -611,8 +653,9 @@ static pbStatus check_moving(pbCompiler *c) {
   // Only bodies with joints are roots that move.
   for (int k = 1; k < c->norder; k++) {
     int i = c->order[k];
-    if (c->bodies[i].joints.head >= 0 && !has_mass[i])
-      return PB_AT(c, c->bodies[i].def, "body", "it moves, so its mass and inertia must be positive (larger than 1e-15)");
+    if (c->bodies[i].joints.head < 0 || has_mass[i]) continue;
+    if (c->spec->compiler.inertiarule == pb_inertiaRepair) bound_inertia(c, &c->bodies[i], REPAIR_MASS, REPAIR_INERTIA);
+    else return PB_AT(c, c->bodies[i].def, "body", "it moves, so its mass and inertia must be positive (larger than 1e-15)");
   }
   return pb_ok;
 }

@@ -402,6 +402,10 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   PB_TRY(pbDerive_Create(c->ctx, m, &w, &memory));
 
   int bad = pbDerive_Run_r(m, m->theta0, &w);
+  if (bad >= 0 && m->inertia_kept) {
+    pbDerive_Destroy(c->ctx, &w, memory);
+    return pbContext_Fail(c->ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  }
   if (bad >= 0) pbContext_Warn(c->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
   if (m->nv) memcpy(m->dof_M0, w.M0, (size_t)m->nv * sizeof *w.M0);
 

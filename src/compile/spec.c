@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compile/compile.h"
 #include "compile/spec_pool.h"
 
 // ---- defaults: MuJoCo 4.0's, as its XMLreference states them ------------------------------------------------------------
@@ -461,20 +462,35 @@ PB_SPEC_LISTS(X)
 
 // ---- errors -------------------------------------------------------------------------------------------------------------
 
+// "FILE:LINE:COLUMN: ELEMENT 'NAME': ", without what is not known.
+static void write_place(char *out, size_t size, const pbPlace *place, const char *element, const char *name) {
+  int n = 0;
+  if (place && place->line > 0) n = snprintf(out, size, "%.400s:%d:%d: ", place->file, place->line, place->column);
+
+  // Quotes around a name that there is.
+  const char *quote = name && *name ? "'" : "";
+  snprintf(out + n, size - (size_t)n, "%s%s%s%.200s%s: ", element, *quote ? " " : "", quote, *quote ? name : "", quote);
+}
+
 pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, const char *element, const char *name,
                      const char *format, ...) {
-  char text[1024], where[512] = "";
+  char text[1024], where[1024];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
 
-  // "FILE:LINE:COLUMN: ELEMENT 'NAME': TEXT", without what is not known.
-  if (place && place->line > 0) snprintf(where, sizeof where, "%.400s:%d:%d: ", place->file, place->line, place->column);
+  write_place(where, sizeof where, place, element, name);
+  return pbContext_Fail(spec->ctx, status, "%s%s", where, text);
+}
 
-  // Quotes around a name that there is.
-  const char *quote = name && *name ? "'" : "";
+void pbSpec_Warn(const pbSpec *spec, const pbPlace *place, const char *element, const char *name, const char *format, ...) {
+  char text[512], where[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
 
-  return pbContext_Fail(spec->ctx, status, "%s%s%s%s%.200s%s: %s", where, element, *quote ? " " : "", quote, *quote ? name : "",
-                        quote, text);
+  write_place(where, sizeof where, place, element, name);
+  pbContext_Warn(spec->ctx, "%s%s", where, text);
 }

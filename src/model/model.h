@@ -21,6 +21,7 @@ struct pbModel {
   int one;           // 1, the row count of options in the field lists
   double tolerance;  // of Newton; 0: rounding
   pbContactSettings contact;
+  bool inertia_kept;  // inertias are as given, also where no body has them (pb_inertiaKeep)
 
 #define X(name, rows, cols) int *name;
   PB_MODEL_INTS(X)

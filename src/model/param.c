@@ -333,7 +333,8 @@ static pbStatus check_bounds(const pbChecker *c) {
       double v = c->theta[k];
       if (!isfinite(v)) return fail_at_entry(c, k, "expected a finite number");
       if (positive && !(v > 0)) return fail_at_entry(c, k, "expected a positive number");
-      if (v < p.lower && p.lower == 0) return fail_at_entry(c, k, "expected zero or a positive number");
+      bool kept = c->m->inertia_kept && (!strcmp(p.name, "body_mass") || !strcmp(p.name, "body_inertia"));
+      if (v < p.lower && p.lower == 0 && !kept) return fail_at_entry(c, k, "expected zero or a positive number");
       if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper))
         return fail_at_entry(c, k,
                              i - PARAM_COUNT < deform_count(c->m) ? "expected a value in its energy's range"
@@ -346,6 +347,7 @@ static pbStatus check_bounds(const pbChecker *c) {
 // Every inertia must be one of a rigid body, and what moves must have mass and inertia: the body itself or one welded to it.
 static pbStatus check_masses(const pbChecker *c) {
   const pbModel *m = c->m;
+  if (m->inertia_kept) return pb_ok;  // whether the mass matrix is positive definite is found in each step
   const double *mass = value_of(c, m->body_mass);
   const double *inertia = value_of(c, m->body_inertia);
 

@@ -40,7 +40,7 @@ def test_command_lines(run, tmp_path, model, code, words, said):
     ("<mujoco><option timestep='-1'/></mujoco>", "wrong.xml: timestep is -1"),
     ("<mujoco><worldbody><geom size='.1' friction='-1'/></worldbody></mujoco>", "wrong.xml: geom_friction"),
     ("<mujoco><worldbody><replicate count='100000'><replicate count='100000'><geom size='.1'/></replicate></replicate></worldbody></mujoco>", "wrong.xml: "),
-    ("<robot name='arm'/>", "this is URDF"),
+    ("<robot name='arm'/>", "wrong.xml:1:1: robot 'arm': has no links"),
 ])
 def test_mistakes_in_models_name_the_file(run, tmp_path, text, said):
     (tmp_path / "wrong.xml").write_text(text)

@@ -1,0 +1,148 @@
+// The tree against what is known of URDF: what else stands in a file is ignored, one warning for each kind, and text that xacro
+// has yet to expand is refused.
+#include <stdio.h>
+#include <string.h>
+
+#include "io/urdf/urdf_reader.h"
+
+typedef struct known {
+  const char *path;        // parent/element; the root is robot
+  const char *attributes;  // that are read, or have no effect by their nature
+} known;
+
+// `name` of elements that need none, `version` and `type` of a link are labels.
+static const known table[] = {
+    {"robot", "name version"},
+    {"robot/mujoco", NULL},  // everything in it is read as MJCF
+    {"robot/material", "name"},
+    {"robot/link", "name type"},
+    {"robot/joint", "name type"},
+    {"material/color", "rgba"},
+    {"link/inertial", ""},
+    {"link/visual", "name"},
+    {"link/collision", "name"},
+    {"inertial/origin", "xyz rpy"},
+    {"inertial/mass", "value"},
+    {"inertial/inertia", "ixx ixy ixz iyy iyz izz"},
+    {"visual/origin", "xyz rpy"},
+    {"visual/geometry", ""},
+    {"visual/material", "name"},
+    {"collision/origin", "xyz rpy"},
+    {"collision/geometry", ""},
+    {"geometry/box", "size"},
+    {"geometry/cylinder", "radius length"},
+    {"geometry/capsule", "radius length"},
+    {"geometry/sphere", "radius"},
+    {"geometry/mesh", "filename scale"},
+    {"joint/origin", "xyz rpy"},
+    {"joint/parent", "link"},
+    {"joint/child", "link"},
+    {"joint/axis", "xyz"},
+    {"joint/limit", "lower upper effort"},
+    {"joint/dynamics", "damping friction"},
+    {"joint/mimic", "joint multiplier offset"},
+};
+enum { TABLE_COUNT = sizeof table / sizeof *table };
+
+// ---- what is ignored ----------------------------------------------------------------------------------------------------
+
+static pbStatus note(pbUrdfReader *reader, const pbXmlNode *node, const char *what) {
+  for (int i = 0; i < reader->ignored_count; i++) {
+    if (strcmp(reader->ignored[i].what, what) != 0) continue;
+    reader->ignored[i].count++;
+    return pb_ok;
+  }
+
+  // The last counts what no place is left for.
+  if (reader->ignored_count == PB_URDF_IGNORED - 1) what = "more";
+  if (reader->ignored_count == PB_URDF_IGNORED) {
+    reader->ignored[PB_URDF_IGNORED - 1].count++;
+    return pb_ok;
+  }
+
+  const char *copy = pbSpecPool_Text(&reader->document->pool, what, strlen(what));
+  if (!copy) return NO_MEMORY(node);
+  reader->ignored[reader->ignored_count++] = (pbUrdfIgnored){copy, node, 1};
+  return pb_ok;
+}
+
+void pbUrdf_WarnIgnored(pbUrdfReader *reader) {
+  for (int i = 0; i < reader->ignored_count; i++) {
+    const pbUrdfIgnored *kind = &reader->ignored[i];
+    const pbPlace *place = &kind->first->place;
+    pbContext_Warn(reader->ctx, "%.400s:%d:%d: ignored: %s%s", place->file, place->line, place->column, kind->what,
+                   kind->count > 1 ? ", here and further on" : "");
+  }
+}
+
+// ---- the tree -----------------------------------------------------------------------------------------------------------
+
+static const known *find_known(const char *path) {
+  for (int i = 0; i < TABLE_COUNT; i++)
+    if (!strcmp(table[i].path, path)) return &table[i];
+  return NULL;
+}
+
+static bool has_word(const char *list, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = list; (at = strstr(at, word)) != NULL; at += length) {
+    bool starts = at == list || at[-1] == ' ';
+    if (starts && (!at[length] || at[length] == ' ')) return true;
+  }
+  return false;
+}
+
+// Elements of xacro, and expressions that it would replace.
+static pbStatus refuse_xacro(pbUrdfReader *reader, const pbXmlNode *node) {
+  const char *file = node->place.file, *found = NULL;
+  if (!strncmp(node->name, "xacro:", 6)) found = node->name;
+  for (int i = 0; i < node->attribute_count && !found; i++) {
+    const char *value = node->attributes[i].value;
+    if (strstr(value, "${") || strstr(value, "$(")) found = value;
+  }
+
+  // What files on their way through xacro are called: robot.urdf.xacro.
+  if (!found) return pb_ok;
+  return REFUSE(node, "'%.60s' is for xacro: expand the file first, by 'xacro %.200s > robot.urdf' or 'ros2 run xacro xacro ...'",
+                found, file);
+}
+
+static pbStatus check_attributes(pbUrdfReader *reader, const pbXmlNode *node, const known *row) {
+  char what[160];
+
+  for (int i = 0; i < node->attribute_count; i++) {
+    const char *name = node->attributes[i].name;
+    if (has_word(row->attributes, name) || !strncmp(name, "xmlns", 5)) continue;
+    if (!strcmp(name, "velocity") && !strcmp(row->path, "joint/limit"))
+      snprintf(what, sizeof what, "limits of velocity, which nothing enforces");
+    else snprintf(what, sizeof what, "attribute '%.60s' of %s", name, row->path);
+    PB_TRY(note(reader, node, what));
+  }
+  return pb_ok;
+}
+
+// Children are nested four deep at most: what lies deeper is ignored with what it lies in.
+static pbStatus check_node(pbUrdfReader *reader, const pbXmlNode *node, const known *row) {
+  PB_TRY(refuse_xacro(reader, node));
+  if (!row->attributes) return pb_ok;
+  PB_TRY(check_attributes(reader, node, row));
+
+  for (const pbXmlNode *child = node->first; child; child = child->next) {
+    char path[160], what[200];
+    snprintf(path, sizeof path, "%.60s/%.60s", node->name, child->name);
+    const known *found = find_known(path);
+
+    if (found) {
+      PB_TRY(check_node(reader, child, found));
+      continue;
+    }
+
+    // What is not known is not looked into.
+    PB_TRY(refuse_xacro(reader, child));
+    snprintf(what, sizeof what, "element %s", path);
+    PB_TRY(note(reader, child, what));
+  }
+  return pb_ok;
+}
+
+pbStatus pbUrdf_Check(pbUrdfReader *reader) { return check_node(reader, reader->document->root, &table[0]); }

@@ -1,0 +1,102 @@
+// Meshes: those of a name and scale once, and the files of those that collide, or that are to be seen.
+#include <stdio.h>
+#include <string.h>
+
+#include <pullback/mesh.h>
+
+#include "base/assert.h"
+#include "io/urdf/urdf_reader.h"
+
+// A name of its own: that of the file without folder and ending, with a number behind it where another mesh has it.
+static const char *make_name(pbUrdfReader *reader, const char *file) {
+  char name[300];
+  const char *slash = strrchr(file, '/'), *from = slash ? slash + 1 : file, *dot = strrchr(from, '.');
+  int length = (int)(dot ? (size_t)(dot - from) : strlen(from));
+  snprintf(name, sizeof name, "%.*s", length < 200 ? length : 200, from);
+
+  for (int i = 1; pbNames_Find(&reader->names, PB_URDF_MESH_NAME, name) >= 0; i++)
+    snprintf(name, sizeof name, "%.*s%d", length < 200 ? length : 200, from, i);
+  const char *copy = pbSpec_Text(reader->spec, name);
+  return copy && pbNames_Set(&reader->names, PB_URDF_MESH_NAME, copy, reader->spec->nmesh) ? copy : NULL;
+}
+
+pbStatus pbUrdf_Mesh(pbUrdfReader *reader, const pbXmlNode *node, const char **name) {
+  pbMeshDef def = pbMeshDef_Default();
+  const char *file;
+  def.place = node->place;
+  PB_TRY(pbUrdf_NeedText(reader, node, "filename", &file));
+  PB_TRY(pbUrdf_Reals(reader, node, "scale", 3, def.scale, NULL));
+
+  // Known by file and scale.
+  size_t size = strlen(file) + 80;
+  char *key = pbSpecPool_Take(&reader->document->pool, size, 1);
+  if (!key) return NO_MEMORY(node);
+  snprintf(key, size, "%a %a %a %s", def.scale[0], def.scale[1], def.scale[2], file);
+
+  int known = pbNames_Find(&reader->names, PB_URDF_MESH, key);
+  if (known >= 0) {
+    *name = reader->spec->meshes[known].name;
+    return pb_ok;
+  }
+
+  if (!pbNames_Set(&reader->names, PB_URDF_MESH, key, reader->spec->nmesh)) return NO_MEMORY(node);
+  def.file = file;
+  def.name = *name = make_name(reader, file);
+  if (!def.name) return NO_MEMORY(node);
+  reader->mesh_nodes[reader->spec->nmesh] = node;
+  return pbSpec_AddMesh(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
+}
+
+// ---- files --------------------------------------------------------------------------------------------------------------
+
+static pbStatus load_file(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  char *real;
+  pbMesh *mesh = NULL;
+  PB_TRY(pbUrdf_FindFile(reader, node, def->file, &real));
+
+  pbStatus status = pbMesh_LoadShape(reader->ctx, real, "", &mesh);
+  if (status != pb_ok) {
+    char text[600];  // a copy: the error is written over itself
+    snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+    return pbXml_Fail(reader->document, status, node, "%s", text);
+  }
+
+  const pbCells *triangles = &mesh->cells[pb_cellTriangle];
+  def->vertex = pbSpec_Reals(reader->spec, mesh->point, 3 * mesh->points);
+  if (triangles->count) def->face = pbSpec_Ints(reader->spec, triangles->vertex, 3 * triangles->count);
+  bool room = def->vertex.data && (!triangles->count || def->face.data);
+  pbMesh_Destroy(mesh);
+  return room ? pb_ok : NO_MEMORY(node);
+}
+
+// Of a mesh that is only seen: whatever is wrong with it, there is less to see.
+static pbStatus look_at_file(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  pbStatus status = load_file(reader, node, def);
+  if (status == pb_ok || status == pb_no_memory) return status;
+
+  char text[600];
+  snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+  pbContext_Warn(reader->ctx, "%s; it is not seen", text);
+  def->file = "";  // asked for once
+  return pb_ok;
+}
+
+// What geoms that act name, or then what others do.
+static pbStatus load_meshes(pbUrdfReader *reader, bool acting) {
+  pbSpec *spec = reader->spec;
+  for (int i = 0; i < spec->ngeom; i++) {
+    if (spec->geoms[i].type != pb_geomMesh || pbSpec_GeomActs(spec, i) != acting) continue;
+
+    pbMeshDef *mesh = pbSpec_FindMesh(spec, spec->geoms[i].mesh);
+    PB_ASSERT(mesh);  // made with the geom
+    if (!*mesh->file || mesh->vertex.count) continue;
+    const pbXmlNode *node = reader->mesh_nodes[mesh - spec->meshes];
+    PB_TRY(acting ? load_file(reader, node, mesh) : look_at_file(reader, node, mesh));
+  }
+  return pb_ok;
+}
+
+pbStatus pbUrdf_LoadMeshes(pbUrdfReader *reader) {
+  PB_TRY(load_meshes(reader, true));
+  return reader->spec->surfaces ? load_meshes(reader, false) : pb_ok;
+}
