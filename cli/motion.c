@@ -132,9 +132,9 @@ static pbStatus make_shapes(Motion *m) {
 }
 
 static void piece_ends(const Motion *m, int tendon, int piece, size_t frame, double x[6]) {
-  cliStation end[2];
-  cliTendon_Segment(m->run, tendon, piece, end);
-  for (int i = 0; i < 2; i++) move_point(pose_of(m, end[i].body, frame), end[i].at, x + 3 * i);
+  // straight, also past a geom
+  cliPiece p = cliTendon_Segment(m->run, tendon, piece);
+  for (int i = 0; i < 2; i++) move_point(pose_of(m, p.end[i].body, frame), p.end[i].at, x + 3 * i);
 }
 
 // ---- VTU ------------------------------------------------------------------------------------------------------------------

@@ -109,31 +109,43 @@ cliShape cliScene_Shape(const cliRun *run, int index) {
 
 // ---- tendons -----------------------------------------------------------------------------------------------------------
 
-// Two sites that follow each other; a pulley begins another branch.
-static bool is_segment(const cliDrawn *m, int station) {
-  return m->wrap_type[station] == pb_wrapSite && m->wrap_type[station + 1] == pb_wrapSite;
+static bool is_geom(const cliDrawn *m, int station) { return m->wrap_type[station] > pb_wrapSite; }
+
+// Two sites that follow each other, at most with a geom between; a pulley begins another branch.
+static bool is_segment(const cliDrawn *m, int station, int end) {
+  int next = station + 1 < end && is_geom(m, station + 1) ? station + 2 : station + 1;
+  return next < end && m->wrap_type[station] == pb_wrapSite && m->wrap_type[next] == pb_wrapSite;
 }
 
 int cliTendon_Segments(const cliRun *run, int t) {
   const cliDrawn *m = &run->drawn;
-  int count = 0;
+  int count = 0, end = m->tendon_adr[t] + m->tendon_num[t];
 
-  for (int k = 0; k + 1 < m->tendon_num[t]; k++) count += is_segment(m, m->tendon_adr[t] + k);
+  for (int k = m->tendon_adr[t]; k < end; k++) count += is_segment(m, k, end);
   return count;
 }
 
-void cliTendon_Segment(const cliRun *run, int t, int segment, cliStation end[2]) {
+static cliStation station_of(const cliRun *run, int site) {
   const cliDrawn *m = &run->drawn;
-  int at = m->tendon_adr[t];
+  cliStation s = {.body = m->site_bodyid[site]};
+  memcpy(s.at, row_of(run, m->site_pos, site, 3), sizeof s.at);
+  return s;
+}
+
+cliPiece cliTendon_Segment(const cliRun *run, int t, int segment) {
+  const cliDrawn *m = &run->drawn;
+  int at = m->tendon_adr[t], end = at + m->tendon_num[t];
 
   // segments count from 0, and pulleys lie in between
-  for (int left = segment; !is_segment(m, at) || left-- > 0;) at++;
+  for (int left = segment; !is_segment(m, at, end) || left-- > 0;) at++;
 
-  for (int i = 0; i < 2; i++) {
-    int site = m->wrap_objid[at + i];
-    end[i].body = m->site_bodyid[site];
-    memcpy(end[i].at, row_of(run, m->site_pos, site, 3), sizeof end[i].at);
-  }
+  bool wraps = is_geom(m, at + 1);
+  int side = wraps ? cliModel_Integer(run->model, "wrap_side", at + 1) : -1;
+  cliPiece p = {.geom = wraps ? m->wrap_objid[at + 1] : -1, .has_side = side >= 0};
+  p.end[0] = station_of(run, m->wrap_objid[at]);
+  p.end[1] = station_of(run, m->wrap_objid[at + 1 + wraps]);
+  if (p.has_side) p.side = station_of(run, side);
+  return p;
 }
 
 void cliTendon_Color(const cliRun *run, int t, double rgba[4]) {

@@ -28,9 +28,15 @@ typedef struct cliStation {
   int body;
   double at[3];  // in its frame
 } cliStation;
-// Straight pieces of a tendon, two stations each; none for tendons of joints.
+typedef struct cliPiece {
+  cliStation end[2];
+  int geom;  // sphere or cylinder that it may go around; -1: none
+  bool has_side;
+  cliStation side;  // site by which it goes then
+} cliPiece;
+// Pieces of a tendon from one site to the next; none for tendons of joints.
 int cliTendon_Segments(const cliRun *run, int tendon);
-void cliTendon_Segment(const cliRun *run, int tendon, int segment, cliStation end[2]);
+cliPiece cliTendon_Segment(const cliRun *run, int tendon, int segment);
 void cliTendon_Color(const cliRun *run, int tendon, double rgba[4]);
 
 // Array of a trajectory that holds a field of the state; NULL where there is none of its shape.

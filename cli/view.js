@@ -315,6 +315,7 @@
     m.depthWrite = opacity >= 1;
   }
   const groups = [];
+  let current = [], dirty = true;  // poses of bodies now; is the picture out of date?
   for (let b = 0; b < bodies; b++) { groups.push(new THREE.Group()); scene.add(groups[b]); }
   function place(g, hull) {
     const s = shape(g, hull), mesh = new THREE.Mesh(s.geometry, g.paint || (g.paint = paint(g))), frame = new THREE.Group();
@@ -357,7 +358,7 @@
       if (g.hull !== undefined) present(g, !hull, false);
     }
     for (const s of data.sites) { s.site = true; present(s, false, byId('sites').checked && shown.has(s.group)); }
-    for (const p of pieces) p.mesh.visible = byId('tendons').checked;
+    if (current.length) stretch();
     grid.visible = byId('ground').checked && !data.geoms.some(g => g.type === 0 && isShown(g));
     dirty = true;
   }
@@ -372,30 +373,105 @@
     scene.add(grid);
   }
 
-  // ---- tendons: straight pieces between points of bodies ---------------------------------------------------------------
-  const pieces = [], axis = new THREE.Vector3(0, 0, 1);
+  // ---- tendons: pieces between points of bodies, straight or around a sphere or cylinder --------------------------------
+  const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]], dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+  const back = q => [q[0], -q[1], -q[2], -q[3]], TINY = 1e-15;
+  // +1, -1: about the normal as end, side point, end go, or the shorter way; [that, does the straight line go another way?]
+  function wayAround(p, side, normal) {
+    const about = (a, b) => dot(cross(a, b), normal), whole = about(p[0], p[1]);
+    let way = whole < 0 ? -1 : 1;
+    if (!side) return [way, false];
+    const first = about(side, p[0]), last = about(side, p[1]);
+    if (first < 0 && last >= 0) way = 1;
+    if (first > 0 && last <= 0) way = -1;
+    return [way, way * whole < 0];
+  }
+  // Where |p0 t| + |t p1| is least on the circle: its angle.
+  function touchAngle(p, r) {
+    const start = Math.atan2(p[0][1], p[0][0]), whole = Math.atan2(p[0][0] * p[1][1] - p[0][1] * p[1][0], p[0][0] * p[1][0] + p[0][1] * p[1][1]);
+    const far = a => Math.hypot(p[0][0] - r * Math.cos(a), p[0][1] - r * Math.sin(a)) + Math.hypot(p[1][0] - r * Math.cos(a), p[1][1] - r * Math.sin(a));
+    let low = 0, high = 1;
+    for (let i = 0; i < 60; i++) { const a = low + (high - low) / 3, b = high - (high - low) / 3; if (far(start + whole * a) < far(start + whole * b)) high = b; else low = a; }
+    return start + whole * (low + high) / 2;
+  }
+  // Points of the path between two ends; none where it is straight. o: pos, quat, radius, cylinder, side (a point, null: none).
+  function wrapPath(x0, x1, o) {
+    const r = o.radius, local = x => turn(back(o.quat), minus(x, o.pos)), y = [local(x0), local(x1)], flat = x => o.cylinder ? [x[0], x[1], 0] : x;
+    const p = y.map(flat), inside = o.side && Math.hypot(...minus(o.side, o.pos)) < r;
+    let side = o.side ? flat(local(o.side)) : null;
+    if (side && Math.hypot(...side) < TINY) side = [1, 0, 0];
+    if (r < TINY || p.some(x => Math.hypot(...x) < r)) return [];
+
+    const d = minus(p[1], p[0]), dd = dot(d, d), share = dd < TINY ? 0 : Math.max(0, Math.min(1, -dot(d, p[0]) / dd));
+    const meets = dd >= TINY && Math.hypot(...plus(p[0], times(share, d))) <= r;
+    if (inside ? meets || p.some(x => Math.hypot(...x) === r) : dd < TINY || !meets && !side) return [];
+
+    let normal = o.cylinder ? [0, 0, 1] : cross(p[0], p[1]);
+    if (Math.hypot(...normal) < TINY) {  // on a line: across it and the axes that it is least along
+      const size = p[0].map(Math.abs), most = size[2] > size[0] && size[2] > size[1] ? 2 : size[1] > size[0] && size[1] > size[2] ? 1 : 0;
+      normal = cross(p[0], [0, 1, 2].map(k => k === most ? 0 : 1));
+    }
+    const [way, other] = inside ? [1, false] : wayAround(p, side, normal);
+    if (!inside && !meets && !other) return [];
+
+    // in the plane
+    const ex = o.cylinder ? [1, 0, 0] : unit(p[0]), ez = unit(normal), ey = o.cylinder ? [0, 1, 0] : cross(ez, ex);
+    const q = p.map(x => [dot(x, ex), dot(x, ey)]), angles = [], straight = q.map(x => Math.sqrt(Math.max(0, x[0] * x[0] + x[1] * x[1] - r * r)));
+    let before = straight[0], arc = 0;
+    if (inside) {
+      angles.push(touchAngle(q, r));
+      before = Math.hypot(q[0][0] - r * Math.cos(angles[0]), q[0][1] - r * Math.sin(angles[0]));
+      straight[1] = Math.hypot(q[1][0] - r * Math.cos(angles[0]), q[1][1] - r * Math.sin(angles[0]));
+    } else {
+      let whole = Math.atan2(q[0][0] * q[1][1] - q[0][1] * q[1][0], q[0][0] * q[1][0] + q[0][1] * q[1][1]);
+      if (whole * way < 0) whole += 2 * Math.PI * way;
+      arc = whole * way - Math.atan2(straight[0], r) - Math.atan2(straight[1], r);
+      const first = Math.atan2(q[0][1], q[0][0]) + way * Math.atan2(straight[0], r), steps = Math.max(1, Math.ceil(Math.abs(arc) / 0.25));
+      for (let i = 0; i <= steps; i++) angles.push(first + way * arc * i / steps);
+    }
+    const length = before + r * arc + straight[1], rise = o.cylinder ? y[1][2] - y[0][2] : 0;
+    return angles.map((a, i) => {
+      const gone = before + r * arc * (angles.length > 1 ? i / (angles.length - 1) : 0), at = plus(times(r * Math.cos(a), ex), times(r * Math.sin(a), ey));
+      if (o.cylinder) at[2] = y[0][2] + rise * gone / length;
+      return plus(o.pos, turn(o.quat, at));
+    });
+  }
+  const axis = new THREE.Vector3(0, 0, 1), onBody = (b, at) => plus(current[b].pos, turn(current[b].quat, at));
   for (const t of data.tendons) {
     t.paint = paint({type: 5, rgba: t.rgba});
-    for (let k = 0; k < t.bodies.length; k += 2) {
-      const mesh = new THREE.Mesh(once('can', can), t.paint);
-      const end = i => ({group: groups[t.bodies[k + i]], at: new THREE.Vector3(...t.points.slice(3 * (k + i), 3 * (k + i) + 3))});
-      mesh.castShadow = true;
-      mesh.frustumCulled = false;
-      mesh.userData = t;
-      scene.add(mesh);
-      pieces.push({mesh: mesh, width: t.width, ends: [end(0), end(1)]});
+    t.rods = [];
+    t.around = new Map(t.wraps.map(w => [w.piece, w]));
+  }
+  function tendonPath(t) {  // polylines, one a piece
+    const out = [];
+    for (let k = 0; 2 * k < t.bodies.length; k++) {
+      const a = onBody(t.bodies[2 * k], three(t.points, 2 * k)), b = onBody(t.bodies[2 * k + 1], three(t.points, 2 * k + 1)), w = t.around.get(k);
+      const o = w && {pos: onBody(w.body, w.pos), quat: unit(mulQuat(current[w.body].quat, w.quat)), radius: w.radius, cylinder: w.cylinder, side: w.side ? onBody(w.side_body, w.side) : null};
+      out.push([a, ...(o ? wrapPath(a, b, o) : []), b]);
     }
+    return out;
+  }
+  function rod(t) {
+    const mesh = new THREE.Mesh(once('can', can), t.paint);
+    mesh.castShadow = true;
+    mesh.frustumCulled = false;
+    mesh.userData = t;
+    scene.add(mesh);
+    t.rods.push(mesh);
+    return mesh;
   }
   function between(mesh, a, b, width) {
-    const way = b.clone().sub(a), length = way.length();
-    mesh.position.copy(a).add(b).multiplyScalar(0.5);
+    const way = new THREE.Vector3(...minus(b, a)), length = way.length();
+    mesh.position.set(...times(0.5, plus(a, b)));
     mesh.scale.set(width, width, Math.max(length / 2, 1e-9));
     if (length > 0) mesh.quaternion.setFromUnitVectors(axis, way.divideScalar(length));
   }
   function stretch() {
-    for (const p of pieces) {
-      const [a, b] = p.ends.map(e => e.at.clone().applyQuaternion(e.group.quaternion).add(e.group.position));
-      between(p.mesh, a, b, p.width);
+    const on = byId('tendons').checked;
+    for (const t of data.tendons) {
+      let count = 0;
+      for (const line of on ? tendonPath(t) : []) for (let i = 0; i + 1 < line.length; i++, count++) between(t.rods[count] || rod(t), line[i], line[i + 1], t.width);
+      t.rods.forEach((mesh, i) => { mesh.visible = i < count; });
     }
   }
 
@@ -467,7 +543,7 @@
 
   // ---- cameras: orbit around a point with z up, or one of the model's ----------------------------------------------------
   const camera = new THREE.PerspectiveCamera(40, 1, 1, 2), look = {azimuth: -0.85, elevation: 0.32};
-  let view, dirty = true, current = [];
+  let view;
   function start() { view = Object.assign({target: new THREE.Vector3(...data.center), distance: 0}, look); }
   start();
   // Fixed to their body, moving along with it (or its center of mass) without turning, or looking at another.
@@ -782,7 +858,7 @@
   for (const id of ['contacts', 'forces']) byId(id).addEventListener('change', () => { mark(frame); dirty = true; });
   byId('shadows').addEventListener('change', () => { sun.castShadow = byId('shadows').checked; dirty = true; });
   byId('sites').parentNode.hidden = !data.sites.length;
-  byId('tendons').parentNode.hidden = !pieces.length;
+  byId('tendons').parentNode.hidden = !data.tendons.length;
   byId('contacts').parentNode.hidden = !touch;
   byId('forces').parentNode.hidden = !touch || !data.contacts.forces;
 
@@ -829,7 +905,7 @@
 
   // ---- for scripts: what is drawn, and the time at which the first picture was ------------------------------------------------
   window.pullback = {
-    data, firstFrame: performance.now(), go, kinematics, addPlot, pick, camera, frame: () => frame, renderer,
+    data, firstFrame: performance.now(), go, kinematics, addPlot, wrapPath, tendons: () => data.tendons.map(tendonPath), pick, camera, frame: () => frame, renderer,
     pose: b => [...groups[b].position.toArray(), groups[b].quaternion.w, groups[b].quaternion.x, groups[b].quaternion.y, groups[b].quaternion.z],
     shown: () => data.geoms.filter(isShown).map(g => { const m = g.hullMesh && g.hullMesh.visible ? g.hullMesh : g.seenMesh; return {id: g.id, triangles: triangles(m)}; }),
     drawn() {  // triangles of geoms that the library drew: without shadows and all that is not a geom

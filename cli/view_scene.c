@@ -224,10 +224,24 @@ static void put_shapes(const View *v, const char *key, bool sites, const Meshes 
   cliJson_Close(j, ']');
 }
 
+// What the page needs to go around a geom.
+static void put_wrap(const cliRun *run, const cliPiece *p, int piece, cliJson *j) {
+  cliShape s = cliScene_Shape(run, p->geom);
+  cliJson_Open(j, NULL, '{');
+  cliJson_Integer(j, "piece", piece);
+  cliJson_Integer(j, "body", s.body);
+  cliJson_Bool(j, "cylinder", s.type == pb_geomCylinder);
+  cliJson_Number(j, "radius", s.size[0]);
+  cliJson_Numbers(j, "pos", s.pos, 3);
+  cliJson_Numbers(j, "quat", s.quat, 4);
+
+  if (p->has_side) cliJson_Integer(j, "side_body", p->side.body);
+  if (p->has_side) cliJson_Numbers(j, "side", p->side.at, 3);
+  cliJson_Close(j, '}');
+}
+
 // Two ends a piece, each fixed to a body.
 static void put_tendon(const cliRun *run, int t, int segments, const double rgba[4], cliJson *j) {
-  cliStation end[2];
-
   cliJson_OpenLine(j, NULL, '{');
   cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
   cliJson_Number(j, "width", run->drawn.tendon_width[t]);
@@ -235,17 +249,25 @@ static void put_tendon(const cliRun *run, int t, int segments, const double rgba
 
   cliJson_OpenLine(j, "bodies", '[');
   for (int k = 0; k < segments; k++) {
-    cliTendon_Segment(run, t, k, end);
-    cliJson_Integer(j, NULL, end[0].body);
-    cliJson_Integer(j, NULL, end[1].body);
+    cliPiece p = cliTendon_Segment(run, t, k);
+    cliJson_Integer(j, NULL, p.end[0].body);
+    cliJson_Integer(j, NULL, p.end[1].body);
   }
   cliJson_Close(j, ']');
 
   // where the pieces end, in the frames of these bodies
   cliJson_OpenLine(j, "points", '[');
   for (int k = 0; k < segments; k++) {
-    cliTendon_Segment(run, t, k, end);
-    for (int i = 0; i < 6; i++) cliJson_Number(j, NULL, end[i / 3].at[i % 3]);
+    cliPiece p = cliTendon_Segment(run, t, k);
+    for (int i = 0; i < 6; i++) cliJson_Number(j, NULL, p.end[i / 3].at[i % 3]);
+  }
+  cliJson_Close(j, ']');
+
+  // those that may go around something
+  cliJson_OpenLine(j, "wraps", '[');
+  for (int k = 0; k < segments; k++) {
+    cliPiece p = cliTendon_Segment(run, t, k);
+    if (p.geom >= 0) put_wrap(run, &p, k, j);
   }
   cliJson_Close(j, ']');
   cliJson_Close(j, '}');

@@ -1,5 +1,6 @@
 """The page of `pullback view`, read back in a browser without a screen: what it draws, where, and what it says."""
 import base64
+import json
 import pathlib
 
 import mujoco as mj
@@ -241,6 +242,36 @@ def test_joints_move_as_in_mujoco(browser, scene, rng=np.random.default_rng(3)):
         theirs = d.cam_xmat[c].reshape(3, 3)
         ours = np.array(place).reshape(4, 4).T
         assert np.abs(ours[:3, 3] - d.cam_xpos[c]).max() < 1e-6 and np.abs(ours[:3, :3] - theirs).max() < 1e-6, m.camera(c).name
+
+
+def test_tendons_go_around_as_in_mujoco(browser, scene, rng=np.random.default_rng(5)):
+    """The page's own rule: where the path meets spheres and cylinders, with side points outside and inside, or without."""
+    opened(browser, scene / "still.html")
+    went = 0
+    for k in range(60):
+        kind, side = ("sphere", "cylinder")[k % 2], (None, "out", "in")[k // 2 % 3]
+        x = rng.standard_normal((2, 3)) * 0.4
+        at = {None: None, "out": unit(rng) * 0.5, "in": unit(rng) * 0.03}[side]
+        quat, sidesite = " ".join(map(str, rng.standard_normal(4))), f'<site name="s" pos="{at[0]} {at[1]} {at[2]}"/>' if side else ""
+        m = mj.MjModel.from_xml_string(f"""<mujoco><worldbody><geom name="g" type="{kind}" size="0.15 1" quat="{quat}"/>{sidesite}
+          <site name="a" pos="{x[0][0]} {x[0][1]} {x[0][2]}"/><body><joint/><geom size="1"/><site name="b" pos="{x[1][0]} {x[1][1]} {x[1][2]}"/></body></worldbody>
+          <tendon><spatial><site site="a"/><geom geom="g" {'sidesite="s"' if side else ""}/><site site="b"/></spatial></tendon></mujoco>""")
+        d = mj.MjData(m)
+        mj.mj_forward(m, d)
+        theirs = d.wrap_xpos.reshape(-1, 3)[:d.ten_wrapnum[0]]
+        o = {"pos": [0, 0, 0], "quat": m.geom_quat[0].tolist(), "radius": 0.15, "cylinder": kind == "cylinder", "side": at.tolist() if side else None}
+        ours = browser.run(f"pullback.wrapPath({d.site('a').xpos.tolist()}, {d.site('b').xpos.tolist()}, {json.dumps(o)})")
+        assert (len(theirs) > 2) == (len(ours) > 0), (kind, side, x)
+        if ours:
+            went += 1
+            gap = max(np.abs(ours[0] - theirs[1]).max(), np.abs(ours[-1] - theirs[-2]).max())
+            assert gap < (1e-9 if side != "in" else 1e-4), (kind, side, gap)
+    assert went > 15
+
+
+def unit(rng):
+    v = rng.standard_normal(3)
+    return v / np.linalg.norm(v)
 
 
 def test_joints_that_follow_others(browser, run, tmp_path):
