@@ -24,7 +24,8 @@ void *__wrap_calloc(size_t count, size_t size) { return strays += strays_watched
 void *__wrap_realloc(void *memory, size_t size) { return strays += strays_watched, __real_realloc(memory, size); }
 #endif
 
-static const char *const model_files[] = {"hostile/model.xml", "oracle/models/include_main.xml", "hostile/impact.xml"};
+static const char *const model_files[] = {"hostile/model.xml", "oracle/models/include_main.xml", "hostile/impact.xml",
+                                          "hostile/mesh.xml"};
 
 typedef struct Parts {  // what a run holds; any may be NULL
   pbModel *model;

@@ -82,8 +82,12 @@ static void check_same(const double *a, const double *b, size_t count, const cha
 
 static void test_poison_changes_nothing(void **state) {
   (void)state;
-  static const char *const files[] = {"hostile/model.xml", "oracle/models/contact_box.xml", "oracle/models/equality.xml",
-                                      "oracle/models/tendon_spatial.xml", "oracle/models/sensors_frame.xml"};
+  static const char *const files[] = {"hostile/model.xml",
+                                      "oracle/models/contact_box.xml",
+                                      "oracle/models/equality.xml",
+                                      "oracle/models/tendon_spatial.xml",
+                                      "oracle/models/sensors_frame.xml",
+                                      "hostile/mesh.xml"};
   pbContext *ctx = pbContext_Create(NULL);
   for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
     pbModel *m;
