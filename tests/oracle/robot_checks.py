@@ -69,7 +69,7 @@ class Result:
 def load(robot):
     """(model or None, its warnings or why it is refused)"""
     try:
-        model = pb.Model(robot.path, {"iterations": 100}, allow_root=robot.allow_root)  # a file may say 4
+        model = pb.Model(robot.path, allow_root=robot.allow_root)
         return model, model.warnings()
     except pb.Error as error:
         return None, error.text.replace("\n", " ").replace(os.path.dirname(robot.path) + "/", "")
@@ -86,7 +86,7 @@ def mesh_mass(path):
 def field_faults(model, robot):
     """How compiled fields differ, but for the bounds of meshes that are only seen, whose files are not read, and what follows from them."""
     m = robots.quiet(lambda: oracle.compiled(robot.path))
-    fields = {n: a for n, a in model.fields().items() if n != "iterations"}
+    fields = model.fields()
     seen = (m.geom_type == mj.mjtGeom.mjGEOM_MESH) & (fields["geom_rbound"].ravel() == 0)
     for field in ("geom_size", "geom_pos", "geom_quat", "geom_rbound", "geom_aabb"):
         fields[field][seen] = np.reshape(getattr(m, field), fields[field].shape)[seen]
