@@ -131,16 +131,23 @@ class Model:
         return out
 
     # ---- step -------------------------------------------------------------------------------------------------------
-    def _input(self, ctrl, qfrc, xfrc):
-        kept = [real(ctrl), real(qfrc), real(xfrc)]
+    def _input(self, ctrl, qfrc, xfrc, mocap=(None, None)):
+        kept = [real(ctrl), real(qfrc), real(xfrc), None, *map(real, mocap)]
         made = Input(*map(ptr, kept))
         made.kept = kept  # as long as what points to them
         return made
 
-    def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
+    def mocap_pose(self):
+        """Positions and quaternions of the mocap bodies where none are given."""
+        n = lib().pbModel_Size(self.ptr, b"nmocap")
+        pos, quat = np.zeros((n, 3)), np.zeros((n, 4))
+        lib().pbModel_MocapPose(self.ptr, ptr(self.theta), -1, ptr(pos), ptr(quat))
+        return pos, quat
+
+    def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=(None, None)):
         """(next state, sensordata of the state before)."""
         y, s, th = x.copy(), np.zeros(self.nsensordata), self.theta if theta is None else theta
-        self._with_room(lambda: lib().pbStep_Forward(self.ptr, ptr(th), ptr(y), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s)))
+        self._with_room(lambda: lib().pbStep_Forward(self.ptr, ptr(th), ptr(y), self._input(ctrl, qfrc, xfrc, mocap), self._scratch(), ptr(s)))
         return y, s
 
     def _with_room(self, call):
@@ -181,13 +188,13 @@ class Model:
     # ---- derivatives ------------------------------------------------------------------------------------------------
     def vjp(self, record, next_bar=None, sensordata=None, xpos=None, site_xpos=None, ctrl=None, qfrc=None, xfrc=None,
             theta=None, into=None):
-        """Pullback of one step: dict x, ctrl, qfrc, xfrc, theta. `into` is added to."""
+        """Pullback of one step: dict x, ctrl, qfrc, xfrc, theta; of `into`, which is added to, mocap_pos and mocap_rot, too."""
         th = self.theta if theta is None else theta
         bar = into or dict(x=np.zeros(self.nt), ctrl=np.zeros(self.nu), qfrc=np.zeros(self.nv), xfrc=np.zeros((self.nbody, 6)),
                            theta=np.zeros(self.ntheta))
         seen = [real(a) for a in (sensordata, xpos, site_xpos)]
         obs, inp = ObservationBar(*(ptr(a) for a in seen)), self._input(ctrl, qfrc, xfrc)
-        inbar = InputBar(ptr(bar["ctrl"]), ptr(bar["qfrc"]), ptr(bar["xfrc"]))
+        inbar = InputBar(**{k: ptr(bar[k]) for k in ("ctrl", "qfrc", "xfrc", "mocap_pos", "mocap_rot") if k in bar})
         nb = real(next_bar)
         lib().pbStep_Vjp(self.ptr, ptr(th), ptr(record), inp, ptr(nb), ct.byref(obs), self._scratch(), ptr(bar["x"]),
                                           ct.byref(inbar), ptr(bar["theta"]))

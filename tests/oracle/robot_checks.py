@@ -5,7 +5,7 @@
 checks them all, or those whose names hold a NAME, and prints a table; what was checked with the same sources is not checked again, so that
 a run that was interrupted goes on. Exit status 1 if one falls short, or if more are refused than REFUSED allows.
 
-A case counts only as far as MuJoCo's own answer to a change of 1e-14 at the start, and of a unit in the last place of half of the
+A case counts only as far as MuJoCo's own answer to a change of 1e-14 of start, sizes and frames, and of a unit in the last place of half of the
 coordinates of its mesh vertices (they are floats), stays below a fifth of the tolerance.
 """
 import argparse
@@ -105,11 +105,13 @@ def nudged_meshes(m, sign):
 
 
 def nudged_roll(m, x, controls, sign):
-    vertex = nudged_meshes(m, sign)
+    """With shapes turned by 1e-14, too: parallel ones of one limb stay so whatever the start, and MuJoCo looks at the signs of what rounding left."""
+    vertex, quat = nudged_meshes(m, sign), m.geom_quat.copy()
+    m.geom_quat += sign * 1e-14 * np.random.default_rng(8).standard_normal(quat.shape)
     try:
         return oracle.nudged_roll(m, x, controls, sign)
     finally:
-        m.mesh_vert[:] = vertex
+        m.mesh_vert[:], m.geom_quat[:] = vertex, quat
 
 
 def apart(m, a, b):
@@ -169,6 +171,8 @@ class Place:
         for kind, n in (("qpos", self.m.nv), ("qvel", self.m.nv), ("act", self.m.na), ("ctrl", self.m.nu), ("qfrc", self.m.nv), ("xfrc", self.m.nbody)):
             if n:
                 out[kind] = (derivatives.state_direction if kind in ("qpos", "qvel", "act") else derivatives.input_direction)(self.m, self.r, kind)
+        for kind in ("mocap_pos", "mocap_rot") if self.m.nmocap else ():
+            out[kind] = {kind: 0.1 * self.r.standard_normal((self.m.nmocap, 3))}
         groups = collections.defaultdict(dict)
         for field, slot in self.model.params.items():
             if slot.rows * slot.cols and oracle.get_field(self.m, field) is not None and field not in derivatives.ONLY_OVERRIDE:
@@ -184,6 +188,15 @@ class Place:
         at = [n for n in ("jnt_solref", "geom_solref", "eq_solref", "pair_solref", "dof_solref", "tendon_solref_lim") if (np.asarray(getattr(self.m, n)) == least).any()]
         return w * 0 if field in at or (at and field == "timestep") else w
 
+    def led(self, way, e):
+        """Poses of the mocap bodies along a direction; nothing where it does not move them."""
+        if not way.keys() & {"mocap_pos", "mocap_rot"}:
+            return ()
+        pos, quat = self.model.mocap_pose()
+        for q, w in zip(quat, way.get("mocap_rot", ())):
+            mj.mju_quatIntegrate(q, w, e)
+        return pos + e * way.get("mocap_pos", 0), quat
+
     def ours(self, way):
         model, m = self.model, self.m
 
@@ -194,7 +207,7 @@ class Place:
                 slot = model.param(theta, field)
                 slot += e * np.reshape(w, slot.shape)
             seen = [e * way[k] if k in way else None for k in ("qfrc", "xfrc")]
-            z, sensors = model.step(y, self.u + e * way.get("ctrl", 0), *seen, theta=theta)
+            z, sensors = model.step(y, self.u + e * way.get("ctrl", 0), *seen, theta=theta, mocap=self.led(way, e))
             if m.opt.integrator == mj.mjtIntegrator.mjINT_RK4:  # whose last evaluation is not at the state
                 model.observe(y, self.u, theta=theta)
             return np.concatenate([model.difference(self.base, z), sensors * self.step.timeless, model.field("xpos").ravel(), model.field("site_xpos").ravel()])
@@ -211,7 +224,7 @@ class Place:
             try:
                 x = oracle.moved(m, self.x, way["x"], e) if "x" in way else self.x
                 seen = [e * way[k] if k in way else None for k in ("qfrc", "xfrc")]
-                return derivatives.flat(m, base, self.step.step(x, self.u + e * way.get("ctrl", 0), *seen))
+                return derivatives.flat(m, base, self.step.step(x, self.u + e * way.get("ctrl", 0), *seen, self.led(way, e)))
             finally:
                 for field, p in start.items():
                     oracle.set_field(m, field, p)
@@ -221,8 +234,10 @@ class Place:
     def pulled(self, way, weight):
         """The pullback of the weights along the direction."""
         at = derivatives.blocks(self.m)
-        bar = self.model.vjp(self.record, weight[at["next"]], weight[at["sensordata"]], weight[at["xpos"]].reshape(-1, 3), weight[at["site_xpos"]].reshape(-1, 3),
-                             ctrl=self.u)
+        model = self.model
+        bar = dict(x=np.zeros(model.nt), ctrl=np.zeros(model.nu), qfrc=np.zeros(model.nv), xfrc=np.zeros((model.nbody, 6)), theta=np.zeros(model.ntheta),
+                   mocap_pos=np.zeros((self.m.nmocap, 3)), mocap_rot=np.zeros((self.m.nmocap, 3)))
+        model.vjp(self.record, weight[at["next"]], weight[at["sensordata"]], weight[at["xpos"]].reshape(-1, 3), weight[at["site_xpos"]].reshape(-1, 3), ctrl=self.u, into=bar)
         if "fields" in way:
             return sum((self.model.param(bar["theta"], field).ravel() * np.ravel(w)).sum() for field, w in way["fields"].items())
         (kind, w), = way.items()
