@@ -3,6 +3,7 @@
 // step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
 #include "geometry/convex.h"
 #include "geometry/pair.h"
+#include "geometry/polytope.h"
 #include "geometry/primitive.h"
 #include "model/model.h"
 
@@ -536,19 +537,41 @@ static bool is_convex(int type1, int type2) {
   return type1 == pb_geomEllipsoid || type1 == pb_geomCylinder;
 }
 
-static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
-                            pbContactJacobian *j) {
-  int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
-  bool convex = is_convex(shape1->type, shape2->type);
-  pbConvexNormal found;
-  // The search looks at real parts only: one normal serves all columns.
+// What a search found, if the pair goes by one. It looks at real parts only: one normal serves all columns.
+typedef struct searched {
+  bool convex, polytope;
+  pbConvexNormal normal;
+  pbPolytopeNormal facet;
+} searched;
 
-  if (convex) {
+static bool search(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, searched *s) {
+  s->polytope = shape2->type == pb_geomMesh;
+  s->convex = !s->polytope && is_convex(shape1->type, shape2->type);
+  if (s->convex) {
     pbCore core1, core2;
     to_core(shape1, &core1);
     to_core(shape2, &core2);
-    if (!pbConvex_Search(&core1, &core2, margin, &found)) return;
+    return pbConvex_Search(&core1, &core2, margin, &s->normal);
   }
+  if (!s->polytope) return true;
+
+  pbPolytopePair pair;
+  to_support(shape1, &pair.shape[0]);
+  to_support(shape2, &pair.shape[1]);
+  return pbPolytope_Search(&pair, margin, &s->facet);
+}
+
+static int collide_again(const searched *s, const pbShape_c *c1, const pbShape_c *c2, double margin, pbContactPoint_c *contacts) {
+  if (s->convex) return pbConvex_Contacts_c(c1, c2, margin, &s->normal, contacts);
+  if (s->polytope) return pbPolytope_Contacts_c(c1, c2, margin, &s->facet, contacts);
+  return pbPair_Collide_c(c1, c2, margin, contacts);
+}
+
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                            pbContactJacobian *j) {
+  int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
+  searched found;
+  if (!search(shape1, shape2, margin, &found)) return;
 
   for (int column = 0; column < COLUMNS; column++) {
     if (column >= SIZE1 + used1 && column < SIZE2) continue;
@@ -559,7 +582,7 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     lift_shape(shape1, &c1);
     lift_shape(shape2, &c2);
     seed_column(shape2, column, &c1, &c2);
-    int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, contacts) : pbPair_Collide_c(&c1, &c2, margin, contacts);
+    int made = collide_again(&found, &c1, &c2, margin, contacts);
 
     PB_ASSERT(made <= PB_MAX_CONTACT_POINTS);
     for (int k = 0; k < count && k < made; k++) {

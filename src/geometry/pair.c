@@ -296,6 +296,12 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomEllipsoid, pb_geomBox):
     case PAIR(pb_geomCylinder, pb_geomCylinder):
     case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, contacts);
+
+    case PAIR(pb_geomCapsule, pb_geomMesh):
+    case PAIR(pb_geomEllipsoid, pb_geomMesh):
+    case PAIR(pb_geomCylinder, pb_geomMesh):
+    case PAIR(pb_geomBox, pb_geomMesh):
+    case PAIR(pb_geomMesh, pb_geomMesh): return NUM(pbPolytope_Collide)(shape1, shape2, margin, contacts);
     default: return 0;
   }
 #undef PAIR
@@ -318,6 +324,7 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
 }
 
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
+  if (shape2->type == pb_geomMesh && shape1->type > pb_geomSphere) return NUM(pbPolytope_Feature)(shape1, shape2);
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
   if (shape2->type == pb_geomMesh) return NUM(pbMesh_Feature)(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;

@@ -24,3 +24,6 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
 struct pbConvexNormal;
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
                            const struct pbConvexNormal *found, NUM(pbContactPoint) *contacts);
+struct pbPolytopeNormal;  // polytope.h
+int NUM(pbPolytope_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
+                             const struct pbPolytopeNormal *found, NUM(pbContactPoint) *contacts);

@@ -106,7 +106,11 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
 
 // Most contact points of a pair (geometry/pair.c), type1 <= type2; 0: pairs that have no code.
 static int max_contact_points(int type1, int type2) {
-  if (type2 == pb_geomMesh && type1 != pb_geomPlane && type1 != pb_geomSphere) return 0;
+  // A hull, by the search of geometry/polytope.h.
+  if (type2 == pb_geomMesh && type1 > pb_geomHfield) {
+    if (type1 == pb_geomSphere || type1 == pb_geomEllipsoid) return 1;
+    return type1 == pb_geomCylinder ? 8 : 4;
+  }
   if (type1 == pb_geomPlane) {
     if (type2 == pb_geomSphere || type2 == pb_geomEllipsoid) return 1;
     return type2 == pb_geomCapsule ? 2 : 4;

@@ -1,0 +1,62 @@
+// Polygons of contact: clipping, and the few corners that stand for all. In the number type.
+#ifndef PB_POLYGON_H
+#define PB_POLYGON_H
+
+#include "math/vec.h"
+
+enum { PB_POLYGON_SIDES = 96, PB_POLYGON_MOST = 2 * PB_POLYGON_SIDES };  // of a face; of what two have in common
+
+// The part of a polygon where side . (x - origin) <= 0, to `slack` (Sutherland and Hodgman). A side of two corners stays one.
+static inline int clip_by_plane(int n, const num (*in)[3], num (*out)[3], const num origin[3], const num side[3], double slack) {
+  int count = 0, sides = n == 2 ? 1 : n;
+  for (int k = 0; k < n; k++) {
+    const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
+    num dp[3], dq[3], step[3];
+    v3_sub(dp, p, origin);
+    v3_sub(dq, q, origin);
+    num hp = v3_dot(dp, side), hq = v3_dot(dq, side);
+    // Corners inside stay; a side that crosses gives its crossing point.
+    bool p_in = re(hp) <= slack, q_in = re(hq) <= slack;
+
+    if (p_in && count < PB_POLYGON_MOST) v3_copy(out[count++], p);
+    if (p_in == q_in || k >= sides || count == PB_POLYGON_MOST) continue;
+    v3_sub(step, q, p);
+    v3_along(out[count++], p, step, num_div(hp, hp - hq));
+  }
+  return count;
+}
+
+// Twice the area of a triangle, seen along n.
+static inline double seen_area(const double n[3], const double a[3], const double b[3], const double c[3]) {
+  double u[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]}, v[3] = {c[0] - a[0], c[1] - a[1], c[2] - a[2]};
+  return n[0] * (u[1] * v[2] - u[2] * v[1]) + n[1] * (u[2] * v[0] - u[0] * v[2]) + n[2] * (u[0] * v[1] - u[1] * v[0]);
+}
+
+// The four corners of a convex polygon that enclose the largest area, in its order. At a tie the first.
+static inline void largest_quadrangle(const double n[3], int count, const double (*corner)[3], int best[4]) {
+  double most = -1;
+  for (int i = 0; i < 4; i++) best[i] = i;
+  for (int a = 0; a < count; a++) {
+    int b = a + 1, d = a + 3;
+    for (int c = a + 2; c < count + a - 1 && c < count; c++) {
+      // Across the diagonal a c the area rises, then falls.
+      while (b + 1 < c &&
+             fabs(seen_area(n, corner[a], corner[b + 1], corner[c])) >= fabs(seen_area(n, corner[a], corner[b], corner[c])))
+        b++;
+      if (d <= c) d = c + 1;
+      while (d + 1 < count + a && fabs(seen_area(n, corner[c], corner[(d + 1) % count], corner[a])) >=
+                                      fabs(seen_area(n, corner[c], corner[d % count], corner[a])))
+        d++;
+      double area =
+          fabs(seen_area(n, corner[a], corner[b], corner[c])) + fabs(seen_area(n, corner[c], corner[d % count], corner[a]));
+      if (!(area > most * (1 + 1e-9))) continue;
+      most = area;
+      best[0] = a;
+      best[1] = b;
+      best[2] = c;
+      best[3] = d % count;
+    }
+  }
+}
+
+#endif

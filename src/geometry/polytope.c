@@ -1,0 +1,500 @@
+// Contacts of two convex polytopes, or of one and a round shape, from what carries their normal (polytope.h), in the number type:
+// the deepest point, and where faces or edges lie flat on each other the corners of what they have in common, seen along the
+// normal; each has the distance there. All that the search found is frozen.
+#include "geometry/polytope.h"
+
+#include "base/assert.h"
+#include "geometry/convex.h"
+#include "geometry/polygon.h"
+
+enum { FLAT_CONTACTS = 4, ROUND_CONTACTS = 8 };  // most contacts of two flat features (as MuJoCo's); where one is a cylinder's
+enum { DISC_SIDES = 6 };
+#define PARALLEL 0.9999999  // cosine of edges that overlap along a line
+#define SAME     1e-7       // of the scale: corners closer than this are one
+#define ROUNDED  1e-10      // of the scale: rounding of distances
+#define SIDE     1e-12      // of the scale: corners this near to a side are on it
+
+typedef struct contact_pair {
+  const NUM(pbShape) *shape[2];
+  const pbPolytopeNormal *found;
+  num n[3], dist, radius[2];
+  num deepest[3];  // the deepest point, on the core of shape
+  int deepest_shape;
+  double margin;
+} contact_pair;
+
+static void corner_in_world(const NUM(pbShape) *s, int id, num out[3]) {
+  num local[3] = {0, 0, 0};
+
+  PB_ASSERT(id >= 0);
+  if (s->hull) {
+    for (int i = 0; i < 3; i++) local[i] = s->hull->corner[3 * id + i];
+  } else if (s->type == pb_geomBox) {
+    for (int i = 0; i < 3; i++) local[i] = id & (1 << i) ? s->size[i] : -s->size[i];
+  } else if (s->type == pb_geomCapsule) {
+    local[2] = id ? s->size[1] : -s->size[1];
+  }
+  m3_mulv(out, s->mat, local);
+  v3_addto(out, s->pos);
+}
+
+// ---- normal ------------------------------------------------------------------------------------------------------------
+// Of the plane through three corners of M, the line through two, or the corner itself; and the distance of 0 from it.
+static void set_normal(contact_pair *p) {
+  const pbPolytopeNormal *found = p->found;
+  num m[3][3] = {{0}}, d[2][3], *n = p->n;
+
+  for (int k = 0; k < found->count || k == 0; k++) {
+    num a[3], b[3];
+    corner_in_world(p->shape[0], found->id[k][0], a);
+    corner_in_world(p->shape[1], found->id[k][1], b);
+    v3_sub(m[k], a, b);
+  }
+  for (int k = 1; k < found->count; k++) v3_sub(d[k - 1], m[k], m[0]);
+  PB_ASSERT(found->count >= 0 && found->count <= 3);
+
+  switch (found->count) {
+    case 1: v3_neg(n, m[0]); break;
+    case 2:
+      v3_scale(n, d[0], num_div(v3_dot(m[0], d[0]), v3_dot(d[0], d[0])));
+      v3_subfrom(n, m[0]);
+      break;
+    case 3:
+      v3_cross(n, d[0], d[1]);
+      if (re(n[0]) * found->n[0] + re(n[1]) * found->n[1] + re(n[2]) * found->n[2] < 0) v3_neg(n, n);
+      break;
+    default:
+      for (int i = 0; i < 3; i++) n[i] = found->n[i];
+  }
+  v3_normalize(n);
+  p->dist = -v3_dot(n, m[0]) - p->radius[0] - p->radius[1];
+}
+
+// ---- the deepest point -------------------------------------------------------------------------------------------------
+// Midway between the surfaces, at a point of one of the cores.
+static void put_at(const contact_pair *p, int shape, const num point[3], num dist, NUM(pbContactPoint) *contact) {
+  contact->dist = dist;
+  v3_along(contact->pos, point, p->n, (shape ? -1 : 1) * (p->radius[shape] + 0.5 * dist));
+  v3_copy(contact->normal, p->n);
+  v3_zero(contact->hint);
+}
+
+// The lines a[0] a[1] and b[0] b[1] cross seen along n: where on the first. Parallel: its middle.
+static void crossing(const num n[3], const num a[2][3], const num b[2][3], num out[3]) {
+  num e1[3], e2[3], dif[3], side[3];
+
+  v3_sub(e1, a[1], a[0]);
+  v3_sub(e2, b[1], b[0]);
+  v3_sub(dif, b[0], a[0]);
+  v3_cross(side, n, e2);
+  num across = v3_dot(e1, side);
+  v3_along(out, a[0], e1, re(across) != 0 ? num_div(v3_dot(dif, side), across) : 0.5);
+}
+
+// Of a corner and a feature, the corner; of two edges their crossing.
+static void set_deepest(contact_pair *p) {
+  const pbPolytopeNormal *f = p->found;
+  num a[2][3], b[2][3];
+  int other[2] = {f->id[0][0], f->id[0][1]};
+
+  for (int k = 1; k < f->count; k++) {
+    for (int s = 0; s < 2; s++) other[s] = f->id[k][s] != f->id[0][s] ? f->id[k][s] : other[s];
+  }
+
+  // A corner alone.
+  p->deepest_shape = other[0] == f->id[0][0] || other[1] != f->id[0][1] ? 0 : 1;
+  if (other[0] == f->id[0][0] || other[1] == f->id[0][1]) {
+    corner_in_world(p->shape[p->deepest_shape], f->id[0][p->deepest_shape], p->deepest);
+    return;
+  }
+
+  // Two edges.
+  for (int k = 0; k < 2; k++) {
+    corner_in_world(p->shape[0], k ? other[0] : f->id[0][0], a[k]);
+    corner_in_world(p->shape[1], k ? other[1] : f->id[0][1], b[k]);
+  }
+  crossing(p->n, a, b, p->deepest);
+}
+
+// ---- round shapes ------------------------------------------------------------------------------------------------------
+// Of the round shape the point furthest against u, its features frozen.
+static void round_point(const contact_pair *p, const num u[3], num out[3]) {
+  const pbRound *r = &p->found->round;
+  const NUM(pbShape) *s = p->shape[!r->body];
+  num m[3], local[3];
+
+  m3_tmulv(m, s->mat, u);
+  v3_neg(m, m);
+  core_support(s->type, s->size, m, r->sign, local);
+  m3_mulv(out, s->mat, local);
+  v3_addto(out, s->pos);
+}
+
+// Where u solves tangent . (corner - point(u)) = 0: one Newton step from the real solution with the real Hessian, whose imaginary
+// part is the derivative of the implicit function. edge: u stays at right angles to it; NULL: of all directions.
+static void step_to_stationary(const contact_pair *p, const num corner[3], const num *edge, num u[3]) {
+  const pbRound *r = &p->found->round;
+  num t[2][3], x[3], point[3], g[2] = {0, 0};
+
+  // Tangents as the search had them; that along a circle moves with the edge.
+  for (int i = 0; i < 3; i++) {
+    t[0][i] = r->tangent[0][i];
+    t[1][i] = r->tangent[1][i];
+  }
+  if (edge) {
+    v3_addscl(u, edge, -v3_dot(u, edge));
+    v3_normalize(u);
+    v3_cross(t[0], edge, u);
+  }
+
+  // One step along the tangents.
+  round_point(p, u, point);
+  v3_sub(x, corner, point);
+  for (int k = 0; k < 2; k++) g[k] = v3_dot(x, t[k]);
+  if (edge) {
+    v3_addscl(u, t[0], -r->inverse[0] * g[0]);
+  } else {
+    v3_addscl(u, t[0], -(r->inverse[0] * g[0] + r->inverse[1] * g[1]));
+    v3_addscl(u, t[1], -(r->inverse[1] * g[0] + r->inverse[2] * g[1]));
+  }
+  v3_normalize(u);
+}
+
+// The normal of what carries it (pbRoundKind), the distance, and the deepest point.
+static void set_round(contact_pair *p) {
+  const pbRound *r = &p->found->round;
+  const NUM(pbShape) *other = p->shape[!r->body];
+  num corner[3][3], u[3], edge[3], axis[3], point[3], x[3];
+
+  for (int k = 0; k < 3; k++) corner_in_world(p->shape[r->body], r->id[k], corner[k]);
+  for (int i = 0; i < 3; i++) u[i] = r->u[i];
+  v3_sub(edge, corner[1], corner[0]);
+  m3_col(axis, other->mat, 2);
+
+  // As the enumeration says.
+  switch (r->kind) {
+    case pb_roundFace:
+      v3_sub(x, corner[2], corner[0]);
+      v3_cross(u, edge, x);
+      break;
+    case pb_roundCap: v3_copy(u, axis); break;
+    case pb_roundSide:
+      v3_sub(u, corner[0], other->pos);
+      v3_addscl(u, axis, -v3_dot(u, axis));
+      break;
+    case pb_roundCross: v3_cross(u, edge, axis); break;
+    case pb_roundCircle:
+      v3_normalize(edge);
+      step_to_stationary(p, corner[0], edge, u);
+      break;
+    case pb_roundSphere: step_to_stationary(p, corner[0], NULL, u); break;
+    case pb_roundFixed: break;
+  }
+  v3_normalize(u);
+  if (re(u[0]) * r->u[0] + re(u[1]) * r->u[1] + re(u[2]) * r->u[2] < 0) v3_neg(u, u);
+
+  round_point(p, u, point);
+  v3_sub(x, point, corner[0]);
+  p->dist = v3_dot(u, x);
+  v3_scale(p->n, u, r->body ? -1 : 1);
+
+  // The point that is alone: of the round shape on a face or an edge of the other.
+  bool on_other = r->kind == pb_roundFace || r->kind == pb_roundCircle;
+  p->deepest_shape = on_other ? !r->body : r->body;
+  v3_copy(p->deepest, on_other ? point : corner[0]);
+  if (r->kind == pb_roundCross) {
+    num ends[2][3], along[2][3];
+    for (int k = 0; k < 2; k++) {
+      v3_copy(ends[k], corner[k]);
+      v3_along(along[k], other->pos, axis, k ? 1 : -1);
+    }
+    crossing(p->n, ends, along, p->deepest);
+  }
+}
+
+// The cap of a cylinder that looks along u as a hexagon fixed in it, counterclockwise from outside, or the line of its side.
+static int round_corners(const NUM(pbShape) *s, const num u[3], num (*out)[3]) {
+  num axis[3], x[3], y[3], center[3];
+
+  if (s->type != pb_geomCylinder) return 0;
+  m3_col(axis, s->mat, 2);
+  num cosine = v3_dot(axis, u);
+  if (fabs(re(cosine)) > PB_ALIGNED) {
+    double side = re(cosine) > 0 ? 1 : -1;
+    m3_col(x, s->mat, 0);
+    m3_col(y, s->mat, 1);
+    v3_along(center, s->pos, axis, side * s->size[1]);
+    for (int k = 0; k < DISC_SIDES; k++) {
+      double angle = k * (2 * PB_PI / DISC_SIDES);
+      v3_along(out[k], center, x, s->size[0] * cos(angle));
+      v3_addscl(out[k], y, side * s->size[0] * sin(angle));
+    }
+    return DISC_SIDES;
+  }
+  if (!(fabs(re(cosine)) < PB_LEVEL)) return 0;
+
+  // Straight out from the axis.
+
+  v3_along(x, u, axis, -cosine);
+  v3_normalize(x);
+  v3_along(center, s->pos, x, s->size[0]);
+  v3_along(out[0], center, axis, -s->size[1]);
+  v3_along(out[1], center, axis, s->size[1]);
+
+  return 2;
+}
+
+// ---- flat features -----------------------------------------------------------------------------------------------------
+// Corners of a shape's flat feature: of a face counterclockwise from outside, or of an edge. Of a face with more than
+// PB_POLYGON_SIDES some, spread evenly. Returns their number, 0 or 1: nothing is flat.
+static int flat_corners(const contact_pair *p, int shape, num (*out)[3]) {
+  const NUM(pbShape) *s = p->shape[shape];
+  const pbFlat *flat = &p->found->flat[shape];
+
+  if (p->found->is_round && shape != p->found->round.body) {
+    num u[3];
+    v3_scale(u, p->n, shape ? -1 : 1);
+    return round_corners(s, u, out);
+  }
+  if (flat->sides <= 2) {
+    for (int k = 0; k < flat->sides; k++) corner_in_world(s, flat->edge[k], out[k]);
+    return flat->sides;
+  }
+
+  // A face of a hull, of a box.
+  if (s->hull) {
+    const int *around = s->hull->around + s->hull->first[flat->face];
+    int count = flat->sides < PB_POLYGON_SIDES ? flat->sides : PB_POLYGON_SIDES;
+    for (int k = 0; k < count; k++) corner_in_world(s, around[k * flat->sides / count], out[k]);
+    return count;
+  }
+
+  int axis = flat->face / 2, upper = flat->face % 2, u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3, base = upper << axis;
+  int around[4] = {base, base | (upper ? u : v), base | u | v, base | (upper ? v : u)};
+  for (int k = 0; k < 4; k++) corner_in_world(s, around[k], out[k]);
+
+  return 4;
+}
+
+// Normal of a polygon's plane, from corners that are spread around it.
+static void plane_normal(int n, const num (*corner)[3], num out[3]) {
+  num u[3], v[3];
+  v3_sub(u, corner[n / 3], corner[0]);
+  v3_sub(v, corner[2 * n / 3], corner[0]);
+  v3_cross(out, u, v);
+  v3_normalize(out);
+}
+
+typedef struct manifold {
+  int count, ref;  // ref: the shape whose face the points were clipped to; they are of the other one's core
+  int taken;       // which points are left of too many, as one number
+  num point[PB_POLYGON_MOST][3], dist[PB_POLYGON_MOST];
+} manifold;
+
+static void add_point(const contact_pair *p, manifold *m, const num point[3], num dist) {
+  double same = SAME * p->found->scale;
+
+  if (!(re(dist) <= p->margin)) return;
+  for (int k = 0; k < m->count; k++) {
+    num d[3];
+    v3_sub(d, m->point[k], point);
+    if (re(v3_dot(d, d)) < same * same) return;
+  }
+  PB_ASSERT(m->count < PB_POLYGON_MOST);
+  v3_copy(m->point[m->count], point);
+
+  // Nothing is deeper than the deepest point; faces that are not quite plane may look so.
+  m->dist[m->count++] = re(dist) < re(p->dist) ? p->dist : dist;
+}
+
+// Is the normal that of a face of this shape?
+static bool carries_normal(const contact_pair *p, int shape) {
+  const pbPolytopeNormal *f = p->found;
+  if (f->is_round) return f->round.kind == (shape == f->round.body ? pb_roundFace : pb_roundCap);
+  return f->count == 3 && f->id[0][!shape] == f->id[1][!shape] && f->id[0][!shape] == f->id[2][!shape];
+}
+
+// What the other shape's flat feature has over a face. The height of a point over the face's plane is measured along n:
+//   dist = +-(point - corner) . normal / (n . normal), shape 1 below, shape 2 above.
+static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3], int n, num (*poly)[PB_POLYGON_MOST][3],
+                         manifold *m) {
+  num normal[3], side[3], edge[3], dif[3];
+  double slack = SIDE * p->found->scale;
+  int which = 0;
+
+  // The sides of the face, one after the other, back and forth between two buffers.
+  for (int k = 0; k < n_face && n; k++) {
+    v3_sub(edge, face[k + 1 == n_face ? 0 : k + 1], face[k]);
+    v3_cross(side, edge, p->n);
+    if (m->ref) v3_neg(side, side);
+    if (!(re(v3_normalize(side)) > 0)) continue;
+    n = clip_by_plane(n, poly[which], poly[!which], face[k], side, slack);
+    which = !which;
+  }
+
+  // The plane that carries the normal, or the face's own.
+  num slope, corner[3];
+  plane_normal(n_face, face, normal);
+  v3_copy(corner, face[0]);
+  if (carries_normal(p, m->ref)) {
+    v3_scale(normal, p->n, m->ref ? -1 : 1);
+    if (!p->found->is_round) corner_in_world(p->shape[m->ref], p->found->id[0][m->ref], corner);
+  }
+
+  // Heights over it.
+  slope = v3_dot(normal, p->n);
+  for (int k = 0; k < n; k++) {
+    v3_sub(dif, poly[which][k], corner);
+    num height = num_div(v3_dot(dif, normal), slope);
+    add_point(p, m, poly[which][k], (m->ref ? -height : height) - p->radius[0] - p->radius[1]);
+  }
+}
+
+// Edges that are nearly parallel: the ends of their overlap. Points are of shape 2.
+static void overlap_edges(const contact_pair *p, const num a[2][3], const num b[2][3], manifold *m) {
+  num e1[3], e2[3], dif[3];
+
+  v3_sub(e1, a[1], a[0]);
+  v3_sub(e2, b[1], b[0]);
+  num length1 = v3_normalize(e1), length2 = v3_normalize(e2), cosine = v3_dot(e1, e2);
+  if (!(fabs(re(cosine)) > PARALLEL)) return;
+
+  // Of all four ends those that are beside the other edge.
+
+  for (int end = 0; end < 4; end++) {
+    // An end of the one edge, and the point of the other with the same place along it.
+    num point[3];
+    const num *from = end < 2 ? a[end] : b[end - 2];
+    v3_sub(dif, from, end < 2 ? b[0] : a[0]);
+    num along = end < 2 ? num_div(v3_dot(dif, e1), cosine) : v3_dot(dif, e1);
+    num most = end < 2 ? length2 : length1;
+    if (re(along) < -SIDE * p->found->scale || re(along) > re(most) + SIDE * p->found->scale) continue;
+    v3_along(point, end < 2 ? b[0] : a[0], end < 2 ? e2 : e1, along);
+    v3_sub(dif, end < 2 ? point : from, end < 2 ? from : point);
+    add_point(p, m, end < 2 ? point : from, v3_dot(dif, p->n) - p->radius[0] - p->radius[1]);
+  }
+}
+
+static void find_manifold(const contact_pair *p, manifold *m) {
+  num corner[2][PB_POLYGON_SIDES][3], poly[2][PB_POLYGON_MOST][3];
+  int n[2];
+
+  m->count = m->ref = m->taken = 0;
+  // Both must have one.
+  for (int k = 0; k < 2; k++) {
+    n[k] = flat_corners(p, k, corner[k]);
+    if (n[k] < 2) return;
+  }
+  if (n[0] == 2 && n[1] == 2) {
+    overlap_edges(p, corner[0], corner[1], m);
+    return;
+  }
+
+  // Clipped to the face that carries the normal, else to the first.
+  m->ref = n[0] == 2 || (n[1] > 2 && carries_normal(p, 1));
+  memcpy(poly[0], corner[!m->ref], (size_t)n[!m->ref] * sizeof *poly[0]);
+  clip_to_face(p, n[m->ref], corner[m->ref], n[!m->ref], poly, m);
+}
+
+// Too many: the four that enclose most, in their order.
+static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
+  double corner[PB_POLYGON_MOST][3], n[3];
+  int best[4];
+
+  if (m->count <= most) return;
+  for (int i = 0; i < 3; i++) {
+    n[i] = re(p->n[i]);
+    for (int k = 0; k < m->count; k++) corner[k][i] = re(m->point[k][i]);
+  }
+  largest_quadrangle(n, m->count, corner, best);
+
+  // They alone stay.
+  manifold all = *m;
+  m->count = 4;
+  for (int k = 0; k < 4; k++) {
+    v3_copy(m->point[k], all.point[best[k]]);
+    m->dist[k] = all.dist[best[k]];
+    m->taken = m->taken * PB_POLYGON_MOST + best[k];
+  }
+}
+
+// The deepest point is always among the contacts: instead of the one next to it where there are as many as there may be.
+static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *contacts, int count) {
+  NUM(pbContactPoint) deepest;
+  int next = 0;
+  double nearest = INFINITY;
+
+  put_at(p, p->deepest_shape, p->deepest, p->dist, &deepest);
+  for (int k = 0; k < count; k++) {
+    num d[3];
+    if (re(contacts[k].dist) <= re(p->dist) + ROUNDED * p->found->scale) return count;
+    v3_sub(d, contacts[k].pos, deepest.pos);
+    if (re(v3_dot(d, d)) < nearest) {
+      nearest = re(v3_dot(d, d));
+      next = k;
+    }
+  }
+  if (count < most) next = count++;
+  contacts[next] = deepest;
+
+  return count;
+}
+
+static void find_contacts(contact_pair *p, manifold *m) {
+  for (int k = 0; k < 2; k++) {
+    int type = p->shape[k]->type;
+    p->radius[k] = type == pb_geomSphere || type == pb_geomCapsule ? p->shape[k]->size[0] : 0;
+  }
+  if (p->found->is_round) {
+    set_round(p);
+  } else {
+    set_normal(p);
+    set_deepest(p);
+  }
+  find_manifold(p, m);
+  reduce_manifold(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, m);
+}
+
+int NUM(pbPolytope_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,
+                             NUM(pbContactPoint) *contacts) {
+  contact_pair p = {.shape = {shape1, shape2}, .found = found, .margin = margin};
+  manifold m;
+  find_contacts(&p, &m);
+  for (int k = 0; k < m.count; k++) put_at(&p, !m.ref, m.point[k], m.dist[k], &contacts[k]);
+  return with_deepest(&p, found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, m.count);
+}
+
+int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
+                            NUM(pbContactPoint) *contacts) {
+  pbPolytopePair pair;
+  pbPolytopeNormal found;
+  to_support(shape1, &pair.shape[0]);
+  to_support(shape2, &pair.shape[1]);
+  if (!pbPolytope_Search(&pair, margin, &found)) return 0;
+  return NUM(pbPolytope_Contacts)(shape1, shape2, margin, &found, contacts);
+}
+
+#if !PB_IS_COMPLEX
+static unsigned mix(unsigned hash, int value) { return (hash ^ (unsigned)value) * 16777619u; }  // FNV-1a by an int
+
+int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
+  pbPolytopePair pair;
+  pbPolytopeNormal found;
+  manifold m;
+
+  to_support(shape1, &pair.shape[0]);
+  to_support(shape2, &pair.shape[1]);
+  if (!pbPolytope_Search(&pair, INFINITY, &found)) return 0;
+
+  contact_pair p = {.shape = {shape1, shape2}, .found = &found, .margin = 0};
+  find_contacts(&p, &m);
+  unsigned hash = mix(2166136261u, found.count);
+  for (int k = 0; k < 2; k++) {
+    hash = mix(mix(hash, found.flat[k].sides), found.flat[k].sides > 2 ? found.flat[k].face : 0);
+    for (int i = 0; i < found.count; i++) hash = mix(hash, found.id[i][k]);
+  }
+  if (found.is_round) hash = mix(mix(mix(hash, (int)found.round.kind), found.round.id[0]), found.round.id[1] + found.round.id[2]);
+
+  return (int)(mix(mix(hash, m.count), m.taken) & 0x7fffffffu);
+}
+#endif

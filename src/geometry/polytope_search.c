@@ -1,0 +1,410 @@
+// Which corners of two polytopes carry the normal of their deepest contact (polytope.h). In doubles.
+#include "number/number.h"
+
+#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+#include "base/assert.h"
+#include "geometry/polytope.h"
+
+enum { SCANNED = 100 };  // corners that are all looked at; supports of larger hulls climb
+#define ACCURACY 1e-12   // of the scale: of depths
+#define ROUGH    1e-4    // of the scale: where a shape is round, before Newton's method
+#define GAP      1e-13   // of the scale: how far M may reach beyond the plane through its point next to 0
+#define EQUAL    1e-11   // of the scale: a plainer normal is taken where it is as deep
+#define PARALLEL 1e-6    // sine of the angle of edges whose cross product is noise
+
+// ---- supports ----------------------------------------------------------------------------------------------------------
+static int scan(const double *corner, int corners, const double d[3]) {
+  int best = 0;
+  double highest = -INFINITY;
+
+  for (int k = 0; k < corners; k++) {
+    double height = d[0] * corner[3 * k] + d[1] * corner[3 * k + 1] + d[2] * corner[3 * k + 2];
+    if (height > highest) {
+      highest = height;
+      best = k;
+    }
+  }
+
+  return best;
+}
+
+// Over the edges of a hull, always to the highest neighbor.
+static int climb(const pbMeshHull *hull, const double d[3], int corner) {
+  double highest = v3_dot(d, hull->corner + 3 * corner);
+
+  for (;;) {
+    int best = corner;
+    for (int k = hull->first_next[corner]; k < hull->first_next[corner + 1]; k++) {
+      double height = v3_dot(d, hull->corner + 3 * hull->next[k]);
+      if (height > highest) {
+        highest = height;
+        best = hull->next[k];
+      }
+    }
+    if (best == corner) return corner;
+    corner = best;
+  }
+}
+
+// Whether a shape has so many corners that supports climb.
+static bool climbs(const pbSupport *s) { return s->hull && s->corners > SCANNED; }
+bool pbPolytope_Climbs(const pbPolytopePair *pair) { return climbs(&pair->shape[0]) || climbs(&pair->shape[1]); }
+
+// Corner furthest along d (in the shape's frame).
+static int furthest(pbSupport *s, const double d[3], bool sure) {
+  if (s->type == pb_geomBox) return (d[0] > 0) | (d[1] > 0) << 1 | (d[2] > 0) << 2;
+  if (s->corners <= 2) return s->corners == 2 && d[2] > 0;
+
+  // A hull: all corners, or from where the last climb ended.
+  if (!climbs(s)) return scan(s->hull ? s->hull->corner : s->own, s->corners, d);
+  s->last = sure ? scan(s->hull->corner, s->corners, d) : climb(s->hull, d, s->last);
+  return s->last;
+}
+
+static void round_support(const pbSupport *s, const double d[3], double out[3]) {
+  double size = 0, rho = sqrt(d[0] * d[0] + d[1] * d[1]);
+
+  if (s->type == pb_geomCylinder) {
+    out[0] = rho > 0 ? s->size[0] * d[0] / rho : s->size[0];
+    out[1] = rho > 0 ? s->size[0] * d[1] / rho : 0;
+    out[2] = d[2] > 0 ? s->size[1] : -s->size[1];
+    return;
+  }
+
+  // Ellipsoid: S^2 d / |S d|.
+  for (int i = 0; i < 3; i++) size += s->size[i] * s->size[i] * d[i] * d[i];
+  double inverse = size > 0 ? 1 / sqrt(size) : 0;
+  for (int i = 0; i < 3; i++) out[i] = inverse * s->size[i] * s->size[i] * d[i];
+}
+
+// From the center of shape 1, in world axes.
+static void corner_in_world(const pbSupport *s, int corner, double out[3]) {
+  m3_mulv(out, s->mat, (s->hull ? s->hull->corner : s->own) + 3 * corner);
+  v3_addto(out, s->pos);
+}
+
+void pbPolytope_Support(pbPolytopePair *pair, const double d[3], bool sure, pbDifference *out) {
+  double point[2][3];
+
+  for (int k = 0; k < 2; k++) {
+    pbSupport *s = &pair->shape[k];
+    double local[3];
+    m3_tmulv(local, s->mat, d);
+    if (k) v3_neg(local, local);
+
+    // A corner, or a point of a round surface.
+    out->id[k] = -1;
+    if (s->corners) {
+      out->id[k] = furthest(s, local, sure);
+      corner_in_world(s, out->id[k], point[k]);
+    } else {
+      double on[3];
+      round_support(s, local, on);
+      m3_mulv(point[k], s->mat, on);
+      v3_addto(point[k], s->pos);
+    }
+  }
+  v3_sub(out->m, point[0], point[1]);
+}
+
+double pbPolytope_Sigma(pbPolytopePair *pair, const double n[3]) {
+  pbDifference w;
+  pbPolytope_Support(pair, n, false, &w);
+  return v3_dot(n, w.m);
+}
+
+// ---- shapes ------------------------------------------------------------------------------------------------------------
+// Of the ball about the shape's center that holds it.
+static double radius_of(const pbSupport *s) {
+  const double *size = s->size;
+
+  if (s->hull) return s->hull->radius;
+  switch (s->type) {
+    case pb_geomCapsule: return size[0] + size[1];
+    case pb_geomCylinder: return sqrt(size[0] * size[0] + size[1] * size[1]);
+    case pb_geomEllipsoid: return fmax(size[0], fmax(size[1], size[2]));
+    case pb_geomBox: return v3_norm(size);
+    default: return size[0];
+  }
+}
+
+static void prepare(pbSupport *s) {
+  static const int corners[] = {[pb_geomSphere] = 1, [pb_geomCapsule] = 2, [pb_geomBox] = 8, [pb_geomMesh] = 0};
+
+  s->last = 0;
+  s->corners = s->hull ? s->hull->corners : corners[s->type];
+  s->radius = s->type == pb_geomSphere || s->type == pb_geomCapsule ? s->size[0] : 0;
+
+  // Corners of what is no hull.
+  v3_zero(s->own);
+  if (s->type == pb_geomBox) {
+    for (int k = 0; k < 24; k++) s->own[k] = k / 3 & (1 << k % 3) ? s->size[k % 3] : -s->size[k % 3];
+  }
+  if (s->type == pb_geomCapsule) {
+    for (int k = 0; k < 2; k++) v3_set(s->own + 3 * k, 0, 0, k ? s->size[1] : -s->size[1]);
+  }
+}
+
+// ---- what carries a normal ---------------------------------------------------------------------------------------------
+// The plane of three corners of one shape, or (cross) of an edge of each, as a normal that turns with n.
+typedef struct carrier {
+  int id[3][2];
+} carrier;
+
+static bool carrier_normal(const pbPolytopePair *pair, const carrier *c, const double n[3], double out[3]) {
+  double m[3][3], side[2][3];
+
+  for (int k = 0; k < 3; k++) {
+    double a[3], b[3];
+    corner_in_world(&pair->shape[0], c->id[k][0], a);
+    corner_in_world(&pair->shape[1], c->id[k][1], b);
+    v3_sub(m[k], a, b);
+  }
+
+  // Of unit sides, so that a sine tells whether they are parallel.
+  for (int k = 0; k < 2; k++) {
+    v3_sub(side[k], m[k + 1], m[0]);
+    if (!(v3_normalize(side[k]) > 0)) return false;
+  }
+  v3_cross(out, side[0], side[1]);
+  if (!(v3_normalize(out) > PARALLEL)) return false;
+  if (v3_dot(out, n) < 0) v3_neg(out, out);
+
+  return true;
+}
+
+// A normal of it that is near n and as deep but for rounding: taken. *deepest: sigma at what there is.
+static bool offer(pbPolytopePair *pair, const carrier *c, double deepest, pbPolytopeNormal *out) {
+  double n[3], sigma;
+
+  if (!carrier_normal(pair, c, out->n, n) || v3_dot(n, out->n) < PB_ALIGNED) return false;
+  sigma = pbPolytope_Sigma(pair, n);
+  if (!(sigma <= deepest + EQUAL * pair->scale)) return false;
+
+  out->count = 3;
+  memcpy(out->id, c->id, sizeof c->id);
+  v3_copy(out->n, n);
+  out->dist = -sigma;
+
+  return true;
+}
+
+// Which of three corners are different.
+static int different(const pbDifference m[3], int k, int id[3]) {
+  int count = 0;
+
+  for (int i = 0; i < 3; i++) {
+    bool fresh = true;
+    for (int j = 0; j < count; j++) fresh = fresh && id[j] != m[i].id[k];
+    if (fresh) id[count++] = m[i].id[k];
+  }
+
+  return count;
+}
+
+static bool offer_face(pbPolytopePair *pair, int k, const int id[3], int other, double deepest, pbPolytopeNormal *out) {
+  carrier c;
+  for (int i = 0; i < 3; i++) {
+    c.id[i][k] = id[i];
+    c.id[i][!k] = other;
+  }
+  return offer(pair, &c, deepest, out);
+}
+
+// The face of a box or hull at a corner whose normal is nearest to n (in its frame); false: none is near.
+static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
+  double best = PB_ALIGNED;
+
+  flat->sides = 1;
+  if (s->type == pb_geomBox) {
+    int axis = 0;
+    for (int i = 1; i < 3; i++) axis = fabs(n[i]) > fabs(n[axis]) ? i : axis;
+    flat->face = 2 * axis + (n[axis] > 0);
+    if (fabs(n[axis]) > best) flat->sides = 4;
+  }
+  PB_ASSERT(corner >= 0 && corner < s->corners);
+  if (!s->hull) return flat->sides > 1;
+
+  // Of the faces at the corner.
+  const pbMeshHull *h = s->hull;
+  for (int k = h->first_face[corner]; k < h->first_face[corner + 1]; k++) {
+    double cosine = v3_dot(n, h->normal + 3 * h->face[k]);
+    if (!(cosine > best)) continue;
+
+    best = cosine;
+    flat->face = h->face[k];
+    flat->sides = h->first[flat->face + 1] - h->first[flat->face];
+  }
+
+  return flat->sides > 1;
+}
+
+// The edge at a corner that is nearest to right angles with n.
+static bool flat_edge(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
+  double best = PB_LEVEL;
+  int first = s->hull ? s->hull->first_next[corner] : 0, count = s->type == pb_geomBox ? 3 : s->type == pb_geomCapsule;
+
+  if (s->hull) count = s->hull->first_next[corner + 1] - first;
+  flat->sides = 1;
+  flat->edge[0] = corner;
+
+  // Along its neighbors.
+  for (int k = 0; k < count; k++) {
+    int other = s->hull ? s->hull->next[first + k] : corner ^ (1 << k);
+    const double *corners = s->hull ? s->hull->corner : s->own;
+    double e[3];
+    v3_sub(e, corners + 3 * other, corners + 3 * corner);
+    if (!(v3_normalize(e) > 0) || !(fabs(v3_dot(e, n)) < best)) continue;
+
+    best = fabs(v3_dot(e, n));
+    flat->edge[1] = other;
+    flat->sides = 2;
+  }
+
+  return flat->sides > 1;
+}
+
+static void direction_in(const pbPolytopePair *pair, int k, const double n[3], double local[3]) {
+  m3_tmulv(local, pair->shape[k].mat, n);
+  if (k) v3_neg(local, local);
+}
+
+// Flat features at the corners that carry the normal: faces, else the edge among them, else any edge.
+static void find_flat(const pbPolytopePair *pair, pbPolytopeNormal *out) {
+  for (int k = 0; k < 2; k++) {
+    pbFlat *flat = &out->flat[k];
+    double n[3];
+    bool found = false;
+    if (!pair->shape[k].corners) continue;
+
+    direction_in(pair, k, out->n, n);
+    for (int i = 0; i == 0 || (i < out->count && !found); i++) found = flat_face(&pair->shape[k], n, out->id[i][k], flat);
+    if (found) continue;
+
+    // No face: an edge.
+    int other = out->id[0][k];
+    for (int i = 1; i < out->count; i++) other = out->id[i][k] != out->id[0][k] ? out->id[i][k] : other;
+    if (other != out->id[0][k]) {
+      *flat = (pbFlat){.sides = 2, .edge = {out->id[0][k], other}};
+    } else {
+      flat_edge(&pair->shape[k], n, out->id[0][k], flat);
+    }
+
+    // In order, so that the order of contacts does not hang on the search.
+    if (flat->sides == 2 && flat->edge[0] > flat->edge[1]) *flat = (pbFlat){.sides = 2, .edge = {flat->edge[1], flat->edge[0]}};
+  }
+}
+
+// Corners of a face, spread around it.
+static void spread_corners(const pbSupport *s, const pbFlat *flat, int id[3]) {
+  if (s->hull) {
+    const int *around = s->hull->around + s->hull->first[flat->face];
+    for (int i = 0; i < 3; i++) id[i] = around[i * flat->sides / 3];
+    return;
+  }
+
+  int axis = flat->face / 2, base = flat->face % 2 << axis;
+  PB_ASSERT(axis >= 0 && axis < 3 && s->type == pb_geomBox);
+  id[0] = base;
+  id[1] = base | 1 << (axis + 1) % 3;
+  id[2] = base | 1 << (axis + 2) % 3;
+}
+
+// Faces before crossing edges, so that what lies flat on a face has the face's normal; what nothing carries stands still.
+static void find_carrier(pbPolytopePair *pair, const pbDifference m[3], double deepest, pbPolytopeNormal *out) {
+  int id[2][3], count[2];
+
+  // The corners found make a face, or are next to one.
+  for (int k = 0; k < 2; k++) count[k] = different(m, k, id[k]);
+  for (int k = 0; k < 2; k++) {
+    if (count[k] == 3 && offer_face(pair, k, id[k], id[!k][0], deepest, out)) return;
+  }
+  for (int k = 0; k < 2; k++) {
+    double local[3];
+    int face[3];
+    pbFlat flat;
+    direction_in(pair, k, out->n, local);
+    if (!flat_face(&pair->shape[k], local, id[k][0], &flat)) continue;
+
+    spread_corners(&pair->shape[k], &flat, face);
+    if (offer_face(pair, k, face, id[!k][0], deepest, out)) return;
+  }
+
+  // An edge of each: of three corners there are three edges.
+  if (count[0] < 2 || count[1] < 2) return;
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++) {
+      const int *a = id[0], *b = id[1];
+      carrier c = {{{a[i % count[0]], b[j % count[1]]},
+                    {a[(i + 1) % count[0]], b[j % count[1]]},
+                    {a[i % count[0]], b[(j + 1) % count[1]]}}};
+      if (offer(pair, &c, deepest, out)) return;
+    }
+  }
+}
+
+// ---- the search --------------------------------------------------------------------------------------------------------
+static void from_outside(pbPolytopePair *pair, const pbDifference *simplex, int count, const double v[3], pbPolytopeNormal *out) {
+  double length = v3_norm(v);
+  PB_ASSERT(length > 0 && count >= 1 && count <= 3);
+
+  v3_scale(out->n, v, -1 / length);
+  out->dist = length;
+  out->count = count < 3 ? count : 0;
+  for (int k = 0; k < count; k++) memcpy(out->id[k], simplex[k].id, sizeof out->id[k]);
+  if (count == 3 && !pair->round) find_carrier(pair, simplex, -length, out);
+}
+
+static bool from_inside(pbPolytopePair *pair, const pbDifference *simplex, int count, pbPolytopeNormal *out) {
+  pbDifference facet[3];
+  double depth, accuracy = (pair->round ? ROUGH : ACCURACY) * pair->scale;
+
+  if (!pbPolytope_Epa(pair, accuracy, simplex, count, facet, out->n, &depth)) return false;
+  out->dist = -depth;
+  out->count = 0;
+  memcpy(out->id[0], facet[0].id, sizeof out->id[0]);
+  if (!pair->round) find_carrier(pair, facet, depth, out);
+
+  return true;
+}
+
+bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out) {
+  pbDifference simplex[4];
+  double v[3], radii = 0, *apart = pair->shape[1].pos;
+  int count = 0;
+
+  pair->scale = 0;
+  pair->round = out->is_round = false;
+  for (int k = 0; k < 2; k++) {
+    prepare(&pair->shape[k]);
+    pair->scale += radius_of(&pair->shape[k]);
+    pair->round = pair->round || !pair->shape[k].corners;
+    radii += pair->shape[k].radius;
+  }
+
+  // Positions from the center of shape 1.
+  v3_subfrom(apart, pair->shape[0].pos);
+  v3_zero(pair->shape[0].pos);
+  if (!(v3_norm(apart) <= pair->scale + margin) || !(pair->scale < 1e150)) return false;  // also where a position is NaN
+
+  pair->gap = (pair->round ? ROUGH : GAP) * pair->scale;
+  switch (pbPolytope_Gjk(pair, margin + radii, simplex, &count, v)) {
+    case pb_gjkApart: return false;
+    case pb_gjkNear: from_outside(pair, simplex, count, v, out); break;
+    default:
+      if (!from_inside(pair, simplex, count, out)) return false;
+  }
+
+  // Newton's method for what is round, then the shapes' radii.
+  out->scale = pair->scale;
+  if (pair->round) pbPolytope_Polish(pair, out);
+  out->dist -= radii;
+  if (!(out->dist <= margin)) return false;
+  find_flat(pair, out);
+
+  return true;
+}
+
+#else
+typedef int polytope_search_is_for_doubles;
+#endif
