@@ -21,7 +21,7 @@ int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, dou
 void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count, pbContactJacobian *j);
 void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, const NUM(pbContactPoint) *contact,
                              pbContactJacobian *j);
-int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);  // as pbPair_Feature, of a plane or sphere
+int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature
 #endif
 int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
