@@ -29,13 +29,13 @@ enum { pb_intEuler = 0, pb_intRK4 = 1, pb_intImplicit = 2, pb_intImplicitfast = 
 enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
 enum { pb_solPGS = 0, pb_solCG = 1, pb_solNewton = 2 };
 enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
-enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3 };
+enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3, pb_wrapSphere = 4, pb_wrapCylinder = 5 };
 // clang-format off
 enum { pb_trnJoint = 0, pb_trnJointInParent = 1, pb_trnSliderCrank = 2, pb_trnTendon = 3, pb_trnSite = 4, pb_trnBody = 5, pb_trnNone = 1000 };
 // clang-format on
-enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3 };
-enum { pb_gainFixed = 0, pb_gainAffine = 1 };
-enum { pb_biasNone = 0, pb_biasAffine = 1 };
+enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3, pb_dynMuscle = 4 };
+enum { pb_gainFixed = 0, pb_gainAffine = 1, pb_gainMuscle = 2 };
+enum { pb_biasNone = 0, pb_biasAffine = 1, pb_biasMuscle = 2 };
 enum { pb_false = 0, pb_true = 1, pb_auto = 2 };  // limited = false, true, or as the range and compiler.autolimits say
 enum { pb_camFixed, pb_camTrack, pb_camTrackcom, pb_camTargetbody, pb_camTargetbodycom };
 
@@ -254,8 +254,9 @@ typedef struct pbEqualityDef {
 } pbEqualityDef;
 
 typedef struct pbWrap {  // a station of a tendon's path
-  int type;              // pb_wrapJoint (fixed tendons), pb_wrapPulley, pb_wrapSite
-  const char *target;    // joint or site
+  int type;              // pb_wrapJoint (fixed tendons), pb_wrapPulley, pb_wrapSite; pb_wrapSphere: a geom, of either shape
+  const char *target;    // joint, site, or geom (a sphere or cylinder between two sites)
+  const char *sidesite;  // of a geom: the site by which the path goes, inside of the geom where the site is; "" or NULL: none
   double value;          // coefficient of a joint, divisor of a pulley
   pbPlace place;
 } pbWrap;
@@ -279,6 +280,8 @@ typedef struct pbTendonDef {
 // Always in general form; the reader lowers motor, position, velocity, intvelocity, damper and cylinder to it.
 // MuJoCo's rule of damping ratios holds: biastype affine, gainprm[0] = -biasprm[1] > 0 and biasprm[2] > 0 means that biasprm[2]
 // is a ratio; compiling replaces it by minus the damping coefficient.
+// Muscles: dyntype, gaintype and biastype muscle; dynprm = time constants of activation and deactivation, width of the transition
+// between them; gainprm, biasprm = range[2], force, scale, lmin, lmax, vmax, fpmax, fvmax (docs/mjcf.md).
 typedef struct pbActuatorDef {
   PB_ELEMENT
   int trntype;         // pb_trnJoint, pb_trnJointInParent, pb_trnTendon, pb_trnSite
@@ -291,8 +294,8 @@ typedef struct pbActuatorDef {
   bool actearly;
   int ctrllimited, forcelimited, actlimited;
   double ctrlrange[2], forcerange[2], actrange[2];
-  double inheritrange;  // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
-  double lengthrange[2];
+  double inheritrange;    // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
+  double lengthrange[2];  // least and greatest length; where the first is not the smaller a muscle's is found when compiling
   double damping[3], armature;
   double cranklength;
   int group;
@@ -379,9 +382,12 @@ typedef struct pbCompilerSettings {
   int inertiafromgeom;  // pb_false, pb_true, pb_auto
   int inertiarule;      // pbInertiaRule
   int inertiagrouprange[2];
-  // Only what a lengthrange given in the file or derived from limits needs; simulating for it is not supported.
+  // Length ranges of actuators: whose are found, and how: given ones stay, limits of the target count, or else the target is
+  // pulled both ways, at most so long (accel: of the joints together; maxforce 0: no bound; s, and a share of the range).
   int lengthrange_mode;  // 0 none, 1 muscle, 2 muscleuser, 3 all
   bool useexisting, uselimit;
+  double lengthrange_accel, lengthrange_maxforce, lengthrange_timeconst, lengthrange_timestep, lengthrange_inttotal,
+      lengthrange_interval, lengthrange_tolrange;
 } pbCompilerSettings;
 
 typedef struct pbOptionSettings {

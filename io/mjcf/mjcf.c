@@ -362,7 +362,7 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
 static int wrap_type(const pbXmlNode *node) {
   if (IS(node, "joint")) return pb_wrapJoint;
   if (IS(node, "pulley")) return pb_wrapPulley;
-  return pb_wrapSite;
+  return IS(node, "geom") ? pb_wrapSphere : pb_wrapSite;  // the geom's own shape decides
 }
 
 static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendonDef *def) {
@@ -378,9 +378,10 @@ static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendo
     wrap->type = wrap_type(node);
     (void)pbMjcf_Real(reader, node, wrap->type == pb_wrapPulley ? "divisor" : "coef", &wrap->value);
 
-    // The attribute is named like the element: joint joint="..", site site="..".
+    // The attribute is named like the element: joint joint="..", site site="..", geom geom="..".
     wrap->target = pbSpec_Text(reader->spec, pbXml_Get(node, node->name));
-    if (!wrap->target) return NO_MEMORY(node);
+    wrap->sidesite = pbSpec_Text(reader->spec, pbXml_Get(node, "sidesite"));
+    if (!wrap->target || !wrap->sidesite) return NO_MEMORY(node);
     if (wrap->type == pb_wrapPulley && wrap->value < 0) return FAIL(node, "attribute 'divisor' is negative");
 
     wrap++;

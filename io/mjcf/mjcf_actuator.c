@@ -171,6 +171,41 @@ static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, const
   return pb_ok;
 }
 
+// force = -F (FL FV act + FP) by the curves of MuJoCo's muscle. What is not given is inherited; where that is the value an
+// actuator has anyway, or where the element gives a negative one, it is a muscle's own.
+static pbStatus read_muscle(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  static const double times[2] = {0.01, 0.04}, curves[9] = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2};
+  static const char *const names[] = {"force", "scale", "lmin", "lmax", "vmax", "fpmax", "fvmax"};
+  pbActuatorDef plain = pbActuatorDef_Default();
+  double timeconst[2] = {-1, -1}, range[2] = {-1, -1}, value;
+  int count;
+
+  for (int i = 0; i < 2; i++) def->dynprm[i] = from->dynprm[i] == plain.dynprm[i] ? times[i] : from->dynprm[i];
+  for (int i = 0; i < 9; i++) def->gainprm[i] = from->gainprm[i] == plain.gainprm[i] ? curves[i] : from->gainprm[i];
+  def->dynprm[2] = from->dynprm[2];
+
+  // Its own.
+  (void)pbMjcf_Real(reader, node, "tausmooth", &def->dynprm[2]);
+  if (def->dynprm[2] < 0) return FAIL(node, "'tausmooth' is negative");
+
+  (void)pbMjcf_Reals(reader, node, "timeconst", timeconst, 2, &count);
+  (void)pbMjcf_Reals(reader, node, "range", range, 2, &count);
+  for (int i = 0; i < 2; i++) {
+    if (timeconst[i] >= 0) def->dynprm[i] = timeconst[i];
+    if (range[i] >= 0) def->gainprm[i] = range[i];
+  }
+
+  for (int i = 0; i < 7; i++) {
+    if (pbMjcf_Real(reader, node, names[i], &value) && value >= 0) def->gainprm[2 + i] = value;
+  }
+
+  memcpy(def->biasprm, def->gainprm, 9 * sizeof(double));
+  def->dyntype = pb_dynMuscle;
+  def->gaintype = pb_gainMuscle;
+  def->biastype = pb_biasMuscle;
+  return pb_ok;
+}
+
 static const shortcut shortcuts[] = {
     {"motor", pb_gainFixed, read_motor},
     {"position", pb_gainFixed, read_position},
@@ -178,6 +213,7 @@ static const shortcut shortcuts[] = {
     {"velocity", pb_gainFixed, read_velocity},
     {"damper", pb_gainAffine, read_damper},
     {"cylinder", pb_gainFixed, read_cylinder},
+    {"muscle", pb_gainMuscle, read_muscle},
 };
 
 // ---- inheritance --------------------------------------------------------------------------------------------------------

@@ -188,16 +188,24 @@ static bool plan_copy(const unroll *u, const pbXmlNode *node, const reference *r
   return true;
 }
 
+static int kind_of_station(const pbXmlNode *station) {
+  if (IS(station, "joint")) return pb_refJoint;
+  return IS(station, "geom") ? pb_refGeom : pb_refSite;
+}
+
 // A tendon is copied if one station has a replica; stations outside stay as they are.
 static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
   // Every station has a replica or is there at least; at least one has a replica.
   bool any = false, suffixed;
   for (pbXmlNode *station = node->first; station; station = station->next) {
     if (IS(station, "pulley")) continue;
-    int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
-    const char *name = pbXml_Get(station, station->name);
+    int kind = kind_of_station(station);
+    const char *name = pbXml_Get(station, station->name), *side = pbXml_Get(station, "sidesite");
     any |= has_replica(u, kind, name, &suffixed);
     if (!suffixed && !name_exists(u->reader, kind, name)) return pb_ok;
+    if (!side || !*side) continue;
+    any |= has_replica(u, pb_refSite, side, &suffixed);
+    if (!suffixed && !name_exists(u->reader, pb_refSite, side)) return pb_ok;
   }
 
   if (!any) return pb_ok;
@@ -211,9 +219,11 @@ static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section
     pbXmlNode *made = pbXml_Copy(&u->reader->document, station, copy);
     if (!made) return pb_bad_input;
 
-    int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
-    if (!IS(station, "pulley") && has_replica(u, kind, pbXml_Get(station, station->name), &suffixed))
+    if (IS(station, "pulley")) continue;
+    const char *side = pbXml_Get(station, "sidesite");
+    if (has_replica(u, kind_of_station(station), pbXml_Get(station, station->name), &suffixed))
       PB_TRY(suffix_attribute(u, made, station->name));
+    if (side && *side && has_replica(u, pb_refSite, side, &suffixed)) PB_TRY(suffix_attribute(u, made, "sidesite"));
   }
 
   return set_name(u->reader, copy, pb_refTendon, 1);

@@ -151,18 +151,18 @@
 #define CTRL_LIMITED(p) KEY(p, "ctrllimited", TRISTATE, pbActuatorDef, ctrllimited)
 #define ACT_LIMITED(p)                                                                                           \
   KEY(p, "actlimited", TRISTATE, pbActuatorDef, actlimited), NUM(p, "actrange", 2, 2, pbActuatorDef, actrange)
-#define TRANSMISSION(p)                                                                                          \
-  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), \
-  TXTX(p, "jointinparent"), \
-      TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite"), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
+#define TARGET(p)                                                                                                \
+  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"),           \
+      TXTX(p, "jointinparent"), TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite")
+#define TRANSMISSION(p) TARGET(p), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
 #define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
 #define GENERAL(p)                                                                                               \
   ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), INPUT(p),           \
       NO_(p, "velrange", "0 0"), NO_(p, "ffrange", "0 0"), NUM(p, "inheritrange", 1, 1, pbActuatorDef, inheritrange), \
-      KEY(p, "dyntype", "none integrator filter filterexact !muscle !dcmotor !pid !user", pbActuatorDef, dyntype), \
-      KEY(p, "gaintype", "fixed affine !muscle !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
-      KEY(p, "biastype", "none affine !muscle !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
+      KEY(p, "dyntype", "none integrator filter filterexact muscle !dcmotor !pid !user", pbActuatorDef, dyntype), \
+      KEY(p, "gaintype", "fixed affine muscle !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
+      KEY(p, "biastype", "none affine muscle !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
       NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
       NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
 #define SERVO(p) NUMX(p, "kp", 1, 1), NUMX(p, "kv", 1, 1), NUMX(p, "dampratio", 1, 1), NUMX(p, "inheritrange", 1, 1)
@@ -173,6 +173,10 @@
 #define CYLINDER(p)                                                                                              \
   ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 1, 1), NUMX(p, "area", 1, 1), NUMX(p, "diameter", 1, 1), \
   NUMX(p, "bias", 3, 3)
+#define MUSCLE(p)                                                                                                \
+  ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 2, 2), NUMX(p, "range", 2, 2), NUMX(p, "force", 1, 1),        \
+      NUMX(p, "scale", 1, 1), NUMX(p, "lmin", 1, 1), NUMX(p, "lmax", 1, 1), NUMX(p, "vmax", 1, 1),                 \
+      NUMX(p, "fpmax", 1, 1), NUMX(p, "fvmax", 1, 1)
 
 // Refused actuators
 #define GONE_ACT(p)                                                                                              \
@@ -188,9 +192,6 @@
   GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), \
   NO(p, "inheritrange"), \
       NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "ki"), NO(p, "imax"), NO(p, "slewmax"), NO(p, "input")
-#define GONE_MUSCLE(p)                                                                                           \
-  GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "timeconst"), NO(p, "range"), NO(p, "force"), NO(p, "scale"), \
-      NO(p, "lmin"), NO(p, "lmax"), NO(p, "vmax"), NO(p, "fpmax"), NO(p, "fvmax")
 #define GONE_ADHESION(p) GONE_ACT(p), NO(p, "gain")
 #define GONE_DCMOTOR(p)                                                                                          \
   NO(p, "group"), NO(p, "nsample"), NO(p, "interp"), NO(p, "delay"), NO(p, "ctrlrange"), NO(p, "user"), GONE_DRIVE(p), \
@@ -249,7 +250,7 @@
 
 #define OPT(a, lo, hi, m) NUM("option", a, lo, hi, pbOptionSettings, m)
 #define CMP(a, m) YES("compiler", a, pbCompilerSettings, m)
-#define LR0(a) NUM0("compiler/lengthrange", a, 1, 1)
+#define RANGE(a, m) NUM("compiler/lengthrange", a, 1, 1, pbCompilerSettings, m)
 #define SIZE(m) INT("size", #m, 1, 1, pbSizeSettings, m)
 
 // ---- the table ----------------------------------------------------------------------------------------------------------
@@ -297,10 +298,11 @@ static const pbMjcfRow table[] = {
     KEY0("compiler", "passthrough", "none textures"),
 
     E1("compiler/lengthrange"),
-    KEY("compiler/lengthrange", "mode", "none muscle muscleuser !all", pbCompilerSettings, lengthrange_mode),
+    KEY("compiler/lengthrange", "mode", "none muscle muscleuser all", pbCompilerSettings, lengthrange_mode),
     YES("compiler/lengthrange", "useexisting", pbCompilerSettings, useexisting),
-    YES("compiler/lengthrange", "uselimit", pbCompilerSettings, uselimit), LR0("accel"), LR0("maxforce"), LR0("timeconst"),
-    LR0("timestep"), LR0("inttotal"), LR0("interval"), LR0("tolrange"),
+    YES("compiler/lengthrange", "uselimit", pbCompilerSettings, uselimit), RANGE("accel", lengthrange_accel),
+    RANGE("maxforce", lengthrange_maxforce), RANGE("timeconst", lengthrange_timeconst), RANGE("timestep", lengthrange_timestep),
+    RANGE("inttotal", lengthrange_inttotal), RANGE("interval", lengthrange_interval), RANGE("tolrange", lengthrange_tolrange),
 
     E("size"), TXT0("size", "memory"), INT0("size", "njmax", 1, 1), INT0("size", "nconmax", 1, 1), INT0("size", "nstack", 1, 1),
     INTK("size", "nuserdata", 1, 1, pbSizeSettings, nuserdata), SIZE(nkey), SIZE(nuser_body), SIZE(nuser_jnt), SIZE(nuser_geom),
@@ -369,7 +371,7 @@ static const pbMjcfRow table[] = {
     E("tendon/spatial"), NAME("tendon/spatial"), CLASS("tendon/spatial", "class"), TENDON("tendon/spatial"),
     TENDON_SEEN("tendon/spatial"),
     E("tendon/spatial/site"), TXTX_("tendon/spatial/site", "site"),
-    REFUSED("tendon/spatial/geom"), NO("tendon/spatial/geom", "geom"), NO("tendon/spatial/geom", "sidesite"),
+    E("tendon/spatial/geom"), TXTX_("tendon/spatial/geom", "geom"), TXTX("tendon/spatial/geom", "sidesite"),
     E("tendon/spatial/pulley"), NUMX_("tendon/spatial/pulley", "divisor", 1, 1),
     E("tendon/fixed"), NAME("tendon/fixed"), CLASS("tendon/fixed", "class"), TENDON("tendon/fixed"),
     E("tendon/fixed/joint"), TXTX_("tendon/fixed/joint", "joint"), NUMX_("tendon/fixed/joint", "coef", 1, 1),
@@ -387,8 +389,7 @@ static const pbMjcfRow table[] = {
     GONE_PID("actuator/pid"),
     E("actuator/damper"), TRANSMISSION("actuator/damper"), DAMPER("actuator/damper"),
     E("actuator/cylinder"), TRANSMISSION("actuator/cylinder"), CYLINDER("actuator/cylinder"),
-    REFUSED("actuator/muscle"), GONE_NAMED("actuator/muscle"), GONE_TARGET("actuator/muscle"), GONE_MUSCLE("actuator/muscle"),
-    NO("actuator/muscle", "tausmooth"),
+    E("actuator/muscle"), TARGET("actuator/muscle"), MUSCLE("actuator/muscle"), NUMX("actuator/muscle", "tausmooth", 1, 1),
     REFUSED("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
     NO("actuator/adhesion", "body"),
     REFUSED("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
@@ -461,7 +462,7 @@ static const pbMjcfRow table[] = {
     E1("default/position"), POSITION("default/position"), E1("default/velocity"), VELOCITY("default/velocity"),
     E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
     E1("default/cylinder"), CYLINDER("default/cylinder"), REFUSED("default/orientation"), GONE_ORIENTATION("default/orientation"),
-    REFUSED("default/pid"), GONE_PID("default/pid"), REFUSED("default/muscle"), GONE_MUSCLE("default/muscle"),
+    REFUSED("default/pid"), GONE_PID("default/pid"), E1("default/muscle"), MUSCLE("default/muscle"),
     REFUSED("default/adhesion"), GONE_ADHESION("default/adhesion"), REFUSED("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
 
     E("custom"),

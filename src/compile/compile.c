@@ -262,6 +262,7 @@ static pbStatus prepare_model(pbCompiler *c) {
   // Ids of bodies first: the signature of a pair of geoms consists of them, and pairs mark the geoms that stay.
   pbCompile_NumberBodies(c);
   PB_TRY(pbCompile_Pairs(c));
+  pbCompile_MarkObstacles(c);
 
   // Final counts, then ids of what stands in bodies.
   PB_TRY(count_elements(c));
@@ -294,6 +295,7 @@ static pbStatus fill_model(pbCompiler *c) {
   PB_TRY(pbModel_CheckParams(c->ctx, c->m, c->m->theta0));
   PB_TRY(pbCompile_Constants(c));
   PB_TRY(pbModel_Finish(c->m));
+  PB_TRY(pbCompile_LengthRanges(c));
 
   // Some directions come with the constants (relative poses of welds).
   return pbModel_CheckDirections(c->ctx, c->m, c->m->theta0);

@@ -201,11 +201,13 @@ void pbCompile_User(double *row, int columns, pbReals user);
 
 // ---- compile_relation.c: pairs, excludes, equalities, tendons ----
 PB_NODISCARD pbStatus pbCompile_Pairs(pbCompiler *c);  // resolves; marks geoms that are needed
+void pbCompile_MarkObstacles(pbCompiler *c);           // geoms that tendons wrap around
 PB_NODISCARD pbStatus pbCompile_StorePairs(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Equalities(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Tendons(pbCompiler *c);
 
 // ---- compile_actuator.c, compile_sensor.c ----
+PB_NODISCARD pbStatus pbCompile_LengthRanges(pbCompiler *c);  // length_range.c: needs the finished model
 PB_NODISCARD pbStatus pbCompile_Actuators(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Sensors(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_CountSensors(pbCompiler *c);

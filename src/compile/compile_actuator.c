@@ -88,6 +88,19 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
   return pb_ok;
 }
 
+// What a muscle's curves need; prm: of its gain or bias.
+static pbStatus check_muscle(pbCompiler *c, const pbActuatorDef *d, const double *prm) {
+  if (prm[0] >= prm[1])
+    return PB_AT(c, d, "actuator", "a muscle's range[0] must be smaller than range[1], found %g %g", prm[0], prm[1]);
+
+  // Its curves by length and velocity.
+  if (prm[4] >= 1 || prm[5] <= 1) return PB_AT(c, d, "actuator", "a muscle needs lmin < 1 < lmax, found %g %g", prm[4], prm[5]);
+  if (prm[3] <= 0 || prm[6] <= 0 || prm[7] <= 0 || prm[8] <= 0)
+    return PB_AT(c, d, "actuator", "scale, vmax, fpmax and fvmax of a muscle must be positive, found %g %g %g %g", prm[3], prm[6],
+                 prm[7], prm[8]);
+  return pb_ok;
+}
+
 static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
   bool stateful = d->dyntype != pb_dynNone;
   bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent;
@@ -101,6 +114,9 @@ static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
   if ((d->damping[0] || d->damping[1] || d->damping[2]) && !reflects)
     return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
   if (d->armature && !reflects) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
+
+  if (d->gaintype == pb_gainMuscle) PB_TRY(check_muscle(c, d, d->gainprm));
+  if (d->biastype == pb_biasMuscle) PB_TRY(check_muscle(c, d, d->biasprm));
   return pb_ok;
 }
 
@@ -121,28 +137,12 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
 }
 
-// compiler lengthrange: only what a range of the target gives; a range found by simulation is no part of this compiler.
-static pbStatus length_range(pbCompiler *c, const pbActuatorDef *d, int i) {
-  pbModel *m = c->m;
-  const pbCompilerSettings *set = &c->spec->compiler;
-  double *range = m->actuator_lengthrange + 2 * i;
+static bool wraps(const pbTendonDef *d) {
+  for (int i = 0; i < d->path_count; i++) {
+    if (d->path[i].type >= pb_wrapSphere) return true;
+  }
 
-  // mode 3 is "all"; below, only actuators of other kinds (muscles, user) are in question.
-  if (set->lengthrange_mode < 3 || (set->useexisting && range[0] < range[1])) return pb_ok;
-
-  const double *from = NULL;
-  int id = m->actuator_trnid[2 * i];
-  if (set->uselimit && d->trntype <= pb_trnJointInParent && m->jnt_limited[id]) from = m->jnt_range + 2 * id;
-  if (set->uselimit && d->trntype == pb_trnTendon && m->tendon_limited[id]) from = m->tendon_range + 2 * id;
-
-  if (!from)
-    return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name,
-                       "a lengthrange found by simulation (compiler/lengthrange mode=\"all\") is not supported");
-
-  // From the target, where it has limits.
-  range[0] = from[0];
-  range[1] = from[1];
-  return pb_ok;
+  return false;
 }
 
 pbStatus pbCompile_Actuators(pbCompiler *c) {
@@ -158,6 +158,10 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     PB_TRY(inherit_range(c, d, target, &r));
     PB_TRY(check_ranges(c, d, &r));
     PB_TRY(check_dynamics(c, d));
+
+    // As MuJoCo: an inertia along such a path is not supported.
+    if (d->armature && d->trntype == pb_trnTendon && wraps(c->spec->tendons + target))
+      return PB_AT(c, d, "actuator", "a tendon that wraps around a geom cannot have armature");
 
     m->actuator_trntype[i] = d->trntype;
     m->actuator_dyntype[i] = d->dyntype;
@@ -176,9 +180,6 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     m->actuator_group[i] = d->group;
 
     store_numbers(m, d, &r, i);
-
-    // Last, since it may overwrite a stated range.
-    PB_TRY(length_range(c, d, i));
   }
   PB_ASSERT(adr == m->na);
   return pb_ok;

@@ -12,166 +12,17 @@
 #define MIN_VALUE 1e-15
 
 // ---- actuators ----------------------------------------------------------------------------------------------------
-// moment: d(length)/d(velocities) of an actuator at qpos0, a row over the touched dofs; the functions return their number.
-static int add_dof(pbDerive_r *w, int dof, double value, int n) {
-  w->mark[dof] = true;
-  w->row[dof] = value;
-  w->touched[n] = dof;
-  return n + 1;
-}
-
-// Length and moment of an actuator on a joint. Of ball and free joints, gear is a torque (and force) in the frame of the child,
-// or in the parent's where the transmission is jointinparent.
-static int joint_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
-  int j = m->actuator_trnid[2 * a];
-  int dof = m->jnt_dofadr[j];
-  const double *gear = m->actuator_gear + 6 * a;
-  const double *q = m->qpos0 + m->jnt_qposadr[j];
-  bool in_parent = m->actuator_trntype[a] == pb_trnJointInParent;
-
-  // Scalar joints: length = gear q.
-  if (pbJoint_IsScalar(m->jnt_type[j])) {
-    *length = q[0] * gear[0];
-    return add_dof(w, dof, gear[0], 0);
-  }
-
-  // The torque in the child's frame, in which velocities of rotations are.
-  bool ball = m->jnt_type[j] == pb_jntBall;
-  const double *torque = ball ? gear : gear + 3;
-  double in_child[3];
-  if (in_parent) {
-    double back[4];
-    quat_conj(back, ball ? q : q + 3);
-    quat_rotate(in_child, back, torque);
-  } else {
-    memcpy(in_child, torque, sizeof in_child);
-  }
-
-  // A ball's length is its rotation vector along the gear; a free joint has none.
-  if (ball) {
-    double vector[3];
-    quat_log(vector, q);
-    *length = v3_dot(vector, in_child);
-  }
-
-  // Forces of a free joint act along the world's axes.
-  int n = 0;
-  if (!ball) {
-    for (int k = 0; k < 3; k++) n = add_dof(w, dof++, gear[k], n);
-  }
-  for (int k = 0; k < 3; k++) n = add_dof(w, dof++, in_child[k], n);
-  return n;
-}
-
-static void site_pose(const pbModel *m, const pbDerive_r *w, int s, double mat[9], double quat[4]) {
-  quat_mul(quat, w->xquat + 4 * m->site_bodyid[s], m->site_quat + 4 * s);
-  quat_to_mat(mat, quat);
-}
-
-static int last_dof_of_weld(const pbModel *m, int body) {
-  int b = m->body_weldid[body];
-  return m->body_dofnum[b] ? m->body_dofadr[b] + m->body_dofnum[b] - 1 : -1;
-}
-
-// Dofs that move both sites do not change the pose of one in the frame of the other.
-static void clear_common(const pbModel *m, int s1, int s2, pbDerive_r *w) {
-  int i = last_dof_of_weld(m, m->site_bodyid[s1]);
-  int j = last_dof_of_weld(m, m->site_bodyid[s2]);
-
-  // The first common ancestor: of two dofs, the one with the larger id cannot be an ancestor of the other.
-
-  // All dofs above that are common.
-  while (i >= 0 && j >= 0 && i != j) {
-    if (i < j) {
-      j = m->dof_parentid[j];
-    } else {
-      i = m->dof_parentid[i];
-    }
-  }
-
-  for (; i == j && i >= 0; i = j = m->dof_parentid[i]) w->row[i] = 0;
-}
-
-// Length and moment of an actuator on a site: gear is a wrench in the frame of the reference site, or of the site itself, which
-// then has no length.
-static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
-  int s = m->actuator_trnid[2 * a];
-  int r = m->actuator_trnid[2 * a + 1];
-  const double *gear = m->actuator_gear + 6 * a;
-  double mat[9], quat[4], force[3], torque[3];
-  site_pose(m, w, s, mat, quat);
-
-  // Without a reference there is a force, and no length.
-  if (r < 0) {
-    m3_mulv(force, mat, gear);
-    m3_mulv(torque, mat, gear + 3);
-    return pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, 0);
-  }
-
-  double frame[9], reference[4];
-  site_pose(m, w, r, frame, reference);
-  m3_mulv(force, frame, gear);
-  m3_mulv(torque, frame, gear + 3);
-
-  // Relative position, and relative rotation vector where the gear has a torque.
-  double relative[3];
-  v3_sub(relative, w->site_xpos + 3 * s, w->site_xpos + 3 * r);
-  *length = v3_dot(relative, force);
-  if (gear[3] || gear[4] || gear[5]) {
-    quat_conj(reference, reference);
-    quat_mul(quat, reference, quat);
-    quat_log(relative, quat);
-    *length += v3_dot(relative, gear + 3);
-  }
-
-  // The wrench acts on one site and its opposite on the other.
-  int n = pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, 0);
-  n = pbDerive_AddPoint_r(m, w, m->site_bodyid[r], w->site_xpos + 3 * r, force, torque, -1, n);
-  clear_common(m, s, r, w);
-  return n;
-}
-
-static int actuator_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
-  *length = 0;
-  if (m->actuator_trntype[a] == pb_trnSite) return site_moment(m, a, w, length);
-  if (m->actuator_trntype[a] != pb_trnTendon) return joint_moment(m, a, w, length);
-
-  // A tendon scaled by the gear.
-  int t = m->actuator_trnid[2 * a];
-  *length = w->ten_length[t] * m->actuator_gear[6 * a];
-  int n = pbDerive_TendonRow_r(m, m->theta0, w, t);
-  for (int i = 0; i < n; i++) w->row[w->touched[i]] *= m->actuator_gear[6 * a];
-  return n;
-}
-
-// |M^-1 row|, the acceleration by a unit force of the actuator, and row' M^-1 row.
-static double solve_acceleration(pbDerive_r *w, int n, double *mobility) {
+// row' M^-1 row: how much a unit force of the actuator accelerates its own length.
+static double mobility_of(pbDerive_r *w, int n) {
   double sum = 0;
-  *mobility = 0;
-
   for (int c = 0; c < w->plan.ncomp; c++) {
-    bool any = false;
-    memset(w->jac, 0, (size_t)w->plan.size[c] * sizeof *w->jac);
-
-    // The part of the row in this block.
+    if (!pbDerive_SolveRow_r(w, c, n)) continue;
     for (int i = 0; i < n; i++) {
       int dof = w->touched[i];
-      if (w->plan.comp[dof] != c) continue;
-      any = true;
-      w->jac[w->plan.local[dof]] = w->row[dof];
-    }
-    if (!any) continue;
-
-    // x = M^-1 row adds |x|^2 and x . row.
-    pbDerive_Solve_r(w, c, w->jac, false);
-    for (int i = 0; i < w->plan.size[c]; i++) sum += w->jac[i] * w->jac[i];
-
-    for (int i = 0; i < n; i++) {
-      int dof = w->touched[i];
-      if (w->plan.comp[dof] == c) *mobility += w->jac[w->plan.local[dof]] * w->row[dof];
+      if (w->plan.comp[dof] == c) sum += w->jac[w->plan.local[dof]] * w->row[dof];
     }
   }
-  return sqrt(sum);
+  return sum;
 }
 
 // A positive biasprm[2] of a servo is a damping ratio zeta; with the inertia that it feels, m = 1 / (row' M^-1 row), the
@@ -187,12 +38,9 @@ static void resolve_damping_ratio(pbModel *m, int a, double mobility) {
 
 static void finish_actuators(pbModel *m, pbDerive_r *w) {
   for (int a = 0; a < m->nu; a++) {
-    int n = actuator_moment(m, a, w, &m->actuator_length0[a]);
+    int n = pbDerive_ActuatorRow_r(m, m->theta0, w, a, &m->actuator_length0[a]);
     PB_VALIDATE(n <= m->nv && pb_allWithin(w->touched, n, 0, m->nv));
-    double mobility;
-    m->actuator_acc0[a] = solve_acceleration(w, n, &mobility);
-
-    resolve_damping_ratio(m, a, mobility);
+    resolve_damping_ratio(m, a, mobility_of(w, n));
     pbDerive_ClearRow_r(w, n);
   }
 }

@@ -207,11 +207,56 @@ static pbStatus check_station(pbCompiler *c, const pbTendonDef *d, int i) {
   }
 
   // A site must have a segment on one side at least, and a segment a direction.
-  if (w->type != pb_wrapSite) return fail_at_station(c, d, i, "a spatial tendon can only pass through sites and pulleys");
+  // A geom is passed on the way from one site to the next.
+  if (w->type >= pb_wrapSphere) {
+    if (wrap_at(d, i - 1) != pb_wrapSite || wrap_at(d, i + 1) != pb_wrapSite)
+      return fail_at_station(c, d, i, "a geom needs a site before and behind it");
+    if (d->armature > 0) return fail_at_station(c, d, i, "a tendon that wraps around a geom cannot have armature");
+    return pb_ok;
+  }
+
+  if (w->type != pb_wrapSite) return fail_at_station(c, d, i, "a spatial tendon can only pass sites, geoms and pulleys");
   if (wrap_at(d, i - 1) == pb_wrapPulley && wrap_at(d, i + 1) == pb_wrapPulley)
     return fail_at_station(c, d, i, "a site needs a neighbor that is not a pulley");
   if (wrap_at(d, i + 1) == pb_wrapSite && !strcmp(w->target, d->path[i + 1].target))
     return fail_at_station(c, d, i, "the site is repeated");
+  return pb_ok;
+}
+
+static int kind_of_station(const pbWrap *w) {
+  if (w->type == pb_wrapJoint) return pb_refJoint;
+  return w->type >= pb_wrapSphere ? pb_refGeom : pb_refSite;
+}
+
+// A fixed tendon is a weighted sum of joint positions: scalar joints, each of them once.
+static pbStatus check_joint(pbCompiler *c, const pbTendonDef *d, int i, int index, const int *before) {
+  if (!is_scalar(c, index)) return fail_at_station(c, d, i, "only hinge and slide joints can be in a fixed tendon");
+
+  for (int k = 0; k < i; k++) {
+    if (before[k] == c->joints[index].id) return fail_at_station(c, d, i, "the joint is repeated");
+  }
+
+  return pb_ok;
+}
+
+// The geom's shape, and the site on whose side the path goes.
+static pbStatus store_obstacle(pbCompiler *c, const pbTendonDef *d, int i, int index, int station) {
+  const pbWrap *w = &d->path[i];
+  int shape = c->spec->geoms[index].type, side = -1;
+
+  // Other shapes have no closed form.
+  if (shape != pb_geomSphere && shape != pb_geomCylinder)
+    return fail_at_station(c, d, i, "a tendon can only wrap around spheres and cylinders");
+
+  if (w->sidesite && *w->sidesite) {
+    PB_TRY(pbCompile_Resolve(c, pb_refSite, w->sidesite, w->place.line ? &w->place : &d->place, "spatial", d->name, &side));
+    side = pbCompile_Id(c, pb_refSite, side);
+  }
+
+  // MuJoCo keeps the site in wrap_prm, which has no slope.
+  c->m->wrap_type[station] = shape == pb_geomSphere ? pb_wrapSphere : pb_wrapCylinder;
+  c->m->wrap_side[station] = side;
+  c->m->wrap_prm[station] = side;
   return pb_ok;
 }
 
@@ -221,26 +266,34 @@ static pbStatus store_path(pbCompiler *c, const pbTendonDef *d, int adr) {
 
   for (int i = 0; i < d->path_count; i++) {
     const pbWrap *w = &d->path[i];
-    int ref = w->type == pb_wrapJoint ? pb_refJoint : pb_refSite;
+    int ref = kind_of_station(w);
     int index = -1;
     if (w->type != pb_wrapPulley)
       PB_TRY(pbCompile_Resolve(c, ref, w->target, w->place.line ? &w->place : &d->place, word, d->name, &index));
     PB_TRY(check_station(c, d, i));
-
-    // A fixed tendon is a weighted sum of joint positions: scalar joints, each of them once.
-    if (w->type == pb_wrapJoint) {
-      if (!is_scalar(c, index)) return fail_at_station(c, d, i, "only hinge and slide joints can be in a fixed tendon");
-      for (int k = 0; k < i; k++) {
-        if (m->wrap_objid[adr + k] == c->joints[index].id) return fail_at_station(c, d, i, "the joint is repeated");
-      }
-    }
+    if (w->type == pb_wrapJoint) PB_TRY(check_joint(c, d, i, index, m->wrap_objid + adr));
 
     // wrap_prm: the coefficient of a joint, the divisor of a pulley.
     m->wrap_type[adr + i] = w->type;
     m->wrap_objid[adr + i] = index < 0 ? -1 : pbCompile_Id(c, ref, index);
     m->wrap_prm[adr + i] = w->type == pb_wrapSite ? 0 : w->value;
+    m->wrap_side[adr + i] = -1;
+    if (ref == pb_refGeom) PB_TRY(store_obstacle(c, d, i, index, adr + i));
   }
   return pb_ok;
+}
+
+// Geoms that tendons wrap around stay, even where the compiler discards visual-only ones.
+void pbCompile_MarkObstacles(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  for (int t = 0; t < s->ntendon; t++) {
+    for (int i = 0; i < s->tendons[t].path_count; i++) {
+      // Names are resolved, and missing ones refused, when the path is stored.
+      const pbWrap *w = &s->tendons[t].path[i];
+      int g = w->type >= pb_wrapSphere ? pbCompile_Find(c, pb_refGeom, w->target) : -1;
+      if (g >= 0) c->geoms[g].needed = true;
+    }
+  }
 }
 
 static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited, bool *actfrclimited) {

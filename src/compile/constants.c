@@ -130,6 +130,7 @@ typedef struct pbPullback {
   double *values;       // theta with its derived entries
   double *bar;          // theta_bar where it is derived, zero elsewhere
   double *x;            // one solution M^-1 row
+  double *pair;         // 2 nv: of an actuator M^-1 row, and M^-1 of that
   _Complex double *at;  // theta, perturbed
   bool any;             // some cotangent is not zero
   pbFrozen f;
@@ -159,6 +160,7 @@ static void take_all(pbPullback *p) {
   take_slice(p, m->dof_invweight0, m->nv);
   take_slice(p, m->tendon_length0, m->ntendon);
   take_slice(p, m->tendon_invweight0, m->ntendon);
+  take_slice(p, m->actuator_acc0, m->nu);
 
   // Relative poses where they follow from qpos0, and virtual inertias.
   for (int e = 0; e < m->neq; e++) {
@@ -265,6 +267,70 @@ static void freeze_tendons(pbPullback *p) {
   }
 }
 
+// Entry-wise over a component: |x|^2 of x = M^-1 row in w->jac, and x, y = M^-1 x there (unscaled).
+typedef struct acceleration {
+  double *x, *y;  // nv, by dof
+} acceleration;
+
+static double solve_twice(pbPullback *p, int n, acceleration *to) {
+  pbDerive_r *w = &p->real;
+  double sum = 0;
+  // x first, then y from it.
+  memset(to->x, 0, 2 * (size_t)p->m->nv * sizeof *to->x);
+  for (int c = 0; c < w->plan.ncomp; c++) {
+    if (!pbDerive_SolveRow_r(w, c, n)) continue;
+
+    // Twice through the factor.
+    memcpy(p->x, w->jac, (size_t)w->plan.size[c] * sizeof *p->x);
+    pbDerive_Solve_r(w, c, p->x, false);
+
+    // From the block's order to the dofs'.
+    for (int i = w->plan.start[c]; i < w->plan.start[c] + w->plan.size[c]; i++) {
+      to->x[i] = w->jac[w->plan.local[i]];
+      to->y[i] = p->x[w->plan.local[i]];
+      sum += to->x[i] * to->x[i];
+    }
+  }
+
+  return sqrt(sum);
+}
+
+// C += s (y x' + x y') / 2, lower triangles.
+static void add_symmetric(pbPullback *p, const acceleration *of, double s) {
+  const pbDerivePlan *plan = &p->real.plan;
+  for (int c = 0; c < plan->ncomp; c++) {
+    // Leaves first: the dofs of a block in reverse.
+    int size = plan->size[c], last = plan->start[c] + size - 1;
+    double *C = p->f.C + plan->block[c];
+    for (int i = 0; i < size; i++) {
+      for (int j = 0; j <= i; j++) {
+        double pair = of->y[last - i] * of->x[last - j] + of->x[last - i] * of->y[last - j];
+        C[(size_t)size * (size_t)i + (size_t)j] += 0.5 * s * pair;
+      }
+    }
+  }
+}
+
+static void freeze_actuators(pbPullback *p) {
+  const pbModel *m = p->m;
+  const double *bar = p->bar + (m->actuator_acc0 - m->theta0);
+  double *out = p->f.x_actuator;
+
+  // In the order of actuator_powers (setconst.c).
+  acceleration at = {.x = p->pair, .y = p->pair + m->nv};
+  for (int a = 0; a < m->nu; a++) {
+    double length;
+    if (bar[a] == 0) continue;
+
+    // c y, and c (y x' + x y') / 2 into C.
+    int n = pbDerive_ActuatorRow_r(m, p->values, &p->real, a, &length);
+    double norm = solve_twice(p, n, &at), c = norm > 0 ? bar[a] / norm : 0;
+    for (int i = 0; i < n; i++) *out++ = c * at.y[p->real.touched[i]];
+    add_symmetric(p, &at, c);
+    pbDerive_ClearRow_r(&p->real, n);
+  }
+}
+
 // ---- one complex step per parameter -------------------------------------------------------------------------------
 // Im Power(theta + i h e_k) / h for each entry k: exact to rounding (Squire and Trapp 1998).
 static void pull_slice(pbPullback *p, const double *field, int count) {
@@ -275,6 +341,24 @@ static void pull_slice(pbPullback *p, const double *field, int count) {
     p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
     p->at[i] = p->values[i];
   }
+}
+
+// Geoms that tendons wrap around, each once.
+static void pull_obstacles(pbPullback *p) {
+  const pbModel *m = p->m;
+  for (int g = 0; g < m->ngeom; g++) {
+    bool wrapped = false;
+    for (int i = 0; i < m->nwrap && !wrapped; i++) wrapped = m->wrap_type[i] >= pb_wrapSphere && m->wrap_objid[i] == g;
+    if (!wrapped) continue;
+    pull_slice(p, m->geom_pos + 3 * g, 3);
+    pull_slice(p, m->geom_quat + 4 * g, 4);
+    if (!in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 1);
+  }
+}
+
+// Is the acceleration by an actuator on a site wanted?
+static bool pulls_site(const pbPullback *p, int a) {
+  return p->m->actuator_trntype[a] == pb_trnSite && p->bar[p->m->actuator_acc0 - p->m->theta0 + a] != 0;
 }
 
 // All that the derived entries depend on.
@@ -296,13 +380,24 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->dof_armature, m->nv);
 
   // Sites and coefficients of tendons.
-  if (m->ntendon) pull_slice(p, m->site_pos, 3 * m->nsite);
+
+  // Frames where an actuator's acceleration is wanted, geoms where a path goes around one.
+  bool frames = false, wraps = false;
+  for (int i = 0; i < m->nwrap; i++) wraps = wraps || m->wrap_type[i] >= pb_wrapSphere;
+  for (int a = 0; a < m->nu; a++) frames = frames || pulls_site(p, a);
+  if (m->ntendon || frames) pull_slice(p, m->site_pos, 3 * m->nsite);
+  if (frames) pull_slice(p, m->site_quat, 4 * m->nsite);
   pull_slice(p, m->wrap_prm, m->nwrap);
+  if (wraps) pull_obstacles(p);
 
   // Armature, its own and reflected.
   pull_slice(p, m->tendon_armature, m->ntendon);
   pull_slice(p, m->actuator_armature, m->nu);
-  for (int a = 0; a < m->nu; a++) pull_slice(p, m->actuator_gear + 6 * a, 1);
+  for (int a = 0; a < m->nu; a++) {
+    // Damping and armature go by the first gear, an acceleration by all.
+    bool all = p->bar[m->actuator_acc0 - m->theta0 + a] != 0;
+    pull_slice(p, m->actuator_gear + 6 * a, all ? 6 : 1);
+  }
 
   // What relative poses and virtual inertias are computed from.
   for (int e = 0; e < m->neq; e++) {
@@ -331,7 +426,7 @@ static void lay_out_pullback(pbArena *a, pbPullback *p) {
   size_t stations = 0;
   for (int b = 0; b < m->nbody; b++) chains += 6 * chain_length(m, b);
   for (int i = 0; i < m->nwrap; i++) {
-    stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
+    stations += m->wrap_type[i] < pb_wrapSite ? 1 : chain_length(m, pb_bodyOfStation(m, i));
   }
 
   // Work of this file.
@@ -339,11 +434,13 @@ static void lay_out_pullback(pbArena *a, pbPullback *p) {
   p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
   p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));
   p->x = pbArena_Take(a, (size_t)p->w.plan.max_size, sizeof(double));
+  p->pair = pbArena_Take(a, 2 * (size_t)m->nv, sizeof(double));
 
   // What is frozen.
   p->f.C = pbArena_Take(a, p->w.plan.entries, sizeof(double));
   p->f.x_body = pbArena_Take(a, chains, sizeof(double));
   p->f.x_tendon = pbArena_Take(a, stations, sizeof(double));
+  p->f.x_actuator = pbArena_Take(a, (size_t)m->nu * (size_t)m->nv, sizeof(double));
   p->f.bar = p->bar;
 
   // Work of the kernel, in both numbers.
@@ -361,6 +458,7 @@ static int run_pullback(pbPullback *p, const double *theta) {
   freeze_bodies(p);  // into memory that starts as zeros
   freeze_dofs(p);
   freeze_tendons(p);
+  freeze_actuators(p);
 
   for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
   pull_all(p);

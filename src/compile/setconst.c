@@ -303,36 +303,50 @@ int NUM(pbDerive_AddPoint)(const pbModel *m, derive *w, int body, const num *poi
   return n;
 }
 
+// A piece between two bodies pulls at its ends, along the path there; around a geom as much against each end on the geom's body.
+static int piece_row(const pbModel *m, const NUM(pbPar) *p, derive *w, const pbPiece *piece, int n) {
+  num along[3], divisor = piece->pulley < 0 ? 1 : num_max(p->wrap_prm[piece->pulley], MIN_VALUE);
+  int body[2] = {m->site_bodyid[piece->site[0]], m->site_bodyid[piece->site[1]]};
+  const num *x[2] = {w->site_xpos + 3 * piece->site[0], w->site_xpos + 3 * piece->site[1]};
+
+  // Around a geom.
+  NUM(pbWrapPath) path;
+  if (NUM(pbDerive_Wraps)(m, p, w, piece, &path)) {
+    int geom = m->geom_bodyid[piece->geom];
+    for (int e = 0; e < 2; e++) {
+      if (body[e] == geom) continue;
+      n = NUM(pbDerive_AddPoint)(m, w, body[e], x[e], path.end[e], NULL, 1 / divisor, n);
+      n = NUM(pbDerive_AddPoint)(m, w, geom, x[e], path.end[e], NULL, -1 / divisor, n);
+    }
+
+    return n;
+  }
+
+  // Straight: along itself.
+  if (body[0] == body[1]) return n;
+  v3_sub(along, x[1], x[0]);
+  v3_normalize(along);
+  n = NUM(pbDerive_AddPoint)(m, w, body[1], x[1], along, NULL, 1 / divisor, n);
+  return NUM(pbDerive_AddPoint)(m, w, body[0], x[0], along, NULL, -1 / divisor, n);
+}
+
 int NUM(pbDerive_TendonRow)(const pbModel *m, const num *theta, derive *w, int t) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
-  int begin = m->tendon_adr[t];
-  int end = begin + m->tendon_num[t];
   int n = 0;
-  num divisor = 1;
+  if (pb_isSpatial(m, t)) {
+    pbPiece piece = pb_pathOf(m, t);
 
-  for (int i = begin; i < end; i++) {
-    // Fixed tendons: coefficients are the row.
-    if (m->wrap_type[i] == pb_wrapJoint) {
-      int dof = m->jnt_dofadr[m->wrap_objid[i]];
-      n = touch_dof(w, dof, n);
-      w->row[dof] += p.wrap_prm[i];
-    }
+    // Piece by piece, sites and what is between them.
+    while (pb_nextPiece(m, t, &piece)) n = piece_row(m, &p, w, &piece, n);
+    return n;
+  }
 
-    // Spatial ones: segments between sites.
-    if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p.wrap_prm[i], MIN_VALUE);
-    if (m->wrap_type[i] != pb_wrapSite || i + 1 >= end || m->wrap_type[i + 1] != pb_wrapSite) continue;
-
-    // A segment between two bodies pulls at both of its ends, along itself.
-    int s = m->wrap_objid[i];
-    int next = m->wrap_objid[i + 1];
-    if (m->site_bodyid[s] == m->site_bodyid[next]) continue;
-    num along[3];
-    v3_sub(along, w->site_xpos + 3 * next, w->site_xpos + 3 * s);
-    v3_normalize(along);
-
-    n = NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[next], w->site_xpos + 3 * next, along, NULL, 1 / divisor, n);
-    n = NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, along, NULL, -1 / divisor, n);
+  // Fixed tendons: coefficients are the row.
+  for (int i = m->tendon_adr[t], end = i + m->tendon_num[t]; i < end; i++) {
+    int dof = m->jnt_dofadr[m->wrap_objid[i]];
+    n = touch_dof(w, dof, n);
+    w->row[dof] += p.wrap_prm[i];
   }
   return n;
 }
@@ -426,6 +440,45 @@ static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive 
   }
 }
 
+bool NUM(pbDerive_SolveRow)(derive *w, int comp, int n) {
+  bool any = false;
+  int size = w->plan.size[comp];
+  for (int i = 0; i < size; i++) w->jac[i] = 0;
+
+  // The part of the row in this block.
+  for (int i = 0; i < n; i++) {
+    int dof = w->touched[i];
+    if (w->plan.comp[dof] != comp) continue;
+    any = true;
+    w->jac[w->plan.local[dof]] = w->row[dof];
+  }
+
+  if (any) NUM(pbDerive_Solve)(w, comp, w->jac, false);
+  return any;
+}
+
+// actuator_acc0 = |M^-1 row|: the joints' acceleration by a unit force.
+static num unit_acceleration(derive *w, int n) {
+  num sum = 0;
+  for (int c = 0; c < w->plan.ncomp; c++) {
+    if (!NUM(pbDerive_SolveRow)(w, c, n)) continue;
+    for (int i = 0; i < w->plan.size[c]; i++) sum += w->jac[i] * w->jac[i];
+  }
+
+  return num_sqrt(sum);
+}
+
+static void actuator_accelerations(const pbModel *m, const num *theta, derive *w, num *out) {
+  for (int a = 0; a < m->nu; a++) {
+    num length;
+    int n = NUM(pbDerive_ActuatorRow)(m, theta, w, a, &length);
+
+    // The length itself is stored once, by compile_finish.c.
+    out[a] = unit_acceleration(w, n);
+    NUM(pbDerive_ClearRow)(w, n);
+  }
+}
+
 // A point given in body `from`, expressed in body `to`.
 static void carry_point(const derive *w, int from, int to, const num point[3], num out[3]) {
   num x[3];
@@ -471,6 +524,8 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     NUM(pbDerive_ClearRow)(w, n);
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
+
+  actuator_accelerations(m, theta, w, OUT(actuator_acc0));
 
   for (int e = 0; e < m->neq; e++) derive_equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
@@ -555,6 +610,21 @@ static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, 
   return sum;
 }
 
+static num actuator_powers(const pbModel *m, const num *theta, const pbFrozen *f, derive *w) {
+  const double *bar = f->bar + (m->actuator_acc0 - m->theta0), *y = f->x_actuator;
+  num sum = 0;
+  for (int a = 0; a < m->nu; a++) {
+    num length;
+    if (bar[a] == 0) continue;
+
+    int n = NUM(pbDerive_ActuatorRow)(m, theta, w, a, &length);
+    for (int i = 0; i < n; i++) sum += *y++ * w->row[w->touched[i]];
+    NUM(pbDerive_ClearRow)(w, n);
+  }
+
+  return sum;
+}
+
 // <bar, values>
 static num pair_cotangents(const double *bar, const num *values, int n) {
   num sum = 0;
@@ -575,6 +645,7 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive 
   mass_matrix(m, &p, theta, w);
 
   num sum = body_powers(m, &p, f, w) - inertia_power(f, w) + tendon_powers(m, theta, f, w);
+  sum += actuator_powers(m, theta, f, w);
   sum += pair_cotangents(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
   for (int e = 0; e < m->neq; e++) {
     derive_equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);

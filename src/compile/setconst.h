@@ -6,7 +6,10 @@
 #define PB_SETCONST_H
 
 #include "base/arena.h"
+#include "geometry/wrap.h"
 #include "model/model.h"
+#include "model/par.h"
+#include "model/tendon_path.h"
 #include "number/number.h"
 
 // The mass matrix in dense blocks, one per kinematic tree.
@@ -36,9 +39,17 @@ typedef struct pbFrozen {
   // For each body with general weights 6 x (dofs of its chain, last first): 2 c x for the three forces and torques; for each
   // tendon its touched dofs: 2 c x.
   double *x_body, *x_tendon;
+  // For each actuator with a cotangent of its acceleration |x|, x = M^-1 r: c y with y = M^-1 x / |x|, since
+  // d |x| = y . dr - y' dM x; its share of C is c (y x' + x y') / 2.
+  double *x_actuator;
 } pbFrozen;
 
 #include "compile/setconst_number.h"
+
+// setconst_poses.c: the path of a piece of a tendon around its geom, at the poses; false: it is straight.
+bool NUM(pbDerive_Wraps)(const pbModel *m, const NUM(pbPar) *p, const NUM(pbDerive) *w, const pbPiece *piece,
+                         NUM(pbWrapPath) *path);
+
 #if !PB_IS_COMPLEX
 #include "number/complex_begin.h"
 #include "compile/setconst_number.h"

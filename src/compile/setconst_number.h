@@ -26,8 +26,8 @@ void NUM(pbDerive_Layout)(pbArena *arena, const pbModel *m, NUM(pbDerive) *w);
 void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, NUM(pbDerive) *w);
 
 // Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,
-// tendon_length0, tendon_invweight0, eq_data of connects and of welds that take the relative pose from qpos0, virtual mass and
-// inertia in geom_fluid of geoms with the ellipsoid fluid model.
+// tendon_length0, tendon_invweight0, actuator_acc0, eq_data of connects and of welds that take the relative pose from qpos0,
+// virtual mass and inertia in geom_fluid of geoms with the ellipsoid fluid model.
 // -1, or a dof at which the mass matrix is singular; its pivot is then replaced by 1e-15, as in MuJoCo.
 int NUM(pbDerive_Run)(const pbModel *m, num *theta, NUM(pbDerive) *w);
 
@@ -49,3 +49,8 @@ int NUM(pbDerive_AddPoint)(const pbModel *m, NUM(pbDerive) *w, int body, const n
 // Solve M x = row for the dofs of one component: x has plan.size[comp] entries; half: only the first triangle, |x|^2 = row' M^-1
 // row.
 void NUM(pbDerive_Solve)(const NUM(pbDerive) *w, int comp, num *x, bool half);
+// jac = M^-1 row within a component; false, and zeros, if the row has no dof there.
+bool NUM(pbDerive_SolveRow)(NUM(pbDerive) *w, int comp, int touched);
+
+// setconst_actuator.c, after Run: an actuator's length at the poses, and its row as that of a tendon.
+int NUM(pbDerive_ActuatorRow)(const pbModel *m, const num *theta, NUM(pbDerive) *w, int actuator, num *length);

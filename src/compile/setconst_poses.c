@@ -91,17 +91,37 @@ static num fixed_length(const pbModel *m, const NUM(pbPar) *p, const num *qpos, 
   return length;
 }
 
-// Length of the straight segments between neighboring sites, each divided by the divisor of the branch's pulley.
-static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w, int t) {
-  num length = 0, divisor = 1;
-  for (int i = m->tendon_adr[t]; i + 1 < m->tendon_adr[t] + m->tendon_num[t]; i++) {
-    // A pulley divides what follows it.
-    if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p->wrap_prm[i], MIN_VALUE);
-    if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+bool NUM(pbDerive_Wraps)(const pbModel *m, const NUM(pbPar) *p, const derive *w, const pbPiece *piece, NUM(pbWrapPath) *path) {
+  if (piece->geom < 0) return false;
 
-    num d[3];
-    v3_sub(d, w->site_xpos + 3 * m->wrap_objid[i + 1], w->site_xpos + 3 * m->wrap_objid[i]);
-    length += v3_norm(d) / divisor;
+  int g = piece->geom, b = m->geom_bodyid[g];
+  num pos[3], quat[4], mat[9];
+
+  // The geom's pose in the world.
+  m3_mulv(pos, w->xmat + 9 * b, p->geom_pos + 3 * g);
+  v3_addto(pos, w->xpos + 3 * b);
+  quat_copy(quat, p->geom_quat + 4 * g);
+  quat_normalize(quat);
+  quat_mul(quat, w->xquat + 4 * b, quat);
+  quat_to_mat(mat, quat);
+
+  // And its side site, which has one already.
+  NUM(pbObstacle) o = {.type = piece->type, .pos = pos, .mat = mat, .radius = p->geom_size[3 * g]};
+  if (piece->side >= 0) o.side = w->site_xpos + 3 * piece->side;
+  return NUM(pbWrap_Find)(&o, w->site_xpos + 3 * piece->site[0], w->site_xpos + 3 * piece->site[1], path);
+}
+
+// Length of the pieces between neighboring sites, each divided by the divisor of the branch's pulley.
+static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w, int t) {
+  num length = 0;
+  pbPiece piece = pb_pathOf(m, t);
+  while (pb_nextPiece(m, t, &piece)) {
+    num d[3], divisor = piece.pulley < 0 ? 1 : num_max(p->wrap_prm[piece.pulley], MIN_VALUE);
+    NUM(pbWrapPath) path;
+
+    // Around a geom, or straight.
+    v3_sub(d, w->site_xpos + 3 * piece.site[1], w->site_xpos + 3 * piece.site[0]);
+    length += (NUM(pbDerive_Wraps)(m, p, w, &piece, &path) ? path.length : v3_norm(d)) / divisor;
   }
   return length;
 }
@@ -127,7 +147,6 @@ void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, de
 
   // All stations of a tendon are of one kind.
   for (int t = 0; t < m->ntendon; t++) {
-    bool fixed = m->wrap_type[m->tendon_adr[t]] == pb_wrapJoint;
-    w->ten_length[t] = fixed ? fixed_length(m, &p, qpos, t) : spatial_length(m, &p, w, t);
+    w->ten_length[t] = pb_isSpatial(m, t) ? spatial_length(m, &p, w, t) : fixed_length(m, &p, qpos, t);
   }
 }

@@ -191,7 +191,13 @@ static void set_defaults(pbSpec *spec) {
                                         .inertiafromgeom = pb_auto,
                                         .inertiagrouprange = {0, 5},
                                         .lengthrange_mode = 1,
-                                        .useexisting = true};
+                                        .useexisting = true,
+                                        .lengthrange_accel = 20,
+                                        .lengthrange_timeconst = 1,
+                                        .lengthrange_timestep = 0.01,
+                                        .lengthrange_inttotal = 10,
+                                        .lengthrange_interval = 2,
+                                        .lengthrange_tolrange = 0.05};
 
   spec->option = (pbOptionSettings){.timestep = 0.002,
                                     .gravity = {0, 0, -9.81},

@@ -182,9 +182,9 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
   if (trn != pb_trnJoint && trn != pb_trnJointInParent && trn != pb_trnTendon && trn != pb_trnSite)
     return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon or a site");
 
-  // MuJoCo's user-defined and muscle types are missing.
-  if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynFilterExact || actuator->gaintype < pb_gainFixed ||
-      actuator->gaintype > pb_gainAffine || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasAffine)
+  // MuJoCo's user-defined types are missing, its motors and controllers.
+  if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynMuscle || actuator->gaintype < pb_gainFixed ||
+      actuator->gaintype > pb_gainMuscle || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasMuscle)
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
   return pb_ok;
 }
@@ -203,7 +203,7 @@ static pbStatus check_tendon(const pbSpec *spec, const pbTendonDef *tendon) {
   if (tendon->path_count < 1 || !tendon->path) return FAIL(tendon, "tendon", "has no path");
   for (int i = 0; i < tendon->path_count; i++) {
     int type = tendon->path[i].type;
-    bool fits = tendon->spatial ? type == pb_wrapSite || type == pb_wrapPulley : type == pb_wrapJoint;
+    bool fits = tendon->spatial ? type >= pb_wrapPulley && type <= pb_wrapCylinder : type == pb_wrapJoint;
     if (!fits) return REFUSE(tendon, "tendon", "station %d of its path is not supported in this kind of tendon", i);
   }
   return pb_ok;

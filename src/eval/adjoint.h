@@ -160,6 +160,11 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
 // The same for one extra field a->X (from joint rates c) with its plain cotangents a->F (summed over subtrees in place);
 // pose cotangents are left in P for the main sweep.
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
+// Both for the bodies of a spatial tendon's path alone, from what carries all of it, where the field is zero. Clear: F and G
+// of these.
+void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate, lane *X);
+void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon);
+void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *c);
 // A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
 // cotangent p of the point's position with the field held.
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);

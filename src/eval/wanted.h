@@ -10,7 +10,7 @@ enum {
   pb_wantInertiaAxes = 1 << 2,          // axes of inertia
   pb_wantMedium = 1 << 3,        // density and viscosity
   pb_wantFluidShape = 1 << 4,    // of what the fluid pushes
-  pb_wantGeoms = 1 << 5,         // poses and sizes of geoms that touch
+  pb_wantGeoms = 1 << 5,         // poses and sizes of geoms that touch or are wrapped around
   pb_wantSprings = 1 << 6,       // of joints
   pb_wantDamping = 1 << 7,       // of joints and tendons
   pb_wantArmature = 1 << 8,      // of joints

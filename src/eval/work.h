@@ -6,8 +6,10 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "geometry/pair.h"
+#include "geometry/wrap.h"
 #include "linalg/tree_ldl.h"
 #include "model/par.h"
+#include "model/tendon_path.h"
 #include "model/topology.h"
 #include "number/number.h"
 
@@ -103,28 +105,28 @@ typedef struct NUM(pbWork) {
   double time;
 
   // position stage
-  double *ref;                     // ntree x 3: reference point of each tree (a frozen constant)
-  num *xpos, *xquat, *xmat;        // nbody x 3, 4, 9
-  num *xipos, *ximat;              // nbody x 3, 9: inertial frame
-  num *xanchor, *xaxis;            // njnt x 3
-  num *jnt_rotation;               // njnt x 4: rotation by the joint (hinge, ball)
-  num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
-  double *geom_ball;               // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
-  num *site_xpos, *site_xmat;      // nsite x 3, 9
-  num *S;                          // nv x 6: motion of the body by the dof
-  num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
-  num *M, *LD, *Dinv;              // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
-  num *ten_length, *ten_velocity;  // ntendon
-  int *ten_start, *ten_dofs;       // ntendon + 1; dofs of each tendon's Jacobian, ascending
-  num *ten_J;                      // as ten_dofs
-  num *act_length, *act_velocity;  // nu
-  num *actuator_force, *act_dot;   // nu, na
-  num *act_gain, *act_input;       // nu: gain; what it multiplies (control or activation), 1
-  num *act_raw;                    // nu: force before any limit; servos: velocity before any limit
-  num *act_target;                 // nu: servos: the velocity asked for
-  num *act_scale;                  // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
-  int *mom_start, *mom_dofs;       // nu + 1; dofs of each actuator's moment, ascending
-  num *mom;                        // as mom_dofs: moment of the actuator
+  double *ref;                      // ntree x 3: reference point of each tree (a frozen constant)
+  num *xpos, *xquat, *xmat;         // nbody x 3, 4, 9
+  num *xipos, *ximat;               // nbody x 3, 9: inertial frame
+  num *xanchor, *xaxis;             // njnt x 3
+  num *jnt_rotation;                // njnt x 4: rotation by the joint (hinge, ball)
+  num *geom_xpos, *geom_xmat;       // ngeom x 3, 9
+  double *geom_ball;                // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
+  num *site_xpos, *site_xmat;       // nsite x 3, 9
+  num *S;                           // nv x 6: motion of the body by the dof
+  num *inert, *crb;                 // nbody x 10: inertia, composite inertia about ref
+  num *M, *LD, *Dinv;               // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
+  num *ten_length, *ten_velocity;   // ntendon
+  const int *ten_start, *ten_dofs;  // the topology's: ntendon + 1; dofs of each tendon's Jacobian, ascending
+  num *ten_J;                       // as ten_dofs
+  num *act_length, *act_velocity;   // nu
+  num *actuator_force, *act_dot;    // nu, na
+  num *act_gain, *act_input;        // nu: gain; what it multiplies (control or activation), 1
+  num *act_raw;                     // nu: force before any limit; servos: velocity before any limit
+  num *act_target;                  // nu: servos: the velocity asked for
+  num *act_scale;                   // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
+  int *mom_start, *mom_dofs;        // nu + 1; dofs of each actuator's moment, ascending
+  num *mom;                         // as mom_dofs: moment of the actuator
 
   // velocity stage
   num *V, *Vb;  // nbody x 6 body velocity; nv x 6 velocity before the dof was added
@@ -227,6 +229,10 @@ void NUM(pbActuator_Transmissions)(NUM(pbWork) *w);
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
 // Second derivative of a tendon's length by time at zero joint acceleration.
 num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);
+// The path of a piece around its geom; false: it is straight.
+bool NUM(pbTendon_Wraps)(const NUM(pbWork) *w, const pbPiece *piece, NUM(pbWrapPath) *path);
+// Second derivative of such a path's length by time, A the bodies' accelerations (nbody x 6).
+num NUM(pbTendon_Bend)(const NUM(pbWork) *w, const pbPiece *piece, const NUM(pbWrapPath) *path, const num *A);
 enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends
 // Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
@@ -243,6 +249,8 @@ static inline bool pb_actuator_off(const pbModel *m, int actuator) {
 }
 // A servo that is not off: its force is that of a row, not given by its law.
 static inline bool pb_servo(const pbModel *m, int actuator) {
+  PB_ASSERT(actuator >= 0 && actuator < m->nu);
+
   return m->actuator_servo[actuator] && !pb_actuator_off(m, actuator);
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
@@ -250,6 +258,8 @@ bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
 // Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated.
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
 void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
+// Rate of an activation, the control within its range.
+num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int actuator, num ctrl, num act);
 // Next activation after one time step (filterexact, range).
 num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint);
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);

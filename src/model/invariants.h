@@ -109,7 +109,7 @@ static inline bool pb_equalitiesAreLinked(const pbModel *m) {
   return true;
 }
 
-// The stations of tendons one after the other, each of a joint, a site or a pulley.
+// The stations of tendons one after the other, each of a joint, a site, a geom or a pulley.
 static inline bool pb_tendonsAreLinked(const pbModel *m) {
   int station = 0;
 
@@ -120,9 +120,12 @@ static inline bool pb_tendonsAreLinked(const pbModel *m) {
   if (station != m->nwrap) return false;
 
   for (int i = 0; i < m->nwrap; i++) {
-    // A pulley names nothing.
-    bool joint = m->wrap_type[i] == pb_wrapJoint;
-    if (m->wrap_type[i] != pb_wrapPulley && !pb_isIndex(m->wrap_objid[i], joint ? m->njnt : m->nsite)) return false;
+    // A pulley names nothing; a geom stands between two sites, and may have one at its side.
+    int type = m->wrap_type[i], count = m->nsite;
+    if (type == pb_wrapJoint) count = m->njnt;
+    if (type >= pb_wrapSphere) count = m->ngeom;
+    if (type != pb_wrapPulley && !pb_isIndex(m->wrap_objid[i], count)) return false;
+    if (m->wrap_side[i] < -1 || m->wrap_side[i] >= m->nsite) return false;
   }
   return pb_allWithin(m->tendon_matid, m->ntendon, -1, m->nmat);
 }

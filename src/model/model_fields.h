@@ -35,7 +35,7 @@
   X(eq_type, neq, 1) X(eq_obj1id, neq, 1) X(eq_obj2id, neq, 1) X(eq_objtype, neq, 1) X(eq_active0, neq, 1)     \
   X(tendon_adr, ntendon, 1) X(tendon_num, ntendon, 1) X(tendon_limited, ntendon, 1)                            \
   X(tendon_actfrclimited, ntendon, 1) X(tendon_group, ntendon, 1) X(tendon_matid, ntendon, 1)                  \
-  X(wrap_type, nwrap, 1) X(wrap_objid, nwrap, 1)                                                               \
+  X(wrap_type, nwrap, 1) X(wrap_objid, nwrap, 1) X(wrap_side, nwrap, 1)                                        \
   X(actuator_trntype, nu, 1) X(actuator_dyntype, nu, 1) X(actuator_gaintype, nu, 1) X(actuator_biastype, nu, 1) \
   X(actuator_trnid, nu, 2) X(actuator_actadr, nu, 1) X(actuator_actnum, nu, 1) X(actuator_ctrllimited, nu, 1)  \
   X(actuator_forcelimited, nu, 1) X(actuator_actlimited, nu, 1) X(actuator_actearly, nu, 1) X(actuator_group, nu, 1) \
@@ -80,12 +80,13 @@
   X(actuator_gear, nu, 6, "") X(actuator_damping, nu, 1, "") X(actuator_dampingpoly, nu, 2, "")                \
   X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")                                                \
   X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")                                      \
-  X(actuator_speed, nu, 1, "m/s|rad/s") X(actuator_deadband, nu, 1, "m/s|rad/s")
+  X(actuator_speed, nu, 1, "m/s|rad/s") X(actuator_deadband, nu, 1, "m/s|rad/s")                               \
+  X(actuator_lengthrange, nu, 2, "m|rad") X(actuator_acc0, nu, 1, "")
 
 // X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \
-  X(geom_rbound, ngeom, 1) X(geom_aabb, ngeom, 6) X(actuator_acc0, nu, 1) X(actuator_length0, nu, 1)           \
-  X(actuator_lengthrange, nu, 2) X(dof_M0, nv, 1) X(dof_length, nv, 1) X(sensor_noise, nsensor, 1)              \
+  X(geom_rbound, ngeom, 1) X(geom_aabb, ngeom, 6) X(actuator_length0, nu, 1)                                   \
+  X(dof_M0, nv, 1) X(dof_length, nv, 1) X(sensor_noise, nsensor, 1)              \
   X(body_margin, nbody, 1) X(tendon_width, ntendon, 1)                                                         \
   X(body_user, nbody, nuser_body) X(jnt_user, njnt, nuser_jnt) X(geom_user, ngeom, nuser_geom)                 \
   X(site_user, nsite, nuser_site) X(cam_user, ncam, nuser_cam) X(tendon_user, ntendon, nuser_tendon)           \

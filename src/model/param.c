@@ -60,8 +60,8 @@ static const struct {
     {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY}, {"actuator_speed", 0, INFINITY},
     {"actuator_deadband", 0, INFINITY},
 };
-static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
-                                            "tendon_invweight0"};
+static const char *const derived_table[] = {"body_subtreemass", "body_invweight0",   "dof_invweight0",
+                                            "tendon_length0",   "tendon_invweight0", "actuator_acc0"};
 
 static bool is_derived(const char *name) {
   for (size_t i = 0; i < sizeof derived_table / sizeof *derived_table; i++) {

@@ -14,6 +14,8 @@ enum { max_contacts_default = 4096 };
 void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   if (!t) return;
   pbContext_Free(ctx, t->body_tree);
+  pbContext_Free(ctx, t->ten_start);
+  pbContext_Free(ctx, t->ten_body);
   pbContext_Free(ctx, t->candidate);
   pbContext_Free(ctx, t->sphere);
   pbContext_Free(ctx, t->hull);
@@ -307,6 +309,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   lay_out_mass(m, t);
   list_actuators(m, t);
   PB_TRY(pbModel_MakeHulls(m, t));
+  PB_TRY(pbTopology_Tendons(m, t));
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));
   bound_rows(m, t);

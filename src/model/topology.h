@@ -20,7 +20,10 @@ typedef struct pbTopology {
   int *tree_root;                          // ntree: body at the root of the tree
   int *dof_actuator_start, *dof_actuator;  // actuators whose damping and armature a joint's dof reflects (CSR over nv)
   int *ten_actuator_start, *ten_actuator;  // the same for tendons (CSR over ntendon)
-  pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
+  int *ten_start, *ten_dof;                // dofs that move a tendon, ascending (CSR over ntendon)
+  int *ten_carrier;                        // ntendon: nearest body that carries all of a spatial tendon's path
+  int *ten_bodies, **ten_body;  // ntendon: how many bodies move against each other under a spatial path; these, ascending
+  pbTreePattern M;              // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
   pbMeshHull *hull;  // nmesh: of those that may touch, else empty
@@ -35,6 +38,9 @@ typedef struct pbTopology {
 } pbTopology;
 
 PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);  // mesh.c
+// topology_tendon.c: the lists of tendons; needs body_dofend.
+PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
+
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);
 
 #endif

@@ -4,6 +4,7 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
+#include "multibody/muscle.h"
 #include "multibody/spatial.h"
 
 static void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
@@ -173,6 +174,15 @@ num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint) {
   return period > 0 ? setpoint - period * round((re(setpoint) - re(w->act_length[u])) / period) : setpoint;
 }
 
+// act_dot = ctrl (integrator) or (ctrl - act) / tau (filters, muscles)
+num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int u, num ctrl, num act) {
+  switch (w->m->actuator_dyntype[u]) {
+    case pb_dynIntegrator: return ctrl;
+    case pb_dynMuscle: return NUM(pbMuscle_Rate)(w, u, ctrl, act);
+    default: return (ctrl - act) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+  }
+}
+
 // What the gain multiplies: the control (clamped), or the activation.
 static num actuator_input(NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
@@ -182,14 +192,14 @@ static num actuator_input(NUM(pbWork) *w, int u) {
   }
   if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
 
-  // act_dot = ctrl (integrator) or (ctrl - act) / tau (filters); actearly takes the activation after this step.
+  // actearly takes the activation after this step.
   int adr = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
   num act = w->act[adr], *dot = w->act_dot + adr;
-  *dot = m->actuator_dyntype[u] == pb_dynIntegrator ? ctrl : (ctrl - act) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+  *dot = NUM(pbActuator_Rate)(w, u, ctrl, act);
   return m->actuator_actearly[u] ? NUM(pbActuator_Next)(w, u, act, *dot) : act;
 }
 
-// force = gain input + bias, gain and bias affine in length and velocity.
+// force = gain input + bias, gain and bias affine in length and velocity, or a muscle's.
 static num actuator_force(NUM(pbWork) *w, int u) {
   const num *g = w->p.actuator_gainprm + 10 * u, *b = w->p.actuator_biasprm + 10 * u;
   num l = w->act_length[u], v = w->act_velocity[u];
@@ -197,7 +207,10 @@ static num actuator_force(NUM(pbWork) *w, int u) {
   w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u));
   w->act_gain[u] = w->m->actuator_gaintype[u] == pb_gainAffine ? g[0] + g[1] * l + g[2] * v : g[0];
 
+  if (w->m->actuator_gaintype[u] == pb_gainMuscle) w->act_gain[u] = NUM(pbMuscle_Gain)(w, u);
+
   num force = w->act_gain[u] * w->act_input[u];
+  if (w->m->actuator_biastype[u] == pb_biasMuscle) force += NUM(pbMuscle_Bias)(w, u);
   if (w->m->actuator_biastype[u] == pb_biasAffine) force += b[0] + b[1] * l + b[2] * v;
   return force;
 }

@@ -4,6 +4,7 @@
 #include "model/joint.h"
 #include "model/servo.h"
 #include "multibody/force_adjoint.h"
+#include "multibody/muscle.h"
 #include "multibody/spatial.h"
 
 // ---- limits ---------------------------------------------------------------------------------------------------------
@@ -100,12 +101,32 @@ static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
   else a->act[i] += bar;
 }
 
+// act_dot = (u - act) / tau of a muscle
+static void pull_muscle_rate(LANE(pbAdjoint) *a, int u, int i) {
+  const NUM(pbWork) *w = a->w;
+  lane bar = a->act_dot[i];
+  double ctrl = w->ctrl[u];
+  PB_ASSERT(i >= 0 && i < w->m->na);
+  if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl))
+    ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
+
+  NUM(pbMuscleRatePartials) d;
+  NUM(pbMuscle_RatePartials)(w, u, ctrl, w->act[i], &d);
+  a->act[i] += bar * d.act;
+  for (int k = 0; k < 3; k++) PB_THETA(a, actuator_dynprm, 10 * u + k, bar * d.dynprm[k]);
+  pull_control(a, u, bar * d.ctrl);
+}
+
 // act_dot = ctrl (integrator) | (ctrl - act) / tau (filters)
 static void pull_activation(LANE(pbAdjoint) *a, int u) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   if (m->actuator_dyntype[u] == pb_dynNone) return;
   int i = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
+  if (m->actuator_dyntype[u] == pb_dynMuscle) {
+    pull_muscle_rate(a, u, i);
+    return;
+  }
 
   // A filter's rate depends on the activation and the time constant.
   lane bar = a->act_dot[i];
@@ -158,6 +179,21 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   return w->act_scale[u] * (bar - shared / total);
 }
 
+// Cotangent of a muscle's gain, its slope by velocity, or its bias; field: of its parameters.
+static void pull_muscle(LANE(pbAdjoint) *a, int u, pbMusclePart part, lane bar, lane *length, lane *velocity) {
+  NUM(pbMusclePartials) d;
+  PB_ASSERT(u >= 0 && u < a->w->m->nu);
+  NUM(pbMuscle_Partials)(a->w, u, part, &d);
+  *length += bar * d.length;
+  *velocity += bar * d.velocity;
+  for (int k = 0; k < 2; k++) PB_THETA(a, actuator_lengthrange, 2 * u + k, bar * d.lengthrange[k]);
+  PB_THETA(a, actuator_acc0, u, bar * d.acc0);
+  for (int k = 0; k < 9; k++) {
+    if (part == pb_muscleBias) PB_THETA(a, actuator_biasprm, 10 * u + k, bar * d.prm[k]);
+    else PB_THETA(a, actuator_gainprm, 10 * u + k, bar * d.prm[k]);
+  }
+}
+
 // f = gain input + bias, gain and bias affine in length and velocity: their cotangents, parameters, the input's.
 static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
   const NUM(pbWork) *w = a->w;
@@ -167,7 +203,9 @@ static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, la
 
   pull_input(a, u, bar * w->act_gain[u]);
   lane gain = bar * input;
-  PB_THETA(a, actuator_gainprm, 10 * u, gain);
+  if (w->m->actuator_gaintype[u] == pb_gainMuscle) pull_muscle(a, u, pb_muscleGain, gain, length, velocity);
+  else PB_THETA(a, actuator_gainprm, 10 * u, gain);
+  if (w->m->actuator_biastype[u] == pb_biasMuscle) pull_muscle(a, u, pb_muscleBias, bar, length, velocity);
 
   // gain = g0 + g1 length + g2 velocity
   if (w->m->actuator_gaintype[u] == pb_gainAffine) {
@@ -210,7 +248,7 @@ static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
 }
 
 // implicitfast: W = h slope mu' (r r') ahat, r the moment and slope that of the force by velocity
-static void implicit_actuator(LANE(pbAdjoint) *a, int u) {
+static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *velocity) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   double slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
@@ -223,6 +261,11 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u) {
   // slope = biasprm[2] + gainprm[2] input
   lane bar = h * power;
   if (m->actuator_biastype[u] == pb_biasAffine) PB_THETA(a, actuator_biasprm, 10 * u + 2, bar);
+  if (m->actuator_gaintype[u] == pb_gainMuscle) {  // slope = (gain's) input
+    pull_muscle(a, u, pb_muscleGainSlope, bar * w->act_input[u], length, velocity);
+    pull_input(a, u, bar * NUM(pbMuscle_GainSlope)(w, u));
+  }
+
   if (m->actuator_gaintype[u] != pb_gainAffine) return;
   PB_THETA(a, actuator_gainprm, 10 * u + 2, bar * w->act_input[u]);
   pull_input(a, u, bar * w->p.actuator_gainprm[10 * u + 2]);
@@ -474,19 +517,16 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   if (pb_servo(m, u)) pull_servo_law(a, u, &length);
   else if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
 
-  // Of velocities, and of the moment.
-  for (int i = adr; i < end; i++) {
-    int dof = w->mom_dofs[i];
-    a->v[dof] += w->mom[i] * velocity;
-    a->c[dof] += moment_bar(a, u, dof) + velocity * w->qvel[dof];
-  }
+  // c is zero so far; implicit damping may add to the cotangent of the velocity.
+  if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u, &length, &velocity);
+  for (int i = adr; i < end; i++) a->v[w->mom_dofs[i]] += w->mom[i] * velocity;
 
-  // A moment of a site that is zero now may not stay so.
+  // Of the moment. One of a site that is zero now may not stay so.
   if (m->actuator_trntype[u] == pb_trnSite) {
-    for (int i = 0; i < m->nv; i++) a->c[i] = w->actuator_force[u] * a->lam_act[i] + velocity * w->qvel[i];
+    for (int i = 0; i < m->nv; i++) a->c[i] += w->actuator_force[u] * a->lam_act[i] + velocity * w->qvel[i];
+  } else {
+    for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] += moment_bar(a, u, w->mom_dofs[i]) + velocity * w->qvel[w->mom_dofs[i]];
   }
-
-  if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u);
   pull_transmission(a, u, length);
 
   // c is zero for the next one.

@@ -2,7 +2,9 @@
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "geometry/wrap.h"
 #include "model/joint.h"
+#include "model/tendon_path.h"
 #include "multibody/spatial.h"
 
 // Rotor inertia that actuators reflect to a joint's dof or a tendon: sum of actuator_armature gear^2.
@@ -146,6 +148,42 @@ static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
   }
 }
 
+// Velocity and acceleration of a body's point, A its accelerations.
+static void point_motion(const NUM(pbWork) *w, int b, const num point[3], const num *A, num vel[3], num acc[3]) {
+  num d[3], t[3];
+  const num *V = w->V + 6 * b;
+  body_offset(w, b, point, d);
+  PB_POINTVEL(vel, V, d);
+  PB_POINTVEL(acc, A + 6 * b, d);
+  v3_cross(t, V, vel);
+  v3_addto(acc, t);
+}
+
+// In the geom's frame: d2L/dt2 = e . x'' + x' H x' over both ends, x'' = a - a_geom - 2 w x (v - v_geom) there.
+num NUM(pbTendon_Bend)(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWrapPath) *path, const num *A) {
+  int geom = w->m->geom_bodyid[p->geom];
+  num H[49], rel[6], sum = 0;
+  PB_ASSERT(p->geom >= 0);
+  NUM(pbWrap_Curvature)(path, H);
+  for (int e = 0; e < 2; e++) {
+    const num *x = w->site_xpos + 3 * p->site[e];
+    num v[3], acc[3], other[3], minus[3], spin[3];
+    point_motion(w, w->m->site_bodyid[p->site[e]], x, A, v, acc);
+    point_motion(w, geom, x, A, other, minus);
+    v3_sub(rel + 3 * e, v, other);
+    v3_subfrom(acc, minus);
+    v3_cross(spin, w->V + 6 * geom, rel + 3 * e);
+    v3_addscl(acc, spin, -2);
+    sum += v3_dot(path->end[e], acc);
+  }
+
+  for (int i = 0; i < 6; i++) {
+    for (int j = 0; j < 6; j++) sum += rel[i] * H[7 * i + j] * rel[j];
+  }
+
+  return sum;
+}
+
 // Second derivative of a spatial tendon's length by time at zero joint acceleration.
 static num tendon_dot(const NUM(pbWork) *w, int tendon);
 
@@ -234,16 +272,19 @@ static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) 
 
 static num tendon_dot(const NUM(pbWork) *w, int tendon) {
   const pbModel *m = w->m;
-  int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
-  if (m->wrap_type[adr] == pb_wrapJoint) return 0;
+  if (!pb_isSpatial(m, tendon)) return 0;
 
-  num divisor = 1, sum = 0;
-  for (int i = adr; i < end - 1; i++) {
-    if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
-    if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+  num sum = 0;
+  pbPiece p = pb_pathOf(m, tendon);
+  while (pb_nextPiece(m, tendon, &p)) {
+    int s1 = p.site[0], s2 = p.site[1];
+    num v1[3], a1[3], v2[3], a2[3], dir[3], divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley];
+    NUM(pbWrapPath) path;
+    if (NUM(pbTendon_Wraps)(w, &p, &path)) {
+      sum += NUM(pbTendon_Bend)(w, &p, &path, w->A0) / divisor;
+      continue;
+    }
 
-    int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
-    num v1[3], a1[3], v2[3], a2[3], dir[3];
     site_motion(w, s1, v1, a1);
     site_motion(w, s2, v2, a2);
     v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
@@ -261,83 +302,97 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
 
 num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon) { return tendon_dot(w, tendon); }
 
-// J += scale * dir . (velocity of a site) over the dofs that move it; dofs are collected in the dense row `dense`.
-static void add_site_row(const NUM(pbWork) *w, int site, const num dir[3], num scale, num *dense) {
-  int b = w->m->site_bodyid[site];
+// J += scale * dir . (velocity of a body's point) over the dofs after `stop` that move it; they are collected in the dense row.
+static void add_point_row(const NUM(pbWork) *w, int b, const num point[3], const num dir[3], num scale, int stop, num *dense) {
   num d[3], u[3];
 
-  body_offset(w, b, w->site_xpos + 3 * site, d);
-  for (int i = w->t->body_dofend[b]; i >= 0; i = w->m->dof_parentid[i]) {
+  body_offset(w, b, point, d);
+  for (int i = w->t->body_dofend[b]; i > stop; i = w->m->dof_parentid[i]) {
     const num *S = w->S + 6 * i;
     PB_POINTVEL(u, S, d);
     dense[i] += scale * v3_dot(dir, u);
   }
 }
 
-// Length of a tendon and its derivative by every dof: a sum over joints, or over segments between sites, each divided by the
+bool NUM(pbTendon_Wraps)(const NUM(pbWork) *w, const pbPiece *p, NUM(pbWrapPath) *path) {
+  if (p->geom < 0) return false;
+  PB_ASSERT(p->geom < w->m->ngeom && p->side < w->m->nsite);
+
+  NUM(pbObstacle) o = {.type = p->type,
+                       .pos = w->geom_xpos + 3 * p->geom,
+                       .mat = w->geom_xmat + 9 * p->geom,
+                       .radius = w->p.geom_size[3 * p->geom],
+                       .side = p->side < 0 ? NULL : w->site_xpos + 3 * p->side};
+  return NUM(pbWrap_Find)(&o, w->site_xpos + 3 * p->site[0], w->site_xpos + 3 * p->site[1], path);
+}
+
+// A piece around a geom: each end's line pulls at the site, and as much against it at the same point of the geom's body.
+static num wrapped_piece(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWrapPath) *path, num divisor, int stop, num *dense) {
+  const pbModel *m = w->m;
+  int geom = m->geom_bodyid[p->geom];
+  for (int e = 0; e < 2; e++) {
+    int body = m->site_bodyid[p->site[e]];
+    const num *x = w->site_xpos + 3 * p->site[e];
+    if (body == geom) continue;
+    add_point_row(w, body, x, path->end[e], 1 / divisor, stop, dense);
+    add_point_row(w, geom, x, path->end[e], -1 / divisor, stop, dense);
+  }
+
+  return path->length / divisor;
+}
+
+static num straight_piece(const NUM(pbWork) *w, const pbPiece *p, num divisor, int stop, num *dense) {
+  int s1 = p->site[0], s2 = p->site[1], b1 = w->m->site_bodyid[s1], b2 = w->m->site_bodyid[s2];
+  num dir[3];
+  v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
+  num length = v3_norm(dir) / divisor;
+  v3_normalize(dir);
+
+  // A segment within one body does not change its length.
+  if (b1 == b2) return length;
+
+  add_point_row(w, b2, w->site_xpos + 3 * s2, dir, 1 / divisor, stop, dense);
+  add_point_row(w, b1, w->site_xpos + 3 * s1, dir, -1 / divisor, stop, dense);
+  return length;
+}
+
+// Length of a tendon and its derivative by every dof: a sum over joints, or over pieces between sites, each divided by the
 // pulley before it.
 static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
   const pbModel *m = w->m;
-  int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
-  num length = 0, divisor = 1;
-  for (int i = adr; i < end; i++) {
-    if (m->wrap_type[i] == pb_wrapJoint) {
+  num length = 0;
+  if (!pb_isSpatial(m, tendon)) {
+    for (int i = m->tendon_adr[tendon], end = i + m->tendon_num[tendon]; i < end; i++) {
       int j = m->wrap_objid[i];
       length += w->p.wrap_prm[i] * w->qpos[m->jnt_qposadr[j]];
       dense[m->jnt_dofadr[j]] += w->p.wrap_prm[i];
-      continue;
     }
-
-    if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
-    if (i + 1 == end || m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
-
-    int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
-    num dir[3];
-    v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
-    length += v3_norm(dir) / divisor;
-    v3_normalize(dir);
-
-    // A segment within one body does not change its length.
-    if (m->site_bodyid[s1] == m->site_bodyid[s2]) continue;
-    add_site_row(w, s2, dir, 1 / divisor, dense);
-    add_site_row(w, s1, dir, -1 / divisor, dense);
+    w->ten_length[tendon] = length;
+    return;
   }
 
+  NUM(pbWrapPath) path;
+  pbPiece p = pb_pathOf(m, tendon);
+  int stop = w->t->body_dofend[w->t->ten_carrier[tendon]];
+  while (pb_nextPiece(m, tendon, &p)) {
+    num divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley];
+    if (NUM(pbTendon_Wraps)(w, &p, &path)) length += wrapped_piece(w, &p, &path, divisor, stop, dense);
+    else length += straight_piece(w, &p, divisor, stop, dense);
+  }
   w->ten_length[tendon] = length;
-}
-
-// Mark the dofs a tendon can move.
-static void tendon_dofs(const NUM(pbWork) *w, int tendon, bool *touched) {
-  const pbModel *m = w->m;
-  for (int i = m->tendon_adr[tendon], end = i + m->tendon_num[tendon]; i < end; i++) {
-    if (m->wrap_type[i] == pb_wrapJoint) touched[m->jnt_dofadr[m->wrap_objid[i]]] = true;
-    if (m->wrap_type[i] != pb_wrapSite) continue;
-    for (int d = w->t->body_dofend[m->site_bodyid[m->wrap_objid[i]]]; d >= 0; d = m->dof_parentid[d]) touched[d] = true;
-  }
 }
 
 void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  bool *touched = (bool *)w->step;
   num *dense = w->tmp;
-  int used = 0;
-
   for (int k = 0; k < m->ntendon; k++) {
-    memset(touched, 0, (size_t)m->nv * sizeof(bool));
-    memset(dense, 0, (size_t)m->nv * sizeof(num));
-    tendon_dofs(w, k, touched);
+    int first = w->ten_start[k], end = w->ten_start[k + 1];
+    for (int a = first; a < end; a++) dense[w->ten_dofs[a]] = 0;
     tendon_path(w, k, dense);
 
     // What stays zero, too: it may have slopes.
-    w->ten_start[k] = used;
-    for (int i = 0; i < m->nv; i++) {
-      if (!touched[i]) continue;
-      w->ten_dofs[used] = i;
-      w->ten_J[used++] = dense[i];
-    }
+    for (int a = first; a < end; a++) w->ten_J[a] = dense[w->ten_dofs[a]];
   }
-  if (m->ntendon) w->ten_start[m->ntendon] = used;
-  PB_ASSERT(used <= m->ntendon * m->nv);
 }
 
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {

@@ -3,6 +3,7 @@
 #include "eval/work.h"
 #include "math/vec.h"
 #include "multibody/kink.h"
+#include "multibody/muscle.h"
 #include "multibody/spatial.h"
 
 // Damping that actuators reflect to a joint's dof or a tendon: actuator_damping gear^2, with its polynomial.
@@ -190,11 +191,12 @@ bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
 }
 
-// Biases and gains that are affine in velocity.
+// Biases and gains that are affine in velocity, and the gain of muscles.
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
   if (NUM(pbActuator_Saturated)(w, u)) return 0;
   num slope = w->m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
   if (w->m->actuator_gaintype[u] == pb_gainAffine) slope += w->p.actuator_gainprm[10 * u + 2] * w->act_input[u];
+  if (w->m->actuator_gaintype[u] == pb_gainMuscle) slope += NUM(pbMuscle_GainSlope)(w, u) * w->act_input[u];
   return slope;
 }
 

@@ -156,20 +156,6 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site
 }
 
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
-bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2], num *divisor) {
-  const pbModel *m = w->m;
-
-  for (int end = m->tendon_adr[tendon] + m->tendon_num[tendon]; *i < end - 1; ++*i) {
-    if (m->wrap_type[*i] == pb_wrapPulley) *divisor = w->p.wrap_prm[*i];
-    if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
-    site[0] = m->wrap_objid[*i];
-    site[1] = m->wrap_objid[*i + 1];
-    ++*i;
-    return true;
-  }
-  return false;
-}
-
 num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   const pbModel *m = w->m;
   if (m->eq_type[e] != pb_eqTendon) return 0;
@@ -304,21 +290,38 @@ static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   take_load(w, body[1], p2, r->f, torque, -1);
 }
 
-// A path through sites pulls at the ends of each of its segments.
+// A path pulls at the ends of each of its pieces; where it goes around a geom, as much against it on the geom's body.
 static void tendon_load(NUM(pbWork) *w, int k) {
-  int site[2], i = w->m->tendon_adr[k];
-  num divisor = 1, force[3];
-  if (w->m->wrap_type[i] == pb_wrapJoint) return;
-  num tension = NUM(pbSensor_Tension)(w, k);
-  while (NUM(pbSensor_Segment)(w, k, &i, site, &divisor)) {
-    int b1 = w->m->site_bodyid[site[0]], b2 = w->m->site_bodyid[site[1]];
-    if (b1 == b2) continue;
+  const pbModel *m = w->m;
+  if (!pb_isSpatial(m, k)) return;
 
-    v3_sub(force, w->site_xpos + 3 * site[1], w->site_xpos + 3 * site[0]);
+  num tension = NUM(pbSensor_Tension)(w, k);
+  pbPiece p = pb_pathOf(m, k);
+  while (pb_nextPiece(m, k, &p)) {
+    num divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley], force[3];
+    int body[2] = {m->site_bodyid[p.site[0]], m->site_bodyid[p.site[1]]};
+    const num *x[2] = {w->site_xpos + 3 * p.site[0], w->site_xpos + 3 * p.site[1]};
+
+    // Around the geom.
+    NUM(pbWrapPath) path;
+    PB_ASSERT(re(divisor) != 0);
+    if (NUM(pbTendon_Wraps)(w, &p, &path)) {
+      for (int e = 0; e < 2; e++) {
+        v3_scale(force, path.end[e], tension / divisor);
+        take_load(w, body[e], x[e], force, NULL, 1);
+        take_load(w, m->geom_bodyid[p.geom], x[e], force, NULL, -1);
+      }
+
+      continue;
+    }
+
+    // Straight, unless within one body.
+    if (body[0] == body[1]) continue;
+    v3_sub(force, x[1], x[0]);
     v3_normalize(force);
     v3_scale(force, force, tension / divisor);
-    take_load(w, b1, w->site_xpos + 3 * site[0], force, NULL, -1);
-    take_load(w, b2, w->site_xpos + 3 * site[1], force, NULL, 1);
+    take_load(w, body[0], x[0], force, NULL, -1);
+    take_load(w, body[1], x[1], force, NULL, 1);
   }
 }
 

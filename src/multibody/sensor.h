@@ -32,7 +32,5 @@ bool NUM(pbSensor_Below)(const pbModel *m, int j, int b);
 num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int tendon);
 // Coefficient of an equality row's force along a tendon (0: not coupled by it).
 num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int equality, int tendon);
-// Is the tendon a path through sites? Next segment of it at or after station *i: sites, divisor; advances *i. False: no more.
-bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2], num *divisor);
 
 #endif

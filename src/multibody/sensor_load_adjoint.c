@@ -85,22 +85,17 @@ typedef struct segment {
   int pulley;  // station of the divisor, -1
 } segment;
 
-static bool next_segment(const LANE(pbAdjoint) *a, int tendon, int *i, segment *g) {
+// Ends, direction and length of a straight piece; false: one without length, or within one body, is no load.
+static bool segment_of(const LANE(pbAdjoint) *a, const pbPiece *p, segment *g) {
   const NUM(pbWork) *w = a->w;
-  int site[2];
-
-  // The last pulley before the segment divides it.
-  if (!NUM(pbSensor_Segment)(w, tendon, i, site, &g->divisor)) return false;
-  g->pulley = *i - 2;
-  while (g->pulley >= w->m->tendon_adr[tendon] && w->m->wrap_type[g->pulley] != pb_wrapPulley) g->pulley--;
-  if (g->pulley < w->m->tendon_adr[tendon]) g->pulley = -1;
-
-  // Ends, direction and length; a segment without length, or within one body, is no load.
-  frame_bar_at(a, pb_refSite, site[0], &g->s1);
-  frame_bar_at(a, pb_refSite, site[1], &g->s2);
+  g->pulley = p->pulley;
+  g->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
+  frame_bar_at(a, pb_refSite, p->site[0], &g->s1);
+  frame_bar_at(a, pb_refSite, p->site[1], &g->s2);
   for (int k = 0; k < 3; k++) g->dir[k] = g->s2.f.pos[k] - g->s1.f.pos[k];
   g->length = sqrt(PB_DOT3(g->dir, g->dir));
-  if (g->length < TINY || g->s1.f.body == g->s2.f.body) return next_segment(a, tendon, i, g);
+  if (g->length < TINY || g->s1.f.body == g->s2.f.body) return false;
+
   for (int k = 0; k < 3; k++) g->dir[k] = g->dir[k] / g->length;
   return true;
 }
@@ -117,30 +112,91 @@ static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane
   frame_bar_done(a, &g->s2);
 }
 
+// One straight piece's share of tension_power.
+static lane straight_power(LANE(pbAdjoint) *a, segment *g, double T) {
+  lane X1[6], X2[6], u1[3], u2[3], zero = {0};
+  double pull[3];
+  for (int k = 0; k < 3; k++) pull[k] = T / g->divisor * g->dir[k];
+
+  hold_motion(a, g->s1.f.body, X1);
+  hold_motion(a, g->s2.f.body, X2);
+  PB_POINTVEL(u1, X1, g->s1.f.d);
+  PB_POINTVEL(u2, X2, g->s2.f.d);
+  for (int k = 0; k < 3; k++) u2[k] = u2[k] - u1[k];
+
+  // By T and the divisor; by the points of the ends, on which -pull and pull act; by the direction.
+  lane part = PB_DOT3(g->dir, u2) / g->divisor;
+  if (g->pulley >= 0) PB_THETA(a, wrap_prm, g->pulley, part * (-T / g->divisor));
+  PB_ADDCROSS(g->s1.force, -1, pull, X1);
+  PB_ADDCROSS(g->s2.force, 1, pull, X2);
+  for (int k = 0; k < 3; k++) u2[k] = u2[k] * (T / g->divisor);
+  pull_segment(a, g, u2, zero);
+  return part;
+}
+
+// One around a geom: T sum e . (u - v) / divisor over its ends, e the gradient of the length by them, u the motion of the site's
+// body there and v that of the geom's (tendon_adjoint.c, pull_wrapped).
+static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, double T) {
+  const NUM(pbWork) *w = a->w;
+  frame_bar site[2], geom;
+  double H[49], divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley], s = T / divisor;
+  lane rel[6], X[2][6], Y[6], part = PB_LANE_ZERO, radius = PB_LANE_ZERO;
+  PB_ASSERT(divisor != 0);
+  NUM(pbWrap_Curvature)(path, H);
+  frame_bar_at(a, pb_refGeom, p->geom, &geom);
+  hold_motion(a, geom.f.body, Y);
+
+  for (int e = 0; e < 2; e++) {
+    double at_geom[3];
+    lane u[3], v[3];
+    frame_bar_at(a, pb_refSite, p->site[e], &site[e]);
+    hold_motion(a, site[e].f.body, X[e]);
+    body_offset(w, geom.f.body, site[e].f.pos, at_geom);
+    PB_POINTVEL(u, X[e], site[e].f.d);
+    PB_POINTVEL(v, Y, at_geom);
+
+    // Loads on the world itself do not count.
+    for (int k = 0; k < 3; k++) rel[3 * e + k] = u[k] - v[k];
+    part += PB_DOT3(path->end[e], rel + 3 * e) / divisor;
+    PB_ADDCROSS(geom.torque, s, path->end[e], rel + 3 * e);
+  }
+
+  for (int e = 0; e < 2; e++) {
+    double F[3], arm[3];
+    lane q[3], minus[3];
+    for (int k = 0; k < 3; k++) {
+      q[k] = PB_LANE_ZERO;
+      for (int j = 0; j < 6; j++) q[k] += s * H[7 * (3 * e + k) + j] * rel[j];
+      radius += s * H[42 + 3 * e + k] * rel[3 * e + k];
+      F[k] = s * path->end[e][k];
+      arm[k] = site[e].f.pos[k] - geom.f.pos[k];
+      minus[k] = -q[k];
+      site[e].force[k] += q[k];
+      geom.force[k] -= q[k];
+    }
+
+    PB_ADDCROSS(site[e].force, 1, F, X[e]);
+    PB_ADDCROSS(site[e].force, -1, F, Y);
+    PB_ADDCROSS(geom.torque, 1, arm, minus);
+    frame_bar_done(a, &site[e]);
+  }
+
+  frame_bar_done(a, &geom);
+  PB_THETA(a, geom_size, 3 * p->geom, radius);
+  if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, part * (-T / divisor));
+  return part;
+}
+
 // Pulls back the power of a tension under the sensors' motions, T sum dir . (u2 - u1) / divisor over the segments of its path, to
 // their ends, directions and pulleys. Returns its derivative by T, which is the sum.
 static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
   lane rate = {0};
-  segment g = {.divisor = 1};
-  for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
-    lane X1[6], X2[6], u1[3], u2[3], zero = {0};
-    double pull[3];
-    for (int k = 0; k < 3; k++) pull[k] = T / g.divisor * g.dir[k];
-
-    hold_motion(a, g.s1.f.body, X1);
-    hold_motion(a, g.s2.f.body, X2);
-    PB_POINTVEL(u1, X1, g.s1.f.d);
-    PB_POINTVEL(u2, X2, g.s2.f.d);
-    for (int k = 0; k < 3; k++) u2[k] = u2[k] - u1[k];
-
-    // By T and the divisor; by the points of the ends, on which -pull and pull act; by the direction.
-    lane part = PB_DOT3(g.dir, u2) / g.divisor;
-    rate += part;
-    if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, part * (-T / g.divisor));
-    PB_ADDCROSS(g.s1.force, -1, pull, X1);
-    PB_ADDCROSS(g.s2.force, 1, pull, X2);
-    for (int k = 0; k < 3; k++) u2[k] = u2[k] * (T / g.divisor);
-    pull_segment(a, &g, u2, zero);
+  segment g;
+  NUM(pbWrapPath) path;
+  pbPiece p = pb_pathOf(a->w->m, tendon);
+  while (pb_nextPiece(a->w->m, tendon, &p)) {
+    if (NUM(pbTendon_Wraps)(a->w, &p, &path)) rate += wrapped_power(a, &p, &path, T);
+    else if (segment_of(a, &p, &g)) rate += straight_power(a, &g, T);
   }
   return rate;
 }
@@ -148,8 +204,16 @@ static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
 // Acceleration of a tendon's length: sum (dir . (a2 - a1) + (|v|^2 - (dir . v)^2) / length) / divisor; cotangent c.
 static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
   double sum = 0;
-  segment g = {.divisor = 1};
-  for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
+  segment g;
+  pbPiece p = pb_pathOf(a->w->m, tendon);
+  while (pb_nextPiece(a->w->m, tendon, &p)) {
+    NUM(pbWrapPath) path;
+    if (NUM(pbTendon_Wraps)(a->w, &p, &path)) {  // has no armature: only the gradient by it
+      sum += NUM(pbTendon_Bend)(a->w, &p, &path, a->w->A) / (p.pulley < 0 ? 1 : a->w->p.wrap_prm[p.pulley]);
+      continue;
+    }
+
+    if (!segment_of(a, &p, &g)) continue;
     double v1[3], v[3], a1[3], acc[3];
     NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1);
     NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
@@ -277,7 +341,7 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
 void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
   for (int k = 0; k < m->ntendon; k++) {
-    if (m->wrap_type[m->tendon_adr[k]] == pb_wrapJoint) continue;
+    if (!pb_isSpatial(m, k)) continue;
 
     // What the tension does under the sensors' motions is its cotangent.
     lane T = tension_power(a, k, NUM(pbSensor_Tension)(a->w, k));

@@ -46,13 +46,22 @@ void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x
 }
 #endif
 
-void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
+static void push_body(const NUM(pbWork) *w, int b, const lane *rate, lane *X) {
   const pbModel *m = w->m;
+  LANE(pbLane_Copy6)(X + 6 * b, X + 6 * m->body_parentid[b]);
+  for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(X + 6 * b, rate[i], w->S + 6 * i);
+}
+
+void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
   memset(X, 0, 6 * sizeof(lane));
-  for (int b = 1; b < m->nbody; b++) {
-    LANE(pbLane_Copy6)(X + 6 * b, X + 6 * m->body_parentid[b]);
-    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(X + 6 * b, rate[i], w->S + 6 * i);
-  }
+  for (int b = 1; b < w->m->nbody; b++) push_body(w, b, rate, X);
+}
+
+void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate, lane *X) {
+  const int *bodies = w->t->ten_body[tendon];
+  PB_ASSERT(tendon >= 0 && tendon < w->m->ntendon);
+  memset(X + 6 * w->t->ten_carrier[tendon], 0, 6 * sizeof(lane));
+  for (int i = 0; i < w->t->ten_bodies[tendon]; i++) push_body(w, bodies[i], rate, X);
 }
 
 void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X) {
@@ -444,33 +453,56 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 
 // ---- one extra field ------------------------------------------------------------------------------------------------
 // The main sweep for a field a->X that only this power has, with every other field zero.
-void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
+static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
-  for (int b = m->nbody - 1; b > 0; b--) {
-    int parent = m->body_parentid[b];
-    PB_ASSERT(parent < b);
-    l6 Q = l6_load(a->G + 6 * b), Sb[3];
-    double *F = a->F + 6 * b;
-    p3 R[3], shift;
-    rows_load(R, w->xmat + 9 * b);
-    for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
-      int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
-      for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
-        int n = pbJoint_GroupSize(type);
-        // X = sum of S rate, so the gradient by an axis S is the field's cotangent times the rate
-        for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
-        through_joint(a, j, first, n, Sb, &Q, R);
-      }
+  int parent = m->body_parentid[b];
+  PB_ASSERT(parent < b);
+  l6 Q = l6_load(a->G + 6 * b), Sb[3];
+  double *F = a->F + 6 * b;
+  p3 R[3], shift;
+  rows_load(R, w->xmat + 9 * b);
+  for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
+    int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
+    for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
+      int n = pbJoint_GroupSize(type);
+      // X = sum of S rate, so the gradient by an axis S is the field's cotangent times the rate
+      for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
+      through_joint(a, j, first, n, Sb, &Q, R);
     }
-#if PB_LANES == 1
-    if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &Q, R);
-#endif
-    if (m->body_mocapid[b] >= 0) mocap_pose(a, b, &Q);
-
-    bool root = other_point(w, b, &shift);
-    add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
-    add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
   }
+#if PB_LANES == 1
+  if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &Q, R);
+#endif
+  if (m->body_mocapid[b] >= 0) mocap_pose(a, b, &Q);
+
+  bool root = other_point(w, b, &shift);
+  add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
+  add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
+}
+
+void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
+  const pbModel *m = a->w->m;
+  memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
+  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, rate);
+}
+
+void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon) {
+  const pbTopology *t = a->w->t;
+  memset(a->F + 6 * t->ten_carrier[tendon], 0, 6 * sizeof(double));
+  LANE(pbLane_Zero6)(a->G + 6 * t->ten_carrier[tendon]);
+  for (int i = 0; i < t->ten_bodies[tendon]; i++) {
+    memset(a->F + 6 * t->ten_body[tendon][i], 0, 6 * sizeof(double));
+    LANE(pbLane_Zero6)(a->G + 6 * t->ten_body[tendon][i]);
+  }
+}
+
+void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *rate) {
+  const pbTopology *t = a->w->t;
+  int carrier = t->ten_carrier[tendon];
+  PB_VALIDATE(pb_ascending(t->ten_body[tendon], t->ten_bodies[tendon]));
+  for (int i = t->ten_bodies[tendon] - 1; i >= 0; i--) pull_extra(a, t->ten_body[tendon][i], rate);
+
+  // A rigid motion of all goes on in the main sweep.
+  PB_AXPY6(a->P + 6 * carrier, 1, a->G + 6 * carrier);
 }

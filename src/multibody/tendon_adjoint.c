@@ -73,86 +73,178 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 
-// One segment of a path through sites: unit vector, velocities of its ends' difference.
+// One straight piece of a path: unit vector, offsets of its ends.
 typedef struct segment {
-  int site[2], body[2];
+  const pbPiece *piece;
+  int body[2];
   double dir[3], length, divisor, d[2][3];
 } segment;
 
-// Next segment between sites from station *i; false at the end.
-static bool next_segment(const NUM(pbWork) *w, int k, int *i, segment *s) {
-  const pbModel *m = w->m;
-  int end = m->tendon_adr[k] + m->tendon_num[k];
-  // A walk begins at -1; a pulley divides all segments behind it.
-  if (*i < 0) {
-    *i = m->tendon_adr[k];
-    s->divisor = 1;
+static void segment_of(const NUM(pbWork) *w, const pbPiece *p, segment *s) {
+  s->piece = p;
+  s->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
+  for (int e = 0; e < 2; e++) {
+    s->body[e] = w->m->site_bodyid[p->site[e]];
+    body_offset(w, s->body[e], w->site_xpos + 3 * p->site[e], s->d[e]);
   }
-
-  // Sites side by side are the ends of a segment.
-  for (; *i < end - 1; (*i)++) {
-    if (m->wrap_type[*i] == pb_wrapPulley) s->divisor = w->p.wrap_prm[*i];
-    if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
-
-    for (int e = 0; e < 2; e++) {
-      s->site[e] = m->wrap_objid[*i + e];
-      s->body[e] = m->site_bodyid[s->site[e]];
-      body_offset(w, s->body[e], w->site_xpos + 3 * s->site[e], s->d[e]);
-    }
-    v3_sub(s->dir, w->site_xpos + 3 * s->site[1], w->site_xpos + 3 * s->site[0]);
-
-    s->length = v3_normalize(s->dir);
-    (*i)++;
-    return true;
-  }
-  return false;
+  v3_sub(s->dir, w->site_xpos + 3 * p->site[1], w->site_xpos + 3 * p->site[0]);
+  s->length = v3_normalize(s->dir);
 }
 
-// Station of the pulley that a station lies behind; -1.
-static int pulley_of(const pbModel *m, int k, int station) {
-  for (int i = station; i >= m->tendon_adr[k]; i--) {
-    if (m->wrap_type[i] == pb_wrapPulley) return i;
+// A straight piece: W = length |p2 - p1| / divisor + dir . (u2 - u1) / divisor, u the velocities under the rates c
+static void pull_straight(LANE(pbAdjoint) *a, const pbPiece *p, lane length) {
+  segment s;
+  PB_ASSERT(p->site[0] >= 0 && p->site[1] >= 0);
+  segment_of(a->w, p, &s);
+  if (s.length < 1e-15) return;
+
+  lane u[2][3], rel[3], g[3], along, divisor_bar;
+  for (int e = 0; e < 2; e++) PB_POINTVEL(u[e], a->X + 6 * s.body[e], s.d[e]);
+  for (int x = 0; x < 3; x++) rel[x] = u[1][x] - u[0][x];
+  along = PB_DOT3(s.dir, rel);
+
+  // By the distance vector: its length, and dir, which moves by (I - dir dir') / |p2 - p1|.
+  for (int x = 0; x < 3; x++) g[x] = (length * s.dir[x] + (rel[x] - along * s.dir[x]) / s.length) / s.divisor;
+  divisor_bar = -(length * s.length + along) / (s.divisor * s.divisor);
+
+  for (int e = 0; e < 2; e++) {
+    // Equal and opposite forces at the ends.
+    double F[3];
+    lane q[3];
+    v3_scale(F, s.dir, (e ? 1 : -1) / s.divisor);
+    PB_CROSS(q, F, a->X + 6 * s.body[e]);
+    for (int x = 0; x < 3; x++) q[x] += (e ? 1 : -1) * g[x];
+    LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, q, a->F);
+    LANE(pbSweep_Site)(a, p->site[e], q, NULL);
   }
-  return -1;
+
+  if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, divisor_bar);
 }
 
-// Length and J c of a path: P, the extra field's cotangents, sites, pulleys.
+// Poses and radius of what is wrapped around: force at its center and torque (world axes).
+static void pull_obstacle(LANE(pbAdjoint) *a, int geom, const lane force[3], const lane torque[3], lane radius) {
+#if PB_LANES == 1
+  const NUM(pbWork) *w = a->w;
+  double local[3];
+  if (!PB_WANTS(a, pb_wantGeoms)) return;
+
+  m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], force);
+  for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * geom + k, local[k]);
+  m3_tmulv(local, w->geom_xmat + 9 * geom, torque);
+  pb_quat_pull(a->bar.geom_quat + 4 * geom, w->p.geom_quat + 4 * geom, local);
+  PB_THETA(a, geom_size, 3 * geom, radius);
+#else
+  (void)a;
+  (void)geom;
+  (void)force;
+  (void)torque;
+  (void)radius;
+#endif
+}
+
+// A piece around a geom: W = (length L + sum e . (u - v)) / divisor over both ends, e the gradient of L by the end, u the site's
+// velocity under the rates c and v that of the geom's body at the same point. L is a function of the ends as the geom sees them
+// and of its radius, with Hessian H: e turns with the geom and moves by H times what the ends move against it.
+typedef struct around {
+  int body[2], geom;              // of the sites, of the geom
+  double d[2][3], at_geom[2][3];  // offsets of the ends from the references of both
+  double H[49], divisor;
+  lane rel[6], rate;  // u - v of both ends; sum e . (u - v)
+  lane turn[3];       // torque by which the directions turn with the geom
+} around;
+
+static void look_around(const LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, around *o) {
+  const NUM(pbWork) *w = a->w;
+  PB_ASSERT(p->geom >= 0 && p->geom < w->m->ngeom);
+  o->geom = w->m->geom_bodyid[p->geom];
+  o->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
+  o->rate = PB_LANE_ZERO;
+  memset(o->turn, 0, sizeof o->turn);
+  NUM(pbWrap_Curvature)(path, o->H);
+
+  for (int e = 0; e < 2; e++) {
+    const double *x = w->site_xpos + 3 * p->site[e];
+    lane u[3], v[3], *rel = o->rel + 3 * e;
+    o->body[e] = w->m->site_bodyid[p->site[e]];
+    body_offset(w, o->body[e], x, o->d[e]);
+    body_offset(w, o->geom, x, o->at_geom[e]);
+    PB_POINTVEL(u, a->X + 6 * o->body[e], o->d[e]);
+    PB_POINTVEL(v, a->X + 6 * o->geom, o->at_geom[e]);
+
+    // What the end moves against the geom.
+    for (int k = 0; k < 3; k++) rel[k] = u[k] - v[k];
+    o->rate += PB_DOT3(path->end[e], rel);
+    PB_ADDCROSS(o->turn, 1, path->end[e], rel);
+  }
+}
+
+// One end; minus: the cotangent that it gives to the geom's body at the same point.
+static void pull_end(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, const around *o, int e, lane length,
+                     lane minus[3]) {
+  double F[3], back[3];
+  lane point[3];
+  PB_ASSERT(o->divisor != 0);
+  for (int k = 0; k < 3; k++) {
+    point[k] = length * path->end[e][k];
+    for (int j = 0; j < 6; j++) point[k] += o->H[7 * (3 * e + k) + j] * o->rel[j];
+    point[k] = point[k] / o->divisor;
+    minus[k] = -point[k];
+  }
+  v3_scale(F, path->end[e], 1 / o->divisor);
+  v3_neg(back, F);
+
+  // The site's point moves in both velocities; on the geom's body only the path's end counts.
+  PB_ADDCROSS(point, 1, F, a->X + 6 * o->body[e]);
+  PB_ADDCROSS(point, -1, F, a->X + 6 * o->geom);
+  LANE(pbSweep_Point)(a, o->body[e], o->d[e], F, point, a->F);
+  LANE(pbSweep_Point)(a, o->geom, o->at_geom[e], back, minus, a->F);
+  LANE(pbSweep_Site)(a, p->site[e], point, NULL);
+}
+
+static void pull_wrapped(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, lane length) {
+  const NUM(pbWork) *w = a->w;
+  around o;
+  double center[3];
+  lane radius = length * path->by_radius, force[3] = {0}, torque[3] = {0};
+  look_around(a, p, path, &o);
+  body_offset(w, o.geom, w->geom_xpos + 3 * p->geom, center);
+
+  // By the radius, then by the ends.
+  for (int k = 0; k < 6; k++) radius += o.H[42 + k] * o.rel[k];
+  for (int e = 0; e < 2; e++) {
+    lane minus[3];
+    double arm[3];
+    pull_end(a, p, path, &o, e, length, minus);
+    v3_sub(arm, o.at_geom[e], center);
+    for (int k = 0; k < 3; k++) force[k] += minus[k];
+    PB_ADDCROSS(torque, 1, arm, minus);
+  }
+
+  // The ends' directions turn with the geom.
+  for (int k = 0; k < 3; k++) {
+    o.turn[k] = o.turn[k] / o.divisor;
+    a->P[6 * o.geom + k] += o.turn[k];
+    torque[k] += o.turn[k];
+  }
+
+  pull_obstacle(a, p->geom, force, torque, radius / o.divisor);
+  if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, -(length * path->length + o.rate) / (o.divisor * o.divisor));
+}
+
+// Length and J c of a path: P, the extra field's cotangents, sites, geoms, pulleys. The field is zero on what carries all of it.
 static void pull_path(LANE(pbAdjoint) *a, int k, lane length) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  lane *c = a->ten_c + k * m->nv;
-  segment s;
-
-  LANE(pbSweep_Push)(w, c, a->X);
-  memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
-  for (int i = -1; next_segment(w, k, &i, &s);) {
-    if (s.length < 1e-15) continue;
-
-    // W = length |p2 - p1| / divisor + dir . (u2 - u1) / divisor, u the velocities under the rates c
-    lane u[2][3], rel[3], g[3], along, divisor_bar;
-    for (int e = 0; e < 2; e++) PB_POINTVEL(u[e], a->X + 6 * s.body[e], s.d[e]);
-    for (int x = 0; x < 3; x++) rel[x] = u[1][x] - u[0][x];
-    along = PB_DOT3(s.dir, rel);
-
-    // By the distance vector: its length, and dir, which moves by (I - dir dir') / |p2 - p1|.
-    for (int x = 0; x < 3; x++) g[x] = (length * s.dir[x] + (rel[x] - along * s.dir[x]) / s.length) / s.divisor;
-    divisor_bar = -(length * s.length + along) / (s.divisor * s.divisor);
-
-    for (int e = 0; e < 2; e++) {
-      // Equal and opposite forces at the ends.
-      double F[3];
-      lane p[3];
-      v3_scale(F, s.dir, (e ? 1 : -1) / s.divisor);
-      PB_CROSS(p, F, a->X + 6 * s.body[e]);
-      for (int x = 0; x < 3; x++) p[x] += (e ? 1 : -1) * g[x];
-      LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, p, a->F);
-      LANE(pbSweep_Site)(a, s.site[e], p, NULL);
-    }
-    // Its divisor.
-    int pulley = pulley_of(m, k, i - 1);
-    if (pulley >= 0) PB_THETA(a, wrap_prm, pulley, divisor_bar);
+  const lane *c = a->ten_c + k * m->nv;
+  LANE(pbSweep_PushTendon)(w, k, c, a->X);
+  LANE(pbSweep_ClearTendon)(a, k);
+  pbPiece p = pb_pathOf(m, k);
+  while (pb_nextPiece(m, k, &p)) {
+    NUM(pbWrapPath) path;
+    if (NUM(pbTendon_Wraps)(w, &p, &path)) pull_wrapped(a, &p, &path, length);
+    else pull_straight(a, &p, length);
   }
-  LANE(pbSweep_PullExtra)(a, c);
+  LANE(pbSweep_PullTendon)(a, k, c);
 }
 
 // A path over joints: length = sum coefficient q.
@@ -229,7 +321,7 @@ static void pull_drift_end(LANE(pbAdjoint) *a, const segment *s, const segment_d
   PB_ADDCROSS(p, 1, gu, V);
   for (int r = 0; r < 3; r++) p[r] += -e * sign * f->position[r];
   PB_ADDWRENCH(a->P + 6 * b, 1, d, p);
-  LANE(pbSweep_Site)(a, s->site[end], p, NULL);
+  LANE(pbSweep_Site)(a, s->piece->site[end], p, NULL);
 }
 
 // W = -e (d2L/dt2 at zero joint acceleration), e = armature (J lam), for a path through sites. Returns d2L/dt2.
@@ -237,14 +329,21 @@ static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
   const NUM(pbWork) *w = a->w;
   double sum = 0;
   segment s;
-  for (int i = -1; next_segment(w, k, &i, &s);) {
+  pbPiece p = pb_pathOf(w->m, k);
+  while (pb_nextPiece(w->m, k, &p)) {
     segment_drift f;
+    NUM(pbWrapPath) path;
+    if (NUM(pbTendon_Wraps)(w, &p, &path)) {  // has no armature: only the gradient by it
+      sum += NUM(pbTendon_Bend)(w, &p, &path, w->A0) / (p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley]);
+      continue;
+    }
+
+    segment_of(w, &p, &s);
     if (s.length < 1e-15) continue;
     drift_of_segment(w, &s, &f);
     sum += f.value;
 
-    int pulley = pulley_of(w->m, k, i - 1);
-    if (pulley >= 0) PB_THETA(a, wrap_prm, pulley, e * (f.value / s.divisor));
+    if (p.pulley >= 0) PB_THETA(a, wrap_prm, p.pulley, e * (f.value / s.divisor));
     for (int end = 0; end < 2; end++) pull_drift_end(a, &s, &f, end, e);
   }
   return sum;
@@ -269,7 +368,7 @@ static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
   }
 
   // The bias: J' armature (dJ/dt v). Paths over joints have a constant J.
-  if (m->wrap_type[m->tendon_adr[k]] != pb_wrapJoint) {
+  if (pb_isSpatial(m, k)) {
     drift = pull_path_drift(a, k, armature * power);
     bar -= power * drift;
     for (int i = adr; i < adr + n; i++) c[w->ten_dofs[i]] -= armature * drift * a->lam[w->ten_dofs[i]];
@@ -299,7 +398,7 @@ void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
       a->v[w->ten_dofs[i]] += w->ten_J[i] * a->ten_vel[k];
       c[w->ten_dofs[i]] += a->ten_vel[k] * w->qvel[w->ten_dofs[i]];
     }
-    if (m->wrap_type[m->tendon_adr[k]] == pb_wrapJoint) pull_fixed_path(a, k, a->ten_len[k]);
-    else pull_path(a, k, a->ten_len[k]);
+    if (pb_isSpatial(m, k)) pull_path(a, k, a->ten_len[k]);
+    else pull_fixed_path(a, k, a->ten_len[k]);
   }
 }

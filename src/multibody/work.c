@@ -11,7 +11,7 @@
   X(ximat, 9 * m->nbody) X(xanchor, 3 * m->njnt) X(xaxis, 3 * m->njnt) X(jnt_rotation, 4 * m->njnt) \
   X(geom_xpos, 3 * m->ngeom) X(geom_xmat, 9 * m->ngeom) X(site_xpos, 3 * m->nsite) X(site_xmat, 9 * m->nsite) \
   X(S, 6 * m->nv) X(inert, 10 * m->nbody) X(M, t->M.size) X(ten_length, m->ntendon) X(ten_velocity, m->ntendon) \
-  X(ten_start, m->ntendon + 1) X(act_length, m->nu) X(act_velocity, m->nu) X(actuator_force, m->nu) X(act_dot, m->na) \
+  X(act_length, m->nu) X(act_velocity, m->nu) X(actuator_force, m->nu) X(act_dot, m->na) \
   X(act_gain, m->nu) X(act_input, m->nu) X(act_raw, m->nu) X(act_scale, m->nu) X(act_target, m->nu) \
   X(mom_start, m->nu + 1) \
   X(V, 6 * m->nbody) X(Vb, 6 * m->nv) X(Sdot, 6 * m->nv) X(A0, 6 * m->nbody) X(qfrc_actuator, m->nv) X(qacc, m->nv) \
@@ -38,8 +38,7 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
   // sparse rows of tendons and moments
-  TAKE(ten_dofs, m->ntendon * m->nv)
-  TAKE(ten_J, m->ntendon * m->nv)
+  TAKE(ten_J, t->ten_start[m->ntendon])
   TAKE(mom_dofs, m->nu * m->nv)
   TAKE(mom, m->nu * m->nv)
 
@@ -159,6 +158,8 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   memset(w, 0, sizeof *w);
   w->m = m;
   w->t = t;
+  w->ten_start = t->ten_start;
+  w->ten_dofs = t->ten_dof;
   w->memory = memory;
   whole.base = memory;  // what it was measured to be
 

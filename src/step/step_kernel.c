@@ -149,8 +149,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
     if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
       ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
     }
-    if (m->actuator_dyntype[u] == pb_dynIntegrator) dot[a] = ctrl;
-    else dot[a] = (ctrl - w->act[a]) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+    dot[a] = NUM(pbActuator_Rate)(w, u, ctrl, w->act[a]);
   }
 }
 

@@ -49,7 +49,6 @@ static void pass_transmissions(walk *k, pbWork_r *w) {
   size_t tendon = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0;
   size_t moment = m->nu ? (size_t)w->mom_start[m->nu] : 0;
 
-  pass_ints(k, w->ten_dofs, tendon);
   pass_reals(k, w->ten_J, tendon);
   pass_ints(k, w->mom_dofs, moment);
   pass_reals(k, w->mom, moment);

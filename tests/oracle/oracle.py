@@ -77,7 +77,7 @@ def set_option(m, key, value):
         raise KeyError(key)
 
 
-OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
+OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "wrap_side", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
         "file_tolerance", "file_iterations", "file_ls_iterations"}
 
 
