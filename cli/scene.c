@@ -76,6 +76,7 @@ static cliShape geom_shape(const cliRun *run, int g) {
   s.collides = m->geom_contype[g] || m->geom_conaffinity[g];
   s.surface = pbModel_GeomSurface(run->model, g, s.surface_pos, s.surface_quat);
   if (s.surface >= 0) s.look = pbModel_MeshSurface(run->model, s.surface);
+  if (!s.look.triangles) s.surface = -1;
 
   bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;
 
@@ -188,11 +189,13 @@ pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, d
     if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
   }
 
-  size_t step = step_of(trajectory, row);
+  size_t step = step_of(trajectory, row), nmocap = (size_t)pbModel_Size(run->model, "nmocap");
   pbInput input = {.ctrl = input_row(trajectory, "control", (size_t)run->nu, step),
                    .qfrc = input_row(trajectory, "qfrc", (size_t)run->nv, step),
                    .xfrc = input_row(trajectory, "xfrc", 6 * (size_t)run->nbody, step),
-                   .command = input_row(trajectory, "command", (size_t)run->ncommand, step)};
+                   .command = input_row(trajectory, "command", (size_t)run->ncommand, step),
+                   .mocap_pos = input_row(trajectory, "mocap_pos", 3 * nmocap, step),
+                   .mocap_quat = input_row(trajectory, "mocap_quat", 4 * nmocap, step)};
   pbStatus status;
   do {
     status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, NULL);

@@ -217,6 +217,17 @@ pbStatus cliPage_Put(cliRun *run, const pbArrays *trajectory, const char *file, 
 
 // ---- the command -----------------------------------------------------------------------------------------------------
 
+static pbStatus add_mocap(cliRun *run, int keyframe, pbArrays *set) {
+  size_t nmocap = (size_t)pbModel_Size(run->model, "nmocap");
+  double *pos, *quat;
+  if (!nmocap) return pb_ok;
+
+  PB_TRY(pbArrays_AddReals(set, "mocap_pos", 3, (size_t[]){1, nmocap, 3}, NULL, &pos));
+  PB_TRY(pbArrays_AddReals(set, "mocap_quat", 3, (size_t[]){1, nmocap, 4}, NULL, &quat));
+  pbModel_MocapPose(run->model, run->theta, keyframe, pos, quat);
+  return pb_ok;
+}
+
 // The state at the start, as a trajectory of one row.
 static pbStatus make_start(cliRun *run, pbArrays **set) {
   int keyframe = -1;
@@ -231,8 +242,9 @@ static pbStatus make_start(cliRun *run, pbArrays **set) {
     int ndim = strcmp(f.name, "time") == 0 ? 1 : 2;
     status = pbArrays_AddReals(*set, f.name, ndim, (size_t[]){1, (size_t)f.size}, x + f.offset, NULL);
   }
+
   pbContext_Free(run->ctx, x);
-  return status;
+  return status == pb_ok ? add_mocap(run, keyframe, *set) : status;
 }
 
 static pbStatus read_shapes(const cliRun *run, viewShapes *shapes) {

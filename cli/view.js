@@ -121,6 +121,7 @@
     for (let b = 1; b < bodies; b++) {
       const parent = all[data.body_parentid[b]];
       let at = {pos: plus(parent.pos, turn(parent.quat, three(data.body_pos, b))), quat: mulQuat(parent.quat, four(data.body_quat, b))};
+      if (data.mocap.includes(b)) at = {pos: [...rest.slice(7 * b, 7 * b + 3)], quat: [...rest.slice(7 * b + 3, 7 * b + 7)]};
       for (const j of jointsOf[b]) at = applyJoint(j, qpos, at);
       all.push({pos: at.pos, quat: unit(at.quat)});
     }
@@ -264,10 +265,11 @@
   const made = {};
   const once = (key, make) => made[key] || (made[key] = make());
   const surface = (g, k) => once('mesh' + k, () => unpack(data.meshes[k]));
+  const decade = 10 ** Math.floor(Math.log10(data.extent)), whole = data.extent / decade > 3 ? 2 * decade : decade;
   function tiles(draw) {  // a texture of cells of a round size, about a third of the scene
     const c = document.createElement('canvas'), size = c.width = c.height = 128, pen = c.getContext('2d');
     draw(pen, size);
-    const texture = new THREE.CanvasTexture(c), cell = 10 ** Math.floor(Math.log10(data.extent)), whole = data.extent / cell > 3 ? 2 * cell : cell;
+    const texture = new THREE.CanvasTexture(c);
     texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
     texture.repeat.set(1 / whole, 1 / whole);
     texture.anisotropy = 8;
@@ -328,7 +330,17 @@
     mesh.userData = g;
     frame.add(mesh);
     groups[g.body].add(frame);
+    if (g.type === 0 && !(g.size[0] > 0 && g.size[1] > 0)) endless.push(mesh);
     return mesh;
+  }
+  // Planes without end lie under what is looked at, moved by whole cells.
+  const endless = [];
+  function lay() {
+    for (const mesh of endless) {
+      mesh.parent.updateWorldMatrix(true, false);
+      const at = mesh.parent.worldToLocal(view.target.clone()), step = 2 * whole, g = mesh.userData;
+      mesh.position.set(g && g.size && g.size[0] > 0 ? 0 : step * Math.round(at.x / step), g && g.size && g.size[1] > 0 ? 0 : step * Math.round(at.y / step), 0);
+    }
   }
   // Made when they are first to be seen: many a model has shapes that nobody looks at.
   const triangles = mesh => (mesh.geometry.index || mesh.geometry.attributes.position).count / 3;
@@ -366,7 +378,7 @@
   // ---- the ground where the model has none: lines that fade into the distance, and shadows ---------------------------------
   const grid = new THREE.Group();
   {
-    const floor = sheet(far, far), flat = material => { const m = new THREE.Mesh(floor, material); m.material.depthWrite = false; m.frustumCulled = false; grid.add(m); return m; };
+    const floor = sheet(far, far), flat = material => { const m = new THREE.Mesh(floor, material); m.material.depthWrite = false; m.frustumCulled = false; grid.add(m); endless.push(m); return m; };
     flat(new THREE.MeshBasicMaterial({map: ruled(), transparent: true, side: THREE.DoubleSide, opacity: 0.8}));
     flat(new THREE.ShadowMaterial({opacity: 0.22})).receiveShadow = true;
     grid.position.set(0, 0, data.floor - 1e-3 * data.extent);
@@ -565,7 +577,7 @@
   }
   function aim() {
     const chosen = data.cameras[+byId('camera').value - 1], fovy = chosen ? chosen.fovy[0] : 40;
-    const least = Math.min(1, camera.aspect), fits = 0.72 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
+    const least = Math.min(1, camera.aspect), fits = 0.78 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
     if (!view.distance) view.distance = fits;
     camera.fov = fovy > 0 && fovy < 180 ? fovy : 40;
     if (chosen) {
@@ -588,6 +600,7 @@
     sun.target.position.copy(view.target);
     fill.position.copy(view.target).add(new THREE.Vector3(-0.7, 0.5, 0.25).multiplyScalar(3 * data.extent));
     fill.target.position.copy(view.target);
+    lay();
     const box = sun.shadow.camera;
     box.left = box.bottom = -e; box.right = box.top = e; box.near = 0.5 * data.extent; box.far = 7 * data.extent;
     box.updateProjectionMatrix();

@@ -334,19 +334,21 @@ static Scene make_scene(const View *v, Box *boxes) {
   body_boxes(v, boxes);
   widen_frame(v, boxes, 0, 1, &first);
   widen_points(v, 0, &first);
-  if (!isfinite(size_of(&first))) widen_frame(v, boxes, 0, 0, &first);
+
+  // what stands still counts where nothing else is there
+  if (!(size_of(&first) > 1e-9)) widen_frame(v, boxes, 0, 0, &first);
 
   for (size_t i = 0; i < LOOKS && i < v->frames; i++) {
     size_t k = v->frames <= LOOKS ? i : i * (v->frames - 1) / (LOOKS - 1);
     widen_frame(v, boxes, k, 1, &all);
     widen_points(v, k, &all);
   }
-  widen(&all, first.low, 0);
-  widen(&all, first.high, 0);
 
   // a model without extent keeps the default
   Scene s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9 && isfinite(size_of(&first)))) return s;
+  widen(&all, first.low, 0);
+  widen(&all, first.high, 0);
 
   // far is five times the model's own size
   s.following = s.follow && size_of(&all) > 5 * size_of(&first);

@@ -364,6 +364,11 @@ static void put_tree(const cliRun *run, cliJson *j) {
 
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) put_field(run, j, fields[i], fields[i], 0, run->nbody);
   put_field(run, j, "qpos0", "qpos0", 0, run->nq);
+
+  // bodies that are where they are put
+  cliJson_OpenLine(j, "mocap", '[');
+  for (int i = 0; i < pbModel_Size(run->model, "nmocap"); i++) cliJson_Integer(j, NULL, pbModel_MocapBody(run->model, i));
+  cliJson_Close(j, ']');
   put_joints(run, j);
 }
 

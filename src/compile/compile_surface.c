@@ -56,6 +56,7 @@ static pbStatus take_triangles(pbCompiler *c, const pbMeshDef *d, pbMeshSurface 
     count = hull->triangles;
     from = hull->triangle;
   }
+  if (!count) pbContext_Warn(c->ctx, "mesh '%.200s' has neither faces nor a hull; it is not seen", d->name);
   int *to = pbContext_AllocArray(c->ctx, (size_t)count + 1, 3 * sizeof *to);
   if (to && count) memcpy(to, from, (size_t)count * 3 * sizeof *to);
 
@@ -104,7 +105,12 @@ static pbStatus take_geom(pbCompiler *c, const pbGeomWork *g, int *of) {
 
   // A mesh that is not there is no error where it is only seen.
   to->surface = -1;
-  if (mesh < 0 || !is_whole(&c->spec->meshes[mesh])) return pb_ok;
+  if (mesh < 0 || !c->spec->meshes[mesh].vertex.count) return pb_ok;
+  if (of[mesh] == -1 && !is_whole(&c->spec->meshes[mesh])) {
+    pbContext_Warn(c->ctx, "mesh '%.200s' has points or faces that are none; it is not seen", c->spec->meshes[mesh].name);
+    of[mesh] = -2;
+  }
+  if (of[mesh] == -2) return pb_ok;
 
   // Several geoms may share it.
   if (of[mesh] < 0) {

@@ -19,12 +19,12 @@ static const char scene[] =
     "<mesh name='wedge' vertex='0 0 0  2 0 0  0 3 0  0 0 4' face='0 2 1 0 1 3 0 3 2 1 2 3' scale='0.1 -0.2 0.3' refpos='1 2 3'"
     " refquat='1 0.2 0.3 0.4'/>"
     "<mesh name='cloud' vertex='0 0 0  1 0 0  0 1 0  0 0 1  0.1 0.1 0.1'/>"
-    "<mesh name='gone' file='gone.stl'/></asset><worldbody>"
+    "<mesh name='bad' vertex='0 0 0  1 0 0  0 1 0  0 0 1' face='0 1 9'/><mesh name='gone' file='gone.stl'/></asset><worldbody>"
     "<body><freejoint/><geom type='mesh' mesh='wedge' pos='1 2 3' quat='1 0 2 0' contype='0' conaffinity='0'/></body>"
     "<body><freejoint/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"
     "<geom type='mesh' mesh='wedge' pos='1 2 3' quat='1 0 2 0' contype='0' conaffinity='0'/>"
     "<geom type='mesh' mesh='cloud' contype='0' conaffinity='0'/><geom type='mesh' mesh='gone' contype='0' conaffinity='0'/>"
-    "<geom size='1'/></body></worldbody></mujoco>";
+    "<geom size='1'/><geom type='mesh' mesh='bad' contype='0' conaffinity='0'/></body></worldbody></mujoco>";
 
 static pbModel *load(pbContext *ctx, bool surfaces) {
   char path[] = "/tmp/pullback-surface-XXXXXX";
@@ -103,7 +103,9 @@ static void test_places(void **state) {
 
   assert_int_equal(pbModel_GeomSurface(model, 3, pos, quat), -1);
   assert_int_equal(pbModel_GeomSurface(model, 4, pos, quat), -1);
+  assert_int_equal(pbModel_GeomSurface(model, 5, pos, quat), -1);
   assert_int_equal(pbModel_GeomSurface(model, 99, pos, quat), -1);
+  assert_non_null(strstr(pbContext_Warnings(ctx), "'bad'"));
   assert_non_null(strstr(pbContext_Warnings(ctx), "gone.stl"));
 
   pbModel_Destroy(model);
