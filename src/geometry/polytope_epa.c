@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "geometry/polytope.h"
 
-enum { MAX_CORNERS = 300, MAX_FACES = 700 };
+enum { MAX_CORNERS = 500, MAX_FACES = 1100 };
 #define FLAT 1e-9  // of the scale: a first tetrahedron must be thicker
 
 typedef struct face {

@@ -368,6 +368,16 @@ static bool from_inside(pbPolytopePair *pair, const pbDifference *simplex, int c
   return true;
 }
 
+// Of a normal that nothing carries: its support.
+static void set_support(pbPolytopePair *pair, pbPolytopeNormal *out) {
+  pbDifference w;
+  if (out->count) return;
+
+  pbPolytope_Support(pair, out->n, true, &w);
+  memcpy(out->id[0], w.id, sizeof w.id);
+  out->dist = -v3_dot(out->n, w.m);
+}
+
 bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out) {
   pbDifference simplex[4];
   double v[3], radii = 0, *apart = pair->shape[1].pos;
@@ -397,7 +407,11 @@ bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *ou
 
   // Newton's method for what is round, then the shapes' radii.
   out->scale = pair->scale;
-  if (pair->round) pbPolytope_Polish(pair, out);
+  if (pair->round) {
+    pbPolytope_Polish(pair, out);
+  } else {
+    set_support(pair, out);
+  }
   out->dist -= radii;
   if (!(out->dist <= margin)) return false;
   find_flat(pair, out);

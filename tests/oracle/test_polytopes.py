@@ -176,17 +176,28 @@ def pile(count, kind, below):
     return f'<mujoco><asset><mesh name="b" vertex="{CUBE}"/></asset><worldbody><geom {below}/>{bodies}</worldbody></mujoco>'
 
 
-def positions(folder, text, steps):
-    """Of the bodies, after settling for a second and after ten more."""
+def grip(kind):
+    """A box of 0.2 kg between two pads that press with 5 N, in the air."""
+    geom = 'type="mesh" mesh="b"' if kind == "mesh" else 'type="box" size=".03 .03 .03"'
+    pads = "".join(f'<body pos="{side * .0405} 0 .5"><joint name="j{side}" type="slide" axis="{-side} 0 0" damping="5"/>'
+                   '<geom type="box" size=".01 .02 .02" mass=".1"/></body>' for side in (-1, 1))
+    return f"""<mujoco><option cone="elliptic"/><asset><mesh name="b" vertex="{CUBE}" scale=".3 .3 .3"/></asset><worldbody>
+    <body pos="0 0 .5"><freejoint/><geom {geom} mass=".2"/></body>{pads}</worldbody>
+    <actuator><motor joint="j-1"/><motor joint="j1"/></actuator></mujoco>"""
+
+
+def positions(folder, text, steps, ctrl=None, contact=None, count=None):
+    """Of the free bodies, after settling for a second and at the end."""
     path = folder / "rest.xml"
     path.write_text(text)
-    model = pb.Model(str(path))
+    model = pb.Model(str(path), contact=contact)
     x = model.init()
     out = []
     for k in range(steps):
-        x, _ = model.step(x)
+        x, _ = model.step(x, ctrl=ctrl)
         if k in (499, steps - 1):
-            out.append(model.parts(x)[0].reshape(-1, 7)[:, :3].copy())
+            q = model.parts(x)[0]
+            out.append(q[:7 * (count or len(q) // 7)].reshape(-1, 7)[:, :3].copy())
     return out
 
 
@@ -203,3 +214,127 @@ def test_a_pile_drifts_as_boxes_do(tmp_path):
         settled, end = positions(tmp_path, pile(3, kind, below), 2500)
         drift.append(np.linalg.norm(end - settled, axis=1).max())
     assert abs(drift[0] / drift[1] - 1) < .1, f"{drift[0]} and {drift[1]} m"
+
+@pytest.mark.parametrize("kind", ["mesh", "box"])
+def test_a_gripped_box_slips_as_in_mujoco(kind, tmp_path):
+    text = grip(kind)
+    path = tmp_path / "grip.xml"
+    path.write_text(text)
+    model, m = pb.Model(str(path)), mujoco.MjModel.from_xml_string(text)
+    d, x, heights = mujoco.MjData(m), model.init(), []
+    d.ctrl[:] = 5
+    for k in range(1500):
+        x, _ = model.step(x, ctrl=np.full(2, 5.))
+        mujoco.mj_step(m, d)
+        if k in (499, 1499):
+            heights.append((model.parts(x)[0][2], d.qpos[2]))
+    ours, theirs = np.subtract(*heights)
+    assert theirs > 2e-3 and abs(ours / theirs - 1) < 1e-3, f"{ours} and {theirs} m"
+
+
+def test_hard_contact_holds(tmp_path):
+    """A pile and a grip with method=cones: no creep."""
+    below = 'type="box" size=".5 .5 .1" pos="0 0 -.1"'
+    for text, count, ctrl in ((pile(5, "mesh", below), 5, None), (grip("mesh"), 1, np.full(2, 5.))):
+        settled, end = positions(tmp_path, text, 2500, ctrl, {"method": "cones"}, count)
+        assert np.abs(end - settled).max() < 1e-5
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------------
+METHODS = {
+    "soft": ("elliptic", {}), "pyramidal": ("pyramidal", {}), "kappa": ("elliptic", {"kappa": 1}), "onset": ("elliptic", {"kappa": 1e-2, "onset": .02}),
+    "penalty": ("elliptic", {"method": "penalty", "stiffness": 300, "damping": 2}), "cones": ("elliptic", {"method": "cones"}),
+    "lcp": ("pyramidal", {"method": "lcp", "cfm": 1e-4, "erp": .1}), "impact": ("elliptic", {"method": "impact", "restitution": .4}),
+    "sweeps": ("elliptic", {"method": "sweeps", "sweeps": 2000, "cfm": 1e-2, "erp": .2}),
+}
+OTHERS = ['type="mesh" mesh="b"', 'type="box" size=".1 .08 .12"', 'type="capsule" size=".05 .1"', 'type="cylinder" size=".07 .09"', 'type="ellipsoid" size=".1 .07 .06"']
+
+
+def moved(q, way, h):
+    """Two free bodies along a direction of positions and rotation vectors."""
+    q = q.copy()
+    for i in range(2):
+        q[7 * i:7 * i + 3] += h * way[6 * i:6 * i + 3]
+        mujoco.mju_quatIntegrate(q[7 * i + 3:7 * i + 7], way[6 * i + 3:6 * i + 6], h)
+    return q
+
+
+def between(q0, q):
+    out = np.zeros(12)
+    for i in range(2):
+        out[6 * i:6 * i + 3] = q[7 * i:7 * i + 3] - q0[7 * i:7 * i + 3]
+        mujoco.mju_subQuat(out[6 * i + 3:6 * i + 6], q[7 * i + 3:7 * i + 7], q0[7 * i + 3:7 * i + 7])
+    return out
+
+
+def touching(model, r):
+    """A state of two free bodies that overlap by 2 mm and turn, about to bounce."""
+    u = r.standard_normal(3)
+    u /= np.linalg.norm(u)
+    q1, q2, low, high = quat(r), quat(r), 0., 1.
+    at = lambda t: np.concatenate([np.zeros(3), q1, u * t, q2])
+    for _ in range(30):
+        model.observe(model.state(at((low + high) / 2), np.zeros(12)))
+        low, high = ((low + high) / 2, high) if model.report().contacts else (low, (low + high) / 2)
+    return at(low - .002), np.concatenate([u * .2, np.zeros(3), -u * .2, np.zeros(3)]) + .1 * r.standard_normal(12)
+
+
+def richardson(f, h=1e-6):
+    wide, narrow = ((f(e) - f(-e)) / (2 * e) for e in (h, h / 2))
+    return narrow + (narrow - wide) / 3, abs(narrow - wide)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_vjp_of_steps(method, tmp_path, long_run):
+    """Against own differences, by state and parameters, and against the forward derivative."""
+    cone, contact = METHODS[method]
+    r, compared, states = np.random.default_rng(len(method)), 0, 0
+    for other in OTHERS:
+        text = f"""<mujoco><option cone="{cone}"/><asset><mesh name="a" vertex="{rows(cloud(r) / 2)}"/><mesh name="b" vertex="{rows(cloud(r) / 2)}"/></asset>
+        <worldbody><body><freejoint/><geom type="mesh" mesh="a" mass="1"/></body><body><freejoint/><geom {other} mass=".7"/></body></worldbody></mujoco>"""
+        path = tmp_path / "touch.xml"
+        path.write_text(text)
+        model = pb.Model(str(path), contact=contact)
+        for _ in range(40 if long_run else 4):
+            q, v = touching(model, r)
+            y, _, record = model.step_recorded(model.state(q, v))
+            q0, w, way, theta_way = model.parts(y)[0], r.standard_normal(24), r.standard_normal(24), np.zeros(model.ntheta)
+            for name in ("geom_pos", "geom_friction", "body_mass"):
+                model.param(theta_way, name)[1:] = .1 * r.standard_normal(model.param(theta_way, name)[1:].shape)
+
+            def value(h, state, theta):
+                x = model.state(moved(q, way, h * state), v + h * state * way[12:])
+                q1, v1, _ = model.parts(model.step(x, theta=model.theta + h * theta * theta_way)[0])
+                return w[:12] @ between(q0, q1) + w[12:] @ v1
+
+            pad = np.zeros(model.nt - 24)
+            bar = model.vjp(record, next_bar=np.concatenate([w, pad]))
+            ahead = w @ model.jvp(record, x=np.concatenate([way, pad]))[0][:24]
+            terms = [bar["x"][:24] * way, bar["theta"] * theta_way]
+            assert abs(ahead - terms[0].sum()) < 1e-12 * np.abs(terms[0]).sum()
+            for k, part in enumerate(terms):
+                states += 1
+                quotient, spread = richardson(lambda h: value(h, k == 0, k == 1))
+                size = np.abs(part).sum() + 1e-9
+                if spread > 1e-5 * size:  # another feature within the differences
+                    continue
+                assert abs(part.sum() - quotient) < 1e-6 * size, f"{other}: {part.sum()}, differences {quotient}"
+                compared += 1
+    assert compared >= .9 * states
+
+
+@pytest.mark.parametrize("kind", pb.Rollout.KINDS)
+def test_gradients_of_rollouts(kind, tmp_path):
+    """A box of a mesh that falls on another, all gradient modes: forward and reverse agree; exact also with differences."""
+    path = tmp_path / "fall.xml"
+    path.write_text(pile(1, "mesh", 'type="mesh" mesh="b" pos="0 0 -.1"').replace('pos="0.0 -0.0 0.1"', 'pos=".01 .02 .101" euler="3 5 7"').replace('pos="0 0 0.1"', 'pos=".01 .02 .101" euler="3 5 7"'))
+    model = pb.Model(str(path), contact={"kappa": 1e-2} if kind == "smooth" else None)
+    rollout, r = pb.Rollout(model, 30), np.random.default_rng(1)
+    x = model.init()
+    w, way = np.zeros(model.nt), np.zeros(model.nt)
+    w[:12], way[:12] = r.standard_normal(12), r.standard_normal(12)
+    rollout.forward(x)
+    back = rollout.vjp(kind, x=w)[0] @ way
+    rollout.forward(x)
+    ahead = rollout.jvp(kind, x0=way)[-1] @ w
+    assert abs(back - ahead) < 1e-9 * max(1, abs(back))

@@ -19,7 +19,8 @@ enum { CORNERS = 24, EDGES = 3 * CORNERS, FACES = 2 * CORNERS };
 typedef struct solid {
   pbMeshHull hull;
   double corner[CORNERS][3], normal[FACES][3];
-  int first[FACES + 1], around[3 * FACES], first_face[CORNERS + 1], face[3 * FACES], first_next[CORNERS + 1], next[2 * EDGES];
+  int first[FACES + 1], around[3 * FACES], first_face[CORNERS + 1], face[3 * FACES], first_next[CORNERS + 1], next[2 * EDGES],
+      triangle[FACES][3];
 } solid;
 
 static double random_unit(uint64_t *state) {  // (-1, 1)
@@ -57,6 +58,16 @@ static void finish(solid *s, int corners) {
       }
     }
   }
+  // Triangles: fans of the faces.
+  int triangles = 0;
+  for (int f = 0; f < h->polygons; f++) {
+    const int *corner = s->around + s->first[f];
+    for (int k = 2; k < s->first[f + 1] - s->first[f]; k++) {
+      s->triangle[triangles][0] = corner[0];
+      s->triangle[triangles][1] = corner[k - 1];
+      s->triangle[triangles++][2] = corner[k];
+    }
+  }
   s->first_face[corners] = faces;
   s->first_next[corners] = nexts;
   *h = (pbMeshHull){.corners = corners,
@@ -68,7 +79,9 @@ static void finish(solid *s, int corners) {
                     .first_face = s->first_face,
                     .face = s->face,
                     .first_next = s->first_next,
-                    .next = s->next};
+                    .next = s->next,
+                    .triangles = triangles,
+                    .triangle = s->triangle[0]};
   for (int c = 0; c < corners; c++) h->radius = fmax(h->radius, v3_norm(s->corner[c]));
 }
 
