@@ -83,6 +83,8 @@ PB_NODISCARD pbStatus pbRead_Stl(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Ply(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Gmsh(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtk(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Dae(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Glb(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtu(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Msh(pbMeshReader *r);
 

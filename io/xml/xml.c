@@ -150,7 +150,9 @@ typedef struct parse {
   int depth;
   pbXmlRepair repair;  // where characters were inserted
   bool malformed;      // it ended where the text is no XML
-  pbStatus status;     // of the first failure
+  char *text;          // of the element that began last, where it is kept
+  size_t length, room;
+  pbStatus status;  // of the first failure
 } parse;
 
 // No more of the file is read; the first failure is the one that is told.
@@ -221,6 +223,30 @@ static void on_start(void *user, const XML_Char *name, const XML_Char **attribut
   if (!copy_attributes(p, node, attributes)) return;
   append_child(p->at, node);
   p->at = node;
+  p->length = 0;
+}
+
+static void on_text(void *user, const XML_Char *text, int length) {
+  parse *p = user;
+  size_t need = p->length + (size_t)length + 1;
+
+  if (p->status != pb_ok || !p->document->keeps_text) return;
+
+  // Twice as much, so that a text that comes in pieces is copied a few times at most.
+  if (need > p->room) {
+    size_t room = 2 * need;
+    char *grown = pbContext_Resize(p->document->ctx, p->text, room);
+    if (!grown) {
+      stop_parser(p, fail_here(p, pb_no_memory, "no memory for the text of an element"));
+      return;
+    }
+
+    p->text = grown;
+    p->room = room;
+  }
+
+  memcpy(p->text + p->length, text, (size_t)length);
+  p->length += (size_t)length;
 }
 
 static void on_end(void *user, const XML_Char *name) {
@@ -230,6 +256,14 @@ static void on_end(void *user, const XML_Char *name) {
 
   PB_ASSERT(p->depth > 0);  // expat reports ends of what has begun only
   p->depth--;
+
+  // Of elements with children nobody asks for it.
+  if (p->length && !p->at->first) {
+    p->at->text = pbSpecPool_Text(&p->document->pool, p->text, p->length);
+    if (!p->at->text) stop_parser(p, fail_here(p, pb_no_memory, "no memory for the text of an element"));
+  }
+
+  p->length = 0;
   p->at = p->at->parent;
 }
 
@@ -250,6 +284,7 @@ static void run_parser(parse *p, const char *text, size_t length) {
   p->top = (pbXmlNode){0};
   p->at = &p->top;
   p->depth = 0;
+  p->length = 0;
   p->malformed = false;
 
   // UTF-8 whatever the file says of itself, as MuJoCo takes it.
@@ -261,6 +296,7 @@ static void run_parser(parse *p, const char *text, size_t length) {
 
   XML_SetUserData(p->parser, p);
   XML_SetElementHandler(p->parser, on_start, on_end);
+  XML_SetCharacterDataHandler(p->parser, on_text);
   XML_SetStartDoctypeDeclHandler(p->parser, on_doctype);
 
   // Handlers stop the parser with a status of their own; else the parser says what is wrong.
@@ -288,20 +324,24 @@ static void run_repaired(parse *p, const char *text, size_t length) {
 
 // Parse one file's text; its root element goes to *root.
 static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t length, const char *name, pbXmlNode **root) {
-  if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
+  size_t most = document->most_bytes ? document->most_bytes : PB_XML_FILE;
+  size_t most_together = document->most_bytes ? document->most_bytes : PB_XML_BYTES;
+  if (length > most) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than %zu MiB", name, most >> 20);
 
   document->bytes += length;
 
   // Includes cannot make a model grow without bound.
-  if (document->bytes > PB_XML_BYTES)
-    return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
+  if (document->bytes > most_together)
+    return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than %zu MiB", name,
+                          most_together >> 20);
 
   // The root element becomes a child of `top`, so that all elements are appended alike.
   parse p = {.document = document};
   p.file = pbSpecPool_Text(document->names, name, strlen(name));
   if (!p.file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
   run_parser(&p, text, length);
-  if (p.malformed) run_repaired(&p, text, length);
+  if (p.malformed && !document->keeps_text) run_repaired(&p, text, length);
+  pbContext_Free(document->ctx, p.text);
 
   // The pool holds the nodes, also where the rest of the file was bad.
   *root = p.top.first;

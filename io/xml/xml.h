@@ -30,6 +30,7 @@ struct pbXmlNode {
   const pbXmlAttribute *attributes;
   int attribute_count;
   pbXmlNode *parent, *first, *last, *next;
+  const char *text;  // of an element without children, where the document keeps it; else NULL
   pbPlace place;
   int element;         // index of its kind (mjcf_reader.h), -1 before it was looked up
   const double *pose;  // frames made by replicate: position, quaternion
@@ -46,7 +47,9 @@ typedef struct pbXmlDocument {
   pbSpecPool pool;    // nodes, attributes
   pbSpecPool *names;  // pool of the spec: names of files in positions
   pbXmlNode *root;
-  int elements;  // how many there are
+  bool keeps_text;    // of elements, beside their attributes
+  size_t most_bytes;  // of a file and of all together; 0: as above
+  int elements;       // how many there are
   size_t bytes;
   char *folder;      // real path of the model's folder; NULL: text without a file
   pbRoots roots;     // further folders that may be read from

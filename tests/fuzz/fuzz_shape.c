@@ -54,7 +54,7 @@ static void use(pbContext *ctx, const pbMesh *m, uint8_t choice) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char *const endings[] = {".stl", ".obj", ".msh"};
+  static const char *const endings[] = {".stl", ".obj", ".msh", ".dae", ".glb"};
   char path[40];
   if (size < 2) return 0;
   int fd = memfd_create("shape", 0);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   pbContext *ctx = pbContext_Create(NULL);
   pbMesh *m = NULL;
-  if (!failed(ctx, pbMesh_LoadShape(ctx, path, endings[*data % 3], &m))) use(ctx, m, data[1]);
+  if (!failed(ctx, pbMesh_LoadShape(ctx, path, endings[*data % 5], &m))) use(ctx, m, data[1]);
   pbMesh_Destroy(m);
   pbContext_Destroy(ctx);
   close(fd);
