@@ -239,6 +239,17 @@ static void warn_timestep(const cliRun *run) {
           limit);
 }
 
+// Sweeps against slip follow Newton's method alone.
+static void warn_noslip(const cliRun *run) {
+  int method = pbModel_ContactSettings(run->model).method, sweeps = cliModel_Integer(run->model, "noslip_iterations", 0);
+  if (!sweeps || method == pb_contactSoft) return;
+
+  fprintf(
+      stderr,
+      "pullback: note: noslip_iterations is %d, which has no effect with the contact method given: sweeps are of method soft\n",
+      sweeps);
+}
+
 void cliRun_Sizes(cliRun *run) {
   const pbModel *m = run->model;
   run->nq = pbModel_Size(m, "nq");
@@ -315,6 +326,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   PB_TRY(set_contact(run));
   PB_TRY(set_theta(run, task));
   warn_timestep(run);
+  warn_noslip(run);
   return pb_ok;
 }
 

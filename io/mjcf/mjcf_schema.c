@@ -269,7 +269,7 @@ static const pbMjcfRow table[] = {
     KEY("option", "solver", "PGS CG Newton", pbOptionSettings, solver),
     INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
     INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), 
-    NO_("option", "noslip_iterations", "0"),
+    INT("option", "noslip_iterations", 1, 1, pbOptionSettings, noslip_iterations),
     INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
     NUMX("option", "actuatorgroupdisable", 1, 31),
 

@@ -8,6 +8,7 @@
 
 #include "compile/spec_names.h"
 #include "model/joint.h"
+#include "model/model.h"
 
 typedef struct pbNamedElement {  // the opening members of every element
   PB_ELEMENT
@@ -239,6 +240,12 @@ static pbStatus check_option(const pbSpec *spec) {
   if (option->integrator != pb_intEuler && option->integrator != pb_intRK4 && option->integrator != pb_intImplicitfast)
     return pbContext_Fail(spec->ctx, pb_unsupported, "integrator %d is not supported (Euler, RK4 and implicitfast are)",
                           option->integrator);
+
+  if (option->noslip_iterations < 0 || option->noslip_iterations > PB_NOSLIP_MOST)
+    return pbContext_Fail(spec->ctx, pb_bad_input, "option: noslip_iterations is %d, expected 0 to %d", option->noslip_iterations,
+                          PB_NOSLIP_MOST);
+  if (!isfinite(option->noslip_tolerance))
+    return pbContext_Fail(spec->ctx, pb_bad_input, "option: noslip_tolerance is not finite");
 
   if (option->enableflags & pb_enDiagexact)
     return pbContext_Fail(spec->ctx, pb_unsupported, "option flag 'diagexact' is not supported");

@@ -70,13 +70,21 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
     if (a->has_Vs && relative_rows(w, r, a->Vx, by_Vs)) {
       for (int i = 0; i < r->dim; i++) y0[i] += by_Vs[i];
     }
-    if (!r->zone || pb_hard(w->m)) continue;  // hard rows: see pbDual_Adjoint
+    if (!r->zone || pb_hard(w->m) || pb_noslip(w->m)) continue;  // see pbDual_Adjoint, pbSlip_Begin
 
     // The force moves with the acceleration by -K J.
     LANE(pbRow_HessianTimes)(r, y0, z);
     for (int i = 0; i < r->dim; i++) z[i] = -z[i];
     LANE(pbRow_AddForce)(w, r, z, a->qacc);
   }
+}
+
+// What sweeps against slip ask of Newton's solution.
+static void add_slip(const NUM(pbWork) *w, const NUM(pbRow) *r, const LANE(pbSlipBar) *slip, row_bar *bar) {
+  for (int i = 0; i < r->dim; i++) bar->z[i] -= slip->x[i];
+  for (int i = 0; i < 5; i++) bar->friction[i] += slip->friction[i];
+  if (r->kind == pb_rowFriction) bar->bound[1] += slip->bound;
+  if (pb_pyramidal(w->m, r)) LANE(pbRow_PullRegularization)(w, r, 1, &slip->log_D, bar);
 }
 
 // ---- a row ------------------------------------------------------------------------------------------------------------
@@ -93,6 +101,7 @@ static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *ba
   } else {
     LANE(pbRow_HessianTimes)(r, bar->y, bar->z);
     LANE(pbPotential_Pull)(w, r, bar);
+    if (pb_noslip(w->m)) add_slip(w, r, a->slip_row + index, bar);
   }
   LANE(pbRow_PullReference)(w, r, bar);
 }

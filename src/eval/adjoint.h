@@ -32,10 +32,24 @@ typedef struct pbBars {
 } pbBars;
 
 static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
+  PB_ASSERT(theta != NULL);
+
+  // each field where the model has it in theta
 #define X(name, rows, cols, unit) b->name = theta + (m->name - m->theta0);
   PB_MODEL_PARAMS(X)
 #undef X
 }
+
+// Of a row, with sweeps against slip (solve/noslip.h): cotangents of what the sweeps begin with.
+typedef struct LANE(pbSlipBar) {
+  lane x[6];         // of the residual of each row
+  lane friction[5];  // of a contact
+  lane edges[5];     // of the sums of two edges' forces, of a pyramid
+  lane normal;       // of the normal force, of an elliptic cone
+  lane bound;        // of the upper bound, of dry friction
+  lane log_D;        // of the logarithm of edge_D
+} LANE(pbSlipBar);
+struct NUM(pbSlipUpdate);
 
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
@@ -82,8 +96,19 @@ typedef struct LANE(pbAdjoint) {
   lane *X, *G;    // nbody x 6: scratch fields
   double *F;      // nbody x 6
 
-  lane *z, *u;                     // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
-  bool fresh_dual;                 // the factor of the laws is still to be made
+  lane *z, *u;      // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
+  bool fresh_dual;  // the factor of the laws is still to be made
+
+  // sweeps against slip (solve/noslip_adjoint.c), of n rows that slide
+  lane *slip_w;                           // nv: M^-1 of the cotangent of qacc
+  lane *slip_f, *slip_x, *slip_z;         // n each: of forces, of residuals, part of the first
+  lane *slip_G;                           // n x n: of A
+  lane *slip_u, *slip_Fz, *slip_FA;       // nv, nbody x 6 each: fields
+  double *slip_Y;                         // nbody x 6
+  LANE(pbSlipBar) *slip_row;              // max_row
+  struct NUM(pbSlipUpdate) *slip_update;  // n: of one sweep
+  bool slip_newton, slip_seen;            // work shows Newton's solution; slip_FA is set
+
   lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
   bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
   bool damped;                     // the step is damped: Vm, Vw count
@@ -165,6 +190,10 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
 void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate, lane *X);
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon);
 void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *c);
+// The same for two fields, from the rates u with plain cotangents a->F, and from plain rates z with the cotangents Fz (changed).
+void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz);
+// W += s U . I Y of all bodies: cotangents of U to a->F, of Y to Fz, of poses to P, and the gradient by mass and inertia.
+void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz);
 // A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
 // cotangent p of the point's position with the field held.
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
@@ -177,6 +206,9 @@ void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);          // springs, dampers, arm
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);       // forces, activations, moments
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);         // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the others
+// W += s u . (armature of joints and tendons) z.
+void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int tendon, double s, const lane *u, const double *z);
+void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z);
 // Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar);
@@ -208,6 +240,11 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // J x of a row, and out += J'f.
 void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x, lane *out);
 void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
+// Sweeps against slip: from the cotangents of qacc and forces after them (qacc, y0) to those of Newton's solution, which work
+// shows until End; Power, after the rows and before tendons: what falls to the sweeps themselves.
+void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a);
+void LANE(pbSlip_Power)(LANE(pbAdjoint) *a);
+void LANE(pbSlip_End)(LANE(pbAdjoint) *a);
 // Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0).
 PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `contact_jacobian`.

@@ -66,7 +66,7 @@ typedef struct NUM(pbRow) {
   int dofs, J;      // offsets into row_dofs (n, ascending) and row_J (dim x n)
   int zone;         // active set, see above
   int factor_zone;  // the zone that the factor of H was made for
-  int at;           // hard contact: first number of the row in w->dual
+  int at;           // hard contact, or sweeps against slip: first number of the row in w->dual or w->slip
   num pos[6];       // position residual of each row (contacts: dist, 0, ...)
   num margin;
   num imp, dimp;        // impedance d and its derivative by pos (connect, weld: by its norm)
@@ -170,6 +170,16 @@ typedef struct NUM(pbWork) {
     int *active, *perm;                                                                 // count each
   } dual;
   int worst_row;  // that fits its law worst, where the solve did not converge
+
+  // sweeps against slip (solve/noslip.h): of n numbers at most max (0: none are asked for)
+  struct {
+    int n, max, sweeps;      // how many were done
+    num *A, *Z, *x;          // n x n, n x nv, n: J M^-1 J', rows M^-1 J', residuals
+    num *f;                  // (noslip_iterations + 1) x n: Newton's forces, then those after each sweep
+    num *qacc;               // nv: of Newton's solution
+    int *island, *ended;     // nv each, by trees: the first of those that rows connect; how many sweeps it had
+    double *gain, *inertia;  // nv each, by island: of a sweep; trace of M
+  } slip;
 
   // integrator
   num *Mhat, *Mhat_Dinv;  // t->M.size, nv: M + h B or M - h D, factored

@@ -24,7 +24,7 @@ static size_t carve(pbImpacts *p, const pbModel *m, double *block) {
   size_t used = 0;
   size_t nx = (size_t)pbModel_StateSize(m);
   size_t n = (size_t)pbModel_TangentSize(m);
-  size_t stages = (size_t)(pb_stages(m) * m->nv);
+  size_t stages = (size_t)(pb_solutions(m) * m->nv);
 
   // The start of the first flight is the block itself, which is freed by it.
   for (int i = 0; i <= pb_maxImpacts; i++) {

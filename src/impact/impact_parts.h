@@ -40,7 +40,7 @@ struct pbImpacts {
 
 static inline size_t pb_timestepAt(const pbModel *m) { return (size_t)(m->timestep - m->theta0); }
 static inline size_t pb_stateBytes(const pbModel *m) { return (size_t)pbModel_StateSize(m) * sizeof(double); }
-static inline size_t pb_stageBytes(const pbModel *m) { return (size_t)(pb_stages(m) * m->nv) * sizeof(double); }
+static inline size_t pb_stageBytes(const pbModel *m) { return (size_t)(pb_solutions(m) * m->nv) * sizeof(double); }
 static inline size_t pb_tangentBytes(const pbModel *m) { return (size_t)pbModel_TangentSize(m) * sizeof(double); }
 
 static inline void pbImpacts_SetTime(pbScratch *s, double time) { s->impacts->theta[pb_timestepAt(s->model)] = time; }

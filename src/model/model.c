@@ -374,15 +374,25 @@ static pbStatus set_tolerance(pbModel *m, const char *value) {
   return pb_ok;
 }
 
-// A count of iterations, or what the file has; file < 0: nothing of its own.
-static pbStatus set_count(pbModel *m, const char *name, const char *value, int least, int file, int *target) {
+// A count of iterations, or what the file has.
+static pbStatus set_count(pbModel *m, const char *name, const char *value, int file, int *target) {
   int count = file;
-  bool from_file = file >= 0 && !strcmp(value, "file");
-  if (!from_file && (!pbText_Count(value, &count) || count < least))
-    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected a whole number of at least %d%s, found '%.80s'", name,
-                          least, file >= 0 ? " or 'file'" : "", value);
+  bool from_file = !strcmp(value, "file");
+  if (!from_file && (!pbText_Count(value, &count) || count < 1))
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected a whole number of at least 1 or 'file', found '%.80s'",
+                          name, value);
 
   *target = count;
+  return pb_ok;
+}
+
+static pbStatus set_noslip(pbModel *m, const char *value) {
+  int count;
+  if (!pbText_Count(value, &count) || count < 0 || count > PB_NOSLIP_MOST)
+    return pbContext_Fail(m->ctx, pb_bad_argument,
+                          "option noslip_iterations: expected a whole number from 0 to %d, found '%.80s'", PB_NOSLIP_MOST, value);
+
+  m->noslip_iterations = count;
   return pb_ok;
 }
 
@@ -409,9 +419,9 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
   if (!strcmp(name, "integrator")) return set_choice(m, name, value, &m->integrator);
   if (!strcmp(name, "cone")) return set_choice(m, name, value, &m->cone);
   if (!strcmp(name, "solver")) return set_choice(m, name, value, &m->solver);
-  if (!strcmp(name, "iterations")) return set_count(m, name, value, 1, m->file_iterations, &m->iterations);
-  if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, 1, m->file_ls_iterations, &m->ls_iterations);
-  if (!strcmp(name, "noslip_iterations")) return set_count(m, name, value, 0, -1, &m->noslip_iterations);
+  if (!strcmp(name, "iterations")) return set_count(m, name, value, m->file_iterations, &m->iterations);
+  if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, m->file_ls_iterations, &m->ls_iterations);
+  if (!strcmp(name, "noslip_iterations")) return set_noslip(m, value);
   if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
   if (!strcmp(name, "servo")) return pbModel_SetServos(m, value);
 

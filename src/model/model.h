@@ -10,6 +10,7 @@
 
 // Most iterations of Newton's method and of its line search, whatever the file says (which file_iterations tells).
 enum { PB_NEWTON_ITERATIONS = 100, PB_LINE_ITERATIONS = 50 };
+enum { PB_NOSLIP_MOST = 1000 };  // sweeps against slip: the forces of each are kept for the way back
 
 struct pbModel {
   pbContext *ctx;
@@ -53,6 +54,8 @@ struct pbModel {
 static inline bool pb_hard(const pbModel *m) {
   return m->contact.method >= pb_contactLcp && m->contact.method <= pb_contactSweeps;
 }
+// Do sweeps against slip follow Newton's method? They are of soft contact: the other methods have no slip of that kind.
+static inline bool pb_noslip(const pbModel *m) { return m->noslip_iterations > 0 && m->contact.method == pb_contactSoft; }
 static inline double pb_erp(const pbModel *m) { return m->contact.erp < 0 ? 0.2 : m->contact.erp; }
 static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : m->contact.cfm; }
 

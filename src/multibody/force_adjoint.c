@@ -120,17 +120,11 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
   }
 }
 
-// W = -armature lam a + armature mu (a - ahat)
-static void dof_armature(LANE(pbAdjoint) *a, int i) {
 #if PB_LANES == 1
+// bar: cotangent of the armature of a dof. Actuators reflect their rotors' armature times gear^2.
+static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
   const NUM(pbWork) *w = a->w;
   if (!PB_WANTS(a, pb_wantArmature)) return;
-  double bar = -a->lam[i] * w->qacc[i];
-
-  // Implicit damping sees it, too: in M and in Mhat.
-  if (a->damped) bar += a->mu[i] * (w->qacc[i] - w->qacc_integrated[i]);
-
-  // Actuators reflect their rotors' armature times gear^2.
   PB_THETA(a, dof_armature, i, bar);
   for (int k = w->t->dof_actuator_start[i]; k < w->t->dof_actuator_start[i + 1]; k++) {
     int u = w->t->dof_actuator[k];
@@ -138,10 +132,29 @@ static void dof_armature(LANE(pbAdjoint) *a, int i) {
     PB_THETA(a, actuator_armature, u, bar * gear * gear);
     PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear * w->p.actuator_armature[u]);
   }
+}
+#endif
+
+// W = -armature lam a + armature mu (a - ahat)
+static void dof_armature(LANE(pbAdjoint) *a, int i) {
+#if PB_LANES == 1
+  const NUM(pbWork) *w = a->w;
+  double bar = -a->lam[i] * w->qacc[i];
+
+  // Implicit damping sees it, too: in M and in Mhat.
+  if (a->damped) bar += a->mu[i] * (w->qacc[i] - w->qacc_integrated[i]);
+  pull_dof_armature(a, i, bar);
 #else
   (void)a;
   (void)i;
 #endif
+}
+
+void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z) {
+#if PB_LANES == 1
+  for (int i = 0; i < a->w->m->nv; i++) pull_dof_armature(a, i, s * u[i] * z[i]);
+#endif
+  for (int k = 0; k < a->w->m->ntendon; k++) LANE(pbForce_TendonArmaturePair)(a, k, s, u, z);
 }
 
 // ---- applied forces, gravity compensation ---------------------------------------------------------------------------

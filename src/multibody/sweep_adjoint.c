@@ -211,6 +211,30 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   }
 }
 
+void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz) {
+  const NUM(pbWork) *w = a->w;
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (w->t->body_tree[b] < 0) continue;
+    const p3inertia I = inertia_load(w->inert + 10 * b);
+    const p6 y = p6_load(Y + 6 * b);
+    const l6 u = l6_load(U + 6 * b), by_y = l6_scale(inertia_times(&I, u), s);
+    double by_u[6] = {0};
+    PB_ADDINERT(by_u, s, w->inert + 10 * b, Y + 6 * b);
+
+    l6_store(Fz + 6 * b, l6_add(l6_load(Fz + 6 * b), by_y));
+    for (int k = 0; k < 6; k++) a->F[6 * b + k] += by_u[k];
+    const l6 P = l6_sub(l6_onto(p6_load(by_u), u), l6_wrench(y, by_y));
+    l6_store(a->P + 6 * b, l6_add(l6_load(a->P + 6 * b), P));
+#if PB_LANES == 1
+    if (PB_WANTS(a, pb_wantInertia)) {
+      inertia_bar g = {0};
+      inertia_gradient(&g, u, y, s);
+      inertia_parameters(a, b, &g);
+    }
+#endif
+  }
+}
+
 // ---- points and sites -----------------------------------------------------------------------------------------------
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field) {
   PB_ADDWRENCH(field + 6 * body, 1, d, F);
@@ -451,9 +475,10 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   }
 }
 
-// ---- one extra field ------------------------------------------------------------------------------------------------
-// The main sweep for a field a->X that only this power has, with every other field zero.
-static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate) {
+// ---- extra fields ---------------------------------------------------------------------------------------------------
+// A body in the main sweep for fields that only this power has, with every other field zero: one from lane rates with plain
+// cotangents a->F, and (z not NULL) one from plain rates z with lane cotangents Fz.
+static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double *z, lane *Fz) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
@@ -467,7 +492,10 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate) {
     for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
       int n = pbJoint_GroupSize(type);
       // X = sum of S rate, so the gradient by an axis S is the field's cotangent times the rate
-      for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
+      for (int i = 0; i < n; i++) {
+        Sb[i] = l6_times(p6_load(F), rate[first + i]);
+        if (z) Sb[i] = l6_add(Sb[i], l6_scale(l6_load(Fz + 6 * b), z[first + i]));
+      }
       through_joint(a, j, first, n, Sb, &Q, R);
     }
   }
@@ -479,13 +507,16 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate) {
   bool root = other_point(w, b, &shift);
   add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
   add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
+  if (z) add_load(Fz + 6 * parent, l6_load(Fz + 6 * b), root ? &shift : NULL);
 }
 
-void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
+void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz) {
   const pbModel *m = a->w->m;
   memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
-  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, rate);
+  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, u, z, Fz);
 }
+
+void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) { LANE(pbSweep_PullPair)(a, rate, NULL, NULL); }
 
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon) {
   const pbTopology *t = a->w->t;
@@ -501,7 +532,7 @@ void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *rate) 
   const pbTopology *t = a->w->t;
   int carrier = t->ten_carrier[tendon];
   PB_VALIDATE(pb_ascending(t->ten_body[tendon], t->ten_bodies[tendon]));
-  for (int i = t->ten_bodies[tendon] - 1; i >= 0; i--) pull_extra(a, t->ten_body[tendon][i], rate);
+  for (int i = t->ten_bodies[tendon] - 1; i >= 0; i--) pull_extra(a, t->ten_body[tendon][i], rate, NULL, NULL);
 
   // A rigid motion of all goes on in the main sweep.
   PB_AXPY6(a->P + 6 * carrier, 1, a->G + 6 * carrier);

@@ -349,6 +349,24 @@ static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
   return sum;
 }
 
+// bar: cotangent of the armature of a tendon.
+static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
+#if PB_LANES == 1
+  const NUM(pbWork) *w = a->w;
+  PB_THETA(a, tendon_armature, k, bar);
+  for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
+    int u = w->t->ten_actuator[i];
+    double gear = w->p.actuator_gear[6 * u];
+    PB_THETA(a, actuator_armature, u, bar * gear * gear);
+    PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear * w->p.actuator_armature[u]);
+  }
+#else
+  (void)a;
+  (void)k;
+  (void)bar;
+#endif
+}
+
 // W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat)
 static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbWork) *w = a->w;
@@ -374,13 +392,19 @@ static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
     for (int i = adr; i < adr + n; i++) c[w->ten_dofs[i]] -= armature * drift * a->lam[w->ten_dofs[i]];
   }
 
-  PB_THETA(a, tendon_armature, k, bar);
-  for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
-    int u = w->t->ten_actuator[i];
-    double gear = w->p.actuator_gear[6 * u];
-    PB_THETA(a, actuator_armature, u, bar * gear * gear);
-    PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear * w->p.actuator_armature[u]);
-  }
+  pull_tendon_armature(a, k, bar);
+}
+
+void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const lane *u, const double *z) {
+  const NUM(pbWork) *w = a->w;
+  double armature = NUM(pbTendon_Armature)(w, k);
+  int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
+  if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
+
+  // On the pattern of M.
+  lane *c = a->ten_c + k * w->m->nv;
+  lane bar = s * pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, s * armature, u, z, c);
+  pull_tendon_armature(a, k, bar);
 }
 
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {

@@ -151,6 +151,23 @@ static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
   TAKE(dual.perm, n ? square : 0)
 }
 
+// Sweeps against slip (solve/noslip.h): nothing where none are asked for.
+static void lay_out_slip(pbArena *arena, NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  int n = pb_noslip(m) ? w->max_con * (w->t->max_dim - 1) + m->nv + m->ntendon : 0;
+  int trees = n ? m->nv : 0;
+  w->slip.max = n;
+  TAKE(slip.A, n * n)
+  TAKE(slip.Z, n * m->nv)
+  TAKE(slip.x, n)
+  TAKE(slip.f, n ? (m->noslip_iterations + 1) * n : 0)
+  TAKE(slip.qacc, trees)
+  TAKE(slip.island, trees)
+  TAKE(slip.ended, trees)
+  TAKE(slip.gain, trees)
+  TAKE(slip.inertia, trees)
+}
+
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory) {
   const pbTopology *t = m->topology;
   pbArena whole = pbArena_Measure(), *arena = &whole;
@@ -173,6 +190,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   lay_out_stages(arena, w);
   lay_out_step(arena, w);
   lay_out_dual(arena, w);
+  lay_out_slip(arena, w);
   PB_ASSERT(!whole.failed);
   return pbArena_Mark(arena);
 }

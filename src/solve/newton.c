@@ -12,6 +12,7 @@
 #include "contact/row.h"
 #include "linalg/vector.h"
 #include "solve/dual.h"
+#include "solve/noslip.h"
 
 // ---- H = M + J'KJ ---------------------------------------------------------------------------------------------------
 // Do the dofs stand side by side at the end of the last one's row?
@@ -516,9 +517,11 @@ static pbStatus solve_without_rows(NUM(pbWork) *w) {
 
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   PB_ASSERT(w->nrow >= 0 && w->nrow <= w->max_row);
-  if (!w->nrow) return solve_without_rows(w);
-  PB_TRY(pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w));
-  NUM(pbStage_Servos)(w);
+  if (!w->nrow) PB_TRY(solve_without_rows(w));
+  else PB_TRY(pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w));
+
+  if (pb_noslip(w->m)) PB_TRY(NUM(pbSlip_Sweep)(w));
+  if (w->nrow) NUM(pbStage_Servos)(w);
   return pb_ok;
 }
 

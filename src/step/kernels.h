@@ -6,8 +6,8 @@
 
 struct pbObserveRow;
 
-// One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
-// the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
+// One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_solutions(m) x nv,
+// the accelerations found: written, or with replay given (then nothing is iterated). sense: sensordata,
 // observed_xpos, observed_site are filled from the first evaluation. integrate: false stops after the first evaluation.
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate);
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
@@ -25,5 +25,8 @@ double NUM(pbFinite_Sum)(const double *x, size_t n);
 #endif
 
 static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
+
+// Rows of `stages`: the accelerations of each evaluation; where sweeps against slip follow, then those before the sweeps.
+static inline int pb_solutions(const pbModel *m) { return pb_noslip(m) ? 2 * pb_stages(m) : pb_stages(m); }
 
 #endif

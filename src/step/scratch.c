@@ -183,13 +183,18 @@ int pbScratch_FirstNotFinite(const double *x, int n) {
   return i;
 }
 
+// How many contacts there is room for where that is less than pairs can make.
+static const char *room_of_method(const pbModel *m) {
+  if (pb_noslip(m)) return " (with noslip_iterations there is room for 256, or the capacity given)";
+  return pb_hard(m) ? " (hard methods hold 512, or the capacity given)" : "";
+}
+
 pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
 
   switch (status) {
     case pb_capacity:
-      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time,
-                            pb_hard(s->model) ? " (hard methods hold 512, or the capacity given)" : "");
+      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time, room_of_method(s->model));
     case pb_singular: return pbScratch_ExplainSingular(s);
     case pb_no_convergence: return pbScratch_ExplainHard(s);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
@@ -214,7 +219,7 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
 
-  int nv = s->model->nv, bad = pbScratch_FirstNotFinite(s->stages, pb_stages(s->model) * nv);
+  int nv = s->model->nv, bad = pbScratch_FirstNotFinite(s->stages, pb_solutions(s->model) * nv);
   char name[160];
   if (bad < 0) return pb_ok;
   return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",

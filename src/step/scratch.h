@@ -17,7 +17,7 @@ static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->defo
 
 // Where a record has what a policy decided.
 static inline int tape_policy(const pbModel *m) {
-  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact);
+  return tape_stages(m) + pb_solutions(m) * m->nv + (m->contact.method == pb_contactImpact);
 }
 
 struct pbScratch {
@@ -27,7 +27,7 @@ struct pbScratch {
   pbWork_r w;                         // the evaluation in double
   void *complex_work;                 // the same in complex numbers (step/jvp.h)
   void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (step/vjp.h)
-  double *stages;                     // pb_stages x nv: accelerations found by the last step
+  double *stages;                     // pb_solutions x nv: accelerations found by the last step
   double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
   double *row;                        // of deformables: cotangents for a row of a Jacobian, and its entries
   double *state;                      // StateSize: the state after a step before it is accepted

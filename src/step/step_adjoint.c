@@ -8,6 +8,7 @@
 #include "model/policy_data.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
+#include "solve/noslip.h"
 #include "step/kernels.h"
 
 typedef LANE(pbVjpBlock) block;
@@ -106,6 +107,25 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   k->cleared_to = pbArena_Mark(arena);
 }
 
+// Sweeps against slip: nothing where there are none.
+static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contacts) {
+  LANE(pbAdjoint) *a = &k->a;
+  if (!pb_noslip(m)) return;
+
+  int n = contacts * (m->topology->max_dim - 1) + m->nv + m->ntendon;
+  TAKE(a->slip_w, m->nv);
+  TAKE(a->slip_f, n);
+  TAKE(a->slip_x, n);
+  TAKE(a->slip_z, n);
+  TAKE(a->slip_G, n * n);
+  TAKE(a->slip_u, m->nv);
+  TAKE(a->slip_Fz, 6 * m->nbody);
+  TAKE(a->slip_FA, 6 * m->nbody);
+  TAKE(a->slip_Y, 6 * m->nbody);
+  TAKE(a->slip_row, contacts + m->topology->max_blocks);
+  TAKE(a->slip_update, n);
+}
+
 static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contacts) {
   LANE(pbAdjoint) *a = &k->a;
   size_t nv = (size_t)m->nv;
@@ -113,6 +133,7 @@ static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contac
   k->base = arena->base;
   lay_out_step(arena, k, m);
   lay_out_motions(arena, k, m, contacts);
+  lay_out_slip(arena, k, m, contacts);
   lay_out_collected(arena, k, m);
 
   // Jacobians solve for all seeds before they traverse the tree for some.
@@ -198,6 +219,7 @@ void LANE(pbVjp_Power)(block *k) {
   LANE(pbForce_Actuators)(a);
   LANE(pbForce_Joints)(a);
   LANE(pbRows_Adjoint)(a);
+  if (pb_noslip(w->m)) LANE(pbSlip_Power)(a);
   LANE(pbForce_Tendons)(a);
   if (a->damped && w->m->integrator == pb_intImplicitfast) {
     for (int j = 0; j < w->m->njnt; j++) {
@@ -242,6 +264,8 @@ pbStatus LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   }
   PB_VALIDATE(pb_allFinite((const double *)a->qacc, nv * PB_LANES));
 
+  if (pb_noslip(w->m)) LANE(pbSlip_Begin)(a);
+
   // The adjoint system: H lam = cotangent of qacc. Nothing else of the solve is differentiated.
   if (pb_hard(w->m)) {
     PB_TRY(LANE(pbDual_Adjoint)(a));
@@ -254,6 +278,7 @@ pbStatus LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   }
 
   LANE(pbVjp_Power)(k);
+  if (pb_noslip(w->m)) LANE(pbSlip_End)(a);
   return pb_ok;
 }
 

@@ -25,10 +25,11 @@ static void observe_start(NUM(pbWork) *w) {
 static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay) {
   int nv = w->m->nv;
   double *solution = stages + stage * nv;
+  double *found = pb_noslip(w->m) ? stages + (pb_stages(w->m) + stage) * nv : solution;
   double worst = stage ? w->residual : 0;  // the residual of a step is that of its worst stage
   PB_ASSERT(stage >= 0 && stage < pb_stages(w->m));
   if (replay) {
-    for (int i = 0; i < nv; i++) w->qacc_warmstart[i] = solution[i];
+    for (int i = 0; i < nv; i++) w->qacc_warmstart[i] = found[i];
   }
 
   PB_TRY(NUM(pbEvaluate)(w, replay));
@@ -36,6 +37,7 @@ static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay)
 
   // Later stages, and pullbacks, build states from these.
   for (int i = 0; i < nv; i++) {
+    if (!replay && pb_noslip(w->m)) found[i] = re(w->slip.qacc[i]);
     if (!replay) solution[i] = re(w->qacc[i]);
     w->rk_v[stage * nv + i] = w->qvel[i];
     w->rk_a[stage * nv + i] = w->qacc[i];

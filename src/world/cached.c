@@ -90,8 +90,10 @@ static size_t deform_room(const pbModel *m) {
   return newton && !d->unsymmetric && !d->coupled && d->analysis ? pbSparseFactor_SavedBytes(d->analysis) + 128 : 0;
 }
 
-// Runge-Kutta evaluates more than once, hard contact is solved again, impacts fly again.
-static bool evaluates_again(const pbModel *m) { return pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact; }
+// Runge-Kutta evaluates more than once, hard contact is solved and sweeps against slip are done again, impacts fly again.
+static bool evaluates_again(const pbModel *m) {
+  return pb_stages(m) > 1 || pb_hard(m) || pb_noslip(m) || m->contact.method == pb_contactImpact;
+}
 
 size_t pbCached_Room(const pbModel *m, int contacts) {
   if (m->deform) return deform_room(m);

@@ -96,6 +96,7 @@ static pbStatus check_model(pbContext *ctx, const pbModel *m, bool coupled) {
   const char *missing = NULL;
   if (pb_hard(m) || m->contact.method == pb_contactImpact) missing = "the contact method soft or penalty";
   if (m->integrator != pb_intEuler) missing = "the integrator Euler";
+  if (pb_noslip(m)) missing = "the option noslip_iterations=0: sweeps against slip do not see points";
   return require_coupled(ctx, missing);
 }
 

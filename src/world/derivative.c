@@ -37,7 +37,7 @@ pbStatus pbStep_JvpOpen(pbScratch *s, const pbStepRecord *step, const pbDirectio
   }
 
   // The step is replayed from the accelerations that it found.
-  memcpy(s->stages, step->record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  memcpy(s->stages, step->record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
   pbStatus status = pbJvp_Run(s->complex_work, step, s->stages, direction, out.next != NULL, &out);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
 }
@@ -265,9 +265,9 @@ static pbStatus state_rows(batch *b, jacobians to) {
 
   if (pbImpacts_Recorded(s, step->record)) return pbImpacts_Jacobian(s, step, to.A, to.B);
 
-  // Runge-Kutta and hard contact pull every row; else rows of positions follow from those of velocities.
+  // Runge-Kutta, hard contact and sweeps against slip pull every row; else rows of positions follow from those of velocities.
   jacobians of_v = rows_from(b, to, m->nv);
-  if (m->integrator == pb_intRK4 || pb_hard(m)) {
+  if (m->integrator == pb_intRK4 || pb_hard(m) || pb_noslip(m)) {
     PB_TRY(pull_rows(b, b->seed_q, m->nv, true, to));
     PB_TRY(pull_rows(b, b->seed_v, m->nv, true, of_v));
   } else {

@@ -101,7 +101,7 @@ typedef struct impacts {
 enum { columns = 6 };
 
 size_t pbEvents_Room(const pbModel *m) {
-  return columns * (size_t)pbModel_TangentSize(m) + (size_t)tape_stages(m) + (size_t)(pb_stages(m) * m->nv);
+  return columns * (size_t)pbModel_TangentSize(m) + (size_t)tape_stages(m) + (size_t)(pb_solutions(m) * m->nv);
 }
 
 static void carve_columns(impacts *p, double *room) {
@@ -391,7 +391,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   const double *v_next = x_next + state_layout(m).qvel;
 
   // The step again, and its events
-  memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
   if (m->policy) step = pbPolicy_Open(s, &step);
   pbScratch_Load(s, step.theta, step.record, step.input);
   PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));

@@ -70,7 +70,7 @@ static pbStatus allocate_vectors(pbScratch *s) {
   // Unit cotangents and what comes of them, for as many lanes as any variant has
   size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1);
 
-  s->stages = reals(s, (size_t)(pb_stages(m) * m->nv + 1));
+  s->stages = reals(s, (size_t)(pb_solutions(m) * m->nv + 1));
   s->seeds = reals(s, pb_lanesMost * seeds);
   s->row = reals(s, jacobian_row(m));
   s->state = reals(s, (size_t)pbModel_StateSize(m));
@@ -101,10 +101,11 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
   return pbScratch_InspectCreate(s);
 }
 
-enum { most_hard_contacts = 512 };  // memory grows with their square
+enum { most_hard_contacts = 512, most_slip_contacts = 256 };  // memory grows with their square
 
 static int default_contacts(const pbModel *m) {
   int most = m->topology->max_contacts;
+  if (pb_noslip(m) && most > most_slip_contacts) return most_slip_contacts;
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
 }
 
@@ -321,10 +322,10 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
 
   // No step of this model can have succeeded with a stale scratch.
   if (pbScratch_Stale(s, m)) return;
-  PB_ASSERT(stages + pb_stages(m) * m->nv <= pbTape_Size(m));
-  memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  PB_ASSERT(stages + pb_solutions(m) * m->nv <= pbTape_Size(m));
+  memcpy(record + stages, s->stages, (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
   // What a method adds to the record
-  if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
+  if (s->impacts) record[stages + pb_solutions(m) * m->nv] = pbImpacts_Count(s);
   if (m->policy) pbPolicy_Record(s, record + tape_policy(m));
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));
 }

@@ -22,7 +22,7 @@ enum { most_mocap = 8, most_x = 512, most_theta = 16384, most_sensors = 512 };
 
 typedef struct Setting {
   const char *integrator, *cone;
-  const char *contact[6][2];  // names and values, servo: the option; ends at NULL
+  const char *contact[6][2];  // names and values, servo and noslip_iterations: options; ends at NULL
 } Setting;
 
 static const Setting settings[] = {
@@ -62,6 +62,11 @@ static const Setting settings[] = {
      "elliptic",
      {{"servo", "all"}, {"method", "penalty"}, {"stiffness", "200"}, {"width", "0.02"}, {"damping", "3"}, {NULL}}},
     {"Euler", "elliptic", {{"servo", "all"}, {"method", "impact"}, {"restitution", "0.4"}, {NULL}}},
+    {"Euler", "pyramidal", {{"noslip_iterations", "3"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"noslip_iterations", "4"}, {NULL}}},
+    {"RK4", "elliptic", {{"noslip_iterations", "2"}, {NULL}}},
+    {"RK4", "pyramidal", {{"noslip_iterations", "2"}, {"kappa", "1"}, {NULL}}},
+    {"implicitfast", "pyramidal", {{"servo", "all"}, {"noslip_iterations", "5"}, {"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
 };
 enum { setting_count = sizeof settings / sizeof *settings };
 
@@ -128,8 +133,11 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
   bool servos = setting->contact[0][0] && !strcmp(setting->contact[0][0], "servo");
   if (servos && pbModel_SetOption(c->m, "servo", "all") != pb_ok) return pbModel_Destroy(c->m), false;
-  for (int i = servos; setting->contact[i][0]; i++)
-    assert_int_equal(pbModel_SetContact(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
+  for (int i = servos; setting->contact[i][0]; i++) {
+    bool option = !strcmp(setting->contact[i][0], "noslip_iterations");
+    pbStatus (*set)(pbModel *, const char *, const char *) = option ? pbModel_SetOption : pbModel_SetContact;
+    assert_int_equal(set(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
+  }
   bool impact = pbModel_ContactSettings(m).method == pb_contactImpact;  // takes no rolling friction
   if (contradicts(file, m) || (impact && pbModel_Check(ctx, m) != pb_ok)) return pbModel_Destroy(c->m), false;
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &c->s), pb_ok);
@@ -199,7 +207,8 @@ static long compared;
 
 static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
   compared++;
-  if (!(fabs(forward - reverse) <= (is_hard(c) ? 1e-8 : 1e-11) * size))
+  double rounding = c->m->noslip_iterations ? 1e-13 : 0;  // sweeps hold bodies: what would move them cancels
+  if (!(fabs(forward - reverse) <= (is_hard(c) ? 1e-8 : 1e-11) * size + rounding))
     fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, setting_of(c), what, forward, reverse,
              size);
 }

@@ -189,7 +189,6 @@ static void test_unsupported(void **state) {
       {BODY("<geom size='1' surfacevel='1 0 0'/>"), "'surfacevel'"},
       {BODY("<flexcomp name='f'/>"), "flexcomp 'f': this element is not supported"},
       {BODY("<plugin plugin='p'/>"), "plugin"},
-      {"<mujoco><option noslip_iterations='3'/></mujoco>", "'noslip_iterations'"},
       {"<mujoco><option integrator='implicit'/></mujoco>",
        "\"implicit\", which is not supported (supported: Euler, RK4, implicitfast)"},
       {"<mujoco><option integrator='discrete'/></mujoco>", "discrete"},
