@@ -31,6 +31,10 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("io/mesh/mesh.c", "#define MOST_COORDINATE 0x1p30", "#define MOST_COORDINATE 0x1p130", "pytest:tests/oracle/test_bad_meshes.py",
+     "mesh files: a coordinate of 1e38 is taken"),
+    ("io/mesh/mesh.c", "if (!isprint((unsigned char)*c)) *c = '?';", ";", "pytest:tests/oracle/test_bad_meshes.py",
+     "mesh files: bytes of a binary file get into a message"),
     ("src/compile/compile_surface.c", "if (to && mirrored && !hull) turn_round(to, count);", "", "unit/test_surface",
      "surfaces: a scale that mirrors turns triangles inside out"),
     ("src/compile/compile_surface.c", "for (int k = 0; k < 3; k++) to->pos[k] = -to->pos[k];", "", "unit/test_surface",
