@@ -477,6 +477,17 @@ int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
 #if !PB_IS_COMPLEX
 static unsigned mix(unsigned hash, int value) { return (hash ^ (unsigned)value) * 16777619u; }  // FNV-1a by an int
 
+// A set of corners, in any order; each counts once.
+static int mix_corners(const int *id, int count, int stride) {
+  unsigned sum = 0;
+  for (int i = 0; i < count; i++) {
+    bool fresh = true;
+    for (int j = 0; j < i; j++) fresh = fresh && id[stride * j] != id[stride * i];
+    if (fresh) sum += mix(2166136261u, id[stride * i] + 1);
+  }
+  return (int)sum;
+}
+
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
   pbPolytopePair pair;
   pbPolytopeNormal found;
@@ -488,13 +499,18 @@ int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
 
   contact_pair p = {.shape = {shape1, shape2}, .found = &found, .margin = 0};
   find_contacts(&p, &m);
-  unsigned hash = mix(2166136261u, found.count);
-  for (int k = 0; k < 2; k++) {
-    hash = mix(mix(hash, found.flat[k].sides), found.flat[k].sides > 2 ? found.flat[k].face : 0);
-    for (int i = 0; i < found.count; i++) hash = mix(hash, found.id[i][k]);
-  }
-  if (found.is_round) hash = mix(mix(mix(hash, (int)found.round.kind), found.round.id[0]), found.round.id[1] + found.round.id[2]);
 
+  // What carries the normal. On a face any of the corners that lie flat may, so then the faces count alone.
+  bool on_face = carries_normal(&p, 0) || carries_normal(&p, 1);
+  unsigned hash = mix(mix(2166136261u, found.count), carries_normal(&p, 1));
+  for (int k = 0; k < 2; k++) {
+    const pbFlat *flat = &found.flat[k];
+    hash = mix(mix(hash, flat->sides), flat->sides > 2 ? flat->face : 0);
+    if (!on_face || flat->sides <= 2) hash = mix(hash, mix_corners(&found.id[0][k], found.count, 2));
+  }
+  if (found.is_round) hash = mix(mix(hash, (int)found.round.kind), on_face ? 0 : mix_corners(found.round.id, 3, 1));
+
+  // Which points are in contact.
   return (int)(mix(mix(hash, m.count), m.taken) & 0x7fffffffu);
 }
 #endif

@@ -5,12 +5,12 @@
 #include "base/assert.h"
 #include "geometry/polytope.h"
 
-enum { SCANNED = 100 };  // corners that are all looked at; supports of larger hulls climb
-#define ACCURACY 1e-12   // of the scale: of depths
-#define ROUGH    1e-4    // of the scale: where a shape is round, before Newton's method
-#define GAP      1e-13   // of the scale: how far M may reach beyond the plane through its point next to 0
-#define EQUAL    1e-11   // of the scale: a plainer normal is taken where it is as deep
-#define PARALLEL 1e-6    // sine of the angle of edges whose cross product is noise
+enum { SCANNED = 24 };  // corners that are all looked at; supports of larger hulls climb
+#define ACCURACY 1e-12  // of the scale: of depths
+#define ROUGH    1e-4   // of the scale: where a shape is round, before Newton's method
+#define GAP      1e-13  // of the scale: how far M may reach beyond the plane through its point next to 0
+#define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
+#define PARALLEL 1e-6   // sine of the angle of edges whose cross product is noise
 
 // ---- supports ----------------------------------------------------------------------------------------------------------
 static int scan(const double *corner, int corners, const double d[3]) {
@@ -275,6 +275,7 @@ static void find_flat(const pbPolytopePair *pair, pbPolytopeNormal *out) {
     pbFlat *flat = &out->flat[k];
     double n[3];
     bool found = false;
+    *flat = (pbFlat){.sides = 1};
     if (!pair->shape[k].corners) continue;
 
     direction_in(pair, k, out->n, n);

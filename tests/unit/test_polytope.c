@@ -459,10 +459,42 @@ static void test_jacobians(void **unused) {
   }
 }
 
+// A tiny move meets the same features, a large one mostly others.
+static void test_features(void **unused) {
+  (void)unused;
+  static const int types[] = {pb_geomCapsule, pb_geomEllipsoid, pb_geomCylinder, pb_geomBox, pb_geomMesh};
+  static solid a, b;
+  uint64_t seed = 8;
+  for (int t = 0; t < 5; t++) {
+    int found = 0, same = 0, others = 0;
+    for (int trial = 0; trial < 60; trial++) {
+      double mat[2][9], zero[3] = {0, 0, 0};
+      pbContactPoint_r c[PB_MAX_CONTACT_POINTS];
+      make_random(&seed, 12, &a);
+      make_random(&seed, 12, &b);
+      for (int k = 0; k < 2; k++) random_rotation(&seed, mat[k]);
+      pbShape_r s1 = place(&a, zero, mat[0]), s2 = place(&b, zero, mat[1]), near = s2, far = s2;
+      s1.type = types[t];
+      if (types[t] != pb_geomMesh) s1.hull = NULL;
+      v3_set(s1.size, 0.08, 0.12, 0.1);
+      for (int i = 0; i < 3; i++) s1.pos[i] = 0.3 * random_unit(&seed);
+      for (int i = 0; i < 3; i++) near.pos[i] = 1e-10 * random_unit(&seed);
+      random_rotation(&seed, far.mat);
+      if (!pbPair_Collide_r(&s1, &s2, 0, c)) continue;
+      found++;
+      same += pbPair_Feature_r(&s1, &s2) == pbPair_Feature_r(&s1, &near);
+      others += pbPair_Feature_r(&s1, &s2) != pbPair_Feature_r(&s1, &far);
+    }
+    if (!(found >= 10 && same == found && others > found / 2))
+      fail_msg("type %d: %d, %d the same, %d others", types[t], found, same, others);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_depth_is_least),  cmocka_unit_test(test_apart),   cmocka_unit_test(test_stacked_boxes),
       cmocka_unit_test(test_round_on_a_face), cmocka_unit_test(test_hostile), cmocka_unit_test(test_jacobians),
+      cmocka_unit_test(test_features),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
