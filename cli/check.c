@@ -88,6 +88,9 @@ void cliCheck_LeaveOut(cliCheckTest *t, const char *name, const char *kink, long
 
 // ---- the rollout ---------------------------------------------------------------------------------------------------
 
+// Angle [rad] by which a path that meets its geom cannot turn at once.
+static const double least_jump = 0.3;
+
 cliTrace cliCheck_Trace(const cliCheck *d) {
   pbReport report = pbScratch_Report(d->run->scratch);
   cliTrace t = {.contacts = report.contacts, .rows = report.rows, .active = 1469598103934665603u};
@@ -107,6 +110,15 @@ cliTrace cliCheck_Trace(const cliCheck *d) {
     // contacts of bodies only: barriers of deformables come and go smoothly
     if (pbModel_ContactSettings(d->run->model).method != pb_contactImpact) t.contacts = rows;
   }
+
+  // a path is straight, goes around in one sense or the other, or touches from inside
+  t.ways = 1469598103934665603u;
+  if (pbScratch_Field(d->run->scratch, "wrap_turn", &data, &rows, &cols)) {
+    for (int i = 0; i < rows; i++) {
+      t.ways = (t.ways ^ (uint64_t)((data[i] > 0) + 2 * (data[i] < 0) + 4 * isinf(data[i]))) * 1099511628211u;
+      if (!isinf(data[i])) t.turns += cos(i + 1) * data[i];
+    }
+  }
   return t;
 }
 
@@ -116,11 +128,16 @@ const char *cliTrace_Kink(const cliTrace *a, const cliTrace *b) {
   if (a->contacts > b->contacts) return "contact release";
   if (a->rows != b->rows) return "a limit or friction row that appears or goes";
   if (a->active != b->active) return "a constraint that starts or stops pushing";
+  if (a->ways != b->ways) {
+    bool jumps = fabs(a->turns - b->turns) > least_jump;
+    return jumps ? "a tendon that jumps off its geom: an end crosses the ray opposite the side site"
+                 : "a tendon that meets or leaves a geom";
+  }
   return "a clamp, a tie or a change of feature in a contact";
 }
 
 bool cliTrace_Same(const cliTrace *a, const cliTrace *b) {
-  return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active;
+  return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active && a->ways == b->ways;
 }
 
 static pbStatus record_rollout(cliCheck *d) {

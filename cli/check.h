@@ -31,6 +31,8 @@ typedef struct cliTrace {
   int contacts, rows;
   uint64_t active;  // hash of which rows carry a force
   double normals;   // of all contacts, in one sum
+  uint64_t ways;    // hash of how tendons go around geoms
+  double turns;     // angles of these, in one sum
 } cliTrace;
 
 // Vectors of the largest width of state, control and sensors, by their role.

@@ -7,6 +7,7 @@
 #include "math/vec.h"
 
 #define TINY  1e-15  // MuJoCo's mjMINVAL
+#define GRAZE 1e-9   // least length of a straight end, by the radius
 #define LEVEL 1e-12  // least sine of the angle between the ends of a sphere's plane
 
 // ---- which way --------------------------------------------------------------------------------------------------------
@@ -301,18 +302,20 @@ static void plane_row(const NUM(pbWrapPath) *w, int end, const num ab[2], num c,
 static void plane_curvature(const NUM(pbWrapPath) *w, num H[49], num share) {
   num row[7], sum[7] = {0}, D = 0;
   for (int e = 0; e < 2; e++) {
+    // An end on the surface has no second derivative: held finite.
     const num *n = w->n[e], *g = w->g[e];
+    num straight = num_at_least(w->straight[e], GRAZE * re(w->radius));
     if (!w->inside) {
       plane_row(w, e, n, -1, row);
-      add_square(H, row, share / w->straight[e]);
+      add_square(H, row, share / straight);
       continue;
     }
 
     num across[2] = {-g[1], g[0]}, tau = across[0] * -n[1] + across[1] * n[0], c = w->radius * tau;
     plane_row(w, e, across, -dot2(across, n), row);
-    add_square(H, row, share / w->straight[e]);
-    for (int k = 0; k < 7; k++) sum[k] += c / w->straight[e] * row[k];
-    D += c * c / w->straight[e] + w->radius * dot2(g, n);
+    add_square(H, row, share / straight);
+    for (int k = 0; k < 7; k++) sum[k] += c / straight * row[k];
+    D += c * c / straight + w->radius * dot2(g, n);
   }
 
   if (w->inside) add_square(H, sum, -share / D);

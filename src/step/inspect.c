@@ -1,4 +1,5 @@
 // Quantities of the last evaluation by MuJoCo's name.
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -14,6 +15,7 @@ struct pbGathered {
   int nefc, max_efc;
   double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
+  double *wrap_turn;
   double *J, *pos, *margin, *aref, *R, *force, *diag;
   void *block;
 };
@@ -33,6 +35,7 @@ static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r 
   TAKE(contact_geom, 2 * w->max_con);
   TAKE(contact_force, 6 * w->max_con);
 
+  TAKE(wrap_turn, m->nwrap);
   TAKE(pos, g->max_efc);
   TAKE(margin, g->max_efc);
   TAKE(aref, g->max_efc);
@@ -181,6 +184,22 @@ static void copy_forces(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
+// Angle by which each path goes around each geom, of either sense; zero: straight, infinite: it touches from inside.
+static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
+  const pbModel *m = w->m;
+  for (int i = 0; i < m->nwrap; i++) g->wrap_turn[i] = 0;
+  for (int k = 0; k < m->ntendon; k++) {
+    pbPiece p = pb_pathOf(m, k);
+    while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
+      pbWrapPath_r path;
+      if (!pbTendon_Wraps_r(w, &p, &path)) continue;
+
+      // The geom stands before the site that the next piece begins at.
+      g->wrap_turn[p.next - 1] = path.inside ? (double)INFINITY : path.turn * fmax(path.arc, 1e-300);
+    }
+  }
+}
+
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
@@ -193,6 +212,7 @@ void pbScratch_Gather(pbScratch *s) {
   subtree_centers(w, g->com);
   copy_contacts(g, w);
   copy_forces(g, w);
+  turns_of_paths(g, w);
 
   // J is dense and of as many rows as there are now; without memory for it everything else is still shown.
   int rows = 0;
@@ -248,6 +268,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       // tendons and actuators
       {"ten_length", w->ten_length, m->ntendon, 1},
       {"ten_velocity", w->ten_velocity, m->ntendon, 1},
+      {"wrap_turn", g->wrap_turn, m->nwrap, 1},
       {"actuator_length", w->act_length, m->nu, 1},
       {"actuator_velocity", w->act_velocity, m->nu, 1},
       {"actuator_force", w->actuator_force, m->nu, 1},

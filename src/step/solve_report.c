@@ -118,6 +118,19 @@ static int servo_branch(const pbWork_r *w, const pbRow_r *r) {
   return held + asks + (target == 0 ? 8 : 0);
 }
 
+// Which ways tendons go around geoms.
+static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
+  const pbModel *m = w->m;
+  for (int k = 0; k < m->ntendon; k++) {
+    pbPiece p = pb_pathOf(m, k);
+    while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
+      pbWrapPath_r path;
+      if (p.geom >= 0 && pbTendon_Wraps_r(w, &p, &path)) hash = mix(hash, path.inside ? 3 * p.next : 3 * p.next + (int)path.turn);
+    }
+  }
+  return hash;
+}
+
 // Hashes what decides which branch of the step was taken: rows, zones of their potentials, contacts and their features.
 uint64_t pbScratch_Branch(const pbScratch *s) {
   const pbWork_r *w = &s->w;
@@ -133,6 +146,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     if (met < 0) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
+  hash = mix_paths(w, hash);
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }
 

@@ -2,6 +2,7 @@
 import ctypes
 import glob
 import os
+import subprocess
 
 import mujoco as mj
 import numpy as np
@@ -117,3 +118,32 @@ def test_muscles_refused(word, tmp_path):
         pb.Model(str(file))
     with pytest.raises(ValueError):
         mj.MjModel.from_xml_path(str(file))
+
+
+def test_check_names_the_jump(tmp_path):
+    """An endpoint beside the ray opposite the side site: the difference is left out, with the reason."""
+    file = tmp_path / "m.xml"
+    file.write_text("""<mujoco><option gravity="0 0 0"/><worldbody><geom name="g" type="cylinder" size=".1 .5" contype="0" conaffinity="0"/><site name="s" pos="0 .2 0"/>
+<site name="a" pos="-.3 -.05 0"/><body pos=".02 -.3 0"><joint name="x" type="slide" axis="1 0 0"/><geom size=".01" mass="1"/><site name="b"/></body></worldbody>
+<tendon><spatial name="t" stiffness="50" springlength=".1"><site site="a"/><geom geom="g" sidesite="s"/><site site="b"/></spatial></tendon>
+<keyframe><key qpos="-.0200001"/></keyframe></mujoco>""")
+    done = subprocess.run([os.path.join(pb.build_dir(), "pullback"), "check", str(file), "--keyframe", "0", "--horizon", "3"], capture_output=True, text=True)
+    assert done.returncode == 0 and "jumps off its geom" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("a,b", [("1 0 0", "-1 0 0"), ("1 0 0", "1 0 0"), (".3 0 0", "-1 .5 0"), ("0 0 0", "1 0 0"), ("0 0 2", "0 0 1"), ("2 0 0", "1 0 0")])
+@pytest.mark.parametrize("shape", ["sphere", "cylinder"])
+@pytest.mark.parametrize("side", ["", "0 0 .6", ".01 0 0", "0 0 0"])
+def test_on_one_line(a, b, shape, side, tmp_path):
+    """Ends, center and side site on one line, on the surface or in it: MuJoCo's length, and numbers."""
+    file, site = tmp_path / "m.xml", f'<site name="s" pos="{side}"/>' if side else ""
+    model_text = FREE.replace('pos=".1 -.2 .3" euler="20 -40 70"', "")
+    file.write_text(model_text.format(shape=shape, radius=.3, side=site, word='sidesite="s"' if side else "", a=a, b=b))
+    model, m = pb.Model(str(file)), oracle.load(str(file))
+    d = mj.MjData(m)
+    mj.mj_forward(m, d)
+    x = model.init()
+    _, _, record = model.step_recorded(x)
+    model.observe(x)
+    assert abs(model.field("ten_length").ravel()[0] - d.ten_length[0]) < 1e-11
+    assert all(np.isfinite(v).all() for v in model.vjp(record, next_bar=np.ones(model.nt)).values())
