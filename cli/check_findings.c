@@ -84,6 +84,7 @@ static void onset_findings(cliCheck *d) {
   char where[64];
   int events = 0;
   const char *advice = "--mode event does that";
+  if (cliModel_Integer(d->run->model, "noslip_iterations", 0)) advice = "with noslip_iterations there is no mode that does that";
   if (pbModel_PointCount(d->run->model)) advice = "worlds with deformables have no mode that does that";
 
   for (long k = 1; k < d->run->steps; k++) {

@@ -173,6 +173,7 @@ void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   a->w = w;
   a->fresh = true;
   a->fresh_dual = true;
+  a->slip_newton = false;
   a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
 
   PB_ASSERT(k->bodies_from < k->cleared_from && k->cleared_from <= k->cleared_to);
