@@ -287,7 +287,10 @@ def test_joints_that_follow_others(browser, run, tmp_path):
 def test_a_click_says_what_is_there(browser, run, tmp_path):
     (tmp_path / "m.xml").write_text('<mujoco><worldbody><body name="torso"><joint name="swing"/><geom name="big" type="sphere" size="1"/></body></worldbody></mujoco>')
     run("view", tmp_path / "m.xml", "-o", tmp_path / "m.html")
-    opened(browser, tmp_path / "m.html").click(190, 170)
+    opened(browser, tmp_path / "m.html").run("document.getElementById('panel').hidden = true")
+    at = browser.run("(() => { const p = pullback.camera.position.clone().set(0, 0, 0).project(pullback.camera), c = pullback.renderer.domElement;"
+                     " return [(p.x + 1) / 2 * c.clientWidth, (1 - p.y) / 2 * c.clientHeight]; })()")
+    browser.click(*at)
     facts = dict(browser.run("[...document.querySelectorAll('#facts tr')].map(r => [...r.cells].map(c => c.textContent))"))
     assert facts["geom"] == "big" and facts["body"] == "torso" and facts["type"] == "sphere" and "swing (hinge)" in facts["joints"]
 
