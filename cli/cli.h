@@ -188,7 +188,8 @@ typedef struct cliRun {
   cliApp *app;
   pbContext *ctx;
   const pbModel *model;
-  pbModel *loaded;  // the same, where this run has loaded it
+  pbModel *loaded;       // the same, where this run has loaded it
+  const pbModel *looks;  // the same with what its meshes look like, where `model` was loaded without; else NULL
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
   int ncommand;                                           // numbers that a policy observes as commands

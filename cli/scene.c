@@ -61,6 +61,8 @@ static void color_of(const cliDrawn *m, const double *own, int material, double 
   memcpy(rgba, given || material < 0 ? own : m->mat_rgba + 4 * (size_t)material, 4 * sizeof *rgba);
 }
 
+const pbModel *cliScene_Looks(const cliRun *run) { return run->looks ? run->looks : run->model; }
+
 static cliShape geom_shape(const cliRun *run, int g) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
@@ -74,8 +76,8 @@ static cliShape geom_shape(const cliRun *run, int g) {
   // what a mesh looks like, if its file was read; else its box, if that is known
   s.group = m->geom_group[g];
   s.collides = m->geom_contype[g] || m->geom_conaffinity[g];
-  s.surface = pbModel_GeomSurface(run->model, g, s.surface_pos, s.surface_quat);
-  if (s.surface >= 0) s.look = pbModel_MeshSurface(run->model, s.surface);
+  s.surface = pbModel_GeomSurface(cliScene_Looks(run), g, s.surface_pos, s.surface_quat);
+  if (s.surface >= 0) s.look = pbModel_MeshSurface(cliScene_Looks(run), s.surface);
   if (!s.look.triangles) s.surface = -1;
 
   bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;

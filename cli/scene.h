@@ -19,6 +19,8 @@ typedef struct cliShape {
 } cliShape;
 enum { CLI_SHOWN_GROUPS = 3 };  // groups that are shown at first, as in MuJoCo
 
+// The model that has what meshes look like (pbModel_MeshSurface).
+const pbModel *cliScene_Looks(const cliRun *run);
 // Fields of run->model into run->drawn: before anything below.
 void cliScene_Begin(cliRun *run);
 int cliScene_Shapes(const cliRun *run);  // geoms, then sites

@@ -150,9 +150,15 @@ pbStatus cliTrain_Page(cliApp *app, const pbTrain *train, const pbTrainResult *r
   run.steps = steps < MOST_STEPS ? steps : MOST_STEPS;
   cliRun_Sizes(&run);
 
+  // a training has no use for what meshes look like; where they cannot be read now, their boxes are seen
+  pbModel *looks = NULL;
+  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root], .surfaces = true};
+  if (pbModel_Load(app->ctx, run.model_path, &load, &looks) == pb_ok) run.looks = looks;
+
   double *numbers = pbContext_Alloc(app->ctx, (size_t)2 * CURVE_ROOM * PB_TRAIN_COLUMNS * sizeof *numbers);
   pbStatus status = numbers ? make_page(&run, train, result, numbers, path) : cli_noMemory(app->ctx);
   pbContext_Free(app->ctx, numbers);
+  pbModel_Destroy(looks);
   cliRun_End(&run);
   return status;
 }

@@ -376,7 +376,7 @@ static void put_tree(const cliRun *run, cliJson *j) {
 
 pbStatus view_PutScene(const View *v, cliJson *j) {
   pbContext *ctx = v->run->ctx;
-  size_t surfaces = (size_t)pbModel_MeshSurfaceCount(v->run->model);
+  size_t surfaces = (size_t)pbModel_MeshSurfaceCount(cliScene_Looks(v->run));
   Meshes m = {.packed = pbContext_Alloc(ctx, (2 * surfaces + 1) * sizeof *m.packed),
               .of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int)),
               .hull_of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int))};

@@ -440,6 +440,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   r.policy = with->policy;
   r.train = with->train;
   r.audit = with->audit;
+  r.surfaces = with->surfaces;
 
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);

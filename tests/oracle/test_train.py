@@ -97,7 +97,9 @@ def test_the_page(run, tmp_path):
 
 def test_a_browser_draws_the_page(run, tmp_path):
     """Curves to the left, the arm to the right; where the episode fails, the reason instead."""
-    (tmp_path / "arm.xml").write_text(ARM.replace('mass="1"', 'mass="1" rgba=".9 .1 .1 1"'))
+    seen = ARM.replace("<worldbody>", '<asset><mesh name="cap" vertex="0 0 0  .1 0 0  0 .1 0  0 0 .1" face="0 2 1 0 1 3 0 3 2 1 2 3"/></asset><worldbody>')
+    seen = seen.replace("<site ", '<geom type="mesh" mesh="cap" mass="0" contype="0" conaffinity="0"/><site ')
+    (tmp_path / "arm.xml").write_text(seen.replace('mass="1"', 'mass="1" rgba=".9 .1 .1 1"'))
     (tmp_path / "bad.xml").write_text(ARM.replace('damping=".05"', 'stiffness="-200"'))
     for name in ("arm", "bad"):
         (tmp_path / f"{name}.json").write_text(json.dumps({**TASK, "model": f"{name}.xml"}))
@@ -106,6 +108,7 @@ def test_a_browser_draws_the_page(run, tmp_path):
     blue, red = (browser.pixels(image, c) for c in ([0x1f / 255, 0x5f / 255, 0xa8 / 255], test_view.RUBY))
     assert blue[:, :306].sum() > 300 and red[:, 306:].sum() > 1000 and not red[:, :306].any()
 
+    assert len(test_view.page_data(tmp_path / "arm.html")["meshes"]) == 1
     page = test_view.page_data(tmp_path / "bad.html")
     assert "time" not in page and "step 2" in page["aside"]["instead"] and "grows beyond bounds" in page["aside"]["instead"]
     assert "worlds that diverged" in [c["name"] for c in page["aside"]["curves"]]
