@@ -334,11 +334,7 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
     return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
 
-  // Bounds first: one may correct a negative mass.
-  b->adjusted = b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
-  b->mass = fmax(b->mass, set->boundmass);
-  for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
-
+  // As given: the compiler's bounds do not act, of which those of zero would take what is negative away.
   if (set->inertiarule == pb_inertiaKeep) {
     warn_of_inertia(c, b);
     return pb_ok;
@@ -347,6 +343,12 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   // A mass without any moments, and what is negative.
   bool point = b->mass > 0 && !(I[0] > 0 && I[1] > 0 && I[2] > 0);
   if (repair && (point || b->mass < 0 || fmin(fmin(I[0], I[1]), I[2]) < 0)) bound_inertia(c, b, REPAIR_MASS, REPAIR_INERTIA);
+
+  // Bounds first: one may correct a negative mass.
+  b->adjusted =
+      b->adjusted || b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
+  b->mass = fmax(b->mass, set->boundmass);
+  for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
 
   // I_xx + I_yy >= I_zz for every order of axes, or no distribution of mass has it.

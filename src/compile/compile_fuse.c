@@ -1,4 +1,5 @@
 // compiler fusestatic: bodies without joints that nothing refers to become part of their parent. Forces do not change by it.
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -132,6 +133,10 @@ static pbStatus fuse_body(pbCompiler *c, int index) {
 static bool must_stay(const pbCompiler *c, const pbBodyWork *b) {
   if (b->parent == 0) return false;  // no force acts on the world
   const pbBodyWork *p = &c->bodies[b->parent];
+
+  // Inertias that are kept as given (inertiarule): what no body has cannot be put together.
+  bool alone = b->mass < 0 || p->mass < 0 || (b->mass == 0 && fmax(fabs(b->inertia[0]), fabs(b->inertia[2])) > 0);
+  if (alone && c->spec->compiler.inertiarule == pb_inertiaKeep) return true;
 
   bool fluid = c->spec->option.density != 0 || c->spec->option.viscosity != 0;
   if (b->mass > 0 && (fluid || b->def->gravcomp != p->def->gravcomp)) return true;

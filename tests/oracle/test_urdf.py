@@ -365,6 +365,14 @@ def test_rules_of_inertia(tmp_path):
     assert np.allclose(repaired.fields()["body_inertia"][2], 5 / 3) and "repaired" in repaired.warnings()
     kept.step(kept.state([0.1], [1.0]))
 
+    # What is negative stays so, by itself and where links are fused.
+    light = chain(another(kind="fixed").replace('mass value="1"', 'mass value="-0.25"'))
+    for fuse in (False, True):
+        model = load(tmp_path, light, inertia=KEEP, fuse=fuse)
+        assert model.fields()["body_mass"].sum() == 0.75 and "mass -0.25" in model.warnings()
+        model.step(model.state([0.1], [1.0]))
+    assert "mass -0.25" in load(tmp_path, light, inertia=REPAIR).warnings()
+
     nothing = chain(link="")
     with pytest.raises(pb.Error, match="singular at joint 'j'"):
         load(tmp_path, nothing, inertia=KEEP)
