@@ -352,6 +352,17 @@ typedef struct pbMeshDef {
   int maxhullvert;  // most corners of its hull, -1: all
 } pbMeshDef;
 
+// A height field as geoms of type hfield name it. Heights are scaled to 0 .. 1 when compiled: (h - least) / (greatest - least),
+// all 0 where they are equal. A reader of files fills elevation.
+typedef struct pbHfieldDef {
+  PB_ELEMENT
+  const char *file;  // "" where it has none
+  const char *content_type;
+  int nrow, ncol;     // along y and x
+  pbReals elevation;  // nrow x ncol, rows by rising y; none: flat. Single precision is what MuJoCo keeps
+  double size[4];     // half sides along x and y, elevation of a height of 1, depth of the base below 0; m
+} pbHfieldDef;
+
 // A visual-only element (mesh, texture, material, skin, visual settings), stored as it stands: names and values of its
 // attributes. No physics depends on it.
 typedef struct pbVisualDef {
@@ -418,7 +429,7 @@ typedef struct pbSizeSettings {
   X(Camera, cameras, ncamera) X(Light, lights, nlight) X(Pair, pairs, npair) X(Exclude, excludes, nexclude)         \
   X(Equality, equalities, nequality) X(Tendon, tendons, ntendon) X(Actuator, actuators, nactuator)                  \
   X(Sensor, sensors, nsensor) X(Key, keys, nkey) X(Numeric, numerics, nnumeric) X(Text, texts, ntext)               \
-  X(Tuple, tuples, ntuple) X(Mesh, meshes, nmesh) X(Visual, visuals, nvisual)
+  X(Tuple, tuples, ntuple) X(Mesh, meshes, nmesh) X(Hfield, hfields, nhfield) X(Visual, visuals, nvisual)
 // clang-format on
 
 typedef struct pbSpec {

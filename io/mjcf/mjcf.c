@@ -591,6 +591,7 @@ static pbStatus record_section(pbMjcfReader *reader, const pbXmlNode *section) {
     if (material || IS(node, "mesh")) class = class_of(reader, node, "class", class);
     if (!class) return pb_bad_input;
     if (IS(node, "mesh")) PB_TRY(pbMjcf_Mesh(reader, node, class));
+    if (IS(node, "hfield")) PB_TRY(pbMjcf_Hfield(reader, node));
     PB_TRY(record_visual(reader, node, -1, material ? class->material_rgba : NULL));
   }
   return pb_ok;
@@ -662,6 +663,7 @@ static pbStatus read_model(pbMjcfReader *reader) {
   }
 
   PB_TRY(pbMjcf_LoadMeshes(reader));
+  PB_TRY(pbMjcf_LoadHfields(reader));
   return pbSpec_Check(reader->spec);
 }
 

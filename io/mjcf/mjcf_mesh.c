@@ -41,8 +41,7 @@ static pbStatus read_faces(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDe
   return pb_ok;
 }
 
-// The file's name without folder and ending.
-static const char *name_by_file(pbMjcfReader *reader, const char *file) {
+const char *pbMjcf_NameByFile(pbMjcfReader *reader, const char *file) {
   const char *slash = strrchr(file, '/'), *from = slash ? slash + 1 : file, *dot = strrchr(from, '.');
   return pbSpecPool_Text(reader->spec->pool, from, dot ? (size_t)(dot - from) : strlen(from));
 }
@@ -54,7 +53,7 @@ pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfCl
   PB_TRY(pbMjcf_Store(reader, node, &def));
   PB_TRY(read_faces(reader, node, &def));
 
-  if (!*def.name && *def.file) def.name = name_by_file(reader, def.file);
+  if (!*def.name && *def.file) def.name = pbMjcf_NameByFile(reader, def.file);
   if (!def.name) return NO_MEMORY(node);
   return pbSpec_AddMesh(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
 }
@@ -76,8 +75,7 @@ static pbStatus find_ending(pbMjcfReader *reader, const pbXmlNode *node, const p
                 def->content_type);
 }
 
-// Where the file is: in the folder for meshes, which is meant from the model's own.
-static bool join_folder(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
+bool pbMjcf_AssetPath(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
   const char *folder = reader->meshdir ? reader->meshdir : reader->assetdir;
   const char *slash = strrchr(file, '/');
   if (reader->strippath && slash) file = slash + 1;
@@ -107,7 +105,7 @@ static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef
   const char *ending;
 
   PB_TRY(find_ending(reader, node, def, &ending));
-  if (!join_folder(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
+  if (!pbMjcf_AssetPath(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
   PB_TRY(pbXml_FindFile(&reader->document, node, path, &real));
 
   pbMesh *mesh = NULL;
@@ -150,12 +148,11 @@ static pbStatus look_at_mesh(pbMjcfReader *reader, const pbXmlNode *node, pbMesh
   return pb_ok;
 }
 
-// The k-th mesh was made of the k-th element.
-static const pbXmlNode *find_node(const pbMjcfReader *reader, int k) {
+const pbXmlNode *pbMjcf_AssetNode(const pbMjcfReader *reader, const char *element, int k) {
   for (const pbXmlNode *section = reader->document.root->first; section; section = section->next) {
     if (strcmp(section->name, "asset") != 0) continue;
     for (const pbXmlNode *node = section->first; node; node = node->next) {
-      if (!strcmp(node->name, "mesh") && k-- == 0) return node;
+      if (!strcmp(node->name, element) && k-- == 0) return node;
     }
   }
   return NULL;
@@ -171,7 +168,7 @@ static pbStatus load_meshes(pbMjcfReader *reader, bool acting) {
     // One that is not there is found when compiling; one that is read already is not read again.
     pbMeshDef *mesh = pbSpec_FindMesh(spec, geom->mesh);
     if (!mesh || (*mesh->file && mesh->vertex.count)) continue;
-    const pbXmlNode *node = find_node(reader, (int)(mesh - spec->meshes));
+    const pbXmlNode *node = pbMjcf_AssetNode(reader, "mesh", (int)(mesh - spec->meshes));
     PB_TRY(acting ? load_mesh(reader, node, mesh) : look_at_mesh(reader, node, mesh));
   }
   return pb_ok;

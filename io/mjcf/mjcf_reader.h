@@ -74,6 +74,16 @@ PB_NODISCARD pbStatus pbMjcf_CheckTree(pbMjcfReader *reader);
 // ---- mjcf_mesh.c: the element, without its file; then the files of those meshes that act
 PB_NODISCARD pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class);
 PB_NODISCARD pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader);
+// Where the file of an asset is: in the folder of meshes, which is meant from the model's own. false: longer than the room.
+bool pbMjcf_AssetPath(const pbMjcfReader *reader, const char *file, char *path, size_t size);
+// Its name without folder and ending; NULL: no memory.
+const char *pbMjcf_NameByFile(pbMjcfReader *reader, const char *file);
+// The k-th element of this name among the assets.
+const pbXmlNode *pbMjcf_AssetNode(const pbMjcfReader *reader, const char *element, int k);
+
+// ---- mjcf_hfield.c: the same for height fields
+PB_NODISCARD pbStatus pbMjcf_Hfield(pbMjcfReader *reader, const pbXmlNode *node);
+PB_NODISCARD pbStatus pbMjcf_LoadHfields(pbMjcfReader *reader);
 
 // ---- mjcf_replicate.c: replicate becomes frames, what refers to the contents is copied as well
 PB_NODISCARD pbStatus pbMjcf_Replicate(pbMjcfReader *reader);

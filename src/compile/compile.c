@@ -34,6 +34,7 @@ static pbStatus take_work(pbCompiler *c) {
   TAKE(joints, s->njoint);
   TAKE(geoms, s->ngeom);
   TAKE(meshes, s->nmesh);
+  TAKE(hfields, s->nhfield);
   TAKE(sites, s->nsite);
   TAKE(cameras, s->ncamera);
   TAKE(lights, s->nlight);
@@ -268,6 +269,7 @@ static pbStatus prepare_model(pbCompiler *c) {
   PB_TRY(count_elements(c));
   PB_TRY(pbCompile_Number(c));
   PB_TRY(pbCompile_CountMeshes(c));
+  PB_TRY(pbCompile_CountHfields(c));
   return pbModel_Allocate(c->m);
 }
 
@@ -277,6 +279,7 @@ static pbStatus fill_model(pbCompiler *c) {
   store_options(c);
 
   pbCompile_StoreMeshes(c);
+  pbCompile_StoreHfields(c);
   PB_TRY(pbCompile_StoreTree(c));
   PB_TRY(pbCompile_StorePairs(c));
   PB_TRY(pbCompile_Equalities(c));

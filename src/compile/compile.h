@@ -55,11 +55,17 @@ typedef struct pbMeshWork {
   int id;                   // -1: not in the model
 } pbMeshWork;
 
+typedef struct pbHfieldWork {
+  const pbHfieldDef *def;  // NULL: nothing depends on it: it is not in the model
+  int id;
+} pbHfieldWork;
+
 typedef struct pbGeomWork {
   PB_ITEM(pbGeomDef)
   double pos[3], quat[4], size[3], mass, inertia[3], aabb[6];
-  const pbMeshWork *mesh;  // of a geom of type mesh whose shape acts, else NULL
-  bool needed;             // may touch, or something refers to it; otherwise it is visual-only
+  const pbMeshWork *mesh;      // of a geom of type mesh whose shape acts, else NULL
+  const pbHfieldWork *hfield;  // of a geom of type hfield, the same
+  bool needed;                 // may touch, or something refers to it; otherwise it is visual-only
 } pbGeomWork;
 
 typedef struct pbSiteWork {
@@ -112,6 +118,7 @@ typedef struct pbCompiler {
   pbJointWork *joints;
   pbGeomWork *geoms;
   pbMeshWork *meshes;
+  pbHfieldWork *hfields;
   pbSiteWork *sites;
   pbCameraWork *cameras;
   pbLightWork *lights;
@@ -176,6 +183,15 @@ PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const
 PB_NODISCARD pbStatus pbCompile_CountMeshes(pbCompiler *c);  // ids, and sizes of their fields in the model
 void pbCompile_StoreMeshes(pbCompiler *c);
 void pbCompile_DropMeshes(pbCompiler *c);  // hulls
+
+// ---- compile_hfield.c ----
+// The height field that a geom names, checked when it is first asked for.
+PB_NODISCARD pbStatus pbCompile_Hfield(pbCompiler *c, const pbGeomDef *geom, const pbHfieldWork **hfield);
+void pbCompile_HfieldSize(const pbHfieldDef *d, double size[3]);  // of its geoms: the half sides of a box that weighs as much
+double pbCompile_HfieldRadius(const pbHfieldDef *d);
+void pbCompile_HfieldBox(const pbHfieldDef *d, double aabb[6]);  // center and half sides
+PB_NODISCARD pbStatus pbCompile_CountHfields(pbCompiler *c);
+void pbCompile_StoreHfields(pbCompiler *c);
 
 // ---- compile_surface.c ----
 PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them

@@ -169,6 +169,7 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
     memcpy(g->quat, axes, sizeof axes);
     memcpy(g->size, g->mesh->size, sizeof g->size);
   }
+  if (g->hfield) pbCompile_HfieldSize(g->hfield->def, g->size);
   return pb_ok;
 }
 
@@ -202,7 +203,9 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   if (d->type == pb_geomPlane && b->weld != 0 && !c->bodies[b->weld].def->mocap)
     return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
 
-  if (d->type == pb_geomMesh && pbSpec_GeomActs(c->spec, (int)(d - c->spec->geoms))) PB_TRY(pbCompile_Mesh(c, d, &g->mesh));
+  bool acts = pbSpec_GeomActs(c->spec, (int)(d - c->spec->geoms));
+  if (d->type == pb_geomMesh && acts) PB_TRY(pbCompile_Mesh(c, d, &g->mesh));
+  if (d->type == pb_geomHfield && acts) PB_TRY(pbCompile_Hfield(c, d, &g->hfield));
   PB_TRY(geom_pose(c, g));
 
   // MuJoCo leaves the mass of other geoms zero: the body's stated inertia counts.
@@ -212,6 +215,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
 
   // The box is in the geom's own frame; the pose is from now on that in the body.
   if (g->mesh) memcpy(g->aabb, g->mesh->aabb, sizeof g->aabb);
+  else if (g->hfield) pbCompile_HfieldBox(g->hfield->def, g->aabb);
   else pbPrimitive_Box(d->type, g->size, g->aabb);
   compose_with_frame(c, d->frame, g->pos, g->quat);
   g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;

@@ -67,6 +67,7 @@ static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, 
   X(pb_refTuple, "tuple", tuples, ntuple)              \
   X(pb_refKey, "key", keys, nkey)                      \
   X(pb_refMesh, "mesh", meshes, nmesh)                 \
+  X(pb_refHfield, "hfield", hfields, nhfield)          \
   X(0, "frame", frames, nframe)
 // clang-format on
 

@@ -44,6 +44,7 @@ double pbPrimitive_Volume(int type, const double s[3], bool shell) {
     case pb_geomCapsule: return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
     case pb_geomCylinder: return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
     case pb_geomEllipsoid: return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
+    case pb_geomHfield:
     case pb_geomBox: return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
     default: return 0;
   }
@@ -146,6 +147,7 @@ void pbPrimitive_Inertia(int type, const double s[3], bool shell, double mass, d
         ellipsoid_inertia(s, mass, I);
       }
       return;
+    case pb_geomHfield:
     case pb_geomBox:
       if (shell) {
         box_shell_inertia(s, mass, I);

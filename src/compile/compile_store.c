@@ -127,6 +127,11 @@ static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int do
   m->dof_damping[dof] = d->damping[0];
 }
 
+static double bounding_radius(const pbGeomWork *g) {
+  if (g->mesh) return v3_norm(g->size);
+  return g->hfield ? pbCompile_HfieldRadius(g->hfield->def) : pbPrimitive_Radius(g->def->type, g->size);
+}
+
 static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   pbModel *m = c->m;
   const pbGeomDef *d = g->def;
@@ -162,8 +167,10 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_solmix[id] = d->solmix;
   m->geom_margin[id] = d->margin;
   m->geom_gap[id] = d->gap;
-  m->geom_rbound[id] = g->mesh ? v3_norm(g->size) : pbPrimitive_Radius(d->type, g->size);
-  m->geom_dataid[id] = g->mesh ? g->mesh->id : -1;
+  m->geom_rbound[id] = bounding_radius(g);
+  m->geom_dataid[id] = -1;
+  if (g->mesh) m->geom_dataid[id] = g->mesh->id;
+  if (g->hfield) m->geom_dataid[id] = g->hfield->id;
 
   pbCompile_User(m->geom_user + (size_t)m->nuser_geom * (size_t)id, m->nuser_geom, d->user);
 }

@@ -170,6 +170,8 @@ pbKeyDef pbKeyDef_Default(void) { return (pbKeyDef){.name = ""}; }
 pbNumericDef pbNumericDef_Default(void) { return (pbNumericDef){.name = ""}; }
 pbTextDef pbTextDef_Default(void) { return (pbTextDef){.name = "", .data = ""}; }
 pbTupleDef pbTupleDef_Default(void) { return (pbTupleDef){.name = ""}; }
+pbHfieldDef pbHfieldDef_Default(void) { return (pbHfieldDef){.name = "", .file = "", .content_type = ""}; }
+
 pbMeshDef pbMeshDef_Default(void) {
   return (pbMeshDef){.name = "",
                      .file = "",
@@ -375,6 +377,9 @@ static bool own_Mesh(pbSpec *spec, pbMeshDef *def) {
   if (def->face.count > 0 && !(def->face = pbSpec_Ints(spec, def->face.data, def->face.count)).data) return false;
   return copy_text(spec, &def->file) && copy_text(spec, &def->content_type) && copy_list(spec, &def->vertex);
 }
+static bool own_Hfield(pbSpec *spec, pbHfieldDef *def) {
+  return copy_text(spec, &def->file) && copy_text(spec, &def->content_type) && copy_list(spec, &def->elevation);
+}
 static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
   size_t count = def->count > 0 ? (size_t)def->count : 0;
   const char **texts = pbSpecPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
@@ -437,6 +442,7 @@ BESIDE(Numeric)
 BESIDE(Text)
 BESIDE(Tuple)
 BESIDE(Mesh)
+BESIDE(Hfield)
 BESIDE(Visual)
 static bool stands_Frame(pbSpec *spec, const pbFrameDef *def) {
   return check_place(spec, "Frame", def->name, def->body, def->parent);

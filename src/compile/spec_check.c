@@ -90,17 +90,8 @@ static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   X(texts, ntext, "text")
   X(tuples, ntuple, "tuple")
   X(meshes, nmesh, "mesh")
+  X(hfields, nhfield, "hfield")
 #undef X
-  return pb_ok;
-}
-
-enum { IN_PAIR = 100 };  // kind under which the geoms of pairs are noted
-
-static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
-  for (int i = 0; i < spec->npair; i++) {
-    if (!pbNames_Set(names, IN_PAIR, spec->pairs[i].geom1, i) || !pbNames_Set(names, IN_PAIR, spec->pairs[i].geom2, i))
-      return pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
-  }
   return pb_ok;
 }
 
@@ -146,8 +137,7 @@ bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
   return pbSpec_GeomTouches(spec, geom) || g->fluid_ellipsoid || gives_mass(spec, g) || is_seen_by_sensor(spec, g);
 }
 
-// Height fields are not read.
-static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
+static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
 
   // A primitive fitted to a mesh would need the mesh.
@@ -156,18 +146,6 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
   if (!mesh && *geom->mesh)
     return REFUSE(geom, "geom", "attribute 'mesh' is not supported here: a primitive shape fitted to a mesh");
   if (!mesh && !hfield) return pb_ok;
-
-  // No collision.
-  if (hfield && (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0))
-    return REFUSE(geom, "geom",
-                  "attribute 'type' is \"hfield\" and the geom collides, which is not supported; a hfield may only be visual "
-                  "(contype=\"0\" conaffinity=\"0\", in no pair)");
-
-  // No mass.
-  if (hfield && gives_mass(spec, geom))
-    return REFUSE(geom, "geom",
-                  "attribute 'type' is \"hfield\" and the geom gives its body mass, which is not supported; give the body "
-                  "an <inertial>, or the geom mass=\"0\"");
 
   // No fluid forces of their own.
   if (geom->fluid_ellipsoid)
@@ -294,13 +272,10 @@ pbStatus pbSpec_Check(const pbSpec *spec) {
 
   pbNames names = {.ctx = spec->ctx};
   pbStatus status = check_names(spec, &names);
-  if (status == pb_ok) status = note_pairs(spec, &names);
-
-  // Names of geoms in pairs tell which geoms collide.
-  for (int i = 0; status == pb_ok && i < spec->ngeom; i++) status = check_geom(spec, &names, &spec->geoms[i]);
   pbNames_Clear(&names);
-
   PB_TRY(status);
+
+  for (int i = 0; i < spec->ngeom; i++) PB_TRY(check_geom(spec, &spec->geoms[i]));
   PB_TRY(check_others(spec));
   PB_TRY(check_option(spec));
   return check_sizes(spec);

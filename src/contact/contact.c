@@ -20,6 +20,7 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
     case pb_geomCylinder: return sqrt(a * a + b * b);
     case pb_geomEllipsoid: return fmax(a, fmax(b, c));
     case pb_geomBox: return sqrt(a * a + b * b + c * c);
+    case pb_geomHfield: return w->m->geom_rbound[geom];
     case pb_geomMesh: return w->m->geom_dataid[geom] < 0 ? 0 : w->t->hull[w->m->geom_dataid[geom]].radius;
     default: return 0;
   }
@@ -213,18 +214,16 @@ static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
 }
 
-pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
-  PB_ASSERT(candidate >= 0 && candidate < w->t->ncandidate);
-  const pbCandidate *k = w->t->candidate + candidate;
+// prism: of a height field, whose shape s1 is then; -1: none. most: the first so many points count.
+static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbShape) *s1, const NUM(pbShape) *s2, int prism,
+                             int most, double reach) {
   num margin = force_margin(w, k);
-  NUM(pbShape) s1, s2;
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
 
-  geom_shape(w, k->geom1, &s1);
-  geom_shape(w, k->geom2, &s2);
-  PB_VALIDATE(is_frame(s1.mat) && is_frame(s2.mat));
-  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, points);
+  PB_VALIDATE(is_frame(s1->mat) && is_frame(s2->mat));
+  int n = NUM(pbPair_Collide)(s1, s2, re(margin) + reach, points);
   PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
+  if (n > most) n = most;
   if (w->ncon + n > w->max_con) return pb_capacity;
 
   // Each point becomes a contact, with the parameters of its pair.
@@ -234,6 +233,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
     c->geom2 = k->geom2;
     c->pair = k->pair;
     c->point = i;
+    c->prism = prism;
     c->dist = points[i].dist;
     c->margin = margin;
     v3_copy(c->pos, points[i].pos);
@@ -244,6 +244,71 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   }
 
   return pb_ok;
+}
+
+// Bounds of a shape in the frame of another, widened.
+static void bounds_in(const NUM(pbShape) *shape, const NUM(pbShape) *frame, double wide, double low[3], double high[3]) {
+  pbBoundShape bound = {.type = shape->type, .hull = shape->hull};
+  double origin[3], R[9];
+  for (int i = 0; i < 9; i++) {
+    bound.mat[i] = re(shape->mat[i]);
+    R[i] = re(frame->mat[i]);
+  }
+  for (int k = 0; k < 3; k++) {
+    bound.pos[k] = re(shape->pos[k]);
+    bound.size[k] = re(shape->size[k]);
+    origin[k] = re(frame->pos[k]);
+  }
+
+  pbTerrain_Bounds(&bound, origin, R, low, high);
+  for (int k = 0; k < 3; k++) {
+    low[k] -= wide;
+    high[k] += wide;
+  }
+}
+
+// As many points of each prism as there is room for, at least the deepest.
+static int points_of_prism(const pbModel *m, int field, pbTerrainWindow window) {
+  int prisms = 0;
+  while (pbTerrain_Next(m, field, &window) >= 0) prisms++;
+  int share = prisms ? PB_TERRAIN_CONTACTS / prisms : 1;
+  return share > 1 ? share : 1;
+}
+
+// Prism by prism, until there are as many contacts as a pair may have.
+static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach) {
+  int field = w->m->geom_dataid[k->geom1], before = w->ncon;
+  double low[3], high[3];
+  pbTerrainWindow window;
+  pbPrism prism;
+  NUM(pbShape) s1, s2;
+
+  PB_ASSERT(field >= 0 && field < w->m->nhfield);
+  geom_shape(w, k->geom1, &s1);
+  geom_shape(w, k->geom2, &s2);
+  bounds_in(&s2, &s1, re(force_margin(w, k)) + reach, low, high);
+  pbTerrain_Open(w->m, field, low, high, &window);
+
+  int share = points_of_prism(w->m, field, window);
+  for (int number; (number = pbTerrain_Next(w->m, field, &window)) >= 0;) {
+    int room = before + PB_TERRAIN_CONTACTS - w->ncon;
+    PB_ASSERT(room >= 0);
+    if (!room) break;
+    prism_shape(w, k->geom1, number, &prism, &s1);
+    PB_TRY(add_contacts(w, k, &s1, &s2, number, room < share ? room : share, reach));
+  }
+  return pb_ok;
+}
+
+pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
+  PB_ASSERT(candidate >= 0 && candidate < w->t->ncandidate);
+  const pbCandidate *k = w->t->candidate + candidate;
+  if (w->m->geom_type[k->geom1] == pb_geomHfield) return meet_terrain(w, k, reach);
+
+  NUM(pbShape) s1, s2;
+  geom_shape(w, k->geom1, &s1);
+  geom_shape(w, k->geom2, &s2);
+  return add_contacts(w, k, &s1, &s2, -1, PB_MAX_CONTACT_POINTS, reach);
 }
 
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {

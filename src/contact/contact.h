@@ -3,6 +3,7 @@
 #define PB_CONTACT_H
 
 #include "eval/work.h"
+#include "model/terrain.h"
 
 // Where a contact's parameters come from: the derivative needs it again.
 typedef struct NUM(pbMix) {
@@ -25,10 +26,25 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
 // Shape of a geom in the world, for the pair routines.
 static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
   s->type = w->m->geom_type[g];
-  s->hull = w->m->geom_dataid[g] < 0 ? NULL : w->t->hull + w->m->geom_dataid[g];
+  s->hull = s->type == pb_geomMesh ? w->t->hull + w->m->geom_dataid[g] : NULL;
   memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
   memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
   memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);
+}
+
+// One prism of a height field, as a convex body of its own.
+static inline void prism_shape(const NUM(pbWork) *w, int g, int number, pbPrism *prism, NUM(pbShape) *s) {
+  geom_shape(w, g, s);
+  pbTerrain_Prism(w->m, w->m->geom_dataid[g], number, prism);
+  s->hull = &prism->hull;
+}
+
+// The shapes of a contact's pair. prism: room for it.
+static inline void contact_shapes(const NUM(pbWork) *w, const NUM(pbContact) *c, pbPrism *prism, NUM(pbShape) *s1,
+                                  NUM(pbShape) *s2) {
+  if (c->prism >= 0) prism_shape(w, c->geom1, c->prism, prism, s1);
+  else geom_shape(w, c->geom1, s1);
+  geom_shape(w, c->geom2, s2);
 }
 
 #endif

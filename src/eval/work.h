@@ -25,6 +25,7 @@
 // A contact that makes rows.
 typedef struct NUM(pbContact) {
   int geom1, geom2, pair, point;  // pair: explicit pair id or -1; point: which of the pair's contact points
+  int prism;                      // of geom1, a height field (model/terrain.h); else -1
   int dim;                        // condim
   num dist, pos[3], frame[9];     // rows of frame: normal (geom1 -> geom2), two tangents
   num hint[3];

@@ -545,7 +545,7 @@ typedef struct searched {
 } searched;
 
 static bool search(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, searched *s) {
-  s->polytope = shape2->type == pb_geomMesh;
+  s->polytope = shape1->hull || shape2->hull;
   s->convex = !s->polytope && is_convex(shape1->type, shape2->type);
   if (s->convex) {
     pbCore core1, core2;

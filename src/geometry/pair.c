@@ -297,6 +297,13 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomCylinder, pb_geomCylinder):
     case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, contacts);
 
+    // Hulls of meshes, prisms of height fields.
+    case PAIR(pb_geomHfield, pb_geomSphere):
+    case PAIR(pb_geomHfield, pb_geomCapsule):
+    case PAIR(pb_geomHfield, pb_geomEllipsoid):
+    case PAIR(pb_geomHfield, pb_geomCylinder):
+    case PAIR(pb_geomHfield, pb_geomBox):
+    case PAIR(pb_geomHfield, pb_geomMesh):
     case PAIR(pb_geomCapsule, pb_geomMesh):
     case PAIR(pb_geomEllipsoid, pb_geomMesh):
     case PAIR(pb_geomCylinder, pb_geomMesh):
@@ -324,7 +331,8 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
 }
 
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
-  if (shape2->type == pb_geomMesh && shape1->type > pb_geomSphere) return NUM(pbPolytope_Feature)(shape1, shape2);
+  bool hulls = shape2->type == pb_geomMesh && shape1->type > pb_geomSphere;
+  if (shape1->type == pb_geomHfield || hulls) return NUM(pbPolytope_Feature)(shape1, shape2);
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
   if (shape2->type == pb_geomMesh) return NUM(pbMesh_Feature)(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;

@@ -4,7 +4,7 @@
 // half length along z; ellipsoid: radii; box: half sizes; mesh: unused, its hull instead). Types are those of model.h (pb_geom*).
 typedef struct NUM(pbShape) {
   int type;
-  const struct pbMeshHull *hull;  // of a mesh (model/mesh.h), else NULL
+  const struct pbMeshHull *hull;  // of a mesh, of a prism of a height field (model/mesh.h), else NULL
   num pos[3];
   num mat[9];  // rotation, row-major; columns are the shape's axes in the world
   num size[3];

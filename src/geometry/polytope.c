@@ -455,13 +455,26 @@ static void find_contacts(contact_pair *p, manifold *m) {
   reduce_manifold(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, m);
 }
 
+// So that whoever has room for fewer points loses the others.
+static void put_deepest_first(NUM(pbContactPoint) *contacts, int count) {
+  int best = 0;
+  for (int k = 1; k < count; k++) {
+    if (re(contacts[k].dist) < re(contacts[best].dist)) best = k;
+  }
+  NUM(pbContactPoint) first = contacts[0];
+  contacts[0] = contacts[best];
+  contacts[best] = first;
+}
+
 int NUM(pbPolytope_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,
                              NUM(pbContactPoint) *contacts) {
   contact_pair p = {.shape = {shape1, shape2}, .found = found, .margin = margin};
   manifold m;
   find_contacts(&p, &m);
   for (int k = 0; k < m.count; k++) put_at(&p, !m.ref, m.point[k], m.dist[k], &contacts[k]);
-  return with_deepest(&p, found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, m.count);
+  int count = with_deepest(&p, found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, m.count);
+  put_deepest_first(contacts, count);
+  return count;
 }
 
 int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,

@@ -10,7 +10,7 @@
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
   X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
-  X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap)                  \
+  X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap) X(nhfield) X(nhfielddata) \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
@@ -27,7 +27,8 @@
   X(mesh_vertadr, nmesh, 1) X(mesh_vertnum, nmesh, 1) X(mesh_graphadr, nmesh, 1) X(mesh_polynum, nmesh, 1)     \
   X(mesh_polyadr, nmesh, 1) X(mesh_graph, nmeshgraph, 1) X(mesh_polyvertadr, nmeshpoly, 1)                     \
   X(mesh_polyvertnum, nmeshpoly, 1) X(mesh_polyvert, nmeshpolyvert, 1) X(mesh_polymapadr, nmeshvert, 1)        \
-  X(mesh_polymapnum, nmeshvert, 1) X(mesh_polymap, nmeshpolymap, 1)                                            \
+  X(mesh_polymapnum, nmeshvert, 1) X(mesh_polymap, nmeshpolymap, 1)                                           \
+  X(hfield_nrow, nhfield, 1) X(hfield_ncol, nhfield, 1) X(hfield_adr, nhfield, 1)                              \
   X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
   X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1)                                    \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
@@ -99,6 +100,7 @@
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \
   X(noslip_tolerance, one, 1) X(file_tolerance, one, 1)                                                        \
+  X(hfield_size, nhfield, 4) X(hfield_data, nhfielddata, 1)                                                    \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)
 
 // X(name): integers that hold for the whole model. Values are MuJoCo's enumerations (MuJoCo's mjmodel.h).

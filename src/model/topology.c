@@ -8,6 +8,7 @@
 #include "base/context.h"
 #include "model/invariants.h"
 #include "model/sphere.h"
+#include "model/terrain.h"
 
 enum { max_contacts_default = 4096 };
 
@@ -108,6 +109,7 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
 
 // Most contact points of a pair (geometry/pair.c), type1 <= type2; 0: pairs that have no code.
 static int max_contact_points(int type1, int type2) {
+  if (type1 == pb_geomHfield) return PB_TERRAIN_CONTACTS;
   // A hull, by the search of geometry/polytope.h.
   if (type2 == pb_geomMesh && type1 > pb_geomHfield) {
     if (type1 == pb_geomSphere || type1 == pb_geomEllipsoid) return 1;
@@ -133,10 +135,10 @@ static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int p
     c.geom2 = g1;
   }
 
-  // Planes do not meet planes; height fields are visual-only.
+  // Planes and height fields do not meet each other.
   int t1 = m->geom_type[c.geom1];
   int t2 = m->geom_type[c.geom2];
-  if (t2 == pb_geomPlane || t1 == pb_geomHfield || t2 == pb_geomHfield) return;
+  if (t2 == pb_geomPlane || t2 == pb_geomHfield) return;
 
   // Counted in the first round, stored in the second.
   c.contacts = max_contact_points(t1, t2);

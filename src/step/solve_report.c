@@ -100,9 +100,9 @@ double pbScratch_Condition(const pbScratch *s) {
 }
 
 static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
+  pbPrism prism;
   pbShape_r s1, s2;
-  geom_shape(w, c->geom1, &s1);
-  geom_shape(w, c->geom2, &s2);
+  contact_shapes(w, c, &prism, &s1, &s2);
   return pbPair_Feature_r(&s1, &s2);
 }
 

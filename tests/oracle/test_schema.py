@@ -72,7 +72,7 @@ def test_rows_of_an_element_lie_together():
     assert all(row.attribute is None for row, before in zip(table(), [None] + order) if row.element != before)
 
 
-# What MuJoCo takes from the file of a mesh or height field. Such geoms are visual-only here; the files are not read.
+# What MuJoCo takes from the file of a mesh or height field also where they are only seen; here those files are not read.
 OF_FILES = ("geom_size[", "geom_rbound[", "geom_aabb[", "geom_pos[", "geom_quat[", "stat_")
 
 
