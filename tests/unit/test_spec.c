@@ -156,11 +156,6 @@ static void test_no_such_parent(void **state) {
 static void spoil_names(pbSpec *spec) { spec->joints[0].name = spec->joints[1].name; }
 static void spoil_parent(pbSpec *spec) { spec->bodies[1].parent = 2; }
 static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
-static void spoil_hfield(pbSpec *spec) { spec->geoms[0].type = pb_geomHfield; }
-static void spoil_mass(pbSpec *spec) {
-  spec->geoms[0].type = pb_geomHfield;
-  spec->geoms[0].contype = spec->geoms[0].conaffinity = 0;
-}
 static void spoil_integrator(pbSpec *spec) { spec->option.integrator = pb_intImplicit; }
 static void spoil_actuator(pbSpec *spec) {
   pbActuatorDef actuator = pbActuatorDef_Default();
@@ -188,8 +183,6 @@ static void test_check(void **state) {
       {spoil_names, pb_bad_input, "two of this name"},
       {spoil_parent, pb_bad_input, "does not make a tree"},
       {spoil_frame, pb_bad_input, "frame 3"},
-      {spoil_hfield, pb_unsupported, "collides"},
-      {spoil_mass, pb_unsupported, "gives its body mass"},
       {spoil_integrator, pb_unsupported, "integrator"},
       {spoil_actuator, pb_unsupported, "acts on nothing"},
       {spoil_sensor, pb_unsupported, "sensor"},
@@ -207,20 +200,33 @@ static void test_check(void **state) {
   }
 }
 
-static void test_seen_only_height_field(void **state) {
+static void test_height_field(void **state) {
+  static const double height[6] = {1, 3, 2, 1, 1, 5};
+  pbModel *model = NULL;
   pbSpec *spec = new_spec(state);
+  pbHfieldDef def = pbHfieldDef_Default();
+  def.name = "hills";
+  def.nrow = 2;
+  def.ncol = 3;
+  def.elevation = (pbReals){height, 6};
+  for (int k = 0; k < 4; k++) def.size[k] = 1 + k;
   build(spec);
-  spoil_mass(spec);
-  spec->geoms[0].mass = 0;
-  assert_int_equal(pbSpec_Check(spec), pb_ok);
-  spec->geoms[0].mass = NAN;
-  spec->bodies[1].has_inertial = true;
-  assert_int_equal(pbSpec_Check(spec), pb_ok);
-  spec->compiler.inertiafromgeom = pb_true;
-  assert_int_equal(pbSpec_Check(spec), pb_unsupported);
-  spec->geoms[0].group = 4;
-  spec->compiler.inertiagrouprange[1] = 3;
-  assert_int_equal(pbSpec_Check(spec), pb_ok);
+
+  spec->geoms[0].type = pb_geomHfield;
+  spec->geoms[0].hfield = "hills";
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "hills"));
+
+  assert_int_equal(pbSpec_AddHfield(spec, &def), 0);
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_ok);
+  pbField field;
+  assert_true(pbModel_Field(model, "hfield_data", &field));
+  assert_float_equal(field.reals[1], 0.5, 1e-7);
+  pbModel_Destroy(model);
+
+  spec->hfields[0].nrow = 3;
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "6 heights, expected 3 rows of 3"));
   pbSpec_Destroy(spec);
 }
 
@@ -265,7 +271,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_many, setup, teardown),
       cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
       cmocka_unit_test_setup_teardown(test_check, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_seen_only_height_field, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_height_field, setup, teardown),
       cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
