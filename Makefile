@@ -159,8 +159,8 @@ sweep-certificate:
 # Models of installed packages: their pages in a browser; then as they come and with canonical meshes, a table, and what is refused with its reason.
 check-robots: build
 	@tools/setup python
-	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) tests/oracle/robot_pages.py $(NAME)
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tests/oracle/robot_checks.py $(NAME)
+	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) tests/oracle/robot_pages.py $(NAME)
 
 check-all:
 	@tools/check_all
