@@ -24,6 +24,8 @@ static const Option option_table[opt_count] = {
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6) if constant"},
     [opt_command] = {"command", "FILE.npy",
                      "numbers that a policy observes as commands (N, commands), or (commands,) if constant"},
+    [opt_mocap] = {"mocap", "FILE.npz",
+                   "poses of mocap bodies: mocap_pos (N, nmocap, 3), mocap_quat (N, nmocap, 4), or without N; or a trajectory"},
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
                    "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
@@ -141,7 +143,7 @@ static bool same_file(const char *a, const char *b) {
 // No output takes the place of a file that is read, or of another output. A run may go on in its own file: --init is left out.
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
   static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb};
-  static const cliOptionId inputs[] = {opt_control,     opt_qfrc,      opt_xfrc, opt_command,
+  static const cliOptionId inputs[] = {opt_control,     opt_qfrc,      opt_xfrc, opt_command, opt_mocap,
                                        opt_deformables, opt_cotangent, opt_loss, opt_worlds};
   const char *const kinds[] = {command->output, "pvd", "glb"};
 

@@ -377,7 +377,7 @@ static pbStatus allocate(cliCheck *d) {
   d->np = run->ntheta;
 
   // cliCheck_Vector gives out vectors by their role, all as wide as the widest
-  const int sizes[] = {d->nt, d->nx, d->nu, d->ns, 1};
+  const int sizes[] = {d->nt, d->nx, d->nu, d->ns, 7 * run->nmocap, 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) d->width = (size_t)sizes[i] > d->width ? (size_t)sizes[i] : d->width;
 
   d->records = pbContext_Alloc(run->ctx, n * (size_t)d->nr * sizeof *d->records);

@@ -41,11 +41,13 @@ typedef enum cliCheckVector {
   vec_sensor_bar,   // cotangent of the sensors
   vec_x_bar,        // pulled back: by the state
   vec_ctrl_bar,     // by the control
+  vec_mocap_bar,    // by poses of mocap bodies: positions, then rotations
   vec_direction,    // tangent of state or control
   vec_next_dot,     // pushed forward: the next state
   vec_sensor_dot,   // the sensors
   vec_moved_state,  // for differences
   vec_moved_ctrl,
+  vec_moved_mocap,
   vec_change,
   vec_saved,
   vec_count
@@ -73,10 +75,11 @@ typedef struct cliCheck {
 } cliCheck;
 
 // What a step is differentiated by.
-typedef enum cliInputKind { kind_state, kind_control, kind_theta, kind_count } cliInputKind;
+typedef enum cliInputKind { kind_state, kind_control, kind_mocap, kind_theta, kind_count } cliInputKind;
 
 typedef struct cliStepDirection {  // tangent of one step's inputs; NULL: zero
   const double *x, *ctrl, *theta;
+  const double *mocap;  // 6 nmocap: positions, then rotations
 } cliStepDirection;
 
 // ---- vectors -------------------------------------------------------------------------------------------------------

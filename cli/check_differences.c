@@ -14,6 +14,22 @@ typedef struct Probe {  // the functional <w, x'(e) - x'(0)> of a step moved by 
   cliTrace trace;  // of the last evaluation
 } Probe;
 
+// Mocap bodies from where the run, or else the model, has them.
+static void move_poses(const Probe *p, double e, pbInput *input) {
+  const cliRun *run = p->d->run;
+  size_t n = (size_t)run->nmocap;
+  double *pos = cliCheck_Vector(p->d, vec_moved_mocap), *quat = pos + 3 * n;
+
+  pbModel_MocapPose(run->model, run->theta, -1, pos, quat);
+  if (input->mocap_pos) memcpy(pos, input->mocap_pos, 3 * n * sizeof *pos);
+  if (input->mocap_quat) memcpy(quat, input->mocap_quat, 4 * n * sizeof *quat);
+
+  // positions along lines, rotations in the bodies' frames
+  pbModel_MocapMove(run->model, p->direction.mocap, p->direction.mocap + 3 * n, e, pos, quat);
+  input->mocap_pos = pos;
+  input->mocap_quat = quat;
+}
+
 static pbStatus moved_step(Probe *p, double e, double *value) {
   cliCheck *d = p->d;
   const cliRun *run = d->run;
@@ -30,6 +46,8 @@ static pbStatus moved_step(Probe *p, double e, double *value) {
     for (int i = 0; i < d->nu; i++) control[i] = input.ctrl[i] + e * p->direction.ctrl[i];
     input.ctrl = control;
   }
+
+  if (p->direction.mocap) move_poses(p, e, &input);
 
   if (p->direction.theta) {
     for (size_t i = 0; i < d->np; i++) d->theta_try[i] = run->theta[i] + e * p->direction.theta[i];

@@ -124,7 +124,7 @@ static pbStatus rollout_gradient(cliCheck *d, double *x_bar, double *u_bar) {
   PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, 0, &plan));
   PB_TRY(pbRollout_Create(run->ctx, run->model, &plan, NULL, &rollout));
 
-  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc, .command = run->command};
+  pbRolloutInput input = cliRun_Inputs(run);
   pbRolloutBar bar = final_bar(d, cliCheck_Vector(d, vec_next_bar));
   pbRolloutGradient out = {.x0 = x_bar, .ctrl = run->nu ? u_bar : NULL};
   pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
@@ -194,7 +194,7 @@ static pbStatus mode_product(cliCheck *d, pbRollout *rollout, cliCheckTest *t) {
   memset(back, 0, n * sizeof *back);
   memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
 
-  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc, .command = run->command};
+  pbRolloutInput input = cliRun_Inputs(run);
   pbRolloutBar bar = final_bar(d, w);
   pbRolloutGradient out = {.x0 = back, .theta = d->theta_bar};
   pbRolloutDirection inputs = {.x0 = direction, .theta = d->theta_direction};

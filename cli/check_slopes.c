@@ -103,7 +103,9 @@ static void release(Slopes *s) {
 }
 
 static pbRolloutInput input_of(const Slopes *s, const double *control) {
-  return (pbRolloutInput){.ctrl = s->nu ? control : NULL, .qfrc = s->run->qfrc, .xfrc = s->run->xfrc, .command = s->run->command};
+  pbRolloutInput input = cliRun_Inputs(s->run);
+  input.ctrl = s->nu ? control : NULL;
+  return input;
 }
 
 static pbStatus forward(Slopes *s, const double *x, const double *control, const double *theta, double *states, double *sensors) {

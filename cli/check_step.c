@@ -9,19 +9,24 @@
 // ---- one step: dot products ----------------------------------------------------------------------------------------
 
 const char *cliCheck_KindName(cliInputKind kind) {
-  static const char *const names[kind_count] = {"state", "control", "parameters"};
+  static const char *const names[kind_count] = {"state", "control", "mocap poses", "parameters"};
   return names[kind];
 }
 
 cliStepDirection cliCheck_Direction(const cliCheck *d, cliInputKind kind, const double *direction) {
   return (cliStepDirection){.x = kind == kind_state ? direction : NULL,
                             .ctrl = kind == kind_control ? direction : NULL,
+                            .mocap = kind == kind_mocap ? direction : NULL,
                             .theta = kind == kind_theta ? d->theta_direction : NULL};
 }
 
 size_t cliCheck_KindSize(const cliCheck *d, cliInputKind kind) {
-  if (kind == kind_state) return (size_t)d->nt;
-  return kind == kind_control ? (size_t)d->nu : d->np;
+  switch (kind) {
+    case kind_state: return (size_t)d->nt;
+    case kind_control: return (size_t)d->nu;
+    case kind_mocap: return 6 * (size_t)d->run->nmocap;
+    default: return d->np;
+  }
 }
 
 // Pullback of step k's cotangents, those in vec_next_bar and (sensors) vec_sensor_bar: into vec_x_bar, vec_ctrl_bar and
@@ -36,7 +41,9 @@ pbStatus cliCheck_PullStep(cliCheck *d, long k, bool sensors) {
   memset(cliCheck_Vector(d, vec_ctrl_bar), 0, d->width * sizeof(double));
   memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
 
-  pbInputBar bar = {.ctrl = cliCheck_Vector(d, vec_ctrl_bar)};
+  double *poses = cliCheck_Vector(d, vec_mocap_bar);
+  memset(poses, 0, d->width * sizeof *poses);
+  pbInputBar bar = {.ctrl = cliCheck_Vector(d, vec_ctrl_bar), .mocap_pos = poses, .mocap_rot = poses + 3 * run->nmocap};
   pbStatus status;
   do {
     status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, cliCheck_Vector(d, vec_next_bar),
@@ -50,6 +57,10 @@ static pbStatus push_step(cliCheck *d, long k, bool sensors, const cliStepDirect
   const cliRun *run = d->run;
   pbInput input = cliRun_Input(run, k);
   pbDirection inputs = {.x = direction->x, .ctrl = direction->ctrl, .theta = direction->theta};
+  if (direction->mocap) {
+    inputs.mocap_pos = direction->mocap;
+    inputs.mocap_rot = direction->mocap + 3 * run->nmocap;
+  }
   double *next = cliCheck_Vector(d, vec_next_dot), *seen = cliCheck_Vector(d, vec_sensor_dot);
   memset(next, 0, d->width * sizeof *next);
   memset(seen, 0, d->width * sizeof *seen);
@@ -70,8 +81,12 @@ static pbStatus push_step(cliCheck *d, long k, bool sensors, const cliStepDirect
 }
 
 const double *cliCheck_Pulled(const cliCheck *d, cliInputKind kind) {
-  if (kind == kind_state) return cliCheck_Vector(d, vec_x_bar);
-  return kind == kind_control ? cliCheck_Vector(d, vec_ctrl_bar) : d->theta_bar;
+  switch (kind) {
+    case kind_state: return cliCheck_Vector(d, vec_x_bar);
+    case kind_control: return cliCheck_Vector(d, vec_ctrl_bar);
+    case kind_mocap: return cliCheck_Vector(d, vec_mocap_bar);
+    default: return d->theta_bar;
+  }
 }
 
 // Which parameters disagree: each alone.

@@ -21,6 +21,7 @@ typedef enum cliOptionId {
   opt_qfrc,
   opt_xfrc,
   opt_command,
+  opt_mocap,
   opt_param,
   opt_option,
   opt_contact,
@@ -67,7 +68,8 @@ enum {
               1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path | 1ull << opt_floating_base |
               1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
-            1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_quiet | 1ull << opt_trajectory,
+            1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_mocap | 1ull << opt_quiet |
+            1ull << opt_trajectory,
   CLI_WRITE = 1ull << opt_output | 1ull << opt_compressed
 };
 
@@ -193,6 +195,7 @@ typedef struct cliRun {
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
   int ncommand;                                           // numbers that a policy observes as commands
+  int nmocap;
   size_t ntheta;
   double *theta;         // the run's parameters
   double *theta_before;  // before derived ones were recomputed; NULL with --constants keep
@@ -203,6 +206,7 @@ typedef struct cliRun {
   long every;                    // of `simulate`: which states are kept, 1 for all; the first and the last are in any case
   double *x0;
   double *control, *qfrc, *xfrc, *command;  // steps rows each (at least one); NULL where not given (control: never)
+  double *mocap_pos, *mocap_quat;           // likewise; NULL: the model's
   pbScratch *scratch;
   cliDrawn drawn;
   double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
@@ -232,6 +236,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
 // A line on standard error where a task has several trajectories and none was asked for.
 void cliRun_FirstTrajectory(const cliRun *run);
 void cliRun_End(cliRun *run);
+pbRolloutInput cliRun_Inputs(const cliRun *run);  // of all steps
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
 // Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
 void cliRun_NoteSolve(cliRun *run, long k);

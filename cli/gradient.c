@@ -9,9 +9,20 @@
 
 enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
 // What can be asked for beside parameters; the order of `wanted`.
-static const char *const state_names[CLI_GRADIENT_STATES] = {"qpos",           "qvel",    "act",  "points",
-                                                             "point_velocity", "control", "qfrc", "xfrc"};
-enum { want_qpos, want_qvel, want_act, want_points, want_point_velocity, want_control, want_qfrc, want_xfrc };
+static const char *const state_names[CLI_GRADIENT_STATES] = {"qpos",    "qvel", "act",  "points",    "point_velocity",
+                                                             "control", "qfrc", "xfrc", "mocap_pos", "mocap_rot"};
+enum {
+  want_qpos,
+  want_qvel,
+  want_act,
+  want_points,
+  want_point_velocity,
+  want_control,
+  want_qfrc,
+  want_xfrc,
+  want_mocap_pos,
+  want_mocap_rot
+};
 
 // ---- what is wanted ------------------------------------------------------------------------------------------------
 
@@ -27,7 +38,9 @@ static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
   const char *near = pbName_Nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
                         near ? near : "",
-                        near ? "'?" : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)");
+                        near ? "'?"
+                             : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, mocap_pos, mocap_rot, param, or "
+                               "a parameter)");
 }
 
 static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param) {
@@ -93,6 +106,7 @@ static pbStatus read_wanted(cliGradient *g) {
     g->wanted[want_points] = g->wanted[want_point_velocity] = pbModel_PointCount(run->model) > 0;
     g->wanted[want_qfrc] = run->qfrc != NULL;
     g->wanted[want_xfrc] = run->xfrc != NULL;
+    g->wanted[want_mocap_pos] = g->wanted[want_mocap_rot] = run->nmocap > 0;
     return want_all_parameters(g);
   }
 
@@ -258,20 +272,20 @@ static int show_progress(void *user, const pbProgress *p) {
 
 // ---- the gradient --------------------------------------------------------------------------------------------------
 
-// Where the gradient of an input goes: straight into the set. Several trajectories get an axis of their own, with zeros beyond
-// the last step of shorter ones.
-static pbStatus add_input(const cliGradient *g, pbArrays *set, int which, size_t width, double **memory) {
-  size_t shape[4] = {(size_t)g->count, (size_t)g->most_steps, which == want_xfrc ? (size_t)g->run->nbody : width, 6};
+// Where the gradient of an input goes: straight into the set, `rows` things of `width` numbers a step (0: numbers alone). Several
+// trajectories get an axis of their own, with zeros beyond the last step of shorter ones.
+static pbStatus add_input(const cliGradient *g, pbArrays *set, int which, int rows, int width, double **memory) {
+  size_t shape[4] = {(size_t)g->count, (size_t)g->most_steps, (size_t)(rows ? rows : width), (size_t)width};
   int one = g->count == 1;
   *memory = NULL;
 
   if (!g->wanted[which]) return pb_ok;
-  return pbArrays_AddReals(set, state_names[which], (which == want_xfrc ? 4 : 3) - one, shape + one, NULL, memory);
+  return pbArrays_AddReals(set, state_names[which], (rows ? 4 : 3) - one, shape + one, NULL, memory);
 }
 
 static pbStatus pull_back(cliGradient *g, const pbRolloutGradient *out) {
   const cliRun *run = g->run;
-  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc, .command = run->command};
+  pbRolloutInput input = cliRun_Inputs(run);
   long seed = 0;
 
   PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
@@ -325,6 +339,8 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
   if (all->ctrl) out.ctrl = all->ctrl + row * (size_t)run->nu;
   if (all->qfrc) out.qfrc = all->qfrc + row * (size_t)run->nv;
   if (all->xfrc) out.xfrc = all->xfrc + row * 6 * (size_t)run->nbody;
+  if (all->mocap_pos) out.mocap_pos = all->mocap_pos + row * 3 * (size_t)run->nmocap;
+  if (all->mocap_rot) out.mocap_rot = all->mocap_rot + row * 3 * (size_t)run->nmocap;
 
   PB_TRY(pull_back(g, &out));
   g->certificates[t] = g->certificate;
@@ -361,9 +377,11 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
 
   // inputs go straight into the arrays of the file
   pbRolloutGradient out = {0};
-  PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
-  PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
-  PB_TRY(add_input(g, set, want_xfrc, 0, &out.xfrc));
+  PB_TRY(add_input(g, set, want_control, 0, run->nu, &out.ctrl));
+  PB_TRY(add_input(g, set, want_qfrc, 0, run->nv, &out.qfrc));
+  PB_TRY(add_input(g, set, want_xfrc, run->nbody, 6, &out.xfrc));
+  PB_TRY(add_input(g, set, want_mocap_pos, run->nmocap, 3, &out.mocap_pos));
+  PB_TRY(add_input(g, set, want_mocap_rot, run->nmocap, 3, &out.mocap_rot));
 
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
@@ -499,7 +517,7 @@ static bool is_sound(const cliGradient *g) {
 // Several trajectories are summed only as the task defines them.
 static pbStatus count_trajectories(cliGradient *g) {
   static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe, opt_control,
-                                       opt_qfrc,      opt_xfrc, opt_command,  opt_steps};
+                                       opt_qfrc,      opt_xfrc, opt_command,  opt_mocap,    opt_steps};
   cliRun *run = g->run;
   g->count = run->trajectories > 1 ? run->trajectories : 1;
   g->most_steps = run->steps;

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-enum { CLI_GRADIENT_STATES = 8 };  // qpos, qvel, ..., beside parameters
+enum { CLI_GRADIENT_STATES = 10 };  // qpos, qvel, ..., beside parameters
 
 typedef struct cliSlice {  // parameters to write
   char name[256];          // as it was asked for

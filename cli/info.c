@@ -4,10 +4,10 @@
 
 #include "cli.h"
 
-static const char *const size_names[] = {"nq",          "nv",    "nu",        "na",       "nbody",    "njnt",  "ngeom",
-                                         "nsite",       "npair", "nexclude",  "neq",      "ntendon",  "nwrap", "nsensor",
-                                         "nsensordata", "nkey",  "ncam",      "nlight",   "nnumeric", "ntext", "ntuple",
-                                         "nmat",        "nmesh", "nmeshvert", "nmeshpoly"};
+static const char *const size_names[] = {"nq",          "nv",    "nu",        "na",        "nbody",    "njnt",  "ngeom",
+                                         "nsite",       "npair", "nexclude",  "neq",       "ntendon",  "nwrap", "nsensor",
+                                         "nsensordata", "nkey",  "ncam",      "nlight",    "nnumeric", "ntext", "ntuple",
+                                         "nmat",        "nmesh", "nmeshvert", "nmeshpoly", "nmocap"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};

@@ -257,6 +257,7 @@ void cliRun_Sizes(cliRun *run) {
   run->na = pbModel_Size(m, "na");
   run->nu = pbModel_Size(m, "nu");
   run->nbody = pbModel_Size(m, "nbody");
+  run->nmocap = pbModel_Size(m, "nmocap");
   run->nsite = pbModel_Size(m, "nsite");
   run->nsensordata = pbModel_Size(m, "nsensordata");
   pbPolicyInfo policy;
@@ -359,7 +360,7 @@ static pbStatus begin_trajectory(cliRun *run) {
 }
 
 pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
-  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc, &run->command};
+  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc, &run->command, &run->mocap_pos, &run->mocap_quat};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
     pbContext_Free(run->ctx, *memory[i]);
     *memory[i] = NULL;
@@ -387,7 +388,8 @@ void cliRun_End(cliRun *run) {
   if (!run->ctx) return;
 
   pbScratch_Destroy(run->scratch);
-  double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc, run->command};
+  double *memory[] = {run->theta, run->theta_before, run->x0,        run->control,   run->qfrc,
+                      run->xfrc,  run->command,      run->mocap_pos, run->mocap_quat};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
 
   // the model last: others refer to it
@@ -396,11 +398,24 @@ void cliRun_End(cliRun *run) {
   *run = (cliRun){0};
 }
 
+pbRolloutInput cliRun_Inputs(const cliRun *run) {
+  return (pbRolloutInput){.ctrl = run->control,
+                          .qfrc = run->qfrc,
+                          .xfrc = run->xfrc,
+                          .command = run->command,
+                          .mocap_pos = run->mocap_pos,
+                          .mocap_quat = run->mocap_quat};
+}
+
+static const double *row_of(const double *rows, size_t row, int width) { return rows ? rows + row * (size_t)width : NULL; }
+
 pbInput cliRun_Input(const cliRun *run, long k) {
   // the last state is observed with the input of the last step
   size_t row = (size_t)(k < run->steps ? k : run->steps - 1);
-  return (pbInput){.ctrl = run->control + row * (size_t)run->nu,
-                   .qfrc = run->qfrc ? run->qfrc + row * (size_t)run->nv : NULL,
-                   .xfrc = run->xfrc ? run->xfrc + row * 6 * (size_t)run->nbody : NULL,
-                   .command = run->command ? run->command + row * (size_t)run->ncommand : NULL};
+  return (pbInput){.ctrl = row_of(run->control, row, run->nu),
+                   .qfrc = row_of(run->qfrc, row, run->nv),
+                   .xfrc = row_of(run->xfrc, row, 6 * run->nbody),
+                   .command = row_of(run->command, row, run->ncommand),
+                   .mocap_pos = row_of(run->mocap_pos, row, 3 * run->nmocap),
+                   .mocap_quat = row_of(run->mocap_quat, row, 4 * run->nmocap)};
 }

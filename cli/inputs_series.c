@@ -8,7 +8,8 @@
 
 typedef struct Series {  // an input over time as its file has it
   const char *option, *path;
-  int ndim;  // of one step
+  const char *name;  // of one of several arrays of the file, which may lack it; NULL: the option's, or the only one
+  int ndim;          // of one step
   size_t shape[2], width;
   pbArrays *set;
   const pbArray *array;
@@ -19,6 +20,14 @@ typedef struct Series {  // an input over time as its file has it
 static pbStatus find_series(const cliRun *run, Series *s) {
   PB_TRY(pbArrays_Load(run->ctx, s->path, &s->set));
   size_t count = pbArrays_Count(s->set);
+  if (s->name) {
+    s->array = pbArrays_Find(s->set, s->name);
+
+    // an array that is not there is none of the file's
+    if (!s->array || s->array->type == pb_arrayReal) return pb_ok;
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: '%s': expected numbers, found text", s->option, s->path, s->name);
+  }
+
   s->array = count == 1 ? pbArrays_At(s->set, 0) : pbArrays_Find(s->set, s->option);
   if (!s->array)
     return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: holds %zu arrays; expected one, or one named '%s'", s->option,
@@ -35,9 +44,10 @@ static pbStatus wrong_series(const cliRun *run, const Series *s) {
 
   // the common mistake: rows and columns exchanged
   bool transposed = s->ndim == 1 && a->ndim == 2 && a->shape[0] == s->shape[0];
-  return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; expected (N, %s), or (%s%s) for all steps%s", s->option,
-                        s->path, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), expected, expected,
-                        s->ndim == 1 ? "," : "", transposed ? " (rows and columns seem to be exchanged)" : "");
+  return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %s%sshape %s; expected (N, %s), or (%s%s) for all steps%s", s->option,
+                        s->path, s->name ? s->name : "", s->name ? ": " : "",
+                        pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), expected, expected, s->ndim == 1 ? "," : "",
+                        transposed ? " (rows and columns seem to be exchanged)" : "");
 }
 
 static pbStatus load_series(const cliRun *run, Series *s) {
@@ -45,6 +55,7 @@ static pbStatus load_series(const cliRun *run, Series *s) {
   PB_TRY(find_series(run, s));
 
   const pbArray *a = s->array;
+  if (!a) return pb_ok;
   bool fits = a->ndim == s->ndim || a->ndim == s->ndim + 1;
   for (int i = 0; i < s->ndim && fits; i++) fits = a->shape[a->ndim - s->ndim + i] == s->shape[i];
   if (!fits) return wrong_series(run, s);
@@ -138,34 +149,127 @@ static long default_steps(const cliRun *run, long other) {
   return of_task;
 }
 
+// ---- poses of mocap bodies -------------------------------------------------------------------------------------------
+enum { in_control, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_quat, series_count };
+
+// A file has one of the arrays at least, and no quaternion without direction: which row is at fault.
+static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *quat) {
+  if (!pos->path) return pb_ok;
+  if (!run->nmocap) return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: the model has no mocap bodies", pos->path);
+  if (!pos->array && !quat->array)
+    return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: holds neither mocap_pos nor mocap_quat", pos->path);
+
+  // named by the first that has no direction
+  size_t count = quat->array ? quat->array->count / 4 : 0, bodies = (size_t)run->nmocap;
+  for (size_t i = 0; i < count; i++) {
+    const double *q = quat->array->reals + 4 * i;
+    double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    if (length >= 1e-6 && length <= 1e6) continue;
+    return pbContext_Fail(run->ctx, pb_bad_input,
+                          "--mocap %s: mocap_quat: row %zu, mocap body %zu: a quaternion of length %g; it is normalized, from "
+                          "lengths of 1e-6 to 1e6",
+                          quat->path, i / bodies, i % bodies, length);
+  }
+  return pb_ok;
+}
+
+static pbStatus keep_poses(cliRun *run, const double *pos, const double *quat, bool constant) {
+  size_t n = (size_t)run->nmocap;
+
+  // rows of all steps
+  PB_TRY(expand(run, pos, constant, 3 * n, &run->mocap_pos));
+  return expand(run, quat, constant, 4 * n, &run->mocap_quat);
+}
+
+// Those of a task, for as many steps as the run has: the first of them, or, where they are constant, the same ones further on.
+static pbStatus task_poses(cliRun *run) {
+  size_t n = (size_t)run->nmocap, rows = (size_t)pbTask_Steps(run->task, run->trajectory);
+  bool given = false, same = true;
+  double *pos = pbContext_Alloc(run->ctx, (rows * 7 * n + 1) * sizeof *pos), *quat = pos + rows * 3 * n;
+  if (!pos) return cli_noMemory(run->ctx);
+
+  // a path that does not move can be held for longer
+  pbStatus status = pbTask_Poses(run->task, pbTask_Start(run->task), run->trajectory, pos, quat, &given);
+  size_t moving = given ? rows : 0;
+  for (size_t k = 1; k < moving; k++) {
+    same = same && memcmp(pos, pos + k * 3 * n, 3 * n * sizeof *pos) == 0 &&
+           memcmp(quat, quat + k * 4 * n, 4 * n * sizeof *quat) == 0;
+  }
+  if (status == pb_ok && given && (size_t)run->steps > rows && !same)
+    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies cover %zu steps, but %ld are requested",
+                            run->model_path, rows, run->steps);
+  if (status == pb_ok && given) status = keep_poses(run, pos, quat, (size_t)run->steps > rows);
+  pbContext_Free(run->ctx, pos);
+  return status;
+}
+
+// A keyframe's, which hold for all steps, or the task's.
+static pbStatus start_poses(cliRun *run, bool task, int keyframe) {
+  size_t n = (size_t)run->nmocap;
+
+  // without a keyframe or a task's they stay the model's
+  if (!n) return pb_ok;
+  if (keyframe < 0) return task ? task_poses(run) : pb_ok;
+
+  double *pos = pbContext_Alloc(run->ctx, 7 * n * sizeof *pos);
+  if (!pos) return cli_noMemory(run->ctx);
+
+  // one row, which holds throughout
+  pbModel_MocapPose(run->model, run->theta, keyframe, pos, pos + 3 * n);
+  pbStatus status = keep_poses(run, pos, pos + 3 * n, true);
+  pbContext_Free(run->ctx, pos);
+  return status;
+}
+
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   bool task = run->task && pbTask_Steps(run->task, run->trajectory) > 0;
-  for (int i = 0; i < 4; i++) PB_TRY(load_series(run, &s[i]));
-  PB_TRY(settle_steps(run, s, 4, default_steps(run, other)));
+  for (int i = 0; i < series_count; i++) PB_TRY(load_series(run, &s[i]));
+  PB_TRY(check_poses(run, &s[in_mocap_pos], &s[in_mocap_quat]));
+  PB_TRY(settle_steps(run, s, series_count, default_steps(run, other)));
 
   // controls: a file's, else the task's, else the keyframe's or zeros
-  if (s[0].array) PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
+  if (s[in_control].array)
+    PB_TRY(expand(run, s[in_control].array->reals, s[in_control].constant, s[in_control].width, &run->control));
   else if (task && keyframe < 0) PB_TRY(task_controls(run));
   else PB_TRY(start_controls(run, keyframe));
 
   // without a file no forces: NULL, not zeros
-  if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
-  if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
-  if (s[3].array) PB_TRY(expand(run, s[3].array->reals, s[3].constant, s[3].width, &run->command));
+  if (s[in_qfrc].array) PB_TRY(expand(run, s[in_qfrc].array->reals, s[in_qfrc].constant, s[in_qfrc].width, &run->qfrc));
+  if (s[in_xfrc].array) PB_TRY(expand(run, s[in_xfrc].array->reals, s[in_xfrc].constant, s[in_xfrc].width, &run->xfrc));
+  if (s[in_command].array)
+    PB_TRY(expand(run, s[in_command].array->reals, s[in_command].constant, s[in_command].width, &run->command));
   else if (run->ncommand && !run->app->args.text[opt_quiet] && !run->app->args.text[opt_worlds])
     fprintf(stderr, "pullback: note: the policy observes %d commands; without --command they are zero\n", run->ncommand);
+
+  // poses: a file's, else the keyframe's or the task's, else the model's: NULL
+  PB_TRY(start_poses(run, task, keyframe));
+  double **poses[in_xfrc] = {&run->mocap_pos, &run->mocap_quat};
+  for (int i = 0; i < 2; i++) {
+    const Series *given = &s[in_mocap_pos + i];
+    if (!given->array) continue;
+
+    // over those of keyframe or task
+    pbContext_Free(run->ctx, *poses[i]);
+    *poses[i] = NULL;
+    PB_TRY(expand(run, given->array->reals, given->constant, given->width, poses[i]));
+  }
   return pb_ok;
 }
 
 pbStatus cliRun_ReadInputs(cliRun *run, int keyframe, long other) {
   const char *const *text = run->app->args.text;
   size_t nu = (size_t)run->nu, nv = (size_t)run->nv, nbody = (size_t)run->nbody, commands = (size_t)run->ncommand;
-  Series s[4] = {{.option = "control", .path = text[opt_control], .ndim = 1, .shape = {nu}, .width = nu},
-                 {.option = "qfrc", .path = text[opt_qfrc], .ndim = 1, .shape = {nv}, .width = nv},
-                 {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody},
-                 {.option = "command", .path = text[opt_command], .ndim = 1, .shape = {commands}, .width = commands}};
+  size_t nmocap = (size_t)run->nmocap;
+  const char *mocap = text[opt_mocap];
+  Series s[series_count] = {
+      {.option = "control", .path = text[opt_control], .ndim = 1, .shape = {nu}, .width = nu},
+      {.option = "qfrc", .path = text[opt_qfrc], .ndim = 1, .shape = {nv}, .width = nv},
+      {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody},
+      {.option = "command", .path = text[opt_command], .ndim = 1, .shape = {commands}, .width = commands},
+      {.option = "mocap", .name = "mocap_pos", .path = mocap, .ndim = 2, .shape = {nmocap, 3}, .width = 3 * nmocap},
+      {.option = "mocap", .name = "mocap_quat", .path = mocap, .ndim = 2, .shape = {nmocap, 4}, .width = 4 * nmocap}};
 
   pbStatus status = read_series(run, s, keyframe, other);
-  for (int i = 0; i < 4; i++) pbArrays_Destroy(s[i].set);
+  for (int i = 0; i < series_count; i++) pbArrays_Destroy(s[i].set);
   return status;
 }

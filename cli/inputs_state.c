@@ -31,7 +31,8 @@ pbStatus cliRun_ReadKeyframe(const cliRun *run, int *keyframe) {
 
 // Names that a trajectory file holds beside state fields; an initial state ignores them.
 static bool known_beside_state(const char *name) {
-  static const char *const names[] = {"control", "sensordata", "meta", "qfrc", "xfrc", "command", "xpos", "site_xpos"};
+  static const char *const names[] = {"control", "sensordata", "meta",      "qfrc",      "xfrc",
+                                      "command", "xpos",       "site_xpos", "mocap_pos", "mocap_quat"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(name, names[i]) == 0) return true;
   }

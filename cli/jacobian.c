@@ -6,18 +6,48 @@
 
 typedef struct Matrices {
   double *a, *b, *c, *d;
+  unsigned by;
+  size_t columns;  // of b and d
 } Matrices;
 
+// --wrt: inputs that columns of B and D are by, in their own order; controls where nothing is said.
+static const char *const input_names[] = {"control", "mocap_pos", "mocap_rot"};
+enum { input_count = sizeof input_names / sizeof *input_names };
+
+static pbStatus read_columns(const cliRun *run, Matrices *m) {
+  const char *text = run->app->args.text[opt_wrt];
+  const char *at = text ? text : "";
+  m->by = text ? 0 : pb_byControl;
+
+  // name by name, up to the end of the text
+  while (*at) {
+    size_t n = strcspn(at, ",");
+    int i = 0;
+    while (i < input_count && (strlen(input_names[i]) != n || strncmp(at, input_names[i], n) != 0)) i++;
+
+    // none of the names
+    if (i == input_count)
+      return pbContext_Fail(run->ctx, pb_bad_argument, "--wrt: unknown name '%.*s' (control, mocap_pos, mocap_rot)",
+                            n < 60 ? (int)n : 60, at);
+    m->by |= 1u << i;
+    at += n + (at[n] == ',');
+  }
+
+  m->columns = (size_t)pbModel_Columns(run->model, m->by);
+  return pb_ok;
+}
+
 static pbStatus make_matrices(const cliRun *run, pbArrays *set, Matrices *m) {
-  size_t steps = (size_t)run->steps, n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata;
+  size_t steps = (size_t)run->steps, n = (size_t)run->nt, ns = (size_t)run->nsensordata;
+  PB_TRY(read_columns(run, m));
   PB_TRY(pbArrays_AddReals(set, "A", 3, (size_t[]){steps, n, n}, NULL, &m->a));
-  PB_TRY(pbArrays_AddReals(set, "B", 3, (size_t[]){steps, n, nu}, NULL, &m->b));
+  PB_TRY(pbArrays_AddReals(set, "B", 3, (size_t[]){steps, n, m->columns}, NULL, &m->b));
   PB_TRY(pbArrays_AddReals(set, "C", 3, (size_t[]){steps, ns, n}, NULL, &m->c));
-  return pbArrays_AddReals(set, "D", 3, (size_t[]){steps, ns, nu}, NULL, &m->d);
+  return pbArrays_AddReals(set, "D", 3, (size_t[]){steps, ns, m->columns}, NULL, &m->d);
 }
 
 static pbStatus jacobian_step(cliRun *run, const Matrices *m, double *x, double *before, double *record, long k) {
-  size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
+  size_t n = (size_t)run->nt, ns = (size_t)run->nsensordata, row = (size_t)k;
   pbInput input = cliRun_Input(run, k);
 
   memcpy(before, x, (size_t)run->nx * sizeof *x);
@@ -31,12 +61,14 @@ static pbStatus jacobian_step(cliRun *run, const Matrices *m, double *x, double 
 
   cliRun_NoteSolve(run, k);
 
+  const pbJacobian out = {m->by, m->a + row * n * n, m->b + row * n * m->columns, m->c + row * ns * n,
+                          m->d + row * ns * m->columns};
+
   // the Jacobians are those of the recorded step
   pbTape_Record(run->model, before, run->scratch, record);
 
   do {
-    status = pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
-                             m->c + row * ns * n, m->d + row * ns * nu);
+    status = pbStep_JacobianBy(run->model, run->theta, record, &input, run->scratch, &out);
   } while (pbScratch_Grow(run->scratch, &status));
   return status;
 }
@@ -51,8 +83,24 @@ static const char *sensor_name(const cliRun *run, size_t entry) {
   return pbModel_Name(run->model, pb_objSensor, i);
 }
 
+static void name_column(const cliRun *run, const Matrices *m, int column, char *text, size_t size) {
+  int before = 0;
+
+  // the first input whose columns reach so far
+  for (int i = 0; i < input_count; i++) {
+    int here = pbModel_Columns(run->model, m->by & 1u << i);
+    if (column < before + here) {
+      const char *name = i ? "" : pbModel_Name(run->model, pb_objActuator, column);
+      snprintf(text, size, *name ? "%s[%d] (actuator '%.100s')" : "%s[%d]", input_names[i], column - before, name);
+      return;
+    }
+    before += here;
+  }
+}
+
 // Refuses a matrix with an entry that is not finite: which one, of what by what.
-static pbStatus check_matrix(const cliRun *run, char letter, const double *values, size_t rows, size_t cols, long k) {
+static pbStatus check_matrix(const cliRun *run, const Matrices *m, char letter, const double *values, size_t rows, size_t cols,
+                             long k) {
   char of[160], by[160];
   for (size_t i = 0; i < rows * cols; i++) {
     if (isfinite(values[i])) continue;
@@ -63,7 +111,7 @@ static pbStatus check_matrix(const cliRun *run, char letter, const double *value
     else snprintf(of, sizeof of, "sensordata[%zu] (sensor '%.100s')", row, sensor_name(run, row));
 
     if (letter == 'A' || letter == 'C') pbState_TangentName(run->model, (int)col, by, sizeof by);
-    else snprintf(by, sizeof by, "control[%zu] (actuator '%.100s')", col, pbModel_Name(run->model, pb_objActuator, (int)col));
+    else name_column(run, m, (int)col, by, sizeof by);
 
     return pbContext_Fail(
         run->ctx, pb_not_finite,
@@ -75,15 +123,15 @@ static pbStatus check_matrix(const cliRun *run, char letter, const double *value
 }
 
 static pbStatus check_step(const cliRun *run, const Matrices *m, const double *x, long k) {
-  size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
+  size_t n = (size_t)run->nt, nu = m->columns, ns = (size_t)run->nsensordata, row = (size_t)k;
   PB_TRY(cliRun_CheckState(run, x, k));
-  PB_TRY(check_matrix(run, 'A', m->a + row * n * n, n, n, k));
-  PB_TRY(check_matrix(run, 'B', m->b + row * n * nu, n, nu, k));
-  PB_TRY(check_matrix(run, 'C', m->c + row * ns * n, ns, n, k));
-  return check_matrix(run, 'D', m->d + row * ns * nu, ns, nu, k);
+  PB_TRY(check_matrix(run, m, 'A', m->a + row * n * n, n, n, k));
+  PB_TRY(check_matrix(run, m, 'B', m->b + row * n * nu, n, nu, k));
+  PB_TRY(check_matrix(run, m, 'C', m->c + row * ns * n, ns, n, k));
+  return check_matrix(run, m, 'D', m->d + row * ns * nu, ns, nu, k);
 }
 
-static pbStatus add_meta(const cliRun *run, pbArrays *set) {
+static pbStatus add_meta(const cliRun *run, const Matrices *m, pbArrays *set) {
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
@@ -93,6 +141,11 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
   cliJson_Open(&j, NULL, '{');
   cliRun_Meta(run, &j);
   cliJson_Text(&j, "order", "dq (nv, tangent space), dv (nv), dact (na)");
+  cliJson_OpenLine(&j, "columns", '[');
+  for (int i = 0; i < input_count; i++) {
+    if (m->by >> i & 1) cliJson_Text(&j, NULL, input_names[i]);
+  }
+  cliJson_Close(&j, ']');
   cliJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
 }
@@ -119,7 +172,7 @@ static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
 
   PB_TRY(status);
   cliRun_WarnSolver(run);
-  PB_TRY(add_meta(run, set));
+  PB_TRY(add_meta(run, &m, set));
   return cli_save(run->app, set);
 }
 

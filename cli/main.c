@@ -22,15 +22,17 @@ static const cliCommand commands[] = {
          CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict) | CLI_BIT(worlds) |
          CLI_BIT(threads),
      CLI_BIT(output), "npz",
-     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given, param/NAME in the\n"
-     "shape of the field, and meta with the certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
+     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given,\n"
+     "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, param/NAME in the shape of the field, and meta with the "
+     "certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
      "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
      cliGradient_Run},
-    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
+    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(wrt),
+     CLI_BIT(output), "npz",
      "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na (and "
      "what deformables and a policy add) in "
      "the\n"
-     "order position, velocity, activation.",
+     "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs.",
      cliJacobian_Run},
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,

@@ -44,6 +44,21 @@ static int on_progress(void *user, const pbProgress *p) {
   return cliSignals_Caught();
 }
 
+// Poses of mocap bodies, where they are not the model's.
+static pbStatus keep_poses(cliRun *run, pbTask *task, const double *z, int trajectory) {
+  bool given = false;
+
+  // whether there are any, before there is memory for them
+  PB_TRY(pbTask_Poses(task, z, trajectory, NULL, NULL, &given));
+  if (!given) return pb_ok;
+
+  size_t numbers = (size_t)run->steps * (size_t)run->nmocap;
+  run->mocap_pos = pbContext_Alloc(run->ctx, numbers * 3 * sizeof *run->mocap_pos);
+  run->mocap_quat = pbContext_Alloc(run->ctx, numbers * 4 * sizeof *run->mocap_quat);
+  if (!run->mocap_pos || !run->mocap_quat) return cli_noMemory(run->ctx);
+  return pbTask_Poses(task, z, trajectory, run->mocap_pos, run->mocap_quat, &given);
+}
+
 // The trajectory that a solution gives. Its file appears whole: signals wait.
 static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int trajectory, const char *path) {
   cliRun run = {.app = app,
@@ -60,6 +75,7 @@ static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int 
   run.control = pbContext_Alloc(app->ctx, (size_t)run.steps * (size_t)run.nu * sizeof *run.control);
   pbStatus status = pb_no_memory;
   if (run.theta && run.x0 && run.control) status = pbTask_Expand(task, z, trajectory, run.theta, run.x0, run.control);
+  if (status == pb_ok) status = keep_poses(&run, task, z, trajectory);
 
   pbArrays *set = NULL;
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);

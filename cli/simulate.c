@@ -44,6 +44,8 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
   if (run->qfrc) input += run->nv;
   if (run->xfrc) input += 6. * run->nbody;
   if (run->command) input += run->ncommand;
+  if (run->mocap_pos) input += 3. * run->nmocap;
+  if (run->mocap_quat) input += 4. * run->nmocap;
 
   double inputs = META_ROOM + sizeof(double) * input * (double)run->steps, state = sizeof(double) * numbers;
   if (inputs + state * (double)r->kept <= (double)PB_ARRAY_LIMIT) return pb_ok;
@@ -57,7 +59,7 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
 }
 
 static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
-  size_t n = (size_t)run->steps;
+  size_t n = (size_t)run->steps, nmocap = (size_t)run->nmocap;
   r->count = pbModel_StateFieldCount(run->model);
   if (r->count > MOST_FIELDS) return pbContext_Fail(run->ctx, pb_capacity, "too many state fields");
   for (int i = 0; i < r->count; i++) r->fields[i] = pbModel_StateFieldAt(run->model, i);
@@ -77,6 +79,8 @@ static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
   if (run->qfrc) PB_TRY(pbArrays_AddReals(set, "qfrc", 2, (size_t[]){n, (size_t)run->nv}, run->qfrc, NULL));
   if (run->xfrc) PB_TRY(pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, (size_t)run->nbody, 6}, run->xfrc, NULL));
   if (run->command) PB_TRY(pbArrays_AddReals(set, "command", 2, (size_t[]){n, (size_t)run->ncommand}, run->command, NULL));
+  if (run->mocap_pos) PB_TRY(pbArrays_AddReals(set, "mocap_pos", 3, (size_t[]){n, nmocap, 3}, run->mocap_pos, NULL));
+  if (run->mocap_quat) PB_TRY(pbArrays_AddReals(set, "mocap_quat", 3, (size_t[]){n, nmocap, 4}, run->mocap_quat, NULL));
   return pbArrays_AddReals(set, "sensordata", 2, (size_t[]){r->kept, (size_t)run->nsensordata}, NULL, &r->sensordata);
 }
 

@@ -67,6 +67,25 @@ static pbStatus read_input(cliWorlds *w, const char *name, int width, unsigned b
   return pb_ok;
 }
 
+// Both are of each world, or shared: what the file has of one, the run gives of the other.
+static pbStatus read_poses(cliWorlds *w) {
+  cliRun *run = w->run;
+  const pbArray *pos = pbArrays_Find(w->set, "mocap_pos"), *quat = pbArrays_Find(w->set, "mocap_quat");
+
+  // refused, not ignored
+  if ((pos || quat) && !run->nmocap)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies, of which the model has none", w->file);
+  if ((pos && !quat && run->mocap_quat) || (quat && !pos && run->mocap_pos))
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected both of mocap_pos and mocap_quat, or none", w->file);
+
+  PB_TRY(read_input(w, "mocap_pos", 3 * run->nmocap, pb_sharedMocap, run->mocap_pos, &w->input.mocap_pos));
+  PB_TRY(read_input(w, "mocap_quat", 4 * run->nmocap, pb_sharedMocap, run->mocap_quat, &w->input.mocap_quat));
+
+  // one bit is of both
+  if (pos || quat) w->input.shared &= ~(unsigned)pb_sharedMocap;
+  return pb_ok;
+}
+
 static pbStatus read_parameter(cliWorlds *w, const pbArray *a) {
   // by the name that --param takes
   const char *name = a->name + strlen("param/");
@@ -97,7 +116,7 @@ static bool is_state(const cliRun *run, const char *name) {
 }
 
 static pbStatus read_names(cliWorlds *w) {
-  static const char *const inputs[] = {"control", "qfrc", "xfrc", "command", "meta"};
+  static const char *const inputs[] = {"control", "qfrc", "xfrc", "command", "mocap_pos", "mocap_quat", "meta"};
   // every array is a field of the state, an input, a parameter, or meta
   for (size_t i = 0; i < pbArrays_Count(w->set); i++) {
     const pbArray *a = pbArrays_At(w->set, i);
@@ -105,9 +124,10 @@ static pbStatus read_names(cliWorlds *w) {
     for (size_t k = 0; k < sizeof inputs / sizeof *inputs; k++) known |= strcmp(inputs[k], a->name) == 0;
     if (strncmp(a->name, "param/", 6) == 0) PB_TRY(read_parameter(w, a));
     else if (!known)
-      return pbContext_Fail(w->run->ctx, pb_bad_input,
-                            "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, command, param/NAME)", w->file,
-                            a->name);
+      return pbContext_Fail(
+          w->run->ctx, pb_bad_input,
+          "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, command, mocap_pos, mocap_quat, param/NAME)",
+          w->file, a->name);
   }
 
   return pb_ok;
@@ -209,6 +229,7 @@ pbStatus cliWorlds_Begin(cliRun *run, bool tape, cliWorlds *w) {
   PB_TRY(read_input(w, "qfrc", run->nv, pb_sharedQfrc, run->qfrc, &w->input.qfrc));
   PB_TRY(read_input(w, "xfrc", 6 * run->nbody, pb_sharedXfrc, run->xfrc, &w->input.xfrc));
   PB_TRY(read_input(w, "command", run->ncommand, pb_sharedCommand, run->command, &w->input.command));
+  PB_TRY(read_poses(w));
 
   PB_TRY(cliArgs_Pool(run->app, &w->pool));
   pbBatchOptions options = {.worlds = w->count,

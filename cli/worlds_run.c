@@ -271,6 +271,8 @@ static pbStatus gradient(cliWorlds *w, pbArrays *set, const pbArrays *cotangents
   PB_TRY(add_input(w, set, "control", (size_t)run->nu, pb_sharedCtrl, &g.ctrl));
   if (w->input.qfrc) PB_TRY(add_input(w, set, "qfrc", (size_t)run->nv, pb_sharedQfrc, &g.qfrc));
   if (w->input.xfrc) PB_TRY(add_input(w, set, "xfrc", 6 * (size_t)run->nbody, pb_sharedXfrc, &g.xfrc));
+  if (run->nmocap) PB_TRY(add_input(w, set, "mocap_pos", 3 * (size_t)run->nmocap, pb_sharedMocap, &g.mocap_pos));
+  if (run->nmocap) PB_TRY(add_input(w, set, "mocap_rot", 3 * (size_t)run->nmocap, pb_sharedMocap, &g.mocap_rot));
   if (!run->nu) g.ctrl = NULL;
 
   cliProgress progress;

@@ -149,6 +149,8 @@ PB_API PB_NODISCARD pbStatus pbBatch_Jvp(pbBatch *batch, const pbBatchDirection 
 // Jacobians of every step of the last rollout, as pbStep_Jacobian: A (worlds, steps, n, n), B (worlds, steps, n, nu),
 // C (worlds, steps, nsensordata, n), D (worlds, steps, nsensordata, nu); any may be NULL.
 PB_API PB_NODISCARD pbStatus pbBatch_Linearize(pbBatch *batch, double *A, double *B, double *C, double *D);
+// The same with the columns of pbStep_JacobianBy.
+PB_API PB_NODISCARD pbStatus pbBatch_LinearizeBy(pbBatch *batch, const pbJacobian *out);
 
 // ---- how it went ----------------------------------------------------------------------------------------------------
 // Of the last call that a world took part in. pb_interrupted: it was stopped, and stays where it was before the call.

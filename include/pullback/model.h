@@ -78,6 +78,10 @@ PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *
 // those of the model at theta (body_pos, body_quat). Which body a mocap body is: -1 where there is no such number.
 PB_API void pbModel_MocapPose(const pbModel *model, const double *theta, int keyframe, double *pos, double *quat);
 PB_API int pbModel_MocapBody(const pbModel *model, int mocap);
+// Poses moved along a direction of positions and of rotations in the bodies' frames (nmocap x 3 each; NULL: as they are) by eps:
+// x + eps d, q exp(eps r). In place.
+PB_API void pbModel_MocapMove(const pbModel *model, const double *pos_direction, const double *rotation, double eps, double *pos,
+                              double *quat);
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
 // tendon_length0, eq_data of weld relative poses...). Memory, text of errors and warnings: ctx, not NULL (also below).

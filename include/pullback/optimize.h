@@ -138,6 +138,9 @@ PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulate
 // What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0,
                                            double *ctrl);
+// The same of mocap bodies: positions (steps, nmocap, 3) and quaternions (steps, nmocap, 4); either may be NULL. *given: false
+// where they are the model's, and nothing is written.
+PB_API PB_NODISCARD pbStatus pbTask_Poses(pbTask *task, const double *z, int trajectory, double *pos, double *quat, bool *given);
 // theta (ParamSize) with the unknowns in, derived constants as the file has them. pb_not_finite: a tie has no value there.
 PB_API PB_NODISCARD pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta);
 // Certificate of the gradient at z, spot check included, of one trajectory.

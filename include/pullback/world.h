@@ -163,6 +163,15 @@ PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *thet
 PB_API PB_NODISCARD pbStatus pbStep_Jacobian(const pbModel *model, const double *theta, const double *record,
                                              const pbInput *input, pbScratch *scratch, double *A, double *B, double *C,
                                              double *D);
+// The same with other columns of B and D: by these inputs, side by side in this order, pbModel_Columns of them.
+enum { pb_byControl = 1, pb_byMocapPos = 2, pb_byMocapRot = 4 };  // nu; 3 nmocap, 3 nmocap (pbInputBar)
+PB_API int pbModel_Columns(const pbModel *model, unsigned by);
+typedef struct pbJacobian {
+  unsigned by;
+  double *A, *B, *C, *D;  // any may be NULL
+} pbJacobian;
+PB_API PB_NODISCARD pbStatus pbStep_JacobianBy(const pbModel *model, const double *theta, const double *record,
+                                               const pbInput *input, pbScratch *scratch, const pbJacobian *out);
 
 #ifdef __cplusplus
 }

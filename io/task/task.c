@@ -15,10 +15,10 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",     "deformables", "policy",   "comment", "options",  "contact",      "parameters",
-                                   "constants", "steps",       "duration", "init",    "controls", "trajectories", "variables",
-                                   "loss",      "optimizer",   "stop",     "confirm", "seed",     "memory",       "mode",
-                                   "gradient",  "sample",      "episode",  "train",   "audit",    "urdf",         NULL};
+const char *const pbTask_Keys[] = {
+    "model",  "deformables", "policy",   "comment",      "options",   "contact", "parameters", "constants", "steps",   "duration",
+    "init",   "controls",    "mocap",    "trajectories", "variables", "loss",    "optimizer",  "stop",      "confirm", "seed",
+    "memory", "mode",        "gradient", "sample",       "episode",   "train",   "audit",      "urdf",      NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.

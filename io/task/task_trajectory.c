@@ -6,8 +6,9 @@
 #include "io/task/task_reader.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/sphere.h"
 
-static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "loss", "comment", NULL};
+static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "mocap", "loss", "comment", NULL};
 static const char *const init_keys[] = {"keyframe",       "qpos",   "qvel", "act", "points",
                                         "point_velocity", "joints", "file", "row", NULL};
 static const char *const joint_keys[] = {"qpos", "qvel", NULL};
@@ -209,6 +210,87 @@ static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbT
   return pb_ok;
 }
 
+// ---- poses of mocap bodies ------------------------------------------------------------------------------------------
+// One row for all steps, or one for each; what is absent keeps what it has.
+static pbStatus spread_poses(pbTaskReader *r, const char *name, const pbTaskNumbers *given, size_t width, int steps, double *to) {
+  size_t rows = steps > 0 ? (size_t)steps : 1, count = given->rows * given->cols;
+
+  // nested lists count as one
+  if (!given->data) return pb_ok;
+  if (count != width && count != rows * width)
+    return pbTaskReader_FailAt(
+        r, name, "expected rows of %zu numbers, one for all steps or one for each of %d, found %zu numbers", width, steps, count);
+
+  for (size_t k = 0; k < rows; k++) memcpy(to + k * width, given->data + (count == width ? 0 : k * width), width * sizeof *to);
+  return pb_ok;
+}
+
+static pbStatus check_quaternions(pbTaskReader *r, size_t count, size_t bodies, const double *quat) {
+  // of any length that has a direction: steps normalize them
+  for (size_t i = 0; i < count; i++) {
+    double length = pbSphere_Length(quat + 4 * i, 4);
+    if (length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST) continue;
+    return pbTaskReader_Fail(r, pb_bad_input, "mocap_quat: row %zu, mocap body %zu: a quaternion of length %g", i / bodies,
+                             i % bodies, length);
+  }
+  return pb_ok;
+}
+
+// The arrays of a file, as numbers.
+static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *const names[2], pbTaskNumbers numbers[2]) {
+  pbArrays *set;
+  PB_TRY(pbTaskReader_Load(r, value, &set));
+
+  // positions, quaternions, or both
+  pbStatus status = pb_ok;
+  for (int i = 0; i < 2 && status == pb_ok; i++) {
+    const pbArray *a = pbArrays_Find(set, names[i]);
+    if (!a || a->type != pb_arrayReal) continue;
+    numbers[i] = (pbTaskNumbers){.data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double)), .rows = 1, .cols = a->count};
+    if (!numbers[i].data) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for poses");
+    else memcpy(numbers[i].data, a->reals, a->count * sizeof(double));
+  }
+
+  pbArrays_Destroy(set);
+  if (status == pb_ok && !numbers[0].data && !numbers[1].data)
+    status = pbTaskReader_Fail(r, pb_bad_input, "the file holds neither mocap_pos nor mocap_quat");
+  return status;
+}
+
+// {"file": ...}, or "mocap_pos" and "mocap_quat" as numbers; else the keyframe's, else the model's.
+static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTask *task, int key, pbTrajectory *tr) {
+  static const char *const keys[] = {"file", "mocap_pos", "mocap_quat", NULL};
+  const char *const *names = keys + 1;
+  const pbModel *m = r->model;
+  size_t n = (size_t)m->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  pbTaskNumbers numbers[2] = {{0}};
+  if (value && !n) return pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
+
+  // what the keyframe or the model has, and over it what is given
+  if (key >= 0 || value) PB_TRY(pbPoses_Give(task, tr, key));
+  if (!value) return pb_ok;
+
+  PB_TRY(pbTaskReader_Keys(r, value, keys));
+  pbStatus status = json_object_get(value, "file") ? poses_of_file(r, value, names, numbers) : pb_ok;
+  for (int i = 0; i < 2 && status == pb_ok; i++) {
+    const json_t *given = json_object_get(value, names[i]);
+    if (!given) continue;
+
+    // numbers stand over those of a file
+    pbContext_Free(r->ctx, numbers[i].data);
+    numbers[i] = (pbTaskNumbers){0};
+    pbTaskReader_Enter(r, names[i]);
+    status = pbTaskReader_Numbers(r, given, &numbers[i]);
+    if (status == pb_ok) pbTaskReader_Leave(r);
+  }
+
+  if (status == pb_ok) status = spread_poses(r, names[0], &numbers[0], 3 * n, tr->steps, tr->poses.pos);
+  if (status == pb_ok) status = spread_poses(r, names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat);
+  if (status == pb_ok) status = check_quaternions(r, rows * n, n, tr->poses.quat);
+  for (int i = 0; i < 2; i++) pbContext_Free(r->ctx, numbers[i].data);
+  return status;
+}
+
 // ---- a trajectory ---------------------------------------------------------------------------------------------------
 enum { MOST_STEPS = 10000000, MOST_CONTROLS = 1 << 23 };
 
@@ -270,7 +352,8 @@ static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return read_controls(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
-static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, Controls *controls, pbTrajectory *tr) {
+static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, Controls *controls,
+                                pbTrajectory *tr) {
   pbContext *ctx = r->ctx;
   Start start = {pbContext_AllocArray(ctx, (size_t)pbModel_StateSize(r->model) + 1, sizeof(double)), -1};
   tr->x0 = start.x0;
@@ -284,6 +367,9 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)pb_controls(r->model) + 1, sizeof(double));
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   PB_TRY(spread_controls(r, controls, start.key, tr));
+  pbTaskReader_Enter(r, "mocap");
+  PB_TRY(read_poses(r, member(own, root, "mocap"), task, start.key, tr));
+  pbTaskReader_Leave(r);
 
   // a run has no loss
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);
@@ -292,9 +378,9 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   return read_part(r, member(own, root, "loss"), "loss", loss_into, &tr->terms);
 }
 
-static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTrajectory *tr) {
+static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, pbTrajectory *tr) {
   Controls controls = {0};
-  pbStatus status = fill_trajectory(r, own, root, &controls, tr);
+  pbStatus status = fill_trajectory(r, own, root, task, &controls, tr);
   pbContext_Free(r->ctx, controls.data);
   return status;
 }
@@ -314,13 +400,13 @@ pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *ta
 
   // a trajectory that is never read is freed, too
   for (int t = 0; t < task->trajectory_count; t++) task->trajectories[t].terms.ctx = r->ctx;
-  if (!list) return read_trajectory(r, NULL, root, &task->trajectories[0]);
+  if (!list) return read_trajectory(r, NULL, root, task, &task->trajectories[0]);
 
   for (size_t t = 0; t < count; t++) {
     const json_t *own = json_array_get(list, t);
     pbTaskReader_EnterAt(r, t);
     PB_TRY(pbTaskReader_Keys(r, own, trajectory_keys));
-    PB_TRY(read_trajectory(r, own, root, &task->trajectories[t]));
+    PB_TRY(read_trajectory(r, own, root, task, &task->trajectories[t]));
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);

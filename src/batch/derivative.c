@@ -295,10 +295,6 @@ pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatc
 }
 
 // ---- Jacobians --------------------------------------------------------------------------------------------------------
-typedef struct Linear {
-  double *A, *B, *C, *D;
-} Linear;
-
 static double *matrix_at(double *data, int world, int step, const pbBatch *b, int rows, int cols) {
   if (!data) return NULL;
   size_t index = (size_t)world * (size_t)b->tape_steps + (size_t)step;
@@ -306,9 +302,10 @@ static double *matrix_at(double *data, int world, int step, const pbBatch *b, in
 }
 
 static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
-  const Linear *to = user;
+  const pbJacobian *to = user;
   const pbBatch *b = k->batch;
   pbRollout *r = k->slot->rollout;
+  int columns = pbModel_Columns(b->model, to->by);
   resume(k, k->slot, world);
   PB_TRY(pbRollout_Ready(r));
 
@@ -316,9 +313,12 @@ static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
     pbInput input = pbRollout_InputAt(r, i);
     pbStatus status;
     do {
-      status = pbStep_Jacobian(b->model, r->theta, pbRollout_RecordAt(r, i), &input, r->scratch,
-                               matrix_at(to->A, world, i, b, b->n, b->n), matrix_at(to->B, world, i, b, b->n, b->nu),
-                               matrix_at(to->C, world, i, b, b->ns, b->n), matrix_at(to->D, world, i, b, b->ns, b->nu));
+      const pbJacobian here = {.by = to->by,
+                               .A = matrix_at(to->A, world, i, b, b->n, b->n),
+                               .B = matrix_at(to->B, world, i, b, b->n, columns),
+                               .C = matrix_at(to->C, world, i, b, b->ns, b->n),
+                               .D = matrix_at(to->D, world, i, b, b->ns, columns)};
+      status = pbStep_JacobianBy(b->model, r->theta, pbRollout_RecordAt(r, i), &input, r->scratch, &here);
     } while (pbScratch_Grow(r->scratch, &status));
     if (status != pb_ok) return pbRollout_StepFailed(r, status, i, pbScratch_Error(r->scratch));
     if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, i);
@@ -327,8 +327,12 @@ static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
   return pb_ok;
 }
 
-pbStatus pbBatch_Linearize(pbBatch *b, double *A, double *B, double *C, double *D) {
+pbStatus pbBatch_LinearizeBy(pbBatch *b, const pbJacobian *out) {
   PB_TRY(pbBatch_BeginTape(b, "forward"));
-  pbBatch_Each(b, linearize_world, &(Linear){A, B, C, D});
+  pbBatch_Each(b, linearize_world, out);
   return pbBatch_End(b);
+}
+
+pbStatus pbBatch_Linearize(pbBatch *b, double *A, double *B, double *C, double *D) {
+  return pbBatch_LinearizeBy(b, &(pbJacobian){pb_byControl, A, B, C, D});
 }

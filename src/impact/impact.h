@@ -24,6 +24,6 @@ int pbImpacts_Recorded(const pbScratch *scratch, const double *record);
 PB_NODISCARD pbStatus pbImpacts_Vjp(pbScratch *scratch, const pbStepRecord *step, const double *next_bar, const pbStepBar *out);
 PB_NODISCARD pbStatus pbImpacts_Jvp(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction, double *next);
 // A and B of pbStep_Jacobian.
-PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const pbStepRecord *step, double *A, double *B);
+PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const pbStepRecord *step, unsigned by, double *A, double *B);
 
 #endif

@@ -157,16 +157,24 @@ pbStatus pbImpacts_Vjp(pbScratch *s, const pbStepRecord *step, const double *nex
   return pb_ok;
 }
 
-pbStatus pbImpacts_Jacobian(pbScratch *s, const pbStepRecord *step, double *A, double *B) {
+pbStatus pbImpacts_Jacobian(pbScratch *s, const pbStepRecord *step, unsigned by, double *A, double *B) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   size_t n = (size_t)pbModel_TangentSize(m);
-  size_t nu = (size_t)m->nu;
+  size_t columns = (size_t)pbModel_Columns(m, by), poses = 3 * (size_t)m->nmocap;
 
   PB_TRY(replay(s, step));
   for (size_t i = 0; i < n; i++) {
-    pbInputBar bar = {.ctrl = B ? B + i * nu : NULL};
-    if (B) memset(bar.ctrl, 0, nu * sizeof(double));
+    pbInputBar bar = {0};
+    double *next = B + i * columns;
+
+    // The row itself: by controls, by positions, by rotations of mocap bodies
+    if (B) memset(next, 0, columns * sizeof(double));
+    if (B && by & pb_byControl) bar.ctrl = next;
+    if (by & pb_byControl) next += m->nu;
+    if (B && by & pb_byMocapPos) bar.mocap_pos = next;
+    if (by & pb_byMocapPos) next += poses;
+    if (B && by & pb_byMocapRot) bar.mocap_rot = next;
 
     // One row: the pullback of a unit cotangent
     memset(p->x_bar, 0, n * sizeof(double));

@@ -178,6 +178,11 @@ static pbStatus set_sizes(pbTrain *t) {
   bool there = pbModel_PolicyInfo(t->model, &info);
   PB_ASSERT(there);
 
+  // windows are of no trajectory's steps
+  if (!pbPoses_AreModels(t->task, &t->task->trajectories[0]))
+    return pbContext_Fail(t->ctx, pb_unsupported, "%.400s: trainings have the model's poses of mocap bodies, found others",
+                          t->task->name);
+
   // sizes of the model
   t->nx = pbModel_StateSize(t->model);
   t->nt = pbModel_TangentSize(t->model);

@@ -1,6 +1,8 @@
 // Poses of mocap bodies: those that a model or a keyframe has, and whether an input can be read.
 #include "model/mocap.h"
 
+#include <pullback/world.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +41,8 @@ void pbModel_MocapPose(const pbModel *m, const double *theta, int key, double *p
   }
 }
 
-void pbMocap_Move(const pbModel *m, const double *pos_direction, const double *rotation, double eps, double *pos, double *quat) {
+void pbModel_MocapMove(const pbModel *m, const double *pos_direction, const double *rotation, double eps, double *pos,
+                       double *quat) {
   int moving = pos_direction ? 3 * m->nmocap : 0;
   int turning = rotation ? m->nmocap : 0;
 
@@ -53,6 +56,13 @@ void pbMocap_Move(const pbModel *m, const double *pos_direction, const double *r
     quat_exp(turn, step);
     quat_mul(quat + 4 * k, quat + 4 * k, turn);
   }
+}
+
+int pbModel_Columns(const pbModel *m, unsigned by) {
+  int columns = by & pb_byControl ? pb_controls(m) : 0;
+  if (by & pb_byMocapPos) columns += 3 * m->nmocap;
+  if (by & pb_byMocapRot) columns += 3 * m->nmocap;
+  return columns;
 }
 
 static void name_body(const pbModel *m, int mocap, char *text, size_t size) {

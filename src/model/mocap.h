@@ -7,9 +7,4 @@
 // Can the inputs be read: positions (nmocap x 3) finite, quaternions (nmocap x 4) of a length from 1e-6 to 1e6? Either may be
 // NULL. Else why not, in words.
 bool pbMocap_Readable(const pbModel *model, const double *pos, const double *quat, char *text, size_t size);
-// Poses (nmocap x 3, nmocap x 4) along a direction of positions and of rotations in the bodies' frames (nmocap x 3 each) by eps:
-// x + eps d, q exp(eps r). A direction NULL: as they are. In place.
-void pbMocap_Move(const pbModel *model, const double *pos_direction, const double *rotation, double eps, double *pos,
-                  double *quat);
-
 #endif

@@ -254,6 +254,7 @@ typedef struct Pass {  // a kind of run on one trajectory
   pbTermSet terms;  // borrows terms and buffers of the trajectory's; its rows are the same states, further apart
   int *rows;
   double *ctrl, *command;  // rows of all steps; command NULL: the policy observes none
+  pbRolloutInput poses;    // of mocap bodies; nothing else
 } Pass;
 
 static double value_of_terms(const pbTermSet *set, const char *name) {
@@ -292,15 +293,21 @@ static void add_ledger(pbAuditRow *row, const pbLedger *l, double *delivered) {
 
 static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   pbRollout *r = p->rollout;
-  pbRolloutInput input = {.ctrl = p->ctrl, .command = p->command};
+  pbRolloutInput input = p->poses;
+  input.ctrl = p->ctrl;
+  input.command = p->command;
   pbRolloutOutput output = pbTermSet_Output(&p->terms);
   output.rows = p->rows;
   output.final_state = r->x_final;
 
   // The first row of controls acts at the first state, the last at the last.
-  size_t last = (size_t)(p->trajectory->steps * p->divide - 1) * (size_t)a->task->model->nu;
-  const pbInput first = {.ctrl = p->ctrl, .command = p->command};
-  const pbInput at_end = {.ctrl = p->ctrl + (p->trajectory->steps ? last : 0), .command = p->command};
+  size_t steps = (size_t)(p->trajectory->steps * p->divide), last = steps ? steps - 1 : 0,
+         nmocap = (size_t)a->task->model->nmocap;
+  const pbInput first = {.ctrl = p->ctrl, .command = p->command, .mocap_pos = input.mocap_pos, .mocap_quat = input.mocap_quat};
+  pbInput at_end = first;
+  at_end.ctrl += last * (size_t)a->task->model->nu;
+  if (input.mocap_pos) at_end.mocap_pos += last * 3 * nmocap;
+  if (input.mocap_quat) at_end.mocap_quat += last * 4 * nmocap;
   if (row->has_ledger)
     PB_TRY(ledger_failed(a, r, pbLedger_Begin(&a->twin.model, a->theta, a->x0, &first, r->scratch, watch->ledger)));
 
@@ -381,13 +388,13 @@ static void note_failure(Audit *a, pbAuditRow *row, size_t start) {
 static pbStatus begin_pass(Audit *a, pbAuditRun kind, pbTrajectory *tr, Pass *p) {
   pbContext *ctx = a->task->ctx;
   size_t nu = (size_t)pb_controls(a->task->model), steps = (size_t)tr->steps * (size_t)divides[kind];
-  size_t commands = tr->command ? (size_t)a->task->commands : 0;
+  size_t commands = tr->command ? (size_t)a->task->commands : 0, poses = pbPoses_Numbers(a->task, tr);
   pbRolloutPlan plan;
   *p = (Pass){.kind = kind, .divide = divides[kind], .trajectory = tr, .terms = tr->terms};
   if (steps > INT32_MAX) return fail(a, pb_bad_argument, "audit: too many steps");
 
   p->rows = pbContext_AllocArray(ctx, (size_t)tr->terms.row_count + 1, sizeof *p->rows);
-  p->ctrl = pbContext_AllocArray(ctx, steps * (nu + commands) + 1, sizeof *p->ctrl);
+  p->ctrl = pbContext_AllocArray(ctx, steps * (nu + commands + poses) + 1, sizeof *p->ctrl);
   if (!p->rows || !p->ctrl) return fail(a, pb_no_memory, "no memory for the audit");
 
   if (commands) p->command = p->ctrl + steps * nu;
@@ -395,6 +402,7 @@ static pbStatus begin_pass(Audit *a, pbAuditRun kind, pbTrajectory *tr, Pass *p)
   // States at the same times, controls held over the shorter steps.
   for (int i = 0; i < tr->terms.row_count; i++) p->rows[i] = tr->terms.rows[i] * p->divide;
   for (size_t i = 0; i < steps * nu; i++) p->ctrl[i] = tr->ctrl_now[i / nu / (size_t)p->divide * nu + i % nu];
+  pbPoses_Fine(a->task, tr, p->divide, p->ctrl + steps * (nu + commands), &p->poses);
 
   PB_TRY(pbRollout_PlanSlots(ctx, &a->twin.model, (int)steps, 0, 1, &plan));
   return pbRollout_Create(ctx, &a->twin.model, &plan, NULL, &p->rollout);

@@ -11,6 +11,7 @@
 static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbTermSet_Free(&tr->terms);
   pbTrajectory_Free(tr);
+  pbPoses_Free(ctx, &tr->poses);
 
   // The trajectory's own arrays; terms and rollout have freed theirs.
   void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar, tr->x0_world, tr->command};
@@ -149,6 +150,7 @@ pbStatus pbTask_SetUpRun(pbTask *task) {
     pbTrajectory *tr = &task->trajectories[t];
     PB_TRY(allocate_numbers(task, (size_t)tr->terms.nx, &tr->x0_now));
     PB_TRY(allocate_numbers(task, (size_t)tr->steps * (size_t)pb_controls(task->model), &tr->ctrl_now));
+    PB_TRY(pbPoses_SetUp(task, tr));
   }
 
   return pb_ok;
@@ -342,11 +344,11 @@ static void note_confirmed(const pbTermSet *fine) {
 static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineModel *finer, double *value) {
   int divide = task->confirm;
   size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
-  size_t commands = tr->command ? (size_t)task->commands : 0;
+  size_t commands = tr->command ? (size_t)task->commands : 0, poses = pbPoses_Numbers(task, tr);
   pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
   double *ctrl = NULL;
   int *rows = pbContext_AllocArray(task->ctx, (size_t)fine.row_count + 1, sizeof *rows);
-  pbStatus status = rows ? allocate_numbers(task, steps * (nu + commands), &ctrl) : no_memory(task);
+  pbStatus status = rows ? allocate_numbers(task, steps * (nu + commands + poses), &ctrl) : no_memory(task);
 
   // States at the same times, controls held over the shorter steps.
   if (status == pb_ok) {
@@ -358,6 +360,7 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineM
     for (size_t k = 0; k < steps * commands; k++) command[k] = tr->command[k % commands];
 
     pbRolloutInput input = {.ctrl = ctrl, .command = commands ? command : NULL};
+    pbPoses_Fine(task, tr, divide, command + steps * commands, &input);
     pbRolloutOutput output = pbTermSet_Output(&fine);
     output.rows = rows;
     status = run_fine(task, tr, finer, &input, &output);

@@ -116,7 +116,9 @@ typedef enum pbVariableKind {
   pb_varyPoints,
   pb_varyPointVelocity,
   pb_varyControl,
-  pb_varyTie  // one unknown, of no field itself: parameters follow it by formulas
+  pb_varyMocapPos,  // of poses of mocap bodies: positions,
+  pb_varyMocapRot,  // and rotation vectors, of what the file says
+  pb_varyTie        // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
   int at[4];                     // where they are among the variable's
@@ -134,10 +136,11 @@ typedef struct pbVariable {
   int trajectory;    // -1: all
   int first, count;  // its unknowns
   // param: entries of theta, tie: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
-  // actuators (index_count)
+  // actuators (index_count);
+  // poses: 3 mocap + component (index_count)
   size_t *index;
-  int index_count, knots;  // control: count = knots * index_count; else knots 1
-  bool linear;             // control: linear between knots, else constant
+  int index_count, knots;  // control, poses: count = knots * index_count; else knots 1
+  bool linear;             // control, poses: linear between knots, else constant
   bool logarithm;
   double scale;  // value = scale z, or exp(scale z)
   int row_count;
@@ -169,6 +172,14 @@ typedef struct pbSample {
   bool fresh;         // the method takes others in every iteration
 } pbSample;
 
+typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at least)
+  double *pos, *quat;          // as the file or the keyframe says; NULL: the model's
+  double *pos_now, *quat_now;  // with the unknowns in
+  double *pos_bar, *rot_bar;   // nmocap x 3 each
+  double *turn;                // nmocap x 3: rotation vectors of one step
+  bool varied;                 // some are unknowns
+} pbPoses;
+
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
@@ -177,6 +188,7 @@ typedef struct pbTrajectory {
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
   double *command;            // (steps, commands); NULL: zero
   double *x0_bar, *ctrl_bar;
+  pbPoses poses;
   pbRolloutPlan plan;
   pbRollout *rollout;
   // of an evaluation on threads
@@ -303,9 +315,33 @@ PB_NODISCARD pbStatus pbTask_Want(pbTask *task, pbRollout *rollout);
 // gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.
 PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient);
 void pbTask_PullTrajectory(pbTask *task, int t, double *gradient);
-// Direction of unknown i in trajectory t: theta (ntheta), x0 (n), ctrl (steps, nu); all overwritten.
-PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, double *theta,
-                                       double *x0, double *ctrl);
+// Direction of unknown i in trajectory t, all overwritten.
+typedef struct pbTaskDirection {
+  double *theta, *x0, *ctrl;      // ntheta, n, (steps, nu)
+  double *mocap_pos, *mocap_rot;  // (steps, nmocap, 3) each; NULL where poses are the model's
+} pbTaskDirection;
+PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t,
+                                       const pbTaskDirection *out);
+// The knot of a variable at or before a step, and the weight of the one after it.
+int pbVariable_Knot(const pbVariable *v, int step, int steps, double *right);
+// q := q exp(w), and column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].
+void pbRotation_Apply(double *q, const double *w);
+void pbRotation_Column(const double *w, int axis, double *column);
+
+// ---- poses.c: poses of mocap bodies; where they are the model's all but Give does nothing
+// From here on a trajectory's own: those of a keyframe, or (-1) of the model.
+PB_NODISCARD pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe);
+PB_NODISCARD pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr);  // after all variables are read
+bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr);
+void pbPoses_Free(pbContext *ctx, pbPoses *poses);
+void pbPoses_Apply(pbTask *task, int t);
+void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradient);
+// Entry k of a variable moves by `size`: added to rows that are zero.
+void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, double *pos, double *rot);
+void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input);
+// With each step divided: numbers of a step, and the rows (steps x divide of them) in `memory`.
+size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr);
+void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double *memory, pbRolloutInput *input);
 
 // ---- fine.c: the model for steps h / divide. A policy decides at the same times. All but its table is borrowed.
 typedef struct pbFineModel {

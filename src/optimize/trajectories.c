@@ -16,6 +16,7 @@ double *pbTrajectory_Start(const pbTrajectory *tr) { return tr->x0_world ? tr->x
 pbStatus pbTrajectory_Forward(pbTrajectory *tr) {
   // What the unknowns mean was put there by pbTask_Apply.
   pbRolloutInput input = {.ctrl = tr->ctrl_now, .command = tr->command};
+  pbPoses_Act(tr, &input);
   pbRolloutOutput output = pbTermSet_Output(&tr->terms);
 
   return pbRollout_Forward(tr->rollout, tr->task->theta_used, pbTrajectory_Start(tr), &input, &output);
@@ -25,6 +26,11 @@ void pbTrajectory_ClearBars(pbTrajectory *tr) {
   // Pullbacks add.
   memset(tr->x0_bar, 0, (size_t)tr->terms.n * sizeof(double));
   memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)pb_controls(tr->task->model) * sizeof(double));
+  if (!tr->poses.varied) return;
+
+  size_t poses = (size_t)tr->steps * 3 * (size_t)tr->task->model->nmocap * sizeof(double);
+  memset(tr->poses.pos_bar, 0, poses);
+  memset(tr->poses.rot_bar, 0, poses);
 }
 
 pbStatus pbTrajectory_Value(pbTrajectory *tr, bool pull, double *ctrl_bar) {
@@ -41,6 +47,10 @@ pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, do
   // Cotangents of the controls only where there are any.
   double *ctrl_bar = pb_controls(tr->task->model) ? tr->ctrl_bar : NULL;
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = ctrl_bar, .theta = theta_bar};
+  if (tr->poses.varied) {
+    g.mocap_pos = tr->poses.pos_bar;
+    g.mocap_rot = tr->poses.rot_bar;
+  }
 
   return pbRollout_Vjp(tr->rollout, &bar, options, &g, certificate);
 }
@@ -75,27 +85,31 @@ static pbStatus check_derivatives(const pbTask *task, pbContext *ctx, const doub
 enum { most_batch = 16 };
 typedef struct Batch {
   int count, first;
-  double *theta[most_batch], *x0[most_batch], *ctrl[most_batch];
+  pbTaskDirection along[most_batch];
   pbObservedTangent observed[most_batch];
   pbRolloutDirection directions[most_batch];
   pbRolloutTangent tangents[most_batch];
   double *memory;
 } Batch;
 
-// Numbers of each direction: theta, x0, ctrl, then the outputs' tangents; returns their sum.
-static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[7]) {
+// Numbers of each direction: theta, x0, ctrl, poses, then the outputs' tangents; returns their sum.
+enum { pieces = 9 };
+static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[pieces]) {
   const pbTermSet *s = &tr->terms;
   size_t rows = (size_t)s->row_count;
-  const size_t wanted[7] = {task->ntheta,
-                            (size_t)s->n,
-                            (size_t)tr->steps * (size_t)s->nu,
-                            s->states ? rows * (size_t)s->n : 0,
-                            s->sensordata ? rows * (size_t)s->ns : 0,
-                            s->xpos ? rows * 3 * (size_t)s->nbody : 0,
-                            s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
+  size_t poses = tr->poses.varied ? (size_t)tr->steps * 3 * (size_t)task->model->nmocap : 0;
+  const size_t wanted[pieces] = {task->ntheta,
+                                 (size_t)s->n,
+                                 (size_t)tr->steps * (size_t)s->nu,
+                                 s->states ? rows * (size_t)s->n : 0,
+                                 s->sensordata ? rows * (size_t)s->ns : 0,
+                                 s->xpos ? rows * 3 * (size_t)s->nbody : 0,
+                                 s->site_xpos ? rows * 3 * (size_t)s->nsite : 0,
+                                 poses,
+                                 poses};
   size_t total = 0;
 
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < pieces; i++) {
     sizes[i] = wanted[i];
     total += wanted[i];
   }
@@ -104,24 +118,23 @@ static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t size
 }
 
 static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch *b) {
-  size_t sizes[7], each = batch_each(task, tr, sizes);
+  size_t sizes[pieces], each = batch_each(task, tr, sizes);
   b->count = task->n < most_batch ? task->n : most_batch;
   b->memory = pbContext_AllocArray(tr->ctx, each * (size_t)b->count + 1, sizeof(double));
   if (!b->memory) return pbContext_Fail(tr->ctx, pb_no_memory, "%s: no memory for tangents", task->name);
 
   // Each direction's numbers follow one another; what the loss does not observe has none.
   for (int i = 0; i < b->count; i++) {
-    double *piece[7], *next = b->memory + (size_t)i * each;
-    for (int k = 0; k < 7; k++) {
+    double *piece[pieces], *next = b->memory + (size_t)i * each;
+    for (int k = 0; k < pieces; k++) {
       piece[k] = sizes[k] ? next : NULL;
       next += sizes[k];
     }
 
     // Without controls pbTask_Direction still takes an array, of no size.
-    b->theta[i] = piece[0];
-    b->x0[i] = piece[1];
-    b->ctrl[i] = piece[2] ? piece[2] : piece[1];
-    b->directions[i] = (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0]};
+    b->along[i] = (pbTaskDirection){piece[0], piece[1], piece[2] ? piece[2] : piece[1], piece[7], piece[8]};
+    b->directions[i] =
+        (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0], .mocap_pos = piece[7], .mocap_rot = piece[8]};
     b->tangents[i] = (pbRolloutTangent){.x = piece[3],
                                         .sensordata = piece[4],
                                         .xpos = piece[5],
@@ -139,7 +152,7 @@ static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, 
   const pbTrajectory *tr = &task->trajectories[t];
   PB_ASSERT(first >= 0 && first < task->n);
   *count = task->n - first < b->count ? task->n - first : b->count;
-  for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, tr->ctx, z, first + i, t, b->theta[i], b->x0[i], b->ctrl[i]));
+  for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, tr->ctx, z, first + i, t, &b->along[i]));
 
   return pbRollout_Jvp(tr->rollout, *count, b->directions, b->tangents);
 }

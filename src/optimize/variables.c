@@ -13,6 +13,7 @@
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
 static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varyTie; }
+static bool of_poses(const pbVariable *v) { return v->kind == pb_varyMocapPos || v->kind == pb_varyMocapRot; }
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
@@ -58,7 +59,7 @@ void pbTask_Values(const pbTask *task, const double *z, double *value) {
 }
 
 // ---- rotations: q = q0 exp(w) ---------------------------------------------------------------------------------------
-static void rotate_quaternion(double *q, const double *w) {
+void pbRotation_Apply(double *q, const double *w) {
   double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? sin(0.5 * a) / a : 0.5;
 
   // exp(w), and the product q exp(w): w is in the body's frame.
@@ -69,9 +70,8 @@ static void rotate_quaternion(double *q, const double *w) {
   memcpy(q, out, sizeof out);
 }
 
-// Column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].
 // 1 - (1 - cos a) / a^2 [w] + (a - sin a) / a^3 [w]^2
-static void rotation_column(const double *w, int axis, double *column) {
+void pbRotation_Column(const double *w, int axis, double *column) {
   PB_ASSERT(axis >= 0 && axis < 3);
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
 
@@ -122,8 +122,7 @@ static void rotation_of(const pbTask *task, int t, size_t dof, double *w) {
 }
 
 // ---- controls: weights of the knots at a step -----------------------------------------------------------------------
-// The knot at or before a step, and the weight of the one after it.
-static int knot_at(const pbVariable *v, int step, int steps, double *right) {
+int pbVariable_Knot(const pbVariable *v, int step, int steps, double *right) {
   PB_ASSERT(step >= 0 && step < steps && v->knots >= 1);
   *right = 0;
   if (v->knots == 1) return 0;
@@ -152,7 +151,7 @@ static void apply_qpos(pbTask *task, int t, const pbVariable *v) {
     // Several unknowns of one joint: from the file's quaternion every time.
     rotation_of(task, t, v->index[k], w);
     memcpy(qpos + coord, task->trajectories[t].x0 + task->trajectories[t].terms.qpos_at + coord, 4 * sizeof *qpos);
-    rotate_quaternion(qpos + coord, w);
+    pbRotation_Apply(qpos + coord, w);
   }
 }
 
@@ -181,14 +180,14 @@ void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, in
     if (m->dof_jntid[dof[k]] == last) continue;
     last = m->dof_jntid[dof[k]];
     joint_rotation(m, dof, by, count, k, w);
-    rotate_quaternion(qpos + coord, w);
+    pbRotation_Apply(qpos + coord, w);
   }
 }
 
 static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   for (int step = 0; step < tr->steps; step++) {
     double right;
-    int knot = knot_at(v, step, tr->steps, &right);
+    int knot = pbVariable_Knot(v, step, tr->steps, &right);
 
     // Between two knots by their distance.
     for (int a = 0; a < v->index_count; a++) {
@@ -254,8 +253,10 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     // From the file's values each time: nothing of the last point stays.
     memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
     memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
+    pbPoses_Apply(task, t);
     for (int i = 0; i < task->variable_count; i++) {
-      if (!of_theta(&task->variables[i])) apply_state(task, t, &task->variables[i]);
+      const pbVariable *v = &task->variables[i];
+      if (!of_theta(v) && !of_poses(v)) apply_state(task, t, v);
     }
   }
 
@@ -340,7 +341,7 @@ static int qpos_motion(const pbTask *task, int t, const pbVariable *v, int k, si
 
   double w[3];
   rotation_of(task, t, v->index[k], w);
-  rotation_column(w, axis, motion);
+  pbRotation_Column(w, axis, motion);
   *dof -= (size_t)axis;
 
   return 3;
@@ -351,7 +352,7 @@ static void pull_control(const pbTask *task, const pbTrajectory *tr, const pbVar
 
   for (int step = 0; step < tr->steps; step++) {
     double right;
-    int knot = knot_at(v, step, tr->steps, &right);
+    int knot = pbVariable_Knot(v, step, tr->steps, &right);
 
     for (size_t a = 0; a < width; a++) {
       double bar = tr->ctrl_bar[(size_t)step * nu + v->index[a]];
@@ -385,6 +386,7 @@ void pbTask_PullTrajectory(pbTask *task, int t, double *gradient) {
     const pbVariable *v = &task->variables[i];
     if (of_theta(v) || (v->trajectory >= 0 && v->trajectory != t)) continue;
     if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
+    else if (of_poses(v)) pbPoses_Pull(task, t, v, gradient);
     else pull_initial_state(task, t, v, gradient);
   }
 }
@@ -395,7 +397,7 @@ static void control_direction(const pbTask *task, const pbVariable *v, const pbT
 
   for (int step = 0; step < tr->steps; step++) {
     double right, weight = 0;
-    int knot = knot_at(v, step, tr->steps, &right);
+    int knot = pbVariable_Knot(v, step, tr->steps, &right);
     if (knot == own_knot) weight = 1 - right;
     if (knot + 1 == own_knot) weight = right;
 
@@ -423,36 +425,40 @@ static void param_direction(const pbTask *task, const pbVariable *v, const doubl
   for (int c = 0; c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
 }
 
-pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, double *theta, double *x0,
-                          double *ctrl) {
+pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, const pbTaskDirection *out) {
   const pbVariable *v = variable_of(task, i);
   pbTrajectory *tr = &task->trajectories[t];
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
   int k = i - v->first;
+  size_t poses = out->mocap_pos ? (size_t)tr->steps * 3 * (size_t)task->model->nmocap : 0;
 
   // Zero but for what the unknown moves.
-  memset(theta, 0, task->ntheta * sizeof *theta);
-  memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
-  memset(ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
+  memset(out->theta, 0, task->ntheta * sizeof(double));
+  memset(out->x0, 0, (size_t)tr->terms.n * sizeof(double));
+  memset(out->ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
+  if (poses) memset(out->mocap_pos, 0, poses * sizeof(double));
+  if (poses) memset(out->mocap_rot, 0, poses * sizeof(double));
 
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
-  size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
+  size_t dof = v->knots > 1 || v->kind == pb_varyControl ? 0 : v->index[k];
 
   // Derived constants follow parameters.
   switch (v->kind) {
     case pb_varyParam:
     case pb_varyTie:
-      if (v->kind == pb_varyParam) param_direction(task, v, z, k, theta);
-      pbTask_PushTies(task, i, theta);
-      pbTask_ThroughWorld(task, theta);
-      return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, theta) : pb_ok;
+      if (v->kind == pb_varyParam) param_direction(task, v, z, k, out->theta);
+      pbTask_PushTies(task, i, out->theta);
+      pbTask_ThroughWorld(task, out->theta);
+      return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, out->theta) : pb_ok;
     case pb_varyQpos: {
       int entries = qpos_motion(task, t, v, k, &dof, motion);
-      for (int e = 0; e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
+      for (int e = 0; e < entries; e++) out->x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
     }
-    case pb_varyControl: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
-    default: x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
+    case pb_varyControl: control_direction(task, v, tr, k, size, out->ctrl); return pb_ok;
+    case pb_varyMocapPos:
+    case pb_varyMocapRot: pbPoses_Direction(task, t, v, k, size, out->mocap_pos, out->mocap_rot); return pb_ok;
+    default: out->x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
   }
 }
 
@@ -463,8 +469,7 @@ void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size
 
   // By knot and actuator, or by the number within its variable.
   if (v->count == 1) snprintf(name, size, "%s", v->name);
-  else if (v->kind == pb_varyControl && v->knots > 1)
-    snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
+  else if (v->knots > 1) snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
   else snprintf(name, size, "%s[%d]", v->name, k);
   if (!value) return;
 

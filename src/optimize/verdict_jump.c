@@ -112,8 +112,8 @@ static pbStatus bisect_jump(Judge *j, double *low, double *high, double *jump) {
 }
 
 // ---- the contact behind a jump --------------------------------------------------------------------------------------------
-typedef struct Side {  // one of two runs side by side
-  double *theta, *x, *ctrl;
+typedef struct Side {                     // one of two runs side by side
+  double *theta, *x, *ctrl, *pos, *quat;  // pos, quat: of mocap bodies; NULL: the model's
   pbScratch *scratch;
 } Side;
 
@@ -122,6 +122,8 @@ static void end_side(Judge *j, Side *side) {
   pbContext_Free(j->task->ctx, side->theta);
   pbContext_Free(j->task->ctx, side->x);
   pbContext_Free(j->task->ctx, side->ctrl);
+  pbContext_Free(j->task->ctx, side->pos);
+  pbContext_Free(j->task->ctx, side->quat);
 }
 
 static pbStatus begin_side(Judge *j, double t, int trajectory, Side *side) {
@@ -135,6 +137,14 @@ static pbStatus begin_side(Judge *j, double t, int trajectory, Side *side) {
 
   // What the unknowns at t mean: parameters, state, controls.
   PB_TRY(pbTask_Expand(j->task, j->trial, trajectory, side->theta, side->x, side->ctrl));
+
+  size_t poses = (size_t)pbTask_Steps(j->task, trajectory) * pbPoses_Numbers(j->task, &j->task->trajectories[trajectory]) / 7;
+  bool given;
+  if (poses) {
+    PB_TRY(pbJudge_Allocate(j, 3 * poses, &side->pos));
+    PB_TRY(pbJudge_Allocate(j, 4 * poses, &side->quat));
+    PB_TRY(pbTask_Poses(j->task, j->trial, trajectory, side->pos, side->quat, &given));
+  }
 
   return pbScratch_Create(j->task->ctx, m, NULL, &side->scratch);
 }
@@ -211,6 +221,8 @@ static pbStatus step_both(Judge *j, int trajectory, Side sides[2], char *text, s
     // Each from its own state, with its own parameters and controls.
     for (int s = 0; s < 2; s++) {
       pbInput input = {.ctrl = sides[s].ctrl + (size_t)k * (size_t)nu};
+      if (sides[s].pos) input.mocap_pos = sides[s].pos + 3 * (size_t)(k * m->nmocap);
+      if (sides[s].quat) input.mocap_quat = sides[s].quat + 4 * (size_t)(k * m->nmocap);
       pbStatus status;
 
       do {

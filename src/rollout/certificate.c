@@ -212,8 +212,8 @@ static void displace_poses(const pbRollout *r, const pbSpot *s, int k, double si
   if (s->mocap_rot) in->mocap_quat = memcpy(t->mocap_quat, in->mocap_quat, 4 * n * sizeof(double));
 
   // Rows of the direction are those of the inputs.
-  pbMocap_Move(r->model, s->mocap_pos ? s->mocap_pos + row : NULL, s->mocap_rot ? s->mocap_rot + row : NULL, size, t->mocap_pos,
-               t->mocap_quat);
+  pbModel_MocapMove(r->model, s->mocap_pos ? s->mocap_pos + row : NULL, s->mocap_rot ? s->mocap_rot + row : NULL, size,
+                    t->mocap_pos, t->mocap_quat);
 }
 
 // Evaluate one side at state k, and advance it unless this is the last state.

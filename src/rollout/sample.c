@@ -338,7 +338,7 @@ static void displace_poses(const StepCheck *a, const StepVectors *d, double size
   if (in->mocap_pos) memcpy(pos, in->mocap_pos, 3 * (size_t)a->r->nmocap * sizeof *pos);
   if (in->mocap_quat) memcpy(quat, in->mocap_quat, 4 * (size_t)a->r->nmocap * sizeof *quat);
 
-  pbMocap_Move(a->m, d->input[in_mocap_pos], d->input[in_mocap_rot], size, pos, quat);
+  pbModel_MocapMove(a->m, d->input[in_mocap_pos], d->input[in_mocap_rot], size, pos, quat);
   in->mocap_pos = pos;
   in->mocap_quat = quat;
 }

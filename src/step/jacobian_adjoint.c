@@ -150,12 +150,12 @@ static void solve_seeds(block *k) {
 }
 
 // Row i of A and B: what cotangent l of the pullback has collected.
-static void store_row(const block *k, int i, int l, double *A, double *B) {
+static void store_row(const block *k, int i, int l, unsigned by, double *A, double *B) {
   const LANE(pbAdjoint) *a = &k->a;
   const pbModel *m = a->w->m;
   int nv = m->nv, n = 2 * nv + m->na;
   const double *q = (const double *)a->q + l, *v = (const double *)a->v + l;
-  const double *act = (const double *)a->act + l, *ctrl = (const double *)a->ctrl + l;
+  const double *act = (const double *)a->act + l;
 
   // By the state before the step.
   if (A) {
@@ -168,20 +168,29 @@ static void store_row(const block *k, int i, int l, double *A, double *B) {
     row[nv + i] += 1;  // v+ = v + h ahat
   }
 
-  // By the controls.
-  if (B) {
-    for (int c = 0; c < m->nu; c++) B[i * m->nu + c] = ctrl[PB_LANES * c];
+  if (!B) return;
+
+  // By the inputs that are asked for.
+  const lane *inputs[3] = {a->ctrl, a->mocap_pos, a->mocap_rot};
+  const int size[3] = {m->nu, 3 * m->nmocap, 3 * m->nmocap};
+  double *row = B + (size_t)i * (size_t)pbModel_Columns(m, by);
+  for (int part = 0; part < 3; part++) {
+    if (!(by >> part & 1)) continue;
+    const double *from = (const double *)inputs[part] + l;
+    for (int c = 0; c < size[part]; c++) *row++ = from[PB_LANES * c];
   }
 }
 
 // Rows of v+ of PB_LANES seeds.
-static void velocity_rows(block *k, int first, double *A, double *B) {
+static void velocity_rows(block *k, int first, unsigned by, double *A, double *B) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int nv = m->nv, at = first / PB_LANES, offset = at / strips * strips * nv + at % strips;
   LANE(pbVjp_Begin)(k, w);
   memset(k->ctrl, 0, (size_t)m->nu * sizeof(lane));
+  memset(k->mocap_pos, 0, 3 * (size_t)m->nmocap * sizeof(lane));
+  memset(k->mocap_rot, 0, 3 * (size_t)m->nmocap * sizeof(lane));
   a->damped = a->has_mu = w->damped;
   for (int i = 0; i < nv; i++) {
     a->lam[i] = k->lam_of[offset + strips * i];
@@ -189,10 +198,10 @@ static void velocity_rows(block *k, int first, double *A, double *B) {
   }
 
   LANE(pbVjp_Power)(k);
-  for (int i = first; i < nv && i < first + PB_LANES; i++) store_row(k, i, i - first, A, B);
+  for (int i = first; i < nv && i < first + PB_LANES; i++) store_row(k, i, i - first, by, A, B);
 }
 
-pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, double *A, double *B) {
+pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, unsigned by, double *A, double *B) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbVjp_SaveStart)(w);
   k->phase = pb_pullWhole;
@@ -203,9 +212,11 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.want = 0;
   k->a.ctrl = k->ctrl;
   k->a.qfrc = k->a.xfrc = NULL;
+  k->a.mocap_pos = by & pb_byMocapPos ? k->mocap_pos : NULL;
+  k->a.mocap_rot = by & pb_byMocapRot ? k->mocap_rot : NULL;
   k->a.w = w;
   solve_seeds(k);
-  for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, A, B);
+  for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
   return pb_ok;
 }
 

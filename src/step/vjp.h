@@ -37,9 +37,9 @@ int LANE(pbVjp_Lanes)(void);
 size_t LANE(pbVjp_Size)(const pbModel *m, int max_contacts);
 void LANE(pbVjp_Carve)(void *block, const pbModel *m, int max_contacts);
 pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
-// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x nu); either may be
-// NULL. Work holds the evaluation afterwards.
-pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, double *A, double *B);
+// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x columns, see
+// pbStep_JacobianBy); either may be NULL. Work holds the evaluation afterwards.
+pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, unsigned by, double *A, double *B);
 #endif
 
 #endif

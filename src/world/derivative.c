@@ -108,21 +108,22 @@ typedef struct batch {
   pbScratch *s;
   pbStepRecord step;
   double *seed_q, *seed_v, *seed_act, *seed_sensor;  // nv, nv, na, nsensordata, times the lanes
-  double *q, *v, *act, *ctrl;
+  double *q, *v, *act, *inputs;                      // inputs: those of columns, one after the other
   int lanes;
   bool evaluated;  // the step has been replayed: later batches use it again
 } batch;
 
-// A Jacobian by the state and one by the controls; NULL: not wanted.
+// A Jacobian by the state and one by inputs; NULL: not wanted.
 typedef struct jacobians {
-  double *A, *B;  // rows of pbModel_TangentSize, of nu numbers
+  double *A, *B;  // rows of pbModel_TangentSize, of pbModel_Columns numbers
+  unsigned by;
 } jacobians;
 
 // From row `row` on.
 static jacobians rows_from(const batch *b, jacobians of, int row) {
   const pbModel *m = b->step.model;
   if (of.A) of.A += (size_t)row * (size_t)pbModel_TangentSize(m);
-  if (of.B) of.B += (size_t)row * (size_t)m->nu;
+  if (of.B) of.B += (size_t)row * (size_t)pbModel_Columns(m, of.by);
   return of;
 }
 
@@ -153,13 +154,22 @@ static batch begin_batch(pbScratch *s, const pbStepRecord *step) {
   b.q = take(&room, lanes * nv);
   b.v = take(&room, lanes * nv);
   b.act = take(&room, lanes * na);
-  b.ctrl = room;
+  b.inputs = room;
   return b;
 }
 
-static pbStatus pull_batch(batch *b, bool step) {
+// Where the inputs' columns of a pullback go, among `inputs`.
+static void place_inputs(const pbModel *m, unsigned by, int lanes, double *inputs, double **ctrl, double **pos, double **rot) {
+  size_t each = (size_t)lanes;
+  *ctrl = by & pb_byControl ? take(&inputs, each * (size_t)pb_controls(m)) : NULL;
+  *pos = by & pb_byMocapPos ? take(&inputs, each * 3 * (size_t)m->nmocap) : NULL;
+  *rot = by & pb_byMocapRot ? inputs : NULL;
+}
+
+static pbStatus pull_batch(batch *b, bool step, unsigned by) {
   const pbModel *m = b->step.model;
-  pbPullback p = {.q = b->q, .v = b->v, .act = b->act, .ctrl = b->ctrl, .evaluated = b->evaluated};
+  pbPullback p = {.q = b->q, .v = b->v, .act = b->act, .evaluated = b->evaluated};
+  place_inputs(m, by, b->lanes, b->inputs, &p.ctrl, &p.mocap_pos, &p.mocap_rot);
 
   if (step) {
     p.q_next = b->seed_q;
@@ -170,7 +180,7 @@ static pbStatus pull_batch(batch *b, bool step) {
   }
 
   // Pullbacks add.
-  memset(b->q, 0, (size_t)(b->lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
+  memset(b->q, 0, (size_t)(b->lanes * (2 * m->nv + m->na + pbModel_Columns(m, by))) * sizeof(double));
   if (!b->evaluated) pbScratch_Load(b->s, b->step.theta, b->step.record, b->step.input);
   b->evaluated = m->integrator != pb_intRK4;
   return b->s->variant->vjp_lanes(b->s->adjoint_lanes, &b->s->w, b->step.record + tape_stages(m), &p);
@@ -187,7 +197,7 @@ static void store_row(const batch *b, int lane, jacobians to) {
     for (int i = 0; i < m->na; i++) to.A[2 * nv + i] = b->act[i * b->lanes + lane];
   }
   if (to.B) {
-    for (int i = 0; i < m->nu; i++) to.B[i] = b->ctrl[i * b->lanes + lane];
+    for (int i = 0; i < pbModel_Columns(m, to.by); i++) to.B[i] = b->inputs[i * b->lanes + lane];
   }
 }
 
@@ -197,7 +207,7 @@ static pbStatus pull_rows(batch *b, double *seed, int count, bool step, jacobian
     int here = count - first < b->lanes ? count - first : b->lanes;
     // As many unit cotangents as there are lanes, side by side
     for (int l = 0; l < here; l++) seed[(first + l) * b->lanes + l] = 1;
-    PB_TRY(pull_batch(b, step));
+    PB_TRY(pull_batch(b, step, to.by));
     for (int l = 0; l < here; l++) {
       seed[(first + l) * b->lanes + l] = 0;
       store_row(b, l, rows_from(b, to, first + l));
@@ -231,6 +241,7 @@ static void position_rows(const batch *b, jacobians to) {
   const pbWork_r *w = &b->s->w;
   int n = pbModel_TangentSize(m);
   int nv = m->nv;
+  int columns = pbModel_Columns(m, to.by);
   double h = w->p.timestep[0];
 
   for (int j = 0; j < m->njnt; j++) {
@@ -240,7 +251,7 @@ static void position_rows(const batch *b, jacobians to) {
     // Plain positions: dq+ = dq + h dv+
     for (int i = dof; i < dof + translations; i++) {
       translation_row(h, i, nv + i, to.A, n);
-      translation_row(h, i, nv + i, to.B, m->nu);
+      translation_row(h, i, nv + i, to.B, columns);
       if (to.A) to.A[i * n + i] += 1;
     }
     if (!pbJoint_HasRotation(type)) continue;
@@ -251,7 +262,7 @@ static void position_rows(const batch *b, jacobians to) {
     for (int k = 0; k < 3; k++) rotation[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
     rotation_step(rotation, back, right);
     rotation_rows(h, right, dof, nv + dof, to.A, n);
-    rotation_rows(h, right, dof, nv + dof, to.B, m->nu);
+    rotation_rows(h, right, dof, nv + dof, to.B, columns);
     if (!to.A) continue;
     for (int k = 0; k < 9; k++) to.A[(dof + k / 3) * n + dof + k % 3] += back[k];
   }
@@ -263,7 +274,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
   const pbModel *m = step->model;
   pbScratch *s = b->s;
 
-  if (pbImpacts_Recorded(s, step->record)) return pbImpacts_Jacobian(s, step, to.A, to.B);
+  if (pbImpacts_Recorded(s, step->record)) return pbImpacts_Jacobian(s, step, to.by, to.A, to.B);
 
   // Runge-Kutta, hard contact and sweeps against slip pull every row; else rows of positions follow from those of velocities.
   jacobians of_v = rows_from(b, to, m->nv);
@@ -272,7 +283,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
     PB_TRY(pull_rows(b, b->seed_v, m->nv, true, of_v));
   } else {
     pbScratch_Load(s, step->theta, step->record, step->input);
-    PB_TRY(s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, step->record + tape_stages(m), of_v.A, of_v.B));
+    PB_TRY(s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, step->record + tape_stages(m), to.by, of_v.A, of_v.B));
     b->evaluated = true;
     position_rows(b, to);
   }
@@ -284,14 +295,15 @@ static pbStatus state_rows(batch *b, jacobians to) {
 static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of_state, jacobians of_sensors) {
   const pbModel *m = given->model;
   size_t n = (size_t)pbModel_TangentSize(m);
-  size_t nu = (size_t)pb_controls(m);
+  size_t nu = (size_t)pbModel_Columns(m, of_state.by);
   size_t ns = (size_t)m->nsensordata;
   double *seed = s->row;
   double *sensor_seed = seed + n;
   double *x_bar = sensor_seed + ns;
-  double *ctrl_bar = x_bar + n;
+  double *inputs = x_bar + n;
   const pbObservationBar observed = {.sensordata = sensor_seed};
-  const pbInputBar input_bar = {.ctrl = ctrl_bar};
+  pbInputBar input_bar = {0};
+  place_inputs(m, of_state.by, 1, inputs, &input_bar.ctrl, &input_bar.mocap_pos, &input_bar.mocap_rot);
 
   memset(seed, 0, (2 * n + nu + ns) * sizeof *seed);
 
@@ -309,7 +321,7 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
     pbStatus status = pbStep_VjpCached(given, &in, s, &(pbStepBar){x_bar, &input_bar, NULL});
     seed[r] = 0;
     if (to.A) memcpy(to.A + row * n, x_bar, n * sizeof *x_bar);
-    if (to.B) memcpy(to.B + row * nu, ctrl_bar, nu * sizeof *ctrl_bar);
+    if (to.B) memcpy(to.B + row * nu, inputs, nu * sizeof *inputs);
     PB_TRY(status);
   }
 
@@ -317,17 +329,23 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
 }
 
 // ---- both ----------------------------------------------------------------------------------------------------------
-pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
-                         double *A, double *B, double *C, double *D) {
+pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                           const pbJacobian *out) {
   pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
+  const jacobians of_state = {out->A, out->B, out->by}, of_sensors = {out->C, out->D, out->by};
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
-  if (m->deform || m->policy) return row_by_row(&step, s, (jacobians){A, B}, (jacobians){C, D});
+  if (m->deform || m->policy) return row_by_row(&step, s, of_state, of_sensors);
 
   batch b = begin_batch(s, &step);
-  pbStatus status = A || B ? state_rows(&b, (jacobians){A, B}) : pb_ok;
+  pbStatus status = out->A || out->B ? state_rows(&b, of_state) : pb_ok;
   b.evaluated = false;  // sensors need more of an evaluation than a step
-  if (status == pb_ok && (C || D)) status = pull_rows(&b, b.seed_sensor, m->nsensordata, false, (jacobians){C, D});
+  if (status == pb_ok && (out->C || out->D)) status = pull_rows(&b, b.seed_sensor, m->nsensordata, false, of_sensors);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));
+}
+
+pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                         double *A, double *B, double *C, double *D) {
+  return pbStep_JacobianBy(m, theta, record, input, s, &(pbJacobian){pb_byControl, A, B, C, D});
 }

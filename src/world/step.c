@@ -24,7 +24,9 @@ enum { id_size = 3 };  // geom1, geom2, point
 
 // Cotangents, and what comes of them, of a row of a Jacobian that is pulled row by row.
 static size_t jacobian_row(const pbModel *m) {
-  return m->deform || m->policy ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata : 0;
+  return m->deform || m->policy
+             ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata + 6 * (size_t)m->nmocap
+             : 0;
 }
 
 static double *reals(pbScratch *s, size_t count) { return pbContext_AllocArray(s->ctx, count, sizeof(double)); }
@@ -68,7 +70,7 @@ static pbStatus allocate_events(pbScratch *s, int contacts) {
 static pbStatus allocate_vectors(pbScratch *s) {
   const pbModel *m = s->model;
   // Unit cotangents and what comes of them, for as many lanes as any variant has
-  size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1);
+  size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 6 * m->nmocap + 1);
 
   s->stages = reals(s, (size_t)(pb_solutions(m) * m->nv + 1));
   s->seeds = reals(s, pb_lanesMost * seeds);

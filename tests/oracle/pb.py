@@ -55,8 +55,8 @@ class Model:
     def _sizes(self):
         l = lib()
         size = lambda n: l.pbModel_Size(self.ptr, n.encode())
-        self.nq, self.nv, self.nu, self.na, self.nbody, self.nsite, self.nsensordata = (
-            size(n) for n in ("nq", "nv", "nu", "na", "nbody", "nsite", "nsensordata"))
+        self.nq, self.nv, self.nu, self.na, self.nbody, self.nsite, self.nsensordata, self.nmocap = (
+            size(n) for n in ("nq", "nv", "nu", "na", "nbody", "nsite", "nsensordata", "nmocap"))
         self.nx, self.nt = l.pbModel_StateSize(self.ptr), l.pbModel_TangentSize(self.ptr)
         self.slots = {}
         for k in range(l.pbModel_StateFieldCount(self.ptr)):
@@ -131,8 +131,9 @@ class Model:
         return out
 
     # ---- step -------------------------------------------------------------------------------------------------------
-    def _input(self, ctrl, qfrc, xfrc, mocap=(None, None)):
-        kept = [real(ctrl), real(qfrc), real(xfrc), None, *map(real, mocap)]
+    def _input(self, ctrl, qfrc, xfrc, mocap=None):
+        """mocap: positions and quaternions; None, both or one: the model's."""
+        kept = [real(ctrl), real(qfrc), real(xfrc), None, *map(real, mocap or (None, None))]
         made = Input(*map(ptr, kept))
         made.kept = kept  # as long as what points to them
         return made
@@ -144,7 +145,7 @@ class Model:
         lib().pbModel_MocapPose(self.ptr, ptr(self.theta), -1, ptr(pos), ptr(quat))
         return pos, quat
 
-    def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=(None, None)):
+    def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=None):
         """(next state, sensordata of the state before)."""
         y, s, th = x.copy(), np.zeros(self.nsensordata), self.theta if theta is None else theta
         self._with_room(lambda: lib().pbStep_Forward(self.ptr, ptr(th), ptr(y), self._input(ctrl, qfrc, xfrc, mocap), self._scratch(), ptr(s)))
@@ -160,15 +161,15 @@ class Model:
                 if not lib().pbScratch_Grow(self._scratch(), ct.byref(status)):
                     raise
 
-    def step_recorded(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
-        y, s = self.step(x, ctrl, qfrc, xfrc, theta)
+    def step_recorded(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=None):
+        y, s = self.step(x, ctrl, qfrc, xfrc, theta, mocap)
         record = np.zeros(lib().pbTape_Size(self.ptr))
         lib().pbTape_Record(self.ptr, ptr(real(x)), self._scratch(), ptr(record))
         return y, s, record
 
-    def observe(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
+    def observe(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=None):
         s, th = np.zeros(self.nsensordata), self.theta if theta is None else theta
-        self._with_room(lambda: lib().pbStep_Observe(self.ptr, ptr(th), ptr(real(x)), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s)))
+        self._with_room(lambda: lib().pbStep_Observe(self.ptr, ptr(th), ptr(real(x)), self._input(ctrl, qfrc, xfrc, mocap), self._scratch(), ptr(s)))
         return s
 
     def gather(self):
@@ -187,35 +188,36 @@ class Model:
 
     # ---- derivatives ------------------------------------------------------------------------------------------------
     def vjp(self, record, next_bar=None, sensordata=None, xpos=None, site_xpos=None, ctrl=None, qfrc=None, xfrc=None,
-            theta=None, into=None):
-        """Pullback of one step: dict x, ctrl, qfrc, xfrc, theta; of `into`, which is added to, mocap_pos and mocap_rot, too."""
+            theta=None, into=None, mocap=None):
+        """Pullback of one step: dict x, ctrl, qfrc, xfrc, theta, mocap_pos, mocap_rot. `into` is added to."""
         th = self.theta if theta is None else theta
         bar = into or dict(x=np.zeros(self.nt), ctrl=np.zeros(self.nu), qfrc=np.zeros(self.nv), xfrc=np.zeros((self.nbody, 6)),
-                           theta=np.zeros(self.ntheta))
+                           theta=np.zeros(self.ntheta), mocap_pos=np.zeros((self.nmocap, 3)), mocap_rot=np.zeros((self.nmocap, 3)))
         seen = [real(a) for a in (sensordata, xpos, site_xpos)]
-        obs, inp = ObservationBar(*(ptr(a) for a in seen)), self._input(ctrl, qfrc, xfrc)
-        inbar = InputBar(**{k: ptr(bar[k]) for k in ("ctrl", "qfrc", "xfrc", "mocap_pos", "mocap_rot") if k in bar})
+        obs, inp = ObservationBar(*(ptr(a) for a in seen)), self._input(ctrl, qfrc, xfrc, mocap)
+        inbar = InputBar(*(ptr(bar.get(n)) for n in ("ctrl", "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot")))
         nb = real(next_bar)
         lib().pbStep_Vjp(self.ptr, ptr(th), ptr(record), inp, ptr(nb), ct.byref(obs), self._scratch(), ptr(bar["x"]),
                                           ct.byref(inbar), ptr(bar["theta"]))
         return bar
 
-    def jvp(self, record, x=None, d_ctrl=None, d_qfrc=None, d_xfrc=None, d_theta=None, ctrl=None, qfrc=None, xfrc=None, theta=None):
+    def jvp(self, record, x=None, d_ctrl=None, d_qfrc=None, d_xfrc=None, d_theta=None, ctrl=None, qfrc=None, xfrc=None, theta=None,
+            mocap=None):
         """Push a direction through one step: (next, sensordata, xpos, site_xpos)."""
         th = self.theta if theta is None else theta
         kept = [real(a) for a in (x, d_ctrl, d_qfrc, d_xfrc, d_theta)]
         way = Direction(**dict(zip(("x", "ctrl", "qfrc", "xfrc", "theta"), map(ptr, kept))))
-        inp = self._input(ctrl, qfrc, xfrc)
+        inp = self._input(ctrl, qfrc, xfrc, mocap)
         out = [np.zeros(self.nt), np.zeros(self.nsensordata), np.zeros((self.nbody, 3)), np.zeros((self.nsite, 3))]
         lib().pbStep_Jvp(self.ptr, ptr(th), ptr(record), inp, ct.byref(way), self._scratch(), *(ptr(o) for o in out))
         return out
 
-    def jacobian(self, record, ctrl=None, qfrc=None, xfrc=None, theta=None):
-        """A, B, C, D of one step."""
-        th, n = self.theta if theta is None else theta, self.nt
-        inp = self._input(ctrl, qfrc, xfrc)
-        out = [np.zeros((n, n)), np.zeros((n, self.nu)), np.zeros((self.nsensordata, n)), np.zeros((self.nsensordata, self.nu))]
-        lib().pbStep_Jacobian(self.ptr, ptr(th), ptr(record), inp, self._scratch(), *(ptr(o) for o in out))
+    def jacobian(self, record, ctrl=None, qfrc=None, xfrc=None, theta=None, mocap=None, by=1):
+        """A, B, C, D of one step; by: which columns B and D have (pb_byControl, ...)."""
+        th, n, ns, columns = self.theta if theta is None else theta, self.nt, self.nsensordata, lib().pbModel_Columns(self.ptr, by)
+        inp = self._input(ctrl, qfrc, xfrc, mocap)
+        out = [np.zeros((n, n)), np.zeros((n, columns)), np.zeros((ns, n)), np.zeros((ns, columns))]
+        lib().pbStep_JacobianBy(self.ptr, ptr(th), ptr(record), inp, self._scratch(), ct.byref(NATIVE.pbJacobian(by, *(ptr(o) for o in out))))
         return out
 
 
@@ -233,13 +235,13 @@ class Rollout:
             lib().pbRollout_Destroy(self.ptr)
             self.ptr = None
 
-    def forward(self, x0, ctrl=None, theta=None, states=False):
-        """The final state, or all."""
+    def forward(self, x0, ctrl=None, theta=None, states=False, mocap=(None, None)):
+        """The final state, or all. mocap: positions and quaternions of all steps."""
         m = self.m
-        self.kept = [real(x0), real(m.theta if theta is None else theta), real(ctrl)]
+        self.kept = [real(x0), real(m.theta if theta is None else theta), real(ctrl), *map(real, mocap)]
         out = np.zeros((self.steps + 1, m.nx) if states else m.nx)
         output = RolloutOutput(**{"states" if states else "final_state": ptr(out)})
-        inputs = RolloutInput(ctrl=ptr(self.kept[2]), constant=self.kept[2] is not None and self.kept[2].ndim == 1)
+        inputs = RolloutInput(ctrl=ptr(self.kept[2]), mocap_pos=ptr(self.kept[3]), mocap_quat=ptr(self.kept[4]), constant=self.kept[2] is not None and self.kept[2].ndim == 1)
         lib().pbRollout_Forward(self.ptr, ptr(self.kept[1]), ptr(self.kept[0]), ct.byref(inputs), ct.byref(output))
         return out
 
@@ -253,21 +255,25 @@ class Rollout:
         else:
             lib().pbRollout_WantParameters(self.ptr, (ct.c_char_p * (len(names) + 1))(*(n.encode() for n in names)), len(names), False)
 
-    def vjp(self, kind="exact", into=None, **cotangents):
-        """Cotangents of the final state (or of every state) by name -> x0, theta (added to `into`), certificate."""
+    def vjp(self, kind="exact", into=None, mocap=False, **cotangents):
+        """Cotangents of the final state (or of every state) by name -> x0, theta (added to `into`), certificate; with mocap also the
+        gradients by positions and rotations of mocap bodies."""
         self._kind(kind)
         kept = {k: real(v) for k, v in cotangents.items()}
         width = {"qpos": 1, "qvel": 1, "act": 1, "sensordata": 1, "xpos": 2, "site_xpos": 2, "points": 1, "point_velocity": 1, "x": 1}
         bar = RolloutBar(**{k: Cotangent(ptr(v), 1 if v.ndim == width[k] else len(v), None) for k, v in kept.items()})
         x0, theta, certificate = np.zeros(self.m.nt), np.zeros(self.m.ntheta) if into is None else real(into), Certificate()
-        gradient = RolloutGradient(x0=ptr(x0), theta=ptr(theta))
+        poses = [np.zeros((self.steps, self.m.nmocap, 3)) for _ in range(2)] if mocap else (None, None)
+        gradient = RolloutGradient(x0=ptr(x0), theta=ptr(theta), mocap_pos=ptr(poses[0]), mocap_rot=ptr(poses[1]))
         lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(gradient), ct.byref(certificate))
-        return x0, theta, certificate
+        return (x0, theta, certificate, poses) if mocap else (x0, theta, certificate)
 
-    def jvp(self, kind="exact", x0=None, theta=None):
-        """Tangents of all states along one direction."""
+    def jvp(self, kind="exact", x0=None, theta=None, mocap=None):
+        """Tangents of all states along one direction; with mocap (directions of positions and rotations) of the sensors, too."""
         self._kind(kind)
-        kept, out = [real(x0), real(theta)], np.zeros((self.steps + 1, self.m.nt))
-        direction, tangent = RolloutDirection(x0=ptr(kept[0]), theta=ptr(kept[1])), RolloutTangent(x=ptr(out))
+        kept, out = [real(x0), real(theta), *map(real, mocap or (None, None))], np.zeros((self.steps + 1, self.m.nt))
+        sensors = np.zeros((self.steps + 1, self.m.nsensordata))
+        direction = RolloutDirection(x0=ptr(kept[0]), theta=ptr(kept[1]), mocap_pos=ptr(kept[2]), mocap_rot=ptr(kept[3]))
+        tangent = RolloutTangent(x=ptr(out), sensordata=ptr(sensors) if mocap else None)
         lib().pbRollout_Jvp(self.ptr, 1, ct.byref(direction), ct.byref(tangent))
-        return out
+        return (out, sensors) if mocap else out

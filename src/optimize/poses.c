@@ -1,0 +1,230 @@
+// Poses of mocap bodies in a task: paths that trajectories have, and unknowns of them: positions, and rotations of what the file
+// says, q = q0 exp(w). Tests: tests/oracle/test_mocap.py.
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "model/model.h"
+#include "optimize/task.h"
+
+static bool is_of(const pbVariable *v, pbVariableKind kind, int t) {
+  return v->kind == kind && (v->trajectory < 0 || v->trajectory == t);
+}
+
+static bool is_pose(const pbVariable *v) { return v->kind == pb_varyMocapPos || v->kind == pb_varyMocapRot; }
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe) {
+  const pbModel *m = task->model;
+  size_t n = (size_t)m->nmocap;
+
+  if (tr->poses.pos || !n) return pb_ok;
+
+  // One row for each step, one at least.
+  size_t rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  tr->poses.pos = pbContext_AllocArray(task->ctx, rows * 7 * n, sizeof(double));
+  if (!tr->poses.pos) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for poses", task->name);
+  tr->poses.quat = tr->poses.pos + rows * 3 * n;
+
+  for (size_t k = 0; k < rows; k++)
+    pbModel_MocapPose(m, task->theta, keyframe, tr->poses.pos + k * 3 * n, tr->poses.quat + k * 4 * n);
+  return pb_ok;
+}
+
+pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
+  pbPoses *p = &tr->poses;
+  size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+
+  if (!p->pos) return pb_ok;
+
+  // As used, cotangents, and the rotations of one step.
+  p->pos_now = pbContext_AllocArray(task->ctx, (rows * 13 + 3) * n, sizeof(double));
+  if (!p->pos_now) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for poses", task->name);
+  p->quat_now = p->pos_now + rows * 3 * n;
+  p->pos_bar = p->quat_now + rows * 4 * n;
+  p->rot_bar = p->pos_bar + rows * 3 * n;
+  p->turn = p->rot_bar + rows * 3 * n;
+
+  // Derivatives are taken only where something is unknown.
+  for (int i = 0; i < task->variable_count; i++) p->varied = p->varied || is_pose(&task->variables[i]);
+  return pb_ok;
+}
+
+bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
+  const pbModel *m = task->model;
+  const double *body_pos = task->theta + (m->body_pos - m->theta0), *body_quat = task->theta + (m->body_quat - m->theta0);
+  size_t n = (size_t)m->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  bool same = true;
+
+  if (!tr->poses.pos) return true;
+
+  // To the bit: a keyframe that says nothing has the model's.
+  for (size_t i = 0; i < rows * n; i++) {
+    int b = pbModel_MocapBody(m, (int)(i % n));
+    same = same && memcmp(tr->poses.pos + 3 * i, body_pos + 3 * b, 3 * sizeof(double)) == 0;
+    same = same && memcmp(tr->poses.quat + 4 * i, body_quat + 4 * b, 4 * sizeof(double)) == 0;
+  }
+  return same;
+}
+
+void pbPoses_Free(pbContext *ctx, pbPoses *p) {
+  pbContext_Free(ctx, p->pos);
+  pbContext_Free(ctx, p->pos_now);
+}
+
+// ---- from unknowns to poses -----------------------------------------------------------------------------------------
+// The value that a variable gives its entry a at a step.
+static double value_at(const pbTask *task, const pbVariable *v, int step, int steps, int a) {
+  double right;
+  int knot = pbVariable_Knot(v, step, steps, &right);
+
+  // Between two knots by their distance.
+  const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
+  return right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+}
+
+// Rotation vectors of all mocap bodies at a step, by all variables of them.
+static const double *turn_at(const pbTask *task, int t, int step) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  double *turn = tr->poses.turn;
+
+  memset(turn, 0, 3 * (size_t)task->model->nmocap * sizeof *turn);
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (!is_of(v, pb_varyMocapRot, t)) continue;
+
+    for (int a = 0; a < v->index_count; a++) turn[v->index[a]] = value_at(task, v, step, tr->steps, a);
+  }
+  return turn;
+}
+
+static void apply_positions(pbTask *task, int t, const pbVariable *v) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  size_t width = 3 * (size_t)task->model->nmocap;
+
+  for (int step = 0; step < tr->steps; step++) {
+    double *row = tr->poses.pos_now + (size_t)step * width;
+
+    for (int a = 0; a < v->index_count; a++) row[v->index[a]] = value_at(task, v, step, tr->steps, a);
+  }
+}
+
+void pbPoses_Apply(pbTask *task, int t) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  const pbPoses *p = &tr->poses;
+  size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  if (!p->pos) return;
+
+  // From the file's values each time: nothing of the last point stays.
+  memcpy(p->pos_now, p->pos, rows * 3 * n * sizeof(double));
+  memcpy(p->quat_now, p->quat, rows * 4 * n * sizeof(double));
+  if (!p->varied) return;
+
+  for (int i = 0; i < task->variable_count; i++) {
+    if (is_of(&task->variables[i], pb_varyMocapPos, t)) apply_positions(task, t, &task->variables[i]);
+  }
+
+  // All components of a body's rotation at once, whichever variables they are of.
+  for (int step = 0; step < tr->steps; step++) {
+    const double *turn = turn_at(task, t, step);
+    for (size_t k = 0; k < n; k++) pbRotation_Apply(p->quat_now + ((size_t)step * n + k) * 4, turn + 3 * k);
+  }
+}
+
+// ---- derivatives ----------------------------------------------------------------------------------------------------
+// Motion of the poses of a step by entry a of a variable at that step: three numbers from *at on (positions: the first alone).
+static void motion_at(const pbTask *task, int t, const pbVariable *v, int step, int a, size_t *at, double motion[3]) {
+  size_t index = v->index[a];
+
+  *at = index;
+  motion[0] = 1;
+  motion[1] = motion[2] = 0;
+  if (v->kind == pb_varyMocapPos) return;
+
+  // A component of a rotation vector turns the body about three axes.
+  *at = index / 3 * 3;
+  pbRotation_Column(turn_at(task, t, step) + *at, (int)(index % 3), motion);
+}
+
+void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradient) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  const pbPoses *p = &tr->poses;
+  bool rotations = v->kind == pb_varyMocapRot;
+  size_t width = 3 * (size_t)task->model->nmocap;
+
+  for (int step = 0; step < tr->steps; step++) {
+    double right, motion[3];
+    int knot = pbVariable_Knot(v, step, tr->steps, &right);
+    const double *bars = (rotations ? p->rot_bar : p->pos_bar) + (size_t)step * width;
+
+    for (int a = 0; a < v->index_count; a++) {
+      size_t at;
+      motion_at(task, t, v, step, a, &at, motion);
+      double bar = motion[0] * bars[at];
+      if (rotations) bar += motion[1] * bars[at + 1] + motion[2] * bars[at + 2];
+
+      // To the knots before and after it.
+      int first = v->first + knot * v->index_count + a, next = first + v->index_count;
+      gradient[first] += (1 - right) * bar * pbTask_ValueSlope(task, first);
+      if (right > 0) gradient[next] += right * bar * pbTask_ValueSlope(task, next);
+    }
+  }
+}
+
+void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, double *pos, double *rot) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  size_t width = 3 * (size_t)task->model->nmocap;
+  double *to = v->kind == pb_varyMocapRot ? rot : pos;
+  int own_knot = k / v->index_count, entries = v->kind == pb_varyMocapRot ? 3 : 1;
+
+  for (int step = 0; step < tr->steps; step++) {
+    double right, weight = 0, motion[3];
+    int knot = pbVariable_Knot(v, step, tr->steps, &right);
+    if (knot == own_knot) weight = 1 - right;
+    if (knot + 1 == own_knot) weight = right;
+
+    // The transpose of pbPoses_Pull
+    size_t at;
+    motion_at(task, t, v, step, k % v->index_count, &at, motion);
+    for (int e = 0; e < entries; e++) to[(size_t)step * width + at + (size_t)e] = weight * size * motion[e];
+  }
+}
+
+// ---- runs -----------------------------------------------------------------------------------------------------------
+void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input) {
+  input->mocap_pos = tr->poses.pos_now;
+  input->mocap_quat = tr->poses.quat_now;
+}
+
+size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr) { return tr->poses.pos ? 7 * (size_t)task->model->nmocap : 0; }
+
+void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double *memory, pbRolloutInput *input) {
+  size_t n = (size_t)task->model->nmocap, steps = (size_t)tr->steps * (size_t)divide;
+  if (!tr->poses.pos) return;
+
+  double *pos = memory, *quat = memory + steps * 3 * n;
+
+  // What acts during a step acts in all its parts.
+  for (size_t k = 0; k < steps; k++) {
+    size_t row = k / (size_t)divide;
+    memcpy(pos + k * 3 * n, tr->poses.pos_now + row * 3 * n, 3 * n * sizeof *pos);
+    memcpy(quat + k * 4 * n, tr->poses.quat_now + row * 4 * n, 4 * n * sizeof *quat);
+  }
+
+  input->mocap_pos = pos;
+  input->mocap_quat = quat;
+}
+
+pbStatus pbTask_Poses(pbTask *task, const double *z, int t, double *pos, double *quat, bool *given) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  size_t n = (size_t)task->model->nmocap;
+
+  *given = tr->poses.pos != NULL;
+  if (!*given) return pb_ok;
+
+  // With the unknowns in
+  PB_TRY(pbTask_Expand(task, z, t, NULL, NULL, NULL));
+  if (pos) memcpy(pos, tr->poses.pos_now, (size_t)tr->steps * 3 * n * sizeof *pos);
+  if (quat) memcpy(quat, tr->poses.quat_now, (size_t)tr->steps * 4 * n * sizeof *quat);
+  return pb_ok;
+}
