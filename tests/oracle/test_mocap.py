@@ -1,4 +1,5 @@
 """Mocap bodies: compiled fields and motion as MuJoCo's, and their poses as inputs of everything that runs or differentiates."""
+import ctypes as ct
 import json
 
 import mujoco as mj
@@ -341,6 +342,31 @@ def test_optimize_finds_a_path(files, run, tmp_path):
     # the gradient that it went by, against differences of its own losses
     t = np.load(tmp_path / "r.trajectory.npz")
     assert t["mocap_pos"].shape == (40, 1, 3) and np.ptp(t["mocap_pos"][:, 0, 0]) > 1e-3
+
+
+def test_optimize_gradient_of_a_path(files, lib, context, tmp_path):
+    """The gradient by unknown positions and large rotations along knots, against differences of the task's own losses."""
+    task = {"model": files[0], "steps": 20,
+            "variables": [{"mocap_pos": "lead", "knots": 3, "interpolation": "linear"},
+                          {"mocap_rot": True, "knots": 2, "interpolation": "linear", "start": [.9, -.7, .8, -.5, 1.1, .6]}],
+            "loss": [{"body": "hand", "target": [0.15, 0.05, 0.35]}, {"sensor": True, "target": [0] * 7}]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    ptr = ct.c_void_p()
+    lib.pbTask_Load(context, str(tmp_path / "task.json").encode(), None, ct.byref(ptr))
+    n, value = lib.pbTask_Size(ptr), ct.c_double()
+    z = np.ctypeslib.as_array(lib.pbTask_Start(ptr), (n,)).copy()
+
+    def loss(z, gradient=None):
+        lib.pbTask_Loss(ptr, pb.ptr(z), ct.byref(value), pb.ptr(gradient))
+        return value.value
+
+    g = np.zeros(n)
+    loss(z, g)
+    for i in range(n):
+        unit = np.eye(n)[i]
+        theirs = richardson(lambda e: loss(np.ascontiguousarray(z + e * unit)))
+        assert abs(g[i] - theirs) < 1e-6 * np.abs(g).max(), (i, g[i], theirs)
+    lib.pbTask_Destroy(ptr)
 
 
 @pytest.mark.parametrize("moving", [False, True])
