@@ -416,7 +416,7 @@ FAULTS = [
     ("src/multibody/sweep_adjoint.c", "torque[i] = F[i] - torque[i]", "torque[i] = F[i]", "conformance/test_step",
      "mocap bodies: the gradient by a rotation is one about the world's origin"),
     ("src/impact/impact_derivative.c", "    b.mocap_pos = out->input->mocap_pos;\n    b.mocap_rot = out->input->mocap_rot;\n  }\n\n  pbImpacts_SetTime",
-     "  }\n\n  pbImpacts_SetTime", "conformance/test_step", "mocap bodies: where one is when it is struck has no gradient"),
+     "  }\n\n  pbImpacts_SetTime", "pytest:tests/oracle/test_mocap.py::test_gradient_of_an_impact_with_a_mocap_body", "mocap bodies: where one is when it is struck has no gradient"),
     ("src/optimize/poses.c", "pbRotation_Column(turn_at(task, t, step) + *at, (int)(index % 3), motion);", "motion[index % 3] = 1;",
      "pytest:tests/oracle/test_mocap.py::test_optimize_gradient_of_a_path", "mocap bodies: unknown rotations are taken for small ones"),
     ("src/impact/event_kernel.c", "p->q_bar ? h * p->q_bar[i] : 0", "0", "unit/test_event", "an onset does not move positions"),

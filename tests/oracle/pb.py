@@ -202,11 +202,11 @@ class Model:
         return bar
 
     def jvp(self, record, x=None, d_ctrl=None, d_qfrc=None, d_xfrc=None, d_theta=None, ctrl=None, qfrc=None, xfrc=None, theta=None,
-            mocap=None):
+            mocap=None, d_mocap_pos=None, d_mocap_rot=None):
         """Push a direction through one step: (next, sensordata, xpos, site_xpos)."""
         th = self.theta if theta is None else theta
-        kept = [real(a) for a in (x, d_ctrl, d_qfrc, d_xfrc, d_theta)]
-        way = Direction(**dict(zip(("x", "ctrl", "qfrc", "xfrc", "theta"), map(ptr, kept))))
+        kept = [real(a) for a in (x, d_ctrl, d_qfrc, d_xfrc, d_theta, d_mocap_pos, d_mocap_rot)]
+        way = Direction(**dict(zip(("x", "ctrl", "qfrc", "xfrc", "theta", "mocap_pos", "mocap_rot"), map(ptr, kept))))
         inp = self._input(ctrl, qfrc, xfrc, mocap)
         out = [np.zeros(self.nt), np.zeros(self.nsensordata), np.zeros((self.nbody, 3)), np.zeros((self.nsite, 3))]
         lib().pbStep_Jvp(self.ptr, ptr(th), ptr(record), inp, ct.byref(way), self._scratch(), *(ptr(o) for o in out))

@@ -344,6 +344,50 @@ def test_optimize_finds_a_path(files, run, tmp_path):
     assert t["mocap_pos"].shape == (40, 1, 3) and np.ptp(t["mocap_pos"][:, 0, 0]) > 1e-3
 
 
+def test_gradient_of_an_impact_with_a_mocap_body(tmp_path):
+    """A ball strikes a tilted plate within a step: pulled back, pushed forward, and differences of the step agree."""
+    path = tmp_path / "m.xml"
+    path.write_text("<mujoco><option timestep='.01'/><worldbody><body name='plate' mocap='true' pos='0 0 .1' euler='10 5 0'>"
+                    "<geom type='box' size='.5 .5 .02' friction='.3'/></body>"
+                    "<body pos='.03 .02 .2'><freejoint/><geom size='.05' mass='.2' friction='.3'/></body></worldbody></mujoco>")
+    p, m, r = pb.Model(str(path), contact={"method": "impact", "restitution": ".6"}), oracle.load(str(path)), np.random.default_rng(1)
+    pos, quat, x, struck = m.body_pos[1:2].copy(), m.body_quat[1:2].copy(), p.init(), 0
+    while not struck and p.parts(x)[0][2] > 0:
+        before = x
+        x, _, record = p.step_recorded(x, mocap=(pos, quat))
+        struck = p.report().contacts
+    assert struck == 1 and p.parts(x)[1][2] > 0
+    w, ways = r.standard_normal(p.nt), [r.standard_normal((1, 3)) for _ in range(2)]
+    bar = p.vjp(record, w, mocap=(pos, quat))
+    for name, dp, dr in (("mocap_pos", ways[0], 0 * ways[1]), ("mocap_rot", 0 * ways[0], ways[1])):
+        at = lambda e: w @ p.difference(x, p.step(before, mocap=(pos + e * dp, rotated(quat, dr, e)))[0])
+        ours, theirs = (bar[name] * (dp + dr)).sum(), richardson(at, (1e-5, 5e-6, 2.5e-6))
+        print(f"{name}: {ours:.12g}, differences {theirs:.12g}")
+        assert abs(ours - theirs) < 1e-6 * abs(theirs)
+        forward = w @ p.jvp(record, d_mocap_pos=dp, d_mocap_rot=dr, mocap=(pos, quat))[0]
+        assert abs(ours - forward) < 1e-9 * abs(forward)
+
+
+@pytest.mark.parametrize("contact", [{}, {"method": "cones"}])
+def test_events_at_a_mocap_body(tmp_path, contact):
+    """A ball falls on a mocap plate: the corrections for the moments of touch agree forward and reverse, and act."""
+    path = tmp_path / "m.xml"
+    path.write_text("<mujoco><option timestep='.01'/><worldbody><body name='plate' mocap='true' pos='0 0 .1' euler='10 5 0'>"
+                    "<geom type='box' size='.5 .5 .02'/></body><body pos='.03 .02 .2'><freejoint/><geom size='.05' mass='.2'/></body>"
+                    "</worldbody></mujoco>")
+    p, m, r, steps = pb.Model(str(path), contact=contact), oracle.load(str(path)), np.random.default_rng(2), 20
+    pos, quat = np.tile(m.body_pos[1:2], (steps, 1, 1)), np.tile(m.body_quat[1:2], (steps, 1, 1))
+    rollout, w, found = pb.Rollout(p, steps), r.standard_normal(p.nt), {}
+    rollout.forward(p.init(), mocap=(pos, quat))
+    dp, dr = r.standard_normal(pos.shape), r.standard_normal(pos.shape)
+    for kind in ("exact", "event"):
+        _, _, certificate, g = rollout.vjp(kind, x=w, mocap=True)
+        forward = w @ rollout.jvp(kind, mocap=(dp, dr))[0][-1]
+        found[kind] = (g[0] * dp).sum() + (g[1] * dr).sum()
+        assert abs(found[kind] - forward) < 1e-8 * abs(forward), kind
+    assert certificate.events > 0 and abs(found["event"] - found["exact"]) > 1e-6 * abs(found["exact"])
+
+
 def test_optimize_gradient_of_a_path(files, lib, context, tmp_path):
     """The gradient by unknown positions and large rotations along knots, against differences of the task's own losses."""
     task = {"model": files[0], "steps": 20,
