@@ -121,9 +121,9 @@ static pbStatus pack(pbContext *ctx, const double *point, int points, const int 
 }
 
 static bool same_packed(const Packed *a, const Packed *b) {
-  return a->point_size == b->point_size && a->triangle_size == b->triangle_size && a->step == b->step &&
-         memcmp(a->low, b->low, sizeof a->low) == 0 && memcmp(a->point, b->point, a->point_size) == 0 &&
-         memcmp(a->triangle, b->triangle, a->triangle_size) == 0;
+  bool same_low = a->low[0] == b->low[0] && a->low[1] == b->low[1] && a->low[2] == b->low[2];
+  return a->point_size == b->point_size && a->triangle_size == b->triangle_size && a->step == b->step && same_low &&
+         memcmp(a->point, b->point, a->point_size) == 0 && memcmp(a->triangle, b->triangle, a->triangle_size) == 0;
 }
 
 // Files under several names are one mesh.

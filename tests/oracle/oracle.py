@@ -260,3 +260,14 @@ def field_table():
         for n in re.findall(r"X\((\w+)", block):
             out[n] = kind
     return out
+
+
+def wraps_inside(m):
+    """True where a tendon winds around a geom whose side site is within."""
+    d = forward(m, State(m.qpos0, np.zeros(m.nv), np.zeros(m.na)))
+    for kind, g, s in zip(m.wrap_type.tolist(), m.wrap_objid, m.wrap_prm):
+        if kind in (mj.mjtWrap.mjWRAP_SPHERE, mj.mjtWrap.mjWRAP_CYLINDER) and s >= 0:
+            p = d.geom_xmat[g].reshape(3, 3).T @ (d.site_xpos[int(s)] - d.geom_xpos[g])
+            if np.linalg.norm(p if kind == mj.mjtWrap.mjWRAP_SPHERE else p[:2]) < m.geom_size[g, 0]:
+                return True
+    return False

@@ -33,6 +33,7 @@ CALM = 10.0                            # m/s or rad/s: where a run blows up, the
 REFUSED = 0.03                         # share of the models that may be refused
 GRADIENT, SETTLED, UNSETTLED = 1e-6, 2e-7, 0.10
 MESH = 1e-9   # of what follows from meshes, relative
+MESH_AXES = 1e-6  # of frames of meshes: MuJoCo ends its search for their axes there
 FLOOR = 1e-2  # derivatives below this share of their kind's unit count as zero
 # Tolerances of (q, v) after one step and after a hundred, relative to the size of the state.
 PLAIN, INSIDE = ((1e-10, 1e-10), (1e-8, 1e-8)), ((1e-10, 1e-10), (1e-6, 1e-6))  # of wraps inside a geom MuJoCo's Newton stops early
@@ -105,7 +106,9 @@ def field_faults(model, robot):
         if field not in fields:
             continue
         theirs = np.reshape(getattr(m, field), fields[field].shape)
-        near = np.abs(fields[field] - theirs).max(axis=1) <= MESH * np.abs(theirs).max(axis=1) if m.nmesh else np.zeros(len(theirs), bool)
+        meshes = m.geom_type == mj.mjtGeom.mjGEOM_MESH if field.startswith("geom") else np.zeros(len(theirs), bool)
+        limit = np.where(meshes, MESH_AXES, MESH) * np.abs(theirs).max(axis=1)
+        near = np.abs(fields[field] - theirs).max(axis=1) <= limit if m.nmesh else np.zeros(len(theirs), bool)
         rows = near | (free if field.startswith("body") else seen | free[m.geom_bodyid] & (m.geom_type == mj.mjtGeom.mjGEOM_MESH))
         fields[field][rows] = theirs[rows]
     if np.allclose(fields["actuator_lengthrange"], m.actuator_lengthrange, rtol=1e-6):  # found by a simulation that stops
@@ -113,17 +116,6 @@ def field_faults(model, robot):
     if seen.any():
         fields = {n: a for n, a in fields.items() if n not in ("stat_center", "stat_extent", "stat_meansize", "dof_length")}
     return test_compile.faults(fields, m) + test_compile.names_differ(model, m)
-
-
-def wraps_inside(m):
-    """True where a tendon winds around a geom whose side site is within."""
-    d = oracle.forward(m, oracle.State(m.qpos0, np.zeros(m.nv), np.zeros(m.na)))
-    for kind, g, s in zip(m.wrap_type, m.wrap_objid, m.wrap_prm):
-        if kind in (mj.mjtWrap.mjWRAP_SPHERE, mj.mjtWrap.mjWRAP_CYLINDER) and s >= 0:
-            p = d.geom_xmat[g].reshape(3, 3).T @ (d.site_xpos[int(s)] - d.geom_xpos[g])
-            if np.linalg.norm(p if kind == mj.mjtWrap.mjWRAP_SPHERE else p[:2]) < m.geom_size[g, 0]:
-                return True
-    return False
 
 
 def nudged_meshes(m, sign):
@@ -162,7 +154,7 @@ def steps(result, model, m, robot, canonical):
     others = [nudged_roll(m, x, controls, sign) for sign in (1, -1)]
     meshes = any(touches_mesh(m, oracle.forward(m, s)) for s in run.states[::10])
     found = (model.fields()["actuator_lengthrange"] != m.actuator_lengthrange).any()  # by a simulation that stops
-    plain = INSIDE if found or wraps_inside(m) else PLAIN
+    plain = INSIDE if found or oracle.wraps_inside(m) else PLAIN
     tolerance = plain if canonical else MESH_CONTACT if meshes else MESH_MASS if mesh_mass(robot.path) else plain
     one, hundred = np.array(tolerance[0]), np.array(tolerance[1])
     result.contacts, y = run.contacts, model.state(x.qpos, x.qvel, x.act)

@@ -20,6 +20,7 @@ def states(m, key, steps=LATER):
 
 def check(model, m, key, steps=LATER, forces=False):
     bad = []
+    least = 1e-5 if oracle.wraps_inside(m) else 0  # MuJoCo ends its search for the touching point at 1e-6
     r = np.random.default_rng(oracle.seed(key, "forces"))
     for k, (x, u) in enumerate(states(m, key, steps)):
         qfrc = 0.3 * r.standard_normal(m.nv) if forces else None
@@ -28,7 +29,7 @@ def check(model, m, key, steps=LATER, forces=False):
             xfrc[0] = 0
         found, words = stages.compare(model, m, x, u, qfrc, xfrc)
         bad += [f"state {k}: {w}" for w in words]
-        bad += [f"state {k}: {n} differs by {e:.2e} (tolerance {t:.0e})" for n, (e, t) in found.items() if not e <= t]
+        bad += [f"state {k}: {n} differs by {e:.2e} (tolerance {max(t, least):.0e})" for n, (e, t) in found.items() if not e <= max(t, least)]
     return bad
 
 
