@@ -144,7 +144,8 @@ pbStatus pbCompile_CountMeshes(pbCompiler *c) {
     if (!work->done) continue;
 
     // Of one that touches nothing no hull.
-    vertices += work->def->vertex.count / 3;
+    int points = work->def->vertex.count / 3;
+    vertices += points;
     if (!h) continue;
 
     graph += (double)graph_size(h);

@@ -64,15 +64,20 @@ static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const cha
   return pbNames_Set(names, kind, element->name, id) ? pb_ok : pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
 }
 
+// Of `count` elements of one kind, each of this size.
+static pbStatus add_names(const pbSpec *spec, pbNames *names, int kind, const char *what, const void *elements, size_t size,
+                          int count) {
+  for (int i = 0; i < count; i++) {
+    const pbNamedElement *element = (const pbNamedElement *)(const void *)((const char *)elements + (size_t)i * size);
+    PB_TRY(add_name(spec, names, kind, what, i, element));
+  }
+  return pb_ok;
+}
+
 // Names of a kind are unique; frames and visual-only elements may share names.
 static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   int kind = 0;
-#define X(member, count, what)                                                \
-  kind++;                                                                     \
-  for (int i = 0; i < spec->count; i++) {                                     \
-    const pbNamedElement *element = (const pbNamedElement *)&spec->member[i]; \
-    PB_TRY(add_name(spec, names, kind, what, i, element));                    \
-  }
+#define X(member, count, what) PB_TRY(add_names(spec, names, ++kind, what, spec->member, sizeof *spec->member, spec->count));
   X(bodies, nbody, "body")
   X(joints, njoint, "joint")
   X(geoms, ngeom, "geom")

@@ -210,7 +210,8 @@ static void set_first_states(pbTrain *t) {
   // ages spread over an episode, so that not all worlds end at once
   int most = pbTrain_EpisodeSteps(t);
   for (int w = 0; w < t->settings.worlds; w++) {
-    t->age[w] = (double)((int64_t)most * w / t->settings.worlds / t->every * t->every);
+    int64_t decisions = (int64_t)most * w / t->settings.worlds / t->every;
+    t->age[w] = (double)(decisions * t->every);
     pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx,
                   t->command + (size_t)w * (size_t)t->ncommand);
   }
