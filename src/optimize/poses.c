@@ -61,8 +61,8 @@ bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
   // To the bit: a keyframe that says nothing has the model's.
   for (size_t i = 0; i < rows * n; i++) {
     int b = pbModel_MocapBody(m, (int)(i % n));
-    same = same && memcmp(tr->poses.pos + 3 * i, body_pos + 3 * b, 3 * sizeof(double)) == 0;
-    same = same && memcmp(tr->poses.quat + 4 * i, body_quat + 4 * b, 4 * sizeof(double)) == 0;
+    for (int k = 0; k < 3; k++) same &= tr->poses.pos[3 * i + (size_t)k] == body_pos[3 * b + k];
+    for (int k = 0; k < 4; k++) same &= tr->poses.quat[4 * i + (size_t)k] == body_quat[4 * b + k];
   }
   return same;
 }

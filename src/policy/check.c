@@ -79,7 +79,13 @@ bool pbCheck_Fail(Check *c, const char *format, ...) {
   return false;
 }
 
-static bool same(double a, double b) { return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b)); }
+static uint64_t bits_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static bool same(double a, double b) { return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b)); }
 
 // ---- points -------------------------------------------------------------------------------------------------------------
 // Of mean 0 and variance 1: uniform, since a million of normal deviates would take longer than all else.

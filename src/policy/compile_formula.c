@@ -18,7 +18,7 @@ static int row_of(const char *text, size_t length, int inputs, int params) {
   if (length < 2 || length > 8 || (text[0] != 'x' && text[0] != 'p')) return -1;
   if (strspn(text + 1, "0123456789") < length - 1 || (text[1] == '0' && length > 2)) return -1;
 
-  int number = atoi(text + 1), most = text[0] == 'x' ? inputs : params;
+  int number = (int)strtol(text + 1, NULL, 10), most = text[0] == 'x' ? inputs : params;
   if (number >= most) return -1;
   return text[0] == 'x' ? number : inputs + number;
 }
