@@ -50,8 +50,8 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
                                                        int count, const int *points);
 // A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box,
-// plane exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat, geom_size and the poses of bodies, radii
-// aside (contact.radius).
+// plane exactly; cylinder and ellipsoid as closed meshes; a mesh that may touch as its convex hull. Follows geom_pos, geom_quat,
+// geom_size, mesh_scale, mesh_refpos, mesh_refquat and the poses of bodies, radii aside (contact.radius).
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachGeom(pbDeformable *deformable, const pbModel *model, const char *geom,
                                                      int *number);
 

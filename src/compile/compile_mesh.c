@@ -108,6 +108,8 @@ static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
 
 static pbStatus make_hull(pbCompiler *c, pbMeshWork *work) {
   const pbMeshDef *d = work->def;
+  if (!(d->scale[0] && d->scale[1] && d->scale[2])) return PB_AT(c, d, "mesh", "a scale of 0 leaves nothing that could touch");
+
   pbStatus status =
       pbHull_Create(c->ctx, d->vertex.data, d->vertex.count / 3, d->maxhullvert < 0 ? 0 : d->maxhullvert, &work->hull);
   return status == pb_ok ? pb_ok : blame_mesh(c, d, status);
@@ -283,6 +285,10 @@ static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at
   // What was taken away from the points that are stored.
   memcpy(m->mesh_pos + 3 * id, work->properties.center, 3 * sizeof(double));
   memcpy(m->mesh_quat + 4 * id, work->properties.quat, 4 * sizeof(double));
+  memcpy(m->mesh_scale + 3 * id, work->def->scale, 3 * sizeof(double));
+  memcpy(m->mesh_refpos + 3 * id, work->def->refpos, 3 * sizeof(double));
+  memcpy(m->mesh_refquat + 4 * id, work->def->refquat, 4 * sizeof(double));
+  pbPose_Normalize(m->mesh_refquat + 4 * id, 4);
 
   m->mesh_vertadr[id] = at->vertex;
   m->mesh_vertnum[id] = points;

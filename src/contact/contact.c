@@ -3,9 +3,22 @@
 #include "contact/contact.h"
 
 #include "base/assert.h"
+#include "geometry/hull.h"
 #include "math/vec.h"
 
 // ---- candidates -------------------------------------------------------------------------------------------------------
+static double mesh_radius(const NUM(pbWork) *w, int mesh) {
+  NUM(pbShape) shape;
+  pbHullView view;
+  if (mesh < 0) return 0;
+
+  // Of its points as they are now.
+  shape.hull = w->t->hull + mesh;
+  shape.motion = NUM(pbMesh_Map)(w, mesh, shape.stretch, shape.shift);
+  hull_view(&shape, &view);
+  return view.radius;
+}
+
 // Radius of the sphere about a geom's center that holds it; 0 for planes.
 static double bounding_radius(const NUM(pbWork) *w, int geom) {
   const num *size = w->p.geom_size + 3 * geom;
@@ -21,7 +34,7 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
     case pb_geomEllipsoid: return fmax(a, fmax(b, c));
     case pb_geomBox: return sqrt(a * a + b * b + c * c);
     case pb_geomHfield: return w->m->geom_rbound[geom];
-    case pb_geomMesh: return w->m->geom_dataid[geom] < 0 ? 0 : w->t->hull[w->m->geom_dataid[geom]].radius;
+    case pb_geomMesh: return mesh_radius(w, w->m->geom_dataid[geom]);
     default: return 0;
   }
 }
@@ -260,6 +273,7 @@ static void bounds_in(const NUM(pbShape) *shape, const NUM(pbShape) *frame, doub
     origin[k] = re(frame->pos[k]);
   }
 
+  if (shape->motion == pb_hullMoves) hull_move(shape, bound.pos, bound.mat);
   pbTerrain_Bounds(&bound, origin, R, low, high);
   for (int k = 0; k < 3; k++) {
     low[k] -= wide;

@@ -2,6 +2,7 @@
 #ifndef PB_CONTACT_H
 #define PB_CONTACT_H
 
+#include "contact/mesh_map.h"
 #include "eval/work.h"
 #include "model/terrain.h"
 
@@ -30,6 +31,7 @@ static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
   memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
   memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
   memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);
+  s->motion = s->hull ? NUM(pbMesh_Map)(w, w->m->geom_dataid[g], s->stretch, s->shift) : pb_hullStays;
 }
 
 // One prism of a height field, as a convex body of its own.

@@ -1,5 +1,6 @@
 // Attached points and the forces on them, in the number type.
 #include "base/assert.h"
+#include "contact/mesh_map.h"
 #include "couple/attach.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
@@ -16,6 +17,13 @@ static void local_position(const NUM(pbWork) *w, const pbAttachments *points, in
     int size = points->size[3 * i + k];
     if (size >= 0) p[k] *= w->p.geom_size[3 * geom + size];
   }
+
+  // Corners of a mesh follow its scale and place.
+  int mesh = w->m->geom_dataid[geom];
+  num stretch[9], shift[3];
+  if (mesh < 0 || NUM(pbMesh_Map)(w, mesh, stretch, shift) == pb_hullStays) return;
+  m3_mulv(p, stretch, p);
+  v3_addto(p, shift);
 }
 
 void NUM(pbAttach_Positions)(const NUM(pbWork) *w, const pbAttachments *points, const num *local, num *x) {

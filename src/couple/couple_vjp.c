@@ -63,9 +63,10 @@ static void pull_local_positions(pbScratch *s, double *local_bar) {
 void pbCouple_PullParameters(pbScratch *s, const double *theta, double *theta_bar) {
   const pbModel *m = s->model;
   const field fields[] = {
-      {m->timestep, 1, 1, false},        {m->body_pos, m->nbody, 3, false}, {m->body_quat, m->nbody, 4, true},
-      {m->jnt_pos, m->njnt, 3, false},   {m->jnt_axis, m->njnt, 3, true},   {m->qpos0, m->nq, 1, false},
-      {m->geom_pos, m->ngeom, 3, false}, {m->geom_quat, m->ngeom, 4, true}, {m->geom_size, m->ngeom, 3, false}};
+      {m->timestep, 1, 1, false},          {m->body_pos, m->nbody, 3, false},    {m->body_quat, m->nbody, 4, true},
+      {m->jnt_pos, m->njnt, 3, false},     {m->jnt_axis, m->njnt, 3, true},      {m->qpos0, m->nq, 1, false},
+      {m->geom_pos, m->ngeom, 3, false},   {m->geom_quat, m->ngeom, 4, true},    {m->geom_size, m->ngeom, 3, false},
+      {m->mesh_scale, m->nmesh, 3, false}, {m->mesh_refpos, m->nmesh, 3, false}, {m->mesh_refquat, m->nmesh, 4, true}};
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) pull_field(s, theta, fields + i, theta_bar);
   pull_local_positions(s, theta_bar + m->deform_theta + m->deform->local_at);
 }

@@ -72,6 +72,7 @@ typedef struct LANE(pbAdjoint) {
   double *IV, *rate_IV, *IW;            // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
   double *damping;                      // nv x 3: coefficients of each dof's damper
   pbContactJacobian *contact_jacobian;  // max_con: how each contact moves with its pair
+  double reach;                         // beyond the margin, within which these contacts were found
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
   lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va

@@ -21,7 +21,8 @@ enum {
   pb_wantImpedance = 1 << 13,    // of rows
   pb_wantFriction = 1 << 14,     // of contacts
   pb_wantLoss = 1 << 15,         // friction loss
-  pb_wantEverything = (1 << 16) - 1
+  pb_wantMeshes = 1 << 16,       // scale and place of meshes that touch
+  pb_wantEverything = (1 << 17) - 1
 };
 // clang-format on
 

@@ -7,11 +7,40 @@
 
 enum { FEW_CORNERS = 32, MOST_ROUNDS = 200 };
 #define TIE   1e-10  // relative to the hull's radius: what differs by less is the same
+#define FLAT  1e-7   // the same: corners are stored in single precision
 #define EXACT 1e-15  // relative: rounding
 
 // ---- support ------------------------------------------------------------------------------------------------------------
-int pbHull_Support(const pbMeshHull *h, const double d[3], int start) {
+void pbHull_Corner(const pbHullView *view, int corner, double x[3]) {
+  v3_copy(x, view->hull->corner + 3 * corner);
+  if (!view->moved) return;
+
+  m3_mulv(x, view->stretch, x);
+  v3_addto(x, view->shift);
+}
+
+void pbHull_Normal(const pbHullView *view, int polygon, double normal[3]) {
+  v3_copy(normal, view->hull->normal + 3 * polygon);
+  if (!view->moved) return;
+
+  // Vector areas go by the cofactors.
+  const double *a = view->stretch;
+  double cofactor[9];
+  v3_cross(cofactor, a + 3, a + 6);
+  v3_cross(cofactor + 3, a + 6, a);
+  v3_cross(cofactor + 6, a, a + 3);
+  m3_mulv(normal, cofactor, normal);
+  v3_normalize(normal);
+}
+
+int pbHull_Support(const pbHullView *view, const double direction[3], int start) {
+  const pbMeshHull *h = view->hull;
+  double d[3];
   int best = start;
+
+  // d . (A x + b): the furthest along A' d before the points were moved.
+  v3_copy(d, direction);
+  if (view->moved) m3_tmulv(d, view->stretch, d);
   double most = v3_dot(h->corner + 3 * start, d);
   PB_ASSERT(start >= 0 && start < h->corners);
 
@@ -42,12 +71,15 @@ int pbHull_Support(const pbMeshHull *h, const double d[3], int start) {
 
 // ---- a plane ------------------------------------------------------------------------------------------------------------
 // The polygon at a corner that looks most against the plane; of those that tie the first; -1: the corner is inside of one.
-static int facing_polygon(const pbMeshHull *h, int corner, const double n[3]) {
+static int facing_polygon(const pbHullView *view, int corner, const double n[3]) {
+  const pbMeshHull *h = view->hull;
   int best = -1;
   double least = 1;
 
   for (int k = h->first_face[corner]; k < h->first_face[corner + 1]; k++) {
-    double cosine = v3_dot(h->normal + 3 * h->face[k], n);
+    double normal[3];
+    pbHull_Normal(view, h->face[k], normal);
+    double cosine = v3_dot(normal, n);
     if (best >= 0 && !(cosine < least - TIE)) continue;
 
     best = h->face[k];
@@ -57,63 +89,113 @@ static int facing_polygon(const pbMeshHull *h, int corner, const double n[3]) {
 }
 
 // Of the polygon's corners as deep as the deepest the first: where it begins.
-static int deepest_of(const pbMeshHull *h, int polygon, const double n[3], int deepest) {
-  double depth = v3_dot(h->corner + 3 * deepest, n);
+static int deepest_of(const pbHullView *view, int polygon, const double n[3], int deepest) {
+  const pbMeshHull *h = view->hull;
+  double x[3];
+  pbHull_Corner(view, deepest, x);
+  double depth = v3_dot(x, n);
 
   for (int k = h->first[polygon]; k < h->first[polygon + 1]; k++) {
-    if (v3_dot(h->corner + 3 * h->around[k], n) <= depth + TIE * h->radius) return k - h->first[polygon];
+    pbHull_Corner(view, h->around[k], x);
+    if (v3_dot(x, n) <= depth + TIE * view->radius) return k - h->first[polygon];
   }
   PB_ASSERT(false);
   return 0;
 }
 
-static double quadrilateral(const pbMeshHull *h, const int *around, const int k[4]) {
-  double u[3], v[3], area[3];
-  v3_sub(u, h->corner + 3 * around[k[0]], h->corner + 3 * around[k[2]]);
-  v3_sub(v, h->corner + 3 * around[k[1]], h->corner + 3 * around[k[3]]);
+// Do all corners of a polygon lie on the plane, up to what single precision can tell?
+static bool lies_flat(const pbHullView *view, int polygon, const double n[3]) {
+  const pbMeshHull *h = view->hull;
+  double least = INFINITY, most = -INFINITY;
 
-  // Twice the area, by the diagonals.
-  v3_cross(area, u, v);
-  return v3_norm(area);
+  for (int k = h->first[polygon]; k < h->first[polygon + 1]; k++) {
+    double x[3];
+    pbHull_Corner(view, h->around[k], x);
+    least = fmin(least, v3_dot(x, n));
+    most = fmax(most, v3_dot(x, n));
+  }
+  return most - least <= FLAT * view->radius;
 }
 
-// Moves one corner on while the area grows.
-static bool grow(const pbMeshHull *h, const int *around, int count, int which, int k[4], double *area) {
-  int moved[4] = {k[0], k[1], k[2], k[3]};
-  moved[which] = (moved[which] + 1) % count;
+// Four corners of a polygon: twice their area, and how far their mean is from where the center of the mesh stands.
+typedef struct quadrilateral {
+  int k[4];
+  double area, offset;
+} quadrilateral;
 
-  double larger = quadrilateral(h, around, moved);
-  if (!(larger > *area)) return false;
+static void measure(const pbHullView *view, const int *around, const double n[3], quadrilateral *q) {
+  double x[4][3], u[3], v[3], mean[3] = {0};
+  for (int i = 0; i < 4; i++) {
+    pbHull_Corner(view, around[q->k[i]], x[i]);
+    v3_addscl(mean, x[i], 0.25);
+  }
 
-  k[which] = moved[which];
-  *area = larger;
+  // By the diagonals.
+  v3_sub(u, x[0], x[2]);
+  v3_sub(v, x[1], x[3]);
+  v3_cross(u, u, v);
+  q->area = v3_norm(u);
+
+  v3_addscl(mean, n, -v3_dot(mean, n));
+  q->offset = v3_norm(mean);
+}
+
+// Moves one corner on if the area grows.
+static bool grow(const pbHullView *view, const int *around, int count, const double n[3], int which, quadrilateral *q) {
+  quadrilateral moved = *q;
+  moved.k[which] = (moved.k[which] + 1) % count;
+  measure(view, around, n, &moved);
+  if (!(moved.area > q->area)) return false;
+
+  *q = moved;
   return true;
 }
 
-int pbHull_OnPlane(const pbMeshHull *h, const double n[3], int corner[4]) {
+// Moves one corner by one if the area stays and the mean comes nearer to the center.
+static bool settle(const pbHullView *view, const int *around, int count, const double n[3], quadrilateral *q) {
+  for (int move = 0; move < 6; move++) {
+    quadrilateral moved = *q;
+    int which = 1 + move / 2, next = (moved.k[which] + (move % 2 ? count - 1 : 1)) % count;
+    if (next == moved.k[which - 1] || next == moved.k[(which + 1) % 4]) continue;
+
+    moved.k[which] = next;
+    measure(view, around, n, &moved);
+    if (!(moved.area >= q->area * (1 - FLAT) && moved.offset < q->offset - FLAT * view->radius)) continue;
+    *q = moved;
+    return true;
+  }
+  return false;
+}
+
+int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
+  const pbMeshHull *h = view->hull;
   double down[3];
   v3_neg(down, n);
-  corner[0] = pbHull_Support(h, down, 0);
-  int polygon = facing_polygon(h, corner[0], n);
+  corner[0] = pbHull_Support(view, down, 0);
+  int polygon = facing_polygon(view, corner[0], n);
   if (polygon < 0) return 1;
 
   // From the deepest on, the others grow away from it, the last one first.
   const int *around = h->around + h->first[polygon];
   int count = h->first[polygon + 1] - h->first[polygon];
-  int start = deepest_of(h, polygon, n, corner[0]);
-  int k[4] = {start, (start + 1) % count, (start + 2) % count, (start + 3) % count};
+  bool flat = lies_flat(view, polygon, n);
+  int start = flat ? 0 : deepest_of(view, polygon, n, corner[0]);
+  quadrilateral q = {.k = {start, (start + 1) % count, (start + 2) % count, (start + 3) % count}};
   PB_ASSERT(count >= 3);
 
   if (count > 4) {
-    double area = quadrilateral(h, around, k);
-    while (grow(h, around, count, 3, k, &area)) {
-      while (grow(h, around, count, 2, k, &area)) continue;
-      while (grow(h, around, count, 1, k, &area)) continue;
+    measure(view, around, n, &q);
+    while (grow(view, around, count, n, 3, &q)) {
+      while (grow(view, around, count, n, 2, &q)) continue;
+      while (grow(view, around, count, n, 1, &q)) continue;
     }
+
+    // Lying flat it stands on the same corners whatever rounding says, and in balance with all equally deep.
+    while (flat && settle(view, around, count, n, &q)) continue;
   }
 
   int used = count < 4 ? count : 4;
-  for (int i = 0; i < used; i++) corner[i] = around[k[i]];
+  for (int i = 0; i < used; i++) corner[i] = around[q.k[i]];
   return used;
 }
 
@@ -223,8 +305,9 @@ static bool reduce(simplex *s) {
   return s->count < 4 || reduce_tetrahedron(s);
 }
 
-static void add_corner(const pbMeshHull *h, const double point[3], int corner, simplex *s) {
-  v3_sub(s->x[s->count], h->corner + 3 * corner, point);
+static void add_corner(const pbHullView *view, const double point[3], int corner, simplex *s) {
+  pbHull_Corner(view, corner, s->x[s->count]);
+  v3_subfrom(s->x[s->count], point);
   s->corner[s->count++] = corner;
 }
 
@@ -236,7 +319,8 @@ static bool holds(const simplex *s, int corner) {
 }
 
 // The triangle whose plane is nearest from inside.
-static pbHullNearest nearest_plane(const pbMeshHull *h, const double point[3]) {
+static pbHullNearest nearest_plane(const pbHullView *view, const double point[3]) {
+  const pbMeshHull *h = view->hull;
   pbHullNearest out = {.count = 3, .inside = true};
   double most = -INFINITY;
 
@@ -244,14 +328,17 @@ static pbHullNearest nearest_plane(const pbMeshHull *h, const double point[3]) {
     const int *v = h->triangle + 3 * t;
     double a[3], b[3], c[3], normal[3];
 
-    v3_sub(a, h->corner + 3 * v[0], point);
-    v3_sub(b, h->corner + 3 * v[1], h->corner + 3 * v[0]);
-    v3_sub(c, h->corner + 3 * v[2], h->corner + 3 * v[0]);
+    pbHull_Corner(view, v[0], a);
+    pbHull_Corner(view, v[1], b);
+    pbHull_Corner(view, v[2], c);
+    v3_subfrom(b, a);
+    v3_subfrom(c, a);
+    v3_subfrom(a, point);
     v3_cross(normal, b, c);
 
     // Slivers have no direction.
     double length = v3_norm(normal), height = -v3_dot(a, normal) / length;
-    if (!(length > EXACT * h->radius * h->radius && height > most)) continue;
+    if (!(length > EXACT * view->radius * view->radius && height > most)) continue;
 
     most = height;
     memcpy(out.corner, v, sizeof out.corner);
@@ -259,27 +346,27 @@ static pbHullNearest nearest_plane(const pbMeshHull *h, const double point[3]) {
   return out;
 }
 
-pbHullNearest pbHull_Nearest(const pbMeshHull *h, const double point[3]) {
-  double toward[3], scale = h->radius + v3_norm(point);
+pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]) {
+  double toward[3], scale = view->radius + v3_norm(point);
   simplex s = {0};
 
   // Begin with the furthest on the point's side.
-  add_corner(h, point, pbHull_Support(h, point, 0), &s);
+  add_corner(view, point, pbHull_Support(view, point, 0), &s);
   v3_copy(s.nearest, s.x[0]);
 
   for (int round = 0; round < MOST_ROUNDS; round++) {
     double length = v3_norm(s.nearest);
-    if (!(length > EXACT * scale)) return nearest_plane(h, point);
+    if (!(length > EXACT * scale)) return nearest_plane(view, point);
 
     // The corner that is furthest towards the point: is there one nearer than what is known?
     v3_neg(toward, s.nearest);
     simplex before = s;
-    int corner = pbHull_Support(h, toward, s.corner[0]);
+    int corner = pbHull_Support(view, toward, s.corner[0]);
     if (holds(&s, corner)) break;
 
-    add_corner(h, point, corner, &s);
+    add_corner(view, point, corner, &s);
     double gain = length * length - v3_dot(s.nearest, s.x[s.count - 1]);
-    if (gain > EXACT * length * scale && !reduce(&s)) return nearest_plane(h, point);
+    if (gain > EXACT * length * scale && !reduce(&s)) return nearest_plane(view, point);
     if (gain > EXACT * length * scale && v3_norm(s.nearest) < length) continue;
 
     s = before;

@@ -500,6 +500,11 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
 static void lift_shape(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
   out->hull = in->hull;
+  out->motion = in->motion;
+  if (in->motion) {
+    for (int i = 0; i < 9; i++) out->stretch[i] = in->stretch[i];
+    for (int i = 0; i < 3; i++) out->shift[i] = in->shift[i];
+  }
   for (int i = 0; i < 3; i++) {
     out->pos[i] = in->pos[i];
     out->size[i] = in->size[i];
@@ -589,6 +594,43 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
       const double *value = (const double *)&contacts[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
     }
+  }
+}
+
+// The map of a hull's points by one of its twelve numbers; the identity where it was not moved.
+static void seed_map(int entry, pbShape_c *shape) {
+  if (!shape->motion) {
+    for (int i = 0; i < 9; i++) shape->stretch[i] = i % 4 == 0;
+    for (int i = 0; i < 3; i++) shape->shift[i] = 0;
+  }
+
+  if (!shape->motion) shape->motion = pb_hullVaries;
+  if (entry < 9) __imag__ shape->stretch[entry] = PB_IMAG_STEP;
+  else __imag__ shape->shift[entry - 9] = PB_IMAG_STEP;
+}
+
+void NUM(pbPair_PullHull)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int point, int which,
+                          const double bar[10], double map_bar[12]) {
+  if (shape1->type == pb_geomPlane) {
+    NUM(pbPlane_PullHull)(shape1, shape2, margin, point, bar, map_bar);
+    return;
+  }
+
+  searched found = {.convex = false};
+  memset(map_bar, 0, 12 * sizeof *map_bar);
+  if (shape1->type != pb_geomSphere && !search(shape1, shape2, margin, &found)) return;
+
+  // Entry by entry, decisions frozen.
+  for (int entry = 0; entry < 12; entry++) {
+    pbShape_c c1, c2;
+    pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
+    lift_shape(shape1, &c1);
+    lift_shape(shape2, &c2);
+    seed_map(entry, which ? &c2 : &c1);
+    if (collide_again(&found, &c1, &c2, margin, contacts) <= point) continue;
+
+    const double *value = (const double *)&contacts[point];
+    for (int r = 0; r < 10; r++) map_bar[entry] += bar[r] * value[2 * r + 1] / PB_IMAG_STEP;
   }
 }
 

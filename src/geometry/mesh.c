@@ -12,23 +12,27 @@ static void to_shape(const NUM(pbShape) *shape, const num v[3], double local[3])
 }
 
 // ---- planes -------------------------------------------------------------------------------------------------------------
-// Levers of the corners that touch a plane, the deepest first; others only below the center.
-static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, num lever[4][3]) {
+// The corners that touch a plane with their levers, the deepest first; others only below the center.
+static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int touching[4],
+                            num lever[4][3]) {
   int corner[4], used = 0;
   num normal[3], dif[3];
   double n[3];
+  pbHullView view;
 
+  hull_view(mesh, &view);
   m3_col(normal, plane->mat, 2);
   v3_sub(dif, mesh->pos, plane->pos);
   double height = re(v3_dot(normal, dif));
 
   // Most meshes are far above.
-  if (!(height - mesh->hull->radius <= margin + 1e-9 * mesh->hull->radius)) return 0;
+  if (!(height - view.radius <= margin + 1e-9 * view.radius)) return 0;
   to_shape(mesh, normal, n);
-  int count = pbHull_OnPlane(mesh->hull, n, corner);
+  int count = pbHull_OnPlane(&view, n, corner);
 
   // Without the deepest there is no contact.
   for (int k = 0; k < count && (k == 0 || used > 0); k++) {
+    touching[used] = corner[k];
     hull_lever(mesh, corner[k], lever[used]);
     double drop = re(v3_dot(normal, lever[used]));
     used += height + drop <= margin && (k == 0 || drop <= 0);
@@ -38,7 +42,7 @@ static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
 
 int NUM(pbPlane_Mesh)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, NUM(pbContactPoint) *contacts) {
   num lever[4][3], normal[3], dif[3];
-  int count = corners_on_plane(plane, mesh, margin, lever);
+  int corner[4], count = corners_on_plane(plane, mesh, margin, corner, lever);
   m3_col(normal, plane->mat, 2);
 
   for (int k = 0; k < count; k++) {
@@ -101,9 +105,12 @@ static void meet_triangle(const num center[3], num x[3][3], bool inside, ball_on
 static pbHullNearest find_nearest(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh) {
   num dif[3];
   double center[3];
+  pbHullView view;
+
+  hull_view(mesh, &view);
   v3_sub(dif, sphere->pos, mesh->pos);
   to_shape(mesh, dif, center);
-  return pbHull_Nearest(mesh->hull, center);
+  return pbHull_Nearest(&view, center);
 }
 
 static void meet(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, const pbHullNearest *found, ball_on_hull *b) {
@@ -123,7 +130,9 @@ int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, dou
   num dif[3], radius = sphere->size[0];
   v3_sub(dif, sphere->pos, mesh->pos);
 
-  double reach = margin + re(radius) + mesh->hull->radius;
+  pbHullView view;
+  hull_view(mesh, &view);
+  double reach = margin + re(radius) + view.radius;
   if (!(re(v3_dot(dif, dif)) <= reach * reach * (1 + 1e-9))) return 0;
 
   ball_on_hull b;
@@ -150,7 +159,7 @@ void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
 
   // The same corners as the primal's, fixed to the mesh.
   m3_col(n, plane->mat, 2);
-  int found = corners_on_plane(plane, mesh, margin, lever);
+  int corner[4], found = corners_on_plane(plane, mesh, margin, corner, lever);
 
   for (int k = 0; k < count && k < found; k++) {
     rigid_rate(point, lever[k]);
@@ -217,14 +226,30 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
   ball_rate(contact, b.height, sphere->size[0], NULL, point, SIZE1, -1, j);
 }
 
+// Of a corner's point: dist = n . point, pos = point - n dist / 2.
+void NUM(pbPlane_PullHull)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int point, const double bar[10],
+                           double map_bar[12]) {
+  double lever[4][3], n[3], world[3];
+  int corner[4], found = corners_on_plane(plane, mesh, margin, corner, lever);
+  memset(map_bar, 0, 12 * sizeof *map_bar);
+  if (point >= found) return;
+
+  m3_col(n, plane->mat, 2);
+  v3_along(world, bar + 1, n, bar[0] - 0.5 * v3_dot(n, bar + 1));
+  m3_tmulv(map_bar + 9, mesh->mat, world);
+  for (int i = 0; i < 3; i++) v3_scale(map_bar + 3 * i, mesh->hull->corner + 3 * corner[point], map_bar[9 + i]);
+}
+
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh) {
   int corner[4], count = 0;
   if (other->type == pb_geomPlane) {
     double normal[3], n[3];
+    pbHullView view;
 
+    hull_view(mesh, &view);
     m3_col(normal, other->mat, 2);
     to_shape(mesh, normal, n);
-    count = pbHull_OnPlane(mesh->hull, n, corner);
+    count = pbHull_OnPlane(&view, n, corner);
   } else {
     pbHullNearest found = find_nearest(other, mesh);
     count = found.count;

@@ -8,6 +8,9 @@
 
 enum { PB_MAX_CONTACT_POINTS = 16 };  // most contacts a pair can make
 
+// Where the points x of a hull are: as compiled; there, but with derivatives; at stretch x + shift.
+typedef enum pbHullMotion { pb_hullStays, pb_hullVaries, pb_hullMoves } pbHullMotion;
+
 #include "geometry/pair_number.h"
 
 #if !PB_IS_COMPLEX
@@ -36,6 +39,10 @@ typedef struct pbContactJacobian {
 // contacts, count: what pbPair_Collide returned for the same arguments.
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                           const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
+// Cotangents of the map of the points of a hull (of shape `which`, 0 or 1): of stretch (9) and shift (3), by those of the rows of
+// contact `point`.
+void NUM(pbPair_PullHull)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int point, int which,
+                          const double bar[10], double map_bar[12]);
 #endif
 
 #endif

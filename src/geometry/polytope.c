@@ -1,6 +1,7 @@
 // Contacts of two convex polytopes, or of one and a round shape, from what carries their normal (polytope.h), in the number type:
 // the deepest point, and where faces or edges lie flat on each other the corners of what they have in common, seen along the
 // normal; each has the distance there. All that the search found is frozen.
+#include "geometry/hull.h"
 #include "geometry/polytope.h"
 
 #include "base/assert.h"
@@ -28,7 +29,7 @@ static void corner_in_world(const NUM(pbShape) *s, int id, num out[3]) {
 
   PB_ASSERT(id >= 0);
   if (s->hull) {
-    for (int i = 0; i < 3; i++) local[i] = s->hull->corner[3 * id + i];
+    hull_corner(s, id, local);
   } else if (s->type == pb_geomBox) {
     for (int i = 0; i < 3; i++) local[i] = id & (1 << i) ? s->size[i] : -s->size[i];
   } else if (s->type == pb_geomCapsule) {

@@ -9,6 +9,7 @@
 #ifndef PB_POLYTOPE_H
 #define PB_POLYTOPE_H
 
+#include "geometry/hull.h"
 #include "geometry/primitive.h"
 #include "model/mesh.h"
 #include "model/model.h"
@@ -24,9 +25,10 @@ typedef struct pbSupport {
   int corners;  // 0: round (cylinder, ellipsoid)
   const pbMeshHull *hull;
   double own[3 * PB_OWN_CORNERS];  // corners of what is no hull, in its frame
-  double pos[3], mat[9], size[3];  // pos: from the center of shape 1
-  double radius;                   // of spheres and capsules: around the core
-  int last;                        // corner that a climb over a hull starts from
+  double pos[3], mat[9], size[3];  // pos: from the center of shape 1; mat: of a hull whose points moved with their stretch
+  bool moved;
+  double radius;  // of spheres and capsules: around the core
+  int last;       // corner that a climb over a hull starts from
 } pbSupport;
 
 // A corner of M. Of a round shape id is -1.
@@ -106,6 +108,9 @@ static inline void to_support(const NUM(pbShape) *shape, pbSupport *s) {
     s->size[i] = re(shape->size[i]);
   }
   for (int i = 0; i < 9; i++) s->mat[i] = re(shape->mat[i]);
+
+  s->moved = shape->motion == pb_hullMoves;
+  if (s->moved) hull_move(shape, s->pos, s->mat);
 }
 
 // shape: from to_support, in the world. False: no contact within margin.

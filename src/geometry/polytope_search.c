@@ -118,7 +118,9 @@ double pbPolytope_Sigma(pbPolytopePair *pair, const double n[3]) {
 static double radius_of(const pbSupport *s) {
   const double *size = s->size;
 
-  if (s->hull) return s->hull->radius;
+  // All entries' norm is at least the largest stretch.
+  double stretch2 = v3_dot(s->mat, s->mat) + v3_dot(s->mat + 3, s->mat + 3) + v3_dot(s->mat + 6, s->mat + 6);
+  if (s->hull) return s->hull->radius * (s->moved ? sqrt(stretch2) : 1);
   switch (s->type) {
     case pb_geomCapsule: return size[0] + size[1];
     case pb_geomCylinder: return sqrt(size[0] * size[0] + size[1] * size[1]);
@@ -211,6 +213,36 @@ static bool offer_face(pbPolytopePair *pair, int k, const int id[3], int other, 
   return offer(pair, &c, deepest, out);
 }
 
+// Of a hull whose points moved: a normal of a face, or the one of contact, from the shape's frame to world axes, by cofactors.
+static void moved_normal(const pbSupport *s, const double n[3], double world[3]) {
+  double cofactor[9];
+  v3_cross(cofactor, s->mat + 3, s->mat + 6);
+  v3_cross(cofactor + 3, s->mat + 6, s->mat);
+  v3_cross(cofactor + 6, s->mat, s->mat + 3);
+  m3_mulv(world, cofactor, n);
+  v3_normalize(world);
+}
+
+static double face_cosine(const pbSupport *s, const double n[3], const double face[3]) {
+  double a[3], b[3];
+  if (!s->moved) return v3_dot(n, face);
+
+  moved_normal(s, n, a);
+  moved_normal(s, face, b);
+  return v3_dot(a, b);
+}
+
+// Of the angle between a face and an edge (changed to a unit vector); 1 where that has no length.
+static double edge_sine(const pbSupport *s, const double n[3], double edge[3]) {
+  double world[3];
+  v3_copy(world, n);
+  if (s->moved) {
+    moved_normal(s, n, world);
+    m3_mulv(edge, s->mat, edge);
+  }
+  return v3_normalize(edge) > 0 ? fabs(v3_dot(edge, world)) : 1;
+}
+
 // The face of a box or hull at a corner whose normal is nearest to n (in its frame); false: none is near.
 static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
   double best = PB_ALIGNED;
@@ -228,7 +260,7 @@ static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat 
   // Of the faces at the corner.
   const pbMeshHull *h = s->hull;
   for (int k = h->first_face[corner]; k < h->first_face[corner + 1]; k++) {
-    double cosine = v3_dot(n, h->normal + 3 * h->face[k]);
+    double cosine = face_cosine(s, n, h->normal + 3 * h->face[k]);
     if (!(cosine > best)) continue;
 
     best = cosine;
@@ -254,9 +286,10 @@ static bool flat_edge(const pbSupport *s, const double n[3], int corner, pbFlat 
     const double *corners = s->hull ? s->hull->corner : s->own;
     double e[3];
     v3_sub(e, corners + 3 * other, corners + 3 * corner);
-    if (!(v3_normalize(e) > 0) || !(fabs(v3_dot(e, n)) < best)) continue;
+    double sine = edge_sine(s, n, e);
+    if (!(sine < best)) continue;
 
-    best = fabs(v3_dot(e, n));
+    best = sine;
     flat->edge[1] = other;
     flat->sides = 2;
   }

@@ -175,7 +175,8 @@ static inline bool pb_directionsAreUnit(const pbModel *m) {
   }
 
   return pb_areUnit(m->body_quat, m->nbody, 4) && pb_areUnit(m->body_iquat, m->nbody, 4) &&
-         pb_areUnit(m->geom_quat, m->ngeom, 4) && pb_areUnit(m->site_quat, m->nsite, 4) && pb_areUnit(m->cam_quat, m->ncam, 4);
+         pb_areUnit(m->geom_quat, m->ngeom, 4) && pb_areUnit(m->site_quat, m->nsite, 4) && pb_areUnit(m->cam_quat, m->ncam, 4) &&
+         pb_areUnit(m->mesh_refquat, m->nmesh, 4);
 }
 
 // ---- derived tables -----------------------------------------------------------------------------------------------------

@@ -82,7 +82,8 @@
   X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")                                                \
   X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")                                      \
   X(actuator_speed, nu, 1, "m/s|rad/s") X(actuator_deadband, nu, 1, "m/s|rad/s")                               \
-  X(actuator_lengthrange, nu, 2, "m|rad") X(actuator_acc0, nu, 1, "")
+  X(actuator_lengthrange, nu, 2, "m|rad") X(actuator_acc0, nu, 1, "")                                          \
+  X(mesh_scale, nmesh, 3, "") X(mesh_refpos, nmesh, 3, "m") X(mesh_refquat, nmesh, 4, "")
 
 // X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \

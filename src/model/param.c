@@ -37,6 +37,7 @@ typedef struct pbParamEntry {
 #define ROWS_nwrap   pb_objCount
 #define ROWS_nu      pb_objActuator
 #define ROWS_nsensor pb_objSensor
+#define ROWS_nmesh   pb_objMesh
 
 static const pbParamEntry param_table[] = {
 #define X(name, rows, cols, unit) {#name, unit, offsetof(pbModel, rows), offsetof(pbModel, name), cols, ROWS_##rows},
@@ -386,6 +387,21 @@ static pbStatus check_sizes(const pbChecker *c) {
   return pb_ok;
 }
 
+// A hull that is turned inside out is none.
+static pbStatus check_meshes(const pbChecker *c) {
+  const pbModel *m = c->m;
+  const double *scale = value_of(c, m->mesh_scale);
+
+  for (int i = 0; i < m->nmesh; i++) {
+    if (m->mesh_graphadr[i] < 0) continue;
+    for (int k = 0; k < 3; k++) {
+      if (!(scale[3 * i + k] * m->mesh_scale[3 * i + k] > 0))
+        return fail_at_row(c, "mesh_scale", pb_objMesh, i, "must keep the signs that it was compiled with");
+    }
+  }
+  return pb_ok;
+}
+
 pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *m, const double *theta) {
   char text[640];
   const pbSphereRow *row = pbSphere_Bad(m, theta);
@@ -412,6 +428,7 @@ pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *the
   PB_TRY(check_masses(&c));
   PB_TRY(pbModel_CheckServos(ctx, m, theta));
   PB_TRY(check_sizes(&c));
+  PB_TRY(check_meshes(&c));
 
   // A compile has no topology yet; it checks directions at its end, since some come with the derived constants.
   if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));

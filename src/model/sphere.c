@@ -30,6 +30,7 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
   n = add_field(m, m->geom_quat, m->ngeom, 4, rows, n);
   n = add_field(m, m->site_quat, m->nsite, 4, rows, n);
   n = add_field(m, m->cam_quat, m->ncam, 4, rows, n);
+  n = add_field(m, m->mesh_refquat, m->nmesh, 4, rows, n);
 
   // Rotations of free joints follow their position.
   for (int j = 0; j < m->njnt; j++) {
@@ -82,8 +83,8 @@ bool pbSphere_Same(const pbModel *m, const double *a, const double *b) {
   return is_same_field(m, a, b, m->jnt_axis, 3 * m->njnt) && is_same_field(m, a, b, m->body_quat, 4 * m->nbody) &&
          is_same_field(m, a, b, m->body_iquat, 4 * m->nbody) && is_same_field(m, a, b, m->geom_quat, 4 * m->ngeom) &&
          is_same_field(m, a, b, m->site_quat, 4 * m->nsite) && is_same_field(m, a, b, m->cam_quat, 4 * m->ncam) &&
-         is_same_field(m, a, b, m->qpos0, m->nq) && is_same_field(m, a, b, m->qpos_spring, m->nq) &&
-         is_same_field(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
+         is_same_field(m, a, b, m->mesh_refquat, 4 * m->nmesh) && is_same_field(m, a, b, m->qpos0, m->nq) &&
+         is_same_field(m, a, b, m->qpos_spring, m->nq) && is_same_field(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
 }
 
 const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {

@@ -14,8 +14,9 @@ typedef struct pbSphereRow {
 #define PB_SPHERE_SHORTEST 1e-6  // lengths beyond these are a mistake: there is no telling a direction from noise
 #define PB_SPHERE_LONGEST  1e6
 
-// Rows of a model, in order: counted where `rows` is NULL. jnt_axis, body_quat, body_iquat, geom_quat, site_quat, cam_quat, the
-// quaternions of ball and free joints in qpos0 and qpos_spring, and the relative orientation of welds between bodies in eq_data.
+// Rows of a model, in order: counted where `rows` is NULL. jnt_axis, body_quat, body_iquat, geom_quat, site_quat, cam_quat,
+// mesh_refquat, the quaternions of ball and free joints in qpos0 and qpos_spring, and the relative orientation of welds between
+// bodies in eq_data.
 int pbSphere_Rows(const pbModel *m, pbSphereRow *rows);
 
 // Length of a row; infinite only where it is not a number in range.

@@ -79,6 +79,9 @@ static const struct {
     {"contact_stiffness", pb_wantRows},
     {"contact_damping", pb_wantRows},
     {"actuator_forcerange", pb_wantRows},  // of servos
+    {"mesh_scale", pb_wantMeshes},
+    {"mesh_refpos", pb_wantMeshes},
+    {"mesh_refquat", pb_wantMeshes},
 };
 
 static unsigned groups_of(const char *name) {

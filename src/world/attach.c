@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "deform/deformable.h"
 #include "math/vec.h"
+#include "model/topology.h"
 #include "step/scratch.h"
 
 // ---- surfaces of geoms ----------------------------------------------------------------------------------------------------
@@ -184,6 +185,36 @@ static pbStatus add_points(pbDeformable *d, const pbModel *m, int geom, const sh
   return pb_ok;
 }
 
+// The corners of a mesh's hull with its triangles, which may be many. Corners count in meters.
+static pbStatus attach_corners(pbDeformable *d, const pbModel *m, const char *geom, int g, int *triangle, int *number) {
+  const pbMeshHull *h = &m->topology->hull[m->geom_dataid[g]];
+  const char *body = pbModel_Name(m, pb_objBody, m->geom_bodyid[g]);
+  int first = d->npoint, point;
+  for (int k = 0; k < 3 * h->triangles; k++) triangle[k] = first + h->triangle[k];
+
+  for (int i = 0; i < h->corners; i++) {
+    pbAttachmentDef a = {.point = -1, .geom = g, .body = (char *)(uintptr_t)body, .size = {-1, -1, -1}};
+    memcpy(a.local, h->corner + 3 * i, sizeof a.local);
+    PB_TRY(pbDeformable_AddAttachment(d, &a, &point));
+  }
+
+  pbSurface surface = {.name = geom, .triangles = h->triangles, .triangle = triangle};
+  return pbDeformable_AddAnySurface(d, &surface, false, number);
+}
+
+static pbStatus attach_hull(pbDeformable *d, const pbModel *m, const char *geom, int g, int *number) {
+  int mesh = m->geom_dataid[g];
+  if (mesh < 0 || !m->topology->hull[mesh].corners)
+    return pbContext_Fail(d->ctx, pb_unsupported,
+                          "geom '%.100s': its mesh has no convex hull, for nothing of it may touch (contype, conaffinity)", geom);
+
+  int *triangle = pbContext_AllocArray(d->ctx, 3 * (size_t)m->topology->hull[mesh].triangles, sizeof *triangle);
+  if (!triangle) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for the surface of geom '%.100s'", geom);
+  pbStatus status = attach_corners(d, m, geom, g, triangle, number);
+  pbContext_Free(d->ctx, triangle);
+  return status;
+}
+
 pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *geom, int *number) {
   int g = pbModel_Id(m, pb_objGeom, geom);
   int first = d->npoint;
@@ -192,8 +223,9 @@ pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *
 
   if (g < 0) return pbContext_Fail(d->ctx, pb_bad_input, "the model has no geom '%.100s'", geom);
   int type = m->geom_type[g];
+  if (type == pb_geomMesh) return attach_hull(d, m, geom, g, number);
   if (!make_shape(type, &s))
-    return pbContext_Fail(d->ctx, pb_unsupported, "geom '%.100s': a mesh or height field as a surface is not supported", geom);
+    return pbContext_Fail(d->ctx, pb_unsupported, "geom '%.100s': a height field as a surface is not supported", geom);
 
   // From numbers of the shape to those of the points
   PB_TRY(add_points(d, m, g, &s, corners));

@@ -235,3 +235,179 @@ def test_a_ball_meets_a_mesh_as_in_mujoco(tmp_path, seed):
         worst = max(worst, np.abs(theirs - ours).max(initial=0))
     print(f"{found} contacts, worst {worst:.1e}; {within} centers inside")
     assert found > 15 and worst < 1e-12
+
+
+# ---- steps ----------------------------------------------------------------------------------------------------------------
+SCENE = """<mujoco><option cone="elliptic"/><asset>{mesh}</asset><worldbody><geom type="plane" size="1 1 1" euler="{tilt}"/>
+<body pos="{pos}" quat="{quat}"><freejoint/>{inertial}<geom type="mesh" mesh="m" contype="2" {more}/></body>
+<body pos=".02 .01 {top}"><freejoint/><geom type="sphere" size=".06" contype="0" conaffinity="2"/></body></worldbody></mujoco>"""
+
+
+def scene(r, mesh, inertial="", more=""):
+    """A mesh that drops on a slope, and a ball on it."""
+    return SCENE.format(mesh=mesh, tilt=rows(r.uniform(-8, 8, 3)), pos=rows(np.r_[r.uniform(-.1, .1, 2), .23]), quat=rows(unit(r)), top=rows(.51),
+                        inertial=inertial, more=more)
+
+
+def mujoco_run(m, steps, nudge=0, vertices=None):
+    kept, d = m.mesh_vert.copy(), mujoco.MjData(m)
+    if vertices is not None:
+        m.mesh_vert[:] = vertices
+    d.qpos[:] *= 1 + nudge
+    for _ in range(steps):
+        mujoco.mj_step(m, d)
+    m.mesh_vert[:] = kept
+    return np.r_[d.qpos, d.qvel]
+
+
+def trusted(r, m, before, steps, tolerance, rounded):
+    """MuJoCo's own answer to 1e-14 at the start, and where vertices are rounded to another last bit of theirs, against a fifth of the
+    tolerance."""
+    want, d = mujoco_run(m, before + steps), []
+    for k in range(4 if rounded else 2):
+        flips = m.mesh_vert + np.spacing(m.mesh_vert) * r.integers(0, 2, m.mesh_vert.shape).astype(np.float32) if k > 1 else None
+        d.append(np.abs(mujoco_run(m, before + steps, 1e-14 * (1 - 2 * (k % 2)) if k < 2 else 0, flips) - want))
+    d = np.max(d, axis=0)
+    return max(d[:m.nq].max() / tolerance[0], d[m.nq:].max() / tolerance[1]) < .2
+
+
+@pytest.mark.parametrize("own_frame", [True, False], ids=["canonical", "as they come"])
+def test_steps_are_those_of_mujoco(tmp_path, own_frame, long_run):
+    limits = {1: (1e-10, 1e-10), 100: (1e-8, 1e-8)} if own_frame else {1: (1e-8, 3e-6), 100: (1e-7, 3e-6)}
+    worst, compared, left = {1: [0, 0], 100: [0, 0]}, {1: 0, 100: 0}, []
+    for seed in range(100 if long_run else 12):
+        r, path = np.random.default_rng(seed + 50), tmp_path / f"{seed}.xml"
+        points = shape(r, [0, 1, 3][seed % 3])
+        points *= .2 / np.linalg.norm(points - points.mean(axis=0), axis=1).max()
+        path.write_text(scene(r, canonical(points) if own_frame else inline(points)))
+        m, model = oracle.load(str(path)), pb.Model(str(path))
+        touch = next(k for k in range(0, 300, 5) if contacts_after(m, k))
+        for steps, limit in limits.items():
+            start = touch if steps == 1 else 0
+            if not trusted(r, m, start, steps, limit, not own_frame):
+                left.append((seed, steps))
+                continue
+            d = mujoco.MjData(m)
+            for _ in range(start):
+                mujoco.mj_step(m, d)
+            x, inside = model.state(d.qpos, d.qvel), False
+            for _ in range(steps):
+                mujoco.mj_step(m, d)
+                x, _ = model.step(x)
+                inside |= any(c.geom1 == 2 and c.dist < -.06 for c in d.contact)
+            if inside:  # the ball's center: of the convex tier
+                left.append((seed, steps))
+                continue
+            off = [np.abs(model.parts(x)[0] - d.qpos).max(), np.abs(model.parts(x)[1] - d.qvel).max()]
+            worst[steps] = np.maximum(worst[steps], off)
+            compared[steps] += 1
+            assert off[0] < limit[0] and off[1] < limit[1], (seed, steps, off)
+    print(f"compared {compared}, worst {({k: [float(f'{v:.1e}') for v in w] for k, w in worst.items()})}, left out (seed, steps): {left}")
+    assert compared[1] > .4 * (100 if long_run else 12)
+
+
+def contacts_after(m, steps):
+    d = mujoco.MjData(m)
+    for _ in range(steps):
+        mujoco.mj_step(m, d)
+    mujoco.mj_forward(m, d)
+    return d.ncon
+
+
+@pytest.mark.parametrize("corners", [6, 24, 64])
+def test_prisms_stand(tmp_path, corners):
+    path = tmp_path / "m.xml"
+    path.write_text(f"""<mujoco><asset>{inline(prism(corners), more='inertia="convex"')}</asset><worldbody><geom type="plane" size="1 1 1"/>
+<body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>""")
+    model = pb.Model(str(path))
+    speed = np.abs(pb.Rollout(model, 5000).forward(model.init(), states=True)[:, model.slots["qvel"]]).max(axis=1)
+    print(f"{corners} corners: {speed[1000:].max():.1e}")
+    assert speed[1000:].max() < 1e-5
+
+
+# ---- parameters and derivatives -------------------------------------------------------------------------------------------
+HERE = oracle.HERE + "/models/contact_mesh.xml"
+
+
+def test_parameters_of_meshes_move_them_as_a_file_that_states_them(tmp_path):
+    """The body's inertia is stated, so that only contacts depend on the mesh."""
+    r = np.random.default_rng(3)
+    points = .6 * shape(r, 3)
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia=".01 .012 .015"/>'
+    text = lambda scale, refpos, refquat: scene(np.random.default_rng(4), inline(
+        points, more=f'scale="{rows(scale)}" refpos="{rows(refpos)}" refquat="{rows(refquat)}"'), inertial)
+    first = (np.array([1, .8, 1.1]), np.array([.02, -.03, .04]), unit(r))
+    turn = first[2] + .1 * r.standard_normal(4)
+    other = (first[0] * [1.1, .95, 1.05], first[1] + .02 * r.standard_normal(3), turn / np.linalg.norm(turn))
+    models = []
+    for k, values in enumerate((first, other)):
+        (tmp_path / f"{k}.xml").write_text(text(*values))
+        models.append(pb.Model(str(tmp_path / f"{k}.xml")))
+    theta = models[0].theta.copy()
+    for name, value in zip(("mesh_scale", "mesh_refpos", "mesh_refquat"), other):
+        models[0].param(theta, name)[0] = value
+    x = y = models[0].init()
+    for _ in range(100):
+        x, y = models[0].step(x, theta=theta)[0], models[1].step(y)[0]
+    assert models[0].report().contacts and np.abs(x - y).max() < 1e-6 * (1 + np.abs(y).max())
+    for name, bad in (("mesh_scale", -1), ("mesh_scale", 0)):
+        models[0].param(theta, name)[0, 1] = bad
+        with pytest.raises(pb.Error, match="keep the signs"):
+            pb.lib().pbModel_CheckParams(models[0].ctx, models[0].ptr, pb.ptr(theta))
+
+
+@pytest.mark.parametrize("after", [0, 30, 90])
+def test_gradients_are_those_of_differences_of_steps(after):
+    """By state and by parameters of meshes, with contacts of meshes: Richardson's quotient of the program's own steps."""
+    model, r = pb.Model(HERE), np.random.default_rng(after)
+    x = model.init()
+    for _ in range(after):
+        x, _ = model.step(x)
+    w = r.standard_normal(model.nt)
+    _, _, record = model.step_recorded(x)
+    bar = model.vjp(record, w)
+    base = model.step(x)[0]
+    assert model.report().contacts >= 3
+    for name in ("x", "mesh_scale", "mesh_refpos", "mesh_refquat"):
+        way, theta_way = np.zeros(model.nt), np.zeros(model.ntheta)
+        if name == "x":
+            way = r.standard_normal(model.nt)
+            way[-model.na:] *= model.na > 0
+        else:
+            part = model.param(theta_way, name)
+            part[:] = r.standard_normal(part.shape)
+            if name == "mesh_refquat":
+                q = model.param(model.theta, name)
+                part -= q * np.sum(part * q, axis=1, keepdims=True)
+        f = lambda e: w @ model.difference(base, model.step(model.move(x, way, e), theta=model.theta + e * theta_way)[0])
+        value, error = oracle.quotient(lambda e: np.array([f(e)]))
+        exact = bar["x"] @ way + bar["theta"] @ theta_way
+        assert error[0] < 1e-6 * (1 + abs(exact)), (name, error)
+        assert abs(value[0] - exact) < 1e-6 * (1 + abs(exact)), (name, value, exact)
+        assert name == "x" or abs(exact) > 1e-6
+
+
+@pytest.mark.parametrize("contact", [dict(method=m) for m in ("soft", "penalty", "cones", "lcp", "sweeps", "impact")] + [dict(kappa=".001")],
+                         ids=lambda c: "-".join(c.values()))
+def test_every_method_and_gradient_takes_meshes_or_says_so(contact, tmp_path):
+    path = tmp_path / "m.xml"
+    path.write_text(open(HERE).read().replace('condim="4"', 'condim="3"'))
+    model, r = pb.Model(str(path), contact=contact), np.random.default_rng(0)
+    steps = 12 if contact.get("method") == "impact" else 60  # impacts hold nothing at rest
+    run, small = pb.Rollout(model, steps), pb.Rollout(model, steps, budget=1 << 15)
+    states = run.forward(model.init(), states=True)
+    assert (states[-1] == small.forward(model.init())).all()
+    w, way, theta_way = r.standard_normal(model.nt), r.standard_normal(model.nt), np.zeros(model.ntheta)
+    model.param(theta_way, "mesh_scale")[:] = r.standard_normal((3, 3))
+    taken = []
+    for kind in pb.Rollout.KINDS:
+        try:
+            x_bar, theta_bar, _ = run.vjp(kind, x=w)
+            forward, reverse = run.jvp(kind, x0=way, theta=theta_way)[-1] @ w, x_bar @ way + theta_bar @ theta_way
+            assert abs(forward - reverse) < 1e-9 * max(abs(forward), np.abs(x_bar * way).max()), kind
+            assert np.abs(model.param(theta_bar, "mesh_scale")).max() > 0
+            taken.append(kind)
+        except pb.Error as error:
+            assert "gradient" in str(error) or "method" in str(error)
+            print(contact, kind, error)
+    assert "exact" in taken or contact.get("method") == "impact"

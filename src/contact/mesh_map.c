@@ -1,0 +1,64 @@
+// The motion of a mesh's points by its parameters (mesh_map.h).
+#include "contact/mesh_map.h"
+
+#include "base/assert.h"
+#include "math/vec.h"
+
+// Are the values those that were compiled, and without derivative?
+static bool as_compiled(const num *value, const double *compiled, int n, bool *real) {
+  bool exact = true;
+  for (int k = 0; k < n; k++) {
+    exact &= num_is(value[k], compiled[k]);
+    *real &= re(value[k]) == compiled[k];
+  }
+  return exact;
+}
+
+// Points that stay where they are: the complex program decides as that of doubles does, to which nothing is moved.
+static void stay(num stretch[9], num shift[3]) {
+  for (int i = 0; i < 9; i++) stretch[i] = num_make(i % 4 == 0, im(stretch[i]));
+  for (int i = 0; i < 3; i++) shift[i] = num_make(0, im(shift[i]));
+}
+
+// Points of the file are taken to p by R' (p - refpos), scaled; then to the frame of the geoms by center and axes:
+//   y = S R' (p - refpos),  x = Q' (y - center)
+pbHullMotion NUM(pbMesh_Map)(const NUM(pbWork) *w, int mesh, num stretch[9], num shift[3]) {
+  const pbModel *m = w->m;
+  const num *scale = w->p.mesh_scale + 3 * mesh, *refpos = w->p.mesh_refpos + 3 * mesh, *refquat = w->p.mesh_refquat + 4 * mesh;
+  const double *scale0 = m->mesh_scale + 3 * mesh, *refpos0 = m->mesh_refpos + 3 * mesh, *refquat0 = m->mesh_refquat + 4 * mesh;
+  PB_ASSERT(mesh >= 0 && mesh < m->nmesh);
+  bool real = true, exact = as_compiled(scale, scale0, 3, &real);
+  exact &= as_compiled(refpos, refpos0, 3, &real);
+  exact &= as_compiled(refquat, refquat0, 4, &real);
+  if (exact) return pb_hullStays;
+
+  // Rotations now, as compiled, and of the axes.
+  num q[4], R[9], q0[4], R0[9], Q[9], M[9], D[9], from[3], to[3];
+  quat_copy(q, refquat);
+  quat_normalize(q);
+  quat_to_mat(R, q);
+  for (int k = 0; k < 4; k++) q0[k] = refquat0[k];
+  quat_to_mat(R0, q0);
+  for (int k = 0; k < 4; k++) q0[k] = m->mesh_quat[4 * mesh + k];
+  quat_to_mat(Q, q0);
+
+  // y = D y0 + S R' (refpos0 - refpos), D = S R' R0 / S0.
+  m3_tmul(D, R, R0);
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++) D[3 * i + j] *= scale[i] / scale0[j];
+    from[i] = refpos0[i] - refpos[i];
+  }
+  m3_tmulv(to, R, from);
+
+  // stretch = Q' D Q, shift = Q' (S to + D center - center).
+  m3_mul(M, D, Q);
+  m3_tmul(stretch, Q, M);
+  for (int k = 0; k < 3; k++) from[k] = m->mesh_pos[3 * mesh + k];
+  m3_mulv(shift, D, from);
+  for (int k = 0; k < 3; k++) from[k] = scale[k] * to[k] + shift[k] - from[k];
+  m3_tmulv(shift, Q, from);
+
+  if (!real) return pb_hullMoves;
+  stay(stretch, shift);
+  return pb_hullVaries;
+}

@@ -1,0 +1,88 @@
+// Gradient by mesh_scale, mesh_refpos and mesh_refquat: from a contact's to that by the map of a hull's points (mesh_map.c), from
+// there to parameters.
+#include "contact/row_adjoint.h"
+
+#include "base/assert.h"
+#include "contact/contact.h"
+#include "math/vec.h"
+#include "multibody/spatial.h"
+
+#if PB_LANES == 1
+// D_bar, to_bar: of D, and of what is added to its points, S R' (refpos0 - refpos).
+static void pull_parameters(LANE(pbAdjoint) *a, int mesh, const double D_bar[9], const double to_bar[3]) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  const double *scale = w->p.mesh_scale + 3 * mesh, *scale0 = m->mesh_scale + 3 * mesh;
+  double q[4], R[9], R0[9], turned[9], from[3], to[3], g[3], torque[3] = {0}, back[3];
+
+  // turned = R' R0
+  quat_copy(q, w->p.mesh_refquat + 4 * mesh);
+  quat_normalize(q);
+  quat_to_mat(R, q);
+  quat_to_mat(R0, m->mesh_refquat + 4 * mesh);
+  m3_tmul(turned, R, R0);
+
+  // S to, to = R' (refpos0 - refpos), which a small rotation turns to to x rotation.
+  v3_sub(from, m->mesh_refpos + 3 * mesh, w->p.mesh_refpos + 3 * mesh);
+  m3_tmulv(to, R, from);
+  for (int k = 0; k < 3; k++) {
+    PB_THETA(a, mesh_scale, 3 * mesh + k, to_bar[k] * to[k]);
+    g[k] = scale[k] * to_bar[k];
+  }
+  v3_addcross(torque, g, to);
+  m3_mulv(back, R, g);
+  for (int k = 0; k < 3; k++) PB_THETA(a, mesh_refpos, 3 * mesh + k, -back[k]);
+
+  // D = S R' R0 / S0, column by column.
+  for (int j = 0; j < 3; j++) {
+    for (int i = 0; i < 3; i++) {
+      to[i] = turned[3 * i + j] / scale0[j];
+      PB_THETA(a, mesh_scale, 3 * mesh + i, D_bar[3 * i + j] * to[i]);
+      g[i] = scale[i] * D_bar[3 * i + j];
+    }
+    v3_addcross(torque, g, to);
+  }
+  pb_quat_pull(a->bar.mesh_refquat + 4 * mesh, q, torque);
+}
+
+// stretch = Q' D Q, shift = Q' (S to + D center - center)
+static void pull_map(LANE(pbAdjoint) *a, int geom, const double stretch_bar[9], const double shift_bar[3]) {
+  const pbModel *m = a->w->m;
+  int mesh = m->geom_dataid[geom];
+  const double *center = m->mesh_pos + 3 * mesh;
+  double Q[9], M[9], D_bar[9], to_bar[3];
+  PB_ASSERT(mesh >= 0 && mesh < m->nmesh);
+
+  // Out of the frame of the geoms
+  quat_to_mat(Q, m->mesh_quat + 4 * mesh);
+  m3_mul(M, Q, stretch_bar);
+  m3_mult(D_bar, M, Q);
+  m3_mulv(to_bar, Q, shift_bar);
+
+  // D moves the center, too.
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++) D_bar[3 * i + j] += to_bar[i] * center[j];
+  }
+  pull_parameters(a, mesh, D_bar, to_bar);
+}
+
+void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, int contact, const double bar[10]) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + contact;
+  int geom[2] = {c->geom1, c->geom2};
+  NUM(pbShape) shape[2];
+  pbPrism prism;
+  contact_shapes(w, c, &prism, &shape[0], &shape[1]);
+
+  // Prisms of height fields are hulls of no mesh.
+  for (int k = 0; k < 2; k++) {
+    double map_bar[12];
+    if (w->m->geom_type[geom[k]] != pb_geomMesh) continue;
+
+    NUM(pbPair_PullHull)(&shape[0], &shape[1], c->margin + a->reach, c->point, k, bar, map_bar);
+    pull_map(a, geom[k], map_bar, map_bar + 9);
+  }
+}
+#else
+typedef int meshes_have_no_lanes;
+#endif
