@@ -56,12 +56,29 @@ static cliCurve make_curve(const pbTrain *train, int k, const double *first, dou
 }
 
 // ---- the episode --------------------------------------------------------------------------------------------------------
+static bool take(cliRun *run, long count, double **out) {
+  *out = pbContext_Alloc(run->ctx, ((size_t)count + 1) * sizeof **out);
+  return *out;
+}
+
+// Mocap bodies along the episode's path, or none where they are the model's.
+static pbStatus take_path(cliRun *run, const pbTrain *train) {
+  long poses = run->steps * run->nmocap;
+  if (!take(run, 3 * poses, &run->mocap_pos) || !take(run, 4 * poses, &run->mocap_quat)) return cli_noMemory(run->ctx);
+  if (pbTrain_EvaluationPath(train, 0, (int)run->steps, run->mocap_pos, run->mocap_quat)) return pb_ok;
+
+  pbContext_Free(run->ctx, run->mocap_pos);
+  pbContext_Free(run->ctx, run->mocap_quat);
+  run->mocap_pos = run->mocap_quat = NULL;
+  return pb_ok;
+}
+
 static pbStatus begin_episode(cliRun *run, const pbTrain *train, const pbTrainResult *result) {
-  run->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *run->theta);
-  run->x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *run->x0);
-  run->control = pbContext_Alloc(run->ctx, ((size_t)run->steps * (size_t)run->nu + 1) * sizeof *run->control);
-  if (run->ncommand) run->command = pbContext_Alloc(run->ctx, (size_t)run->steps * (size_t)run->ncommand * sizeof *run->command);
-  if (!run->theta || !run->x0 || !run->control || (run->ncommand && !run->command)) return cli_noMemory(run->ctx);
+  bool room = take(run, (long)run->ntheta, &run->theta) && take(run, run->nx, &run->x0);
+  room = room && take(run, run->steps * run->nu, &run->control);
+  if (run->ncommand) room = room && take(run, run->steps * run->ncommand, &run->command);
+  if (!room) return cli_noMemory(run->ctx);
+  PB_TRY(take_path(run, train));
 
   // nothing but the policy's own controls; the same commands throughout
   memcpy(run->theta, result->theta, run->ntheta * sizeof *run->theta);

@@ -257,18 +257,14 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *
   return status;
 }
 
-// {"file": ...}, or "mocap_pos" and "mocap_quat" as numbers; else the keyframe's, else the model's.
-static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTask *task, int key, pbTrajectory *tr) {
-  static const char *const keys[] = {"file", "mocap_pos", "mocap_quat", NULL};
-  const char *const *names = keys + 1;
-  const pbModel *m = r->model;
-  size_t n = (size_t)m->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
-  pbTaskNumbers numbers[2] = {{0}};
-  if (value && !n) return pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
+static const char *const pose_names[2] = {"mocap_pos", "mocap_quat"};
 
-  // what the keyframe or the model has, and over it what is given
-  if (key >= 0 || value) PB_TRY(pbPoses_Give(task, tr, key));
+// {"file": ...}, or "mocap_pos" and "mocap_quat" as numbers.
+static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTaskNumbers numbers[2]) {
+  static const char *const keys[] = {"file", "mocap_pos", "mocap_quat", NULL};
+  const char *const *names = pose_names;
   if (!value) return pb_ok;
+  if (!r->model->nmocap) return pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
 
   PB_TRY(pbTaskReader_Keys(r, value, keys));
   pbStatus status = json_object_get(value, "file") ? poses_of_file(r, value, names, numbers) : pb_ok;
@@ -283,12 +279,29 @@ static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTask *task, i
     status = pbTaskReader_Numbers(r, given, &numbers[i]);
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
-
-  if (status == pb_ok) status = spread_poses(r, names[0], &numbers[0], 3 * n, tr->steps, tr->poses.pos);
-  if (status == pb_ok) status = spread_poses(r, names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat);
-  if (status == pb_ok) status = check_quaternions(r, rows * n, n, tr->poses.quat);
-  for (int i = 0; i < 2; i++) pbContext_Free(r->ctx, numbers[i].data);
   return status;
+}
+
+// How many rows there are of what is given, where there are more than one.
+static size_t pose_rows(const pbModel *m, const pbTaskNumbers numbers[2]) {
+  size_t n = (size_t)m->nmocap, rows = 1;
+  for (int i = 0; i < 2; i++) {
+    size_t width = (i ? 4 : 3) * n;
+    if (numbers[i].data && numbers[i].rows * numbers[i].cols > width) rows = numbers[i].rows * numbers[i].cols / width;
+  }
+  return rows;
+}
+
+// What the keyframe or the model has, and over it what is given.
+static pbStatus fill_poses(pbTaskReader *r, const pbTaskNumbers numbers[2], pbTask *task, int key, pbTrajectory *tr) {
+  bool given = numbers[0].data || numbers[1].data;
+  size_t n = (size_t)r->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  if (key >= 0 || given) PB_TRY(pbPoses_Give(task, tr, key));
+  if (!given) return pb_ok;
+
+  PB_TRY(spread_poses(r, pose_names[0], &numbers[0], 3 * n, tr->steps, tr->poses.pos));
+  PB_TRY(spread_poses(r, pose_names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat));
+  return check_quaternions(r, rows * n, n, tr->poses.quat);
 }
 
 // ---- a trajectory ---------------------------------------------------------------------------------------------------
@@ -306,8 +319,8 @@ static pbStatus steps_of_duration(pbTaskReader *r, const json_t *object, int *st
   return pb_ok;
 }
 
-// "steps" or "duration", a trajectory's own before those for all; else as many as there are rows of controls.
-static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *root, const Controls *c, int *steps) {
+// "steps" or "duration", a trajectory's own before those for all; else as many as there are rows of controls or poses.
+static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *root, size_t rows, int *steps) {
   const json_t *count = member(own, root, "steps"), *duration = member(own, root, "duration");
   bool own_steps = json_object_get(own, "steps"), own_duration = json_object_get(own, "duration");
 
@@ -318,10 +331,10 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
   if (json_object_get(given, "steps") && json_object_get(given, "duration"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"steps\" and \"duration\", found both");
 
-  *steps = c->rows < MOST_STEPS ? (int)c->rows : MOST_STEPS;
+  *steps = rows < MOST_STEPS ? (int)rows : MOST_STEPS;
 
   // one row serves any number of steps and says none
-  if (c->rows <= 1) *steps = 0;
+  if (rows <= 1) *steps = 0;
   if (count) PB_TRY(pbTaskReader_Int(r, own_steps ? own : root, "steps", 1, MOST_STEPS, steps));
   else if (duration) PB_TRY(steps_of_duration(r, own_duration ? own : root, steps));
 
@@ -350,25 +363,34 @@ static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
   return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
 }
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return read_controls(r, value, out); }
+static pbStatus poses_into(pbTaskReader *r, const json_t *value, void *out) { return read_poses(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
-static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, Controls *controls,
+// What acts along a trajectory, as it is read.
+typedef struct Given {
+  Controls controls;
+  pbTaskNumbers poses[2];  // positions, quaternions; data NULL: not given
+} Given;
+
+static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, Given *given,
                                 pbTrajectory *tr) {
   pbContext *ctx = r->ctx;
   Start start = {pbContext_AllocArray(ctx, (size_t)pbModel_StateSize(r->model) + 1, sizeof(double)), -1};
   tr->x0 = start.x0;
   if (!tr->x0) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a state");
 
-  // controls before steps, of which there may be as many as rows
+  // what acts before steps, of which there may be as many as rows
   PB_TRY(read_part(r, member(own, root, "init"), "init", init_into, &start));
-  PB_TRY(read_part(r, member(own, root, "controls"), "controls", controls_into, controls));
-  PB_TRY(read_steps(r, own, root, controls, &tr->steps));
+  PB_TRY(read_part(r, member(own, root, "controls"), "controls", controls_into, &given->controls));
+  PB_TRY(read_part(r, member(own, root, "mocap"), "mocap", poses_into, given->poses));
+  size_t rows = given->controls.rows > 1 ? given->controls.rows : pose_rows(r->model, given->poses);
+  PB_TRY(read_steps(r, own, root, rows, &tr->steps));
 
   tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)pb_controls(r->model) + 1, sizeof(double));
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
-  PB_TRY(spread_controls(r, controls, start.key, tr));
+  PB_TRY(spread_controls(r, &given->controls, start.key, tr));
   pbTaskReader_Enter(r, "mocap");
-  PB_TRY(read_poses(r, member(own, root, "mocap"), task, start.key, tr));
+  PB_TRY(fill_poses(r, given->poses, task, start.key, tr));
   pbTaskReader_Leave(r);
 
   // a run has no loss
@@ -379,9 +401,10 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
 }
 
 static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, pbTrajectory *tr) {
-  Controls controls = {0};
-  pbStatus status = fill_trajectory(r, own, root, task, &controls, tr);
-  pbContext_Free(r->ctx, controls.data);
+  Given given = {0};
+  pbStatus status = fill_trajectory(r, own, root, task, &given, tr);
+  pbContext_Free(r->ctx, given.controls.data);
+  for (int i = 0; i < 2; i++) pbContext_Free(r->ctx, given.poses[i].data);
   return status;
 }
 

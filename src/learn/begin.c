@@ -117,6 +117,11 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->nu, &t->ctrl));
   PB_TRY(reals(t, worlds * (size_t)t->ncommand, &t->trial_command));
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->ncommand, &t->command_steps));
+
+  size_t poses = 0;
+  PB_TRY(pbTrain_GivePoses(t, &poses));
+  if (poses) PB_TRY(reals(t, worlds * (size_t)t->steps * poses, &t->pose_pos));
+  if (poses) t->pose_quat = t->pose_pos + worlds * (size_t)t->steps * poses / 7 * 3;
   PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
   if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
   if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
@@ -178,11 +183,6 @@ static pbStatus set_sizes(pbTrain *t) {
   bool there = pbModel_PolicyInfo(t->model, &info);
   PB_ASSERT(there);
 
-  // windows are of no trajectory's steps
-  if (!pbPoses_AreModels(t->task, &t->task->trajectories[0]))
-    return pbContext_Fail(t->ctx, pb_unsupported, "%.400s: trainings have the model's poses of mocap bodies, found others",
-                          t->task->name);
-
   // sizes of the model
   t->nx = pbModel_StateSize(t->model);
   t->nt = pbModel_TangentSize(t->model);
@@ -207,11 +207,8 @@ static void set_first_states(pbTrain *t) {
     memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
   }
 
-  // ages spread over an episode, so that not all worlds end at once
-  int most = pbTrain_EpisodeSteps(t);
   for (int w = 0; w < t->settings.worlds; w++) {
-    int64_t decisions = (int64_t)most * w / t->settings.worlds / t->every;
-    t->age[w] = (double)(decisions * t->every);
+    t->age[w] = pbTrain_FirstAge(t, w);
     pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx,
                   t->command + (size_t)w * (size_t)t->ncommand);
   }

@@ -54,7 +54,7 @@ static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *ob
   const double *x = t->row_states + row * (size_t)t->nx;
 
   pbTape_Record(t->model, x, t->scratch, t->record);
-  pbInput input = {.command = pbTrain_Command(t, w, t->length[w])};
+  pbInput input = pbTrain_Input(t, w, t->length[w]);
   pbStatus status =
       pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
   return status == pb_ok ? pb_ok : pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));

@@ -116,6 +116,7 @@ struct pbTrain {
   // of one window
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
+  double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
   int *row_steps;                                                // (window + 1)
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
   double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
@@ -149,13 +150,14 @@ PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param,
 uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
 // Start `b` of world or episode `a`: the task's, its draws, its spread. command: the policy's, for the whole episode.
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
+// Steps that the first episode of a world counts as made: spread over an episode, so that not all worlds end at once.
+int pbTrain_FirstAge(const pbTrain *t, int w);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
 double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
 double pbTrain_MeanCost(const pbTrain *t);
-bool pbTrain_Ended(const pbTrain *t, int w, int k);             // did the episode of world w end with decision k?
-const double *pbTrain_Command(const pbTrain *t, int w, int k);  // what it listens to at decision k
+bool pbTrain_Ended(const pbTrain *t, int w, int k);  // did the episode of world w end with decision k?
 // Goes on after a window: states of worlds, those that were lost or whose time is over at new starts.
 void pbTrain_Advance(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Observe(pbTrain *t);  // observed, of all rows that count
@@ -163,6 +165,14 @@ const double *pbTrain_Observation(const pbTrain *t, int decision);
 // Mean cost of whole episodes over starts of a stream; alive: the share of them that did not end before their time.
 PB_NODISCARD pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int starts, double *score,
                                        double *alive);
+
+// ---- paths.c: what acts on worlds beside controls, step by step: poses of mocap bodies along the paths of their trajectories
+PB_NODISCARD pbStatus pbTrain_GivePoses(pbTrain *t, size_t *numbers);              // of one step; 0: the model's
+const pbTrajectory *pbTrain_Trajectory(const pbTrain *t, uint64_t a, uint64_t b);  // that start b of world or episode a is of
+// Steps `first` on of a window, in which a world goes along its path from row `row` on.
+void pbTrain_SetPath(pbTrain *t, int lane, const pbTrajectory *tr, long row, int first);
+pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl);  // of a window
+pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a policy sees at decision k, or at the end
 
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);

@@ -24,7 +24,7 @@ uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b)
 
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command) {
   uint64_t draw = pbTrain_Draw(t, stream, a, b);
-  memcpy(x, t->task->trajectories[0].x0, (size_t)t->nx * sizeof *x);
+  memcpy(x, pbTrain_Trajectory(t, a, b)->x0, (size_t)t->nx * sizeof *x);
   pbTask_DrawStart(t->task, &t->cost, (const uint64_t[3]){draw, a, b}, x, command);
 
   // about what was drawn
@@ -38,6 +38,11 @@ void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, do
 void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command) {
   PB_ASSERT(train->now && start >= 0);
   pbTrain_Start(train, pb_drawEvaluation, (uint64_t)start, 0, x0, command);
+}
+
+int pbTrain_FirstAge(const pbTrain *t, int w) {
+  int64_t decisions = (int64_t)pbTrain_EpisodeSteps(t) * w / t->settings.worlds / t->every;
+  return (int)(decisions * t->every);
 }
 
 // ---- costs ------------------------------------------------------------------------------------------------------------
@@ -94,11 +99,10 @@ static void draw_noise(pbTrain *t) {
 }
 
 // Commands of worlds, the same in every step of a window.
-static const double *spread_commands(pbTrain *t, const double *command, int worlds) {
+static void spread_commands(pbTrain *t, const double *command, int worlds) {
   size_t width = (size_t)t->ncommand;
   for (size_t row = 0; row < (size_t)worlds * (size_t)t->steps; row++)
     memcpy(t->command_steps + row * width, command + row / (size_t)t->steps * width, width * sizeof *command);
-  return width ? t->command_steps : NULL;
 }
 
 static pbBatchOutput outputs(pbTrain *t) {
@@ -138,12 +142,6 @@ pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
                         t->now->update + 1, why);
 }
 
-const double *pbTrain_Command(const pbTrain *t, int w, int k) {
-  int decision = k < t->settings.window ? k : t->settings.window - 1;
-  size_t row = (size_t)w * (size_t)t->steps + (size_t)decision * (size_t)t->every;
-  return t->command_steps + row * (size_t)t->ncommand;
-}
-
 // A new episode of a world, by its number, from the state x on; its command from decision k of the window on.
 static void begin_episode(pbTrain *t, int w, int k, double *x) {
   size_t width = (size_t)t->ncommand;
@@ -154,7 +152,11 @@ static void begin_episode(pbTrain *t, int w, int k, double *x) {
 
   for (int step = k * t->every; step < t->steps; step++)
     memcpy(t->command_steps + ((size_t)w * (size_t)t->steps + (size_t)step) * width, command, width * sizeof *command);
+  pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), 0, k * t->every);
 }
+
+// Steps of its episode that a world has made: ages of the first ones are set off from one another.
+static long path_row(const pbTrain *t, int w) { return (long)t->age[w] - (t->episode[w] > 0 ? 0 : pbTrain_FirstAge(t, w)); }
 
 // Decision k of a world that has come so far: a world that is lost is left out of the update as a whole.
 static void note_decision(pbTrain *t, int w, int k) {
@@ -193,7 +195,10 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   }
 
   // decision by decision where an episode may end with one
-  pbBatchInput input = {.ctrl = t->ctrl, .command = spread_commands(t, t->command, worlds)};
+  spread_commands(t, t->command, worlds);
+  for (int w = 0; w < worlds; w++)
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), path_row(t, w), 0);
+  pbBatchInput input = pbTrain_Inputs(t, t->ctrl);
   int part = t->end.count ? 1 : window;
   for (int k = 0; k < window; k += part) PB_TRY(collect_part(t, k, k + part, &input));
 
@@ -237,7 +242,7 @@ pbStatus pbTrain_Observe(pbTrain *t) {
   for (int w = 0; w < t->settings.worlds; w++) {
     for (int k = 0; k <= t->length[w]; k++) {
       size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
-      pbInput input = {.command = pbTrain_Command(t, w, k)};
+      pbInput input = pbTrain_Input(t, w, k);
       pbStatus status =
           pbPolicy_Observe(t->model, t->theta, began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
       if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
@@ -289,12 +294,15 @@ static pbStatus run_trials(pbTrain *t, const double *theta, int starts, int deci
   while (running > 0) {
     int count = 0;
     for (int w = 0; w < starts; w++) {
-      if (!tally[w].over) t->ids[count++] = w;
+      if (tally[w].over) continue;
+      t->ids[count++] = w;
+      pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, 0), (long)tally[w].decisions * t->every, 0);
     }
 
     memset(t->done, 0, (size_t)starts * sizeof *t->done);
     pbBatchOutput output = outputs(t);
-    pbBatchInput input = {.command = spread_commands(t, t->trial_command, starts)};
+    spread_commands(t, t->trial_command, starts);
+    pbBatchInput input = pbTrain_Inputs(t, NULL);
     pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, &input, &output);
     PB_TRY(tolerate(t, t->trial, status, 0));
     t->now->steps += sum_done(t, starts);

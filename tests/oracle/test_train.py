@@ -311,3 +311,30 @@ def test_mistakes(run, trained, tmp_path):
     p.communicate()
     path = write(tmp_path, with_method("bptt", updates=100000, worlds=64, rate=0.5))
     assert "was changed" in run("train", path, "-o", tmp_path / "b.npz", code=3).stderr
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_paths_of_mocap_bodies(run, tmp_path, method):
+    """Episodes follow the poses of the trajectory that they begin from: the score is that of runs along both paths, and the page shows the first."""
+    led = ARM.replace("<worldbody>", '<worldbody><body name="lead" mocap="true"><geom size=".03" contype="0" conaffinity="0"/><site name="lead"/></body>')
+    led = led.replace("<actuator>", '<tendon><spatial stiffness="20"><site site="lead"/><site site="tip"/></spatial></tendon><actuator>')
+    (tmp_path / "led.xml").write_text(led)
+    t, starts = np.arange(100) * .01, [0, .5]
+    paths = [np.stack([.3 * np.sin(w * t), 0 * t, -.2 + .1 * np.cos(w * t)], 1)[:, None] for w in (3, 5)]
+    for k, path in enumerate(paths):
+        np.savez(tmp_path / f"path{k}.npz", mocap_pos=path)
+    with_paths = {**with_method(method, updates=4, evaluate={"every": 2, "starts": 2}), "model": "led.xml", "episode": {"seconds": 1},
+                  "trajectories": [{"mocap": {"file": "path0.npz"}}, {"mocap": {"mocap_pos": paths[1].ravel().tolist()}, "init": {"qpos": [starts[1]]}}]}
+    run("train", write(tmp_path, with_paths), "-o", tmp_path / "a.npz", "-q")
+    costs = []
+    for path, start in zip(paths, starts):
+        np.savez(tmp_path / "s.npz", qpos=[start]), np.savez(tmp_path / "p.npz", mocap_pos=path)
+        run("simulate", tmp_path / "led.xml", "--policy", tmp_path / "a.npz", "--mocap", tmp_path / "p.npz", "--init", tmp_path / "s.npz", "--steps", 100,
+            "-o", tmp_path / "r.npz", "-q")
+        costs.append(np.mean((-.4 * np.cos(numbers(tmp_path / "r.npz")["qpos"][2::2, 0]) - .4)**2))
+    page = test_view.page_data(tmp_path / "a.html")
+    curves = {c["name"]: c["y"] for c in page["aside"]["curves"]}
+    assert abs(min(curves["loss a decision, mean over evaluated episodes"]) - np.mean(costs)) < 1e-6 * np.mean(costs)
+    poses = np.frombuffer(base64.b64decode(page["poses"]), np.float32).reshape(-1, len(page["time"]), 7)  # body by body
+    seen = poses[page["movers"].index(1), :, :3]
+    np.testing.assert_allclose(seen[:-1], paths[0][:, 0], atol=1e-6)

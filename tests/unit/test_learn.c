@@ -485,18 +485,98 @@ static void test_commands(void **state) {
       assert_true(t->command[2 * w] >= 1 && t->command[2 * w] <= 2 && t->command[2 * w] != t->command[2 * w + 1]);
       for (int k = 0; k <= t->length[w]; k++) {
         const double *seen = t->observed + (size_t)(w * (t->settings.window + 1) + k) * (size_t)t->nobs,
-                     *given = pbTrain_Command(t, w, k);
+                     *given = pbTrain_Input(t, w, k).command;
         assert_memory_equal(seen, given, 2 * sizeof(double));
 
         // a new episode within the window has another one
         bool anew = k > 0 && k < t->settings.window && pbTrain_Ended(t, w, k - 1);
         began += anew;
-        assert_true(k == 0 || anew == (given[0] != pbTrain_Command(t, w, k - 1)[0]));
+        assert_true(k == 0 || anew == (given[0] != pbTrain_Input(t, w, k - 1).command[0]));
       }
     }
     assert_true(began > 0);
     pbTrain_Destroy(t);
   }
+}
+
+// ---- paths of mocap bodies --------------------------------------------------------------------------------------------
+// A body that is led upwards by a time step in each step pulls the pendulum; it begins at y = 0 and y = 0.1 in turn.
+#define LED                                                                                                                  \
+  "<mujoco><option timestep='0.01'/><worldbody><body name='lead' mocap='true' pos='.1 0 0'><site name='lead'/></body>"       \
+  "<body><joint name='swing' axis='0 1 0' damping='.02'/><geom type='capsule' size='.05' fromto='0 0 0 0 0 -.4' mass='1'/>"  \
+  "<site name='tip' pos='0 0 -.4'/></body></worldbody><tendon><spatial springlength='.2' stiffness='20'><site site='lead'/>" \
+  "<site site='tip'/></spatial></tendon><actuator><motor name='motor' joint='swing' gear='2'/></actuator><sensor>"           \
+  "<framepos name='led' objtype='site' objname='lead'/></sensor></mujoco>"
+#define LED_POLICY                                                                                                        \
+  "{\"every\": 2, \"observe\": [{\"sensor\": \"led\"}, {\"time\": true}, {\"qvel\": true}], \"layers\": [{\"dense\": 6, " \
+  "\"activation\": \"elu\"}, {\"dense\": 1, \"activation\": \"tanh\"}]}"
+
+// Rows of a path, as JSON.
+static const char *led_path(char *text, double y, int rows) {
+  char *at = text + sprintf(text, "{\"mocap_pos\": [");
+  for (int k = 0; k < rows; k++) at += sprintf(at, "%s[%.17g, %.17g, %.17g]", k ? ", " : "", .1 * sin(.2 * k), y, .01 * k);
+  sprintf(at, "]}");
+  return text;
+}
+
+static pbTrain *load_led(pbContext *ctx, const char *train, const char *done) {
+  static char text[16000], path[2][6000];
+  pbTrain *t;
+  snprintf(text, sizeof text,
+           "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {\"seconds\": 0.2, \"spread\": "
+           "{\"qvel\": 1}%s}, \"trajectories\": [{\"mocap\": %s}, {\"mocap\": %s, \"init\": {\"qpos\": [0.3]}}]}",
+           LED, LED_POLICY, LOSS, train, done, led_path(path[0], 0, 40), led_path(path[1], .1, 7));
+  good(ctx, pbTrain_Load(ctx, write_file("led.json", text), NULL, NULL, &t));
+  return t;
+}
+
+// What the policy sees of the leading body at decision k: as much of the path as its own time has passed.
+static void check_led(const pbTrain *t, int w, int k, int *late) {
+  const double *seen = t->observed + (size_t)(w * (t->settings.window + 1) + k) * (size_t)t->nobs;
+  bool second = seen[1] == .1;
+  int row = (int)lround(100 * seen[3]), last = second ? 6 : 39;
+  assert_true(second || seen[1] == 0);
+  if (k == t->settings.window) row--;  // the last pose is that of the last step
+  *late += row > last;
+  row = row < last ? row : last;
+  if (!(fabs(seen[2] - .01 * row) < 1e-12)) fail_msg("world %d, decision %d: %g at time %g", w, k, seen[2], seen[3]);
+}
+
+static void test_paths(void **state) {
+  static const pbTrainOptions none;
+#define ENDS ", \"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": -1.5}]"
+  pbTrain *t = load_led(*state, "\"method\": \"shac\", \"worlds\": 9, \"window\": 4, \"updates\": 12", ENDS);
+  int late = 0, within = 0, of[2] = {0};
+  t->options = &none;
+  good(*state, pbTrain_Begin(t, 2));
+
+  for (int window = 0; window < 8; window++) {
+    good(*state, pbTrain_Collect(t));
+    good(*state, pbTrain_Observe(t));
+    for (int w = 0; w < t->settings.worlds; w++) {
+      // behind a window whose last decision ended an episode nobody looks
+      int seen = t->length[w] + !(t->length[w] && pbTrain_Ended(t, w, t->length[w] - 1));
+      for (int k = 0; k < seen; k++) check_led(t, w, k, &late);
+      for (int k = 0; k < t->length[w] - 1; k++) within += pbTrain_Ended(t, w, k);
+      of[((int)t->episode[w] + w) % 2]++;
+    }
+    pbTrain_Advance(t);
+  }
+  if (!(late > 0 && within > 0 && of[0] > 5 && of[1] > 5)) fail_msg("%d late, %d within, %d and %d of the paths", late, within, of[0], of[1]);
+
+  // an evaluation goes along them likewise
+  double pos[60], quat[80], score, alive;
+  assert_true(pbTrain_EvaluationPath(t, 1, 20, pos, quat));
+  assert_true(pos[1] == .1 && pos[3 * 6 + 2] == .06 && pos[3 * 19 + 2] == .06 && quat[76] == 1);
+  good(*state, pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, 3, &score, &alive));
+  assert_true(isfinite(score));
+  pbTrain_Destroy(t);
+
+  // the gradient goes through what they do
+  check_gradient(*state, load_led(*state, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, ""), false, false);
+  check_gradient(*state,
+                 load_led(*state, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 9, \"window\": 4, \"updates\": 12", ENDS),
+                 true, true);
 }
 
 // ---- worlds that diverge ----------------------------------------------------------------------------------------------
@@ -557,6 +637,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
       cmocka_unit_test_setup_teardown(test_divergence_is_not_cheap, setup, teardown),
       cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
