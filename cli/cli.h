@@ -237,6 +237,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
 void cliRun_FirstTrajectory(const cliRun *run);
 void cliRun_End(cliRun *run);
 pbRolloutInput cliRun_Inputs(const cliRun *run);  // of all steps
+size_t cliRun_NoDirection(const pbArray *quat);  // number of the first quaternion whose length is not 1e-6 to 1e6; else the count
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
 // Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
 void cliRun_NoteSolve(cliRun *run, long k);

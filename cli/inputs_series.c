@@ -152,6 +152,15 @@ static long default_steps(const cliRun *run, long other) {
 // ---- poses of mocap bodies -------------------------------------------------------------------------------------------
 enum { in_control, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_quat, series_count };
 
+size_t cliRun_NoDirection(const pbArray *quat) {
+  for (size_t i = 0; i < quat->count / 4; i++) {
+    const double *q = quat->reals + 4 * i;
+    double length = hypot(hypot(q[0], q[1]), hypot(q[2], q[3]));
+    if (!(length >= 1e-6 && length <= 1e6)) return i;
+  }
+  return quat->count / 4;
+}
+
 // A file has one of the arrays at least, and no quaternion without direction: which row is at fault.
 static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *quat) {
   if (!pos->path) return pb_ok;
@@ -160,17 +169,11 @@ static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *
     return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: holds neither mocap_pos nor mocap_quat", pos->path);
 
   // named by the first that has no direction
-  size_t count = quat->array ? quat->array->count / 4 : 0, bodies = (size_t)run->nmocap;
-  for (size_t i = 0; i < count; i++) {
-    const double *q = quat->array->reals + 4 * i;
-    double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    if (length >= 1e-6 && length <= 1e6) continue;
-    return pbContext_Fail(run->ctx, pb_bad_input,
-                          "--mocap %s: mocap_quat: row %zu, mocap body %zu: a quaternion of length %g; it is normalized, from "
-                          "lengths of 1e-6 to 1e6",
-                          quat->path, i / bodies, i % bodies, length);
-  }
-  return pb_ok;
+  size_t bodies = (size_t)run->nmocap, at = quat->array ? cliRun_NoDirection(quat->array) : 0;
+  if (!quat->array || 4 * at >= quat->array->count) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_input,
+                        "--mocap %s: mocap_quat: row %zu, mocap body %zu: expected a quaternion of length 1e-6 to 1e6",
+                        quat->path, at / bodies, at % bodies);
 }
 
 static pbStatus keep_poses(cliRun *run, const double *pos, const double *quat, bool constant) {

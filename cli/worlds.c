@@ -67,6 +67,24 @@ static pbStatus read_input(cliWorlds *w, const char *name, int width, unsigned b
   return pb_ok;
 }
 
+// (worlds, steps, nmocap, width) or, constant, without the steps; quaternions with a direction.
+static pbStatus check_poses(const cliWorlds *w, const pbArray *a, size_t width) {
+  size_t bodies = (size_t)w->run->nmocap;
+  if (!a) return pb_ok;
+  if (a->ndim < 3 || a->ndim > 4 || a->shape[a->ndim - 1] != width || a->shape[a->ndim - 2] != bodies) {
+    char text[120];
+    snprintf(text, sizeof text, "(%d, N, %zu, %zu), or (%d, %zu, %zu) for all steps", w->count, bodies, width, w->count, bodies,
+             width);
+    return wrong(w, a, text);
+  }
+
+  size_t rows = a->count / (width * bodies * (size_t)w->count), at = width == 4 ? cliRun_NoDirection(a) : a->count;
+  if (at * width >= a->count) return pb_ok;
+  return pbContext_Fail(w->run->ctx, pb_bad_input,
+                        "%s: mocap_quat: world %zu, row %zu, mocap body %zu: expected a quaternion of length 1e-6 to 1e6",
+                        w->file, at / bodies / rows, at / bodies % rows, at % bodies);
+}
+
 // Both are of each world, or shared: what the file has of one, the run gives of the other.
 static pbStatus read_poses(cliWorlds *w) {
   cliRun *run = w->run;
@@ -78,6 +96,8 @@ static pbStatus read_poses(cliWorlds *w) {
   if ((pos && !quat && run->mocap_quat) || (quat && !pos && run->mocap_pos))
     return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected both of mocap_pos and mocap_quat, or none", w->file);
 
+  PB_TRY(check_poses(w, pos, 3));
+  PB_TRY(check_poses(w, quat, 4));
   PB_TRY(read_input(w, "mocap_pos", 3 * run->nmocap, pb_sharedMocap, run->mocap_pos, &w->input.mocap_pos));
   PB_TRY(read_input(w, "mocap_quat", 4 * run->nmocap, pb_sharedMocap, run->mocap_quat, &w->input.mocap_quat));
 

@@ -230,10 +230,23 @@ static pbStatus check_quaternions(pbTaskReader *r, size_t count, size_t bodies, 
   for (size_t i = 0; i < count; i++) {
     double length = pbSphere_Length(quat + 4 * i, 4);
     if (length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST) continue;
-    return pbTaskReader_Fail(r, pb_bad_input, "mocap_quat: row %zu, mocap body %zu: a quaternion of length %g", i / bodies,
-                             i % bodies, length);
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "mocap_quat: row %zu, mocap body %zu: a quaternion of length %g, expected one of 1e-6 to 1e6",
+                             i / bodies, i % bodies, length);
   }
   return pb_ok;
+}
+
+// (N, nmocap, width), or without N for all steps.
+static pbStatus check_shape(pbTaskReader *r, const char *file, const pbArray *a, size_t width) {
+  size_t n = (size_t)r->model->nmocap;
+  char shape[200];
+  if (a->type != pb_arrayReal) return pbTaskReader_FailAt(r, "file", "%s: '%s': expected numbers, found text", file, a->name);
+
+  bool fits = a->ndim == 2 || (a->ndim == 3 && a->shape[0] > 0);
+  if (fits && a->shape[a->ndim - 2] == n && a->shape[a->ndim - 1] == width) return pb_ok;
+  return pbTaskReader_FailAt(r, "file", "%s: %s: shape %s; expected (N, %zu, %zu), or (%zu, %zu) for all steps", file, a->name,
+                             pbArray_ShapeText(a->ndim, a->shape, shape, sizeof shape), n, width, n, width);
 }
 
 // The arrays of a file, as numbers.
@@ -245,7 +258,9 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *
   pbStatus status = pb_ok;
   for (int i = 0; i < 2 && status == pb_ok; i++) {
     const pbArray *a = pbArrays_Find(set, names[i]);
-    if (!a || a->type != pb_arrayReal) continue;
+    if (!a) continue;
+    status = check_shape(r, json_string_value(json_object_get(value, "file")), a, i ? 4 : 3);
+    if (status != pb_ok) break;
     numbers[i] = (pbTaskNumbers){.data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double)), .rows = 1, .cols = a->count};
     if (!numbers[i].data) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for poses");
     else memcpy(numbers[i].data, a->reals, a->count * sizeof(double));
@@ -253,7 +268,8 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *
 
   pbArrays_Destroy(set);
   if (status == pb_ok && !numbers[0].data && !numbers[1].data)
-    status = pbTaskReader_Fail(r, pb_bad_input, "the file holds neither mocap_pos nor mocap_quat");
+    status = pbTaskReader_FailAt(r, "file", "%s: holds neither mocap_pos nor mocap_quat",
+                                 json_string_value(json_object_get(value, "file")));
   return status;
 }
 

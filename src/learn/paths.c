@@ -1,5 +1,5 @@
-// What acts on the worlds of a training step by step: commands of their policies, and poses of mocap bodies, which go along the path
-// of the trajectory that an episode begins from and stay at its last row. Tests: tests/oracle/test_train.py.
+// What acts on the worlds of a training step by step: commands of their policies, and poses of mocap bodies, which go along the
+// path of the trajectory that an episode begins from and stay at its last row. Tests: tests/oracle/test_train.py.
 #include <string.h>
 
 #include "base/assert.h"
@@ -12,7 +12,8 @@ pbStatus pbTrain_GivePoses(pbTrain *t, size_t *numbers) {
 
   // where one has poses, those of the others are written out
   *numbers = models ? 0 : 7 * (size_t)t->model->nmocap;
-  for (int i = 0; i < t->task->trajectory_count && !models; i++) PB_TRY(pbPoses_Give(t->task, &t->task->trajectories[i], -1));
+  if (models) return pb_ok;
+  for (int i = 0; i < t->task->trajectory_count; i++) PB_TRY(pbPoses_Give(t->task, &t->task->trajectories[i], -1));
   return pb_ok;
 }
 
@@ -56,15 +57,14 @@ bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *
 
 // ---- inputs -----------------------------------------------------------------------------------------------------------
 pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl) {
-  return (pbBatchInput){.ctrl = ctrl,
-                        .command = t->ncommand ? t->command_steps : NULL,
-                        .mocap_pos = t->pose_pos,
-                        .mocap_quat = t->pose_quat};
+  return (pbBatchInput){
+      .ctrl = ctrl, .command = t->ncommand ? t->command_steps : NULL, .mocap_pos = t->pose_pos, .mocap_quat = t->pose_quat};
 }
 
 pbInput pbTrain_Input(const pbTrain *t, int w, int k) {
   bool end = k >= t->settings.window;
-  size_t step = (size_t)(end ? t->steps - 1 : k * t->every), at = (size_t)w * (size_t)t->steps + step, n = (size_t)t->model->nmocap;
+  size_t step = (size_t)(end ? t->steps - 1 : k * t->every), at = (size_t)w * (size_t)t->steps + step,
+         n = (size_t)t->model->nmocap;
 
   pbInput input = {.command = t->command_steps + at * (size_t)t->ncommand};
   if (t->pose_pos) input.mocap_pos = t->pose_pos + at * 3 * n;

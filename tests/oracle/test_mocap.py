@@ -91,7 +91,7 @@ def test_keyframes_refused(tmp_path, run, key, text):
 
 @pytest.mark.parametrize("arrays, text", [
     (dict(mocap_pos=np.zeros((40, 2, 3))), "mocap_pos: shape (40, 2, 3); expected (N, 1, 3)"),
-    (dict(mocap_quat=np.zeros((40, 1, 4))), "row 0, mocap body 0: a quaternion of length 0"),
+    (dict(mocap_quat=np.zeros((40, 1, 4))), "row 0, mocap body 0: expected a quaternion of length 1e-6 to 1e6"),
     (dict(mocap_pos=np.full((1, 3), np.nan)), "finite"),
     (dict(other=np.zeros(3)), "neither mocap_pos nor mocap_quat")])
 def test_files_refused(files, run, tmp_path, arrays, text):
@@ -442,3 +442,40 @@ def test_deformables_hang_on_mocap_bodies(run, tmp_path, moving):
     way, w, e = r.standard_normal(pos.shape), np.arange(n) - 3., 1e-5
     theirs = w @ (final(pos + e * way, quat)[-1] - final(pos - e * way, quat)[-1]) / (2 * e)
     assert abs((g["mocap_pos"] * way).sum() - theirs) < 1e-6 * abs(theirs)
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_mocap_finger_presses_cloth(run, tmp_path, moving):
+    """A capsule that a path leads pushes a sheet down, alone and with a ball that lies on it: gradient by the path against differences."""
+    ball = "<body name='ball' pos='.06 .05 .0304'><freejoint/><geom name='ball' size='.025' mass='.02'/></body>" if moving else ""
+    (tmp_path / "m.xml").write_text("<mujoco><option timestep='.01'/><worldbody><body name='finger' mocap='true' pos='-.02 0 .05'>"
+                                    f"<geom name='tip' type='capsule' size='.01' fromto='0 0 0 .03 .01 -.02'/></body>{ball}</worldbody></mujoco>")
+    sheet = dict(name="sheet", mesh=dict(grid=dict(corner=[-.15, -.15, 0], u=[.3, 0, 0], v=[0, .3, 0], cells=[6, 6])), mass=.02,
+                 pins=[dict(points=dict(box=[[None, None, None], [-.14, None, None]])), dict(points=dict(box=[[.14, None, None], [None, None, None]]))],
+                 energies=[dict(name="membrane", formula="0.5*k*(norm(x0 - x1) - norm(X0 - X1))^2", on="edges", parameters=dict(k=40))])
+    contact = dict(distance=.004, stiffness=500, friction=.2, geoms=["tip"] + ["ball"] * moving)
+    (tmp_path / "d.json").write_text(json.dumps(dict(bodies=[sheet], contact=contact)))
+    steps, r = 14, np.random.default_rng(1)
+    t = np.arange(steps)[:, None, None]
+    pos = np.array([-.02, 0, .05]) + t * [.0004, .0006, -.0025]
+    quat = np.concatenate([np.ones_like(t), .01 * t, -.006 * t, .004 * t], 2)
+    simulate = ("simulate", tmp_path / "m.xml", "--deformables", tmp_path / "d.json", "--mocap", tmp_path / "p.npz", "--quiet", "-o", tmp_path / "t.npz")
+
+    def final(pos, quat):
+        np.savez(tmp_path / "p.npz", mocap_pos=pos, mocap_quat=quat)
+        run(*simulate)
+        with np.load(tmp_path / "t.npz") as f:
+            return f["points"]
+
+    points = final(pos, quat)
+    w, way, turn = r.standard_normal(points.shape[1]), r.standard_normal(pos.shape), r.standard_normal(pos.shape)
+    assert points[-1].reshape(-1, 3)[:, 2].min() < -.003  # pressed
+    np.savez(tmp_path / "c.npz", points=w)
+    run("gradient", tmp_path / "m.xml", "--deformables", tmp_path / "d.json", "--mocap", tmp_path / "p.npz", "--cotangent", tmp_path / "c.npz",
+        "--wrt", "mocap_pos,mocap_rot", "--strict", "--quiet", "-o", tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as g:
+        ours = [(g["mocap_pos"] * way).sum(), (g["mocap_rot"] * turn).sum()]
+    for k, at in enumerate((lambda e: w @ final(pos + e * way, quat)[-1], lambda e: w @ final(pos, rotated(quat, turn, e))[-1])):
+        theirs = richardson(at, (4e-5, 2e-5, 1e-5))
+        print(f"{('positions', 'rotations')[k]}: {ours[k]:.12g}, differences {theirs:.12g}")
+        assert abs(ours[k] - theirs) < 1e-6 * abs(theirs)

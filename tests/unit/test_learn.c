@@ -536,7 +536,8 @@ static void check_led(const pbTrain *t, int w, int k, int *late) {
   bool second = seen[1] == .1;
   int row = (int)lround(100 * seen[3]), last = second ? 6 : 39;
   assert_true(second || seen[1] == 0);
-  if (k == t->settings.window) row--;  // the last pose is that of the last step
+  if (k > 0) assert_true(pbTrain_Ended(t, w, k - 1) == (seen[1] != seen[1 - t->nobs]));  // another path with each episode
+  if (k == t->settings.window) row--;                                                    // the last pose is that of the last step
   *late += row > last;
   row = row < last ? row : last;
   if (!(fabs(seen[2] - .01 * row) < 1e-12)) fail_msg("world %d, decision %d: %g at time %g", w, k, seen[2], seen[3]);
@@ -562,7 +563,8 @@ static void test_paths(void **state) {
     }
     pbTrain_Advance(t);
   }
-  if (!(late > 0 && within > 0 && of[0] > 5 && of[1] > 5)) fail_msg("%d late, %d within, %d and %d of the paths", late, within, of[0], of[1]);
+  if (!(late > 0 && within > 0 && of[0] > 5 && of[1] > 5))
+    fail_msg("%d late, %d within, %d and %d of the paths", late, within, of[0], of[1]);
 
   // an evaluation goes along them likewise
   double pos[60], quat[80], score, alive;
