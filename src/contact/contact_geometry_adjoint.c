@@ -68,7 +68,6 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
     v3_copy(points[n].hint, c[n].hint);
   }
   PB_ASSERT(n >= 1 && n <= PB_MAX_CONTACT_POINTS);  // `first` is the first of its pair
-  a->reach = reach;
   NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, points, a->contact_jacobian + first);
 }
 
@@ -133,7 +132,7 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
     pull_geom_parameters(a, c->geom1, w1, in + 6);
     pull_geom_parameters(a, c->geom2, w2, in + 9);
   }
-  if (PB_WANTS(a, pb_wantMeshes)) LANE(pbContact_PullMeshes)(a, contact, bar);
+  if (PB_WANTS(a, pb_wantMeshes)) LANE(pbContact_KeepBar)(a, contact, bar, w1, w2);
 #endif
 }
 

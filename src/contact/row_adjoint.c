@@ -186,6 +186,10 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
 
+#if PB_LANES == 1
+  LANE(pbContact_ClearMeshes)(a);
+#endif
+
   // Of a contact: through the distance that its pair has found.
   if (r->kind == pb_rowContact) {
     lane bar[10] = {distance_bar};
@@ -196,6 +200,7 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
   }
 
 #if PB_LANES == 1
+  LANE(pbContact_PullMeshes)(a, w->m->contact.onset);
   if (a->theta) LANE(pbRow_PullMargin)(a, r, -distance_bar);
 #endif
 }
@@ -244,12 +249,14 @@ void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double di
                         const double friction[2], double restitution) {
   const NUM(pbContact) *c = a->w->contact + contact;
   double bar[10] = {dist, pos[0], pos[1], pos[2]};
+  LANE(pbContact_ClearMeshes)(a);
 
   // The frame to normal and hint, these and the point to the geoms.
   LANE(pbContact_PairJacobians)(a, contact - c->point, reach);
   memcpy(bar + 4, axes[0], sizeof axes[0]);
   LANE(pbContact_PullFrame)(c, bar + 4, axes[1], axes[2], bar + 7);
   LANE(pbContact_PullPair)(a, contact, bar);
+  LANE(pbContact_PullMeshes)(a, reach);
   if (!a->theta) return;
 
   const row_bar row = {.margin = -dist, .friction = {friction[0], friction[1]}, .restitution = restitution};

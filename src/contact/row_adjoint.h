@@ -84,7 +84,8 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach);
 // Cotangents of (dist, pos, normal, hint) of a contact to the two geoms' poses and sizes.
 void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10]);
 #if PB_LANES == 1
-void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, int contact, const double bar[10]);  // to parameters of meshes
+// Keeps them, with the wrenches on both geoms about their centers, for pbContact_PullMeshes.
+void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]);
 #endif
 // Cotangents of the frame's axes to normal and hint, added to or set in n_bar and hint_bar; t1, t2 are changed.
 void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane t2[3], lane hint_bar[3]);

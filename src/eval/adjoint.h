@@ -72,12 +72,12 @@ typedef struct LANE(pbAdjoint) {
   double *IV, *rate_IV, *IW;            // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
   double *damping;                      // nv x 3: coefficients of each dof's damper
   pbContactJacobian *contact_jacobian;  // max_con: how each contact moves with its pair
-  double reach;                         // beyond the margin, within which these contacts were found
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
-  lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
-  double *FL, *FX, *FM;      // nbody x 6: of Vl, Vx, Vm
-  lane *P;                   // nbody x 6: of the body's pose (rigid motion), the fields of all bodies held
+  lane *FV, *FA, *FW, *FVa;   // nbody x 6: of V, A, Vw, Va
+  double *FL, *FX, *FM;       // nbody x 6: of Vl, Vx, Vm
+  pbContactBar *contact_bar;  // max_con, of models with meshes: what contacts had so far, see pbContact_PullMeshes
+  lane *P;                    // nbody x 6: of the body's pose (rigid motion), the fields of all bodies held
 
   // direct cotangents, from sensors and observations, set before lam is solved for
   lane *qacc;                           // nv
@@ -253,6 +253,11 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 // act_residual and act_target of servos; before pbForce_Actuators.
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
+#if PB_LANES == 1
+// What contacts collect in `contact_bar`, found within `reach` of their margins, to the parameters of meshes that touch.
+void LANE(pbContact_ClearMeshes)(LANE(pbAdjoint) *a);
+void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach);
+#endif
 // Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
 #if PB_LANES == 1

@@ -597,40 +597,41 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   }
 }
 
-// The map of a hull's points by one of its twelve numbers; the identity where it was not moved.
-static void seed_map(int entry, pbShape_c *shape) {
-  if (!shape->motion) {
-    for (int i = 0; i < 9; i++) shape->stretch[i] = i % 4 == 0;
-    for (int i = 0; i < 3; i++) shape->shift[i] = 0;
+// Points x of a shape's frame to (1 + i step e) x: e is 1 at an entry of the diagonal, or 1/2 at two entries across it.
+static void seed_strain(int k, pbShape_c *shape) {
+  int a = k < 3 ? k : (k + 1) % 3, b = k < 3 ? k : (k + 2) % 3;
+  for (int i = 0; i < 3; i++) {
+    double to_a = 0.5 * __real__ shape->mat[3 * i + b], to_b = 0.5 * __real__ shape->mat[3 * i + a];
+    __imag__ shape->mat[3 * i + a] += PB_IMAG_STEP * to_a;
+    __imag__ shape->mat[3 * i + b] += PB_IMAG_STEP * to_b;
   }
-
-  if (!shape->motion) shape->motion = pb_hullVaries;
-  if (entry < 9) __imag__ shape->stretch[entry] = PB_IMAG_STEP;
-  else __imag__ shape->shift[entry - 9] = PB_IMAG_STEP;
 }
 
-void NUM(pbPair_PullHull)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int point, int which,
-                          const double bar[10], double map_bar[12]) {
-  if (shape1->type == pb_geomPlane) {
-    NUM(pbPlane_PullHull)(shape1, shape2, margin, point, bar, map_bar);
+void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
+                            double strain_bar[2][6]) {
+  searched found = {.convex = false};
+  memset(strain_bar, 0, 2 * sizeof *strain_bar);
+  if (shape[0].type == pb_geomPlane) {
+    NUM(pbPlane_PullStrain)(&shape[0], &shape[1], margin, count, bar, strain_bar[1]);
     return;
   }
+  if (shape[0].type != pb_geomSphere && !search(&shape[0], &shape[1], margin, &found)) return;
 
-  searched found = {.convex = false};
-  memset(map_bar, 0, 12 * sizeof *map_bar);
-  if (shape1->type != pb_geomSphere && !search(shape1, shape2, margin, &found)) return;
-
-  // Entry by entry, decisions frozen.
-  for (int entry = 0; entry < 12; entry++) {
-    pbShape_c c1, c2;
+  for (int column = 0; column < 12; column++) {
+    int which = column / 6;
+    pbShape_c seeded[2];
     pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
-    lift_shape(shape1, &c1);
-    lift_shape(shape2, &c2);
-    seed_map(entry, which ? &c2 : &c1);
-    if (collide_again(&found, &c1, &c2, margin, contacts) <= point) continue;
+    if (!wanted[which]) continue;
 
-    const double *value = (const double *)&contacts[point];
-    for (int r = 0; r < 10; r++) map_bar[entry] += bar[r] * value[2 * r + 1] / PB_IMAG_STEP;
+    for (int i = 0; i < 2; i++) lift_shape(&shape[i], &seeded[i]);
+    seed_strain(column % 6, &seeded[which]);
+    int made = collide_again(&found, &seeded[0], &seeded[1], margin, contacts);
+
+    // Rows of all contacts, with their cotangents
+    for (int i = 0; i < count && i < made; i++) {
+      const double *value = (const double *)&contacts[i];
+      for (int r = 0; r < 10; r++) strain_bar[which][column % 6] += bar[i].row[r] * value[2 * r + 1] / PB_IMAG_STEP;
+    }
   }
 }
 

@@ -227,17 +227,27 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
 }
 
 // Of a corner's point: dist = n . point, pos = point - n dist / 2.
-void NUM(pbPlane_PullHull)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int point, const double bar[10],
-                           double map_bar[12]) {
-  double lever[4][3], n[3], world[3];
+void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
+                             const pbContactBar *bar, double strain_bar[6]) {
+  double lever[4][3], n[3];
   int corner[4], found = corners_on_plane(plane, mesh, margin, corner, lever);
-  memset(map_bar, 0, 12 * sizeof *map_bar);
-  if (point >= found) return;
-
   m3_col(n, plane->mat, 2);
-  v3_along(world, bar + 1, n, bar[0] - 0.5 * v3_dot(n, bar + 1));
-  m3_tmulv(map_bar + 9, mesh->mat, world);
-  for (int i = 0; i < 3; i++) v3_scale(map_bar + 3 * i, mesh->hull->corner + 3 * corner[point], map_bar[9 + i]);
+  memset(strain_bar, 0, 6 * sizeof *strain_bar);
+
+  for (int k = 0; k < count && k < found; k++) {
+    const double *r = bar[k].row;
+    double world[3], g[3], x[3];
+    v3_along(world, r + 1, n, r[0] - 0.5 * v3_dot(n, r + 1));
+    m3_tmulv(g, mesh->mat, world);
+    hull_corner(mesh, corner[k], x);
+
+    // g . e x
+    for (int i = 0; i < 3; i++) {
+      int a = (i + 1) % 3, b = (i + 2) % 3;
+      strain_bar[i] += g[i] * x[i];
+      strain_bar[3 + i] += 0.5 * (g[a] * x[b] + g[b] * x[a]);
+    }
+  }
 }
 
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh) {

@@ -39,10 +39,14 @@ typedef struct pbContactJacobian {
 // contacts, count: what pbPair_Collide returned for the same arguments.
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                           const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
-// Cotangents of the map of the points of a hull (of shape `which`, 0 or 1): of stretch (9) and shift (3), by those of the rows of
-// contact `point`.
-void NUM(pbPair_PullHull)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int point, int which,
-                          const double bar[10], double map_bar[12]);
+// Cotangents of a contact's rows, and what they are on shapes 1 and 2 as wrenches: torque about pos, force (world axes).
+typedef struct pbContactBar {
+  double row[10], wrench[2][6];
+} pbContactBar;
+// From those of all contacts to those of strains e of the hulls that are wanted, whose points go from x to x + e x in their
+// frame: symmetric, xx yy zz yz zx xy.
+void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
+                            double strain_bar[2][6]);
 #endif
 
 #endif

@@ -21,8 +21,8 @@ int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, dou
 void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count, pbContactJacobian *j);
 void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, const NUM(pbContactPoint) *contact,
                              pbContactJacobian *j);
-void NUM(pbPlane_PullHull)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int point, const double bar[10],
-                           double map_bar[12]);
+void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
+                             const pbContactBar *bar, double strain_bar[6]);
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature
 #endif

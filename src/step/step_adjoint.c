@@ -61,6 +61,7 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->IW, bodies);
   TAKE(a->damping, 3 * m->nv);
   TAKE(a->contact_jacobian, contacts);
+  TAKE(a->contact_bar, PB_LANES == 1 && m->nmesh ? contacts : 0);
 
   // room to work in
   TAKE(a->c, m->nv);
@@ -204,6 +205,19 @@ static void inject_sensor_motions(block *k) {
   }
 }
 
+// Rows, and when all of them are done meshes: one search serves all contacts of a pair.
+static void pull_rows(LANE(pbAdjoint) *a) {
+  const pbModel *m = a->w->m;
+#if PB_LANES == 1
+  LANE(pbContact_ClearMeshes)(a);
+#endif
+  LANE(pbRows_Adjoint)(a);
+  if (pb_noslip(m)) LANE(pbSlip_Power)(a);
+#if PB_LANES == 1
+  LANE(pbContact_PullMeshes)(a, m->contact.onset);
+#endif
+}
+
 void LANE(pbVjp_Power)(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
@@ -219,8 +233,7 @@ void LANE(pbVjp_Power)(block *k) {
   LANE(pbRows_Servos)(a);
   LANE(pbForce_Actuators)(a);
   LANE(pbForce_Joints)(a);
-  LANE(pbRows_Adjoint)(a);
-  if (pb_noslip(w->m)) LANE(pbSlip_Power)(a);
+  pull_rows(a);
   LANE(pbForce_Tendons)(a);
   if (a->damped && w->m->integrator == pb_intImplicitfast) {
     for (int j = 0; j < w->m->njnt; j++) {

@@ -129,7 +129,7 @@ def test_a_net_on_a_mesh(moves):
 def test_batches_of_worlds_with_their_own_meshes(run, tmp_path):
     """Each as if alone, to the bit."""
     (tmp_path / "m.xml").write_text(scene(1))
-    model, r, worlds, steps = pb.Model(str(tmp_path / "m.xml")), np.random.default_rng(3), 5, 30
+    model, r, worlds, steps = pb.Model(str(tmp_path / "m.xml")), np.random.default_rng(3), 5, 60
     own = np.array([other(model, r) for _ in range(worlds)])
     own = {name: np.array([model.param(theta, name) for theta in own]) for name in FIELDS}
     bar = r.standard_normal((worlds, model.nv))
