@@ -31,6 +31,12 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/multibody/ray_sensor_adjoint.c", "PB_ADDCROSS(g.torque, -1, arm, p_bar);", "PB_ADDCROSS(g.torque, 1, arm, p_bar);",
+     "pytest:tests/oracle/test_rays.py::test_slopes_are_those_of_differences", "rangefinders: a geom that turns moves the surface the wrong way"),
+    ("src/geometry/ray.c", "s->normal_size[k][k] = -2 * g[k] / size[k];", "s->normal_size[k][k] = -g[k] / size[k];",
+     "pytest:tests/oracle/test_rays.py::test_slopes_are_those_of_differences", "rays: the normal of an ellipsoid by half of its sizes"),
+    ("src/geometry/ray_search.c", "waiting[count++] = node->first + swap;\n", "", "pytest:tests/oracle/test_rays.py::test_rays_are_those_of_mujoco",
+     "rays: of two boxes of triangles the second is not looked at"),
     ("io/mesh/mesh.c", "#define MOST_COORDINATE 0x1p30", "#define MOST_COORDINATE 0x1p130", "pytest:tests/oracle/test_bad_meshes.py",
      "mesh files: a coordinate of 1e38 is taken"),
     ("io/mesh/mesh.c", "if (!isprint((unsigned char)*c)) *c = '?';", ";", "pytest:tests/oracle/test_bad_meshes.py",

@@ -63,12 +63,13 @@ enum {
 };
 // clang-format on
 
-// X(enumerator, MuJoCo's value, MJCF element, numbers it writes)
+// X(enumerator, MuJoCo's value, MJCF element, numbers it writes; 0: what its data say)
 // clang-format off
 #define PB_SENSOR_TABLE(X)                                                                                        \
   X(pb_sensTouch, 0, "touch", 1) X(pb_sensAccelerometer, 1, "accelerometer", 3) X(pb_sensVelocimeter, 2, "velocimeter", 3) \
   X(pb_sensGyro, 3, "gyro", 3) X(pb_sensForce, 4, "force", 3) X(pb_sensTorque, 5, "torque", 3)                      \
-  X(pb_sensMagnetometer, 6, "magnetometer", 3) X(pb_sensJointpos, 9, "jointpos", 1) X(pb_sensJointvel, 10, "jointvel", 1) \
+  X(pb_sensMagnetometer, 6, "magnetometer", 3) X(pb_sensRangefinder, 7, "rangefinder", 0)                           \
+  X(pb_sensJointpos, 9, "jointpos", 1) X(pb_sensJointvel, 10, "jointvel", 1) \
   X(pb_sensTendonpos, 11, "tendonpos", 1) X(pb_sensTendonvel, 12, "tendonvel", 1) X(pb_sensActuatorpos, 13, "actuatorpos", 1) \
   X(pb_sensActuatorvel, 14, "actuatorvel", 1) X(pb_sensActuatorfrc, 15, "actuatorfrc", 1)                            \
   X(pb_sensJointactuatorfrc, 16, "jointactuatorfrc", 1) X(pb_sensTendonactuatorfrc, 17, "tendonactuatorfrc", 1)      \
@@ -86,6 +87,17 @@ enum {
 enum {
 #define X(name, value, element, size) name = value,
   PB_SENSOR_TABLE(X)
+#undef X
+};
+
+// What a rangefinder writes, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
+#define PB_RAY_DATA(X)        \
+  X(pb_rayDist, 0, "dist", 1) \
+  X(pb_rayDir, 1, "dir", 3)   \
+  X(pb_rayOrigin, 2, "origin", 3) X(pb_rayPoint, 3, "point", 3) X(pb_rayNormal, 4, "normal", 3) X(pb_rayDepth, 5, "depth", 1)
+enum {
+#define X(name, bit, word, size) name = 1 << (bit),
+  PB_RAY_DATA(X)
 #undef X
 };
 
@@ -308,6 +320,7 @@ typedef struct pbSensorDef {
   int objtype, reftype;  // pb_ref*
   const char *objname, *refname;
   double cutoff, noise;
+  int data;  // rangefinder: which of pb_ray* it writes; 0: pb_rayDist
   pbReals user;
 } pbSensorDef;
 
@@ -478,6 +491,8 @@ PB_API const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count);
 
 // May the geom touch others: by its masks, or in a pair? geom: its index.
 PB_API bool pbSpec_GeomTouches(const pbSpec *spec, int geom);
+// Does a rangefinder send out rays? They meet geoms that are only seen, too, and all faces of meshes.
+PB_API bool pbSpec_HasRays(const pbSpec *spec);
 // Does anything that moves depend on the geom's shape or place: may it touch, weigh or feel a fluid, does a sensor look at it?
 // Else it is only seen. geom: its index.
 PB_API bool pbSpec_GeomActs(const pbSpec *spec, int geom);

@@ -424,40 +424,12 @@ static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
   return pb_ok;
 }
 
-// What a sensor is of follows from the attribute that names it.
-static int sensed_type(const pbXmlNode *node) {
-  if (pbXml_Get(node, "site")) return pb_refSite;
-  if (pbXml_Get(node, "joint")) return pb_refJoint;
-  if (pbXml_Get(node, "tendon")) return pb_refTendon;
-  if (pbXml_Get(node, "actuator")) return pb_refActuator;
-  if (pbXml_Get(node, "body")) return pb_refBody;
-  return pb_refNone;
-}
-
 static pbStatus read_sensor(pbMjcfReader *reader, const pbXmlNode *section) {
-  static const struct {
-    int type;
-    const char *element;
-  } kinds[] = {
-#define X(name, value, element, size) {name, element},
-      PB_SENSOR_TABLE(X)
-#undef X
-  };
-
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     pbSensorDef def = pbSensorDef_Default();
-    def.place = node->place;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-      if (IS(node, kinds[i].element)) def.type = kinds[i].type;
-
-    def.objtype = sensed_type(node);
-    PB_TRY(pbMjcf_Store(reader, node, &def));
-
-    // Measured relative to something: its kind and its name.
-    if ((def.reftype != pb_refNone) != (*def.refname != 0)) return FAIL(node, "'reftype' and 'refname' go together");
+    PB_TRY(pbMjcf_Sensor(reader, node, &def));
     PB_TRY(ADD(Sensor, &def));
   }
-
   return pb_ok;
 }
 

@@ -92,4 +92,7 @@ PB_NODISCARD pbStatus pbMjcf_Replicate(pbMjcfReader *reader);
 PB_NODISCARD pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def);
 PB_NODISCARD pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class);
 
+// ---- mjcf_sensor.c: a sensor element onto the default definition
+PB_NODISCARD pbStatus pbMjcf_Sensor(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def);
+
 #endif

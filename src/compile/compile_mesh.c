@@ -123,7 +123,8 @@ pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork *
   // Several geoms may share it.
   pbMeshWork *work = &c->meshes[index];
   if (!work->done) PB_TRY(measure(c, &c->spec->meshes[index], work));
-  if (!work->hull && pbSpec_GeomTouches(c->spec, (int)(geom - c->spec->geoms))) PB_TRY(make_hull(c, work));
+  bool bare = pbSpec_HasRays(c->spec) && !work->def->face.count;
+  if (!work->hull && (bare || pbSpec_GeomTouches(c->spec, (int)(geom - c->spec->geoms)))) PB_TRY(make_hull(c, work));
   *mesh = work;
   return pb_ok;
 }
@@ -133,8 +134,14 @@ pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork *
 // with -1 behind each corner's, then the triangles.
 static size_t graph_size(const pbHull *h) { return 2 + 3 * (size_t)h->corners + 6 * (size_t)h->triangles; }
 
+// What rays meet: its own faces; where it has none those of its hull.
+static int face_count(const pbCompiler *c, const pbMeshWork *work) {
+  if (!pbSpec_HasRays(c->spec)) return 0;
+  return work->def->face.count ? work->def->face.count / 3 : work->hull->triangles;
+}
+
 pbStatus pbCompile_CountMeshes(pbCompiler *c) {
-  double vertices = 0, graph = 0, polygons = 0, around = 0;
+  double vertices = 0, graph = 0, polygons = 0, around = 0, faces = 0;
 
   // Ids in the order of the spec, without those that are only seen.
   for (int i = 0; i < c->spec->nmesh; i++) {
@@ -148,6 +155,7 @@ pbStatus pbCompile_CountMeshes(pbCompiler *c) {
     // Of one that touches nothing no hull.
     int points = work->def->vertex.count / 3;
     vertices += points;
+    faces += face_count(c, work);
     if (!h) continue;
 
     graph += (double)graph_size(h);
@@ -156,9 +164,11 @@ pbStatus pbCompile_CountMeshes(pbCompiler *c) {
   }
 
   // Each polygon at a corner is a corner of a polygon.
-  if (vertices + graph + polygons + around > 1e9) return pbContext_Fail(c->ctx, pb_no_memory, "meshes take too much memory");
+  if (vertices + graph + polygons + around + 3 * faces > 1e9)
+    return pbContext_Fail(c->ctx, pb_no_memory, "meshes take too much memory");
   c->m->nmeshvert = (int)vertices;
   c->m->nmeshgraph = (int)graph;
+  c->m->nmeshface = (int)faces;
   c->m->nmeshpoly = (int)polygons;
   c->m->nmeshpolyvert = c->m->nmeshpolymap = (int)around;
   return pb_ok;
@@ -166,7 +176,7 @@ pbStatus pbCompile_CountMeshes(pbCompiler *c) {
 
 // Where the next numbers of each table go.
 typedef struct mesh_cursor {
-  int vertex, graph, polygon, around;
+  int vertex, graph, polygon, around, face;
 } mesh_cursor;
 
 static bool mirrors(const pbMeshDef *d) { return !(d->scale[0] * d->scale[1] * d->scale[2] > 0); }
@@ -278,6 +288,18 @@ static void store_polygon_map(pbModel *m, const pbMeshWork *work, const mesh_cur
   }
 }
 
+static void store_faces(pbModel *m, const pbMeshWork *work, const mesh_cursor *at, int faces) {
+  const int *vertex = work->def->face.count ? work->def->face.data : work->hull->triangle;
+  bool mirror = mirrors(work->def);
+  m->mesh_faceadr[work->id] = at->face;
+  m->mesh_facenum[work->id] = faces;
+
+  int *out = m->mesh_face + 3 * (size_t)at->face;
+  for (int i = 0; i < faces; i++) {
+    for (int k = 0; k < 3; k++) out[3 * i + k] = vertex[3 * i + (mirror && k ? 3 - k : k)];
+  }
+}
+
 static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at) {
   mesh_frame f = open_frame(work);
   int id = work->id, points = work->def->vertex.count / 3;
@@ -310,14 +332,17 @@ static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at
 }
 
 void pbCompile_StoreMeshes(pbCompiler *c) {
-  mesh_cursor at = {0, 0, 0, 0};
+  mesh_cursor at = {0, 0, 0, 0, 0};
 
   for (int i = 0; i < c->spec->nmesh; i++) {
     const pbMeshWork *work = &c->meshes[i];
     if (work->id < 0) continue;
     store_mesh(c->m, work, &at);
+    int faces = face_count(c, work);
+    if (faces) store_faces(c->m, work, &at, faces);
 
     // Behind it the next.
+    at.face += faces;
     at.vertex += work->def->vertex.count / 3;
     if (!work->hull) continue;
 

@@ -37,6 +37,7 @@ static const pbSensorRule rules[] = {
     {pb_sensForce, stage_acceleration, on_site, data_real},
     {pb_sensTorque, stage_acceleration, on_site, data_real},
     {pb_sensMagnetometer, stage_position, on_site, data_real},
+    {pb_sensRangefinder, stage_position, on_site, data_real},
     {pb_sensJointpos, stage_position, on_scalar_joint, data_real},
     {pb_sensJointvel, stage_velocity, on_scalar_joint, data_real},
     {pb_sensTendonpos, stage_position, on_tendon, data_real},
@@ -86,10 +87,20 @@ static const char *sensor_word(int type) {
   }
 }
 
-static int sensor_size(int type) {
-  switch (type) {
+static int data_of(const pbSensorDef *d) { return d->data ? d->data : pb_rayDist; }
+
+static int ray_size(const pbSensorDef *d) {
+  int sum = 0;
+#define X(name, bit, word, size) sum += data_of(d) & name ? size : 0;
+  PB_RAY_DATA(X)
+#undef X
+  return sum;
+}
+
+static int sensor_size(const pbSensorDef *d) {
+  switch (d->type) {
 #define X(name, value, element, size) \
-  case value: return size;
+  case value: return size ? size : ray_size(d);
     PB_SENSOR_TABLE(X)
 #undef X
     default: return 0;
@@ -142,7 +153,7 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
 
   for (int i = 0; i < s->nsensor; i++) {
     if (!rule_of(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
-    total += sensor_size(s->sensors[i].type);
+    total += sensor_size(&s->sensors[i]);
     mark_geom(c, s->sensors[i].objtype, s->sensors[i].objname);
     mark_geom(c, s->sensors[i].reftype, s->sensors[i].refname);
   }
@@ -196,7 +207,8 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   m->sensor_reftype[i] = d->reftype;
   m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
   PB_ASSERT((object < 0) == (m->sensor_objid[i] < 0) && (reference < 0) == (m->sensor_refid[i] < 0));
-  m->sensor_dim[i] = sensor_size(d->type);
+  m->sensor_dim[i] = sensor_size(d);
+  if (d->type == pb_sensRangefinder) m->sensor_intprm[3 * i] = data_of(d);
   m->sensor_cutoff[i] = d->cutoff;
   m->sensor_noise[i] = d->noise;
   pbCompile_User(m->sensor_user + (size_t)m->nuser_sensor * (size_t)i, m->nuser_sensor, d->user);

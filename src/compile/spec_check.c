@@ -120,7 +120,16 @@ static bool is_in_pair(const pbSpec *spec, const pbGeomDef *geom) {
   return false;
 }
 
+bool pbSpec_HasRays(const pbSpec *spec) {
+  for (int i = 0; i < spec->nsensor; i++) {
+    if (spec->sensors[i].type == pb_sensRangefinder) return true;
+  }
+  return false;
+}
+
 static bool is_seen_by_sensor(const pbSpec *spec, const pbGeomDef *geom) {
+  // Rays meet whatever is not invisible; materials may be so as well, which does no harm here.
+  if (pbSpec_HasRays(spec) && (*geom->material || geom->rgba[3] != 0)) return true;
   if (!*geom->name) return false;
 
   // As what it measures, or from where.
@@ -174,6 +183,9 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
 }
 
 static pbStatus check_sensor(const pbSpec *spec, const pbSensorDef *sensor) {
+  int data = sensor->type == pb_sensRangefinder ? 2 * pb_rayDepth : 1;
+  if (sensor->data < 0 || sensor->data >= data) return FAIL(sensor, "sensor", "its data %d is not known", sensor->data);
+
   switch (sensor->type) {
 #define X(name, value, element, size) case name:
     PB_SENSOR_TABLE(X)

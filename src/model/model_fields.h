@@ -10,7 +10,8 @@
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
   X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
-  X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap) X(nhfield) X(nhfielddata) \
+  X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap) X(nmeshface) \
+  X(nhfield) X(nhfielddata) \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
@@ -28,6 +29,7 @@
   X(mesh_polyadr, nmesh, 1) X(mesh_graph, nmeshgraph, 1) X(mesh_polyvertadr, nmeshpoly, 1)                     \
   X(mesh_polyvertnum, nmeshpoly, 1) X(mesh_polyvert, nmeshpolyvert, 1) X(mesh_polymapadr, nmeshvert, 1)        \
   X(mesh_polymapnum, nmeshvert, 1) X(mesh_polymap, nmeshpolymap, 1)                                           \
+  X(mesh_faceadr, nmesh, 1) X(mesh_facenum, nmesh, 1) X(mesh_face, nmeshface, 3)                               \
   X(hfield_nrow, nhfield, 1) X(hfield_ncol, nhfield, 1) X(hfield_adr, nhfield, 1)                              \
   X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
   X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1)                                    \

@@ -22,6 +22,9 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->hull);
   pbContext_Free(ctx, t->hull_reals);
   pbContext_Free(ctx, t->hull_ints);
+  pbContext_Free(ctx, t->triangles);
+  pbContext_Free(ctx, t->triangle_nodes);
+  pbContext_Free(ctx, t->triangle_corners);
   pbContext_Free(ctx, t);
 }
 
@@ -311,6 +314,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   lay_out_mass(m, t);
   list_actuators(m, t);
   PB_TRY(pbModel_MakeHulls(m, t));
+  PB_TRY(pbModel_MakeTriangles(m, t));
   PB_TRY(pbTopology_Tendons(m, t));
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));

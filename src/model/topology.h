@@ -5,6 +5,7 @@
 #include "linalg/tree_ldl.h"
 #include "model/mesh.h"
 #include "model/model.h"
+#include "model/triangles.h"
 
 // A pair of geoms that may touch, parameters as MuJoCo would choose them.
 typedef struct pbCandidate {
@@ -28,7 +29,10 @@ typedef struct pbTopology {
   pbCandidate *candidate;
   pbMeshHull *hull;  // nmesh: of those that may touch, else empty
   double *hull_reals;
-  int *hull_ints;  // their memory
+  int *hull_ints;             // their memory
+  pbTriangleTree *triangles;  // nmesh: of those that rays may meet, else empty
+  pbTriangleNode *triangle_nodes;
+  double *triangle_corners;  // their memory
   int nsphere;
   struct pbSphereRow *sphere;   // directions in theta (sphere.h)
   int max_contacts;             // sum of contacts, at most 4096
@@ -37,7 +41,8 @@ typedef struct pbTopology {
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
 } pbTopology;
 
-PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);  // mesh.c
+PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);      // mesh.c
+PB_NODISCARD pbStatus pbModel_MakeTriangles(const pbModel *model, pbTopology *topology);  // triangles.c
 // topology_tendon.c: the lists of tendons; needs body_dofend.
 PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
 

@@ -3,6 +3,7 @@
 #include "math/vec.h"
 #include "model/equality_data.h"
 #include "multibody/kink.h"
+#include "multibody/ray_sensor.h"
 #include "multibody/sensor.h"
 #include "multibody/spatial.h"
 
@@ -556,9 +557,9 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   if (relative) m3_tmulv(y, ref.mat, y);
 }
 
-static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
+static void sensor_value(const NUM(pbWork) *w, int i, num y[PB_SENSOR_MOST]) {
   int type = w->m->sensor_type[i], id = w->m->sensor_objid[i];
-  PB_ASSERT(w->m->sensor_dim[i] >= 1 && w->m->sensor_dim[i] <= 4);
+  PB_ASSERT(w->m->sensor_dim[i] >= 1 && w->m->sensor_dim[i] <= PB_SENSOR_MOST);
 
   if (type == pb_sensSubtreecom) {
     v3_copy(y, w->subtree_com + 3 * id);
@@ -570,6 +571,8 @@ static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
     frame_value(w, i, type, y);
   } else if (type >= pb_sensAccelerometer && type <= pb_sensMagnetometer) {
     site_value(w, type, id, y);
+  } else if (type == pb_sensRangefinder) {
+    NUM(pbRay_Read)(w, i, y);
   } else {
     scalar_value(w, type, id, y);
   }
@@ -592,7 +595,7 @@ void NUM(pbSensor_Share)(const NUM(pbWork) *w) {
 
 void NUM(pbSensor_Read)(const NUM(pbWork) *w, int i) {
   const pbModel *m = w->m;
-  num y[4] = {0};
+  num y[PB_SENSOR_MOST] = {0};
   num *out = w->sensordata + m->sensor_adr[i], cutoff = w->p.sensor_cutoff[i];
   if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
 

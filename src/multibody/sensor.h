@@ -4,6 +4,7 @@
 
 #include "eval/work.h"
 
+enum { PB_SENSOR_MOST = 14 };                   // numbers of a sensor: a rangefinder with all its data
 enum { pb_dataReal = 0, pb_dataPositive = 1 };  // mjtDataType of sensors that a cutoff can clamp
 
 // A frame a sensor looks at. pos, mat point into the work (of a camera: to own); d: offset of pos from ref of the body's tree.

@@ -419,6 +419,8 @@ static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
     frame_adjoint(a, i, type, bar);
   } else if (type >= pb_sensAccelerometer && type <= pb_sensMagnetometer) {
     site_adjoint(a, type, id, bar);
+  } else if (type == pb_sensRangefinder) {
+    LANE(pbRay_Adjoint)(a, i, bar);
   } else {
     scalar_adjoint(a, type, id, bar);
   }
@@ -458,9 +460,9 @@ void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   bool holds = false;
   if (m->disableflags & pb_disSensor) return;
   for (int i = 0; i < m->nsensor; i++) {
-    lane y[4] = {0};
-    int dim = m->sensor_dim[i] < 4 ? m->sensor_dim[i] : 4;
-    PB_ASSERT(m->sensor_adr[i] + dim <= m->nsensordata);
+    lane y[PB_SENSOR_MOST] = {0};
+    int dim = m->sensor_dim[i];
+    PB_ASSERT(dim <= PB_SENSOR_MOST && m->sensor_adr[i] + dim <= m->nsensordata);
     for (int k = 0; k < dim; k++) y[k] = bar[m->sensor_adr[i] + k];
 
     if (is_zero(y, dim)) continue;

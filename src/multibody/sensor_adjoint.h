@@ -106,6 +106,8 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
 // ---- interaction wrenches (sensor_load_adjoint.c) -------------------------------------------------------------------
 // The sensor's value is s . (wrench that holds the body).
 void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]);
+// A rangefinder's (ray_sensor_adjoint.c).
+void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
 // After all sensors: spatial tendons as loads on the bodies that are held.
 void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a);
 

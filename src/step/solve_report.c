@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/row.h"
+#include "multibody/ray_sensor.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
 
@@ -131,6 +132,20 @@ static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
   return hash;
 }
 
+// What rays meet.
+static uint64_t mix_rays(const pbWork_r *w, uint64_t hash) {
+  const pbModel *m = w->m;
+  if (m->disableflags & pb_disSensor) return hash;
+  for (int i = 0; i < m->nsensor; i++) {
+    if (m->sensor_type[i] != pb_sensRangefinder) continue;
+    pbRayHit hit;
+    pbRay_Cast_r(w, m->sensor_objid[i], &hit);
+    hash = mix(hash, hit.geom);
+    if (hit.geom >= 0) hash = mix(mix(hash, hit.feature.id), hit.feature.leaves);
+  }
+  return hash;
+}
+
 // Hashes what decides which branch of the step was taken: rows, zones of their potentials, contacts and their features.
 uint64_t pbScratch_Branch(const pbScratch *s) {
   const pbWork_r *w = &s->w;
@@ -146,7 +161,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     if (met < 0) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
-  hash = mix_paths(w, hash);
+  hash = mix_rays(w, mix_paths(w, hash));
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }
 

@@ -195,7 +195,7 @@ static void test_unsupported(void **state) {
       {ACTUATOR("<pid joint='j'/>"), "pid: this element is not supported (its attributes: joint)"},
       {ACTUATOR("<motor joint='j' delay='.1'/>"), "'delay'"},
       {ACTUATOR("<general joint='j' dyntype='dcmotor'/>"), "\"dcmotor\""},
-      {"<mujoco><sensor><rangefinder site='s'/></sensor></mujoco>", "rangefinder"},
+      {"<mujoco><sensor><rangefinder camera='s'/></sensor></mujoco>", "camera"},
       {WORLD("<frame scale='2'/>"), "'scale'"},
       {WORLD("<attach model='m' prefix=''/>"), "attach"},
       {WORLD("<include file='x.xml'/>"), "cannot include"},
