@@ -138,6 +138,8 @@ static uint64_t mix_rays(const pbWork_r *w, uint64_t hash) {
   if (m->disableflags & pb_disSensor) return hash;
   for (int i = 0; i < m->nsensor; i++) {
     if (m->sensor_type[i] != pb_sensRangefinder) continue;
+
+    // The same geom by the same part of its surface, from the same side.
     pbRayHit hit;
     pbRay_Cast_r(w, m->sensor_objid[i], &hit);
     hash = mix(hash, hit.geom);
