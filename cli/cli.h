@@ -184,6 +184,9 @@ typedef struct cliDrawn {
   const double *geom_size, *geom_pos, *geom_quat, *geom_aabb, *geom_rgba;
   const double *site_size, *site_pos, *site_quat, *site_rgba;
   const double *tendon_rgba, *tendon_width, *mat_rgba, *stat_extent;
+  const int *geom_dataid;
+  pbMeshSurface *field;  // of height fields
+  int fields;
 } cliDrawn;
 
 typedef struct cliRun {
@@ -236,6 +239,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
 // A line on standard error where a task has several trajectories and none was asked for.
 void cliRun_FirstTrajectory(const cliRun *run);
 void cliRun_End(cliRun *run);
+void cliScene_End(cliRun *run);                   // what cliScene_Begin took; nothing where it was not called
 pbRolloutInput cliRun_Inputs(const cliRun *run);  // of all steps
 size_t cliRun_NoDirection(const pbArray *quat);  // number of the first quaternion whose length is not 1e-6 to 1e6; else the count
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last

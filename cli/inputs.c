@@ -387,6 +387,7 @@ void cliRun_FirstTrajectory(const cliRun *run) {
 void cliRun_End(cliRun *run) {
   if (!run->ctx) return;
 
+  cliScene_End(run);
   pbScratch_Destroy(run->scratch);
   double *memory[] = {run->theta, run->theta_before, run->x0,        run->control,   run->qfrc,
                       run->xfrc,  run->command,      run->mocap_pos, run->mocap_quat};

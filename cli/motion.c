@@ -413,11 +413,10 @@ pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
               .velocity = pbArrays_Find(set, "point_velocity")};
   if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
 
-  cliScene_Begin(run);
-
   // the arrays of a run: time is always among them
   m.frames = m.time->count;
-  pbStatus status = write_files(&m);
+  pbStatus status = cliScene_Begin(run);
+  if (status == pb_ok) status = write_files(&m);
 
   for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);
   for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(run->ctx, m.cell[a]);

@@ -19,7 +19,8 @@ static const double *reals(const pbModel *m, const char *name) {
   return pbModel_Field(m, name, &f) ? f.reals : NULL;
 }
 
-void cliScene_Begin(cliRun *run) {
+pbStatus cliScene_Begin(cliRun *run) {
+  cliScene_End(run);
   const pbModel *m = run->model;
 
 #define COUNT(name)    .name = pbModel_Size(m, #name)
@@ -32,11 +33,14 @@ void cliScene_Begin(cliRun *run) {
       INTEGERS(tendon_matid), INTEGERS(wrap_type),  INTEGERS(wrap_objid),   REALS(geom_size),           REALS(geom_pos),
       REALS(geom_quat),       REALS(geom_aabb),     REALS(geom_rgba),       REALS(site_size),           REALS(site_pos),
       REALS(site_quat),       REALS(site_rgba),     REALS(tendon_rgba),     REALS(tendon_width),        REALS(mat_rgba),
-      REALS(stat_extent)};
+      REALS(stat_extent),     INTEGERS(geom_dataid)};
 #undef COUNT
 #undef INTEGERS
 #undef REALS
+  return cliScene_MakeFields(run);
 }
+
+int cliScene_Surfaces(const cliRun *run) { return pbModel_MeshSurfaceCount(cliScene_Looks(run)) + run->drawn.fields; }
 
 void cli_rotate(double r[3], const double q[4], const double v[3]) {
   double w = q[0], x = q[1], y = q[2], z = q[3];
@@ -63,6 +67,13 @@ static void color_of(const cliDrawn *m, const double *own, int material, double 
 
 const pbModel *cliScene_Looks(const cliRun *run) { return run->looks ? run->looks : run->model; }
 
+static void put_field_look(const cliRun *run, int field, cliShape *s) {
+  s->surface = pbModel_MeshSurfaceCount(cliScene_Looks(run)) + field;
+  s->look = run->drawn.field[field];
+  for (int k = 0; k < 4; k++) s->surface_quat[k] = k == 0;
+  for (int k = 0; k < 3; k++) s->surface_pos[k] = 0;
+}
+
 static cliShape geom_shape(const cliRun *run, int g) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
@@ -79,6 +90,7 @@ static cliShape geom_shape(const cliRun *run, int g) {
   s.surface = pbModel_GeomSurface(cliScene_Looks(run), g, s.surface_pos, s.surface_quat);
   if (s.surface >= 0) s.look = pbModel_MeshSurface(cliScene_Looks(run), s.surface);
   if (!s.look.triangles) s.surface = -1;
+  if (s.type == pb_geomHfield) put_field_look(run, m->geom_dataid[g], &s);
 
   bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;
 

@@ -13,7 +13,7 @@ typedef struct cliShape {
   int group;
   bool collides;                           // may touch others
   bool hidden;                             // nothing to be seen of it: transparent, or a mesh that was not read
-  int surface;                             // of a mesh (pbModel_MeshSurface); -1: none
+  int surface;                             // of a mesh (pbModel_MeshSurface) or height field; -1: none
   double surface_pos[3], surface_quat[4];  // its frame in that of the geom
   pbMeshSurface look;
 } cliShape;
@@ -21,9 +21,11 @@ enum { CLI_SHOWN_GROUPS = 3 };  // groups that are shown at first, as in MuJoCo
 
 // The model that has what meshes look like (pbModel_MeshSurface).
 const pbModel *cliScene_Looks(const cliRun *run);
-// Fields of run->model into run->drawn: before anything below.
-void cliScene_Begin(cliRun *run);
-int cliScene_Shapes(const cliRun *run);  // geoms, then sites
+// Fields of run->model into run->drawn: before anything below. cliRun_End ends it.
+pbStatus cliScene_Begin(cliRun *run);
+int cliScene_Surfaces(const cliRun *run);   // of meshes, then of height fields
+pbStatus cliScene_MakeFields(cliRun *run);  // scene_field.c
+int cliScene_Shapes(const cliRun *run);     // geoms, then sites
 cliShape cliScene_Shape(const cliRun *run, int index);
 
 typedef struct cliStation {

@@ -191,7 +191,7 @@ static pbStatus put_view(View *v, FILE *out) {
   PB_TRY(status);
 
   if (v->trajectory) {
-    cliScene_Begin(v->run);
+    PB_TRY(cliScene_Begin(v->run));
     PB_TRY(choose_shapes(v));
     PB_TRY(view_ReadMotion(v));
   }

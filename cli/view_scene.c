@@ -159,6 +159,7 @@ static pbStatus make_meshes(const View *v, Meshes *m) {
     if (s->surface < 0) continue;
 
     int *seen = &m->of_surface[s->surface], *hull = &m->hull_of_surface[s->surface];
+    if (s->type == pb_geomHfield) *hull = -2;  // touches as it looks
     if (s->collides && *hull == -1) PB_TRY(add_hull(v, m, &s->look, hull));
 
     // of what touches the hull alone is enough where only that is asked for
@@ -212,7 +213,7 @@ static void put_shape(const cliShape *s, const Meshes *m, cliJson *j) {
   cliJson_Numbers(j, "pos", s->pos, 3);
   cliJson_Numbers(j, "quat", s->quat, 4);
   cliJson_Numbers(j, "rgba", s->rgba, 4);
-  if (s->type > pb_geomBox) put_look(s, m, j);
+  if (s->type > pb_geomBox || s->type == pb_geomHfield) put_look(s, m, j);
   cliJson_Close(j, '}');
 }
 
@@ -376,7 +377,7 @@ static void put_tree(const cliRun *run, cliJson *j) {
 
 pbStatus view_PutScene(const View *v, cliJson *j) {
   pbContext *ctx = v->run->ctx;
-  size_t surfaces = (size_t)pbModel_MeshSurfaceCount(cliScene_Looks(v->run));
+  size_t surfaces = (size_t)cliScene_Surfaces(v->run);
   Meshes m = {.packed = pbContext_Alloc(ctx, (2 * surfaces + 1) * sizeof *m.packed),
               .of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int)),
               .hull_of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int))};

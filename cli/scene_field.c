@@ -1,0 +1,113 @@
+// Height fields as surfaces: the triangles that touch, walls down to the bottom, and the bottom. Tests: tests/oracle/test_view.py.
+
+#include "scene.h"
+
+typedef struct Grid {  // of one field
+  int rows, columns, rim;
+  const double *size, *height;
+} Grid;
+
+static const double *values_of(const cliRun *run, const char *name) {
+  pbParam param;
+  pbField field;
+  if (pbModel_Param(NULL, run->model, name, &param) == pb_ok) return run->theta + param.offset;
+  return pbModel_Field(run->model, name, &field) ? field.reals : NULL;
+}
+
+static Grid grid_of(const cliRun *run, int f) {
+  Grid g = {.rows = cliModel_Integer(run->model, "hfield_nrow", f), .columns = cliModel_Integer(run->model, "hfield_ncol", f)};
+  g.rim = 2 * (g.rows + g.columns) - 4;
+  g.size = values_of(run, "hfield_size") + 4 * (size_t)f;
+  g.height = values_of(run, "hfield_data") + cliModel_Integer(run->model, "hfield_adr", f);
+  return g;
+}
+
+static void put_point(const Grid *g, int number, double x[3]) {
+  int r = number / g->columns, c = number % g->columns;
+  x[0] = g->size[0] * (2. * c / (g->columns - 1) - 1);
+  x[1] = g->size[1] * (2. * r / (g->rows - 1) - 1);
+  x[2] = g->size[2] * g->height[number];
+}
+
+// Number of the k-th point of the rim, counterclockwise seen from above.
+static int rim_point(const Grid *g, int k) {
+  int across = g->columns - 1, along = g->rows - 1, last = g->rows * g->columns - 1;
+  if (k < across) return k;
+  k -= across;
+  if (k < along) return across + k * g->columns;
+  k -= along;
+  if (k < across) return last - k;
+  return last - across - (k - across) * g->columns;
+}
+
+static int *put_triangle(int *to, int a, int b, int c) {
+  to[0] = a;
+  to[1] = b;
+  to[2] = c;
+  return to + 3;
+}
+
+static void put_triangles(const Grid *g, int *to) {
+  int n = g->columns, below = g->rows * n;
+
+  // the top, each cell cut as contacts see it
+  for (int r = 0; r + 1 < g->rows; r++) {
+    for (int c = 0; c + 1 < n; c++) {
+      int at = r * n + c;
+      to = put_triangle(to, at + n, at, at + n + 1);
+      to = put_triangle(to, at, at + 1, at + n + 1);
+    }
+  }
+
+  // walls, then two triangles for the bottom
+  for (int k = 0; k < g->rim; k++) {
+    int next = (k + 1) % g->rim;
+    to = put_triangle(to, below + k, below + next, rim_point(g, next));
+    to = put_triangle(to, below + k, rim_point(g, next), rim_point(g, k));
+  }
+  int right = below + n - 1, far = right + g->rows - 1, left = far + n - 1;
+  put_triangle(put_triangle(to, below, far, right), below, left, far);
+}
+
+static pbStatus make_field(cliRun *run, int f, pbMeshSurface *surface) {
+  Grid g = grid_of(run, f);
+  int top = g.rows * g.columns;
+  *surface = (pbMeshSurface){.name = "height field",
+                             .points = top + g.rim,
+                             .triangles = 2 * (g.rows - 1) * (g.columns - 1) + 2 * g.rim + 2};
+
+  double *point = pbContext_Alloc(run->ctx, (size_t)surface->points * 3 * sizeof *point);
+  int *triangle = pbContext_Alloc(run->ctx, (size_t)surface->triangles * 3 * sizeof *triangle);
+  surface->point = point;
+  surface->triangle = triangle;
+  if (!point || !triangle) return cli_noMemory(run->ctx);
+
+  for (int i = 0; i < top; i++) put_point(&g, i, point + 3 * i);
+  for (int k = 0; k < g.rim; k++) {
+    double *x = point + 3 * (top + k);
+    put_point(&g, rim_point(&g, k), x);
+    x[2] = -g.size[3];
+  }
+  put_triangles(&g, triangle);
+  return pb_ok;
+}
+
+pbStatus cliScene_MakeFields(cliRun *run) {
+  int count = pbModel_Size(run->model, "nhfield");
+  if (count <= 0) return pb_ok;
+
+  run->drawn.field = pbContext_Alloc(run->ctx, (size_t)count * sizeof *run->drawn.field);
+  if (!run->drawn.field) return cli_noMemory(run->ctx);
+  run->drawn.fields = count;
+  for (int f = 0; f < count; f++) PB_TRY(make_field(run, f, &run->drawn.field[f]));
+  return pb_ok;
+}
+
+void cliScene_End(cliRun *run) {
+  for (int f = 0; f < run->drawn.fields; f++) {
+    pbContext_Free(run->ctx, (void *)run->drawn.field[f].point);
+    pbContext_Free(run->ctx, (void *)run->drawn.field[f].triangle);
+  }
+  pbContext_Free(run->ctx, run->drawn.field);
+  run->drawn = (cliDrawn){0};
+}
