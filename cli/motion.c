@@ -24,9 +24,10 @@ typedef struct Motion {
   size_t contact_room;  // contacts
   int shapes;           // that are drawn
   cliShape *shape;
-  pbMesh **surface;  // of each, in the frame of its body
-  int pieces;        // of tendons
-  pbMesh *rigid;     // all in one: the tendons' pieces, then the shapes
+  pbMesh **surface;               // of each, in the frame of its body
+  int points_of_tendons, pieces;  // pieces: straight ones, between two of the points
+  double *path;                   // frames x points_of_tendons x 3, tendon by tendon
+  pbMesh *rigid;                  // all in one: the tendons' pieces, then the shapes
   double *cell[CELL_ARRAYS];
 } Motion;
 
@@ -70,6 +71,38 @@ static pbStatus keep_contacts(Motion *m, size_t frame) {
   return pb_ok;
 }
 
+static void keep_paths(const Motion *m, double *x) {
+  for (int t = 0; t < m->run->drawn.ntendon; t++) {
+    for (int k = 0; k < cliTendon_Segments(m->run, t); k++) {
+      cliPiece p = cliTendon_Segment(m->run, t, k);
+      cliScene_Path(m->run, &p, x);
+      x += 3 * cliPiece_Points(&p);
+    }
+  }
+}
+
+static int tendon_points(const Motion *m, int t) {
+  int points = 0;
+  for (int k = 0; k < cliTendon_Segments(m->run, t); k++) {
+    cliPiece p = cliTendon_Segment(m->run, t, k);
+    points += cliPiece_Points(&p);
+  }
+  return points;
+}
+
+// Points of each piece are its own: as many straight parts as points, less one for each piece.
+static int tendon_edges(const Motion *m, int t) { return tendon_points(m, t) - cliTendon_Segments(m->run, t); }
+
+static void put_edges(const Motion *m, int t, int first, int *vertex) {
+  for (int k = 0; k < cliTendon_Segments(m->run, t); k++, first++) {
+    cliPiece p = cliTendon_Segment(m->run, t, k);
+    for (int i = 1; i < cliPiece_Points(&p); i++, first++) {
+      *vertex++ = first;
+      *vertex++ = first + 1;
+    }
+  }
+}
+
 static pbStatus observe_frames(Motion *m, double *x, double *poses) {
   size_t nbody = (size_t)m->run->nbody;
   for (size_t k = 0; k < m->frames; k++) {
@@ -79,6 +112,7 @@ static pbStatus observe_frames(Motion *m, double *x, double *poses) {
     // body by body: glTF has the frames of one body side by side
     for (size_t b = 0; b < nbody; b++) memcpy(m->pose + 7 * (b * m->frames + k), poses + 7 * b, 7 * sizeof *poses);
     PB_TRY(keep_contacts(m, k));
+    keep_paths(m, m->path + k * 3 * (size_t)m->points_of_tendons);
   }
   return pb_ok;
 }
@@ -86,13 +120,19 @@ static pbStatus observe_frames(Motion *m, double *x, double *poses) {
 static pbStatus observe(Motion *m) {
   const cliRun *run = m->run;
   size_t nbody = (size_t)run->nbody;
+  for (int t = 0; t < run->drawn.ntendon; t++) {
+    m->points_of_tendons += tendon_points(m, t);
+    m->pieces += tendon_edges(m, t);
+  }
+
   m->pose = take(m, nbody * m->frames, 7 * sizeof *m->pose);
+  m->path = take(m, (size_t)m->points_of_tendons * m->frames, 3 * sizeof *m->path);
   m->first = take(m, m->frames, sizeof *m->first);
   double *x = take(m, (size_t)run->nx + 7 * nbody, sizeof *x);
 
   // an initial state for the fields that the arrays do not hold
   pbStatus status = pb_no_memory;
-  if (m->pose && m->first && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
+  if (m->pose && m->path && m->first && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
   if (status == pb_ok) status = observe_frames(m, x, x + run->nx);
 
   pbContext_Free(run->ctx, x);
@@ -125,16 +165,7 @@ static pbStatus make_shapes(Motion *m) {
     PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
     m->shapes++;
   }
-
-  // pieces of all tendons
-  for (int t = 0; t < run->drawn.ntendon; t++) m->pieces += cliTendon_Segments(run, t);
   return pb_ok;
-}
-
-static void piece_ends(const Motion *m, int tendon, int piece, size_t frame, double x[6]) {
-  // straight, also past a geom
-  cliPiece p = cliTendon_Segment(m->run, tendon, piece);
-  for (int i = 0; i < 2; i++) move_point(pose_of(m, p.end[i].body, frame), p.end[i].at, x + 3 * i);
 }
 
 // ---- VTU ------------------------------------------------------------------------------------------------------------------
@@ -148,7 +179,7 @@ static void number_cell(Motion *m, int cell, int kind, int id, int body, const d
 }
 
 static pbStatus make_rigid(Motion *m) {
-  int64_t counts[pb_cellKindCount] = {0}, points = 2 * (int64_t)m->pieces;
+  int64_t counts[pb_cellKindCount] = {0}, points = m->points_of_tendons;
   counts[pb_cellEdge] = m->pieces;
 
   for (int i = 0; i < m->shapes; i++) {
@@ -165,13 +196,14 @@ static pbStatus make_rigid(Motion *m) {
 }
 
 static void fill_rigid(Motion *m) {
-  int cell = 0, point = 2 * m->pieces;
-  // the tendons: every piece has two points of its own
-  for (int i = 0; i < 2 * m->pieces; i++) m->rigid->cells[pb_cellEdge].vertex[i] = i;
+  int cell = 0, point = 0;
+  // the tendons first
   for (int t = 0; t < m->run->drawn.ntendon; t++) {
     double rgba[4];
     cliTendon_Color(m->run, t, rgba);
-    for (int k = cliTendon_Segments(m->run, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
+    put_edges(m, t, point, m->rigid->cells[pb_cellEdge].vertex + 2 * cell);
+    for (int k = tendon_edges(m, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
+    point += tendon_points(m, t);
   }
 
   // then the triangles of every shape, their points counted on
@@ -188,10 +220,10 @@ static void fill_rigid(Motion *m) {
 
 static void move_rigid(Motion *m, size_t frame) {
   // in the order of fill_rigid: tendons, then shapes
+  size_t numbers = 3 * (size_t)m->points_of_tendons;
   double *x = m->rigid->point;
-  for (int t = 0; t < m->run->drawn.ntendon; t++) {
-    for (int k = 0; k < cliTendon_Segments(m->run, t); k++, x += 6) piece_ends(m, t, k, frame, x);
-  }
+  memcpy(x, m->path + frame * numbers, numbers * sizeof *x);
+  x += numbers;
 
   for (int i = 0; i < m->shapes; i++) {
     const double *pose = pose_of(m, m->shape[i].body, frame);
@@ -302,18 +334,17 @@ static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
   return part;
 }
 
-// Lines that deform. x: frames x points x 3.
-static pbGlbPart tendon_part(const Motion *m, int t, const pbCells *edges, double *x, char *name) {
+// Lines that deform. x: frames x points x 3, from the tendon's `first` point on.
+static pbGlbPart tendon_part(const Motion *m, int t, int first, const pbCells *edges, double *x, char *name) {
   const char *given = pbModel_Name(m->run->model, pb_objTendon, t);
   double rgba[4];
-  int pieces = cliTendon_Segments(m->run, t);
+  size_t points = (size_t)tendon_points(m, t), all = (size_t)m->points_of_tendons;
   if (*given) snprintf(name, NAME_SIZE, "%s", given);
   else snprintf(name, NAME_SIZE, "tendon %d", t);
 
-  pbGlbPart part = {.name = name, .edges = edges, .points = 2 * pieces, .x = x};
-  for (size_t k = 0; k < m->frames; k++) {
-    for (int p = 0; p < pieces; p++, x += 6) piece_ends(m, t, p, k, x);
-  }
+  pbGlbPart part = {.name = name, .edges = edges, .points = (int)points, .x = x};
+  for (size_t k = 0; k < m->frames; k++)
+    memcpy(x + 3 * k * points, m->path + 3 * (k * all + (size_t)first), 3 * points * sizeof *x);
 
   cliTendon_Color(m->run, t, rgba);
   set_color(&part, rgba);
@@ -338,27 +369,29 @@ typedef struct GlbWork {
   pbGlbPart *part;
   char (*name)[NAME_SIZE];
   double *tendon;  // positions of all tendons, frame by frame
-  int *vertex;     // 0, 1, 2, ...: the points of any tendon
+  int *vertex;     // two points a piece, numbered tendon by tendon
   pbCells *edges;
 } GlbWork;
 
 static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
-  int parts = 0, ntendon = m->run->drawn.ntendon;
+  int parts = 0, ntendon = m->run->drawn.ntendon, first = 0;
   double *x = w->tendon;
+  int *vertex = w->vertex;
 
   if (m->mesh) PB_TRY(deforming_part(m, &w->part[parts++]));
   for (int i = 0; i < m->shapes; i++, parts++) w->part[parts] = rigid_part(m, i, w->name[parts]);
 
-  for (int i = 0; i < 2 * m->pieces; i++) w->vertex[i] = i;
-
   // tendons deform: their points are given frame by frame
   for (int t = 0; t < ntendon; t++) {
-    int pieces = cliTendon_Segments(m->run, t);
-    if (!pieces) continue;
-    w->edges[t] = (pbCells){.count = pieces, .vertex = w->vertex};
-    w->part[parts] = tendon_part(m, t, &w->edges[t], x, w->name[parts]);
+    int points = tendon_points(m, t);
+    if (!points) continue;
+    put_edges(m, t, 0, vertex);
+    w->edges[t] = (pbCells){.count = tendon_edges(m, t), .vertex = vertex};
+    w->part[parts] = tendon_part(m, t, first, &w->edges[t], x, w->name[parts]);
     parts++;
-    x += 6 * (size_t)pieces * m->frames;
+    x += 3 * (size_t)points * m->frames;
+    vertex += 2 * tendon_edges(m, t);
+    first += points;
   }
 
   pbGlb glb = {.frames = (int)m->frames, .time = m->time->reals, .parts = parts, .part = w->part};
@@ -370,7 +403,7 @@ static pbStatus write_glb(Motion *m, const char *path) {
   size_t ntendon = (size_t)m->run->drawn.ntendon, most = 1 + (size_t)m->shapes + ntendon;
   GlbWork w = {.part = take(m, most, sizeof *w.part),
                .name = take(m, most, NAME_SIZE),
-               .tendon = take(m, 6 * (size_t)m->pieces * m->frames, sizeof *w.tendon),
+               .tendon = take(m, 3 * (size_t)m->points_of_tendons * m->frames, sizeof *w.tendon),
                .vertex = take(m, 2 * (size_t)m->pieces, sizeof *w.vertex),
                .edges = take(m, ntendon, sizeof *w.edges)};
 
@@ -420,6 +453,7 @@ pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
 
   for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);
   for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(run->ctx, m.cell[a]);
+  pbContext_Free(run->ctx, m.path);
   pbContext_Free(run->ctx, m.shape);
   pbContext_Free(run->ctx, m.surface);
   pbContext_Free(run->ctx, m.pose);

@@ -156,7 +156,7 @@ cliPiece cliTendon_Segment(const cliRun *run, int t, int segment) {
 
   bool wraps = is_geom(m, at + 1);
   int side = wraps ? cliModel_Integer(run->model, "wrap_side", at + 1) : -1;
-  cliPiece p = {.geom = wraps ? m->wrap_objid[at + 1] : -1, .has_side = side >= 0};
+  cliPiece p = {.geom = wraps ? m->wrap_objid[at + 1] : -1, .station = at + 1, .has_side = side >= 0};
   p.end[0] = station_of(run, m->wrap_objid[at]);
   p.end[1] = station_of(run, m->wrap_objid[at + 1 + wraps]);
   if (p.has_side) p.side = station_of(run, side);

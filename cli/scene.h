@@ -34,13 +34,18 @@ typedef struct cliStation {
 } cliStation;
 typedef struct cliPiece {
   cliStation end[2];
-  int geom;  // sphere or cylinder that it may go around; -1: none
+  int geom;     // sphere or cylinder that it may go around; -1: none
+  int station;  // of the geom among all tendons' stations
   bool has_side;
   cliStation side;  // site by which it goes then
 } cliPiece;
 // Pieces of a tendon from one site to the next; none for tendons of joints.
 int cliTendon_Segments(const cliRun *run, int tendon);
 cliPiece cliTendon_Segment(const cliRun *run, int tendon, int segment);
+// scene_path.c: its path at what was observed, world axes: as many points whatever is in the way.
+enum { CLI_ARC = 16 };  // parts of an arc
+int cliPiece_Points(const cliPiece *piece);
+void cliScene_Path(const cliRun *run, const cliPiece *piece, double *x);
 void cliTendon_Color(const cliRun *run, int tendon, double rgba[4]);
 
 // Array of a trajectory that holds a field of the state; NULL where there is none of its shape.

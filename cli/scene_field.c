@@ -72,9 +72,8 @@ static void put_triangles(const Grid *g, int *to) {
 static pbStatus make_field(cliRun *run, int f, pbMeshSurface *surface) {
   Grid g = grid_of(run, f);
   int top = g.rows * g.columns;
-  *surface = (pbMeshSurface){.name = "height field",
-                             .points = top + g.rim,
-                             .triangles = 2 * (g.rows - 1) * (g.columns - 1) + 2 * g.rim + 2};
+  *surface = (pbMeshSurface){
+      .name = "height field", .points = top + g.rim, .triangles = 2 * (g.rows - 1) * (g.columns - 1) + 2 * g.rim + 2};
 
   double *point = pbContext_Alloc(run->ctx, (size_t)surface->points * 3 * sizeof *point);
   int *triangle = pbContext_Alloc(run->ctx, (size_t)surface->triangles * 3 * sizeof *triangle);

@@ -100,10 +100,11 @@ PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 // Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,
 // site_xpos, site_xmat, subtree_com, cvel (about the origin of the world), M (nv x nv, dense), qfrc_bias, qfrc_passive,
 // qfrc_actuator, qfrc_smooth, qacc_smooth, qacc, qfrc_constraint, ten_length, ten_velocity, actuator_length,
-// actuator_velocity, actuator_force, wrap_turn, contact_dist, contact_pos, contact_frame, contact_geom (two columns, as reals),
-// contact_force (mj_contactForce: force and torque on the second geom in the contact's frame, the normal first), efc_J (dense),
-// efc_pos, efc_margin, efc_aref, efc_R, efc_force, efc_diagApprox, sensordata. wrap_turn, by stations of tendons:
-// the angle [rad] by which a path goes around a geom, of either sense; 0: straight, infinite: it touches from inside.
+// actuator_velocity, actuator_force, wrap_turn, wrap_points, contact_dist, contact_pos, contact_frame, contact_geom (two columns,
+// as reals), contact_force (mj_contactForce: force and torque on the second geom in the contact's frame, the normal first), efc_J
+// (dense), efc_pos, efc_margin, efc_aref, efc_R, efc_force, efc_diagApprox, sensordata. By stations of tendons: wrap_turn is the
+// angle [rad] by which a path goes around a geom, of either sense; 0: straight, infinite: it touches from inside; wrap_points is
+// where the path comes to the geom and where it leaves it (world axes; zeros where it is straight).
 // The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had). False if the name is unknown.
 PB_API void pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);

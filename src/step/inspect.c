@@ -15,7 +15,7 @@ struct pbGathered {
   int nefc, max_efc;
   double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
-  double *wrap_turn;
+  double *wrap_turn, *wrap_points;
   double *J, *pos, *margin, *aref, *R, *force, *diag;
   void *block;
 };
@@ -36,6 +36,7 @@ static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r 
   TAKE(contact_force, 6 * w->max_con);
 
   TAKE(wrap_turn, m->nwrap);
+  TAKE(wrap_points, 6 * m->nwrap);
   TAKE(pos, g->max_efc);
   TAKE(margin, g->max_efc);
   TAKE(aref, g->max_efc);
@@ -184,10 +185,27 @@ static void copy_forces(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
+// Where a path comes to the geom that it goes around, and where it leaves it.
+static void touching_points(const pbWork_r *w, const pbPiece *p, const pbWrapPath_r *path, double points[6]) {
+  const double *center = w->geom_xpos + 3 * p->geom, *x0 = w->site_xpos + 3 * p->site[0];
+  double low = 0;
+  for (int k = 0; k < 3; k++) low += (x0[k] - center[k]) * path->axis[2][k];
+
+  for (int e = 0; e < 2; e++) {
+    double gone = e ? path->flat - path->straight[1] : path->straight[0];
+    double height = path->cylinder ? low + path->rise * gone / path->flat : 0;
+    for (int k = 0; k < 3; k++) {
+      double flat = path->n[e][0] * path->axis[0][k] + path->n[e][1] * path->axis[1][k];
+      points[3 * e + k] = center[k] + path->radius * flat + height * path->axis[2][k];
+    }
+  }
+}
+
 // Angle by which each path goes around each geom, of either sense; zero: straight, infinite: it touches from inside.
 static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
   const pbModel *m = w->m;
   for (int i = 0; i < m->nwrap; i++) g->wrap_turn[i] = 0;
+  for (int i = 0; i < 6 * m->nwrap; i++) g->wrap_points[i] = 0;
   for (int k = 0; k < m->ntendon; k++) {
     pbPiece p = pb_pathOf(m, k);
     while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
@@ -196,6 +214,7 @@ static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
 
       // The geom stands before the site that the next piece begins at.
       g->wrap_turn[p.next - 1] = path.inside ? (double)INFINITY : path.turn * fmax(path.arc, 1e-300);
+      touching_points(w, &p, &path, g->wrap_points + 6 * (p.next - 1));
     }
   }
 }
@@ -269,6 +288,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"ten_length", w->ten_length, m->ntendon, 1},
       {"ten_velocity", w->ten_velocity, m->ntendon, 1},
       {"wrap_turn", g->wrap_turn, m->nwrap, 1},
+      {"wrap_points", g->wrap_points, m->nwrap, 6},
       {"actuator_length", w->act_length, m->nu, 1},
       {"actuator_velocity", w->act_velocity, m->nu, 1},
       {"actuator_force", w->actuator_force, m->nu, 1},

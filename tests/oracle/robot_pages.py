@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import mujoco as mj
+import numpy as np
 
 import pb
 import robots
@@ -39,12 +40,17 @@ def look(browser, page):
 
 
 def faces(robot):
-    """Triangles of the mesh geoms as MuJoCo has them; {} where it numbers geoms otherwise or does not load the file."""
+    """Triangles of meshes as MuJoCo has them, of height fields by its grid, with walls and a bottom; {} where it numbers geoms otherwise or
+    does not load the file."""
     try:
         m = robots.quiet(lambda: mj.MjModel.from_xml_path(robot.path))
     except ValueError:
         return {}
-    return {g: int(m.mesh_facenum[m.geom_dataid[g]]) for g in range(m.ngeom) if m.geom_type[g] == mj.mjtGeom.mjGEOM_MESH}
+    out = {g: int(m.mesh_facenum[m.geom_dataid[g]]) for g in range(m.ngeom) if m.geom_type[g] == mj.mjtGeom.mjGEOM_MESH}
+    for g in np.flatnonzero(m.geom_type == mj.mjtGeom.mjGEOM_HFIELD):
+        rows, columns = (int(n[m.geom_dataid[g]]) - 1 for n in (m.hfield_nrow, m.hfield_ncol))
+        out[int(g)] = 2 * rows * columns + 4 * (rows + columns) + 2
+    return out
 
 
 def check(browser, robot, folder):

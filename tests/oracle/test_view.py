@@ -8,6 +8,7 @@ import xml.etree.ElementTree as xml
 import zlib
 
 import meshio
+import mujoco as mj
 import numpy as np
 import pytest
 
@@ -148,3 +149,80 @@ def test_an_unknown_material_is_an_error(run, tmp_path):
     assert "unknown material 'rubi'" in said and "'ruby'" in said
     (tmp_path / "m.xml").write_text('<mujoco><asset><material name="ruby"/>\n<material name="ruby"/></asset></mujoco>')
     assert "m.xml:2:1: material 'ruby': another material has this name" in run("info", tmp_path / "m.xml", code=3).stderr
+
+
+# ---- tendons that go around geoms, height fields -----------------------------------------------------------------------------
+def lines_of(folder, frame):
+    """Points of the tendons' cells of a frame of run.pvd, by tendon: (cells, 2, 3)."""
+    mesh = meshio.read(folder / f"run_rigid_{frame:06d}.vtu")
+    line = [c.type for c in mesh.cells].index("line")
+    of = mesh.cell_data["tendon"][line]
+    return {int(t): mesh.points[mesh.cells[line].data[of == t]] for t in np.unique(of)}
+
+
+@pytest.mark.parametrize("name", ["wrapping", "muscles"])
+def test_tendons_go_around_what_is_in_their_way(run, tmp_path, name):
+    """Files for other programs have MuJoCo's points of touch and arcs on the geoms between them; both kinds of files the same points."""
+    path = HERE / "models" / f"{name}.xml"
+    m, (ctrl, nu) = mj.MjModel.from_xml_path(str(path)), (tmp_path / "u.npy", 0)
+    np.save(ctrl, np.full((60, m.nu), .3))
+    run("simulate", path, *(("--control", ctrl) if m.nu else ("--steps", 60)), "-o", tmp_path / "run.npz", "--vtu", tmp_path / "run.pvd", "--glb",
+        tmp_path / "run.glb", "-q")
+    qpos, d, around = np.load(tmp_path / "run.npz")["qpos"], mj.MjData(m), 0
+    root, body = glb(tmp_path / "run.glb")
+    node = {n["name"]: n for n in root["nodes"] if "name" in n}
+    for frame in (0, 7, 31, 60):
+        d.qpos[:] = qpos[frame]
+        mj.mj_fwdPosition(m, d)
+        lines = lines_of(tmp_path, frame)
+        for t, cells in lines.items():
+            first, count = int(d.ten_wrapadr[t]), int(d.ten_wrapnum[t])
+            theirs, on = d.wrap_xpos.reshape(-1, 3)[first:first + count], d.wrap_obj.ravel()[first:first + count]
+            theirs, on = theirs[on >= -1], on[on >= -1]
+            ours = cells.reshape(-1, 3)
+            apart = np.linalg.norm(ours[:, None] - theirs[None], axis=2)
+            assert apart.min(axis=0).max() < 1e-9, (frame, t)
+
+            # what is between two points of touch lies on the geom
+            geoms = set(on[on >= 0].tolist())
+            around += len(geoms)
+            lengths = np.linalg.norm(cells[:, 1] - cells[:, 0], axis=1)
+            if geoms and not any(m.wrap_type[m.tendon_adr[t]:m.tendon_adr[t] + m.tendon_num[t]] == mj.mjtWrap.mjWRAP_PULLEY):
+                assert -1e-2 * d.ten_length[t] < lengths.sum() - d.ten_length[t] < 1e-9
+            if frame == 0:
+                mesh = root["meshes"][node[m.tendon(t).name or f"tendon {t}"]["mesh"]]["primitives"][0]
+                places, edges = accessor(root, body, mesh["attributes"]["POSITION"]), accessor(root, body, mesh["indices"]).reshape(-1, 2)
+                np.testing.assert_allclose(places[edges], cells, atol=1e-6)
+    assert around >= 3
+
+
+def test_height_fields_are_drawn(run, tmp_path):
+    """As surfaces with the heights of the file: the grid's triangles, walls and a bottom, closed; in pages, VTU and glTF."""
+    r, rows, columns = np.random.default_rng(1), 5, 8
+    height = np.flipud(r.uniform(0, 3, (rows, columns)))
+    text = " ".join(f"{h:.17g}" for h in height.ravel())
+    (tmp_path / "m.xml").write_text(f"""<mujoco><asset><hfield name="f" nrow="{rows}" ncol="{columns}" size="1.4 .8 .5 .2" elevation="{text}"/></asset><worldbody>
+      <geom name="hills" type="hfield" hfield="f" pos=".1 .2 .3" euler="0 0 90"/><body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")
+    run("simulate", tmp_path / "m.xml", "--steps", 2, "-o", tmp_path / "run.npz", "--vtu", tmp_path / "run.pvd", "--glb", tmp_path / "run.glb", "-q")
+    run("view", tmp_path / "m.xml", tmp_path / "run.npz", "-o", tmp_path / "run.html")
+    m = mj.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    x, y = np.meshgrid(np.linspace(-1.4, 1.4, columns), np.linspace(-.8, .8, rows))
+    top = np.stack([.1 - y, .2 + x, .3 + .5 * m.hfield_data.reshape(rows, columns)], 2).reshape(-1, 3)
+    count = 2 * (rows - 1) * (columns - 1) + 4 * (rows + columns - 2) + 2
+
+    mesh = meshio.read(tmp_path / "run_rigid_000000.vtu")
+    cells = [c.type for c in mesh.cells].index("triangle")
+    corners = mesh.points[mesh.cells[cells].data[mesh.cell_data["geom"][cells] == 0]]
+    assert len(corners) == count
+    assert np.linalg.norm(corners.reshape(-1, 1, 3) - top, axis=2).min(axis=0).max() < 1e-7
+    volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6
+    cut = lambda a, b, c: top[a, 2] + top[b, 2] + top[c, 2] - 3 * .1  # heights above the bottom
+    number, cell = np.arange(rows * columns).reshape(rows, columns), 2.8 / (columns - 1) * 1.6 / (rows - 1)
+    expected = sum(cut(a, b, d) + cut(a, c, d) for a, b, c, d in zip(number[:-1, :-1].ravel(), number[:-1, 1:].ravel(), number[1:, :-1].ravel(), number[1:, 1:].ravel())) * cell / 6
+    assert abs(volume / expected - 1) < 1e-6, (volume, expected)
+
+    root, body = glb(tmp_path / "run.glb")
+    node = next(n for n in root["nodes"] if n.get("name") == "hills")
+    assert accessor(root, body, root["meshes"][node["mesh"]]["primitives"][0]["indices"]).size == 3 * count
+    data = page_data(tmp_path / "run.html")
+    assert len(data["meshes"]) == 1 and data["geoms"][0]["mesh"] == 0 and "hull" not in data["geoms"][0]
