@@ -1,4 +1,4 @@
-// Height fields as surfaces: the triangles that touch, walls down to the bottom, and the bottom. Tests: tests/oracle/test_view.py.
+// Height fields as surfaces: the triangles that touch, walls to the bottom, and the bottom. Tests: tests/oracle/test_view.py.
 
 #include "scene.h"
 

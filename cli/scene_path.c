@@ -27,15 +27,17 @@ static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a
 
 // v less its part along a unit vector, which is returned; NULL: all of it.
 static double take_along(double v[3], const double *axis) {
-  double along = axis ? dot(v, axis) : 0;
-  for (int k = 0; k < 3 && axis; k++) v[k] -= along * axis[k];
+  if (!axis) return 0;
+  double along = dot(v, axis);
+  for (int k = 0; k < 3; k++) v[k] -= along * axis[k];
   return along;
 }
 
 static bool normalize(double v[3]) {
   double length = sqrt(dot(v, v));
-  for (int k = 0; k < 3 && length > 0; k++) v[k] /= length;
-  return length > 0;
+  if (!(length > 0)) return false;
+  for (int k = 0; k < 3; k++) v[k] /= length;
+  return true;
 }
 
 // From touch[0] to touch[1] about the center of a geom; on a cylinder (axis) it rises evenly.

@@ -189,11 +189,16 @@ static void copy_forces(struct pbGathered *g, const pbWork_r *w) {
 static void touching_points(const pbWork_r *w, const pbPiece *p, const pbWrapPath_r *path, double points[6]) {
   const double *center = w->geom_xpos + 3 * p->geom, *x0 = w->site_xpos + 3 * p->site[0];
   double low = 0;
+
+  // Height along the axis; nothing is made of it on a sphere.
   for (int k = 0; k < 3; k++) low += (x0[k] - center[k]) * path->axis[2][k];
 
   for (int e = 0; e < 2; e++) {
+    // A path rises evenly with its length across the axis.
     double gone = e ? path->flat - path->straight[1] : path->straight[0];
     double height = path->cylinder ? low + path->rise * gone / path->flat : 0;
+
+    // On the circle, in the plane that the path lies in
     for (int k = 0; k < 3; k++) {
       double flat = path->n[e][0] * path->axis[0][k] + path->n[e][1] * path->axis[1][k];
       points[3 * e + k] = center[k] + path->radius * flat + height * path->axis[2][k];
