@@ -356,6 +356,9 @@
   const used = [...new Set([...data.geoms, ...data.sites].map(g => g.group))].sort();
   const shown = new Set([0, 1, 2]);
   if (!data.geoms.some(g => g.body && shown.has(g.group))) data.geoms.forEach(g => shown.add(g.group));
+  // Of URDF, whose links have shapes that touch (group 0) and shapes that are seen (1), the latter, where each link with one has both.
+  const looks = new Set(data.geoms.filter(g => g.group === 1 && !g.collides).map(g => g.body));
+  if (looks.size && data.geoms.every(g => g.collides ? g.group === 0 && looks.has(g.body) : g.group === 1)) shown.delete(0);
   function isShown(g) {
     const kind = byId('shapes').value;
     if (g.type === 0 && !byId('ground').checked) return false;

@@ -412,3 +412,35 @@ def test_a_keyframe_is_shown(run, tmp_path):
     data = page_data(tmp_path / "m.html")
     rest = np.frombuffer(base64.b64decode(data["rest"]), "<f4").reshape(-1, 7)
     assert rest[1, 2] == 2 and data["moving"] is False
+
+
+LINK = """<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>{seen}
+  <collision><geometry><box size=".4 .4 .4"/></geometry></collision></link>"""
+
+
+@pytest.mark.parametrize("all_seen", [True, False])
+def test_of_urdf_what_is_seen_is_shown(browser, run, tmp_path, all_seen):
+    """Not the boxes around it, where every link has both; a key shows them."""
+    ball = '<visual><geometry><sphere radius=".2"/></geometry></visual>'
+    links = LINK.format(name="base", seen=ball) + LINK.format(name="arm", seen=ball if all_seen else "")
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{links}<joint name="j" type="continuous"><origin xyz="0 0 1"/><parent link="base"/><child link="arm"/></joint></robot>')
+    run("view", tmp_path / "r.urdf", "-o", tmp_path / "r.html")
+    opened(browser, tmp_path / "r.html")
+    boxes = lambda: [g["id"] for g in browser.run("pullback.shown()") if g["triangles"] == 12]
+    assert len(boxes()) == (0 if all_seen else 2)
+    browser.key("0")
+    assert len(boxes()) == (2 if all_seen else 0)
+
+
+def test_height_fields_hide_what_is_below(browser, run, tmp_path):
+    """A field is drawn where its heights are: a ball above it is seen, one inside is not."""
+    (tmp_path / "m.xml").write_text("""<mujoco><asset><hfield name="f" nrow="9" ncol="7" size="1 1 .5 .1" elevation="{}"/></asset><worldbody>
+      <geom name="hills" type="hfield" hfield="f" rgba=".1 .8 .1 1"/><body pos="0 0 .8"><freejoint/><geom type="sphere" size=".2" rgba=".9 .1 .1 1"/></body>
+      <body pos="0 0 .15"><geom type="sphere" size=".1" rgba=".1 .2 .9 1"/></body></worldbody></mujoco>""".format(" ".join(["1"] * 31 + ["0"] + ["1"] * 31)))
+    run("view", tmp_path / "m.xml", "-o", tmp_path / "m.html")
+    opened(browser, tmp_path / "m.html")
+    assert {g["id"]: g["triangles"] for g in browser.run("pullback.shown()")}[0] == 2 * 8 * 6 + 4 * 14 + 2
+    image = picture(browser, tmp_path)
+    assert pixels(image, LEAF).sum() > 500 and pixels(image, RUBY).sum() > 100 and not pixels(image, BLUE).sum()
+    browser.key("h")  # touches as it looks
+    assert {g["id"]: g["triangles"] for g in browser.run("pullback.shown()")}[0] == 2 * 8 * 6 + 4 * 14 + 2
