@@ -71,8 +71,8 @@ typedef struct pbHullNearest {
 } pbHullNearest;
 pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]);
 
-// The corner furthest along a direction; start: where to begin the walk, 0 if nothing is known.
-int pbHull_Support(const pbHullView *view, const double direction[3], int start);
+// The corner furthest along a direction.
+int pbHull_Support(const pbHullView *view, const double direction[3]);
 // A corner, and the unit normal of a polygon.
 void pbHull_Corner(const pbHullView *view, int corner, double x[3]);
 void pbHull_Normal(const pbHullView *view, int polygon, double normal[3]);

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "geometry/hull.h"
 
-enum { FEW_CORNERS = 32, MOST_ROUNDS = 200 };
+enum { MOST_ROUNDS = 200 };
 #define TIE   1e-10  // relative to the hull's radius: what differs by less is the same
 #define FLAT  1e-7   // the same: corners are stored in single precision
 #define EXACT 1e-15  // relative: rounding
@@ -33,40 +33,13 @@ void pbHull_Normal(const pbHullView *view, int polygon, double normal[3]) {
   v3_normalize(normal);
 }
 
-int pbHull_Support(const pbHullView *view, const double direction[3], int start) {
-  const pbMeshHull *h = view->hull;
+int pbHull_Support(const pbHullView *view, const double direction[3]) {
   double d[3];
-  int best = start;
+  if (!view->moved) return pbMeshHull_Support(view->hull, direction);
 
   // d . (A x + b): the furthest along A' d before the points were moved.
-  v3_copy(d, direction);
-  if (view->moved) m3_tmulv(d, view->stretch, d);
-  double most = v3_dot(h->corner + 3 * start, d);
-  PB_ASSERT(start >= 0 && start < h->corners);
-
-  // Few are all looked at; among many, from neighbor to neighbor, for a hull has no second summit.
-  if (h->corners <= FEW_CORNERS) {
-    for (int i = 0; i < h->corners; i++) {
-      double value = v3_dot(h->corner + 3 * i, d);
-      if (!(value > most)) continue;
-      best = i;
-      most = value;
-    }
-    return best;
-  }
-
-  // Up to a corner without a higher neighbor.
-  for (int from = -1; from != best;) {
-    from = best;
-
-    for (int k = h->first_next[from]; k < h->first_next[from + 1]; k++) {
-      double value = v3_dot(h->corner + 3 * h->next[k], d);
-      if (!(value > most)) continue;
-      best = h->next[k];
-      most = value;
-    }
-  }
-  return best;
+  m3_tmulv(d, view->stretch, direction);
+  return pbMeshHull_Support(view->hull, d);
 }
 
 // ---- a plane ------------------------------------------------------------------------------------------------------------
@@ -171,7 +144,7 @@ int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
   const pbMeshHull *h = view->hull;
   double down[3];
   v3_neg(down, n);
-  corner[0] = pbHull_Support(view, down, 0);
+  corner[0] = pbHull_Support(view, down);
   int polygon = facing_polygon(view, corner[0], n);
   if (polygon < 0) return 1;
 
@@ -351,7 +324,7 @@ pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]) {
   simplex s = {0};
 
   // Begin with the furthest on the point's side.
-  add_corner(view, point, pbHull_Support(view, point, 0), &s);
+  add_corner(view, point, pbHull_Support(view, point), &s);
   v3_copy(s.nearest, s.x[0]);
 
   for (int round = 0; round < MOST_ROUNDS; round++) {
@@ -361,7 +334,7 @@ pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]) {
     // The corner that is furthest towards the point: is there one nearer than what is known?
     v3_neg(toward, s.nearest);
     simplex before = s;
-    int corner = pbHull_Support(view, toward, s.corner[0]);
+    int corner = pbHull_Support(view, toward);
     if (holds(&s, corner)) break;
 
     add_corner(view, point, corner, &s);

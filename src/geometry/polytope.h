@@ -28,7 +28,6 @@ typedef struct pbSupport {
   double pos[3], mat[9], size[3];  // pos: from the center of shape 1; mat: of a hull whose points moved with their stretch
   bool moved;
   double radius;  // of spheres and capsules: around the core
-  int last;       // corner that a climb over a hull starts from
 } pbSupport;
 
 // A corner of M. Of a round shape id is -1.
@@ -82,11 +81,9 @@ typedef struct pbPolytopeNormal {
 } pbPolytopeNormal;
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
-// Is a hull so large that supports climb over it, and `sure` makes a difference?
-bool pbPolytope_Climbs(const pbPolytopePair *pair);
-// m of M furthest along d; sure: all corners of a hull are looked at, however many.
-void pbPolytope_Support(pbPolytopePair *pair, const double d[3], bool sure, pbDifference *out);
-double pbPolytope_Sigma(pbPolytopePair *pair, const double n[3]);
+// m of M furthest along d.
+void pbPolytope_Support(const pbPolytopePair *pair, const double d[3], pbDifference *out);
+double pbPolytope_Sigma(const pbPolytopePair *pair, const double n[3]);
 
 typedef enum pbGjkResult { pb_gjkApart, pb_gjkNear, pb_gjkOverlap } pbGjkResult;
 // Apart: further than reach. Near: simplex (1 to 3 corners) holds the point v of M next to 0. Overlap, or less than 1e-10 of the

@@ -50,7 +50,7 @@ static bool widen(growing *g, const double (*d)[3], int directions) {
 
   for (int k = 0; k < directions; k++) {
     pbDifference w;
-    pbPolytope_Support(g->pair, d[k], false, &w);
+    pbPolytope_Support(g->pair, d[k], &w);
     double height = height_over(g, w.m);
     if (!(height > best)) continue;
 
@@ -270,11 +270,7 @@ static bool is_corner(const growing *g, const pbDifference *w) {
 
 // Whether no corner of M is beyond the face's plane by more than the accuracy; else the one furthest beyond.
 static bool is_facet(const growing *g, const face *f, double accuracy, pbDifference *w) {
-  pbPolytope_Support(g->pair, f->n, false, w);
-  if (v3_dot(f->n, w->m) > f->low + accuracy && !is_corner(g, w)) return false;
-
-  // A climb may have ended early.
-  if (pbPolytope_Climbs(g->pair)) pbPolytope_Support(g->pair, f->n, true, w);
+  pbPolytope_Support(g->pair, f->n, w);
   return !(v3_dot(f->n, w->m) > f->low + accuracy) || is_corner(g, w);
 }
 

@@ -141,11 +141,10 @@ static bool is_among(const pbDifference *corners, int count, const pbDifference 
 pbGjkResult pbPolytope_Gjk(pbPolytopePair *pair, double reach, pbDifference corners[4], int *count, double v[3]) {
   simplex s = {.corner = corners, .count = 1};
   double d[3], touch = TOUCH * pair->scale;
-  bool sure = !pbPolytope_Climbs(pair);
 
   // Begin along the line of centers.
   v3_copy(d, pair->shape[1].pos);
-  pbPolytope_Support(pair, d, false, &corners[0]);
+  pbPolytope_Support(pair, d, &corners[0]);
   reduce(&s);
 
   for (int round = 0; round < ROUNDS; round++) {
@@ -155,16 +154,12 @@ pbGjkResult pbPolytope_Gjk(pbPolytopePair *pair, double reach, pbDifference corn
     // The corner of M furthest toward 0: all of M is beyond its plane.
     pbDifference w;
     v3_scale(d, s.v, -1 / length);
-    pbPolytope_Support(pair, d, sure, &w);
+    pbPolytope_Support(pair, d, &w);
     double bound = -v3_dot(d, w.m);
     if (bound > reach) return pb_gjkApart;
 
-    // None nearer: v is the point. Climbs over large hulls are looked after once.
-    if (length - bound <= pair->gap || is_among(corners, s.count, &w)) {
-      if (sure) break;
-      sure = true;
-      continue;
-    }
+    // None nearer: v is the point.
+    if (length - bound <= pair->gap || is_among(corners, s.count, &w)) break;
 
     // With the new corner, unless rounding undoes it.
     pbDifference old[4];
@@ -178,13 +173,11 @@ pbGjkResult pbPolytope_Gjk(pbPolytopePair *pair, double reach, pbDifference corn
     }
 
     // No progress but by rounding.
-    if (!(v3_dot(s.v, s.v) < v3_dot(before, before))) {
-      memcpy(corners, old, sizeof old);
-      s.count = old_count;
-      v3_copy(s.v, before);
-      if (sure) break;
-      sure = true;
-    }
+    if (v3_dot(s.v, s.v) < v3_dot(before, before)) continue;
+    memcpy(corners, old, sizeof old);
+    s.count = old_count;
+    v3_copy(s.v, before);
+    break;
   }
 
   *count = s.count;

@@ -289,7 +289,7 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
     // The pieces at the corner that supports this direction.
     v3_copy(p.start, out->round.u);
     v3_scale(n, p.start, body ? -1 : 1);
-    pbPolytope_Support(pair, n, true, &w);
+    pbPolytope_Support(pair, n, &w);
     out->id[0][body] = w.id[body];
     if (round == 0) out->round.id[0] = w.id[body];
 
@@ -300,7 +300,7 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
   }
 
   v3_scale(out->n, out->round.u, body ? -1 : 1);
-  pbPolytope_Support(pair, out->n, true, &w);
+  pbPolytope_Support(pair, out->n, &w);
   out->dist = -v3_dot(out->n, w.m);
 
   // The features of the round shape there, which the derivative freezes.

@@ -5,60 +5,19 @@
 #include "base/assert.h"
 #include "geometry/polytope.h"
 
-enum { SCANNED = 24 };  // corners that are all looked at; supports of larger hulls climb
 #define ACCURACY 1e-12  // of the scale: of depths
 #define ROUGH    1e-4   // of the scale: where a shape is round, before Newton's method
 #define GAP      1e-13  // of the scale: how far M may reach beyond the plane through its point next to 0
 #define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
+#define APART    1e-9   // of the scale: boxes must be further apart
 #define PARALLEL 1e-6   // sine of the angle of edges whose cross product is noise
 
 // ---- supports ----------------------------------------------------------------------------------------------------------
-static int scan(const double *corner, int corners, const double d[3]) {
-  int best = 0;
-  double highest = -INFINITY;
-
-  for (int k = 0; k < corners; k++) {
-    double height = d[0] * corner[3 * k] + d[1] * corner[3 * k + 1] + d[2] * corner[3 * k + 2];
-    if (height > highest) {
-      highest = height;
-      best = k;
-    }
-  }
-
-  return best;
-}
-
-// Over the edges of a hull, always to the highest neighbor.
-static int climb(const pbMeshHull *hull, const double d[3], int corner) {
-  double highest = v3_dot(d, hull->corner + 3 * corner);
-
-  for (;;) {
-    int best = corner;
-    for (int k = hull->first_next[corner]; k < hull->first_next[corner + 1]; k++) {
-      double height = v3_dot(d, hull->corner + 3 * hull->next[k]);
-      if (height > highest) {
-        highest = height;
-        best = hull->next[k];
-      }
-    }
-    if (best == corner) return corner;
-    corner = best;
-  }
-}
-
-// Whether a shape has so many corners that supports climb.
-static bool climbs(const pbSupport *s) { return s->hull && s->corners > SCANNED; }
-bool pbPolytope_Climbs(const pbPolytopePair *pair) { return climbs(&pair->shape[0]) || climbs(&pair->shape[1]); }
-
 // Corner furthest along d (in the shape's frame).
-static int furthest(pbSupport *s, const double d[3], bool sure) {
+static int furthest(const pbSupport *s, const double d[3]) {
+  if (s->hull) return pbMeshHull_Support(s->hull, d);
   if (s->type == pb_geomBox) return (d[0] > 0) | (d[1] > 0) << 1 | (d[2] > 0) << 2;
-  if (s->corners <= 2) return s->corners == 2 && d[2] > 0;
-
-  // A hull: all corners, or from where the last climb ended.
-  if (!climbs(s)) return scan(s->hull ? s->hull->corner : s->own, s->corners, d);
-  s->last = sure ? scan(s->hull->corner, s->corners, d) : climb(s->hull, d, s->last);
-  return s->last;
+  return s->corners == 2 && d[2] > 0;
 }
 
 static void round_support(const pbSupport *s, const double d[3], double out[3]) {
@@ -83,11 +42,11 @@ static void corner_in_world(const pbSupport *s, int corner, double out[3]) {
   v3_addto(out, s->pos);
 }
 
-void pbPolytope_Support(pbPolytopePair *pair, const double d[3], bool sure, pbDifference *out) {
+void pbPolytope_Support(const pbPolytopePair *pair, const double d[3], pbDifference *out) {
   double point[2][3];
 
   for (int k = 0; k < 2; k++) {
-    pbSupport *s = &pair->shape[k];
+    const pbSupport *s = &pair->shape[k];
     double local[3];
     m3_tmulv(local, s->mat, d);
     if (k) v3_neg(local, local);
@@ -95,7 +54,7 @@ void pbPolytope_Support(pbPolytopePair *pair, const double d[3], bool sure, pbDi
     // A corner, or a point of a round surface.
     out->id[k] = -1;
     if (s->corners) {
-      out->id[k] = furthest(s, local, sure);
+      out->id[k] = furthest(s, local);
       corner_in_world(s, out->id[k], point[k]);
     } else {
       double on[3];
@@ -107,9 +66,9 @@ void pbPolytope_Support(pbPolytopePair *pair, const double d[3], bool sure, pbDi
   v3_sub(out->m, point[0], point[1]);
 }
 
-double pbPolytope_Sigma(pbPolytopePair *pair, const double n[3]) {
+double pbPolytope_Sigma(const pbPolytopePair *pair, const double n[3]) {
   pbDifference w;
-  pbPolytope_Support(pair, n, false, &w);
+  pbPolytope_Support(pair, n, &w);
   return v3_dot(n, w.m);
 }
 
@@ -133,7 +92,6 @@ static double radius_of(const pbSupport *s) {
 static void prepare(pbSupport *s) {
   static const int corners[] = {[pb_geomSphere] = 1, [pb_geomCapsule] = 2, [pb_geomBox] = 8, [pb_geomMesh] = 0};
 
-  s->last = 0;
   s->corners = s->hull ? s->hull->corners : corners[s->type];
   s->radius = s->type == pb_geomSphere || s->type == pb_geomCapsule ? s->size[0] : 0;
 
@@ -145,6 +103,67 @@ static void prepare(pbSupport *s) {
   if (s->type == pb_geomCapsule) {
     for (int k = 0; k < 2; k++) v3_set(s->own + 3 * k, 0, 0, k ? s->size[1] : -s->size[1]);
   }
+}
+
+// ---- boxes -------------------------------------------------------------------------------------------------------------
+// The box along the shape's axes that holds it: its center, from the center of shape 1, and half edges.
+static void box_of(const pbSupport *s, double center[3], double half[3]) {
+  const double *size = s->size;
+
+  v3_copy(center, s->pos);
+  switch (s->type) {
+    case pb_geomSphere: v3_set(half, size[0], size[0], size[0]); return;
+    case pb_geomCapsule: v3_set(half, size[0], size[0], size[0] + size[1]); return;
+    case pb_geomCylinder: v3_set(half, size[0], size[0], size[1]); return;
+    case pb_geomEllipsoid:
+    case pb_geomBox: v3_copy(half, size); return;
+    default: break;
+  }
+
+  double x[3];
+  m3_mulv(x, s->mat, s->hull->center);
+  v3_addto(center, x);
+  v3_copy(half, s->hull->half);
+}
+
+// Is there a plane along an axis of one, or across one of each, that keeps the boxes further apart than reach? (Gottschalk, Lin,
+// Manocha 1996.)
+static bool boxes_apart(const pbPolytopePair *pair, double reach) {
+  const pbSupport *a = &pair->shape[0], *b = &pair->shape[1];
+  double center[2][3], half[2][3], t[3], x[3], R[9], size[9];
+  if (a->moved || b->moved) return false;  // their axes are not square
+
+  for (int k = 0; k < 2; k++) box_of(&pair->shape[k], center[k], half[k]);
+  v3_sub(x, center[1], center[0]);
+  m3_tmulv(t, a->mat, x);
+  m3_tmul(R, a->mat, b->mat);
+
+  // Axes of the first.
+  for (int i = 0; i < 9; i++) size[i] = fabs(R[i]);
+  for (int i = 0; i < 3; i++) {
+    if (fabs(t[i]) > half[0][i] + v3_dot(size + 3 * i, half[1]) + reach) return true;
+  }
+
+  // Of the second.
+  for (int j = 0; j < 3; j++) {
+    double along = t[0] * R[j] + t[1] * R[3 + j] + t[2] * R[6 + j];
+    double first = half[0][0] * size[j] + half[0][1] * size[3 + j] + half[0][2] * size[6 + j];
+    if (fabs(along) > first + half[1][j] + reach) return true;
+  }
+
+  // Across both: vectors no longer than one.
+  for (int i = 0; i < 3; i++) {
+    int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+    for (int j = 0; j < 3; j++) {
+      int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+      double along = t[i2] * R[3 * i1 + j] - t[i1] * R[3 * i2 + j];
+      double both = half[0][i1] * size[3 * i2 + j] + half[0][i2] * size[3 * i1 + j] + half[1][j1] * size[3 * i + j2] +
+                    half[1][j2] * size[3 * i + j1];
+      if (fabs(along) > both + reach) return true;
+    }
+  }
+
+  return false;
 }
 
 // ---- what carries a normal ---------------------------------------------------------------------------------------------
@@ -407,7 +426,7 @@ static void set_support(pbPolytopePair *pair, pbPolytopeNormal *out) {
   pbDifference w;
   if (out->count) return;
 
-  pbPolytope_Support(pair, out->n, true, &w);
+  pbPolytope_Support(pair, out->n, &w);
   memcpy(out->id[0], w.id, sizeof w.id);
   out->dist = -v3_dot(out->n, w.m);
 }
@@ -430,6 +449,9 @@ bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *ou
   v3_subfrom(apart, pair->shape[0].pos);
   v3_zero(pair->shape[0].pos);
   if (!(v3_norm(apart) <= pair->scale + margin) || !(pair->scale < 1e150)) return false;  // also where a position is NaN
+
+  // Most pairs are apart; the slack is of rounding.
+  if (boxes_apart(pair, fmax(margin, 0) + APART * pair->scale)) return false;
 
   pair->gap = (pair->round ? ROUGH : GAP) * pair->scale;
   switch (pbPolytope_Gjk(pair, margin + radii, simplex, &count, v)) {

@@ -9,14 +9,14 @@
 #include "model/topology.h"
 
 // Entries of the integer tables of a hull: starts of polygons, their corners, starts and polygons at corners, starts and
-// neighbors, triangles.
+// neighbors, triangles, starts of climbs.
 static size_t table_size(const pbModel *m, int mesh) {
   const int *graph = m->mesh_graph + m->mesh_graphadr[mesh];
   size_t corners = (size_t)graph[0], edges = 3 * (size_t)graph[1], around = 0;
 
   // Corners of polygons, which are polygons at corners.
   for (int p = 0; p < m->mesh_polynum[mesh]; p++) around += (size_t)m->mesh_polyvertnum[m->mesh_polyadr[mesh] + p];
-  return (size_t)m->mesh_polynum[mesh] + 2 * around + 2 * corners + 2 * edges + 3;
+  return (size_t)m->mesh_polynum[mesh] + 2 * around + 2 * corners + 2 * edges + 3 + PB_HULL_STARTS;
 }
 
 // Corners in the order of the graph, then normals of polygons: copies, for parameters that are added move the model's tables.
@@ -131,6 +131,9 @@ pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
     next = take_faces(m, i, hull, next);
     next = take_neighbors(m, i, hull, next);
     next = take_triangles(m, i, hull, position, next);
+    pbMeshHull_SetBox(hull);
+    pbMeshHull_SetStarts(hull, next);
+    next += PB_HULL_STARTS;
   }
 
   PB_ASSERT(next <= t->hull_ints + ints && next_real <= t->hull_reals + reals);

@@ -2,6 +2,8 @@
 #ifndef PB_MODEL_MESH_H
 #define PB_MODEL_MESH_H
 
+enum { PB_HULL_CELLS = 4, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS };  // of directions: squares of a cube's side, all
+
 // In the frame of the mesh's geoms: origin at the center of mass, principal axes. Corners count within the hull.
 typedef struct pbMeshHull {
   int corners, polygons;
@@ -16,6 +18,15 @@ typedef struct pbMeshHull {
   int triangles;
   const int *triangle;  // triangles x 3: corners, counterclockwise seen from outside; those of a polygon may tilt a little
   double radius;        // of the ball about the origin that holds it
+  double center[3], half[3];  // of the box along the axes that holds it
+  const int *start;           // PB_HULL_STARTS: where climbs begin, by direction; of hulls with many corners
 } pbMeshHull;
+
+// The corner furthest along a direction (in the frame of the corners, of any length); of equal ones the first, unless they are very many.
+int pbMeshHull_Support(const pbMeshHull *hull, const double direction[3]);
+
+// From the corners: the table, in `start`, and the box.
+void pbMeshHull_SetStarts(pbMeshHull *hull, int *start);
+void pbMeshHull_SetBox(pbMeshHull *hull);
 
 #endif

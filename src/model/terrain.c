@@ -69,6 +69,7 @@ void pbTerrain_Prism(const pbModel *m, int hfield, int number, pbPrism *p) {
                          .triangles = 8,
                          .triangle = triangle,
                          .radius = sqrt(farthest)};
+  pbMeshHull_SetBox(&p->hull);
 }
 
 // ---- a window -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,135 @@
+// The corner of a hull that is furthest along a direction (mesh.h).
+#include <math.h>
+
+#include "base/assert.h"
+#include "math/vec.h"
+#include "model/mesh.h"
+
+enum { SCANNED = 24, CLOSE_BY = 48 };  // corners that are all looked at; those next to the highest that are followed
+#define ROUNDED 2.5e-7  // of the radius: corners are floats, so that of those this near to the highest any may look it
+
+// Over the edges of a hull, always to the highest neighbor; *close: one is next to it and nearly as high.
+typedef struct summit {
+  int corner;
+  double height;
+  bool close;
+} summit;
+
+static double height_of(const pbMeshHull *h, int corner, const double d[3]) { return v3_dot(d, h->corner + 3 * corner); }
+
+static int scan(const pbMeshHull *h, const double d[3]) {
+  int best = 0;
+  double highest = -INFINITY;
+
+  for (int k = 0; k < h->corners; k++) {
+    double height = height_of(h, k, d);
+    if (!(height > highest)) continue;
+    highest = height;
+    best = k;
+  }
+  return best;
+}
+
+static void climb(const pbMeshHull *h, const double d[3], double slack, summit *s) {
+  s->height = height_of(h, s->corner, d);
+
+  for (int from = -1; from != s->corner;) {
+    double second = -INFINITY;
+    from = s->corner;
+
+    for (int k = h->first_next[from]; k < h->first_next[from + 1]; k++) {
+      double height = height_of(h, h->next[k], d);
+      second = fmax(second, height);
+      if (!(height > s->height)) continue;
+      s->height = height;
+      s->corner = h->next[k];
+    }
+    s->close = second >= s->height - slack;
+  }
+}
+
+static bool is_among(const int *list, int count, int corner) {
+  for (int k = 0; k < count; k++) {
+    if (list[k] == corner) return true;
+  }
+  return false;
+}
+
+// Before their rounding the corners above any height hang together by edges: so do those of a hull down to twice the rounding below
+// its highest. Of equal ones the first. -1: too many.
+static int highest_close_by(const pbMeshHull *h, const double d[3], double slack, summit *s) {
+  int list[CLOSE_BY] = {s->corner}, count = 1, best = s->corner;
+
+  for (int i = 0; i < count; i++) {
+    for (int k = h->first_next[list[i]]; k < h->first_next[list[i] + 1]; k++) {
+      int corner = h->next[k];
+      double height = height_of(h, corner, d);
+      if (!(height >= s->height - slack) || is_among(list, count, corner)) continue;
+      if (count == CLOSE_BY) return -1;
+
+      list[count++] = corner;
+      if (height < s->height || (height == s->height && corner > best)) continue;
+      s->height = height;
+      best = corner;
+    }
+  }
+  return best;
+}
+
+// Which of the directions in the table one is next to: on a cube's sides, in squares.
+static int direction_cell(const double d[3]) {
+  int axis = fabs(d[1]) > fabs(d[0]) ? 1 : 0;
+  if (fabs(d[2]) > fabs(d[axis])) axis = 2;
+
+  double across = PB_HULL_CELLS / 2 / fabs(d[axis]), u = d[(axis + 1) % 3] * across, v = d[(axis + 2) % 3] * across;
+  int i = (int)(u + PB_HULL_CELLS / 2), j = (int)(v + PB_HULL_CELLS / 2), last = PB_HULL_CELLS - 1;
+  i = i < last ? i : last;
+  j = j < last ? j : last;
+  PB_ASSERT(i >= 0 && j >= 0);
+  return ((2 * axis + (d[axis] > 0)) * PB_HULL_CELLS + i) * PB_HULL_CELLS + j;
+}
+
+int pbMeshHull_Support(const pbMeshHull *h, const double d[3]) {
+  double length = v3_norm(d);
+  if (h->corners <= SCANNED || !(length > 0) || !(length < 1e150)) return scan(h, d);
+
+  double slack = ROUNDED * h->radius * length;
+  summit s = {.corner = h->start[direction_cell(d)]};
+  climb(h, d, slack, &s);
+  if (!s.close) return s.corner;
+  int best = highest_close_by(h, d, slack, &s);
+  return best < 0 ? scan(h, d) : best;
+}
+
+void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
+  static const double half = PB_HULL_CELLS / 2;
+  int corner = 0;
+  h->start = start;
+  if (h->corners <= SCANNED) return;
+
+  // Cell by cell along the cube's sides, each from the corner of the one before.
+  for (int cell = 0; cell < PB_HULL_STARTS; cell++) {
+    int side = cell / (PB_HULL_CELLS * PB_HULL_CELLS), i = cell / PB_HULL_CELLS % PB_HULL_CELLS, j = cell % PB_HULL_CELLS;
+    int axis = side / 2;
+    double d[3];
+    d[axis] = side % 2 ? half : -half;
+    d[(axis + 1) % 3] = i + 0.5 - half;
+    d[(axis + 2) % 3] = j + 0.5 - half;
+
+    summit s = {.corner = corner};
+    climb(h, d, 0, &s);
+    start[cell] = corner = s.corner;
+  }
+}
+
+void pbMeshHull_SetBox(pbMeshHull *h) {
+  for (int k = 0; k < 3; k++) {
+    double low = INFINITY, high = -INFINITY;
+    for (int i = 0; i < h->corners; i++) {
+      low = fmin(low, h->corner[3 * i + k]);
+      high = fmax(high, h->corner[3 * i + k]);
+    }
+    h->center[k] = 0.5 * (low + high);
+    h->half[k] = 0.5 * (high - low);
+  }
+}
