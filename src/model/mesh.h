@@ -16,13 +16,13 @@ typedef struct pbMeshHull {
   const int *first_next;  // corners + 1: where the neighbors of each corner begin in `next`
   const int *next;        // corners across the edges of the hull's triangles
   int triangles;
-  const int *triangle;  // triangles x 3: corners, counterclockwise seen from outside; those of a polygon may tilt a little
-  double radius;        // of the ball about the origin that holds it
+  const int *triangle;        // triangles x 3: corners, counterclockwise seen from outside; those of a polygon may tilt a little
+  double radius;              // of the ball about the origin that holds it
   double center[3], half[3];  // of the box along the axes that holds it
   const int *start;           // PB_HULL_STARTS: where climbs begin, by direction; of hulls with many corners
 } pbMeshHull;
 
-// The corner furthest along a direction (in the frame of the corners, of any length); of equal ones the first, unless they are very many.
+// The corner furthest along a direction (in the frame of the corners, of any length); of equal ones the first.
 int pbMeshHull_Support(const pbMeshHull *hull, const double direction[3]);
 
 // From the corners: the table, in `start`, and the box.

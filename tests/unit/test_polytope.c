@@ -13,7 +13,7 @@
 #include "model/mesh.h"
 #include "model/model.h"
 
-enum { CORNERS = 24, EDGES = 3 * CORNERS, FACES = 2 * CORNERS };
+enum { CORNERS = 96, EDGES = 3 * CORNERS, FACES = 2 * CORNERS };
 
 // A hull with room for its tables; its faces are triangles, or those of a box.
 typedef struct solid {
@@ -83,6 +83,7 @@ static void finish(solid *s, int corners) {
                     .triangles = triangles,
                     .triangle = s->triangle[0]};
   for (int c = 0; c < corners; c++) h->radius = fmax(h->radius, v3_norm(s->corner[c]));
+  pbMeshHull_SetBox(h);
 }
 
 // Points on an ellipsoid: all are corners. A face is a triangle that no other point is beyond.
@@ -128,6 +129,55 @@ static void make_box(const double half[3], solid *s) {
     add_face(s, n, (int[4]){base, base | (f % 2 ? u : v), base | u | v, base | (f % 2 ? v : u)}, 4);
   }
   finish(s, 8);
+}
+
+// An upright prism, turned and stored in single precision: its caps are not quite flat.
+static void make_prism(uint64_t *seed, int sides, solid *s) {
+  int lower[CORNERS], upper[CORNERS];
+  double mat[9], n[3] = {0, 0, 1}, down[3] = {0, 0, -1};
+  memset(s, 0, sizeof *s);
+  random_rotation(seed, mat);
+  for (int k = 0; k < sides; k++) {
+    double angle = 2 * PB_PI * k / sides;
+    upper[k] = k;
+    lower[sides - 1 - k] = k + sides;
+    for (int z = 0; z < 2; z++) {
+      double *x = s->corner[k + z * sides];
+      v3_set(x, 0.3 * cos(angle), 0.2 * sin(angle), z ? -0.1 : 0.1);
+      m3_mulv(x, mat, x);
+      for (int i = 0; i < 3; i++) x[i] = (float)x[i];
+    }
+  }
+  m3_mulv(n, mat, n);
+  m3_mulv(down, mat, down);
+  add_face(s, n, upper, sides);
+  add_face(s, down, lower, sides);
+  for (int k = 0; k < sides; k++) {
+    int next = (k + 1) % sides;
+    add_face(s, n, (int[4]){k, k + sides, next + sides, next}, 4);
+  }
+  finish(s, 2 * sides);
+}
+
+// Among many corners, also of caps that face the direction but for rounding: that of a look at all of them.
+static void test_supports(void **unused) {
+  (void)unused;
+  static solid s;
+  uint64_t seed = 9;
+  int start[PB_HULL_STARTS];
+  for (int shape = 0; shape < 12; shape++) {
+    if (shape % 2) make_prism(&seed, 8 + 3 * shape, &s);
+    else make_random(&seed, 40, &s);
+    pbMeshHull_SetStarts(&s.hull, start);
+    for (int trial = 0; trial < 2000; trial++) {
+      double d[3], off = pow(10, -trial % 12);
+      int best = 0;
+      for (int i = 0; i < 3; i++) d[i] = random_unit(&seed) * off + (trial % 3 ? s.normal[trial % 2][i] : 0);
+      for (int c = 0; c < s.hull.corners; c++) best = v3_dot(d, s.corner[c]) > v3_dot(d, s.corner[best]) ? c : best;
+      int found = pbMeshHull_Support(&s.hull, d);
+      if (found != best) fail_msg("shape %d, trial %d: corner %d, %d is furthest", shape, trial, found, best);
+    }
+  }
 }
 
 static pbShape_r place(const solid *s, const double pos[3], const double mat[9]) {
@@ -492,9 +542,9 @@ static void test_features(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_depth_is_least),  cmocka_unit_test(test_apart),   cmocka_unit_test(test_stacked_boxes),
-      cmocka_unit_test(test_round_on_a_face), cmocka_unit_test(test_hostile), cmocka_unit_test(test_jacobians),
-      cmocka_unit_test(test_features),
+      cmocka_unit_test(test_depth_is_least),  cmocka_unit_test(test_apart),    cmocka_unit_test(test_stacked_boxes),
+      cmocka_unit_test(test_round_on_a_face), cmocka_unit_test(test_hostile),  cmocka_unit_test(test_jacobians),
+      cmocka_unit_test(test_features),        cmocka_unit_test(test_supports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
