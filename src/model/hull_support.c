@@ -24,15 +24,18 @@ static int scan(const pbMeshHull *h, const double d[3]) {
   for (int k = 0; k < h->corners; k++) {
     double height = height_of(h, k, d);
     if (!(height > highest)) continue;
+
     highest = height;
     best = k;
   }
+
   return best;
 }
 
 static void climb(const pbMeshHull *h, const double d[3], double slack, summit *s) {
   s->height = height_of(h, s->corner, d);
 
+  // Until a round over the neighbors finds none higher.
   for (int from = -1; from != s->corner;) {
     double second = -INFINITY;
     from = s->corner;
@@ -41,9 +44,11 @@ static void climb(const pbMeshHull *h, const double d[3], double slack, summit *
       double height = height_of(h, h->next[k], d);
       second = fmax(second, height);
       if (!(height > s->height)) continue;
+
       s->height = height;
       s->corner = h->next[k];
     }
+
     s->close = second >= s->height - slack;
   }
 }
@@ -52,6 +57,7 @@ static bool is_among(const int *list, int count, int corner) {
   for (int k = 0; k < count; k++) {
     if (list[k] == corner) return true;
   }
+
   return false;
 }
 
@@ -60,19 +66,24 @@ static bool is_among(const int *list, int count, int corner) {
 static int highest_close_by(const pbMeshHull *h, const double d[3], double slack, summit *s) {
   int list[CLOSE_BY] = {s->corner}, count = 1, best = s->corner;
 
+  // The list grows on the way.
   for (int i = 0; i < count; i++) {
     for (int k = h->first_next[list[i]]; k < h->first_next[list[i] + 1]; k++) {
       int corner = h->next[k];
       double height = height_of(h, corner, d);
       if (!(height >= s->height - slack) || is_among(list, count, corner)) continue;
+
       if (count == CLOSE_BY) return -1;
 
       list[count++] = corner;
+
+      // Higher, or as high and before it.
       if (height < s->height || (height == s->height && corner > best)) continue;
       s->height = height;
       best = corner;
     }
   }
+
   return best;
 }
 
@@ -81,10 +92,12 @@ static int direction_cell(const double d[3]) {
   int axis = fabs(d[1]) > fabs(d[0]) ? 1 : 0;
   if (fabs(d[2]) > fabs(d[axis])) axis = 2;
 
+  // Rounding may end just beyond the last square.
   double across = PB_HULL_CELLS / 2 / fabs(d[axis]), u = d[(axis + 1) % 3] * across, v = d[(axis + 2) % 3] * across;
   int i = (int)(u + PB_HULL_CELLS / 2), j = (int)(v + PB_HULL_CELLS / 2), last = PB_HULL_CELLS - 1;
   i = i < last ? i : last;
   j = j < last ? j : last;
+
   PB_ASSERT(i >= 0 && j >= 0);
   return ((2 * axis + (d[axis] > 0)) * PB_HULL_CELLS + i) * PB_HULL_CELLS + j;
 }
@@ -97,13 +110,17 @@ int pbMeshHull_Support(const pbMeshHull *h, const double d[3]) {
   summit s = {.corner = h->start[direction_cell(d)]};
   climb(h, d, slack, &s);
   if (!s.close) return s.corner;
+
+  // Rounding may have raised it above its neighbors.
   int best = highest_close_by(h, d, slack, &s);
+
   return best < 0 ? scan(h, d) : best;
 }
 
 void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
   static const double half = PB_HULL_CELLS / 2;
   int corner = 0;
+
   h->start = start;
   if (h->corners <= SCANNED) return;
 
@@ -112,6 +129,7 @@ void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
     int side = cell / (PB_HULL_CELLS * PB_HULL_CELLS), i = cell / PB_HULL_CELLS % PB_HULL_CELLS, j = cell % PB_HULL_CELLS;
     int axis = side / 2;
     double d[3];
+
     d[axis] = side % 2 ? half : -half;
     d[(axis + 1) % 3] = i + 0.5 - half;
     d[(axis + 2) % 3] = j + 0.5 - half;
@@ -125,10 +143,13 @@ void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
 void pbMeshHull_SetBox(pbMeshHull *h) {
   for (int k = 0; k < 3; k++) {
     double low = INFINITY, high = -INFINITY;
+
     for (int i = 0; i < h->corners; i++) {
       low = fmin(low, h->corner[3 * i + k]);
       high = fmax(high, h->corner[3 * i + k]);
     }
+
+    // Its middle, and half of its length.
     h->center[k] = 0.5 * (low + high);
     h->half[k] = 0.5 * (high - low);
   }
