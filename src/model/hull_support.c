@@ -21,6 +21,7 @@ static int scan(const pbMeshHull *h, const double d[3]) {
   int best = 0;
   double highest = -INFINITY;
 
+  // The first of those that are highest.
   for (int k = 0; k < h->corners; k++) {
     double height = height_of(h, k, d);
     if (!(height > highest)) continue;
@@ -40,6 +41,7 @@ static void climb(const pbMeshHull *h, const double d[3], double slack, summit *
     double second = -INFINITY;
     from = s->corner;
 
+    // The highest neighbor is where the next round begins.
     for (int k = h->first_next[from]; k < h->first_next[from + 1]; k++) {
       double height = height_of(h, h->next[k], d);
       second = fmax(second, height);
@@ -49,6 +51,7 @@ static void climb(const pbMeshHull *h, const double d[3], double slack, summit *
       s->corner = h->next[k];
     }
 
+    // Of the last round, around the summit, this is what counts.
     s->close = second >= s->height - slack;
   }
 }
@@ -68,6 +71,7 @@ static int highest_close_by(const pbMeshHull *h, const double d[3], double slack
 
   // The list grows on the way.
   for (int i = 0; i < count; i++) {
+    // Neighbors that are nearly as high as the highest so far.
     for (int k = h->first_next[list[i]]; k < h->first_next[list[i] + 1]; k++) {
       int corner = h->next[k];
       double height = height_of(h, corner, d);
@@ -89,6 +93,7 @@ static int highest_close_by(const pbMeshHull *h, const double d[3], double slack
 
 // Which of the directions in the table one is next to: on a cube's sides, in squares.
 static int direction_cell(const double d[3]) {
+  // The side of the cube: the largest coordinate.
   int axis = fabs(d[1]) > fabs(d[0]) ? 1 : 0;
   if (fabs(d[2]) > fabs(d[axis])) axis = 2;
 
@@ -98,14 +103,17 @@ static int direction_cell(const double d[3]) {
   i = i < last ? i : last;
   j = j < last ? j : last;
 
+  // Sides in the order of the axes, the lower one first; then rows, columns.
   PB_ASSERT(i >= 0 && j >= 0);
   return ((2 * axis + (d[axis] > 0)) * PB_HULL_CELLS + i) * PB_HULL_CELLS + j;
 }
 
 int pbMeshHull_Support(const pbMeshHull *h, const double d[3]) {
+  // A direction that has no length, or none that can be computed, has no cell.
   double length = v3_norm(d);
   if (h->corners <= SCANNED || !(length > 0) || !(length < 1e150)) return scan(h, d);
 
+  // From the corner that is highest along a direction next to it.
   double slack = ROUNDED * h->radius * length;
   summit s = {.corner = h->start[direction_cell(d)]};
   climb(h, d, slack, &s);
@@ -130,10 +138,12 @@ void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
     int axis = side / 2;
     double d[3];
 
+    // Its middle, on a cube with sides of PB_HULL_CELLS.
     d[axis] = side % 2 ? half : -half;
     d[(axis + 1) % 3] = i + 0.5 - half;
     d[(axis + 2) % 3] = j + 0.5 - half;
 
+    // Neighboring cells have neighboring corners.
     summit s = {.corner = corner};
     climb(h, d, 0, &s);
     start[cell] = corner = s.corner;
@@ -144,6 +154,7 @@ void pbMeshHull_SetBox(pbMeshHull *h) {
   for (int k = 0; k < 3; k++) {
     double low = INFINITY, high = -INFINITY;
 
+    // From the lowest to the highest corner.
     for (int i = 0; i < h->corners; i++) {
       low = fmin(low, h->corner[3 * i + k]);
       high = fmax(high, h->corner[3 * i + k]);
