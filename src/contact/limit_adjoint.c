@@ -5,10 +5,10 @@
 #include "multibody/spatial.h"
 
 void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale) {
-  const NUM(pbWork) *w = a->w;
-  lane *J_bar = a->ten_c + tendon * w->m->nv;
-  for (int i = w->ten_start[tendon]; i < w->ten_start[tendon + 1]; i++)
-    J_bar[w->ten_dofs[i]] += scale * LANE(pbRow_EntryBar)(a, r, bar, w->ten_dofs[i]);
+  // pbRow_EntryBar of every dof.
+  a->ten_lam[tendon] += scale * r->f[0];
+  a->ten_acc[tendon] -= scale * bar->z[0];
+  a->ten_vel[tendon] -= scale * r->b * bar->z[0];
 }
 
 // Ball: pos = range - angle, J = -axis, angle and axis of the rotation vector d; cotangents of pos and of the entries of J.

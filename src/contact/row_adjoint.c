@@ -116,9 +116,10 @@ static void pull_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar
     return;
   }
 
-  // One row on joints or tendons: aref has -b J v.
+  // One row on joints: aref has -b J v. On tendons that is a part of their velocity's cotangent.
   lane bz = -r->b * bar->z[0];
-  LANE(pbRow_AddForce)(a->w, r, &bz, a->v);
+  bool coupled = r->kind == pb_rowEquality && a->w->m->eq_type[r->equality] == pb_eqTendon;
+  if (r->tendon < 0 && !coupled) LANE(pbRow_AddForce)(a->w, r, &bz, a->v);
   if (r->kind == pb_rowServo) return;  // J and the target are the actuator's
   if (r->kind == pb_rowEquality) LANE(pbEquality_PullCoupling)(a, r, bar);
   else LANE(pbLimit_PullRow)(a, r, bar);

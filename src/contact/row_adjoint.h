@@ -48,7 +48,7 @@ static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRo
   return r->f[0] * a->lam[dof] - bar->z[0] * w->qacc[dof] - r->b * bar->z[0] * w->qvel[dof];
 }
 
-// The same of all entries of a tendon, which the row has times scale.
+// The same of all entries of a tendon, which the row has times scale, with the velocity in them.
 void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale);
 
 // ---- forces -----------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ typedef struct LANE(pbAdjoint) {
   // direct cotangents, from sensors and observations, set before lam is solved for
   lane *qacc;                           // nv
   lane *force;                          // max_row x 6: of the forces f of each row in its basis
-  lane *ten_len, *ten_vel;              // ntendon
+  lane *ten_len, *ten_vel;              // ntendon: of length and velocity
   lane *act_len, *act_vel, *act_force;  // nu
   lane *qfrc_actuator;                  // nv: after the clamp by jnt_actfrcrange; acts on actuators as more of lam at that dof
 
@@ -91,11 +91,16 @@ typedef struct LANE(pbAdjoint) {
   lane *act_residual, *act_target;  // nu: of the residual of a servo's row; of the velocity that it asks for
 
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
-  lane *ten_c;    // ntendon x nv: of the tendon's Jacobian row
-  lane *c;        // nv: of a moment
-  lane *lam_act;  // nv: lam where qfrc_actuator is not limited, else 0
-  lane *X, *G;    // nbody x 6: scratch fields
-  double *F;      // nbody x 6
+  double *ten_lam;  // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
+  lane *ten_acc;    // ntendon: of J qacc
+  lane *ten_power;  // ntendon: J lam
+  bool *ten_other;  // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
+  lane *ten_c;      // ntendon x nv
+  lane *c;          // nv: of a moment
+  lane *lam_act;    // nv: lam where qfrc_actuator is not limited, else 0
+  bool act_free;    // lam_act is lam
+  lane *X, *G;      // nbody x 6: scratch fields
+  double *F;        // nbody x 6
 
   lane *z, *u;      // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
   bool fresh_dual;  // the factor of the laws is still to be made
@@ -140,6 +145,15 @@ static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
   to[3] = x[3];
   to[4] = x[4];
   to[5] = x[5];
+}
+
+// Cotangents of a tendon's Jacobian row that are not by lam, the velocity or the acceleration: nv, to be added to.
+static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
+  size_t nv = (size_t)a->w->m->nv;
+  lane *c = a->ten_c + (size_t)tendon * nv;
+  if (!a->ten_other[tendon]) memset(c, 0, nv * sizeof(lane));
+  a->ten_other[tendon] = true;
+  return c;
 }
 
 // theta[field row, column] += value, where theta is wanted.
@@ -203,10 +217,12 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
-void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);          // springs, dampers, armature, applied forces, gravity compensation
-void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);       // forces, activations, moments
-void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);         // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
-void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the others
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);     // springs, dampers, armature, applied forces, gravity compensation
+void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);  // forces, activations, moments
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);    // springs, dampers, armature; pulls all of ten_*
+// Of a spatial tendon's path. drift (or NULL): d2L/dt2 at zero joint acceleration, set.
+void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, double *drift);
+void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act and ten_power, before the others
 // W += s u . (armature of joints and tendons) z.
 void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int tendon, double s, const lane *u, const double *z);
 void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z);

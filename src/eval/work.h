@@ -114,6 +114,7 @@ typedef struct NUM(pbWork) {
   num *geom_xpos, *geom_xmat;       // ngeom x 3, 9
   double *geom_ball;                // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;       // nsite x 3, 9
+  bool few_sites, all_sites;        // only those that a step reads are asked for; all are there
   num *S;                           // nv x 6: motion of the body by the dof
   num *inert, *crb;                 // nbody x 10: inertia, composite inertia about ref
   num *M, *LD, *Dinv;               // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
@@ -221,6 +222,8 @@ void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block);
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w);    // xpos .. site_xmat, S, inert
+void NUM(pbStage_Sites)(NUM(pbWork) *w);         // a part of Kinematics: site_xpos, site_xmat
+void NUM(pbStage_AllSites)(NUM(pbWork) *w);      // those that are not there yet
 void NUM(pbStage_Inertia)(NUM(pbWork) *w);       // crb, M (with tendon armature)
 void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J (before Inertia)
 void NUM(pbStage_Velocity)(NUM(pbWork) *w);      // V, Vb, Sdot, A0, qfrc_bias, ten_velocity

@@ -282,49 +282,49 @@ bool NUM(pbWrap_Find)(const NUM(pbObstacle) *o, const num x0[3], const num x1[3]
 }
 
 // ---- curvature --------------------------------------------------------------------------------------------------------
-// H += s r r'
-static void add_square(num H[49], const num r[7], num s) {
-  for (int i = 0; i < 7; i++) {
-    for (int j = 0; j < 7; j++) H[7 * i + j] += s * r[i] * r[j];
+// (a, b) of the plane for an end, and c for the radius, as a row in space; weighed.
+static num *plane_row(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, int end, const num ab[2], num c, num weight) {
+  num *row = b->row[b->n];
+  PB_ASSERT(b->n < PB_WRAP_SQUARES);
+  for (int k = 0; k < 3; k++) {
+    row[3 * end + k] = ab[0] * w->axis[0][k] + ab[1] * w->axis[1][k];
+    row[3 - 3 * end + k] = 0;
   }
-}
 
-// (a, b) of the plane for an end, and c for the radius, as a row in space.
-static void plane_row(const NUM(pbWrapPath) *w, int end, const num ab[2], num c, num row[7]) {
-  for (int k = 0; k < 7; k++) row[k] = 0;
-  for (int k = 0; k < 3; k++) row[3 * end + k] = ab[0] * w->axis[0][k] + ab[1] * w->axis[1][k];
   row[6] = c;
+  b->weight[b->n++] = weight;
+  return row;
 }
 
 // The plane's length. Around: a tangent turns by what its end moves across it, or the circle grows, over its length:
 // (n dp - dr)^2 / straight. Touching: (w (dp - n dr - tau r da))^2 / straight with w across the line, and r (g n) da^2 for both
 // ends, where the touching point's angle a goes where their sum is least.
-static void plane_curvature(const NUM(pbWrapPath) *w, num H[49], num share) {
-  num row[7], sum[7] = {0}, D = 0;
+static void plane_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, num share) {
+  num sum[7] = {0}, D = 0;
   for (int e = 0; e < 2; e++) {
     // An end on the surface has no second derivative: held finite.
     const num *n = w->n[e], *g = w->g[e];
     num straight = num_at_least(w->straight[e], GRAZE * re(w->radius));
     if (!w->inside) {
-      plane_row(w, e, n, -1, row);
-      add_square(H, row, share / straight);
+      plane_row(w, b, e, n, -1, share / straight);
       continue;
     }
 
     num across[2] = {-g[1], g[0]}, tau = across[0] * -n[1] + across[1] * n[0], c = w->radius * tau;
-    plane_row(w, e, across, -dot2(across, n), row);
-    add_square(H, row, share / straight);
+    const num *row = plane_row(w, b, e, across, -dot2(across, n), share / straight);
     for (int k = 0; k < 7; k++) sum[k] += c / straight * row[k];
     D += c * c / straight + w->radius * dot2(g, n);
   }
 
-  if (w->inside) add_square(H, sum, -share / D);
+  if (!w->inside) return;
+  memcpy(b->row[b->n], sum, sizeof sum);
+  b->weight[b->n++] = -share / D;
 }
 
 // A sphere's plane turns with the ends: of moves a, b along its normal the lengths l change by a^2 / 2 l and the angle between by
 // ((a^2 / l0^2 + b^2 / l1^2) cos / 2 - a b / (l0 l1)) / sin.
-static void turning_curvature(const NUM(pbWrapPath) *w, num H[49]) {
-  num l[2], along[2], h[2][2], c = w->p[0][0] * w->p[1][1] - w->p[0][1] * w->p[1][0], d = dot2(w->p[0], w->p[1]);
+static void turning_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
+  num l[2], along[2], c = w->p[0][0] * w->p[1][1] - w->p[0][1] * w->p[1][0], d = dot2(w->p[0], w->p[1]);
   for (int e = 0; e < 2; e++) {
     l[e] = num_sqrt(dot2(w->p[e], w->p[e]));
     along[e] = dot2(w->g[e], w->p[e]) / l[e];
@@ -333,27 +333,24 @@ static void turning_curvature(const NUM(pbWrapPath) *w, num H[49]) {
   // What the length changes by with the angle, the moment of either end about the center.
   num moment = w->g[1][1] * w->p[1][0] - w->g[1][0] * w->p[1][1];
   if (fabs(re(c)) < LEVEL * re(l[0] * l[1])) c = LEVEL * l[0] * l[1];
-  for (int e = 0; e < 2; e++) h[e][e] = along[e] / l[e] + moment * d / (c * l[e] * l[e]);
-  h[0][1] = h[1][0] = -moment / c;
-
-  for (int e = 0; e < 2; e++) {
-    for (int f = 0; f < 2; f++) {
-      for (int k = 0; k < 9; k++) H[7 * (3 * e + k / 3) + 3 * f + k % 3] += h[e][f] * w->axis[2][k / 3] * w->axis[2][k % 3];
-    }
-  }
+  for (int e = 0; e < 2; e++) b->turn[e] = along[e] / l[e] + moment * d / (c * l[e] * l[e]);
+  b->turn[2] = -moment / c;
+  v3_copy(b->normal, w->axis[2]);
 }
 
-void NUM(pbWrap_Curvature)(const NUM(pbWrapPath) *w, num H[49]) {
-  for (int k = 0; k < 49; k++) H[k] = 0;
+void NUM(pbWrap_Bend)(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
+  b->n = 0;
+  b->turns = !w->cylinder;
   if (!w->cylinder) {
-    plane_curvature(w, H, 1);
-    turning_curvature(w, H);
+    plane_curvature(w, b, 1);
+    turning_curvature(w, b);
     return;
   }
 
   // length^2 = flat^2 + rise^2: flat flat'' / length, and (rise d flat - flat d rise)^2 / length^3.
-  num row[7] = {0}, L = w->length, by_radius = w->by_radius * L / w->flat;
-  plane_curvature(w, H, w->flat / L);
+  num L = w->length, by_radius = w->by_radius * L / w->flat;
+  plane_curvature(w, b, w->flat / L);
+  num *row = b->row[b->n];
   for (int e = 0; e < 2; e++) {
     for (int k = 0; k < 3; k++) {
       num flat = w->g[e][0] * w->axis[0][k] + w->g[e][1] * w->axis[1][k];
@@ -362,5 +359,22 @@ void NUM(pbWrap_Curvature)(const NUM(pbWrapPath) *w, num H[49]) {
   }
 
   row[6] = w->rise * by_radius;
-  add_square(H, row, 1 / (L * L * L));
+  b->weight[b->n++] = 1 / (L * L * L);
+}
+
+void NUM(pbWrap_Curvature)(const NUM(pbWrapPath) *w, num H[49]) {
+  NUM(pbWrapBend) b;
+  NUM(pbWrap_Bend)(w, &b);
+  for (int k = 0; k < 49; k++) H[k] = 0;
+  for (int q = 0; q < b.n; q++) {
+    for (int k = 0; k < 49; k++) H[k] += b.weight[q] * b.row[q][k / 7] * b.row[q][k % 7];
+  }
+
+  if (!b.turns) return;
+  for (int e = 0; e < 2; e++) {
+    for (int f = 0; f < 2; f++) {
+      num h = e == f ? b.turn[e] : b.turn[2];
+      for (int k = 0; k < 9; k++) H[7 * (3 * e + k / 3) + 3 * f + k % 3] += h * b.normal[k / 3] * b.normal[k % 3];
+    }
+  }
 }

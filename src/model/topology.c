@@ -17,6 +17,9 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->body_tree);
   pbContext_Free(ctx, t->ten_start);
   pbContext_Free(ctx, t->ten_body);
+  pbContext_Free(ctx, t->ten_chain);
+  pbContext_Free(ctx, t->site_read);
+  pbContext_Free(ctx, t->site_turned);
   pbContext_Free(ctx, t->candidate);
   pbContext_Free(ctx, t->sphere);
   pbContext_Free(ctx, t->hull);
@@ -315,6 +318,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   list_actuators(m, t);
   PB_TRY(pbModel_MakeHulls(m, t));
   PB_TRY(pbModel_MakeTriangles(m, t));
+  PB_TRY(pbTopology_Sites(m, t));
   PB_TRY(pbTopology_Tendons(m, t));
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));

@@ -22,10 +22,23 @@ static double before_joint_limit(const NUM(pbWork) *w, int dof) {
   return w->m->jnt_actgravcomp[w->m->dof_jntid[dof]] ? sum + w->qfrc_gravcomp[dof] : sum;
 }
 
+static bool all_zero(const lane *x, int n) {
+  for (int i = 0; i < n * PB_LANES; i++) {
+    if (((const double *)x)[i] != 0) return false;
+  }
+  return true;
+}
+
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   for (int i = 0; i < m->nv; i++) a->lam_act[i] = a->lam[i] + a->qfrc_actuator[i];
+  // J lam of tendons.
+  for (int k = 0; k < m->ntendon; k++) {
+    a->ten_power[k] = PB_LANE_ZERO;
+    for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) a->ten_power[k] += w->ten_J[i] * a->lam[w->ten_dofs[i]];
+  }
+  a->act_free = all_zero(a->qfrc_actuator, m->nv);
   if ((m->disableflags & pb_disActuation) || !m->nu) return;
 
   // At a joint's limit the force is the end of its range, whatever the actuators do.
@@ -37,6 +50,7 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
       if (w->qfrc_actuator[dof] != edge || before_joint_limit(w, dof) == edge) continue;
       PB_THETA(a, jnt_actfrcrange, 2 * j + side, a->lam_act[dof]);
       a->lam_act[dof] = PB_LANE_ZERO;
+      a->act_free = false;
       break;
     }
   }
@@ -331,16 +345,28 @@ static void joint_moment(LANE(pbAdjoint) *a, int u, lane length) {
 // length = gear L, moment = gear dL/dq
 static void tendon_moment(LANE(pbAdjoint) *a, int u, lane length) {
   const NUM(pbWork) *w = a->w;
-  int k = w->m->actuator_trnid[2 * u], nv = w->m->nv;
+  int k = w->m->actuator_trnid[2 * u];
   double gear = w->p.actuator_gear[6 * u];
-  lane bar = length * w->ten_length[k];
+  lane bar = length * w->ten_length[k], *other = LANE(pbTendon_Other)(a, k);
 
   for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
-    a->ten_c[k * nv + w->ten_dofs[i]] += gear * a->c[w->ten_dofs[i]];
+    other[w->ten_dofs[i]] += gear * a->c[w->ten_dofs[i]];
     bar += w->ten_J[i] * a->c[w->ten_dofs[i]];
   }
   a->ten_len[k] += gear * length;
   PB_THETA(a, actuator_gear, 6 * u, bar);
+}
+
+// The same where the moment's cotangent is force lam + velocity v: then the tendon has both.
+static void tendon_pull(LANE(pbAdjoint) *a, int u, lane length, lane velocity) {
+  const NUM(pbWork) *w = a->w;
+  int k = w->m->actuator_trnid[2 * u];
+  double gear = w->p.actuator_gear[6 * u], force = w->actuator_force[u];
+  // moment = gear J
+  a->ten_len[k] += gear * length;
+  a->ten_vel[k] += gear * velocity;
+  a->ten_lam[k] += gear * force;
+  PB_THETA(a, actuator_gear, 6 * u, length * w->ten_length[k] + velocity * w->ten_velocity[k] + force * a->ten_power[k]);
 }
 
 // Last dof that moves both bodies; -1 if none. Dofs are numbered from the root, so the later one goes up.
@@ -507,6 +533,13 @@ static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
   return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * w->qacc[dof] - a->act_target[u] * w->qvel[dof];
 }
 
+// c is zero for the next one.
+static void clear_moment(LANE(pbAdjoint) *a, int u) {
+  const NUM(pbWork) *w = a->w;
+  if (w->m->actuator_trntype[u] == pb_trnSite) memset(a->c, 0, (size_t)w->m->nv * sizeof(lane));
+  for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) a->c[w->mom_dofs[i]] = PB_LANE_ZERO;
+}
+
 // W = f (m . lam) + velocity (m . v), m the moment; bar is the cotangent of f.
 static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
@@ -518,7 +551,14 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   else if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
 
   // c is zero so far; implicit damping may add to the cotangent of the velocity.
-  if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u, &length, &velocity);
+  bool implicit = a->damped && m->integrator == pb_intImplicitfast;
+  if (implicit) implicit_actuator(a, u, &length, &velocity);
+  if (m->actuator_trntype[u] == pb_trnTendon && a->act_free && !m->actuator_servo[u]) {
+    tendon_pull(a, u, length, velocity);
+    if (implicit) tendon_moment(a, u, PB_LANE_ZERO);
+    clear_moment(a, u);
+    return;
+  }
   for (int i = adr; i < end; i++) a->v[w->mom_dofs[i]] += w->mom[i] * velocity;
 
   // Of the moment. One of a site that is zero now may not stay so.
@@ -529,9 +569,7 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   }
   pull_transmission(a, u, length);
 
-  // c is zero for the next one.
-  if (m->actuator_trntype[u] == pb_trnSite) memset(a->c, 0, (size_t)m->nv * sizeof(lane));
-  for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] = PB_LANE_ZERO;
+  clear_moment(a, u);
 }
 
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {

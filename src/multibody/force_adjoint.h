@@ -55,7 +55,7 @@ static inline bool dofs_are_related(const NUM(pbWork) *w, int i, int j) {
   return depth <= tree->depth[high] && tree->chain[tree->adr[high] + depth] == low;
 }
 
-// W = s mu' (r r') x on the pattern of M, for a sparse row r: adds its gradient by r to c, returns W / s.
+// W = s mu' (r r') x on the pattern of M, for a sparse row r: adds its gradient by r to c (NULL: not wanted), returns W / s.
 static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const double *row, int n, double s, const lane *mu,
                                  const double *x, lane *c) {
   lane power = PB_LANE_ZERO;
@@ -70,7 +70,7 @@ static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const do
       rx += row[j] * x[dofs[j]];
     }
 
-    c[dofs[i]] += s * (mu[dofs[i]] * rx + x[dofs[i]] * rmu);
+    if (c) c[dofs[i]] += s * (mu[dofs[i]] * rx + x[dofs[i]] * rmu);
     power += row[i] * mu[dofs[i]] * rx;
   }
   return power;

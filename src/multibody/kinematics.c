@@ -5,18 +5,24 @@
 #include "model/joint.h"
 #include "multibody/spatial.h"
 
+// Where a point of a body is in the world.
+static void point_place(const NUM(pbWork) *w, int body, const num pos[3], num xpos[3]) {
+  num moved[3];
+  PB_ASSERT(body >= 0 && body < w->m->nbody);
+  v3_copy(xpos, w->xpos + 3 * body);
+  if (v3_is_zero(pos)) return;
+
+  m3_mulv(moved, w->xmat + 9 * body, pos);
+  v3_addto(xpos, moved);
+}
+
 // Pose of the frame (pos, quat given in the body) in the world.
 static void frame_pose(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
   const num *R = w->xmat + 9 * body;
   num q[4];
 
   // Most frames are at their body's, or only moved: products with zero and one are left out.
-  v3_copy(xpos, w->xpos + 3 * body);
-  if (!v3_is_zero(pos)) {
-    m3_mulv(q, R, pos);
-    v3_addto(xpos, q);
-  }
-
+  point_place(w, body, pos, xpos);
   if (quat_is_identity(quat)) {
     m3_copy(xmat, R);
     return;
@@ -155,6 +161,32 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   I[9] = PB_DOT3(RI + 3, R + 6) - mass * d[1] * d[2];
 }
 
+static void site_pose(NUM(pbWork) *w, int s) {
+  frame_pose(w, w->m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
+}
+
+void NUM(pbStage_AllSites)(NUM(pbWork) *w) {
+  if (w->all_sites) return;
+  for (int s = 0; s < w->m->nsite; s++) site_pose(w, s);
+  w->all_sites = true;
+}
+
+void NUM(pbStage_Sites)(NUM(pbWork) *w) {
+  const pbTopology *t = w->t;
+  w->all_sites = false;
+  if (!w->few_sites || w->m->policy) {
+    NUM(pbStage_AllSites)(w);
+    return;
+  }
+
+  // Of a tendon the position alone.
+  for (int i = 0; i < t->nsite_read; i++) {
+    int s = t->site_read[i];
+    if (t->site_turned[s]) site_pose(w, s);
+    else point_place(w, w->m->site_bodyid[s], w->p.site_pos + 3 * s, w->site_xpos + 3 * s);
+  }
+}
+
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
 
@@ -176,8 +208,6 @@ void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
     if (w->t->body_tree[b] >= 0) body_inertia(w, b);
   }
   for (int g = 0; g < m->ngeom; g++) geom_pose(w, g);
-  for (int s = 0; s < m->nsite; s++) {
-    frame_pose(w, m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
-  }
+  NUM(pbStage_Sites)(w);
   for (int j = 0; j < m->njnt; j++) joint_motion(w, j);
 }

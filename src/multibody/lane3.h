@@ -23,12 +23,16 @@ PB_INLINE void l3_store(double x[3], l3 a) {
   *(p2 *)x = __builtin_shufflevector(a, a, 0, 1);
   x[2] = a[2];
 }
+PB_INLINE p3 p3_add(p3 a, p3 b) { return a + b; }
+PB_INLINE p3 p3_sub(p3 a, p3 b) { return a - b; }
+PB_INLINE p3 p3_scale(p3 a, double s) { return a * s; }
 PB_INLINE l3 l3_add(l3 a, l3 b) { return a + b; }
 PB_INLINE l3 l3_sub(l3 a, l3 b) { return a - b; }
 PB_INLINE l3 l3_scale(l3 a, double s) { return a * s; }
 // a x b = (a b' - a' b)', ' turning (x, y, z) to (y, z, x)
 #define PB_TURN3(a) __builtin_shufflevector(a, a, 1, 2, 0, 3)
 PB_INLINE l3 l3_cross(p3 a, l3 b) { return PB_TURN3((a * PB_TURN3(b) - PB_TURN3(a) * b)); }
+PB_INLINE p3 p3_cross(p3 a, p3 b) { return l3_cross(a, b); }
 // sum of a x b and c x d
 PB_INLINE l3 l3_cross2(p3 a, l3 b, p3 c, l3 d) {
   return PB_TURN3(((a * PB_TURN3(b) - PB_TURN3(a) * b) + (c * PB_TURN3(d) - PB_TURN3(c) * d)));
@@ -38,6 +42,7 @@ PB_INLINE lane l3_dot(p3 a, l3 b) {
   p3 c = a * b;
   return (c[0] + c[1]) + c[2];
 }
+PB_INLINE double p3_dot(p3 a, p3 b) { return l3_dot(a, b); }
 // c[0] x + c[1] y + c[2] z for a vector (x, y, z)
 PB_INLINE l3 l3_columns(const p3 c[3], l3 a) { return c[0] * a[0] + c[1] * a[1] + c[2] * a[2]; }
 
@@ -56,6 +61,11 @@ PB_INLINE void l3_store(lane x[3], l3 a) {
   x[1] = a.y;
   x[2] = a.z;
 }
+PB_INLINE p3 p3_add(p3 a, p3 b) { return (p3){a.x + b.x, a.y + b.y, a.z + b.z}; }
+PB_INLINE p3 p3_sub(p3 a, p3 b) { return (p3){a.x - b.x, a.y - b.y, a.z - b.z}; }
+PB_INLINE p3 p3_scale(p3 a, double s) { return (p3){a.x * s, a.y * s, a.z * s}; }
+PB_INLINE p3 p3_cross(p3 a, p3 b) { return (p3){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
+PB_INLINE double p3_dot(p3 a, p3 b) { return (a.x * b.x + a.y * b.y) + a.z * b.z; }
 PB_INLINE l3 l3_add(l3 a, l3 b) { return (l3){a.x + b.x, a.y + b.y, a.z + b.z}; }
 PB_INLINE l3 l3_sub(l3 a, l3 b) { return (l3){a.x - b.x, a.y - b.y, a.z - b.z}; }
 PB_INLINE l3 l3_scale(l3 a, double s) { return (l3){a.x * s, a.y * s, a.z * s}; }
@@ -97,6 +107,11 @@ PB_INLINE l6 l6_add(l6 x, l6 y) { return (l6){l3_add(x.a, y.a), l3_add(x.l, y.l)
 PB_INLINE l6 l6_sub(l6 x, l6 y) { return (l6){l3_sub(x.a, y.a), l3_sub(x.l, y.l)}; }
 PB_INLINE l6 l6_scale(l6 x, double s) { return (l6){l3_scale(x.a, s), l3_scale(x.l, s)}; }
 PB_INLINE l6 l6_times(p6 x, lane s) { return (l6){l3_times(x.a, s), l3_times(x.l, s)}; }
+// wrench of a force F at the point with offset d; velocity of that point under the motion X
+PB_INLINE l6 l6_force(p3 d, l3 F) { return (l6){l3_cross(d, F), F}; }
+PB_INLINE l3 l6_velocity(l6 X, p3 d) { return l3_sub(X.l, l3_cross(d, X.a)); }
+PB_INLINE p6 p6_force(p3 d, p3 F) { return (p6){p3_cross(d, F), F}; }
+PB_INLINE p3 p6_velocity(p6 X, p3 d) { return p3_sub(X.l, p3_cross(d, X.a)); }
 PB_INLINE lane l6_dot(p6 x, l6 y) { return l3_dot(x.a, y.a) + l3_dot(x.l, y.l); }
 // motion X x motion Y, motion X x* wrench F
 PB_INLINE l6 l6_motion(p6 X, l6 Y) { return (l6){l3_cross(X.a, Y.a), l3_cross2(X.a, Y.l, X.l, Y.a)}; }

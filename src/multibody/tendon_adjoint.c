@@ -30,7 +30,7 @@ static void implicit_damper(LANE(pbAdjoint) *a, int k, const double c[3], lane b
   const NUM(pbWork) *w = a->w;
   double v = w->ten_velocity[k], s = fabs(v), h = w->p.timestep[0], slope = pb_polynomialSlope(c, v, true);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
-  lane *row = a->ten_c + k * w->m->nv;
+  lane *row = LANE(pbTendon_Other)(a, k);
   lane p = pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, row);
 
   a->h_bar -= PB_LANE0(p) * slope;
@@ -57,22 +57,34 @@ static double tendon_damper(LANE(pbAdjoint) *a, int k, lane power) {
   return v * pb_polynomialForce(c, v, true);
 }
 
-// Springs and dampers: cotangents of length and velocity, theta, and the force that multiplies J lam. power: J lam.
+// Springs and dampers: cotangents of length and velocity, theta, and the force, which multiplies J lam. power: J lam.
 static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   double force = 0;
   if (!(m->disableflags & pb_disSpring)) force += tendon_spring(a, k, power);
   if (!(m->disableflags & pb_disDamper)) force -= tendon_damper(a, k, power);
-
-  for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
-    int dof = w->ten_dofs[i];
-    a->ten_c[k * m->nv + dof] += force * a->lam[dof];
-  }
+  a->ten_lam[k] += force;
 }
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
+// A path over joints: length = sum coefficient q.
+static void pull_fixed_path(LANE(pbAdjoint) *a, int k) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  const lane *other = a->ten_other[k] ? a->ten_c + k * m->nv : NULL;
+  for (int i = m->tendon_adr[k], end = i + m->tendon_num[k]; i < end; i++) {
+    // The coefficient of a joint is the tendon's Jacobian there.
+    int j = m->wrap_objid[i], dof = m->jnt_dofadr[j];
+    lane c = a->ten_lam[k] * a->lam[dof] + a->ten_vel[k] * w->qvel[dof] + a->ten_acc[k] * w->qacc[dof];
+    if (other) c += other[dof];
+    a->q[dof] += w->p.wrap_prm[i] * a->ten_len[k];
+    a->v[dof] += w->p.wrap_prm[i] * a->ten_vel[k];
+    PB_THETA(a, wrap_prm, i, a->ten_len[k] * w->qpos[m->jnt_qposadr[j]] + c);
+  }
+}
 
+// ---- armature -------------------------------------------------------------------------------------------------------
 // One straight piece of a path: unit vector, offsets of its ends.
 typedef struct segment {
   const pbPiece *piece;
@@ -91,175 +103,6 @@ static void segment_of(const NUM(pbWork) *w, const pbPiece *p, segment *s) {
   s->length = v3_normalize(s->dir);
 }
 
-// A straight piece: W = length |p2 - p1| / divisor + dir . (u2 - u1) / divisor, u the velocities under the rates c
-static void pull_straight(LANE(pbAdjoint) *a, const pbPiece *p, lane length) {
-  segment s;
-  PB_ASSERT(p->site[0] >= 0 && p->site[1] >= 0);
-  segment_of(a->w, p, &s);
-  if (s.length < 1e-15) return;
-
-  lane u[2][3], rel[3], g[3], along, divisor_bar;
-  for (int e = 0; e < 2; e++) PB_POINTVEL(u[e], a->X + 6 * s.body[e], s.d[e]);
-  for (int x = 0; x < 3; x++) rel[x] = u[1][x] - u[0][x];
-  along = PB_DOT3(s.dir, rel);
-
-  // By the distance vector: its length, and dir, which moves by (I - dir dir') / |p2 - p1|.
-  for (int x = 0; x < 3; x++) g[x] = (length * s.dir[x] + (rel[x] - along * s.dir[x]) / s.length) / s.divisor;
-  divisor_bar = -(length * s.length + along) / (s.divisor * s.divisor);
-
-  for (int e = 0; e < 2; e++) {
-    // Equal and opposite forces at the ends.
-    double F[3];
-    lane q[3];
-    v3_scale(F, s.dir, (e ? 1 : -1) / s.divisor);
-    PB_CROSS(q, F, a->X + 6 * s.body[e]);
-    for (int x = 0; x < 3; x++) q[x] += (e ? 1 : -1) * g[x];
-    LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, q, a->F);
-    LANE(pbSweep_Site)(a, p->site[e], q, NULL);
-  }
-
-  if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, divisor_bar);
-}
-
-// Poses and radius of what is wrapped around: force at its center and torque (world axes).
-static void pull_obstacle(LANE(pbAdjoint) *a, int geom, const lane force[3], const lane torque[3], lane radius) {
-#if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
-  double local[3];
-  if (!PB_WANTS(a, pb_wantGeoms)) return;
-
-  m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], force);
-  for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * geom + k, local[k]);
-  m3_tmulv(local, w->geom_xmat + 9 * geom, torque);
-  pb_quat_pull(a->bar.geom_quat + 4 * geom, w->p.geom_quat + 4 * geom, local);
-  PB_THETA(a, geom_size, 3 * geom, radius);
-#else
-  (void)a;
-  (void)geom;
-  (void)force;
-  (void)torque;
-  (void)radius;
-#endif
-}
-
-// A piece around a geom: W = (length L + sum e . (u - v)) / divisor over both ends, e the gradient of L by the end, u the site's
-// velocity under the rates c and v that of the geom's body at the same point. L is a function of the ends as the geom sees them
-// and of its radius, with Hessian H: e turns with the geom and moves by H times what the ends move against it.
-typedef struct around {
-  int body[2], geom;              // of the sites, of the geom
-  double d[2][3], at_geom[2][3];  // offsets of the ends from the references of both
-  double H[49], divisor;
-  lane rel[6], rate;  // u - v of both ends; sum e . (u - v)
-  lane turn[3];       // torque by which the directions turn with the geom
-} around;
-
-static void look_around(const LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, around *o) {
-  const NUM(pbWork) *w = a->w;
-  PB_ASSERT(p->geom >= 0 && p->geom < w->m->ngeom);
-  o->geom = w->m->geom_bodyid[p->geom];
-  o->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
-  o->rate = PB_LANE_ZERO;
-  memset(o->turn, 0, sizeof o->turn);
-  NUM(pbWrap_Curvature)(path, o->H);
-
-  for (int e = 0; e < 2; e++) {
-    const double *x = w->site_xpos + 3 * p->site[e];
-    lane u[3], v[3], *rel = o->rel + 3 * e;
-    o->body[e] = w->m->site_bodyid[p->site[e]];
-    body_offset(w, o->body[e], x, o->d[e]);
-    body_offset(w, o->geom, x, o->at_geom[e]);
-    PB_POINTVEL(u, a->X + 6 * o->body[e], o->d[e]);
-    PB_POINTVEL(v, a->X + 6 * o->geom, o->at_geom[e]);
-
-    // What the end moves against the geom.
-    for (int k = 0; k < 3; k++) rel[k] = u[k] - v[k];
-    o->rate += PB_DOT3(path->end[e], rel);
-    PB_ADDCROSS(o->turn, 1, path->end[e], rel);
-  }
-}
-
-// One end; minus: the cotangent that it gives to the geom's body at the same point.
-static void pull_end(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, const around *o, int e, lane length,
-                     lane minus[3]) {
-  double F[3], back[3];
-  lane point[3];
-  PB_ASSERT(o->divisor != 0);
-  for (int k = 0; k < 3; k++) {
-    point[k] = length * path->end[e][k];
-    for (int j = 0; j < 6; j++) point[k] += o->H[7 * (3 * e + k) + j] * o->rel[j];
-    point[k] = point[k] / o->divisor;
-    minus[k] = -point[k];
-  }
-  v3_scale(F, path->end[e], 1 / o->divisor);
-  v3_neg(back, F);
-
-  // The site's point moves in both velocities; on the geom's body only the path's end counts.
-  PB_ADDCROSS(point, 1, F, a->X + 6 * o->body[e]);
-  PB_ADDCROSS(point, -1, F, a->X + 6 * o->geom);
-  LANE(pbSweep_Point)(a, o->body[e], o->d[e], F, point, a->F);
-  LANE(pbSweep_Point)(a, o->geom, o->at_geom[e], back, minus, a->F);
-  LANE(pbSweep_Site)(a, p->site[e], point, NULL);
-}
-
-static void pull_wrapped(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, lane length) {
-  const NUM(pbWork) *w = a->w;
-  around o;
-  double center[3];
-  lane radius = length * path->by_radius, force[3] = {0}, torque[3] = {0};
-  look_around(a, p, path, &o);
-  body_offset(w, o.geom, w->geom_xpos + 3 * p->geom, center);
-
-  // By the radius, then by the ends.
-  for (int k = 0; k < 6; k++) radius += o.H[42 + k] * o.rel[k];
-  for (int e = 0; e < 2; e++) {
-    lane minus[3];
-    double arm[3];
-    pull_end(a, p, path, &o, e, length, minus);
-    v3_sub(arm, o.at_geom[e], center);
-    for (int k = 0; k < 3; k++) force[k] += minus[k];
-    PB_ADDCROSS(torque, 1, arm, minus);
-  }
-
-  // The ends' directions turn with the geom.
-  for (int k = 0; k < 3; k++) {
-    o.turn[k] = o.turn[k] / o.divisor;
-    a->P[6 * o.geom + k] += o.turn[k];
-    torque[k] += o.turn[k];
-  }
-
-  pull_obstacle(a, p->geom, force, torque, radius / o.divisor);
-  if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, -(length * path->length + o.rate) / (o.divisor * o.divisor));
-}
-
-// Length and J c of a path: P, the extra field's cotangents, sites, geoms, pulleys. The field is zero on what carries all of it.
-static void pull_path(LANE(pbAdjoint) *a, int k, lane length) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  const lane *c = a->ten_c + k * m->nv;
-  LANE(pbSweep_PushTendon)(w, k, c, a->X);
-  LANE(pbSweep_ClearTendon)(a, k);
-  pbPiece p = pb_pathOf(m, k);
-  while (pb_nextPiece(m, k, &p)) {
-    NUM(pbWrapPath) path;
-    if (NUM(pbTendon_Wraps)(w, &p, &path)) pull_wrapped(a, &p, &path, length);
-    else pull_straight(a, &p, length);
-  }
-  LANE(pbSweep_PullTendon)(a, k, c);
-}
-
-// A path over joints: length = sum coefficient q.
-static void pull_fixed_path(LANE(pbAdjoint) *a, int k, lane length) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  const lane *c = a->ten_c + k * m->nv;
-  for (int i = m->tendon_adr[k], end = i + m->tendon_num[k]; i < end; i++) {
-    int j = m->wrap_objid[i], dof = m->jnt_dofadr[j];
-    a->q[dof] += w->p.wrap_prm[i] * length;
-    PB_THETA(a, wrap_prm, i, length * w->qpos[m->jnt_qposadr[j]] + c[dof]);
-  }
-}
-
-// ---- armature -------------------------------------------------------------------------------------------------------
 // A segment's share of d2L/dt2 at zero joint acceleration (tendon_dot in dynamics.c), with v, a the second end's velocity and
 // acceleration minus the first's: (dir . a + |across|^2 / L) / divisor, across = v - (dir . v) dir.
 typedef struct segment_drift {
@@ -367,32 +210,57 @@ static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
 #endif
 }
 
-// W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat)
-static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
+// Its share without the drift where there is none, of a tendon whose dofs are all on one way to the root: whole products.
+static lane power_without_armature(const LANE(pbAdjoint) *a, int k, const double *unused) {
   const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
-  PB_ASSERT(w->ten_start[k + 1] - w->ten_start[k] <= m->nv);
+  double acc = 0, rest = 0;
+  lane by_mu = PB_LANE_ZERO;
+  PB_ASSERT(w->t->ten_chain[k]);
+
+  // J a, J (a - ahat), J mu
+  for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
+    int dof = w->ten_dofs[i];
+    acc += w->ten_J[i] * w->qacc[dof];
+    if (!a->damped) continue;
+
+    rest += w->ten_J[i] * unused[dof];
+    by_mu += w->ten_J[i] * a->mu[dof];
+  }
+  return by_mu * rest - a->ten_power[k] * acc;
+}
+
+// W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat): what J collects; returns
+// the cotangent of the armature without the drift's share. unused: a - ahat.
+static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const double *unused) {
+  const NUM(pbWork) *w = a->w;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
-  bool wanted = PB_WANTS(a, pb_wantTendon);
-  if (armature == 0 && !wanted) return;
+  PB_ASSERT(n >= 0 && n <= w->m->nv);
+  if (armature == 0 && w->t->ten_chain[k]) return power_without_armature(a, k, unused);
 
   // On the pattern of M: with the accelerations, and what implicit damping takes from them.
-  lane *c = a->ten_c + k * m->nv;
+  lane *c = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
   lane bar = -pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -armature, a->lam, w->qacc, c);
-  if (a->damped) {
-    for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] - w->qacc_integrated[i];
-    bar += pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, armature, a->mu, w->tmp, c);
-  }
+  if (a->damped) bar += pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, armature, a->mu, unused, c);
+  return bar;
+}
+
+// All cotangents of tendon k to what its path is made of, and those by its armature.
+static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const double *unused) {
+  const NUM(pbWork) *w = a->w;
+  double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
+  bool acts = armature != 0 || PB_WANTS(a, pb_wantTendon), spatial = pb_isSpatial(w->m, k);
+  lane bar = acts ? armature_power(a, k, armature, unused) : PB_LANE_ZERO;
 
   // The bias: J' armature (dJ/dt v). Paths over joints have a constant J.
-  if (pb_isSpatial(m, k)) {
+  if (spatial && armature != 0) {
     drift = pull_path_drift(a, k, armature * power);
-    bar -= power * drift;
-    for (int i = adr; i < adr + n; i++) c[w->ten_dofs[i]] -= armature * drift * a->lam[w->ten_dofs[i]];
+    a->ten_lam[k] -= armature * drift;
   }
 
-  pull_tendon_armature(a, k, bar);
+  // Without armature only the drift itself is wanted.
+  if (spatial) LANE(pbTendon_PullPath)(a, k, acts && armature == 0 ? &drift : NULL);
+  else pull_fixed_path(a, k);
+  if (acts) pull_tendon_armature(a, k, bar - power * drift);
 }
 
 void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const lane *u, const double *z) {
@@ -402,7 +270,7 @@ void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const
   if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
 
   // On the pattern of M.
-  lane *c = a->ten_c + k * w->m->nv;
+  lane *c = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
   lane bar = s * pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, s * armature, u, z, c);
   pull_tendon_armature(a, k, bar);
 }
@@ -410,19 +278,15 @@ void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  for (int k = 0; k < m->ntendon; k++) {
-    lane power = PB_LANE_ZERO, *c = a->ten_c + k * m->nv;
-    PB_VALIDATE(pb_ascending(w->ten_dofs + w->ten_start[k], w->ten_start[k + 1] - w->ten_start[k]));
-    for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
-    tendon_forces(a, k, power);
-    tendon_armature(a, k, power);
+  double *unused = w->tmp;
+  if (m->ntendon && a->damped) {
+    for (int i = 0; i < m->nv; i++) unused[i] = w->qacc[i] - w->qacc_integrated[i];
+  }
 
-    // W = velocity (J v); then length and Jacobian go to what the path is made of.
-    for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
-      a->v[w->ten_dofs[i]] += w->ten_J[i] * a->ten_vel[k];
-      c[w->ten_dofs[i]] += a->ten_vel[k] * w->qvel[w->ten_dofs[i]];
-    }
-    if (pb_isSpatial(m, k)) pull_path(a, k, a->ten_len[k]);
-    else pull_fixed_path(a, k, a->ten_len[k]);
+  for (int k = 0; k < m->ntendon; k++) {
+    PB_VALIDATE(pb_ascending(w->ten_dofs + w->ten_start[k], w->ten_start[k + 1] - w->ten_start[k]));
+    lane power = a->ten_power[k];
+    tendon_forces(a, k, power);
+    pull_tendon(a, k, power, unused);
   }
 }

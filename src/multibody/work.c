@@ -9,7 +9,7 @@
 #define CACHED(X) \
   X(ref, 3 * t->ntree) X(xpos, 3 * m->nbody) X(xquat, 4 * m->nbody) X(xmat, 9 * m->nbody) X(xipos, 3 * m->nbody) \
   X(ximat, 9 * m->nbody) X(xanchor, 3 * m->njnt) X(xaxis, 3 * m->njnt) X(jnt_rotation, 4 * m->njnt) \
-  X(geom_xpos, 3 * m->ngeom) X(geom_xmat, 9 * m->ngeom) X(site_xpos, 3 * m->nsite) X(site_xmat, 9 * m->nsite) \
+  X(geom_xpos, 3 * m->ngeom) X(geom_xmat, 9 * m->ngeom) \
   X(S, 6 * m->nv) X(inert, 10 * m->nbody) X(M, t->M.size) X(ten_length, m->ntendon) X(ten_velocity, m->ntendon) \
   X(act_length, m->nu) X(act_velocity, m->nu) X(actuator_force, m->nu) X(act_dot, m->na) \
   X(act_gain, m->nu) X(act_input, m->nu) X(act_raw, m->nu) X(act_scale, m->nu) X(act_target, m->nu) \
@@ -69,7 +69,9 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
 static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
-  // broad phase, inertias
+  // sites, which a pullback places again; broad phase, inertias
+  TAKE(site_xpos, 3 * m->nsite)
+  TAKE(site_xmat, 9 * m->nsite)
   TAKE(geom_ball, 4 * m->ngeom)
   TAKE(near, t->ncandidate)
   TAKE(crb, 10 * m->nbody)

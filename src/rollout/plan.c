@@ -30,10 +30,12 @@ static void sum_costs(pbRolloutPlan *plan, int64_t cost) {
   plan->recomputed = cost - plan->steps;
 }
 
-// What the core's own cache holds. From slower memory cached evaluations gain nothing: a step is evaluated again as soon.
-static size_t cache_bytes(void) {
+// What the core's own cache holds. From slower memory cached evaluations gain nothing: a step is evaluated again as soon. Not so
+// where most of an evaluation is paths of tendons, which leave few numbers for their cost.
+static size_t cache_bytes(const pbModel *model) {
   enum { unknown = 1 << 20, most = 16 << 20 };
   long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (model->nwrap > 4 * model->nv) return most;
   if (size <= 0) return unknown;
   return size < most ? (size_t)size : most;
 }
@@ -46,7 +48,7 @@ static void plan_cache(const pbModel *model, size_t budget, pbRolloutPlan *plan)
   // A factor of deformables costs more than reading it from slow memory.
   size_t room = (size_t)plan->leaf * pbCached_Room(model, contacts);
   size_t left = budget - plan->planned_bytes;
-  size_t most = model->deform ? factors : cache_bytes();
+  size_t most = model->deform ? factors : cache_bytes(model);
   if (room > most) room = most;
 
   plan->cached_bytes = room < left ? room : left;

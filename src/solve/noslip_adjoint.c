@@ -418,7 +418,7 @@ static void pull_tendon_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double c, c
 
   for (int i = 0; i < r->n; i++) {
     int dof = w->row_dofs[r->dofs + i];
-    a->ten_c[r->tendon * w->m->nv + dof] += c * rate[dof];
+    LANE(pbTendon_Other)(a, r->tendon)[dof] += c * rate[dof];
   }
 }
 

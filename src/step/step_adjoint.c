@@ -70,6 +70,8 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->G, bodies);
   TAKE(a->F, bodies);
   TAKE(a->y0, 6 * (contacts + m->topology->max_blocks));
+  TAKE(a->ten_power, m->ntendon);
+  TAKE(a->ten_c, (size_t)m->ntendon * (size_t)m->nv);
 }
 
 // What is zero at the start of an evaluation: fields of bodies (cleared where sensors come first, else by the inertial sweep),
@@ -101,7 +103,9 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->act_dot, m->na);
   TAKE(a->act_residual, m->nu);
   TAKE(a->act_target, m->nu);
-  TAKE(a->ten_c, (size_t)m->ntendon * (size_t)m->nv);
+  TAKE(a->ten_lam, m->ntendon);
+  TAKE(a->ten_acc, m->ntendon);
+  TAKE(a->ten_other, m->ntendon);
   TAKE(a->q, m->nv);
   TAKE(a->v, m->nv);
   TAKE(a->act, m->na);
@@ -338,6 +342,7 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
     }
   }
   if (p->site_xpos) {
+    NUM(pbStage_AllSites)((NUM(pbWork) *)w);
     for (int s = 0; s < m->nsite; s++) {
       memcpy(f, p->site_xpos + (size_t)(3 * s * PB_LANES), sizeof f);
       observe_point(a, m->site_bodyid[s], w->site_xpos + 3 * s, f);
@@ -491,6 +496,8 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
       PB_TRY(NUM(pbIntegrate_Damp)(w));
     }
   }
+
+  if (cached) NUM(pbStage_Sites)(w);
 
   // What the way back reads besides: accelerations of bodies, momenta, how contacts move.
   NUM(pbStage_Acceleration)(w);

@@ -18,6 +18,7 @@ static void observe_start(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
   memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
+  NUM(pbStage_AllSites)(w);
   memcpy(w->observed_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));
 }
 
