@@ -504,6 +504,64 @@ static void test_mode_depends_on_counts_alone(void **state) {
   assert_int_equal(pbRollout_GradientMode(6, 9), pb_modeForward);
 }
 
+// Steps of a rollout place the sites that they read: bits of its states and sensors are those of single steps, which place all, and
+// those of its gradient the same with cached evaluations and without.
+static void check_sites(World *s, const char *file) {
+  enum { steps = 6 };
+  pbModel *m;
+  good(s, pbModel_Load(s->ctx, file, NULL, &m));
+  int nx = pbModel_StateSize(m), n = pbModel_TangentSize(m), nu = pbModel_Size(m, "nu"), ns = pbModel_Size(m, "nsensordata");
+  size_t sizes[] = {(size_t)n, (size_t)(steps * nu), pbModel_ParamSize(m)}, total = sizes[0] + sizes[1] + sizes[2];
+  const double *theta = pbModel_DefaultParams(m);
+  double *x = calloc((size_t)nx, sizeof *x), *states = calloc((steps + 1) * (size_t)nx, sizeof *x);
+  double *sensed = calloc((steps + 1) * (size_t)ns + 1, sizeof *x), *one = calloc((size_t)ns + 1, sizeof *x);
+  double *ctrl = calloc(steps * (size_t)nu + 1, sizeof *x), *bars = calloc(2 * total, sizeof *x);
+  double *ones = calloc((size_t)(nx + ns), sizeof *x);
+  unsigned seed = 3;
+  for (int i = 0; i < steps * nu; i++) ctrl[i] = noise(&seed);
+  for (int i = 0; i < nx + ns; i++) ones[i] = noise(&seed);
+  good(s, pbState_Init(s->ctx, m, theta, -1, x));
+
+  const pbRolloutInput input = {.ctrl = ctrl};
+  const pbRolloutBar bar = {.qpos = {ones, 1, NULL}, .sensordata = {ns ? ones + nx : NULL, 1, NULL}};
+  for (int cached = 0; cached < 2; cached++) {
+    pbRolloutPlan plan;
+    pbRollout *r;
+    double *b = bars + (size_t)cached * total;
+    if (cached) good(s, pbRollout_Plan(s->ctx, m, steps, 0, &plan));
+    else good(s, pbRollout_PlanSlots(s->ctx, m, steps, 0, steps, &plan));
+    assert_true((plan.cached_bytes > 0) == cached);
+    good(s, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
+    pbRolloutOutput out = {.states = states, .sensordata = sensed};
+    good(s, pbRollout_Forward(r, theta, x, &input, &out));
+    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = b, .ctrl = b + sizes[0], .theta = b + sizes[0] + sizes[1]},
+                          NULL));
+    pbRollout_Destroy(r);
+  }
+  assert_memory_equal(bars, bars + total, total * sizeof *bars);
+
+  pbScratch *scratch;
+  good(s, pbScratch_Create(s->ctx, m, NULL, &scratch));
+  for (int k = 0; k < steps; k++) {
+    pbInput in = {.ctrl = ctrl + k * nu};
+    good(s, pbStep_Forward(m, theta, x, &in, scratch, one));
+    assert_memory_equal(x, states + (k + 1) * nx, (size_t)nx * sizeof *x);
+    assert_memory_equal(one, sensed + k * ns, (size_t)ns * sizeof *x);
+  }
+  pbScratch_Destroy(scratch);
+  pbModel_Destroy(m);
+  free(x), free(states), free(sensed), free(one), free(ctrl), free(bars), free(ones);
+}
+static void test_only_the_sites_that_are_read(void **state) {
+  static const char *const files[] = {"transmissions", "wrapping",      "muscles", "tendon_spatial",
+                                      "sensors_imu",   "sensors_loads", "rich"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    char file[100];
+    snprintf(file, sizeof file, "oracle/models/%s.xml", files[i]);
+    check_sites(*state, file);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
@@ -517,6 +575,7 @@ int main(void) {
                                      cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
                                      cmocka_unit_test(test_wanted_parameters),
+                                     cmocka_unit_test(test_only_the_sites_that_are_read),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
   const struct CMUnitTest smooth[] = {cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                       cmocka_unit_test(test_kept_evaluations_change_no_bit),
