@@ -31,6 +31,12 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/multibody/distance_sensor_adjoint.c", "PB_ADDCROSS(g[0].torque, -1, apart, g[1].force);", "",
+     "pytest:tests/oracle/test_distance.py::test_slopes_are_those_of_differences", "distances: the first geom does not feel that the second is elsewhere"),
+    ("src/multibody/distance_sensor.c", "double side = found.flip ? -1 : 1;", "double side = 1;", "pytest:tests/oracle/test_distance.py::test_distances",
+     "distances: geoms in the other order of types have their points exchanged"),
+    ("src/geometry/distance.c", "  if (are_boxes(shape1, shape2)) return NUM(pbPolytope_Collide)(shape1, shape2, most, contacts);\n", "",
+     "pytest:tests/oracle/test_distance.py::test_distances", "distances: of boxes by their contacts' axes"),
     ("src/multibody/ray_sensor_adjoint.c", "PB_ADDCROSS(g.torque, -1, arm, p_bar);", "PB_ADDCROSS(g.torque, 1, arm, p_bar);",
      "pytest:tests/oracle/test_rays.py::test_slopes_are_those_of_differences", "rangefinders: a geom that turns moves the surface the wrong way"),
     ("src/geometry/ray.c", "s->normal_size[k][k] = -2 * g[k] / size[k];", "s->normal_size[k][k] = -g[k] / size[k];",
@@ -596,9 +602,9 @@ FAULTS = [
      "hulls: boxes that overlap count as apart"),
     ("src/geometry/polytope_search.c", "#define ACCURACY 1e-12", "#define ACCURACY 1e-3", "unit/test_polytope",
      "hulls: the search ends before the nearest facet"),
-    ("src/contact/mesh_map_adjoint.c", "E_bar[3 * j + k] = strain[3 + i] - 0.5 * torque[i];", "E_bar[3 * j + k] = strain[3 + i] + 0.5 * torque[i];",
+    ("src/multibody/mesh_map_adjoint.c", "E_bar[3 * j + k] = strain[3 + i] - 0.5 * torque[i];", "E_bar[3 * j + k] = strain[3 + i] + 0.5 * torque[i];",
      "pytest:tests/oracle/test_mesh_parameters.py", "meshes that touch: a turn counts as a strain"),
-    ("src/contact/mesh_map.c", "D[3 * i + j] *= scale[i] / scale0[j];", "D[3 * i + j] *= scale[j] / scale0[j];",
+    ("src/multibody/mesh_map.c", "D[3 * i + j] *= scale[i] / scale0[j];", "D[3 * i + j] *= scale[j] / scale0[j];",
      "pytest:tests/oracle/test_mesh_contact.py", "meshes are scaled in the axes they were compiled in"),
     ("src/couple/couple_vjp.c", "{m->mesh_scale, m->nmesh, 3, false}", "{m->mesh_scale, 0, 3, false}", "pytest:tests/oracle/test_mesh_parameters.py",
      "deformables on a mesh do not feel its scale"),

@@ -82,7 +82,9 @@ enum {
   X(pb_sensFramelinvel, 31, "framelinvel", 3) X(pb_sensFrameangvel, 32, "frameangvel", 3)                            \
   X(pb_sensFramelinacc, 33, "framelinacc", 3) X(pb_sensFrameangacc, 34, "frameangacc", 3)                            \
   X(pb_sensSubtreecom, 35, "subtreecom", 3) X(pb_sensSubtreelinvel, 36, "subtreelinvel", 3)                          \
-  X(pb_sensSubtreeangmom, 37, "subtreeangmom", 3) X(pb_sensClock, 45, "clock", 1)
+  X(pb_sensSubtreeangmom, 37, "subtreeangmom", 3) X(pb_sensInsidesite, 38, "insidesite", 1)                          \
+  X(pb_sensDistance, 39, "distance", 1) X(pb_sensNormal, 40, "normal", 3) X(pb_sensFromto, 41, "fromto", 6)          \
+  X(pb_sensClock, 45, "clock", 1)
 // clang-format on
 enum {
 #define X(name, value, element, size) name = value,
@@ -491,6 +493,8 @@ PB_API const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count);
 
 // May the geom touch others: by its masks, or in a pair? geom: its index.
 PB_API bool pbSpec_GeomTouches(const pbSpec *spec, int geom);
+// Does a sensor measure the distance of the geom, or of its body's geoms? geom: its index.
+PB_API bool pbSpec_GeomMeasured(const pbSpec *spec, int geom);
 // Does a rangefinder send out rays? They meet geoms that are only seen, too, and all faces of meshes.
 PB_API bool pbSpec_HasRays(const pbSpec *spec);
 // Does anything that moves depend on the geom's shape or place: may it touch, weigh or feel a fluid, does a sensor look at it?

@@ -143,6 +143,8 @@ static int references_of(const pbXmlNode *node, reference *out) {
              {"actuator", {"tendon", pb_refTendon}},   {"actuator", {"site", pb_refSite}},
              {"actuator", {"refsite", pb_refSite}},    {"sensor", {"site", pb_refSite}},
              {"sensor", {"joint", pb_refJoint}},       {"sensor", {"tendon", pb_refTendon}},
+             {"sensor", {"geom1", pb_refGeom}},        {"sensor", {"geom2", pb_refGeom}},
+             {"sensor", {"body1", pb_refBody}},        {"sensor", {"body2", pb_refBody}},
              {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
   static const struct {
     const char *word;

@@ -210,6 +210,9 @@
 #define SENSOR_FRAME(p)                                                                                          \
   SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
   TXT("sensor/" p, "refname", pbSensorDef, refname)
+#define SENSOR_GEOMS(p)                                                                                          \
+  SENSOR(p), TXT("sensor/" p, "geom1", pbSensorDef, objname), TXT("sensor/" p, "body1", pbSensorDef, objname), \
+      TXT("sensor/" p, "geom2", pbSensorDef, refname), TXT("sensor/" p, "body2", pbSensorDef, refname)
 #define GONE_SENSOR(p)                                                                                           \
   REFUSED("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), \
   NO("sensor/" p, "delay"), \
@@ -419,10 +422,10 @@ static const pbMjcfRow table[] = {
     SENSOR_OBJECT("framelinacc"), SENSOR_OBJECT("frameangacc"), SENSOR_OF("subtreecom", "body"),
     SENSOR_OF("subtreelinvel", "body"),
     SENSOR_OF("subtreeangmom", "body"),
-    GONE_SENSOR("insidesite"), NO("sensor/insidesite", "site"), NO("sensor/insidesite", "objtype"),
-    NO("sensor/insidesite", "objname"),
+    SENSOR_OBJECT("insidesite"), TXT_("sensor/insidesite", "site", pbSensorDef, refname),
     NO("sensor/insidesite", "enclosed"),
-    GONE_GEOMS("distance"), GONE_GEOMS("normal"), GONE_GEOMS("fromto"), GONE_GEOMS("contact"), NO("sensor/contact", "subtree1"),
+    SENSOR_GEOMS("distance"), SENSOR_GEOMS("normal"), SENSOR_GEOMS("fromto"), GONE_GEOMS("contact"),
+    NO("sensor/contact", "subtree1"),
     NO("sensor/contact", "subtree2"), NO("sensor/contact", "site"), NO("sensor/contact", "num"), NO("sensor/contact", "data"),
     NO("sensor/contact", "reduce"),
     GONE_SENSOR("e_potential"), GONE_SENSOR("e_kinetic"), SENSOR("clock"),

@@ -71,6 +71,15 @@ static pbStatus read_ray_data(pbMjcfReader *reader, const pbXmlNode *node, pbSen
   return pb_ok;
 }
 
+// ---- distances ----------------------------------------------------------------------------------------------------------
+// Each end is a geom or a body; the name is stored by the schema.
+static pbStatus read_end(pbMjcfReader *reader, const pbXmlNode *node, const char *geom, const char *body, int *type) {
+  bool is_geom = pbXml_Get(node, geom), is_body = pbXml_Get(node, body);
+  if (is_geom == is_body) return FAIL(node, "needs either '%s' or '%s'", geom, body);
+  *type = is_body ? pb_refBody : pb_refGeom;
+  return pb_ok;
+}
+
 pbStatus pbMjcf_Sensor(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def) {
   def->place = node->place;
   def->type = sensor_type(node);
@@ -80,6 +89,11 @@ pbStatus pbMjcf_Sensor(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef 
     if (def->objtype == pb_refNone) return FAIL(node, "needs 'site': where its ray begins");
     PB_TRY(read_ray_data(reader, node, def));
   }
+  if (def->type >= pb_sensDistance && def->type <= pb_sensFromto) {
+    PB_TRY(read_end(reader, node, "geom1", "body1", &def->objtype));
+    PB_TRY(read_end(reader, node, "geom2", "body2", &def->reftype));
+  }
+  if (def->type == pb_sensInsidesite) def->reftype = pb_refSite;
   PB_TRY(pbMjcf_Store(reader, node, def));
 
   // Measured relative to something: its kind and its name.

@@ -123,8 +123,9 @@ pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork *
   // Several geoms may share it.
   pbMeshWork *work = &c->meshes[index];
   if (!work->done) PB_TRY(measure(c, &c->spec->meshes[index], work));
+  int i = (int)(geom - c->spec->geoms);
   bool bare = pbSpec_HasRays(c->spec) && !work->def->face.count;
-  if (!work->hull && (bare || pbSpec_GeomTouches(c->spec, (int)(geom - c->spec->geoms)))) PB_TRY(make_hull(c, work));
+  if (!work->hull && (bare || pbSpec_GeomTouches(c->spec, i) || pbSpec_GeomMeasured(c->spec, i))) PB_TRY(make_hull(c, work));
   *mesh = work;
   return pb_ok;
 }

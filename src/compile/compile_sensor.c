@@ -21,6 +21,7 @@ enum {
   on_actuator,
   on_frame,
   on_body,
+  on_shape,
   on_nothing
 };
 
@@ -67,6 +68,10 @@ static const pbSensorRule rules[] = {
     {pb_sensSubtreecom, stage_position, on_body, data_real},
     {pb_sensSubtreelinvel, stage_velocity, on_body, data_real},
     {pb_sensSubtreeangmom, stage_velocity, on_body, data_real},
+    {pb_sensInsidesite, stage_position, on_frame, data_positive},
+    {pb_sensDistance, stage_position, on_shape, data_real},
+    {pb_sensNormal, stage_position, on_shape, data_axis},
+    {pb_sensFromto, stage_position, on_shape, data_real},
     {pb_sensClock, stage_position, on_nothing, data_real},
 };
 
@@ -132,6 +137,7 @@ static const char *find_misfit(const pbCompiler *c, int attach, int ref, int ind
       if (is_moving_camera(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
     case on_body: return ref == pb_refBody ? NULL : "it needs a body";
+    case on_shape: return ref == pb_refBody || ref == pb_refGeom ? NULL : "it needs a body or a geom";
     default: return NULL;
   }
 }
@@ -175,6 +181,26 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
   return pb_ok;
 }
 
+// A second object of the sensor's own kind.
+static pbStatus check_pair(const pbCompiler *c, const pbSensorDef *d, int attach, int object, int reference) {
+  const char *word = sensor_word(d->type);
+  if (d->type == pb_sensInsidesite && d->reftype != pb_refSite) return PB_AT(c, d, word, "it needs a site");
+  if (attach != on_shape) return pb_ok;
+
+  if (d->reftype != pb_refBody && d->reftype != pb_refGeom) return PB_AT(c, d, word, "it needs a second body or geom");
+  if (d->objtype == d->reftype && object == reference) return PB_AT(c, d, word, "both are the same");
+
+  // Of a field the whole is meant, which is not convex.
+  for (int i = 0; i < c->spec->ngeom; i++) {
+    const pbGeomDef *g = &c->spec->geoms[i];
+    bool first = d->objtype == pb_refGeom ? i == object : g->body == object;
+    bool second = d->reftype == pb_refGeom ? i == reference : g->body == reference;
+    if ((first || second) && g->type == pb_geomHfield)
+      return pbSpec_Fail(c->spec, pb_unsupported, &d->place, word, d->name, "distances of height fields are not supported");
+  }
+  return pb_ok;
+}
+
 static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   pbModel *m = c->m;
   const pbSensorRule *rule = rule_of(d->type);
@@ -184,7 +210,8 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
 
   if (!(d->noise >= 0)) return PB_AT(c, d, word, "noise cannot be negative");
   if (!(d->cutoff >= 0)) return PB_AT(c, d, word, "cutoff cannot be negative");
-  if (d->cutoff > 0 && rule->data >= data_axis) return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
+  if (d->cutoff > 0 && rule->data >= data_axis && rule->attach != on_shape)
+    return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
 
   // The object it measures, and the frame it measures in, if any.
   if (rule->attach != on_nothing || d->objtype)
@@ -199,6 +226,7 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
       return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
 
+  PB_TRY(check_pair(c, d, rule->attach, object, reference));
   m->sensor_type[i] = d->type;
   m->sensor_datatype[i] = rule->data;
   m->sensor_needstage[i] = rule->stage;

@@ -127,6 +127,21 @@ bool pbSpec_HasRays(const pbSpec *spec) {
   return false;
 }
 
+static bool is_named(const pbSpec *spec, const pbGeomDef *geom, int kind, const char *name) {
+  if (kind == pb_refBody) return !strcmp(spec->bodies[geom->body].name, name);
+  return kind == pb_refGeom && *geom->name && !strcmp(geom->name, name);
+}
+
+bool pbSpec_GeomMeasured(const pbSpec *spec, int geom) {
+  for (int i = 0; i < spec->nsensor; i++) {
+    const pbSensorDef *s = &spec->sensors[i];
+    if (s->type != pb_sensDistance && s->type != pb_sensNormal && s->type != pb_sensFromto) continue;
+    const pbGeomDef *g = &spec->geoms[geom];
+    if (is_named(spec, g, s->objtype, s->objname) || is_named(spec, g, s->reftype, s->refname)) return true;
+  }
+  return false;
+}
+
 static bool is_seen_by_sensor(const pbSpec *spec, const pbGeomDef *geom) {
   // Rays meet whatever is not invisible; materials may be so as well, which does no harm here.
   if (pbSpec_HasRays(spec) && (*geom->material || geom->rgba[3] != 0)) return true;
@@ -148,7 +163,8 @@ bool pbSpec_GeomTouches(const pbSpec *spec, int geom) {
 
 bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
   const pbGeomDef *g = &spec->geoms[geom];
-  return pbSpec_GeomTouches(spec, geom) || g->fluid_ellipsoid || gives_mass(spec, g) || is_seen_by_sensor(spec, g);
+  return pbSpec_GeomTouches(spec, geom) || pbSpec_GeomMeasured(spec, geom) || g->fluid_ellipsoid || gives_mass(spec, g) ||
+         is_seen_by_sensor(spec, g);
 }
 
 static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {

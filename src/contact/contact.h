@@ -2,9 +2,9 @@
 #ifndef PB_CONTACT_H
 #define PB_CONTACT_H
 
-#include "contact/mesh_map.h"
 #include "eval/work.h"
 #include "model/terrain.h"
+#include "multibody/shape.h"
 
 // Where a contact's parameters come from: the derivative needs it again.
 typedef struct NUM(pbMix) {
@@ -23,16 +23,6 @@ void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *
 int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);
 // Contacts of one candidate that are closer than that, added to w->contact.
 pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
-
-// Shape of a geom in the world, for the pair routines.
-static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
-  s->type = w->m->geom_type[g];
-  s->hull = s->type == pb_geomMesh ? w->t->hull + w->m->geom_dataid[g] : NULL;
-  memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
-  memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
-  memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);
-  s->motion = s->hull ? NUM(pbMesh_Map)(w, w->m->geom_dataid[g], s->stretch, s->shift) : pb_hullStays;
-}
 
 // One prism of a height field, as a convex body of its own.
 static inline void prism_shape(const NUM(pbWork) *w, int g, int number, pbPrism *prism, NUM(pbShape) *s) {

@@ -1,6 +1,6 @@
 // Attached points and the forces on them, in the number type.
 #include "base/assert.h"
-#include "contact/mesh_map.h"
+#include "multibody/mesh_map.h"
 #include "couple/attach.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"

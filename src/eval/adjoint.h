@@ -277,6 +277,12 @@ void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach);
 // Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
 #if PB_LANES == 1
+// By the map of a mesh's points, stretch x + shift: from its cotangents; from those of a motion of the points where they are,
+// E x + t, the symmetric part of E as strain (xx yy zz yz zx xy, in the frame of the shape), the rest as a wrench about its pos
+// (world axes).
+void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], const double shift_bar[3]);
+void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const double strain[6],
+                             const double wrench[6]);
 // Cotangents of one contact's distance less its margin, position, axes of its frame (changed), frictions and restitution: to P of
 // both bodies and theta. reach: how far beyond the margin contacts were looked for.
 void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],

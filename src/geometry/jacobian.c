@@ -550,7 +550,7 @@ typedef struct searched {
 } searched;
 
 static bool search(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, searched *s) {
-  s->polytope = shape1->hull || shape2->hull;
+  s->polytope = s->polytope || shape1->hull || shape2->hull;
   s->convex = !s->polytope && is_convex(shape1->type, shape2->type);
   if (s->convex) {
     pbCore core1, core2;
@@ -572,10 +572,10 @@ static int collide_again(const searched *s, const pbShape_c *c1, const pbShape_c
   return pbPair_Collide_c(c1, c2, margin, contacts);
 }
 
-static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, bool polytope,
                             pbContactJacobian *j) {
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
-  searched found;
+  searched found = {.polytope = polytope};
   if (!search(shape1, shape2, margin, &found)) return;
 
   for (int column = 0; column < COLUMNS; column++) {
@@ -679,7 +679,13 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   }
 #undef PAIR
 
-  by_complex_step(shape1, shape2, margin, count, jacobians);
+  by_complex_step(shape1, shape2, margin, count, false, jacobians);
+}
+
+void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                              pbContactJacobian *jacobians) {
+  memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+  by_complex_step(shape1, shape2, margin, count, true, jacobians);
 }
 
 #else

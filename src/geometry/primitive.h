@@ -23,6 +23,9 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
                              pbContactJacobian *j);
 void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
                              const pbContactBar *bar, double strain_bar[6]);
+// As pbPair_Jacobian, of what pbPolytope_Collide returned.
+void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                              pbContactJacobian *jacobians);
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature
 #endif

@@ -18,12 +18,41 @@ static void target_of(const NUM(pbWork) *w, int geom, pbRayTarget *target) {
   if (target->type == pb_geomMesh) target->tree = w->t->triangles + data;
 }
 
-void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, int site, int geom, num p[3], num v[3]) {
+// y = stretch x + shift: the ray goes back to x.
+static void unmove(const NUM(pbWork) *w, int mesh, NUM(pbLocalRay) *ray) {
+  num stretch[9], shift[3], p[3];
+  ray->motion = NUM(pbMesh_Map)(w, mesh, stretch, shift);
+  if (ray->motion == pb_hullStays) return;
+
+  // Column by column; a stretch that flattens the mesh takes the ray nowhere.
+  for (int k = 0; k < 3; k++) {
+    num e[3] = {k == 0, k == 1, k == 2}, column[3] = {0};
+    if (!m3_solve(column, stretch, e)) v3_zero(column);
+    for (int i = 0; i < 3; i++) ray->back[3 * i + k] = column[i];
+  }
+  v3_sub(p, ray->p, shift);
+  m3_mulv(ray->p, ray->back, p);
+  m3_mulv(ray->v, ray->back, ray->v);
+}
+
+void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, int site, int geom, NUM(pbLocalRay) *ray) {
   num from[3], axis[3];
   v3_sub(from, w->site_xpos + 3 * site, w->geom_xpos + 3 * geom);
   m3_col(axis, w->site_xmat + 9 * site, 2);
-  m3_tmulv(p, w->geom_xmat + 9 * geom, from);
-  m3_tmulv(v, w->geom_xmat + 9 * geom, axis);
+  m3_tmulv(ray->p, w->geom_xmat + 9 * geom, from);
+  m3_tmulv(ray->v, w->geom_xmat + 9 * geom, axis);
+
+  ray->motion = pb_hullStays;
+  if (w->m->geom_type[geom] == pb_geomMesh) unmove(w, w->m->geom_dataid[geom], ray);
+}
+
+void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]) {
+  NUM(pbRay_At)(&hit->feature, w->p.geom_size + 3 * hit->geom, ray->p, ray->v, x, normal);
+  if (ray->motion == pb_hullStays) return;
+
+  // Normals go by the inverse, transposed.
+  m3_tmulv(normal, ray->back, normal);
+  v3_normalize(normal);
 }
 
 void NUM(pbRay_Cast)(const NUM(pbWork) *w, int site, pbRayHit *hit) {
@@ -36,13 +65,13 @@ void NUM(pbRay_Cast)(const NUM(pbWork) *w, int site, pbRayHit *hit) {
   for (int g = 0; g < m->ngeom; g++) {
     if (!can_meet(m, g, m->site_bodyid[site])) continue;
     pbRayTarget target;
-    num p[3], v[3];
+    NUM(pbLocalRay) ray;
     double from[3], along[3];
     target_of(w, g, &target);
-    NUM(pbRay_ToGeom)(w, site, g, p, v);
+    NUM(pbRay_ToGeom)(w, site, g, &ray);
     for (int k = 0; k < 3; k++) {
-      from[k] = re(p[k]);
-      along[k] = re(v[k]);
+      from[k] = re(ray.p[k]);
+      along[k] = re(ray.v[k]);
     }
 
     double x = pbRay_Search(&target, from, along, nearest, &hit->feature);
@@ -60,9 +89,9 @@ void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y) {
 
   NUM(pbRay_Cast)(w, site, &hit);
   if (hit.geom >= 0) {
-    num p[3], v[3];
-    NUM(pbRay_ToGeom)(w, site, hit.geom, p, v);
-    NUM(pbRay_At)(&hit.feature, w->p.geom_size + 3 * hit.geom, p, v, &x, normal);
+    NUM(pbLocalRay) ray;
+    NUM(pbRay_ToGeom)(w, site, hit.geom, &ray);
+    NUM(pbRay_Meet)(w, &ray, &hit, &x, normal);
 
     m3_mulv(normal, w->geom_xmat + 9 * hit.geom, normal);
     m3_col(direction, w->site_xmat + 9 * site, 2);

@@ -1,6 +1,7 @@
 // Gradients of rangefinders: the part of the surface that is met stays the same; the ray moves with its site, the surface
 // with its geom and its sizes. Primal: ray_sensor.c; tests: tests/oracle/test_rays.py.
 #include "base/assert.h"
+#include "math/vec.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/sensor_adjoint.h"
 
@@ -32,56 +33,88 @@ static void gather(int data, const double direction[3], double x, const lane *ba
   }
 }
 
-// Of the value in the geom's frame to p, v (in world axes) and sizes.
-static void pull_local(const pbRayJacobian *J, const double *R, const ray_bar *bar, lane p[3], lane v[3], lane size[3]) {
-  lane in[9], n[3];
-  for (int k = 0; k < 3; k++) n[k] = R[k] * bar->normal[0] + R[3 + k] * bar->normal[1] + R[6 + k] * bar->normal[2];
-  for (int c = 0; c < 9; c++) in[c] = J->d[0][c] * bar->x + J->d[1][c] * n[0] + J->d[2][c] * n[1] + J->d[3][c] * n[2];
+// Of the value in the geom's frame to p, v (in that frame) and sizes; n: of the normal, in that frame.
+static void pull_local(const pbRayJacobian *J, const NUM(pbLocalRay) *ray, const ray_bar *bar, const lane n[3], lane in[9]) {
+  lane at[9];
+  for (int c = 0; c < 9; c++) at[c] = J->d[0][c] * bar->x + J->d[1][c] * n[0] + J->d[2][c] * n[1] + J->d[3][c] * n[2];
+  memcpy(in, at, sizeof at);
+  if (ray->motion == pb_hullStays) return;
 
+  // The ray came to where the mesh was compiled by `back`.
   for (int k = 0; k < 3; k++) {
-    p[k] = R[3 * k] * in[0] + R[3 * k + 1] * in[1] + R[3 * k + 2] * in[2];
-    v[k] = R[3 * k] * in[3] + R[3 * k + 1] * in[4] + R[3 * k + 2] * in[5];
-    size[k] = in[6 + k];
+    in[k] = ray->back[k] * at[0] + ray->back[3 + k] * at[1] + ray->back[6 + k] * at[2];
+    in[3 + k] = ray->back[k] * at[3] + ray->back[3 + k] * at[4] + ray->back[6 + k] * at[5];
   }
+}
+
+#if PB_LANES == 1
+// Points y = A x + s of a mesh: the ray is p0 = A^-1 (p - s), v0 = A^-1 v, the normal A^-T n0 made a unit. in: cotangents of p
+// and v.
+static void pull_mesh(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, const double in[9],
+                      const double n_bar[3]) {
+  double A_bar[9], s_bar[3], g[3], h[3], back[9];
+  if (a->w->m->geom_type[hit->geom] != pb_geomMesh || !PB_WANTS(a, pb_wantMeshes)) return;
+  if (ray->motion == pb_hullStays) m3_identity(back);
+  else m3_copy(back, ray->back);
+
+  // h: of the normal before it is made a unit, then through the inverse.
+  m3_tmulv(g, back, hit->feature.normal);
+  double length = v3_norm(g), along = v3_dot(g, n_bar) / (length * length);
+  for (int k = 0; k < 3; k++) s_bar[k] = (n_bar[k] - along * g[k]) / length;
+  m3_mulv(h, back, s_bar);
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++) A_bar[3 * i + j] = -in[i] * ray->p[j] - in[3 + i] * ray->v[j] - g[i] * h[j];
+    s_bar[i] = -in[i];
+  }
+  LANE(pbMesh_PullMap)(a, a->w->m->geom_dataid[hit->geom], A_bar, s_bar);
+}
+#endif
+
+static void turn(lane out[3], const double *R, const lane in[3]) {
+  for (int k = 0; k < 3; k++) out[k] = R[3 * k] * in[0] + R[3 * k + 1] * in[1] + R[3 * k + 2] * in[2];
+}
+
+// Of nothing that is met the origin alone has a cotangent.
+static void pull_miss(LANE(pbAdjoint) *a, int data, const lane *bar, frame_bar *s) {
+  if (!(data & pb_rayOrigin)) return;
+  const lane *origin = bar + (data & pb_rayDist ? 1 : 0) + (data & pb_rayDir ? 3 : 0);
+  for (int k = 0; k < 3; k++) s->force[k] = origin[k];
+  frame_bar_done(a, s);
 }
 
 void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar) {
   const NUM(pbWork) *w = a->w;
   int site = w->m->sensor_objid[sensor], data = w->m->sensor_intprm[3 * sensor];
   frame_bar s, g;
-  ray_bar own;
   pbRayHit hit;
   NUM(pbRay_Cast)(w, site, &hit);
   frame_bar_at(a, pb_refSite, site, &s);
-
-  // Of nothing that is met the origin alone.
   if (hit.geom < 0) {
-    const double none[3] = {0};
-    bool distance = data & pb_rayDist;
-    const lane *origin = bar + distance + (data & pb_rayDir ? 3 : 0);
-    gather(data & pb_rayOrigin, none, 0, origin, &own);
-    memcpy(s.force, own.origin, sizeof s.force);
-    frame_bar_done(a, &s);
+    pull_miss(a, data, bar, &s);
     return;
   }
 
-  double p[3], v[3], x, n[3], direction[3], arm[3];
-  const double *size = w->p.geom_size + 3 * hit.geom;
+  const double *R = w->geom_xmat + 9 * hit.geom;
+  double x, local[3], normal[3], direction[3], arm[3];
+  NUM(pbLocalRay) ray;
   pbRayJacobian J;
   frame_bar_at(a, pb_refGeom, hit.geom, &g);
-  NUM(pbRay_ToGeom)(w, site, hit.geom, p, v);
-  NUM(pbRay_At)(&hit.feature, size, p, v, &x, n);
-  NUM(pbRay_Jacobian)(&hit.feature, size, p, v, &J);
+  NUM(pbRay_ToGeom)(w, site, hit.geom, &ray);
+  NUM(pbRay_Meet)(w, &ray, &hit, &x, local);
+  NUM(pbRay_Jacobian)(&hit.feature, w->p.geom_size + 3 * hit.geom, ray.p, ray.v, &J);
+  m3_mulv(normal, R, local);
+  m3_col(direction, w->site_xmat + 9 * site, 2);
+  v3_sub(arm, s.f.pos, g.f.pos);
 
   // p = R' (origin - center), v = R' direction, normal = R n
-  lane p_bar[3], v_bar[3], size_bar[3];
-  for (int k = 0; k < 3; k++) direction[k] = s.f.mat[3 * k + 2];
+  ray_bar own;
+  lane n_bar[3], in[9], p_bar[3], v_bar[3];
   gather(data, direction, x, bar, &own);
-  pull_local(&J, g.f.mat, &own, p_bar, v_bar, size_bar);
-  double normal[3];
+  for (int k = 0; k < 3; k++) n_bar[k] = R[k] * own.normal[0] + R[3 + k] * own.normal[1] + R[6 + k] * own.normal[2];
+  pull_local(&J, &ray, &own, n_bar, in);
+  turn(p_bar, R, in);
+  turn(v_bar, R, in + 3);
   for (int k = 0; k < 3; k++) {
-    normal[k] = g.f.mat[3 * k] * n[0] + g.f.mat[3 * k + 1] * n[1] + g.f.mat[3 * k + 2] * n[2];
-    arm[k] = s.f.pos[k] - g.f.pos[k];
     g.force[k] = -p_bar[k];
     s.force[k] = own.origin[k] + p_bar[k];
     own.direction[k] += v_bar[k];
@@ -91,7 +124,10 @@ void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar) {
   PB_ADDCROSS(g.torque, 1, normal, own.normal);
   PB_ADDCROSS(s.torque, 1, direction, own.direction);
 
-  for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * hit.geom + k, size_bar[k]);
+  for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * hit.geom + k, in[6 + k]);
   frame_bar_done(a, &s);
   frame_bar_done(a, &g);
+#if PB_LANES == 1
+  pull_mesh(a, &hit, &ray, in, n_bar);
+#endif
 }

@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
+#include "multibody/distance_sensor.h"
 #include "multibody/kink.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/sensor.h"
@@ -557,6 +558,41 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   if (relative) m3_tmulv(y, ref.mat, y);
 }
 
+// Is the point within the site's shape?
+static bool is_inside(int type, const double size[3], const double p[3]) {
+  double z = fmax(fabs(p[2]) - size[1], 0), across = p[0] * p[0] + p[1] * p[1], sum = 0;
+  switch (type) {
+    case pb_geomCapsule: return across + z * z < size[0] * size[0];
+    case pb_geomCylinder: return fabs(p[2]) < size[1] && across < size[0] * size[0];
+    case pb_geomBox: return fabs(p[0]) < size[0] && fabs(p[1]) < size[1] && fabs(p[2]) < size[2];
+    case pb_geomEllipsoid:
+      for (int k = 0; k < 3; k++) sum += p[k] * p[k] / (size[k] * size[k]);
+      return sum < 1;
+    default: return across + p[2] * p[2] < size[0] * size[0];
+  }
+}
+
+// 1 or 0: it jumps, and has no slope.
+static num inside_value(const NUM(pbWork) *w, int i) {
+  const pbModel *m = w->m;
+  int object = m->sensor_objid[i], site = m->sensor_refid[i];
+  NUM(pbSensorFrame) f;
+  num from[3], local[3];
+  double p[3], size[3];
+  frame_pose(w, m->sensor_objtype[i], object, &f);
+
+  // Of a body without mass that carries some its center.
+  bool carries = m->sensor_objtype[i] == pb_refBody && object > 0 && re(w->p.body_mass[object]) < TINY &&
+                 re(w->p.body_subtreemass[object]) >= TINY;
+  v3_sub(from, carries ? w->subtree_com + 3 * object : f.pos, w->site_xpos + 3 * site);
+  m3_tmulv(local, w->site_xmat + 9 * site, from);
+  for (int k = 0; k < 3; k++) {
+    p[k] = re(local[k]);
+    size[k] = re(w->p.site_size[3 * site + k]);
+  }
+  return is_inside(m->site_type[site], size, p) ? 1 : 0;
+}
+
 static void sensor_value(const NUM(pbWork) *w, int i, num y[PB_SENSOR_MOST]) {
   int type = w->m->sensor_type[i], id = w->m->sensor_objid[i];
   PB_ASSERT(w->m->sensor_dim[i] >= 1 && w->m->sensor_dim[i] <= PB_SENSOR_MOST);
@@ -573,6 +609,10 @@ static void sensor_value(const NUM(pbWork) *w, int i, num y[PB_SENSOR_MOST]) {
     site_value(w, type, id, y);
   } else if (type == pb_sensRangefinder) {
     NUM(pbRay_Read)(w, i, y);
+  } else if (type == pb_sensInsidesite) {
+    y[0] = inside_value(w, i);
+  } else if (pb_measuresDistance(type)) {
+    NUM(pbDistance_Read)(w, i, y);
   } else {
     scalar_value(w, type, id, y);
   }
@@ -588,7 +628,7 @@ void NUM(pbSensor_Share)(const NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool subtrees = false;
   for (int i = 0; i < m->nsensor; i++) {
-    subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);
+    subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensInsidesite);
   }
   if (subtrees) subtree_motion(w);
 }
@@ -605,7 +645,7 @@ void NUM(pbSensor_Read)(const NUM(pbWork) *w, int i) {
     return;
   }
   for (int k = 0; k < m->sensor_dim[i]; k++) {
-    out[k] = apply_cutoff(m->sensor_datatype[i], cutoff, y[k]);
+    out[k] = m->sensor_type[i] == pb_sensFromto ? y[k] : apply_cutoff(m->sensor_datatype[i], cutoff, y[k]);
   }
 }
 

@@ -1,6 +1,7 @@
 // Gradients of sensors: each function pulls the cotangent of a sensor's value to what the value was made of. Primal: sensor.c;
 // tests: tests/conformance/test_step.c, tests/oracle.
 #include "base/assert.h"
+#include "multibody/distance_sensor.h"
 #include "multibody/sensor_adjoint.h"
 
 // ---- sensors of sites and frames --------------------------------------------------------------------------------------
@@ -421,6 +422,8 @@ static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
     site_adjoint(a, type, id, bar);
   } else if (type == pb_sensRangefinder) {
     LANE(pbRay_Adjoint)(a, i, bar);
+  } else if (pb_measuresDistance(type)) {
+    LANE(pbDistance_Adjoint)(a, i, bar);
   } else {
     scalar_adjoint(a, type, id, bar);
   }
@@ -431,6 +434,7 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
   const NUM(pbWork) *w = a->w;
   double cutoff = w->p.sensor_cutoff[i];
   int datatype = w->m->sensor_datatype[i];
+  if (w->m->sensor_type[i] == pb_sensFromto) return;
   if (!(cutoff > 0) || (datatype != pb_dataReal && datatype != pb_dataPositive)) return;
 
   for (int k = 0; k < dim; k++) {

@@ -108,6 +108,8 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
 void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]);
 // A rangefinder's (ray_sensor_adjoint.c).
 void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
+// One of distance (distance_sensor_adjoint.c).
+void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
 // After all sensors: spatial tendons as loads on the bodies that are held.
 void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a);
 

@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/row.h"
+#include "geometry/distance.h"
+#include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
@@ -132,20 +134,45 @@ static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
   return hash;
 }
 
-// What rays meet.
-static uint64_t mix_rays(const pbWork_r *w, uint64_t hash) {
-  const pbModel *m = w->m;
-  if (m->disableflags & pb_disSensor) return hash;
-  for (int i = 0; i < m->nsensor; i++) {
-    if (m->sensor_type[i] != pb_sensRangefinder) continue;
+// The same geom by the same part of its surface, from the same side.
+static uint64_t mix_ray(const pbWork_r *w, int sensor, uint64_t hash) {
+  // Cast again: nothing is kept of it.
+  pbRayHit hit;
+  pbRay_Cast_r(w, w->m->sensor_objid[sensor], &hit);
+  hash = mix(hash, hit.geom);
+  return hit.geom < 0 ? hash : mix(mix(hash, hit.feature.id), hit.feature.leaves);
+}
 
-    // The same geom by the same part of its surface, from the same side.
-    pbRayHit hit;
-    pbRay_Cast_r(w, m->sensor_objid[i], &hit);
-    hash = mix(hash, hit.geom);
-    if (hit.geom >= 0) hash = mix(mix(hash, hit.feature.id), hit.feature.leaves);
+// The same pair of geoms, by the same features, apart or overlapping. False: features tie.
+static bool mix_distance(const pbWork_r *w, int sensor, uint64_t *hash) {
+  pbNearest_r found;
+  pbShape_r shape[2];
+  pbDistance_Find_r(w, sensor, &found);
+  *hash = mix(*hash, found.geom[0]);
+
+  // Beyond the cutoff nothing moves.
+  if (found.geom[0] < 0) return true;
+
+  // Corners, edges and faces that are nearest; which of several points.
+  for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
+  int feature = pbPair_NearestFeature_r(&shape[0], &shape[1], found.point);
+  *hash = mix(mix(mix(*hash, found.geom[1]), feature), found.contact.dist > 0);
+  return feature >= 0;
+}
+
+// What sensors look at. False: features tie.
+static bool mix_sensors(const pbWork_r *w, uint64_t *hash) {
+  const pbModel *m = w->m;
+  if (m->disableflags & pb_disSensor) return true;
+
+  // Others are as smooth as what they are made of.
+  for (int i = 0; i < m->nsensor; i++) {
+    int type = m->sensor_type[i];
+    if (type == pb_sensRangefinder) *hash = mix_ray(w, i, *hash);
+    if (type == pb_sensInsidesite) *hash = mix(*hash, (int)w->sensordata[m->sensor_adr[i]]);
+    if (pb_measuresDistance(type) && !mix_distance(w, i, hash)) return false;
   }
-  return hash;
+  return true;
 }
 
 // Hashes what decides which branch of the step was taken: rows, zones of their potentials, contacts and their features.
@@ -158,12 +185,15 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     if (r->kind == pb_rowServo) hash = mix(hash, servo_branch(w, r));
     if (r->kind != pb_rowContact) continue;
 
+    // Which features meet; a tie has no branch of its own.
     const pbContact_r *c = w->contact + r->contact;
     int met = contact_feature(w, c);
     if (met < 0) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
-  hash = mix_rays(w, mix_paths(w, hash));
+  // What else has branches: tendons around geoms, sensors.
+  hash = mix_paths(w, hash);
+  if (!mix_sensors(w, &hash)) return 0;
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }
 

@@ -98,6 +98,7 @@ def test_slopes_are_those_of_differences(tmp_path, kind):
     m = mujoco.MjModel.from_xml_path(str(path))
     ours, q = pb.Model(str(path)), turned(m, r)
     ways = [(f, derivatives.field_direction(m, f, r)) for f in ("site_pos", "site_quat", "geom_pos", "geom_quat", "geom_size")]
+    ways += [(f, .3 * r.standard_normal(ours.param(ours.theta, f).shape)) for f in ("mesh_scale", "mesh_refpos", "mesh_refquat") if kind == "mesh"]
     motion, bar, theta = r.standard_normal(m.nv), r.standard_normal((20, 14)), ours.theta
 
     def at(field, way, e):

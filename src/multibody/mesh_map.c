@@ -1,5 +1,5 @@
 // The motion of a mesh's points by its parameters (mesh_map.h).
-#include "contact/mesh_map.h"
+#include "multibody/mesh_map.h"
 
 #include "base/assert.h"
 #include "math/vec.h"

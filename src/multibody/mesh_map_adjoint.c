@@ -1,9 +1,8 @@
-// Gradient by mesh_scale, mesh_refpos and mesh_refquat: from a contact's to that by the map of a hull's points (mesh_map.c), from
-// there to parameters.
-#include "contact/row_adjoint.h"
+// Gradient by mesh_scale, mesh_refpos and mesh_refquat from that by the map of a mesh's points (mesh_map.c).
+#include "multibody/mesh_map.h"
 
 #include "base/assert.h"
-#include "contact/contact.h"
+#include "eval/adjoint.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -46,7 +45,7 @@ static void pull_parameters(LANE(pbAdjoint) *a, int mesh, const double D_bar[9],
 }
 
 // stretch = Q' D Q, shift = Q' (S to + D center - center)
-static void pull_map(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], const double shift_bar[3]) {
+void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], const double shift_bar[3]) {
   const pbModel *m = a->w->m;
   const double *center = m->mesh_pos + 3 * mesh;
   double Q[9], M[9], D_bar[9], to_bar[3];
@@ -67,7 +66,8 @@ static void pull_map(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], 
 
 // Of points that go by E x + t: the symmetric part of E from the strain, the other from the torque, t from the force. x is the
 // image of x0 under the map as it is, which changes by d stretch x0 + d shift: E = d stretch / stretch, t = d shift - E shift.
-static void pull_motion(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const double strain[6], const double wrench[6]) {
+void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const double strain[6],
+                             const double wrench[6]) {
   double torque[3], force[3], E_bar[9], stretch_bar[9];
   m3_tmulv(torque, shape->mat, wrench);
   m3_tmulv(force, shape->mat, wrench + 3);
@@ -79,7 +79,7 @@ static void pull_motion(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape,
     E_bar[3 * k + j] = strain[3 + i] + 0.5 * torque[i];
   }
   if (!shape->motion) {
-    pull_map(a, mesh, E_bar, force);
+    LANE(pbMesh_PullMap)(a, mesh, E_bar, force);
     return;
   }
 
@@ -88,69 +88,7 @@ static void pull_motion(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape,
     v3_addscl(E_bar + 3 * i, shape->shift, -force[i]);
     if (!m3_solve(stretch_bar + 3 * i, shape->stretch, E_bar + 3 * i)) return;
   }
-  pull_map(a, mesh, stretch_bar, force);
-}
-
-// count contacts of one pair
-static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double reach) {
-  const NUM(pbWork) *w = a->w;
-  const NUM(pbContact) *c = w->contact + first;
-  const pbContactBar *bar = a->contact_bar + first;
-  const int geom[2] = {c->geom1, c->geom2};
-  NUM(pbShape) shape[2];
-  pbPrism prism;
-  contact_shapes(w, c, &prism, &shape[0], &shape[1]);
-
-  // Prisms of height fields are hulls of no mesh.
-  double strain[2][6];
-  bool is_mesh[2];
-  for (int k = 0; k < 2; k++) is_mesh[k] = w->m->geom_type[geom[k]] == pb_geomMesh;
-  if (!is_mesh[0] && !is_mesh[1]) return;
-  NUM(pbPair_PullStrain)(shape, c->margin + reach, count, bar, is_mesh, strain);
-
-  for (int k = 0; k < 2; k++) {
-    double wrench[6] = {0};
-    if (!is_mesh[k]) continue;
-
-    for (int i = 0; i < count; i++) {
-      for (int j = 0; j < 6; j++) wrench[j] += bar[i].wrench[k][j];
-    }
-    pull_motion(a, w->m->geom_dataid[geom[k]], &shape[k], strain[k], wrench);
-  }
-}
-
-void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]) {
-  pbContactBar *to = a->contact_bar + contact;
-  PB_ASSERT(contact >= 0 && contact < a->w->ncon);
-  if (!a->w->m->nmesh) return;
-
-  for (int r = 0; r < 10; r++) to->row[r] += bar[r];
-  for (int i = 0; i < 6; i++) to->wrench[0][i] += w1[i];
-  for (int i = 0; i < 6; i++) to->wrench[1][i] += w2[i];
-}
-
-static bool is_kept(const pbContactBar *bar, int count) {
-  for (int i = 0; i < count; i++) {
-    for (int r = 0; r < 10; r++) {
-      if (bar[i].row[r] != 0) return true;
-    }
-  }
-  return false;
-}
-
-void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
-  const NUM(pbWork) *w = a->w;
-  if (!w->m->nmesh || !PB_WANTS(a, pb_wantMeshes)) return;
-
-  // Pair by pair: one search serves all of its contacts.
-  for (int first = 0, next = 0; first < w->ncon; first = next) {
-    for (next = first + 1; next < w->ncon && w->contact[next].point; next++) continue;
-    if (is_kept(a->contact_bar + first, next - first)) pull_pair_meshes(a, first, next - first, reach);
-  }
-}
-
-void LANE(pbContact_ClearMeshes)(LANE(pbAdjoint) *a) {
-  if (a->w->m->nmesh) memset(a->contact_bar, 0, (size_t)a->w->ncon * sizeof *a->contact_bar);
+  LANE(pbMesh_PullMap)(a, mesh, stretch_bar, force);
 }
 #else
 typedef int meshes_have_no_lanes;

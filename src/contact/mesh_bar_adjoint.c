@@ -1,0 +1,73 @@
+// Gradient by parameters of meshes: from contacts' to those by the motion of their points (multibody/mesh_map_adjoint.c).
+#include "contact/row_adjoint.h"
+
+#include "base/assert.h"
+#include "contact/contact.h"
+#include "math/vec.h"
+#include "multibody/spatial.h"
+
+#if PB_LANES == 1
+// count contacts of one pair
+static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double reach) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + first;
+  const pbContactBar *bar = a->contact_bar + first;
+  const int geom[2] = {c->geom1, c->geom2};
+  NUM(pbShape) shape[2];
+  pbPrism prism;
+  contact_shapes(w, c, &prism, &shape[0], &shape[1]);
+
+  // Prisms of height fields are hulls of no mesh.
+  double strain[2][6];
+  bool is_mesh[2];
+  for (int k = 0; k < 2; k++) is_mesh[k] = w->m->geom_type[geom[k]] == pb_geomMesh;
+  if (!is_mesh[0] && !is_mesh[1]) return;
+  NUM(pbPair_PullStrain)(shape, c->margin + reach, count, bar, is_mesh, strain);
+
+  for (int k = 0; k < 2; k++) {
+    double wrench[6] = {0};
+    if (!is_mesh[k]) continue;
+
+    for (int i = 0; i < count; i++) {
+      for (int j = 0; j < 6; j++) wrench[j] += bar[i].wrench[k][j];
+    }
+    LANE(pbMesh_PullMotion)(a, w->m->geom_dataid[geom[k]], &shape[k], strain[k], wrench);
+  }
+}
+
+void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]) {
+  pbContactBar *to = a->contact_bar + contact;
+  PB_ASSERT(contact >= 0 && contact < a->w->ncon);
+  if (!a->w->m->nmesh) return;
+
+  for (int r = 0; r < 10; r++) to->row[r] += bar[r];
+  for (int i = 0; i < 6; i++) to->wrench[0][i] += w1[i];
+  for (int i = 0; i < 6; i++) to->wrench[1][i] += w2[i];
+}
+
+static bool is_kept(const pbContactBar *bar, int count) {
+  for (int i = 0; i < count; i++) {
+    for (int r = 0; r < 10; r++) {
+      if (bar[i].row[r] != 0) return true;
+    }
+  }
+  return false;
+}
+
+void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
+  const NUM(pbWork) *w = a->w;
+  if (!w->m->nmesh || !PB_WANTS(a, pb_wantMeshes)) return;
+
+  // Pair by pair: one search serves all of its contacts.
+  for (int first = 0, next = 0; first < w->ncon; first = next) {
+    for (next = first + 1; next < w->ncon && w->contact[next].point; next++) continue;
+    if (is_kept(a->contact_bar + first, next - first)) pull_pair_meshes(a, first, next - first, reach);
+  }
+}
+
+void LANE(pbContact_ClearMeshes)(LANE(pbAdjoint) *a) {
+  if (a->w->m->nmesh) memset(a->contact_bar, 0, (size_t)a->w->ncon * sizeof *a->contact_bar);
+}
+#else
+typedef int meshes_have_no_lanes;
+#endif

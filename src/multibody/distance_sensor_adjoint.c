@@ -1,0 +1,94 @@
+// Gradients of sensors of distance: by the Jacobian of the pair that is nearest. Primal: distance_sensor.c; tests:
+// tests/oracle/test_distance.py.
+#include "base/assert.h"
+#include "geometry/distance.h"
+#include "multibody/distance_sensor.h"
+#include "multibody/sensor_adjoint.h"
+#include "multibody/shape.h"
+
+// Cotangents of dist, pos (3), normal (3) and hint (3) of the contact by those of the sensor.
+static void gather(int type, const NUM(pbNearest) *found, const lane *bar, lane out[10]) {
+  const NUM(pbContactPoint) *c = &found->contact;
+  double side = found->flip ? -1 : 1, sign = c->dist > 0 ? side : -side;
+  memset(out, 0, 10 * sizeof *out);
+  if (type == pb_sensDistance) {
+    out[0] = bar[0];
+    return;
+  }
+  if (type == pb_sensNormal) {
+    for (int k = 0; k < 3; k++) out[4 + k] = (c->dist == 0 ? 0 : sign) * bar[k];
+    return;
+  }
+
+  // pos -+ side dist / 2 normal
+  for (int k = 0; k < 3; k++) {
+    lane apart = 0.5 * side * (bar[3 + k] - bar[k]);
+    out[0] += apart * c->normal[k];
+    out[1 + k] = bar[k] + bar[3 + k];
+    out[4 + k] = apart * c->dist;
+  }
+}
+
+#if PB_LANES == 1
+static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const NUM(pbShape) shape[2], const double bar[10],
+                        const frame_bar g[2]) {
+  pbContactBar rows[PB_MAX_CONTACT_POINTS] = {0};
+  bool is_mesh[2] = {shape[0].type == pb_geomMesh, shape[1].type == pb_geomMesh};
+  double strain[2][6];
+  if (!PB_WANTS(a, pb_wantMeshes) || !(is_mesh[0] || is_mesh[1])) return;
+
+  // Of all points of the pair this one counts.
+  memcpy(rows[found->point].row, bar, sizeof rows->row);
+  NUM(pbPair_PullStrain)(shape, found->bound, found->point + 1, rows, is_mesh, strain);
+  for (int k = 0; k < 2; k++) {
+    double wrench[6];
+    if (!is_mesh[k]) continue;
+    memcpy(wrench, g[k].torque, 3 * sizeof *wrench);
+    memcpy(wrench + 3, g[k].force, 3 * sizeof *wrench);
+    LANE(pbMesh_PullMotion)(a, a->w->m->geom_dataid[found->geom[k]], &shape[k], strain[k], wrench);
+  }
+}
+#endif
+
+void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
+  const NUM(pbWork) *w = a->w;
+  NUM(pbNearest) found;
+  NUM(pbDistance_Find)(w, sensor, &found);
+  if (found.geom[0] < 0) return;
+
+  NUM(pbShape) shape[2];
+  pbContactJacobian J;
+  lane bar[10], in[12];
+  for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
+  NUM(pbPair_NearestJacobian)(&shape[0], &shape[1], found.bound, found.point, &J);
+  gather(w->m->sensor_type[sensor], &found, sensor_bar, bar);
+  for (int c = 0; c < 12; c++) {
+    in[c] = bar[0] * J.d[0][c];
+    for (int r = 1; r < 10; r++) in[c] += bar[r] * J.d[r][c];
+  }
+
+  // Wrench on the second geom about its center; what moves both as one takes the point and the normal along, so that the rest of
+  // it is on the first.
+  frame_bar g[2];
+  double arm[3], apart[3];
+  for (int k = 0; k < 2; k++) frame_bar_at(a, pb_refGeom, found.geom[k], &g[k]);
+  for (int k = 0; k < 3; k++) {
+    arm[k] = found.contact.pos[k] - shape[0].pos[k];
+    apart[k] = shape[1].pos[k] - shape[0].pos[k];
+    g[1].torque[k] = in[k];
+    g[1].force[k] = in[3 + k];
+    g[0].torque[k] = -in[k];
+    g[0].force[k] = bar[1 + k] - in[3 + k];
+  }
+  PB_ADDCROSS(g[0].torque, 1, arm, bar + 1);
+  PB_ADDCROSS(g[0].torque, 1, found.contact.normal, bar + 4);
+  PB_ADDCROSS(g[0].torque, -1, apart, g[1].force);
+
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < 3; i++) PB_THETA(a, geom_size, 3 * found.geom[k] + i, in[6 + 3 * k + i]);
+    frame_bar_done(a, &g[k]);
+  }
+#if PB_LANES == 1
+  pull_meshes(a, &found, shape, bar, g);
+#endif
+}
