@@ -57,8 +57,6 @@ void NUM(pbDistance_Read)(const NUM(pbWork) *w, int sensor, num *y) {
   switch (type) {
     case pb_sensDistance: y[0] = c->dist; return;
     case pb_sensNormal: v3_scale(y, c->normal, side * num_sign(re(c->dist))); return;
-    default:
-      v3_along(y, c->pos, c->normal, -half);
-      v3_along(y + 3, c->pos, c->normal, half);
+    default: v3_along(y, c->pos, c->normal, -half); v3_along(y + 3, c->pos, c->normal, half);
   }
 }
