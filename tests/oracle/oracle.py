@@ -231,22 +231,26 @@ def tangent(m, a, b):
     return np.concatenate([dq, b.qvel - a.qvel, b.act - a.act])
 
 
-def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
+def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6), size=0):
     """Derivative at 0 of a vector function, by central differences with one extrapolation; (value, uncertainty) of the best
-    step, entry by entry. Half the difference of the one-sided slopes is linear in the step where the function is smooth; what
-    is left of it at step zero (a kink: a tie in a max, a clamp; or noise) belongs to the uncertainty."""
+    step, entry by entry. Half the difference of the one-sided slopes is linear in the step where the function is smooth. What is left of
+    it at step zero (a kink there: a tie in a max, a clamp; or noise) belongs to the uncertainty, and so does what a smaller step has more
+    of it (a kink within the step). size: of the numbers of which the entries are differences."""
     f0 = f(0.0)
-    noise = np.maximum(4e-15 * (np.abs(f0) + 0.3), 2 * np.max([np.abs(f(e) - f0) for e in (1e-14, -1e-14, 3e-14)], axis=0))
-    best, err = np.zeros_like(f0), np.full(f0.shape, np.inf)
-    for e in steps:
+    noise = np.maximum(4e-15 * (np.abs(f0) + size + 0.3), 2 * np.max([np.abs(f(e) - f0) for e in (1e-14, -1e-14, 3e-14)], axis=0))
+    best, err, kink, still = np.zeros_like(f0), np.full(f0.shape, np.inf), np.zeros_like(f0), np.ones(f0.shape, bool)
+    for e in sorted(steps):
         p, n, hp, hn = f(e), f(-e), f(e / 2), f(-e / 2)
         d1, d2 = (p - n) / (2 * e), (hp - hn) / e
         bend1, bend2 = (p - 2 * f0 + n) / (2 * e), (hp - 2 * f0 + hn) / e
-        u = np.abs(d2 - d1) / 3 + np.abs(2 * bend2 - bend1) + noise / e
-        u = np.where(np.isfinite(u), u, np.inf)
+        u = np.abs(d2 - d1) / 3 + np.abs(2 * bend2 - bend1) + noise / e + np.maximum(kink - np.abs(bend1), 0)
+        slope, u = (4 * d2 - d1) / 3, np.where(np.isfinite(u), u, np.inf)
+        apart = np.abs(slope - best) * np.isfinite(err)
+        u = np.where(apart > 3 * (u + err), np.fmax(u, apart), u)  # it contradicts a smaller step
         better = u < err
-        best, err = np.where(better, (4 * d2 - d1) / 3, best), np.where(better, u, err)
-    return best, err
+        best, err = np.where(better, slope, best), np.where(better, u, err)
+        kink, still = np.fmax(kink, np.abs(bend2) - 4 * noise / e), still & (p == f0) & (n == f0)
+    return best, np.where(still, 0, err)  # what does not change at all has no derivative that could be seen
 
 
 @functools.lru_cache(maxsize=None)
@@ -263,12 +267,15 @@ def field_table():
     return out
 
 
-def wraps_inside(m):
-    """True where a tendon winds around a geom whose side site is within."""
-    d = forward(m, State(m.qpos0, np.zeros(m.nv), np.zeros(m.na)))
-    for kind, g, s in zip(m.wrap_type.tolist(), m.wrap_objid, m.wrap_prm):
+def tendons_inside(m):
+    """Tendons that wind around a geom whose side site is within."""
+    d, found, at = forward(m, State(m.qpos0, np.zeros(m.nv), np.zeros(m.na))), np.zeros(m.ntendon, bool), np.repeat(np.arange(m.ntendon), m.tendon_num)
+    for tendon, kind, g, s in zip(at, m.wrap_type.tolist(), m.wrap_objid, m.wrap_prm):
         if kind in (mj.mjtWrap.mjWRAP_SPHERE, mj.mjtWrap.mjWRAP_CYLINDER) and s >= 0:
             p = d.geom_xmat[g].reshape(3, 3).T @ (d.site_xpos[int(s)] - d.geom_xpos[g])
-            if np.linalg.norm(p if kind == mj.mjtWrap.mjWRAP_SPHERE else p[:2]) < m.geom_size[g, 0]:
-                return True
-    return False
+            found[tendon] |= np.linalg.norm(p if kind == mj.mjtWrap.mjWRAP_SPHERE else p[:2]) < m.geom_size[g, 0]
+    return found
+
+
+def wraps_inside(m):
+    return tendons_inside(m).any()

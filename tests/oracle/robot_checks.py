@@ -34,9 +34,12 @@ REFUSED = 0.03                         # share of the models that may be refused
 GRADIENT, SETTLED, UNSETTLED = 1e-6, 2e-7, 0.10
 MESH = 1e-9   # of what follows from meshes, relative
 MESH_AXES = 1e-6  # of frames of meshes: MuJoCo ends its search for their axes there
+MOMENTS_INSIDE = 1e-5  # of tendons that wind around a geom whose side site is within
+LARGE = (10.0, 1.0, 0.1, 0.01)  # steps of differences where rounding hides what comes of small ones
 FLOOR = 1e-2  # derivatives below this share of their kind's unit count as zero
 # Tolerances of (q, v) after one step and after a hundred, relative to the size of the state.
-PLAIN, INSIDE = ((1e-10, 1e-10), (1e-8, 1e-8)), ((1e-10, 1e-10), (1e-6, 1e-6))  # of wraps inside a geom MuJoCo's Newton stops early
+# Of wraps inside a geom MuJoCo's Newton stops early: its moments are 3e-9 from the differences of its own lengths, as ours are not.
+PLAIN, INSIDE = ((1e-10, 1e-10), (1e-8, 1e-8)), ((1e-9, 1e-9), (1e-6, 1e-6))
 MESH_MASS, MESH_CONTACT = ((1e-8, 1e-8), (1e-6, 1e-6)), ((1e-8, 3e-6), (1e-7, 3e-6))
 
 
@@ -107,10 +110,16 @@ def field_faults(model, robot):
             continue
         theirs = np.reshape(getattr(m, field), fields[field].shape)
         meshes = m.geom_type == mj.mjtGeom.mjGEOM_MESH if field.startswith("geom") else np.zeros(len(theirs), bool)
-        limit = np.where(meshes, MESH_AXES, MESH) * np.abs(theirs).max(axis=1)
+        limit = np.where(meshes | (field == "body_iquat"), MESH_AXES, MESH) * np.abs(theirs).max(axis=1)
         near = np.abs(fields[field] - theirs).max(axis=1) <= limit if m.nmesh else np.zeros(len(theirs), bool)
         rows = near | (free if field.startswith("body") else seen | free[m.geom_bodyid] & (m.geom_type == mj.mjtGeom.mjGEOM_MESH))
         fields[field][rows] = theirs[rows]
+    inside = oracle.tendons_inside(m)
+    pulls = (m.actuator_trntype == mj.mjtTrn.mjTRN_TENDON) & inside[np.clip(m.actuator_trnid[:, 0], 0, m.ntendon - 1)] if m.ntendon else []
+    for field, rows in (("tendon_invweight0", inside), ("actuator_acc0", pulls)):
+        theirs = np.reshape(getattr(m, field), fields[field].shape)
+        if np.allclose(fields[field][rows], theirs[rows], rtol=MOMENTS_INSIDE, atol=0):
+            fields[field][rows] = theirs[rows]
     if np.allclose(fields["actuator_lengthrange"], m.actuator_lengthrange, rtol=1e-6):  # found by a simulation that stops
         fields.pop("actuator_lengthrange")
     if seen.any():
@@ -148,8 +157,29 @@ def touches_mesh(m, d):
     return any(m.geom_type[g] == mj.mjtGeom.mjGEOM_MESH for c in d.contact for g in (c.geom1, c.geom2) if g >= 0)
 
 
+def led(m, x):
+    """Poses of the mocap bodies: such that their welds hold at a state, where they have some; else the model's. MuJoCo's model starts there, too."""
+    d, mocap = oracle.forward(m, x), m.body_mocapid
+    for kind, objects, one, two, data in zip(m.eq_type, m.eq_objtype, m.eq_obj1id, m.eq_obj2id, m.eq_data):
+        if kind != mj.mjtEq.mjEQ_WELD or objects != mj.mjtObj.mjOBJ_BODY or max(mocap[one], mocap[two]) < 0:
+            continue
+        anchors, back = {one: data[3:6], two: data[:3]}, data[6:10] * [1, -1, -1, -1]
+        hand, held = (one, two) if mocap[one] >= 0 else (two, one)
+        mj.mju_mulQuat(m.body_quat[hand], d.xquat[held], back if hand == one else data[6:10])
+        m.body_pos[hand] = d.xpos[held] + turned(d.xquat[held], anchors[held]) - turned(m.body_quat[hand], anchors[hand])
+    bodies = [np.flatnonzero(mocap == k)[0] for k in range(m.nmocap)]
+    return (m.body_pos[bodies].copy(), m.body_quat[bodies].copy()) if bodies else None
+
+
+def turned(quat, vector):
+    out = np.zeros(3)
+    mj.mju_rotVecQuat(out, vector, quat)
+    return out
+
+
 def steps(result, model, m, robot, canonical):
     x, controls = oracle.start(m, (robot.name, "robot"), STEPS)
+    pose = led(m, x)
     run = oracle.roll(m, x, controls)
     others = [nudged_roll(m, x, controls, sign) for sign in (1, -1)]
     meshes = any(touches_mesh(m, oracle.forward(m, s)) for s in run.states[::10])
@@ -166,7 +196,7 @@ def steps(result, model, m, robot, canonical):
         if max((apart(m, r.states[k + 1], run.states[k + 1]) / limit).max() for r in others) > 0.2:
             result.left_out = "MuJoCo's own answer hangs on the last bit"
             return
-        y, _ = model.step(y, controls[k])
+        y, _ = model.step(y, controls[k], mocap=pose)
         e = (apart(m, oracle.State(*model.parts(y)), run.states[k + 1]) / limit).max()
         result.compared = k + 1
         if k == 0:
@@ -271,14 +301,48 @@ class Place:
         (kind, w), = way.items()
         return (bar[kind] * w).sum()
 
+    def unwound(self, function):
+        """The function with rotations of more than a radian in a step as no numbers: they may be a whole turn more than is seen."""
+        m, h = self.m, self.m.opt.timestep
+        turns = [m.jnt_dofadr[j] + (3 if m.jnt_type[j] == 0 else 0) + np.arange(3) for j in range(m.njnt) if m.jnt_type[j] <= 1]
+        rest = function(0.0)
+
+        def at(e):
+            out = function(e)
+            for turn in turns:
+                if h * np.linalg.norm((out - rest)[m.nv + turn]) > 1:
+                    out[turn] = np.nan
+            return out
+
+        return at
+
+    def sizes(self):
+        """Of the numbers of which the entries are differences: a run that blows up is rounded in units of its velocities."""
+        q, v, act = self.model.parts(self.base)
+        seen = 3 * (self.m.nbody + self.m.nsite) + self.m.nsensordata
+        return np.concatenate([np.full(self.m.nv, np.abs(q).max(initial=0)), np.abs(v), np.abs(act), np.zeros(seen)])
+
+    def quotient(self, way, function):
+        """Differences with their uncertainties and units. Where rounding hides what comes of small steps of forces, springs or poses,
+        larger ones are tried."""
+        f = self.unwound(function(way))
+        value, (best, error) = f(0.0), oracle.quotient(f, size=self.sizes())
+        for further in (False, True):
+            if further and way.keys() & {"ctrl", "qfrc", "xfrc", "mocap_pos"} | way.get("fields", {}).keys() & {"qpos_spring"}:
+                coarse, u = oracle.quotient(f, LARGE, self.sizes())
+                best, error = np.where(u < error, coarse, best), np.minimum(u, error)
+            unit = np.empty_like(best)
+            for part in derivatives.blocks(self.m).values():
+                unit[part] = np.abs(best[part]).max(initial=0) + FLOOR * (1 + 0.01 * np.abs(value[part]).max(initial=0))
+            if (error <= SETTLED * unit).all():
+                break
+        return best, error, unit
+
     def compare(self, way, function):
         """(relative difference of pullback and quotient over the entries that settle, how many do not)"""
-        value, (quotient, error) = function(way)(0.0), oracle.quotient(function(way))
-        size = np.empty_like(quotient)
-        for part in derivatives.blocks(self.m).values():
-            size[part] = np.abs(quotient[part]).max(initial=0) + FLOOR * (1 + 0.01 * np.abs(value[part]).max(initial=0))
-        settled = error <= SETTLED * size
-        weight = np.where(settled, self.r.standard_normal(len(size)) / size, 0)
+        quotient, error, unit = self.quotient(way, function)
+        settled = error <= SETTLED * unit
+        weight = np.where(settled, self.r.standard_normal(len(unit)) / unit, 0)
         expected = np.where(settled, weight * quotient, 0)
         return abs(self.pulled(way, weight) - expected.sum()) / (1 + np.linalg.norm(expected)), int((~settled).sum())
 
@@ -293,7 +357,9 @@ class Place:
         name = lambda g: self.m.geom(g).name or f"geom {g}"
         pairs = [f"contact {name(a)} with {name(b)}" for a, b in (seen[0][0] - seen[1][0]) + (seen[1][0] - seen[0][0])]
         rows = [] if len(seen[0][1]) != len(seen[1][1]) else [f"row {k} begins to push" for k, (p, q) in enumerate(zip(seen[0][1], seen[1][1])) if p != q]
-        return ", ".join(pairs + rows[:3]) or "the same contacts push: a clamp, a feature of a shape, or a zone of friction"
+        size = np.abs(self.base).max()
+        rounded = [f"rounding of numbers of size {size:.0e}"] if 4e-15 * size / 1e-3 > SETTLED * FLOOR else []
+        return ", ".join(pairs + rows[:3] or rounded) or "the same contacts push: a clamp, a feature of a shape, or a zone of friction"
 
 
 def places(model, m, name, count):
@@ -342,7 +408,7 @@ def check(robot, canonical=False, states=STATES):
     m = robots.quiet(lambda: oracle.load(robot.path))
     result.dof, result.fields = m.nv, field_faults(model, robot)
     try:
-        steps(result, model, m, robot, canonical)
+        steps(result, model, robots.quiet(lambda: oracle.load(robot.path)), robot, canonical)
         gradients(result, model, m, robot.name, states)
     except pb.Error as error:
         result.faults.append(str(error))

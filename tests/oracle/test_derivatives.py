@@ -270,3 +270,15 @@ def test_differences_see_a_kink_and_a_fault():
     value, error = oracle.quotient(lambda e: np.array([np.sin(0.3 + e), abs(e), np.exp(2 * e)]))
     assert error[1] > 0.4 and error[0] < 1e-9 and abs(value[0] - np.cos(0.3)) < 1e-9 and abs(value[2] - 2) < 1e-9
     assert abs(value[0] * (1 + 1e-7) - np.cos(0.3)) > STATE
+
+
+def test_differences_see_a_kink_beside_the_state_and_what_rounding_hides():
+    """Kinks on both sides, nearer than the larger steps: the slope is that between them, or it is wide. Differences of large numbers are wide."""
+    for near in (3e-6, 7e-7):
+        value, error = oracle.quotient(lambda e: np.array([e + 0.05 * (max(e - near, 0) + min(e + 0.7 * near, 0)), 7.0]))
+        assert abs(value[0] - 1) <= 4 * error[0] + 1e-12 and value[1] == error[1] == 0, near
+    slope = lambda e: np.array([(1e5 + 1e-8 * e) - 1e5])
+    value, error = oracle.quotient(slope, size=1e5)
+    assert abs(value[0] - 1e-8) <= error[0] and error[0] > 1e-8
+    value, error = oracle.quotient(slope, (100.0, 1000.0), size=1e5)
+    assert abs(value[0] - 1e-8) <= error[0] < 1e-10

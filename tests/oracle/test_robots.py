@@ -30,15 +30,11 @@ def test_every_model_loads_or_is_refused_with_a_reason(tmp_path):
     assert len(refused) <= 0.05 * len(found)
 
 
-# Some directions at some of their violent states are up to 1e-3 apart; make check-robots says which and stays red.
-OPEN = ("/fetch/", "kitchen_env_model")
-
-
 def test_fields_steps_and_derivatives_of_a_draw():
     """15 robots, other ones for another SEED: make check-robots does all."""
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         results = [r for two in pool.map(robot_checks.brief, robots.draw(robots.mjcf())) for r in two]
     print(*results, sep="\n")
     robot_checks.verdict(results)
-    short = [str(r) for r in results if not r.holds and not r.refused and not any(n in r.name for n in OPEN)]
+    short = [str(r) for r in results if not r.holds and not r.refused]
     assert not short, "\n".join(short)
