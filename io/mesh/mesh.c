@@ -366,6 +366,8 @@ static pbStatus read_mesh(pbMeshReader *r, const format *f) {
   // Of rigid shapes.
   if (r->other_faces)
     pbContext_Warn(r->ctx, "%.400s: %d faces of objects after the first are left out, as MuJoCo does", r->name, r->other_faces);
+  if (r->thin_faces)
+    pbContext_Warn(r->ctx, "%.400s: %d faces of fewer than 3 corners are left out, as MuJoCo does", r->name, r->thin_faces);
   if (r->large_faces)
     pbContext_Warn(r->ctx, "%.400s: %d faces of more than 100 corners are left out, as MuJoCo does", r->name, r->large_faces);
 

@@ -25,9 +25,9 @@ typedef struct pbMeshReader {
   locale_t locale;
   pbMesh *mesh;
   int point_room, cell_room[pb_cellKindCount];
-  int left_out;                  // cells that are none of ours and do no harm
-  bool rigid;                    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
-  int other_faces, large_faces;  // of objects after the first; of more than 100 corners
+  int left_out;  // cells that are none of ours and do no harm
+  bool rigid;    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
+  int other_faces, large_faces, thin_faces;  // of objects after the first; of more than 100 corners; of fewer than three
 } pbMeshReader;
 
 // "name:line: text", or "name: byte N: text". pb_bad_input, or pb_unsupported.

@@ -85,7 +85,10 @@ static bool is_ear(const flat *p, int n, int at) {
 }
 
 pbStatus pbRead_CutPolygon(pbMeshReader *r, const int *vertex, int corners, int group) {
-  if (corners < 3) return pbRead_Fail(r, "a polygon with %d corners", corners);
+  if (corners < 3) {
+    r->thin_faces++;
+    return pb_ok;
+  }
   if (corners == 3) return pbRead_AddCell(r, pb_cellTriangle, vertex, group);
   for (int k = 0; k < corners; k++) PB_TRY(pbRead_Range(r, vertex[k], 0));
   if (corners == 4) return cut_quadrangle(r, vertex, group);

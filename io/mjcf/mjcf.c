@@ -605,7 +605,8 @@ static pbStatus read_settings(pbMjcfReader *reader) {
 
   for (const pbXmlNode *node = reader->document.root->first; node; node = node->next)
     if (!IS(node, "compiler") && !IS(node, "option") && !IS(node, "size"))
-      return FAIL(node, "expected one of compiler, option, size here");
+      pbXml_Warn(&reader->document, node,
+                 "is ignored here, as in MuJoCo: of a mujoco element in URDF compiler, option and size count");
 
   PB_TRY(read_sections(reader, "compiler", pbMjcf_Compiler));
   PB_TRY(read_sections(reader, "option", pbMjcf_Option));

@@ -80,7 +80,8 @@ static bool is_named_package(const search *s, const char *folder) {
 }
 
 // The folders above the file, from its own outwards: one that is the package by its name or its package.xml, and packages beside
-// them, which must have a package.xml: a name may not make any folder readable.
+// them, which must have a package.xml, but for those in the file's own folder, which may be read: a name may not make any folder
+// readable.
 static pbStatus try_ancestors(search *s) {
   char folder[PATH_MAX], beside[PATH_MAX];
   if (snprintf(folder, sizeof folder, "%s", s->reader->document->folder) >= (int)sizeof folder) return pb_ok;
@@ -88,7 +89,8 @@ static pbStatus try_ancestors(search *s) {
   while (strlen(folder) > 1 && !s->real) {
     if (is_last_part(folder, s->package, s->length) || is_named_package(s, folder)) PB_TRY(try_package(s, folder));
     bool fits = snprintf(beside, sizeof beside, "%s/%.*s", folder, s->length, s->package) < (int)sizeof beside;
-    if (fits && !s->real && is_named_package(s, beside)) PB_TRY(try_package(s, beside));
+    bool own = !strcmp(folder, s->reader->document->folder);
+    if (fits && !s->real && (own || is_named_package(s, beside))) PB_TRY(try_package(s, beside));
 
     // One further up.
     char *slash = strrchr(folder, '/');
@@ -97,7 +99,9 @@ static pbStatus try_ancestors(search *s) {
   return pb_ok;
 }
 
+// Published files have package:///NAME/REST, too.
 static pbStatus find_in_package(pbUrdfReader *reader, const pbXmlNode *node, const char *name, char **real) {
+  name += strspn(name, "/");
   search s = {.reader = reader, .package = name, .length = (int)strcspn(name, "/")};
   if (!s.length || name[s.length] != '/' || *name == '.')
     return FAIL(node, "expected a package and a file in it, found '%.200s'", name);
@@ -150,5 +154,9 @@ pbStatus pbUrdf_FindFile(pbUrdfReader *reader, const pbXmlNode *node, const char
     return REFUSE(node, "'%.200s': expected package://, file:// or the name of a file", name);
 
   if (!join_meshdir(reader, name, path, sizeof path)) return FAIL(node, "the name of its file is too long");
-  return pbXml_FindFile(reader->document, node, path, real);
+  pbStatus status = pbXml_FindFile(reader->document, node, path, real);
+  if (status != pb_file || !strcmp(path, name)) return status;
+
+  // As those read it who know no mujoco element.
+  return pbXml_FindFile(reader->document, node, name, real);
 }

@@ -130,7 +130,7 @@ pbStatus pbUrdf_Joint(pbUrdfReader *reader, const pbUrdfJoint *joint) {
 
 // ---- mimics -------------------------------------------------------------------------------------------------------------
 
-// The joint that another mimics: there, with one coordinate, and free itself.
+// The joint that another mimics: there, with one coordinate, and free itself; *name is empty where it is fixed, that is at zero.
 static pbStatus find_leader(pbUrdfReader *reader, const pbUrdfJoint *joint, const char **name) {
   PB_TRY(pbUrdf_NeedText(reader, joint->mimic, "joint", name));
   int leader = pbNames_Find(&reader->names, PB_URDF_JOINT, *name);
@@ -138,10 +138,12 @@ static pbStatus find_leader(pbUrdfReader *reader, const pbUrdfJoint *joint, cons
 
   const pbUrdfJoint *other = &reader->joints[leader];
   if (other == joint) return FAIL(joint->mimic, "joint '%.200s' mimics itself", *name);
-  if (!has_one_coordinate(joint) || !has_one_coordinate(other))
+  bool fixed = other->type == pb_urdfFixed;
+  if (!has_one_coordinate(joint) || !(fixed || has_one_coordinate(other)))
     return FAIL(joint->mimic, "only revolute, continuous and prismatic joints mimic each other");
-  if (other->mimic)
+  if (other->mimic && !fixed)
     return FAIL(joint->mimic, "joint '%.200s' mimics another itself; name the joint at the end of the chain", *name);
+  if (fixed) *name = "";
   return pb_ok;
 }
 
@@ -151,6 +153,10 @@ pbStatus pbUrdf_Mimics(pbUrdfReader *reader) {
     const pbXmlNode *node = joint->mimic;
     pbEqualityDef def = pbEqualityDef_Default();
     if (!node) continue;
+    if (joint->type == pb_urdfFixed) {
+      WARN(node, "of joint '%.200s' is ignored: it is fixed", joint->name);
+      continue;
+    }
 
     // q = offset + multiplier * q of the other
     def.type = pb_eqJoint;

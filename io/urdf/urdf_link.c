@@ -1,6 +1,7 @@
 // A link onto its body: inertia as given, collision shapes that collide, visual ones that are seen. Shapes, groups and colours
 // are what MuJoCo makes of them.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compile/compile.h"
@@ -29,15 +30,17 @@ static pbStatus read_tensor(pbUrdfReader *reader, const pbXmlNode *node, pbBodyD
 }
 
 static pbStatus read_inertial(pbUrdfReader *reader, const pbXmlNode *node, pbBodyDef *body) {
-  const pbXmlNode *mass, *inertia;
+  const pbXmlNode *mass, *inertia = pbUrdf_Child(node, "inertia");
   PB_TRY(pbUrdf_Need(reader, node, "mass", &mass));
-  PB_TRY(pbUrdf_Need(reader, node, "inertia", &inertia));
 
   body->has_inertial = true;
   body->inertial_frame = -1;
   PB_TRY(pbUrdf_Origin(reader, node, &body->inertial));
   PB_TRY(pbUrdf_NeedReals(reader, mass, "value", 1, &body->mass));
-  return read_tensor(reader, inertia, body);
+  if (inertia) return read_tensor(reader, inertia, body);
+
+  WARN(node, "has no 'inertia': its mass is a point");
+  return pb_ok;
 }
 
 // A link that states no inertia has none in ROS; MuJoCo gives it that of its collision shapes.
@@ -117,8 +120,19 @@ static pbStatus read_color(pbUrdfReader *reader, const pbXmlNode *visual, double
   if (known >= 0) color = reader->colors[known];
   if (!color) return pb_ok;
 
-  *given = true;
-  return pbUrdf_NeedReals(reader, color, "rgba", 4, rgba);
+  double found[4];
+  pbStatus status = pbUrdf_NeedReals(reader, color, "rgba", 4, found);
+  if (status == pb_ok) {
+    memcpy(rgba, found, sizeof found);
+    *given = true;
+  }
+  if (status != pb_bad_input) return status;
+
+  // Nothing hangs on a colour.
+  char text[600];
+  snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+  pbContext_Warn(reader->ctx, "%s; the colour is ignored", text);
+  return pb_ok;
 }
 
 // Names of shapes need not be unique in URDF: the first keeps it.
@@ -158,8 +172,7 @@ static pbStatus add_geom(pbUrdfReader *reader, const pbUrdfLink *link, const pbX
   PB_TRY(pbUrdf_Origin(reader, node, &def.pose));
 
   if (!has_size(&def)) {
-    if (collides) return FAIL(geometry->first, "a shape that collides must have positive sizes");
-    WARN(geometry->first, "a shape without size is not seen");
+    WARN(geometry->first, "a shape without size %s", collides ? "does not collide" : "is not seen");
     return pb_ok;
   }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <pullback/mesh.h>
+#include <pullback/solid.h>
 
 #include "base/assert.h"
 #include "io/urdf/urdf_reader.h"
@@ -81,6 +82,44 @@ static pbStatus look_at_file(pbUrdfReader *reader, const pbXmlNode *node, pbMesh
   return pb_ok;
 }
 
+// What is flat has no inside that could be touched: its geoms are only seen.
+static void leave_out(pbUrdfReader *reader, const pbXmlNode *node, const pbMeshDef *def) {
+  WARN(node, "'%.200s' is flat: it does not collide", def->name);
+  for (int i = 0; i < reader->spec->ngeom; i++) {
+    pbGeomDef *geom = &reader->spec->geoms[i];
+    if (geom->type != pb_geomMesh || strcmp(geom->mesh, def->name) != 0) continue;
+    geom->contype = geom->conaffinity = 0;
+    geom->density = 0;
+  }
+}
+
+// A mesh that acts. Its frame comes from its volume; of one that has none from its surface, as long as it has a hull.
+static pbStatus load_solid(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
+  PB_TRY(load_file(reader, node, def));
+  if (!def->face.count) return pb_ok;
+
+  pbMeshSolid solid = pbMeshSolid_Default();
+  pbMeshProperties properties;
+  solid.points = def->vertex.count / 3;
+  solid.point = def->vertex.data;
+  solid.triangles = def->face.count / 3;
+  solid.triangle = def->face.data;
+  memcpy(solid.scale, def->scale, sizeof solid.scale);
+  if (pbMesh_Properties(reader->ctx, &solid, &properties) != pb_bad_input)
+    return pb_ok;  // other errors are told when it is compiled
+
+  pbHull *hull;
+  pbStatus status = pbHull_Create(reader->ctx, solid.point, solid.points, 0, &hull);
+  if (status == pb_bad_input) {
+    leave_out(reader, node, def);
+    return pb_ok;
+  }
+  if (status == pb_ok) pbHull_Destroy(hull);
+  WARN(node, "'%.200s' has no volume: its surface is weighed", def->name);
+  def->inertia = pb_meshInertiaShell;
+  return pb_ok;
+}
+
 // What geoms that act name, or then what others do.
 static pbStatus load_meshes(pbUrdfReader *reader, bool acting) {
   pbSpec *spec = reader->spec;
@@ -91,7 +130,7 @@ static pbStatus load_meshes(pbUrdfReader *reader, bool acting) {
     PB_ASSERT(mesh);  // made with the geom
     if (!*mesh->file || mesh->vertex.count) continue;
     const pbXmlNode *node = reader->mesh_nodes[mesh - spec->meshes];
-    PB_TRY(acting ? load_file(reader, node, mesh) : look_at_file(reader, node, mesh));
+    PB_TRY(acting ? load_solid(reader, node, mesh) : look_at_file(reader, node, mesh));
   }
   return pb_ok;
 }

@@ -284,7 +284,9 @@ void NUM(pbDerive_ClearRow)(derive *w, int n) {
 
 // Last dof that moves a body, its own or an ancestor's; -1 if none.
 static int last_dof(const pbModel *m, int body) {
-  while (body > 0 && !m->body_dofnum[body]) body = m->body_parentid[body];
+  // What is welded together at once: chains of fixed links are long.
+  body = m->body_weldid[body];
+  while (body > 0 && !m->body_dofnum[body]) body = m->body_weldid[m->body_parentid[body]];
   return body > 0 ? m->body_dofadr[body] + m->body_dofnum[body] - 1 : -1;
 }
 

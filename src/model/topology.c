@@ -179,10 +179,11 @@ static void find_candidates(const pbModel *m, pbTopology *t) {
   t->ncandidate = t->max_contacts = 0;
 
   for (int b1 = 0; b1 < m->nbody; b1++) {
+    if (!m->body_geomnum[b1]) continue;
     for (int b2 = b1 + 1; b2 < m->nbody; b2++) {
       // Two bodies that stand still need no contact.
       bool fixed = t->body_dofend[b1] < 0 && t->body_dofend[b2] < 0;
-      if (!fixed && m->body_geomnum[b1] && m->body_geomnum[b2] && bodies_collide(m, b1, b2)) body_candidates(m, t, b1, b2);
+      if (!fixed && m->body_geomnum[b2] && bodies_collide(m, b1, b2)) body_candidates(m, t, b1, b2);
     }
   }
 

@@ -35,6 +35,7 @@ GRADIENT, SETTLED, UNSETTLED = 1e-6, 2e-7, 0.10
 MESH = 1e-9   # of what follows from meshes, relative
 MESH_AXES = 1e-6  # of frames of meshes: MuJoCo ends its search for their axes there
 MOMENTS_INSIDE = 1e-5  # of tendons that wind around a geom whose side site is within
+OWN = {"mesh_scale": 0.1, "mesh_refpos": 0.01, "mesh_refquat": 0.1}  # parameters that MuJoCo's steps do not read, and how far they are moved
 LARGE = (10.0, 1.0, 0.1, 0.01)  # steps of differences where rounding hides what comes of small ones
 FLOOR = 1e-2  # derivatives below this share of their kind's unit count as zero
 # Tolerances of (q, v) after one step and after a hundred, relative to the size of the state.
@@ -230,11 +231,15 @@ class Place:
             out[kind] = {kind: 0.1 * self.r.standard_normal((self.m.nmocap, 3))}
         groups = collections.defaultdict(dict)
         for field, slot in self.model.params.items():
-            if slot.rows * slot.cols and oracle.get_field(self.m, field) is not None and field not in derivatives.ONLY_OVERRIDE:
+            if slot.rows * slot.cols and oracle.get_field(self.m, field) is not None and field not in {*derivatives.ONLY_OVERRIDE, *oracle.OURS}:
                 prefix = field.split("_")[0] if "_" in field else "option"
                 groups[prefix][field] = self.field_direction(field)
         if "body_subtreemass" in groups["body"]:  # a sum: it follows
             groups["body"]["body_subtreemass"] = derivatives.subtree_sums(self.m, groups["body"]["body_mass"])
+        for field, unit in OWN.items():
+            p = self.model.param(self.model.theta, field)
+            w = unit * self.r.standard_normal(p.shape)
+            groups["mesh"] |= {field: derivatives.on_sphere(p, w) if field == "mesh_refquat" else w} if p.size else {}
         return out | {prefix + "_*": {"fields": fields} for prefix, fields in groups.items() if fields}
 
     def field_direction(self, field):
@@ -317,10 +322,12 @@ class Place:
         return at
 
     def sizes(self):
-        """Of the numbers of which the entries are differences: a run that blows up is rounded in units of its velocities."""
+        """Of the numbers of which the entries are differences: a run that blows up is rounded in units of its velocities, the slow ones by the
+        fast ones that push them."""
         q, v, act = self.model.parts(self.base)
+        v = np.abs(v) + 0.01 * np.abs(v).max(initial=0)
         seen = 3 * (self.m.nbody + self.m.nsite) + self.m.nsensordata
-        return np.concatenate([np.full(self.m.nv, np.abs(q).max(initial=0)), np.abs(v), np.abs(act), np.zeros(seen)])
+        return np.concatenate([np.full(self.m.nv, np.abs(q).max(initial=0)), v, np.abs(act), np.zeros(seen)])
 
     def quotient(self, way, function):
         """Differences with their uncertainties and units. Where rounding hides what comes of small steps of forces, springs or poses,
@@ -328,7 +335,7 @@ class Place:
         f = self.unwound(function(way))
         value, (best, error) = f(0.0), oracle.quotient(f, size=self.sizes())
         for further in (False, True):
-            if further and way.keys() & {"ctrl", "qfrc", "xfrc", "mocap_pos"} | way.get("fields", {}).keys() & {"qpos_spring"}:
+            if further and way.keys() & {"qfrc", "xfrc", "mocap_pos"} | way.get("fields", {}).keys() & {"qpos_spring"}:
                 coarse, u = oracle.quotient(f, LARGE, self.sizes())
                 best, error = np.where(u < error, coarse, best), np.minimum(u, error)
             unit = np.empty_like(best)
@@ -392,7 +399,7 @@ def gradients(result, model, m, name, count):
                 result.unsettled.append(f"state {number}, {kind}: {open_entries} entries do not settle: {place.changes(way)}")
             if not gap <= GRADIENT:
                 result.faults.append(f"state {number}, {kind}: pullback and own differences {gap:.1e} apart")
-            if place.exact and not (kind == "body_*" and free_axes(m).any()):
+            if place.exact and kind != "mesh_*" and not (kind == "body_*" and free_axes(m).any()):
                 gap, _ = place.compare(way, place.theirs)
                 result.worst_beside = max(result.worst_beside, float(gap))
                 if not gap <= GRADIENT:
