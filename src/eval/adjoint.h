@@ -111,6 +111,7 @@ typedef struct LANE(pbAdjoint) {
   lane *slip_G;                           // n x n: of A
   lane *slip_u, *slip_Fz, *slip_FA;       // nv, nbody x 6 each: fields
   double *slip_Y;                         // nbody x 6
+  lane *slip_M, *slip_S, *slip_I;         // cotangents of M's entries, of axes (nv x 6); room (nbody x 10)
   LANE(pbSlipBar) *slip_row;              // max_row
   struct NUM(pbSlipUpdate) *slip_update;  // n: of one sweep
   bool slip_newton, slip_seen;            // work shows Newton's solution; slip_FA is set
@@ -209,6 +210,9 @@ void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *c);
 void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz);
 // W += s U . I Y of all bodies: cotangents of U to a->F, of Y to Fz, of poses to P, and the gradient by mass and inertia.
 void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz);
+// W += M_bar . M, over the entries on its pattern. axes (nv x 6): cotangents of the axes S of all dofs from elsewhere, which go
+// down with it (changed); inertias: room, nbody x 10.
+void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, lane *inertias);
 // A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
 // cotangent p of the point's position with the field held.
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
@@ -226,6 +230,9 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act and ten_power
 // W += s u . (armature of joints and tendons) z.
 void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int tendon, double s, const lane *u, const double *z);
 void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z);
+// W += M_bar . (armature of joints and tendons), over the entries of M.
+void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int tendon, const lane *M_bar);
+void LANE(pbForce_ArmatureMass)(LANE(pbAdjoint) *a, const lane *M_bar);
 // Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar);

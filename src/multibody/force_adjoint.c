@@ -157,6 +157,14 @@ void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, con
   for (int k = 0; k < a->w->m->ntendon; k++) LANE(pbForce_TendonArmaturePair)(a, k, s, u, z);
 }
 
+void LANE(pbForce_ArmatureMass)(LANE(pbAdjoint) *a, const lane *M_bar) {
+#if PB_LANES == 1
+  const pbTreePattern *tree = &a->w->t->M;
+  for (int i = 0; i < tree->n; i++) pull_dof_armature(a, i, M_bar[tree->adr[i] + tree->depth[i]]);
+#endif
+  for (int k = 0; k < a->w->m->ntendon; k++) LANE(pbForce_TendonArmatureMass)(a, k, M_bar);
+}
+
 // ---- applied forces, gravity compensation ---------------------------------------------------------------------------
 // W = force . (velocity of the center of mass) + torque . (angular velocity), under Vx
 static void applied_wrench(LANE(pbAdjoint) *a, int b) {

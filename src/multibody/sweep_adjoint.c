@@ -235,6 +235,55 @@ void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, cons
   }
 }
 
+// Gradient of X . I Y by I, added: as inertia_gradient, in the order of the ten numbers.
+static void add_inertia_bar(lane g[10], const lane X[6], const double Y[6]) {
+  g[0] += PB_DOT3(Y + 3, X + 3);
+  PB_ADDCROSS(g + 1, 1, Y + 3, X);
+  PB_ADDCROSS(g + 1, 1, X + 3, Y);
+
+  // diagonal; xy, xz, yz
+  for (int k = 0; k < 3; k++) g[4 + k] += X[k] * Y[k];
+  g[7] += X[0] * Y[1] + X[1] * Y[0];
+  g[8] += X[0] * Y[2] + X[2] * Y[0];
+  g[9] += X[1] * Y[2] + X[2] * Y[1];
+}
+
+// From the gradient g by the inertia I to the body's pose: with G the symmetric matrix of g and I that about the reference point,
+// a rotation t changes I by [t]x I - I [t]x, a translation v by 2 (h . v) - v h' - h v', h = m d by m v.
+static void inertia_pose(const double I[10], const lane g[10], lane P[6]) {
+  const double M[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1;
+  const lane G[9] = {g[4], 0.5 * g[7], 0.5 * g[8], 0.5 * g[7], g[5], 0.5 * g[9], 0.5 * g[8], 0.5 * g[9], g[6]};
+  lane trace = (G[0] + G[4]) + G[8];
+  PB_ADDCROSS(P, 1, h, g + 1);
+
+  // I G - G I is skew.
+  for (int k = 0; k < 3; k++) {
+    int i = (k + 1) % 3, j = (k + 2) % 3;
+    for (int r = 0; r < 3; r++) P[k] += 2 * (M[3 * i + r] * G[3 * r + j] - G[3 * i + r] * M[3 * r + j]);
+    P[3 + k] += I[0] * g[1 + k] + 2 * (trace * h[k] - (G[3 * k] * h[0] + G[3 * k + 1] * h[1] + G[3 * k + 2] * h[2]));
+  }
+}
+
+// Row i of M, M_ia = S_a . I_composite S_i: to the axes, and to the inertias of all that the dof carries.
+static void pull_mass_row(const LANE(pbAdjoint) *a, int i, const lane *M_bar, lane *axes, lane *inertia) {
+  const NUM(pbWork) *w = a->w;
+  const pbTreePattern *tree = &w->t->M;
+  const int *chain = tree->chain + tree->adr[i];
+  const double *I = w->crb + 10 * w->m->dof_bodyid[i], *S = w->S + 6 * i;
+  double F[6] = {0};
+  lane y[6];
+
+  memset(y, 0, sizeof y);
+  PB_ADDINERT(F, 1, I, S);
+  for (int d = 0; d <= tree->depth[i]; d++) {
+    lane c = M_bar[tree->adr[i] + d];
+    PB_AXPY6(y, c, w->S + 6 * chain[d]);
+    PB_AXPY6(axes + 6 * chain[d], c, F);
+  }
+  PB_ADDINERT(axes + 6 * i, 1, I, y);
+  add_inertia_bar(inertia, y, S);
+}
+
 // ---- points and sites -----------------------------------------------------------------------------------------------
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field) {
   PB_ADDWRENCH(field + 6 * body, 1, d, F);
@@ -477,8 +526,8 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 
 // ---- extra fields ---------------------------------------------------------------------------------------------------
 // A body in the main sweep for fields that only this power has, with every other field zero: one from lane rates with plain
-// cotangents a->F, and (z not NULL) one from plain rates z with lane cotangents Fz.
-static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double *z, lane *Fz) {
+// cotangents a->F, and (z not NULL) one from plain rates z with lane cotangents Fz; or (axes not NULL) for gradients by the axes.
+static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double *z, lane *Fz, const lane *axes) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
@@ -493,7 +542,7 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double
       int n = pbJoint_GroupSize(type);
       // X = sum of S rate, so the gradient by an axis S is the field's cotangent times the rate
       for (int i = 0; i < n; i++) {
-        Sb[i] = l6_times(p6_load(F), rate[first + i]);
+        Sb[i] = axes ? l6_load(axes + 6 * (first + i)) : l6_times(p6_load(F), rate[first + i]);
         if (z) Sb[i] = l6_add(Sb[i], l6_scale(l6_load(Fz + 6 * b), z[first + i]));
       }
       through_joint(a, j, first, n, Sb, &Q, R);
@@ -506,6 +555,7 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double
 
   bool root = other_point(w, b, &shift);
   add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
+  if (axes) return;
   add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
   if (z) add_load(Fz + 6 * parent, l6_load(Fz + 6 * b), root ? &shift : NULL);
 }
@@ -513,10 +563,33 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double
 void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz) {
   const pbModel *m = a->w->m;
   memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
-  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, u, z, Fz);
+  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, u, z, Fz, NULL);
 }
 
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) { LANE(pbSweep_PullPair)(a, rate, NULL, NULL); }
+
+void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, lane *inertias) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  memset(inertias, 0, 10 * (size_t)m->nbody * sizeof(lane));
+  for (int b = 1; b < m->nbody; b++) {
+    lane *g = inertias + 10 * b;
+    if (w->t->body_tree[b] < 0) continue;
+
+    // What carries the parent carries the body.
+    if (w->t->body_tree[m->body_parentid[b]] >= 0) memcpy(g, inertias + 10 * m->body_parentid[b], 10 * sizeof(lane));
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) pull_mass_row(a, i, M_bar, axes, g);
+    inertia_pose(w->inert + 10 * b, g, a->P + 6 * b);
+#if PB_LANES == 1
+    if (!PB_WANTS(a, pb_wantInertia)) continue;
+    const inertia_bar bar = {g[0], p3_load(g + 1), p3_load(g + 4), p3_load((const double[]){g[7], g[9], g[8]})};
+    inertia_parameters(a, b, &bar);
+#endif
+  }
+
+  memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
+  for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, NULL, NULL, NULL, axes);
+}
 
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon) {
   const pbTopology *t = a->w->t;
@@ -532,7 +605,7 @@ void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *rate) 
   const pbTopology *t = a->w->t;
   int carrier = t->ten_carrier[tendon];
   PB_VALIDATE(pb_ascending(t->ten_body[tendon], t->ten_bodies[tendon]));
-  for (int i = t->ten_bodies[tendon] - 1; i >= 0; i--) pull_extra(a, t->ten_body[tendon][i], rate, NULL, NULL);
+  for (int i = t->ten_bodies[tendon] - 1; i >= 0; i--) pull_extra(a, t->ten_body[tendon][i], rate, NULL, NULL, NULL);
 
   // A rigid motion of all goes on in the main sweep.
   PB_AXPY6(a->P + 6 * carrier, 1, a->G + 6 * carrier);

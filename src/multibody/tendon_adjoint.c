@@ -275,6 +275,30 @@ void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const
   pull_tendon_armature(a, k, bar);
 }
 
+void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_bar) {
+  const NUM(pbWork) *w = a->w;
+  const pbTreePattern *tree = &w->t->M;
+  const int *dofs = w->ten_dofs + w->ten_start[k];
+  const double *J = w->ten_J + w->ten_start[k];
+  double armature = NUM(pbTendon_Armature)(w, k);
+  lane bar = PB_LANE_ZERO;
+  if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
+
+  // Entries J_i J_j of dofs on one way to the root.
+  lane *c = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
+  for (int i = 0; i < w->ten_start[k + 1] - w->ten_start[k]; i++) {
+    for (int j = 0; j <= i; j++) {
+      if (!dofs_are_related(w, dofs[i], dofs[j])) continue;
+      lane entry = M_bar[tree->adr[dofs[i]] + tree->depth[dofs[j]]];
+      bar += entry * J[i] * J[j];
+      if (!c) continue;
+      c[dofs[i]] += armature * J[j] * entry;
+      c[dofs[j]] += armature * J[i] * entry;
+    }
+  }
+  pull_tendon_armature(a, k, bar);
+}
+
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;

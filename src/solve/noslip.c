@@ -258,13 +258,14 @@ static void make_matrix(NUM(pbWork) *w) {
     const NUM(pbRow) *r = w->row + k;
     const int *dofs = w->row_dofs + r->dofs;
     for (int i = 0; i < pb_slip_count(r); i++) {
-      // Row i of J, dense in its dofs.
+      // Row i of J, dense in its dofs; one triangle is the other's image.
       const num *J = jacobian_row(w, r, i);
-      num *A = w->slip.A + (r->at + i) * n;
+      int row = r->at + i;
 
-      for (int j = 0; j < n; j++) {
-        A[j] = 0;
-        for (int d = 0; d < r->n; d++) A[j] += J[d] * w->slip.Z[j * nv + dofs[d]];
+      for (int j = 0; j <= row; j++) {
+        num entry = 0;
+        for (int d = 0; d < r->n; d++) entry += J[d] * w->slip.Z[j * nv + dofs[d]];
+        w->slip.A[row * n + j] = w->slip.A[j * n + row] = entry;
       }
     }
   }
@@ -348,7 +349,8 @@ static void sweep_once(NUM(pbWork) *w, num *f) {
         num change = u.f[c] - f[u.at + c];
         f[u.at + c] = u.f[c];
         if (is_zero(change)) continue;
-        for (int j = 0; j < n; j++) x[j] += w->slip.A[j * n + u.at + c] * change;
+        const num *A = w->slip.A + (u.at + c) * n;
+        for (int j = 0; j < n; j++) x[j] += A[j] * change;
       }
     }
   }

@@ -4,10 +4,11 @@
 //
 //   W = w . J'(f - f0) - w . M (qacc - a0)      at held forces
 //     + sum of G_ij J_i M^-1 J_j'               that is, over rows i, dJ_i u_i - 1/2 z_i . dM u_i with z_i = M^-1 J_i' and
-//                                               u_i = sum over j of (G_ij + G_ji) z_j
+//                                               u_i = sum over j of (G_ij + G_ji) z_j: entries of M have cotangents,
+//                                               sums of z_i u_i, and the rows' motions give some to axes on their way
 //     + x . (J a0 - aref)                       with the rows of Newton's method (row_adjoint.c)
 //
-// so every row that slides has a pair of fields of its own. What falls to a0 and f0 is pulled as without sweeps.
+// What falls to a0 and f0 is pulled as without sweeps.
 #include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row_adjoint.h"
@@ -182,9 +183,12 @@ static void pull_update(LANE(pbAdjoint) *a, int index, int i, const slip_update 
   for (int c = 0; c < u->n; c++) {
     lane g = PB_LANE_ZERO;
     double change = u->f[c] - f_old[u->at + c];
+    // A is symmetric, and of G only that part counts.
+    const double *A = w->slip.A + (u->at + c) * n;
+    lane *G = a->slip_G + (u->at + c) * n;
     for (int j = 0; j < n; j++) {
-      g += w->slip.A[j * n + u->at + c] * a->slip_x[j];
-      a->slip_G[j * n + u->at + c] += a->slip_x[j] * change;
+      g += A[j] * a->slip_x[j];
+      G[j] += a->slip_x[j] * change;
     }
 
     // The change is the force after less that before.
@@ -203,6 +207,14 @@ static void pull_update(LANE(pbAdjoint) *a, int index, int i, const slip_update 
 }
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
+// What residuals change by with force i.
+static void move_residuals(const NUM(pbWork) *w, int i, double change, double *x) {
+  const double *A = w->slip.A + i * w->slip.n;
+  PB_ASSERT(i < w->slip.n);
+
+  for (int j = 0; j < w->slip.n; j++) x[j] += A[j] * change;
+}
+
 // Updates of sweep s in their order; residuals in w->slip.x. Returns how many there are.
 static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
   const NUM(pbWork) *w = a->w;
@@ -215,9 +227,7 @@ static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
     const NUM(pbRow) *r = w->row + k;
     for (int i = 0; i < pb_slip_count(r); i++) x[r->at + i] = r->x[pb_slip_first(r) + i];
   }
-  for (int i = 0; i < n; i++) {
-    for (int j = 0; j < n; j++) x[i] += w->slip.A[i * n + j] * (before[j] - first[j]);
-  }
+  for (int j = 0; j < n; j++) move_residuals(w, j, before[j] - first[j], x);
 
   // Then block by block.
   for (int k = 0; k < w->nrow; k++) {
@@ -229,8 +239,7 @@ static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
       PB_ASSERT(count <= n);
       NUM(pbSlip_Update)(w, r, i, before, x, u);
       for (int c = 0; c < u->n; c++) {
-        double change = u->f[c] - before[u->at + c];
-        for (int j = 0; j < n; j++) x[j] += w->slip.A[j * n + u->at + c] * change;
+        move_residuals(w, u->at + c, u->f[c] - before[u->at + c], x);
       }
     }
   }
@@ -422,43 +431,86 @@ static void pull_tendon_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double c, c
   }
 }
 
-// The pair of each row that slides: dJ_i u_i - 1/2 z_i . dM u_i.
+// u_i of number `row`; false: it is zero.
+static bool pair_rates(const LANE(pbAdjoint) *a, int row, lane *u) {
+  const NUM(pbWork) *w = a->w;
+  int n = w->slip.n, nv = w->m->nv;
+  bool any = false;
+  memset(u, 0, (size_t)nv * sizeof(lane));
+
+  for (int j = 0; j < n; j++) {
+    const double *z = w->slip.Z + j * nv;
+    lane g = a->slip_G[row * n + j] + a->slip_G[j * n + row];
+    for (int l = 0; l < PB_LANES; l++) any = any || ((const double *)&g)[l] != 0;
+    for (int d = 0; d < nv; d++) u[d] += g * z[d];
+  }
+  return any;
+}
+
+// -1/2 z_i . dM u_i: the sum of all over rows is symmetric, so one triangle has twice its half.
+static void add_mass_pair(LANE(pbAdjoint) *a, const lane *u, const double *z) {
+  const pbTreePattern *tree = &a->w->t->M;
+  for (int k = 0; k < tree->n; k++) {
+    const int *chain = tree->chain + tree->adr[k];
+    lane *M = a->slip_M + tree->adr[k];
+    int depth = tree->depth[k];
+
+    for (int d = 0; d < depth; d++) M[d] -= z[k] * u[chain[d]];
+    M[depth] -= 0.5 * z[k] * u[k];
+  }
+}
+
+// The body's motion by rates u: along its way to the root.
+static void motion_by(const NUM(pbWork) *w, int body, const lane *u, lane X[6]) {
+  LANE(pbLane_Zero6)(X);
+  for (int i = w->t->body_dofend[body]; i >= 0; i = w->m->dof_parentid[i]) PB_AXPY6(X, u[i], w->S + 6 * i);
+}
+
+// dJ_i u_i of a contact.
+static void pull_contact_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, const lane *u, contact_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *contact = w->contact + r->contact;
+  const int body[2] = {w->m->geom_bodyid[contact->geom1], w->m->geom_bodyid[contact->geom2]};
+  PB_ASSERT(body[0] != body[1]);
+  for (int e = 0; e < 2; e++) {
+    motion_by(w, body[e], u, a->X + 6 * body[e]);
+    memset(a->F + 6 * body[e], 0, 6 * sizeof(double));
+  }
+
+  // Wrenches on both bodies' motions: on the axes that these are made of.
+  pull_functional(a, r, row, 1, a->X, a->F, bar);
+  for (int e = 0; e < 2; e++) {
+    const double *F = a->F + 6 * body[e];
+    for (int i = w->t->body_dofend[body[e]]; i >= 0; i = w->m->dof_parentid[i]) PB_AXPY6(a->slip_S + 6 * i, u[i], F);
+  }
+}
+
 static void pull_row_pairs(LANE(pbAdjoint) *a, const NUM(pbRow) *r) {
   const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  int n = w->slip.n, nv = m->nv;
-  size_t bodies = 6 * (size_t)m->nbody;
   contact_bar bar;
   memset(&bar, 0, sizeof bar);
 
   for (int i = 0; i < pb_slip_count(r); i++) {
-    int row = r->at + i;
+    // without cotangents there is nothing to do
     lane *u = a->slip_u;
-    bool any = false;
+    if (!pair_rates(a, r->at + i, u)) continue;
 
-    // u_i; without cotangents there is nothing to do.
-    memset(u, 0, (size_t)nv * sizeof(lane));
-    for (int j = 0; j < n; j++) {
-      lane g = a->slip_G[row * n + j] + a->slip_G[j * n + row];
-      for (int l = 0; l < PB_LANES; l++) any = any || ((const double *)&g)[l] != 0;
-      for (int d = 0; d < nv; d++) u[d] += g * w->slip.Z[j * nv + d];
-    }
-    if (!any) continue;
-
-    // Both fields, and their cotangents.
-    const double *z = w->slip.Z + row * nv;
-    LANE(pbSweep_Push)(w, u, a->X);
-    LANE(pbSweep_PushPlain)(w, z, a->slip_Y);
-    memset(a->F, 0, bodies * sizeof(double));
-    memset(a->slip_Fz, 0, bodies * sizeof(lane));
-
-    LANE(pbSweep_InertiaPair)(a, -0.5, a->X, a->slip_Y, a->slip_Fz);
-    LANE(pbForce_ArmaturePair)(a, -0.5, u, z);
-    if (r->kind == pb_rowContact) pull_functional(a, r, pb_slip_first(r) + i, 1, a->X, a->F, &bar);
+    add_mass_pair(a, u, w->slip.Z + (r->at + i) * w->m->nv);
+    if (r->kind == pb_rowContact) pull_contact_row(a, r, pb_slip_first(r) + i, u, &bar);
     else pull_tendon_row(a, r, 1, u);
-    LANE(pbSweep_PullPair)(a, u, z, a->slip_Fz);
   }
   if (r->kind == pb_rowContact && r->zone) pull_contact(a, r, &bar);
+}
+
+// The pairs of all rows that slide.
+static void pull_pairs(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  memset(a->slip_M, 0, (size_t)w->t->M.size * sizeof(lane));
+  memset(a->slip_S, 0, 6 * (size_t)w->m->nv * sizeof(lane));
+  for (int k = 0; k < w->nrow; k++) pull_row_pairs(a, w->row + k);
+
+  LANE(pbForce_ArmatureMass)(a, a->slip_M);
+  LANE(pbSweep_PullMass)(a, a->slip_M, a->slip_S, a->slip_I);
 }
 
 // X += sign (Vx - Vl): motions that force and torque sensors give.
@@ -521,7 +573,7 @@ void LANE(pbSlip_Power)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   if (!w->slip.n) return;
 
-  for (int k = 0; k < w->nrow; k++) pull_row_pairs(a, w->row + k);
+  pull_pairs(a);
   pull_changed_forces(a);
   pull_changed_accelerations(a);
 }

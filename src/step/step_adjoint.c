@@ -127,6 +127,9 @@ static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contact
   TAKE(a->slip_Fz, 6 * m->nbody);
   TAKE(a->slip_FA, 6 * m->nbody);
   TAKE(a->slip_Y, 6 * m->nbody);
+  TAKE(a->slip_M, m->topology->M.size);
+  TAKE(a->slip_S, 6 * m->nv);
+  TAKE(a->slip_I, 10 * m->nbody);
   TAKE(a->slip_row, contacts + m->topology->max_blocks);
   TAKE(a->slip_update, n);
 }
