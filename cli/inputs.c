@@ -285,6 +285,24 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   return status;
 }
 
+// Before a policy, whose parameters come last.
+static pbStatus expose(cliRun *run) {
+  const char *text = run->app->args.text[opt_expose];
+  char name[256];
+
+  // Names with commas between them
+  while (text) {
+    size_t n = strcspn(text, ",");
+    if (!n || n >= sizeof name)
+      return pbContext_Fail(run->ctx, pb_bad_argument, "--expose: '%.80s' is not a list of names", text);
+    memcpy(name, text, n);
+    name[n] = 0;
+    PB_TRY(pbModel_Expose(run->loaded, name));
+    text = text[n] ? text + n + 1 : NULL;
+  }
+  return pb_ok;
+}
+
 static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
   static const char *const rules[] = {"refuse", "keep", "repair"};
   const char *const *text = app->args.text;
@@ -314,6 +332,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   PB_TRY(read_urdf_options(app, &load.urdf));
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
+  PB_TRY(expose(run));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));
   show_warnings(run->ctx);
 

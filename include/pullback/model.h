@@ -66,6 +66,11 @@ PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
 // "geom_friction:floor:0". Options belong to no object: "gravity:2".
 // pb_bad_argument with a "did you mean" in the text of ctx (NULL: none is wanted) if there is none.
 PB_API PB_NODISCARD pbStatus pbModel_Param(pbContext *ctx, const pbModel *model, const char *name, pbParam *param);
+// Vertices of a mesh that may touch as a parameter of this name from here on: "mesh_vert:NAME", of shape (vertices, 3) in the
+// frame of its geoms; before the first scratch, and before a policy. What touches is the hull with the faces that were compiled,
+// which a change of vertices must leave convex; mass and inertia stay. Kernels of models without read no vertices from theta.
+// pb_bad_argument: no such mesh, exposed already. pb_unsupported: nothing of it may touch, or deformables meet it.
+PB_API PB_NODISCARD pbStatus pbModel_Expose(pbModel *model, const char *name);
 // Name of one entry of theta as pbModel_Param reads it; returns text.
 PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, size_t size);
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.

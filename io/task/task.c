@@ -15,10 +15,11 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {
-    "model",  "deformables", "policy",   "comment",      "options",   "contact", "parameters", "constants", "steps",   "duration",
-    "init",   "controls",    "mocap",    "trajectories", "variables", "loss",    "optimizer",  "stop",      "confirm", "seed",
-    "memory", "mode",        "gradient", "sample",       "episode",   "train",   "audit",      "urdf",      NULL};
+const char *const pbTask_Keys[] = {"model",    "deformables", "policy",       "expose",    "comment",  "options",
+                                   "contact",  "parameters",  "constants",    "steps",     "duration", "init",
+                                   "controls", "mocap",       "trajectories", "variables", "loss",     "optimizer",
+                                   "stop",     "confirm",     "seed",         "memory",    "mode",     "gradient",
+                                   "sample",   "episode",     "train",        "audit",     "urdf",     NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.
@@ -83,9 +84,28 @@ static pbStatus read_deformables(pbTaskReader *r, const json_t *root, pbTask *ta
   return pb_ok;
 }
 
+// Names of what becomes a parameter on request.
+static pbStatus read_exposed(pbTaskReader *r, const json_t *root, pbTask *task) {
+  const json_t *list = json_object_get(root, "expose");
+  if (!list) return pb_ok;
+  if (!json_is_array(list)) return pbTaskReader_FailAt(r, "expose", "expected a list of names such as \"mesh_vert:NAME\"");
+
+  pbTaskReader_Enter(r, "expose");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *name = json_string_value(json_array_get(list, i));
+    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of names such as \"mesh_vert:NAME\"");
+
+    pbStatus status = pbModel_Expose(task->model, name);
+    if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
 static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_rigid(r, root, task));
   PB_TRY(read_deformables(r, root, task));
+  PB_TRY(read_exposed(r, root, task));
   pbTaskReader_Enter(r, "policy");
   PB_TRY(pbTask_ReadPolicy(r, json_object_get(root, "policy"), task->model));
   pbTaskReader_Leave(r);

@@ -13,7 +13,7 @@ static double mesh_radius(const NUM(pbWork) *w, int mesh) {
   if (mesh < 0) return 0;
 
   // Of its points as they are now.
-  shape.hull = w->t->hull + mesh;
+  mesh_hull(w, mesh, &shape);
   shape.motion = NUM(pbMesh_Map)(w, mesh, shape.stretch, shape.shift);
   hull_view(&shape, &view);
   return view.radius;

@@ -3,6 +3,7 @@
 #define PB_CONTACT_H
 
 #include "eval/work.h"
+#include "model/exposed.h"
 #include "model/terrain.h"
 #include "multibody/shape.h"
 

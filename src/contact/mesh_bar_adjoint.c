@@ -32,6 +32,7 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
       for (int j = 0; j < 6; j++) wrench[j] += bar[i].wrench[k][j];
     }
     LANE(pbMesh_PullMotion)(a, w->m->geom_dataid[geom[k]], &shape[k], strain[k], wrench);
+    LANE(pbMesh_PullVertices)(a, w->m->geom_dataid[geom[k]], shape, c->margin + reach, count, bar, k);
   }
 }
 

@@ -11,6 +11,8 @@
 static inline void hull_corner(const NUM(pbShape) *shape, int corner, num x[3]) {
   const double *v = shape->hull->corner + 3 * corner;
   v3_set(x, v[0], v[1], v[2]);
+  if (shape->vertex) v3_copy(x, shape->vertex + 3 * shape->hull->vertex[corner]);
+  if (shape->nudged == corner) v3_addto(x, shape->nudge);
   if (!shape->motion) return;
 
   m3_mulv(x, shape->stretch, x);

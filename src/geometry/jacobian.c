@@ -10,6 +10,7 @@
 #if !PB_IS_COMPLEX
 #include "base/assert.h"
 #include "geometry/rate.h"
+#include "geometry/searched.h"
 
 // ---- planes -------------------------------------------------------------------------------------------------------
 static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
@@ -497,21 +498,6 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
   }
 }
 // ---- complex step -------------------------------------------------------------------------------------------------
-static void lift_shape(const NUM(pbShape) *in, pbShape_c *out) {
-  out->type = in->type;
-  out->hull = in->hull;
-  out->motion = in->motion;
-  if (in->motion) {
-    for (int i = 0; i < 9; i++) out->stretch[i] = in->stretch[i];
-    for (int i = 0; i < 3; i++) out->shift[i] = in->shift[i];
-  }
-  for (int i = 0; i < 3; i++) {
-    out->pos[i] = in->pos[i];
-    out->size[i] = in->size[i];
-  }
-  for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
-}
-
 // How many of its sizes a shape uses.
 static int size_count(int type) {
   static const signed char counts[] = {0, 0, 1, 2, 3, 2, 3};
@@ -532,44 +518,6 @@ static void seed_column(const NUM(pbShape) *shape2, int column, pbShape_c *c1, p
   } else {
     __imag__ c2->size[column - SIZE2] = PB_IMAG_STEP;
   }
-}
-
-// The pairs that go by the search of convex.h, which is done once for all columns.
-static bool is_convex(int type1, int type2) {
-  if (type1 == pb_geomPlane) return false;
-  if (type1 == pb_geomSphere) return type2 == pb_geomEllipsoid;
-  if (type1 == pb_geomCapsule) return type2 == pb_geomEllipsoid || type2 == pb_geomCylinder;
-  return type1 == pb_geomEllipsoid || type1 == pb_geomCylinder;
-}
-
-// What a search found, if the pair goes by one. It looks at real parts only: one normal serves all columns.
-typedef struct searched {
-  bool convex, polytope;
-  pbConvexNormal normal;
-  pbPolytopeNormal facet;
-} searched;
-
-static bool search(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, searched *s) {
-  s->polytope = s->polytope || shape1->hull || shape2->hull;
-  s->convex = !s->polytope && is_convex(shape1->type, shape2->type);
-  if (s->convex) {
-    pbCore core1, core2;
-    to_core(shape1, &core1);
-    to_core(shape2, &core2);
-    return pbConvex_Search(&core1, &core2, margin, &s->normal);
-  }
-  if (!s->polytope) return true;
-
-  pbPolytopePair pair;
-  to_support(shape1, &pair.shape[0]);
-  to_support(shape2, &pair.shape[1]);
-  return pbPolytope_Search(&pair, margin, &s->facet);
-}
-
-static int collide_again(const searched *s, const pbShape_c *c1, const pbShape_c *c2, double margin, pbContactPoint_c *contacts) {
-  if (s->convex) return pbConvex_Contacts_c(c1, c2, margin, &s->normal, contacts);
-  if (s->polytope) return pbPolytope_Contacts_c(c1, c2, margin, &s->facet, contacts);
-  return pbPair_Collide_c(c1, c2, margin, contacts);
 }
 
 static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, bool polytope,
@@ -593,44 +541,6 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     for (int k = 0; k < count && k < made; k++) {
       const double *value = (const double *)&contacts[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
-    }
-  }
-}
-
-// Points x of a shape's frame to (1 + i step e) x: e is 1 at an entry of the diagonal, or 1/2 at two entries across it.
-static void seed_strain(int k, pbShape_c *shape) {
-  int a = k < 3 ? k : (k + 1) % 3, b = k < 3 ? k : (k + 2) % 3;
-  for (int i = 0; i < 3; i++) {
-    double to_a = 0.5 * __real__ shape->mat[3 * i + b], to_b = 0.5 * __real__ shape->mat[3 * i + a];
-    __imag__ shape->mat[3 * i + a] += PB_IMAG_STEP * to_a;
-    __imag__ shape->mat[3 * i + b] += PB_IMAG_STEP * to_b;
-  }
-}
-
-void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
-                            double strain_bar[2][6]) {
-  searched found = {.convex = false};
-  memset(strain_bar, 0, 2 * sizeof *strain_bar);
-  if (shape[0].type == pb_geomPlane) {
-    NUM(pbPlane_PullStrain)(&shape[0], &shape[1], margin, count, bar, strain_bar[1]);
-    return;
-  }
-  if (shape[0].type != pb_geomSphere && !search(&shape[0], &shape[1], margin, &found)) return;
-
-  for (int column = 0; column < 12; column++) {
-    int which = column / 6;
-    pbShape_c seeded[2];
-    pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
-    if (!wanted[which]) continue;
-
-    for (int i = 0; i < 2; i++) lift_shape(&shape[i], &seeded[i]);
-    seed_strain(column % 6, &seeded[which]);
-    int made = collide_again(&found, &seeded[0], &seeded[1], margin, contacts);
-
-    // Rows of all contacts, with their cotangents
-    for (int i = 0; i < count && i < made; i++) {
-      const double *value = (const double *)&contacts[i];
-      for (int r = 0; r < 10; r++) strain_bar[which][column % 6] += bar[i].row[r] * value[2 * r + 1] / PB_IMAG_STEP;
     }
   }
 }

@@ -250,6 +250,16 @@ void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh
   }
 }
 
+int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int corner[4]) {
+  double lever[4][3];
+  if (other->type == pb_geomPlane) return corners_on_plane(other, mesh, margin, corner, lever);
+
+  pbHullNearest found = find_nearest(other, mesh);
+  PB_ASSERT(found.count >= 1 && found.count <= 3);
+  memcpy(corner, found.corner, (size_t)found.count * sizeof *corner);
+  return found.count;
+}
+
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh) {
   int corner[4], count = 0;
   if (other->type == pb_geomPlane) {

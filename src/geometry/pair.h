@@ -47,6 +47,9 @@ typedef struct pbContactBar {
 // frame: symmetric, xx yy zz yz zx xy.
 void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
                             double strain_bar[2][6]);
+// To the corners of shape `which`, each at its vertex; added.
+void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, int which,
+                             double *vertex_bar);
 #endif
 
 #endif

@@ -5,11 +5,14 @@
 typedef struct NUM(pbShape) {
   int type;
   const struct pbMeshHull *hull;  // of a mesh, of a prism of a height field (model/mesh.h), else NULL
+  const num *vertex;              // of a hull whose corners are parameters: vertices of its mesh (model/exposed.h), else NULL
+  int nudged;                     // corner that stands beside its place by nudge, where there is a hull; -1: none
   pbHullMotion motion;            // where the hull's points are
   num pos[3];
   num mat[9];  // rotation, row-major; columns are the shape's axes in the world
   num size[3];
   num stretch[9], shift[3];  // of motions only
+  num nudge[3];
 } NUM(pbShape);
 
 // One contact: as MuJoCo's mjContact. normal points from shape 1 to shape 2; pos is midway between the two surfaces;

@@ -25,6 +25,7 @@ static double *take_reals(const pbModel *m, int mesh, pbMeshHull *hull, int *pos
   const int *graph = m->mesh_graph + m->mesh_graphadr[mesh], *vertex = graph + 2 + graph[0];
   hull->corners = graph[0];
   hull->corner = next;
+  hull->vertex = vertex;
 
   // The vertices inside the hull are left out.
   for (int i = 0; i < hull->corners; i++) {

@@ -8,6 +8,7 @@ enum { PB_HULL_CELLS = 4, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS }; 
 typedef struct pbMeshHull {
   int corners, polygons;
   const double *corner;   // corners x 3, m
+  const int *vertex;      // corners: vertices of the mesh
   const double *normal;   // polygons x 3: outward, unit
   const int *first;       // polygons + 1: where the corners of each begin in `around`
   const int *around;      // corners of polygons, counterclockwise seen from outside

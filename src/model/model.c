@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/exposed.h"
 #include "model/policy_data.h"
 #include "model/servo.h"
 #include "model/surface.h"
@@ -186,6 +187,7 @@ void pbModel_Destroy(pbModel *m) {
   // Deformables, a policy and names have memory of their own.
   pbDeform_Destroy(m->deform);
   pbPolicyModel_Destroy(m->ctx, m->policy);
+  pbExposed_Destroy(m);
   pbSurfaces_Destroy(m->ctx, m->surfaces);
   free_names(m);
   if (m->policy_file) m->release_policy_file(m->policy_file);

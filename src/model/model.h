@@ -39,8 +39,10 @@ struct pbModel {
   struct pbDeform *deform;                            // NULL: nothing deforms
   int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl
   size_t deform_theta;                                // where its parameters begin
-  struct pbPolicyModel *policy;                       // NULL: controls are inputs alone (policy_data.h)
-  char **names[pb_objCount];                          // [kind][id]; "" where unnamed
+  struct pbExposed *exposed;                          // nexposed: vertices of meshes in theta (exposed.h)
+  int nexposed;
+  struct pbPolicyModel *policy;  // NULL: controls are inputs alone (policy_data.h)
+  char **names[pb_objCount];     // [kind][id]; "" where unnamed
   int names_count[pb_objCount];
   char *model_name;
   void *ints_block, *reals_block;    // memory behind the pointers above

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/exposed.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "model/policy_data.h"
@@ -73,7 +74,9 @@ static bool is_derived(const char *name) {
 
 size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
 static int deform_count(const pbModel *m) { return m->deform ? m->deform->nslice : 0; }
-int pbModel_ParamCount(const pbModel *m) { return PARAM_COUNT + deform_count(m) + (m->policy ? m->policy->params : 0); }
+int pbModel_ParamCount(const pbModel *m) {
+  return PARAM_COUNT + m->nexposed + deform_count(m) + (m->policy ? m->policy->params : 0);
+}
 const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
 
 static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
@@ -85,6 +88,17 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
                    .offset = m->deform_theta + s->offset,
                    .lower = s->lower,
                    .upper = s->upper};
+}
+
+static pbParam exposed_param(const pbExposed *e) {
+  return (pbParam){.name = e->name,
+                   .unit = "m",
+                   .rows = e->rows,
+                   .cols = 3,
+                   .rows_are = pb_objCount,
+                   .offset = e->offset,
+                   .lower = -INFINITY,
+                   .upper = INFINITY};
 }
 
 static pbParam policy_param(const pbPolicyParam *p) {
@@ -105,12 +119,13 @@ static pbParam policy_param(const pbPolicyParam *p) {
 }
 
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
-  int behind = index - PARAM_COUNT - deform_count(m);
+  int own = PARAM_COUNT + m->nexposed, behind = index - own - deform_count(m);
 
-  // From the last to the first: a policy's, those of deformables, the model's own fields.
+  // From the last to the first: a policy's, those of deformables, what is exposed, the model's own fields.
   if (index >= pbModel_ParamCount(m)) index = -1;
-  if (index >= PARAM_COUNT && behind >= 0) return policy_param(&m->policy->param[behind]);
-  if (index >= PARAM_COUNT) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
+  if (index >= own && behind >= 0) return policy_param(&m->policy->param[behind]);
+  if (index >= own) return deform_param(m, &m->deform->slice[index - own]);
+  if (index >= PARAM_COUNT) return exposed_param(&m->exposed[index - PARAM_COUNT]);
   if (index < 0) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
 
   // The pointer of a field says where in theta it begins.
@@ -223,12 +238,24 @@ static pbStatus choose_rows(pbContext *ctx, const pbModel *m, bool positions, co
   return choose_entry(ctx, name, colon + 1, p);
 }
 
+// Length of the field in a name: what stands before the first colon, or the whole name of something exposed.
+static size_t field_length(const pbModel *m, const char *name) {
+  size_t longest = strcspn(name, ":");
+
+  for (int i = 0; i < m->nexposed; i++) {
+    size_t length = strlen(m->exposed[i].name);
+
+    bool begins = !strncmp(name, m->exposed[i].name, length) && (!name[length] || name[length] == ':');
+    if (begins && length > longest) longest = length;
+  }
+  return longest;
+}
+
 pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbParam *param) {
-  const char *colon = strchr(name, ':');
-  size_t length = colon ? (size_t)(colon - name) : strlen(name);
+  size_t length = field_length(m, name);
+  const char *colon = name[length] ? name + length : NULL;
   int index = 0, count = pbModel_ParamCount(m);
 
-  // The field is what stands before the first colon.
   for (; index < count; index++) {
     *param = pbModel_ParamAt(m, index);
     if (strlen(param->name) == length && !strncmp(param->name, name, length)) break;

@@ -45,7 +45,9 @@ static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const N
     if (!is_mesh[k]) continue;
     memcpy(wrench, g[k].torque, 3 * sizeof *wrench);
     memcpy(wrench + 3, g[k].force, 3 * sizeof *wrench);
-    LANE(pbMesh_PullMotion)(a, a->w->m->geom_dataid[found->geom[k]], &shape[k], strain[k], wrench);
+    int mesh = a->w->m->geom_dataid[found->geom[k]];
+    LANE(pbMesh_PullMotion)(a, mesh, &shape[k], strain[k], wrench);
+    LANE(pbMesh_PullVertices)(a, mesh, shape, found->bound, found->point + 1, rows, k);
   }
 }
 #endif

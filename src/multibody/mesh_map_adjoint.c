@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "eval/adjoint.h"
 #include "math/vec.h"
+#include "model/exposed.h"
 #include "multibody/spatial.h"
 
 #if PB_LANES == 1
@@ -89,6 +90,13 @@ void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *s
     if (!m3_solve(stretch_bar + 3 * i, shape->stretch, E_bar + 3 * i)) return;
   }
   LANE(pbMesh_PullMap)(a, mesh, stretch_bar, force);
+}
+
+void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin, int count,
+                               const pbContactBar *bar, int which) {
+  int exposed = pb_exposedMesh(a->w->m, mesh);
+  if (exposed < 0) return;
+  NUM(pbPair_PullCorners)(shape, margin, count, bar, which, a->theta + a->w->m->exposed[exposed].offset);
 }
 #else
 typedef int meshes_have_no_lanes;

@@ -2,15 +2,29 @@
 #ifndef PB_SHAPE_H
 #define PB_SHAPE_H
 
+#include "model/exposed.h"
 #include "multibody/mesh_map.h"
+
+// The hull of a mesh, NULL where there is none, with its vertices where they are parameters.
+static inline void mesh_hull(const NUM(pbWork) *w, int mesh, NUM(pbShape) *s) {
+  int exposed = mesh < 0 ? -1 : pb_exposedMesh(w->m, mesh);
+  s->hull = mesh < 0 ? NULL : w->t->hull + mesh;
+  s->vertex = NULL;
+  s->nudged = -1;
+  if (exposed < 0) return;
+
+  s->hull = w->own_hull + exposed;
+  s->vertex = w->p.timestep - (w->m->timestep - w->m->theta0) + w->m->exposed[exposed].offset;
+}
 
 static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
   s->type = w->m->geom_type[g];
-  s->hull = s->type == pb_geomMesh ? w->t->hull + w->m->geom_dataid[g] : NULL;
+  int mesh = s->type == pb_geomMesh ? w->m->geom_dataid[g] : -1;
+  mesh_hull(w, mesh, s);
   memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
   memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
   memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);
-  s->motion = s->hull ? NUM(pbMesh_Map)(w, w->m->geom_dataid[g], s->stretch, s->shift) : pb_hullStays;
+  s->motion = mesh >= 0 ? NUM(pbMesh_Map)(w, mesh, s->stretch, s->shift) : pb_hullStays;
 }
 
 #endif

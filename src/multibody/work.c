@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "eval/work.h"
+#include "model/exposed.h"
 #include "model/policy_data.h"
 
 // What a pullback reads of an evaluation, rows and factors aside: in one piece, which pbWork_MoveTo puts where it is cached.
@@ -69,9 +70,11 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
 static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
-  // sites, which a pullback places again; broad phase, inertias
+  // sites, which a pullback places again; hulls of exposed meshes; broad phase, inertias
   TAKE(site_xpos, 3 * m->nsite)
   TAKE(site_xmat, 9 * m->nsite)
+  TAKE(own_hull, m->nexposed)
+  TAKE(own_real, pb_exposedReals(m))
   TAKE(geom_ball, 4 * m->ngeom)
   TAKE(near, t->ncandidate)
   TAKE(crb, 10 * m->nbody)

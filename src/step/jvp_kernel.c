@@ -1,4 +1,5 @@
 // Forward derivatives by complex step of the same source: value in the real part, derivative in the imaginary part.
+#include "model/exposed.h"
 #include "model/joint.h"
 #include "number/number.h"
 
@@ -102,6 +103,7 @@ void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
     }
   }
   par_view(&j->w.p, m, j->theta);
+  exposed_view(m, j->theta, j->w.own_hull, j->w.own_real);
 }
 
 // q := q exp(r), the rotation r the imaginary part of (1, i r / 2).

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/exposed.h"
 #include "model/sphere.h"
 
 const char *pbScratch_Error(const pbScratch *s) { return s->error; }
@@ -98,6 +99,7 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
 
   PB_VALIDATE(pb_allFinite(theta, m->ntheta));
   par_view(&w->p, m, theta);
+  exposed_view(m, theta, w->own_hull, w->own_real);
   w->time = x[at.time];
   copy_or_clear(w->qpos, x + at.qpos, m->nq);
   copy_or_clear(w->qvel, x + at.qvel, m->nv);

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "deform/deformable.h"
 #include "math/vec.h"
+#include "model/exposed.h"
 #include "model/topology.h"
 #include "step/scratch.h"
 
@@ -204,6 +205,8 @@ static pbStatus attach_corners(pbDeformable *d, const pbModel *m, const char *ge
 
 static pbStatus attach_hull(pbDeformable *d, const pbModel *m, const char *geom, int g, int *number) {
   int mesh = m->geom_dataid[g];
+  if (mesh >= 0 && pb_exposedMesh(m, mesh) >= 0)
+    return pbContext_Fail(d->ctx, pb_unsupported, "geom '%.100s': the vertices of its mesh are exposed", geom);
   if (mesh < 0 || !m->topology->hull[mesh].corners)
     return pbContext_Fail(d->ctx, pb_unsupported,
                           "geom '%.100s': its mesh has no convex hull, for nothing of it may touch (contype, conaffinity)", geom);

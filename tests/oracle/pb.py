@@ -38,7 +38,7 @@ def real(a):
 class Model:
     """A compiled model with its own scratch. theta is the default unless given."""
 
-    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None):
+    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None, expose=()):
         l = lib()
         self.ctx = ct.c_void_p(l.pbContext_Create(None))
         self.ptr, self.scratch, self.path = ct.c_void_p(), ct.c_void_p(), path
@@ -46,6 +46,8 @@ class Model:
         for k, v in (urdf or {}).items():
             setattr(opt.urdf, k, v)
         l.pbModel_Load(self.ctx, os.fsencode(path), ct.byref(opt), ct.byref(self.ptr))
+        for name in expose:
+            l.pbModel_Expose(self.ptr, name.encode())
         for k, v in (options or {}).items():
             l.pbModel_SetOption(self.ptr, k.encode(), str(v).encode())
         for k, v in (contact or {}).items():

@@ -1,5 +1,8 @@
 """mesh_scale, mesh_refpos, mesh_refquat as parameters: gradients against differences of the program's own steps, where hulls meet
 planes, balls, hulls, other shapes, height fields and deformables; as they were compiled, and moved."""
+import json
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -44,7 +47,7 @@ def direction(model, theta, r, fields=FIELDS):
     way = np.zeros(model.ntheta)
     for name in fields:
         part = model.param(way, name)
-        part[:] = r.standard_normal(part.shape) * (.1 if name == "mesh_refpos" else 1)
+        part[:] = r.standard_normal(part.shape) * {"mesh_refpos": .1}.get(name, .01 if name in VERTICES else 1)
         if name == "mesh_refquat":
             q = model.param(theta, name)
             part -= q * np.sum(part * q, axis=1, keepdims=True) / np.sum(q * q, axis=1, keepdims=True)
@@ -60,11 +63,15 @@ def other(model, r):
     return theta
 
 
+VERTICES = ("mesh_vert:a", "mesh_vert:b")
+
+
 @pytest.mark.parametrize("moved", [False, True], ids=["compiled", "moved"])
 @pytest.mark.parametrize("seed", range(3))
 def test_gradients_are_those_of_differences(tmp_path, seed, moved, long_run):
+    """By parameters of meshes, by vertices that were exposed, and by the state."""
     (tmp_path / "m.xml").write_text(scene(seed))
-    model, r = pb.Model(str(tmp_path / "m.xml")), np.random.default_rng(seed + 5)
+    model, r = pb.Model(str(tmp_path / "m.xml"), expose=VERTICES), np.random.default_rng(seed + 5)
     theta = other(model, r) if moved else model.theta
     x, most, kept, left = model.init(), 0, 0, []
     for step in range(400 if long_run else 100):
@@ -75,11 +82,11 @@ def test_gradients_are_those_of_differences(tmp_path, seed, moved, long_run):
         _, _, record = model.step_recorded(x, theta=theta)
         most = max(most, model.report().contacts)
         bar = model.vjp(record, w, theta=theta)
-        for fields in [(f,) for f in FIELDS] + [()]:
+        for fields in [(f,) for f in FIELDS + VERTICES] + [()]:
             way, dx = direction(model, theta, r, fields), .03 * r.standard_normal(model.nt) * (not fields)
             pushed = model.jvp(record, dx, d_theta=way, theta=theta)[0] @ w
             exact = bar["x"] @ dx + bar["theta"] @ way
-            assert abs(pushed - exact) < 1e-10 * (np.abs(bar["x"] * dx).sum() + np.abs(bar["theta"] * way).sum()), (step, fields)
+            assert abs(pushed - exact) <= 1e-10 * (np.abs(bar["x"] * dx).sum() + np.abs(bar["theta"] * way).sum()), (step, fields)
             value, error = oracle.quotient(lambda e: np.array([w @ model.difference(base, model.step(model.move(x, dx, e), theta=theta + e * way)[0])]), STEPS)
             if error[0] > 3e-7 * (abs(exact) + .1):
                 left.append((step, fields, f"{error[0] / abs(exact):.0e}"))
@@ -146,3 +153,63 @@ def test_batches_of_worlds_with_their_own_meshes(run, tmp_path):
         for name in FIELDS:
             assert np.array_equal(g["param/" + name][k], model.param(theta_bar, name)), (k, name)
             assert np.abs(g["param/" + name][k]).min() > 0
+
+
+# ---- vertices on request --------------------------------------------------------------------------------------------------
+BLOCK = """<mujoco><option timestep=".004"/><asset><mesh name="m" vertex="-.1 -.1 -.1 .1 -.1 -.1 .1 .12 -.1 -.1 .1 -.1 -.1 -.1 .1 .1 -.1 .1 .1 .1 .1 -.1 .1 .12"/>
+</asset><worldbody><geom type="plane" size="2 2 1"/><body name="b" pos="0 0 .12" euler="3 5 0"><freejoint/><inertial pos="0 0 0" mass="2" diaginertia=".02 .02 .02"/>
+<geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+NAME = "mesh_vert:m"
+
+
+def test_exposed_vertices_act_as_a_file_that_states_them(tmp_path):
+    """The same mesh with other vertices, seen in the frame that was compiled; what is not asked for stays out of theta."""
+    path = tmp_path / "m.xml"
+    path.write_text(BLOCK)
+    plain, model, r = pb.Model(str(path)), pb.Model(str(path), expose=[NAME]), np.random.default_rng(1)
+    assert NAME not in plain.params and model.ntheta == plain.ntheta + 24
+    theta = model.theta.copy()
+    vertices = model.param(theta, NAME)
+    assert np.array_equal(vertices, plain.fields()["mesh_vert"])
+    vertices[:] += .004 * r.standard_normal(vertices.shape) * np.linspace(0, 1, 8)[:, None]
+    changed = BLOCK.replace(BLOCK.split('vertex="')[1].split('"')[0], rows(vertices))
+    path.write_text(changed)
+    stated = pb.Model(str(path))
+    x, y = model.init(), stated.init()
+    # The stated mesh came into a frame of its own, with its geom.
+    model.param(theta, "geom_pos")[1], model.param(theta, "geom_quat")[1] = 0, [1, 0, 0, 0]
+    for _ in range(200):
+        x, y = model.step(x, theta=theta)[0], stated.step(y)[0]
+    assert model.report().contacts >= 3
+    assert np.abs(model.parts(x)[0] - stated.parts(y)[0]).max() < 1e-5  # the file's vertices are rounded to single precision
+
+
+def test_commands_take_exposed_vertices(run, tmp_path):
+    (tmp_path / "m.xml").write_text(BLOCK)
+    model = tmp_path / "m.xml"
+    assert NAME + " " in run("info", model, "--expose", NAME).stdout
+    np.savez(tmp_path / "c.npz", qpos=[0, 0, 1, .1, .2, 0])
+    run("gradient", model, "--expose", NAME, "--steps", 40, "--cotangent", tmp_path / "c.npz", "--wrt", NAME + ",mesh_scale", "-o", tmp_path / "g.npz")
+    g = np.load(tmp_path / "g.npz")
+    assert g["param/" + NAME].shape == (8, 3) and np.abs(g["param/" + NAME]).max() > 1e-3 and g["param/mesh_scale"].shape == (1, 3)
+    run("check", model, "--expose", NAME, "--horizon", 20)
+    vertices = np.array([pb.Model(str(model)).fields()["mesh_vert"] * s for s in (1, 1.01)])
+    np.savez(tmp_path / "w.npz", **{"param/" + NAME: vertices})
+    run("simulate", model, "--expose", NAME, "--worlds", tmp_path / "w.npz", "--steps", 100, "-o", tmp_path / "s.npz")
+    z = np.load(tmp_path / "s.npz")["qpos"][:, -1, 2]
+    assert .0005 < z[1] - z[0] < .0015
+    # The corners, so that it stands a little higher.
+    task = {"model": "m.xml", "expose": [NAME], "steps": 100, "variables": [{"parameter": NAME}],
+            "loss": [{"body": "b", "target": [0, 0, .103]}], "optimizer": {"method": "lbfgs", "iterations": 20}}
+    (tmp_path / "t.json").write_text(json.dumps(task))
+    done = subprocess.run([run.program, "optimize", str(tmp_path / "t.json"), "-o", str(tmp_path / "r.json")], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["loss"] < .9 * result["start_loss"], result
+
+
+@pytest.mark.parametrize("name, text", [("mesh_vert:n", "did you mean 'm'"), ("mesh_vert", "expected mesh_vert:NAME"), (NAME + "," + NAME, "exposed already"),
+                                        (",", "not a list of names")])
+def test_what_cannot_be_exposed(run, tmp_path, name, text):
+    (tmp_path / "m.xml").write_text(BLOCK)
+    assert text in run("info", tmp_path / "m.xml", "--expose", name, code=2).stderr
