@@ -2,8 +2,11 @@
 
 #include "scene.h"
 
-typedef struct Grid {  // of one field
+enum { MOST_CELLS = 1 << 19 };  // of larger fields every second, third, ... row and column is drawn
+
+typedef struct Grid {  // of one field: what is drawn of it
   int rows, columns, rim;
+  int field_rows, field_columns, every;
   const double *size, *height;
 } Grid;
 
@@ -15,7 +18,16 @@ static const double *values_of(const cliRun *run, const char *name) {
 }
 
 static Grid grid_of(const cliRun *run, int f) {
-  Grid g = {.rows = cliModel_Integer(run->model, "hfield_nrow", f), .columns = cliModel_Integer(run->model, "hfield_ncol", f)};
+  Grid g = {.field_rows = cliModel_Integer(run->model, "hfield_nrow", f),
+            .field_columns = cliModel_Integer(run->model, "hfield_ncol", f)};
+
+  // the last row and column are there whatever is left out
+  do {
+    g.every++;
+    g.rows = (g.field_rows - 2) / g.every + 2;
+    g.columns = (g.field_columns - 2) / g.every + 2;
+  } while ((double)(g.rows - 1) * (g.columns - 1) > MOST_CELLS);
+
   g.rim = 2 * (g.rows + g.columns) - 4;
   g.size = values_of(run, "hfield_size") + 4 * (size_t)f;
   g.height = values_of(run, "hfield_data") + cliModel_Integer(run->model, "hfield_adr", f);
@@ -23,10 +35,13 @@ static Grid grid_of(const cliRun *run, int f) {
 }
 
 static void put_point(const Grid *g, int number, double x[3]) {
-  int r = number / g->columns, c = number % g->columns;
-  x[0] = g->size[0] * (2. * c / (g->columns - 1) - 1);
-  x[1] = g->size[1] * (2. * r / (g->rows - 1) - 1);
-  x[2] = g->size[2] * g->height[number];
+  int r = number / g->columns * g->every, c = number % g->columns * g->every;
+  r = r < g->field_rows ? r : g->field_rows - 1;
+  c = c < g->field_columns ? c : g->field_columns - 1;
+
+  x[0] = g->size[0] * (2. * c / (g->field_columns - 1) - 1);
+  x[1] = g->size[1] * (2. * r / (g->field_rows - 1) - 1);
+  x[2] = g->size[2] * g->height[(size_t)r * (size_t)g->field_columns + (size_t)c];
 }
 
 // Number of the k-th point of the rim, counterclockwise seen from above.

@@ -374,7 +374,7 @@
     }
     for (const s of data.sites) { s.site = true; present(s, false, byId('sites').checked && shown.has(s.group)); }
     if (current.length) stretch();
-    grid.visible = byId('ground').checked && !data.geoms.some(g => g.type === 0 && isShown(g));
+    grid.visible = byId('ground').checked && !data.geoms.some(g => g.type <= 1 && isShown(g));
     dirty = true;
   }
 

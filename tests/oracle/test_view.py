@@ -1,4 +1,5 @@
 """What is to be seen of a motion: counted in the files for other programs, and looked at in a browser without a screen."""
+import base64
 import json
 import pathlib
 import shutil
@@ -226,3 +227,17 @@ def test_height_fields_are_drawn(run, tmp_path):
     assert accessor(root, body, root["meshes"][node["mesh"]]["primitives"][0]["indices"]).size == 3 * count
     data = page_data(tmp_path / "run.html")
     assert len(data["meshes"]) == 1 and data["geoms"][0]["mesh"] == 0 and "hull" not in data["geoms"][0]
+
+
+def test_large_height_fields_are_thinned(run, tmp_path):
+    """Every second row and column, from edge to edge: pages stay small."""
+    rows, columns = 1201, 1000
+    height = np.random.default_rng(2).random((rows, columns)).astype("<f4")
+    (tmp_path / "f.bin").write_bytes(struct.pack("<2i", rows, columns) + height.tobytes())
+    (tmp_path / "m.xml").write_text('<mujoco><asset><hfield name="f" file="f.bin" size="3 2 .5 .2"/></asset><worldbody><geom type="hfield" hfield="f"/></worldbody></mujoco>')
+    run("view", tmp_path / "m.xml", "-o", tmp_path / "m.html")
+    (mesh,) = page_data(tmp_path / "m.html")["meshes"]
+    raw = np.frombuffer(base64.b64decode(mesh["points"]), "<u2").reshape(-1, 3) * mesh["step"] + mesh["low"]
+    triangles = len(base64.b64decode(mesh["triangles"])) // 12
+    assert triangles == 2 * 600 * 500 + 4 * 1100 + 2 and (tmp_path / "m.html").stat().st_size < 16 << 20
+    np.testing.assert_allclose([raw.min(axis=0), raw.max(axis=0)], [[-3, -2, -.2], [3, 2, .5]], atol=1e-3)
