@@ -184,7 +184,7 @@ typedef struct cliDrawn {
   const int *tendon_adr, *tendon_num, *tendon_matid, *wrap_type, *wrap_objid;
   const double *geom_size, *geom_pos, *geom_quat, *geom_aabb, *geom_rgba;
   const double *site_size, *site_pos, *site_quat, *site_rgba;
-  const double *tendon_rgba, *tendon_width, *mat_rgba, *stat_extent;
+  const double *tendon_rgba, *tendon_width, *mat_rgba, *mat_cells, *stat_extent;
   const int *geom_dataid;
   pbMeshSurface *field;  // of height fields
   int fields;

@@ -212,7 +212,9 @@ static void fill_rigid(Motion *m) {
     const cliShape *s = &m->shape[i];
     const pbCells *triangles = &m->surface[i]->cells[pb_cellTriangle];
     for (int c = 0; c < 3 * triangles->count; c++) *to++ = point + triangles->vertex[c];
-    for (int c = 0; c < triangles->count; c++) number_cell(m, cell++, s->site ? CELL_SITE : CELL_GEOM, s->id, s->body, s->rgba);
+    double rgba[4];
+    cliShape_Color(s, rgba);
+    for (int c = 0; c < triangles->count; c++) number_cell(m, cell++, s->site ? CELL_SITE : CELL_GEOM, s->id, s->body, rgba);
 
     point += m->surface[i]->points;
   }
@@ -330,7 +332,9 @@ static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
                     .x = m->surface[i]->point,
                     .pose = pose_of(m, s->body, 0)};
 
-  set_color(&part, s->rgba);
+  double rgba[4];
+  cliShape_Color(s, rgba);
+  set_color(&part, rgba);
   return part;
 }
 

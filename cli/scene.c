@@ -33,7 +33,7 @@ pbStatus cliScene_Begin(cliRun *run) {
       INTEGERS(tendon_matid), INTEGERS(wrap_type),  INTEGERS(wrap_objid),   REALS(geom_size),           REALS(geom_pos),
       REALS(geom_quat),       REALS(geom_aabb),     REALS(geom_rgba),       REALS(site_size),           REALS(site_pos),
       REALS(site_quat),       REALS(site_rgba),     REALS(tendon_rgba),     REALS(tendon_width),        REALS(mat_rgba),
-      REALS(stat_extent),     INTEGERS(geom_dataid)};
+      REALS(mat_cells),       REALS(stat_extent),   INTEGERS(geom_dataid)};
 #undef COUNT
 #undef INTEGERS
 #undef REALS
@@ -63,6 +63,16 @@ static const double *row_of(const cliRun *run, const double *field, int row, int
 static void color_of(const cliDrawn *m, const double *own, int material, double rgba[4]) {
   bool given = own[0] != 0.5 || own[1] != 0.5 || own[2] != 0.5 || own[3] != 1;
   memcpy(rgba, given || material < 0 ? own : m->mat_rgba + 4 * (size_t)material, 4 * sizeof *rgba);
+}
+
+// Colors of the cells of a material's texture; 1 where there is none.
+static void cells_of(const cliDrawn *m, int material, double cells[6]) {
+  for (int k = 0; k < 6; k++) cells[k] = material < 0 ? 1 : m->mat_cells[6 * (size_t)material + (size_t)k];
+}
+
+void cliShape_Color(const cliShape *s, double rgba[4]) {
+  for (int k = 0; k < 3; k++) rgba[k] = s->rgba[k] * (s->cells[k] + s->cells[3 + k]) / 2;
+  rgba[3] = s->rgba[3];
 }
 
 const pbModel *cliScene_Looks(const cliRun *run) { return run->looks ? run->looks : run->model; }
@@ -95,6 +105,7 @@ static cliShape geom_shape(const cliRun *run, int g) {
   bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;
 
   color_of(m, m->geom_rgba + 4 * (size_t)g, m->geom_matid[g], s.rgba);
+  cells_of(m, m->geom_matid[g], s.cells);
   s.hidden = !(s.rgba[3] > 0) || !seen;
   return s;
 }
@@ -111,6 +122,7 @@ static cliShape site_shape(const cliRun *run, int i) {
   memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
   color_of(m, m->site_rgba + 4 * (size_t)i, m->site_matid[i], s.rgba);
+  cells_of(m, m->site_matid[i], s.cells);
   s.hidden = !(s.rgba[3] > 0);
   return s;
 }

@@ -10,6 +10,7 @@ typedef struct cliShape {
   int type, body;                                    // pb_geom*; the body it moves with
   const char *name;                                  // "" where it has none
   double size[3], pos[3], quat[4], box[6], rgba[4];  // box: center and half sizes of what has no size (meshes)
+  double cells[6];                                   // two colors that its texture multiplies it by, cell by cell
   int group;
   bool collides;                           // may touch others
   bool hidden;                             // nothing to be seen of it: transparent, or a mesh that was not read
@@ -82,6 +83,8 @@ typedef struct cliAside {
 // aside: NULL where there is none; with one, trajectory may be NULL, and a page without the library for drawing says so.
 pbStatus cliPage_Put(cliRun *run, const pbArrays *trajectory, const char *file, const cliAside *aside, FILE *out);
 
+// Its color with the mean of its texture.
+void cliShape_Color(const cliShape *shape, double rgba[4]);
 // A shape's surface in the frame of its body. far: half the size of a plane without end. The caller destroys the mesh.
 pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *shape, double far, pbMesh **mesh);
 

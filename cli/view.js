@@ -276,8 +276,13 @@
     if (modern) texture.colorSpace = THREE.SRGBColorSpace; else texture.encoding = THREE.sRGBEncoding;
     return texture;
   }
-  const checker = () => tiles((pen, size) => {
-    pen.fillStyle = '#ffffff'; pen.fillRect(0, 0, size, size);
+  const style = (cells, k) => 'rgb(' + three(cells, k).map(c => Math.round(255 * Math.min(1, Math.max(0, c)))) + ')';
+  const checker = cells => tiles((pen, size) => {
+    pen.fillStyle = cells ? style(cells, 0) : '#ffffff'; pen.fillRect(0, 0, size, size);
+    if (cells) {
+      pen.fillStyle = style(cells, 1); pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
+      return;
+    }
     pen.fillStyle = '#e9edf1'; pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
     pen.strokeStyle = '#c9d2db'; pen.lineWidth = 1.5; pen.strokeRect(0, 0, size / 2, size / 2); pen.strokeRect(size / 2, size / 2, size / 2, size / 2);
   });
@@ -303,9 +308,10 @@
     return {geometry: surface(g, k), scale: [m.step, m.step, m.step], pos: plus(g.mesh_pos, turn(unit(g.mesh_quat), m.low)), quat: g.mesh_quat};
   }
   function paint(g) {
-    const m = new THREE.MeshStandardMaterial({color: colour(g.rgba[0], g.rgba[1], g.rgba[2]), roughness: 0.6, metalness: 0.05, side: THREE.DoubleSide});
+    const cells = g.cells, tint = three(g.rgba, 0).map((c, k) => cells && g.type ? c * (cells[k] + cells[3 + k]) / 2 : c);
+    const m = new THREE.MeshStandardMaterial({color: colour(...tint), roughness: 0.6, metalness: 0.05, side: THREE.DoubleSide});
     if (modern) m.forceSinglePass = true;
-    if (g.type === 0) { m.map = once('checker', checker); m.roughness = 0.9; }
+    if (g.type === 0) { m.map = once('checker' + (cells || ''), () => checker(cells)); m.roughness = 0.9; }
     m.userData.opacity = g.rgba[3];
     fade(m, 1);
     return m;

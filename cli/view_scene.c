@@ -213,6 +213,9 @@ static void put_shape(const cliShape *s, const Meshes *m, cliJson *j) {
   cliJson_Numbers(j, "pos", s->pos, 3);
   cliJson_Numbers(j, "quat", s->quat, 4);
   cliJson_Numbers(j, "rgba", s->rgba, 4);
+  bool textured = false;
+  for (int k = 0; k < 6; k++) textured |= s->cells[k] != 1;
+  if (textured) cliJson_Numbers(j, "cells", s->cells, 6);
   if (s->type > pb_geomBox || s->type == pb_geomHfield) put_look(s, m, j);
   cliJson_Close(j, '}');
 }

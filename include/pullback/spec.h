@@ -384,6 +384,8 @@ typedef struct pbVisualDef {
   PB_ELEMENT
   const char *element;  // "asset/material", "asset/mesh", "visual/rgba"
   double rgba[4];       // of a material: its color, where it gives none that of its class; else 1 1 1 1
+  double cells[6];      // of a texture built in: the two colors (red, green, blue) of its cells, alike where there is one; else 1
+  const char *texture;  // of a material, "" where it has none
   int parent;           // id of the visual element that contains it, -1
   const char *const *keys, *const *values;
   int count;

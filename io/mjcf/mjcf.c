@@ -517,6 +517,22 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 
 // A visual-only element with all its attributes as text, and what is inside of it. rgba: the color of a
 // material that gives none; NULL: anything else.
+// Of a checker two colors; of other textures that are built in one, which of a gradient is the mean.
+static void read_cells(const pbMjcfReader *reader, const pbXmlNode *node, double cells[6]) {
+  enum { none, gradient, checker };
+  int kind = pbMjcf_Word(reader, node, "builtin", none), count;
+  double first[3] = {0.8, 0.8, 0.8}, second[3] = {0.5, 0.5, 0.5};  // as in MuJoCo
+  if (kind == none) return;
+
+  (void)pbMjcf_Reals(reader, node, "rgb1", first, 3, &count);
+  (void)pbMjcf_Reals(reader, node, "rgb2", second, 3, &count);
+  for (int k = 0; k < 3; k++) {
+    double one = kind == gradient ? (first[k] + second[k]) / 2 : first[k];
+    cells[k] = one;
+    cells[3 + k] = kind == checker ? second[k] : one;
+  }
+}
+
 static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
   pbVisualDef def = pbVisualDef_Default();
 
@@ -547,6 +563,10 @@ static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int p
     memcpy(def.rgba, rgba, sizeof def.rgba);
     (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
   }
+
+  if (IS(node, "texture")) read_cells(reader, node, def.cells);
+  if (IS(node, "material") && pbXml_Get(node, "texture")) def.texture = pbSpec_Text(reader->spec, pbXml_Get(node, "texture"));
+  if (!def.texture) return NO_MEMORY(node);
 
   int id = pbSpec_AddVisual(reader->spec, &def);
   if (id < 0) return NO_MEMORY(node);

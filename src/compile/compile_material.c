@@ -50,6 +50,30 @@ static pbStatus resolve_material(const pbCompiler *c, const char *material, cons
   return pbCompile_Resolve(c, pb_refMaterial, material, place, element, name, id);
 }
 
+// Of every material the colors of its texture's cells; 1 where it has none, or one from a file.
+static pbStatus put_cells(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  int textures = 0, id = 0;
+  pbNamed *named = pbCompile_Take(c, (size_t)s->nvisual, sizeof *named);
+  if (!named) return pb_no_memory;
+
+  // Sorted by name; of two with one name any is as good.
+  for (int i = 0; i < s->nvisual; i++) {
+    if (!strcmp(s->visuals[i].element, "asset/texture")) named[textures++] = (pbNamed){s->visuals[i].name, i};
+  }
+  qsort(named, (size_t)textures, sizeof *named, by_name);
+
+  for (int i = 0; i < s->nvisual && id < c->m->nmat; i++) {
+    const pbVisualDef *def = &s->visuals[i];
+    if (!is_material(def)) continue;
+
+    const pbNamed wanted = {def->texture, 0}, *found = bsearch(&wanted, named, (size_t)textures, sizeof *named, by_name);
+    const double *cells = *def->texture && found ? s->visuals[found->index].cells : def->cells;
+    memcpy(c->m->mat_cells + 6 * (size_t)id++, cells, 6 * sizeof *cells);
+  }
+  return pb_ok;
+}
+
 pbStatus pbCompile_Materials(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
@@ -59,6 +83,8 @@ pbStatus pbCompile_Materials(pbCompiler *c) {
   for (int i = 0; i < s->nvisual && id < m->nmat; i++) {
     if (is_material(&s->visuals[i])) memcpy(m->mat_rgba + 4 * (size_t)id++, s->visuals[i].rgba, 4 * sizeof(double));
   }
+
+  PB_TRY(put_cells(c));
 
   for (int i = 0; i < s->ngeom; i++) {
     const pbGeomDef *d = &s->geoms[i];

@@ -181,7 +181,9 @@ pbMeshDef pbMeshDef_Default(void) {
                      .inertia = pb_meshInertiaLegacy,
                      .maxhullvert = -1};
 }
-pbVisualDef pbVisualDef_Default(void) { return (pbVisualDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .parent = -1}; }
+pbVisualDef pbVisualDef_Default(void) {
+  return (pbVisualDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .cells = {1, 1, 1, 1, 1, 1}, .texture = "", .parent = -1};
+}
 
 static void set_defaults(pbSpec *spec) {
   spec->model_name = "MuJoCo Model";

@@ -99,6 +99,7 @@
   X(key_mpos, nkey, nmocap_3) X(key_mquat, nkey, nmocap_4)                                                     \
   X(numeric_data, nnumericdata, 1)                                                                             \
   X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4) X(mat_rgba, nmat, 4)                \
+  X(mat_cells, nmat, 6)                                                                                        \
   X(cam_fovy, ncam, 1)                                                                                         \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \

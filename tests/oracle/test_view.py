@@ -241,3 +241,24 @@ def test_large_height_fields_are_thinned(run, tmp_path):
     triangles = len(base64.b64decode(mesh["triangles"])) // 12
     assert triangles == 2 * 600 * 500 + 4 * 1100 + 2 and (tmp_path / "m.html").stat().st_size < 16 << 20
     np.testing.assert_allclose([raw.min(axis=0), raw.max(axis=0)], [[-3, -2, -.2], [3, 2, .5]], atol=1e-3)
+
+
+def test_textures_that_are_built_in_give_their_colors(run, tmp_path):
+    """Checkers as MuJoCo fills them; one color where there is one; of files, whose names may even be those of textures, none."""
+    textures = ('<texture name="c" type="2d" builtin="checker" rgb1=".1 .2 .3" rgb2=".6 .5 .4" width="8" height="8"/><texture name="d" type="2d" builtin="checker" '
+                'width="8" height="8"/><texture name="f" type="cube" builtin="flat" rgb1=".8 .6 .4" rgb2="0 0 0" width="8" height="8"/>')
+    materials = "".join(f'<material name="m{t}" texture="{t}" rgba=".5 1 1 1"/>' for t in "cdf") + '<material name="plain" rgba=".2 .4 .6 1"/>'
+    (tmp_path / "m.xml").write_text(f"""<mujoco><asset>{textures}{materials}</asset><worldbody><geom type="plane" size="1 1 1" material="mc"/>
+      <geom size=".1" material="md"/><geom size=".1" material="mf" rgba="1 0 1 .5"/><geom size=".1" material="plain"/><geom size=".1"/></worldbody></mujoco>""")
+    m = mj.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    theirs = [np.unique(m.tex_data[a:a + 64 * 3].reshape(-1, 3), axis=0) / 255 for a in m.tex_adr]
+    run("simulate", tmp_path / "m.xml", "--steps", 1, "-o", tmp_path / "run.npz", "--glb", tmp_path / "run.glb", "-q")
+    run("view", tmp_path / "m.xml", "-o", tmp_path / "m.html")
+    geoms = page_data(tmp_path / "m.html")["geoms"]
+    for g, seen in zip(geoms[:3], theirs):
+        ours = np.unique(np.reshape(g["cells"], (2, 3)), axis=0)
+        np.testing.assert_allclose(ours, seen, atol=1 / 255)
+    assert geoms[0]["rgba"] == [.5, 1, 1, 1] and geoms[2]["rgba"] == [1, 0, 1, .5] and all("cells" not in g for g in geoms[3:])
+    root, _ = glb(tmp_path / "run.glb")
+    flat = root["materials"][root["meshes"][[n for n in root["nodes"] if "mesh" in n][2]["mesh"]]["primitives"][0]["material"]]
+    np.testing.assert_allclose(to_screen(flat["pbrMetallicRoughness"]["baseColorFactor"][:3]), [.8, 0, .4], atol=1e-3)
