@@ -521,13 +521,17 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 static void read_cells(const pbMjcfReader *reader, const pbXmlNode *node, double cells[6]) {
   enum { none, gradient, checker };
   int kind = pbMjcf_Word(reader, node, "builtin", none), count;
+
   double first[3] = {0.8, 0.8, 0.8}, second[3] = {0.5, 0.5, 0.5};  // as in MuJoCo
+
   if (kind == none) return;
 
   (void)pbMjcf_Reals(reader, node, "rgb1", first, 3, &count);
   (void)pbMjcf_Reals(reader, node, "rgb2", second, 3, &count);
+
   for (int k = 0; k < 3; k++) {
     double one = kind == gradient ? (first[k] + second[k]) / 2 : first[k];
+
     cells[k] = one;
     cells[3 + k] = kind == checker ? second[k] : one;
   }
@@ -564,8 +568,10 @@ static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int p
     (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
   }
 
+  // What its material has of it
   if (IS(node, "texture")) read_cells(reader, node, def.cells);
   if (IS(node, "material") && pbXml_Get(node, "texture")) def.texture = pbSpec_Text(reader->spec, pbXml_Get(node, "texture"));
+
   if (!def.texture) return NO_MEMORY(node);
 
   int id = pbSpec_AddVisual(reader->spec, &def);
