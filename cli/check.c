@@ -119,6 +119,12 @@ cliTrace cliCheck_Trace(const cliCheck *d) {
       if (!isinf(data[i])) t.turns += cos(i + 1) * data[i];
     }
   }
+
+  // what rays meet, the nearest pairs, and by which part
+  t.looks = 1469598103934665603u;
+  if (pbScratch_Field(d->run->scratch, "sensor_look", &data, &rows, &cols)) {
+    for (int i = 0; i < rows * cols; i++) t.looks = (t.looks ^ (uint64_t)(int64_t)data[i]) * 1099511628211u;
+  }
   return t;
 }
 
@@ -133,11 +139,13 @@ const char *cliTrace_Kink(const cliTrace *a, const cliTrace *b) {
     return jumps ? "a tendon that jumps off its geom: an end crosses the ray opposite the side site"
                  : "a tendon that meets or leaves a geom";
   }
+  if (a->looks != b->looks)
+    return "a sensor that looks elsewhere: its ray crosses an edge, or another pair or feature is nearest";
   return "a clamp, a tie or a change of feature in a contact";
 }
 
 bool cliTrace_Same(const cliTrace *a, const cliTrace *b) {
-  return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active && a->ways == b->ways;
+  return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active && a->ways == b->ways && a->looks == b->looks;
 }
 
 static pbStatus record_rollout(cliCheck *d) {

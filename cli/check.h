@@ -33,6 +33,7 @@ typedef struct cliTrace {
   double normals;   // of all contacts, in one sum
   uint64_t ways;    // hash of how tendons go around geoms
   double turns;     // angles of these, in one sum
+  uint64_t looks;   // hash of what rays meet and which features are nearest
 } cliTrace;
 
 // Vectors of the largest width of state, control and sensors, by their role.

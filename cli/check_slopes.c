@@ -315,6 +315,7 @@ typedef struct Comparison {
 static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t) {
   if (!v->known) {
     t->skipped++;
+    add_words(t, "left out: ", c->name, "does not settle: a jump, an onset, or a sensor that looks elsewhere");
     return true;
   }
 

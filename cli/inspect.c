@@ -62,7 +62,7 @@ static pbStatus add_quantities(const cliRun *run, pbArrays *set) {
       "contact_includemargin", "contact_solref", "contact_solimp",
       "efc_J", "efc_pos", "efc_margin", "efc_aref", "efc_R", "efc_D", "efc_vel", "efc_force", "efc_diagApprox", "efc_type",
       "efc_frictionloss", "efc_KBIP",
-      "sensordata"};
+      "sensordata", "sensor_look"};
   // clang-format on
 
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

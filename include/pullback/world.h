@@ -104,7 +104,9 @@ PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 // as reals), contact_force (mj_contactForce: force and torque on the second geom in the contact's frame, the normal first), efc_J
 // (dense), efc_pos, efc_margin, efc_aref, efc_R, efc_force, efc_diagApprox, sensordata. By stations of tendons: wrap_turn is the
 // angle [rad] by which a path goes around a geom, of either sense; 0: straight, infinite: it touches from inside; wrap_points is
-// where the path comes to the geom and where it leaves it (world axes; zeros where it is straight).
+// where the path comes to the geom and where it leaves it (world axes; zeros where it is straight). By sensors: sensor_look has
+// the geom that a rangefinder's ray meets, or the nearest pair of a distance (-1: none), and a number that changes with the
+// part of the surface or the features that are nearest.
 // The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had). False if the name is unknown.
 PB_API void pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);

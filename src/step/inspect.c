@@ -5,7 +5,11 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "contact/contact.h"
 #include "contact/row.h"
+#include "geometry/distance.h"
+#include "multibody/distance_sensor.h"
+#include "multibody/ray_sensor.h"
 #include "multibody/spatial.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
@@ -16,6 +20,7 @@ struct pbGathered {
   double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
   double *wrap_turn, *wrap_points;
+  double *sensor_look;
   double *J, *pos, *margin, *aref, *R, *force, *diag;
   void *block;
 };
@@ -37,6 +42,7 @@ static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r 
 
   TAKE(wrap_turn, m->nwrap);
   TAKE(wrap_points, 6 * m->nwrap);
+  TAKE(sensor_look, 3 * m->nsensor);
   TAKE(pos, g->max_efc);
   TAKE(margin, g->max_efc);
   TAKE(aref, g->max_efc);
@@ -224,6 +230,35 @@ static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
+// What rays meet and between what distances are, -1: nothing; a number that changes with the part of the surface, or the
+// features.
+static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
+  const pbModel *m = w->m;
+  for (int i = 0; i < m->nsensor; i++) {
+    double *look = g->sensor_look + 3 * i;
+    look[0] = look[1] = look[2] = -1;
+    if (m->disableflags & pb_disSensor) continue;
+
+    if (m->sensor_type[i] == pb_sensRangefinder) {
+      pbRayHit hit;
+      pbRay_Cast_r(w, m->sensor_objid[i], &hit);
+      look[0] = hit.geom;
+      if (hit.geom >= 0) look[2] = 2. * hit.feature.id + hit.feature.leaves;
+    }
+    if (!pb_measuresDistance(m->sensor_type[i])) continue;
+
+    // Of the first object, then of the second.
+    pbNearest_r found;
+    pbShape_r shape[2];
+    pbDistance_Find_r(w, i, &found);
+    if (found.geom[0] < 0) continue;
+    for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
+    look[0] = found.geom[found.flip];
+    look[1] = found.geom[!found.flip];
+    look[2] = pbPair_NearestFeature_r(&shape[0], &shape[1], found.point);
+  }
+}
+
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
@@ -237,6 +272,7 @@ void pbScratch_Gather(pbScratch *s) {
   copy_contacts(g, w);
   copy_forces(g, w);
   turns_of_paths(g, w);
+  looks_of_sensors(g, w);
 
   // J is dense and of as many rows as there are now; without memory for it everything else is still shown.
   int rows = 0;
@@ -313,6 +349,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"efc_force", g->force, g->nefc, 1},
       {"efc_diagApprox", g->diag, g->nefc, 1},
       {"sensordata", w->sensordata, m->nsensordata, 1},
+      {"sensor_look", g->sensor_look, m->nsensor, 3},
   };
   _Static_assert(sizeof fields <= most_fields * sizeof *list, "room for all");
   memcpy(list, fields, sizeof fields);

@@ -164,3 +164,32 @@ def test_data_that_mujoco_refuses(tmp_path, data, words):
         mujoco.MjModel.from_xml_path(str(path))
     with pytest.raises(pb.Error, match=words):
         pb.Model(str(path))
+
+
+# ---- the program ----------------------------------------------------------------------------------------------------------
+WALK = """<mujoco><option timestep=".01"/><worldbody><geom name="wall" type="box" size=".2 .5 .5" pos="1.2 0 0" euler="0 0 15"/><body><joint name="x" type="slide" axis="1 0 0" damping=".3"/>
+<joint name="w" axis="0 0 1" damping=".1"/><geom name="g" size=".1"/><site name="s" pos=".1 0 0" euler="0 90 0"/><site name="t" pos=".1 .02 0" euler="0 90 10"/></body></worldbody>
+<actuator><motor joint="x"/><motor joint="w" gear=".01"/></actuator>
+<sensor><rangefinder name="r" site="s"/><rangefinder name="n" site="t" data="dist normal"/><distance name="d" body1="world" geom2="g" cutoff="3"/></sensor></mujoco>"""
+
+
+def test_policies_see_by_rays(tmp_path, run):
+    (tmp_path / "m.xml").write_text(WALK)
+    (tmp_path / "p.json").write_text('{"observe": [{"qvel": true}, {"sensor": "r"}, {"sensor": "n"}, {"sensor": "d"}], "layers": [{"dense": 4, "activation": "tanh"}, {"dense": 2}]}')
+    for mode in ("exact", "smooth"):
+        run("check", tmp_path / "m.xml", "--policy", tmp_path / "p.json", "--horizon", 30, "--mode", mode)
+
+
+def test_check_names_a_ray_at_an_edge(tmp_path, run):
+    path = tmp_path / "m.xml"
+    path.write_text("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="box" size=".2 .2 .2" pos="0 0 1"/><body><joint type="slide" axis="1 0 0"/><geom size=".05"/>
+<site name="s" pos=".2 0 0"/></body></worldbody><sensor><rangefinder site="s"/></sensor></mujoco>""")
+    assert "a sensor that looks elsewhere" in run("check", path).stdout
+
+
+def test_what_a_ray_meets_is_told(tmp_path, run):
+    path, out = tmp_path / "m.xml", tmp_path / "o.npz"
+    path.write_text(WALK)
+    run("inspect", path, "-o", out)
+    with np.load(out) as z:
+        assert z["sensor_look"][:, :2].tolist() == [[0, -1], [0, -1], [0, 1]] and (z["sensor_look"][:, 2] >= 0).all()
