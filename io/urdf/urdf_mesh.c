@@ -105,15 +105,17 @@ static pbStatus load_solid(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDe
   solid.triangles = def->face.count / 3;
   solid.triangle = def->face.data;
   memcpy(solid.scale, def->scale, sizeof solid.scale);
-  if (pbMesh_Properties(reader->ctx, &solid, &properties) != pb_bad_input)
-    return pb_ok;  // other errors are told when it is compiled
+  pbStatus status = pbMesh_Properties(reader->ctx, &solid, &properties);
+  if (status == pb_no_memory) return status;
+  if (status != pb_bad_input) return pb_ok;  // other errors are told when it is compiled
 
   pbHull *hull;
-  pbStatus status = pbHull_Create(reader->ctx, solid.point, solid.points, 0, &hull);
+  status = pbHull_Create(reader->ctx, solid.point, solid.points, 0, &hull);
   if (status == pb_bad_input) {
     leave_out(reader, node, def);
     return pb_ok;
   }
+  if (status == pb_no_memory) return status;
   if (status == pb_ok) pbHull_Destroy(hull);
   WARN(node, "'%.200s' has no volume: its surface is weighed", def->name);
   def->inertia = pb_meshInertiaShell;
