@@ -17,7 +17,6 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->body_tree);
   pbContext_Free(ctx, t->ten_start);
   pbContext_Free(ctx, t->ten_body);
-  pbContext_Free(ctx, t->ten_chain);
   pbContext_Free(ctx, t->site_read);
   pbContext_Free(ctx, t->site_turned);
   pbContext_Free(ctx, t->candidate);

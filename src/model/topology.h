@@ -24,7 +24,6 @@ typedef struct pbTopology {
   int *ten_start, *ten_dof;                // dofs that move a tendon, ascending (CSR over ntendon)
   int *ten_carrier;                        // ntendon: nearest body that carries all of a spatial tendon's path
   int *ten_bodies, **ten_body;  // ntendon: how many bodies move against each other under a spatial path; these, ascending
-  bool *ten_chain;              // ntendon: its dofs are all on the way from one of them to the root
   int nsite_read, *site_read;   // sites whose position a step reads, ascending; of these,
   bool *site_turned;            // nsite: those whose orientation it reads too
   pbTreePattern M;              // pattern of the mass matrix (dof_parentid)
@@ -48,7 +47,7 @@ PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topolo
 PB_NODISCARD pbStatus pbModel_MakeTriangles(const pbModel *model, pbTopology *topology);  // triangles.c
 // topology_site.c: the list of sites.
 PB_NODISCARD pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t);
-// topology_tendon.c: the lists of tendons; needs body_dofend and M.
+// topology_tendon.c: the lists of tendons; needs body_dofend.
 PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
 
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);

@@ -98,27 +98,14 @@ static size_t list_all(const pbModel *m, pbTopology *t, bool *marks, int *block)
   return used + (size_t)start;
 }
 
-// In ascending order, so that the last has to have all others above it.
-static bool is_chain(const pbTreePattern *tree, const int *dofs, int n) {
-  PB_ASSERT(n >= 0);
-
-  for (int i = 0; i < n - 1; i++) {
-    int depth = tree->depth[dofs[i]], last = dofs[n - 1];
-
-    if (depth > tree->depth[last] || tree->chain[tree->adr[last] + depth] != dofs[i]) return false;
-  }
-  return true;
-}
-
 pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t) {
   size_t n = (size_t)m->ntendon;
   bool *marks = pbContext_AllocArray(m->ctx, (size_t)(m->nbody + m->nv), sizeof *marks);
   t->ten_body = pbContext_AllocArray(m->ctx, n + 1, sizeof *t->ten_body);
-  t->ten_chain = pbContext_AllocArray(m->ctx, n + 1, sizeof *t->ten_chain);
   int *block = marks ? pbContext_AllocArray(m->ctx, 3 * n + 1 + list_all(m, t, marks, NULL), sizeof *block) : NULL;
   t->ten_start = block;
 
-  if (!marks || !t->ten_body || !t->ten_chain || !block) {
+  if (!marks || !t->ten_body || !block) {
     pbContext_Free(m->ctx, marks);
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
   }
@@ -127,11 +114,6 @@ pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t) {
   t->ten_carrier = block + n + 1;
   t->ten_bodies = t->ten_carrier + n;
   list_all(m, t, marks, t->ten_bodies + n);
-  for (int k = 0; k < m->ntendon; k++) {
-    int first = t->ten_start[k];
-
-    t->ten_chain[k] = is_chain(&t->M, t->ten_dof + first, t->ten_start[k + 1] - first);
-  }
   pbContext_Free(m->ctx, marks);
   return pb_ok;
 }

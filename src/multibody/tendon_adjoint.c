@@ -210,23 +210,26 @@ static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
 #endif
 }
 
-// Its share without the drift where there is none, of a tendon whose dofs are all on one way to the root: whole products.
-static lane power_without_armature(const LANE(pbAdjoint) *a, int k, const double *unused) {
+// u' (J'J) x on the pattern of M of a spatial tendon. All dofs between one of its own and what carries the path are its own: sums
+// along the way to each dof tell what it is paired with.
+static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const double *x) {
   const NUM(pbWork) *w = a->w;
-  double acc = 0, rest = 0;
-  lane by_mu = PB_LANE_ZERO;
-  PB_ASSERT(w->t->ten_chain[k]);
+  int stop = w->t->body_dofend[w->t->ten_carrier[k]];
+  lane *left = a->c, sum = PB_LANE_ZERO;
+  double *right = w->grad;
+  PB_ASSERT(pb_isSpatial(w->m, k));
 
-  // J a, J (a - ahat), J mu
   for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
-    int dof = w->ten_dofs[i];
-    acc += w->ten_J[i] * w->qacc[dof];
-    if (!a->damped) continue;
+    int dof = w->ten_dofs[i], parent = w->m->dof_parentid[dof];
+    lane own = w->ten_J[i] * u[dof], above = parent > stop ? left[parent] : PB_LANE_ZERO;
+    double value = w->ten_J[i] * x[dof];
 
-    rest += w->ten_J[i] * unused[dof];
-    by_mu += w->ten_J[i] * a->mu[dof];
+    // Itself and those above with it.
+    right[dof] = parent > stop ? right[parent] + value : value;
+    left[dof] = above + own;
+    sum += own * right[dof] + above * value;
   }
-  return by_mu * rest - a->ten_power[k] * acc;
+  return sum;
 }
 
 // W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat): what J collects; returns
@@ -235,7 +238,11 @@ static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const dou
   const NUM(pbWork) *w = a->w;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   PB_ASSERT(n >= 0 && n <= w->m->nv);
-  if (armature == 0 && w->t->ten_chain[k]) return power_without_armature(a, k, unused);
+  // Where there is none, only its own gradient is wanted.
+  if (armature == 0 && pb_isSpatial(w->m, k)) {
+    lane bar = -path_power(a, k, a->lam, w->qacc);
+    return a->damped ? bar + path_power(a, k, a->mu, unused) : bar;
+  }
 
   // On the pattern of M: with the accelerations, and what implicit damping takes from them.
   lane *c = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
