@@ -301,7 +301,7 @@ static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTaskNumbers n
 // How many rows there are of what is given, where there are more than one.
 static size_t pose_rows(const pbModel *m, const pbTaskNumbers numbers[2]) {
   size_t n = (size_t)m->nmocap, rows = 1;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2 && rows == 1; i++) {
     size_t width = (i ? 4 : 3) * n;
     if (numbers[i].data && numbers[i].rows * numbers[i].cols > width) rows = numbers[i].rows * numbers[i].cols / width;
   }
