@@ -84,6 +84,7 @@ static pbStatus run(pbContext *ctx, const char *file, Meter *meter, Parts *parts
   memset(r, 0, sizeof *r);
   PB_TRY(pbModel_Load(ctx, file, NULL, &parts->model));
   const pbModel *m = parts->model;
+  if (strstr(file, "mesh")) PB_TRY(pbModel_Expose(parts->model, "mesh_vert:wedge"));
   if (strstr(file, "include")) PB_TRY(close_loop(parts->model));
   int n = pbModel_TangentSize(m);
   if (strstr(file, "impact")) {

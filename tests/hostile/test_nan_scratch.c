@@ -87,6 +87,7 @@ static void test_poison_changes_nothing(void **state) {
                                       "oracle/models/equality.xml",
                                       "oracle/models/tendon_spatial.xml",
                                       "oracle/models/sensors_frame.xml",
+                                      "oracle/models/contact_mesh.xml",
                                       "hostile/mesh.xml"};
   pbContext *ctx = pbContext_Create(NULL);
   for (size_t f = 0; f < sizeof files / sizeof *files; f++) {

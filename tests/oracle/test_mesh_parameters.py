@@ -1,6 +1,8 @@
 """mesh_scale, mesh_refpos, mesh_refquat as parameters: gradients against differences of the program's own steps, where hulls meet
 planes, balls, hulls, other shapes, height fields and deformables; as they were compiled, and moved."""
 import json
+import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -213,3 +215,47 @@ def test_commands_take_exposed_vertices(run, tmp_path):
 def test_what_cannot_be_exposed(run, tmp_path, name, text):
     (tmp_path / "m.xml").write_text(BLOCK)
     assert text in run("info", tmp_path / "m.xml", "--expose", name, code=2).stderr
+
+
+# ---- cost -----------------------------------------------------------------------------------------------------------------
+BRICKS = """<mujoco><asset><mesh name="m" file="{}.obj"/></asset><worldbody><geom type="plane" size="2 2 1"/><body pos="0 0 .079"><freejoint/>
+<geom type="mesh" mesh="m"/></body><body pos=".01 .02 .235"><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+FACES = [(0, 2, 3), (0, 3, 1), (4, 5, 7), (4, 7, 6), (0, 1, 5), (0, 5, 4), (2, 6, 7), (2, 7, 3), (0, 4, 6), (0, 6, 2), (1, 3, 7), (1, 7, 5)]
+
+
+def brick(folder, count):
+    """Two bricks on each other; of the mesh's points all but eight lie inside."""
+    size, r = np.array([.1, .12, .08]), np.random.default_rng(0)
+    corner = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)])
+    points = np.concatenate([corner, r.uniform(-.99, .99, (count - 8, 3))]) * size
+    lines = ["v %.6f %.6f %.6f" % tuple(p) for p in points] + ["f %d %d %d" % tuple(k + 1 for k in f) for f in FACES]
+    (folder / f"{count}.obj").write_text("\n".join(lines) + "\n")
+    (folder / f"{count}.xml").write_text(BRICKS.format(count))
+    return folder / f"{count}.xml"
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="counts instructions by valgrind")
+def test_vertices_cost_nothing(run, tmp_path, long_run):
+    """Instructions of rollouts and pullbacks, one by one and in a batch, with a mesh of 192 000 vertices and of 8."""
+    if not long_run:
+        pytest.skip("--long")
+    r = np.random.default_rng(1)
+    np.savez(tmp_path / "c.npz", qvel=np.ones(12))
+    np.savez(tmp_path / "cs.npz", qvel=np.ones((6, 12)))
+    np.savez(tmp_path / "w.npz", qvel=.01 * r.standard_normal((6, 12)))
+    one, batch, table = ["--cotangent", tmp_path / "c.npz", "--spot-check", "none"], ["--worlds", tmp_path / "w.npz", "--cotangent", tmp_path / "cs.npz", "--threads", 1], {}
+
+    def count(model, words, steps, function=None):
+        toggle = ["--toggle-collect=" + function] if function else []
+        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *toggle, run.program, "gradient", str(model), "--steps", str(steps), "-q",
+                               "-o", str(tmp_path / "g.npz"), *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+    for model in (brick(tmp_path, 8), brick(tmp_path, 192000)):
+        for function in ("pbRollout_Forward", "pbRollout_Vjp"):
+            table.setdefault(function, []).append(count(model, one, 50, function))
+        # A batch works on threads of its own: all that 100 steps more take.
+        table.setdefault("batch", []).append(count(model, batch, 120) - count(model, batch, 20))
+    print({f: (few, many, f"{many / few - 1:+.2%}") for f, (few, many) in table.items()})
+    assert all(few > 1e5 and abs(many / few - 1) < .02 for few, many in table.values())
