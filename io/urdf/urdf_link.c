@@ -144,12 +144,14 @@ static pbStatus name_geom(pbUrdfReader *reader, const pbXmlNode *node, pbGeomDef
   return pbNames_Set(&reader->names, PB_URDF_GEOM, name, reader->spec->ngeom) ? pb_ok : NO_MEMORY(node);
 }
 
-static bool has_size(const pbGeomDef *def) {
+// The least of its sizes; 1 of a mesh.
+static double least_size(const pbGeomDef *def) {
   static const int sizes[] = {[pb_geomSphere] = 1, [pb_geomCapsule] = 2, [pb_geomCylinder] = 2, [pb_geomBox] = 3};
-  if (def->type == pb_geomMesh) return true;
-  for (int i = 0; i < sizes[def->type]; i++)
-    if (!(def->size[i] > 0)) return false;
-  return true;
+  if (def->type == pb_geomMesh) return 1;
+
+  double least = def->size[0];
+  for (int i = 1; i < sizes[def->type]; i++) least = fmin(least, def->size[i]);
+  return least;
 }
 
 static pbStatus add_geom(pbUrdfReader *reader, const pbUrdfLink *link, const pbXmlNode *node, const double *rgba) {
@@ -171,7 +173,9 @@ static pbStatus add_geom(pbUrdfReader *reader, const pbUrdfLink *link, const pbX
   PB_TRY(read_shape(reader, geometry, &def));
   PB_TRY(pbUrdf_Origin(reader, node, &def.pose));
 
-  if (!has_size(&def)) {
+  double least = least_size(&def);
+  if (least < 0 && collides) return FAIL(geometry->first, "a shape that collides has a negative size (%g)", least);
+  if (!(least > 0)) {
     WARN(geometry->first, "a shape without size %s", collides ? "does not collide" : "is not seen");
     return pb_ok;
   }

@@ -13,6 +13,10 @@ static const char *make_name(pbUrdfReader *reader, const char *file) {
   char name[300];
   const char *slash = strrchr(file, '/'), *from = slash ? slash + 1 : file, *dot = strrchr(from, '.');
   int length = (int)(dot ? (size_t)(dot - from) : strlen(from));
+  if (!length) {  // the name of a folder, or an ending alone
+    from = "mesh";
+    length = 4;
+  }
   snprintf(name, sizeof name, "%.*s", length < 200 ? length : 200, from);
 
   for (int i = 1; pbNames_Find(&reader->names, PB_URDF_MESH_NAME, name) >= 0; i++)

@@ -123,6 +123,8 @@ def canonical(robot, folder, rounds=2):
 
 def rewritten(robot, spec, m, folder):
     part = lambda values, start, count: values[start:start + count]
+    for skin in list(spec.skins):  # only seen, and not brought along
+        spec.delete(skin)
     for geom in spec.geoms:
         if m.geom_type[geom.id] == mj.mjtGeom.mjGEOM_MESH:
             geom.pos, geom.quat, geom.alt.type = m.geom_pos[geom.id], m.geom_quat[geom.id], mj.mjtOrientation.mjORIENTATION_QUAT

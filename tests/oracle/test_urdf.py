@@ -306,6 +306,7 @@ BAD = [
     ("no shape", chain(link=INERTIA + "<visual><geometry/></visual>"), "has no shape"),
     ("unknown shape", chain(link=INERTIA + "<visual><geometry><cone/></geometry></visual>"), "expected one of box"),
     ("no geometry", chain(link=INERTIA + "<collision/>"), "'geometry' is missing"),
+    ("negative size", chain(link=INERTIA + '<collision><geometry><sphere radius="-1"/></geometry></collision>'), "has a negative size"),
     ("xacro", '<robot xmlns:xacro="x"><xacro:property name="n" value="1"/><link name="a"/></robot>', "expand the file first, by 'xacro"),
     ("expression", chain(joint='<origin xyz="${x} 0 0"/>'), "is for xacro"),
     ("section", chain(head="<mujoco><nobody/></mujoco>"), "there is no such element in 'mujoco'"),
@@ -313,6 +314,8 @@ BAD = [
     ("world below", chain(another(child="world")), "only the root can be the world"),
     ("package", chain(link=INERTIA + '<collision><geometry><mesh filename="package://none/a.stl"/></geometry></collision>'), "--package-path DIR"),
     ("no package", chain(link=INERTIA + '<collision><geometry><mesh filename="package:///a.stl"/></geometry></collision>'), "expected a package"),
+    ("no file in it", chain(link=INERTIA + '<collision><geometry><mesh filename="package://"/></geometry></collision>'), "expected a package"),
+    ("folder", chain(link=INERTIA + '<collision><geometry><mesh filename="a/"/></geometry></collision>'), "cannot be found"),
     ("scheme", chain(link=INERTIA + '<collision><geometry><mesh filename="http://a/a.stl"/></geometry></collision>'), "expected package://"),
     ("file", chain(link=INERTIA + '<collision><geometry><mesh filename="a.stl"/></geometry></collision>'), "cannot be found"),
 ]
