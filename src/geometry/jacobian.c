@@ -3,7 +3,7 @@
 // step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
 #include "geometry/convex.h"
 #include "geometry/pair.h"
-#include "geometry/polytope.h"
+#include "geometry/polytope_contact.h"
 #include "geometry/primitive.h"
 #include "model/model.h"
 
@@ -525,6 +525,7 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
   searched found = {.polytope = polytope};
   if (!search(shape1, shape2, margin, &found)) return;
+  if (found.polytope && NUM(pbPolytope_Rates)(shape1, shape2, margin, &found.facet, count, j)) return;
 
   for (int column = 0; column < COLUMNS; column++) {
     if (column >= SIZE1 + used1 && column < SIZE2) continue;

@@ -7,7 +7,9 @@
 enum { PB_POLYGON_SIDES = 96, PB_POLYGON_MOST = 2 * PB_POLYGON_SIDES };  // of a face; of what two have in common
 
 // The part of a polygon where side . (x - origin) <= 0, to `slack` (Sutherland and Hodgman). A side of two corners stays one.
-static inline int clip_by_plane(int n, const num (*in)[3], num (*out)[3], const num origin[3], const num side[3], double slack) {
+// from: the corner each one is (and -1), or the two between which the plane is crossed.
+static inline int clip_by_plane(int n, const num (*in)[3], num (*out)[3], int (*from)[2], const num origin[3], const num side[3],
+                                double slack) {
   int count = 0, sides = n == 2 ? 1 : n;
   for (int k = 0; k < n; k++) {
     const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
@@ -18,9 +20,15 @@ static inline int clip_by_plane(int n, const num (*in)[3], num (*out)[3], const 
     // Corners inside stay; a side that crosses gives its crossing point.
     bool p_in = re(hp) <= slack, q_in = re(hq) <= slack;
 
-    if (p_in && count < PB_POLYGON_MOST) v3_copy(out[count++], p);
+    if (p_in && count < PB_POLYGON_MOST) {
+      from[count][0] = k;
+      from[count][1] = -1;
+      v3_copy(out[count++], p);
+    }
     if (p_in == q_in || k >= sides || count == PB_POLYGON_MOST) continue;
     v3_sub(step, q, p);
+    from[count][0] = k;
+    from[count][1] = k + 1 == n ? 0 : k + 1;
     v3_along(out[count++], p, step, num_div(hp, hp - hq));
   }
   return count;

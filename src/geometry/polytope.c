@@ -1,12 +1,12 @@
 // Contacts of two convex polytopes, or of one and a round shape, from what carries their normal (polytope.h), in the number type:
 // the deepest point, and where faces or edges lie flat on each other the corners of what they have in common, seen along the
 // normal; each has the distance there. All that the search found is frozen.
-#include "geometry/hull.h"
 #include "geometry/polytope.h"
 
 #include "base/assert.h"
 #include "geometry/convex.h"
-#include "geometry/polygon.h"
+#include "geometry/hull.h"
+#include "geometry/polytope_contact.h"
 
 enum { FLAT_CONTACTS = 4, ROUND_CONTACTS = 8 };  // most contacts of two flat features (as MuJoCo's); where one is a cylinder's
 enum { DISC_SIDES = 6 };
@@ -15,16 +15,10 @@ enum { DISC_SIDES = 6 };
 #define ROUNDED  1e-10      // of the scale: rounding of distances
 #define SIDE     1e-12      // of the scale: corners this near to a side are on it
 
-typedef struct contact_pair {
-  const NUM(pbShape) *shape[2];
-  const pbPolytopeNormal *found;
-  num n[3], dist, radius[2];
-  num deepest[3];  // the deepest point, on the core of shape
-  int deepest_shape;
-  double margin;
-} contact_pair;
+typedef NUM(pbTouch) contact_pair;
+typedef NUM(pbManifold) manifold;
 
-static void corner_in_world(const NUM(pbShape) *s, int id, num out[3]) {
+void NUM(pbPolytope_Corner)(const NUM(pbShape) *s, int id, num out[3]) {
   num local[3] = {0, 0, 0};
 
   PB_ASSERT(id >= 0);
@@ -47,8 +41,8 @@ static void set_normal(contact_pair *p) {
 
   for (int k = 0; k < found->count || k == 0; k++) {
     num a[3], b[3];
-    corner_in_world(p->shape[0], found->id[k][0], a);
-    corner_in_world(p->shape[1], found->id[k][1], b);
+    NUM(pbPolytope_Corner)(p->shape[0], found->id[k][0], a);
+    NUM(pbPolytope_Corner)(p->shape[1], found->id[k][1], b);
     v3_sub(m[k], a, b);
   }
   for (int k = 1; k < found->count; k++) v3_sub(d[k - 1], m[k], m[0]);
@@ -105,14 +99,14 @@ static void set_deepest(contact_pair *p) {
   // A corner alone.
   p->deepest_shape = other[0] == f->id[0][0] || other[1] != f->id[0][1] ? 0 : 1;
   if (other[0] == f->id[0][0] || other[1] == f->id[0][1]) {
-    corner_in_world(p->shape[p->deepest_shape], f->id[0][p->deepest_shape], p->deepest);
+    NUM(pbPolytope_Corner)(p->shape[p->deepest_shape], f->id[0][p->deepest_shape], p->deepest);
     return;
   }
 
   // Two edges.
   for (int k = 0; k < 2; k++) {
-    corner_in_world(p->shape[0], k ? other[0] : f->id[0][0], a[k]);
-    corner_in_world(p->shape[1], k ? other[1] : f->id[0][1], b[k]);
+    NUM(pbPolytope_Corner)(p->shape[0], k ? other[0] : f->id[0][0], a[k]);
+    NUM(pbPolytope_Corner)(p->shape[1], k ? other[1] : f->id[0][1], b[k]);
   }
   crossing(p->n, a, b, p->deepest);
 }
@@ -167,7 +161,7 @@ static void set_round(contact_pair *p) {
   const NUM(pbShape) *other = p->shape[!r->body];
   num corner[3][3], u[3], edge[3], axis[3], point[3], x[3];
 
-  for (int k = 0; k < 3; k++) corner_in_world(p->shape[r->body], r->id[k], corner[k]);
+  for (int k = 0; k < 3; k++) NUM(pbPolytope_Corner)(p->shape[r->body], r->id[k], corner[k]);
   for (int i = 0; i < 3; i++) u[i] = r->u[i];
   v3_sub(edge, corner[1], corner[0]);
   m3_col(axis, other->mat, 2);
@@ -246,8 +240,7 @@ static int round_corners(const NUM(pbShape) *s, const num u[3], num (*out)[3]) {
 }
 
 // ---- flat features -----------------------------------------------------------------------------------------------------
-// Corners of a shape's flat feature: of a face counterclockwise from outside, or of an edge. Of a face with more than
-// PB_POLYGON_SIDES some, spread evenly. Returns their number, 0 or 1: nothing is flat.
+// Corners of a shape's flat feature. Returns their number, 0 or 1: nothing is flat.
 static int flat_corners(const contact_pair *p, int shape, num (*out)[3]) {
   const NUM(pbShape) *s = p->shape[shape];
   const pbFlat *flat = &p->found->flat[shape];
@@ -257,24 +250,10 @@ static int flat_corners(const contact_pair *p, int shape, num (*out)[3]) {
     v3_scale(u, p->n, shape ? -1 : 1);
     return round_corners(s, u, out);
   }
-  if (flat->sides <= 2) {
-    for (int k = 0; k < flat->sides; k++) corner_in_world(s, flat->edge[k], out[k]);
-    return flat->sides;
-  }
 
-  // A face of a hull, of a box.
-  if (s->hull) {
-    const int *around = s->hull->around + s->hull->first[flat->face];
-    int count = flat->sides < PB_POLYGON_SIDES ? flat->sides : PB_POLYGON_SIDES;
-    for (int k = 0; k < count; k++) corner_in_world(s, around[k * flat->sides / count], out[k]);
-    return count;
-  }
-
-  int axis = flat->face / 2, upper = flat->face % 2, u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3, base = upper << axis;
-  int around[4] = {base, base | (upper ? u : v), base | u | v, base | (upper ? v : u)};
-  for (int k = 0; k < 4; k++) corner_in_world(s, around[k], out[k]);
-
-  return 4;
+  int id[PB_POLYGON_SIDES], count = flat_ids(s, flat, id);
+  for (int k = 0; k < count; k++) NUM(pbPolytope_Corner)(s, id[k], out[k]);
+  return count;
 }
 
 // Normal of a polygon's plane, from corners that are spread around it.
@@ -286,13 +265,7 @@ static void plane_normal(int n, const num (*corner)[3], num out[3]) {
   v3_normalize(out);
 }
 
-typedef struct manifold {
-  int count, ref;  // ref: the shape whose face the points were clipped to; they are of the other one's core
-  int taken;       // which points are left of too many, as one number
-  num point[PB_POLYGON_MOST][3], dist[PB_POLYGON_MOST];
-} manifold;
-
-static void add_point(const contact_pair *p, manifold *m, const num point[3], num dist) {
+static void add_point(const contact_pair *p, manifold *m, const num point[3], num dist, int from) {
   double same = SAME * p->found->scale;
 
   if (!(re(dist) <= p->margin)) return;
@@ -304,15 +277,42 @@ static void add_point(const contact_pair *p, manifold *m, const num point[3], nu
   PB_ASSERT(m->count < PB_POLYGON_MOST);
   v3_copy(m->point[m->count], point);
 
+  m->from[m->count] = from;
+
   // Nothing is deeper than the deepest point; faces that are not quite plane may look so.
+  m->deepest[m->count] = re(dist) < re(p->dist);
   m->dist[m->count++] = re(dist) < re(p->dist) ? p->dist : dist;
 }
 
-// Is the normal that of a face of this shape?
-static bool carries_normal(const contact_pair *p, int shape) {
-  const pbPolytopeNormal *f = p->found;
-  if (f->is_round) return f->round.kind == (shape == f->round.body ? pb_roundFace : pb_roundCap);
-  return f->count == 3 && f->id[0][!shape] == f->id[1][!shape] && f->id[0][!shape] == f->id[2][!shape];
+// Cuts of a polygon's corners after those before. Without room the numbers go on.
+static void follow_cuts(int n, const num (*corner)[3], const int (*from)[2], int side, manifold *m, int *cut) {
+  int before[PB_POLYGON_MOST];
+  memcpy(before, cut, sizeof before);
+
+  for (int k = 0; k < n; k++) {
+    cut[k] = before[from[k][0]];
+    if (from[k][1] < 0) continue;
+
+    cut[k] = m->cuts++;
+    if (cut[k] >= PB_CUTS) continue;
+    m->cut[cut[k]].p = before[from[k][0]];
+    m->cut[cut[k]].q = before[from[k][1]];
+    m->cut[cut[k]].side = side;
+    v3_copy(m->cut[cut[k]].x, corner[k]);
+  }
+}
+
+// Corners as they were given.
+static void begin_cuts(int n, const num (*corner)[3], manifold *m, int *cut) {
+  PB_ASSERT(n <= PB_CUTS);
+  m->cuts = n;
+
+  for (int k = 0; k < n; k++) {
+    cut[k] = k;
+    m->cut[k].p = k;
+    m->cut[k].q = -1;
+    v3_copy(m->cut[k].x, corner[k]);
+  }
 }
 
 // What the other shape's flat feature has over a face. The height of a point over the face's plane is measured along n:
@@ -321,7 +321,9 @@ static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3]
                          manifold *m) {
   num normal[3], side[3], edge[3], dif[3];
   double slack = SIDE * p->found->scale;
-  int which = 0;
+  int which = 0, from[PB_POLYGON_MOST][2], cut[PB_POLYGON_MOST];
+
+  begin_cuts(n, poly[0], m, cut);
 
   // The sides of the face, one after the other, back and forth between two buffers.
   for (int k = 0; k < n_face && n; k++) {
@@ -329,17 +331,18 @@ static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3]
     v3_cross(side, edge, p->n);
     if (m->ref) v3_neg(side, side);
     if (!(re(v3_normalize(side)) > 0)) continue;
-    n = clip_by_plane(n, poly[which], poly[!which], face[k], side, slack);
+    n = clip_by_plane(n, poly[which], poly[!which], from, face[k], side, slack);
     which = !which;
+    follow_cuts(n, poly[which], from, k, m, cut);
   }
 
   // The plane that carries the normal, or the face's own.
   num slope, corner[3];
   plane_normal(n_face, face, normal);
   v3_copy(corner, face[0]);
-  if (carries_normal(p, m->ref)) {
+  if (carries_normal(p->found, m->ref)) {
     v3_scale(normal, p->n, m->ref ? -1 : 1);
-    if (!p->found->is_round) corner_in_world(p->shape[m->ref], p->found->id[0][m->ref], corner);
+    if (!p->found->is_round) NUM(pbPolytope_Corner)(p->shape[m->ref], p->found->id[0][m->ref], corner);
   }
 
   // Heights over it.
@@ -347,7 +350,7 @@ static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3]
   for (int k = 0; k < n; k++) {
     v3_sub(dif, poly[which][k], corner);
     num height = num_div(v3_dot(dif, normal), slope);
-    add_point(p, m, poly[which][k], (m->ref ? -height : height) - p->radius[0] - p->radius[1]);
+    add_point(p, m, poly[which][k], (m->ref ? -height : height) - p->radius[0] - p->radius[1], cut[k]);
   }
 }
 
@@ -372,7 +375,7 @@ static void overlap_edges(const contact_pair *p, const num a[2][3], const num b[
     if (re(along) < -SIDE * p->found->scale || re(along) > re(most) + SIDE * p->found->scale) continue;
     v3_along(point, end < 2 ? b[0] : a[0], end < 2 ? e2 : e1, along);
     v3_sub(dif, end < 2 ? point : from, end < 2 ? from : point);
-    add_point(p, m, end < 2 ? point : from, v3_dot(dif, p->n) - p->radius[0] - p->radius[1]);
+    add_point(p, m, end < 2 ? point : from, v3_dot(dif, p->n) - p->radius[0] - p->radius[1], end);
   }
 }
 
@@ -380,19 +383,21 @@ static void find_manifold(const contact_pair *p, manifold *m) {
   num corner[2][PB_POLYGON_SIDES][3], poly[2][PB_POLYGON_MOST][3];
   int n[2];
 
-  m->count = m->ref = m->taken = 0;
+  m->count = m->ref = m->taken = m->cuts = 0;
+  m->edges = false;
   // Both must have one.
   for (int k = 0; k < 2; k++) {
     n[k] = flat_corners(p, k, corner[k]);
     if (n[k] < 2) return;
   }
   if (n[0] == 2 && n[1] == 2) {
+    m->edges = true;
     overlap_edges(p, corner[0], corner[1], m);
     return;
   }
 
   // Clipped to the face that carries the normal, else to the first.
-  m->ref = n[0] == 2 || (n[1] > 2 && carries_normal(p, 1));
+  m->ref = n[0] == 2 || (n[1] > 2 && carries_normal(p->found, 1));
   memcpy(poly[0], corner[!m->ref], (size_t)n[!m->ref] * sizeof *poly[0]);
   clip_to_face(p, n[m->ref], corner[m->ref], n[!m->ref], poly, m);
 }
@@ -410,17 +415,25 @@ static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
   largest_quadrangle(n, m->count, corner, best);
 
   // They alone stay.
-  manifold all = *m;
-  m->count = 4;
+  num point[4][3], dist[4];
+  int from[4];
+  bool deepest[4];
   for (int k = 0; k < 4; k++) {
-    v3_copy(m->point[k], all.point[best[k]]);
-    m->dist[k] = all.dist[best[k]];
+    v3_copy(point[k], m->point[best[k]]);
+    dist[k] = m->dist[best[k]];
+    from[k] = m->from[best[k]];
+    deepest[k] = m->deepest[best[k]];
     m->taken = m->taken * PB_POLYGON_MOST + best[k];
   }
+  m->count = 4;
+  memcpy(m->point, point, sizeof point);
+  memcpy(m->dist, dist, sizeof dist);
+  memcpy(m->from, from, sizeof from);
+  memcpy(m->deepest, deepest, sizeof deepest);
 }
 
 // The deepest point is always among the contacts: instead of the one next to it where there are as many as there may be.
-static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *contacts, int count) {
+static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *contacts, int *source, int count) {
   NUM(pbContactPoint) deepest;
   int next = 0;
   double nearest = INFINITY;
@@ -437,6 +450,7 @@ static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *co
   }
   if (count < most) next = count++;
   contacts[next] = deepest;
+  source[next] = -1;
 
   return count;
 }
@@ -457,7 +471,7 @@ static void find_contacts(contact_pair *p, manifold *m) {
 }
 
 // So that whoever has room for fewer points loses the others.
-static void put_deepest_first(NUM(pbContactPoint) *contacts, int count) {
+static void put_deepest_first(NUM(pbContactPoint) *contacts, int *source, int count) {
   int best = 0;
   for (int k = 1; k < count; k++) {
     if (re(contacts[k].dist) < re(contacts[best].dist)) best = k;
@@ -465,17 +479,30 @@ static void put_deepest_first(NUM(pbContactPoint) *contacts, int count) {
   NUM(pbContactPoint) first = contacts[0];
   contacts[0] = contacts[best];
   contacts[best] = first;
+
+  int number = source[0];
+  source[0] = source[best];
+  source[best] = number;
+}
+
+int NUM(pbPolytope_Touch)(contact_pair *p, manifold *m, NUM(pbContactPoint) *contacts, int *source) {
+  find_contacts(p, m);
+
+  for (int k = 0; k < m->count; k++) {
+    put_at(p, !m->ref, m->point[k], m->dist[k], &contacts[k]);
+    source[k] = k;
+  }
+  int count = with_deepest(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, source, m->count);
+  put_deepest_first(contacts, source, count);
+  return count;
 }
 
 int NUM(pbPolytope_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,
                              NUM(pbContactPoint) *contacts) {
   contact_pair p = {.shape = {shape1, shape2}, .found = found, .margin = margin};
   manifold m;
-  find_contacts(&p, &m);
-  for (int k = 0; k < m.count; k++) put_at(&p, !m.ref, m.point[k], m.dist[k], &contacts[k]);
-  int count = with_deepest(&p, found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, m.count);
-  put_deepest_first(contacts, count);
-  return count;
+  int source[PB_MAX_CONTACT_POINTS];
+  return NUM(pbPolytope_Touch)(&p, &m, contacts, source);
 }
 
 int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
@@ -515,8 +542,8 @@ int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   find_contacts(&p, &m);
 
   // What carries the normal. On a face any of the corners that lie flat may, so then the faces count alone.
-  bool on_face = carries_normal(&p, 0) || carries_normal(&p, 1);
-  unsigned hash = mix(mix(2166136261u, found.count), carries_normal(&p, 1));
+  bool on_face = carries_normal(&found, 0) || carries_normal(&found, 1);
+  unsigned hash = mix(mix(2166136261u, found.count), carries_normal(&found, 1));
   for (int k = 0; k < 2; k++) {
     const pbFlat *flat = &found.flat[k];
     hash = mix(mix(hash, flat->sides), flat->sides > 2 ? flat->face : 0);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "geometry/hull.h"
+#include "geometry/polytope_contact.h"
 #include "math/vec.h"
 
 #if !PB_IS_COMPLEX
@@ -38,6 +39,7 @@ void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int coun
     return;
   }
   if (shape[0].type != pb_geomSphere && !search(&shape[0], &shape[1], margin, &found)) return;
+  if (found.polytope && NUM(pbPolytope_PullStrain)(shape, margin, &found.facet, count, bar, strain_bar)) return;
 
   for (int column = 0; column < 12; column++) {
     int which = column / 6;

@@ -44,7 +44,7 @@ static void climb(const pbMeshHull *h, const double d[3], double slack, summit *
     // The highest neighbor is where the next round begins.
     for (int k = h->first_next[from]; k < h->first_next[from + 1]; k++) {
       double height = height_of(h, h->next[k], d);
-      second = fmax(second, height);
+      second = height > second ? height : second;
       if (!(height > s->height)) continue;
 
       s->height = height;

@@ -406,6 +406,9 @@ static void test_hostile(void **unused) {
 static void lift(const pbShape_r *in, pbShape_c *out) {
   out->type = in->type;
   out->hull = in->hull;
+  out->motion = in->motion;
+  for (int i = 0; i < 9; i++) out->stretch[i] = in->stretch[i];
+  for (int i = 0; i < 3; i++) out->shift[i] = in->shift[i];
   for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
 }
@@ -458,6 +461,108 @@ static void seed_column(const pbShape_r *s2, int column, pbShape_c *c1, pbShape_
     __imag__ c1->size[column - 6] = PB_IMAG_STEP;
   } else {
     __imag__ c2->size[column - 9] = PB_IMAG_STEP;
+  }
+}
+
+// Shapes that lie flat on each other, or nearly so: a box of each kind, a capsule, prisms, edges along each other; some stretched.
+static void lay_flat(uint64_t *seed, int kind, solid *a, solid *b, pbShape_r *s1, pbShape_r *s2) {
+  static const double zero[3] = {0}, half[3] = {0.2, 0.15, 0.1};
+  double tilt = kind == 4 ? 1e-5 : 0.05, q[4] = {1, 0, 0, 0}, turn[9], mat[2][9], pos[3];
+  make_box(half, b);
+  make_box(half, a);
+  if (kind == 3) make_random(seed, 16, a);
+  random_rotation(seed, mat[1]);
+  for (int i = 1; i < 4; i++) q[i] = tilt * random_unit(seed);
+  if (kind < 4) q[3] = random_unit(seed);
+  if (kind == 2) q[0] = q[2] = 1;
+  quat_normalize(q);
+  quat_to_mat(turn, q);
+  m3_mul(mat[0], mat[1], turn);
+  v3_set(pos, 0.1 * random_unit(seed), 0.1 * random_unit(seed), kind == 2 ? 0.14 : 0.195);
+  if (kind == 4) v3_set(pos, 0.1 * random_unit(seed), 2 * half[1] + 0.004, 2 * half[2] + 0.004);  // edge by edge, apart
+  m3_mulv(pos, mat[1], pos);
+  *s1 = place(a, pos, mat[0]);
+  *s2 = place(b, zero, mat[1]);
+  if (kind == 1 || kind == 2) {
+    s1->type = kind == 1 ? pb_geomBox : pb_geomCapsule;
+    s1->hull = NULL;
+    v3_copy(s1->size, half);
+    if (kind == 2) v3_set(s1->size, 0.05, 0.3, 0);
+  }
+  if (kind == 5) {
+    s2->motion = pb_hullMoves;
+    for (int i = 0; i < 9; i++) s2->stretch[i] = (i % 4 == 0) + 0.04 * random_unit(seed) * (i % 4 == 0);
+    v3_set(s2->shift, 0.01, -0.01, 0.005);
+  }
+}
+
+static void same_rates(const char *what, int kind, const double *value, const pbContactPoint_c *c) {
+  for (int r = 0; r < 10; r++) {
+    double rate = ((const double *)c)[2 * r + 1] / PB_IMAG_STEP;
+    if (!(fabs(value[r] - rate) < 1e-8 * (1 + fabs(rate))))
+      fail_msg("%s, kind %d, row %d: %g, complex step %g", what, kind, r, value[r], rate);
+  }
+}
+
+// Of many points, by poses, sizes and strains.
+static void test_flat_rates(void **unused) {
+  (void)unused;
+  static solid a, b;
+  uint64_t seed = 12;
+  int found[6] = {0};
+  for (int trial = 0; trial < 300; trial++) {
+    int kind = trial % 6;
+    pbShape_r s[2];
+    pbContactPoint_r c[PB_MAX_CONTACT_POINTS];
+    pbContactPoint_c made[PB_MAX_CONTACT_POINTS];
+    pbContactJacobian j[PB_MAX_CONTACT_POINTS];
+    lay_flat(&seed, kind, &a, &b, &s[0], &s[1]);
+    int count = pbPair_Collide_r(&s[0], &s[1], 0.02, c);
+    if (!count) continue;
+    found[kind] += count > 1;
+    pbPair_Jacobian_r(&s[0], &s[1], 0.02, count, c, j);
+    for (int column = 0; column < 12; column++) {
+      pbShape_c s1, s2;
+      lift(&s[0], &s1);
+      lift(&s[1], &s2);
+      seed_column(&s[1], column, &s1, &s2);
+      assert_int_equal(pbPair_Collide_c(&s1, &s2, 0.02, made), count);
+      for (int k = 0; k < count; k++) {
+        double value[10];
+        for (int r = 0; r < 10; r++) value[r] = j[k].d[r][column];
+        if (s[0].hull && column >= 6) continue;
+        same_rates("column", kind, value, &made[k]);
+      }
+    }
+
+    // The strain of each shape, from one cotangent of each row.
+    for (int k = 0; k < count; k++) {
+      for (int which = 0; which < 2; which++) {
+        double value[6][10];
+        for (int r = 0; r < 10; r++) {
+          pbContactBar bar[PB_MAX_CONTACT_POINTS];
+          double strain[2][6];
+          memset(bar, 0, sizeof bar);
+          bar[k].row[r] = 1;
+          pbPair_PullStrain_r(s, 0.02, count, bar, (bool[2]){true, true}, strain);
+          for (int e = 0; e < 6; e++) value[e][r] = strain[which][e];
+        }
+        for (int e = 0; e < 6 && s[which].hull; e++) {
+          pbShape_c strained[2];
+          int p = e < 3 ? e : (e + 1) % 3, q = e < 3 ? e : (e + 2) % 3;
+          for (int i = 0; i < 2; i++) lift(&s[i], &strained[i]);
+          for (int i = 0; i < 3; i++) {
+            __imag__ strained[which].mat[3 * i + p] += 0.5 * PB_IMAG_STEP * s[which].mat[3 * i + q];
+            __imag__ strained[which].mat[3 * i + q] += 0.5 * PB_IMAG_STEP * s[which].mat[3 * i + p];
+          }
+          assert_int_equal(pbPair_Collide_c(&strained[0], &strained[1], 0.02, made), count);
+          same_rates("strain", kind, value[e], &made[k]);
+        }
+      }
+    }
+  }
+  for (int kind = 0; kind < 6; kind++) {
+    if (found[kind] < 10) fail_msg("kind %d: %d with more than one point", kind, found[kind]);
   }
 }
 
@@ -544,7 +649,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_depth_is_least),  cmocka_unit_test(test_apart),    cmocka_unit_test(test_stacked_boxes),
       cmocka_unit_test(test_round_on_a_face), cmocka_unit_test(test_hostile),  cmocka_unit_test(test_jacobians),
-      cmocka_unit_test(test_features),        cmocka_unit_test(test_supports),
+      cmocka_unit_test(test_features),        cmocka_unit_test(test_supports), cmocka_unit_test(test_flat_rates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,81 @@
+// Contacts of two polytopes while they are made (polytope.c), and what their way back reads (polytope_rates.c): where each point
+// came from.
+#ifndef PB_POLYTOPE_CONTACT_H
+#define PB_POLYTOPE_CONTACT_H
+
+#include "geometry/polygon.h"
+#include "geometry/polytope.h"
+
+typedef struct NUM(pbTouch) {
+  const NUM(pbShape) *shape[2];
+  const pbPolytopeNormal *found;
+  num n[3], dist, radius[2];
+  num deepest[3];  // the deepest point, on the core of shape
+  int deepest_shape;
+  double margin;
+} NUM(pbTouch);
+
+// A corner of what is left of a polygon: one that was given (q = -1: number p), or where the line from p to q crosses a side
+// of the face.
+typedef struct NUM(pbCut) {
+  int p, q, side;
+  num x[3];
+} NUM(pbCut);
+
+enum { PB_CUTS = 320 };
+typedef struct NUM(pbManifold) {
+  int count, ref;  // ref: the shape whose face the points were clipped to; they are of the other one's core
+  int taken;       // which points are left of too many, as one number
+  bool edges;      // ends of two edges' overlap: `from` is the end
+  int cuts;        // beyond PB_CUTS they are not stored
+  num point[PB_POLYGON_MOST][3], dist[PB_POLYGON_MOST];
+  int from[PB_POLYGON_MOST];      // number of its cut
+  bool deepest[PB_POLYGON_MOST];  // its distance is the deepest point's
+  NUM(pbCut) cut[PB_CUTS];
+} NUM(pbManifold);
+
+// Corners of a flat feature: of a face counterclockwise from outside, or of an edge. Of a face with more than PB_POLYGON_SIDES
+// some, spread evenly. Returns their number; 0 or 1: nothing is flat.
+static inline int flat_ids(const NUM(pbShape) *s, const pbFlat *flat, int id[PB_POLYGON_SIDES]) {
+  if (flat->sides <= 2) {
+    for (int k = 0; k < flat->sides; k++) id[k] = flat->edge[k];
+    return flat->sides;
+  }
+
+  // A face of a hull, of a box.
+  if (s->hull) {
+    const int *around = s->hull->around + s->hull->first[flat->face];
+    int count = flat->sides < PB_POLYGON_SIDES ? flat->sides : PB_POLYGON_SIDES;
+    for (int k = 0; k < count; k++) id[k] = around[k * flat->sides / count];
+    return count;
+  }
+
+  int axis = flat->face / 2, upper = flat->face % 2, u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3, base = upper << axis;
+  id[0] = base;
+  id[1] = base | (upper ? u : v);
+  id[2] = base | u | v;
+  id[3] = base | (upper ? v : u);
+
+  return 4;
+}
+
+// Is the normal that of a face of this shape?
+static inline bool carries_normal(const pbPolytopeNormal *f, int shape) {
+  if (f->is_round) return f->round.kind == (shape == f->round.body ? pb_roundFace : pb_roundCap);
+  return f->count == 3 && f->id[0][!shape] == f->id[1][!shape] && f->id[0][!shape] == f->id[2][!shape];
+}
+
+// Makes the contacts, as pbPolytope_Contacts; source: number of each in the manifold, -1: the deepest point.
+int NUM(pbPolytope_Touch)(NUM(pbTouch) *p, NUM(pbManifold) *m, NUM(pbContactPoint) *contacts, int *source);
+void NUM(pbPolytope_Corner)(const NUM(pbShape) *s, int id, num out[3]);
+
+#if !PB_IS_COMPLEX
+// Jacobians of the first `count` contacts. False: not by this way (round shapes, very many cuts).
+bool NUM(pbPolytope_Rates)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,
+                           int count, pbContactJacobian *jacobians);
+// As pbPair_PullStrain, added to strain_bar.
+bool NUM(pbPolytope_PullStrain)(const NUM(pbShape) shape[2], double margin, const pbPolytopeNormal *found, int count,
+                                const pbContactBar *bar, double strain_bar[2][6]);
+#endif
+
+#endif
