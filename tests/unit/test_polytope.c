@@ -181,7 +181,7 @@ static void test_supports(void **unused) {
 }
 
 static pbShape_r place(const solid *s, const double pos[3], const double mat[9]) {
-  pbShape_r shape = {.type = pb_geomMesh, .hull = &s->hull};
+  pbShape_r shape = {.type = pb_geomMesh, .hull = &s->hull, .nudged = -1};
   v3_copy(shape.pos, pos);
   m3_copy(shape.mat, mat);
   return shape;
@@ -406,6 +406,8 @@ static void test_hostile(void **unused) {
 static void lift(const pbShape_r *in, pbShape_c *out) {
   out->type = in->type;
   out->hull = in->hull;
+  out->vertex = NULL;
+  out->nudged = -1;
   out->motion = in->motion;
   for (int i = 0; i < 9; i++) out->stretch[i] = in->stretch[i];
   for (int i = 0; i < 3; i++) out->shift[i] = in->shift[i];
