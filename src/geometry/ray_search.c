@@ -171,16 +171,18 @@ static void search_ellipsoid(pbRaySearch *s, const double size[3]) {
 }
 
 // ---- meshes ---------------------------------------------------------------------------------------------------------------
-// Where the ray enters a box, 0 from within; infinity: never. inverse: of v; infinite where v is zero.
+// Where the ray enters a box, 0 from within; infinity: never. inverse: of v; infinite where v is zero. Comparisons instead of
+// fmin and fmax, which are calls.
 static double enter(const pbTriangleNode *node, const double p[3], const double inverse[3]) {
   double from = 0, to = INFINITY;
   for (int k = 0; k < 3; k++) {
     double a = (node->low[k] - p[k]) * inverse[k], b = (node->high[k] - p[k]) * inverse[k];
+    double first = a < b ? a : b, last = a < b ? b : a;
 
     // In a face of the box, along it: 0 times infinity bounds nothing.
-    if (isnan(a) || isnan(b)) continue;
-    from = fmax(from, fmin(a, b));
-    to = fmin(to, fmax(a, b));
+    if (isunordered(a, b)) continue;
+    from = first > from ? first : from;
+    to = last < to ? last : to;
   }
   return from <= to * (1 + 1e-12) ? from : INFINITY;
 }
@@ -192,16 +194,24 @@ static void search_leaf(pbRaySearch *s, const pbTriangleTree *tree, const pbTria
   }
 }
 
+// A box that is still to be looked at, and where the ray enters it.
+typedef struct waiting_node {
+  int node;
+  double from;
+} waiting_node;
+
 static void search_mesh(pbRaySearch *s, const pbTriangleTree *tree) {
-  int waiting[PB_TRIANGLE_DEPTH + 1], count = 0;
+  waiting_node waiting[PB_TRIANGLE_DEPTH + 1];
   double inverse[3];
+  int count = 0;
   if (!tree->triangles) return;
 
   for (int k = 0; k < 3; k++) inverse[k] = 1 / s->v[k];
-  waiting[count++] = 0;
+  waiting[count++] = (waiting_node){0, enter(tree->node, s->p, inverse)};
   while (count) {
-    const pbTriangleNode *node = tree->node + waiting[--count];
-    if (!(enter(node, s->p, inverse) < s->x)) continue;
+    waiting_node next = waiting[--count];
+    const pbTriangleNode *node = tree->node + next.node;
+    if (!(next.from < s->x)) continue;
     if (node->count) {
       search_leaf(s, tree, node);
       continue;
@@ -209,9 +219,11 @@ static void search_mesh(pbRaySearch *s, const pbTriangleTree *tree) {
 
     // The nearer one is looked at first.
     PB_ASSERT(count + 2 <= PB_TRIANGLE_DEPTH + 1);
-    bool swap = enter(tree->node + node->first, s->p, inverse) < enter(tree->node + node->first + 1, s->p, inverse);
-    waiting[count++] = node->first + swap;
-    waiting[count++] = node->first + !swap;
+    double from[2];
+    for (int k = 0; k < 2; k++) from[k] = enter(tree->node + node->first + k, s->p, inverse);
+    int far = from[0] < from[1];
+    if (from[far] < s->x) waiting[count++] = (waiting_node){node->first + far, from[far]};
+    if (from[!far] < s->x) waiting[count++] = (waiting_node){node->first + !far, from[!far]};
   }
 }
 
