@@ -127,6 +127,14 @@ static pbStatus indices_of(Dae *d, const pbXmlNode *node, int **values, int *cou
   return status;
 }
 
+// What an element says of how many things it has, if it does.
+static pbStatus check_count(Dae *d, const pbXmlNode *node, const char *what, int found) {
+  int stated;
+  PB_TRY(whole(d, node, "count", found, INT32_MAX, &stated));
+
+  return stated == found ? pb_ok : FAIL(node, "attribute 'count' is %d, but it has %d %s", stated, found, what);
+}
+
 // ---- sources ------------------------------------------------------------------------------------------------------------------
 
 typedef struct Positions {  // points of a source
@@ -156,6 +164,7 @@ static pbStatus read_accessor(Dae *d, const pbXmlNode *source, Positions *p) {
 
   // All of its points lie in the array.
   PB_TRY(numbers_of(d, array, &p->values, &total));
+  PB_TRY(check_count(d, array, "numbers", total));
   if ((double)p->offset + (double)p->stride * p->count > total)
     return FAIL(accessor, "asks for %d points of %d numbers, but the array has %d numbers", p->count, p->stride, total);
 
@@ -188,6 +197,7 @@ typedef struct Faces {  // of one element
   int width, vertex;  // numbers of a corner, and which of them is the point
   const double *at;   // Transform of the instance
   bool mirrored;      // by the transform: corners the other way round
+  int faces;          // so far, but for fans and strips
   const Positions *from;
 } Faces;
 
@@ -216,8 +226,9 @@ static pbStatus corner(Dae *d, const Faces *f, int k, int *point) {
 }
 
 // A face of `corners` corners from the k-th on.
-static pbStatus add_face(Dae *d, const Faces *f, int k, int corners) {
+static pbStatus add_face(Dae *d, Faces *f, int k, int corners) {
   int polygon[PB_MESH_POLYGON];
+  f->faces++;
 
   if (corners > PB_MESH_POLYGON) return FAIL(f->node, "a face has %d corners, more than %d", corners, PB_MESH_POLYGON);
   if ((d->corners += corners) > MOST_CORNERS)
@@ -322,6 +333,7 @@ static pbStatus read_primitive(Dae *d, const pbXmlNode *node, const double *at) 
     if (status == pb_ok) status = add_faces(d, &f, child_of(node, "vcount"));
     pbContext_Free(d->r->ctx, index);
   }
+  if (status == pb_ok && (IS(node, "triangles") || IS(node, "polylist"))) status = check_count(d, node, "faces", f.faces);
   free_positions(d, &p);
 
   return status;
@@ -449,6 +461,7 @@ static pbStatus read_scene(Dae *d) {
   if (scene) PB_TRY(follow(d, scene, "url", "visual_scene", &shown));
   else shown = child_of(child_of(root, "library_visual_scenes"), "visual_scene");
   if (!shown) return FAIL(root, "has no visual_scene");
+  if (!scene) pbXml_Warn(&d->document, root, "has no scene that it shows: its first visual_scene is taken");
 
   const Transform units = {d->meter, 0, 0, 0, 0, d->meter, 0, 0, 0, 0, d->meter, 0};
 

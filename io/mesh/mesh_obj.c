@@ -3,15 +3,20 @@
 #include "io/mesh/mesh_reader.h"
 #include "io/mesh/vtu.h"
 
-// "7", "7/1", "7//3", "-1": the point's number.
+// "7", "7/1", "7//3", "-1": the point's number, from 1 on.
+static pbStatus read_number(pbMeshReader *r, char *word, int64_t *n) {
+  word[strcspn(word, "/")] = 0;
+  PB_TRY(pbRead_WordInteger(r, word, n));
+
+  // Negative ones count back from the last point so far.
+  if (*n < 0) *n += (int64_t)r->mesh->points + 1;
+  return *n < 1 ? pbRead_Range(r, *n, 1) : pb_ok;
+}
+
 static pbStatus read_corner(pbMeshReader *r, char *word, int *vertex) {
   int64_t n;
 
-  word[strcspn(word, "/")] = 0;
-  PB_TRY(pbRead_WordInteger(r, word, &n));
-
-  // Numbers count from 1, negative ones back from the last point so far.
-  if (n < 0) n += (int64_t)r->mesh->points + 1;
+  PB_TRY(read_number(r, word, &n));
   PB_TRY(pbRead_Range(r, n, 1));
   *vertex = (int)n - 1;
   return pb_ok;
@@ -52,6 +57,16 @@ static pbStatus read_cells(pbMeshReader *r, char what, int group) {
   return pbRead_AddVtkCell(r, what == 'l' ? pb_vtkPolyLine : pb_vtkPolyVertex, v, n, 0);
 }
 
+// A face that is left out: its points may come later, as in MuJoCo.
+static pbStatus pass_face(pbMeshReader *r) {
+  char word[PB_MESH_WORD];
+  int64_t n;
+
+  while (next_word(r, word)) PB_TRY(read_number(r, word, &n));
+  r->other_faces++;
+  return pb_ok;
+}
+
 static pbStatus change_group(pbMeshReader *r, int *group) {
   char name[PB_MESH_WORD];
   const pbMesh *m = r->mesh;
@@ -88,7 +103,7 @@ pbStatus pbRead_Obj(pbMeshReader *r) {
   while (pbRead_Word(r, word)) {
     ended = ended || ends_shape(r, word);
     if (ended && !strcmp(word, "f")) {
-      r->other_faces++;
+      PB_TRY(pass_face(r));
       pbRead_SkipLine(r);
       continue;
     }

@@ -382,7 +382,8 @@ static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendo
     wrap->target = pbSpec_Text(reader->spec, pbXml_Get(node, node->name));
     wrap->sidesite = pbSpec_Text(reader->spec, pbXml_Get(node, "sidesite"));
     if (!wrap->target || !wrap->sidesite) return NO_MEMORY(node);
-    if (wrap->type == pb_wrapPulley && wrap->value < 0) return FAIL(node, "attribute 'divisor' is negative");
+    if (wrap->type == pb_wrapPulley && wrap->value <= 0)
+      return FAIL(node, "attribute 'divisor' is %g, expected a positive number", wrap->value);
 
     wrap++;
   }

@@ -1,46 +1,47 @@
-// The tree against what is known of URDF: what else stands in a file is ignored, one warning for each kind, and text that xacro
-// has yet to expand is refused.
+// The tree against what is known of URDF: what else stands in a file is ignored, one warning for each kind. Elements that are
+// given twice are refused, and text that xacro has yet to expand.
 #include <stdio.h>
 #include <string.h>
 
 #include "io/urdf/urdf_reader.h"
 
 typedef struct known {
-  const char *path;        // parent/element; the root is robot
-  const char *attributes;  // that are read, or have no effect by their nature
+  const char *path;           // parent/element; the root is robot
+  const char *attributes;     // that are read, or have no effect by their nature
+  enum { MANY, ONCE } times;  // in its parent, as in MuJoCo
 } known;
 
 // `name` of elements that need none, `version` and `type` of a link are labels.
 static const known table[] = {
-    {"robot", "name version"},
-    {"robot/mujoco", NULL},  // everything in it is read as MJCF
-    {"robot/material", "name"},
-    {"robot/link", "name type"},
-    {"robot/joint", "name type"},
-    {"material/color", "rgba"},
-    {"link/inertial", ""},
-    {"link/visual", "name"},
-    {"link/collision", "name"},
-    {"inertial/origin", "xyz rpy"},
-    {"inertial/mass", "value"},
-    {"inertial/inertia", "ixx ixy ixz iyy iyz izz"},
-    {"visual/origin", "xyz rpy"},
-    {"visual/geometry", ""},
-    {"visual/material", "name"},
-    {"collision/origin", "xyz rpy"},
-    {"collision/geometry", ""},
-    {"geometry/box", "size"},
-    {"geometry/cylinder", "radius length"},
-    {"geometry/capsule", "radius length"},
-    {"geometry/sphere", "radius"},
-    {"geometry/mesh", "filename scale"},
-    {"joint/origin", "xyz rpy"},
-    {"joint/parent", "link"},
-    {"joint/child", "link"},
-    {"joint/axis", "xyz"},
-    {"joint/limit", "lower upper effort"},
-    {"joint/dynamics", "damping friction"},
-    {"joint/mimic", "joint multiplier offset"},
+    {"robot", "name version", MANY},
+    {"robot/mujoco", NULL, ONCE},  // everything in it is read as MJCF
+    {"robot/material", "name", MANY},
+    {"robot/link", "name type", MANY},
+    {"robot/joint", "name type", MANY},
+    {"material/color", "rgba", ONCE},
+    {"link/inertial", "", ONCE},
+    {"link/visual", "name", MANY},
+    {"link/collision", "name", MANY},
+    {"inertial/origin", "xyz rpy", ONCE},
+    {"inertial/mass", "value", ONCE},
+    {"inertial/inertia", "ixx ixy ixz iyy iyz izz", ONCE},
+    {"visual/origin", "xyz rpy", ONCE},
+    {"visual/geometry", "", ONCE},
+    {"visual/material", "name", ONCE},
+    {"collision/origin", "xyz rpy", ONCE},
+    {"collision/geometry", "", ONCE},
+    {"geometry/box", "size", MANY},
+    {"geometry/cylinder", "radius length", MANY},
+    {"geometry/capsule", "radius length", MANY},
+    {"geometry/sphere", "radius", MANY},
+    {"geometry/mesh", "filename scale", MANY},
+    {"joint/origin", "xyz rpy", ONCE},
+    {"joint/parent", "link", ONCE},
+    {"joint/child", "link", ONCE},
+    {"joint/axis", "xyz", ONCE},
+    {"joint/limit", "lower upper effort", ONCE},
+    {"joint/dynamics", "damping friction", ONCE},
+    {"joint/mimic", "joint multiplier offset", ONCE},
 };
 enum { TABLE_COUNT = sizeof table / sizeof *table };
 
@@ -121,6 +122,12 @@ static pbStatus check_attributes(pbUrdfReader *reader, const pbXmlNode *node, co
   return pb_ok;
 }
 
+static pbStatus refuse_repeated(pbUrdfReader *reader, const pbXmlNode *parent, const pbXmlNode *node) {
+  const pbXmlNode *first = pbUrdf_Child(parent, node->name);
+  if (first == node) return pb_ok;
+  return FAIL(node, "repeated element: '%.60s' has one already (line %d)", parent->name, first->place.line);
+}
+
 // Children are nested four deep at most: what lies deeper is ignored with what it lies in.
 static pbStatus check_node(pbUrdfReader *reader, const pbXmlNode *node, const known *row) {
   PB_TRY(refuse_xacro(reader, node));
@@ -133,6 +140,7 @@ static pbStatus check_node(pbUrdfReader *reader, const pbXmlNode *node, const kn
     const known *found = find_known(path);
 
     if (found) {
+      if (found->times == ONCE) PB_TRY(refuse_repeated(reader, node, child));
       PB_TRY(check_node(reader, child, found));
       continue;
     }

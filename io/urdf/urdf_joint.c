@@ -17,7 +17,12 @@ static pbStatus read_dynamics(pbUrdfReader *reader, const pbXmlNode *node, pbJoi
   const pbXmlNode *dynamics = pbUrdf_Child(node, "dynamics");
   if (!dynamics) return pb_ok;
   PB_TRY(pbUrdf_Reals(reader, dynamics, "damping", 1, &def->damping[0], NULL));
-  return pbUrdf_Reals(reader, dynamics, "friction", 1, &def->frictionloss, NULL);
+  PB_TRY(pbUrdf_Reals(reader, dynamics, "friction", 1, &def->frictionloss, NULL));
+
+  if (def->damping[0] < 0) WARN(dynamics, "attribute 'damping' is negative (%g): the joint gains energy", def->damping[0]);
+  if (def->frictionloss < 0)
+    return FAIL(dynamics, "attribute 'friction' is %g, expected zero or a positive number", def->frictionloss);
+  return pb_ok;
 }
 
 // Limits of a joint with one coordinate. As in MuJoCo, those that are incomplete or leave no room do not hold.
@@ -25,10 +30,14 @@ static pbStatus read_limit(pbUrdfReader *reader, const pbUrdfJoint *joint, pbJoi
   const pbXmlNode *limit = pbUrdf_Child(joint->node, "limit");
   bool lower, upper;
   double effort = 0;
-  if (!limit) return pb_ok;
+  if (!limit) {
+    if (joint->type != pb_urdfContinuous) WARN(joint->node, "has no <limit>: it moves without bounds");
+    return pb_ok;
+  }
 
   // Forces of actuators, either way.
   PB_TRY(pbUrdf_Reals(reader, limit, "effort", 1, &effort, NULL));
+  if (effort < 0) WARN(limit, "attribute 'effort' is negative (%g): its size counts, as in MuJoCo", effort);
   effort = fabs(effort);
   def->actfrcrange[0] = -effort;
   def->actfrcrange[1] = effort;

@@ -86,6 +86,8 @@ static pbStatus read_shape(pbUrdfReader *reader, const pbXmlNode *geometry, pbGe
   const pbXmlNode *node = geometry->first;
   if (!node) return FAIL(geometry, "has no shape: expected one of box, cylinder, capsule, sphere, mesh");
 
+  if (node->next) WARN(node->next, "a geometry has one shape: the first, '%.60s', is taken", node->name);
+
   // Those with a radius and perhaps a length.
   static const struct {
     const char *name;

@@ -57,7 +57,8 @@ WRONG = {
     "open.stl": text_stl(end="")[:-40], "textnan.stl": text_stl(with_point(np.nan)), "noise.stl": np.random.default_rng(1).bytes(5000),
     "nothing.obj": b"", "nan.obj": obj(with_point(np.nan)), "infinite.obj": obj(with_point(np.inf)), "far.obj": obj(with_point(1e300)),
     "outside.obj": obj(face=with_index(8)), "zero.obj": obj(face=with_index(-1)), "before.obj": obj(more="f -9 -1 -2\n"), "vast.obj": obj(more="f 1 2 99999999999\n"),
-    "letters.obj": obj(more="f a b c\n"), "short.obj": obj(more="v 1 2\n"), "flat.obj": obj(FLAT), "line.obj": obj(LINE),
+    "letters.obj": obj(more="f a b c\n"), "short.obj": obj(more="v 1 2\n"),
+    "further.obj": obj(more="g b\nf 0 1 2\n"), "further-before.obj": obj(more="o b\nf 1 2 \\\n-9\n"), "further-letters.obj": obj(more="g b\nf a b c\n"), "flat.obj": obj(FLAT), "line.obj": obj(LINE),
     "noise.obj": np.random.default_rng(2).bytes(5000),
     "nothing.msh": b"", "header.msh": msh(cut=12), "cut.msh": msh(cut=-5), "many.msh": msh(counts=(2**31 - 1, 0, 0, 2**31 - 1)), "some.msh": msh(counts=(2**28, 0, 0, 12)),
     "negative.msh": msh(counts=(-8, 0, 0, 12)), "normals.msh": msh(counts=(8, 5, 0, 12)), "long.msh": msh() + bytes(4), "nan.msh": msh(with_point(np.nan)),
@@ -86,6 +87,20 @@ def test_wrong_files_are_told_with_their_place(tmp_path, pullback, file, collide
     print(done.stderr.strip())
     assert done.returncode == 3 and not out.exists()
     assert "model.xml:1:" in done.stderr and (file in done.stderr or file.split(".")[0] in done.stderr)
+
+
+@pytest.mark.parametrize("more", ["g b\nf 0 1 2\n", "g b\nf 3 2 1\nf -9 1 2\n", "g b\nf 1 2 9\n", "g b\nf 1 2 9\nv 1 1 1\n", "g b\nf 1/0 2 3\n", "g b\nf 1 2\n"])
+def test_faces_of_further_objects_are_read_as_in_mujoco(tmp_path, more):
+    """Their numbers are checked though they are left out, but for points that may come later."""
+    path = write(tmp_path, "cube.obj", obj(more=more))
+    try:
+        mj.MjModel.from_xml_path(str(path))
+    except ValueError:
+        line = 20 + more.count("\n")
+        with pytest.raises(pb.Error, match=f"cube.obj:{line}: point .* is named"):
+            pb.Model(str(path))
+    else:
+        pb.Model(str(path))
 
 
 @pytest.mark.parametrize("scale,refused", [("0 1 1", True), ("1 1 0", True), ("nan 1 1", True), ("-1 1 1", False), ("-1 -1 -1", False), ("1e-9 1e-9 1e-9", True)])

@@ -112,6 +112,13 @@ def test_units_and_nodes(tmp_path):
     assert len(made(tmp_path, dae(node='<instance_node url="#twice"/><translate>1 0 0</translate><instance_node url="#twice"/>', nodes=nodes))[0]) == 6
 
 
+def test_a_file_without_a_scene_shows_its_first_with_a_warning(tmp_path):
+    (tmp_path / "shape.dae").write_text(dae(POLYLIST, scene=""))
+    (tmp_path / "robot.urdf").write_text('<robot><link name="a"><collision><geometry><mesh filename="shape.dae"/></geometry></collision></link></robot>')
+    warned = pb.Model(str(tmp_path / "robot.urdf"), urdf={}).warnings()
+    assert "shape.dae:1:22: COLLADA: has no scene that it shows: its first visual_scene is taken" in warned
+
+
 NODE_LOOP = '<library_nodes><node id="a"><instance_node url="#b"/></node><node id="b"><instance_node url="#a"/></node></library_nodes>'
 DOUBLES = "<library_nodes>" + "".join(f'<node id="d{k}"><instance_node url="#d{k + 1}"/><instance_node url="#d{k + 1}"/></node>' for k in range(40)) + \
     '<node id="d40"><instance_geometry url="#g"/></node></library_nodes>'
@@ -139,6 +146,11 @@ DOUBLES = "<library_nodes>" + "".join(f'<node id="d{k}"><instance_node url="#d{k
     (dae(TRIANGLES.replace('offset="1"', 'offset="99"')), "expected a whole number from 0 to 63"),
     (dae().replace('count="5" stride', 'count="6" stride'), "asks for 6 points"),
     (dae().replace('stride="3"', 'stride="2"'), "a stride of 2"),
+    (dae().replace('count="15"', 'count="16"'), "float_array: attribute 'count' is 16, but it has 15 numbers"),
+    (dae(TRIANGLES.replace('count="1"', 'count="5"')), "triangles: attribute 'count' is 5, but it has 1 faces"),
+    (dae(POLYLIST.replace('count="2"', 'count="1"')), "polylist: attribute 'count' is 1, but it has 2 faces"),
+    (dae(POLYLIST.replace("<vcount>3 4</vcount>", "").replace("polylist", "triangles").replace('offset="0"', 'offset="6"')), "no multiple of 3"),
+    (dae(TRIANGLES.replace("7 0 7 1 7 2", "7 0 7 1 7 2 " * 2).replace('offset="1"', 'offset="3"').replace('count="1"', 'count="2"')), "but it has 1 faces"),
     (dae().replace("9 9 9<", "9 9 nan<"), "where a finite number is expected"),
     (dae(unit='<unit meter="0"/>'), "expected a positive number"),
     (dae(node='<matrix>1 0 0</matrix><instance_geometry url="#g"/>'), "has 3 numbers, expected 16"),

@@ -95,7 +95,8 @@ def test_force_and_activation(tmp_path):
 SAID = [("""<geom geom="b"/><site site="q"/>""", "a geom needs a site before and behind it"),
         ("""<site site="p"/><geom geom="box"/><site site="q"/>""", "can only wrap around spheres and cylinders"),
         ("""<site site="p"/><geom geom="b" sidesite="no"/><site site="q"/>""", "'no'"),
-        ("""<site site="p"/><geom geom="no"/><site site="q"/>""", "'no'")]
+        ("""<site site="p"/><geom geom="no"/><site site="q"/>""", "'no'"),
+        ("""<site site="p"/><pulley divisor="0"/><site site="q"/>""", "pulley: attribute 'divisor' is 0, expected a positive number")]
 
 
 @pytest.mark.parametrize("path,words", SAID)

@@ -307,6 +307,7 @@ BAD = [
     ("unknown shape", chain(link=INERTIA + "<visual><geometry><cone/></geometry></visual>"), "expected one of box"),
     ("no geometry", chain(link=INERTIA + "<collision/>"), "'geometry' is missing"),
     ("negative size", chain(link=INERTIA + '<collision><geometry><sphere radius="-1"/></geometry></collision>'), "has a negative size"),
+    ("negative friction", chain(joint='<dynamics friction="-2"/>'), "dynamics: attribute 'friction' is -2, expected zero"),
     ("xacro", '<robot xmlns:xacro="x"><xacro:property name="n" value="1"/><link name="a"/></robot>', "expand the file first, by 'xacro"),
     ("expression", chain(joint='<origin xyz="${x} 0 0"/>'), "is for xacro"),
     ("section", chain(head="<mujoco><nobody/></mujoco>"), "there is no such element in 'mujoco'"),
@@ -326,6 +327,26 @@ def test_bad_files_are_errors_with_file_and_line(tmp_path, text, said):
     with pytest.raises(pb.Error) as raised:
         load(tmp_path, text)
     assert said in str(raised.value) and "robot.urdf:" in str(raised.value)
+
+
+MASS, TENSOR = '<mass value="1"/>', '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+COLOR = '<material name="m"><color rgba="1 0 0 1"/>{}</material>'
+ONCE = {
+    **{name: chain(joint=text * 2) for name, text in (("origin", "<origin/>"), ("axis", '<axis xyz="1 0 0"/>'), ("limit", "<limit/>"), ("dynamics", "<dynamics/>"),
+                                                      ("mimic", '<mimic joint="k"/>'))},
+    **{name: chain(joint=f'<{name} link="b"/>') for name in ("parent", "child")},
+    **{name: chain(link=INERTIA.replace(text, text + "\n" + text)) for name, text in (("mass", MASS), ("inertia", TENSOR), ("inertial", INERTIA))},
+    "geometry": chain(link=f"{INERTIA}<collision>{BOX}{BOX}</collision>"), "material": chain(link=f"{INERTIA}<visual>{BOX}{COLOR * 2}</visual>"),
+    "color": chain(head=COLOR.format('<color rgba="1 0 0 1"/>')), "mujoco": chain(head="<mujoco/><mujoco/>"),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_repeated_elements_are_refused_as_in_mujoco(tmp_path, name):
+    with pytest.raises(ValueError, match=f"repeated element: '{name}'"):
+        mj.MjModel.from_xml_string(ONCE[name])
+    with pytest.raises(pb.Error, match=rf"robot.urdf:\d+:\d+: {name}.*: repeated element: '\w+' has one already \(line [1-4]\)"):
+        load(tmp_path, ONCE[name])
 
 
 def test_kinds_that_are_ignored_are_said_once(tmp_path):
@@ -373,6 +394,12 @@ def test_what_published_files_have(tmp_path):
     assert one('<collision><geometry><sphere radius="0"/></geometry></collision>', "does not collide").fields()["ngeom"] == 0
     color = "<visual>" + BOX + '<material name="m"><color rgba="1 0 0 0 1"/></material></visual>'
     assert one(color, "has 5 numbers, expected 4; the colour is ignored").fields()["ngeom"] == 1
+    two = one('<collision><geometry><box size="1 1 1"/><sphere radius="2"/></geometry></collision>', "the first, 'box', is taken").fields()
+    assert two["ngeom"] == 1 and (two["geom_size"][0] == 0.5).all()
+    assert not one(said="joint 'j': has no <limit>").fields()["jnt_limited"].any()
+    assert "has no <limit>" not in load(tmp_path, chain(kind="continuous")).warnings()
+    assert one(joint='<dynamics damping="-3"/>', said="'damping' is negative (-3)").fields()["dof_damping"][0, 0] == -3
+    one(joint='<limit effort="-3"/>', said="'effort' is negative (-3)")
     exclude = '<mujoco><contact><exclude body1="a" body2="b"/></contact></mujoco>'
     assert one(head=exclude, said="is ignored here").fields()["nexclude"] == mj.MjModel.from_xml_string(chain(head=exclude)).nexclude == 0
 
@@ -541,7 +568,7 @@ def test_long_chains_of_fixed_links(tmp_path):
 def test_the_program_takes_urdf(tmp_path, run):
     path = os.path.join(tmp_path, "robot.urdf")
     with open(path, "w") as f:
-        f.write(chain(another(joint='<mimic joint="j" multiplier="2"/>'), joint='<limit lower="-1" upper="1" effort="4"/>')
+        f.write(chain(another(joint='<mimic joint="j" multiplier="2"/>', kind="continuous"), joint='<limit lower="-1" upper="1" effort="4"/>')
                 .replace('<link name="a"/>', f'<link name="a">{INERTIA}</link>'))
     said = json.loads(run("info", path, "--json", "--motors", "--floating-base", "--inertia", "keep").stdout)
     assert [b["name"] for b in said["bodies"]] == ["world", "a", "b", "c"] and said["sizes"]["nu"] == 1
