@@ -91,29 +91,29 @@ void cliCheck_LeaveOut(cliCheckTest *t, const char *name, const char *kink, long
 // Angle [rad] by which a path that meets its geom cannot turn at once.
 static const double least_jump = 0.3;
 
-cliTrace cliCheck_Trace(const cliCheck *d) {
-  pbReport report = pbScratch_Report(d->run->scratch);
+cliTrace cliRun_Trace(const cliRun *run) {
+  pbReport report = pbScratch_Report(run->scratch);
   cliTrace t = {.contacts = report.contacts, .rows = report.rows, .active = 1469598103934665603u};
   const double *data = NULL;
   int rows = 0, cols = 0;
-  pbScratch_Gather(d->run->scratch);
+  pbScratch_Gather(run->scratch);
 
   // FNV-1a over which rows carry a force
-  if (pbScratch_Field(d->run->scratch, "efc_force", &data, &rows, &cols)) {
+  if (pbScratch_Field(run->scratch, "efc_force", &data, &rows, &cols)) {
     for (int i = 0; i < rows * cols; i++) t.active = (t.active ^ (data[i] != 0 ? 2u : 1u)) * 1099511628211u;
   }
 
-  if (pbScratch_Field(d->run->scratch, "contact_frame", &data, &rows, &cols)) {
+  if (pbScratch_Field(run->scratch, "contact_frame", &data, &rows, &cols)) {
     // weights without a pattern: normals that swap or cancel must not leave the sum as it was
     for (int i = 0; i < 3 * rows; i++) t.normals += cos(i + 1) * data[i / 3 * cols + i % 3];
 
     // contacts of bodies only: barriers of deformables come and go smoothly
-    if (pbModel_ContactSettings(d->run->model).method != pb_contactImpact) t.contacts = rows;
+    if (pbModel_ContactSettings(run->model).method != pb_contactImpact) t.contacts = rows;
   }
 
   // a path is straight, goes around in one sense or the other, or touches from inside
   t.ways = 1469598103934665603u;
-  if (pbScratch_Field(d->run->scratch, "wrap_turn", &data, &rows, &cols)) {
+  if (pbScratch_Field(run->scratch, "wrap_turn", &data, &rows, &cols)) {
     for (int i = 0; i < rows; i++) {
       t.ways = (t.ways ^ (uint64_t)((data[i] > 0) + 2 * (data[i] < 0) + 4 * isinf(data[i]))) * 1099511628211u;
       if (!isinf(data[i])) t.turns += cos(i + 1) * data[i];
@@ -122,7 +122,7 @@ cliTrace cliCheck_Trace(const cliCheck *d) {
 
   // what rays meet, the nearest pairs, and by which part
   t.looks = 1469598103934665603u;
-  if (pbScratch_Field(d->run->scratch, "sensor_look", &data, &rows, &cols)) {
+  if (pbScratch_Field(run->scratch, "sensor_look", &data, &rows, &cols)) {
     for (int i = 0; i < rows * cols; i++) t.looks = (t.looks ^ (uint64_t)(int64_t)data[i]) * 1099511628211u;
   }
   return t;
@@ -173,7 +173,7 @@ static pbStatus record_rollout(cliCheck *d) {
 
     d->reports[k] = pbScratch_Report(run->scratch);
     cliRun_NoteSolve(run, k);
-    d->traces[k] = cliCheck_Trace(d);
+    d->traces[k] = cliRun_Trace(d->run);
   }
   return pb_ok;
 }

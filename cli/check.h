@@ -102,7 +102,7 @@ __attribute__((format(printf, 4, 5))) void cliCheck_AddFinding(cliCheck *d, cons
 
 // ---- traces --------------------------------------------------------------------------------------------------------
 
-cliTrace cliCheck_Trace(const cliCheck *d);  // of the last step in scratch
+cliTrace cliRun_Trace(const cliRun *run);  // of the last step in its scratch
 bool cliTrace_Same(const cliTrace *a, const cliTrace *b);
 const char *cliTrace_Kink(const cliTrace *a, const cliTrace *b);  // what a difference between them means
 

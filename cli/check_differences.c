@@ -61,7 +61,7 @@ static pbStatus moved_step(Probe *p, double e, double *value) {
   if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
 
   // the functional of the change, in the tangent space of the unmoved next state
-  p->trace = cliCheck_Trace(d);
+  p->trace = cliRun_Trace(d->run);
   pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
   *value = cli_dot(cliCheck_Vector(d, vec_next_bar), change, (size_t)d->nt);
   return pb_ok;

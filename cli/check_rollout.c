@@ -40,7 +40,7 @@ static pbStatus moved_rollout(cliCheck *d, MovedRollout *r, double e, double *va
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
 
     // the first step that takes another branch than the unmoved rollout
-    cliTrace t = cliCheck_Trace(d);
+    cliTrace t = cliRun_Trace(d->run);
     if (r->kink_step >= 0 || cliTrace_Same(&t, &d->traces[k])) continue;
     r->kink_step = k;
     r->kink = cliTrace_Kink(&d->traces[k], &t);

@@ -193,7 +193,7 @@ static void evaluate_move(Slopes *s, double e, double value[seen_count]) {
 
 // One-sided slope from moves by e, e/2 and e/4, and how far the last two extrapolations are apart.
 typedef struct Slope {
-  double value, doubt;
+  double value, doubt, rounding;  // rounding: its part of the doubt
 } Slope;
 
 static void one_sided_slope(Slopes *s, double e, Slope slope[seen_count]) {
@@ -208,11 +208,25 @@ static void one_sided_slope(Slopes *s, double e, Slope slope[seen_count]) {
     double first = 2 * d[1] - d[0], second = 2 * d[2] - d[1];
 
     // rounding of the terms counts as much more as the move is short
-    slope[k] = (Slope){.value = (4 * second - first) / 3, .doubt = fabs(second - first) + 4e-15 * s->size[k] / fabs(e)};
+    double rounding = 4e-15 * s->size[k] / fabs(e);
+    slope[k] = (Slope){.value = (4 * second - first) / 3, .doubt = fabs(second - first) + rounding, .rounding = rounding};
   }
 }
 
-// Both functionals' derivatives by forward mode.
+// Moves belong to the model: where what is set would move a state by more than itself (a torque on a body of 1e-13 kg m^2), it is
+// set that much smaller.
+static void shorten_direction(Slopes *s, double ahead[seen_count]) {
+  double most = 0;
+  for (size_t i = 0; i < rows(s) * s->nt; i++) most = fmax(most, fabs(s->tangent[i]));
+  if (most <= 1 || isinf(most)) return;
+
+  for (size_t i = 0; i < s->nt; i++) s->x_direction[i] /= most;
+  for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) s->u_direction[i] /= most;
+  for (size_t i = 0; i < s->np; i++) s->theta_direction[i] /= most;
+  for (int k = 0; k < seen_count; k++) ahead[k] /= most;
+}
+
+// Both functionals' derivatives by forward mode, along the direction as it is then: shortened.
 static pbStatus push(Slopes *s, double ahead[seen_count]) {
   pbRolloutTangent out = {.x = s->tangent, .sensordata = s->ns ? s->tangent + rows(s) * s->nt : NULL};
   pbRolloutDirection direction = {.x0 = s->x_direction, .ctrl = s->nu ? s->u_direction : NULL, .theta = s->theta_direction};
@@ -223,6 +237,7 @@ static pbStatus push(Slopes *s, double ahead[seen_count]) {
 
   ahead[in_states] = cli_dot(s->w[in_states], s->tangent, rows(s) * s->nt);
   ahead[in_sensors] = cli_dot(s->w[in_sensors], s->tangent + rows(s) * s->nt, rows(s) * s->ns);
+  shorten_direction(s, ahead);
   return pb_ok;
 }
 
@@ -234,7 +249,7 @@ static double gradient_along(const Slopes *s, Seen seen) {
 
 // How a gradient stands to the slopes of both sides (one: only to the right). strict: at a bend, to their mean.
 typedef struct Verdict {
-  bool known, bent;
+  bool known, bent, drowned;  // drowned: rounding alone hides the slopes
   double gradient, right, left, error;
 } Verdict;
 
@@ -251,6 +266,7 @@ static Verdict judge(const Slopes *s, Seen seen, bool one, bool strict, const Sl
   // at a bend, either side will do unless the mean is required
   if (v.bent && !strict) error = fmin(error, fmin(fabs(gradient - v.right), fabs(gradient - v.left)));
   v.known = doubt <= 1e-4 * size;
+  v.drowned = right->rounding + (one ? 0 : left->rounding) > 1e-4 * size;
   v.error = fmax(0, error - doubt) / size;
   return v;
 }
@@ -315,7 +331,9 @@ typedef struct Comparison {
 static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t) {
   if (!v->known) {
     t->skipped++;
-    add_words(t, "left out: ", c->name, "does not settle: a jump, an onset, or a sensor that looks elsewhere");
+    add_words(t, "left out: ", c->name,
+              v->drowned ? "is too small to see beside rounding"
+                         : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
     return true;
   }
 
@@ -334,13 +352,34 @@ static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t
   return false;
 }
 
+// What sensors look at in the rows after a move by e.
+static uint64_t looks_after(Slopes *s, double e) {
+  double value[seen_count];
+  uint64_t looks = 0;
+  evaluate_move(s, e, value);
+
+  for (size_t k = 0; k < rows(s); k++) {
+    pbInput input = cliRun_Input(s->run, (long)k);
+    pbStatus status;
+    do {
+      memcpy(s->x, s->states_try + k * s->nx, s->nx * sizeof(double));
+      status = pbStep_Forward(s->run->model, s->theta, s->x, &input, s->run->scratch, NULL);
+    } while (pbScratch_Grow(s->run->scratch, &status));
+    if (status == pb_ok) looks = looks * 1099511628211u ^ cliRun_Trace(s->run).looks;
+  }
+  return looks;
+}
+
+// Whether sensors look at something else after the least move to one side than to the other: another pair or feature is as near.
+static bool looks_differ(Slopes *s) { return looks_after(s, 1e-6) != looks_after(s, -1e-6); }
+
 // Slopes against reverse mode, forward mode against reverse mode. wrong: one of them disagrees.
 static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong) {
   static const double dot_limit = 1e-9;
   double ahead[seen_count];
   *wrong = false;
-  measure_slopes(s, c->one, c->strict, v, s->out->tests[0].limit);
   PB_TRY(push(s, ahead));
+  measure_slopes(s, c->one, c->strict, v, s->out->tests[0].limit);
 
   for (int k = 0; k < seen_count; k++) {
     cliSlopeTest *t = test_of(s, c->kind, k);
@@ -353,7 +392,11 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
       *wrong = true;
       add_words(t, "", c->name, "differs between forward and reverse mode");
     }
-    if (!count_verdict(c, &v[k], t)) *wrong = true;
+
+    Comparison own = *c;
+    if (k == in_sensors && v[k].bent && v[k].error > t->limit && looks_differ(s))
+      own.excused = "at a tie of what a sensor looks at";
+    if (!count_verdict(&own, &v[k], t)) *wrong = true;
   }
   return pb_ok;
 }
@@ -368,9 +411,18 @@ static Set set_of(const Slopes *s, const pbParam *p, int row, int column, pbBend
   return s->run->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
 }
 
+// How far entries at zero move where their field has no value: lengths by the bodies' size, what acts on joints by their inertia.
+static double unit_of(const Slopes *s, const pbParam *p) {
+  const char *name = NULL;
+  pbField size;
+  if (cli_hasSuffix(p->name, "pos")) name = "stat_meansize";
+  if (strncmp(p->name, "dof_", 4) == 0 || strncmp(p->name, "jnt_stiffness", 13) == 0) name = "stat_meaninertia";
+  return name && pbModel_Field(s->run->model, name, &size) ? size.reals[0] : 0.1;
+}
+
 // Random direction of the entries of one set; returns their number. Zeros move by a part of the field's largest value.
 static int draw_set(Slopes *s, const pbParam *p, Set set) {
-  double *direction = s->theta_direction, most = 0;
+  double *direction = s->theta_direction, most = 0, unit = unit_of(s, p);
   int count = 0;
 
   clear_directions(s);
@@ -387,8 +439,8 @@ static int draw_set(Slopes *s, const pbParam *p, Set set) {
 
       // entries of the other sets stand still
       if (own != set) direction[at] = 0;
-      else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : 0.1) * pbRng_Normal(s->rng);
-      else if (set == edges) direction[at] = size * (bend.at != 0 ? fabs(bend.at) : 0.1) * (bend.kind == pb_bendUpper ? -1 : 1);
+      else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : unit) * pbRng_Normal(s->rng);
+      else if (set == edges) direction[at] = size * (bend.at != 0 ? fabs(bend.at) : unit) * (bend.kind == pb_bendUpper ? -1 : 1);
 
       count += direction[at] != 0;
     }
@@ -434,12 +486,14 @@ static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set) {
 
   for (size_t i = first; i < first + count && tried < blamed && named < 2; i++) {
     pbBend bend;
+    double ahead[seen_count];
     Verdict v[seen_count];
     int row = (int)(i - first) / p->cols, column = (int)(i - first) % p->cols;
     if (set_of(s, p, row, column, &bend) != set) continue;
 
     clear_directions(s);
-    s->theta_direction[i] = (set == inside ? fabs(s->run->theta[i]) : 0.1) * (bend.kind == pb_bendUpper ? -1 : 1);
+    s->theta_direction[i] = (set == inside ? fabs(s->run->theta[i]) : unit_of(s, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
+    PB_TRY(push(s, ahead));
     measure_slopes(s, set == edges, !has_limits(p), v, s->out->tests[0].limit);
     named += name_entry(s, i, set == edges, v);
     tried++;

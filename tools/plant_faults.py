@@ -31,6 +31,10 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("cli/check_slopes.c", 'name = "stat_meansize";', "name = NULL;", "pytest:tests/oracle/test_cli.py::test_check_follows_the_size_of_bodies",
+     "check: the center of mass of a millimeter's body moves by a centimeter"),
+    ("cli/check_slopes.c", "if (most <= 1 || isinf(most)) return;", "if (most >= 0) return;", "pytest:tests/oracle/test_cli.py::test_check_moves_no_further_than_the_motion_allows",
+     "check: a torque that is huge for a small body is taken for a small move"),
     ("src/multibody/distance_sensor_adjoint.c", "PB_ADDCROSS(g[0].torque, -1, apart, g[1].force);", "PB_ADDCROSS(g[0].torque, 1, apart, g[1].force);",
      "pytest:tests/oracle/test_distance.py::test_slopes_are_those_of_differences", "distances: the first geom does not feel that the second is elsewhere"),
     ("src/multibody/distance_sensor.c", "double side = found.flip ? -1 : 1;", "double side = 1;", "pytest:tests/oracle/test_distance.py::test_distances",

@@ -1033,3 +1033,19 @@ def test_energy_made_by_impacts(run, tmp_path):
     assert meta(np.load(tmp_path / "g.npz"))["certificate"]["energy_made"]["step"] == 0
     done = run("simulate", tmp_path / "m.xml", "--steps", 1, "--contact", "method=cones", "--contact", "restitution_law=capped", "-o", tmp_path / "o.npz", code=3)
     assert "contact method cones does not go with restitution_law capped" in done.stderr
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 1, 1e2, 1e3])
+def test_check_follows_the_size_of_bodies(tmp_path, run, size):
+    """Torques and lengths that are small for one body are huge for another. Slopes that can be measured are, in all but the largest."""
+    path = tmp_path / "m.xml"
+    path.write_text(f"""<mujoco><worldbody><body pos="0 0 {2 * size}"><freejoint/><geom type="box" size="{.5 * size} {.6 * size} {.7 * size}"/></body></worldbody></mujoco>""")
+    slopes = next(c for c in json.loads(run("check", path, "--json").stdout)["checks"] if c["name"] == "differences, states by parameters")
+    assert slopes["left_out"] == 0 or (size == 1e3 and "settle" not in slopes["words"])
+
+
+def test_check_moves_no_further_than_the_motion_allows(tmp_path, run):
+    """Where the file names an inertia that is none of the body's, tangents tell how far to move."""
+    path = tmp_path / "m.xml"
+    path.write_text("""<mujoco><statistic meaninertia=".01"/><worldbody><body pos="0 0 1"><freejoint/><geom type="box" size=".0005 .0006 .0007"/></body></worldbody></mujoco>""")
+    run("check", path)

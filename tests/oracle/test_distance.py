@@ -144,3 +144,13 @@ def test_meshes_that_only_a_sensor_looks_at(tmp_path):
 <sensor><distance body1="a" body2="b" cutoff="9"/></sensor></mujoco>""")
     _, _, _, mine, theirs = both(path)
     assert abs(mine[0] - theirs[0]) < 1e-6 and 1 < mine[0] < 2
+
+
+@pytest.mark.parametrize("shape", ['type="capsule" size=".02 .1" euler="0 90 0"', 'type="box" size=".2 .2 .01"'])
+def test_check_leaves_ties_out_by_name(tmp_path, run, shape):
+    """Several points are as near: a turn of the shape makes another the nearest to either side. All else is tested."""
+    path = tmp_path / "m.xml"
+    path.write_text(f"""<mujoco><worldbody><geom name="f" type="plane" size="1 1 1"/><geom name="c" {shape} pos="0 0 .2"/>
+<body pos="0 0 1"><freejoint/><geom size=".1"/></body></worldbody><sensor><distance geom1="c" geom2="f" cutoff="1"/></sensor></mujoco>""")
+    told = run("check", path, "--horizon", 5).stdout
+    assert "left out: geom_quat at a tie of what a sensor looks at" in told and "geom_pos at a tie" not in told
