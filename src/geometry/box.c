@@ -347,7 +347,7 @@ typedef struct box_pair {
   num pos21[3], pos12[3];  // center of 2 in frame 1, center of 1 in frame 2
   const num *size1, *size2;
   const NUM(pbShape) *box1, *box2;
-  double margin, slack;  // slack: margin and rounding
+  double margin, rounding, slack;  // rounding: of a separation; slack: margin and rounding
   NUM(pbContactPoint) *contacts;
 } box_pair;
 
@@ -390,6 +390,19 @@ static bool try_face_axis(const box_pair *p, axis_search *s, double separation, 
   return true;
 }
 
+// Faces i of box 1 and j of box 2 lie on each other and are equally deep. Any tilt decides for the one that reaches further across:
+// that one is to be differentiated, since the other's normal holds nowhere else. What hangs on the tilt stays as it is.
+static void take_wider_face(const box_pair *p, axis_search *s, int i, int j) {
+  bool first = true, second = true;
+  for (int across = (i + 1) % 3; across != i; across = (across + 1) % 3) {
+    double extent2 = 0, offset = abs_re(p->pos21[across]);
+    for (int l = 0; l < 3; l++) extent2 += l == j ? 0 : s->rotabs[3 * across + l] * s->size2[l];
+    first &= s->size1[across] - extent2 >= offset;
+    second &= extent2 - s->size1[across] >= offset;
+  }
+  if (first || second) s->code = first ? i : 3 + j;
+}
+
 // Centers' distance along the face's normal, less the extents of both boxes.
 static bool try_faces(const box_pair *p, axis_search *s) {
   const double *rotabs = s->rotabs, *size1 = s->size1, *size2 = s->size2;
@@ -397,10 +410,15 @@ static bool try_faces(const box_pair *p, axis_search *s) {
     double extent2 = rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2];
     if (!try_face_axis(p, s, abs_re(p->pos21[i]) - size1[i] - extent2, i)) return false;
   }
+  axis_search first = *s;
 
   for (int j = 0; j < 3; j++) {
     double extent1 = rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2];
-    if (!try_face_axis(p, s, abs_re(p->pos12[j]) - size2[j] - extent1, 3 + j)) return false;
+    double separation = abs_re(p->pos12[j]) - size2[j] - extent1;
+    if (!try_face_axis(p, s, separation, 3 + j)) return false;
+
+    bool best = s->code == first.code || s->code == 3 + j, tie = fabs(separation - first.best) <= p->rounding;
+    if (best && tie && rotabs[3 * first.code + j] >= 1 - SIGN_NOISE) take_wider_face(p, s, first.code, j);
   }
   return true;
 }
@@ -656,13 +674,7 @@ static int face_face(const box_pair *p, int code) {
 }
 
 int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbContactPoint) *contacts) {
-  box_pair p = {.size1 = box1->size,
-                .size2 = box2->size,
-                .box1 = box1,
-                .box2 = box2,
-                .margin = margin,
-                .slack = margin,
-                .contacts = contacts};
+  box_pair p = {.size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .contacts = contacts};
   num dif[3];
 
   v3_sub(dif, box2->pos, box1->pos);
@@ -672,7 +684,8 @@ int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double ma
   v3_neg(dif, dif);
   m3_tmulv(p.pos12, box2->mat, dif);
   m3_tmul(p.rot, box1->mat, box2->mat);
-  for (int i = 0; i < 3; i++) p.slack += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
+  for (int i = 0; i < 3; i++) p.rounding += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
+  p.slack = margin + p.rounding;
 
   int code = separating_axis(&p);
   if (code < 0) return 0;

@@ -487,6 +487,34 @@ static void test_standing_cylinder(void **unused) {
   }
 }
 
+// A box that lies on another: both touching faces are equally deep, and any tilt takes the normal of the wider one, in either order
+// of the two, spun or not.
+static void test_box_on_wider_box(void **unused) {
+  (void)unused;
+  for (int trial = 0; trial < 8; trial++) {
+    pbShape_r wide, narrow;
+    pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+    pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
+    double quotient[PB_MAX_CONTACT_POINTS][10], angle = trial & 2 ? 0.35 : 0, side = trial & 4 ? -1 : 1;
+    upright(&wide, pb_geomBox, 0.1, 0.2, 0.3, 0.4, 0.3, 0.1);
+    upright(&narrow, pb_geomBox, 0.12, 0.17, 0.3 + 0.19 * side, 0.15, 0.12, 0.1);
+    quat_to_mat(narrow.mat, (double[4]){cos(angle), 0, 0, sin(angle)});
+
+    const pbShape_r *s1 = trial & 1 ? &wide : &narrow, *s2 = trial & 1 ? &narrow : &wide;
+    int count = pbPair_Collide_r(s1, s2, 0, contacts);
+    assert_int_equal(count, 4);
+    pbPair_Jacobian_r(s1, s2, 0, count, contacts, jac);
+    for (int column = 0; column < 6; column++) {
+      assert_true(difference_column(s1, s2, 0, column, count, contacts, quotient));
+      for (int k = 0; k < 10 * count; k++) {
+        double d = jac[k / 10].d[k % 10][column], wanted = quotient[k / 10][k % 10];
+        if (!(fabs(d - wanted) < 1e-6))
+          fail_msg("trial %d contact %d row %d column %d: %.9g, difference %.9g", trial, k / 10, k % 10, column, d, wanted);
+      }
+    }
+  }
+}
+
 // ---- hostile --------------------------------------------------------------------------------------------------------
 static bool finite_all(const double *x, size_t n) {
   for (size_t i = 0; i < n; i++) {
@@ -551,6 +579,7 @@ int main(void) {
       cmocka_unit_test(test_combined_directions),
       cmocka_unit_test(test_capsules_side_by_side),
       cmocka_unit_test(test_standing_cylinder),
+      cmocka_unit_test(test_box_on_wider_box),
       cmocka_unit_test(test_degenerate_is_finite),
       cmocka_unit_test(test_bad_numbers_end),
   };
