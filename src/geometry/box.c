@@ -418,7 +418,11 @@ static bool try_faces(const box_pair *p, axis_search *s) {
     if (!try_face_axis(p, s, separation, 3 + j)) return false;
 
     bool best = s->code == first.code || s->code == 3 + j, tie = fabs(separation - first.best) <= p->rounding;
-    if (best && tie && rotabs[3 * first.code + j] >= 1 - SIGN_NOISE) take_wider_face(p, s, first.code, j);
+    if (first.code < 0 || !best || !tie) continue;  // numbers without bounds have no best
+
+    const double *normal = rotabs + 3 * first.code;
+    bool parallel = normal[(j + 1) % 3] + normal[(j + 2) % 3] <= SEPARATION_SLACK;
+    if (parallel) take_wider_face(p, s, first.code, j);
   }
   return true;
 }
