@@ -215,8 +215,8 @@ PB_API PB_NODISCARD pbStatus pbVtuWriter_WritePart(pbVtuWriter *writer, const ch
 PB_API PB_NODISCARD pbStatus pbVtuWriter_Finish(pbVtuWriter *writer);  // the list, of all files so far
 PB_API void pbVtuWriter_Destroy(pbVtuWriter *writer);
 
-// Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a node, with an animation where it moves; single precision, the z axis
-// up turned to glTF's y axis. Between frames a viewer interpolates.
+// Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a node, with an animation where it moves;
+// single precision, the z axis up turned to glTF's y axis. Between frames a viewer interpolates.
 typedef struct pbGlbPart {
   const char *name;
   const pbCells *triangles, *edges;  // three and two points each; either may be NULL. Edges that deform need a viewer that

@@ -390,8 +390,8 @@ static bool try_face_axis(const box_pair *p, axis_search *s, double separation, 
   return true;
 }
 
-// Faces i of box 1 and j of box 2 lie on each other and are equally deep. Any tilt decides for the one that reaches further across:
-// that one is to be differentiated, since the other's normal holds nowhere else. What hangs on the tilt stays as it is.
+// Faces i of box 1 and j of box 2 lie on each other and are equally deep. Any tilt decides for the one that reaches further
+// across, whose normal so is to be differentiated: the other's holds nowhere else. What hangs on the tilt stays as it is.
 static void take_wider_face(const box_pair *p, axis_search *s, int i, int j) {
   bool first = true, second = true;
   for (int across = (i + 1) % 3; across != i; across = (across + 1) % 3) {
