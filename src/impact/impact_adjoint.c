@@ -180,6 +180,7 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   LANE(pbVjp_Begin)(k, w);
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
   memset(a->lam, 0, nv * sizeof(lane));
+  memset(a->ten_power, 0, (size_t)w->m->ntendon * sizeof(lane));
   memset(a->Vl, 0, bodies * sizeof(lane));
   // No tangents of positions: Vx is zero as Vl is.
   a->fresh = false;
