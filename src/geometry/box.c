@@ -395,10 +395,10 @@ static bool try_face_axis(const box_pair *p, axis_search *s, double separation, 
 static void take_wider_face(const box_pair *p, axis_search *s, int i, int j) {
   bool first = true, second = true;
   for (int across = (i + 1) % 3; across != i; across = (across + 1) % 3) {
-    double extent2 = 0, offset = abs_re(p->pos21[across]);
+    double extent2 = 0, more = abs_re(p->pos21[across]) + p->rounding;
     for (int l = 0; l < 3; l++) extent2 += l == j ? 0 : s->rotabs[3 * across + l] * s->size2[l];
-    first &= s->size1[across] - extent2 >= offset;
-    second &= extent2 - s->size1[across] >= offset;
+    first &= s->size1[across] - extent2 > more;
+    second &= extent2 - s->size1[across] > more;
   }
   if (first || second) s->code = first ? i : 3 + j;
 }
