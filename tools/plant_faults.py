@@ -183,7 +183,7 @@ FAULTS = [
     ("src/rollout/truncate.c", "t->factor = exp(-options->decay * r->timestep);", "t->factor = exp(-options->decay);", "unit/test_truncate",
      "the decay of the costate depends on the time step"),
     ("src/rollout/pullback.c", "    PB_TRY(pbRollout_Play(r, NULL, false, &action));\n  }\n",
-     "    if (action.from) pbTruncation_Shorten(r, action.from, certificate);\n    PB_TRY(pbRollout_Play(r, NULL, false, &action));\n  }\n",
+     "    if (action.from) pbTruncation_Shorten(r, action.from, p->certificate);\n    PB_TRY(pbRollout_Play(r, NULL, false, &action));\n  }\n",
      "unit/test_truncate", "the costate decays twice where a leaf of the tape begins"),
     ("src/rollout/pullback.c", "  return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;", "  return pb_ok;", "unit/test_truncate",
      "what is observed where a window begins is cut off"),
