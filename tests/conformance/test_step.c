@@ -316,8 +316,8 @@ static void on_every_model(void (*check)(const Case *)) {
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
   compared = 0, start = 7;
-  static const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml"};
-  for (size_t f = 0; f < files.gl_pathc + 2; f++) {
+  static const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml", "conformance/wraps.xml"};
+  for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;
       if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : more[f - files.gl_pathc], &settings[k], 15)) continue;
