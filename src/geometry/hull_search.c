@@ -8,6 +8,7 @@
 enum { MOST_ROUNDS = 200 };
 #define TIE   1e-10  // relative to the hull's radius: what differs by less is the same
 #define FLAT  1e-7   // the same: corners are stored in single precision
+#define RESTS 1e-3   // the same: depths at rest differ by less
 #define EXACT 1e-15  // relative: rounding
 
 // ---- support ------------------------------------------------------------------------------------------------------------
@@ -76,8 +77,8 @@ static int deepest_of(const pbHullView *view, int polygon, const double n[3], in
   return 0;
 }
 
-// Do all corners of a polygon lie on the plane, up to what single precision can tell?
-static bool lies_flat(const pbHullView *view, int polygon, const double n[3]) {
+// How far apart in depth the corners of a polygon are.
+static double spread_of(const pbHullView *view, int polygon, const double n[3]) {
   const pbMeshHull *h = view->hull;
   double least = INFINITY, most = -INFINITY;
 
@@ -87,7 +88,7 @@ static bool lies_flat(const pbHullView *view, int polygon, const double n[3]) {
     least = fmin(least, v3_dot(x, n));
     most = fmax(most, v3_dot(x, n));
   }
-  return most - least <= FLAT * view->radius;
+  return most - least;
 }
 
 // Four corners of a polygon: twice their area, and how far their mean is from where the center of the mesh stands.
@@ -113,13 +114,14 @@ static void measure(const pbHullView *view, const int *around, const double n[3]
   q->offset = v3_norm(mean);
 }
 
-// Moves one corner on if the area grows.
-static bool grow(const pbHullView *view, const int *around, int count, const double n[3], int which, quadrilateral *q) {
+// Moves one corner towards the next one if the area grows, or loses no more than a share of it.
+static bool grow(const pbHullView *view, const int *around, int count, const double n[3], int which, double share, quadrilateral *q) {
   quadrilateral moved = *q;
   moved.k[which] = (moved.k[which] + 1) % count;
-  measure(view, around, n, &moved);
-  if (!(moved.area > q->area)) return false;
+  if (moved.k[which] == moved.k[(which + 1) % 4]) return false;
 
+  measure(view, around, n, &moved);
+  if (!(moved.area > q->area * (1 - share))) return false;
   *q = moved;
   return true;
 }
@@ -140,6 +142,23 @@ static bool settle(const pbHullView *view, const int *around, int count, const d
   return false;
 }
 
+// From the deepest corner on, the others grow away from it, the last one first. Of a regular polygon many areas are the same up to
+// what single precision can tell, and rounding says where the growth stops. That is MuJoCo's choice for a tilted one; one that all
+// but lies on the plane takes the largest area and of equal ones the one in balance, so that it comes to rest, all corners equally deep.
+static void spread_out(const pbHullView *view, int polygon, const double n[3], double spread, quadrilateral *q) {
+  const pbMeshHull *h = view->hull;
+  const int *around = h->around + h->first[polygon], count = h->first[polygon + 1] - h->first[polygon];
+  bool rests = spread <= RESTS * view->radius;
+  double share = rests ? FLAT : 0;
+
+  measure(view, around, n, q);
+  while (grow(view, around, count, n, 3, share, q)) {
+    while (grow(view, around, count, n, 2, share, q)) continue;
+    while (grow(view, around, count, n, 1, share, q)) continue;
+  }
+  while (rests && settle(view, around, count, n, q)) continue;
+}
+
 int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
   const pbMeshHull *h = view->hull;
   double down[3];
@@ -148,27 +167,16 @@ int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
   int polygon = facing_polygon(view, corner[0], n);
   if (polygon < 0) return 1;
 
-  // From the deepest on, the others grow away from it, the last one first.
-  const int *around = h->around + h->first[polygon];
+  // Lying flat it stands on the same corners whatever rounding says.
   int count = h->first[polygon + 1] - h->first[polygon];
-  bool flat = lies_flat(view, polygon, n);
-  int start = flat ? 0 : deepest_of(view, polygon, n, corner[0]);
+  double spread = spread_of(view, polygon, n);
+  int start = spread <= FLAT * view->radius ? 0 : deepest_of(view, polygon, n, corner[0]);
   quadrilateral q = {.k = {start, (start + 1) % count, (start + 2) % count, (start + 3) % count}};
   PB_ASSERT(count >= 3);
-
-  if (count > 4) {
-    measure(view, around, n, &q);
-    while (grow(view, around, count, n, 3, &q)) {
-      while (grow(view, around, count, n, 2, &q)) continue;
-      while (grow(view, around, count, n, 1, &q)) continue;
-    }
-
-    // Lying flat it stands on the same corners whatever rounding says, and in balance with all equally deep.
-    while (flat && settle(view, around, count, n, &q)) continue;
-  }
+  if (count > 4) spread_out(view, polygon, n, spread, &q);
 
   int used = count < 4 ? count : 4;
-  for (int i = 0; i < used; i++) corner[i] = around[q.k[i]];
+  for (int i = 0; i < used; i++) corner[i] = h->around[h->first[polygon] + q.k[i]];
   return used;
 }
 

@@ -163,22 +163,37 @@ def pose_on_plane(r, m, normal, origin):
     return np.r_[-normal * (height + r.uniform(-.005, .02)), q]
 
 
+def firm(r, m, qpos, contacts):
+    """Are MuJoCo's corners the same where vertices are rounded to another last bit?"""
+    kept, same = m.mesh_vert.copy(), True
+    for _ in range(16):
+        m.mesh_vert[:] = kept + np.spacing(kept) * r.integers(0, 2, kept.shape).astype(np.float32)
+        other = oracle_contacts(m, qpos)
+        same &= len(other) == len(contacts) and np.abs(other - contacts).max(initial=0) < 1e-6
+    m.mesh_vert[:] = kept
+    return same
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_mesh_meets_a_plane_as_in_mujoco(tmp_path, seed):
+    """Of regular prisms that almost lie flat, rounding chooses corners there, balance here."""
     r, path = np.random.default_rng(seed), tmp_path / "m.xml"
     path.write_text(f"""<mujoco><asset>{canonical(shape(r, seed % 4))}</asset><worldbody>
 <geom type="plane" size="1 1 1" pos=".1 .2 .05" quat="{rows(unit(r))}" margin="{.004 * (seed % 3)}"/>
 <body><freejoint/><geom type="mesh" mesh="m" margin="{.002 * (seed % 2)}"/></body></worldbody></mujoco>""")
     m, model = oracle.load(str(path)), pb.Model(str(path))
-    normal, found, worst = matrix(m.geom_quat[0])[:, 2], 0, 0
+    normal, found, worst, loose = matrix(m.geom_quat[0])[:, 2], 0, 0, 0
     for _ in range(25):
         qpos = pose_on_plane(r, m, normal, m.geom_pos[0])
         theirs, ours = oracle_contacts(m, qpos), our_contacts(model, qpos)
-        assert len(theirs) == len(ours), (qpos, theirs, ours)
+        off = np.abs(theirs - ours).max(initial=0) if len(theirs) == len(ours) else 1
+        if off >= 1e-15 and not firm(r, m, qpos, theirs):
+            loose += 1
+            continue
         found += len(theirs)
-        worst = max(worst, np.abs(theirs - ours).max(initial=0))
-    print(f"{found} contacts, worst {worst:.1e}")
-    assert found > 20 and worst < 1e-15
+        worst = max(worst, off)
+    print(f"{found} contacts, worst {worst:.1e}; {loose} where rounding chooses")
+    assert found > 20 and worst < 1e-15 and loose <= 5
 
 
 def nearest_on_hull(vertex, triangle, x):
@@ -314,15 +329,37 @@ def contacts_after(m, steps):
     return d.ncon
 
 
-@pytest.mark.parametrize("corners", [6, 24, 64])
+STANDS = """<mujoco><asset>{}</asset><worldbody><geom type="plane" size="1 1 1"/>
+<body pos="0 0 {}" quat="{}"><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+def standing(corners, tilt=0, towards=0, height=.3, radius=.2):
+    """A prism on a plane, or above it and tilted, the lowest corner nearly on it."""
+    drop = height / 2 * np.cos(tilt) + radius * np.sin(tilt) if tilt else height / 2
+    quat = np.r_[np.cos(tilt / 2), np.sin(tilt / 2) * np.array([np.cos(towards), np.sin(towards), 0])]
+    return STANDS.format(inline(prism(corners, height, radius), more='inertia="convex"'), drop, rows(quat))
+
+
+def speed_at_rest(path, text, settle, steps, contact=None):
+    path.write_text(text)
+    model = pb.Model(str(path), contact=contact)
+    speed = np.abs(pb.Rollout(model, steps).forward(model.init(), states=True)[:, model.slots["qvel"]]).max(axis=1)
+    return speed[settle:].max()
+
+
+@pytest.mark.parametrize("corners", [6, 10, 24, 64])
 def test_prisms_stand(tmp_path, corners):
-    path = tmp_path / "m.xml"
-    path.write_text(f"""<mujoco><asset>{inline(prism(corners), more='inertia="convex"')}</asset><worldbody><geom type="plane" size="1 1 1"/>
-<body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>""")
-    model = pb.Model(str(path))
-    speed = np.abs(pb.Rollout(model, 5000).forward(model.init(), states=True)[:, model.slots["qvel"]]).max(axis=1)
-    print(f"{corners} corners: {speed[1000:].max():.1e}")
-    assert speed[1000:].max() < 1e-5
+    """Set down flat, or let go tilted by up to a tenth, towards a corner, an edge and anywhere."""
+    arrivals = [(0, 0)] + [(tilt, towards) for tilt in (1e-3, .1) for towards in (0, np.pi / corners, 1)]
+    speed = [speed_at_rest(tmp_path / "m.xml", standing(corners, *a), 1500, 2500) for a in arrivals]
+    print(f"{corners} corners: {max(speed):.1e}")
+    assert max(speed) < 1e-5
+
+
+@pytest.mark.parametrize("corners", [5, 7])
+def test_odd_prisms_stand_on_hard_contact(tmp_path, corners):
+    """Soft contact by four corners has no rest for them: where four carry the weight, one that is left out is the deepest."""
+    assert speed_at_rest(tmp_path / "m.xml", standing(corners, .05, 1), 1500, 2500, {"method": "cones"}) < 1e-5
 
 
 # ---- parameters and derivatives -------------------------------------------------------------------------------------------
