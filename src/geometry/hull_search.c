@@ -115,7 +115,8 @@ static void measure(const pbHullView *view, const int *around, const double n[3]
 }
 
 // Moves one corner towards the next one if the area grows, or loses no more than a share of it.
-static bool grow(const pbHullView *view, const int *around, int count, const double n[3], int which, double share, quadrilateral *q) {
+static bool grow(const pbHullView *view, const int *around, int count, const double n[3], int which, double share,
+                 quadrilateral *q) {
   quadrilateral moved = *q;
   moved.k[which] = (moved.k[which] + 1) % count;
   if (moved.k[which] == moved.k[(which + 1) % 4]) return false;
