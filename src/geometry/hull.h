@@ -62,7 +62,7 @@ static inline void hull_move(const NUM(pbShape) *shape, double pos[3], double ma
 }
 
 // Corners of the polygon that lies on a plane: the deepest first, then counterclockwise seen from outside, at most four that
-// make a large quadrilateral, as MuJoCo 4.0 chooses them; where all are almost equally deep, of those that tie the ones in balance.
+// make a large quadrilateral, as MuJoCo 4.0 chooses them; where all are almost equally deep, of those that tie the balanced ones.
 // n: the plane's normal in the hull's frame. Returns their number.
 int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]);
 

@@ -143,9 +143,9 @@ static bool settle(const pbHullView *view, const int *around, int count, const d
   return false;
 }
 
-// From the deepest corner on, the others grow away from it, the last one first. Of a regular polygon many areas are the same up to
-// what single precision can tell, and rounding says where the growth stops. That is MuJoCo's choice for a tilted one; one that all
-// but lies on the plane takes the largest area and of equal ones the one in balance, so that it comes to rest, all corners equally deep.
+// From the deepest corner on, the others grow away from it, the last one first. Of a regular polygon many areas are the same up
+// to what single precision can tell, and rounding says where the growth stops. That is MuJoCo's choice for a tilted one. One that
+// all but lies on the plane takes the largest area, and of equal ones the one in balance: it comes to rest, all equally deep.
 static void spread_out(const pbHullView *view, int polygon, const double n[3], double spread, quadrilateral *q) {
   const pbMeshHull *h = view->hull;
   const int *around = h->around + h->first[polygon], count = h->first[polygon + 1] - h->first[polygon];
