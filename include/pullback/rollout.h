@@ -33,8 +33,8 @@ typedef struct pbRolloutPlan {
 } pbRolloutPlan;
 
 // Cheapest plan (fewest steps computed) whose records, snapshots and cached evaluations stay within `budget` bytes; 0: no
-// limit. Cached evaluations take what the core's own cache (L2) holds, twice that where meshes may touch, 16 MiB at most, and are
-// those of the last steps; of deformables, whose factors cost more than reading them, 1 GiB at most.
+// limit. Cached evaluations take four times what the core's own cache (L2) holds, 16 MiB at most, and are those of the last steps;
+// of deformables, whose factors cost more than reading them, 1 GiB at most.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
 PB_API PB_NODISCARD pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
 // A plan by the numbers themselves: snapshots >= 0, leaf >= 1.

@@ -30,23 +30,14 @@ static void sum_costs(pbRolloutPlan *plan, int64_t cost) {
   plan->recomputed = cost - plan->steps;
 }
 
-static bool hulls_touch(const pbModel *m) {
-  const pbTopology *t = m->topology;
-  for (int k = 0; k < t->ncandidate; k++) {
-    if (m->geom_type[t->candidate[k].geom2] == pb_geomMesh) return true;
-  }
-  return false;
-}
-
-// What the core's own cache holds. From slower memory cached evaluations gain nothing: a step is evaluated again as soon. Not so
-// where most of an evaluation is paths of tendons, which leave few numbers for their cost; twice as much pays where it has
-// searches between hulls (bench/rollouts).
+// Four times what the core's own cache holds. A step is evaluated again as soon as an evaluation comes from memory; from the
+// cache that cores share, which is behind their own, it comes sooner (bench/beds.py). Where most of an evaluation is paths of
+// tendons, which leave few numbers for their cost, memory pays too.
 static size_t cache_bytes(const pbModel *model) {
-  enum { unknown = 1 << 20, most = 16 << 20 };
+  enum { unknown = 1 << 20, most = 16 << 20, shared = 4 };
   long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
   if (model->nwrap > 4 * model->nv) return most;
-  size_t held = size > 0 ? (size_t)size : unknown;
-  if (hulls_touch(model)) held *= 2;
+  size_t held = shared * (size > 0 ? (size_t)size : (size_t)unknown);
   return held < most ? held : most;
 }
 
