@@ -31,6 +31,12 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/geometry/box_rates.c", "dx[SIZE2 + i] += 2 * way * inv;", "dx[SIZE2 + i] += way * inv;", "unit/test_geometry",
+     "a capsule on a box: its second place follows half of the box's width"),
+    ("src/geometry/box_rates.c", "clip_rate(p->dt, f->clipped[2], column2);", "(void)column2;", "unit/test_geometry",
+     "boxes: the end of an edge that is nearest moves along it"),
+    ("src/geometry/box_rates.c", "v3_dot(along, plane[0].normal)) > parallel", "v3_dot(along, plane[0].normal)) > 0 * parallel", "unit/test_geometry",
+     "equal boxes: points run along sides that are parallel to rounding"),
     ("cli/check_slopes.c", 'name = "stat_meansize";', "name = NULL;", "pytest:tests/oracle/test_cli.py::test_check_follows_the_size_of_bodies",
      "check: the center of mass of a millimeter's body moves by a centimeter"),
     ("cli/check_slopes.c", "if (most <= 1 || isinf(most)) return;", "if (most >= 0) return;", "pytest:tests/oracle/test_cli.py::test_check_moves_no_further_than_the_motion_allows",

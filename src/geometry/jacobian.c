@@ -1,6 +1,7 @@
 // Jacobians of contact points by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules, each the
 // differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex
 // step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
+#include "geometry/box.h"
 #include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/polytope_contact.h"
@@ -416,87 +417,6 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
   return true;
 }
 
-// In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
-// pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
-typedef struct ball_in_box {
-  double c[3], t[3];
-  row dc[3], dt[3], dpos[3], dgap;
-} ball_in_box;
-
-static void outside_box_rate(const NUM(pbShape) *box, double radius, double gap, ball_in_box *b) {
-  row toward[3];  // d (nearest - c): a clamped coordinate stays on its face, the others follow the center
-  for (int i = 0; i < 3; i++) {
-    bool clamped = box->size[i] > 0 && fabs(b->c[i]) > box->size[i];
-    for (int k = 0; k < COLUMNS; k++) toward[i][k] = clamped ? -b->dc[i][k] : 0;
-    if (clamped) toward[i][SIZE2 + i] += b->c[i] > 0 ? 1 : -1;
-    for (int k = 0; k < COLUMNS; k++) b->dpos[i][k] = b->dc[i][k] + 0.5 * toward[i][k];
-  }
-
-  dot_rate(b->dgap, b->t, toward);
-  for (int i = 0; i < 3; i++) {
-    for (int k = 0; k < COLUMNS; k++) b->dt[i][k] = (toward[i][k] - b->t[i] * b->dgap[k]) / gap;
-    for (int k = 0; k < COLUMNS; k++) b->dpos[i][k] += 0.5 * radius * b->dt[i][k];
-    b->dpos[i][SIZE1] += 0.5 * b->t[i];
-  }
-}
-
-static void inside_box_rate(ball_in_box *b) {
-  int face = 2;
-  if (fabs(b->t[0]) > 0.5) {
-    face = 0;
-  } else if (fabs(b->t[1]) > 0.5) {
-    face = 1;
-  }
-  double sign = b->t[face] > 0 ? 1 : -1;  // depth = size + sign c
-
-  for (int k = 0; k < COLUMNS; k++) b->dgap[k] = -sign * b->dc[face][k];
-  b->dgap[SIZE2 + face] -= 1;
-
-  memcpy(b->dpos, b->dc, sizeof b->dpos);
-  for (int k = 0; k < COLUMNS; k++) b->dpos[face][k] += 0.5 * sign * b->dgap[k];
-  b->dpos[face][SIZE1] += 0.5 * sign;
-}
-
-static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
-                       pbContactJacobian *j) {
-  double dif[3], lever[3], gap = contact->dist + sphere->size[0];
-  ball_in_box b = {0};
-  v3_sub(dif, sphere->pos, box->pos);
-  m3_tmulv(b.c, box->mat, dif);
-  m3_tmulv(b.t, box->mat, contact->normal);
-
-  // The center seen from the box: d c_i = (axis_i x dif) . rotation - axis_i . translation.
-  for (int i = 0; i < 3; i++) {
-    double axis[3], moment[3];
-    m3_col(axis, box->mat, i);
-    v3_cross(moment, axis, dif);
-    for (int k = 0; k < 3; k++) {
-      b.dc[i][ROT + k] = moment[k];
-      b.dc[i][MOVE + k] = -axis[k];
-    }
-  }
-
-  if (gap > PB_TINY) {
-    outside_box_rate(box, sphere->size[0], gap, &b);
-  } else {
-    inside_box_rate(&b);
-  }
-  memcpy(j->d[DIST], b.dgap, sizeof b.dgap);
-  j->d[DIST][SIZE1] -= 1;
-
-  // Back to the world: what moves in the box's frame, and the box's own motion.
-  v3_sub(lever, contact->pos, box->pos);
-  row rotation[3], move[3];
-  rigid_rate(move, lever);
-  rotation_rate(rotation, contact->normal);
-  for (int i = 0; i < 3; i++) {
-    const double *m = &box->mat[3 * i];
-    for (int k = 0; k < COLUMNS; k++) {
-      j->d[POS + i][k] = move[i][k] + m[0] * b.dpos[0][k] + m[1] * b.dpos[1][k] + m[2] * b.dpos[2][k];
-      j->d[NORMAL + i][k] = rotation[i][k] + m[0] * b.dt[0][k] + m[1] * b.dt[1][k] + m[2] * b.dt[2][k];
-    }
-  }
-}
 // ---- complex step -------------------------------------------------------------------------------------------------
 // How many of its sizes a shape uses.
 static int size_count(int type) {
@@ -579,7 +499,9 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
       if (fabs(contacts->dist + shape1->size[0]) < PB_TINY || is_singular(shape1, shape2, contacts)) break;
       sphere_cylinder(shape1, shape2, contacts, jacobians);
       return;
-    case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, contacts, jacobians); return;
+    case PAIR(pb_geomSphere, pb_geomBox): NUM(pbSphere_BoxRates)(shape1, shape2, contacts, jacobians); return;
+    case PAIR(pb_geomCapsule, pb_geomBox): NUM(pbCapsule_BoxRates)(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomBox, pb_geomBox): NUM(pbBox_BoxRates)(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomMesh): NUM(pbPlane_MeshRates)(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomSphere, pb_geomMesh): NUM(pbSphere_MeshRates)(shape1, shape2, contacts, jacobians); return;
     case PAIR(pb_geomCapsule, pb_geomCapsule):
