@@ -109,6 +109,7 @@ enum {
 typedef struct pbPlace {
   const char *file;
   int line, column;
+  int model;  // whose compiler settings act on it: 0: those of the spec; k: attached[k - 1] of the spec
 } pbPlace;
 
 typedef struct pbReals {  // a list of numbers
@@ -326,7 +327,7 @@ typedef struct pbSensorDef {
   pbReals user;
 } pbSensorDef;
 
-typedef struct pbKeyDef {  // empty list: reference configuration, zeros
+typedef struct pbKeyDef {  // empty list, what a short one lacks, NAN: reference configuration, zeros
   PB_ELEMENT
   double time;
   pbReals qpos, qvel, act, ctrl, mpos, mquat;
@@ -458,6 +459,8 @@ typedef struct pbSpec {
   pbOptionSettings option;
   pbStatisticSettings statistic;
   pbSizeSettings size;
+  const pbCompilerSettings *attached;  // of models that elements were attached from (pbPlace.model)
+  int nattached;
   // Elements in the order they were stated. bodies[0] is the world. Compiling numbers bodies depth first, children in this order,
   // and whatever stands in bodies by body. Pointers into these arrays hold until the next pbSpec_Add*.
 #define X(Kind, member, count) \

@@ -13,21 +13,27 @@ enum { CLASS_KIND = -1 };
 
 // ---- defaults -----------------------------------------------------------------------------------------------------------
 
+pbMjcfReader *pbMjcf_ReaderOf(const pbMjcfReader *reader, const pbXmlNode *node) {
+  return reader->family->readers[node->place.model];
+}
+
+// Of the model that is being read.
 static pbMjcfClass *find_class(const pbMjcfReader *reader, const char *name) {
   int id = pbNames_Find(&reader->names, CLASS_KIND, name);
-  return id < 0 ? NULL : reader->classes[id];
+  return id < 0 ? NULL : reader->family->classes[id];
 }
 
 // Another class, a copy of `parent` or of the built-in defaults.
 static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const char *name, const pbMjcfClass *parent,
                           pbMjcfClass **class) {
-  if (reader->class_count >= PB_MJCF_CLASSES) return FAIL(node, "there are more than %d defaults classes", PB_MJCF_CLASSES);
+  pbMjcfFamily *family = reader->family;
+  if (family->class_count >= PB_MJCF_CLASSES) return FAIL(node, "there are more than %d defaults classes", PB_MJCF_CLASSES);
 
   pbMjcfClass *made = pbSpecPool_Take(&reader->document.pool, 1, sizeof *made);
 
   // The name lives as long as the spec, the class only as long as the reader.
   const char *copy = made ? pbSpec_Text(reader->spec, name) : NULL;
-  if (!copy || !pbNames_Set(&reader->names, CLASS_KIND, copy, reader->class_count)) return NO_MEMORY(node);
+  if (!copy || !pbNames_Set(&reader->names, CLASS_KIND, copy, family->class_count)) return NO_MEMORY(node);
 
   if (parent) {
     *made = *parent;
@@ -50,7 +56,7 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
 
   made->name = copy;
   made->parent = parent;
-  *class = reader->classes[reader->class_count++] = made;
+  *class = family->classes[family->class_count++] = made;
   return pb_ok;
 }
 
@@ -96,7 +102,7 @@ static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, p
 
 static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *parent) {
   const char *name = pbXml_Get(node, "class");
-  pbMjcfClass *class = reader->classes[0];
+  pbMjcfClass *class = find_class(reader, "main");
 
   if (parent) {
     if (!name || !*name) return FAIL(node, "a nested default needs a class");
@@ -114,14 +120,21 @@ static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const 
   return pb_ok;
 }
 
-// Class an element names, else `otherwise`. NULL with the error set if there is none of that name.
-static const pbMjcfClass *class_of(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute,
-                                   const pbMjcfClass *otherwise) {
-  const char *name = pbXml_Get(node, attribute);
-  if (!name) return otherwise;
-  const pbMjcfClass *found = find_class(reader, name);
+const pbMjcfClass *pbMjcf_FindClass(pbMjcfReader *reader, const pbXmlNode *node, const char *name) {
+  const pbMjcfClass *found = find_class(pbMjcf_ReaderOf(reader, node), name);
   if (!found) (void)FAIL(node, "there is no defaults class '%s'", name);
   return found;
+}
+
+const pbMjcfClass *pbMjcf_ClassOf(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute,
+                                  const pbMjcfClass *otherwise) {
+  const char *name = pbXml_Get(node, attribute);
+  return name ? pbMjcf_FindClass(reader, node, name) : otherwise;
+}
+
+// Outside the tree: what names none has the outermost defaults of its model.
+static const pbMjcfClass *class_outside(pbMjcfReader *reader, const pbXmlNode *node) {
+  return pbMjcf_ClassOf(reader, node, "class", pbMjcf_ReaderOf(reader, node)->main);
 }
 
 // ---- the tree -----------------------------------------------------------------------------------------------------------
@@ -178,7 +191,10 @@ static pbStatus read_geom(pbMjcfReader *reader, const pbXmlNode *node, const spo
 
   read_fluidshape(reader, node, &def);
   PB_TRY(pbMjcf_Store(reader, node, &def));
-  return ADD(Geom, &def);
+
+  bool named = pbMjcf_AssetName(reader, node, &def.material) && pbMjcf_AssetName(reader, node, &def.mesh) &&
+               pbMjcf_AssetName(reader, node, &def.hfield);
+  return named ? ADD(Geom, &def) : NO_MEMORY(node);
 }
 
 static pbStatus read_site(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
@@ -188,7 +204,8 @@ static pbStatus read_site(pbMjcfReader *reader, const pbXmlNode *node, const spo
   def.place = node->place;
 
   PB_TRY(pbMjcf_Store(reader, node, &def));
-  return ADD(Site, &def);
+  bool named = pbMjcf_AssetName(reader, node, &def.material) && pbMjcf_AssetName(reader, node, &def.mesh);
+  return named ? ADD(Site, &def) : NO_MEMORY(node);
 }
 
 static pbStatus read_camera(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
@@ -220,7 +237,7 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *node, const 
 
 static pbStatus read_frame(pbMjcfReader *reader, const pbXmlNode *node, const spot *at) {
   spot inside = *at;
-  inside.class = class_of(reader, node, "childclass", at->class);
+  inside.class = pbMjcf_ClassOf(reader, node, "childclass", at->class);
   if (!inside.class) return pb_bad_input;
 
   pbFrameDef def = pbFrameDef_Default();
@@ -242,7 +259,7 @@ static pbStatus read_frame(pbMjcfReader *reader, const pbXmlNode *node, const sp
 }
 
 static pbStatus read_body(pbMjcfReader *reader, const pbXmlNode *node, const spot *at) {
-  spot inside = {.frame = -1, .class = class_of(reader, node, "childclass", at->class)};
+  spot inside = {.frame = -1, .class = pbMjcf_ClassOf(reader, node, "childclass", at->class)};
   if (!inside.class) return pb_bad_input;
 
   pbBodyDef def = pbBodyDef_Default();
@@ -273,7 +290,7 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, cons
     }
 
     // Bodies and frames look up a childclass themselves; everything else names its own class.
-    const pbMjcfClass *class = class_of(reader, node, "class", at->class);
+    const pbMjcfClass *class = pbMjcf_ClassOf(reader, node, "class", at->class);
     if (!class) return pb_bad_input;
 
     if (IS(node, "inertial")) PB_TRY(read_inertial(reader, node, at));
@@ -288,7 +305,7 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, cons
 }
 
 static pbStatus read_worldbody(pbMjcfReader *reader, const pbXmlNode *node) {
-  spot world = {0, -1, reader->classes[0]};
+  spot world = {0, -1, reader->main};
   return read_content(reader, node, &world);
 }
 
@@ -305,7 +322,7 @@ static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *section) {
       continue;
     }
 
-    const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
+    const pbMjcfClass *class = class_outside(reader, node);
     if (!class) return pb_bad_input;
     pbPairDef def = class->pair;
     def.place = node->place;
@@ -338,7 +355,7 @@ static pbStatus read_ends(pbMjcfReader *reader, const pbXmlNode *node, pbEqualit
 static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
   static const char *const types[] = {"connect", "weld", "joint", "tendon"};
   for (const pbXmlNode *node = section->first; node; node = node->next) {
-    const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
+    const pbMjcfClass *class = class_outside(reader, node);
     if (!class) return pb_bad_input;
 
     pbEqualityDef def = class->equality;
@@ -395,7 +412,7 @@ static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendo
 
 static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
-    const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
+    const pbMjcfClass *class = class_outside(reader, node);
     if (!class) return pb_bad_input;
 
     pbTendonDef def = class->tendon;
@@ -405,6 +422,7 @@ static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
 
     PB_TRY(pbMjcf_Store(reader, node, &def));
     PB_TRY(read_path(reader, node, &def));
+    if (!pbMjcf_AssetName(reader, node, &def.material)) return NO_MEMORY(node);
     PB_TRY(ADD(Tendon, &def));
   }
   return pb_ok;
@@ -412,7 +430,7 @@ static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
 
 static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
-    const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
+    const pbMjcfClass *class = class_outside(reader, node);
     if (!class) return pb_bad_input;
 
     pbActuatorDef def;
@@ -430,86 +448,6 @@ static pbStatus read_sensor(pbMjcfReader *reader, const pbXmlNode *section) {
     pbSensorDef def = pbSensorDef_Default();
     PB_TRY(pbMjcf_Sensor(reader, node, &def));
     PB_TRY(ADD(Sensor, &def));
-  }
-  return pb_ok;
-}
-
-static pbStatus read_keyframe(pbMjcfReader *reader, const pbXmlNode *section) {
-  for (const pbXmlNode *node = section->first; node; node = node->next) {
-    pbKeyDef def = pbKeyDef_Default();
-    def.place = node->place;
-    PB_TRY(pbMjcf_Store(reader, node, &def));
-    PB_TRY(ADD(Key, &def));
-  }
-  return pb_ok;
-}
-
-static pbStatus read_numeric(pbMjcfReader *reader, const pbXmlNode *node) {
-  // Without a size, the numbers given say it; with one, the rest is filled with zeros.
-  pbNumericDef def = pbNumericDef_Default();
-  def.place = node->place;
-  PB_TRY(pbMjcf_Store(reader, node, &def));
-
-  if (!pbXml_Get(node, "size")) def.size = def.data.count;
-  if (def.size < 1 || def.size > 500) return FAIL(node, "has %d numbers, expected 1 to 500", def.size);
-  if (def.data.count > def.size) return FAIL(node, "attribute 'data' has %d numbers, but 'size' is %d", def.data.count, def.size);
-
-  return ADD(Numeric, &def);
-}
-
-static int object_type(const char *name) {
-  // The order is that of pb_ref*, which begins at 1.
-  static const char *const names[] = {"body",     "xbody",  "joint",    "dof",    "geom",    "site",     "camera", "light",
-                                      "flex",     "mesh",   "skin",     "hfield", "texture", "material", "pair",   "exclude",
-                                      "equality", "tendon", "actuator", "sensor", "numeric", "text",     "tuple",  "key"};
-
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(name, names[i])) return (int)i + 1;
-  return pb_refNone;
-}
-
-static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
-  pbTupleDef def = pbTupleDef_Default();
-  def.place = tuple->place;
-  PB_TRY(pbMjcf_Store(reader, tuple, &def));
-
-  for (const pbXmlNode *child = tuple->first; child; child = child->next) def.count++;
-  if (!def.count) return FAIL(tuple, "is empty");
-
-  pbTupleEntry *entry = pbSpecPool_Take(reader->spec->pool, (size_t)def.count, sizeof *entry);
-  if (!entry) return pbXml_Fail(&reader->document, pb_no_memory, tuple, "no memory for its elements");
-  def.entries = entry;
-
-  for (const pbXmlNode *node = tuple->first; node; node = node->next) {
-    const char *type = pbXml_Get(node, "objtype");
-    entry->objtype = object_type(type);
-
-    // Whether an object of that name exists is checked when the model is compiled.
-    if (entry->objtype == pb_refNone) return FAIL(node, "attribute 'objtype' is \"%.40s\", which is no kind of object", type);
-
-    entry->objname = pbSpec_Text(reader->spec, pbXml_Get(node, "objname"));
-    if (!entry->objname) return NO_MEMORY(node);
-    (void)pbMjcf_Real(reader, node, "prm", &entry->prm);
-    entry++;
-  }
-
-  const pbXmlNode *node = tuple;  // ADD names it where memory is out
-  return ADD(Tuple, &def);
-}
-
-static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
-  for (const pbXmlNode *node = section->first; node; node = node->next) {
-    if (IS(node, "numeric")) {
-      PB_TRY(read_numeric(reader, node));
-    } else if (IS(node, "tuple")) {
-      PB_TRY(read_tuple(reader, node));
-    } else {
-      pbTextDef def = pbTextDef_Default();
-      def.place = node->place;
-      PB_TRY(pbMjcf_Store(reader, node, &def));
-      if (!*def.data) return FAIL(node, "attribute 'data' is empty");
-      PB_TRY(ADD(Text, &def));
-    }
   }
   return pb_ok;
 }
@@ -586,8 +524,8 @@ static pbStatus record_section(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     // Of materials the color has a default; meshes are read and seen.
     bool material = IS(node, "material");
-    const pbMjcfClass *class = reader->classes[0];
-    if (material || IS(node, "mesh")) class = class_of(reader, node, "class", class);
+    if (IS(node, "model")) continue;
+    const pbMjcfClass *class = material || IS(node, "mesh") ? class_outside(reader, node) : reader->main;
     if (!class) return pb_bad_input;
     if (IS(node, "mesh")) PB_TRY(pbMjcf_Mesh(reader, node, class));
     if (IS(node, "hfield")) PB_TRY(pbMjcf_Hfield(reader, node));
@@ -610,12 +548,11 @@ static pbStatus read_sections(pbMjcfReader *reader, const char *name, section_re
 }
 
 // The defaults class 'main', and what the root element and the file's name say about the model.
-static pbStatus begin_spec(pbMjcfReader *reader) {
-  reader->classes = pbSpecPool_Take(&reader->document.pool, PB_MJCF_CLASSES, sizeof *reader->classes);
+static pbStatus begin_model(pbMjcfReader *reader) {
   pbMjcfClass *class;
-  if (!reader->classes) return NO_MEMORY(reader->document.root);
-
   PB_TRY(add_class(reader, reader->document.root, "main", NULL, &class));
+  reader->main = class;
+  if (reader->parent) return pb_ok;
 
   const char *model = pbXml_Get(reader->document.root, "model");
   if (model && !(reader->spec->model_name = pbSpec_Text(reader->spec, model))) return NO_MEMORY(reader->document.root);
@@ -640,41 +577,63 @@ static pbStatus read_settings(pbMjcfReader *reader) {
   return read_sections(reader, "size", pbMjcf_Size);
 }
 
+typedef struct named_reader {
+  const char *section;
+  section_reader read;
+} named_reader;
+
+static pbStatus read_all(pbMjcfReader *reader, const named_reader *sections, size_t count) {
+  for (size_t i = 0; i < count; i++) PB_TRY(read_sections(reader, sections[i].section, sections[i].read));
+  return pb_ok;
+}
+
+pbStatus pbMjcf_Prepare(pbMjcfReader *reader) {
+  static const named_reader sections[] = {{"compiler", pbMjcf_Compiler},   {"option", pbMjcf_Option},  {"size", pbMjcf_Size},
+                                          {"statistic", pbMjcf_Statistic}, {"default", read_defaults}, {"asset", pbMjcf_Models}};
+
+  PB_TRY(pbMjcf_CheckTree(reader));
+  PB_TRY(begin_model(reader));
+  PB_TRY(read_all(reader, sections, sizeof sections / sizeof *sections));
+  return pbMjcf_Unroll(reader);  // with the settings (angles), before the tree is read
+}
+
 static pbStatus read_model(pbMjcfReader *reader) {
-  static const struct {
-    const char *name;
-    section_reader read;
-  } sections[] = {{"compiler", pbMjcf_Compiler},   {"option", pbMjcf_Option},      {"size", pbMjcf_Size},
-                  {"statistic", pbMjcf_Statistic}, {"visual", record_section},     {"default", read_defaults},
-                  {"asset", record_section},       {"deformable", record_section}, {"worldbody", NULL},
-                  {"worldbody", read_worldbody},   {"contact", read_contact},      {"equality", read_equality},
-                  {"tendon", read_tendon},         {"actuator", read_actuator},    {"sensor", read_sensor},
-                  {"keyframe", read_keyframe},     {"custom", read_custom}};
+  static const named_reader sections[] = {
+      {"visual", record_section},    {"asset", record_section},   {"deformable", record_section},
+      {"worldbody", read_worldbody}, {"contact", read_contact},   {"equality", read_equality},
+      {"tendon", read_tendon},       {"actuator", read_actuator}, {"sensor", read_sensor}};
+  pbMjcfFamily *family = reader->family;
+  family->classes = pbSpecPool_Take(&reader->document.pool, PB_MJCF_CLASSES, sizeof *family->classes);
+  family->readers = pbSpecPool_Take(&reader->document.pool, PB_MJCF_MODELS + 1, sizeof *family->readers);
+  if (!family->classes || !family->readers) return NO_MEMORY(reader->document.root);
+
+  // The first of the family; its file is the only one so far.
+  family->readers[family->reader_count++] = reader;
+  reader->real = reader->document.files ? reader->document.files->real : NULL;
 
   PB_TRY(pbXml_Include(&reader->document));
   PB_TRY(pbMjcf_Index(reader));
-  PB_TRY(pbMjcf_CheckTree(reader));
-  PB_TRY(begin_spec(reader));
+  PB_TRY(pbMjcf_Prepare(reader));
 
-  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-    // Replicas need the settings (angles) and must be made before the tree is read.
-    if (sections[i].read) PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
-    else PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
-  }
-
+  PB_TRY(read_all(reader, sections, sizeof sections / sizeof *sections));
+  PB_TRY(pbMjcf_Keys(reader));
+  PB_TRY(read_sections(reader, "custom", pbMjcf_Custom));
   PB_TRY(pbMjcf_LoadMeshes(reader));
   PB_TRY(pbMjcf_LoadHfields(reader));
   return pbSpec_Check(reader->spec);
 }
 
 pbStatus pbMjcf_Read(pbXmlDocument *document, pbSpec *spec) {
-  pbMjcfReader reader = {.ctx = spec->ctx, .spec = spec, .document = *document, .names.ctx = spec->ctx};
+  pbMjcfFamily family = {0};
+  pbMjcfReader reader = {.ctx = spec->ctx, .spec = spec, .document = *document, .family = &family, .names.ctx = spec->ctx};
 
   // What is read lies in the pool already; classes share their strings and lists.
   spec->pool->borrow = true;
   pbStatus status = read_model(&reader);
   spec->pool->borrow = false;
 
+  // The first is this one.
+  for (int i = 1; i < family.reader_count; i++) pbNames_Clear(&family.readers[i]->names);
   pbNames_Clear(&reader.names);
   *document = reader.document;  // its pool has grown
   return status;

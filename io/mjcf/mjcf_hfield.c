@@ -1,6 +1,5 @@
 // Height fields: the element, and the files of those on which something that moves depends. Rows of files and of text come from
 // above, those of a spec from below; MuJoCo's binary files have them from below.
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,8 +39,10 @@ pbStatus pbMjcf_Hfield(pbMjcfReader *reader, const pbXmlNode *node) {
   PB_TRY(pbMjcf_Store(reader, node, &def));
   PB_TRY(turn_rows(reader, node, &def));
 
-  if (!*def.name && *def.file) def.name = pbMjcf_NameByFile(reader, def.file);
-  if (!def.name) return NO_MEMORY(node);
+  if (!*def.name && *def.file) {
+    def.name = pbMjcf_NameByFile(reader, def.file);
+    if (!def.name || !pbMjcf_AssetName(reader, node, &def.name)) return NO_MEMORY(node);
+  }
   return pbSpec_AddHfield(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
 }
 
@@ -116,15 +117,14 @@ static pbStatus take_binary(pbMjcfReader *reader, const pbXmlNode *node, const c
 }
 
 static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbHfieldDef *def) {
-  char path[PATH_MAX], text[600];
+  char text[600];
   char *real;
   bool png;
   if (def->nrow || def->ncol || def->elevation.count)
     return FAIL(node, "both 'file' and 'nrow', 'ncol', 'elevation' give heights");
 
   PB_TRY(is_picture(reader, node, def, &png));
-  if (!pbMjcf_AssetPath(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
-  PB_TRY(pbXml_FindFile(&reader->document, node, path, &real));
+  PB_TRY(pbMjcf_FindAsset(reader, node, def->file, &real));
 
   pbStatus status = png ? take_picture(reader, node, real, def) : take_binary(reader, node, real, def);
   if (status == pb_ok) return pb_ok;

@@ -53,8 +53,10 @@ pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfCl
   PB_TRY(pbMjcf_Store(reader, node, &def));
   PB_TRY(read_faces(reader, node, &def));
 
-  if (!*def.name && *def.file) def.name = pbMjcf_NameByFile(reader, def.file);
-  if (!def.name) return NO_MEMORY(node);
+  if (!*def.name && *def.file) {
+    def.name = pbMjcf_NameByFile(reader, def.file);
+    if (!def.name || !pbMjcf_AssetName(reader, node, &def.name)) return NO_MEMORY(node);
+  }
   return pbSpec_AddMesh(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
 }
 
@@ -75,7 +77,8 @@ static pbStatus find_ending(pbMjcfReader *reader, const pbXmlNode *node, const p
                 def->content_type);
 }
 
-bool pbMjcf_AssetPath(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
+// false: longer than the room.
+static bool join_folder(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
   const char *folder = reader->meshdir ? reader->meshdir : reader->assetdir;
   const char *slash = strrchr(file, '/');
   if (reader->strippath && slash) file = slash + 1;
@@ -86,6 +89,19 @@ bool pbMjcf_AssetPath(const pbMjcfReader *reader, const char *file, char *path, 
   int n = snprintf(path, size, "%s%s%s", folder, between, file);
 
   return n > 0 && (size_t)n < size;
+}
+
+pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const char *file, char **real) {
+  char path[PATH_MAX];
+  const pbMjcfReader *of = pbMjcf_ReaderOf(reader, node);
+  if (!join_folder(of, file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
+
+  // As seen from its own model's file.
+  pbXmlNode *root = reader->document.root;
+  reader->document.root = of->document.root;
+  pbStatus status = pbXml_FindFile(&reader->document, node, path, real);
+  reader->document.root = root;
+  return status;
 }
 
 static pbStatus take_mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMesh *mesh, pbMeshDef *def) {
@@ -100,13 +116,11 @@ static pbStatus take_mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbM
 }
 
 static pbStatus load_file(pbMjcfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
-  char path[PATH_MAX];
   char *real;
   const char *ending;
 
   PB_TRY(find_ending(reader, node, def, &ending));
-  if (!pbMjcf_AssetPath(reader, def->file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
-  PB_TRY(pbXml_FindFile(&reader->document, node, path, &real));
+  PB_TRY(pbMjcf_FindAsset(reader, node, def->file, &real));
 
   pbMesh *mesh = NULL;
   pbStatus status = pbMesh_LoadShape(reader->ctx, real, ending, &mesh);

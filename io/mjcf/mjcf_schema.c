@@ -297,7 +297,7 @@ static const pbMjcfRow table[] = {
     CMP("fusestatic", fusestatic), KEY("compiler", "inertiafromgeom", TRISTATE, pbCompilerSettings, inertiafromgeom),
     INT("compiler", "inertiagrouprange", 2, 2, pbCompilerSettings, inertiagrouprange), KEY0("compiler", "saveinertial", BOOLEAN),
     KEY0("compiler", "savecompiled", BOOLEAN), KEY0("compiler", "savecanonical", BOOLEAN), TXTX("compiler", "assetdir"),
-    CMP("alignfree", alignfree), KEY0("compiler", "conflict", "warning merge error"),
+    CMP("alignfree", alignfree), KEYX("compiler", "conflict", "warning merge error"),
     KEY0("compiler", "passthrough", "none textures"),
 
     E1("compiler/lengthrange"),
@@ -334,8 +334,8 @@ static const pbMjcfRow table[] = {
     TXTK("body/camera", "target", pbCameraDef, target),
     VISUAL("body/light"), NAME("body/light"), CLASS("body/light", "class"), LIGHT("body/light"),
     TXTK("body/light", "target", pbLightDef, target), TXT0("body/light", "texture"),
-    REFUSED("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"),
-    NO("body/attach", "prefix"),
+    E("body/attach"), TXTX("body/attach", "model"), TXTX("body/attach", "body"), TXTX("body/attach", "frame"),
+    TXTX_("body/attach", "prefix"),
     PLUGIN("body/"),
 
     // meta-elements, not in XMLschema
@@ -495,7 +495,7 @@ static const pbMjcfRow table[] = {
     TXT0("asset/texture", "filedown"), TXT0("asset/texture", "filefront"), TXT0("asset/texture", "fileback"),
     TEXTURE("asset/texture"),
     VISUAL("asset/material"), TXT0("asset/material", "name"), TXT0("asset/material", "class"), MATERIAL("asset/material"),
-    REFUSED("asset/model"), NO("asset/model", "name"), NO("asset/model", "file"), NO("asset/model", "content_type"),
+    E("asset/model"), TXTX("asset/model", "name"), TXTX_("asset/model", "file"), TXTX("asset/model", "content_type"),
 
     VISUAL("visual"),
     VISUAL1("visual/global"), INT0("visual/global", "cameraid", 1, 1), KEY0("visual/global", "orthographic", BOOLEAN),

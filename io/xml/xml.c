@@ -165,7 +165,7 @@ static void stop_parser(parse *p, pbStatus status) {
 static pbPlace place_here(const parse *p) {
   int line = (int)XML_GetCurrentLineNumber(p->parser);
   int column = (int)XML_GetCurrentColumnNumber(p->parser) + 1;
-  return (pbPlace){p->file, line, column - pbXmlRepair_Shift(&p->repair, line, column)};
+  return (pbPlace){.file = p->file, .line = line, .column = column - pbXmlRepair_Shift(&p->repair, line, column)};
 }
 
 static pbStatus fail_here(parse *p, pbStatus status, const char *text) {

@@ -24,6 +24,11 @@ typedef struct pbXmlAttribute {
   const char *name, *value;
 } pbXmlAttribute;
 
+// Where the numbers of a joint, actuator or mocap body begin in keyframes of its model, and the last keyframe that took them.
+typedef struct pbXmlAddress {
+  int qpos, qvel, act, ctrl, mocap, taken;
+} pbXmlAddress;
+
 typedef struct pbXmlNode pbXmlNode;
 struct pbXmlNode {
   const char *name;
@@ -33,7 +38,12 @@ struct pbXmlNode {
   const char *text;  // of an element without children, where the document keeps it; else NULL
   pbPlace place;
   int element;         // index of its kind (mjcf_reader.h), -1 before it was looked up
-  const double *pose;  // frames made by replicate: position, quaternion
+  const double *pose;  // frames made by replicate and attach: position, quaternion
+  // What attach made: the node that it is a copy of, by which attach (from 1), and what its assets' names begin with.
+  pbXmlNode *source;
+  int attach;
+  const char *assets;
+  pbXmlAddress at;
 };
 
 typedef struct pbXmlFile {

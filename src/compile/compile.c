@@ -177,15 +177,14 @@ static void store_options(pbCompiler *c) {
 }
 
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------
-// One list of a keyframe; where it is shorter than the row, the rest keeps the reference configuration or zero.
+// One list of a keyframe; where it is shorter than the row or NAN, the rest keeps the reference configuration or zero.
 static pbStatus store_key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbReals given, double *row, int size) {
   if (!given.count) return pb_ok;
   if (given.count > size) return PB_AT(c, d, "key", "%s has %d numbers, the model only %d", what, given.count, size);
   for (int i = 0; i < given.count; i++) {
-    if (!isfinite(given.data[i])) return PB_AT(c, d, "key", "%s is not finite", what);
+    if (isinf(given.data[i])) return PB_AT(c, d, "key", "%s is not finite", what);
+    if (!isnan(given.data[i])) row[i] = given.data[i];
   }
-
-  memcpy(row, given.data, (size_t)given.count * sizeof *row);
   return pb_ok;
 }
 

@@ -5,6 +5,7 @@
 
 #include <pullback/spec.h>
 
+#include "compile/spec_settings.h"
 #include "model/model.h"
 
 #define PB_DEGREE (3.14159265358979323846 / 180)
@@ -130,6 +131,9 @@ typedef struct pbCompiler {
 
 // Zeroed memory that is freed when compiling ends; NULL with the error set.
 void *pbCompile_Take(pbCompiler *c, size_t count, size_t size);
+
+// Settings of the model that an element comes from.
+#define SETTINGS(def) pbSpec_Settings(c->spec, &(def)->place)
 
 // Fail at an element; status pb_bad_input.
 #define PB_AT(c, def, element, ...) pbSpec_Fail((c)->spec, pb_bad_input, &(def)->place, element, (def)->name, __VA_ARGS__)

@@ -117,7 +117,7 @@ static pbStatus resolve_frame(pbCompiler *c, int index) {
 
     pbFrameWork *f = &c->frames[i];
     memcpy(f->pos, s->frames[i].pose.pos, sizeof f->pos);
-    const char *wrong = pbPose_Orientation(&s->compiler, &s->frames[i].pose, f->quat);
+    const char *wrong = pbPose_Orientation(SETTINGS(&s->frames[i]), &s->frames[i].pose, f->quat);
     if (wrong) return PB_AT(c, &s->frames[i], "frame", "%s", wrong);
 
     int parent = s->frames[i].parent;
@@ -153,7 +153,7 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   // A fromto replaces pose and length.
   if (!all_finite(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
 
-  const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
+  const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(SETTINGS(d), &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
   // Sizes of primitives; a mesh has its own.
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
@@ -194,8 +194,8 @@ static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
 
 static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
-  const pbCompilerSettings *set = &c->spec->compiler;
   const pbBodyWork *b = &c->bodies[g->body];
+  const pbCompilerSettings *set = SETTINGS(b->def);
 
   // Dimensions of the contact: normal; and tangential; and torsional; and rolling.
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
@@ -224,7 +224,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
 
 // ---- inertia of a body --------------------------------------------------------------------------------------------
 bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g) {
-  const pbCompilerSettings *set = &c->spec->compiler;
+  const pbCompilerSettings *set = SETTINGS(c->bodies[g->body].def);
   return g->def->group >= set->inertiagrouprange[0] && g->def->group <= set->inertiagrouprange[1] && g->mass > PB_TINY;
 }
 
@@ -287,10 +287,10 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
 
   if (full) {
     wrong = pbPose_Principal(d->fullinertia, b->iquat, b->inertia);
-    bool mended = c->spec->compiler.boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
+    bool mended = SETTINGS(d)->boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
     if (mended && isfinite(b->inertia[2])) wrong = NULL;
   } else {
-    wrong = pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
+    wrong = pbPose_Orientation(SETTINGS(d), &d->inertial, b->iquat);
   }
   if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
 
@@ -332,14 +332,15 @@ static void warn_of_inertia(const pbCompiler *c, const pbBodyWork *b) {
 
 // compiler boundmass, boundinertia, balanceinertia; then the triangle inequality of principal moments must hold.
 static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
-  const pbCompilerSettings *set = &c->spec->compiler;
-  bool repair = set->inertiarule == pb_inertiaRepair;
+  const pbCompilerSettings *set = SETTINGS(b->def);
+  int rule = c->spec->compiler.inertiarule;
+  bool repair = rule == pb_inertiaRepair;
   double *I = b->inertia;
   if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
     return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
 
   // As given: the compiler's bounds do not act, of which those of zero would take what is negative away.
-  if (set->inertiarule == pb_inertiaKeep) {
+  if (rule == pb_inertiaKeep) {
     warn_of_inertia(c, b);
     return pb_ok;
   }
@@ -372,7 +373,7 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
 
 pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b) {
   const char *wrong = inertia_of_geoms(c, b);
-  bool mended = c->spec->compiler.boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
+  bool mended = SETTINGS(b->def)->boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
   if (wrong && !mended) return PB_AT(c, b->def, "body", "%s", wrong);
   return check_inertia(c, b);
 }
@@ -384,7 +385,7 @@ pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name, "%srange is not a number", attribute);
 
   // Without autolimits, a range alone does not say whether it holds.
-  if (!c->spec->compiler.autolimits && limited == pb_auto && (range[0] || range[1]))
+  if (!pbSpec_Settings(c->spec, place)->autolimits && limited == pb_auto && (range[0] || range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name,
                        "%srange is given without %slimited, and compiler autolimits is off", attribute, attribute);
 
@@ -406,7 +407,7 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
     if (!ball && d->range[0] >= d->range[1]) return PB_AT(c, d, "joint", "range[0] must be smaller than range[1]");
     if (ball && d->range[0] != 0) return PB_AT(c, d, "joint", "range[0] of a ball joint must be 0");
     bool angle = ball || pbJoint_IsAngle(d->type);
-    for (int k = 0; k < 2; k++) j->range[k] *= angle && c->spec->compiler.degree ? PB_DEGREE : 1;
+    for (int k = 0; k < 2; k++) j->range[k] *= angle && SETTINGS(d)->degree ? PB_DEGREE : 1;
   }
 
   if (!pbJoint_IsScalar(d->type)) return pb_ok;
@@ -422,7 +423,7 @@ static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
   const pbJointDef *d = j->def;
   bool free = d->type == pb_jntFree;
   bool has_axis = !pbJoint_HasRotation(d->type);
-  double angle = pbJoint_IsAngle(d->type) && c->spec->compiler.degree ? PB_DEGREE : 1;
+  double angle = pbJoint_IsAngle(d->type) && SETTINGS(d)->degree ? PB_DEGREE : 1;
 
   if ((d->springdamper[0] || d->springdamper[1]) && !(d->springdamper[0] > 0 && d->springdamper[1] > 0))
     return PB_AT(c, d, "joint", "both numbers of springdamper must be positive");
@@ -492,7 +493,7 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
     return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
 
   // As stated, or by two end points.
-  const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, s->quat)
+  const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(SETTINGS(d), &d->pose, s->quat)
                                           : pbPose_FromTo(d->type, d->fromto, s->pos, s->quat, s->size);
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, s->size);
   if (wrong) return PB_AT(c, d, "site", "%s", wrong);
@@ -505,7 +506,7 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
 static pbStatus compile_camera(pbCompiler *c, pbCameraWork *k) {
   const pbCameraDef *d = k->def;
   memcpy(k->pos, d->pose.pos, sizeof k->pos);
-  const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, k->quat);
+  const char *wrong = pbPose_Orientation(SETTINGS(d), &d->pose, k->quat);
   if (!wrong && !all_finite(k->pos, 3)) wrong = "pos is not finite";
 
   // A field of view given by the sensor's size is computed when it is stored.
@@ -533,7 +534,7 @@ static bool is_aligned(const pbCompiler *c, const pbBodyWork *b) {
   if (b->joints.head < 0 || b->joints.head != b->joints.tail || b->nchild) return false;
 
   const pbJointDef *d = c->joints[b->joints.head].def;
-  return d->type == pb_jntFree && (d->align == pb_true || (d->align == pb_auto && c->spec->compiler.alignfree));
+  return d->type == pb_jntFree && (d->align == pb_true || (d->align == pb_auto && SETTINGS(d)->alignfree));
 }
 
 void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos[3], const double quat[4]) {
@@ -571,7 +572,7 @@ static void align_body(pbCompiler *c, pbBodyWork *b) {
 }
 
 static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
-  const pbCompilerSettings *set = &c->spec->compiler;
+  const pbCompilerSettings *set = SETTINGS(b->def);
 
   // Geoms first: they may be all that is known of the inertia.
   PB_TRY(stated_inertia(c, b));
@@ -580,7 +581,8 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   // As stated, unless inertiafromgeom says otherwise.
   bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
   const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
-  if (wrong && !(set->boundinertia > 0) && set->inertiarule == pb_inertiaRefuse) return PB_AT(c, b->def, "body", "%s", wrong);
+  bool mended = set->boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
+  if (wrong && !mended) return PB_AT(c, b->def, "body", "%s", wrong);
 
   // Neither stated nor from geoms: MuJoCo puts the pose of the body itself here.
   if (!b->has_ipos) {
@@ -607,7 +609,7 @@ static pbStatus compile_body(pbCompiler *c, int index) {
   memcpy(b->pos, d->pose.pos, sizeof b->pos);
   if (!all_finite(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
 
-  const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, b->quat);
+  const char *wrong = pbPose_Orientation(SETTINGS(d), &d->pose, b->quat);
   if (wrong) return PB_AT(c, d, "body", "%s", wrong);
 
   // A child without joints is welded to this body, or to what this body is welded to; not so a mocap body. Geoms ask (planes).

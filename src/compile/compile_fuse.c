@@ -97,7 +97,7 @@ static pbStatus fuse_body(pbCompiler *c, int index) {
   int parent = b->parent;
 
   // The world needs no inertia, and with inertiafromgeom it is computed from all geoms once they are together.
-  if (parent != 0 && b->mass >= 1e-15 && c->spec->compiler.inertiafromgeom != pb_true) {
+  if (parent != 0 && b->mass >= 1e-15 && SETTINGS(b->def)->inertiafromgeom != pb_true) {
     const char *wrong = merge_inertia(p, b);
     if (wrong) return PB_AT(c, b->def, "body", "%s, when it is fused with its parent", wrong);
     p->has_ipos = true;
@@ -140,7 +140,7 @@ static bool must_stay(const pbCompiler *c, const pbBodyWork *b) {
 
   bool fluid = c->spec->option.density != 0 || c->spec->option.viscosity != 0;
   if (b->mass > 0 && (fluid || b->def->gravcomp != p->def->gravcomp)) return true;
-  if (c->spec->compiler.inertiafromgeom == pb_true && (b->adjusted || p->adjusted)) return true;
+  if (SETTINGS(p->def)->inertiafromgeom == pb_true && (b->adjusted || p->adjusted)) return true;
 
   if (!fluid) return false;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
@@ -165,7 +165,7 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
   // Inertia that came from geoms is computed again from all of them.
   for (int k = 1; k < c->norder; k++) {
     pbBodyWork *b = &c->bodies[c->order[k]];
-    int rule = c->spec->compiler.inertiafromgeom;
+    int rule = SETTINGS(b->def)->inertiafromgeom;
 
     if (b->id < 0 || !b->absorbed) continue;
     if (rule == pb_true || (rule == pb_auto && !b->stated)) PB_TRY(pbCompile_InertiaOfGeoms(c, b));

@@ -11,7 +11,7 @@
 // Ids follow the bodies in depth-first order; what stands in a body, in the order of the spec.
 static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
-  const pbCompilerSettings *set = &c->spec->compiler;
+  bool discard = c->spec->compiler.discardvisual, from_geoms = SETTINGS(b->def)->inertiafromgeom == pb_true;
 
   // Joints come with their dofs and coordinates.
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
@@ -22,8 +22,8 @@ static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
 
   // discardvisual must not change what moves.
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
-    bool drop = set->discardvisual && !c->geoms[i].needed;
-    if (drop && set->inertiafromgeom == pb_true && pbCompile_GivesMass(c, &c->geoms[i]))
+    bool drop = discard && !c->geoms[i].needed;
+    if (drop && from_geoms && pbCompile_GivesMass(c, &c->geoms[i]))
       return PB_AT(c, c->geoms[i].def, "geom", "discardvisual would drop it, but inertiafromgeom=\"true\" takes mass from it");
     c->geoms[i].id = drop ? -1 : m->ngeom++;
   }

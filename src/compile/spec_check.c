@@ -7,6 +7,7 @@
 #include <pullback/spec.h>
 
 #include "compile/spec_names.h"
+#include "compile/spec_settings.h"
 #include "model/joint.h"
 #include "model/model.h"
 
@@ -59,6 +60,8 @@ static pbStatus check_tree(const pbSpec *spec) {
 // ---- names --------------------------------------------------------------------------------------------------------------
 
 static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const char *what, int id, const pbNamedElement *element) {
+  int model = element->place.model;
+  if (model < 0 || model > spec->nattached) return FAIL(element, what, "comes from model %d, which is not there", model);
   if (!*element->name) return pb_ok;
   if (pbNames_Find(names, kind, element->name) >= 0) return FAIL(element, what, "there are two of this name");
   return pbNames_Set(names, kind, element->name, id) ? pb_ok : pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
@@ -104,7 +107,7 @@ static pbStatus check_names(const pbSpec *spec, pbNames *names) {
 
 // As pbCompile_GivesMass, before volumes are known.
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
-  const pbCompilerSettings *compiler = &spec->compiler;
+  const pbCompilerSettings *compiler = pbSpec_Settings(spec, &spec->bodies[geom->body].place);
   bool from_geoms =
       compiler->inertiafromgeom == pb_true || (compiler->inertiafromgeom == pb_auto && !spec->bodies[geom->body].has_inertial);
   bool in_group = geom->group >= compiler->inertiagrouprange[0] && geom->group <= compiler->inertiagrouprange[1];
