@@ -242,8 +242,8 @@ static pbStatus copy_part(pbMjcfCopy *u, const pbXmlNode *source, pbXmlNode *hol
 static pbStatus copy_world(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *holder) {
   static const double nowhere[7] = {0, 0, 0, 1, 0, 0, 0};
   pbMjcfReader *reader = u->reader;
-  pbXmlNode *frame = pbXml_Copy(&reader->document, node, holder);
-  if (!frame) return pb_bad_input;
+  pbXmlNode *frame;
+  PB_TRY(pbXml_Copy(&reader->document, node, holder, &frame));
 
   // What it holds has the defaults of its own model.
   frame->name = "frame";

@@ -114,11 +114,11 @@ static pbStatus mark_origin(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *cop
   return pb_ok;
 }
 
-// A copy without children, renamed; NULL with the error set.
-static pbXmlNode *copy_node(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *parent) {
-  pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, parent);
-  if (!copy || mark_origin(u, node, copy) != pb_ok || rename_attribute(u, copy, "name") != pb_ok) return NULL;
-  return copy;
+// A copy without children, renamed.
+static pbStatus copy_node(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *parent, pbXmlNode **copy) {
+  PB_TRY(pbXml_Copy(&u->reader->document, node, parent, copy));
+  PB_TRY(mark_origin(u, node, *copy));
+  return rename_attribute(u, *copy, "name");
 }
 
 static pbStatus take_name(pbMjcfCopy *u, const pbXmlNode *copy, int kind) {
@@ -132,8 +132,8 @@ static pbStatus take_name(pbMjcfCopy *u, const pbXmlNode *copy, int kind) {
 }
 
 pbStatus pbMjcf_CopyBelow(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *parent) {
-  pbXmlNode *copy = copy_node(u, node, parent);
-  if (!copy) return pb_bad_input;
+  pbXmlNode *copy;
+  PB_TRY(copy_node(u, node, parent, &copy));
 
   // Their targets are bodies, here taken to be in the same copy.
   if (IS(node, "camera") || IS(node, "light")) PB_TRY(rename_attribute(u, copy, "target"));
@@ -255,12 +255,12 @@ static pbStatus copy_tendon(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *sec
   if (!any) return pb_ok;
 
   // The copy, station by station.
-  pbXmlNode *copy = copy_node(u, node, section);
-  if (!copy) return pb_bad_input;
+  pbXmlNode *copy;
+  PB_TRY(copy_node(u, node, section, &copy));
 
   for (pbXmlNode *station = node->first; station; station = station->next) {
-    pbXmlNode *made = pbXml_Copy(&u->reader->document, station, copy);
-    if (!made) return pb_bad_input;
+    pbXmlNode *made;
+    PB_TRY(pbXml_Copy(&u->reader->document, station, copy, &made));
 
     if (IS(station, "pulley")) continue;
     const char *side = pbXml_Get(station, "sidesite");
@@ -290,12 +290,12 @@ static pbStatus copy_tuple(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *sect
     if (!has_copy(u, kind, pbXml_Get(entry, "objname"), &renamed)) return pb_ok;
   }
 
-  pbXmlNode *copy = copy_node(u, node, section);
-  if (!copy) return pb_bad_input;
+  pbXmlNode *copy;
+  PB_TRY(copy_node(u, node, section, &copy));
 
   for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
-    pbXmlNode *made = pbXml_Copy(&u->reader->document, entry, copy);
-    if (!made) return pb_bad_input;
+    pbXmlNode *made;
+    PB_TRY(pbXml_Copy(&u->reader->document, entry, copy, &made));
     PB_TRY(rename_attribute(u, made, "objname"));
   }
 
@@ -308,8 +308,8 @@ static pbStatus copy_plain(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *sect
   int count = pbMjcf_References(node, references);
   if (!plan_copy(u, node, references, count, renamed)) return pb_ok;
 
-  pbXmlNode *copy = copy_node(u, node, section);
-  if (!copy) return pb_bad_input;
+  pbXmlNode *copy;
+  PB_TRY(copy_node(u, node, section, &copy));
 
   for (int i = 0; i < count; i++)
     if (renamed[i]) PB_TRY(rename_attribute(u, copy, references[i].attribute));
@@ -332,7 +332,8 @@ static pbStatus copy_outside(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *se
   if (IS(node, "tuple")) return copy_tuple(u, node, section);
 
   // Numbers and texts refer to nothing: those of another model come along.
-  if (IS(section, "custom")) return !u->attach || copy_node(u, node, section) ? pb_ok : pb_bad_input;
+  pbXmlNode *copy;
+  if (IS(section, "custom")) return u->attach ? copy_node(u, node, section, &copy) : pb_ok;
 
   return copy_plain(u, node, section, pbMjcf_KindOutside(section));
 }
@@ -352,8 +353,7 @@ static pbStatus find_section(const pbMjcfCopy *u, const char *name, pbXmlNode **
   if (*found || !other) return pb_ok;
 
   // Without its contents.
-  *found = pbXml_Copy(&u->reader->document, other, root);
-  return *found ? pb_ok : pb_bad_input;
+  return pbXml_Copy(&u->reader->document, other, root, found);
 }
 
 // Copies go to the end of the last section of the kind, so that they come after everything of it.
@@ -379,8 +379,8 @@ pbStatus pbMjcf_CopyReferences(pbMjcfCopy *u) {
 // ---- assets ------------------------------------------------------------------------------------------------------------
 
 static pbStatus copy_asset(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *parent) {
-  pbXmlNode *copy = copy_node(u, node, parent);
-  if (!copy) return pb_bad_input;
+  pbXmlNode *copy;
+  PB_TRY(copy_node(u, node, parent, &copy));
 
   // A material's textures, or those of its layers; other assets refer to none.
   if (IS(node, "material") || IS(node, "layer")) PB_TRY(rename_attribute(u, copy, "texture"));

@@ -141,10 +141,10 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
 
 // One frame with a copy of the contents, and copies of what refers to them.
 static pbStatus one_replica(pbMjcfCopy *u, const pbXmlNode *replicate, pbXmlNode *parent, const double *pose) {
-  pbXmlNode *frame = pbXml_Copy(&u->reader->document, replicate, parent);
+  pbXmlNode *frame;
   double *own = pbSpecPool_Take(&u->reader->document.pool, 7, sizeof *own);
   pbMjcfReader *reader = u->reader;
-  if (!frame) return pb_bad_input;
+  PB_TRY(pbXml_Copy(&reader->document, replicate, parent, &frame));
   if (!own) return NO_MEMORY(replicate);
 
   memcpy(own, pose, 7 * sizeof *own);

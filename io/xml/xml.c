@@ -128,15 +128,15 @@ static pbXmlNode *new_node(pbXmlDocument *document) {
   return node;
 }
 
-pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent) {
-  pbXmlNode *copy = new_node(document);
-  if (!copy) return NULL;
+pbStatus pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent, pbXmlNode **copy) {
+  *copy = new_node(document);
+  if (!*copy) return document->elements >= PB_XML_ELEMENTS ? pb_bad_input : pb_no_memory;
 
   // Attributes are shared with the original, children are not copied.
-  *copy = *node;
-  copy->first = copy->last = NULL;
-  append_child(parent, copy);
-  return copy;
+  **copy = *node;
+  (*copy)->first = (*copy)->last = NULL;
+  append_child(parent, *copy);
+  return pb_ok;
 }
 
 // ---- one file -----------------------------------------------------------------------------------------------------------

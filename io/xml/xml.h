@@ -94,9 +94,8 @@ pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlN
 void pbXml_Warn(const pbXmlDocument *document, const pbXmlNode *node, const char *format, ...) PB_PRINTF(3, 4);
 // Value of an attribute, NULL if it is not given.
 const char *pbXml_Get(const pbXmlNode *node, const char *attribute);
-// Copy of a node under a new parent (as its last child), without children. NULL when out of memory or over the limit; the
-// context then says which.
-pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent);
+// Copy of a node under a new parent (as its last child), without children.
+PB_NODISCARD pbStatus pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent, pbXmlNode **copy);
 // Take a node out of its parent; `before` is its elder sibling or NULL.
 void pbXml_Remove(pbXmlNode *node, pbXmlNode *before);
 

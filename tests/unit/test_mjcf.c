@@ -197,7 +197,7 @@ static void test_unsupported(void **state) {
       {ACTUATOR("<general joint='j' dyntype='dcmotor'/>"), "\"dcmotor\""},
       {"<mujoco><sensor><rangefinder camera='s'/></sensor></mujoco>", "camera"},
       {WORLD("<frame scale='2'/>"), "'scale'"},
-      {WORLD("<attach model='m' prefix=''/>"), "attach"},
+      {WORLD("<attach body='world' prefix=''/>"), "attribute 'body' is \"world\""},
       {WORLD("<include file='x.xml'/>"), "cannot include"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(state, cases[i].text, pb_unsupported, cases[i].says);
@@ -445,6 +445,37 @@ static void count_release(void *user, void *memory) {
   free(memory);
 }
 
+// A model that another is attached to, in all kinds of places; no allocation that fails is overlooked.
+static void test_attach_without_memory(void **state) {
+  (void)state;
+  put("model/child.xml",
+      "<mujoco><compiler angle='radian'/><default><default class='a'><geom size='1' material='m'/></default></default><asset>"
+      "<material name='m'/><mesh name='k' vertex='0 0 0 1 0 0 0 1 0 0 0 1'/></asset><worldbody><body name='b' childclass='a'>"
+      "<joint name='j'/><geom/><geom type='mesh' mesh='k'/></body></worldbody><actuator><motor joint='j'/></actuator><custom>"
+      "<numeric name='n' data='1'/></custom><keyframe><key name='k' qpos='1'/></keyframe></mujoco>");
+  put("model/around.xml",
+      "<mujoco><asset><model name='c' file='child.xml'/></asset><worldbody><attach model='c' body='b' prefix='x'/><attach "
+      "model='c' prefix='y'/><attach body='xb' prefix='z'/></worldbody></mujoco>");
+
+  bool done = false;
+  for (long n = 0; !done && n < 100000; n++) {
+    counter c = {n, 0};
+    pbAllocator hooks = {count_alloc, count_resize, count_release, &c};
+    pbContext *ctx = pbContext_Create(&hooks);
+    if (!ctx) continue;
+
+    pbSpec *spec = NULL;
+    pbStatus status = load((void **)&ctx, "model/around.xml", NULL, &spec);
+    done = status == pb_ok;
+    if (!done && status != pb_no_memory) fail_msg("allocation %ld: %d %s", n, status, pbContext_Error(ctx));
+    if (done) assert_int_equal(spec->nkey, 2);
+    pbSpec_Destroy(spec);
+    pbContext_Destroy(ctx);
+    assert_int_equal(c.live, 0);
+  }
+  assert_true(done);
+}
+
 static void test_failing_allocator(void **state) {
   (void)state;
   const char *text =
@@ -485,13 +516,26 @@ static int group_teardown(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(test_defaults),          TEST(test_places),       TEST(test_frames),
-      TEST(test_replicate),         TEST(test_actuators),    TEST(test_settings),
-      TEST(test_unsupported),       TEST(test_seen_meshes),  TEST(test_sizes_without_effect),
-      TEST(test_malformed),         TEST(test_limits),       TEST(test_many_attributes),
-      TEST(test_many_classes),      TEST(test_include),      TEST(test_include_failures),
-      TEST(test_outside),           TEST(test_linked_model), TEST(test_other_locale),
+      TEST(test_defaults),
+      TEST(test_places),
+      TEST(test_frames),
+      TEST(test_replicate),
+      TEST(test_actuators),
+      TEST(test_settings),
+      TEST(test_unsupported),
+      TEST(test_seen_meshes),
+      TEST(test_sizes_without_effect),
+      TEST(test_malformed),
+      TEST(test_limits),
+      TEST(test_many_attributes),
+      TEST(test_many_classes),
+      TEST(test_include),
+      TEST(test_include_failures),
+      TEST(test_outside),
+      TEST(test_linked_model),
+      TEST(test_other_locale),
       TEST(test_failing_allocator),
+      TEST(test_attach_without_memory),
   };
   return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
