@@ -91,12 +91,16 @@ static const char *geom_name(const pbScratch *s, int geom, char text[96]) {
 
 // Contacts that do not end have no impacts: how they came to that.
 static pbStatus fail_at_rest(pbScratch *s, const double *x, int candidate, const char *how) {
-  const pbCandidate *c = s->model->topology->candidate + candidate;
+  const pbModel *m = s->model;
+  const pbCandidate *c = m->topology->candidate + candidate;
+  const double *restitution = s->impacts->theta + (m->geom_restitution - m->theta0);
+  bool bounces = restitution[c->geom1] > 0 || restitution[c->geom2] > 0;
   char first[96], second[96];
 
   return pbScratch_Fail(s, pb_no_convergence,
-                        "geoms %s and %s %s at time %.9g: impacts alone cannot hold a contact, contact method soft can",
-                        geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(s->model).time]);
+                        "geoms %s and %s %s at time %.9g%s: impacts alone cannot hold a contact, contact method soft can",
+                        geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(m).time],
+                        bounces ? "" : " (they have no restitution, so the first touch is the last)");
 }
 
 // ---- flights --------------------------------------------------------------------------------------------------------

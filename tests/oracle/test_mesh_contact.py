@@ -448,3 +448,27 @@ def test_every_method_and_gradient_takes_meshes_or_says_so(contact, tmp_path):
             assert "gradient" in str(error) or "method" in str(error)
             print(contact, kind, error)
     assert "exact" in taken or contact.get("method") == "impact"
+
+
+BOUNCES = """<mujoco><option cone="elliptic" integrator="RK4"/><default><geom friction=".5 0 0" condim="3"/></default>
+<asset>{}</asset><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 .4" quat="1 .2 .3 .1"><freejoint/><geom {}/></body>
+<body pos=".05 .02 .8"><freejoint/><geom {}/></body></worldbody></mujoco>"""
+
+
+def test_meshes_bounce_as_boxes_do(tmp_path):
+    """Method impact: corners on a plane and on each other, faces and edges; motion and gradient. Without restitution nothing bounces."""
+    corners, out = np.array([[x, y, z] for x in (-.1, .1) for y in (-.1, .1) for z in (-.1, .1)]), {}
+    for kind in ("mesh", "box"):
+        text = BOUNCES.format(inline(corners), *2 * ['type="mesh" mesh="m"' if kind == "mesh" else 'type="box" size=".1 .1 .1"'])
+        (tmp_path / "m.xml").write_text(text)
+        model = pb.Model(str(tmp_path / "m.xml"), contact={"method": "impact", "restitution": ".8"})
+        run, w = pb.Rollout(model, 260), np.random.default_rng(1).standard_normal(model.nt)
+        x = run.forward(model.init(), states=True)
+        out[kind] = x[-1], run.vjp("exact", x=w)[0]
+    way, speed = (np.abs(a - b).max() for a, b in zip(out["mesh"], out["box"]))
+    print(way, speed / np.abs(out["box"][1]).max())
+    assert way < 1e-4 and speed < 1e-3 * np.abs(out["box"][1]).max()
+
+    model = pb.Model(str(tmp_path / "m.xml"), contact={"method": "impact"})
+    with pytest.raises(pb.Error, match="no restitution, so the first touch is the last"):
+        pb.Rollout(model, 260).forward(model.init())
