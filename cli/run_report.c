@@ -66,7 +66,7 @@ static void solver_detail(const cliRun *run, char *text, size_t size) {
   text[0] = 0;
 
   if (c.method == pb_contactSweeps) {
-    snprintf(text, size, " (contact setting sweeps is %.0f)", c.sweeps);
+    snprintf(text, size, " (contact setting sweeps is %.0f; a larger cfm, set with erp, needs fewer)", c.sweeps);
     return;
   }
   if (c.method == pb_contactLcp || c.method == pb_contactCones) return;
@@ -130,15 +130,20 @@ void cliRun_WarnSolver(const cliRun *run) {
     return;
   }
 
-  char detail[96];
+  // Shares of contacts that hold one body come slowest of all, and move nothing.
+  char detail[160];
   solver_detail(run, detail, sizeof detail);
   bool sweeps = pbModel_ContactSettings(run->model).method == pb_contactSweeps;
   fprintf(
       stderr,
       "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e%s%s, the worst of %ld steps "
-      "that did not converge; results are off by about as much%s%s\n",
+      "that did not converge; %s%s\n",
       run->worst_residual_step, run->steps, run->worst_residual, run->worst_row[0] ? " at the " : "", run->worst_row,
-      run->unconverged, sweeps ? ", and gradients, which assume converged sweeps, may be off by far more" : "", detail);
+      run->unconverged,
+      sweeps ? "forces are off by about as much, the motion by less where several contacts hold one body, and gradients, which "
+               "assume converged sweeps, may be off by far more"
+             : "results are off by about as much",
+      detail);
 }
 
 // ---- results -------------------------------------------------------------------------------------------------------
