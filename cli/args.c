@@ -42,6 +42,8 @@ static const Option option_table[opt_count] = {
     [opt_motors] = {"motors", NULL, "URDF: a motor on each joint that mimics none"},
     [opt_inertia] = {"inertia", "refuse|keep|repair",
                      "URDF: inertias that no body has are an error (default), kept as given, or repaired, each with a warning"},
+    [opt_missing_meshes] = {"missing-meshes", "refuse|skip",
+                            "URDF: a collision mesh whose file is missing is an error (default), or left out with a warning"},
     [opt_output] = {"output", "FILE", "file to write"},
     [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
     [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},

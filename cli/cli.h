@@ -35,6 +35,7 @@ typedef enum cliOptionId {
   opt_fuse,
   opt_motors,
   opt_inertia,
+  opt_missing_meshes,
   opt_output,
   opt_vtu,
   opt_glb,
@@ -67,7 +68,8 @@ typedef enum cliOptionId {
 enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
               1ull << opt_expose | 1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path |
-              1ull << opt_floating_base | 1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia,
+              1ull << opt_floating_base | 1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia |
+              1ull << opt_missing_meshes,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
             1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_mocap | 1ull << opt_quiet |
             1ull << opt_trajectory,

@@ -305,6 +305,7 @@ static pbStatus expose(cliRun *run) {
 
 static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
   static const char *const rules[] = {"refuse", "keep", "repair"};
+  const char *missing = app->args.text[opt_missing_meshes];
   const char *const *text = app->args.text;
 
   // options without a value are there or not
@@ -312,6 +313,9 @@ static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
                           .floating_base = text[opt_floating_base] != NULL,
                           .fuse = text[opt_fuse] != NULL,
                           .motors = text[opt_motors] != NULL};
+  if (missing && !strcmp(missing, "skip")) urdf->missing_meshes = pb_missingSkip;
+  else if (missing && strcmp(missing, "refuse") != 0)
+    return pbContext_Fail(app->ctx, pb_bad_argument, "--missing-meshes: expected refuse or skip, found '%.60s'", missing);
   if (!text[opt_inertia]) return pb_ok;
 
   // by pbInertiaRule

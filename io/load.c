@@ -25,7 +25,8 @@ pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *opt
 
   // A task says itself how its model is read.
   if (is_task(path) && options &&
-      (options->urdf.floating_base || options->urdf.fuse || options->urdf.motors || options->urdf.inertia))
+      (options->urdf.floating_base || options->urdf.fuse || options->urdf.motors || options->urdf.inertia ||
+       options->urdf.missing_meshes))
     return pbContext_Fail(ctx, pb_bad_argument, "%.400s: options of URDF stand in the task itself, under \"urdf\"", path);
   if (is_task(path)) return pbTask_LoadModel(ctx, path, options, model);
   pbSpec *spec = NULL;

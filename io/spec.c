@@ -19,6 +19,7 @@ static pbStatus check_options(const pbXmlDocument *document, const pbUrdfOptions
 
   // A folder with packages does no harm.
   if (urdf->inertia) given = "inertia";
+  if (urdf->missing_meshes) given = "missing-meshes";
   if (urdf->motors) given = "motors";
   if (urdf->fuse) given = "fuse";
   if (urdf->floating_base) given = "floating-base";

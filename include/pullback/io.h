@@ -12,6 +12,12 @@
 extern "C" {
 #endif
 
+// What becomes of a collision mesh of URDF whose file is not there.
+typedef enum pbMissingMeshes {
+  pb_missingRefuse,  // an error that names the file
+  pb_missingSkip     // a warning: the link goes without it
+} pbMissingMeshes;
+
 // Of URDF alone (docs/urdf.md): what an MJCF file says itself. pb_bad_argument where a file of another kind is given more than a
 // package_path.
 typedef struct pbUrdfOptions {
@@ -20,6 +26,7 @@ typedef struct pbUrdfOptions {
   bool fuse;                 // links behind fixed joints become part of their parents
   bool motors;               // a motor on each joint that mimics none: its control is the joint's force
   pbInertiaRule inertia;     // of links whose inertia no body has
+  pbMissingMeshes missing_meshes;
 } pbUrdfOptions;
 
 typedef struct pbLoadOptions {

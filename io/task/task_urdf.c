@@ -4,12 +4,12 @@
 #include "base/context.h"
 #include "io/task/task_reader.h"
 
-static const char *const urdf_keys[] = {"package_path", "floating_base", "fuse", "motors", "inertia", NULL};
+static const char *const urdf_keys[] = {"package_path", "floating_base", "fuse", "motors", "inertia", "missing_meshes", NULL};
 
 pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urdf, char **package_path) {
   static const char *const rules[] = {[pb_inertiaRefuse] = "refuse", [pb_inertiaKeep] = "keep", [pb_inertiaRepair] = "repair"};
   const json_t *object = json_object_get(root, "urdf");
-  const char *path = NULL, *rule = rules[pb_inertiaRefuse];
+  const char *path = NULL, *rule = rules[pb_inertiaRefuse], *missing = "refuse";
   *urdf = (pbUrdfOptions){0};
   *package_path = NULL;
   if (!object) return pb_ok;
@@ -26,6 +26,11 @@ pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urd
   while (found < 3 && strcmp(rule, rules[found]) != 0) found++;
   if (found == 3) return pbTaskReader_FailAt(r, "inertia", "expected \"refuse\", \"keep\" or \"repair\", found \"%.40s\"", rule);
   urdf->inertia = (pbInertiaRule)found;
+
+  PB_TRY(pbTaskReader_Text(r, object, "missing_meshes", &missing));
+  if (!strcmp(missing, "skip")) urdf->missing_meshes = pb_missingSkip;
+  else if (strcmp(missing, "refuse") != 0)
+    return pbTaskReader_FailAt(r, "missing_meshes", "expected \"refuse\" or \"skip\", found \"%.40s\"", missing);
 
   // A folder that the task may read from.
   PB_TRY(pbTaskReader_Text(r, object, "package_path", &path));

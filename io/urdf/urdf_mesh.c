@@ -54,11 +54,8 @@ pbStatus pbUrdf_Mesh(pbUrdfReader *reader, const pbXmlNode *node, const char **n
 
 // ---- files --------------------------------------------------------------------------------------------------------------
 
-static pbStatus load_file(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
-  char *real;
+static pbStatus load_file(pbUrdfReader *reader, const pbXmlNode *node, const char *real, pbMeshDef *def) {
   pbMesh *mesh = NULL;
-  PB_TRY(pbUrdf_FindFile(reader, node, def->file, &real));
-
   pbStatus status = pbMesh_LoadShape(reader->ctx, real, "", &mesh);
   if (status != pb_ok) {
     char text[600];  // a copy: the error is written over itself
@@ -76,7 +73,9 @@ static pbStatus load_file(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef
 
 // Of a mesh that is only seen: whatever is wrong with it, there is less to see.
 static pbStatus look_at_file(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
-  pbStatus status = load_file(reader, node, def);
+  char *real;
+  pbStatus status = pbUrdf_FindFile(reader, node, def->file, &real);
+  if (status == pb_ok) status = load_file(reader, node, real, def);
   if (status == pb_ok || status == pb_no_memory) return status;
 
   char text[600];
@@ -86,9 +85,8 @@ static pbStatus look_at_file(pbUrdfReader *reader, const pbXmlNode *node, pbMesh
   return pb_ok;
 }
 
-// What is flat has no inside that could be touched: its geoms are only seen.
-static void leave_out(pbUrdfReader *reader, const pbXmlNode *node, const pbMeshDef *def) {
-  WARN(node, "'%.200s' is flat: it does not collide", def->name);
+// Its geoms touch nothing and weigh nothing.
+static void leave_out(pbUrdfReader *reader, const pbMeshDef *def) {
   for (int i = 0; i < reader->spec->ngeom; i++) {
     pbGeomDef *geom = &reader->spec->geoms[i];
     if (geom->type != pb_geomMesh || strcmp(geom->mesh, def->name) != 0) continue;
@@ -97,9 +95,31 @@ static void leave_out(pbUrdfReader *reader, const pbXmlNode *node, const pbMeshD
   }
 }
 
+// The file of a mesh that acts. *real: NULL where there is none and the caller goes on without.
+static pbStatus find_solid(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def, char **real) {
+  pbStatus status = pbUrdf_FindFile(reader, node, def->file, real);
+  if (status != pb_file) return status;
+
+  // A copy: the error is written over itself.
+  char text[800];
+  snprintf(text, sizeof text, "%s", pbContext_Error(reader->ctx));
+  if (reader->options->missing_meshes == pb_missingRefuse)
+    return pbContext_Fail(reader->ctx, status, "%s; --missing-meshes skip leaves such meshes out", text);
+
+  pbContext_Warn(reader->ctx, "%s; it does not collide", text);
+  leave_out(reader, def);
+  def->file = "";  // asked for once
+  *real = NULL;
+  return pb_ok;
+}
+
 // A mesh that acts. Its frame comes from its volume; of one that has none from its surface, as long as it has a hull.
 static pbStatus load_solid(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDef *def) {
-  PB_TRY(load_file(reader, node, def));
+  char *real;
+  PB_TRY(find_solid(reader, node, def, &real));
+  if (!real) return pb_ok;
+
+  PB_TRY(load_file(reader, node, real, def));
   if (!def->face.count) return pb_ok;
 
   pbMeshSolid solid = pbMeshSolid_Default();
@@ -116,7 +136,9 @@ static pbStatus load_solid(pbUrdfReader *reader, const pbXmlNode *node, pbMeshDe
   pbHull *hull;
   status = pbHull_Create(reader->ctx, solid.point, solid.points, 0, &hull);
   if (status == pb_bad_input) {
-    leave_out(reader, node, def);
+    // What is flat has no inside that could be touched: it is only seen.
+    WARN(node, "'%.200s' is flat: it does not collide", def->name);
+    leave_out(reader, def);
     return pb_ok;
   }
   if (status == pb_no_memory) return status;

@@ -544,6 +544,34 @@ def test_meshes_that_are_flat_or_open(tmp_path):
     assert "1 faces of fewer than 3 corners" in model.warnings()
 
 
+def test_meshes_that_are_missing(tmp_path, run):
+    """An error that names the way out; with it one warning for each file, and what is there and broken stays an error."""
+    twice = MESH.format("gone.obj") * 2 + MESH.format("package://nowhere/b.stl") + MESH.format("there.obj")
+    write_obj(os.path.join(tmp_path, "there.obj"))
+    text = chain(link=INERTIA + twice)
+    path = os.path.join(tmp_path, "robot.urdf")
+    with pytest.raises(pb.Error, match="file 'gone.obj' cannot be found; --missing-meshes skip leaves such meshes out"):
+        load(tmp_path, text)
+
+    model = load(tmp_path, text, missing_meshes=1)
+    touch = model.fields()["geom_contype"].ravel()
+    assert list(touch) == [0, 0, 0, 1] and model.warnings().count("it does not collide") == 2, model.warnings()
+    assert "file 'gone.obj' cannot be found" in model.warnings() and "package 'nowhere' cannot be found" in model.warnings()
+    same = load(tmp_path, chain(link=INERTIA + MESH.format("there.obj")))
+    assert np.array_equal(model.fields()["body_mass"], same.fields()["body_mass"])
+    load(tmp_path, text, missing_meshes=1)
+    page = os.path.join(tmp_path, "page.html")
+    assert run("view", path, "--missing-meshes", "skip", "-o", page).stderr.count("gone.obj") == 1
+
+    with open(os.path.join(tmp_path, "gone.obj"), "w") as f:
+        f.write("v 0 0 0\nf 1 2 3\n")
+    with pytest.raises(pb.Error, match="gone.obj:2"):
+        load(tmp_path, text, missing_meshes=1)
+    with pytest.raises(pb.Error, match="must be positive|mass"):  # nothing else gives the link mass
+        load(tmp_path, chain(link=MESH.format("package://nowhere/b.stl")), missing_meshes=1)
+    assert "expected refuse or skip, found 'keep'" in run("info", path, "--missing-meshes", "keep", code=2).stderr
+
+
 def test_folders_that_readers_of_urdf_alone_know(tmp_path):
     """package:///NAME; a package that is a folder beside the file; meshdir that MuJoCo alone knows."""
     write_obj(os.path.join(tmp_path, "ws", "my_robot", "meshes", "a.obj"))
@@ -590,7 +618,7 @@ def test_a_task_takes_urdf(tmp_path, run):
         f.write(chain(another(kind="fixed"), joint='<limit effort="4"/>'))
     task = {"model": "robot.urdf", "urdf": {"fuse": True, "motors": True, "inertia": "repair"}, "steps": 5}
     path = os.path.join(tmp_path, "task.json")
-    for change, code, said in (({}, 0, ""), ({"inertia": "none"}, 3, "urdf.inertia"), ({"fuse": 1}, 3, "urdf.fuse"), ({"base": 1}, 3, "base"),
+    for change, code, said in (({}, 0, ""), ({"inertia": "none"}, 3, "urdf.inertia"), ({"missing_meshes": "skip"}, 0, ""), ({"missing_meshes": "keep"}, 3, "urdf.missing_meshes"), ({"fuse": 1}, 3, "urdf.fuse"), ({"base": 1}, 3, "base"),
                                ({"package_path": "../.."}, 3, "lies outside")):
         with open(path, "w") as f:
             json.dump({**task, "urdf": {**task["urdf"], **change}}, f)
