@@ -213,12 +213,6 @@
 #define SENSOR_GEOMS(p)                                                                                          \
   SENSOR(p), TXT("sensor/" p, "geom1", pbSensorDef, objname), TXT("sensor/" p, "body1", pbSensorDef, objname), \
       TXT("sensor/" p, "geom2", pbSensorDef, refname), TXT("sensor/" p, "body2", pbSensorDef, refname)
-#define GONE_SENSOR(p)                                                                                           \
-  REFUSED("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), \
-  NO("sensor/" p, "delay"), \
-      NO("sensor/" p, "interval"), NO("sensor/" p, "cutoff"), NO("sensor/" p, "noise"), NO("sensor/" p, "user")
-#define GONE_GEOMS(p)                                                                                            \
-  GONE_SENSOR(p), NO("sensor/" p, "geom1"), NO("sensor/" p, "geom2"), NO("sensor/" p, "body1"), NO("sensor/" p, "body2")
 
 #define PLUGIN(p)                                                                                                \
   REFUSED(p "plugin"), NO(p "plugin", "plugin"), NO(p "plugin", "instance"), REFUSED(p "plugin/config"), \
@@ -408,8 +402,9 @@ static const pbMjcfRow table[] = {
     E("sensor"),
     SENSOR_OF("touch", "site"), SENSOR_OF("accelerometer", "site"), SENSOR_OF("velocimeter", "site"), SENSOR_OF("gyro", "site"),
     SENSOR_OF("force", "site"), SENSOR_OF("torque", "site"), SENSOR_OF("magnetometer", "site"),
-    GONE_SENSOR("camprojection"), NO("sensor/camprojection", "site"), NO("sensor/camprojection", "camera"),
-    SENSOR("rangefinder"), TXT("sensor/rangefinder", "site", pbSensorDef, objname), NO("sensor/rangefinder", "camera"),
+    SENSOR_OF("camprojection", "site"), TXT_("sensor/camprojection", "camera", pbSensorDef, refname),
+    SENSOR("rangefinder"), TXT("sensor/rangefinder", "site", pbSensorDef, objname),
+    TXT("sensor/rangefinder", "camera", pbSensorDef, objname),
     TXTX("sensor/rangefinder", "data"),
     SENSOR_OF("jointpos", "joint"), SENSOR_OF("jointvel", "joint"), SENSOR_OF("tendonpos", "tendon"),
     SENSOR_OF("tendonvel", "tendon"),
@@ -424,11 +419,11 @@ static const pbMjcfRow table[] = {
     SENSOR_OF("subtreeangmom", "body"),
     SENSOR_OBJECT("insidesite"), TXT_("sensor/insidesite", "site", pbSensorDef, refname),
     NO("sensor/insidesite", "enclosed"),
-    SENSOR_GEOMS("distance"), SENSOR_GEOMS("normal"), SENSOR_GEOMS("fromto"), GONE_GEOMS("contact"),
-    NO("sensor/contact", "subtree1"),
-    NO("sensor/contact", "subtree2"), NO("sensor/contact", "site"), NO("sensor/contact", "num"), NO("sensor/contact", "data"),
-    NO("sensor/contact", "reduce"),
-    GONE_SENSOR("e_potential"), GONE_SENSOR("e_kinetic"), SENSOR("clock"),
+    SENSOR_GEOMS("distance"), SENSOR_GEOMS("normal"), SENSOR_GEOMS("fromto"), SENSOR_GEOMS("contact"),
+    TXT("sensor/contact", "subtree1", pbSensorDef, objname), TXT("sensor/contact", "subtree2", pbSensorDef, refname),
+    TXT("sensor/contact", "site", pbSensorDef, objname), INT("sensor/contact", "num", 1, 1, pbSensorDef, num),
+    TXTX("sensor/contact", "data"), KEY("sensor/contact", "reduce", "none mindist maxforce netforce", pbSensorDef, reduce),
+    SENSOR("e_potential"), SENSOR("e_kinetic"), SENSOR("clock"),
     REFUSED("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
     NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"),
     NO("sensor/tactile", "interval"),

@@ -1,4 +1,4 @@
-// Sensors: what each is of, and what a rangefinder writes.
+// Sensors: what each is of, and what those with a choice of data write.
 #include <string.h>
 
 #include "base/assert.h"
@@ -28,8 +28,8 @@ static int object_type(const pbXmlNode *node) {
   static const struct {
     const char *attribute;
     int type;
-  } kinds[] = {
-      {"site", pb_refSite}, {"joint", pb_refJoint}, {"tendon", pb_refTendon}, {"actuator", pb_refActuator}, {"body", pb_refBody}};
+  } kinds[] = {{"site", pb_refSite},         {"joint", pb_refJoint}, {"tendon", pb_refTendon},
+               {"actuator", pb_refActuator}, {"body", pb_refBody},   {"camera", pb_refCamera}};
 
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (pbXml_Get(node, kinds[i].attribute)) return kinds[i].type;
@@ -37,18 +37,25 @@ static int object_type(const pbXmlNode *node) {
   return pb_refNone;
 }
 
-// ---- rangefinders -------------------------------------------------------------------------------------------------------
-static const char *const ray_words[] = {
+// ---- words of data ------------------------------------------------------------------------------------------------------
+typedef struct data_words {
+  const char *const *word;
+  int count;
+  const char *list;  // as a message gives them
+} data_words;
+
 #define X(name, bit, word, size) [bit] = word,
-    PB_RAY_DATA(X)
+static const char *const ray_word[] = {PB_RAY_DATA(X)};
+static const char *const contact_word[] = {PB_CONTACT_DATA(X)};
 #undef X
-};
-enum { RAY_WORDS = sizeof ray_words / sizeof *ray_words };
+static const data_words ray_words = {ray_word, sizeof ray_word / sizeof *ray_word, "dist, dir, origin, point, normal, depth"};
+static const data_words contact_words = {contact_word, sizeof contact_word / sizeof *contact_word,
+                                         "found, force, torque, dist, pos, normal, tangent, linvel, angvel"};
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, " \t\r\n"); }
 
 // What it writes: words in a given order.
-static pbStatus read_ray_data(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def) {
+static pbStatus read_data(pbMjcfReader *reader, const pbXmlNode *node, const data_words *words, pbSensorDef *def) {
   const char *text = pbXml_Get(node, "data");
   int least = 0;
   if (!text) return pb_ok;
@@ -57,18 +64,46 @@ static pbStatus read_ray_data(pbMjcfReader *reader, const pbXmlNode *node, pbSen
     size_t length = strcspn(text, " \t\r\n");
     int k = 0;
 
-    while (k < RAY_WORDS && (strlen(ray_words[k]) != length || strncmp(ray_words[k], text, length) != 0)) k++;
-    if (k == RAY_WORDS)
-      return FAIL(node, "'data': expected words of dist, dir, origin, point, normal, depth, found '%.*s'", (int)length, text);
+    while (k < words->count && (strlen(words->word[k]) != length || strncmp(words->word[k], text, length) != 0)) k++;
+    if (k == words->count) return FAIL(node, "'data': expected words of %s, found '%.*s'", words->list, (int)length, text);
 
     // In their order.
-    if (k < least) return FAIL(node, "'data': expected each word once, in the order dist, dir, origin, point, normal, depth");
+    if (k < least) return FAIL(node, "'data': expected each word once, in the order %s", words->list);
 
     def->data |= 1 << k;
     least = k + 1;
     text += length;
   }
   return pb_ok;
+}
+
+// ---- rangefinders, contacts ---------------------------------------------------------------------------------------------
+static pbStatus read_ray(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def) {
+  if (def->objtype == pb_refNone) return FAIL(node, "needs 'site' or 'camera': where its rays begin");
+  if (pbXml_Get(node, "site") && pbXml_Get(node, "camera")) return FAIL(node, "has both 'site' and 'camera'");
+  return read_data(reader, node, &ray_words, def);
+}
+
+// One side of the contacts that count, by at most one attribute; the name is stored by the schema.
+static pbStatus read_side(pbMjcfReader *reader, const pbXmlNode *node, const char *const attribute[4], int *type) {
+  static const int kinds[] = {pb_refGeom, pb_refBody, pb_refXbody, pb_refSite};
+  const char *first = NULL;
+  *type = pb_refNone;
+  for (int i = 0; i < 4; i++) {
+    if (!attribute[i] || !pbXml_Get(node, attribute[i])) continue;
+    if (first) return FAIL(node, "has both '%s' and '%s'", first, attribute[i]);
+    first = attribute[i];
+    *type = kinds[i];
+  }
+  return pb_ok;
+}
+
+static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def) {
+  static const char *const first[] = {"geom1", "body1", "subtree1", "site"}, *const second[] = {"geom2", "body2", "subtree2",
+                                                                                                NULL};
+  PB_TRY(read_side(reader, node, first, &def->objtype));
+  PB_TRY(read_side(reader, node, second, &def->reftype));
+  return read_data(reader, node, &contact_words, def);
 }
 
 // ---- distances ----------------------------------------------------------------------------------------------------------
@@ -85,16 +120,16 @@ pbStatus pbMjcf_Sensor(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef 
   def->type = sensor_type(node);
   def->objtype = object_type(node);
 
-  if (def->type == pb_sensRangefinder) {
-    if (def->objtype == pb_refNone) return FAIL(node, "needs 'site': where its ray begins");
-    PB_TRY(read_ray_data(reader, node, def));
-  }
+  if (def->type == pb_sensRangefinder) PB_TRY(read_ray(reader, node, def));
+  if (def->type == pb_sensContact) PB_TRY(read_contact(reader, node, def));
   if (def->type >= pb_sensDistance && def->type <= pb_sensFromto) {
     PB_TRY(read_end(reader, node, "geom1", "body1", &def->objtype));
     PB_TRY(read_end(reader, node, "geom2", "body2", &def->reftype));
   }
   if (def->type == pb_sensInsidesite) def->reftype = pb_refSite;
+  if (def->type == pb_sensCamprojection) def->reftype = pb_refCamera;
   PB_TRY(pbMjcf_Store(reader, node, def));
+  if (pbXml_Get(node, "num") && def->num < 1) return FAIL(node, "'num': expected at least 1, found %d", def->num);
 
   // Measured relative to something: its kind and its name.
   if ((def->reftype != pb_refNone) != (*def->refname != 0)) return FAIL(node, "'reftype' and 'refname' go together");

@@ -511,6 +511,11 @@ static pbStatus compile_camera(pbCompiler *c, pbCameraWork *k) {
 
   // A field of view given by the sensor's size is computed when it is stored.
   if (!wrong && d->fovy >= 180) wrong = "fovy must be below 180";
+  bool sensor = d->sensorsize[0] > 0 && d->sensorsize[1] > 0, lens = false;
+  for (int i = 0; i < 2; i++) lens = lens || d->focal[i] || d->focalpixel[i] || d->principal[i] || d->principalpixel[i];
+  if (!wrong && lens && !sensor) wrong = "focal and principal lengths need a sensorsize";
+  if (!wrong && (sensor || d->resolution[0] < 0 || d->resolution[1] < 0) && (d->resolution[0] <= 0 || d->resolution[1] <= 0))
+    wrong = "resolution must be positive";
 
   if (wrong) return PB_AT(c, d, "camera", "%s", wrong);
   compose_with_frame(c, d->frame, k->pos, k->quat);

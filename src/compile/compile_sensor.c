@@ -22,6 +22,8 @@ enum {
   on_frame,
   on_body,
   on_shape,
+  on_ray,
+  on_contact,
   on_nothing
 };
 
@@ -38,7 +40,8 @@ static const pbSensorRule rules[] = {
     {pb_sensForce, stage_acceleration, on_site, data_real},
     {pb_sensTorque, stage_acceleration, on_site, data_real},
     {pb_sensMagnetometer, stage_position, on_site, data_real},
-    {pb_sensRangefinder, stage_position, on_site, data_real},
+    {pb_sensRangefinder, stage_position, on_ray, data_real},
+    {pb_sensCamprojection, stage_position, on_site, data_real},
     {pb_sensJointpos, stage_position, on_scalar_joint, data_real},
     {pb_sensJointvel, stage_velocity, on_scalar_joint, data_real},
     {pb_sensTendonpos, stage_position, on_tendon, data_real},
@@ -72,6 +75,9 @@ static const pbSensorRule rules[] = {
     {pb_sensDistance, stage_position, on_shape, data_real},
     {pb_sensNormal, stage_position, on_shape, data_axis},
     {pb_sensFromto, stage_position, on_shape, data_real},
+    {pb_sensContact, stage_acceleration, on_contact, data_real},
+    {pb_sensPotential, stage_position, on_nothing, data_real},
+    {pb_sensKinetic, stage_position, on_nothing, data_real},
     {pb_sensClock, stage_position, on_nothing, data_real},
 };
 
@@ -92,20 +98,39 @@ static const char *sensor_word(int type) {
   }
 }
 
-static int data_of(const pbSensorDef *d) { return d->data ? d->data : pb_rayDist; }
+// Least data: found is the first bit of a contact's, dist of a ray's.
+static int data_of(const pbSensorDef *d) { return d->data ? d->data : 1; }
 
-static int ray_size(const pbSensorDef *d) {
+// Numbers of one ray or one contact.
+static int part_size(const pbSensorDef *d) {
   int sum = 0;
 #define X(name, bit, word, size) sum += data_of(d) & name ? size : 0;
-  PB_RAY_DATA(X)
+  if (d->type == pb_sensContact) {
+    PB_CONTACT_DATA(X)
+  } else {
+    PB_RAY_DATA(X)
+  }
 #undef X
   return sum;
 }
 
-static int sensor_size(const pbSensorDef *d) {
+// How many contacts, or rays: a camera's pixels.
+static double part_count(const pbCompiler *c, const pbSensorDef *d) {
+  if (d->type == pb_sensContact) return d->num ? d->num : 1;
+
+  // A name that is not there is reported when it is resolved.
+  int camera = d->objtype == pb_refCamera ? pbCompile_Find(c, pb_refCamera, d->objname) : -1;
+  if (camera < 0) return 1;
+
+  const int *resolution = c->spec->cameras[camera].resolution;
+  return (double)resolution[0] * resolution[1];
+}
+
+// As floating point: counts may overflow an int.
+static double sensor_size(const pbCompiler *c, const pbSensorDef *d) {
   switch (d->type) {
 #define X(name, value, element, size) \
-  case value: return size ? size : ray_size(d);
+  case value: return size ? size : part_size(d) * part_count(c, d);
     PB_SENSOR_TABLE(X)
 #undef X
     default: return 0;
@@ -124,7 +149,9 @@ static bool is_moving_camera(const pbCompiler *c, int ref, int index) {
 // NULL, or what the sensor needs instead of its object (index of the spec).
 static const char *find_misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
+
   switch (attach) {
+    // Sites, joints, tendons, actuators.
     case on_site: return ref == pb_refSite ? NULL : "it needs a site";
     case on_scalar_joint:
       return joint && pbJoint_IsScalar(c->spec->joints[index].type) ? NULL : "it needs a hinge or slide joint";
@@ -133,11 +160,19 @@ static const char *find_misfit(const pbCompiler *c, int attach, int ref, int ind
     case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
     case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
     case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
+
     case on_frame:  // a camera is a frame where it is fixed
       if (is_moving_camera(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
     case on_body: return ref == pb_refBody ? NULL : "it needs a body";
     case on_shape: return ref == pb_refBody || ref == pb_refGeom ? NULL : "it needs a body or a geom";
+    // Rays of sites and cameras, contacts of anything that has some.
+    case on_ray:
+      if (is_moving_camera(c, ref, index)) return "rangefinders of cameras that are not fixed are not supported";
+      return ref == pb_refSite || ref == pb_refCamera ? NULL : "it needs a site or a camera";
+    case on_contact:
+      return ref == pb_refNone || (is_frame(ref) && ref != pb_refCamera) ? NULL
+                                                                         : "it needs a body, subtree, geom or site, or none";
     default: return NULL;
   }
 }
@@ -159,7 +194,9 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
 
   for (int i = 0; i < s->nsensor; i++) {
     if (!rule_of(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
-    total += sensor_size(&s->sensors[i]);
+    double size = sensor_size(c, &s->sensors[i]);
+    if (!(size >= 1)) return PB_AT(c, &s->sensors[i], "rangefinder", "its camera has no resolution");
+    total += size;
     mark_geom(c, s->sensors[i].objtype, s->sensors[i].objname);
     mark_geom(c, s->sensors[i].reftype, s->sensors[i].refname);
   }
@@ -181,10 +218,23 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
   return pb_ok;
 }
 
+// A second side is no site; what is summed has no one velocity.
+static pbStatus check_contact(const pbCompiler *c, const pbSensorDef *d) {
+  if (d->reftype == pb_refSite || d->reftype == pb_refCamera)
+    return PB_AT(c, d, "contact", "its second side must be a body, subtree or geom");
+  if (d->reduce == pb_reduceNetforce && (d->data & (pb_contactLinvel | pb_contactAngvel)))
+    return PB_AT(c, d, "contact", "linvel and angvel do not go with the reduction netforce");
+  return pb_ok;
+}
+
 // A second object of the sensor's own kind.
 static pbStatus check_pair(const pbCompiler *c, const pbSensorDef *d, int attach, int object, int reference) {
   const char *word = sensor_word(d->type);
   if (d->type == pb_sensInsidesite && d->reftype != pb_refSite) return PB_AT(c, d, word, "it needs a site");
+  if (d->type == pb_sensCamprojection && d->reftype != pb_refCamera) return PB_AT(c, d, word, "it needs a camera");
+  if (d->type == pb_sensCamprojection && c->spec->cameras[reference].orthographic)
+    return PB_AT(c, d, word, "its camera is orthographic; expected one of perspective");
+  if (attach == on_contact) return check_contact(c, d);
   if (attach != on_shape) return pb_ok;
 
   if (d->reftype != pb_refBody && d->reftype != pb_refGeom) return PB_AT(c, d, word, "it needs a second body or geom");
@@ -201,6 +251,23 @@ static pbStatus check_pair(const pbCompiler *c, const pbSensorDef *d, int attach
   return pb_ok;
 }
 
+// A sensor's size without a focal length says of no pixel where it looks.
+static bool has_lens(const pbCompiler *c, int camera) {
+  const pbCameraDef *d = &c->spec->cameras[camera];
+  bool sensor = d->sensorsize[0] > 0 && d->sensorsize[1] > 0;
+  return !sensor || ((d->focal[0] != 0 || d->focalpixel[0] != 0) && (d->focal[1] != 0 || d->focalpixel[1] != 0));
+}
+
+// Contacts: as late as what is written, or what they are chosen by, is known.
+static int stage_of(const pbSensorRule *rule, const pbSensorDef *d) {
+  int data = data_of(d);
+
+  // Forces are known last.
+  if (d->type != pb_sensContact || d->reduce >= pb_reduceMaxforce) return rule->stage;
+  if (data & (pb_contactForce | pb_contactTorque)) return stage_acceleration;
+  return data & (pb_contactLinvel | pb_contactAngvel) ? stage_velocity : stage_position;
+}
+
 static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   pbModel *m = c->m;
   const pbSensorRule *rule = rule_of(d->type);
@@ -214,9 +281,11 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
     return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
 
   // The object it measures, and the frame it measures in, if any.
-  if (rule->attach != on_nothing || d->objtype)
-    PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
+  bool may_lack = rule->attach == on_nothing || rule->attach == on_contact;
+  if (!may_lack || d->objtype) PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
   const char *wrong = find_misfit(c, rule->attach, d->objtype, object);
+  if (!wrong && d->type == pb_sensRangefinder && d->objtype == pb_refCamera && !has_lens(c, object))
+    wrong = "its camera has a sensorsize, but no focal length";
   if (wrong) return PB_AT(c, d, word, "%s", wrong);
 
   if (d->reftype) {
@@ -229,14 +298,18 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   PB_TRY(check_pair(c, d, rule->attach, object, reference));
   m->sensor_type[i] = d->type;
   m->sensor_datatype[i] = rule->data;
-  m->sensor_needstage[i] = rule->stage;
+  m->sensor_needstage[i] = stage_of(rule, d);
   m->sensor_objtype[i] = d->objtype;
   m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
   m->sensor_reftype[i] = d->reftype;
   m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
   PB_ASSERT((object < 0) == (m->sensor_objid[i] < 0) && (reference < 0) == (m->sensor_refid[i] < 0));
-  m->sensor_dim[i] = sensor_size(d);
-  if (d->type == pb_sensRangefinder) m->sensor_intprm[3 * i] = data_of(d);
+  m->sensor_dim[i] = (int)sensor_size(c, d);
+  if (d->type == pb_sensRangefinder || d->type == pb_sensContact) m->sensor_intprm[3 * i] = data_of(d);
+  if (d->type == pb_sensContact) {
+    m->sensor_intprm[3 * i + 1] = d->reduce;
+    m->sensor_intprm[3 * i + 2] = d->num ? d->num : 1;
+  }
   m->sensor_cutoff[i] = d->cutoff;
   m->sensor_noise[i] = d->noise;
   pbCompile_User(m->sensor_user + (size_t)m->nuser_sensor * (size_t)i, m->nuser_sensor, d->user);

@@ -192,6 +192,26 @@ static void store_sites(pbCompiler *c, const pbBodyWork *b) {
   }
 }
 
+// Focal lengths in pixels, then the pixel on the axis; lengths in single precision, as in MuJoCo.
+static void store_lens(pbModel *m, const pbCameraWork *k) {
+  const pbCameraDef *d = k->def;
+  bool has_sensor = d->sensorsize[0] > 0 && d->sensorsize[1] > 0;
+  double *lens = m->cam_lens + 4 * k->id;
+  for (int i = 0; i < 2; i++) {
+    int pixels = d->resolution[i];
+    lens[i] = d->orthographic ? pixels / 2. : 0.5 / tan(d->fovy * 3.14159265358979323846 / 360) * d->resolution[1];
+    lens[2 + i] = pixels / 2.;
+    if (!has_sensor || d->orthographic) continue;
+
+    // In pixels where both are given.
+    float size = (float)d->sensorsize[i], density = (float)pixels / size;
+    float focal = d->focalpixel[i] != 0 ? (float)d->focalpixel[i] / density : (float)d->focal[i];
+    float principal = d->principalpixel[i] != 0 ? (float)d->principalpixel[i] / density : (float)d->principal[i];
+    lens[i] = (double)(focal / size * (float)pixels);
+    lens[2 + i] = (double)(principal / size * (float)pixels);
+  }
+}
+
 static void store_cameras(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) {
@@ -206,6 +226,9 @@ static void store_cameras(pbCompiler *c, const pbBodyWork *b) {
     // A sensor's size takes precedence over fovy.
     bool has_sensor = k->def->sensorsize[1] > 0 && k->def->sensorsize[0] > 0;
     m->cam_fovy[k->id] = has_sensor ? pbCompile_FieldOfView(k->def) : k->def->fovy;
+    m->cam_projection[k->id] = k->def->orthographic;
+    for (int e = 0; e < 2; e++) m->cam_resolution[2 * k->id + e] = k->def->resolution[e];
+    store_lens(m, k);
     pbCompile_User(m->cam_user + (size_t)m->nuser_cam * (size_t)k->id, m->nuser_cam, k->def->user);
   }
 }

@@ -202,8 +202,13 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
 }
 
 static pbStatus check_sensor(const pbSpec *spec, const pbSensorDef *sensor) {
-  int data = sensor->type == pb_sensRangefinder ? 2 * pb_rayDepth : 1;
-  if (sensor->data < 0 || sensor->data >= data) return FAIL(sensor, "sensor", "its data %d is not known", sensor->data);
+  bool contact = sensor->type == pb_sensContact;
+  int most = contact ? 2 * pb_contactAngvel : 1;
+  if (sensor->type == pb_sensRangefinder) most = 2 * pb_rayDepth;
+  if (sensor->data < 0 || sensor->data >= most) return FAIL(sensor, "sensor", "its data %d is not known", sensor->data);
+  if (sensor->num < 0 || (sensor->num && !contact)) return FAIL(sensor, "sensor", "its num %d is not possible", sensor->num);
+  if (sensor->reduce < pb_reduceNone || sensor->reduce > (contact ? pb_reduceNetforce : pb_reduceNone))
+    return FAIL(sensor, "sensor", "its reduction %d is not known", sensor->reduce);
 
   switch (sensor->type) {
 #define X(name, value, element, size) case name:

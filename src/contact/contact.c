@@ -39,6 +39,17 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
   }
 }
 
+// Impacts know no gap: their contacts come between steps.
+static bool keeps_gap(const pbModel *m) { return m->topology->keeps_gap && m->contact.method != pb_contactImpact; }
+
+double NUM(pbContact_Gap)(const NUM(pbWork) *w, int geom1, int geom2, int pair) {
+  return fmax(re(pair >= 0 ? w->p.pair_gap[pair] : w->p.geom_gap[geom1] + w->p.geom_gap[geom2]), 0);
+}
+
+double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach) {
+  return keeps_gap(w->m) ? fmax(reach, NUM(pbContact_Gap)(w, geom1, geom2, pair)) : reach;
+}
+
 // Balls that hold the geoms and their margins, a little larger than needed.
 static void set_balls(NUM(pbWork) *w) {
   bool override = w->m->enableflags & pb_enOverride;
@@ -47,6 +58,7 @@ static void set_balls(NUM(pbWork) *w) {
   for (int g = 0; g < w->m->ngeom; g++) {
     double *ball = w->geom_ball + 4 * g;
     double margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
+    if (keeps_gap(w->m)) margin += fmax(re(w->p.geom_gap[g]), 0);
     for (int k = 0; k < 3; k++) ball[k] = re(w->geom_xpos[3 * g + k]);
     ball[3] = (bounding_radius(w, g) + (margin > 0 ? margin : 0)) * (1 + 1e-9);
   }
@@ -88,7 +100,9 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
     if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach)) near[n++] = k;
   }
   for (int k = masked; k < count; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
+    // With the gap, where anything sees it.
+    double margin = fabs(re(w->p.pair_margin[c[k].pair])) + (keeps_gap(w->m) ? fabs(re(w->p.pair_gap[c[k].pair])) : 0);
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + margin)) near[n++] = k;
   }
 
   PB_VALIDATE(pb_ascending(near, n) && pb_allWithin(near, n, 0, count));
@@ -317,6 +331,7 @@ static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach)
 pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   PB_ASSERT(candidate >= 0 && candidate < w->t->ncandidate);
   const pbCandidate *k = w->t->candidate + candidate;
+  reach = NUM(pbContact_Reach)(w, k->geom1, k->geom2, k->pair, reach);
   if (w->m->geom_type[k->geom1] == pb_geomHfield) return meet_terrain(w, k, reach);
 
   NUM(pbShape) s1, s2;

@@ -68,6 +68,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
     v3_copy(points[n].hint, c[n].hint);
   }
   PB_ASSERT(n >= 1 && n <= PB_MAX_CONTACT_POINTS);  // `first` is the first of its pair
+  reach = NUM(pbContact_Reach)(w, c->geom1, c->geom2, c->pair, reach);
   NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, points, a->contact_jacobian + first);
 }
 

@@ -16,6 +16,7 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
   NUM(pbShape) shape[2];
   pbPrism prism;
   contact_shapes(w, c, &prism, &shape[0], &shape[1]);
+  reach = NUM(pbContact_Reach)(w, c->geom1, c->geom2, c->pair, reach);
 
   // Prisms of height fields are hulls of no mesh.
   double strain[2][6];

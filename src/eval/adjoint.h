@@ -176,6 +176,8 @@ static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
 // Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets has_Vs,
 // has_FA, has_force.
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
+// The same of contact sensors, which that leaves out.
+void LANE(pbContactSensors_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
 // W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
 void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
 void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);

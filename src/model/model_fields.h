@@ -32,7 +32,7 @@
   X(mesh_faceadr, nmesh, 1) X(mesh_facenum, nmesh, 1) X(mesh_face, nmeshface, 3)                               \
   X(hfield_nrow, nhfield, 1) X(hfield_ncol, nhfield, 1) X(hfield_adr, nhfield, 1)                              \
   X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
-  X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1)                                    \
+  X(cam_bodyid, ncam, 1) X(cam_mode, ncam, 1) X(cam_targetbodyid, ncam, 1) X(cam_projection, ncam, 1) X(cam_resolution, ncam, 2) \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
   X(exclude_signature, nexclude, 1)                                                                            \
   X(eq_type, neq, 1) X(eq_obj1id, neq, 1) X(eq_obj2id, neq, 1) X(eq_objtype, neq, 1) X(eq_active0, neq, 1)     \
@@ -100,7 +100,7 @@
   X(numeric_data, nnumericdata, 1)                                                                             \
   X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4) X(mat_rgba, nmat, 4)                \
   X(mat_cells, nmat, 6)                                                                                        \
-  X(cam_fovy, ncam, 1)                                                                                         \
+  X(cam_fovy, ncam, 1) X(cam_lens, ncam, 4) \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \
   X(noslip_tolerance, one, 1) X(file_tolerance, one, 1)                                                        \

@@ -79,14 +79,17 @@ static inline bool pb_sensedBefore(int type) {
     case pb_sensFramelinacc:
     case pb_sensFrameangacc: return false;
 
-    // Limits and the clock
+    // Limits, the clock, contacts, and energies, which read what comes after
     case pb_sensJointlimitpos:
     case pb_sensJointlimitvel:
     case pb_sensJointlimitfrc:
     case pb_sensTendonlimitpos:
     case pb_sensTendonlimitvel:
     case pb_sensTendonlimitfrc:
-    case pb_sensClock: return false;
+    case pb_sensClock:
+    case pb_sensContact:
+    case pb_sensPotential:
+    case pb_sensKinetic: return false;
     default: return true;
   }
 }

@@ -305,6 +305,13 @@ static void validate_fields(const pbModel *m) {
   PB_VALIDATE(pb_directionsAreUnit(m));
 }
 
+// Contacts in the gap have no force; sensors and adhesion see them.
+static void find_readers(const pbModel *m, pbTopology *t) {
+  t->has_contact_sensors = false;
+  for (int i = 0; i < m->nsensor; i++) t->has_contact_sensors = t->has_contact_sensors || m->sensor_type[i] == pb_sensContact;
+  t->keeps_gap = t->has_contact_sensors;
+}
+
 pbStatus pbModel_Finish(pbModel *m) {
   pbTopology *t = pbContext_Alloc(m->ctx, sizeof *t);
   m->topology = t;
@@ -323,6 +330,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));
   bound_rows(m, t);
+  find_readers(m, t);
 
   PB_VALIDATE(pb_listsAreRows(t->dof_actuator_start, m->nv, t->dof_actuator, m->nu));
   PB_VALIDATE(pb_listsAreRows(t->ten_actuator_start, m->ntendon, t->ten_actuator, m->nu));

@@ -3,6 +3,66 @@
 
 #include "base/assert.h"
 #include "math/vec.h"
+#include "multibody/sensor.h"
+
+int NUM(pbRay_Count)(const pbModel *m, int sensor) {
+  int camera = m->sensor_objid[sensor];
+  if (m->sensor_objtype[sensor] != pb_refCamera) return 1;
+  return m->cam_resolution[2 * camera] * m->cam_resolution[2 * camera + 1];
+}
+
+// Through a pixel's center, in the camera's frame: x to the right, y up, the view along -z.
+static void aim(const pbModel *m, int camera, int pixel, NUM(pbBeam) *beam) {
+  const double *lens = m->cam_lens + 4 * camera;
+  int width = m->cam_resolution[2 * camera], row = pixel / width, column = pixel % width;
+  double x = (column + 0.5 - lens[2]) / lens[0], y = (lens[3] - (row + 0.5)) / lens[1];
+  double *from = beam->local, *along = beam->local + 3;
+  PB_ASSERT(lens[0] != 0 && lens[1] != 0);
+
+  // An orthographic one sees as far up and down as its field of view, a length, says.
+  beam->depth = 1;
+  along[2] = -1;
+  if (m->cam_projection[camera]) {
+    from[0] = x * m->cam_fovy[camera] / 2;
+    from[1] = y * m->cam_fovy[camera] / 2;
+    return;
+  }
+
+  beam->depth = 1 / sqrt(x * x + y * y + 1);
+  along[0] = x * beam->depth;
+  along[1] = y * beam->depth;
+  along[2] = -beam->depth;
+}
+
+void NUM(pbRay_Beam)(const NUM(pbWork) *w, int sensor, int index, NUM(pbBeam) *beam) {
+  const pbModel *m = w->m;
+  int object = m->sensor_objid[sensor];
+  memset(beam->local, 0, sizeof beam->local);
+
+  // A site's is along its third axis.
+  if (m->sensor_objtype[sensor] != pb_refCamera) {
+    beam->body = m->site_bodyid[object];
+    beam->local[5] = beam->depth = 1;
+    v3_copy(beam->origin, w->site_xpos + 3 * object);
+    m3_col(beam->direction, w->site_xmat + 9 * object, 2);
+    return;
+  }
+
+  // A camera's is turned with it.
+  NUM(pbSensorFrame) f;
+  num from[3], along[3];
+  NUM(pbSensor_Frame)(w, pb_refCamera, object, &f);
+  aim(m, object, index, beam);
+  for (int k = 0; k < 3; k++) {
+    from[k] = beam->local[k];
+    along[k] = beam->local[3 + k];
+  }
+
+  beam->body = f.body;
+  m3_mulv(beam->origin, f.mat, from);
+  v3_addto(beam->origin, f.pos);
+  m3_mulv(beam->direction, f.mat, along);
+}
 
 // All geoms but those of the site's body and those that are invisible, by their material where they have one.
 static bool can_meet(const pbModel *m, int geom, int body) {
@@ -35,12 +95,11 @@ static void unmove(const NUM(pbWork) *w, int mesh, NUM(pbLocalRay) *ray) {
   m3_mulv(ray->v, ray->back, ray->v);
 }
 
-void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, int site, int geom, NUM(pbLocalRay) *ray) {
-  num from[3], axis[3];
-  v3_sub(from, w->site_xpos + 3 * site, w->geom_xpos + 3 * geom);
-  m3_col(axis, w->site_xmat + 9 * site, 2);
+void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray) {
+  num from[3];
+  v3_sub(from, beam->origin, w->geom_xpos + 3 * geom);
   m3_tmulv(ray->p, w->geom_xmat + 9 * geom, from);
-  m3_tmulv(ray->v, w->geom_xmat + 9 * geom, axis);
+  m3_tmulv(ray->v, w->geom_xmat + 9 * geom, beam->direction);
 
   ray->motion = pb_hullStays;
   if (w->m->geom_type[geom] == pb_geomMesh) unmove(w, w->m->geom_dataid[geom], ray);
@@ -55,20 +114,19 @@ void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbR
   v3_normalize(normal);
 }
 
-void NUM(pbRay_Cast)(const NUM(pbWork) *w, int site, pbRayHit *hit) {
+void NUM(pbRay_Cast)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, pbRayHit *hit) {
   const pbModel *m = w->m;
   double nearest = INFINITY;
-  PB_ASSERT(site >= 0 && site < m->nsite);
   hit->geom = -1;
 
   // The first one where several are as near.
   for (int g = 0; g < m->ngeom; g++) {
-    if (!can_meet(m, g, m->site_bodyid[site])) continue;
+    if (!can_meet(m, g, beam->body)) continue;
     pbRayTarget target;
     NUM(pbLocalRay) ray;
     double from[3], along[3];
     target_of(w, g, &target);
-    NUM(pbRay_ToGeom)(w, site, g, &ray);
+    NUM(pbRay_ToGeom)(w, beam, g, &ray);
     for (int k = 0; k < 3; k++) {
       from[k] = re(ray.p[k]);
       along[k] = re(ray.v[k]);
@@ -81,25 +139,28 @@ void NUM(pbRay_Cast)(const NUM(pbWork) *w, int site, pbRayHit *hit) {
   }
 }
 
-void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y) {
-  int site = w->m->sensor_objid[sensor], data = w->m->sensor_intprm[3 * sensor];
+// What one ray writes, into y.
+static void read_ray(const NUM(pbWork) *w, int sensor, int index, num *y) {
+  int data = w->m->sensor_intprm[3 * sensor];
+  NUM(pbBeam) beam;
   pbRayHit hit;
-  num x = -1, direction[3] = {0}, point[3] = {0}, normal[3] = {0};
-  const num *origin = w->site_xpos + 3 * site;
+  num x = -1, depth = -1, direction[3] = {0}, point[3] = {0}, normal[3] = {0};
 
-  NUM(pbRay_Cast)(w, site, &hit);
+  NUM(pbRay_Beam)(w, sensor, index, &beam);
+  NUM(pbRay_Cast)(w, &beam, &hit);
   if (hit.geom >= 0) {
     NUM(pbLocalRay) ray;
-    NUM(pbRay_ToGeom)(w, site, hit.geom, &ray);
+    NUM(pbRay_ToGeom)(w, &beam, hit.geom, &ray);
     NUM(pbRay_Meet)(w, &ray, &hit, &x, normal);
 
     m3_mulv(normal, w->geom_xmat + 9 * hit.geom, normal);
-    m3_col(direction, w->site_xmat + 9 * site, 2);
-    v3_along(point, origin, direction, x);
+    v3_copy(direction, beam.direction);
+    v3_along(point, beam.origin, direction, x);
+    depth = x * beam.depth;
   }
 
   // In the order of their bits.
-  const num *parts[] = {&x, direction, origin, point, normal, &x};
+  const num *parts[] = {&x, direction, beam.origin, point, normal, &depth};
   static const int sizes[] = {1, 3, 3, 3, 3, 1};
   for (int bit = 0; bit < 6; bit++) {
     if (!(data & 1 << bit)) continue;
@@ -107,4 +168,9 @@ void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y) {
     y += sizes[bit];
   }
   PB_ASSERT(data > 0 && data < 1 << 6);
+}
+
+void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y) {
+  int count = NUM(pbRay_Count)(w->m, sensor), size = w->m->sensor_dim[sensor] / count;
+  for (int i = 0; i < count; i++) read_ray(w, sensor, i, y + (size_t)i * (size_t)size);
 }

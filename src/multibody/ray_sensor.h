@@ -1,4 +1,5 @@
-// Rangefinders: which geom a site's ray meets first. The ray begins at the site, along the z axis of its frame.
+// Rangefinders: which geoms their rays meet first. A site sends one along the z axis of its frame; a camera one through the
+// center of each pixel, row by row from the upper left, from its point or, where it is orthographic, side by side.
 #ifndef PB_RAY_SENSOR_H
 #define PB_RAY_SENSOR_H
 
@@ -11,7 +12,15 @@ typedef struct pbRayHit {
   pbRayFeature feature;
 } pbRayHit;
 
-void NUM(pbRay_Cast)(const NUM(pbWork) *w, int site, pbRayHit *hit);
+// One ray. In the frame of its site or camera `origin` and `direction` are the constants local[0..2] and local[3..5].
+typedef struct NUM(pbBeam) {
+  int body;  // that it does not see
+  num origin[3], direction[3];
+  double local[6], depth;  // depth: share of its length along the camera's axis
+} NUM(pbBeam);
+int NUM(pbRay_Count)(const pbModel *m, int sensor);
+void NUM(pbRay_Beam)(const NUM(pbWork) *w, int sensor, int ray, NUM(pbBeam) *beam);
+void NUM(pbRay_Cast)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, pbRayHit *hit);
 // A ray p + x v in the frame of a geom. Of a mesh whose points moved (mesh_map.h) where they were compiled: there it meets the
 // same triangle at the same x, and `back` takes its vectors to where they moved from.
 typedef struct NUM(pbLocalRay) {
@@ -19,10 +28,10 @@ typedef struct NUM(pbLocalRay) {
   pbHullMotion motion;
   num back[9];
 } NUM(pbLocalRay);
-void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, int site, int geom, NUM(pbLocalRay) *ray);
+void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray);
 // What it meets, in the frame of the geom: x and the unit normal.
 void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]);
-// What a rangefinder writes (spec.h, PB_RAY_DATA), before any cutoff: -1 and zeros where nothing is met.
+// What a rangefinder writes (spec.h, PB_RAY_DATA), ray by ray, before any cutoff: -1 and zeros where nothing is met.
 void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y);
 
 #endif

@@ -15,8 +15,8 @@ static void take3(lane to[3], const lane **bar, bool there) {
   for (int k = 0; k < 3; k++) to[k] += *(*bar)++;
 }
 
-// The point is origin + x direction; the depth is x.
-static void gather(int data, const double direction[3], double x, const lane *bar, ray_bar *out) {
+// The point is origin + x direction; the depth a share of x.
+static void gather(int data, const NUM(pbBeam) *beam, double x, const lane *bar, ray_bar *out) {
   lane point[3] = {0};
   memset(out, 0, sizeof *out);
   if (data & pb_rayDist) out->x += *bar++;
@@ -24,9 +24,9 @@ static void gather(int data, const double direction[3], double x, const lane *ba
   take3(out->origin, &bar, data & pb_rayOrigin);
   take3(point, &bar, data & pb_rayPoint);
   take3(out->normal, &bar, data & pb_rayNormal);
-  if (data & pb_rayDepth) out->x += *bar++;
+  if (data & pb_rayDepth) out->x += beam->depth * *bar++;
 
-  out->x += PB_DOT3(direction, point);
+  out->x += PB_DOT3(beam->direction, point);
   for (int k = 0; k < 3; k++) {
     out->direction[k] += x * point[k];
     out->origin[k] += point[k];
@@ -74,58 +74,75 @@ static void turn(lane out[3], const double *R, const lane in[3]) {
   for (int k = 0; k < 3; k++) out[k] = R[3 * k] * in[0] + R[3 * k + 1] * in[1] + R[3 * k + 2] * in[2];
 }
 
-// Of nothing that is met the origin alone has a cotangent.
-static void pull_miss(LANE(pbAdjoint) *a, int data, const lane *bar, frame_bar *s) {
-  if (!(data & pb_rayOrigin)) return;
-  const lane *origin = bar + (data & pb_rayDist ? 1 : 0) + (data & pb_rayDir ? 3 : 0);
-  for (int k = 0; k < 3; k++) s->force[k] = origin[k];
+// Both move with the frame of the site or camera.
+static void pull_beam(LANE(pbAdjoint) *a, const NUM(pbBeam) *beam, const ray_bar *bar, frame_bar *s) {
+  double arm[3];
+  for (int k = 0; k < 3; k++) {
+    arm[k] = beam->origin[k] - s->f.pos[k];
+    s->force[k] = bar->origin[k];
+  }
+
+  PB_ADDCROSS(s->torque, 1, arm, bar->origin);
+  PB_ADDCROSS(s->torque, 1, beam->direction, bar->direction);
   frame_bar_done(a, s);
 }
 
-void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar) {
+// Of nothing that is met the origin alone has a cotangent.
+static void pull_miss(LANE(pbAdjoint) *a, int data, const NUM(pbBeam) *beam, const lane *bar, frame_bar *s) {
+  ray_bar own;
+  memset(&own, 0, sizeof own);
+  if (!(data & pb_rayOrigin)) return;
+
+  // Behind what comes first.
+  bar += (data & pb_rayDist ? 1 : 0) + (data & pb_rayDir ? 3 : 0);
+  memcpy(own.origin, bar, sizeof own.origin);
+  pull_beam(a, beam, &own, s);
+}
+
+void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int index, const lane *bar) {
   const NUM(pbWork) *w = a->w;
-  int site = w->m->sensor_objid[sensor], data = w->m->sensor_intprm[3 * sensor];
+  int data = w->m->sensor_intprm[3 * sensor];
   frame_bar s, g;
+  NUM(pbBeam) beam;
   pbRayHit hit;
-  NUM(pbRay_Cast)(w, site, &hit);
-  frame_bar_at(a, pb_refSite, site, &s);
+  NUM(pbRay_Beam)(w, sensor, index, &beam);
+  NUM(pbRay_Cast)(w, &beam, &hit);
+  frame_bar_at(a, w->m->sensor_objtype[sensor], w->m->sensor_objid[sensor], &s);
   if (hit.geom < 0) {
-    pull_miss(a, data, bar, &s);
+    pull_miss(a, data, &beam, bar, &s);
     return;
   }
 
   const double *R = w->geom_xmat + 9 * hit.geom;
-  double x, local[3], normal[3], direction[3], arm[3];
+  double x, local[3], normal[3], arm[3];
   NUM(pbLocalRay) ray;
   pbRayJacobian J;
   frame_bar_at(a, pb_refGeom, hit.geom, &g);
-  NUM(pbRay_ToGeom)(w, site, hit.geom, &ray);
+  NUM(pbRay_ToGeom)(w, &beam, hit.geom, &ray);
   NUM(pbRay_Meet)(w, &ray, &hit, &x, local);
   NUM(pbRay_Jacobian)(&hit.feature, w->p.geom_size + 3 * hit.geom, ray.p, ray.v, &J);
   m3_mulv(normal, R, local);
-  m3_col(direction, w->site_xmat + 9 * site, 2);
-  v3_sub(arm, s.f.pos, g.f.pos);
+  v3_sub(arm, beam.origin, g.f.pos);
 
   // p = R' (origin - center), v = R' direction, normal = R n
   ray_bar own;
   lane n_bar[3], in[9], p_bar[3], v_bar[3];
-  gather(data, direction, x, bar, &own);
+  gather(data, &beam, x, bar, &own);
   for (int k = 0; k < 3; k++) n_bar[k] = R[k] * own.normal[0] + R[3 + k] * own.normal[1] + R[6 + k] * own.normal[2];
   pull_local(&J, &ray, &own, n_bar, in);
   turn(p_bar, R, in);
   turn(v_bar, R, in + 3);
   for (int k = 0; k < 3; k++) {
     g.force[k] = -p_bar[k];
-    s.force[k] = own.origin[k] + p_bar[k];
+    own.origin[k] += p_bar[k];
     own.direction[k] += v_bar[k];
   }
   PB_ADDCROSS(g.torque, -1, arm, p_bar);
-  PB_ADDCROSS(g.torque, -1, direction, v_bar);
+  PB_ADDCROSS(g.torque, -1, beam.direction, v_bar);
   PB_ADDCROSS(g.torque, 1, normal, own.normal);
-  PB_ADDCROSS(s.torque, 1, direction, own.direction);
 
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * hit.geom + k, in[6 + k]);
-  frame_bar_done(a, &s);
+  pull_beam(a, &beam, &own, &s);
   frame_bar_done(a, &g);
 #if PB_LANES == 1
   pull_mesh(a, &hit, &ray, in, n_bar);

@@ -3,6 +3,7 @@
 #include "math/vec.h"
 #include "model/equality_data.h"
 #include "multibody/distance_sensor.h"
+#include "multibody/energy.h"
 #include "multibody/kink.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/sensor.h"
@@ -572,13 +573,18 @@ static bool is_inside(int type, const double size[3], const double p[3]) {
   }
 }
 
+bool NUM(pbSensor_InSite)(const NUM(pbWork) *w, int site, const num local[3]) {
+  const num *own = w->p.site_size + 3 * site;
+  const double p[3] = {re(local[0]), re(local[1]), re(local[2])}, size[3] = {re(own[0]), re(own[1]), re(own[2])};
+  return is_inside(w->m->site_type[site], size, p);
+}
+
 // 1 or 0: it jumps, and has no slope.
 static num inside_value(const NUM(pbWork) *w, int i) {
   const pbModel *m = w->m;
   int object = m->sensor_objid[i], site = m->sensor_refid[i];
   NUM(pbSensorFrame) f;
   num from[3], local[3];
-  double p[3], size[3];
   frame_pose(w, m->sensor_objtype[i], object, &f);
 
   // Of a body without mass that carries some its center.
@@ -586,11 +592,27 @@ static num inside_value(const NUM(pbWork) *w, int i) {
                  re(w->p.body_subtreemass[object]) >= TINY;
   v3_sub(from, carries ? w->subtree_com + 3 * object : f.pos, w->site_xpos + 3 * site);
   m3_tmulv(local, w->site_xmat + 9 * site, from);
-  for (int k = 0; k < 3; k++) {
-    p[k] = re(local[k]);
-    size[k] = re(w->p.site_size[3 * site + k]);
+  return NUM(pbSensor_InSite)(w, site, local) ? 1 : 0;
+}
+
+// Where a site is seen in a camera's image, in pixels from its upper left corner.
+static void projection(const NUM(pbWork) *w, int i, num y[2]) {
+  const pbModel *m = w->m;
+  int camera = m->sensor_refid[i];
+  NUM(pbSensorFrame) f;
+  num p[3];
+  frame_pose(w, pb_refCamera, camera, &f);
+  v3_sub(p, w->site_xpos + 3 * m->sensor_objid[i], f.pos);
+  m3_tmulv(p, f.mat, p);
+
+  // The view is along -z. Beside the camera there is no image: far away.
+  num depth = p[2];
+  if (fabs(re(depth)) < TINY) depth = re(depth) < 0 ? -TINY : TINY;
+
+  for (int k = 0; k < 2; k++) {
+    double sign = k ? 1 : -1;
+    y[k] = 0.5 * m->cam_resolution[2 * camera + k] + sign * m->cam_lens[4 * camera + k] * num_div(p[k], depth);
   }
-  return is_inside(m->site_type[site], size, p) ? 1 : 0;
 }
 
 static void sensor_value(const NUM(pbWork) *w, int i, num y[PB_SENSOR_MOST]) {
@@ -607,8 +629,12 @@ static void sensor_value(const NUM(pbWork) *w, int i, num y[PB_SENSOR_MOST]) {
     frame_value(w, i, type, y);
   } else if (type >= pb_sensAccelerometer && type <= pb_sensMagnetometer) {
     site_value(w, type, id, y);
-  } else if (type == pb_sensRangefinder) {
-    NUM(pbRay_Read)(w, i, y);
+  } else if (type == pb_sensCamprojection) {
+    projection(w, i, y);
+  } else if (type == pb_sensPotential) {
+    y[0] = NUM(pbEnergy_Gravity)(w, false) + NUM(pbEnergy_Springs)(w);
+  } else if (type == pb_sensKinetic) {
+    y[0] = NUM(pbEnergy_Kinetic)(w);
   } else if (type == pb_sensInsidesite) {
     y[0] = inside_value(w, i);
   } else if (pb_measuresDistance(type)) {
@@ -633,20 +659,27 @@ void NUM(pbSensor_Share)(const NUM(pbWork) *w) {
   if (subtrees) subtree_motion(w);
 }
 
+// Numbers side by side, each held within the cutoff.
+static void clip_values(const NUM(pbWork) *w, int i, num *y) {
+  num cutoff = w->p.sensor_cutoff[i];
+  if (!(re(cutoff) > 0) || w->m->sensor_type[i] == pb_sensFromto) return;
+  for (int k = 0; k < w->m->sensor_dim[i]; k++) y[k] = apply_cutoff(w->m->sensor_datatype[i], cutoff, y[k]);
+}
+
 void NUM(pbSensor_Read)(const NUM(pbWork) *w, int i) {
   const pbModel *m = w->m;
-  num y[PB_SENSOR_MOST] = {0};
-  num *out = w->sensordata + m->sensor_adr[i], cutoff = w->p.sensor_cutoff[i];
-  if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
+  num y[PB_SENSOR_MOST] = {0}, *out = w->sensordata + m->sensor_adr[i];
 
-  // Most are vectors without a cutoff.
-  if (m->sensor_dim[i] == 3 && !(re(cutoff) > 0)) {
-    v3_copy(out, y);
-    return;
+  if (m->sensor_type[i] == pb_sensContact) return;  // after contacts: contact/contact_sensor.c
+
+  // As many rays as there are pixels.
+  if (m->sensor_type[i] == pb_sensRangefinder) {
+    if (!(m->disableflags & pb_disSensor)) NUM(pbRay_Read)(w, i, out);
+  } else {
+    if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
+    memcpy(out, y, (size_t)m->sensor_dim[i] * sizeof *y);
   }
-  for (int k = 0; k < m->sensor_dim[i]; k++) {
-    out[k] = m->sensor_type[i] == pb_sensFromto ? y[k] : apply_cutoff(m->sensor_datatype[i], cutoff, y[k]);
-  }
+  clip_values(w, i, out);
 }
 
 void NUM(pbStage_Sensors)(NUM(pbWork) *w) {

@@ -4,7 +4,7 @@
 
 #include "eval/work.h"
 
-enum { PB_SENSOR_MOST = 14 };                   // numbers of a sensor: a rangefinder with all its data
+enum { PB_SENSOR_MOST = 14 };                   // numbers of a sensor, or of one ray with all its data
 enum { pb_dataReal = 0, pb_dataPositive = 1 };  // mjtDataType of sensors that a cutoff can clamp
 
 // A frame a sensor looks at. pos, mat point into the work (of a camera: to own); d: offset of pos from ref of the body's tree.
@@ -27,6 +27,8 @@ void NUM(pbSensor_Acceleration)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *
 const NUM(pbRow) *NUM(pbSensor_Limit)(const NUM(pbWork) *w, int id);
 // Does this row's contact press on a touch sensor's zone?
 bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site);
+// Is the point, in the frame of a site, within its shape?
+bool NUM(pbSensor_InSite)(const NUM(pbWork) *w, int site, const num local[3]);
 // Body j is b or below it.
 bool NUM(pbSensor_Below)(const pbModel *m, int j, int b);
 // Sum of all forces along a tendon: spring, damper, actuators, rows, armature; positive lengthens.

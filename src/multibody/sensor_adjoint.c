@@ -2,6 +2,7 @@
 // tests: tests/conformance/test_step.c, tests/oracle.
 #include "base/assert.h"
 #include "multibody/distance_sensor.h"
+#include "multibody/ray_sensor.h"
 #include "multibody/sensor_adjoint.h"
 
 // ---- sensors of sites and frames --------------------------------------------------------------------------------------
@@ -169,6 +170,40 @@ static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) 
   if (!relative) return;
   PB_ADDCROSS(ref.torque, 1, G, z);
   frame_bar_done(a, &ref);
+}
+
+// ---- images -----------------------------------------------------------------------------------------------------------
+// y = resolution / 2 -+ lens p / depth, p the site and depth its third number in the camera's frame.
+static void projection_adjoint(LANE(pbAdjoint) *a, int i, const lane bar[2]) {
+  const NUM(pbWork) *w = a->w;
+  int camera = w->m->sensor_refid[i];
+  const double *lens = w->m->cam_lens + 4 * camera;
+  frame_bar s, c;
+  double from[3], p[3];
+  lane p_bar[3], G[3];
+  frame_bar_at(a, pb_refSite, w->m->sensor_objid[i], &s);
+  frame_bar_at(a, pb_refCamera, camera, &c);
+  for (int k = 0; k < 3; k++) from[k] = s.f.pos[k] - c.f.pos[k];
+  for (int k = 0; k < 3; k++) p[k] = c.f.mat[k] * from[0] + c.f.mat[3 + k] * from[1] + c.f.mat[6 + k] * from[2];
+
+  // Beside the camera the depth stands still.
+  bool beside = fabs(p[2]) < TINY;
+  double depth = p[2];
+  if (beside) depth = p[2] < 0 ? -TINY : TINY;
+
+  p_bar[0] = -bar[0] * (lens[0] / depth);
+  p_bar[1] = bar[1] * (lens[1] / depth);
+  p_bar[2] = -(p_bar[0] * p[0] + p_bar[1] * p[1]) / depth;
+  if (beside) p_bar[2] = PB_LANE_ZERO;
+  to_world(G, c.f.mat, p_bar);
+
+  for (int k = 0; k < 3; k++) {
+    s.force[k] = G[k];
+    c.force[k] = -G[k];
+  }
+  PB_CROSS(c.torque, G, from);
+  frame_bar_done(a, &s);
+  frame_bar_done(a, &c);
 }
 
 // ---- subtrees ---------------------------------------------------------------------------------------------------------
@@ -420,8 +455,12 @@ static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
     frame_adjoint(a, i, type, bar);
   } else if (type >= pb_sensAccelerometer && type <= pb_sensMagnetometer) {
     site_adjoint(a, type, id, bar);
-  } else if (type == pb_sensRangefinder) {
-    LANE(pbRay_Adjoint)(a, i, bar);
+  } else if (type == pb_sensCamprojection) {
+    projection_adjoint(a, i, bar);
+  } else if (type == pb_sensPotential) {
+    LANE(pbEnergy_PullPotential)(a, bar[0]);
+  } else if (type == pb_sensKinetic) {
+    LANE(pbEnergy_PullKinetic)(a, bar[0]);
   } else if (pb_measuresDistance(type)) {
     LANE(pbDistance_Adjoint)(a, i, bar);
   } else {
@@ -429,8 +468,8 @@ static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
   }
 }
 
-// Values at the cutoff: what reaches them goes to sensor_cutoff.
-static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
+// Values at the cutoff: what reaches them goes to sensor_cutoff. first: which of its numbers bar begins with.
+static void pull_cutoff(LANE(pbAdjoint) *a, int i, int first, int dim, lane *bar) {
   const NUM(pbWork) *w = a->w;
   double cutoff = w->p.sensor_cutoff[i];
   int datatype = w->m->sensor_datatype[i];
@@ -438,7 +477,7 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
   if (!(cutoff > 0) || (datatype != pb_dataReal && datatype != pb_dataPositive)) return;
 
   for (int k = 0; k < dim; k++) {
-    double y = w->sensordata[w->m->sensor_adr[i] + k];
+    double y = w->sensordata[w->m->sensor_adr[i] + first + k];
     int side = y >= cutoff;
     if (y <= -cutoff && datatype == pb_dataReal) side = -1;
     if (!side) continue;
@@ -459,20 +498,32 @@ static void pull_servo_forces(LANE(pbAdjoint) *a) {
   }
 }
 
+// Rays one by one, of others all their numbers.
+static void pull_parts(LANE(pbAdjoint) *a, int i, const lane *bar) {
+  const pbModel *m = a->w->m;
+  bool rays = m->sensor_type[i] == pb_sensRangefinder;
+  int count = rays ? NUM(pbRay_Count)(m, i) : 1, size = m->sensor_dim[i] / count;
+  PB_ASSERT(size <= PB_SENSOR_MOST && m->sensor_adr[i] + count * size <= m->nsensordata);
+
+  for (int part = 0; part < count; part++) {
+    lane y[PB_SENSOR_MOST] = {0};
+    for (int k = 0; k < size; k++) y[k] = bar[part * size + k];
+    if (is_zero(y, size)) continue;
+
+    pull_cutoff(a, i, part * size, size, y);
+    if (rays) LANE(pbRay_Adjoint)(a, i, part, y);
+    else sensor_adjoint(a, i, y);
+  }
+}
+
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   const pbModel *m = a->w->m;
   bool holds = false;
   if (m->disableflags & pb_disSensor) return;
   for (int i = 0; i < m->nsensor; i++) {
-    lane y[PB_SENSOR_MOST] = {0};
-    int dim = m->sensor_dim[i];
-    PB_ASSERT(dim <= PB_SENSOR_MOST && m->sensor_adr[i] + dim <= m->nsensordata);
-    for (int k = 0; k < dim; k++) y[k] = bar[m->sensor_adr[i] + k];
-
-    if (is_zero(y, dim)) continue;
-    pull_cutoff(a, i, dim, y);
+    if (m->sensor_type[i] == pb_sensContact || is_zero(bar + m->sensor_adr[i], m->sensor_dim[i])) continue;
     holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
-    sensor_adjoint(a, i, y);
+    pull_parts(a, i, bar + m->sensor_adr[i]);
   }
 
   // Tendons load bodies under motions that all sensors have given.

@@ -106,10 +106,13 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
 // ---- interaction wrenches (sensor_load_adjoint.c) -------------------------------------------------------------------
 // The sensor's value is s . (wrench that holds the body).
 void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]);
-// A rangefinder's (ray_sensor_adjoint.c).
-void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
+// One ray of a rangefinder (ray_sensor_adjoint.c).
+void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int ray, const lane *bar);
 // One of distance (distance_sensor_adjoint.c).
 void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
+// Energies (energy_adjoint.c).
+void LANE(pbEnergy_PullPotential)(LANE(pbAdjoint) *a, lane bar);
+void LANE(pbEnergy_PullKinetic)(LANE(pbAdjoint) *a, lane bar);
 // After all sensors: spatial tendons as loads on the bodies that are held.
 void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a);
 

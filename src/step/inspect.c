@@ -230,6 +230,22 @@ static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
+// Of a camera the ray in the middle says what is met; what any of them meets changes the number.
+static void look_of_rays(const pbWork_r *w, int sensor, double look[3]) {
+  int count = pbRay_Count_r(w->m, sensor);
+  double sum = 0;
+  for (int i = 0; i < count; i++) {
+    pbBeam_r beam;
+    pbRayHit hit;
+    pbRay_Beam_r(w, sensor, i, &beam);
+    pbRay_Cast_r(w, &beam, &hit);
+    if (i == count / 2) look[0] = hit.geom;
+    double met = hit.geom < 0 ? -1 : 2. * hit.feature.id + hit.feature.leaves;
+    sum = count == 1 ? met : fmod(31 * sum + 7 * hit.geom + met, 1e12 + 39);
+  }
+  look[2] = sum;
+}
+
 // What rays meet and between what distances are, -1: nothing; a number that changes with the part of the surface, or the
 // features.
 static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
@@ -240,10 +256,7 @@ static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
     if (m->disableflags & pb_disSensor) continue;
 
     if (m->sensor_type[i] == pb_sensRangefinder) {
-      pbRayHit hit;
-      pbRay_Cast_r(w, m->sensor_objid[i], &hit);
-      look[0] = hit.geom;
-      if (hit.geom >= 0) look[2] = 2. * hit.feature.id + hit.feature.leaves;
+      look_of_rays(w, i, look);
     }
     if (!pb_measuresDistance(m->sensor_type[i])) continue;
 

@@ -256,7 +256,10 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
     // Later stages have left the cotangents of this one's accelerations and activation rates.
     for (int i = 0; i < nv; i++) a->qacc[i] = k->rk_a[s * nv + i];
     for (int i = 0; i < m->na; i++) a->act_dot[i] = k->rk_d[s * m->na + i];
-    if (s == 0) NUM(pbStage_Sensors)(w);
+    if (s == 0) {
+      NUM(pbStage_Sensors)(w);
+      NUM(pbStage_ContactSensors)(w);
+    }
     bool sensed = s == 0 && LANE(pbVjp_Observe)(k, p);
     PB_TRY(LANE(pbVjp_Evaluation)(k, sensed));
 

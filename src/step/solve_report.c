@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "contact/contact.h"
+#include "contact/contact_sensor.h"
 #include "contact/row.h"
 #include "geometry/distance.h"
 #include "multibody/distance_sensor.h"
@@ -135,12 +136,30 @@ static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
 }
 
 // The same geom by the same part of its surface, from the same side.
-static uint64_t mix_ray(const pbWork_r *w, int sensor, uint64_t hash) {
+static uint64_t mix_rays(const pbWork_r *w, int sensor, uint64_t hash) {
   // Cast again: nothing is kept of it.
-  pbRayHit hit;
-  pbRay_Cast_r(w, w->m->sensor_objid[sensor], &hit);
-  hash = mix(hash, hit.geom);
-  return hit.geom < 0 ? hash : mix(mix(hash, hit.feature.id), hit.feature.leaves);
+  for (int i = 0; i < pbRay_Count_r(w->m, sensor); i++) {
+    pbBeam_r beam;
+    pbRayHit hit;
+    pbRay_Beam_r(w, sensor, i, &beam);
+    pbRay_Cast_r(w, &beam, &hit);
+    hash = mix(hash, hit.geom);
+    if (hit.geom >= 0) hash = mix(mix(hash, hit.feature.id), hit.feature.leaves);
+  }
+  return hash;
+}
+
+// The same contacts in the same order, seen from the same sides.
+static uint64_t mix_contacts(const pbWork_r *w, int sensor, uint64_t hash) {
+  pbTaken t = {.contact = -1};
+  hash = mix(hash, pbContactSensor_Count_r(w, sensor));
+  for (int slot = 0; slot < w->m->sensor_intprm[3 * sensor + 2]; slot++) {
+    t = pbContactSensor_Next_r(w, sensor, t);
+    if (t.contact < 0) break;
+    const pbContact_r *c = w->contact + t.contact;
+    hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), t.flip);
+  }
+  return hash;
 }
 
 // The same pair of geoms, by the same features, apart or overlapping. False: features tie.
@@ -168,7 +187,8 @@ static bool mix_sensors(const pbWork_r *w, uint64_t *hash) {
   // Others are as smooth as what they are made of.
   for (int i = 0; i < m->nsensor; i++) {
     int type = m->sensor_type[i];
-    if (type == pb_sensRangefinder) *hash = mix_ray(w, i, *hash);
+    if (type == pb_sensRangefinder) *hash = mix_rays(w, i, *hash);
+    if (type == pb_sensContact) *hash = mix_contacts(w, i, *hash);
     if (type == pb_sensInsidesite) *hash = mix(*hash, (int)w->sensordata[m->sensor_adr[i]]);
     if (pb_measuresDistance(type) && !mix_distance(w, i, hash)) return false;
   }

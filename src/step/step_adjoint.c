@@ -310,6 +310,7 @@ static void observe_sensors(block *k, const double *sensordata) {
   const pbModel *m = a->w->m;
   memcpy(k->sensordata, sensordata, (size_t)m->nsensordata * sizeof(lane));
   LANE(pbSensor_Adjoint)(a, k->sensordata);
+  LANE(pbContactSensors_Adjoint)(a, k->sensordata);
 
   for (int i = 0; i < 6 * m->nbody; i++) {
     for (int l = 0; l < PB_LANES; l++) a->has_Vs = a->has_Vs || ((const double *)(a->Vs + i))[l] != 0;
@@ -504,7 +505,10 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
 
   // What the way back reads besides: accelerations of bodies, momenta, how contacts move.
   NUM(pbStage_Acceleration)(w);
-  if (sense) NUM(pbStage_Sensors)(w);
+  if (sense) {
+    NUM(pbStage_Sensors)(w);
+    NUM(pbStage_ContactSensors)(w);
+  }
   LANE(pbSweep_Evaluation)(&k->a, w);
   LANE(pbRows_Evaluation)(&k->a, w);
   return pb_ok;

@@ -17,6 +17,7 @@ static void save_start(NUM(pbWork) *w) {
 static void observe_start(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
+  NUM(pbStage_ContactSensors)(w);
   memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
   NUM(pbStage_AllSites)(w);
   memcpy(w->observed_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));

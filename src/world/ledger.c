@@ -8,76 +8,21 @@
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/energy.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
 #include "step/scratch.h"
 
 // ---- energy of a state ----------------------------------------------------------------------------------------------
-// Of a force x (c0 + c1 |x| + c2 x^2): of a spring along a line |x| is x itself, as the force has it.
-static double spring_energy(const double c[3], double x) { return x * x * (c[0] / 2 + x * (c[1] / 3 + x * c[2] / 4)); }
-
-static double joint_spring_energy(const pbWork_r *w, int j) {
-  const pbModel *m = w->m;
-  const double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
-  const double *q = w->qpos + m->jnt_qposadr[j], *rest = w->p.qpos_spring + m->jnt_qposadr[j];
-  double energy = 0, apart[3], turned[4], back[4];
-  if (v3_is_zero(c)) return 0;
-  if (pbJoint_IsScalar(m->jnt_type[j])) return spring_energy(c, q[0] - rest[0]);
-
-  // A free joint's position, then the rotation of free and ball joints by its angle.
-  if (m->jnt_type[j] == pb_jntFree) {
-    v3_sub(apart, q, rest);
-    energy = spring_energy(c, v3_norm(apart));
-    q += 3;
-    rest += 3;
-  }
-
-  quat_copy(turned, q);
-  quat_normalize(turned);
-  quat_conj(back, rest);
-  quat_mul(turned, back, turned);
-  quat_log(apart, turned);
-
-  return energy + spring_energy(c, v3_norm(apart));
-}
-
-static double tendon_spring_energy(const pbWork_r *w, int k) {
-  const double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  return spring_energy(c, tendon_stretch(w, k));
-}
-
-static double gravity_energy(const pbWork_r *w) {
-  double energy = 0;
-  if (w->m->disableflags & pb_disGravity) return 0;
-
-  // What cannot move is no part of it.
-  for (int b = 1; b < w->m->nbody; b++) {
-    if (w->t->body_tree[b] >= 0) energy -= w->p.body_mass[b] * v3_dot(w->p.gravity, w->xipos + 3 * b);
-  }
-  return energy;
-}
-
 static double potential_energy(const pbWork_r *w) {
-  double energy = gravity_energy(w);
-
-  // Springs that are switched off hold nothing.
-  if (w->m->disableflags & pb_disSpring) return energy;
-
-  for (int j = 0; j < w->m->njnt; j++) energy += joint_spring_energy(w, j);
-  for (int k = 0; k < w->m->ntendon; k++) energy += tendon_spring_energy(w, k);
-  return energy;
+  return pbEnergy_Gravity_r(w, true) + pbEnergy_Springs_r(w);  // what cannot move is no part of it
 }
 
 static double dot(const double *a, const double *b, int n) {
   double sum = 0;
   for (int i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
-}
-
-static double kinetic_energy(pbWork_r *w) {
-  pbTree_Mul_r(&w->t->M, w->M, w->qvel, w->tmp);
-  return dot(w->qvel, w->tmp, w->m->nv) / 2;
 }
 
 // ---- work of a step -------------------------------------------------------------------------------------------------
@@ -282,7 +227,7 @@ static pbStatus measure(const pbModel *m, const double *theta, const double *x, 
   PB_TRY(pbStep_Observe(m, theta, x, input, s, NULL));
 
   // The mass matrix and the positions of that evaluation.
-  *kinetic = kinetic_energy(&s->w);
+  *kinetic = pbEnergy_Kinetic_r(&s->w);
   *potential = potential_energy(&s->w);
   return pb_ok;
 }

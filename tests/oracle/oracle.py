@@ -79,7 +79,7 @@ def set_option(m, key, value):
 
 OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "wrap_side", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
         "mesh_scale", "mesh_refpos", "mesh_refquat",  # its steps do not read them
-        "mat_cells", "file_tolerance", "file_iterations", "file_ls_iterations"}
+        "mat_cells", "cam_lens", "file_tolerance", "file_iterations", "file_ls_iterations"}
 
 
 def get_field(m, field):

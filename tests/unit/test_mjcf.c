@@ -195,7 +195,7 @@ static void test_unsupported(void **state) {
       {ACTUATOR("<pid joint='j'/>"), "pid: this element is not supported (its attributes: joint)"},
       {ACTUATOR("<motor joint='j' delay='.1'/>"), "'delay'"},
       {ACTUATOR("<general joint='j' dyntype='dcmotor'/>"), "\"dcmotor\""},
-      {"<mujoco><sensor><rangefinder camera='s'/></sensor></mujoco>", "camera"},
+      {"<mujoco><sensor><tactile geom='g' mesh='m'/></sensor></mujoco>", "tactile: this element is not supported"},
       {WORLD("<frame scale='2'/>"), "'scale'"},
       {WORLD("<attach body='world' prefix=''/>"), "attribute 'body' is \"world\""},
       {WORLD("<include file='x.xml'/>"), "cannot include"},

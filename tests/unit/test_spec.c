@@ -164,7 +164,7 @@ static void spoil_actuator(pbSpec *spec) {
 }
 static void spoil_sensor(pbSpec *spec) {
   pbSensorDef sensor = pbSensorDef_Default();
-  sensor.type = pb_sensRangefinder + 1;
+  sensor.type = pb_sensClock + 1;
   assert_int_equal(pbSpec_AddSensor(spec, &sensor), 0);
 }
 static void spoil_tendon(pbSpec *spec) {
