@@ -106,14 +106,14 @@ enum {
 };
 
 // What a contact sensor writes of each of its contacts, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
-#define PB_CONTACT_DATA(X)                                                                                      \
-  X(pb_contactFound, 0, "found", 1)                                                                             \
-  X(pb_contactForce, 1, "force", 3)                                                                             \
-  X(pb_contactTorque, 2, "torque", 3)                                                                           \
-  X(pb_contactDist, 3, "dist", 1)                                                                               \
-  X(pb_contactPos, 4, "pos", 3)                                                                                 \
-  X(pb_contactNormal, 5, "normal", 3) X(pb_contactTangent, 6, "tangent", 3) X(pb_contactLinvel, 7, "linvel", 3) \
-      X(pb_contactAngvel, 8, "angvel", 3)
+#define PB_CONTACT_DATA(X)            \
+  X(pb_contactFound, 0, "found", 1)   \
+  X(pb_contactForce, 1, "force", 3)   \
+  X(pb_contactTorque, 2, "torque", 3) \
+  X(pb_contactDist, 3, "dist", 1)     \
+  X(pb_contactPos, 4, "pos", 3)       \
+  X(pb_contactNormal, 5, "normal", 3) \
+  X(pb_contactTangent, 6, "tangent", 3) X(pb_contactLinvel, 7, "linvel", 3) X(pb_contactAngvel, 8, "angvel", 3)
 enum {
 #define X(name, bit, word, size) name = 1 << (bit),
   PB_CONTACT_DATA(X)

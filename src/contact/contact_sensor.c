@@ -143,8 +143,14 @@ static void put_field(const NUM(pbWork) *w, pbTaken t, int field, num *y) {
     case pb_contactPos: v3_copy(y, c->pos); return;
     case pb_contactNormal: put_axis(y, c->frame, t.flip); return;
     case pb_contactTangent: put_axis(y, c->frame + 3, t.flip); return;
-    case pb_contactForce: contact_force(w, t.contact, f); put_local(y, f, t.flip); return;
-    case pb_contactTorque: contact_force(w, t.contact, f); put_local(y, f + 3, t.flip); return;
+    case pb_contactForce:
+      contact_force(w, t.contact, f);
+      put_local(y, f, t.flip);
+      return;
+    case pb_contactTorque:
+      contact_force(w, t.contact, f);
+      put_local(y, f + 3, t.flip);
+      return;
     default: break;
   }
 
