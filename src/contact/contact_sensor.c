@@ -13,6 +13,8 @@
 // Does one end of a contact fit one side of a sensor?
 static bool fits(const pbModel *m, int type, int id, int geom) {
   int body = m->geom_bodyid[geom];
+  PB_ASSERT(geom >= 0 && geom < m->ngeom);
+
   switch (type) {
     case pb_refGeom: return id == geom;
     case pb_refBody: return id == body;
@@ -161,6 +163,8 @@ static void put_field(const NUM(pbWork) *w, pbTaken t, int field, num *y) {
 }
 
 static num *write_contact(const NUM(pbWork) *w, int sensor, pbTaken t, int found, num *y) {
+  PB_ASSERT(t.contact >= 0 && t.contact < w->ncon && found > 0);
+
   for (int bit = 0; bit < PB_CONTACT_FIELDS; bit++) {
     int field = w->m->sensor_intprm[3 * sensor] & 1 << bit;
     if (!field) continue;

@@ -78,6 +78,7 @@ static void pull_contact(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + contact;
   const NUM(pbRow) *row = NUM(pbContactSensor_Row)(w, contact);
+  PB_ASSERT(c->point <= contact);
 
   if (row) {
     lane *f = a->force + 6 * (row - w->row);
@@ -112,6 +113,7 @@ static void gather_share(const LANE(pbAdjoint) *a, pbTaken t, const NUM(pbNetFor
   lane F_bar[3], by_size = PB_LANE_ZERO;
   memset(bar, 0, sizeof *bar);
   if (!row) return;
+  PB_ASSERT(row->dim <= 6 && net->total >= 0);
 
   // What acts, and where.
   for (int k = 0; k < row->dim && k < 3; k++) v3_addscl(F, c->frame + 3 * k, sign * row->f[k]);
