@@ -214,7 +214,7 @@ FAULTS = [
      "to be seen: the material's colour wins over the geom's own"),
     ("io/mjcf/mjcf_key.c", "if (node->attach != w->attach ||", "if (", "pytest:tests/oracle/test_attach.py",
      "keyframes of a model attached twice go to its first copy"),
-    ("io/mjcf/mjcf_attach.c", "reader->document.root->place.file, file))", "reader->family->readers[0]->document.root->place.file, file))", "pytest:tests/oracle/test_attach.py",
+    ("io/mjcf/mjcf_attach.c", "of = node->place.file;", "of = reader->family->readers[0]->document.root->place.file;", "pytest:tests/oracle/test_attach.py",
      "files of models in attached models are looked for beside the main file"),
     ("io/mjcf/mjcf_copy.c", "if (!u->assets || node->assets != u->known) {", "if (!u->assets) {", "pytest:tests/oracle/test_attach.py",
      "assets of a model within an attached model lose its prefix"),

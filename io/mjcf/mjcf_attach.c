@@ -82,12 +82,12 @@ static pbStatus check_nesting(pbMjcfReader *reader, const pbXmlNode *node, const
   return pb_ok;
 }
 
-static pbStatus read_tree(pbMjcfReader *child, const pbXmlNode *node, const char *file) {
+// of: the file beside which it is.
+static pbStatus read_tree(pbMjcfReader *child, const pbXmlNode *node, const char *of, const char *file) {
   pbMjcfReader *reader = child->parent;
   char shown[4096];
   pbXmlNode *root = NULL;
-  if (!pbXml_Join(shown, sizeof shown, reader->document.root->place.file, file))
-    return FAIL(node, "the name of file '%.100s' is too long", file);
+  if (!pbXml_Join(shown, sizeof shown, of, file)) return FAIL(node, "the name of file '%.100s' is too long", file);
 
   PB_TRY(pbXml_ReadFile(&child->document, child->real, shown, &root));
   if (!root) return FAIL(node, "file '%s' has no elements", file);
@@ -101,11 +101,11 @@ static pbStatus read_tree(pbMjcfReader *child, const pbXmlNode *node, const char
   return pb_ok;
 }
 
-static pbStatus prepare_model(pbMjcfReader *child, const pbXmlNode *node, const char *file) {
+static pbStatus prepare_model(pbMjcfReader *child, const pbXmlNode *node, const char *of, const char *file) {
   pbSpec *spec = child->spec;
   pbMjcfSettings around = settings_of(spec), own;
   PB_TRY(plain_settings(child->ctx, &own));
-  PB_TRY(read_tree(child, node, file));
+  PB_TRY(read_tree(child, node, of, file));
 
   // While it is read its settings are those of the spec.
   set_settings(spec, &own);
@@ -137,8 +137,12 @@ static pbStatus read_attached(pbMjcfReader *reader, const pbXmlNode *node) {
   if (type && *type && strcmp(type, "text/xml") != 0)
     return REFUSE(node, "attribute 'content_type' is \"%.60s\", expected text/xml", type);
 
-  // Beside the model that names it, in folders that may be read.
-  PB_TRY(pbXml_FindFile(&reader->document, node, file, &real));
+  // Beside the file that names it, which may be included, else beside that of the model; in folders that may be read.
+  const char *of = node->place.file;
+  if (pbXml_FindBeside(&reader->document, node, of, file, &real) != pb_ok) {
+    of = reader->document.root->place.file;
+    PB_TRY(pbXml_FindBeside(&reader->document, node, of, file, &real));
+  }
   PB_TRY(check_nesting(reader, node, file, real));
 
   pbMjcfReader *child = pbSpecPool_Take(&reader->document.pool, 1, sizeof *child);
@@ -163,7 +167,7 @@ static pbStatus read_attached(pbMjcfReader *reader, const pbXmlNode *node) {
   reader->spec->nattached = child->id;
 
   // Memory and limits are those of all files together.
-  pbStatus status = prepare_model(child, node, file);
+  pbStatus status = prepare_model(child, node, of, file);
   reader->document.pool = child->document.pool;
   reader->document.elements = child->document.elements;
   reader->document.bytes = child->document.bytes;

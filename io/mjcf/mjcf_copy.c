@@ -136,7 +136,8 @@ pbStatus pbMjcf_CopyBelow(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *paren
   PB_TRY(copy_node(u, node, parent, &copy));
 
   // Their targets are bodies, here taken to be in the same copy.
-  if (IS(node, "camera") || IS(node, "light")) PB_TRY(rename_attribute(u, copy, "target"));
+  const char *target = pbXml_Get(node, "target");
+  if (target && strcmp(target, "world") != 0) PB_TRY(rename_attribute(u, copy, "target"));
 
   PB_TRY(take_name(u, copy, pbMjcf_KindOf(copy)));
 
@@ -161,6 +162,10 @@ void pbMjcf_Replace(pbXmlNode *node, pbXmlNode *before, pbXmlNode *holder) {
 
 // Is there an element of this kind with the name that `name` gets in this copy? *renamed is the answer as well.
 static bool has_copy(const pbMjcfCopy *u, int kind, const char *name, bool *renamed) {
+  // The world is the same for all.
+  *renamed = false;
+  if (kind == pb_refBody && !strcmp(name, "world")) return true;
+
   // A name that is too long for any element is not there either.
   char text[3 * PB_MJCF_TEXT + 32];
   int n = snprintf(text, sizeof text, "%s%s%s", u->prefix, name, u->suffix);
@@ -216,15 +221,18 @@ static bool is_loose(const pbXmlNode *node) { return IS(node->parent, "contact")
 
 // Which references of a copy take the suffix; false: no copy is made.
 static bool plan_copy(const pbMjcfCopy *u, const pbXmlNode *node, const pbMjcfReference *references, int count, bool *renamed) {
-  // How many of them have a replica?
-  int found = 0;
+  // How many of them have a copy, and how many another name in it?
+  int found = 0, others = 0;
 
-  for (int i = 0; i < count; i++) found += has_copy(u, references[i].kind, pbXml_Get(node, references[i].attribute), &renamed[i]);
+  for (int i = 0; i < count; i++) {
+    found += has_copy(u, references[i].kind, pbXml_Get(node, references[i].attribute), &renamed[i]);
+    others += renamed[i];
+  }
 
-  if (found == count) return true;
+  if (found == count) return !count || others;
 
   // Some have: where the rest may stay outside it must at least exist, and come before.
-  if (!is_loose(node) || !found) return false;
+  if (!is_loose(node) || !others) return false;
 
   for (int i = 0; i < count; i++)
     if (!renamed[i] && !pbMjcf_NameExists(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute))) return false;
@@ -296,7 +304,8 @@ static pbStatus copy_tuple(pbMjcfCopy *u, const pbXmlNode *node, pbXmlNode *sect
   for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
     pbXmlNode *made;
     PB_TRY(pbXml_Copy(&u->reader->document, entry, copy, &made));
-    PB_TRY(rename_attribute(u, made, "objname"));
+    if (has_copy(u, tuple_entry_kind(pbXml_Get(entry, "objtype")), pbXml_Get(entry, "objname"), &renamed) && renamed)
+      PB_TRY(rename_attribute(u, made, "objname"));
   }
 
   return pb_ok;

@@ -96,12 +96,12 @@ pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const cha
   const pbMjcfReader *of = pbMjcf_ReaderOf(reader, node);
   if (!join_folder(of, file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
 
-  // As seen from its own model's file.
-  pbXmlNode *root = reader->document.root;
-  reader->document.root = of->document.root;
-  pbStatus status = pbXml_FindFile(&reader->document, node, path, real);
-  reader->document.root = root;
-  return status;
+  // As seen from its own model's file; where it is not there, beside the included file that names it.
+  const char *model = of->document.root->place.file;
+  if (pbXml_FindBeside(&reader->document, node, model, path, real) == pb_ok) return pb_ok;
+  if (strcmp(node->place.file, model) != 0 && pbXml_FindBeside(&reader->document, node, node->place.file, file, real) == pb_ok)
+    return pb_ok;
+  return pbXml_FindBeside(&reader->document, node, model, path, real);
 }
 
 static pbStatus take_mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMesh *mesh, pbMeshDef *def) {

@@ -398,9 +398,13 @@ pbStatus pbXml_CheckInside(pbXmlDocument *document, const pbXmlNode *node, const
 }
 
 pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real) {
+  return pbXml_FindBeside(document, node, document->root->place.file, name, real);
+}
+
+pbStatus pbXml_FindBeside(pbXmlDocument *document, const pbXmlNode *node, const char *of, const char *name, char **real) {
   char path[PATH_MAX];
   if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot read file '%s'", name);
-  if (!pbXml_Join(path, sizeof path, document->root->place.file, name))
+  if (!pbXml_Join(path, sizeof path, of, name))
     return pbXml_Fail(document, pb_file, node, "the name of file '%.100s' is too long", name);
 
   PB_TRY(pbXml_RealPath(document, path, real));

@@ -78,6 +78,9 @@ PB_NODISCARD pbStatus pbXml_Allow(pbXmlDocument *document, const char *folder);
 // Real path of another file that an element names, from the main file's folder: it is there, and in a folder that may be read
 // from.
 PB_NODISCARD pbStatus pbXml_FindFile(pbXmlDocument *document, const pbXmlNode *node, const char *name, char **real);
+// The same from the folder of another file, `of`.
+PB_NODISCARD pbStatus pbXml_FindBeside(pbXmlDocument *document, const pbXmlNode *node, const char *of, const char *name,
+                                       char **real);
 // The path without links and dots; NULL where there is no such file.
 PB_NODISCARD pbStatus pbXml_RealPath(pbXmlDocument *document, const char *path, char **real);
 // May it be read? pb_unsupported with the option that allows it. name: as the element gives it.

@@ -62,6 +62,9 @@ TAKEN = {
     "merge": parent('<attach model="arm" body="upper" prefix="x_"/>', head='<compiler conflict="merge"/>'),
     "merge of both": parent('<attach model="arm" body="upper" prefix="x_"/>', head='<compiler conflict="merge"/><option timestep=".01" gravity="0 0 -5"/>'),
     "strict": parent('<attach model="arm" body="upper" prefix="x_"/>', head='<compiler conflict="error"/><option gravity="0 0 -5"/>'),
+    "held in the world": parent('<body pos="0 0 1"><joint/><geom size=".1"/><attach model="held" body="b" prefix="x_"/></body><replicate count="2"><body name="r"><joint/><geom size=".1"/></body></replicate>',
+                                '<equality><connect body1="world" body2="r" anchor="0 0 1" active="false"/></equality>', assets='<model name="held" file="held.xml"/>'),
+    "included": '<mujoco><include file="sub/part.xml"/></mujoco>',
     "not used": parent('<body><joint/><geom size=".1"/></body>'),
 }
 
@@ -72,6 +75,10 @@ def folder(tmp_path):
     (tmp_path / "sub" / "folder" / "pin.obj").write_text(PIN)
     (tmp_path / "sub" / "arm.xml").write_text(ARM)
     (tmp_path / "gripper.xml").write_text(GRIPPER)
+    (tmp_path / "held.xml").write_text('<mujoco model="held"><worldbody><body name="b"><joint/><geom size=".1"/></body><body name="c"/></worldbody><contact><exclude body1="world" body2="b"/><exclude body1="world" body2="c"/></contact>'
+        '<equality><weld body1="b" body2="world" active="false"/><weld body1="world" body2="c" active="false"/></equality><sensor><framepos objtype="body" objname="b" reftype="body" refname="world"/><subtreecom body="world"/></sensor></mujoco>')
+    (tmp_path / "sub" / "part.xml").write_text('<mujocoinclude><asset><model name="arm" file="arm.xml"/><mesh name="own" file="folder/pin.obj"/></asset><worldbody><attach model="arm" body="upper" prefix="i_"/>'
+        '<body pos="3 0 0"><joint/><geom type="mesh" mesh="own"/></body></worldbody></mujocoinclude>')
     return tmp_path
 
 
