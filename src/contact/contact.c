@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "geometry/hull.h"
+#include "geometry/search.h"
 #include "math/vec.h"
 
 // ---- candidates -------------------------------------------------------------------------------------------------------
@@ -248,7 +249,8 @@ static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbS
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
 
   PB_VALIDATE(is_frame(s1->mat) && is_frame(s2->mat));
-  int n = NUM(pbPair_Collide)(s1, s2, re(margin) + reach, points);
+  bool keeps = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing && w->ncon < w->max_con;
+  int n = NUM(pbPair_CollideKeeping)(s1, s2, re(margin) + reach, keeps ? w->searched + w->ncon : NULL, points);
   PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
   if (n > most) n = most;
   if (w->ncon + n > w->max_con) return pb_capacity;

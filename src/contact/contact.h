@@ -3,6 +3,7 @@
 #define PB_CONTACT_H
 
 #include "eval/work.h"
+#include "geometry/search.h"
 #include "model/exposed.h"
 #include "model/terrain.h"
 #include "multibody/shape.h"
@@ -37,6 +38,14 @@ static inline void prism_shape(const NUM(pbWork) *w, int g, int number, pbPrism 
 }
 
 // The shapes of a contact's pair. prism: room for it.
+// What a search found of the pair whose first contact this is; NULL: it does not go by one.
+static inline const pbSearched *contact_search(const NUM(pbWork) *w, int first) {
+  const NUM(pbContact) *c = w->contact + first;
+  const int *type = w->m->geom_type;
+  PB_ASSERT(c->point == 0);
+  return pbSearch_KindOf(type[c->geom1], type[c->geom2]) == pb_searchedNothing ? NULL : w->searched + first;
+}
+
 static inline void contact_shapes(const NUM(pbWork) *w, const NUM(pbContact) *c, pbPrism *prism, NUM(pbShape) *s1,
                                   NUM(pbShape) *s2) {
   if (c->prism >= 0) prism_shape(w, c->geom1, c->prism, prism, s1);

@@ -69,7 +69,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
   }
   PB_ASSERT(n >= 1 && n <= PB_MAX_CONTACT_POINTS);  // `first` is the first of its pair
   reach = NUM(pbContact_Reach)(w, c->geom1, c->geom2, c->pair, reach);
-  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, points, a->contact_jacobian + first);
+  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, contact_search(w, first), n, points, a->contact_jacobian + first);
 }
 
 #if PB_LANES == 1

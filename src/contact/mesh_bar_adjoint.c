@@ -23,7 +23,8 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
   bool is_mesh[2];
   for (int k = 0; k < 2; k++) is_mesh[k] = w->m->geom_type[geom[k]] == pb_geomMesh;
   if (!is_mesh[0] && !is_mesh[1]) return;
-  NUM(pbPair_PullStrain)(shape, c->margin + reach, count, bar, is_mesh, strain);
+  const pbSearched *found = contact_search(w, first);
+  NUM(pbPair_PullStrain)(shape, c->margin + reach, found, count, bar, is_mesh, strain);
 
   for (int k = 0; k < 2; k++) {
     double wrench[6] = {0};
@@ -33,7 +34,7 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
       for (int j = 0; j < 6; j++) wrench[j] += bar[i].wrench[k][j];
     }
     LANE(pbMesh_PullMotion)(a, w->m->geom_dataid[geom[k]], &shape[k], strain[k], wrench);
-    LANE(pbMesh_PullVertices)(a, w->m->geom_dataid[geom[k]], shape, c->margin + reach, count, bar, k);
+    LANE(pbMesh_PullVertices)(a, w->m->geom_dataid[geom[k]], shape, c->margin + reach, found, count, bar, k);
   }
 }
 

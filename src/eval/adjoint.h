@@ -293,8 +293,8 @@ void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const double stretch_bar
 void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const double strain[6],
                              const double wrench[6]);
 // By single vertices, where they are parameters: from those of a pair's contacts, as pbPair_PullCorners.
-void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin, int count,
-                               const pbContactBar *bar, int which);
+void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin,
+                               const struct pbSearched *kept, int count, const pbContactBar *bar, int which);
 // Cotangents of one contact's distance less its margin, position, axes of its frame (changed), frictions and restitution: to P of
 // both bodies and theta. reach: how far beyond the margin contacts were looked for.
 void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],

@@ -144,6 +144,7 @@ typedef struct NUM(pbWork) {
   int *near;  // t->ncandidate: candidates that may touch
   int ncon, max_con;
   NUM(pbContact) *contact;
+  struct pbSearched *searched;  // max_con: of pairs that go by a search what it found, at the first contact (geometry/search.h)
   int nrow, max_row, ndofs_used, max_dofs, nJ_used, max_J;
   NUM(pbRow) *row;
   int *row_dofs;

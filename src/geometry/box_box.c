@@ -190,6 +190,8 @@ static void nearest_edges(const box_pair *p, int i, int j, const num axis[3], NU
   m3_tmulv(axis2, p->rot, axis);
   int vague1 = vague_component(axis, (i + 1) % 3, (i + 2) % 3), vague2 = vague_component(axis2, (j + 1) % 3, (j + 2) % 3);
 
+  // Beyond all bounds none is nearest.
+  *out = (NUM(pbBoxEdges)){.axis = {i, j}};
   double best = 1e10;
   for (int k = 0; k < 4; k++) {
     if (((k & 2) && vague1 < 0) || ((k & 1) && vague2 < 0)) continue;

@@ -448,13 +448,3 @@ int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape
   PB_ASSERT(count >= 1 && count <= PB_MAX_CONTACT_POINTS);
   return count;
 }
-
-int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
-  pbCore core1, core2;
-  pbConvexNormal found;
-  to_core(shape1, &core1);
-  to_core(shape2, &core2);
-
-  if (!pbConvex_Search(&core1, &core2, margin, &found)) return 0;
-  return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found, contacts);
-}

@@ -43,7 +43,7 @@ void NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) 
   PB_ASSERT(point >= 0 && point < count);
 
   if (are_boxes(shape1, shape2)) NUM(pbPolytope_Jacobian)(shape1, shape2, most, count, all);
-  else NUM(pbPair_Jacobian)(shape1, shape2, most, count, contacts, all);
+  else NUM(pbPair_Jacobian)(shape1, shape2, most, NULL, count, contacts, all);
   *jacobian = all[point];
 }
 

@@ -2,7 +2,6 @@
 // differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex
 // step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
 #include "geometry/box.h"
-#include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/polytope_contact.h"
 #include "geometry/primitive.h"
@@ -440,12 +439,11 @@ static void seed_column(const NUM(pbShape) *shape2, int column, pbShape_c *c1, p
   }
 }
 
-static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, bool polytope,
-                            pbContactJacobian *j) {
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbSearched *found,
+                            int count, pbContactJacobian *j) {
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
-  searched found = {.polytope = polytope};
-  if (!search(shape1, shape2, margin, &found)) return;
-  if (found.polytope && NUM(pbPolytope_Rates)(shape1, shape2, margin, &found.facet, count, j)) return;
+  bool polytope = found->kind == pb_searchedPolytope;
+  if (polytope && NUM(pbPolytope_Rates)(shape1, shape2, margin, &found->facet, count, j)) return;
 
   for (int column = 0; column < COLUMNS; column++) {
     if (column >= SIZE1 + used1 && column < SIZE2) continue;
@@ -456,7 +454,7 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     lift_shape(shape1, &c1);
     lift_shape(shape2, &c2);
     seed_column(shape2, column, &c1, &c2);
-    int made = collide_again(&found, &c1, &c2, margin, contacts);
+    int made = collide_again(found, &c1, &c2, margin, contacts);
 
     PB_ASSERT(made <= PB_MAX_CONTACT_POINTS);
     for (int k = 0; k < count && k < made; k++) {
@@ -472,8 +470,8 @@ static bool is_singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
   return len < PB_TINY;
 }
 
-void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
-                          const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbSearched *kept,
+                          int count, const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
   if (count <= 0) return;
   PB_ASSERT(count <= PB_MAX_CONTACT_POINTS);
 
@@ -512,13 +510,16 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   }
 #undef PAIR
 
-  by_complex_step(shape1, shape2, margin, count, false, jacobians);
+  pbSearched room;
+  const pbSearched *found = search(shape1, shape2, margin, kept, &room);
+  if (found) by_complex_step(shape1, shape2, margin, found, count, jacobians);
 }
 
 void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                               pbContactJacobian *jacobians) {
+  pbSearched found = {.kind = pb_searchedPolytope};
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
-  by_complex_step(shape1, shape2, margin, count, true, jacobians);
+  if (NUM(pbPair_Search)(shape1, shape2, margin, &found)) by_complex_step(shape1, shape2, margin, &found, count, jacobians);
 }
 
 #else

@@ -2,7 +2,9 @@
 // directions in degenerate cases) are MuJoCo's (engine_collision_primitive.c), so that contact sets agree one by one.
 #include "geometry/pair.h"
 
+#include "base/assert.h"
 #include "geometry/primitive.h"
+#include "geometry/search.h"
 #include "model/model.h"
 
 static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, double margin, NUM(pbContactPoint) *contacts) {
@@ -267,7 +269,8 @@ static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doubl
   return count;
 }
 
-int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
+// Pairs in closed form.
+static int collide_closed(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
 #define PAIR(a, b) ((a)*8 + (b))
 
   switch (PAIR(shape1->type, shape2->type)) {
@@ -287,31 +290,41 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomPlane, pb_geomMesh): return NUM(pbPlane_Mesh)(shape1, shape2, margin, contacts);
     case PAIR(pb_geomSphere, pb_geomMesh): return NUM(pbSphere_Mesh)(shape1, shape2, margin, contacts);
 
-    // The others: the best normal by search.
-    case PAIR(pb_geomSphere, pb_geomEllipsoid):
-    case PAIR(pb_geomCapsule, pb_geomEllipsoid):
-    case PAIR(pb_geomCapsule, pb_geomCylinder):
-    case PAIR(pb_geomEllipsoid, pb_geomEllipsoid):
-    case PAIR(pb_geomEllipsoid, pb_geomCylinder):
-    case PAIR(pb_geomEllipsoid, pb_geomBox):
-    case PAIR(pb_geomCylinder, pb_geomCylinder):
-    case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, contacts);
-
-    // Hulls of meshes, prisms of height fields.
-    case PAIR(pb_geomHfield, pb_geomSphere):
-    case PAIR(pb_geomHfield, pb_geomCapsule):
-    case PAIR(pb_geomHfield, pb_geomEllipsoid):
-    case PAIR(pb_geomHfield, pb_geomCylinder):
-    case PAIR(pb_geomHfield, pb_geomBox):
-    case PAIR(pb_geomHfield, pb_geomMesh):
-    case PAIR(pb_geomCapsule, pb_geomMesh):
-    case PAIR(pb_geomEllipsoid, pb_geomMesh):
-    case PAIR(pb_geomCylinder, pb_geomMesh):
-    case PAIR(pb_geomBox, pb_geomMesh):
-    case PAIR(pb_geomMesh, pb_geomMesh): return NUM(pbPolytope_Collide)(shape1, shape2, margin, contacts);
     default: return 0;
   }
 #undef PAIR
+}
+
+// The others: the best normal by search.
+bool NUM(pbPair_Search)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, pbSearched *out) {
+  if (out->kind == pb_searchedConvex) {
+    pbCore core1, core2;
+    to_core(shape1, &core1);
+    to_core(shape2, &core2);
+    return pbConvex_Search(&core1, &core2, margin, &out->normal);
+  }
+
+  pbPolytopePair pair;
+  PB_ASSERT(out->kind == pb_searchedPolytope);
+  to_support(shape1, &pair.shape[0]);
+  to_support(shape2, &pair.shape[1]);
+  return pbPolytope_Search(&pair, margin, &out->facet);
+}
+
+int NUM(pbPair_CollideKeeping)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, pbSearched *kept,
+                               NUM(pbContactPoint) *contacts) {
+  pbSearched room, *found = kept ? kept : &room;
+  pbSearchKind kind = pbSearch_KindOf(shape1->type, shape2->type);
+  if (kind == pb_searchedNothing) return collide_closed(shape1, shape2, margin, contacts);
+
+  found->kind = kind;
+  if (!NUM(pbPair_Search)(shape1, shape2, margin, found)) return 0;
+  if (kind == pb_searchedConvex) return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found->normal, contacts);
+  return NUM(pbPolytope_Contacts)(shape1, shape2, margin, &found->facet, contacts);
+}
+
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
+  return NUM(pbPair_CollideKeeping)(shape1, shape2, margin, NULL, contacts);
 }
 
 #if !PB_IS_COMPLEX

@@ -36,20 +36,21 @@ int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);
 typedef struct pbContactJacobian {
   double d[10][12];
 } pbContactJacobian;
-// contacts, count: what pbPair_Collide returned for the same arguments.
-void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
-                          const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
+// contacts, count: what pbPair_Collide returned for the same arguments; kept, here and below: by pbPair_CollideKeeping, or NULL:
+// searched again.
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const struct pbSearched *kept,
+                          int count, const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
 // Cotangents of a contact's rows, and what they are on shapes 1 and 2 as wrenches: torque about pos, force (world axes).
 typedef struct pbContactBar {
   double row[10], wrench[2][6];
 } pbContactBar;
 // From those of all contacts to those of strains e of the hulls that are wanted, whose points go from x to x + e x in their
 // frame: symmetric, xx yy zz yz zx xy.
-void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
-                            double strain_bar[2][6]);
+void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, const struct pbSearched *kept, int count,
+                            const pbContactBar *bar, const bool wanted[2], double strain_bar[2][6]);
 // To the corners of shape `which`, each at its vertex; added.
-void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, int which,
-                             double *vertex_bar);
+void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, const struct pbSearched *kept, int count,
+                             const pbContactBar *bar, int which, double *vertex_bar);
 #endif
 
 #endif

@@ -24,6 +24,10 @@ typedef struct NUM(pbContactPoint) {
 // Contacts with dist < margin; type of shape 1 <= type of shape 2. Returns their number (at most PB_MAX_CONTACT_POINTS).
 // All decisions (features, counts, order) look at real parts only, so the complex and the double program agree.
 int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
+// The same, with what a search found (search.h); kept: NULL, or written where the pair goes by a search and there are contacts.
+struct pbSearched;
+int NUM(pbPair_CollideKeeping)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, struct pbSearched *kept,
+                               NUM(pbContactPoint) *contacts);
 
 // The contacts of a normal that was found (convex.h).
 struct pbConvexNormal;

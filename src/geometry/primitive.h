@@ -31,7 +31,8 @@ int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, do
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature
 #endif
-int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
+// Searches for what contacts come from; out->kind is set. False: apart.
+bool NUM(pbPair_Search)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, struct pbSearched *out);
 
 // Normal of balls about the same point: the cross product of two axes; if they are parallel, x of the world, which then rotates
 // with the frame mat1, as derivatives by relative motion have it.

@@ -30,16 +30,18 @@ static void seed_strain(int k, pbShape_c *shape) {
   }
 }
 
-void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, const bool wanted[2],
-                            double strain_bar[2][6]) {
-  searched found = {.convex = false};
+void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, const pbSearched *kept, int count,
+                            const pbContactBar *bar, const bool wanted[2], double strain_bar[2][6]) {
+  pbSearched room;
   memset(strain_bar, 0, 2 * sizeof *strain_bar);
   if (shape[0].type == pb_geomPlane) {
     NUM(pbPlane_PullStrain)(&shape[0], &shape[1], margin, count, bar, strain_bar[1]);
     return;
   }
-  if (shape[0].type != pb_geomSphere && !search(&shape[0], &shape[1], margin, &found)) return;
-  if (found.polytope && NUM(pbPolytope_PullStrain)(shape, margin, &found.facet, count, bar, strain_bar)) return;
+  const pbSearched *found = search(&shape[0], &shape[1], margin, kept, &room);
+  if (!found) return;
+  bool polytope = found->kind == pb_searchedPolytope;
+  if (polytope && NUM(pbPolytope_PullStrain)(shape, margin, &found->facet, count, bar, strain_bar)) return;
 
   for (int column = 0; column < 12; column++) {
     int which = column / 6;
@@ -49,7 +51,7 @@ void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, int coun
 
     for (int i = 0; i < 2; i++) lift_shape(&shape[i], &seeded[i]);
     seed_strain(column % 6, &seeded[which]);
-    int made = collide_again(&found, &seeded[0], &seeded[1], margin, contacts);
+    int made = collide_again(found, &seeded[0], &seeded[1], margin, contacts);
 
     strain_bar[which][column % 6] = pull_rows(contacts, count < made ? count : made, bar);
   }
@@ -81,7 +83,7 @@ static bool is_listed_before(const NUM(pbShape) *shape, const pbPolytopeNormal *
 }
 
 // Along the axes of the shape's frame.
-static void pull_corner(const searched *found, const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar,
+static void pull_corner(const pbSearched *found, const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar,
                         int which, int corner, double *vertex_bar) {
   for (int axis = 0; axis < 3; axis++) {
     pbShape_c seeded[2];
@@ -96,25 +98,26 @@ static void pull_corner(const searched *found, const NUM(pbShape) shape[2], doub
   }
 }
 
-void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar, int which,
-                             double *vertex_bar) {
-  searched found = {.convex = false};
+void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, const pbSearched *kept, int count,
+                             const pbContactBar *bar, int which, double *vertex_bar) {
+  pbSearched room;
+  const pbSearched *found = search(&shape[0], &shape[1], margin, kept, &room);
   int corner[4];
   PB_ASSERT(shape[which].hull && shape[which].hull->vertex);
+  if (!found) return;
 
   // Planes and balls meet few.
   if (shape[0].type == pb_geomPlane || shape[0].type == pb_geomSphere) {
     int n = NUM(pbMesh_Touching)(&shape[0], &shape[1], margin, corner);
-    for (int i = 0; i < n; i++) pull_corner(&found, shape, margin, count, bar, which, corner[i], vertex_bar);
+    for (int i = 0; i < n; i++) pull_corner(found, shape, margin, count, bar, which, corner[i], vertex_bar);
     return;
   }
-  if (!search(&shape[0], &shape[1], margin, &found)) return;
 
   for (int i = 0;; i++) {
-    int id = listed_corner(&shape[which], &found.facet, which, i);
+    int id = listed_corner(&shape[which], &found->facet, which, i);
     if (id < 0) return;
-    if (is_listed_before(&shape[which], &found.facet, which, i)) continue;
-    pull_corner(&found, shape, margin, count, bar, which, id, vertex_bar);
+    if (is_listed_before(&shape[which], &found->facet, which, i)) continue;
+    pull_corner(found, shape, margin, count, bar, which, id, vertex_bar);
   }
 }
 

@@ -39,7 +39,7 @@ static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const N
 
   // Of all points of the pair this one counts.
   memcpy(rows[found->point].row, bar, sizeof rows->row);
-  NUM(pbPair_PullStrain)(shape, found->bound, found->point + 1, rows, is_mesh, strain);
+  NUM(pbPair_PullStrain)(shape, found->bound, NULL, found->point + 1, rows, is_mesh, strain);
   for (int k = 0; k < 2; k++) {
     double wrench[6];
     if (!is_mesh[k]) continue;
@@ -47,7 +47,7 @@ static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const N
     memcpy(wrench + 3, g[k].force, 3 * sizeof *wrench);
     int mesh = a->w->m->geom_dataid[found->geom[k]];
     LANE(pbMesh_PullMotion)(a, mesh, &shape[k], strain[k], wrench);
-    LANE(pbMesh_PullVertices)(a, mesh, shape, found->bound, found->point + 1, rows, k);
+    LANE(pbMesh_PullVertices)(a, mesh, shape, found->bound, NULL, found->point + 1, rows, k);
   }
 }
 #endif

@@ -92,11 +92,11 @@ void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *s
   LANE(pbMesh_PullMap)(a, mesh, stretch_bar, force);
 }
 
-void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin, int count,
-                               const pbContactBar *bar, int which) {
+void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin,
+                               const struct pbSearched *kept, int count, const pbContactBar *bar, int which) {
   int exposed = pb_exposedMesh(a->w->m, mesh);
   if (exposed < 0) return;
-  NUM(pbPair_PullCorners)(shape, margin, count, bar, which, a->theta + a->w->m->exposed[exposed].offset);
+  NUM(pbPair_PullCorners)(shape, margin, kept, count, bar, which, a->theta + a->w->m->exposed[exposed].offset);
 }
 #else
 typedef int meshes_have_no_lanes;

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "eval/work.h"
+#include "geometry/search.h"
 #include "model/exposed.h"
 #include "model/policy_data.h"
 
@@ -34,6 +35,15 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
   TAKE(mocap_quat, 4 * m->nmocap)
 }
 
+static bool searches(const NUM(pbWork) *w) {
+  const int *type = w->m->geom_type;
+  for (int k = 0; k < w->t->ncandidate; k++) {
+    const pbCandidate *c = w->t->candidate + k;
+    if (pbSearch_KindOf(type[c->geom1], type[c->geom2]) != pb_searchedNothing) return true;
+  }
+  return false;
+}
+
 // Lists as long as the most that a model and its contacts can need: Jacobians of tendons and moments, rows, the pattern of H.
 static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   const pbModel *m = w->m;
@@ -50,6 +60,7 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   w->max_J = 6 * w->max_dofs;
   // contacts and rows
   TAKE(contact, w->max_con)
+  TAKE(searched, searches(w) ? w->max_con : 0)
   TAKE(row, w->max_row)
   TAKE(row_dofs, w->max_dofs)
   TAKE(row_J, w->max_J)

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
+#include "geometry/search.h"
 #include "impact/impact.h"
 #include "model/sphere.h"
 #include "solve/newton.h"
@@ -58,6 +59,11 @@ static void pass_rows(walk *k, pbWork_r *w) {
   // Counts are those of an evaluation, also where they have just been loaded.
   PB_ASSERT(w->ncon >= 0 && w->ncon <= w->max_con && w->nrow >= 0 && w->nrow <= w->max_row);
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
+  for (int i = 0; i < w->ncon; i++) {
+    const pbContact_r *c = w->contact + i;
+    bool searched = pbSearch_KindOf(w->m->geom_type[c->geom1], w->m->geom_type[c->geom2]) != pb_searchedNothing;
+    if (searched && c->point == 0) pass(k, w->searched + i, sizeof *w->searched);
+  }
   // K is the last field, and only its first dim x dim numbers are used.
   for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     pass(k, r, offsetof(pbRow_r, K));
@@ -105,7 +111,8 @@ size_t pbCached_Room(const pbModel *m, int contacts) {
   // Rows, transmissions and the factor at their largest
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
   size_t factor = (size_t)w.t->M.size * sizeof(double);
-  return w.cached_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
+  return w.cached_bytes + factor + entries + (size_t)contacts * (sizeof *w.contact + sizeof *w.searched) +
+         (size_t)w.max_row * sizeof *w.row;
 }
 
 size_t pbCached_Guess(pbScratch *s) {

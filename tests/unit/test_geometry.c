@@ -327,7 +327,7 @@ static void test_jacobians(void **unused) {
         double exact[PB_MAX_CONTACT_POINTS][10], quotient[PB_MAX_CONTACT_POINTS][10], margin = trial % 2 ? 0.1 : 0;
         if (trial % 5 == 0) m3_copy(s2.mat, s1.mat);  // parallel
         int count = pbPair_Collide_r(&s1, &s2, margin, contacts);
-        pbPair_Jacobian_r(&s1, &s2, margin, count, contacts, jac);
+        pbPair_Jacobian_r(&s1, &s2, margin, NULL, count, contacts, jac);
         found += count > 0;
         for (int column = 0; column < 12 && count; column++) {
           double way[12] = {0};
@@ -373,7 +373,7 @@ static void test_combined_directions(void **unused) {
         pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
         int count = pbPair_Collide_r(&s1, &s2, margin, contacts);
         found += count > 0;
-        pbPair_Jacobian_r(&s1, &s2, margin, count, contacts, jac);
+        pbPair_Jacobian_r(&s1, &s2, margin, NULL, count, contacts, jac);
         for (int turn = 0; turn < 4 && count; turn++) {
           for (int c = 0; c < 12; c++) way[c] = random_unit(&seed);
           complex_step(&s1, &s2, margin, way, count, exact);
@@ -428,7 +428,7 @@ static void test_capsules_side_by_side(void **unused) {
     s2.mat[4] = s2.mat[8] = ties[i].way;
     assert_int_equal(pbPair_Collide_r(&s1, &s2, 0.1, contacts), 2);
     assert_int_equal(pbPair_Feature_r(&s1, &s2), -1);
-    pbPair_Jacobian_r(&s1, &s2, 0.1, 2, contacts, jac);
+    pbPair_Jacobian_r(&s1, &s2, 0.1, NULL, 2, contacts, jac);
     for (int column = 0; column < 12; column++) {
       const double h = 1e-6;
       if (column == 8 || column == 11) continue;  // no size
@@ -470,7 +470,7 @@ static void test_standing_cylinder(void **unused) {
     int count = pbPair_Collide_r(&plane, &cylinder, 0.1, contacts);
     assert_int_equal(count, 3);
     assert_int_equal(pbPair_Feature_r(&plane, &cylinder), -1);
-    pbPair_Jacobian_r(&plane, &cylinder, 0.1, count, contacts, jac);
+    pbPair_Jacobian_r(&plane, &cylinder, 0.1, NULL, count, contacts, jac);
     for (int column = 0; column < 6; column++) {
       const double h = 1e-4;
       double held[2][6], rate[2][6];
@@ -510,7 +510,7 @@ static void test_box_on_wider_box(void **unused) {
     const pbShape_r *s1 = trial & 1 ? &wide : &narrow, *s2 = trial & 1 ? &narrow : &wide;
     int count = pbPair_Collide_r(s1, s2, 0, contacts);
     assert_int_equal(count, 4);
-    pbPair_Jacobian_r(s1, s2, 0, count, contacts, jac);
+    pbPair_Jacobian_r(s1, s2, 0, NULL, count, contacts, jac);
     for (int column = 0; column < 6; column++) {
       assert_true(difference_column(s1, s2, 0, column, count, contacts, quotient));
       for (int k = 0; k < 10 * count; k++) {
@@ -535,7 +535,7 @@ static void test_boxes_apart(void **unused) {
     random_vector(&seed, away);
     v3_addscl(s2.pos, away, 1.5);
     int count = pbPair_Collide_r(&s1, &s2, 3, contacts);
-    pbPair_Jacobian_r(&s1, &s2, 3, count, contacts, jac);
+    pbPair_Jacobian_r(&s1, &s2, 3, NULL, count, contacts, jac);
     edges += count == 1;
     for (int column = 0; column < 12 && count; column++) {
       double way[12] = {0}, exact[PB_MAX_CONTACT_POINTS][10];
@@ -569,7 +569,7 @@ static void test_equal_boxes(void **unused) {
     m3_mul(s2.mat, turn, s1.mat);
     int count = pbPair_Collide_r(&s1, &s2, 0, contacts);
     assert_in_range(count, 4, 8);
-    pbPair_Jacobian_r(&s1, &s2, 0, count, contacts, jac);
+    pbPair_Jacobian_r(&s1, &s2, 0, NULL, count, contacts, jac);
     for (int k = 0; k < 120 * count; k++) {
       double d = (&jac[k / 120].d[0][0])[k % 120];
       if (!(fabs(d) < 2)) fail_msg("%d contact %d row %d column %d: %g", trial, k / 120, k / 12 % 10, k % 12, d);
@@ -602,7 +602,7 @@ static void test_degenerate_is_finite(void **unused) {
         if (trial & 32) memcpy(s1.mat, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof s1.mat);
         int count = pbPair_Collide_r(&s1, &s2, 0, contacts);
         assert_in_range(count, 0, PB_MAX_CONTACT_POINTS);
-        pbPair_Jacobian_r(&s1, &s2, 0, count, contacts, jac);
+        pbPair_Jacobian_r(&s1, &s2, 0, NULL, count, contacts, jac);
         for (int k = 0; k < count; k++) {
           if (!finite_all(rows(&contacts[k]), 10) || !finite_all(&jac[k].d[0][0], 120))
             fail_msg("%s-%s %d: contact %d is not finite", names[types[i]], names[types[j]], trial, k);
@@ -626,7 +626,7 @@ static void test_bad_numbers_end(void **unused) {
         (&s[trial % 2].pos[0])[trial / 2 % 15] = bad[trial / 30];
         int count = pbPair_Collide_r(&s[0], &s[1], 0.01, contacts);
         assert_in_range(count, 0, PB_MAX_CONTACT_POINTS);
-        pbPair_Jacobian_r(&s[0], &s[1], 0.01, count, contacts, jac);
+        pbPair_Jacobian_r(&s[0], &s[1], 0.01, NULL, count, contacts, jac);
       }
     }
   }

@@ -522,7 +522,7 @@ static void test_flat_rates(void **unused) {
     int count = pbPair_Collide_r(&s[0], &s[1], 0.02, c);
     if (!count) continue;
     found[kind] += count > 1;
-    pbPair_Jacobian_r(&s[0], &s[1], 0.02, count, c, j);
+    pbPair_Jacobian_r(&s[0], &s[1], 0.02, NULL, count, c, j);
     for (int column = 0; column < 12; column++) {
       pbShape_c s1, s2;
       lift(&s[0], &s1);
@@ -546,7 +546,7 @@ static void test_flat_rates(void **unused) {
           double strain[2][6];
           memset(bar, 0, sizeof bar);
           bar[k].row[r] = 1;
-          pbPair_PullStrain_r(s, 0.02, count, bar, (bool[2]){true, true}, strain);
+          pbPair_PullStrain_r(s, 0.02, NULL, count, bar, (bool[2]){true, true}, strain);
           for (int e = 0; e < 6; e++) value[e][r] = strain[which][e];
         }
         for (int e = 0; e < 6 && s[which].hull; e++) {
@@ -591,7 +591,7 @@ static void test_jacobians(void **unused) {
       pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
       int count = pbPair_Collide_r(&s1, &s2, 0.05, c);
       found += count > 0;
-      pbPair_Jacobian_r(&s1, &s2, 0.05, count, c, jac);
+      pbPair_Jacobian_r(&s1, &s2, 0.05, NULL, count, c, jac);
       for (int column = 0; column < 12 && count; column++) {
         double quotient[PB_MAX_CONTACT_POINTS][10];
         pbShape_c c1, c2;

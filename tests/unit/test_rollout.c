@@ -562,11 +562,50 @@ static void test_only_the_sites_that_are_read(void **state) {
   }
 }
 
+// What searches found is part of a cached evaluation: a hull and a cylinder that fall and roll over, feature by feature.
+static void test_kept_searches_change_no_bit(void **state) {
+  static const char xml[] =
+      "<mujoco><option timestep='.004'/><asset><mesh name='tet' vertex='0 0 0 .2 0 0 0 .2 0 0 0 .2'/></asset><worldbody>"
+      "<geom type='box' size='1 1 .1' pos='0 0 -.1'/>"
+      "<body pos='0 0 .2' euler='20 30 0'><freejoint/><geom type='mesh' mesh='tet'/></body>"
+      "<body pos='.6 0 .2' euler='70 10 0'><freejoint/><geom type='cylinder' size='.1 .1'/></body></worldbody></mujoco>";
+  enum { STEPS = 150 };
+  World *s = *state;
+  pbSpec *spec = NULL;
+  pbModel *m;
+  good(s, pbSpec_ParseMjcf(s->ctx, xml, strlen(xml), "searched", &spec));
+  good(s, pbSpec_Compile(spec, &m));
+  size_t n = (size_t)pbModel_TangentSize(m), ntheta = pbModel_ParamSize(m);
+  double *x = calloc((size_t)pbModel_StateSize(m), sizeof *x), *ones = calloc(n, sizeof *ones), *gradient[2];
+  const double *theta = pbModel_DefaultParams(m);
+  for (size_t i = 0; i < n; i++) ones[i] = 1;
+  good(s, pbState_Init(s->ctx, m, theta, -1, x));
+  for (int cached = 0; cached < 2; cached++) {
+    pbRolloutPlan plan;
+    pbRollout *r;
+    gradient[cached] = calloc(n + ntheta, sizeof **gradient);
+    good(s, pbRollout_Plan(s->ctx, m, STEPS, 0, &plan));
+    assert_true(plan.cached_bytes > 0);
+    if (!cached) plan.cached_bytes = 0;
+    good(s, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
+    good(s, pbRollout_Forward(r, theta, x, NULL, NULL));
+    pbRolloutBar bar = {.qpos = {ones, 1, NULL}, .qvel = {ones, 1, NULL}};
+    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = gradient[cached], .theta = gradient[cached] + n}, NULL));
+    pbRollout_Destroy(r);
+  }
+  assert_memory_equal(gradient[0], gradient[1], (n + ntheta) * sizeof **gradient);
+  for (int k = 0; k < 2; k++) free(gradient[k]);
+  free(x), free(ones);
+  pbModel_Destroy(m);
+  pbSpec_Destroy(spec);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                      cmocka_unit_test(test_kept_evaluations_change_no_bit),
                                      cmocka_unit_test(test_the_last_evaluations_are_kept),
+                                     cmocka_unit_test(test_kept_searches_change_no_bit),
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),
