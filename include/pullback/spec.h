@@ -319,9 +319,9 @@ typedef struct pbTendonDef {
 // between them; gainprm, biasprm = range[2], force, scale, lmin, lmax, vmax, fpmax, fvmax (docs/mjcf.md).
 typedef struct pbActuatorDef {
   PB_ELEMENT
-  int trntype;         // pb_trnJoint, pb_trnJointInParent, pb_trnTendon, pb_trnSite
-  const char *target;  // joint, tendon, site
-  const char *refsite;
+  int trntype;          // pb_trnJoint, pb_trnJointInParent, pb_trnSliderCrank, pb_trnTendon, pb_trnSite, pb_trnBody
+  const char *target;   // joint, tendon, site (of a crank), body
+  const char *refsite;  // of a site: what it is measured against, or ""; of a crank: its slider
   double gear[6];
   int dyntype, gaintype, biastype;
   double dynprm[10], gainprm[10], biasprm[10];
@@ -332,7 +332,7 @@ typedef struct pbActuatorDef {
   double inheritrange;    // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
   double lengthrange[2];  // least and greatest length; where the first is not the smaller a muscle's is found when compiling
   double damping[3], armature;
-  double cranklength;
+  double cranklength;  // m, of a slider-crank
   int group;
   pbReals user;
 } pbActuatorDef;

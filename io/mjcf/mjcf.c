@@ -437,7 +437,7 @@ static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
     PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
 
     // A default may leave the target open, an actuator may not.
-    if (def.trntype == pb_trnNone) return FAIL(node, "needs 'joint', 'tendon' or 'site': what it acts on");
+    if (def.trntype == pb_trnNone) return FAIL(node, "needs 'joint', 'tendon', 'site', 'cranksite' or 'body': what it acts on");
     PB_TRY(ADD(Actuator, &def));
   }
   return pb_ok;

@@ -12,7 +12,8 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
   static const struct {
     const char *attribute;
     int type;
-  } kinds[] = {{"joint", pb_trnJoint}, {"jointinparent", pb_trnJointInParent}, {"tendon", pb_trnTendon}, {"site", pb_trnSite}};
+  } kinds[] = {{"joint", pb_trnJoint}, {"jointinparent", pb_trnJointInParent}, {"tendon", pb_trnTendon},
+               {"site", pb_trnSite},   {"cranksite", pb_trnSliderCrank},       {"body", pb_trnBody}};
   const char *first = NULL;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *target = pbXml_Get(node, kinds[i].attribute);
@@ -28,6 +29,9 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
 
   if (pbXml_Get(node, "refsite") && def->trntype != pb_trnSite && def->trntype != pb_trnNone)
     return FAIL(node, "'refsite' goes with 'site' only");
+  bool crank = pbXml_Get(node, "slidersite") || pbXml_Get(node, "cranklength");
+  if (crank && def->trntype != pb_trnSliderCrank && def->trntype != pb_trnNone)
+    return FAIL(node, "'cranklength' and 'slidersite' go with 'cranksite' only");
   return pb_ok;
 }
 
@@ -206,14 +210,23 @@ static pbStatus read_muscle(pbMjcfReader *reader, const pbXmlNode *node, const p
   return pb_ok;
 }
 
+// force = gain u, drawing a body to what it touches
+static pbStatus read_adhesion(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  def->gainprm[0] = from->gainprm[0];
+  (void)pbMjcf_Real(reader, node, "gain", &def->gainprm[0]);
+
+  // It draws alone.
+  if (def->gainprm[0] < 0) return FAIL(node, "'gain' is negative");
+  if (def->ctrlrange[0] < 0 || def->ctrlrange[1] < 0) return FAIL(node, "'ctrlrange' of adhesion is negative");
+  def->ctrllimited = pb_true;
+  return pb_ok;
+}
+
 static const shortcut shortcuts[] = {
-    {"motor", pb_gainFixed, read_motor},
-    {"position", pb_gainFixed, read_position},
-    {"intvelocity", pb_gainFixed, read_intvelocity},
-    {"velocity", pb_gainFixed, read_velocity},
-    {"damper", pb_gainAffine, read_damper},
-    {"cylinder", pb_gainFixed, read_cylinder},
-    {"muscle", pb_gainMuscle, read_muscle},
+    {"adhesion", pb_gainFixed, read_adhesion}, {"motor", pb_gainFixed, read_motor},
+    {"position", pb_gainFixed, read_position}, {"intvelocity", pb_gainFixed, read_intvelocity},
+    {"velocity", pb_gainFixed, read_velocity}, {"damper", pb_gainAffine, read_damper},
+    {"cylinder", pb_gainFixed, read_cylinder}, {"muscle", pb_gainMuscle, read_muscle},
 };
 
 // ---- inheritance --------------------------------------------------------------------------------------------------------

@@ -190,7 +190,10 @@ int pbMjcf_References(const pbXmlNode *node, pbMjcfReference *out) {
              {"sensor", {"joint", pb_refJoint}},       {"sensor", {"tendon", pb_refTendon}},
              {"sensor", {"geom1", pb_refGeom}},        {"sensor", {"geom2", pb_refGeom}},
              {"sensor", {"body1", pb_refBody}},        {"sensor", {"body2", pb_refBody}},
-             {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
+             {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}},
+             {"sensor", {"subtree1", pb_refBody}},     {"sensor", {"subtree2", pb_refBody}},
+             {"sensor", {"camera", pb_refCamera}},     {"actuator", {"body", pb_refBody}},
+             {"actuator", {"cranksite", pb_refSite}},  {"actuator", {"slidersite", pb_refSite}}};
   static const struct {
     const char *word;
     int kind;

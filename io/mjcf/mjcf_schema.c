@@ -147,13 +147,13 @@
       NO_(p, "delay", "0"), NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user), \
       KEY(p, "forcelimited", TRISTATE, pbActuatorDef, forcelimited), NUM(p, "forcerange", 2, 2, pbActuatorDef, forcerange), \
       NUM(p, "gear", 1, 6, pbActuatorDef, gear), NUM(p, "damping", 1, 3, pbActuatorDef, damping),                  \
-      NUM(p, "armature", 1, 1, pbActuatorDef, armature), NO_(p, "cranklength", "0")
+      NUM(p, "armature", 1, 1, pbActuatorDef, armature), NUM(p, "cranklength", 1, 1, pbActuatorDef, cranklength)
 #define CTRL_LIMITED(p) KEY(p, "ctrllimited", TRISTATE, pbActuatorDef, ctrllimited)
 #define ACT_LIMITED(p)                                                                                           \
   KEY(p, "actlimited", TRISTATE, pbActuatorDef, actlimited), NUM(p, "actrange", 2, 2, pbActuatorDef, actrange)
 #define TARGET(p)                                                                                                \
   NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"),           \
-      TXTX(p, "jointinparent"), TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite")
+      TXTX(p, "jointinparent"), TXTX(p, "tendon"), TXT(p, "slidersite", pbActuatorDef, refsite), TXTX(p, "cranksite")
 #define TRANSMISSION(p) TARGET(p), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
 #define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
@@ -165,6 +165,11 @@
       KEY(p, "biastype", "none affine muscle !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
       NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
       NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
+#define ADHESION(p)                                                                                              \
+  INT(p, "group", 1, 1, pbActuatorDef, group), NO_(p, "nsample", "0"), KEY0(p, "interp", "zoh linear cubic"),      \
+      NO_(p, "delay", "0"), NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user), \
+      KEY(p, "forcelimited", TRISTATE, pbActuatorDef, forcelimited), NUM(p, "forcerange", 2, 2, pbActuatorDef, forcerange), \
+      NUMX(p, "gain", 1, 1)
 #define SERVO(p) NUMX(p, "kp", 1, 1), NUMX(p, "kv", 1, 1), NUMX(p, "dampratio", 1, 1), NUMX(p, "inheritrange", 1, 1)
 #define POSITION(p) ACTUATOR(p), CTRL_LIMITED(p), SERVO(p), NUMX(p, "timeconst", 1, 1)
 #define VELOCITY(p) ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "kv", 1, 1)
@@ -192,7 +197,6 @@
   GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), \
   NO(p, "inheritrange"), \
       NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "ki"), NO(p, "imax"), NO(p, "slewmax"), NO(p, "input")
-#define GONE_ADHESION(p) GONE_ACT(p), NO(p, "gain")
 #define GONE_DCMOTOR(p)                                                                                          \
   NO(p, "group"), NO(p, "nsample"), NO(p, "interp"), NO(p, "delay"), NO(p, "ctrlrange"), NO(p, "user"), GONE_DRIVE(p), \
       NO(p, "ctrllimited"), NO(p, "motorconst"), NO(p, "resistance"), NO(p, "nominal"), NO(p, "saturation"),       \
@@ -374,7 +378,7 @@ static const pbMjcfRow table[] = {
     E("tendon/fixed/joint"), TXTX_("tendon/fixed/joint", "joint"), NUMX_("tendon/fixed/joint", "coef", 1, 1),
 
     E("actuator"),
-    E("actuator/general"), TRANSMISSION("actuator/general"), GENERAL("actuator/general"), NO("actuator/general", "body"),
+    E("actuator/general"), TRANSMISSION("actuator/general"), GENERAL("actuator/general"), TXTX("actuator/general", "body"),
     E("actuator/motor"), TRANSMISSION("actuator/motor"), ACTUATOR("actuator/motor"), CTRL_LIMITED("actuator/motor"),
     E("actuator/position"), TRANSMISSION("actuator/position"), POSITION("actuator/position"),
     E("actuator/velocity"), TRANSMISSION("actuator/velocity"), VELOCITY("actuator/velocity"),
@@ -387,8 +391,8 @@ static const pbMjcfRow table[] = {
     E("actuator/damper"), TRANSMISSION("actuator/damper"), DAMPER("actuator/damper"),
     E("actuator/cylinder"), TRANSMISSION("actuator/cylinder"), CYLINDER("actuator/cylinder"),
     E("actuator/muscle"), TARGET("actuator/muscle"), MUSCLE("actuator/muscle"), NUMX("actuator/muscle", "tausmooth", 1, 1),
-    REFUSED("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
-    NO("actuator/adhesion", "body"),
+    E("actuator/adhesion"), NAME("actuator/adhesion"), CLASS("actuator/adhesion", "class"), ADHESION("actuator/adhesion"),
+    TXTX_("actuator/adhesion", "body"),
     REFUSED("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
     GONE_DCMOTOR("actuator/dcmotor"),
     REFUSED("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
@@ -461,7 +465,7 @@ static const pbMjcfRow table[] = {
     E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
     E1("default/cylinder"), CYLINDER("default/cylinder"), REFUSED("default/orientation"), GONE_ORIENTATION("default/orientation"),
     REFUSED("default/pid"), GONE_PID("default/pid"), E1("default/muscle"), MUSCLE("default/muscle"),
-    REFUSED("default/adhesion"), GONE_ADHESION("default/adhesion"), REFUSED("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
+    E1("default/adhesion"), ADHESION("default/adhesion"), REFUSED("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
 
     E("custom"),
     E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size),

@@ -18,7 +18,9 @@ static int target_kind(const pbActuatorDef *d) {
     case pb_trnJoint:
     case pb_trnJointInParent: return pb_refJoint;
     case pb_trnTendon: return pb_refTendon;
+    case pb_trnSliderCrank:
     case pb_trnSite: return pb_refSite;
+    case pb_trnBody: return pb_refBody;
     default: return pb_refNone;
   }
 }
@@ -26,12 +28,15 @@ static int target_kind(const pbActuatorDef *d) {
 // index: of the target in the spec; ids: of the target and of the reference site in the model (-1: none).
 static pbStatus resolve_target(pbCompiler *c, const pbActuatorDef *d, int *index, int *ids) {
   int kind = target_kind(d);
-  if (kind == pb_refNone) return PB_AT(c, d, "actuator", "a target (joint, tendon or site) is missing");
+  if (kind == pb_refNone) return PB_AT(c, d, "actuator", "a target (joint, tendon, site or body) is missing");
   PB_TRY(pbCompile_Resolve(c, kind, d->target, &d->place, "actuator", d->name, index));
 
-  // The transmission of a site may be relative to another site.
+  // The transmission of a site may be relative to another site, a crank has a slider.
   int reference = -1;
-  bool referred = d->trntype == pb_trnSite && d->refsite && *d->refsite;
+  bool crank = d->trntype == pb_trnSliderCrank, named = d->refsite && *d->refsite;
+  bool referred = (d->trntype == pb_trnSite || crank) && named;
+  if (crank && !named) return PB_AT(c, d, "actuator", "a slider-crank needs the site of its slider");
+  if (crank && !(d->cranklength > 0)) return PB_AT(c, d, "actuator", "cranklength must be positive");
   if (referred) PB_TRY(pbCompile_Resolve(c, pb_refSite, d->refsite, &d->place, "actuator", d->name, &reference));
 
   ids[0] = pbCompile_Id(c, kind, *index);
@@ -134,6 +139,7 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   // Linear coefficients have fields of their own.
   m->actuator_damping[i] = d->damping[0];
   m->actuator_armature[i] = d->armature;
+  m->actuator_cranklength[i] = d->cranklength;
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
 }
 

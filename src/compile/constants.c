@@ -358,7 +358,8 @@ static void pull_obstacles(pbPullback *p) {
 
 // Is the acceleration by an actuator on a site wanted?
 static bool pulls_site(const pbPullback *p, int a) {
-  return p->m->actuator_trntype[a] == pb_trnSite && p->bar[p->m->actuator_acc0 - p->m->theta0 + a] != 0;
+  int type = p->m->actuator_trntype[a];
+  return (type == pb_trnSite || type == pb_trnSliderCrank) && p->bar[p->m->actuator_acc0 - p->m->theta0 + a] != 0;
 }
 
 // All that the derived entries depend on.

@@ -126,11 +126,37 @@ static int site_moment(const pbModel *m, const NUM(pbPar) *p, int a, derive *w, 
   return n;
 }
 
+// A slider-crank, as multibody/slider_crank.c has it.
+static int slider_crank_moment(const pbModel *m, const NUM(pbPar) *p, int a, derive *w, num *length) {
+  int crank = m->actuator_trnid[2 * a], slider = m->actuator_trnid[2 * a + 1];
+  double rod = m->actuator_cranklength[a];
+  num mat[9], quat[4], vec[3], axis[3], force[3], torque[3], gear = p->actuator_gear[6 * a];
+  site_pose(m, p, w, slider, mat, quat);
+  m3_col(axis, mat, 2);
+  v3_sub(vec, w->site_xpos + 3 * crank, w->site_xpos + 3 * slider);
+
+  // Slopes by the way between the sites and by the axis.
+  num along = v3_dot(axis, vec), square = along * along + rod * rod - v3_dot(vec, vec), share = 1;
+  bool reaches = re(square) > 0;
+  num root = reaches ? num_sqrt(square) : 0;
+  *length = gear * (along - root);
+  if (reaches) share = 1 - num_div(along, root);
+  v3_scale(force, axis, gear * share);
+  if (reaches) v3_addscl(force, vec, num_div(gear, root));
+  v3_cross(torque, vec, axis);
+  v3_scale(torque, torque, gear * share);
+
+  int n = NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[crank], w->site_xpos + 3 * crank, force, NULL, 1, 0);
+  return NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[slider], w->site_xpos + 3 * slider, force, torque, -1, n);
+}
+
 int NUM(pbDerive_ActuatorRow)(const pbModel *m, const num *theta, derive *w, int a, num *length) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
   *length = 0;
   if (m->actuator_trntype[a] == pb_trnSite) return site_moment(m, &p, a, w, length);
+  if (m->actuator_trntype[a] == pb_trnSliderCrank) return slider_crank_moment(m, &p, a, w, length);
+  if (m->actuator_trntype[a] == pb_trnBody) return 0;  // nothing touches yet
   if (m->actuator_trntype[a] != pb_trnTendon) return joint_moment(m, &p, a, w, length);
 
   // A tendon scaled by the gear.

@@ -191,8 +191,14 @@ static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
 static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator) {
   int trn = actuator->trntype;
 
-  if (trn != pb_trnJoint && trn != pb_trnJointInParent && trn != pb_trnTendon && trn != pb_trnSite)
-    return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon or a site");
+  if (trn < pb_trnJoint || trn > pb_trnBody)
+    return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon, a site or a body");
+
+  // A body has no length, and no velocity but that of its contacts.
+  bool plain = actuator->gaintype == pb_gainFixed && actuator->biastype == pb_biasNone && actuator->dyntype != pb_dynMuscle;
+  if (trn == pb_trnBody && !plain)
+    return REFUSE(actuator, "actuator",
+                  "on a body a force by length or velocity is not supported; expected gaintype fixed, biastype none");
 
   // MuJoCo's user-defined types are missing, its motors and controllers.
   if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynMuscle || actuator->gaintype < pb_gainFixed ||

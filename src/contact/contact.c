@@ -43,12 +43,8 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
 // Impacts know no gap: their contacts come between steps.
 static bool keeps_gap(const pbModel *m) { return m->topology->keeps_gap && m->contact.method != pb_contactImpact; }
 
-double NUM(pbContact_Gap)(const NUM(pbWork) *w, int geom1, int geom2, int pair) {
-  return fmax(re(pair >= 0 ? w->p.pair_gap[pair] : w->p.geom_gap[geom1] + w->p.geom_gap[geom2]), 0);
-}
-
 double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach) {
-  return keeps_gap(w->m) ? fmax(reach, NUM(pbContact_Gap)(w, geom1, geom2, pair)) : reach;
+  return keeps_gap(w->m) ? fmax(reach, contact_gap(w, geom1, geom2, pair)) : reach;
 }
 
 // Balls that hold the geoms and their margins, a little larger than needed.

@@ -6,6 +6,7 @@
 #include "geometry/search.h"
 #include "model/exposed.h"
 #include "model/terrain.h"
+#include "multibody/contact_gap.h"
 #include "multibody/shape.h"
 
 // Where a contact's parameters come from: the derivative needs it again.
@@ -21,9 +22,7 @@ num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b);
 #define PB_LEAST_FRICTION 1e-5
 num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k);
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
-// How far beyond its margin a pair has contacts without force, and how far contacts are looked for: `reach`, or that gap where
-// anything sees it.
-double NUM(pbContact_Gap)(const NUM(pbWork) *w, int geom1, int geom2, int pair);
+// How far beyond its margin a pair's contacts are looked for: `reach`, or its gap where anything sees contacts there.
 double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach);
 // Candidates (w->near) that may come closer than their margin and `reach`, by balls around them; returns their number.
 int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);

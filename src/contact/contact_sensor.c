@@ -38,7 +38,7 @@ static int taken_side(const NUM(pbWork) *w, int i, int contact) {
   int type[2] = {m->sensor_objtype[i], m->sensor_reftype[i]}, id[2] = {m->sensor_objid[i], m->sensor_refid[i]};
 
   // Within reach, and within the site's shape where one is given.
-  if (re(c->dist) > re(c->margin) + NUM(pbContact_Gap)(w, c->geom1, c->geom2, c->pair)) return 0;
+  if (!within_gap(w, c)) return 0;
   if (type[0] == pb_refSite && !is_inside(w, id[0], c)) return 0;
 
   // fit[side][end]: each side needs an end.

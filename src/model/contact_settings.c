@@ -128,6 +128,9 @@ static pbStatus refuse_combination(pbContext *ctx, const pbModel *m, const char 
 // pb_unsupported where the method does not go with another setting or the integrator.
 static pbStatus check_method(pbContext *ctx, const pbModel *m) {
   const pbContactSettings *c = &m->contact;
+  bool adheres = m->topology && m->topology->adheres;
+  if (m->contact.method == pb_contactImpact && adheres)
+    return refuse_combination(ctx, m, "actuators on bodies (adhesion): its contacts come between steps");
   if (m->contact.method == pb_contactImpact) return check_impact(ctx, m);
 
   if (c->restitution_law != pb_restitutionNewton)

@@ -137,10 +137,12 @@ static inline bool pb_actuatorsAreLinked(const pbModel *m) {
   for (int u = 0; u < m->nu; u++) {
     int type = m->actuator_trntype[u], count = type == pb_trnTendon ? m->ntendon : m->nsite;
     if (type == pb_trnJoint || type == pb_trnJointInParent) count = m->njnt;
+    if (type == pb_trnBody) count = m->nbody;
     if (!pb_isIndex(m->actuator_trnid[2 * u], count)) return false;
 
-    // The second of a site is its reference; -1: none.
+    // The second of a site is its reference; -1: none. A crank has a slider.
     if (type == pb_trnSite && m->actuator_trnid[2 * u + 1] >= m->nsite) return false;
+    if (type == pb_trnSliderCrank && !pb_isIndex(m->actuator_trnid[2 * u + 1], m->nsite)) return false;
 
     if (m->actuator_actnum[u] && m->actuator_actadr[u] != activation) return false;
     activation += m->actuator_actnum[u];

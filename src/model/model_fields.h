@@ -89,7 +89,7 @@
 
 // X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \
-  X(geom_rbound, ngeom, 1) X(geom_aabb, ngeom, 6) X(actuator_length0, nu, 1)                                   \
+  X(geom_rbound, ngeom, 1) X(geom_aabb, ngeom, 6) X(actuator_length0, nu, 1) X(actuator_cranklength, nu, 1) \
   X(dof_M0, nv, 1) X(dof_length, nv, 1) X(sensor_noise, nsensor, 1)              \
   X(body_margin, nbody, 1) X(tendon_width, ntendon, 1)                                                         \
   X(body_user, nbody, nuser_body) X(jnt_user, njnt, nuser_jnt) X(geom_user, ngeom, nuser_geom)                 \

@@ -94,6 +94,13 @@ static inline bool pb_sensedBefore(int type) {
   }
 }
 
+// The same of one sensor: adhesion moves with contacts, which come after the controls.
+static inline bool pb_isSensedBefore(const pbModel *m, int sensor) {
+  bool on_body = m->sensor_type[sensor] == pb_sensActuatorvel && m->actuator_trntype[m->sensor_objid[sensor]] == pb_trnBody;
+
+  return pb_sensedBefore(m->sensor_type[sensor]) && !on_body;
+}
+
 // Does a row's kind of number come from the kernels' evaluation? The others are numbers of state and inputs themselves.
 static inline bool pb_observeEvaluates(pbObserveKind kind) { return kind < pb_observeCommand; }
 // Is it of deformables' points?

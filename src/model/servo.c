@@ -19,7 +19,9 @@ static bool shares_limit(const pbModel *m, int u) {
 
 // What keeps an actuator from being a servo; NULL: nothing.
 static const char *missing(const pbModel *m, int u) {
-  if (m->actuator_trntype[u] == pb_trnSite) return "moves a site; a servo moves a joint or a tendon";
+  int type = m->actuator_trntype[u];
+  if (type == pb_trnSite) return "moves a site; a servo moves a joint or a tendon";
+  if (type == pb_trnSliderCrank || type == pb_trnBody) return "moves no joint or tendon; a servo does";
   if (m->actuator_gaintype[u] != pb_gainFixed) return "has a gain that is not fixed";
   if (m->actuator_biastype[u] != pb_biasAffine || !(m->actuator_biasprm[10 * u + 2] < 0))
     return "has no velocity in its force law: a servo is made of a position actuator with kv or dampratio, or of a velocity "

@@ -309,7 +309,9 @@ static void validate_fields(const pbModel *m) {
 static void find_readers(const pbModel *m, pbTopology *t) {
   t->has_contact_sensors = false;
   for (int i = 0; i < m->nsensor; i++) t->has_contact_sensors = t->has_contact_sensors || m->sensor_type[i] == pb_sensContact;
-  t->keeps_gap = t->has_contact_sensors;
+  t->adheres = false;
+  for (int u = 0; u < m->nu; u++) t->adheres = t->adheres || m->actuator_trntype[u] == pb_trnBody;
+  t->keeps_gap = t->has_contact_sensors || t->adheres;
 }
 
 pbStatus pbModel_Finish(pbModel *m) {

@@ -36,13 +36,13 @@ typedef struct pbTopology {
   pbTriangleNode *triangle_nodes;
   double *triangle_corners;  // their memory
   int nsphere;
-  struct pbSphereRow *sphere;  // directions in theta (sphere.h)
-  bool has_contact_sensors;
-  bool keeps_gap;               // does anything see contacts in the gap beyond their margin?
-  int max_contacts;             // sum of contacts, at most 4096
-  int max_dim;                  // most rows of a contact
-  int max_chain;                // longest chain of dofs
-  int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
+  struct pbSphereRow *sphere;         // directions in theta (sphere.h)
+  bool has_contact_sensors, adheres;  // adheres: is there an actuator on a body?
+  bool keeps_gap;                     // does anything see contacts in the gap beyond their margin?
+  int max_contacts;                   // sum of contacts, at most 4096
+  int max_dim;                        // most rows of a contact
+  int max_chain;                      // longest chain of dofs
+  int max_blocks, max_rowdata;        // constraint blocks and J entries besides contacts
 } pbTopology;
 
 PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);      // mesh.c

@@ -25,7 +25,7 @@ static void mark_tendons(const pbModel *m, pbTopology *t, bool *read) {
 static void mark_others(const pbModel *m, pbTopology *t, bool *read) {
   // A transmission, and what it is measured against.
   for (int u = 0; u < m->nu; u++) {
-    if (m->actuator_trntype[u] != pb_trnSite) continue;
+    if (m->actuator_trntype[u] != pb_trnSite && m->actuator_trntype[u] != pb_trnSliderCrank) continue;
     mark(m, t, read, m->actuator_trnid[2 * u], true);
     mark(m, t, read, m->actuator_trnid[2 * u + 1], true);
   }

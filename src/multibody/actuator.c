@@ -4,7 +4,9 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
+#include "multibody/contact_gap.h"
 #include "multibody/muscle.h"
+#include "multibody/slider_crank.h"
 #include "multibody/spatial.h"
 
 static void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
@@ -62,16 +64,30 @@ static int common_dof(const NUM(pbWork) *w, int body1, int body2) {
   return a == b ? a : -1;
 }
 
-// dense += sign (torque, force at point) . velocity of the site's body, over dofs after `stop`.
-static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop,
-                            num *dense) {
-  int b = w->m->site_bodyid[site];
+// A force at a point of a body, and a torque.
+typedef struct point_load {
+  int body;
+  const num *point;
+  num force[3], torque[3];
+} point_load;
+
+// dense += sign load . velocity of the body, over dofs after `stop`.
+static void add_load_moment(const NUM(pbWork) *w, const point_load *load, double sign, int stop, num *dense) {
   num d[3], wrench[6] = {0};
 
-  body_offset(w, b, w->site_xpos + 3 * site, d);
-  PB_ADDWRENCH(wrench, 1, d, force);
-  v3_addto(wrench, torque);
-  for (int i = w->t->body_dofend[b]; i > stop; i = w->m->dof_parentid[i]) dense[i] += sign * PB_DOT6(w->S + 6 * i, wrench);
+  body_offset(w, load->body, load->point, d);
+  PB_ADDWRENCH(wrench, 1, d, load->force);
+  v3_addto(wrench, load->torque);
+  int i = w->t->body_dofend[load->body];
+  for (; i > stop; i = w->m->dof_parentid[i]) dense[i] += sign * PB_DOT6(w->S + 6 * i, wrench);
+}
+
+static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop,
+                            num *dense) {
+  point_load load = {.body = w->m->site_bodyid[site], .point = w->site_xpos + 3 * site};
+  v3_copy(load.force, force);
+  v3_copy(load.torque, torque);
+  add_load_moment(w, &load, sign, stop, dense);
 }
 
 // Length of a site transmission with a reference site: gear . (position, rotation vector) in the reference's frame.
@@ -118,6 +134,52 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
   for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) put_moment(w, used, i, dense[i]);
 }
 
+// The rod's end moves with the crank's site, and against the slider's, whose axis turns.
+static void slider_crank_moment(NUM(pbWork) *w, int u, int *used) {
+  const pbModel *m = w->m;
+  num gear = w->p.actuator_gear[6 * u], force[3], torque[3], none[3] = {0}, *dense = w->tmp;
+  NUM(pbSliderCrank) s;
+  NUM(pbSliderCrank_At)(w, u, &s);
+  w->act_length[u] = gear * s.length;
+  v3_scale(force, s.by_vec, gear);
+  v3_cross(torque, s.by_axis, s.axis);
+  v3_scale(torque, torque, gear);
+
+  memset(dense, 0, (size_t)m->nv * sizeof(num));
+  add_site_moment(w, s.crank, force, none, 1, -1, dense);
+  add_site_moment(w, s.slider, force, torque, -1, -1, dense);
+
+  // Zeros, too, as of sites.
+  int e1 = w->t->body_dofend[m->site_bodyid[s.crank]], e2 = w->t->body_dofend[m->site_bodyid[s.slider]];
+  for (int i = 0; i <= (e1 > e2 ? e1 : e2); i++) put_moment(w, used, i, dense[i]);
+}
+
+// Adhesion: the mean over the body's contacts of what draws their sides together, those in the gap included.
+static void body_moment(NUM(pbWork) *w, int u, int *used) {
+  const pbModel *m = w->m;
+  int count = count_adhering(w, u);
+  num *dense = w->tmp;
+  w->act_length[u] = 0;
+  if (!count) return;
+
+  memset(dense, 0, (size_t)m->nv * sizeof(num));
+  for (int k = 0; k < w->ncon; k++) {
+    const NUM(pbContact) *c = w->contact + k;
+    if (!adheres(w, u, c)) continue;
+
+    // Along the normal, from the first to the second.
+    point_load load = {.body = m->geom_bodyid[c->geom1], .point = c->pos};
+    v3_copy(load.force, c->frame);
+    add_load_moment(w, &load, 1. / count, -1, dense);
+    load.body = m->geom_bodyid[c->geom2];
+    add_load_moment(w, &load, -1. / count, -1, dense);
+  }
+
+  for (int i = 0; i < m->nv; i++) {
+    if (!num_is(dense[i], 0)) put_moment(w, used, i, dense[i]);
+  }
+}
+
 void NUM(pbActuator_Transmissions)(NUM(pbWork) *w) {
   int used = 0;
   bool off = w->m->disableflags & pb_disActuation;  // then velocities are zero, as MuJoCo 4.0.0
@@ -126,6 +188,8 @@ void NUM(pbActuator_Transmissions)(NUM(pbWork) *w) {
     switch (w->m->actuator_trntype[u]) {
       case pb_trnTendon: tendon_moment(w, u, &used); break;
       case pb_trnSite: site_moment(w, u, &used); break;
+      case pb_trnSliderCrank: slider_crank_moment(w, u, &used); break;
+      case pb_trnBody: body_moment(w, u, &used); break;
       default: joint_moment(w, u, &used);
     }
 
@@ -164,7 +228,7 @@ static double wrap_period(const NUM(pbWork) *w, int u) {
     bool rotation = m->actuator_trnid[2 * u + 1] >= 0 && re(gear[0]) == 0 && re(gear[1]) == 0 && re(gear[2]) == 0;
     return rotation ? 2 * PB_PI * re(v3_norm(gear + 3)) : 0;
   }
-  bool ball = m->actuator_trntype[u] != pb_trnTendon && m->jnt_type[m->actuator_trnid[2 * u]] == pb_jntBall;
+  bool ball = m->actuator_trntype[u] <= pb_trnJointInParent && m->jnt_type[m->actuator_trnid[2 * u]] == pb_jntBall;
   return ball ? 2 * PB_PI * re(v3_norm(gear)) : 0;
 }
 

@@ -519,6 +519,8 @@ static void pull_transmission(LANE(pbAdjoint) *a, int u, lane length) {
   switch (a->w->m->actuator_trntype[u]) {
     case pb_trnTendon: tendon_moment(a, u, length); break;
     case pb_trnSite: site_moment(a, u, length); break;
+    case pb_trnSliderCrank: LANE(pbSliderCrank_Pull)(a, u, length); break;
+    case pb_trnBody: break;  // by its contacts: contact/adhesion_adjoint.c
     default: joint_moment(a, u, length);
   }
 }
@@ -533,10 +535,15 @@ static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
   return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * w->qacc[dof] - a->act_target[u] * w->qvel[dof];
 }
 
+// Is the moment the motion of sites? Entries that are zero now may not stay so.
+static bool sees_sites(const pbModel *m, int u) {
+  return m->actuator_trntype[u] == pb_trnSite || m->actuator_trntype[u] == pb_trnSliderCrank;
+}
+
 // c is zero for the next one.
 static void clear_moment(LANE(pbAdjoint) *a, int u) {
   const NUM(pbWork) *w = a->w;
-  if (w->m->actuator_trntype[u] == pb_trnSite) memset(a->c, 0, (size_t)w->m->nv * sizeof(lane));
+  if (sees_sites(w->m, u)) memset(a->c, 0, (size_t)w->m->nv * sizeof(lane));
   for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) a->c[w->mom_dofs[i]] = PB_LANE_ZERO;
 }
 
@@ -561,8 +568,8 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   }
   for (int i = adr; i < end; i++) a->v[w->mom_dofs[i]] += w->mom[i] * velocity;
 
-  // Of the moment. One of a site that is zero now may not stay so.
-  if (m->actuator_trntype[u] == pb_trnSite) {
+  // Of the moment.
+  if (sees_sites(m, u)) {
     for (int i = 0; i < m->nv; i++) a->c[i] += w->actuator_force[u] * a->lam_act[i] + velocity * w->qvel[i];
   } else {
     for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] += moment_bar(a, u, w->mom_dofs[i]) + velocity * w->qvel[w->mom_dofs[i]];

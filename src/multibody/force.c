@@ -185,9 +185,9 @@ bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   if (m->actuator_servo[u] || pb_actuator_off(m, u)) return true;  // the force of a servo is a row's
   if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
 
-  // A tendon's scale is one where its limit does not hold; a site has none; joints have theirs.
+  // A tendon's scale is one where its limit does not hold; joints have theirs, others none.
   if (m->actuator_trntype[u] == pb_trnTendon) return re(w->act_scale[u]) != 1;
-  if (m->actuator_trntype[u] == pb_trnSite || !m->jnt_actfrclimited[id]) return false;
+  if (m->actuator_trntype[u] > pb_trnJointInParent || !m->jnt_actfrclimited[id]) return false;
   return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
 }
 

@@ -76,4 +76,7 @@ static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const do
   return power;
 }
 
+// Slider-cranks (slider_crank_adjoint.c): a->c is the cotangent of the moment.
+void LANE(pbSliderCrank_Pull)(LANE(pbAdjoint) *a, int actuator, lane length);
+
 #endif

@@ -68,6 +68,9 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
   if (kind == pb_gradientEvent && pb_noslip(r->model))
     return pbContext_Fail(r->ctx, pb_unsupported,
                           "gradient 'event': sweeps against slip have none (option noslip_iterations=0 does without them)");
+  if (kind == pb_gradientEvent && r->model->topology->adheres)
+    return pbContext_Fail(r->ctx, pb_unsupported,
+                          "gradient 'event': actuators on bodies (adhesion) have none: their force begins at no row's distance");
   if (kind == pb_gradientSmooth && r->model->contact.method != pb_contactSoft)
     return pbContext_Fail(r->ctx, pb_bad_argument, "gradient 'smooth': it takes the contact method soft only");
 

@@ -110,7 +110,7 @@ static int gather_sensor(const pbModel *m, int sensor, const lane *bar, lane *se
 
 static void gather_sensors(const pbModel *m, const lane *bar, lane *sensordata) {
   for (int i = 0; i < m->nsensor; i++) {
-    if (pb_sensedBefore(m->sensor_type[i])) bar += gather_sensor(m, i, bar, sensordata);
+    if (pb_isSensedBefore(m, i)) bar += gather_sensor(m, i, bar, sensordata);
   }
 }
 
@@ -220,7 +220,7 @@ static void sense_again(const NUM(pbWork) *w) {
   NUM(pbSensor_Share)(w);
 
   for (int i = 0; i < m->nsensor; i++) {
-    if (w->p.sensor_cutoff[i] > 0 && pb_sensedBefore(m->sensor_type[i])) NUM(pbSensor_Read)(w, i);
+    if (w->p.sensor_cutoff[i] > 0 && pb_isSensedBefore(m, i)) NUM(pbSensor_Read)(w, i);
   }
 }
 

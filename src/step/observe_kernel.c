@@ -67,14 +67,14 @@ static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
 
 // One sensor's numbers, where they stand.
 static const num *read_sensor(NUM(pbWork) *w, int sensor) {
-  PB_ASSERT(pb_sensedBefore(w->m->sensor_type[sensor]));
+  PB_ASSERT(pb_isSensedBefore(w->m, sensor));
   NUM(pbSensor_Read)(w, sensor);
   return w->sensordata + w->m->sensor_adr[sensor];
 }
 
 static void put_sensors(NUM(pbWork) *w, num *out) {
   for (int i = 0; i < w->m->nsensor; i++) {
-    if (!pb_sensedBefore(w->m->sensor_type[i])) continue;
+    if (!pb_isSensedBefore(w->m, i)) continue;
     memcpy(out, read_sensor(w, i), (size_t)w->m->sensor_dim[i] * sizeof(num));
     out += w->m->sensor_dim[i];
   }

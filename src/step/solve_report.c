@@ -8,6 +8,7 @@
 #include "contact/contact_sensor.h"
 #include "contact/row.h"
 #include "geometry/distance.h"
+#include "multibody/contact_gap.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
 #include "solve/newton.h"
@@ -179,6 +180,18 @@ static bool mix_distance(const pbWork_r *w, int sensor, uint64_t *hash) {
   return feature >= 0;
 }
 
+// Which contacts actuators on bodies pull at.
+static uint64_t mix_adhesion(const pbWork_r *w, uint64_t hash) {
+  for (int u = 0; u < w->m->nu && w->t->adheres; u++) {
+    if (w->m->actuator_trntype[u] != pb_trnBody) continue;
+    for (int i = 0; i < w->ncon; i++) {
+      const pbContact_r *c = w->contact + i;
+      if (adheres(w, u, c)) hash = mix(mix(mix(hash, c->geom1), c->geom2), c->point);
+    }
+  }
+  return hash;
+}
+
 // What sensors look at. False: features tie.
 static bool mix_sensors(const pbWork_r *w, uint64_t *hash) {
   const pbModel *m = w->m;
@@ -212,7 +225,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
   // What else has branches: tendons around geoms, sensors.
-  hash = mix_paths(w, hash);
+  hash = mix_adhesion(w, mix_paths(w, hash));
   if (!mix_sensors(w, &hash)) return 0;
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }

@@ -219,6 +219,7 @@ static void pull_rows(LANE(pbAdjoint) *a) {
   LANE(pbContact_ClearMeshes)(a);
 #endif
   LANE(pbRows_Adjoint)(a);
+  LANE(pbAdhesion_Pull)(a);
   if (pb_noslip(m)) LANE(pbSlip_Power)(a);
 #if PB_LANES == 1
   LANE(pbContact_PullMeshes)(a, m->contact.onset);

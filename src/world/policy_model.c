@@ -135,7 +135,7 @@ static int width_of_sensors(const pbModel *m, int sensor) {
 
   // Of all: those that are there before the controls
   if (sensor >= 0) return m->sensor_dim[sensor];
-  for (int i = 0; i < m->nsensor; i++) width += pb_sensedBefore(m->sensor_type[i]) ? m->sensor_dim[i] : 0;
+  for (int i = 0; i < m->nsensor; i++) width += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
   return width;
 }
 
@@ -195,7 +195,7 @@ static pbStatus read_points(const reader *r, const pbObserveDef *def, pbObserveR
 static pbStatus check_sensor(const reader *r, const pbObserveDef *def, const pbObserveRow *row) {
   if (def->previous)
     return fail_row(r, "sensors of the step before (previous) are not supported: observe a sensor of positions or velocities");
-  if (def->kind != pb_observeSensor || row->object < 0 || pb_sensedBefore(r->m->sensor_type[row->object])) return pb_ok;
+  if (def->kind != pb_observeSensor || row->object < 0 || pb_isSensedBefore(r->m, row->object)) return pb_ok;
   if (r->m->sensor_type[row->object] == pb_sensClock) return fail_row(r, "a clock is observed as 'time', not as a sensor");
   return pbContext_Fail(
       r->m->ctx, pb_bad_argument,

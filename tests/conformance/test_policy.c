@@ -84,7 +84,7 @@ static int positions(const pbModel *m) {
 
 static int sensors(const pbModel *m) {
   int n = 0;
-  for (int i = 0; i < m->nsensor; i++) n += pb_sensedBefore(m->sensor_type[i]) ? m->sensor_dim[i] : 0;
+  for (int i = 0; i < m->nsensor; i++) n += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
   return n;
 }
 

@@ -258,7 +258,7 @@ static void test_malformed(void **state) {
       {"<mujoco><default class='x'/></mujoco>", "'main'"},
       {"<mujoco><default><default/></default></mujoco>", "needs a class"},
       {"<mujoco><default><default class='a'/><default class='a'/></default></mujoco>", "two defaults classes 'a'"},
-      {ACTUATOR("<motor/>"), "needs 'joint', 'tendon' or 'site'"},
+      {ACTUATOR("<motor/>"), "needs 'joint', 'tendon', 'site', 'cranksite' or 'body'"},
       {ACTUATOR("<motor joint='j' tendon='t'/>"), "acts on one thing"},
       {ACTUATOR("<position joint='j' kv='1' dampratio='1'/>"), "give one"},
       {ACTUATOR("<position joint='j' kv='-1'/>"), "negative"},

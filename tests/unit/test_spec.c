@@ -159,7 +159,7 @@ static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
 static void spoil_integrator(pbSpec *spec) { spec->option.integrator = pb_intImplicit; }
 static void spoil_actuator(pbSpec *spec) {
   pbActuatorDef actuator = pbActuatorDef_Default();
-  actuator.trntype = pb_trnBody;
+  actuator.trntype = pb_trnBody + 1;
   assert_int_equal(pbSpec_AddActuator(spec, &actuator), 0);
 }
 static void spoil_sensor(pbSpec *spec) {

@@ -1,0 +1,59 @@
+// Gradient of the moments of actuators on bodies (multibody/actuator.c): -1 / n sum of n contacts' normal rows, whether or not
+// they are constraints. Tests: tests/oracle/test_adhesion.py.
+#include "contact/row_adjoint.h"
+
+#include "base/assert.h"
+#include "math/vec.h"
+#include "multibody/contact_gap.h"
+#include "multibody/spatial.h"
+
+// W = share n . (velocity of body 2 - velocity of body 1) at the contact's point, under a->X.
+static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + contact;
+  const int body[2] = {w->m->geom_bodyid[c->geom1], w->m->geom_bodyid[c->geom2]};
+  double F[3], d[3];
+  lane v[3], u[3] = {0}, omega[3] = {0}, bar[10] = {0};
+  v3_scale(F, c->frame, share);
+
+  // Its wrench on both, and their motion against each other.
+  for (int side = 0; side < 2; side++) {
+    double sign = side ? 1 : -1, *field = a->F + 6 * body[side];
+    const lane *X = a->X + 6 * body[side];
+    body_offset(w, body[side], c->pos, d);
+    PB_ADDWRENCH(field, sign, d, F);
+
+    PB_POINTVEL(v, X, d);
+    for (int k = 0; k < 3; k++) {
+      u[k] += sign * v[k];
+      omega[k] += sign * X[k];
+    }
+  }
+
+  // The point and the normal, to the geoms.
+  PB_CROSS(bar + 1, F, omega);
+  for (int k = 0; k < 3; k++) bar[4 + k] = share * u[k];
+  LANE(pbContact_PairJacobians)(a, contact - c->point, w->m->contact.onset);
+  LANE(pbContact_PullPair)(a, contact, bar);
+}
+
+void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  if (!m->topology->adheres || m->disableflags & pb_disActuation) return;
+
+  for (int u = 0; u < m->nu; u++) {
+    int count = m->actuator_trntype[u] == pb_trnBody ? count_adhering(w, u) : 0;
+    if (!count) continue;
+
+    // Of the force on the dofs, and of the velocity where a sensor looks at it.
+    for (int i = 0; i < m->nv; i++) a->c[i] = w->actuator_force[u] * a->lam_act[i] + a->act_vel[u] * w->qvel[i];
+    LANE(pbSweep_Push)(w, a->c, a->X);
+    memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
+    for (int c = 0; c < w->ncon; c++) {
+      if (adheres(w, u, w->contact + c)) pull_contact(a, c, -1. / count);
+    }
+    LANE(pbSweep_PullExtra)(a, a->c);
+  }
+  memset(a->c, 0, (size_t)m->nv * sizeof(lane));
+}

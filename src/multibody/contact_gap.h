@@ -1,0 +1,32 @@
+// The gap beyond a contact's margin, where it has no force but is there.
+#ifndef PB_CONTACT_GAP_H
+#define PB_CONTACT_GAP_H
+
+#include "eval/work.h"
+
+static inline double contact_gap(const NUM(pbWork) *w, int geom1, int geom2, int pair) {
+  PB_ASSERT(geom1 >= 0 && geom1 < w->m->ngeom && geom2 >= 0 && geom2 < w->m->ngeom);
+  return fmax(re(pair >= 0 ? w->p.pair_gap[pair] : w->p.geom_gap[geom1] + w->p.geom_gap[geom2]), 0);
+}
+
+// Is it closer than both?
+static inline bool within_gap(const NUM(pbWork) *w, const NUM(pbContact) *c) {
+  return re(c->dist) <= re(c->margin) + contact_gap(w, c->geom1, c->geom2, c->pair);
+}
+
+// Does an actuator on a body pull at the contact?
+static inline bool adheres(const NUM(pbWork) *w, int actuator, const NUM(pbContact) *c) {
+  int body = w->m->actuator_trnid[2 * actuator], b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
+  bool moves = w->t->body_dofend[b1] >= 0 || w->t->body_dofend[b2] >= 0;
+
+  return (b1 == body || b2 == body) && moves && within_gap(w, c);
+}
+
+static inline int count_adhering(const NUM(pbWork) *w, int actuator) {
+  int count = 0;
+
+  for (int c = 0; c < w->ncon; c++) count += adheres(w, actuator, w->contact + c);
+  return count;
+}
+
+#endif
