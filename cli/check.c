@@ -482,6 +482,7 @@ static pbStatus examine_rollout(cliCheck *d) {
   cliCheck_GrowthFindings(d);
   cliCheck_PenetrationFindings(d);
   cliCheck_ContactFindings(d);
+  PB_TRY(cliCheck_TieFindings(d));
 
   cliRun_WarnSolver(d->run);
   if (text[opt_json]) report_json(d);

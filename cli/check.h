@@ -141,5 +141,6 @@ void cliCheck_FailureFindings(cliCheck *d);
 void cliCheck_GrowthFindings(cliCheck *d);
 void cliCheck_PenetrationFindings(cliCheck *d);
 void cliCheck_ContactFindings(cliCheck *d);
+pbStatus cliCheck_TieFindings(cliCheck *d);
 
 #endif

@@ -119,6 +119,34 @@ void cliCheck_ContactFindings(cliCheck *d) {
   else onset_findings(d);
 }
 
+// Contacts at whose very state there is no derivative of every direction: each of those met, at its first step.
+pbStatus cliCheck_TieFindings(cliCheck *d) {
+  char told[MOST_EVENTS][300], text[sizeof told[0]], where[64];
+  int count = 0;
+
+  for (long k = 0; k < d->run->steps && count < MOST_EVENTS; k++) {
+    pbInput input = cliRun_Input(d->run, k);
+    pbStatus status;
+    do {
+      status = pbStep_Observe(d->run->model, d->run->theta, d->states + (size_t)k * (size_t)d->nx, &input, d->run->scratch, NULL);
+    } while (pbScratch_Grow(d->run->scratch, &status));
+    if (status != pb_ok) return cliRun_StepFailed(d->run, status, k);
+
+    // distances of touches differ from step to step
+    int same = 0;
+    bool tie = *pbScratch_Tie(d->run->scratch, text, sizeof text);
+    while (same < count && strncmp(text, told[same], strcspn(text, ":")) != 0) same++;
+    if (!tie || same < count) continue;
+
+    memcpy(told[count++], text, sizeof text);
+    snprintf(where, sizeof where, "step %ld", k);
+    cliCheck_AddFinding(d, "no derivative of every direction", where,
+                        "%s. The gradient is that of one side, or of one of the features, and differences do not agree with it.",
+                        text);
+  }
+  return pb_ok;
+}
+
 // Half the smallest extent of a geom; infinite for planes.
 static double half_extent(const cliRun *run, int geom) {
   pbParam size;

@@ -24,6 +24,8 @@ static void write_spot(const pbCertificate *c, cliJson *j) {
   cliJson_Integer(j, "spot_quotients", (long)c->spot_quotients);
   cliJson_Integer(j, "spot_left_out", (long)c->spot_left_out);
   cliJson_Integer(j, "spot_kink", c->spot_kink);
+  cliJson_Integer(j, "spot_tie_step", c->spot_tie_step);
+  cliJson_Text(j, "spot_tie", c->spot_tie);
 }
 
 // Modes event and smooth: what became of the contact events.
@@ -167,6 +169,9 @@ static void note_kink(const pbCertificate *c) {
 }
 
 static void warn_spot(const pbCertificate *c) {
+  if (c->spot_tie_step >= 0)
+    fprintf(stderr, "pullback: note: step %d of %ld has no derivative of every direction: %s\n", c->spot_tie_step, (long)c->steps,
+            c->spot_tie);
   if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) note_kink(c);
   if (!c->spot_off) return;
 

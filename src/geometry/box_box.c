@@ -41,7 +41,8 @@ static bool nearly_normal(const double rot[9], int code, int code_face) {
 typedef struct axis_search {
   double rot[9], rotabs[9], size1[3], size2[3];  // real parts
   double best;
-  int code;  // of the best axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges
+  int code;     // of the best axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges
+  int tied[2];  // two faces of which a tilt decides, by its direction; -1: none
 } axis_search;
 
 static bool try_face_axis(const box_pair *p, axis_search *s, double separation, int code) {
@@ -63,7 +64,12 @@ static void take_wider_face(const box_pair *p, axis_search *s, int i, int j) {
     first &= s->size1[across] - extent2 > more;
     second &= extent2 - s->size1[across] > more;
   }
-  if (first || second) s->code = first ? i : 3 + j;
+  if (first || second) {
+    s->code = first ? i : 3 + j;
+    return;
+  }
+  s->tied[0] = i;
+  s->tied[1] = 3 + j;
 }
 
 // Centers' distance along the face's normal, less the extents of both boxes.
@@ -113,9 +119,11 @@ static bool try_edges(const box_pair *p, axis_search *s, int i, int j, double fa
   return true;
 }
 
-// Separating axis theorem: code of the axis of largest separation, -1: separated. Only decisions: in doubles.
-static int separating_axis(const box_pair *p) {
-  axis_search s = {.best = -1e10, .code = -1};
+// Separating axis theorem: code of the axis of largest separation, -1: separated. Only decisions: in doubles. tied: two faces lie
+// on each other, and which of them it is hangs on the direction of a tilt.
+static int separating_axis(const box_pair *p, bool *tied) {
+  axis_search s = {.best = -1e10, .code = -1, .tied = {-1, -1}};
+  *tied = false;
   for (int i = 0; i < 9; i++) {
     s.rot[i] = re(p->rot[i]);
     s.rotabs[i] = fabs(s.rot[i]);
@@ -134,10 +142,12 @@ static int separating_axis(const box_pair *p) {
       if (!try_edges(p, &s, i, j, face)) return -1;
     }
   }
+  *tied = code_face == s.tied[0] || code_face == s.tied[1];
   if (s.code < 6) return s.code;
 
   // An edge axis near the best face's gives way to it unless it is better by five percent.
   bool yields = nearly_normal(s.rot, s.code, code_face) && s.best < face + 0.05 * fabs(face) + PB_TINY;
+  *tied = *tied && yields;
   return yields ? code_face : s.code;
 }
 
@@ -373,22 +383,28 @@ static int face_face(const box_pair *p, int code, NUM(pbBoxFaces) *f) {
   return count;
 }
 
-int NUM(pbBox_Touch)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbBoxTouch) *touch,
-                     NUM(pbContactPoint) *contacts) {
-  box_pair p = {.size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .contacts = contacts};
+// Each box's center and axes in the frame of the other.
+static void set_pair(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, box_pair *p) {
+  *p = (box_pair){.size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin};
   num dif[3];
 
   v3_sub(dif, box2->pos, box1->pos);
-
-  // Each box's center and axes in the frame of the other.
-  m3_tmulv(p.pos21, box1->mat, dif);
+  m3_tmulv(p->pos21, box1->mat, dif);
   v3_neg(dif, dif);
-  m3_tmulv(p.pos12, box2->mat, dif);
-  m3_tmul(p.rot, box1->mat, box2->mat);
-  for (int i = 0; i < 3; i++) p.rounding += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
-  p.slack = margin + p.rounding;
+  m3_tmulv(p->pos12, box2->mat, dif);
+  m3_tmul(p->rot, box1->mat, box2->mat);
+  for (int i = 0; i < 3; i++) p->rounding += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
+  p->slack = margin + p->rounding;
+}
 
-  int code = separating_axis(&p);
+int NUM(pbBox_Touch)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbBoxTouch) *touch,
+                     NUM(pbContactPoint) *contacts) {
+  box_pair p;
+  bool tied;
+  set_pair(box1, box2, margin, &p);
+  p.contacts = contacts;
+
+  int code = separating_axis(&p, &tied);
   if (code < 0) return 0;
   touch->edges_meet = code >= 6;
   return code >= 6 ? edge_edge(&p, (code - 6) / 3, (code - 6) % 3, &touch->edges) : face_face(&p, code, &touch->faces);
@@ -398,3 +414,13 @@ int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double ma
   NUM(pbBoxTouch) touch;
   return NUM(pbBox_Touch)(box1, box2, margin, &touch, contacts);
 }
+
+#if !PB_IS_COMPLEX
+int NUM(pbBox_Feature)(const NUM(pbShape) *box1, const NUM(pbShape) *box2) {
+  box_pair p;
+  bool tied;
+  set_pair(box1, box2, INFINITY, &p);
+  int code = separating_axis(&p, &tied);
+  return tied ? -1 : code;
+}
+#endif

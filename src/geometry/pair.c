@@ -347,6 +347,7 @@ int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) 
   bool hulls = shape2->type == pb_geomMesh && shape1->type > pb_geomSphere;
   if (shape1->type == pb_geomHfield || hulls) return NUM(pbPolytope_Feature)(shape1, shape2);
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
+  if (shape1->type == pb_geomBox && shape2->type == pb_geomBox) return NUM(pbBox_Feature)(shape1, shape2);
   if (shape2->type == pb_geomMesh) return NUM(pbMesh_Feature)(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;
 

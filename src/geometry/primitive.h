@@ -28,6 +28,7 @@ void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *sh
                               pbContactJacobian *jacobians);
 // The corners that a plane or ball meets, at most four; returns their number.
 int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int corner[4]);
+int NUM(pbBox_Feature)(const NUM(pbShape) *box1, const NUM(pbShape) *box2);           // as pbPair_Feature, of two boxes
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature
 #endif

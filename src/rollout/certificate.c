@@ -403,6 +403,17 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
   return status;
 }
 
+void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k) {
+  if (c->spot_tie_step >= 0 && c->spot_tie_step <= k) return;
+  if (pbStep_Observe(r->model, r->theta, x, input, r->scratch, NULL) != pb_ok) return;
+
+  // Steps are sampled on the way back.
+  char text[sizeof c->spot_tie];
+  if (!*pbScratch_Tie(r->scratch, text, sizeof text)) return;
+  memcpy(c->spot_tie, text, sizeof text);
+  c->spot_tie_step = k;
+}
+
 const char *pbCertificate_Checked(const pbCertificate *c) {
   static const char *const names[] = {"nothing", "steps", "impacts", "steps and impacts"};
   return c->spot_part & pb_partRollout ? "rollout" : names[c->spot_part & (pb_partSteps | pb_partImpacts)];

@@ -414,6 +414,7 @@ static pbCertificate empty_certificate(void) {
                          .gain_step = -1,
                          .spot_step = -1,
                          .spot_kink = -1,
+                         .spot_tie_step = -1,
                          .most_contacts_step = -1};
 }
 

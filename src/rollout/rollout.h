@@ -177,6 +177,8 @@ void pbGrowth_Add(pbGrowth *growth, pbCertificate *certificate, double time_to_e
 void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
 // worst_row: pbScratch_WorstRow of the step.
 void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
+// After a sampled step that was left out: the contact to blame, if it is one, at the state x before step k.
+void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k);
 
 // ---- sample.c, direction.c: checks of single steps on the way back
 typedef struct pbStepCheck pbStepCheck;

@@ -609,6 +609,7 @@ static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
   // Nothing can be said here: neither for the gradient nor against it.
   if (v == undecided) {
     c->spot_left_out++;
+    pbCertificate_NoteTie(c, a->r, a->record, &a->input, a->k);
     return;
   }
 

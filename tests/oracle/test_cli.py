@@ -1044,6 +1044,36 @@ def test_check_follows_the_size_of_bodies(tmp_path, run, size):
     assert slopes["left_out"] == 0 or (size == 1e3 and "settle" not in slopes["words"])
 
 
+LYING = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><body pos="0 0 {}"><freejoint/><geom name="low" type="box" size="{}"/></body>
+<body pos="{}" euler="{}"><freejoint/><geom name="high" type="box" size="{}"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("below, low, place, tilt, high, words", [
+    (.0999, ".1 .1 .1", "0 0 .2998", "0 0 0", ".1 .1 .1", "geom 'low' and geom 'high': two faces tie"),
+    (.0999, ".2 .05 .1", "0 0 .2998", "0 0 0", ".05 .2 .1", "two faces tie"),
+    (.0999, ".2 .2 .1", ".15 0 .2998", "0 0 0", ".1 .1 .1", "two faces tie"),
+    (.0999, ".2 .2 .1", "0 0 .2998", "0 0 0", ".1 .1 .1", None),
+    (.0999, ".1 .1 .1", "0 0 .2998", "0 0 0", ".2 .2 .1", None),
+    (.0999, ".1 .1 .1", "0 0 .2998", "1 2 0", ".1 .1 .1", None),
+    (.0999, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", None),
+    (.1, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", "geom 'floor' and geom 'low': they touch to"),
+    (np.nextafter(.1, 1), ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", "they touch to"),
+    (.1 - 1e-9, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", None)],
+    ids=["equal", "crossed", "beyond the edge", "on a wider one", "below a wider one", "tilted", "apart", "touch", "touch to rounding", "a little in"])
+def test_what_has_no_derivative_of_every_direction_is_named(tmp_path, run, below, low, place, tilt, high, words):
+    """By check, and by the certificate of a gradient that could not be compared there (beyond the edge both sides agree)."""
+    (tmp_path / "m.xml").write_text(LYING.format(below, low, place, tilt, high))
+    found = [f for f in json.loads(run("check", tmp_path / "m.xml", "--json").stdout)["findings"] if f["what"] == "no derivative of every direction"]
+    assert bool(found) == bool(words) and all(words in f["why"] and f["where"] == "step 0" for f in found), found
+    np.savez(tmp_path / "c.npz", qpos=np.ones(12), qvel=np.ones(12))
+    said = run("gradient", tmp_path / "m.xml", "--steps", 1, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz").stderr
+    c = meta(np.load(tmp_path / "g.npz"))["certificate"]
+    left_out = bool(words) and c["spot_left_out"] > 0
+    assert left_out == (bool(words) and place != ".15 0 .2998")
+    assert (c["spot_tie_step"] == 0) == left_out == ("step 0 of 1 has no derivative of every direction" in said), (c, said)
+    assert not left_out or words in c["spot_tie"] and words in said
+
+
 def test_check_moves_no_further_than_the_motion_allows(tmp_path, run):
     """Where the file names an inertia that is none of the body's, tangents tell how far to move."""
     path = tmp_path / "m.xml"

@@ -1,0 +1,62 @@
+// Contacts that have no derivative of every direction, in words.
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "contact/contact.h"
+#include "step/scratch.h"
+
+static const double rounding = 64 * DBL_EPSILON;  // of coordinates of about a meter, and of larger ones relative
+
+static void put_words(const pbScratch *s, const pbContact_r *c, const char *why, char *text, size_t size) {
+  char pair[256];
+  pbScratch_KindName(s, pb_rowContact, (int)(c - s->w.contact), pair, sizeof pair);
+  snprintf(text, size, "%s: %s", pair, why);
+}
+
+// Shapes on planes have ties that show in the contact's tangents alone.
+static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
+  pbPrism prism;
+  pbShape_r s1, s2;
+  contact_shapes(w, c, &prism, &s1, &s2);
+  *boxes = s1.type == pb_geomBox && s2.type == pb_geomBox;
+  return s1.type != pb_geomPlane && pbPair_Feature_r(&s1, &s2) < 0;
+}
+
+// Says why the contact has none; false: it has. A touch begins or ends contact by whatever moves it; method impact has its time.
+static bool explain(const pbScratch *s, const pbContact_r *c, char *text, size_t size) {
+  const pbContactSettings *settings = &s->model->contact;
+  double gap = c->dist - c->margin, scale = fmax(1, fmax(fabs(c->pos[0]), fmax(fabs(c->pos[1]), fabs(c->pos[2]))));
+  bool boxes, sharp = settings->onset == 0 && settings->method != pb_contactImpact;
+  char why[128];
+
+  if (gap < 0 && features_tie(&s->w, c, &boxes)) {
+    put_words(s, c,
+              boxes ? "two faces tie: which of them bounds the contact hangs on the direction of a tilt"
+                    : "two features tie: which of them meets hangs on the direction of a move",
+              text, size);
+    return true;
+  }
+  if (!sharp || !(fabs(gap) <= rounding * scale)) return false;
+
+  snprintf(why, sizeof why, "they touch to %.0e m: moved together there is contact, moved apart there is none", fabs(gap));
+  put_words(s, c, why, text, size);
+  return true;
+}
+
+const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
+  pbWork_r *w = &s->w;
+  double reach = s->model->contact.onset + 1e-9;
+  if (size) text[0] = 0;
+
+  // Pair by pair: contacts of the evaluation are overwritten.
+  int near = pbContact_Near_r(w, reach);
+  for (int k = 0; k < near; k++) {
+    w->ncon = 0;
+    if (pbContact_Pair_r(w, w->near[k], reach) != pb_ok) return text;
+    for (int i = 0; i < w->ncon; i++) {
+      if (explain(s, w->contact + i, text, size)) return text;
+    }
+  }
+  return text;
+}
