@@ -169,9 +169,6 @@ static void note_kink(const pbCertificate *c) {
 }
 
 static void warn_spot(const pbCertificate *c) {
-  if (c->spot_tie_step >= 0)
-    fprintf(stderr, "pullback: note: step %d of %ld has no derivative of every direction: %s\n", c->spot_tie_step, (long)c->steps,
-            c->spot_tie);
   if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) note_kink(c);
   if (!c->spot_off) return;
 
