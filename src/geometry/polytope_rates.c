@@ -324,28 +324,27 @@ static void pull_end(pulling *g, int number, const double x_bar[3], double dist_
 }
 
 // ---- a contact ---------------------------------------------------------------------------------------------------------
-// pos = point +- (radius + dist / 2) n. rows: cotangents of dist, pos, normal.
+// pos = point +- (radius + dist / 2) n. rows: cotangents of dist, pos, normal. Adds to n_bar and dist_bar what is left for
+// pull_normal, which all contacts have in common.
 static void pull_contact(pulling *g, int source, const double rows[7]) {
   const touch *p = g->p;
   int shape = source < 0 ? p->deepest_shape : !g->m->ref;
   double dist = source < 0 ? p->dist : g->m->dist[source], sign = shape ? -1 : 1, x_bar[3], along = sign * v3_dot(p->n, rows + 1);
   v3_copy(x_bar, rows + 1);
-  v3_copy(g->n_bar, rows + 4);
+  v3_addto(g->n_bar, rows + 4);
   v3_addscl(g->n_bar, rows + 1, sign * (p->radius[shape] + 0.5 * dist));
   g->radius[shape] += along;
-  g->dist_bar = 0;
 
-  // Where it came from, then what all have in common.
+  // Where it came from.
   double dist_bar = rows[0] + 0.5 * along;
   if (source < 0) {
-    g->dist_bar = dist_bar;
+    g->dist_bar += dist_bar;
     pull_deepest(g, x_bar);
   } else if (g->m->edges) {
     pull_end(g, source, x_bar, dist_bar);
   } else {
     pull_clipped(g, source, x_bar, dist_bar);
   }
-  pull_normal(g);
 }
 
 static void begin_pull(pulling *g, const touch *p, const manifold *m) {
@@ -393,6 +392,18 @@ static void set_rates(const pulling *g, double d[12]) {
   set_sizes(g, 1, d + SIZE2);
 }
 
+// By the normal and the deepest point's distance: rows of Jacobians.
+static void common_rates(const touch *p, const manifold *m, double common[4][12]) {
+  for (int r = 0; r < 4; r++) {
+    pulling g;
+    begin_pull(&g, p, m);
+    if (r < 3) g.n_bar[r] = 1;
+    else g.dist_bar = 1;
+    pull_normal(&g);
+    set_rates(&g, common[r]);
+  }
+}
+
 bool NUM(pbPolytope_Rates)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,
                            int count, pbContactJacobian *jacobians) {
   touch p = {.shape = {shape1, shape2}, .found = found, .margin = margin};
@@ -404,16 +415,22 @@ bool NUM(pbPolytope_Rates)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape
   int made = NUM(pbPolytope_Touch)(&p, &m, contacts, source);
   if (m.cuts > PB_CUTS) return false;
 
-  // Row by row; the hint is none.
+  // What all contacts go by, then distance and point row by row; the normal is common, the hint is none.
+  double common[4][12] = {{0}};
+  common_rates(&p, &m, common);
   for (int k = 0; k < count && k < made; k++) {
-    for (int r = 0; r < 7; r++) {
-      double rows[7] = {0};
+    for (int r = DIST; r < NORMAL; r++) {
+      double rows[7] = {0}, *d = jacobians[k].d[r];
       pulling g;
       rows[r] = 1;
       begin_pull(&g, &p, &m);
       pull_contact(&g, source[k], rows);
-      set_rates(&g, jacobians[k].d[r]);
+      set_rates(&g, d);
+      for (int c = 0; c < COLUMNS; c++) {
+        d[c] += g.n_bar[0] * common[0][c] + g.n_bar[1] * common[1][c] + g.n_bar[2] * common[2][c] + g.dist_bar * common[3][c];
+      }
     }
+    memcpy(jacobians[k].d[NORMAL], common, 3 * sizeof common[0]);
   }
   return true;
 }
@@ -431,6 +448,7 @@ bool NUM(pbPolytope_PullStrain)(const NUM(pbShape) shape[2], double margin, cons
   if (m.cuts > PB_CUTS) return false;
   begin_pull(&g, &p, &m);
   for (int k = 0; k < count && k < made; k++) pull_contact(&g, source[k], bar[k].row);
+  pull_normal(&g);
 
   // The symmetric part.
   for (int k = 0; k < 2; k++) {
