@@ -486,6 +486,33 @@ static pbStatus check_draws(pbTaskReader *r, const pbTask *task) {
   return pb_ok;
 }
 
+// ---- controls ---------------------------------------------------------------------------------------------------------
+// Numbers, in lists of lists, that are all zero.
+static bool is_zero(const json_t *value) {
+  if (!json_is_array(value)) return json_is_number(value) && json_number_value(value) == 0;
+
+  for (size_t i = 0; i < json_array_size(value); i++) {
+    if (!is_zero(json_array_get(value, i))) return false;
+  }
+  return true;
+}
+
+// In a training the policy alone acts, and noise: controls that the file adds in other commands would change what it learns from.
+static pbStatus check_controls(pbTaskReader *r, const json_t *object) {
+  const json_t *controls = json_object_get(object, "controls");
+  if (!controls || is_zero(controls)) return pb_ok;
+  return pbTaskReader_FailAt(r, "controls", "a training has none: its policy acts alone; expected zeros, or nothing");
+}
+
+static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
+  const json_t *list = json_object_get(root, "trajectories"), *own;
+  size_t i;
+  PB_TRY(check_controls(r, root));
+
+  json_array_foreach(list, i, own) PB_TRY(check_controls(r, own));
+  return pb_ok;
+}
+
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task) {
   pbTrain *t = r->train;
@@ -495,6 +522,7 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   PB_TRY(pbTask_ReadMode(r, root, task));
 
   // starts of the episodes: no steps, no variables
+  PB_TRY(check_all_controls(r, root));
   r->run = true;
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))

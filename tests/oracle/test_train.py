@@ -295,6 +295,7 @@ def test_mistakes(run, trained, tmp_path):
             ({"episode": {"done": [{"name": "end", "type": "above", **never}]}}, 4, "update 1: term 'end' at time 0: log of -1"),
             ({"policy": {**POLICY, "layers": [{"formula": ["p0*log(x0 + 0.9)"], "parameters": [1]}]}, "init": {"qpos": [3.1]}, "episode": {}}, 4,
              "policy 'network': output 0 is nan at time 0"),
+            ({"controls": [[0], [0.1]]}, 3, "controls: a training has none"), ({"trajectories": [{"controls": {"file": "u.npz"}}]}, 3, "a training has none"),
             ({"policy": told}, 3, "2 commands, and \"command\" of \"sample\" is missing or does not draw number 0"),
             ({"policy": told, "sample": {"command": [{"components": [0], "uniform": [0, 1]}]}}, 3, "does not draw number 1"),
             ({"policy": {**POLICY, "observe": [*POLICY["observe"], {"act": "motor"}]}}, 3, "this actuator has no activation")):
