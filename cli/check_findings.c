@@ -79,12 +79,20 @@ static void event_findings(cliCheck *d) {
   }
 }
 
+static bool adheres(const pbModel *m) {
+  for (int u = 0; u < pbModel_Size(m, "nu"); u++) {
+    if (cliModel_Integer(m, "actuator_trntype", u) == pb_trnBody) return true;
+  }
+  return false;
+}
+
 // Mode exact: every step at which the number of contacts changes.
 static void onset_findings(cliCheck *d) {
   char where[64];
   int events = 0;
   const char *advice = "--mode event does that";
   if (cliModel_Integer(d->run->model, "noslip_iterations", 0)) advice = "with noslip_iterations there is no mode that does that";
+  if (adheres(d->run->model)) advice = "with actuators on bodies (adhesion) there is no mode that does that";
   if (pbModel_PointCount(d->run->model)) advice = "worlds with deformables have no mode that does that";
 
   for (long k = 1; k < d->run->steps; k++) {

@@ -41,10 +41,13 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
 }
 
 // Impacts know no gap: their contacts come between steps.
-static bool keeps_gap(const pbModel *m) { return m->topology->keeps_gap && m->contact.method != pb_contactImpact; }
+static inline bool keeps_gap(const pbModel *m) { return m->topology->keeps_gap && m->contact.method != pb_contactImpact; }
 
 double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach) {
-  return keeps_gap(w->m) ? fmax(reach, contact_gap(w, geom1, geom2, pair)) : reach;
+  double gap = contact_gap(w, geom1, geom2, pair);
+  if (w->m->contact.method == pb_contactImpact) return reach;
+  if (gap < 0) return reach + gap;
+  return keeps_gap(w->m) ? fmax(reach, gap) : reach;
 }
 
 // Balls that hold the geoms and their margins, a little larger than needed.

@@ -4,9 +4,10 @@
 
 #include "eval/work.h"
 
+// Where it is negative, contacts within their margin are there from that much later on.
 static inline double contact_gap(const NUM(pbWork) *w, int geom1, int geom2, int pair) {
   PB_ASSERT(geom1 >= 0 && geom1 < w->m->ngeom && geom2 >= 0 && geom2 < w->m->ngeom);
-  return fmax(re(pair >= 0 ? w->p.pair_gap[pair] : w->p.geom_gap[geom1] + w->p.geom_gap[geom2]), 0);
+  return re(pair >= 0 ? w->p.pair_gap[pair] : w->p.geom_gap[geom1] + w->p.geom_gap[geom2]);
 }
 
 // Is it closer than both?

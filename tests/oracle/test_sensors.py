@@ -117,3 +117,16 @@ def test_what_is_refused(tmp_path, sensor, words):
     path.write_text(scene("pyramidal", sensor).replace("</worldbody>", cameras))
     with pytest.raises(pb.Error, match=words):
         pb.Model(str(path))
+
+
+@pytest.mark.parametrize("shape", ['type="sphere" size=".1"', 'type="capsule" size=".1 .1" euler="90 0 0"', 'type="box" size=".1 .1 .1"'])
+@pytest.mark.parametrize("margin,gap", [(.02, -.01), (0, -.005), (.02, .01)])
+def test_gaps_of_either_sign(tmp_path, shape, margin, gap):
+    """Where it is negative contacts come later than at their margin, without a sensor as well."""
+    path = tmp_path / "m.xml"
+    path.write_text(f"""<mujoco><option tolerance="0" iterations="300"/><worldbody><geom type="plane" size="1 1 1"/>
+<body pos="0 0 .098" euler="1 2 3"><freejoint/><geom {shape} margin="{margin}" gap="{gap}"/></body></worldbody></mujoco>""")
+    m, d, ours, x, _, _ = both(path)
+    mine = ours.step(x, np.zeros(0))[0]
+    mujoco.mj_step(m, d)
+    assert np.abs(ours.parts(mine)[1] - d.qvel).max() < 1e-10
