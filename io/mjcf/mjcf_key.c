@@ -181,14 +181,22 @@ static pbStatus add_key(pbMjcfReader *reader, const pbMjcfKey *key) {
   return pb_ok;
 }
 
-// MuJoCo gives the prefix to names of the model's own keyframes, not to those of what is attached to it.
+static bool is_taken(const pbMjcfReader *reader, const char *name) {
+  for (const pbMjcfKey *key = reader->keys; key; key = key->next)
+    if (!strcmp(key->def.name, name)) return true;
+  return false;
+}
+
+// MuJoCo gives the prefix to names of the model's own keyframes, not to those of what is attached to it; that makes two of a
+// name where such a model is attached twice, and then the prefix tells them apart.
 pbStatus pbMjcf_AttachKeys(pbMjcfReader *reader, const pbMjcfReader *attached, const char *prefix, int attach) {
   for (const pbMjcfKey *from = attached->keys; from; from = from->next) {
     pbMjcfKey key = {
         .from = from, .attach = attach, .def = {.name = from->def.name, .place = from->def.place, .time = from->def.time}};
     char name[2 * PB_MJCF_TEXT];
 
-    if (!from->from && *from->def.name) {
+    bool prefixed = !from->from || is_taken(reader, from->def.name);
+    if (prefixed && *from->def.name) {
       snprintf(name, sizeof name, "%s%s", prefix, from->def.name);
       key.def.name = pbSpec_Text(reader->spec, name);
     }

@@ -173,3 +173,16 @@ def test_many_models_end_in_an_error(run, folder):
     (folder / "d30.xml").write_text('<mujoco><worldbody><body name="x"><geom size="1"/></body></worldbody></mujoco>')
     assert "more than 400000 elements" in run("info", folder / "d0.xml", code=3).stderr
     assert "d30.xml" not in run("info", folder / "d20.xml").stderr
+
+
+def test_a_model_with_models_in_it_twice(folder):
+    """MuJoCo ends with two keyframes of a name; here the prefix tells them apart."""
+    path = folder / "m.xml"
+    path.write_text(parent('<attach model="gripper" body="base" prefix="a_"/><body pos="0 1 0"><attach model="gripper" body="base" prefix="b_"/></body>', assets='<model file="gripper.xml"/>'))
+    with pytest.raises(ValueError, match="repeated name 'r_h"):
+        mj.MjModel.from_xml_path(str(path))
+    model = pb.Model(str(path))
+    names = [pb.lib().pbModel_Name(model.ptr, 9, k).decode() for k in range(model.fields()["nkey"][0, 0])]
+    assert names == ["a_rest", "r_home", "r_half", "b_rest", "b_r_home", "b_r_half"]
+    qpos = model.fields()["key_qpos"]
+    assert np.allclose(qpos[[1, 4]], [[np.pi / 9, .5, .1, np.pi / 9, 0, 0], [np.pi / 9, 0, 0, np.pi / 9, .5, .1]])
