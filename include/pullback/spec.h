@@ -526,6 +526,8 @@ PB_API bool pbSpec_HasRays(const pbSpec *spec);
 // Does anything that moves depend on the geom's shape or place: may it touch, weigh or feel a fluid, does a sensor look at it?
 // Else it is only seen. geom: its index.
 PB_API bool pbSpec_GeomActs(const pbSpec *spec, int geom);
+// Is the geom a primitive whose size and pose come from a mesh that it names (compiler.fitaabb)? geom: its index.
+PB_API bool pbSpec_GeomFits(const pbSpec *spec, int geom);
 // What no compile may accept: shapes that collide but have no physics here (hfield), transmissions, dynamics, integrators
 // and sensors that are not supported, ids out of range. pb_unsupported or pb_bad_input with the place. Compiling calls it.
 PB_API PB_NODISCARD pbStatus pbSpec_Check(const pbSpec *spec);

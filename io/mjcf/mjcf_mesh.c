@@ -177,7 +177,8 @@ static pbStatus load_meshes(pbMjcfReader *reader, bool acting) {
   pbSpec *spec = reader->spec;
   for (int i = 0; i < spec->ngeom; i++) {
     const pbGeomDef *geom = &spec->geoms[i];
-    if (geom->type != pb_geomMesh || pbSpec_GeomActs(spec, i) != acting) continue;
+    bool fits = pbSpec_GeomFits(spec, i);  // whatever it is for, its size is asked for
+    if ((geom->type != pb_geomMesh && !fits) || (fits || pbSpec_GeomActs(spec, i)) != acting) continue;
 
     // One that is not there is found when compiling; one that is read already is not read again.
     pbMeshDef *mesh = pbSpec_FindMesh(spec, geom->mesh);

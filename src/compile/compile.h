@@ -52,7 +52,8 @@ typedef struct pbMeshWork {
   pbMeshProperties properties;
   double size[3], aabb[6];  // in the frame of the principal axes
   struct pbHull *hull;      // NULL: nothing that it shapes touches anything
-  bool done;                // else nothing depends on it: it is not in the model
+  bool measured;            // properties and bounds are there
+  bool done;                // else nothing that moves has its shape: it is not in the model
   int id;                   // -1: not in the model
 } pbMeshWork;
 
@@ -184,6 +185,8 @@ void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center
 // ---- compile_mesh.c ----
 // The mesh that a geom names, measured when it is first asked for.
 PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh);
+// Size of a primitive where it is fitted to a mesh (compiler.fitaabb); pos, quat: as stated, then the shape's.
+PB_NODISCARD pbStatus pbCompile_Fit(pbCompiler *c, const pbGeomDef *geom, double pos[3], double quat[4], double size[3]);
 PB_NODISCARD pbStatus pbCompile_CountMeshes(pbCompiler *c);  // ids, and sizes of their fields in the model
 void pbCompile_StoreMeshes(pbCompiler *c);
 void pbCompile_DropMeshes(pbCompiler *c);  // hulls

@@ -155,7 +155,8 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
 
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(SETTINGS(d), &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
-  // Sizes of primitives; a mesh has its own.
+  // Sizes of primitives, which may come from a mesh; a mesh has its own.
+  if (!wrong) PB_TRY(pbCompile_Fit(c, d, g->pos, g->quat, g->size));
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
   if (wrong) return PB_AT(c, d, "geom", "%s", wrong);
 

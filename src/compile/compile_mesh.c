@@ -102,7 +102,7 @@ static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
 
   work->def = d;
   find_bounds(work);
-  work->done = true;
+  work->measured = true;
   return pb_ok;
 }
 
@@ -122,11 +122,70 @@ pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork *
 
   // Several geoms may share it.
   pbMeshWork *work = &c->meshes[index];
-  if (!work->done) PB_TRY(measure(c, &c->spec->meshes[index], work));
+  if (!work->measured) PB_TRY(measure(c, &c->spec->meshes[index], work));
+  work->done = true;
   int i = (int)(geom - c->spec->geoms);
   bool bare = pbSpec_HasRays(c->spec) && !work->def->face.count;
   if (!work->hull && (bare || pbSpec_GeomTouches(c->spec, i) || pbSpec_GeomMeasured(c->spec, i))) PB_TRY(make_hull(c, work));
   *mesh = work;
+  return pb_ok;
+}
+
+// ---- primitives fitted to meshes --------------------------------------------------------------------------------------
+
+// Half sides of the box of uniform density with these moments.
+static void inertia_box(const pbMeshProperties *p, double half[3]) {
+  const double *I = p->moments;
+  double sum = I[0] + I[1] + I[2];
+
+  for (int k = 0; k < 3; k++) half[k] = sqrt(fmax(0, 6 * (sum - 2 * I[k]) / p->volume)) / 2;
+}
+
+// MuJoCo's sizes by half sides: those of the inertia box, or of the bounds (`around`), which the shape then encloses.
+// What the type has no use for stays as it is.
+static void fit_size(int type, const double half[3], bool around, double size[3]) {
+  double across = around ? fmax(half[0], half[1]) : (half[0] + half[1]) / 2;
+
+  switch (type) {
+    case pb_geomSphere: size[0] = around ? fmax(across, half[2]) : (half[0] + half[1] + half[2]) / 3; break;
+    case pb_geomCapsule:
+      size[0] = across;
+      size[1] = around ? half[2] - across : fmax(0, half[2] - across / 2);
+      break;
+    case pb_geomCylinder:
+      size[0] = across;
+      size[1] = half[2];
+      break;
+    default: v3_copy(size, half); break;  // of ellipsoids and boxes
+  }
+}
+
+pbStatus pbCompile_Fit(pbCompiler *c, const pbGeomDef *geom, double pos[3], double quat[4], double size[3]) {
+  double half[3], center[3] = {0, 0, 0}, place[3], axes[4];
+  bool around = c->spec->compiler.fitaabb;
+  int index;
+  if (!pbSpec_GeomFits(c->spec, (int)(geom - c->spec->geoms))) return pb_ok;
+  PB_TRY(pbCompile_Resolve(c, pb_refMesh, geom->mesh, &geom->place, "geom", geom->name, &index));
+
+  pbMeshWork *work = &c->meshes[index];
+  if (!work->measured) PB_TRY(measure(c, &c->spec->meshes[index], work));
+  if (around) {
+    memcpy(center, work->aabb, sizeof center);
+    memcpy(half, work->aabb + 3, sizeof half);
+  } else {
+    inertia_box(&work->properties, half);
+  }
+
+  fit_size(geom->type, half, around, size);
+  v3_scale(size, size, geom->fitscale);
+
+  // What is stated is the pose of the mesh's file.
+  quat_rotate(place, work->properties.quat, center);
+  v3_addto(place, work->properties.center);
+  memcpy(axes, work->properties.quat, sizeof axes);
+  pbPose_Compose(pos, quat, place, axes);
+  memcpy(pos, place, sizeof place);
+  memcpy(quat, axes, sizeof axes);
   return pb_ok;
 }
 

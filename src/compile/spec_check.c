@@ -170,14 +170,20 @@ bool pbSpec_GeomActs(const pbSpec *spec, int geom) {
          is_seen_by_sensor(spec, g);
 }
 
+bool pbSpec_GeomFits(const pbSpec *spec, int geom) {
+  const pbGeomDef *g = &spec->geoms[geom];
+  return *g->mesh && g->type >= pb_geomSphere && g->type <= pb_geomBox;
+}
+
 static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
 
-  // A primitive fitted to a mesh would need the mesh.
   bool mesh = geom->type == pb_geomMesh;
   bool hfield = geom->type == pb_geomHfield;
-  if (!mesh && *geom->mesh)
-    return REFUSE(geom, "geom", "attribute 'mesh' is not supported here: a primitive shape fitted to a mesh");
+  if (*geom->mesh && (hfield || geom->type == pb_geomPlane))
+    return FAIL(geom, "geom", "a mesh gives its size to a sphere, capsule, ellipsoid, cylinder or box, not to a %s",
+                hfield ? "height field" : "plane");
+  if (*geom->mesh && !isnan(geom->fromto[0])) return FAIL(geom, "geom", "'fromto' and 'mesh' both give its size; give one");
   if (!mesh && !hfield) return pb_ok;
 
   // No fluid forces of their own.
