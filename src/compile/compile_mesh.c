@@ -138,6 +138,7 @@ static void inertia_box(const pbMeshProperties *p, double half[3]) {
   const double *I = p->moments;
   double sum = I[0] + I[1] + I[2];
 
+  // Moments of unit density: half^2 = 3/2 (I1 + I2 - I0) / volume, and what rounding makes negative is flat.
   for (int k = 0; k < 3; k++) half[k] = sqrt(fmax(0, 6 * (sum - 2 * I[k]) / p->volume)) / 2;
 }
 
@@ -146,6 +147,7 @@ static void inertia_box(const pbMeshProperties *p, double half[3]) {
 static void fit_size(int type, const double half[3], bool around, double size[3]) {
   double across = around ? fmax(half[0], half[1]) : (half[0] + half[1]) / 2;
 
+  // The z axis of the mesh's frame is that of least moment, along which round shapes lie.
   switch (type) {
     case pb_geomSphere: size[0] = around ? fmax(across, half[2]) : (half[0] + half[1] + half[2]) / 3; break;
     case pb_geomCapsule:
@@ -167,8 +169,11 @@ pbStatus pbCompile_Fit(pbCompiler *c, const pbGeomDef *geom, double pos[3], doub
   if (!pbSpec_GeomFits(c->spec, (int)(geom - c->spec->geoms))) return pb_ok;
   PB_TRY(pbCompile_Resolve(c, pb_refMesh, geom->mesh, &geom->place, "geom", geom->name, &index));
 
+  // Measured alone: it is in the model where another geom has its shape.
   pbMeshWork *work = &c->meshes[index];
   if (!work->measured) PB_TRY(measure(c, &c->spec->meshes[index], work));
+
+  // Bounds have a middle of their own.
   if (around) {
     memcpy(center, work->aabb, sizeof center);
     memcpy(half, work->aabb + 3, sizeof half);
