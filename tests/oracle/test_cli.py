@@ -1044,6 +1044,18 @@ def test_check_follows_the_size_of_bodies(tmp_path, run, size):
     assert slopes["left_out"] == 0 or (size == 1e3 and "settle" not in slopes["words"])
 
 
+@pytest.mark.parametrize("large", [.05, .2, 1])
+@pytest.mark.parametrize("shape", ["box", "sphere"])
+def test_check_takes_bodies_of_very_different_sizes(tmp_path, run, large, shape):
+    """Of the small one rounding of the large one's forces hides what friction would do; that is left out, and the rest holds."""
+    body = '<body pos="{0} 0 {1}"><freejoint/><geom type="{2}" size="{3} {3} {3}"/></body>'
+    (tmp_path / "m.xml").write_text(f"""<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+    {body.format(0, 1.05 * large, shape, large)}{body.format(3 * large, .00105, shape, .001)}</worldbody></mujoco>""")
+    for seed in range(3):
+        slopes = next(c for c in json.loads(run("check", tmp_path / "m.xml", "--json", "--seed", seed).stdout)["checks"] if c["name"] == "differences, states by parameters")
+        assert slopes["holds"] and slopes["cases"] > 40
+
+
 LYING = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><body pos="0 0 {}"><freejoint/><geom name="low" type="box" size="{}"/></body>
 <body pos="{}" euler="{}"><freejoint/><geom name="high" type="box" size="{}"/></body></worldbody></mujoco>"""
 
