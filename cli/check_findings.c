@@ -135,6 +135,7 @@ pbStatus cliCheck_TieFindings(cliCheck *d) {
   for (long k = 0; k < d->run->steps && count < MOST_EVENTS; k++) {
     pbInput input = cliRun_Input(d->run, k);
     pbStatus status;
+
     do {
       status = pbStep_Observe(d->run->model, d->run->theta, d->states + (size_t)k * (size_t)d->nx, &input, d->run->scratch, NULL);
     } while (pbScratch_Grow(d->run->scratch, &status));
@@ -142,8 +143,10 @@ pbStatus cliCheck_TieFindings(cliCheck *d) {
 
     // distances of touches differ from step to step
     int same = 0;
+
     bool tie = *pbScratch_Tie(d->run->scratch, text, sizeof text);
     while (same < count && strncmp(text, told[same], strcspn(text, ":")) != 0) same++;
+
     if (!tie || same < count) continue;
 
     memcpy(told[count++], text, sizeof text);

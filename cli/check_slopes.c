@@ -131,7 +131,6 @@ static pbCotangent columns(const Slopes *s, double **next, size_t from, size_t w
 static pbStatus pull(Slopes *s, Seen seen) {
   double *next = s->split;
 
-  // pullbacks add to what is there
   memset(s->x_bar[seen], 0, s->nt * sizeof(double));
   memset(s->u_bar[seen], 0, (size_t)s->steps * s->nu * sizeof(double));
   memset(s->theta_bar[seen], 0, s->np * sizeof(double));
@@ -212,13 +211,16 @@ static void draw_near(Slopes *s) {
 
 static void measure_noise(Slopes *s) {
   double value[seen_count], *theta = s->run->theta;
+
   clear_directions(s);
 
   for (int i = 0; i < 3; i++) {
     draw_near(s);
+
     s->run->theta = s->theta_near;
     evaluate_move(s, 0, value);
     s->run->theta = theta;
+
     for (int k = 0; k < seen_count; k++) s->noise[k] = fmax(s->noise[k], fabs(value[k]));
   }
 }
@@ -275,6 +277,7 @@ static pbStatus push_along(Slopes *s, double ahead[seen_count]) {
 // The direction is shortened by what they say.
 static pbStatus push(Slopes *s, double ahead[seen_count]) {
   PB_TRY(push_along(s, ahead));
+
   shorten_direction(s, ahead);
   return pb_ok;
 }
@@ -314,7 +317,9 @@ static double weight_of(const Slopes *s) {
   pbField mass, gravity;
   const pbModel *m = s->run->model;
   double sum = 0;
+
   if (!pbModel_Field(m, "body_mass", &mass) || !pbModel_Field(m, "gravity", &gravity)) return 0;
+
   for (int i = 0; i < mass.rows * mass.cols; i++) sum += mass.reals[i];
   return sum * cli_norm(gravity.reals, 3);
 }
@@ -323,6 +328,7 @@ static double weight_of(const Slopes *s) {
 static bool drowns(const Slopes *s, double e) {
   const pbParam *p = s->dry;
   if (!p) return false;
+
   for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) {
     double move = fabs(e * s->theta_direction[p->offset + i]) / 4;
     if (move > 0 && move < 16 * DBL_EPSILON * weight_of(s)) return true;
@@ -431,18 +437,20 @@ static bool looks_differ(Slopes *s) { return looks_after(s, 1e-6) != looks_after
 static pbStatus derivative_noise(Slopes *s, Seen seen, double ahead, double back, double *noise) {
   double *theta = s->run->theta, moved[seen_count];
   pbStatus status = pb_ok;
+
   *noise = 0;
 
   for (int i = 0; i < 3 && status == pb_ok; i++) {
     draw_near(s);
+
     s->run->theta = s->theta_near;
     status = push_along(s, moved);
     if (status == pb_ok) status = pull(s, seen);
     s->run->theta = theta;
+
     *noise = fmax(*noise, fabs(moved[seen] - ahead) + fabs(gradient_along(s, seen) - back));
   }
 
-  // the gradient as it was
   PB_TRY(status);
   PB_TRY(forward(s, s->x_start, s->run->control, theta, s->states_try, s->sensors_try));
   return pull(s, seen);
@@ -636,6 +644,7 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, Set set) {
   if (!draw_set(s, p, set)) return pb_ok;
 
   Comparison c = {.kind = by_parameter, .one = set == edges, .strict = !has_limits(p), .name = p->name, .excused = excuse(s, p)};
+
   s->dry = set == edges && strstr(p->name, "frictionloss") ? p : NULL;
   PB_TRY(compare(s, &c, v, &wrong));
   if (wrong) PB_TRY(blame_entries(s, p, set));

@@ -115,15 +115,19 @@ static pbStatus measure_rounding(cliCheck *d, long k, bool sensors, const cliSte
                                  double back, double *noise) {
   double *theta = d->run->theta;
   pbStatus status = pb_ok;
+
   *noise = 0;
 
   for (int i = 0; i < 3 && status == pb_ok; i++) {
     double moved = 0, size = 0;
+
     for (size_t j = 0; j < d->np; j++) d->theta_try[j] = theta[j] * (1 + 8 * DBL_EPSILON * (pbRng_Uniform(&d->rng) - 0.5));
+
     d->run->theta = d->theta_try;
     status = push_step(d, k, sensors, direction, &moved, &size);
     if (status == pb_ok) status = cliCheck_PullStep(d, k, sensors);
     d->run->theta = theta;
+
     *noise = fmax(*noise, fabs(moved - forward) + fabs(cli_dotAlong(d->theta_bar, direction->theta, d->np) - back));
   }
 
@@ -157,9 +161,11 @@ static pbStatus dot_case(cliCheck *d, long k, bool sensors, cliInputKind kind, c
   // at a kink both sides may be right
   const char *kink = NULL;
   if (finite && error > cli_dotLimit) PB_TRY(cliCheck_FindKink(d, k, &direction, &kink));
+
   double noise = 0;
   if (!kink && finite && error > cli_dotLimit && kind == kind_theta)
     PB_TRY(measure_rounding(d, k, sensors, &direction, forward, back, &noise));
+
   if (fabs(forward - back) < 10 * noise) kink = "rounding alone";
   if (kink) {
     cliCheck_LeaveOut(t, NULL, kink, k);
