@@ -10,6 +10,8 @@
 enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };
 enum { data_real = 0, data_positive = 1, data_axis = 2, data_quaternion = 3 };
 
+#define MOST_NUMBERS 1e7  // of all sensors: the images of some cameras
+
 // What a sensor may measure.
 enum {
   on_site,
@@ -213,7 +215,9 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
     }
   }
 
-  if (total > 1e8) return pb_no_memory;
+  if (total > MOST_NUMBERS)
+    return pbContext_Fail(c->spec->ctx, pb_bad_input, "sensors write %.0f numbers; at most %.0f are possible", total,
+                          MOST_NUMBERS);
   c->m->nsensordata = (int)total;
   return pb_ok;
 }

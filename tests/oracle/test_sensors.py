@@ -110,7 +110,7 @@ def test_energies_in_closed_form(tmp_path):
     ('<contact data="size"/>', "expected words of found"), ('<contact data="linvel" reduce="netforce"/>', "netforce"), ('<contact geom1="absent"/>', "absent"),
     ('<contact reduce="all"/>', "reduce"), ('<rangefinder/>', "'site' or 'camera'"), ('<rangefinder site="zone" camera="eye"/>', "both"), ('<rangefinder camera="follows"/>', "not fixed"),
     ('<rangefinder camera="none"/>', "resolution"), ('<camprojection site="zone" camera="flat"/>', "orthographic"), ('<camprojection site="zone"/>', "camera"),
-    ('<rangefinder camera="blind"/>', "focal"), ('<rangefinder camera="huge"/>', "memory")])
+    ('<rangefinder camera="blind"/>', "focal"), ('<rangefinder camera="huge"/>', "3600000000 numbers; at most 10000000"), ('<contact num="2000000000" data="pos"/>', "numbers; at most")])
 def test_what_is_refused(tmp_path, sensor, words):
     path, cameras = tmp_path / "m.xml", """<camera name="eye"/><camera name="follows" mode="track"/><camera name="none" resolution="0 2"/>
 <camera name="flat" projection="orthographic"/><camera name="blind" sensorsize="1 1"/><camera name="huge" resolution="60000 60000"/></worldbody>"""
