@@ -129,7 +129,7 @@ void cliCheck_ContactFindings(cliCheck *d) {
 
 // Contacts at whose very state there is no derivative of every direction: each of those met, at its first step.
 pbStatus cliCheck_TieFindings(cliCheck *d) {
-  char told[MOST_EVENTS][300], text[sizeof told[0]], where[64];
+  char told[MOST_EVENTS][480], text[sizeof told[0]], where[64];
   int count = 0;
 
   for (long k = 0; k < d->run->steps && count < MOST_EVENTS; k++) {

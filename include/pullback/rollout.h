@@ -170,7 +170,7 @@ typedef struct pbCertificate {
   int64_t spot_left_out;   // and those left out because something begins, ends or has a kink within every move
   int spot_kink;           // pb_checkFull: of what is left out, the first step at which the ends of a move part; -1: none
   int spot_tie_step;       // of the steps left out the first whose contacts have no derivative of every direction; -1: none,
-  char spot_tie[300];      // and that contact (pbScratch_Tie)
+  char spot_tie[480];      // and these contacts (pbScratch_Tie)
   int most_contacts_step;  // the first step with most_contacts; -1 where there is no contact
   // Truncation (pbVjpOptions): whether anything was left out of the derivative, and what. Norms and growth above are of the
   // costate as it went back, each before it was clipped and decayed.

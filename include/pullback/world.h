@@ -96,9 +96,9 @@ typedef struct pbReport {
 PB_API pbReport pbScratch_Report(const pbScratch *scratch);
 // The constraint that is to blame where the last solve did not converge ("contact of geom 'ball' and geom 'floor'"); else "".
 PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
-// A contact at the state last observed (pbStep_Observe) that has no derivative of every direction, in words: shapes of which
-// two features tie ("contact of geom 'drawer' and geom 'case': two faces tie: ..."), or that touch to rounding; "" where there is
-// none. Overwrites the contacts of that evaluation. Returns text.
+// Contacts at the state last observed (pbStep_Observe) that have no derivative of every direction, in words, the first of each
+// kind: shapes of which two features tie ("contact of geom 'drawer' and geom 'case': two faces tie: ..."), and shapes that touch
+// to rounding; "" where there is none. Overwrites the contacts of that evaluation. Returns text.
 PB_API const char *pbScratch_Tie(pbScratch *scratch, char *text, size_t size);
 
 // Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,

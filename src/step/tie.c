@@ -2,6 +2,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "contact/contact.h"
 #include "step/scratch.h"
@@ -10,8 +11,9 @@ static const double rounding = 64 * DBL_EPSILON;  // of coordinates of about a m
 
 static void put_words(const pbScratch *s, const pbContact_r *c, const char *why, char *text, size_t size) {
   char pair[256];
+  size_t used = strlen(text);
   pbScratch_KindName(s, pb_rowContact, (int)(c - s->w.contact), pair, sizeof pair);
-  snprintf(text, size, "%s: %s", pair, why);
+  if (used < size) snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", pair, why);
 }
 
 // Shapes on planes have ties that show in the contact's tangents alone.
@@ -23,30 +25,32 @@ static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
   return s1.type != pb_geomPlane && pbPair_Feature_r(&s1, &s2) < 0;
 }
 
-// Says why the contact has none; false: it has. A touch begins or ends contact by whatever moves it; method impact has its time.
-static bool explain(const pbScratch *s, const pbContact_r *c, char *text, size_t size) {
+// Adds why the contact has none, of each kind that is not `told` yet. A touch begins or ends contact by whatever moves it; method
+// impact has its time.
+static void explain(const pbScratch *s, const pbContact_r *c, bool told[2], char *text, size_t size) {
   const pbContactSettings *settings = &s->model->contact;
   double gap = c->dist - c->margin, scale = fmax(1, fmax(fabs(c->pos[0]), fmax(fabs(c->pos[1]), fabs(c->pos[2]))));
   bool boxes, sharp = settings->onset == 0 && settings->method != pb_contactImpact;
   char why[128];
 
-  if (gap < 0 && features_tie(&s->w, c, &boxes)) {
+  if (!told[0] && gap < 0 && features_tie(&s->w, c, &boxes)) {
     put_words(s, c,
               boxes ? "two faces tie: which of them bounds the contact hangs on the direction of a tilt"
                     : "two features tie: which of them meets hangs on the direction of a move",
               text, size);
-    return true;
+    told[0] = true;
   }
-  if (!sharp || !(fabs(gap) <= rounding * scale)) return false;
 
+  if (told[1] || !sharp || !(fabs(gap) <= rounding * scale)) return;
   snprintf(why, sizeof why, "they touch to %.0e m: moved together there is contact, moved apart there is none", fabs(gap));
   put_words(s, c, why, text, size);
-  return true;
+  told[1] = true;
 }
 
 const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
   pbWork_r *w = &s->w;
   double reach = s->model->contact.onset + 1e-9;
+  bool told[2] = {false, false};
   if (size) text[0] = 0;
 
   // Pair by pair: contacts of the evaluation are overwritten.
@@ -54,9 +58,7 @@ const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
   for (int k = 0; k < near; k++) {
     w->ncon = 0;
     if (pbContact_Pair_r(w, w->near[k], reach) != pb_ok) return text;
-    for (int i = 0; i < w->ncon; i++) {
-      if (explain(s, w->contact + i, text, size)) return text;
-    }
+    for (int i = 0; i < w->ncon; i++) explain(s, w->contact + i, told, text, size);
   }
   return text;
 }

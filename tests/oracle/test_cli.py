@@ -1069,9 +1069,10 @@ LYING = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><bod
     (.0999, ".1 .1 .1", "0 0 .2998", "1 2 0", ".1 .1 .1", None),
     (.0999, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", None),
     (.1, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", "geom 'floor' and geom 'low': they touch to"),
+    (.1, ".1 .1 .1", "0 0 .2999", "0 0 0", ".1 .1 .1", "; contact of geom 'low' and geom 'high': two faces tie"),
     (np.nextafter(.1, 1), ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", "they touch to"),
     (.1 - 1e-9, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", None)],
-    ids=["equal", "crossed", "beyond the edge", "on a wider one", "below a wider one", "tilted", "apart", "touch", "touch to rounding", "a little in"])
+    ids=["equal", "crossed", "beyond the edge", "on a wider one", "below a wider one", "tilted", "apart", "touch", "touch and equal", "touch to rounding", "a little in"])
 def test_what_has_no_derivative_of_every_direction_is_named(tmp_path, run, below, low, place, tilt, high, words):
     """By check, and by the certificate of a gradient that could not be compared there (beyond the edge both sides agree)."""
     (tmp_path / "m.xml").write_text(LYING.format(below, low, place, tilt, high))
