@@ -141,13 +141,13 @@ pbStatus cliCheck_TieFindings(cliCheck *d) {
     } while (pbScratch_Grow(d->run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(d->run, status, k);
 
-    // distances of touches differ from step to step
+    // distances of touches differ from step to step; names may hold colons
     int same = 0;
 
-    bool tie = *pbScratch_Tie(d->run->scratch, text, sizeof text);
-    while (same < count && strncmp(text, told[same], strcspn(text, ":")) != 0) same++;
+    const char *end = strstr(pbScratch_Tie(d->run->scratch, text, sizeof text), ": ");
+    while (end && same < count && strncmp(text, told[same], (size_t)(end - text) + 1) != 0) same++;
 
-    if (!tie || same < count) continue;
+    if (!end || same < count) continue;
 
     memcpy(told[count++], text, sizeof text);
     snprintf(where, sizeof where, "step %ld", k);

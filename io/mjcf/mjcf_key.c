@@ -124,7 +124,8 @@ static pbStatus walk_actuators(walk *w, pbXmlNode *section) {
     // Its dynamics may be those of a default, so it is read as a whole.
     pbActuatorDef def;
     PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
-    visit_actuator(w, node, def.actdim > 0 ? def.actdim : def.dyntype != pb_dynNone);
+    if (def.actdim > 1) return FAIL(node, "actdim can be at most 1");
+    visit_actuator(w, node, def.dyntype != pb_dynNone);
   }
 
   return pb_ok;

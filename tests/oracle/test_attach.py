@@ -133,6 +133,7 @@ REFUSED = {
     "bad child": (parent("", assets='<model file="bad.xml"/>'), ("bad.xml:2:", "'sise'")),
     "conflict": (parent(HERE, head='<compiler conflict="error"/><option timestep=".01"/>'), ("option 'timestep' is \".005\" in model 'arm'", 'compiler conflict is "error"')),
     "mocap not in the world": (parent('<body><attach model="arm" prefix="x_"/></body>'), ("a mocap body must be a child of the world",)),
+    "activations": (parent('<attach model="wide" prefix="x_"/>', assets='<model name="wide" file="wide.xml"/>'), ("wide.xml:2:", "actdim can be at most 1")),
     "joint in the world": (parent('<attach model="jointed" frame="f" prefix="x_"/>', assets='<model name="jointed" file="jointed.xml"/>'), ("jointed.xml:1:", "the world cannot have joints")),
 }
 
@@ -144,6 +145,7 @@ def test_what_is_wrong_is_said_with_its_place(run, folder, case):
     (folder / "loop2.xml").write_text('<mujoco><asset><model file="loop.xml"/></asset></mujoco>')
     (folder / "robot.urdf").write_text('<robot name="r"><link name="a"/></robot>')
     (folder / "bad.xml").write_text('<mujoco>\n<worldbody><geom sise="1"/></worldbody></mujoco>')
+    (folder / "wide.xml").write_text('<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><keyframe><key act="1"/></keyframe><actuator>' + 2 * '\n<general joint="j" dyntype="filter" actdim="2000000000"/>' + "</actuator></mujoco>")
     (folder / "jointed.xml").write_text('<mujoco><worldbody><body name="b"><frame name="f"><joint/><geom size="1"/></frame></body></worldbody></mujoco>')
     text, words = REFUSED[case]
     (folder / "m.xml").write_text(text)

@@ -1087,6 +1087,17 @@ def test_what_has_no_derivative_of_every_direction_is_named(tmp_path, run, below
     assert not left_out or words in c["spot_tie"]
 
 
+@pytest.mark.parametrize("late, soon", [("r:a", "r:b"), ("", "")], ids=["colons", "numbers"])
+def test_pairs_that_tie_later_are_named_too(tmp_path, run, late, soon):
+    """One ball leaves the floor as another comes: whose names begin alike are two."""
+    ball = '<body pos="{} 0 {}"><joint type="slide" axis="0 0 1"/><geom name="{}" size=".25"/></body>'
+    others = "".join(ball.format(3 * k, 5, f"ball {k}") for k in range(1, 9))
+    (tmp_path / "m.xml").write_text(f"""<mujoco><option timestep=".5" gravity="0 0 0"/><worldbody><geom type="plane" size="40 4 1"/>{ball.format(0, .75, late)}{others}{ball.format(30, .25, soon)}</worldbody>
+<keyframe><key qvel="-1 0 0 0 0 0 0 0 0 1"/></keyframe></mujoco>""".replace('name=""', ""))
+    found = [f for f in json.loads(run("check", tmp_path / "m.xml", "--keyframe", 0, "--horizon", 3, "--json").stdout)["findings"] if f["what"] == "no derivative of every direction"]
+    assert [f["where"] for f in found] == ["step 0", "step 1"], found
+
+
 def test_check_moves_no_further_than_the_motion_allows(tmp_path, run):
     """Where the file names an inertia that is none of the body's, tangents tell how far to move."""
     path = tmp_path / "m.xml"
