@@ -294,9 +294,9 @@ static inline num pb_polynomialSlope(const num c[3], num x, bool odd) {
   return c[0] + x * (2 * c[1] + 3 * x * c[2]);
 }
 
-// Power under the body motions X (nbody x 6) of what a unit of density and a unit of viscosity would exert, added.
-void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, const num *X, num power[2]);
-// The same of Y . B (X - Xless), B the damping of implicitfast.
+// Power under the motion X of a body of what a unit of density and a unit of viscosity would exert on it, added.
+void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, int body, const num X[6], num power[2]);
+// The same of Y . B (X - Xless), fields of all bodies (nbody x 6), B the damping of implicitfast.
 void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, const num *Xless, num power[2]);
 // Fluid forces of body b on itself, world axes: wrench (torque, force) about the body's reference point, added.
 void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);

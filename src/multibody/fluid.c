@@ -424,41 +424,11 @@ static void unit_power(NUM(pbFluidPart) *part, const num X[6], num power[2]) {
   }
 }
 
-// The same of a body's inertia box, which most bodies have: nothing is copied.
-static void box_unit_power(const NUM(pbWork) *w, int b, const num X[6], num power[2]) {
-  const num *R = w->ximat + 9 * b, both[2] = {1, 1};
-  const num shape[4] = {w->p.body_mass[b], w->p.body_inertia[3 * b], w->p.body_inertia[3 * b + 1], w->p.body_inertia[3 * b + 2]};
-  num d[3], v[3], u[6], x[6], linear[6], quadratic[6];
-
-  // Velocities of the box and of X there, in its own axes.
-  body_offset(w, b, w->xipos + 3 * b, d);
-  PB_POINTVEL(v, w->V + 6 * b, d);
-  for (int k = 0; k < 3; k++) v[k] -= w->p.wind[k];
-  m3_tmulv(u, R, w->V + 6 * b);
-  m3_tmulv(u + 3, R, v);
-  PB_POINTVEL(v, X, d);
-  m3_tmulv(x, R, X);
-  m3_tmulv(x + 3, R, v);
-
-  box_drag(both, shape, linear, quadratic);
-  for (int k = 0; k < 6; k++) {
-    power[0] -= x[k] * quadratic[k] * num_abs(u[k]) * u[k];
-    power[1] -= x[k] * linear[k] * u[k];
-  }
-}
-
-void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, const num *X, num power[2]) {
+void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, int body, const num X[6], num power[2]) {
   NUM(pbFluidPart) part;
   bool box;
-  for (int b = 1; b < w->m->nbody; b++) {
-    if (w->t->body_tree[b] < 0) continue;
-
-    int n = NUM(pbFluid_Parts)(w, b, &box);
-    if (box && n) box_unit_power(w, b, X + 6 * b, power);
-    if (box) continue;
-    for (int k = 0; k < n; k++) {
-      if (NUM(pbFluid_Take)(w, b, box, k, &part)) unit_power(&part, X + 6 * b, power);
-    }
+  for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
+    if (NUM(pbFluid_Take)(w, body, box, k, &part)) unit_power(&part, X, power);
   }
 }
 

@@ -3,8 +3,10 @@
 #include "eval/adjoint.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/fluid.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/kink.h"
+#include "multibody/lane3.h"
 #include "multibody/spatial.h"
 
 // ---- springs --------------------------------------------------------------------------------------------------------
@@ -276,13 +278,47 @@ static void gravity_compensation(LANE(pbAdjoint) *a) {
   if (own) LANE(pbSweep_PullExtra)(a, a->c);
 }
 
+#if PB_LANES == 1
+// The power under X of what a unit of each would exert on the inertia box of a body (fluid.c), added: three numbers at a time.
+static void box_unit_power(const NUM(pbWork) *w, int b, const double *X, double power[2]) {
+  const double *V = w->V + 6 * b, *R = w->ximat + 9 * b, per_mass = 6.0 / w->p.body_mass[b];
+  const p3 I = p3_load(w->p.body_inertia + 3 * b), wind = p3_load(w->p.wind);
+  const p3 d = offset_of(w, b, w->xipos + 3 * b);
+  p3 rows[3];
+  const p6 move = p6_load(V), given = p6_load(X);
+  const p3 v = p6_velocity(move, d) - wind, x = p6_velocity(given, d), sum = PB_TURN3(I) + PB_TURN3(PB_TURN3(I)) - I;
+
+  // Viscosity: like a sphere of the mean diameter.
+  double edges[3];
+  for (int k = 0; k < 3; k++) edges[k] = sqrt((sum[k] > 1e-15 ? sum[k] : 1e-15) * per_mass);
+  const p3 edge = p3_make(edges[0], edges[1], edges[2]);
+  double diameter = (edge[0] + edge[1] + edge[2]) / 3.0, twice = diameter * diameter;
+  power[1] -= PB_PI * diameter * (twice * p3_dot(given.a, move.a) + 3.0 * p3_dot(x, v));
+
+  // Density: on the faces, in the box's axes.
+  rows_load(rows, R);
+  const p3 second = PB_TURN3(edge), third = PB_TURN3(second), square = edge * edge, fourth = square * square;
+  const p3 spin = l3_columns(rows, move.a), slide = l3_columns(rows, v);
+  const p3 turn = edge * (PB_TURN3(fourth) + PB_TURN3(PB_TURN3(fourth))) * l3_columns(rows, given.a) * spin;
+  const p3 push = second * third * l3_columns(rows, x) * slide;
+  for (int k = 0; k < 3; k++) power[0] -= 1.0 / 64 * turn[k] * fabs(spin[k]) + 0.5 * push[k] * fabs(slide[k]);
+}
+#endif
+
 // Fluid of a medium that is absent: density and viscosity still have a slope, the power of the wrench each would make.
 static void empty_medium(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
-  double power[2] = {0}, damping[2] = {0}, h = a->w->p.timestep[0];
-  NUM(pbFluid_UnitPower)(a->w, a->Vl, power);
-  if (a->damped && a->w->m->integrator == pb_intImplicitfast) {  // W = h Vm . B (Va - Vw)
-    NUM(pbFluid_UnitDamping)(a->w, a->Vm, a->Va, a->Vw, damping);
+  const NUM(pbWork) *w = a->w;
+  double power[2] = {0}, damping[2] = {0}, h = w->p.timestep[0];
+  for (int b = 1; b < w->m->nbody; b++) {
+    bool box;
+    if (w->t->body_tree[b] < 0 || !NUM(pbFluid_Parts)(w, b, &box)) continue;
+    if (box) box_unit_power(w, b, a->Vl + 6 * b, power);
+    else NUM(pbFluid_UnitPower)(w, b, a->Vl + 6 * b, power);
+  }
+
+  if (a->damped && w->m->integrator == pb_intImplicitfast) {  // W = h Vm . B (Va - Vw)
+    NUM(pbFluid_UnitDamping)(w, a->Vm, a->Va, a->Vw, damping);
     for (int k = 0; k < 2; k++) power[k] += h * damping[k];
   }
   PB_THETA(a, density, 0, power[0]);

@@ -48,8 +48,11 @@ void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x
 
 static void push_body(const NUM(pbWork) *w, int b, const lane *rate, lane *X) {
   const pbModel *m = w->m;
-  LANE(pbLane_Copy6)(X + 6 * b, X + 6 * m->body_parentid[b]);
-  for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(X + 6 * b, rate[i], w->S + 6 * i);
+  l6 move = l6_load(X + 6 * m->body_parentid[b]);
+  for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
+    move = l6_add(move, l6_times(p6_load(w->S + 6 * i), rate[i]));
+  }
+  l6_store(X + 6 * b, move);
 }
 
 void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
@@ -68,8 +71,11 @@ void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X
   const pbModel *m = w->m;
   memset(X, 0, 6 * sizeof(double));
   for (int b = 1; b < m->nbody; b++) {
-    memcpy(X + 6 * b, X + 6 * m->body_parentid[b], 6 * sizeof(double));
-    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(X + 6 * b, rate[i], w->S + 6 * i);
+    p6 move = p6_load(X + 6 * m->body_parentid[b]);
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
+      move = p6_add(move, p6_scale(p6_load(w->S + 6 * i), rate[i]));
+    }
+    p6_store(X + 6 * b, move);
   }
 }
 
@@ -99,36 +105,34 @@ PB_INLINE void inertia_gradient(inertia_bar *g, p6 X, p6 Y, double sign) {
   g->off += sign * (X.a * PB_TURN3(Y.a) + PB_TURN3(X.a) * Y.a);
 }
 
+PB_INLINE void add3(double *to, p3 x) {
+  for (int k = 0; k < 3; k++) to[k] += x[k];
+}
+
 // From the ten numbers to mass, inertial frame and principal inertia; see body_inertia in kinematics.c.
 static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) {
   const NUM(pbWork) *w = a->w;
-  const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = w->p.body_mass[b];
-  const double xy = 0.5 * g->off[0], yz = 0.5 * g->off[1], zx = 0.5 * g->off[2], h[3] = {g->h[0], g->h[1], g->h[2]};
-  const double G[9] = {g->diag[0], xy, zx, xy, g->diag[1], yz, zx, yz, g->diag[2]};
-  double d[3], Gd[3], move[3], GR[9], rotation[3], trace = (G[0] + G[4]) + G[8];
-  body_offset(w, b, w->xipos + 3 * b, d);
-  m3_mulv(Gd, G, d);
+  const p3 off = 0.5 * g->off, I = p3_load(w->p.body_inertia + 3 * b);
+  const p3 G[3] = {p3_make(g->diag[0], off[0], off[2]), p3_make(off[0], g->diag[1], off[1]), p3_make(off[2], off[1], g->diag[2])};
+  double mass = w->p.body_mass[b], trace = (g->diag[0] + g->diag[1]) + g->diag[2];
+  p3 R[3], body[3], GR[3];
+  const p3 d = offset_of(w, b, w->xipos + 3 * b), Gd = l3_columns(G, d);
 
-  double dd = v3_dot(d, d);
-  // I(d) = R diag R' + m (|d|^2 1 - d d')
-  PB_THETA(a, body_mass, b, g->m + v3_dot(h, d) + dd * trace - v3_dot(d, Gd));
-  for (int k = 0; k < 3; k++) move[k] = mass * (h[k] + 2 * (trace * d[k] - Gd[k]));
-
-  // Its position in the body's axes.
-  m3_tmulv(move, w->xmat + 9 * b, move);
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, move[k]);
+  // I(d) = R diag R' + m (|d|^2 1 - d d'); its position in the body's axes.
+  a->bar.body_mass[b] += g->m + p3_dot(g->h, d) + p3_dot(d, d) * trace - p3_dot(d, Gd);
+  rows_load(body, w->xmat + 9 * b);
+  add3(a->bar.body_ipos + 3 * b, l3_columns(body, mass * (g->h + 2 * (trace * d - Gd))));
 
   // R' G R in the inertial frame: a rotation t changes diag(I) by [t]x diag(I) - diag(I) [t]x.
-  m3_mul(GR, G, R);
-  for (int k = 0; k < 3; k++) {
-    PB_THETA(a, body_inertia, 3 * b + k, R[k] * GR[k] + R[3 + k] * GR[3 + k] + R[6 + k] * GR[6 + k]);
-  }
-
+  rows_load(R, w->ximat + 9 * b);
+  for (int k = 0; k < 3; k++) GR[k] = l3_columns(R, G[k]);
+  add3(a->bar.body_inertia + 3 * b, R[0] * GR[0] + R[1] * GR[1] + R[2] * GR[2]);
   if (!PB_WANTS(a, pb_wantInertiaAxes)) return;
-  for (int k = 0; k < 3; k++) {
-    int i = (k + 1) % 3, j = (k + 2) % 3;
-    rotation[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
-  }
+
+  double rotation[3];
+  p3 entry = {0};
+  for (int k = 0; k < 3; k++) entry += PB_TURN3(R[k]) * PB_TURN3(PB_TURN3(GR[k]));
+  l3_store(rotation, 2 * entry * (PB_TURN3(I) - PB_TURN3(PB_TURN3(I))));
   pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, rotation);
 }
 #endif
@@ -144,61 +148,67 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   }
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
-    const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b, *Vw = a->Vw + 6 * b;
-    double momentum[6] = {0}, rate[6] = {0}, moved[6] = {0};
+    const p3inertia I = inertia_load(w->inert + 10 * b);
+    const p6 V = p6_load(w->V + 6 * b), momentum = p6_momentum(&I, V);
 
     // I V, and what the body's motion takes: I A + V x* I V.
-    PB_ADDINERT(momentum, 1, I, V);
-    PB_ADDINERT(rate, 1, I, A);
-    PB_ADDMXF(rate, 1, V, momentum);
-    memcpy(a->IV + 6 * b, momentum, sizeof momentum);
-    memcpy(a->rate_IV + 6 * b, rate, sizeof rate);
-
-    if (!w->damped) continue;
-    PB_ADDINERT(moved, 1, I, Vw);
-    memcpy(a->IW + 6 * b, moved, sizeof moved);
+    p6_store(a->IV + 6 * b, momentum);
+    p6_store(a->rate_IV + 6 * b, p6_add(p6_momentum(&I, p6_load(w->A + 6 * b)), p6_wrench(V, momentum)));
+    if (w->damped) p6_store(a->IW + 6 * b, p6_momentum(&I, p6_load(a->Vw + 6 * b)));
   }
 
   for (int i = 0; i < m->nv; i++) NUM(pbDof_Damping)(w, i, a->damping + 3 * i);
 }
 
-// Cotangents of body fields, each for the first time.
-static void clear_body(LANE(pbAdjoint) *a, int b) {
+// to += F, or where nothing was added to it yet F
+PB_INLINE void add_field(lane *to, l6 F, bool fresh) { l6_store(to, fresh ? F : l6_add(l6_load(to), F)); }
+PB_INLINE void add_plain(double *to, p6 F, bool fresh) { p6_store(to, fresh ? F : p6_add(p6_load(to), F)); }
+
+// Cotangents of the fields of a body that no inertia adds to, each for the first time.
+static void clear_body(LANE(pbAdjoint) *a, int b, bool moves) {
+  LANE(pbLane_Zero6)(a->FVa + 6 * b);
+  for (int k = 6 * b; k < 6 * b + 6; k++) a->FL[k] = 0;
+  if (moves && a->damped) return;
+  LANE(pbLane_Zero6)(a->FW + 6 * b);
+  for (int k = 6 * b; k < 6 * b + 6; k++) a->FM[k] = 0;
+  if (moves) return;
+
   LANE(pbLane_Zero6)(a->FV + 6 * b);
   LANE(pbLane_Zero6)(a->FA + 6 * b);
-  LANE(pbLane_Zero6)(a->FW + 6 * b);
-  LANE(pbLane_Zero6)(a->FVa + 6 * b);
   LANE(pbLane_Zero6)(a->P + 6 * b);
-  for (int k = 6 * b; k < 6 * b + 6; k++) a->FL[k] = a->FX[k] = a->FM[k] = 0;
+  for (int k = 6 * b; k < 6 * b + 6; k++) a->FX[k] = 0;
 }
 
 // W = -Vx . (I A + V x* I V) + Vm . I Vw. The pose of the inertia at held fields: minus the sum of X x* (cotangent of X).
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
+  const l6 zero = {0};
+  const p6 plain_zero = {0};
   for (int b = 0; b < w->m->nbody; b++) {
-    if (a->fresh) clear_body(a, b);
-    if (w->t->body_tree[b] < 0) continue;
+    bool moves = w->t->body_tree[b] >= 0;
+    if (a->fresh) clear_body(a, b, moves);
+    if (!moves) continue;
 
     const p3inertia I = inertia_load(w->inert + 10 * b);
-    const p6 V = p6_load(w->V + 6 * b), A = p6_load(w->A + 6 * b);
+    const p6 V = p6_load(w->V + 6 * b), A = p6_load(w->A + 6 * b), rate = p6_load(a->rate_IV + 6 * b);
     const l6 Vx = l6_load(a->Vx + 6 * b), moved = inertia_times(&I, Vx), across = l6_motion(V, Vx);  // V x Vx
     const l6 fv = l6_sub(inertia_times(&I, across), l6_onto(p6_load(a->IV + 6 * b), Vx));
 
     // By A: -I Vx; by V: I (V x Vx) - (Vx x* I V) with its sign; by Vx: what the motion takes.
     l6 P = l6_sub(l6_wrench(A, moved), l6_wrench(V, fv));
-    P = l6_sub(P, l6_onto(p6_load(a->rate_IV + 6 * b), Vx));
+    P = l6_sub(P, l6_onto(rate, Vx));
 
-    l6_store(a->FA + 6 * b, l6_sub(l6_load(a->FA + 6 * b), moved));
-    l6_store(a->FV + 6 * b, l6_add(l6_load(a->FV + 6 * b), fv));
-    for (int k = 6 * b; k < 6 * b + 6; k++) a->FX[k] -= a->rate_IV[k];
+    add_field(a->FA + 6 * b, l6_sub(zero, moved), a->fresh);
+    add_field(a->FV + 6 * b, fv, a->fresh);
+    add_plain(a->FX + 6 * b, p6_sub(plain_zero, rate), a->fresh);
     if (a->damped) {
-      const p6 Vw = p6_load(a->Vw + 6 * b);
+      const p6 Vw = p6_load(a->Vw + 6 * b), moved_w = p6_load(a->IW + 6 * b);
       const l6 Vm = l6_load(a->Vm + 6 * b), fw = inertia_times(&I, Vm);
-      P = l6_add(P, l6_sub(l6_onto(p6_load(a->IW + 6 * b), Vm), l6_wrench(Vw, fw)));
-      l6_store(a->FW + 6 * b, l6_add(l6_load(a->FW + 6 * b), fw));
-      for (int k = 6 * b; k < 6 * b + 6; k++) a->FM[k] += a->IW[k];
+      P = l6_add(P, l6_sub(l6_onto(moved_w, Vm), l6_wrench(Vw, fw)));
+      add_field(a->FW + 6 * b, fw, a->fresh);
+      add_plain(a->FM + 6 * b, moved_w, a->fresh);
     }
-    l6_store(a->P + 6 * b, l6_add(l6_load(a->P + 6 * b), P));
+    add_field(a->P + 6 * b, P, a->fresh);
 #if PB_LANES == 1
     if (PB_WANTS(a, pb_wantInertia)) {  // Vx . (V x* I V) = (Vx x V) . I V
       inertia_bar g = {0};
@@ -321,15 +331,6 @@ PB_INLINE p3 rotated(const double q[4], p3 y) {
   const p3 axis = p3_load(q + 1), t = l3_cross(axis, y);
   return y + 2 * (t * q[0] + l3_cross(axis, t));
 }
-PB_INLINE void add3(double *to, p3 x) {
-  for (int k = 0; k < 3; k++) to[k] += x[k];
-}
-PB_INLINE p3 arm_to(const NUM(pbWork) *w, int body, const double point[3]) {
-  double d[3];
-  body_offset(w, body, point, d);
-  return p3_load(d);
-}
-
 // Gradient by a joint's axis and anchor. Sb: of its axes; Q: of what it carries. R: rows of the orientation of the body after
 // the joint, before it on return.
 static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *Q, p3 R[3]) {
@@ -347,7 +348,7 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
     if (type == pb_jntHinge) {  // what is carried rotates by sin x da + (1 - cos x) a x da about the anchor
       double half = v3_dot(rotation + 1, unit), whole = rotation[0];  // sin, cos of x / 2
       double s = 2 * half * whole, c = whole * whole - half * half;
-      p3 arm = arm_to(w, m->jnt_bodyid[j], w->xanchor + 3 * j), t = Q->a + l3_cross(Q->l, arm);
+      p3 arm = offset_of(w, m->jnt_bodyid[j], w->xanchor + 3 * j), t = Q->a + l3_cross(Q->l, arm);
       axis = Sb[0].a + s * t + l3_cross2(Sb[0].l, arm, (1 - c) * t, p3_load(w->xaxis + 3 * j));
     }
     for (int k = 0; k < 3; k++) R[k] = rotated(rotation, R[k]);
@@ -388,7 +389,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
   const NUM(pbWork) *w = a->w;
   int parent = w->m->body_parentid[b];
   bool mocap = w->m->body_mocapid[b] >= 0;
-  double x0[3], t[3];
+  double t[3];
   p3 Rp[3];
 
   rows_load(Rp, w->xmat + 9 * parent);
@@ -396,10 +397,10 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
   if (mocap && !w->mocap_own_quat) return;
 
   // Its orientation: a rotation about the frame's origin before the joints.
-  m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
-  v3_addto(x0, w->xpos + 3 * parent);
-  if (mocap) v3_copy(x0, w->xpos + 3 * b);
-  l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm_to(w, b, x0))));
+  const p3 pos = p3_load(w->p.body_pos + 3 * b);
+  p3 arm = offset_of(w, b, (mocap ? w->xpos + 3 * b : w->xpos + 3 * parent));
+  if (!mocap) arm += p3_make(p3_dot(Rp[0], pos), p3_dot(Rp[1], pos), p3_dot(Rp[2], pos));
+  l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm)));
   pb_quat_pull(a->bar.body_quat + 4 * b, w->p.body_quat + 4 * b, t);
 }
 #endif
@@ -463,9 +464,9 @@ PB_INLINE void add_load(lane *to, l6 F, const p3 *shift) {
   if (shift) F.a = l3_add(F.a, l3_cross(*shift, F.l));
   l6_store(to, l6_add(l6_load(to), F));
 }
-static void add_plain(double *to, const double *F, const double *shift) {
-  for (int k = 0; k < 6; k++) to[k] += F[k];
-  if (shift) PB_ADDCROSS(to, 1, shift, F + 3);
+PB_INLINE void add_shifted(double *to, p6 F, const p3 *shift) {
+  if (shift) F.a = p3_add(F.a, p3_cross(*shift, F.l));
+  add_plain(to, F, false);
 }
 
 void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
@@ -477,8 +478,8 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 
     l6 Sb[3], acc = l6_load(a->FVa + at);
     p3 R[3], shift;
-    for (int k = 0; k < 6; k++) a->FX[at + k] += a->FL[at + k];
-    load f = {.Q = l6_load(a->P + at), .V = l6_load(a->FV + at), .A = l6_load(a->FA + at), .L = p6_load(a->FX + at)};
+    load f = {.Q = l6_load(a->P + at), .V = l6_load(a->FV + at), .A = l6_load(a->FA + at)};
+    f.L = p6_add(p6_load(a->FX + at), p6_load(a->FL + at));
     f.a = l6_add(f.A, acc);
     if (a->damped) {
       f.W = l6_load(a->FW + at);
@@ -506,15 +507,14 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 
     // To the parent; a root's wrenches about the world's origin.
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
-    const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
     add_load(a->P + parent, f.Q, moved);
     add_load(a->FV + parent, f.V, moved);
     add_load(a->FA + parent, f.A, moved);
     add_load(a->FVa + parent, acc, moved);
-    add_plain(a->FX + parent, a->FX + at, ref);
+    add_shifted(a->FX + parent, f.L, moved);
     if (a->damped) {
       add_load(a->FW + parent, f.W, moved);
-      add_plain(a->FM + parent, a->FM + at, ref);
+      add_shifted(a->FM + parent, f.M, moved);
     }
   }
 
@@ -556,7 +556,7 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double
   bool root = other_point(w, b, &shift);
   add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
   if (axes) return;
-  add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
+  add_shifted(a->F + 6 * parent, p6_load(F), root ? &shift : NULL);
   if (z) add_load(Fz + 6 * parent, l6_load(Fz + 6 * b), root ? &shift : NULL);
 }
 

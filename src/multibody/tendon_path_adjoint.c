@@ -66,12 +66,6 @@ PB_INLINE void true_motion(const NUM(pbWork) *w, int body, p3 d, p3 *vel, p3 *ac
 }
 
 // ---- sites ---------------------------------------------------------------------------------------------------------------
-PB_INLINE p3 offset_of(const NUM(pbWork) *w, int body, const double *x) {
-  double d[3];
-  body_offset(w, body, x, d);
-  return p3_load(d);
-}
-
 static void open_station(const LANE(pbAdjoint) *a, const tendon_bar *t, int site, station *s) {
   const NUM(pbWork) *w = a->w;
   PB_ASSERT(site >= 0 && site < w->m->nsite);
