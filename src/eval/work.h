@@ -68,11 +68,16 @@ typedef struct NUM(pbRow) {
   int zone;         // active set, see above
   int factor_zone;  // the zone that the factor of H was made for
   int at;           // hard contact, or sweeps against slip: first number of the row in w->dual or w->slip
-  num pos[6];       // position residual of each row (contacts: dist, 0, ...)
   num margin;
   num imp, dimp;        // impedance d and its derivative by pos (connect, weld: by its norm)
   num k, b, b_tangent;  // of the reference acceleration: stiffness, damping, damping of a contact's tangential rows
-  num diag[6];          // diagApprox of each row; contacts: that of the normal, for all, in [0]
+  num mu;               // elliptic cone: its regularized friction, friction_0 / sqrt(impratio)
+  num bound[2];         // bounded rows: least and largest force; of friction loss -loss, loss
+  num target;           // servos: the velocity asked for
+
+  // Of each of dim rows
+  num pos[6];   // position residual (contacts: dist, 0, ...)
+  num diag[6];  // diagApprox of each row; contacts: that of the normal, for all, in [0]
   union {
     num R[6];    // regularization of each row
     num edge_R;  // pyramid: of each edge
@@ -81,10 +86,7 @@ typedef struct NUM(pbRow) {
     num D[6];    // inverse of R
     num edge_D;  // pyramid: inverse of edge_R
   };
-  num mu;        // elliptic cone: its regularized friction, friction_0 / sqrt(impratio)
-  num bound[2];  // bounded rows: least and largest force; of friction loss -loss, loss
-  num target;    // servos: the velocity asked for
-  num vel[6];    // J v
+  num vel[6];  // J v
   num aref[6];
   num x[6];  // J a - aref at the solution
   num f[6];
@@ -123,6 +125,8 @@ typedef struct NUM(pbWork) {
   num *ten_length, *ten_velocity;   // ntendon
   const int *ten_start, *ten_dofs;  // the topology's: ntendon + 1; dofs of each tendon's Jacobian, ascending
   num *ten_J;                       // as ten_dofs
+  int *wrap_at, wrapped;            // nwrap: index into wrap_path of the piece around that geom, -1: it is straight; their number
+  NUM(pbWrapPath) *wrap_path;       // nwrap / 2: pieces that go around a geom, by Tendon
   num *act_length, *act_velocity;   // nu
   num *actuator_force, *act_dot;    // nu, na
   num *act_gain, *act_input;        // nu: gain; what it multiplies (control or activation), 1
@@ -228,7 +232,7 @@ void NUM(pbStage_Kinematics)(NUM(pbWork) *w);    // xpos .. site_xmat, S, inert
 void NUM(pbStage_Sites)(NUM(pbWork) *w);         // a part of Kinematics: site_xpos, site_xmat
 void NUM(pbStage_AllSites)(NUM(pbWork) *w);      // those that are not there yet
 void NUM(pbStage_Inertia)(NUM(pbWork) *w);       // crb, M (with tendon armature)
-void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J (before Inertia)
+void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J, paths around geoms (before Inertia)
 void NUM(pbStage_Velocity)(NUM(pbWork) *w);      // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
 void NUM(pbStage_Passive)(NUM(pbWork) *w);       // qfrc_spring, damper, gravcomp, fluid, passive
 void NUM(pbStage_Actuation)(NUM(pbWork) *w);     // actuator length, velocity, force, act_dot, qfrc_actuator
@@ -247,8 +251,14 @@ void NUM(pbActuator_Transmissions)(NUM(pbWork) *w);
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
 // Second derivative of a tendon's length by time at zero joint acceleration.
 num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);
-// The path of a piece around its geom; false: it is straight.
-bool NUM(pbTendon_Wraps)(const NUM(pbWork) *w, const pbPiece *piece, NUM(pbWrapPath) *path);
+// The path of a piece around its geom, as Tendon found it; NULL: it is straight.
+static inline const NUM(pbWrapPath) *NUM(pbTendon_Around)(const NUM(pbWork) *w, const pbPiece *piece) {
+  if (piece->geom < 0) return NULL;
+  int at = w->wrap_at[piece->next - 1];  // the geom stands before the site that the next piece begins at
+  PB_ASSERT(at < w->wrapped);
+
+  return at < 0 ? NULL : w->wrap_path + at;
+}
 // Second derivative of such a path's length by time, A the bodies' accelerations (nbody x 6).
 num NUM(pbTendon_Bend)(const NUM(pbWork) *w, const pbPiece *piece, const NUM(pbWrapPath) *path, const num *A);
 enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends

@@ -279,9 +279,9 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
   while (pb_nextPiece(m, tendon, &p)) {
     int s1 = p.site[0], s2 = p.site[1];
     num v1[3], a1[3], v2[3], a2[3], dir[3], divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley];
-    NUM(pbWrapPath) path;
-    if (NUM(pbTendon_Wraps)(w, &p, &path)) {
-      sum += NUM(pbTendon_Bend)(w, &p, &path, w->A0) / divisor;
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, &p);
+    if (path) {
+      sum += NUM(pbTendon_Bend)(w, &p, path, w->A0) / divisor;
       continue;
     }
 
@@ -314,16 +314,21 @@ static void add_point_row(const NUM(pbWork) *w, int b, const num point[3], const
   }
 }
 
-bool NUM(pbTendon_Wraps)(const NUM(pbWork) *w, const pbPiece *p, NUM(pbWrapPath) *path) {
-  if (p->geom < 0) return false;
+// Finds the path of a piece around its geom, where it has one and does not go straight past it.
+static const NUM(pbWrapPath) *find_path(NUM(pbWork) *w, const pbPiece *p) {
+  if (p->geom < 0) return NULL;
   PB_ASSERT(p->geom < w->m->ngeom && p->side < w->m->nsite);
+  PB_ASSERT(w->wrapped < w->m->nwrap / 2);
+  NUM(pbWrapPath) *path = w->wrap_path + w->wrapped;
 
   NUM(pbObstacle) o = {.type = p->type,
                        .pos = w->geom_xpos + 3 * p->geom,
                        .mat = w->geom_xmat + 9 * p->geom,
                        .radius = w->p.geom_size[3 * p->geom],
                        .side = p->side < 0 ? NULL : w->site_xpos + 3 * p->side};
-  return NUM(pbWrap_Find)(&o, w->site_xpos + 3 * p->site[0], w->site_xpos + 3 * p->site[1], path);
+  bool around = NUM(pbWrap_Find)(&o, w->site_xpos + 3 * p->site[0], w->site_xpos + 3 * p->site[1], path);
+  w->wrap_at[p->next - 1] = around ? w->wrapped++ : -1;
+  return around ? path : NULL;
 }
 
 // A piece around a geom: each end's line pulls at the site, and as much against it at the same point of the geom's body.
@@ -371,12 +376,13 @@ static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
     return;
   }
 
-  NUM(pbWrapPath) path;
   pbPiece p = pb_pathOf(m, tendon);
   int stop = w->t->body_dofend[w->t->ten_carrier[tendon]];
+
   while (pb_nextPiece(m, tendon, &p)) {
     num divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley];
-    if (NUM(pbTendon_Wraps)(w, &p, &path)) length += wrapped_piece(w, &p, &path, divisor, stop, dense);
+    const NUM(pbWrapPath) *path = find_path(w, &p);
+    if (path) length += wrapped_piece(w, &p, path, divisor, stop, dense);
     else length += straight_piece(w, &p, divisor, stop, dense);
   }
   w->ten_length[tendon] = length;
@@ -385,6 +391,8 @@ static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
 void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   num *dense = w->tmp;
+  w->wrapped = 0;
+
   for (int k = 0; k < m->ntendon; k++) {
     int first = w->ten_start[k], end = w->ten_start[k + 1];
     for (int a = first; a < end; a++) dense[w->ten_dofs[a]] = 0;

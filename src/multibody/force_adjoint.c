@@ -285,6 +285,7 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const double *X, double 
   const p3 I = p3_load(w->p.body_inertia + 3 * b), wind = p3_load(w->p.wind);
   const p3 d = offset_of(w, b, w->xipos + 3 * b);
   p3 rows[3];
+
   const p6 move = p6_load(V), given = p6_load(X);
   const p3 v = p6_velocity(move, d) - wind, x = p6_velocity(given, d), sum = PB_TURN3(I) + PB_TURN3(PB_TURN3(I)) - I;
 
@@ -310,9 +311,11 @@ static void empty_medium(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
   double power[2] = {0}, damping[2] = {0}, h = w->p.timestep[0];
+
   for (int b = 1; b < w->m->nbody; b++) {
     bool box;
     if (w->t->body_tree[b] < 0 || !NUM(pbFluid_Parts)(w, b, &box)) continue;
+
     if (box) box_unit_power(w, b, a->Vl + 6 * b, power);
     else NUM(pbFluid_UnitPower)(w, b, a->Vl + 6 * b, power);
   }

@@ -306,11 +306,11 @@ static void tendon_load(NUM(pbWork) *w, int k) {
     const num *x[2] = {w->site_xpos + 3 * p.site[0], w->site_xpos + 3 * p.site[1]};
 
     // Around the geom.
-    NUM(pbWrapPath) path;
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, &p);
     PB_ASSERT(re(divisor) != 0);
-    if (NUM(pbTendon_Wraps)(w, &p, &path)) {
+    if (path) {
       for (int e = 0; e < 2; e++) {
-        v3_scale(force, path.end[e], tension / divisor);
+        v3_scale(force, path->end[e], tension / divisor);
         take_load(w, body[e], x[e], force, NULL, 1);
         take_load(w, m->geom_bodyid[p.geom], x[e], force, NULL, -1);
       }

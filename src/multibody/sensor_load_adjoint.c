@@ -192,10 +192,10 @@ static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrap
 static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
   lane rate = {0};
   segment g;
-  NUM(pbWrapPath) path;
   pbPiece p = pb_pathOf(a->w->m, tendon);
   while (pb_nextPiece(a->w->m, tendon, &p)) {
-    if (NUM(pbTendon_Wraps)(a->w, &p, &path)) rate += wrapped_power(a, &p, &path, T);
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(a->w, &p);
+    if (path) rate += wrapped_power(a, &p, path, T);
     else if (segment_of(a, &p, &g)) rate += straight_power(a, &g, T);
   }
   return rate;
@@ -207,9 +207,9 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
   segment g;
   pbPiece p = pb_pathOf(a->w->m, tendon);
   while (pb_nextPiece(a->w->m, tendon, &p)) {
-    NUM(pbWrapPath) path;
-    if (NUM(pbTendon_Wraps)(a->w, &p, &path)) {  // has no armature: only the gradient by it
-      sum += NUM(pbTendon_Bend)(a->w, &p, &path, a->w->A) / (p.pulley < 0 ? 1 : a->w->p.wrap_prm[p.pulley]);
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(a->w, &p);
+    if (path) {  // has no armature: only the gradient by it
+      sum += NUM(pbTendon_Bend)(a->w, &p, path, a->w->A) / (p.pulley < 0 ? 1 : a->w->p.wrap_prm[p.pulley]);
       continue;
     }
 

@@ -49,9 +49,11 @@ void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x
 static void push_body(const NUM(pbWork) *w, int b, const lane *rate, lane *X) {
   const pbModel *m = w->m;
   l6 move = l6_load(X + 6 * m->body_parentid[b]);
+
   for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
     move = l6_add(move, l6_times(p6_load(w->S + 6 * i), rate[i]));
   }
+
   l6_store(X + 6 * b, move);
 }
 
@@ -70,11 +72,13 @@ void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate
 void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X) {
   const pbModel *m = w->m;
   memset(X, 0, 6 * sizeof(double));
+
   for (int b = 1; b < m->nbody; b++) {
     p6 move = p6_load(X + 6 * m->body_parentid[b]);
     for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
       move = p6_add(move, p6_scale(p6_load(w->S + 6 * i), rate[i]));
     }
+
     p6_store(X + 6 * b, move);
   }
 }
@@ -83,6 +87,7 @@ void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   memcpy(a->G, a->FA, 6 * (size_t)m->nbody * sizeof(lane));
+
   for (int b = m->nbody - 1; b > 0; b--) {
     if (w->t->body_tree[b] < 0) continue;
     for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) a->qacc[i] += PB_DOT6(w->S + 6 * i, a->G + 6 * b);
@@ -116,6 +121,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   const p3 G[3] = {p3_make(g->diag[0], off[0], off[2]), p3_make(off[0], g->diag[1], off[1]), p3_make(off[2], off[1], g->diag[2])};
   double mass = w->p.body_mass[b], trace = (g->diag[0] + g->diag[1]) + g->diag[2];
   p3 R[3], body[3], GR[3];
+
   const p3 d = offset_of(w, b, w->xipos + 3 * b), Gd = l3_columns(G, d);
 
   // I(d) = R diag R' + m (|d|^2 1 - d d'); its position in the body's axes.
@@ -184,6 +190,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const l6 zero = {0};
   const p6 plain_zero = {0};
+
   for (int b = 0; b < w->m->nbody; b++) {
     bool moves = w->t->body_tree[b] >= 0;
     if (a->fresh) clear_body(a, b, moves);
@@ -264,6 +271,7 @@ static void inertia_pose(const double I[10], const lane g[10], lane P[6]) {
   const double M[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1;
   const lane G[9] = {g[4], 0.5 * g[7], 0.5 * g[8], 0.5 * g[7], g[5], 0.5 * g[9], 0.5 * g[8], 0.5 * g[9], g[6]};
   lane trace = (G[0] + G[4]) + G[8];
+
   PB_ADDCROSS(P, 1, h, g + 1);
 
   // I G - G I is skew.
@@ -393,6 +401,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
   p3 Rp[3];
 
   rows_load(Rp, w->xmat + 9 * parent);
+
   if (!mocap || w->mocap_own_pos) add3(a->bar.body_pos + 3 * b, l3_columns(Rp, Q->l));
   if (mocap && !w->mocap_own_quat) return;
 

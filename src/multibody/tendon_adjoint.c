@@ -172,12 +172,13 @@ static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
   const NUM(pbWork) *w = a->w;
   double sum = 0;
   segment s;
+
   pbPiece p = pb_pathOf(w->m, k);
   while (pb_nextPiece(w->m, k, &p)) {
     segment_drift f;
-    NUM(pbWrapPath) path;
-    if (NUM(pbTendon_Wraps)(w, &p, &path)) {  // has no armature: only the gradient by it
-      sum += NUM(pbTendon_Bend)(w, &p, &path, w->A0) / (p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley]);
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, &p);
+    if (path) {  // has no armature: only the gradient by it
+      sum += NUM(pbTendon_Bend)(w, &p, path, w->A0) / (p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley]);
       continue;
     }
 

@@ -38,24 +38,18 @@ PB_INLINE l6 motion_of(const LANE(pbAdjoint) *a, const tendon_bar *t, int body) 
   const NUM(pbWork) *w = a->w;
   l6 X = l6_add(l6_scale(l6_load(a->Vl + 6 * body), t->lam), l6_times(p6_load(w->V + 6 * body), t->vel));
   if (t->accelerated) X = l6_add(X, l6_times(p6_load(a->Va + 6 * body), t->acc));
+
   return t->other ? l6_add(X, l6_load(a->X + 6 * body)) : X;
 }
 
 // Wrench F on that motion, Q on the pose.
 PB_INLINE void load_body(LANE(pbAdjoint) *a, const tendon_bar *t, int body, p6 F, l6 Q) {
-  double wrench[6];
-#if PB_LANES == 1
-  l6_store(wrench, F);
-#else
-  const double plain[6] = {F.a.x, F.a.y, F.a.z, F.l.x, F.l.y, F.l.z};
-  memcpy(wrench, plain, sizeof wrench);
-#endif
   // To every field that has a share in the motion, as large as that share.
   l6_store(a->P + 6 * body, l6_add(l6_load(a->P + 6 * body), Q));
   l6_store(a->FV + 6 * body, l6_add(l6_load(a->FV + 6 * body), l6_times(F, t->vel)));
-  PB_AXPY6(a->FL + 6 * body, t->lam, wrench);
+  p6_store(a->FL + 6 * body, p6_add(p6_load(a->FL + 6 * body), p6_scale(F, t->lam)));
   if (t->accelerated) l6_store(a->FVa + 6 * body, l6_add(l6_load(a->FVa + 6 * body), l6_times(F, t->acc)));
-  if (t->other) PB_AXPY6(a->F + 6 * body, 1, wrench);
+  if (t->other) p6_store(a->F + 6 * body, p6_add(p6_load(a->F + 6 * body), F));
 }
 
 // Velocity and acceleration of a point of a body, by A0.
@@ -273,8 +267,9 @@ static void pull_piece(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, stat
   const NUM(pbWork) *w = a->w;
   double divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   station *const s[2] = {s1, s2};
-  NUM(pbWrapPath) path;
-  if (NUM(pbTendon_Wraps)(w, p, &path)) pull_wrapped(a, t, p, &path, divisor, s);
+  const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, p);
+
+  if (path) pull_wrapped(a, t, p, path, divisor, s);
   else if (s1->body == s2->body) pull_inner(a, t, p, divisor, s1, s2);
   else pull_straight(a, t, p, divisor, s1, s2);
 }

@@ -50,6 +50,8 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   const pbTopology *t = w->t;
   // sparse rows of tendons and moments
   TAKE(ten_J, t->ten_start[m->ntendon])
+  TAKE(wrap_at, m->nwrap)
+  TAKE(wrap_path, m->nwrap / 2)  // there is a site between any two of them
   TAKE(mom_dofs, m->nu * m->nv)
   TAKE(mom, m->nu * m->nv)
 

@@ -220,12 +220,12 @@ static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
   for (int k = 0; k < m->ntendon; k++) {
     pbPiece p = pb_pathOf(m, k);
     while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
-      pbWrapPath_r path;
-      if (!pbTendon_Wraps_r(w, &p, &path)) continue;
+      const pbWrapPath_r *path = pbTendon_Around_r(w, &p);
+      if (!path) continue;
 
       // The geom stands before the site that the next piece begins at.
-      g->wrap_turn[p.next - 1] = path.inside ? (double)INFINITY : path.turn * fmax(path.arc, 1e-300);
-      touching_points(w, &p, &path, g->wrap_points + 6 * (p.next - 1));
+      g->wrap_turn[p.next - 1] = path->inside ? (double)INFINITY : path->turn * fmax(path->arc, 1e-300);
+      touching_points(w, &p, path, g->wrap_points + 6 * (p.next - 1));
     }
   }
 }

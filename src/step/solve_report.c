@@ -129,8 +129,8 @@ static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
   for (int k = 0; k < m->ntendon; k++) {
     pbPiece p = pb_pathOf(m, k);
     while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
-      pbWrapPath_r path;
-      if (p.geom >= 0 && pbTendon_Wraps_r(w, &p, &path)) hash = mix(hash, path.inside ? 3 * p.next : 3 * p.next + (int)path.turn);
+      const pbWrapPath_r *path = pbTendon_Around_r(w, &p);
+      if (path) hash = mix(hash, path->inside ? 3 * p.next : 3 * p.next + (int)path->turn);
     }
   }
   return hash;

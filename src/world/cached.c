@@ -33,6 +33,18 @@ static void pass(walk *k, void *field, size_t bytes) {
 static void pass_ints(walk *k, int *field, size_t count) { pass(k, field, count * sizeof *field); }
 static void pass_reals(walk *k, double *field, size_t count) { pass(k, field, count * sizeof *field); }
 
+static void pass_few(walk *k, double *field, int count) {
+  if (count != 1 || !k->at) {
+    pass_reals(k, field, (size_t)count);
+    return;
+  }
+
+  // Most often one: a call would cost more than the copy.
+  if (k->load) *field = *(const double *)(k->at + k->used);
+  else *(double *)(k->at + k->used) = *field;
+  k->used += sizeof *field;
+}
+
 static void pass_counts(walk *k, pbWork_r *w) {
   pass_ints(k, &w->ncon, 1);
   pass_ints(k, &w->nrow, 1);
@@ -50,6 +62,12 @@ static void pass_transmissions(walk *k, pbWork_r *w) {
   size_t tendon = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0;
   size_t moment = m->nu ? (size_t)w->mom_start[m->nu] : 0;
 
+  if (m->nwrap > 1) {
+    pass_ints(k, &w->wrapped, 1);
+    pass_ints(k, w->wrap_at, (size_t)m->nwrap);
+    pass(k, w->wrap_path, (size_t)w->wrapped * sizeof *w->wrap_path);
+  }
+
   pass_reals(k, w->ten_J, tendon);
   pass_ints(k, w->mom_dofs, moment);
   pass_reals(k, w->mom, moment);
@@ -64,10 +82,12 @@ static void pass_rows(walk *k, pbWork_r *w) {
     bool searched = pbSearch_KindOf(w->m->geom_type[c->geom1], w->m->geom_type[c->geom2]) != pb_searchedNothing;
     if (searched && c->point == 0) pass(k, w->searched + i, sizeof *w->searched);
   }
-  // K is the last field, and only its first dim x dim numbers are used.
+  // Of each list only the first dim numbers are used, of K the first dim x dim.
   for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
-    pass(k, r, offsetof(pbRow_r, K));
-    pass_reals(k, r->K, (size_t)(r->dim * r->dim));
+    pass(k, r, offsetof(pbRow_r, pos));
+    double *lists[] = {r->pos, r->diag, r->R, r->D, r->vel, r->aref, r->x, r->f};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) pass_few(k, lists[i], r->dim);
+    pass_few(k, r->K, r->dim * r->dim);
   }
   pass_ints(k, w->row_dofs, (size_t)w->ndofs_used);
   pass_reals(k, w->row_J, (size_t)w->nJ_used);
@@ -111,7 +131,8 @@ size_t pbCached_Room(const pbModel *m, int contacts) {
   // Rows, transmissions and the factor at their largest
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
   size_t factor = (size_t)w.t->M.size * sizeof(double);
-  return w.cached_bytes + factor + entries + (size_t)contacts * (sizeof *w.contact + sizeof *w.searched) +
+  size_t paths = (size_t)m->nwrap * sizeof(int) + (size_t)(m->nwrap / 2) * sizeof(pbWrapPath_r);
+  return w.cached_bytes + factor + entries + paths + (size_t)contacts * (sizeof *w.contact + sizeof *w.searched) +
          (size_t)w.max_row * sizeof *w.row;
 }
 
