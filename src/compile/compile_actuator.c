@@ -36,7 +36,8 @@ static pbStatus resolve_target(pbCompiler *c, const pbActuatorDef *d, int *index
   bool crank = d->trntype == pb_trnSliderCrank, named = d->refsite && *d->refsite;
   bool referred = (d->trntype == pb_trnSite || crank) && named;
   if (crank && !named) return PB_AT(c, d, "actuator", "a slider-crank needs the site of its slider");
-  if (crank && !(d->cranklength > 0)) return PB_AT(c, d, "actuator", "cranklength must be positive");
+  if (crank && !(d->cranklength > 0 && isfinite(d->cranklength * d->cranklength)))
+    return PB_AT(c, d, "actuator", "cranklength must be positive, and its square finite");
   if (referred) PB_TRY(pbCompile_Resolve(c, pb_refSite, d->refsite, &d->place, "actuator", d->name, &reference));
 
   ids[0] = pbCompile_Id(c, kind, *index);

@@ -82,7 +82,7 @@ def test_gradient_of_a_held_climber(tmp_path, method):
 @pytest.mark.parametrize("actuator,words", [
     ('<adhesion body="absent" ctrlrange="0 1"/>', "absent"), ('<adhesion body="foot" ctrlrange="0 1" gain="-1"/>', "negative"), ('<adhesion body="foot"/>', "ctrlrange"),
     ('<adhesion body="foot" ctrlrange="-1 1"/>', "negative"), ('<general body="foot" biastype="affine"/>', "length or velocity"), ('<motor cranksite="s" slidersite="s"/>', "cranklength"),
-    ('<motor cranksite="s" cranklength="1"/>', "slider"), ('<motor joint="j" cranklength="1"/>', "'cranksite' only"), ('<motor cranksite="s" slidersite="none" cranklength="1"/>', "none")])
+    ('<motor cranksite="s" slidersite="s" cranklength="1e200"/>', "square finite"), ('<motor cranksite="s" cranklength="1"/>', "slider"), ('<motor joint="j" cranklength="1"/>', "'cranksite' only"), ('<motor cranksite="s" slidersite="none" cranklength="1"/>', "none")])
 def test_what_is_refused(tmp_path, actuator, words):
     path = tmp_path / "m.xml"
     path.write_text(crawler(0, actuator).replace('<body name="foot"', '<site name="s"/><body name="foot"').replace("<joint ", '<joint name="j" '))
