@@ -34,6 +34,7 @@ static const Option option_table[opt_count] = {
                        "derived fields (dof_invweight0, ...): as compiled (default), or recomputed"},
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
     [opt_expose] = {"expose", "mesh_vert:NAME,...", "vertices of meshes that touch become parameters"},
+    [opt_design] = {"design", NULL, "masses and frames follow parameters of meshes, densities are parameters; constants follow"},
     [opt_policy] = {"policy", "FILE.json|W.npz", "controller in the loop: its description, or one with its weights"},
     [opt_allow_root] = {"allow-root", "DIR", "a further folder that files may be read from (repeatable)"},
     [opt_package_path] = {"package-path", "DIR[:DIR]", "URDF: folders with ROS packages, before those of the environment"},

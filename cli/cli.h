@@ -28,6 +28,7 @@ typedef enum cliOptionId {
   opt_constants,
   opt_deformables,
   opt_expose,
+  opt_design,
   opt_policy,
   opt_allow_root,
   opt_package_path,
@@ -67,7 +68,7 @@ typedef enum cliOptionId {
 
 enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
-              1ull << opt_expose | 1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path |
+              1ull << opt_expose | 1ull << opt_design | 1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path |
               1ull << opt_floating_base | 1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia |
               1ull << opt_missing_meshes,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
@@ -230,6 +231,7 @@ typedef struct cliRun {
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
 
+void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
 // Sizes of run->model into the run.

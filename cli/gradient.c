@@ -59,13 +59,20 @@ static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param
   return pb_ok;
 }
 
+// Do the constants that are recomputed write all of it?
+static bool follows(const cliRun *run, const pbParam *param) {
+  size_t count = (size_t)param->rows * (size_t)param->cols, written = 0;
+  for (size_t i = 0; i < count; i++) written += pbModel_Follows(run->model, param->offset + i);
+  return run->recompute && (param->derived || (count && written == count));
+}
+
 static pbStatus want_parameter(cliGradient *g, const char *name) {
   pbParam param;
   bool part = strchr(name, ':') != NULL;
   pbStatus status = pbModel_Param(g->run->ctx, g->run->model, name, &param);
   if (status != pb_ok) return part ? status : unknown_wanted(g, name);
 
-  if (param.derived && g->run->recompute) {
+  if (follows(g->run, &param)) {
     return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
                           name);
   }
@@ -390,7 +397,9 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   PB_TRY(status);
 
   // from the parameters as they are used to those that were given: derived constants follow from others
+  size_t said = strlen(pbContext_Warnings(run->ctx));
   if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->ctx, run->model, run->theta_before, g->theta));
+  cliRun_Warn(pbContext_Warnings(run->ctx) + said);
   return pb_ok;
 }
 

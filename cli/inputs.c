@@ -205,6 +205,13 @@ static pbStatus set_theta(cliRun *run, bool task) {
   if (task) PB_TRY(read_task(run));
   PB_TRY(check_parameters(run));
 
+  // a design is nothing without
+  if (pbModel_Size(run->model, "ndesignbody") > 0) {
+    if (run->app->args.text[opt_constants] && !run->recompute)
+      return pbContext_Fail(run->ctx, pb_bad_argument, "--constants keep: those of a design follow its parameters");
+    run->recompute = true;
+  }
+
   // derived constants follow from the parameters, unless --param sets them
   if (!run->recompute) return pb_ok;
   run->theta_before = pbContext_Alloc(run->ctx, bytes);
@@ -214,8 +221,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
   return check_given(run);
 }
 
-static void show_warnings(const pbContext *ctx) {
-  const char *text = pbContext_Warnings(ctx);
+void cliRun_Warn(const char *text) {
   while (*text) {
     int n = (int)strcspn(text, "\n");
     fprintf(stderr, "pullback: warning: %.*s\n", n, text);
@@ -332,13 +338,14 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
 
   PB_TRY(read_constants(run));
   bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
-  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root], .surfaces = drawn};
+  pbLoadOptions load = {
+      .allow_root = app->args.text[opt_allow_root], .surfaces = drawn, .design = app->args.text[opt_design] != NULL};
   PB_TRY(read_urdf_options(app, &load.urdf));
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
   PB_TRY(expose(run));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));
-  show_warnings(run->ctx);
+  cliRun_Warn(pbContext_Warnings(run->ctx));
 
   run->model = run->loaded;
   cliRun_Sizes(run);

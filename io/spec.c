@@ -33,6 +33,7 @@ static pbStatus read_spec(pbXmlDocument *document, const source *from, const pbL
   const pbUrdfOptions none = {0}, *urdf = options ? &options->urdf : &none;
   PB_TRY(pbXml_Open(document, spec->ctx, spec->pool));
   spec->surfaces = options && options->surfaces;
+  spec->design = options && options->design;
 
   if (from->path) PB_TRY(pbXml_Load(document, from->path, options));
   else PB_TRY(pbXml_Parse(document, from->text, from->length, from->name));

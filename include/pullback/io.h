@@ -35,6 +35,9 @@ typedef struct pbLoadOptions {
   // Meshes that are only seen are read, too (one that cannot be is a warning), and the model keeps what all of them look like:
   // pbModel_MeshSurface. Else it keeps none.
   bool surfaces;
+  // Masses and frames follow the parameters of meshes, and densities are parameters (pbModel_SetConstants). pb_unsupported, with
+  // the body, where they cannot.
+  bool design;
   pbUrdfOptions urdf;
 } pbLoadOptions;
 

@@ -90,12 +90,21 @@ PB_API void pbModel_MocapMove(const pbModel *model, const double *pos_direction,
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
 // tendon_length0, eq_data of weld relative poses...). Memory, text of errors and warnings: ctx, not NULL (also below).
+//
+// Of a model that was loaded or compiled for it (pbLoadOptions.design, pbSpec.design) first what the compiler makes of meshes and
+// densities: by mesh_scale, mesh_refpos, mesh_refquat, exposed vertices (pbModel_Expose) and geom_density follow body_mass,
+// body_ipos, body_iquat, body_inertia of bodies whose inertia is that of their geoms, geom_pos and geom_quat of meshes, and where
+// a mesh has its center and axes (mesh_center, mesh_axes). Where two principal moments agree to 1e-8 of the largest the axes have
+// no derivative: then that of the inertia as a whole is given (by body_products, which stay zero), with a warning.
+// pb_bad_input: a mesh without volume, a body without mass, a density of a geom that has a stated mass.
 PB_API PB_NODISCARD pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *model, double *theta);
 // Pullback of SetConstants at theta (the values before the call): adds to theta_bar of the independent parameters the
 // part that flows through the derived ones, and sets the cotangents of the derived ones to zero.
 PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *model, const double *theta,
                                                      double *theta_bar);
 
+// Does SetConstants of a design write this entry of theta?
+PB_API bool pbModel_Follows(const pbModel *model, size_t entry);
 // Of a slice that was given a value before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
 // drop what was given without a word. before, after: theta (ParamSize) before and after that call.
 PB_API PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,

@@ -476,6 +476,7 @@ typedef struct pbSpec {
   const char *model_name;
   const char *folder;  // of the file it was read from; "" if none
   bool surfaces;       // the model keeps what its meshes look like (pbModel_MeshSurface)
+  bool design;         // masses and frames follow the parameters of meshes (pbModel_SetConstants)
   pbCompilerSettings compiler;
   pbOptionSettings option;
   pbStatisticSettings statistic;

@@ -15,11 +15,11 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",    "deformables", "policy",       "expose",    "comment",  "options",
-                                   "contact",  "parameters",  "constants",    "steps",     "duration", "init",
-                                   "controls", "mocap",       "trajectories", "variables", "loss",     "optimizer",
-                                   "stop",     "confirm",     "seed",         "memory",    "mode",     "gradient",
-                                   "sample",   "episode",     "train",        "audit",     "urdf",     NULL};
+const char *const pbTask_Keys[] = {"model",        "deformables", "policy",   "expose",    "comment", "options",  "contact",
+                                   "parameters",   "constants",   "steps",    "duration",  "init",    "controls", "mocap",
+                                   "trajectories", "variables",   "loss",     "optimizer", "stop",    "confirm",  "seed",
+                                   "memory",       "mode",        "gradient", "sample",    "episode", "train",    "audit",
+                                   "urdf",         "design",      NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.
@@ -50,8 +50,9 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
   // deformables alone live in an empty world
   if (!model) model = "<mujoco/>";
 
-  pbLoadOptions options = {.allow_root = r->allow_root, .surfaces = r->surfaces};
+  pbLoadOptions options = {.allow_root = r->allow_root, .surfaces = r->surfaces, .design = r->design};
   char *package_path;
+  PB_TRY(pbTaskReader_Bool(r, root, "design", &options.design));
   pbStatus status = pbTask_ReadUrdf(r, root, &options.urdf, &package_path);
   if (status != pb_ok) {
     pbContext_Free(r->ctx, package_path);
@@ -283,13 +284,23 @@ static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
   return status;
 }
 
-static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task) {
-  const char *constants = "keep";
+// Those of a design follow.
+static pbStatus choose_constants(pbTaskReader *r, const json_t *root, pbTask *task) {
+  bool design = task->model->design != NULL;
+  const char *constants = design ? "recompute" : "keep";
+
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
+
+  // The word must be one of two, and fit.
+  if (design && !task->recompute) return pbTaskReader_FailAt(r, "constants", "expected \"recompute\", for a design needs it");
   if (!task->recompute && strcmp(constants, "keep") != 0)
     return pbTaskReader_FailAt(r, "constants", "expected \"keep\" or \"recompute\"");
+  return pb_ok;
+}
 
+static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task) {
+  PB_TRY(choose_constants(r, root, task));
   pbStatus status = pbModel_CheckParams(task->ctx, task->model, task->theta);
   if (status == pb_ok && task->recompute) return recompute(r, json_object_get(root, "parameters"), task);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
@@ -461,6 +472,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   r.train = with->train;
   r.audit = with->audit;
   r.surfaces = with->surfaces;
+  r.design = with->design;
 
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);
@@ -478,7 +490,6 @@ pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_roo
 
 // ---- a task as a run -------------------------------------------------------------------------------------------------
 static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
-  const char *constants = "keep";
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
 
   // the model is the caller's: only read, and not destroyed
@@ -490,8 +501,7 @@ static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
   if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
   memcpy(task->theta, r->theta, task->ntheta * sizeof(double));
 
-  PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
-  task->recompute = strcmp(constants, "recompute") == 0;
+  PB_TRY(choose_constants(r, root, task));
   PB_TRY(pbTask_ReadMode(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
@@ -521,6 +531,7 @@ pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions 
   pbTaskReader reader = {.ctx = ctx};
   if (options) reader.allow_root = options->allow_root;
   if (options) reader.surfaces = options->surfaces;
+  if (options) reader.design = options->design;
 
   *model = NULL;
   PB_TRY(pbTask_LoadPart(&reader, path, pbTask_ReadWorld, &task));

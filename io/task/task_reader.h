@@ -37,6 +37,7 @@ typedef struct pbTaskReader {
   const char *policy;     // a file given beside the task (pbPolicy_Load); NULL: none
   bool audit;             // what is wanted is to be audited: variables need not be there
   bool surfaces;          // of meshes are kept (pbLoadOptions)
+  bool design;            // masses and frames follow parameters of meshes (pbLoadOptions)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 

@@ -54,7 +54,9 @@ pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recomput
   PB_TRY(pbTask_FindParam(r, name, p));
   if (strcmp(p->name, "timestep") == 0)
     return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
-  if (p->derived && recompute)
+  bool follows = p->derived;
+  for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) follows = follows || pbModel_Follows(r->model, p->offset + i);
+  if (follows && recompute)
     return pbTaskReader_Fail(
         r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
         p->name);

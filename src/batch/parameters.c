@@ -19,7 +19,9 @@ static pbStatus read_own(pbBatch *b, const pbBatchOptions *options) {
     pbBatchSlice *s = &b->own[i];
     const char *name = options->own[i];
     PB_TRY(pbModel_Param(b->ctx, b->model, name, &s->param));
-    if (s->param.derived)
+    bool follows = s->param.derived;
+    for (size_t k = 0; k < slice_size(&s->param); k++) follows = follows || pbModel_Follows(b->model, s->param.offset + k);
+    if (follows)
       return pbContext_Fail(b->ctx, pb_bad_argument, "own parameter '%s' follows from others; derive it (pbBatch_Derive)", name);
 
     for (int k = 0; k < i; k++) {

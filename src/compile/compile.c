@@ -269,6 +269,11 @@ static pbStatus prepare_model(pbCompiler *c) {
   PB_TRY(pbCompile_Number(c));
   PB_TRY(pbCompile_CountMeshes(c));
   PB_TRY(pbCompile_CountHfields(c));
+  if (c->spec->design) {
+    c->m->ndesignbody = c->m->nbody;
+    c->m->ndesigngeom = c->m->ngeom;
+    c->m->ndesignmesh = c->m->nmesh;
+  }
   return pbModel_Allocate(c->m);
 }
 
@@ -280,6 +285,7 @@ static pbStatus fill_model(pbCompiler *c) {
   pbCompile_StoreMeshes(c);
   pbCompile_StoreHfields(c);
   PB_TRY(pbCompile_StoreTree(c));
+  PB_TRY(pbCompile_Design(c));
   PB_TRY(pbCompile_StorePairs(c));
   PB_TRY(pbCompile_Equalities(c));
   PB_TRY(pbCompile_Tendons(c));

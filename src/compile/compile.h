@@ -8,8 +8,9 @@
 #include "compile/spec_settings.h"
 #include "model/model.h"
 
-#define PB_DEGREE (3.14159265358979323846 / 180)
-#define PB_TINY   1e-14  // MuJoCo's mjEPS: least length, mass, size a model is written with
+#define PB_DEGREE       (3.14159265358979323846 / 180)
+#define PB_SAME_MOMENTS 1e-8   // of the largest moment: the axes in their plane have no derivative
+#define PB_TINY         1e-14  // MuJoCo's mjEPS: least length, mass, size a model is written with
 
 // A list of elements in one body, linked through `next` of the working copies; -1 ends it.
 typedef struct pbChain {
@@ -39,6 +40,7 @@ typedef struct pbBodyWork {
   bool adjusted;  // the compiler's bounds or balance changed its inertia
   bool stated;    // its inertia, or that of a body fused into it, was stated rather than found from geoms
   bool absorbed;  // another body was fused into it
+  bool aligned;   // its frame was moved to that of its inertia
 } pbBodyWork;
 
 typedef struct pbJointWork {
@@ -187,6 +189,7 @@ void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center
 PB_NODISCARD pbStatus pbCompile_Mesh(pbCompiler *c, const pbGeomDef *geom, const pbMeshWork **mesh);
 // Size of a primitive where it is fitted to a mesh (compiler.fitaabb); pos, quat: as stated, then the shape's.
 PB_NODISCARD pbStatus pbCompile_Fit(pbCompiler *c, const pbGeomDef *geom, double pos[3], double quat[4], double size[3]);
+pbMeshSolid pbCompile_Solid(const pbMeshDef *d);             // what a mesh weighs, without copies
 PB_NODISCARD pbStatus pbCompile_CountMeshes(pbCompiler *c);  // ids, and sizes of their fields in the model
 void pbCompile_StoreMeshes(pbCompiler *c);
 void pbCompile_DropMeshes(pbCompiler *c);  // hulls
@@ -199,6 +202,9 @@ double pbCompile_HfieldRadius(const pbHfieldDef *d);
 void pbCompile_HfieldBox(const pbHfieldDef *d, double aabb[6]);  // center and half sides
 PB_NODISCARD pbStatus pbCompile_CountHfields(pbCompiler *c);
 void pbCompile_StoreHfields(pbCompiler *c);
+
+// ---- compile_design.c ----
+PB_NODISCARD pbStatus pbCompile_Design(pbCompiler *c);  // into the model, where the spec asks for it
 
 // ---- compile_surface.c ----
 PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them

@@ -575,6 +575,7 @@ static void align_body(pbCompiler *c, pbBodyWork *b) {
 
   // What stands in the body keeps its place in the world.
   pbCompile_ComposeItems(c, b, back, inverse);
+  b->aligned = true;
 }
 
 static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {

@@ -84,9 +84,7 @@ static pbStatus blame_mesh(const pbCompiler *c, const pbMeshDef *d, pbStatus sta
   return pbSpec_Fail(c->spec, status, &d->place, "mesh", d->name, "%s", text);
 }
 
-static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
-  // What the spec states, without copies.
-  PB_TRY(check_mesh(c, d));
+pbMeshSolid pbCompile_Solid(const pbMeshDef *d) {
   pbMeshSolid solid = {.points = d->vertex.count / 3,
                        .triangles = d->face.count / 3,
                        .point = d->vertex.data,
@@ -96,7 +94,12 @@ static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
   memcpy(solid.scale, d->scale, sizeof solid.scale);
   memcpy(solid.refpos, d->refpos, sizeof solid.refpos);
   memcpy(solid.refquat, d->refquat, sizeof solid.refquat);
+  return solid;
+}
 
+static pbStatus measure(pbCompiler *c, const pbMeshDef *d, pbMeshWork *work) {
+  PB_TRY(check_mesh(c, d));
+  pbMeshSolid solid = pbCompile_Solid(d);
   pbStatus status = pbMesh_Properties(c->ctx, &solid, &work->properties);
   if (status != pb_ok) return blame_mesh(c, d, status);
 
@@ -376,6 +379,11 @@ static void store_mesh(pbModel *m, const pbMeshWork *work, const mesh_cursor *at
   memcpy(m->mesh_refpos + 3 * id, work->def->refpos, 3 * sizeof(double));
   memcpy(m->mesh_refquat + 4 * id, work->def->refquat, 4 * sizeof(double));
   pbPose_Normalize(m->mesh_refquat + 4 * id, 4);
+
+  // Parameters may get other defaults; these stay.
+  memcpy(m->mesh_scale0 + 3 * id, m->mesh_scale + 3 * id, 3 * sizeof(double));
+  memcpy(m->mesh_refpos0 + 3 * id, m->mesh_refpos + 3 * id, 3 * sizeof(double));
+  memcpy(m->mesh_refquat0 + 4 * id, m->mesh_refquat + 4 * id, 4 * sizeof(double));
 
   m->mesh_vertadr[id] = at->vertex;
   m->mesh_vertnum[id] = points;

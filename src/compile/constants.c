@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "compile/design.h"
 #include "compile/setconst.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
@@ -100,6 +101,7 @@ pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   pbDerive_r w;
   void *memory;
   PB_TRY(check_theta(ctx, m, theta));
+  PB_TRY(pbDesign_Apply(ctx, m, theta));
   PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
 
   // A singular M is replaced by MuJoCo's pivot, with a warning: values are usable.
@@ -374,6 +376,7 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->body_iquat, 4 * m->nbody);
   pull_slice(p, m->body_mass, m->nbody);
   pull_slice(p, m->body_inertia, 3 * m->nbody);
+  pull_slice(p, m->body_products, 3 * m->ndesignbody);
 
   // Joints.
   pull_slice(p, m->jnt_pos, 3 * m->njnt);
@@ -466,9 +469,8 @@ static int run_pullback(pbPullback *p, const double *theta) {
   return bad;
 }
 
-pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
+static pbStatus pull_constants(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
   pbPullback p = {.m = m, .theta_bar = theta_bar};
-  PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
   p.real.plan = p.w.plan;
 
@@ -489,4 +491,17 @@ pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double 
   pbDerive_FreePlan(ctx, &p.w.plan);
   if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+}
+
+pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
+  double *after;
+  PB_TRY(check_theta(ctx, m, theta));
+  if (!m->design) return pull_constants(ctx, m, theta, theta_bar);
+
+  // The constants follow from what the design gave.
+  PB_TRY(pbDesign_Open(ctx, m, theta, &after));
+  pbStatus status = pull_constants(ctx, m, after, theta_bar);
+  if (status == pb_ok) status = pbDesign_Vjp(ctx, m, theta, after, theta_bar);
+  pbContext_Free(ctx, after);
+  return status;
 }

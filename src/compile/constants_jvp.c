@@ -1,6 +1,7 @@
 // Directional derivative of the derived constants: the complex run of the same source (setconst.c).
 #include "base/assert.h"
 #include "base/context.h"
+#include "compile/design.h"
 #include "compile/setconst.h"
 #include "number/number.h"
 
@@ -31,12 +32,9 @@ static int push_direction(const pbModel *m, const double *theta, double *directi
   return bad;
 }
 
-pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double *theta, double *direction) {
+static pbStatus push_constants(pbContext *ctx, const pbModel *m, const double *theta, double *direction) {
   pbDerive_c w = {0};
   _Complex double *at;
-  char text[640];
-  bool unit;
-  if (!pbModel_Readable(m, theta, &unit, text, sizeof text)) return pbContext_Fail(ctx, pb_bad_input, "%s", text);
 
   // Measured, allocated, laid out.
   PB_TRY(pbDerive_MakePlan(ctx, m, &w.plan));
@@ -60,4 +58,19 @@ pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double 
 
   // A singular M has no derivative.
   return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+}
+
+pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double *theta, double *direction) {
+  char text[640];
+  bool unit;
+  double *after;
+  if (!pbModel_Readable(m, theta, &unit, text, sizeof text)) return pbContext_Fail(ctx, pb_bad_input, "%s", text);
+  if (!m->design) return push_constants(ctx, m, theta, direction);
+
+  // What a design gives comes first.
+  PB_TRY(pbDesign_Open(ctx, m, theta, &after));
+  pbStatus status = pbDesign_Jvp(ctx, m, theta, after, direction);
+  if (status == pb_ok) status = push_constants(ctx, m, after, direction);
+  pbContext_Free(ctx, after);
+  return status;
 }

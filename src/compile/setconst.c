@@ -98,6 +98,13 @@ static void body_inertia(const pbModel *m, const NUM(pbPar) *p, int b, derive *w
     int i = row[e], j = col[e];
     num sum = 0;
     for (int k = 0; k < 3; k++) sum += R[3 * i + k] * I[k] * R[3 * j + k];
+
+    // Beside the diagonal, where a design has them.
+    int products = m->ndesignbody ? 3 : 0;
+    for (int k = 0; k < products; k++) {
+      int s = (k + 1) % 3, t = (k + 2) % 3;
+      sum += p->body_products[3 * b + k] * (R[3 * i + s] * R[3 * j + t] + R[3 * i + t] * R[3 * j + s]);
+    }
     out[e] = sum + mass * ((i == j ? v3_norm2(d) : 0) - d[i] * d[j]);
   }
 

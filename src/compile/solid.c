@@ -13,7 +13,6 @@
 #include "multibody/spatial.h"
 
 #define LEAST_MEASURE 1e-15  // m^2, m^3: less is an error, as in MuJoCo
-#define SAME_MOMENTS  1e-8   // of the largest moment: the axes in their plane have no derivative
 
 // Entries of symmetric matrices: xx yy zz xy xz yz.
 static const int row_of[6] = {0, 1, 2, 0, 0, 1}, column_of[6] = {0, 1, 2, 1, 2, 2};
@@ -294,7 +293,7 @@ static pbStatus principal_adjoint(pbContext *ctx, const pbMeshProperties *p, con
     if (bar->rotation[i] == 0) continue;
 
     double gap = p->moments[j] - p->moments[k];
-    if (fabs(gap) <= SAME_MOMENTS * p->moments[0])
+    if (fabs(gap) <= PB_SAME_MOMENTS * p->moments[0])
       return pbContext_Fail(ctx, pb_singular,
                             "principal moments %d and %d of the mesh are the same: their axes have no derivative", j, k);
     G[3 * j + k] = G[3 * k + j] = bar->rotation[i] / (2 * gap);

@@ -125,6 +125,16 @@ static inline void m3_mult(num r[9], const num a[9], const num b[9]) {
   }
 }
 // r must not alias
+// x := I x, I by its diagonal and, beside it, the products yz zx xy
+static inline void m3_inertia(num x[3], const num diagonal[3], const num products[3]) {
+  num y[3];
+  v3_copy(y, x);
+
+  for (int i = 0; i < 3; i++) {
+    int j = (i + 1) % 3, k = (i + 2) % 3;
+    x[i] = diagonal[i] * y[i] + (products[k] * y[j] + products[j] * y[k]);
+  }
+}
 static inline void m3_transpose(num r[9], const num a[9]) {
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 3; j++) r[3 * i + j] = a[3 * j + i];

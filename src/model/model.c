@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/design.h"
 #include "model/exposed.h"
 #include "model/policy_data.h"
 #include "model/servo.h"
@@ -189,6 +190,7 @@ void pbModel_Destroy(pbModel *m) {
   pbPolicyModel_Destroy(m->ctx, m->policy);
   pbExposed_Destroy(m);
   pbSurfaces_Destroy(m->ctx, m->surfaces);
+  pbDesign_Destroy(m->ctx, m->design, m->nmesh);
   free_names(m);
   if (m->policy_file) m->release_policy_file(m->policy_file);
 

@@ -49,6 +49,7 @@ struct pbModel {
   struct pbPolicyFile *policy_file;  // what the reader of a policy made for it (io/task/policy.h); NULL: none
   void (*release_policy_file)(struct pbPolicyFile *file);
   struct pbSurfaces *surfaces;  // what meshes look like (surface.h); NULL: not kept
+  struct pbDesign *design;      // what masses and frames of meshes follow from (design.h); NULL: not kept
   struct pbTopology *topology;  // derived tables of the step (topology.h), made once by pbModel_Finish
 };
 

@@ -11,7 +11,7 @@
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
   X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
   X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap) X(nmeshface) \
-  X(nhfield) X(nhfielddata) \
+  X(nhfield) X(nhfielddata) X(ndesignbody) X(ndesigngeom) X(ndesignmesh) \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
@@ -85,7 +85,9 @@
   X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")                                      \
   X(actuator_speed, nu, 1, "m/s|rad/s") X(actuator_deadband, nu, 1, "m/s|rad/s")                               \
   X(actuator_lengthrange, nu, 2, "m|rad") X(actuator_acc0, nu, 1, "")                                          \
-  X(mesh_scale, nmesh, 3, "") X(mesh_refpos, nmesh, 3, "m") X(mesh_refquat, nmesh, 4, "")
+  X(mesh_scale, nmesh, 3, "") X(mesh_refpos, nmesh, 3, "m") X(mesh_refquat, nmesh, 4, "")                      \
+  X(geom_density, ndesigngeom, 1, "kg/m^3|kg/m^2") X(mesh_center, ndesignmesh, 3, "m") X(mesh_axes, ndesignmesh, 4, "") \
+  X(body_products, ndesignbody, 3, "kg m^2")
 
 // X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \
@@ -103,6 +105,7 @@
   X(cam_fovy, ncam, 1) X(cam_lens, ncam, 4) \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(mesh_vert, nmeshvert, 3) X(mesh_polynormal, nmeshpoly, 3) X(mesh_pos, nmesh, 3) X(mesh_quat, nmesh, 4)      \
+  X(mesh_scale0, nmesh, 3) X(mesh_refpos0, nmesh, 3) X(mesh_refquat0, nmesh, 4)                                 \
   X(noslip_tolerance, one, 1) X(file_tolerance, one, 1)                                                        \
   X(hfield_size, nhfield, 4) X(hfield_data, nhfielddata, 1)                                                    \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)

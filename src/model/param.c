@@ -24,21 +24,24 @@ typedef struct pbParamEntry {
 } pbParamEntry;
 
 // What a row is, by the size that counts the rows.
-#define ROWS_one     pb_objCount
-#define ROWS_nq      pb_objCount
-#define ROWS_nv      pb_objDof
-#define ROWS_nbody   pb_objBody
-#define ROWS_njnt    pb_objJoint
-#define ROWS_ngeom   pb_objGeom
-#define ROWS_nsite   pb_objSite
-#define ROWS_ncam    pb_objCamera
-#define ROWS_npair   pb_objPair
-#define ROWS_neq     pb_objEquality
-#define ROWS_ntendon pb_objTendon
-#define ROWS_nwrap   pb_objCount
-#define ROWS_nu      pb_objActuator
-#define ROWS_nsensor pb_objSensor
-#define ROWS_nmesh   pb_objMesh
+#define ROWS_one         pb_objCount
+#define ROWS_nq          pb_objCount
+#define ROWS_nv          pb_objDof
+#define ROWS_nbody       pb_objBody
+#define ROWS_njnt        pb_objJoint
+#define ROWS_ngeom       pb_objGeom
+#define ROWS_nsite       pb_objSite
+#define ROWS_ncam        pb_objCamera
+#define ROWS_npair       pb_objPair
+#define ROWS_neq         pb_objEquality
+#define ROWS_ntendon     pb_objTendon
+#define ROWS_nwrap       pb_objCount
+#define ROWS_nu          pb_objActuator
+#define ROWS_nsensor     pb_objSensor
+#define ROWS_nmesh       pb_objMesh
+#define ROWS_ndesignbody pb_objBody
+#define ROWS_ndesigngeom pb_objGeom
+#define ROWS_ndesignmesh pb_objMesh
 
 static const pbParamEntry param_table[] = {
 #define X(name, rows, cols, unit) {#name, unit, offsetof(pbModel, rows), offsetof(pbModel, name), cols, ROWS_##rows},
@@ -60,10 +63,11 @@ static const struct {
     {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
     {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
     {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY}, {"actuator_speed", 0, INFINITY},
-    {"actuator_deadband", 0, INFINITY},
+    {"actuator_deadband", 0, INFINITY}, {"geom_density", 0, INFINITY},
 };
 static const char *const derived_table[] = {"body_subtreemass", "body_invweight0",   "dof_invweight0",
-                                            "tendon_length0",   "tendon_invweight0", "actuator_acc0"};
+                                            "tendon_length0",   "tendon_invweight0", "actuator_acc0",
+                                            "mesh_center",      "mesh_axes",         "body_products"};
 
 static bool is_derived(const char *name) {
   for (size_t i = 0; i < sizeof derived_table / sizeof *derived_table; i++) {
@@ -422,7 +426,7 @@ static pbStatus check_meshes(const pbChecker *c) {
   for (int i = 0; i < m->nmesh; i++) {
     if (m->mesh_graphadr[i] < 0) continue;
     for (int k = 0; k < 3; k++) {
-      if (!(scale[3 * i + k] * m->mesh_scale[3 * i + k] > 0))
+      if (!(scale[3 * i + k] * m->mesh_scale0[3 * i + k] > 0))
         return fail_at_row(c, "mesh_scale", pb_objMesh, i, "must keep the signs that it was compiled with");
     }
   }

@@ -139,6 +139,19 @@ static void joint_motion(NUM(pbWork) *w, int j) {
   }
 }
 
+// What a design's products of inertia (yz zx xy in the inertial frame), which are zero but for a derivative, add: R P R'.
+static void add_products(const num R[9], const num products[3], num I[10]) {
+  static const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
+
+  for (int e = 0; e < 6; e++) {
+    const num *a = R + 3 * row[e], *b = R + 3 * col[e];
+    for (int i = 0; i < 3; i++) {
+      int j = (i + 1) % 3, k = (i + 2) % 3;
+      I[4 + e] += products[i] * (a[j] * b[k] + a[k] * b[j]);
+    }
+  }
+}
+
 // Inertia of a body about ref, from mass, principal inertia and inertial frame.
 static void body_inertia(NUM(pbWork) *w, int b) {
   num *I = w->inert + 10 * b, d[3], *R = w->ximat + 9 * b;
@@ -159,6 +172,7 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   I[7] = PB_DOT3(RI, R + 3) - mass * d[0] * d[1];
   I[8] = PB_DOT3(RI, R + 6) - mass * d[0] * d[2];
   I[9] = PB_DOT3(RI + 3, R + 6) - mass * d[1] * d[2];
+  if (w->m->ndesignbody) add_products(R, w->p.body_products + 3 * b, I);
 }
 
 static void site_pose(NUM(pbWork) *w, int s) {

@@ -12,18 +12,18 @@
 static void pull_parameters(LANE(pbAdjoint) *a, int mesh, const double D_bar[9], const double to_bar[3]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  const double *scale = w->p.mesh_scale + 3 * mesh, *scale0 = m->mesh_scale + 3 * mesh;
+  const double *scale = w->p.mesh_scale + 3 * mesh, *scale0 = m->mesh_scale0 + 3 * mesh;
   double q[4], R[9], R0[9], turned[9], from[3], to[3], g[3], torque[3] = {0}, back[3];
 
   // turned = R' R0
   quat_copy(q, w->p.mesh_refquat + 4 * mesh);
   quat_normalize(q);
   quat_to_mat(R, q);
-  quat_to_mat(R0, m->mesh_refquat + 4 * mesh);
+  quat_to_mat(R0, m->mesh_refquat0 + 4 * mesh);
   m3_tmul(turned, R, R0);
 
   // S to, to = R' (refpos0 - refpos), which a small rotation turns to to x rotation.
-  v3_sub(from, m->mesh_refpos + 3 * mesh, w->p.mesh_refpos + 3 * mesh);
+  v3_sub(from, m->mesh_refpos0 + 3 * mesh, w->p.mesh_refpos + 3 * mesh);
   m3_tmulv(to, R, from);
   for (int k = 0; k < 3; k++) {
     PB_THETA(a, mesh_scale, 3 * mesh + k, to_bar[k] * to[k]);
@@ -45,18 +45,50 @@ static void pull_parameters(LANE(pbAdjoint) *a, int mesh, const double D_bar[9],
   pb_quat_pull(a->bar.mesh_refquat + 4 * mesh, q, torque);
 }
 
-// stretch = Q' D Q, shift = Q' (S to + D center - center)
+// Center and axes of a design: shift goes against the center, and a rotation t of the axes moves a point x to x x t.
+static void pull_frame(LANE(pbAdjoint) *a, int mesh, const double Q[9], const double stretch_bar[9], const double shift_bar[3]) {
+  num stretch[9], shift[3], q[4];
+  double column[3], column_bar[3], torque[3] = {0}, back[3];
+  PB_ASSERT(a->w->m->ndesignmesh > mesh);
+
+  m3_mulv(back, Q, shift_bar);
+  for (int k = 0; k < 3; k++) PB_THETA(a, mesh_center, 3 * mesh + k, -back[k]);
+
+  // Where nothing moves the map is the identity.
+  if (NUM(pbMesh_Map)(a->w, mesh, stretch, shift) == pb_hullStays) {
+    m3_identity(stretch);
+    v3_zero(shift);
+  }
+
+  // Column by column.
+  v3_addcross(torque, shift_bar, shift);
+  for (int j = 0; j < 3; j++) {
+    m3_col(column, stretch, j);
+    m3_col(column_bar, stretch_bar, j);
+    v3_addcross(torque, column_bar, column);
+  }
+
+  quat_copy(q, a->w->p.mesh_axes + 4 * mesh);
+  quat_normalize(q);
+  pb_quat_pull(a->bar.mesh_axes + 4 * mesh, q, torque);
+}
+
+// stretch = Q' D Q0, shift = Q' (S to + D center0 - center)
 void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], const double shift_bar[3]) {
   const pbModel *m = a->w->m;
-  const double *center = m->mesh_pos + 3 * mesh;
-  double Q[9], M[9], D_bar[9], to_bar[3];
+  const double *center = m->mesh_pos + 3 * mesh, *axes = m->mesh_quat + 4 * mesh;
+  double q[4], Q[9], Q0[9], M[9], D_bar[9], to_bar[3];
   PB_ASSERT(mesh >= 0 && mesh < m->nmesh);
 
   // Out of the frame of the geoms
-  quat_to_mat(Q, m->mesh_quat + 4 * mesh);
+  quat_to_mat(Q0, axes);
+  quat_copy(q, m->ndesignmesh ? a->w->p.mesh_axes + 4 * mesh : axes);
+  quat_normalize(q);
+  quat_to_mat(Q, q);
   m3_mul(M, Q, stretch_bar);
-  m3_mult(D_bar, M, Q);
+  m3_mult(D_bar, M, Q0);
   m3_mulv(to_bar, Q, shift_bar);
+  if (m->ndesignmesh) pull_frame(a, mesh, Q, stretch_bar, shift_bar);
 
   // D moves the center, too.
   for (int i = 0; i < 3; i++) {

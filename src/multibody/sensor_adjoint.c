@@ -255,6 +255,13 @@ static void spin_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
   for (int k = 0; k < 3; k++) wl[k] = R[k] * V[0] + R[3 + k] * V[1] + R[6 + k] * V[2];
   for (int k = 0; k < 3; k++) gl[k] = R[k] * g[0] + R[3 + k] * g[1] + R[6 + k] * g[2];
   for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * s->id + k, gl[k] * wl[k]);
+
+  // Beside the diagonal, where a design has them.
+  int products = a->w->m->ndesignbody ? 3 : 0;
+  for (int k = 0; k < products; k++) {
+    int i = (k + 1) % 3, j = (k + 2) % 3;
+    PB_THETA(a, body_products, 3 * s->id + k, gl[i] * wl[j] + gl[j] * wl[i]);
+  }
   for (int k = 0; k < 3; k++) wl[k] = wl[k] * I[k];
   for (int k = 0; k < 3; k++) gl[k] = gl[k] * I[k];
   for (int k = 0; k < 3; k++) spin[k] = R[3 * k] * wl[0] + R[3 * k + 1] * wl[1] + R[3 * k + 2] * wl[2];

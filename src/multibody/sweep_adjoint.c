@@ -133,11 +133,14 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   rows_load(R, w->ximat + 9 * b);
   for (int k = 0; k < 3; k++) GR[k] = l3_columns(R, G[k]);
   add3(a->bar.body_inertia + 3 * b, R[0] * GR[0] + R[1] * GR[1] + R[2] * GR[2]);
+
+  // Beside the diagonal, where a design has them; turns of the axes.
+  p3 entry = {0};
+  for (int k = 0; k < 3; k++) entry += PB_TURN3(R[k]) * PB_TURN3(PB_TURN3(GR[k]));
+  if (w->m->ndesignbody > 0) add3(a->bar.body_products + 3 * b, 2 * entry);
   if (!PB_WANTS(a, pb_wantInertiaAxes)) return;
 
   double rotation[3];
-  p3 entry = {0};
-  for (int k = 0; k < 3; k++) entry += PB_TURN3(R[k]) * PB_TURN3(PB_TURN3(GR[k]));
   l3_store(rotation, 2 * entry * (PB_TURN3(I) - PB_TURN3(PB_TURN3(I))));
   pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, rotation);
 }

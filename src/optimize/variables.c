@@ -268,7 +268,10 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
   // Parameters without meaning are a point to step back from, as one where the simulation fails.
   if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
 
-  return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
+  pbStatus status = task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
+
+  // So is a mesh that is none any more.
+  return status == pb_bad_input && task->model->design ? pb_not_finite : status;
 }
 
 // ---- which parameters gradients are wanted by -----------------------------------------------------------------------

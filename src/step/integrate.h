@@ -18,6 +18,8 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w);
 void NUM(pbSolve6)(const num A[36], num x[6], bool transposed);
 // Inertial frame of a body seen from the root of its tree.
 void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], num iquat[4]);
+// Principal moments, then products of inertia (of a design, zero but for a derivative).
+void NUM(pbFree_Inertia)(const NUM(pbWork) *w, int body, num inertia[6]);
 // q <- q (+) h v for all joints.
 void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h);
 // Activations after a step from weighted act_dot, with ranges and wraps.

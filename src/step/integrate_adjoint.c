@@ -68,27 +68,37 @@ void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lan
 // ---- gyroscopic force of free bodies, implicitfast ------------------------------------------------------------------
 // The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
 
-enum { free_rotation = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
+enum {
+  free_rotation = 0,
+  free_rate = 3,
+  free_mass = 6,
+  free_ipos = 7,
+  free_iquat = 10,
+  free_inertia = 13,
+  free_products = 16,
+  free_inputs = 19
+};
 
 // What pbFree_BiasDerivative is a function of.
 typedef struct free_arguments {
-  _Complex double R[9], rate[3], a[3], mass, ipos[3], iquat[4], inertia[3];
+  _Complex double R[9], rate[3], a[3], mass, ipos[3], iquat[4], inertia[6];
 } free_arguments;
 
 static void load_free_arguments(const NUM(pbWork) *w, int j, int b, free_arguments *z) {
   int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j] + 3;
-  double ipos[3], iquat[4];
+  double ipos[3], iquat[4], inertia[6];
   NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+  NUM(pbFree_Inertia)(w, b, inertia);
 
   // Real numbers all, until one is perturbed.
   z->mass = w->p.body_mass[b];
   for (int k = 0; k < 9; k++) z->R[k] = w->xmat[9 * root + k];
   for (int k = 0; k < 4; k++) z->iquat[k] = iquat[k];
+  for (int k = 0; k < 6; k++) z->inertia[k] = inertia[k];
   for (int k = 0; k < 3; k++) {
     z->rate[k] = w->qvel[dof + k];
     z->a[k] = w->qacc_integrated[dof + k];
     z->ipos[k] = ipos[k];
-    z->inertia[k] = w->p.body_inertia[3 * b + k];
   }
 }
 
@@ -161,11 +171,12 @@ static void pull_free_frame(LANE(pbAdjoint) *a, int root, int b, const lane posi
 static void pull_free_step(LANE(pbAdjoint) *a, int root, int b, int dof) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
-  double value[6], ipos[3], iquat[4];
+  double value[6], ipos[3], iquat[4], inertia[6];
   if (!a->theta) return;
   NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+  NUM(pbFree_Inertia)(w, b, inertia);
   NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos, iquat,
-                             w->p.body_inertia + 3 * b, value);
+                             inertia, value);
   a->h_bar -= PB_DOT6(value, a->mu + dof);
 #else
   (void)a;
@@ -184,7 +195,8 @@ void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int j, double h) {
     if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
 
     // Contract each column with mu; what it is by goes to the state or to parameters.
-    for (int i = 0; i < free_inputs; i++) {
+    int inputs = w->m->ndesignbody ? free_inputs : free_products;
+    for (int i = 0; i < inputs; i++) {
       double d[6];
       free_column(w, j, b, i, d);
       lane g = -h * PB_DOT6(d, a->mu + dof);
@@ -193,7 +205,8 @@ void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int j, double h) {
       else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
       else if (i < free_iquat) position[i - free_ipos] = g;
       else if (i < free_inertia) rotation[i - free_iquat] = g;
-      else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+      else if (i < free_products) PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+      else PB_THETA(a, body_products, 3 * b + i - free_products, g);
     }
     pull_free_frame(a, root, b, position, rotation);
     pull_free_step(a, root, b, dof);

@@ -44,11 +44,17 @@ void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], nu
   quat_mul(iquat, q, w->p.body_iquat + 4 * body);
 }
 
+void NUM(pbFree_Inertia)(const NUM(pbWork) *w, int body, num inertia[6]) {
+  v3_copy(inertia, w->p.body_inertia + 3 * body);
+  v3_zero(inertia + 3);
+  if (w->m->ndesignbody) v3_copy(inertia + 3, w->p.body_products + 3 * body);
+}
+
 // The bias is the force m w x (w x s), s the center of mass, and about the body's origin the torque s x force + w x I w. Its
 // derivative by w along wa: m (wa x (w x s) + w x (wa x s)), and wa x I w + w x I wa. All in world axes, but for the torque at
 // last.
 void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3],
-                                const num iquat[4], const num inertia[3], num out[6]) {
+                                const num iquat[4], const num inertia[6], num out[6]) {
   num w[3], wa[3], s[3], t[3], u[3], force[3], torque[3], Xi[9], X[9], Iw[3], Ia[3];
   m3_mulv(w, R, rate);
   m3_mulv(wa, R, a);
@@ -66,10 +72,8 @@ void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3
   m3_mul(X, R, Xi);
   m3_tmulv(Iw, X, w);
   m3_tmulv(Ia, X, wa);
-  for (int k = 0; k < 3; k++) {
-    Iw[k] *= inertia[k];
-    Ia[k] *= inertia[k];
-  }
+  m3_inertia(Iw, inertia, inertia + 3);
+  m3_inertia(Ia, inertia, inertia + 3);
   m3_mulv(Iw, X, Iw);
   m3_mulv(Ia, X, Ia);
 
@@ -151,14 +155,14 @@ static void make_free_block(NUM(pbWork) *w, int j) {
 
   // Three columns of dbias/dv, by rates about the body's axes; the bodies of the tree are a rigid whole.
   for (int c = 0; c < 3; c++) {
-    num e[3] = {0}, column[6], ipos[3], iquat[4];
+    num e[3] = {0}, column[6], ipos[3], iquat[4], inertia[6];
     e[c] = 1;
     for (int k = b; k < m->nbody; k++) {
       if (w->t->body_tree[k] != w->t->body_tree[b]) continue;
       if (c == 0) correct_upper_triangle(w, k, dof, A);
       NUM(pbFree_Frame)(w, b, k, ipos, iquat);
-      NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k,
-                                 column);
+      NUM(pbFree_Inertia)(w, k, inertia);
+      NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, inertia, column);
       for (int r = 0; r < 6; r++) A[6 * r + 3 + c] += h * column[r];
     }
   }

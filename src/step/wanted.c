@@ -82,6 +82,9 @@ static const struct {
     {"mesh_scale", pb_wantMeshes},
     {"mesh_refpos", pb_wantMeshes},
     {"mesh_refquat", pb_wantMeshes},
+    {"mesh_center", pb_wantMeshes},
+    {"mesh_axes", pb_wantMeshes},
+    {"body_products", pb_wantInertia},
 };
 
 static unsigned groups_of(const char *name) {
@@ -101,6 +104,15 @@ unsigned pbWanted_Skip(const pbModel *m, const bool *unwanted) {
 }
 
 bool pbWanted_Taken(const pbModel *m, int field) {
+  static const char *const some[] = {"eq_data", "geom_fluid"};  // of these and the next, some entries
+  static const char *const of_designs[] = {"body_mass", "body_ipos", "body_iquat", "body_inertia", "geom_pos", "geom_quat"};
   pbParam p = pbModel_ParamAt(m, field);
-  return p.derived || strcmp(p.name, "eq_data") == 0 || strcmp(p.name, "geom_fluid") == 0;  // of these two: some entries
+
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+    if (!strcmp(p.name, some[i])) return true;
+  }
+  for (size_t i = 0; pbModel_Size(m, "ndesignbody") > 0 && i < sizeof of_designs / sizeof *of_designs; i++) {
+    if (!strcmp(p.name, of_designs[i])) return true;
+  }
+  return p.derived;
 }

@@ -79,6 +79,8 @@ def set_option(m, key, value):
 
 OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "wrap_side", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
         "mesh_scale", "mesh_refpos", "mesh_refquat",  # its steps do not read them
+        "ndesignbody", "ndesigngeom", "ndesignmesh", "geom_density", "mesh_center", "mesh_axes", "body_products",  # of designs alone
+        "mesh_scale0", "mesh_refpos0", "mesh_refquat0",  # as compiled
         "mat_cells", "cam_lens", "file_tolerance", "file_iterations", "file_ls_iterations"}
 
 

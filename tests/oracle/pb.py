@@ -38,11 +38,11 @@ def real(a):
 class Model:
     """A compiled model with its own scratch. theta is the default unless given."""
 
-    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None, expose=()):
+    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None, expose=(), design=False):
         l = lib()
         self.ctx = ct.c_void_p(l.pbContext_Create(None))
         self.ptr, self.scratch, self.path = ct.c_void_p(), ct.c_void_p(), path
-        opt = LoadOptions(allow_root.encode() if allow_root else None)
+        opt = LoadOptions(allow_root.encode() if allow_root else None, design=design)
         for k, v in (urdf or {}).items():
             setattr(opt.urdf, k, v)
         l.pbModel_Load(self.ctx, os.fsencode(path), ct.byref(opt), ct.byref(self.ptr))
