@@ -220,8 +220,8 @@ static pbStatus apply_body(work *w, int body, const pbMeshProperties *mesh, doub
   if (!(out[0] > 0) || !isfinite(out[0])) return blame_body(w, body, "nothing of it weighs anything");
   theta[at(w, m->body_mass) + (size_t)body] = out[0];
   memcpy(theta + at(w, m->body_ipos) + 3 * body, out + 1, 3 * sizeof *out);
-  const char *wrong = principal_axes(w, body, mesh, out, theta + at(w, m->body_iquat) + 4 * body,
-                                     theta + at(w, m->body_inertia) + 3 * body);
+  const char *wrong =
+      principal_axes(w, body, mesh, out, theta + at(w, m->body_iquat) + 4 * body, theta + at(w, m->body_inertia) + 3 * body);
   return wrong ? blame_body(w, body, wrong) : pb_ok;
 }
 
@@ -312,4 +312,3 @@ pbStatus pbDesign_Open(pbContext *ctx, const pbModel *m, const double *theta, do
   if (status != pb_ok) pbContext_Free(ctx, *after);
   return status;
 }
-

@@ -40,7 +40,6 @@ static axes axes_of(const double quat[4], const double tensor[6]) {
   quat_to_mat(a.R, quat);
   m3_mul(TR, T, a.R);
 
-
   // Its diagonal.
   for (int k = 0; k < 3; k++) {
     a.moments[k] = a.R[k] * TR[k] + a.R[3 + k] * TR[3 + k] + a.R[6 + k] * TR[6 + k];

@@ -12,15 +12,15 @@ typedef struct pbDesignWork {
   pbContext *ctx;
   const pbModel *m;
   const pbDesign *d;
-  const double *theta;   // as given
-  const double *after;   // with what follows
-  bool *changed;         // nmesh: its parameters are not those that were compiled
-  double *mesh;          // nmesh x PROPERTIES
-  double *mesh_bar;      // the same: cotangents, or the direction
-  double *mesh_rotation; // nmesh x 3: of its axes, the same
-  double *vertex;        // points of a mesh whose vertices are exposed
-  double *vertex_bar;    // of any mesh: cotangents
-  double *density, *part_mesh;         // parts of a body: 1, PROPERTIES each
+  const double *theta;                  // as given
+  const double *after;                  // with what follows
+  bool *changed;                        // nmesh: its parameters are not those that were compiled
+  double *mesh;                         // nmesh x PROPERTIES
+  double *mesh_bar;                     // the same: cotangents, or the direction
+  double *mesh_rotation;                // nmesh x 3: of its axes, the same
+  double *vertex;                       // points of a mesh whose vertices are exposed
+  double *vertex_bar;                   // of any mesh: cotangents
+  double *density, *part_mesh;          // parts of a body: 1, PROPERTIES each
   _Complex double *density_c, *mesh_c;  // the same
 } pbDesignWork;
 

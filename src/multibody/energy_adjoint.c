@@ -118,6 +118,8 @@ static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
 
   // By the turn t of the frame: L . (w x t), which is t . (L x w).
   m3_tmulv(own, s.f.mat, V);
+  int products = w->m->ndesignbody ? 3 : 0;
+  for (int k = 0; k < products; k++) PB_THETA(a, body_products, 3 * b + k, bar * (own[(k + 1) % 3] * own[(k + 2) % 3]));
   for (int k = 0; k < 3; k++) {
     PB_THETA(a, body_inertia, 3 * b + k, bar * (own[k] * own[k] / 2));
     own[k] *= I[k];

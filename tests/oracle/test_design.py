@@ -295,7 +295,7 @@ def test_where_moments_agree_the_tensor_counts(tmp_path, half, warns, integrator
     point, face = cube(half)
     text = """<mujoco><option timestep=".01" integrator="%s"/><asset>%s</asset><worldbody><body name="arm" pos="0 0 1" euler="10 20 30">
 <joint type="ball" pos=".1 .05 -.1" damping=".01"/>%s<geom name="g" type="mesh" mesh="m"/></body><body name="free" pos="1 0 0" euler="40 0 10"><freejoint/>%s
-<geom name="h" type="mesh" mesh="m" pos=".05 .1 0"/></body></worldbody><sensor><subtreeangmom body="arm"/></sensor></mujoco>"""
+<geom name="h" type="mesh" mesh="m" pos=".05 .1 0"/></body></worldbody><sensor><subtreeangmom body="arm"/><e_kinetic/></sensor></mujoco>"""
     turned = dict(refquat=(1, .2, .3, .1))
 
     def write(v, stated):
@@ -310,7 +310,7 @@ def test_where_moments_agree_the_tensor_counts(tmp_path, half, warns, integrator
         (tmp_path / "m.xml").write_text(text % (integrator, mesh("m", v, face, "exact", **turned), *inertial))
     write(point, False)
     model, r, steps = pb.Model(str(tmp_path / "m.xml"), design=True, expose=["mesh_vert:m"]), np.random.default_rng(1), 8
-    bar = r.standard_normal(model.nt + 3)
+    bar = r.standard_normal(model.nt + 4)
     x = model.move(model.init(), np.r_[np.zeros(model.nv), 3 * r.standard_normal(model.nv)], 1.0)
 
     def end(m, theta=None):
