@@ -34,6 +34,15 @@ static bool is_of_geoms(const pbCompiler *c, const pbBodyWork *b) {
   return b->id > 0 && has_weight(c, b) && (rule == pb_true || (rule == pb_auto && !stated));
 }
 
+// A primitive whose size is that of a mesh.
+static bool has_fitted(const pbCompiler *c, const pbBodyWork *b) {
+  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
+    const pbGeomDef *d = c->geoms[i].def;
+    if (d->type != pb_geomMesh && *d->mesh) return true;
+  }
+  return false;
+}
+
 static bool has_mesh(const pbCompiler *c, const pbBodyWork *b) {
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     if (c->geoms[i].mesh) return true;
@@ -48,6 +57,8 @@ static pbStatus check_body(const pbCompiler *c, const pbBodyWork *b) {
   if (!follows && b->absorbed && has_weight(c, b)) wrong = "its inertia is stated in part, and in part that of geoms";
   if (follows && b->adjusted) wrong = "the compiler bounded or balanced its inertia";
   if (has_mesh(c, b) && b->aligned) wrong = "its frame was moved to its inertia's (joint align, compiler alignfree)";
+  if (has_fitted(c, b)) wrong = "a shape of it is fitted to a mesh";
+
   // Better no design than a wrong one.
   if (!wrong) return pb_ok;
   return pbSpec_Fail(c->spec, pb_unsupported, &b->def->place, "body", b->def->name, "%s, which a design cannot follow", wrong);

@@ -414,6 +414,7 @@ BODY = '<mujoco><compiler {c}/><asset>{m}</asset><worldbody><body name="b"><free
 
 
 @pytest.mark.parametrize("parts, text", [
+    (dict(more='<geom type="box" mesh="m"/>'), "fitted to a mesh"),
     (dict(j='align="true"'), "joint align"), (dict(c='boundmass="99"'), "bounded or balanced"),
     (dict(c='fusestatic="true"', i='<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>', more='<body><geom type="mesh" mesh="m"/></body>'), "stated in part")])
 def test_what_a_design_cannot_follow(run, tmp_path, parts, text):
