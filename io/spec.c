@@ -32,6 +32,7 @@ static pbStatus check_options(const pbXmlDocument *document, const pbUrdfOptions
 static pbStatus read_spec(pbXmlDocument *document, const source *from, const pbLoadOptions *options, pbSpec *spec) {
   const pbUrdfOptions none = {0}, *urdf = options ? &options->urdf : &none;
   PB_TRY(pbXml_Open(document, spec->ctx, spec->pool));
+
   spec->surfaces = options && options->surfaces;
   spec->design = options && options->design;
 

@@ -4,6 +4,7 @@
 #include "model/equality_data.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/energy.h"
+#include "multibody/inertia.h"
 #include "multibody/kink.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/sensor.h"
@@ -390,14 +391,6 @@ static void subtree_motion(const NUM(pbWork) *w) {
   }
 }
 
-// Spin from the rate in the inertial frame.
-static void turn_by_inertia(const NUM(pbWork) *w, int b, num spin[3]) {
-  num products[3] = {0};
-
-  if (w->m->ndesignbody) v3_copy(products, w->p.body_products + 3 * b);
-  m3_inertia(spin, w->p.body_inertia + 3 * b, products);
-}
-
 // Angular momentum of a subtree about its center of mass, in MuJoCo's sum over the tree written out: with x, v, m, h position,
 // velocity, mass, spin of bodies and c, s, M those of subtrees,
 //   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i   (m of the world: 0);
@@ -415,7 +408,7 @@ static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
     PB_POINTVEL(v, V, d);
 
     m3_tmulv(spin, R, V);
-    turn_by_inertia(w, j, spin);
+    spin_of(w, j, spin);
     m3_mulv(spin, R, spin);
     v3_addto(L, spin);
     v3_sub(arm, w->xipos + 3 * j, w->subtree_com + 3 * b);
