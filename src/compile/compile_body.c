@@ -570,11 +570,11 @@ static void align_body(pbCompiler *c, pbBodyWork *b) {
   memcpy(b->pos, b->ipos, sizeof b->pos);
   memcpy(b->quat, b->iquat, sizeof b->quat);
   PB_VALIDATE(pb_isUnit(b->quat, 4));
-  v3_zero(b->ipos), quat_identity(b->iquat);
+  v3_zero(b->ipos);
+  quat_identity(b->iquat);
 
-  // What stands in the body keeps its place in the world.
-  pbCompile_ComposeItems(c, b, back, inverse);
   b->aligned = true;
+  pbCompile_ComposeItems(c, b, back, inverse);  // what stands in it keeps its place in the world
 }
 
 static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
