@@ -211,17 +211,17 @@ static void draw_near(Slopes *s) {
 
 static void measure_noise(Slopes *s) {
   double value[seen_count], *theta = s->run->theta;
-
   clear_directions(s);
 
   for (int i = 0; i < 3; i++) {
     draw_near(s);
-
     s->run->theta = s->theta_near;
     evaluate_move(s, 0, value);
     s->run->theta = theta;
 
-    for (int k = 0; k < seen_count; k++) s->noise[k] = fmax(s->noise[k], fabs(value[k]));
+    // what changes by more than rounding can make of it jumps there
+    for (int k = 0; k < seen_count; k++)
+      if (fabs(value[k]) <= 1e-6 * s->size[k]) s->noise[k] = fmax(s->noise[k], fabs(value[k]));
   }
 }
 
