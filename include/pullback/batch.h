@@ -33,11 +33,17 @@ extern "C" {
 enum { pb_batchPack = 8 };  // most worlds that one task of a thread goes through
 
 typedef struct pbBatchOptions {
-  int worlds;          // 1 or more
-  pbPool *pool;        // borrowed, outlives the batch; NULL: the caller's thread alone
-  int steps;           // longest rollout that a Vjp, Jvp or Linearize may follow: tape of pbTape_Size x steps a world; 0: none
-  int restarts;        // new starts that a world may have within such a rollout (pbBatch_RolloutPart)
-  bool shared_inputs;  // Vjp may be asked for gradients of inputs that worlds share: memory for their sums
+  int worlds;    // 1 or more
+  pbPool *pool;  // borrowed, outlives the batch; NULL: the caller's thread alone
+  int steps;     // longest rollout that a Vjp, Jvp or Linearize may follow: tape of pbTape_Size x steps a world; 0: none
+  // Bytes of tapes, 0: no limit. Where those of all worlds take more, and of a single world, a thread has the tape of one world
+  // at a time, checkpointed (pbRollout_Plan) within its share of the budget, and derivatives run a world again from its start,
+  // with the same bits. Not with parts or packs, and Linearize needs a share that holds all steps.
+  size_t budget;
+  // Derivatives of a rollout take worlds that failed, too, as far as they came: cotangents of later states have no effect.
+  bool partial;
+  int restarts;            // new starts that a world may have within such a rollout (pbBatch_RolloutPart)
+  bool shared_inputs;      // Vjp may be asked for gradients of inputs that worlds share: memory for their sums
   const char *const *own;  // names of parameters (pbModel_Param) of which each world has its own values
   int own_count;
   int lanes;            // worlds in the lanes of one register: 1, or 0 for what is there, which is 1

@@ -26,9 +26,20 @@ static pbStatus create_slot(pbBatch *b, pbBatchWorker *k, pbBatchSlot *slot, con
   pbStatus status = pbRollout_CreateBare(k->ctx, b->model, capacity, &slot->rollout, &slot->bare);
   if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 
-  size_t bar = b->ntheta + (b->track ? input_numbers(b) + (size_t)b->n : 0);
+  size_t bar = b->ntheta + (b->steps > 0 ? input_numbers(b) + (size_t)b->n : 0);
   slot->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
   return slot->bar ? pb_ok : pb_no_memory;
+}
+
+// What runs worlds again: with the share of the budget that the thread has.
+static pbStatus create_planned(pbBatch *b, pbBatchWorker *k, const pbCapacity *capacity) {
+  k->planned_world = -1;
+  if (!b->starts) return pb_ok;
+
+  pbRolloutPlan plan;
+  pbStatus status = pbRollout_Plan(k->ctx, b->model, b->steps, b->budget / (size_t)b->threads, &plan);
+  if (status == pb_ok) status = pbRollout_Create(k->ctx, b->model, &plan, capacity, &k->planned);
+  return status == pb_ok ? pb_ok : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
 static bool makes_products(const pbPolicyFunction *f) { return !f || f->gather; }
@@ -37,7 +48,8 @@ static bool makes_products(const pbPolicyFunction *f) { return !f || f->gather; 
 static bool goes_together(const pbBatch *b) {
   static const size_t least = 4096;  // numbers: what a core holds beside a world
   const pbPolicyModel *p = b->model->policy;
-  if (!p || b->worlds == 1 || b->own_count > 0 || b->model->deform || b->worker[0].slot->rollout->xpos_by_observing) return false;
+  if (!p || b->worlds == 1 || b->thin || b->own_count > 0 || b->model->deform || b->worker[0].slot->rollout->xpos_by_observing)
+    return false;
   return p->theta_size >= least && makes_products(p->decide) && makes_products(p->act);
 }
 
@@ -50,6 +62,7 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
 
   PB_TRY(create_slot(b, k, &k->slot[0], capacity));
   k->slots = 1;
+  PB_TRY(create_planned(b, k, capacity));
 
   // Parameters of one world, where they differ.
   k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
@@ -67,6 +80,7 @@ static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
     pbRollout_Destroy(k->slot[i].rollout);
     pbContext_Free(b->ctx, k->slot[i].bar);
   }
+  pbRollout_Destroy(k->planned);
   pbPolicyPack_Destroy(k->pack);
   pbContext_Destroy(k->ctx);
   pbContext_Free(b->ctx, k->theta);
@@ -93,6 +107,15 @@ static pbStatus create_tapes(pbBatch *b) {
   b->tape_steps = -1;
   if (b->steps == 0) return pb_ok;
   if (world / b->record / sizeof(double) != steps) return pb_no_memory;
+
+  b->made = pbContext_AllocArray(b->ctx, worlds, sizeof *b->made);
+  if (!b->made) return pb_no_memory;
+  b->thin = b->budget > 0 && (worlds == 1 || world > b->budget / worlds);
+  if (b->thin || b->partial) {
+    b->starts = pbContext_AllocArray(b->ctx, worlds, nx * sizeof(double));
+    if (!b->starts) return pb_no_memory;
+  }
+  if (b->thin) return pb_ok;
 
   b->track = pbContext_AllocArray(b->ctx, worlds, sizeof *b->track);
   b->records = pbContext_AllocArray(b->ctx, worlds, world);
@@ -149,7 +172,7 @@ static pbStatus create(pbBatch *b, const pbBatchOptions *options) {
   b->worker = pbContext_AllocArray(b->ctx, (size_t)b->threads, sizeof *b->worker);
   if (!b->worker) return pb_no_memory;
   for (int i = 0; i < b->threads; i++) PB_TRY(create_worker(b, i, &options->capacity));
-  if (b->track) PB_TRY(pbGroupSum_Create(b->ctx, b->pool, b->worlds, sum_numbers(b), &b->sum));
+  if (b->steps > 0) PB_TRY(pbGroupSum_Create(b->ctx, b->pool, b->worlds, sum_numbers(b), &b->sum));
 
   return pbBatch_Reset(b, NULL, NULL, 0, -1, NULL);
 }
@@ -169,6 +192,8 @@ pbStatus pbBatch_Create(pbContext *ctx, const pbModel *model, const pbBatchOptio
   b->worlds = options->worlds;
   b->steps = options->steps;
   b->restarts = options->restarts;
+  b->budget = options->budget;
+  b->partial = options->partial;
   b->shared_inputs = options->shared_inputs;
   read_model(b, model);
 
@@ -192,10 +217,15 @@ void pbBatch_Destroy(pbBatch *b) {
   pbGroupSum_Destroy(&b->sum);
   pbBatch_DestroyOwn(b);
 
-  void *all[] = {b->worker, b->states,   b->records, b->ends,  b->left,   b->restart_at,  b->track,
-                 b->active, b->has_tape, b->status,  b->error, b->report, b->groups.group};
+  void *all[] = {b->worker, b->states, b->starts,   b->made,   b->records, b->ends,   b->left,        b->restart_at,
+                 b->track,  b->active, b->has_tape, b->status, b->error,   b->report, b->groups.group};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
   pbContext_Free(b->ctx, b);
+}
+
+pbRollout *pbBatch_RolloutAt(const pbBatchWorker *k, int index) {
+  if (index < k->slots) return k->slot[index].rollout;
+  return index == k->slots ? k->planned : NULL;
 }
 
 int pbBatch_Worlds(const pbBatch *b) { return b->worlds; }
@@ -204,6 +234,7 @@ double *pbBatch_States(pbBatch *b) { return b->states; }
 void pbBatch_SetBound(pbBatch *b, double bound) {
   for (int i = 0; i < b->threads; i++) {
     pbBatchWorker *k = &b->worker[i];
-    for (int s = 0; s < k->slots; s++) pbRollout_SetBound(k->slot[s].rollout, bound);
+    pbRollout *r;
+    for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) pbRollout_SetBound(r, bound);
   }
 }

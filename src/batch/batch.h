@@ -32,6 +32,8 @@ typedef struct pbBatchWorker {  // what a thread has
   int index;  // 0: the caller's
   pbContext *ctx;
   pbBatchSlot slot[PB_PACK];  // the first for worlds one by one
+  pbRollout *planned;         // runs worlds again that have no tape of their own; NULL where none needs it
+  int planned_world;          // which it has run last, -1: none
   int slots;                  // 1, or PB_PACK where worlds of a group go together
   pbPolicyPack *pack;
   int group, packed;  // group of the worlds in the slots, -1: none; how many they are
@@ -45,12 +47,16 @@ struct pbBatch {
   pbPool *pool;
   int threads, worlds, steps, restarts;
   bool shared_inputs;
+  size_t budget;
+  bool thin, partial;  // worlds have no tapes of their own; those that failed have derivatives
   int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nmocap, nobservation;
   size_t ntheta, record;
   pbBatchWorker *worker;
 
   // Worlds.
   double *states;           // (worlds, nx)
+  double *starts;           // (worlds, nx): of the last rollout, where a world may have to be run again
+  int *made;                // (worlds): steps that each made in it
   double *records, *ends;   // (worlds, steps, record), (worlds, record + nx)
   double *left;             // (worlds, restarts, record)
   int *restart_at;          // (worlds, restarts)
@@ -98,6 +104,9 @@ void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user);
 // The same for one world, which gets the status: true where all went well. No work once the call is stopped.
 bool pbBatch_Do(pbBatchWorker *worker, int world, pbBatchWork work, const void *user);
 PB_NODISCARD pbStatus pbBatch_End(pbBatch *b);
+
+// Every rollout that a thread has, by number; NULL past the last.
+pbRollout *pbBatch_RolloutAt(const pbBatchWorker *worker, int index);
 
 // ---- pack.c: the worlds of a group step by step, so that a policy's functions are called once for all of them -----------------
 // Whether they can, in the call at hand.

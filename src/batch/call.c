@@ -40,7 +40,8 @@ void pbBatch_OnProgress(pbBatch *b, pbProgressFunction function, void *user) {
   b->progress_user = user;
   for (int i = 0; i < b->threads; i++) {
     pbBatchWorker *k = &b->worker[i];
-    for (int s = 0; s < k->slots; s++) pbRollout_OnProgress(k->slot[s].rollout, function ? poll_progress : NULL, k);
+    pbRollout *r;
+    for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) pbRollout_OnProgress(r, function ? poll_progress : NULL, k);
   }
 }
 
@@ -86,8 +87,8 @@ static pbStatus begin_workers(pbBatch *b) {
     pbBatchWorker *k = &b->worker[i];
     k->filled = false;
     k->group = -1;
-    for (int s = 0; s < k->slots; s++) {
-      pbRollout *r = k->slot[s].rollout;
+    pbRollout *r;
+    for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) {
       r->vouched = false;
       r->theta = b->theta;
       if (b->own_count > 0) continue;
@@ -116,9 +117,11 @@ pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int coun
 
   // A new call of any kind but derivatives: the tape is of no state that worlds are in.
   b->tape_steps = b->reached = -1;
+  for (int i = 0; i < b->threads; i++) b->worker[i].planned_world = -1;
   for (int w = 0; w < b->worlds; w++) {
     b->active[w] = !ids;
     b->has_tape[w] = false;
+    if (b->made) b->made[w] = 0;
   }
   int listed = ids ? count : 0;
   for (int i = 0; i < listed; i++) b->active[ids[i]] = true;

@@ -62,29 +62,63 @@ static double *piece(const pbBatchSlot *slot, const Part *part) {
   return at;
 }
 
-static pbCotangent cotangent_of(const pbCotangent *c, int world, int width) {
+// Has the world derivatives though it failed?
+static bool came_short(const pbBatch *b, int world) { return b->partial && b->made[world] < b->tape_steps; }
+
+// Those of a world; of one that came less far, without those of states that it did not reach.
+static pbCotangent cotangent_of(const pbBatch *b, const pbCotangent *c, int world, int width) {
   pbCotangent out = *c;
-  if (c->data) out.data += (size_t)world * (size_t)c->count * (size_t)width;
-  return out;
+  if (!c->data) return out;
+  out.data += (size_t)world * (size_t)c->count * (size_t)width;
+  int done = b->made[world];
+  if (!came_short(b, world)) return out;
+
+  if (c->steps) {
+    while (out.count > 0 && c->steps[out.count - 1] > done) out.count--;
+  } else out.count = c->count > 1 ? done + 1 : 0;
+  return out.count > 0 ? out : (pbCotangent){0};
 }
 
 static pbRolloutBar bar_of(const pbBatch *b, const pbRolloutBar *bar, int world) {
   int np = 3 * pbModel_PointCount(b->model);
-  return (pbRolloutBar){.qpos = cotangent_of(&bar->qpos, world, b->nv),
-                        .qvel = cotangent_of(&bar->qvel, world, b->nv),
-                        .act = cotangent_of(&bar->act, world, b->na),
-                        .sensordata = cotangent_of(&bar->sensordata, world, b->ns),
-                        .xpos = cotangent_of(&bar->xpos, world, 3 * b->nbody),
-                        .site_xpos = cotangent_of(&bar->site_xpos, world, 3 * b->nsite),
-                        .points = cotangent_of(&bar->points, world, np),
-                        .point_velocity = cotangent_of(&bar->point_velocity, world, np),
-                        .x = cotangent_of(&bar->x, world, b->n)};
+  return (pbRolloutBar){.qpos = cotangent_of(b, &bar->qpos, world, b->nv),
+                        .qvel = cotangent_of(b, &bar->qvel, world, b->nv),
+                        .act = cotangent_of(b, &bar->act, world, b->na),
+                        .sensordata = cotangent_of(b, &bar->sensordata, world, b->ns),
+                        .xpos = cotangent_of(b, &bar->xpos, world, 3 * b->nbody),
+                        .site_xpos = cotangent_of(b, &bar->site_xpos, world, 3 * b->nsite),
+                        .points = cotangent_of(b, &bar->points, world, np),
+                        .point_velocity = cotangent_of(b, &bar->point_velocity, world, np),
+                        .x = cotangent_of(b, &bar->x, world, b->n)};
 }
 
 static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbBatch *b = k->batch;
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
   pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+}
+
+// A world with its tape: its own, or run again, as far as it came.
+static pbStatus reach(pbBatchWorker *k, int world, pbRollout **r) {
+  pbBatch *b = k->batch;
+  int done = b->made[world];
+  *r = k->slot->rollout;
+  if (!b->thin && !came_short(b, world)) {
+    resume(k, k->slot, world);
+    return pb_ok;
+  }
+
+  *r = k->planned;
+  const double *theta = pbBatch_ThetaOf(k, world);
+  pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
+  if (k->planned_world == world && k->planned->ran) {
+    k->planned->theta = theta;
+    k->planned->input = input;
+    return pb_ok;
+  }
+  k->planned_world = world;
+  PB_TRY(pbRollout_Shorten(k->planned, done));
+  return pbRollout_Forward(k->planned, theta, b->starts + (size_t)world * (size_t)b->nx, &input, NULL);
 }
 
 // All into the thread's memory: a world that fails leaves nothing in the caller's.
@@ -106,10 +140,11 @@ static pbVjpOptions options_of(const Pull *p, int world) {
 }
 
 // From there what is the world's own to the caller's arrays.
-static pbStatus hand_out(pbBatchWorker *k, const pbBatchSlot *slot, int world, const Pull *p, double *theta_bar) {
+static pbStatus hand_out(pbBatchWorker *k, const pbBatchSlot *slot, const pbRollout *r, int world, const Pull *p,
+                         double *theta_bar) {
   pbBatch *b = k->batch;
   const Part *part = p->part;
-  pbTrack_Keep(slot->rollout, &b->track[world]);
+  if (r->track) pbTrack_Keep(r, &b->track[world]);
   double *own = p->own ? p->own + (size_t)world * b->own_size : NULL;
   if (theta_bar) PB_TRY(pbBatch_PullOwn(k, world, theta_bar, own));
 
@@ -130,10 +165,11 @@ static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
   pbRolloutBar bar = bar_of(k->batch, p->bar, world);
   pbVjpOptions options = options_of(p, world);
 
-  resume(k, slot, world);
-  PB_TRY(pbRollout_Vjp(slot->rollout, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
+  pbRollout *r;
+  PB_TRY(reach(k, world, &r));
+  PB_TRY(pbRollout_Vjp(r, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
   slot->world = world;
-  return hand_out(k, slot, world, p, g.theta);
+  return hand_out(k, slot, r, world, p, g.theta);
 }
 
 // The worlds of a group, step by step.
@@ -168,7 +204,7 @@ static void pull_pack(pbBatchWorker *k, const void *user) {
   for (pbBatchSlot *s = k->slot; s < end; s++) {
     pbPulling *of = &pulling[s - k->slot];
     pbBatch_SetSlot(k, s, pbRollout_EndVjp(s->rollout, of, s->status));
-    if (s->status == pb_ok) pbBatch_SetSlot(k, s, hand_out(k, s, s->world, p, of->gradient.theta));
+    if (s->status == pb_ok) pbBatch_SetSlot(k, s, hand_out(k, s, s->rollout, s->world, p, of->gradient.theta));
   }
 }
 
@@ -181,7 +217,8 @@ static bool is_checked(const Pull *p) { return p->options && p->options->spot_ch
 
 // Spot checks look at single steps, smooth contacts at other ones.
 static bool goes_in_packs(const Pull *p) {
-  return pbBatch_Packs(p->batch) && !is_checked(p) && p->batch->worker[0].slot->rollout->gradient == pb_gradientExact;
+  return pbBatch_Packs(p->batch) && !p->batch->partial && !is_checked(p) &&
+         p->batch->worker[0].slot->rollout->gradient == pb_gradientExact;
 }
 
 static const double *leaf(void *user, int world, int worker) {
@@ -222,7 +259,8 @@ static pbStatus check_shared(const pbBatch *b, const Pull *p) {
 
 static pbStatus check_restarts(const pbBatch *b, const char *what) {
   bool any = false;
-  for (int w = 0; w < b->worlds; w++) any |= b->active[w] && b->track[w].restarts > 0;
+  int taped = b->track ? b->worlds : 0;
+  for (int w = 0; w < taped; w++) any |= b->active[w] && b->track[w].restarts > 0;
   if (!any) return pb_ok;
   return pbContext_Fail(b->ctx, pb_unsupported, "%s of a rollout with new starts on the way", what);
 }
@@ -258,7 +296,8 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
   pbBatch *b = k->batch;
   const pbBatchDirection *d = p->direction;
   const pbBatchTangent *t = p->tangent;
-  resume(k, k->slot, world);
+  pbRollout *r;
+  PB_TRY(reach(k, world, &r));
 
   // A direction of theta with own values in it: in the memory of a gradient.
   const double *theta = d->theta;
@@ -284,7 +323,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
                                     .rows = t->rows,
                                     .row_count = t->row_count};
 
-  return pbRollout_Jvp(k->slot->rollout, 1, &direction, &tangent);
+  return pbRollout_Jvp(r, 1, &direction, &tangent);
 }
 
 pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
@@ -304,12 +343,15 @@ static double *matrix_at(double *data, int world, int step, const pbBatch *b, in
 static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
   const pbJacobian *to = user;
   const pbBatch *b = k->batch;
-  pbRollout *r = k->slot->rollout;
   int columns = pbModel_Columns(b->model, to->by);
-  resume(k, k->slot, world);
+  pbRollout *r;
+  PB_TRY(reach(k, world, &r));
   PB_TRY(pbRollout_Ready(r));
+  if (r->plan.leaf < b->made[world])
+    return pbContext_Fail(k->ctx, pb_capacity, "Jacobians of all %d steps need their tape: %zu bytes", b->made[world],
+                          r->plan.full_bytes);
 
-  for (int i = 0; i < b->tape_steps; i++) {
+  for (int i = 0; i < b->made[world]; i++) {
     pbInput input = pbRollout_InputAt(r, i);
     pbStatus status;
     do {

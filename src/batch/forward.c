@@ -160,21 +160,31 @@ static const double *reached(const pbRollout *r, pbStatus status, int done, cons
 }
 
 static pbTrack *track_of(const pbBatch *b, pbBatchSlot *slot, int world) {
-  return b->tape_steps >= 0 ? &b->track[world] : &slot->bare;
+  return b->tape_steps >= 0 && !b->thin ? &b->track[world] : &slot->bare;
 }
 
-// What became of a world.
-static pbStatus end_roll(pbBatch *b, pbBatchSlot *slot, const Roll *job, int world, int done, pbStatus status) {
-  pbRollout *r = slot->rollout;
+// What became of a world that a rollout has run.
+static pbStatus end_roll(pbBatch *b, pbRollout *r, const Roll *job, int world, int done, pbStatus status) {
   double *x = state_of(b, world);
   const double *at = reached(r, status, done, job);
   if (at) memcpy(x, at, (size_t)b->nx * sizeof *x);
   if (job->output->steps_done) job->output->steps_done[world] = done;
   if (done > job->first) b->report[world] = pbScratch_Report(r->scratch);
 
-  b->has_tape[world] = status == pb_ok;
-  if (status == pb_ok && b->tape_steps >= 0) pbTrack_Keep(r, &b->track[world]);
+  bool partly = b->partial && done > 0 && job->first == 0 && status != pb_interrupted;
+  b->has_tape[world] = status == pb_ok || partly;
+  if (b->made) b->made[world] = done;
+  if (status == pb_ok && b->tape_steps >= 0 && !b->thin) pbTrack_Keep(r, &b->track[world]);
   return status;
+}
+
+// In a thread's own tape: the derivatives of the world that it has run last need no other run.
+static pbStatus roll_planned(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutput *output) {
+  pbBatch *b = k->batch;
+  pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
+  PB_TRY(pbRollout_Shorten(k->planned, job->steps));
+  k->planned_world = world;
+  return pbRollout_Forward(k->planned, pbBatch_ThetaOf(k, world), b->starts + (size_t)world * (size_t)b->nx, &input, output);
 }
 
 static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutput *output) {
@@ -189,9 +199,11 @@ static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutp
 
 static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
   const Roll *job = user;
-  pbRolloutOutput output = outputs_of(k->batch, job, world);
-  pbStatus status = roll(k, world, job, &output);
-  return end_roll(k->batch, k->slot, job, world, output.steps_done, status);
+  pbBatch *b = k->batch;
+  pbRolloutOutput output = outputs_of(b, job, world);
+  bool planned = b->thin && b->tape_steps >= 0;
+  pbStatus status = planned ? roll_planned(k, world, job, &output) : roll(k, world, job, &output);
+  return end_roll(b, planned ? k->planned : k->slot->rollout, job, world, output.steps_done, status);
 }
 
 // The worlds of a group, step by step.
@@ -221,7 +233,7 @@ static void roll_pack(pbBatchWorker *k, const void *user) {
   for (pbBatchSlot *s = k->slot; s < end; s++) {
     pbRolloutOutput *o = &output[s - k->slot];
     if (s->status == pb_ok) pbBatch_SetSlot(k, s, pbRollout_EndForward(s->rollout, job->last, o));
-    pbBatch_SetSlot(k, s, end_roll(b, s, job, s->world, o->steps_done, s->status));
+    pbBatch_SetSlot(k, s, end_roll(b, s->rollout, job, s->world, o->steps_done, s->status));
   }
 }
 
@@ -250,7 +262,8 @@ static pbStatus begin_rollout(pbBatch *b, const double *theta, const int *ids, i
   read_input(b, input);
 
   // Each world that comes through has a tape from here on.
-  if (b->track && steps <= b->steps) b->tape_steps = steps;
+  if (b->steps > 0 && steps <= b->steps) b->tape_steps = steps;
+  if (b->starts) memcpy(b->starts, b->states, (size_t)b->worlds * (size_t)b->nx * sizeof *b->starts);
   return pb_ok;
 }
 
@@ -274,6 +287,8 @@ pbStatus pbBatch_RolloutPart(pbBatch *b, const double *theta, int steps, int fir
   if (first > 0 && (b->reached != first || b->part_steps != steps))
     return pbContext_Fail(b->ctx, pb_bad_argument,
                           "part of a rollout of %d steps: it begins at %d, where no part before has ended", steps, first);
+  if (b->starts)
+    return pbContext_Fail(b->ctx, pb_unsupported, "a rollout in parts of a batch with pbBatchOptions.budget or partial");
   pbBatchOutput none = {0};
   if (!output) output = &none;
   PB_TRY(check_rows(b, steps, output));

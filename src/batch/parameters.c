@@ -194,8 +194,9 @@ pbStatus pbBatch_PushOwn(pbBatchWorker *k, int world, const double *shared, cons
 static pbStatus want_all(pbBatch *b, const char *const *names, int count) {
   for (int i = 0; i < b->threads; i++) {
     pbBatchWorker *k = &b->worker[i];
-    for (int s = 0; s < k->slots; s++) {
-      pbStatus status = pbRollout_WantParameters(k->slot[s].rollout, names, count, b->own_count > 0);
+    pbRollout *r;
+    for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) {
+      pbStatus status = pbRollout_WantParameters(r, names, count, b->own_count > 0);
       if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
     }
   }
@@ -220,8 +221,9 @@ pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count)
 pbStatus pbBatch_SetGradient(pbBatch *b, pbGradientKind kind) {
   for (int i = 0; i < b->threads; i++) {
     pbBatchWorker *k = &b->worker[i];
-    for (int s = 0; s < k->slots; s++) {
-      pbStatus status = pbRollout_SetGradient(k->slot[s].rollout, kind);
+    pbRollout *r;
+    for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) {
+      pbStatus status = pbRollout_SetGradient(r, kind);
       if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
     }
   }

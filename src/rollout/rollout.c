@@ -58,7 +58,8 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   PB_ASSERT(plan->record_bytes == (size_t)pbTape_Size(model) * sizeof(double));
   pbRollout *r = pbContext_Alloc(ctx, sizeof *r);
   if (!r) return pbContext_Fail(ctx, pb_no_memory, "no memory for a rollout");
-  *r = (pbRollout){.ctx = ctx, .model = model, .plan = *plan, .bound = 1e10};
+  *r = (pbRollout){
+      .ctx = ctx, .model = model, .plan = *plan, .most_snapshots = plan->snapshots, .most_leaf = plan->leaf, .bound = 1e10};
   if (capacity) r->capacity = *capacity;
   read_sizes(r, model);
 

@@ -33,6 +33,7 @@ struct pbRollout {
   pbContext *ctx;
   const pbModel *model;
   pbRolloutPlan plan;
+  int most_snapshots, most_leaf;  // that there is memory for
   pbScratch *scratch;
   int nx, n, nv, na, nu, ns, nbody, nsite, np, ncommand, nmocap, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
   size_t ntheta;
@@ -95,6 +96,8 @@ typedef struct pbTrack {
 PB_NODISCARD pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
                                            pbTrack *bare);
 void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps);
+// A rollout with memory of its own takes `steps` steps from here on, at most as many as it was planned for.
+PB_NODISCARD pbStatus pbRollout_Shorten(pbRollout *r, int steps);
 // After Forward: what it found goes to the track. Before Vjp and Jvp: as if this rollout had just run it.
 void pbTrack_Keep(const pbRollout *r, pbTrack *track);
 void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta, const pbRolloutInput *input);

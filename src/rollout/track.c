@@ -31,6 +31,19 @@ void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps) {
   r->x_final = track->x_final;
 }
 
+pbStatus pbRollout_Shorten(pbRollout *r, int steps) {
+  PB_ASSERT(!r->track);
+  if (steps == r->plan.steps) return pb_ok;
+  pbRolloutPlan plan;
+  PB_TRY(pbRollout_PlanSlots(r->ctx, r->model, steps, r->most_snapshots, r->most_leaf, &plan));
+
+  plan.cached_bytes = r->plan.cached_bytes;
+  plan.planned_bytes += plan.cached_bytes;
+  r->plan = plan;
+  r->ran = false;
+  return pb_ok;
+}
+
 // ---- new starts on the way ------------------------------------------------------------------------------------------------
 pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k) {
   pbTrack *t = r->track;

@@ -421,6 +421,100 @@ static void test_a_world_that_fails(void **state) {
   pbPool_Destroy(pool);
 }
 
+// ---- tapes that do not fit, worlds that come less far ---------------------------------------------------------------------
+static void test_a_budget_changes_no_bit(void **state) {
+  World *s = *state;
+  size_t record = (size_t)pbTape_Size(s->model) * sizeof(double);
+  pbPool *pool;
+  must(s, pbPool_Create(s->ctx, 2, &pool));
+
+  for (int shared = 0; shared < 2; shared++) {
+    pbBatch *whole = open(s, NULL, W, true);
+    Result one = begin_result(s);
+    run(s, whole, NULL, 0, shared, &one);
+    pbBatch_Destroy(whole);
+
+    // Room for some steps of a world for each thread; for one world of each.
+    for (size_t records = 8; records <= 2 * T; records *= 2) {
+      pbBatchOptions options = {.worlds = W,
+                                .pool = pool,
+                                .steps = T + 3,
+                                .shared_inputs = true,
+                                .own = own,
+                                .own_count = 2,
+                                .budget = records * record};
+      pbBatch *batch;
+      must(s, pbBatch_Create(s->ctx, s->model, &options, &batch));
+      for (int again = 0; again < 2; again++) {
+        Result r = begin_result(s);
+        run(s, batch, NULL, 0, shared, &r);
+        check_same(s, &one, &r);
+        assert_memory_equal(one.own, r.own, W * 2 * sizeof(double));
+        free_result(&r);
+      }
+      pbBatch_Destroy(batch);
+    }
+    free_result(&one);
+  }
+
+  // Not even one record.
+  pbBatchOptions options = {.worlds = W, .steps = T, .budget = 8};
+  pbBatch *batch;
+  assert_int_equal(pbBatch_Create(s->ctx, s->model, &options, &batch), pb_capacity);
+  assert_non_null(strstr(pbContext_Error(s->ctx), "one tape record takes"));
+  pbPool_Destroy(pool);
+}
+
+static void test_derivatives_of_a_world_that_failed(void **state) {
+  World *s = *state;
+  enum { bad = 13 };
+  const size_t budgets[] = {0, 1};
+  for (int b = 0; b < 2; b++) {
+    size_t budget = budgets[b] * 30 * (size_t)pbTape_Size(s->model) * sizeof(double);
+    pbBatchOptions options = {.worlds = W, .steps = T, .partial = true, .budget = budget};
+    pbBatch *batch;
+    must(s, pbBatch_Create(s->ctx, s->model, &options, &batch));
+    must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+    double *x = pbBatch_States(batch) + bad * s->nx;
+    x[pbModel_StateFieldAt(s->model, 2).offset] = 5e9;
+    x[pbModel_StateFieldAt(s->model, 1).offset] = 1e10 - 1e8;
+    double *start = numbers(s->nx);
+    memcpy(start, x, s->nx * sizeof *x);
+
+    int steps_done[W];
+    pbBatchInput input = {.ctrl = s->ctrl};
+    pbBatchOutput output = {.steps_done = steps_done};
+    assert_int_equal(pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, &output), pb_not_finite);
+    int done = steps_done[bad];
+    assert_true(done > 0 && done < T);
+    pbRolloutBar bar = bar_of(s, 0);
+    Result r = begin_result(s);
+    pbBatchGradient g = {.x0 = r.x0, .ctrl = r.ctrl, .theta = r.theta};
+    must(s, pbBatch_Vjp(batch, &bar, NULL, &g, r.certificate));
+
+    // As a rollout of so many steps, with the cotangents that it has rows for; that of the last state has none.
+    pbRolloutPlan plan;
+    pbRollout *alone;
+    must(s, pbRollout_Plan(s->ctx, s->model, done, 0, &plan));
+    must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &alone));
+    pbRolloutInput own_input = {.ctrl = s->ctrl + bad * T * s->nu};
+    must(s, pbRollout_Forward(alone, s->theta, start, &own_input, NULL));
+    pbRolloutBar cut = {.sensordata = {.data = s->bar_s + bad * (T + 1) * s->ns, .count = done + 1}};
+    double *x0 = numbers(s->n), *ctrl = numbers(T * s->nu);
+    must(s, pbRollout_Vjp(alone, &cut, NULL, &(pbRolloutGradient){.x0 = x0, .ctrl = ctrl}, NULL));
+    assert_memory_equal(x0, r.x0 + bad * s->n, s->n * sizeof *x0);
+    assert_memory_equal(ctrl, r.ctrl + bad * T * s->nu, T * s->nu * sizeof *x0);
+    bool any = false;
+    for (size_t i = 0; i < s->n; i++) any |= x0[i] != 0;
+    assert_true(any);
+
+    pbRollout_Destroy(alone);
+    pbBatch_Destroy(batch);
+    free_result(&r);
+    free(start), free(x0), free(ctrl);
+  }
+}
+
 // ---- own parameters -----------------------------------------------------------------------------------------------------
 static void test_own_parameters(void **state) {
   World *s = *state;
@@ -797,6 +891,8 @@ int main(void) {
       cmocka_unit_test(test_sums_are_trees_over_world_numbers),
       cmocka_unit_test(test_reset_worlds_are_as_new),
       cmocka_unit_test(test_a_world_that_fails),
+      cmocka_unit_test(test_a_budget_changes_no_bit),
+      cmocka_unit_test(test_derivatives_of_a_world_that_failed),
       cmocka_unit_test(test_own_parameters),
       cmocka_unit_test(test_forward_and_reverse_agree),
       cmocka_unit_test(test_jacobians_of_all_steps),
