@@ -13,6 +13,12 @@ typedef struct pbModel pbModel;
 
 PB_API void pbModel_Destroy(pbModel *model);  // NULL is fine
 
+// A model as bytes, for other processes on machines of the same type: a model from them gives the same bits. `bytes` is from
+// ctx (pbContext_Free). Unpack, pb_bad_input: bytes that are damaged, or of another version (major and minor number). What
+// meshes look like is left out. pb_unsupported: deformables, a policy, vertices in theta, designs.
+PB_API PB_NODISCARD pbStatus pbModel_Pack(pbContext *ctx, const pbModel *model, void **bytes, size_t *size);
+PB_API PB_NODISCARD pbStatus pbModel_Unpack(pbContext *ctx, const void *bytes, size_t size, pbModel **model);
+
 // Counts by MuJoCo's name: "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "nsensordata", ...; -1 if unknown.
 PB_API int pbModel_Size(const pbModel *model, const char *name);
 // Size of a state's tangent: 2 nv + na, and behind these what deformables (deform.h) and a policy (policy.h: memory, then what is

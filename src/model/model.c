@@ -153,6 +153,9 @@ pbStatus pbModel_Allocate(pbModel *m) {
   return pb_ok;
 }
 
+size_t pbModel_Integers(const pbModel *m) { return entries_of(m, kind_ints); }
+size_t pbModel_Reals(const pbModel *m) { return m->ntheta + entries_of(m, kind_constants); }
+
 pbStatus pbModel_GrowParams(pbModel *m, size_t count) {
   size_t params = m->ntheta;
   size_t constants = entries_of(m, kind_constants);

@@ -69,6 +69,9 @@ static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_contr
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
 // Room for `count` more parameters, of deformables or a policy, behind the others.
 PB_NODISCARD pbStatus pbModel_GrowParams(pbModel *model, size_t count);
+// Lengths of the two blocks that hold all numbers.
+size_t pbModel_Integers(const pbModel *model);
+size_t pbModel_Reals(const pbModel *model);
 // After the fields are filled: derived tables of the step.
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
 
