@@ -51,7 +51,7 @@ build:
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared $(if $(wildcard cli/*.c),pullback_program)
 
 configure:
-	@$(call CONFIGURE,-DPULLBACK_TESTS=ON)
+	@$(call CONFIGURE,-DPULLBACK_TESTS=ON -DPULLBACK_PYTHON=$(if $(filter release,$(PRESET)),ON,OFF))
 
 build-tests:
 	@tools/setup test

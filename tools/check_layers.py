@@ -11,13 +11,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
-          "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "batch", "optimize", "learn", "io", "cli", "examples"]
+          "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "ledger": "base", "policy": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout",
           "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
-CLIENTS = {"cli", "examples"}
+CLIENTS = {"cli", "python", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
@@ -108,7 +108,7 @@ def wrong_calls(build):
 
 
 def main():
-    files = [f for top in ("src", "io", "cli", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    files = [f for top in ("src", "io", "cli", "python", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
     found = [fault for f in files for fault in wrong_includes(f)]
     for build in sys.argv[1:]:
         found += wrong_calls(pathlib.Path(build))

@@ -52,7 +52,7 @@ def commands(build):
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "io", "cli"):
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "io", "cli", "python"):
             entry["command"] = re.sub(r" -W\S*", "", entry["command"])  # warnings are the compilers'; clang does not know all of GCC's
             chosen.setdefault(path, entry)
     return chosen

@@ -1,0 +1,47 @@
+#include "core.h"
+
+#include <string.h>
+
+static bool is_float64(const Py_buffer *view) {
+  const char *format = view->format ? view->format : "B";
+  if (*format == '@' || *format == '=' || *format == '<') format++;
+  return view->itemsize == (Py_ssize_t)sizeof(double) && strcmp(format, "d") == 0;
+}
+
+static bool hold(PyObject *object, int flags, Py_ssize_t count, const char *name, pyArray *a) {
+  *a = (pyArray){.held = false};
+  if (PyObject_GetBuffer(object, &a->view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) return false;
+  a->held = true;
+  a->data = a->view.buf;
+
+  if (!is_float64(&a->view)) {
+    PyErr_Format(PyExc_TypeError, "%s: expected contiguous float64, found format '%s'", name,
+                 a->view.format ? a->view.format : "B");
+    pyArray_Release(a, 1);
+    return false;
+  }
+  if (a->view.len != count * (Py_ssize_t)sizeof(double)) {
+    PyErr_Format(PyExc_ValueError, "%s: expected %zd numbers, found %zd", name, count, a->view.len / (Py_ssize_t)sizeof(double));
+    pyArray_Release(a, 1);
+    return false;
+  }
+
+  return true;
+}
+
+bool pyArray_Read(PyObject *object, Py_ssize_t count, const char *name, pyArray *a) {
+  *a = (pyArray){.held = false};
+  return object == Py_None || hold(object, PyBUF_SIMPLE, count, name, a);
+}
+
+bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray *a) {
+  *a = (pyArray){.held = false};
+  return object == Py_None || hold(object, PyBUF_WRITABLE, count, name, a);
+}
+
+void pyArray_Release(pyArray *array, int count) {
+  for (int i = 0; i < count; i++) {
+    if (array[i].held) PyBuffer_Release(&array[i].view);
+    array[i] = (pyArray){.held = false};
+  }
+}

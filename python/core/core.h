@@ -1,0 +1,86 @@
+// The extension module pullback._core: what its parts give each other. Arrays come in through the buffer protocol, and everything
+// about shapes that a user sees is in the Python files beside it; here numbers are counted, so that no mistake there can reach
+// beyond an array.
+#ifndef PB_PYTHON_CORE_H
+#define PB_PYTHON_CORE_H
+
+#ifndef Py_LIMITED_API
+#error "the extension is built against the limited API: one binary for all versions of Python from 3.11 on"
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+//
+#include <pullback/pullback.h>
+
+// ---- arrays.c: doubles in memory that Python owns
+typedef struct pyArray {
+  Py_buffer view;
+  bool held;
+  double *data;  // NULL: None was given
+} pyArray;
+// Contiguous float64, `count` of them. False with an exception that says what was expected and found. Read: None is no array.
+bool pyArray_Read(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
+bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
+void pyArray_Release(pyArray *array, int count);
+
+// ---- errors.c
+// Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left one.
+PyObject *pyStatus_Raise(pbStatus status, const char *text);
+// For pbBatch_OnProgress and the like: nonzero where a signal's handler raised. user: a callable that hears of progress, or NULL.
+int pyProgress(void *user, const pbProgress *progress);
+
+// ---- pools.c: one pool for each number of threads, for all who ask
+typedef struct pyPool {
+  pbContext *ctx;
+  pbPool *pool;  // NULL: one thread
+  int threads;
+  PyThread_type_lock lock;  // one caller at a time
+  struct pyPool *next;
+} pyPool;
+pyPool *pyPool_Of(int threads);  // 0: the processors that this process may run on; NULL with an exception
+void pyPool_Lock(pyPool *pool);  // without the interpreter's lock while it waits
+void pyPool_Unlock(pyPool *pool);
+void pyPool_AfterFork(void);  // in a child: locks that other threads held are free
+
+// ---- model.c
+typedef struct pyWork {  // of one thread at a time
+  pbContext *ctx;
+  pbScratch *scratch;
+  struct pyWork *next;
+} pyWork;
+typedef struct pyCompiled {
+  PyObject_HEAD pbContext *ctx;
+  pbModel *model;
+  pyWork *idle;  // scratches that nobody uses now
+  int nx, n, nu, nv, na, nbody, nsite, nsensordata, nmocap, commands;
+  Py_ssize_t ntheta;
+} pyCompiled;
+typedef struct pyModel {  // a compiled model and the parameters that act where none are given
+  PyObject_HEAD pyCompiled *compiled;
+  pyArray theta;
+} pyModel;
+extern PyTypeObject *pyCompiled_Type, *pyModel_Type, *pyState_Type, *pyRun_Type;
+bool pyModel_Register(PyObject *module);
+// A scratch for a call; NULL with an exception. Back with Give.
+pyWork *pyCompiled_Take(pyCompiled *compiled);
+void pyCompiled_Give(pyCompiled *compiled, pyWork *work);
+
+// ---- state.c: states and single steps
+typedef struct pyState {
+  PyObject_HEAD pyCompiled *compiled;
+  pyArray flat;    // (StateSize) or (worlds, StateSize)
+  int worlds;      // 0: one world, without an axis
+  pbContext *ctx;  // of several worlds, from the first step on
+  pbBatch *batch;
+  pyPool *pool;
+} pyState;
+bool pyState_Register(PyObject *module);
+PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+// (worlds, states, ctrl, sensordata, steps, names): so many steps of each in place, 0: an evaluation alone; a list of quantities of
+// its last evaluation for each.
+PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
+
+// ---- run.c: rollouts of batches and their derivatives
+bool pyRun_Register(PyObject *module);
+
+#endif

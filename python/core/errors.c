@@ -1,0 +1,30 @@
+#include "core.h"
+
+PyObject *pyStatus_Raise(pbStatus status, const char *text) {
+  if (PyErr_Occurred()) return NULL;
+
+  PyObject *module = PyImport_ImportModule("pullback.errors");
+  PyObject *error =
+      module ? PyObject_CallMethod(module, "of_status", "is", (int)status, text && *text ? text : pbStatus_Text(status)) : NULL;
+  if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+
+  Py_XDECREF(error);
+  Py_XDECREF(module);
+  return NULL;
+}
+
+int pyProgress(void *user, const pbProgress *progress) {
+  PyGILState_STATE gil = PyGILState_Ensure();
+  int stop = PyErr_CheckSignals();
+
+  // The callable's own exception stops the work, too.
+  if (stop == 0 && user) {
+    PyObject *answer = PyObject_CallFunction(user, "sLLdd", progress->phase, (long long)progress->done,
+                                             (long long)progress->total, progress->seconds, progress->left);
+    stop = answer ? 0 : -1;
+    Py_XDECREF(answer);
+  }
+
+  PyGILState_Release(gil);
+  return stop;
+}

@@ -1,0 +1,451 @@
+// Rollouts of batches: the tape that a Rollout of Python keeps, and its derivatives.
+#include <string.h>
+
+#include "core.h"
+
+PyTypeObject *pyRun_Type;
+
+enum { in_theta, in_x0, in_own, in_ctrl, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_quat, in_count };
+
+typedef struct Run {
+  PyObject_HEAD pyCompiled *compiled;
+  pbContext *ctx;
+  pbBatch *batch;
+  pyPool *pool;
+  int worlds, steps;
+  unsigned shared;          // pb_sharedCtrl, ...
+  pyArray input[in_count];  // held from Forward on: derivatives read them again
+  PyObject *progress;
+} Run;
+
+static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
+  return (r->shared & bit ? 1 : r->worlds) * (Py_ssize_t)r->steps * width;
+}
+
+static PyObject *fail(const Run *r, pbStatus status) { return pyStatus_Raise(status, pbContext_Error(r->ctx)); }
+
+// ---- creation ---------------------------------------------------------------------------------------------------------
+static void run_dealloc(PyObject *self) {
+  Run *r = (Run *)self;
+  pbBatch_Destroy(r->batch);
+  pbContext_Destroy(r->ctx);
+  pyArray_Release(r->input, in_count);
+  Py_XDECREF(r->progress);
+  Py_XDECREF((PyObject *)r->compiled);
+
+  PyTypeObject *type = Py_TYPE(self);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+// Texts of a tuple, which keeps them alive; NULL with an exception.
+static const char **texts_of(PyObject *tuple) {
+  Py_ssize_t count = PyTuple_Size(tuple);
+  if (count < 0) return NULL;
+  const char **text = PyMem_Calloc((size_t)count + 1, sizeof *text);
+  if (!text) return (const char **)PyErr_NoMemory();
+
+  for (Py_ssize_t i = 0; i < count; i++) {
+    text[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(tuple, i), NULL);
+    if (!text[i]) {
+      PyMem_Free(text);
+      return NULL;
+    }
+  }
+  return text;
+}
+
+static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static const char *const words[] = {"compiled", "worlds", "steps",   "threads",  "keep", "shared_inputs",
+                                      "own",      "budget", "partial", "progress", NULL};
+  PyObject *compiled, *own, *progress;
+  int worlds, steps, threads, keep, shared_inputs, partial;
+  Py_ssize_t budget;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!iiippO!npO", (char **)words, pyCompiled_Type, &compiled, &worlds, &steps,
+                                   &threads, &keep, &shared_inputs, &PyTuple_Type, &own, &budget, &partial, &progress))
+    return NULL;
+  Run *r = (Run *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!r) return NULL;
+  r->compiled = (pyCompiled *)Py_NewRef(compiled);
+  r->worlds = worlds;
+  r->steps = steps;
+  r->ctx = pbContext_Create(NULL);
+  r->progress = progress == Py_None ? NULL : Py_NewRef(progress);
+
+  const char **names = texts_of(own);
+  r->pool = names ? pyPool_Of(worlds == 1 ? 1 : threads) : NULL;
+  if (!r->ctx || !r->pool) {
+    PyMem_Free(names);
+    Py_CLEAR(r);
+    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+  }
+
+  const pbBatchOptions options = {.worlds = worlds,
+                                  .pool = r->pool->pool,
+                                  .steps = keep ? steps : 0,
+                                  .budget = budget > 0 ? (size_t)budget : 1,
+                                  .partial = keep && partial,
+                                  .shared_inputs = shared_inputs,
+                                  .own = names,
+                                  .own_count = (int)PyTuple_Size(own)};
+  pbStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbBatch_Create(r->ctx, r->compiled->model, &options, &r->batch);
+  if (status == pb_ok) pbBatch_OnProgress(r->batch, pyProgress, r->progress);
+  Py_END_ALLOW_THREADS;
+
+  PyMem_Free(names);
+  if (status != pb_ok) {
+    fail(r, status);
+    Py_CLEAR(r);
+  }
+  return (PyObject *)r;
+}
+
+// Columns of own values: name, first column, rows, columns.
+static PyObject *run_own(PyObject *self, PyObject *none) {
+  (void)none;
+  const Run *r = (const Run *)self;
+  PyObject *list = PyList_New(0);
+  Py_ssize_t width = (Py_ssize_t)pbBatch_OwnSize(r->batch), at = 0;
+
+  for (int i = 0; list && at < width; i++) {
+    size_t column;
+    pbParam p = pbBatch_OwnAt(r->batch, i, &column);
+    PyObject *one = Py_BuildValue("sniin", p.name, (Py_ssize_t)column, p.rows, p.cols, (Py_ssize_t)p.offset);
+    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+    at = (Py_ssize_t)column + (Py_ssize_t)p.rows * p.cols;
+  }
+  return list;
+}
+
+// ---- forward ------------------------------------------------------------------------------------------------------------
+static pbBatchInput inputs_of(const Run *r) {
+  return (pbBatchInput){.ctrl = r->input[in_ctrl].data,
+                        .qfrc = r->input[in_qfrc].data,
+                        .xfrc = r->input[in_xfrc].data,
+                        .command = r->input[in_command].data,
+                        .mocap_pos = r->input[in_mocap_pos].data,
+                        .mocap_quat = r->input[in_mocap_quat].data,
+                        .shared = r->shared};
+}
+
+// All inputs in the order of the enum, each of its length.
+static bool hold_inputs(Run *r, PyObject *const object[in_count]) {
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t length[in_count] = {c->ntheta,
+                                       (Py_ssize_t)r->worlds * c->nx,
+                                       (Py_ssize_t)r->worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch),
+                                       rows_of(r, pb_sharedCtrl, c->nu),
+                                       rows_of(r, pb_sharedQfrc, c->nv),
+                                       rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody),
+                                       rows_of(r, pb_sharedCommand, c->commands),
+                                       rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap),
+                                       rows_of(r, pb_sharedMocap, 4 * (Py_ssize_t)c->nmocap)};
+  static const char *const name[in_count] = {"parameters",   "state",   "own parameters", "ctrl",      "qfrc_applied",
+                                             "xfrc_applied", "command", "mocap_pos",      "mocap_quat"};
+
+  pyArray_Release(r->input, in_count);
+  for (int i = 0; i < in_count; i++)
+    if (!pyArray_Read(object[i], length[i], name[i], &r->input[i])) return false;
+  if (r->input[in_theta].data && r->input[in_x0].data) return true;
+  PyErr_SetString(PyExc_TypeError, "a rollout needs parameters and a state");
+  return false;
+}
+
+// (inputs, shared, derive, (states, sensordata, xpos, site_xpos), steps_done): worlds that failed. steps_done is a writable
+// array of int32.
+static PyObject *run_forward(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *object[in_count], *out_object[4];
+  int derive;
+  Py_buffer done;
+  if (!PyArg_ParseTuple(args, "(OOOOOOOOO)Ip(OOOO)w*", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
+                        &object[6], &object[7], &object[8], &r->shared, &derive, &out_object[0], &out_object[1], &out_object[2],
+                        &out_object[3], &done))
+    return NULL;
+
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1);
+  const Py_ssize_t width[4] = {c->nx, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite};
+  static const char *const name[4] = {"states", "sensordata", "xpos", "site_xpos"};
+  pyArray out[4] = {{.held = false}};
+  PyObject *result = NULL;
+  if (done.len != r->worlds * (Py_ssize_t)sizeof(int)) {
+    PyErr_SetString(PyExc_ValueError, "steps_done: expected one int32 for each world");
+    goto done;
+  }
+  if (!hold_inputs(r, object)) goto done;
+  for (int i = 0; i < 4; i++)
+    if (!pyArray_Write(out_object[i], rows * width[i], name[i], &out[i])) goto done;
+
+  const pbBatchInput input = inputs_of(r);
+  const pbBatchOutput output = {
+      .states = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data, .steps_done = done.buf};
+  const double *theta = r->input[in_theta].data;
+  pbStatus status = pb_ok;
+
+  pyPool_Lock(r->pool);
+  Py_BEGIN_ALLOW_THREADS;
+  if (r->input[in_own].data)
+    memcpy(pbBatch_Own(r->batch), r->input[in_own].data, (size_t)r->worlds * pbBatch_OwnSize(r->batch) * sizeof(double));
+  if (derive) status = pbBatch_Derive(r->batch, theta, NULL, 0);
+  if (status == pb_ok) status = pbBatch_Reset(r->batch, theta, NULL, 0, -1, r->input[in_x0].data);
+  if (status == pb_ok) status = pbBatch_Rollout(r->batch, theta, NULL, 0, r->steps, &input, &output);
+  Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
+
+  // Failed worlds are told apart by whoever asked; whatever else went wrong is an error.
+  int failed = pbBatch_Failed(r->batch);
+  result = status == pb_ok || (failed > 0 && status != pb_interrupted) ? PyLong_FromLong(failed) : fail(r, status);
+
+done:
+  pyArray_Release(out, 4);
+  PyBuffer_Release(&done);
+  return result;
+}
+
+static PyObject *run_status(PyObject *self, PyObject *object) {
+  const Run *r = (const Run *)self;
+  long world = PyLong_AsLong(object);
+  if (world == -1 && PyErr_Occurred()) return NULL;
+  if (world < 0 || world >= r->worlds) return PyErr_Format(PyExc_IndexError, "world %ld of %d", world, r->worlds);
+  return Py_BuildValue("is", (int)pbBatch_Status(r->batch)[world], pbBatch_Error(r->batch, (int)world));
+}
+
+// ---- derivatives ----------------------------------------------------------------------------------------------------------
+static PyObject *run_choose(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *names_object;
+  const char *kind_name;
+  pbGradientKind kind;
+  if (!PyArg_ParseTuple(args, "sO!", &kind_name, &PyTuple_Type, &names_object)) return NULL;
+  if (!pbGradientKind_Named(kind_name, &kind))
+    return PyErr_Format(PyExc_ValueError, "gradient: expected exact, event or smooth, found %s", kind_name);
+  const char **names = texts_of(names_object);
+  if (!names) return NULL;
+
+  pbStatus status = pbBatch_SetGradient(r->batch, kind);
+  if (status == pb_ok) status = pbBatch_WantParameters(r->batch, names, (int)PyTuple_Size(names_object));
+  PyMem_Free(names);
+  if (status != pb_ok) return fail(r, status);
+  Py_RETURN_NONE;
+}
+
+// What is told of a gradient, as a dictionary; the tables name the members once.
+static PyObject *describe(const pbCertificate *c) {
+  return Py_BuildValue(
+      "{s:d,s:i,s:L,s:L,s:L,s:L,s:d,s:L,s:L,s:i,s:i,s:d,s:d,s:d,s:d,s:O,s:O,s:d,s:d,s:d,s:d,s:i,s:s,s:s,s:L,s:L,s:O}",
+      "worst_residual", c->worst_residual, "worst_residual_step", c->worst_residual_step, "unconverged",
+      (long long)c->unconverged, "onsets", (long long)c->onsets, "releases", (long long)c->releases, "simultaneous",
+      (long long)c->simultaneous, "approach", c->approach, "events", (long long)c->events, "grazing", (long long)c->grazing,
+      "most_contacts", c->most_contacts, "most_rows", c->most_rows, "penetration", c->penetration, "costate_initial",
+      c->costate_initial, "costate_final", c->costate_final, "growth_rate", c->growth_rate, "spot_checked",
+      c->spot_checked ? Py_True : Py_False, "spot_off", c->spot_off ? Py_True : Py_False, "spot_gradient", c->spot_gradient,
+      "spot_difference", c->spot_difference, "spot_error", c->spot_error, "spot_limit", c->spot_limit, "spot_step", c->spot_step,
+      "spot_where", c->spot_where, "spot_row", c->spot_row, "spot_steps", (long long)c->spot_steps, "spot_quotients",
+      (long long)c->spot_quotients, "truncated", c->truncated ? Py_True : Py_False);
+}
+
+static PyObject *describe_all(const pbCertificate *certificate, int count) {
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < count; i++) {
+    PyObject *one = describe(&certificate[i]);
+    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+enum { bar_qpos, bar_qvel, bar_act, bar_sensordata, bar_xpos, bar_site_xpos, bar_x, bar_count };
+enum { out_x0, out_ctrl, out_qfrc, out_xfrc, out_command, out_mocap_pos, out_mocap_rot, out_theta, out_own, out_count };
+
+static const Py_ssize_t *gradient_lengths(const Run *r, Py_ssize_t length[out_count]) {
+  const pyCompiled *c = r->compiled;
+  length[out_x0] = (Py_ssize_t)r->worlds * c->n;
+  length[out_ctrl] = rows_of(r, pb_sharedCtrl, c->nu);
+  length[out_qfrc] = rows_of(r, pb_sharedQfrc, c->nv);
+  length[out_xfrc] = rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody);
+  length[out_command] = rows_of(r, pb_sharedCommand, c->commands);
+  length[out_mocap_pos] = length[out_mocap_rot] = rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap);
+  length[out_theta] = c->ntheta;
+  length[out_own] = (Py_ssize_t)r->worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch);
+  return length;
+}
+
+static const char *const out_name[out_count] = {
+    "gradient by the state",       "gradient by ctrl",       "gradient by qfrc_applied",
+    "gradient by xfrc_applied",    "gradient by command",    "gradient by mocap_pos",
+    "gradient by mocap rotations", "gradient by parameters", "gradient by own parameters"};
+
+// Cotangents: (worlds, width) of the last state or, where `all` says so, (worlds, steps + 1, width).
+static bool hold_cotangents(const Run *r, PyObject *const object[bar_count], const int all[bar_count], pyArray array[bar_count],
+                            pbRolloutBar *bar) {
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t width[bar_count] = {c->nv, c->nv, c->na, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite,
+                                       c->n};
+  static const char *const name[bar_count] = {"cotangent of qpos",       "cotangent of qvel", "cotangent of act",
+                                              "cotangent of sensordata", "cotangent of xpos", "cotangent of site_xpos",
+                                              "cotangent of state"};
+  pbCotangent *const to[bar_count] = {&bar->qpos, &bar->qvel, &bar->act, &bar->sensordata, &bar->xpos, &bar->site_xpos, &bar->x};
+
+  for (int i = 0; i < bar_count; i++) {
+    int count = all[i] ? r->steps + 1 : 1;
+    if (!pyArray_Read(object[i], (Py_ssize_t)r->worlds * count * width[i], name[i], &array[i])) return false;
+    *to[i] = (pbCotangent){.data = array[i].data, .count = array[i].data ? count : 0};
+  }
+  return true;
+}
+
+static bool hold_gradients(const Run *r, PyObject *const object[out_count], pyArray out[out_count], pbBatchGradient *gradient) {
+  Py_ssize_t length[out_count];
+  gradient_lengths(r, length);
+  for (int i = 0; i < out_count; i++)
+    if (!pyArray_Write(object[i], length[i], out_name[i], &out[i])) return false;
+
+  *gradient = (pbBatchGradient){.x0 = out[out_x0].data,
+                                .ctrl = out[out_ctrl].data,
+                                .qfrc = out[out_qfrc].data,
+                                .xfrc = out[out_xfrc].data,
+                                .command = out[out_command].data,
+                                .mocap_pos = out[out_mocap_pos].data,
+                                .mocap_rot = out[out_mocap_rot].data,
+                                .theta = out[out_theta].data,
+                                .own = out[out_own].data};
+  return true;
+}
+
+static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient) {
+  pbCertificate *certificate = PyMem_Calloc((size_t)r->worlds, sizeof *certificate);
+  if (!certificate) return PyErr_NoMemory();
+  pbStatus status;
+
+  pyPool_Lock(r->pool);
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbBatch_Vjp(r->batch, bar, options, gradient, certificate);
+  Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
+
+  PyObject *result = status == pb_ok ? describe_all(certificate, r->worlds) : fail(r, status);
+  PyMem_Free(certificate);
+  return result;
+}
+
+// (cotangents, all states?, gradients, check, seed, decay, window, clip): certificates. Gradients are added to.
+static PyObject *run_vjp(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *in[bar_count], *to[out_count], *result = NULL;
+  int all[bar_count], check;
+  unsigned long long seed;
+  pbVjpOptions options = {0};
+  if (!PyArg_ParseTuple(args, "(OOOOOOO)(ppppppp)(OOOOOOOOO)iKddd", &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &in[6],
+                        &all[0], &all[1], &all[2], &all[3], &all[4], &all[5], &all[6], &to[0], &to[1], &to[2], &to[3], &to[4],
+                        &to[5], &to[6], &to[7], &to[8], &check, &seed, &options.decay, &options.window, &options.clip))
+    return NULL;
+  options.spot_check = (pbSpotCheck)check;
+  options.seed = seed;
+
+  pyArray cotangent[bar_count] = {{.held = false}}, out[out_count] = {{.held = false}};
+  pbRolloutBar bar = {0};
+  pbBatchGradient gradient;
+  if (hold_cotangents(r, in, all, cotangent, &bar) && hold_gradients(r, to, out, &gradient))
+    result = pull(r, &bar, &options, &gradient);
+
+  pyArray_Release(cotangent, bar_count);
+  pyArray_Release(out, out_count);
+  return result;
+}
+
+// (directions, (x, sensordata, xpos, site_xpos)): tangents of all states along one direction a world.
+static PyObject *run_jvp(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *way_object[out_count], *out_object[4], *result = NULL;
+  if (!PyArg_ParseTuple(args, "(OOOOOOOOO)(OOOO)", &way_object[0], &way_object[1], &way_object[2], &way_object[3], &way_object[4],
+                        &way_object[5], &way_object[6], &way_object[7], &way_object[8], &out_object[0], &out_object[1],
+                        &out_object[2], &out_object[3]))
+    return NULL;
+
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1);
+  const Py_ssize_t width[4] = {c->n, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite};
+  static const char *const name[4] = {"tangents", "tangents of sensordata", "tangents of xpos", "tangents of site_xpos"};
+  pyArray way[out_count] = {{.held = false}}, out[4] = {{.held = false}};
+  Py_ssize_t length[out_count];
+  gradient_lengths(r, length);
+  for (int i = 0; i < out_count; i++)
+    if (!pyArray_Read(way_object[i], length[i], "direction", &way[i])) goto done;
+  for (int i = 0; i < 4; i++)
+    if (!pyArray_Write(out_object[i], rows * width[i], name[i], &out[i])) goto done;
+
+  const pbBatchDirection direction = {.x0 = way[out_x0].data,
+                                      .ctrl = way[out_ctrl].data,
+                                      .qfrc = way[out_qfrc].data,
+                                      .xfrc = way[out_xfrc].data,
+                                      .command = way[out_command].data,
+                                      .mocap_pos = way[out_mocap_pos].data,
+                                      .mocap_rot = way[out_mocap_rot].data,
+                                      .theta = way[out_theta].data,
+                                      .own = way[out_own].data};
+  const pbBatchTangent tangent = {.x = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data};
+  pbStatus status;
+  pyPool_Lock(r->pool);
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbBatch_Jvp(r->batch, &direction, &tangent);
+  Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
+  result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
+
+done:
+  pyArray_Release(way, out_count);
+  pyArray_Release(out, 4);
+  return result;
+}
+
+// (A, B, C, D): Jacobians of every step; None: not wanted.
+static PyObject *run_linearize(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *object[4], *result = NULL;
+  if (!PyArg_ParseTuple(args, "OOOO", &object[0], &object[1], &object[2], &object[3])) return NULL;
+
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t rows = (Py_ssize_t)r->worlds * r->steps;
+  const Py_ssize_t size[4] = {(Py_ssize_t)c->n * c->n, (Py_ssize_t)c->n * c->nu, (Py_ssize_t)c->nsensordata * c->n,
+                              (Py_ssize_t)c->nsensordata * c->nu};
+  static const char *const name[4] = {"A", "B", "C", "D"};
+  pyArray out[4] = {{.held = false}};
+  for (int i = 0; i < 4; i++)
+    if (!pyArray_Write(object[i], rows * size[i], name[i], &out[i])) goto done;
+
+  pbStatus status;
+  pyPool_Lock(r->pool);
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbBatch_Linearize(r->batch, out[0].data, out[1].data, out[2].data, out[3].data);
+  Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
+  result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
+
+done:
+  pyArray_Release(out, 4);
+  return result;
+}
+
+static PyMethodDef methods[] = {{"own", run_own, METH_NOARGS, "Columns of the values that worlds have of their own."},
+                                {"forward", run_forward, METH_VARARGS, "The rollout; how many worlds failed."},
+                                {"status", run_status, METH_O, "Status and text of a world."},
+                                {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},
+                                {"vjp", run_vjp, METH_VARARGS, "Pullback; certificates."},
+                                {"jvp", run_jvp, METH_VARARGS, "Tangents along one direction a world."},
+                                {"linearize", run_linearize, METH_VARARGS, "Jacobians of every step."},
+                                {NULL, NULL, 0, NULL}};
+static PyType_Slot slots[] = {{Py_tp_new, run_new},
+                              {Py_tp_dealloc, run_dealloc},
+                              {Py_tp_methods, methods},
+                              {Py_tp_doc, (char *)"A rollout of one or more worlds with its tape."},
+                              {0, NULL}};
+static PyType_Spec spec = {"pullback._core.Run", sizeof(Run), 0, Py_TPFLAGS_DEFAULT, slots};
+
+bool pyRun_Register(PyObject *module) {
+  pyRun_Type = (PyTypeObject *)PyType_FromSpec(&spec);
+  return pyRun_Type && PyModule_AddType(module, pyRun_Type) == 0;
+}

@@ -1,0 +1,21 @@
+"""Pullback: differentiable physics. Load a model, roll it out, pull any loss on the trajectory back.
+
+    import pullback as pb
+    model = pb.load("ant.xml")
+    r = model.rollout(model.init(), ctrl)         # ctrl (N, nu)
+    g = r.vjp(qpos=c)                             # cotangent of the last position, (nv,)
+    g.qvel, g.ctrl, r.vjp(qpos=c, wrt="body_mass").params["body_mass"]
+"""
+import os as _os
+
+from . import _core
+from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
+from .model import Model, load, loads
+from .rollout import Gradient, Rollout, Tangent
+from .state import State
+
+__version__ = _core.version
+__all__ = ["ArgumentError", "CapacityError", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Rollout",
+           "State", "StepError", "Tangent", "UnsupportedError", "load", "loads"]
+
+_os.register_at_fork(after_in_child=_core.after_fork)

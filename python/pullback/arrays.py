@@ -1,0 +1,76 @@
+"""Arrays as callers hand them in: whatever numpy.asarray takes safely becomes contiguous float64, the rest is refused by name."""
+import numpy as np
+
+from .errors import ArgumentError
+
+
+def _as_numpy(value, name):
+    """The value as an array of whatever type; tensors of other libraries by DLPack, from the host's memory alone."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
+        return np.asarray(value)
+
+    device = value.__dlpack_device__()
+    if device[0] != 1:  # kDLCPU
+        raise TypeError(f"{name}: expected memory of the host, found a tensor on device {tuple(map(int, device))}: move it with .cpu()")
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    return np.from_dlpack(value)
+
+
+def real(value, name, finite=True):
+    """Contiguous float64; no copy where it is that already. Refuses complex numbers, truth values, text and NaN."""
+    a = _as_numpy(value, name)
+    if a.dtype.kind not in "fiu":
+        kinds = {"c": "complex numbers", "b": "truth values", "U": "text", "S": "text", "O": "objects of unequal kind or length"}
+        raise TypeError(f"{name}: expected real numbers, found {kinds.get(a.dtype.kind, a.dtype)}")
+
+    # ascontiguousarray would give a number without axes one.
+    a = np.asarray(a, dtype=np.float64, order="C")
+    if finite and not np.isfinite(a).all():
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
+        raise ArgumentError(f"{name}: entry {where} is {a[where]}")
+    return a
+
+
+def words(shape):
+    """A shape as people write it."""
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def shaped(value, shape, name):
+    """real() of exactly this shape."""
+    a = real(value, name)
+    if a.shape != tuple(shape):
+        raise ArgumentError(f"{name}: expected shape {words(shape)}, found {words(a.shape)}")
+    return a
+
+
+def batched(value, shape, name):
+    """real() of this shape, or of one with an axis of worlds before it: (array, worlds), worlds None where there is no such axis."""
+    a = real(value, name)
+    if a.shape == tuple(shape):
+        return a, None
+    if a.ndim == len(shape) + 1 and a.shape[1:] == tuple(shape) and a.shape[0] > 0:
+        return a, a.shape[0]
+    raise ArgumentError(f"{name}: expected shape {words(shape)}, or {words(('B', *shape))} of B worlds, found {words(a.shape)}")
+
+
+def common(worlds, names):
+    """How many worlds inputs have in common: None where none has an axis of worlds. One row goes with any number."""
+    found = {}
+    for name, count in zip(names, worlds):
+        if count is not None:
+            found.setdefault(count, name)
+    many = sorted(count for count in found if count > 1)
+    if len(many) > 1:
+        raise ArgumentError(f"{found[many[0]]} has {many[0]} worlds and {found[many[1]]} has {many[1]}")
+    return many[0] if many else (1 if found else None)
+
+
+def tree_sum(rows):
+    """Sum over the first axis in the order in which the C library sums what worlds share: a binary tree over their numbers."""
+    while len(rows) > 1:
+        even = len(rows) // 2 * 2
+        pairs = rows[0:even:2] + rows[1:even:2]
+        rows = pairs if even == len(rows) else np.concatenate([pairs, rows[even:]])
+    return rows[0]

@@ -1,0 +1,68 @@
+"""Things of a model by their names, and where their numbers stand: s.qpos[model.joint("knee").qpos]."""
+import difflib
+
+import numpy as np
+
+from .errors import ArgumentError
+
+OBJECTS = ("body", "joint", "geom", "site", "pair", "equality", "tendon", "actuator", "sensor", "keyframe", "numeric", "camera",
+           "light", "exclude", "text", "tuple", "dof", "point", "mesh")
+# Numbers of qpos and dofs of a joint by its type: free, ball, slide, hinge.
+_WIDTHS = ((7, 6), (4, 3), (1, 1), (1, 1))
+
+
+class Thing:
+    """A body, joint, geom, ... of a model: kind, id, name, and slices of the arrays in which it has numbers.
+
+    joint: qpos, qvel (of a free joint 7 and 6 numbers); actuator: ctrl, act; sensor: sensordata. param("mass") is the name of its row
+    of a parameter, "body_mass:torso".
+    """
+
+    def __init__(self, model, kind, id, name):
+        self.kind, self.id, self.name = kind, id, name
+        field = model._field
+        if kind == "joint":
+            q, v = _WIDTHS[field("jnt_type")[id]]
+            self.qpos, self.qvel = _slice(field("jnt_qposadr")[id], q), _slice(field("jnt_dofadr")[id], v)
+        if kind == "actuator":
+            self.ctrl, self.act = slice(id, id + 1), _slice(field("actuator_actadr")[id], max(field("actuator_actnum")[id], 0))
+        if kind == "sensor":
+            self.sensordata = _slice(field("sensor_adr")[id], field("sensor_dim")[id])
+
+    def param(self, what):
+        """The name of this thing's row of a parameter: body.param("mass") is "body_mass:torso"."""
+        prefix = {"joint": "jnt", "equality": "eq"}.get(self.kind, self.kind)
+        return f"{prefix}_{what}:{self.name or self.id}"
+
+    def __repr__(self):
+        places = {k: v for k, v in vars(self).items() if isinstance(v, slice)}
+        text = "".join(f", {k}[{v.start}:{v.stop}]" for k, v in places.items())
+        return f"<{self.kind} {self.id} {self.name!r}{text}>"
+
+
+def _slice(first, count):
+    first, count = int(first), int(count)
+    return slice(first, first + count) if count else slice(0, 0)
+
+
+def find(model, kind, name):
+    """A thing by name or number; ArgumentError with the nearest name."""
+    number = OBJECTS.index(kind)
+    if isinstance(name, (int, np.integer)):
+        text = model._compiled.name(number, int(name)) if name >= 0 else None
+        if text is None:
+            raise ArgumentError(f"no {kind} {name}: there are {len(names(model, kind))}")
+        return Thing(model, kind, int(name), text)
+    id = model._compiled.id(number, name)
+    if id < 0:
+        near = difflib.get_close_matches(name, names(model, kind), 1)
+        raise ArgumentError(f"no {kind} '{name}'" + (f"; did you mean '{near[0]}'?" if near else f"; there are {len(names(model, kind))}"))
+    return Thing(model, kind, id, name)
+
+
+def names(model, kind):
+    """Names of all things of a kind, "" where one has none."""
+    number, found = OBJECTS.index(kind), []
+    while (name := model._compiled.name(number, len(found))) is not None:
+        found.append(name)
+    return tuple(found)

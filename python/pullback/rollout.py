@@ -1,0 +1,496 @@
+"""Rollouts: many steps in one call, and what is pulled back through them or pushed forward."""
+import os
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from .arrays import batched, common, real, tree_sum, words
+from .errors import ArgumentError, StepError, of_status
+from .state import State
+
+_SHARED = {"ctrl": 1, "qfrc_applied": 2, "xfrc_applied": 4, "command": 8, "mocap_pos": 16, "mocap_quat": 16}
+_OUTPUTS = ("sensordata", "xpos", "site_xpos")
+_KINDS = ("exact", "event", "smooth")
+_CHECKS = {False: 0, None: 0, True: 1, "steps": 1, "full": 2}
+
+
+class Params(dict):
+    """Gradients or tangents by parameter, each in the shape in which the parameter was passed."""
+
+
+class Gradient:
+    """What a pullback gives: cotangents of what went into the rollout, each in the shape of what was passed.
+
+    qpos, qvel (tangent space: nv), act; ctrl, qfrc_applied, xfrc_applied, command, mocap_pos, mocap_rot where they were given or
+    wanted; params by name; state: all of it in the order of tangent_names; certificate: how far to trust it, one for each world.
+    """
+
+    def __init__(self, state, parts, inputs, params, certificate):
+        self.state, self._inputs, self.params, self.certificate = state, inputs, params, certificate
+        self._parts = parts
+
+    def __getattr__(self, name):
+        parts, inputs = self.__dict__.get("_parts", {}), self.__dict__.get("_inputs", {})
+        if name in parts:
+            return self.state[..., parts[name]]
+        if name in inputs:
+            return inputs[name]
+        raise AttributeError(f"no gradient by '{name}'; there are {', '.join([*parts, *inputs, 'params'])}")
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._parts, *self._inputs]
+
+    def __repr__(self):
+        shapes = {**{k: self.state[..., v].shape for k, v in self._parts.items()}, **{k: v.shape for k, v in self._inputs.items()}}
+        text = ", ".join(f"{k} {words(v)}" for k, v in {**shapes, **{f"params[{k!r}]": v.shape for k, v in self.params.items()}}.items())
+        return f"<Gradient: {text}>"
+
+
+class Tangent:
+    """What a direction gives: x (N + 1, n) in the order of tangent_names with its parts qpos, qvel, act; sensordata, ..."""
+
+    def __init__(self, x, parts, outputs):
+        self.x, self._parts = x, parts
+        self.__dict__.update(outputs)
+
+    def __getattr__(self, name):
+        parts = self.__dict__.get("_parts", {})
+        if name in parts:
+            return self.x[..., parts[name]]
+        raise AttributeError(f"no tangent of '{name}'; there are {', '.join(parts)}")
+
+
+class _Input(NamedTuple):
+    """An array that acts during a rollout: its values as C takes them, and how it came."""
+    data: object    # (worlds, N, width) or, of one row for all worlds, (N, width); None: not given
+    worlds: object  # of the axis that it came with; None: it had none
+    shape: tuple    # as it came
+
+
+def _tangent_parts(model):
+    nv, na = model.nv, model.na
+    return {"qpos": slice(0, nv), "qvel": slice(nv, 2 * nv), "act": slice(2 * nv, 2 * nv + na)}
+
+
+def _memory(memory):
+    """Bytes that a tape may take: an eighth of the machine's unless it was said."""
+    if memory is not None:
+        return int(memory)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8
+
+
+class Rollout:
+    """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
+
+    qpos, qvel, act, time, ...  (N + 1, size) or (B, N + 1, size): every field of the states; rows of `states`
+    sensordata, xpos, site_xpos  as asked for by `outputs`: row k at state k with the inputs of step k
+    status, steps_done           of each world, where on_failure was "mask"
+    """
+
+    def __init__(self, model, state, ctrl=None, *, steps=None, params=None, constants="recompute", qfrc_applied=None, xfrc_applied=None,
+                 mocap_pos=None, mocap_quat=None, command=None, outputs=("sensordata",), gradient="exact", memory=None, threads=None,
+                 on_failure="raise", keep=True, progress=None):
+        self.model, self.gradient, self._lock = model, gradient, threading.RLock()
+        self._check_words(gradient, constants, on_failure, outputs)
+        self._recompute = constants == "recompute"
+        inputs = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
+                  "mocap_quat": mocap_quat}
+        self.steps = self._steps(steps, inputs)
+
+        # What is there once and what for each world.
+        flat, worlds = batched(state.flat if isinstance(state, State) else state, (model._size,), "state")
+        self._state_worlds = worlds
+        read = self._read_inputs(inputs)
+        given = self._read_params(params or {})
+        self.batch = common([worlds, *(i.worlds for i in read.values()), *(g.worlds for g in given.values())],
+                            ["state", *read, *(f"params['{n}']" for n in given)])
+        count = self.batch or 1
+
+        own = tuple(n for n, g in given.items() if (g.worlds or 1) > 1)
+        self._run = _core.Run(compiled=model._compiled, worlds=count, steps=self.steps, threads=threads or 0, keep=keep,
+                              shared_inputs=keep, own=own, budget=_memory(memory), partial=on_failure == "mask", progress=progress)
+        self._keep, self._inputs, self._given, self._own = keep, read, given, own
+        self._forward(flat, count, outputs, on_failure)
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _check_words(gradient, constants, on_failure, outputs):
+        for name, value, allowed in (("gradient", gradient, _KINDS), ("constants", constants, ("recompute", "keep")),
+                                     ("on_failure", on_failure, ("raise", "mask"))):
+            if value not in allowed:
+                raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
+        for name in (outputs,) if isinstance(outputs, str) else outputs:
+            if name not in _OUTPUTS:
+                raise ArgumentError(f"outputs: expected some of {', '.join(_OUTPUTS)}, found {name!r}")
+
+    def _widths(self):
+        m = self.model
+        return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
+                "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4)}
+
+    def _steps(self, steps, inputs):
+        """N, as said or as the inputs have rows."""
+        width = self._widths()
+        rows = {}
+        for name, value in inputs.items():
+            if value is not None:
+                shape = np.shape(value)
+                axes = len(width[name])
+                if len(shape) not in (axes + 1, axes + 2):
+                    raise ArgumentError(f"{name}: expected shape {words(('N', *width[name]))}, or {words(('B', 'N', *width[name]))} of B worlds, "
+                                        f"found {words(shape)}")
+                rows.setdefault(shape[-axes - 1], name)
+        if steps is not None:
+            rows.setdefault(int(steps), "steps")
+        if len(rows) > 1:
+            (a, first), (b, second) = list(rows.items())[:2]
+            raise ArgumentError(f"{first} has {a} steps and {second} has {b}" if second != "steps" else f"{first} has {a} steps, but steps is {b}")
+        if not rows:
+            raise ArgumentError("how many steps? Give ctrl or steps")
+        found = next(iter(rows))
+        if found < 1:
+            raise ArgumentError(f"expected 1 step or more, found {found}")
+        return found
+
+    def _read_inputs(self, inputs):
+        """Arrays by name, each with the axis that it came with; one row for all worlds where that has one entry."""
+        read = {}
+        for name, value in inputs.items():
+            if value is None:
+                read[name] = _Input(None, None, ())
+                continue
+            a, worlds = batched(value, (self.steps, *self._widths()[name]), name)
+            data = a[0] if worlds == 1 else a
+            read[name] = _Input(np.array(data, order="C"), worlds, a.shape)
+        return read
+
+    def _read_params(self, params):
+        given = {}
+        for name, value in params.items():
+            p, shape = self.model._parameter(name)
+            a, worlds = batched(value, shape, f"params['{name}']")
+            given[name] = _Input((p, a[0] if worlds == 1 else a), worlds, a.shape)
+        return given
+
+    def _shared(self):
+        """Bits of the inputs that all worlds have in common, and each input as C takes it."""
+        count, bits, arrays = self.batch or 1, 0, {}
+        mocap = [self._inputs[n] for n in ("mocap_pos", "mocap_quat") if self._inputs[n].data is not None]
+        mixed = len({(i.worlds or 1) > 1 for i in mocap}) > 1
+        for name, i in self._inputs.items():
+            alone = (i.worlds or 1) == 1
+            if i.data is not None and alone and mixed and name.startswith("mocap"):
+                arrays[name] = np.repeat(i.data[None], count, axis=0)
+                continue
+            arrays[name] = i.data
+            if i.data is not None and alone and count > 1:
+                bits |= _SHARED[name]
+            elif i.data is None and count > 1 and not (name.startswith("mocap") and mocap):
+                bits |= _SHARED[name]
+        return bits, arrays
+
+    # ---- forward ------------------------------------------------------------------------------------------------------
+    def _theta(self):
+        """Parameters that worlds share, before and after what derives from them is computed, and each world's own."""
+        m, theta = self.model, self.model._theta.copy()
+        for name, g in self._given.items():
+            p, a = g.data
+            theta[p.place] = (a if (g.worlds or 1) == 1 else a[0]).ravel()
+        m._compiled.check_params(theta)
+        before = theta
+        shared = [n for n in self._given if n not in self._own]
+        if self._recompute and shared:
+            theta = theta.copy()
+            m._compiled.constants(theta)
+
+        columns = self._run.own()
+        if not columns:
+            return before, theta, None
+        width = max(c + rows * cols for _, c, rows, cols, _ in columns)
+        own = np.zeros((self.batch, width))
+        self._columns = {}
+        for _, column, rows, cols, offset in columns:
+            own[:, column:column + rows * cols] = theta[offset:offset + rows * cols]
+        for name in self._own:
+            p, a = self._given[name].data
+            for _, column, rows, cols, offset in columns:
+                if offset <= p.offset < offset + rows * cols:
+                    first = column + p.offset - offset
+                    self._columns[name] = slice(first, first + p.rows * p.cols)
+            own[:, self._columns[name]] = a.reshape(self.batch, -1)
+        full = before.copy()
+        for w in range(self.batch):  # each world's values in range
+            for name in self._own:
+                p, a = self._given[name].data
+                full[p.place] = a[w].ravel()
+            m._compiled.check_params(full)
+        return before, theta, own
+
+    def _forward(self, flat, count, outputs, on_failure):
+        m, n = self.model, self.steps
+        outputs = (outputs,) if isinstance(outputs, str) else outputs
+        x0 = np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
+        self.states = np.empty((count, n + 1, m._size))
+        self.states[:, 0] = x0  # also of a world that cannot even begin
+        shapes = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
+        out = {name: np.empty((count, n + 1, *shapes[name])) if name in outputs else None for name in _OUTPUTS}
+        self.steps_done = np.zeros(count, dtype=np.int32)
+        bits, arrays = self._shared()
+        self._bits = bits
+        self._before, theta, own = self._theta()
+        self._derived_own = bool(own is not None and self._recompute)
+        inputs = (theta, x0, own, arrays["ctrl"], arrays["qfrc_applied"], arrays["xfrc_applied"], arrays["command"], arrays["mocap_pos"],
+                  arrays["mocap_quat"])
+        failed = self._run.forward(inputs, bits, self._derived_own, (self.states, *(out[name] for name in _OUTPUTS)), self.steps_done)
+
+        # Rows after a failure repeat the last good state.
+        for w in np.flatnonzero(self.steps_done < n) if failed else ():
+            done = self.steps_done[w]
+            self.states[w, done + 1:] = self.states[w, done]
+            for a in out.values():  # of the state at which the step failed nothing was seen
+                if a is not None:
+                    a[w, done:] = a[w, done - 1] if done else np.nan
+        self.status = [self._run.status(w) for w in range(count)] if failed else [(0, "")] * count
+        if self.batch is None:
+            self.states, self.steps_done = self.states[0], int(self.steps_done[0])
+            out = {name: a if a is None else a[0] for name, a in out.items()}
+        self.__dict__.update({name: a for name, a in out.items() if a is not None})
+        self.states.flags.writeable = False
+        if failed and on_failure == "raise":
+            self._raise()
+
+    def _raise(self):
+        world = next(w for w, (status, _) in enumerate(self.status) if status)
+        status, text = self.status[world]
+        error = of_status(status, text)
+        if isinstance(error, StepError):
+            done = self.steps_done if self.batch is None else int(self.steps_done[world])
+            error.world, error.step, error.rollout = world, done, self
+        raise error
+
+    # ---- what it is ---------------------------------------------------------------------------------------------------
+    def __getattr__(self, name):
+        model = self.__dict__.get("model")
+        if model is not None and name in model._slots and "states" in self.__dict__:
+            part = self.states[..., model._slots[name]]
+            return part[..., 0] if name == "time" else part
+        raise AttributeError(f"a rollout has no '{name}'")
+
+    def state(self, k):
+        """State k (of all worlds): a copy, from which another rollout goes on with the same bits."""
+        return State(self.model, np.array(self.states[..., range(self.steps + 1)[k], :], order="C"))
+
+    @property
+    def final(self):
+        return self.state(-1)
+
+    @property
+    def nbytes(self):
+        """Bytes of the trajectory and the tape, roughly."""
+        tape = (self.batch or 1) * self.steps * 8 * (self.model._size + self.model.nv) if self._keep and self._run is not None else 0
+        return self.states.nbytes + tape
+
+    def close(self):
+        """Give the tape back; the trajectory stays."""
+        self._run = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _open(self):
+        if self._run is None:
+            raise ArgumentError("this rollout was closed: its tape is gone")
+        if not self._keep:
+            raise ArgumentError("this rollout was made with keep=False: it has no tape")
+        return self._run
+
+    # ---- reverse --------------------------------------------------------------------------------------------------------
+    def _cotangent(self, name, value, width):
+        """(array (worlds, rows, width), whether it has a row for every state)."""
+        if value is None:
+            return None, False
+        lead = () if self.batch is None else (self.batch,)
+        a = real(value, f"cotangent of {name}")
+        last, every = (*lead, *width), (*lead, self.steps + 1, *width)
+        if a.shape == last and last != every:
+            return a, False
+        if a.shape == every:
+            return a, True
+        raise ArgumentError(f"cotangent of {name}: expected shape {words(last)} of the last state or {words(every)} of all, found {words(a.shape)}")
+
+    def _summed(self, rows, worlds):
+        """Rows of worlds in the shape of what was passed: summed where that was shared."""
+        if self.batch is None:
+            return rows[0]
+        if worlds is None:
+            return tree_sum(rows)
+        return tree_sum(rows)[None] if worlds == 1 and self.batch > 1 else rows
+
+    def _wanted(self, wrt):
+        """Names of inputs and of parameters."""
+        given = [n for n, i in self._inputs.items() if i.data is not None and n != "mocap_quat"]
+        if self._inputs["mocap_quat"].data is not None or self._inputs["mocap_pos"].data is not None:
+            given = [n for n in given if n != "mocap_pos"] + ["mocap_pos", "mocap_rot"]
+        if wrt is None:
+            return given, list(self._given)
+        known = {*self._widths(), "mocap_rot"} - {"mocap_quat"}
+        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        inputs = [n for n in names if n in known]
+        params = [n for n in names if n not in known and n not in ("qpos", "qvel", "act", "state")]
+        for n in params:
+            self.model._parameter(n)
+        return inputs, params
+
+    def vjp(self, qpos=None, qvel=None, act=None, sensordata=None, xpos=None, site_xpos=None, state=None, *, wrt=None, check="steps", seed=0,
+            decay=0.0, window=0.0, clip=0.0):
+        """Pull cotangents of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch, back to the start.
+
+        qpos, qvel, state are in the tangent space. wrt: names of inputs and parameters that gradients are wanted by; None: those
+        that were passed. check: the spot check of the certificate, False, "steps" or "full". decay, window, clip: truncation.
+        """
+        run, m, count = self._open(), self.model, self.batch or 1
+        n = len(m.tangent_names)
+        width = {"qpos": (m.nv,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3), "state": (n,)}
+        given = {"qpos": qpos, "qvel": qvel, "act": act, "sensordata": sensordata, "xpos": xpos, "site_xpos": site_xpos, "state": state}
+        bars = [self._cotangent(name, value, width[name]) for name, value in given.items()]
+        inputs, params = self._wanted(wrt)
+
+        # Rows of every world, or one where an input is shared.
+        rows = lambda bit: (1 if self._bits & bit else count)
+        shape = {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": self._widths()["command"],
+                 "mocap_pos": (m.nmocap, 3), "mocap_rot": (m.nmocap, 3)}
+        bit = {**_SHARED, "mocap_rot": 16}
+        out = {name: np.zeros((rows(bit[name]), self.steps, *shape[name])) if name in inputs else None for name in shape}
+        x0 = np.zeros((count, n))
+        theta = np.zeros(len(m._theta)) if params else None
+        own = np.zeros((count, self._own_width())) if self._own else None
+        with self._lock:
+            run.choose(self.gradient, self._fields(params))
+            certificates = run.vjp(tuple(a for a, _ in bars), tuple(every for _, every in bars),
+                                   (x0, *(out[name] for name in ("ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_rot")), theta, own),
+                                   _CHECKS[check], seed, decay, window, clip)
+        if theta is not None and self._recompute:
+            m._compiled.constants(self._before, theta)
+        return Gradient(self._summed(x0, self._state_worlds), _tangent_parts(m), self._shaped_inputs(out, inputs), self._shaped_params(theta, own, params),
+                        certificates[0] if self.batch is None else certificates)
+
+    def _own_width(self):
+        return max(c + rows * cols for _, c, rows, cols, _ in self._run.own())
+
+    def _fields(self, params):
+        """Fields of theta that the pullback must carry: those wanted, and where constants follow from parameters all that may."""
+        fields = {n.split(":")[0] for n in params}
+        if fields and self._recompute:
+            fields |= {p.name for p in self.model._parameters.values() if p.derived} | {"eq_data", "geom_fluid"} & set(self.model._parameters)
+        return tuple(sorted(fields))
+
+    def _shaped_inputs(self, out, wanted):
+        shaped = {}
+        for name in wanted:
+            a = out[name]
+            i = self._inputs["mocap_pos" if name == "mocap_rot" else name]
+            worlds = i.worlds
+            if self.batch is None:
+                shaped[name] = a[0]
+            elif len(a) == 1 and self.batch > 1:  # C summed it
+                shaped[name] = a if worlds == 1 else a[0]
+            else:
+                shaped[name] = self._summed(a, worlds)
+        return shaped
+
+    def _shaped_params(self, theta, own, names):
+        result = Params()
+        for name in names:
+            p, shape = self.model._parameter(name)
+            g = self._given.get(name)
+            if name in self._own:
+                result[name] = own[:, self._columns[name]].reshape(g.shape).copy()
+            else:
+                result[name] = theta[p.place].reshape(g.shape if g else shape).copy()
+        return result
+
+    # ---- forward derivative ---------------------------------------------------------------------------------------------
+    def jvp(self, state=None, *, qpos=None, qvel=None, act=None, ctrl=None, qfrc_applied=None, xfrc_applied=None, command=None, mocap_pos=None,
+            mocap_rot=None, params=None):
+        """Tangents of the trajectory along one direction (of each world), exact to rounding. Shapes as of what was passed."""
+        run, m, count = self._open(), self.model, self.batch or 1
+        n, parts = len(m.tangent_names), _tangent_parts(m)
+        x0 = np.zeros((count, n))
+        for name, value in (("state", state), ("qpos", qpos), ("qvel", qvel), ("act", act)):
+            if value is not None:
+                place = parts.get(name, slice(0, n))
+                a, _ = batched(value, (place.stop - place.start,), f"direction of {name}")
+                x0[:, place] += a
+        ways = [self._direction(*pair) for pair in (("ctrl", ctrl), ("qfrc_applied", qfrc_applied), ("xfrc_applied", xfrc_applied),
+                                                    ("command", command), ("mocap_pos", mocap_pos), ("mocap_rot", mocap_rot))]
+        theta, own = self._param_direction(params or {})
+        outputs = [name for name in _OUTPUTS if name in self.__dict__]
+        shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
+        x = np.zeros((count, self.steps + 1, n))
+        out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
+        with self._lock:
+            run.choose(self.gradient, ())
+            run.jvp((x0, *ways, theta, own), (x, *(out[name] for name in _OUTPUTS)))
+        pick = (lambda a: a[0]) if self.batch is None else (lambda a: a)
+        return Tangent(pick(x), parts, {name: pick(out[name]) for name in outputs})
+
+    def _direction(self, name, value):
+        """A direction of an input as C takes it."""
+        if value is None:
+            return None
+        width = {**self._widths(), "mocap_rot": (self.model.nmocap, 3)}[name]
+        a, worlds = batched(value, (self.steps, *width), f"direction of {name}")
+        count = self.batch or 1
+        if worlds not in (None, 1, count):
+            raise ArgumentError(f"direction of {name}: expected {count} worlds, found {worlds}")
+        one = bool(self._bits & {**_SHARED, "mocap_rot": 16}[name])
+        if one and (worlds or 1) > 1:
+            raise ArgumentError(f"direction of {name}: it is shared by all worlds, and so is a direction of it")
+        a = a.reshape(-1, self.steps, *width)
+        return np.ascontiguousarray(a[0] if one else np.broadcast_to(a, (count, *a.shape[1:])))
+
+    def _param_direction(self, params):
+        if not params:
+            return None, None
+        theta = np.zeros(len(self.model._theta))
+        own = np.zeros((self.batch, self._own_width())) if self._own else None
+        for name, value in params.items():
+            p, shape = self.model._parameter(name)
+            a, worlds = batched(value, shape, f"direction of params['{name}']")
+            if name in self._own:
+                own[:, self._columns[name]] = a.reshape(worlds or 1, -1)
+            elif (worlds or 1) > 1:
+                raise ArgumentError(f"direction of params['{name}']: it is shared by all worlds, and so is a direction of it")
+            else:
+                theta[p.place] = a.ravel()
+        if self._recompute:
+            self.model._compiled.constants(self._before, theta, True)
+        return theta, own
+
+    def linearize(self, sensors=False):
+        """Jacobians of every step: A (N, n, n), B (N, n, nu), with B worlds before; sensors: also C, D."""
+        run, m, count = self._open(), self.model, self.batch or 1
+        n, ns = len(m.tangent_names), m.nsensordata
+        a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, m.nu))
+        c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, m.nu))) if sensors else (None, None)
+        with self._lock:
+            run.choose(self.gradient, ())
+            run.linearize(a, b, c, d)
+        found = (a, b, c, d) if sensors else (a, b)
+        return tuple(f[0] for f in found) if self.batch is None else found
+
+    def __repr__(self):
+        worlds = "" if self.batch is None else f"{self.batch} worlds, "
+        return f"<Rollout: {worlds}{self.steps} steps of {self.model.timestep:g} s>"
+
+
+def linearize(model, state, ctrl, sensors):
+    if ctrl is not None:
+        ctrl = np.expand_dims(real(ctrl, "ctrl"), -2)
+    with Rollout(model, state, ctrl, steps=1, outputs=()) as r:
+        return tuple(f[..., 0, :, :] for f in r.linearize(sensors))

@@ -1,0 +1,381 @@
+"""The contract of the package: axes of arguments and gradients, states, failures, what is refused."""
+import copy
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+# A free body on the floor and an arm: quaternions, contact, activation; two sizes are alike on purpose: B = N + 1 = nv below.
+SCENE = """<mujoco model="scene"><option timestep="0.004"/><worldbody>
+ <geom name="floor" type="plane" size="5 5 .1"/>
+ <body name="ball" pos="0 0 .099"><freejoint/><geom name="ball" size=".1" mass="1"/></body>
+ <body name="arm" pos="1 0 1"><joint name="swing" type="ball" damping=".1"/><geom type="capsule" size=".03" fromto="0 0 0 .4 0 .1"/>
+  <body name="hand" pos=".4 0 .1"><joint name="wrist" axis="0 1 0" damping=".05"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/>
+   <site name="end" pos=".3 0 0"/></body></body></worldbody>
+ <actuator><general name="motor" joint="wrist" dyntype="filter" dynprm=".05" gainprm="2"/><motor name="two" joint="wrist"/></actuator>
+ <sensor><framepos objtype="site" objname="end"/><jointvel joint="wrist"/></sensor>
+ <keyframe><key name="up" qpos="0 0 .3 1 0 0 0  1 0 0 0 .2"/></keyframe></mujoco>"""
+NV = 10
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pb.loads(SCENE)
+
+
+def states(model, count, seed=1):
+    """States around the reference, `count` of them."""
+    rng = np.random.default_rng(seed)
+    s = model.init(batch=count)
+    return model.integrate(s, .1 * rng.normal(size=(count, len(model.tangent_names))))
+
+
+# ---- shapes -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("batched", list(itertools.product((None, 1, NV), repeat=4)))
+def test_a_gradient_has_the_shape_of_what_was_passed(model, batched):
+    """Every choice of what is shared, a batch of one, or a batch; B = N + 1 = nv, where shapes are easily mistaken."""
+    rng, n = np.random.default_rng(0), NV - 1
+    assert model.nv == NV
+    full = {"state": states(model, NV).flat, "ctrl": .3 * rng.normal(size=(NV, n, model.nu)),
+            "mass": model.params["body_mass"] * (1 + .1 * rng.random((NV, model.nbody))),
+            "friction": model.params["geom_friction:floor"] * (1 + .1 * rng.random((NV, 3)))}
+    pick = lambda a, b: a[0] if b is None else a[:b]
+    given = {k: pick(a, b) for (k, a), b in zip(full.items(), batched)}
+    r = model.rollout(given["state"], given["ctrl"], params={"body_mass": given["mass"], "geom_friction:floor": given["friction"]})
+    worlds = max((b for b in batched if b), default=None)
+    lead = () if worlds is None else (worlds,)
+    assert r.qpos.shape == (*lead, n + 1, model.nq) and r.time.shape == (*lead, n + 1)
+
+    bar = rng.normal(size=(*lead, n + 1, NV))
+    g = r.vjp(qvel=bar, sensordata=np.ones((*lead, n + 1, model.nsensordata)))
+    found = {"state": g.state, "ctrl": g.ctrl, "mass": g.params["body_mass"], "friction": g.params["geom_friction:floor"]}
+    for name, value in given.items():
+        expected = value.shape if name != "state" else (*value.shape[:-1], len(model.tangent_names))
+        assert found[name].shape == expected, name
+
+    # World by world, summed where shared.
+    alone = {name: [] for name in found}
+    for w in range(worlds or 1):
+        one = {k: v if b is None else v[min(w, b - 1)] for (k, v), b in zip(given.items(), batched)}
+        rw = model.rollout(one["state"], one["ctrl"], params={"body_mass": one["mass"], "geom_friction:floor": one["friction"]})
+        assert np.array_equal(rw.states, r.states[w] if lead else r.states)
+        gw = rw.vjp(qvel=bar[w] if lead else bar, sensordata=np.ones((n + 1, model.nsensordata)))
+        for name, a in (("state", gw.state), ("ctrl", gw.ctrl), ("mass", gw.params["body_mass"]), ("friction", gw.params["geom_friction:floor"])):
+            alone[name].append(a)
+    for (name, a), b in zip(alone.items(), batched):
+        expected = np.array(a) if b == worlds and b else np.sum(a, axis=0)
+        np.testing.assert_allclose(found[name].reshape(expected.shape), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_what_was_not_passed_is_summed(model):
+    s, rng = states(model, 4), np.random.default_rng(2)
+    ctrl = rng.normal(size=(4, 5, model.nu))
+    bar = rng.normal(size=(4, model.nv))
+    g = model.rollout(s, ctrl).vjp(qvel=bar, wrt=["body_mass", "gravity", "ctrl"])
+    one = [model.rollout(s[w], ctrl[w]).vjp(qvel=bar[w], wrt=["body_mass", "gravity"]) for w in range(4)]
+    for name in ("body_mass", "gravity"):
+        assert g.params[name].shape == model.params[name].shape
+        np.testing.assert_allclose(g.params[name], sum(o.params[name] for o in one), rtol=1e-11, atol=1e-13)
+    assert g.ctrl.shape == ctrl.shape and set(g.params) == {"body_mass", "gravity"}
+
+
+def test_shared_gradients_are_sums_in_the_tree_of_worlds(model):
+    s, ctrl = states(model, 7), np.random.default_rng(3).normal(size=(5, model.nu))
+    bar = np.ones((7, model.nv))
+    rows = [model.rollout(s[w], ctrl).vjp(qvel=bar[w]).ctrl for w in range(7)]
+    tree = ((rows[0] + rows[1]) + (rows[2] + rows[3])) + ((rows[4] + rows[5]) + rows[6])
+    assert np.array_equal(model.rollout(s, ctrl).vjp(qvel=bar).ctrl, tree)
+    rows = [model.rollout(s[0], c).vjp(qvel=bar[0]).state for c in np.repeat(ctrl[None], 7, axis=0)]
+    tree = ((rows[0] + rows[1]) + (rows[2] + rows[3])) + ((rows[4] + rows[5]) + rows[6])
+    assert np.array_equal(model.rollout(s[0], np.repeat(ctrl[None], 7, axis=0)).vjp(qvel=bar).state, tree)
+
+
+@pytest.mark.parametrize("shape", [(NV, NV), (NV, NV, 1), (NV - 1, NV), (NV,), (NV, NV - 1, NV), ()])
+def test_wrong_cotangents_are_refused_also_where_sizes_are_alike(model, shape):
+    r = model.rollout(states(model, NV), np.zeros((NV, NV - 1, model.nu)))
+    if shape == (NV, NV):
+        assert r.vjp(qvel=np.zeros(shape)).qvel.shape == (NV, NV)  # of the last states of B worlds
+    else:
+        with pytest.raises(pb.ArgumentError, match=r"cotangent of qvel: expected shape \(10, 10\) of the last state or \(10, 10, 10\)"):
+            r.vjp(qvel=np.zeros(shape))
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(ctrl=np.zeros((5, 3))), r"ctrl: expected shape \(5, 2\), or \(B, 5, 2\) of B worlds, found \(5, 3\)"),
+    (dict(ctrl=np.zeros(2)), r"ctrl: expected shape \(N, 2\)"),
+    (dict(ctrl=np.zeros((3, 5, 2)), params={"body_mass": np.ones((2, 4))}), r"params\['body_mass'\] has 2 worlds and ctrl has 3"),
+    (dict(ctrl=np.zeros((5, 2)), steps=4), "ctrl has 5 steps, but steps is 4"),
+    (dict(), "how many steps"),
+    (dict(steps=0), "1 step or more"),
+    (dict(ctrl=np.zeros((5, 2)), params={"body_mass": np.ones(3)}), r"params\['body_mass'\]: expected shape \(4,\), or \(B, 4\)"),
+    (dict(ctrl=np.full((5, 2), np.nan)), r"ctrl: entry \(0, 0\) is nan"),
+    (dict(steps=3, gradient="smoth"), "gradient: expected exact, event, smooth"),
+    (dict(steps=3, outputs="sensors"), "outputs: expected some of sensordata"),
+    (dict(steps=3, on_failure="ignore"), "on_failure: expected raise, mask"),
+])
+def test_what_is_refused(model, arguments, words):
+    with pytest.raises(pb.ArgumentError, match=words):
+        model.rollout(model.init(), **arguments)
+
+
+@pytest.mark.parametrize("ctrl, kind", [(np.zeros((5, 2), complex), "complex numbers"), (np.zeros((5, 2), bool), "truth values"),
+                                        ([["a", "b"]] * 5, "text"), (np.array([[1, None]] * 5), "objects")])
+def test_kinds_of_numbers_that_are_refused(model, ctrl, kind):
+    with pytest.raises(TypeError, match=f"ctrl: expected real numbers, found {kind}"):
+        model.rollout(model.init(), ctrl)
+
+
+@pytest.mark.parametrize("make", [list, lambda a: a.astype(np.float32), lambda a: a.astype(int), lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+                                  np.asfortranarray, lambda a: np.frombuffer(a.tobytes()).reshape(a.shape)])
+def test_kinds_of_numbers_that_are_taken(model, make):
+    ctrl = np.arange(10.).reshape(5, 2) - 5
+    assert np.array_equal(model.rollout(model.init(), make(ctrl)).states, model.rollout(model.init(), ctrl).states)
+
+
+# ---- states -------------------------------------------------------------------------------------------------------------
+def test_states_are_views(model):
+    s = model.init()
+    assert s.fields[:4] == ("time", "qpos", "qvel", "act") and s.qpos.base is not None
+    s.qpos[2] = .5
+    s.qvel = np.arange(10)
+    assert s.flat[3] == .5 and np.array_equal(s.flat[13:23], np.arange(10))
+    with pytest.raises(pb.ArgumentError, match=r"qvel: expected shape \(10,\), found \(3,\)"):
+        s.qvel = [1, 2, 3]
+    with pytest.raises(AttributeError, match="no field 'qacc'"):
+        s.qacc = 0
+    b = model.init(batch=3)
+    b.qpos[:, 2] = [1, 2, 3]
+    assert np.array_equal(b.flat[:, 3], [1, 2, 3]) and b[1].qpos[2] == 2 and len(b) == 3
+    assert copy.deepcopy(s) == s and copy.copy(s).flat is not s.flat
+
+
+def test_keyframes(model):
+    assert model.init("up").qpos[2] == .3 and model.init(0) == model.init("up")
+    with pytest.raises(pb.ArgumentError, match="no keyframe 'down'"):
+        model.init("down")
+    with pytest.raises(pb.ArgumentError):
+        model.init(3)
+
+
+def test_steps_and_rollouts_are_the_same(model):
+    s, ctrl = states(model, 3), np.random.default_rng(4).normal(size=(3, 6, 2))
+    r = model.rollout(s, ctrl)
+    walk = s.copy()
+    for k in range(6):
+        assert np.array_equal(walk.flat, r.states[:, k])
+        assert model.step(walk, ctrl[:, k]).flat is not walk.flat
+        model.step_into(walk, ctrl[:, k])
+    assert walk == r.final and np.array_equal(walk.flat, r.states[:, 6])
+    one = s[1]
+    for k in range(6):
+        model.step_into(one, ctrl[1, k])
+    assert one == r.final[1]
+    assert np.array_equal(model.rollout(r.state(2), ctrl[:, 2:]).states, r.states[:, 2:])  # goes on with the same bits
+
+
+def test_step_into_refuses_and_leaves_alone(model):
+    s = model.init()
+    for ctrl, error in ((np.zeros(3), pb.ArgumentError), (["a", "b"], TypeError), (np.array([np.nan, 0]), pb.ArgumentError)):
+        before = s.copy()
+        with pytest.raises(error):
+            model.step_into(s, ctrl)
+        assert s == before
+    model.step_into(s, [1, 2])
+    with pytest.raises(ValueError, match="another model"):
+        pb.loads(SCENE).step_into(s)
+    with pytest.raises(TypeError):
+        model.step_into(s.flat)
+
+
+def test_jacobians_are_those_of_steps(model):
+    s, ctrl = states(model, 2), np.random.default_rng(5).normal(size=(2, model.nu))
+    a, b = model.linearize(s, ctrl)
+    n = len(model.tangent_names)
+    assert a.shape == (2, n, n) and b.shape == (2, n, model.nu)
+    a0, b0 = model.linearize(s[0], ctrl[0])
+    assert np.array_equal(a0, a[0]) and np.array_equal(b0, b[0])
+    way = np.random.default_rng(6).normal(size=n)
+    e = 1e-6
+    ends = [model.step(model.integrate(s[0], sign * e * way), ctrl[0]) for sign in (1, -1)]
+    base = model.step(s[0], ctrl[0])
+    quotient = (model.difference(base, ends[0]) - model.difference(base, ends[1])) / (2 * e)
+    np.testing.assert_allclose(a0 @ way, quotient, rtol=1e-5, atol=1e-5)
+
+
+def test_forward_and_reverse_agree(model):
+    rng, s = np.random.default_rng(7), states(model, 3)
+    ctrl, mass = rng.normal(size=(3, 8, 2)), model.params["body_mass"] * (1 + .1 * rng.random((3, 4)))
+    r = model.rollout(s, ctrl, params={"body_mass": mass, "geom_friction": model.params["geom_friction"]})
+    bar = rng.normal(size=(3, model.nv))
+    g = r.vjp(qpos=bar)
+    ways = dict(state=rng.normal(size=(3, len(model.tangent_names))), ctrl=rng.normal(size=ctrl.shape))
+    dm, df = rng.normal(size=mass.shape), rng.normal(size=model.params["geom_friction"].shape)
+    t = r.jvp(ways["state"], ctrl=ways["ctrl"], params={"body_mass": dm, "geom_friction": df})
+    forward = (t.qpos[:, -1] * bar).sum()
+    reverse = (g.state * ways["state"]).sum() + (g.ctrl * ways["ctrl"]).sum() + (g.params["body_mass"] * dm).sum() + (g.params["geom_friction"] * df).sum()
+    assert forward == pytest.approx(reverse, rel=1e-11)
+
+
+# ---- parameters -----------------------------------------------------------------------------------------------------------
+def test_parameters_are_read_only_and_in_mujocos_shapes(model):
+    assert model.params["body_mass"].shape == (4,) and model.params["body_pos"].shape == (4, 3) and model.params["gravity"].shape == (3,)
+    assert model.params["timestep"].shape == () and model.timestep == .004
+    assert model.params["geom_friction:floor"].shape == (3,) and model.params["geom_friction:floor:1"].shape == ()
+    with pytest.raises(ValueError):
+        model.params["body_mass"][0] = 1
+    with pytest.raises(KeyError):
+        model.params["body_mas"]
+    assert "body_mass" in model.params and "body_mas" not in model.params and model.params.about("body_mass").unit == "kg"
+
+
+def test_parameters_mean_as_if_the_file_had_said_so(model):
+    heavy = pb.loads(SCENE.replace('size=".1" mass="1"', 'size=".1" mass="2"'))
+    inertia = heavy.params["body_inertia"]
+    values = {"body_mass": heavy.params["body_mass"], "body_inertia": inertia}
+    ctrl = np.ones((20, 2))
+    expected = heavy.rollout(heavy.init(), ctrl).states
+    np.testing.assert_allclose(model.rollout(model.init(), ctrl, params=values).states, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(model.with_params(values).rollout(model.init(), ctrl).states, expected, rtol=1e-13, atol=1e-15)
+    kept = model.rollout(model.init(), ctrl, params=values, constants="keep").states
+    assert np.abs(kept - expected).max() > 1e-9  # dof_invweight0 is that of the file
+
+    # And the gradient is that function's.
+    rng, name, e = np.random.default_rng(8), "body_mass", 1e-6
+    bar, way = rng.normal(size=model.nv), rng.normal(size=4) * [0, 1, 1, 1]
+    for constants in ("recompute", "keep"):
+        run = lambda x: model.rollout(model.init(), ctrl, params={**values, name: x}, constants=constants)
+        slope = run(values[name]).vjp(qvel=bar).params[name] @ way
+        ends = [run(values[name] + sign * e * way).qvel[-1] @ bar for sign in (1, -1)]
+        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * e), rel=1e-5)
+
+
+def test_values_out_of_range_are_named(model):
+    with pytest.raises(pb.InputError, match="body_mass:ball"):
+        model.rollout(model.init(), steps=2, params={"body_mass": [0, -1, 1, 1]})
+    with pytest.raises(pb.InputError, match="body_mass:hand"):
+        model.with_params({"body_mass": [0, 1, 1, -1]})
+
+
+# ---- failures, memory, lifetime -------------------------------------------------------------------------------------------
+def broken(model, count=3):
+    """States of which the second leaves all bounds after some steps."""
+    s = model.init(batch=count)
+    s.qvel[1, 0], s.qpos[1, :3] = 5e9, [1e10 - 1e8, 0, 3]
+    return s
+
+
+def test_a_world_that_fails_is_told(model):
+    with pytest.raises(pb.StepError) as caught:
+        model.rollout(broken(model), np.zeros((12, 2)))
+    e = caught.value
+    assert e.world == 1 and 0 < e.step < 12 and "world 1" not in str(e.rollout) and isinstance(e, ArithmeticError)
+    assert np.isfinite(e.rollout.qpos[0]).all() and e.rollout.steps_done[1] == e.step
+
+
+def test_a_world_that_fails_is_masked(model):
+    ctrl = np.random.default_rng(9).normal(size=(3, 12, 2))
+    r = model.rollout(broken(model), ctrl, on_failure="mask")
+    done = r.steps_done[1]
+    assert list(r.steps_done) == [12, done, 12] and [s != 0 for s, _ in r.status] == [False, True, False]
+    assert (r.states[1, done:] == r.states[1, done]).all() and np.isfinite(r.sensordata).all()
+
+    # Cotangents of rows that repeat have no effect; those of rows before have that of a rollout of so many steps.
+    bar = np.random.default_rng(10).normal(size=(3, 13, model.nv))
+    g = r.vjp(qpos=bar)
+    cut = model.rollout(broken(model)[1], ctrl[1, :done])
+    assert np.array_equal(cut.vjp(qpos=bar[1, :done + 1]).state, g.state[1])
+    last = r.vjp(qpos=bar[:, -1])
+    assert (last.state[1] == 0).all() and (last.state[0] != 0).any()
+
+
+def test_a_budget_changes_no_bit(model):
+    ctrl = np.random.default_rng(11).normal(size=(4, 30, 2))
+    s, bar = states(model, 4), np.ones((4, model.nv))
+    whole = model.rollout(s, ctrl, params={"body_mass": model.params["body_mass"]}).vjp(qpos=bar)
+    for threads in (1, 2):
+        r = model.rollout(s, ctrl, params={"body_mass": model.params["body_mass"]}, memory=6000, threads=threads)
+        g = r.vjp(qpos=bar)
+        assert np.array_equal(g.state, whole.state) and np.array_equal(g.params["body_mass"], whole.params["body_mass"])
+        t, u = r.jvp(ctrl=ctrl).qpos, model.rollout(s, ctrl).jvp(ctrl=ctrl).qpos
+        assert np.array_equal(t, u)
+    with pytest.raises(pb.CapacityError, match="one tape record takes"):
+        model.rollout(s, ctrl, memory=10)
+
+
+def test_a_rollout_owns_what_it_was_given(model):
+    ctrl, mass, s = np.ones((5, 2)), np.array(model.params["body_mass"]), model.init()
+    r = model.rollout(s, ctrl, params={"body_mass": mass})
+    first = r.vjp(qvel=np.ones(model.nv))
+    ctrl[:], mass[:], s.flat[:] = 7, 9, 3
+    again = r.vjp(qvel=np.ones(model.nv))
+    assert np.array_equal(first.state, again.state) and np.array_equal(first.ctrl, again.ctrl)
+    qpos = r.qpos
+    with r:
+        pass
+    with pytest.raises(pb.ArgumentError, match="closed"):
+        r.vjp(qvel=np.ones(model.nv))
+    del r
+    assert qpos[0, 2] == .099  # keeps its memory alive
+    with pytest.raises(pb.ArgumentError, match="keep=False"):
+        model.rollout(model.init(), steps=3, keep=False).vjp(qvel=np.ones(model.nv))
+
+
+def test_vjp_from_other_threads(model):
+    r = model.rollout(states(model, 4), np.ones((4, 20, 2)))
+    bars = np.random.default_rng(12).normal(size=(8, 4, model.nv))
+    expected = [r.vjp(qpos=b).ctrl for b in bars]
+    found = [None] * 8
+    def work(i):
+        found[i] = r.vjp(qpos=bars[i]).ctrl
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found))
+
+
+def test_quaternions_in_the_tangent_space_and_out_of_it(model):
+    s, rng = states(model, 3), np.random.default_rng(13)
+    bar = rng.normal(size=(3, model.nq))
+    tangent = model.to_tangent(s, bar)
+    assert tangent.shape == (3, model.nv)
+    np.testing.assert_allclose(model.to_tangent(s, model.to_ambient(s, tangent)), tangent, rtol=1e-12)
+    way = rng.normal(size=(3, len(model.tangent_names))) * 1e-7
+    moved = model.integrate(s, way)
+    np.testing.assert_allclose(((moved.qpos - s.qpos) * bar).sum(1), (tangent * way[:, :model.nv]).sum(1), rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(model.difference(s, moved), way, rtol=1e-6, atol=1e-15)
+
+
+def test_things_by_name(model):
+    wrist, swing = model.joint("wrist"), model.joint("swing")
+    assert (wrist.qpos, wrist.qvel) == (slice(11, 12), slice(9, 10)) and (swing.qpos, swing.qvel) == (slice(7, 11), slice(6, 9))
+    assert model.actuator("motor").ctrl == slice(0, 1) and model.actuator("motor").act == slice(0, 1) and model.actuator("two").act == slice(0, 0)
+    assert model.sensor(1).sensordata == slice(3, 4) and model.body("hand").id == 3 and model.geom(0).name == "floor"
+    assert np.array_equal(model.params[model.body("hand").param("mass")], model.params["body_mass"][3])
+    assert np.array_equal(model.params[wrist.param("axis")], [0, 1, 0]) and model.names("body") == ("world", "ball", "arm", "hand")
+    for ask, words in ((lambda: model.joint("wrst"), "did you mean 'wrist'"), (lambda: model.joint(7), "no joint 7: there are 3"), (lambda: model.names("knob"), "kind: expected")):
+        with pytest.raises(pb.ArgumentError, match=words):
+            ask()
+
+
+CUBE = "v -1 -1 -1\nv 1 -1 -1\nv -1 1 -1\nv 1 1 -1\nv -1 -1 1\nv 1 -1 1\nv -1 1 1\nv 1 1 1\n" + "".join(
+    f"f {f}\n" for f in ("1 3 4", "1 4 2", "5 6 8", "5 8 7", "1 2 6", "1 6 5", "3 7 8", "3 8 4", "1 5 7", "1 7 3", "2 4 8", "2 8 6"))
+
+
+def test_texts_with_their_files():
+    text = """<mujoco><compiler meshdir="meshes"/><asset><mesh name="cube" file="cube.obj" scale=".1 .1 .1"/></asset><worldbody><body><freejoint/>
+    <geom type="mesh" mesh="cube"/></body></worldbody></mujoco>"""
+    m = pb.loads(text, {"meshes/cube.obj": CUBE.encode()})
+    assert m.params["body_mass"][1] == pytest.approx(8)
+    with pytest.raises(pb.FileError) as caught:
+        pb.loads(text, {"cube.obj": CUBE})
+    assert "meshes/cube.obj" in str(caught.value) and "/tmp" not in str(caught.value)
+    for path in ("../x", "/x", "a/../../x"):
+        with pytest.raises(pb.ArgumentError, match="below the model's folder"):
+            pb.loads(text, {path: b""})
+    with pytest.raises(pb.InputError, match=r"robot.xml:1:"):
+        pb.loads("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", name="robot.xml")
