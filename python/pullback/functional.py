@@ -1,0 +1,261 @@
+"""A rollout as a function of arrays with any number of leading axes, which broadcast: what the bindings to frameworks call.
+
+The function is rollout(normalize(qpos)): quaternions may have any length from 1e-6 on, row 0 of the result is the normalised start,
+and cotangents of qpos are by its numbers (nq), 1/|q| of the start included. Tangents and cotangents are arrays of the same shapes.
+"""
+import numpy as np
+
+from .arrays import real, tree_sum, words
+from .errors import ArgumentError
+from .rollout import Rollout
+
+LEAST_LENGTH = 1e-6
+INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat")
+
+
+class Spec:
+    """A model, which inputs there are, and the options of a rollout: all that is not an array that a framework follows."""
+
+    def __init__(self, model, names, params, outputs, **options):
+        self.model, self.names, self.params = model, tuple(names), tuple(params)
+        self.outputs, self.options = ("qpos", "qvel", "act", *outputs), options
+
+    def width(self, name, steps):
+        """Shape of an input without leading axes."""
+        m = self.model
+        if name in self.params:
+            return m._parameter(name)[1]
+        return {"qpos": (m.nq,), "qvel": (m.nv,), "act": (m.na,), "ctrl": (steps, m.nu), "qfrc_applied": (steps, m.nv),
+                "xfrc_applied": (steps, m.nbody, 6), "mocap_pos": (steps, m.nmocap, 3), "mocap_quat": (steps, m.nmocap, 4),
+                "command": (steps, m._compiled.size("ncommand"))}[name]
+
+    def axes(self, name):
+        """Axes of an input that are not leading ones."""
+        return len(self.width(name, 0))
+
+    def steps(self, shapes):
+        """N, by the inputs that have a row for each step, or as said."""
+        for name, shape in shapes.items():
+            if name not in self.params and name not in ("qpos", "qvel", "act"):
+                if len(shape) < self.axes(name):
+                    raise ArgumentError(f"{name}: expected shape {words(('N', *self.width(name, 0)[1:]))} behind any axes of a batch, found {words(shape)}")
+                return shape[-self.axes(name)]
+        if self.options.get("steps") is None:
+            raise ArgumentError("how many steps? Give ctrl or steps")
+        return self.options["steps"]
+
+
+def _quaternions(model):
+    """First numbers in qpos, and first dofs, of all quaternions."""
+    if not hasattr(model, "_quats"):
+        kind = model._field("jnt_type")
+        skip = np.where(kind == 0, 3, 0)  # free: behind the position
+        turns = kind <= 1
+        model._quats = (model._field("jnt_qposadr") + skip)[turns], (model._field("jnt_dofadr") + skip)[turns]
+    return model._quats
+
+
+class Call:
+    """One rollout of that function, kept for its derivatives."""
+
+    def __init__(self, spec, arrays, keep=True):
+        """arrays: by name, float64; absent: not given."""
+        self.spec = spec
+        m = self.model = spec.model
+        self.arrays = {name: real(a, name) for name, a in arrays.items()}
+        shapes = {name: a.shape for name, a in self.arrays.items()}
+        self.steps = spec.steps(shapes)
+        self.leads = {name: self._lead(name, shape) for name, shape in shapes.items()}
+        try:
+            self.lead = np.broadcast_shapes(*self.leads.values())
+        except ValueError:
+            text = ", ".join(f"{name} {words(lead)}" for name, lead in self.leads.items() if lead)
+            raise ArgumentError(f"leading axes do not go together: {text}") from None
+        self.worlds = int(np.prod(self.lead, dtype=int))
+        if self.worlds == 0:
+            raise ArgumentError(f"expected 1 world or more, found leading axes {words(self.lead)}")
+
+        # The state, normalised; as many rows as its parts need.
+        flat = self._start()
+        inputs = {name: self._spread(name) for name in spec.names if name in self.arrays and name not in ("qpos", "qvel", "act")}
+        params = {name: self._spread(name) for name in spec.params if name in self.arrays}
+        options = {k: v for k, v in spec.options.items() if k != "steps"}
+        self.rollout = Rollout(m, flat, inputs.pop("ctrl", None), steps=self.steps, params=params,
+                               outputs=[o for o in spec.outputs if o not in ("qpos", "qvel", "act")], keep=keep, **inputs, **options)
+        self.batched = self.rollout.batch is not None
+
+    # ---- axes ---------------------------------------------------------------------------------------------------------
+    def _lead(self, name, shape):
+        width = self.spec.width(name, self.steps)
+        lead = shape[:len(shape) - len(width)]
+        if len(shape) < len(width) or shape[len(lead):] != width:
+            raise ArgumentError(f"{name}: expected shape {words(width)} behind any axes of a batch, found {words(shape)}")
+        return lead
+
+    def _spread(self, name):
+        """An input as Rollout takes it: without an axis of worlds where it is shared."""
+        a, lead = self.arrays[name], self.leads[name]
+        width = a.shape[len(lead):]
+        if all(n == 1 for n in lead):
+            return a.reshape(width)
+        return np.ascontiguousarray(np.broadcast_to(a, (*self.lead, *width))).reshape(self.worlds, *width)
+
+    def _gathered(self, name, rows):
+        """A gradient of all worlds, or of what was shared, in the shape of the input."""
+        lead, width = self.leads[name], self.arrays[name].shape[len(self.leads[name]):]
+        if all(n == 1 for n in lead):
+            if rows.size != np.prod(width, dtype=int):
+                rows = tree_sum(rows.reshape(self.worlds, -1))
+            return rows.reshape(*lead, *width)
+        a = rows.reshape(*self.lead, *width)
+        extra = len(self.lead) - len(lead)
+        a = a.sum(axis=tuple(range(extra))) if extra else a
+        alone = tuple(i for i, n in enumerate(lead) if n == 1 and self.lead[extra + i] != 1)
+        return a.sum(axis=alone, keepdims=True) if alone else a
+
+    def _start(self):
+        m, parts = self.model, {}
+        places, _ = _quaternions(m)
+        for name in ("qpos", "qvel", "act"):
+            if name in self.arrays:
+                parts[name] = self._spread(name)
+        qpos = self.arrays["qpos"]
+        if len(places):
+            blocks = qpos[..., places[:, None] + np.arange(4)]
+            self.lengths = np.sqrt((blocks ** 2).sum(axis=-1, keepdims=True))
+            if (self.lengths < LEAST_LENGTH).any():
+                raise ArgumentError(f"qpos: the length of a quaternion is {self.lengths.min():g}; it must be at least {LEAST_LENGTH:g}")
+            parts["qpos"] = parts["qpos"].copy()
+            at = parts["qpos"][..., places[:, None] + np.arange(4)]
+            parts["qpos"][..., places[:, None] + np.arange(4)] = at / np.sqrt((at ** 2).sum(axis=-1, keepdims=True))
+        rows = max(len(a) if a.ndim == 2 else 1 for a in parts.values())
+        flat = np.repeat(m.init().flat[None], rows, axis=0)
+        for name, a in parts.items():
+            flat[:, m._slots[name]] = a
+        return flat if any(a.ndim == 2 for a in parts.values()) else flat[0]
+
+    def _rows(self, a, width):
+        """An array with the call's leading axes as Rollout has it: (worlds, ...) or (...)."""
+        return np.ascontiguousarray(np.broadcast_to(a, (*self.lead, *width))).reshape(*((self.worlds,) if self.batched else ()), *width)
+
+    def _out(self, a):
+        """What Rollout gives, with the call's leading axes."""
+        a = a if self.batched else a[None]
+        return a.reshape(*self.lead, *a.shape[1:])
+
+    # ---- the function and its derivatives -------------------------------------------------------------------------------
+    def outputs(self):
+        return {name: self._out(np.ascontiguousarray(getattr(self.rollout, name))) for name in self.spec.outputs}
+
+    def shapes(self):
+        """Shapes of the outputs."""
+        skip = 1 if self.batched else 0
+        return {name: (*self.lead, *getattr(self.rollout, name).shape[skip:]) for name in self.spec.outputs}
+
+    def _states(self):
+        return self.rollout.states.reshape(-1, self.model._size)
+
+    def pull(self, cotangents, wanted):
+        """Gradients by the inputs `wanted`, each in its shape, of cotangents of outputs by name."""
+        m, bars = self.model, {}
+        for name, bar in cotangents.items():
+            value = getattr(self.rollout, name)
+            width = value.shape[1:] if self.batched else value.shape
+            bars[name] = self._rows(bar, width)
+        if "qpos" in bars:
+            shape = bars["qpos"].shape[:-1]
+            bars["qpos"] = m.to_tangent(self._states(), bars["qpos"].reshape(-1, m.nq)).reshape(*shape, m.nv)
+        names = [n for n in wanted if n not in ("qpos", "qvel", "act")]
+        wrt = ["mocap_rot" if n == "mocap_quat" else n for n in names]
+        g = self.rollout.vjp(wrt=wrt, check=False, **bars)
+
+        found = {}
+        for name in wanted:
+            if name in ("qvel", "act"):
+                found[name] = self._gathered(name, getattr(g, name))
+            elif name == "qpos":
+                found[name] = self._pull_start(g.qpos)
+            elif name == "mocap_quat":
+                found[name] = self._pull_mocap(g.mocap_rot)
+            else:
+                found[name] = self._gathered(name, g.params[name] if name in self.spec.params else getattr(g, name))
+        return found
+
+    def _pull_start(self, tangent_bar):
+        """From the tangent space at the start to the numbers that were given."""
+        m = self.model
+        places, _ = _quaternions(m)
+        start = self.rollout.states[..., 0, :]
+        shared = tangent_bar.ndim == 1 and start.ndim == 2
+        bar = m.to_ambient(start[0] if shared else start, tangent_bar)
+        bar = self._gathered("qpos", bar)
+        if len(places):
+            at = places[:, None] + np.arange(4)
+            bar[..., at] = bar[..., at] / self.lengths
+        return bar
+
+    def _pull_mocap(self, rotation_bar):
+        """Of rotations in the bodies' frames to quaternions as they were given: q exp(r), r = 2 q* dq / |q|."""
+        q = self._spread("mocap_quat")
+        length2 = (q ** 2).sum(axis=-1, keepdims=True)
+        return self._gathered("mocap_quat", 2 * _rotate_back(q, rotation_bar) / length2)
+
+    def push(self, tangents):
+        """Tangents of all outputs by name, of tangents of inputs by name."""
+        m = self.model
+        places, dofs = _quaternions(m)
+        ways = {}
+        for name, way in tangents.items():
+            ways[name] = np.broadcast_to(way, self.arrays[name].shape)
+        state = np.zeros((self.worlds, 2 * m.nv + m.na))
+        start = self.rollout.states[..., 0, :].reshape(-1, m._size)
+        if "qpos" in ways:
+            way = np.array(ways["qpos"])
+            if len(places):
+                at = places[:, None] + np.arange(4)
+                way[..., at] = way[..., at] / self.lengths
+            way = np.broadcast_to(way, (*self.lead, m.nq)).reshape(self.worlds, m.nq)
+            tangent = m.to_tangent(start, np.ascontiguousarray(way))
+            tangent[:, (dofs[:, None] + np.arange(3)).ravel()] *= 4  # of a direction, not a cotangent: the columns have length 1/2
+            state[:, :m.nv] = tangent
+        for name, place in (("qvel", slice(m.nv, 2 * m.nv)), ("act", slice(2 * m.nv, None))):
+            if name in ways:
+                state[:, place] = np.broadcast_to(ways[name], (*self.lead, ways[name].shape[-1])).reshape(self.worlds, -1)
+        full = np.zeros((self.worlds, len(m.tangent_names)))
+        full[:, :state.shape[1]] = state
+
+        def way_of(name):
+            a, lead = ways[name], self.leads[name]
+            width = a.shape[len(lead):]
+            if all(n == 1 for n in lead):
+                return a.reshape(width)
+            return np.ascontiguousarray(np.broadcast_to(a, (*self.lead, *width))).reshape(self.worlds, *width)
+        inputs = {name: way_of(name) for name in ways if name not in ("qpos", "qvel", "act", "mocap_quat") and name not in self.spec.params}
+        if "mocap_quat" in ways:
+            q = self._spread("mocap_quat")
+            inputs["mocap_rot"] = 2 * _turn_back(q, way_of("mocap_quat")) / (q ** 2).sum(axis=-1, keepdims=True)
+        params = {name: way_of(name) for name in ways if name in self.spec.params}
+        t = self.rollout.jvp(full if self.batched else full[0], params=params, **inputs)
+
+        found = {}
+        for name in self.spec.outputs:
+            if name != "qpos":
+                found[name] = self._out(np.ascontiguousarray(getattr(t, name)))
+                continue
+            tangent = np.ascontiguousarray(t.qpos).reshape(-1, m.nv)
+            ambient = m.to_ambient(self._states(), tangent)
+            ambient[:, (places[:, None] + np.arange(4)).ravel()] /= 4
+            found[name] = self._out(ambient.reshape(self.rollout.qpos.shape))
+        return found
+
+
+def _rotate_back(q, r):
+    """Transpose of r = vector part of q* dq: a quaternion, q times (0, r)."""
+    w, v = q[..., :1], q[..., 1:]
+    return np.concatenate([-(v * r).sum(axis=-1, keepdims=True), w * r + np.cross(v, r)], axis=-1)
+
+
+def _turn_back(q, d):
+    """The vector part of q* d."""
+    w, v, dw, dv = q[..., :1], q[..., 1:], d[..., :1], d[..., 1:]
+    return w * dv - dw * v - np.cross(v, dv)

@@ -1,0 +1,295 @@
+"""Rollouts in JAX: grad, jacrev, jvp, jacfwd, vmap, jit and scan through the C library's own derivatives.
+
+    qpos, qvel, act = pb.jax.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
+
+One primitive is the rollout; its derivative is a second one, linear in the directions, whose transpose is a third, the pullback. All
+are called on the host in double precision, whatever the precision of the arrays.
+"""
+import hashlib
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+except ImportError as error:
+    raise ImportError("pullback.jax needs JAX: pip install 'pullback[jax]'") from error
+
+from .errors import UnsupportedError
+from .functional import INPUTS, Call, Spec
+
+
+def backend():
+    """How JAX reaches the library: "callback"."""
+    return "callback"
+
+
+# ---- on the host ----------------------------------------------------------------------------------------------------------
+class _Spec(Spec):
+    """As static data of a primitive: equal where a rollout would be."""
+
+    def _key(self):
+        return (id(self.model), self.names, self.params, self.outputs, tuple(sorted(self.options.items())))
+
+    def __eq__(self, other):
+        return isinstance(other, _Spec) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+
+# The last rollouts whose derivatives may be asked for, by their inputs: the pullback comes with the same numbers.
+_MOST = 8
+_kept, _lock = OrderedDict(), threading.Lock()
+
+
+def _arrays(spec, values):
+    return {name: np.asarray(v, dtype=np.float64) for name, v in zip((*spec.names, *spec.params), values)}
+
+
+def _key(spec, arrays):
+    h = hashlib.blake2b(digest_size=16)
+    for name, a in arrays.items():
+        h.update(f"{name}{a.shape}".encode())
+        h.update(np.ascontiguousarray(a).data)
+    return hash(spec), h.digest()
+
+
+def _call(spec, values, keep):
+    arrays = _arrays(spec, values)
+    if not keep:
+        return Call(spec, arrays, keep=False)
+    key = _key(spec, arrays)
+    with _lock:
+        call = _kept.get(key)
+        if call is not None:
+            _kept.move_to_end(key)
+            return call
+    call = Call(spec, arrays)
+    with _lock:
+        _kept[key] = call
+        while len(_kept) > _MOST:
+            _kept.popitem(last=False)
+    return call
+
+
+def _along(many, arrays, work):
+    """work for each entry of the axis before all others, `many` of them (None: there is none), stacked."""
+    if many is None:
+        return work(arrays)
+    rows = [work([a[k] for a in arrays]) for k in range(many)]
+    return [np.stack(parts) for parts in zip(*rows)]
+
+
+# ---- shapes -----------------------------------------------------------------------------------------------------------------
+def _outputs(spec, shapes):
+    """Shapes of the outputs, without running anything."""
+    m, given = spec.model, dict(zip((*spec.names, *spec.params), shapes))
+    steps = spec.steps(given)
+    leads = [s[:len(s) - spec.axes(n)] for n, s in given.items()]
+    lead = np.broadcast_shapes(*leads)
+    width = {"qpos": (m.nq,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
+    return [(*lead, steps + 1, *width[name]) for name in spec.outputs]
+
+
+def _float(avals):
+    return jnp.result_type(*[a.dtype for a in avals if jnp.issubdtype(a.dtype, jnp.floating)], jnp.float32)
+
+
+def _structs(shapes, dtypes):
+    return [jax.ShapeDtypeStruct(s, d) for s, d in zip(shapes, dtypes)]
+
+
+def _many(many, shapes):
+    return [s if many is None else (many, *s) for s in shapes]
+
+
+# ---- primitives ---------------------------------------------------------------------------------------------------------------
+# roll:  inputs -> outputs                                        spec, keep
+# push:  inputs, directions of inputs `given` -> of outputs       spec, given, many
+# pull:  inputs, cotangents of outputs `given` -> by `wanted`     spec, given, wanted, many
+_roll, _push, _pull = Primitive("pullback_rollout"), Primitive("pullback_push"), Primitive("pullback_pull")
+
+
+def _result_structs(primitive, avals, spec, keep=None, given=(), wanted=(), many=None):
+    count = len(spec.names) + len(spec.params)
+    inputs = avals[:count]
+    if primitive is _pull:
+        return _structs(_many(many, [inputs[i].shape for i in wanted]), [inputs[i].dtype for i in wanted])
+    shapes = _outputs(spec, [a.shape for a in inputs])
+    return _structs(_many(many, shapes), [_float(inputs)] * len(shapes))
+
+
+def _host(primitive, structs, spec, keep=None, given=(), wanted=(), many=None):
+    """What runs on the host."""
+    count = len(spec.names) + len(spec.params)
+    names = (*spec.names, *spec.params)
+
+    def work(*values):
+        values = [np.asarray(v) for v in values]
+        if primitive is _roll:
+            found = list(_call(spec, values, keep).outputs().values())
+        else:
+            call = _call(spec, values[:count], True)
+            rest = [np.asarray(v, dtype=np.float64) for v in values[count:]]
+            if primitive is _push:
+                found = _along(many, rest, lambda ways: list(call.push(dict(zip([names[i] for i in given], ways))).values()))
+            else:
+                by = [names[i] for i in wanted]
+                pull = lambda bars: [call.pull(dict(zip([spec.outputs[i] for i in given], bars)), by)[n] for n in by]
+                found = _along(many, rest, pull)
+        return [np.asarray(f, dtype=s.dtype).reshape(s.shape) for f, s in zip(found, structs)]
+    return work
+
+
+def _define(primitive):
+    primitive.multiple_results = True
+
+    def bound(*values, **static):
+        structs = _result_structs(primitive, [jax.typeof(v) for v in values], **static)
+        return jax.pure_callback(_host(primitive, structs, **static), structs, *values)
+
+    primitive.def_impl(bound)
+    primitive.def_abstract_eval(lambda *avals, **static: [jax.core.ShapedArray(s.shape, s.dtype) for s in _result_structs(primitive, avals, **static)])
+    mlir.register_lowering(primitive, mlir.lower_fun(bound, multiple_results=True))
+
+
+for _primitive in (_roll, _push, _pull):
+    _define(_primitive)
+
+
+# ---- derivatives ------------------------------------------------------------------------------------------------------------
+def _roll_jvp(values, ways, *, spec, keep):
+    out = _roll.bind(*values, spec=spec, keep=True)
+    given = tuple(i for i, w in enumerate(ways) if type(w) is not ad.Zero)
+    return out, _push.bind(*values, *(ways[i] for i in given), spec=spec, given=given, many=None)
+
+
+def _linear_jvp(primitive):
+    """Of what is linear in what comes behind the inputs; by the inputs it would be a second derivative."""
+    def rule(values, ways, *, spec, **static):
+        count = len(spec.names) + len(spec.params)
+        if any(type(w) is not ad.Zero for w in ways[:count]):
+            raise UnsupportedError("pullback: a second derivative of a rollout is not there")
+        ways = [ad.instantiate_zeros(w) for w in ways[count:]]
+        return primitive.bind(*values, spec=spec, **static), primitive.bind(*values[:count], *ways, spec=spec, **static)
+    return rule
+
+
+def _push_transpose(bars, *values, spec, given, many):
+    count = len(spec.names) + len(spec.params)
+    there = tuple(i for i, b in enumerate(bars) if type(b) is not ad.Zero)
+    if not there:
+        return [None] * count + [ad.Zero(v.aval) for v in values[count:]]
+    found = _pull.bind(*values[:count], *(bars[i] for i in there), spec=spec, given=there, wanted=given, many=many)
+    return [None] * count + list(found)
+
+
+def _pull_transpose(ways, *values, spec, given, wanted, many):
+    count = len(spec.names) + len(spec.params)
+    ways = [ad.instantiate_zeros(w) for w in ways]
+    found = _push.bind(*values[:count], *ways, spec=spec, given=wanted, many=many)
+    return [None] * count + [found[i] for i in given]
+
+
+ad.primitive_jvps[_roll] = _roll_jvp
+ad.primitive_jvps[_push] = _linear_jvp(_push)
+ad.primitive_jvps[_pull] = _linear_jvp(_pull)
+ad.primitive_transposes[_push] = _push_transpose
+ad.primitive_transposes[_pull] = _pull_transpose
+
+
+# ---- vmap ---------------------------------------------------------------------------------------------------------------------
+def _aligned(spec, values, dims):
+    """Inputs with the mapped axis before all other leading ones, which broadcast."""
+    names = (*spec.names, *spec.params)
+    most = max(v.ndim - (d is not None) - spec.axes(n) for v, d, n in zip(values, dims, names))
+    moved = []
+    for v, d, n in zip(values, dims, names):
+        if d is not None:
+            v = jnp.moveaxis(v, d, 0)
+            v = v.reshape(v.shape[0], *(1,) * (most - (v.ndim - 1 - spec.axes(n))), *v.shape[1:])
+        moved.append(v)
+    return moved
+
+
+def _roll_batch(values, dims, *, spec, keep):
+    out = _roll.bind(*_aligned(spec, values, dims), spec=spec, keep=keep)
+    return out, [0] * len(out)
+
+
+def _linear_batch(primitive):
+    def rule(values, dims, *, spec, many, **static):
+        count = len(spec.names) + len(spec.params)
+        size = next(v.shape[d] for v, d in zip(values, dims) if d is not None)
+        first = 0 if many is None else 1
+        rest, rest_dims = values[count:], dims[count:]
+        static = dict(static, spec=spec)
+
+        # One rollout along many directions: another axis before all others.
+        if all(d is None for d in dims[:count]):
+            moved = [jnp.moveaxis(v, d, 0) if d is not None else jnp.broadcast_to(v, (size, *v.shape)) for v, d in zip(rest, rest_dims)]
+            if many is not None:
+                moved = [v.reshape(size * many, *v.shape[2:]) for v in moved]
+            out = primitive.bind(*values[:count], *moved, many=size * (many or 1), **static)
+            return [o.reshape(size, many, *o.shape[1:]) if many is not None else o for o in out], [0] * len(out)
+
+        # Every input has the axis: what pulls back to one that is not mapped over is one row for each entry.
+        full = [v if d is not None else jnp.broadcast_to(v, (size, *v.shape)) for v, d in zip(values[:count], dims[:count])]
+        inputs = _aligned(spec, full, [0 if d is None else d for d in dims[:count]])
+        moved = []
+        for k, (v, d) in enumerate(zip(rest, rest_dims)):
+            v = jnp.moveaxis(v, d, first) if d is not None else jnp.broadcast_to(jnp.expand_dims(v, first), (*v.shape[:first], size, *v.shape[first:]))
+            if primitive is _push:  # directions have the shape of their inputs
+                v = v.reshape(*v.shape[:first], *inputs[static["given"][k]].shape)
+            moved.append(v)
+        out = primitive.bind(*inputs, *moved, many=many, **static)
+        if primitive is _pull:  # back to the shapes that the inputs had
+            out = [o.reshape(*o.shape[:first], size, *_without(values[i].shape, dims[i])) for o, i in zip(out, static["wanted"])]
+        return out, [first] * len(out)
+    return rule
+
+
+def _without(shape, dim):
+    return shape if dim is None else (*shape[:dim], *shape[dim + 1:])
+
+
+batching.primitive_batchers[_roll] = _roll_batch
+batching.primitive_batchers[_push] = _linear_batch(_push)
+batching.primitive_batchers[_pull] = _linear_batch(_pull)
+
+
+# ---- what users call --------------------------------------------------------------------------------------------------------
+def rollout(model, qpos, qvel, ctrl=None, *, act=None, params=None, qfrc_applied=None, xfrc_applied=None, mocap_pos=None, mocap_quat=None,
+            command=None, outputs=(), steps=None, **options):
+    """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
+
+    qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
+    in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
+    """
+    outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
+                 mocap_pos=mocap_pos, mocap_quat=mocap_quat)
+    arrays = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
+    of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
+    spec = _Spec(model, arrays, of, outputs, steps=steps, **options)
+    _outputs(spec, [a.shape for a in (*arrays.values(), *of.values())])
+    return tuple(_roll.bind(*arrays.values(), *of.values(), spec=spec, keep=False))
+
+
+def _read(value, name):
+    a = jnp.asarray(value)
+    if a.dtype in (jnp.float16, jnp.bfloat16) or jnp.issubdtype(a.dtype, jnp.complexfloating) or a.dtype == bool:
+        raise TypeError(f"{name}: expected float64 or float32, found {a.dtype}")
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(jnp.float32 if not jax.config.jax_enable_x64 else jnp.float64)
+
+
+def step(model, qpos, qvel, ctrl=None, *, act=None, **options):
+    """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
+    ctrl = None if ctrl is None else jnp.expand_dims(jnp.asarray(ctrl), -2)
+    qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
+    return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]

@@ -1,0 +1,258 @@
+"""Rollouts in PyTorch: gradients, forward mode, vmap and torch.func through the C library's own derivatives.
+
+    qpos, qvel, act = pb.torch.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
+"""
+import itertools
+import threading
+import weakref
+
+import numpy as np
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("pullback.torch needs PyTorch: pip install 'pullback[torch]'") from error
+
+from .errors import UnsupportedError
+from .functional import INPUTS, Call, Spec
+
+# ---- calls, by number ---------------------------------------------------------------------------------------------------
+# A call and its tape travel between the functions below as a tensor of its number, which has the call's leading axes, so that vmap
+# knows whether they are among those it maps over. The graph keeps the call alive.
+_calls, _numbers, _latest = weakref.WeakValueDictionary(), itertools.count(1), threading.local()
+
+
+def _remember(call):
+    number = next(_numbers)
+    _calls[number] = _latest.call = call
+    return torch.full(call.lead, number, dtype=torch.int64)
+
+
+def _recall(handle):
+    return _calls[int(handle.reshape(-1)[0])]
+
+
+def _numpy(tensor):
+    return tensor.detach().to(torch.float64).contiguous().numpy()
+
+
+def _tensor(array, dtype):
+    return torch.tensor(array, dtype=dtype)
+
+
+# Derivatives of a call as operators of one vector: what PyTorch cannot look into, but can map over.
+@torch.library.custom_op("pullback::pull", mutates_args=())
+def _pull(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str) -> torch.Tensor:
+    call = _recall(handle)
+    values, shapes, at = _numpy(bars), call.shapes(), 0
+    cotangents = {}
+    for name in given.split():
+        size = int(np.prod(shapes[name], dtype=int))
+        cotangents[name], at = values[at:at + size].reshape(shapes[name]), at + size
+    found = call.pull(cotangents, wanted.split())
+    return torch.from_numpy(np.concatenate([found[n].ravel() for n in wanted.split()]))
+
+
+@torch.library.custom_op("pullback::push", mutates_args=())
+def _push(handle: torch.Tensor, ways: torch.Tensor, given: str) -> torch.Tensor:
+    call = _recall(handle)
+    values, at, tangents = _numpy(ways), 0, {}
+    for name in given.split():
+        a = call.arrays[name]
+        tangents[name], at = values[at:at + a.size].reshape(a.shape), at + a.size
+    found = call.push(tangents)
+    return torch.from_numpy(np.concatenate([found[n].ravel() for n in call.spec.outputs]))
+
+
+def _packed(tensors):
+    return torch.cat([t.to(torch.float64).reshape(-1) for t in tensors])
+
+
+def _unpacked(flat, shapes, dtypes):
+    parts, at = [], 0
+    for shape, dtype in zip(shapes, dtypes):
+        size = int(np.prod(shape, dtype=int))
+        parts.append(flat[at:at + size].reshape(shape).to(dtype))
+        at += size
+    return tuple(parts)
+
+
+_REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True) is refused"
+
+
+class _Rollout(torch.autograd.Function):
+    """(spec, *inputs) -> (*outputs, handle)."""
+
+    @staticmethod
+    def forward(spec, *tensors):
+        call = Call(spec, dict(zip((*spec.names, *spec.params), map(_numpy, tensors))), keep=True)
+        dtype = _result_type(tensors)
+        return (*(_tensor(call.outputs()[name], dtype) for name in spec.outputs), _remember(call))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.spec, ctx.call = inputs[0], _latest.call  # alive as long as the graph
+        ctx.mark_non_differentiable(output[-1])
+        ctx.save_for_backward(output[-1])
+        ctx.save_for_forward(output[-1])
+        ctx.dtypes = tuple(t.dtype for t in inputs[1:])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, *bars):
+        wanted = tuple(ctx.needs_input_grad[1:])
+        given = tuple(b is not None for b in bars[:-1])
+        if not any(wanted) or not any(given):
+            return (None,) * (1 + len(wanted))
+        handle, = ctx.saved_tensors
+        found = iter(_Pull.apply(ctx.spec, wanted, given, ctx.dtypes, handle, *(b for b in bars[:-1] if b is not None)))
+        return (None, *(next(found) if w else None for w in wanted))
+
+    @staticmethod
+    def jvp(ctx, _, *ways):
+        handle, = ctx.saved_tensors
+        given = tuple(w is not None for w in ways)
+        dtype = _result_type_of(ctx.dtypes)
+        return (*_Push.apply(ctx.spec, given, dtype, handle, *(w for w in ways if w is not None)), None)
+
+    @staticmethod
+    def vmap(info, in_dims, spec, *tensors):
+        # Every input gets the new axis: a gradient by one that is not mapped over is, at this level, one for each of its entries.
+        names = (*spec.names, *spec.params)
+        axes = max(t.dim() - (d is not None) - spec.axes(n) for t, d, n in zip(tensors, in_dims[1:], names))
+        moved = [_lead(t, d, info.batch_size, axes + spec.axes(n)) for t, d, n in zip(tensors, in_dims[1:], names)]
+        out = _Rollout.apply(spec, *moved)
+        return out, tuple(0 for _ in out)
+
+
+def _lead(tensor, dim, size, axes):
+    """The mapped axis first (repeated where there is none), and behind it `axes` others."""
+    tensor = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.reshape(size, *(1,) * (axes - (tensor.dim() - 1)), *tensor.shape[1:])
+
+
+def _mapped(function, info, handle, handle_dim, rest, rest_dims, apply):
+    """vmap of a derivative: of calls that have the mapped axis, or of one call along many directions."""
+    if handle_dim is not None:
+        moved = [t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0) for t, d in zip(rest, rest_dims)]
+        out = apply(handle.movedim(handle_dim, 0), moved)
+    else:
+        each = [apply(handle, [t if d is None else t.select(d, k) for t, d in zip(rest, rest_dims)]) for k in range(info.batch_size)]
+        out = tuple(torch.stack(parts) for parts in zip(*each))
+    return out, tuple(0 for _ in out)
+
+
+class _Pull(torch.autograd.Function):
+    """Pullback of a call: (spec, wanted, given, dtypes, handle, *cotangents) -> gradients by what is wanted."""
+
+    @staticmethod
+    def forward(spec, wanted, given, dtypes, handle, *bars):
+        call, names = _recall(handle), (*spec.names, *spec.params)
+        of = " ".join(name for name, g in zip(spec.outputs, given) if g)
+        to = [(n, d) for n, w, d in zip(names, wanted, dtypes) if w]
+        found = _pull(handle, _packed(bars), of, " ".join(n for n, _ in to))
+        return _unpacked(found, [call.arrays[n].shape for n, _ in to], [d for _, d in to])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise UnsupportedError(_REFUSED)
+
+    @staticmethod
+    def vmap(info, in_dims, spec, wanted, given, dtypes, handle, *bars):
+        return _mapped(_Pull, info, handle, in_dims[4], bars, in_dims[5:], lambda h, b: _Pull.apply(spec, wanted, given, dtypes, h, *b))
+
+
+class _Push(torch.autograd.Function):
+    """Forward derivative of a call: (spec, given, dtype, handle, *tangents) -> tangents of the outputs."""
+
+    @staticmethod
+    def forward(spec, given, dtype, handle, *ways):
+        call, names = _recall(handle), (*spec.names, *spec.params)
+        found = _push(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
+        return _unpacked(found, [call.shapes()[name] for name in spec.outputs], [dtype] * len(spec.outputs))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise UnsupportedError(_REFUSED)
+
+    @staticmethod
+    def vmap(info, in_dims, spec, given, dtype, handle, *ways):
+        return _mapped(_Push, info, handle, in_dims[3], ways, in_dims[4:], lambda h, w: _Push.apply(spec, given, dtype, h, *w))
+
+
+# ---- what users call ------------------------------------------------------------------------------------------------------
+def _result_type_of(dtypes):
+    kinds = [d for d in dtypes if d.is_floating_point]
+    return torch.float64 if torch.float64 in kinds or not kinds else torch.float32
+
+
+def _result_type(tensors):
+    return _result_type_of([t.dtype for t in tensors])
+
+
+def _read(value, name):
+    """A tensor of float64 or float32 on the host; lists and arrays become one."""
+    t = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value), dtype=None)
+    if t.dtype in (torch.float16, torch.bfloat16) or t.is_complex() or t.dtype == torch.bool:
+        raise TypeError(f"{name}: expected float64 or float32, found {str(t.dtype).removeprefix('torch.')}")
+    if t.device.type != "cpu":
+        raise TypeError(f"{name}: expected a tensor on the CPU, found one on {t.device}: move it with .cpu()")
+    return t if t.is_floating_point() else t.to(torch.float64)
+
+
+@torch.compiler.disable  # the graph breaks here
+def rollout(model, qpos, qvel, ctrl=None, *, act=None, params=None, qfrc_applied=None, xfrc_applied=None, mocap_pos=None, mocap_quat=None,
+            command=None, outputs=(), steps=None, **options):
+    """N steps from (qpos, qvel, act): tensors qpos, qvel, act of all N + 1 states, then those of `outputs`.
+
+    qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
+    in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
+    """
+    outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
+                 mocap_pos=mocap_pos, mocap_quat=mocap_quat)
+    tensors = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
+    of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
+    spec = Spec(model, tensors, of, outputs, steps=steps, **options)
+    return _Rollout.apply(spec, *tensors.values(), *of.values())[:-1]
+
+
+def step(model, qpos, qvel, ctrl=None, *, act=None, **options):
+    """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
+    ctrl = None if ctrl is None else _read(ctrl, "ctrl").unsqueeze(-2)
+    qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
+    return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]
+
+
+class Simulator(torch.nn.Module):
+    """A model as a module whose parameters are those named: Simulator(model, ["body_mass", "geom_friction:floor"])."""
+
+    def __init__(self, model, parameters=(), dtype=torch.float64):
+        super().__init__()
+        self.model, self.names = model, tuple(parameters)
+        for name in self.names:
+            value = torch.tensor(np.array(model.params[name]), dtype=dtype)
+            self.register_parameter(self._name(name), torch.nn.Parameter(value))
+
+    @staticmethod
+    def _name(name):
+        return name.replace(":", "__").replace(".", "__")
+
+    @property
+    def values(self):
+        """The parameters by their names in the model."""
+        return {name: getattr(self, self._name(name)) for name in self.names}
+
+    def forward(self, qpos, qvel, ctrl=None, **options):
+        return rollout(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)
+
+    def step(self, qpos, qvel, ctrl=None, **options):
+        return step(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)

@@ -1,0 +1,174 @@
+"""PyTorch: gradcheck, vmap, torch.func, dtypes; all on a scene with contact, a free body and a ball joint whose quaternion is not of length one."""
+import numpy as np
+import pytest
+
+import pullback as pb
+from test_contract import SCENE
+
+torch = pytest.importorskip("torch")
+import pullback.torch as pt  # noqa: E402
+
+N = 4
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pb.loads(SCENE)
+
+
+@pytest.fixture
+def start(model):
+    rng = np.random.default_rng(0)
+    s = model.integrate(model.init(batch=3), .05 * rng.normal(size=(3, len(model.tangent_names))))
+    qpos = s.qpos.copy()
+    qpos[:, 7:11] *= 1.3
+    qpos[1, 3:7] *= .7
+    leaf = lambda a: torch.tensor(a, requires_grad=True)
+    return dict(qpos=leaf(qpos), qvel=leaf(s.qvel.copy()), act=leaf(.2 * rng.random((3, 1))), ctrl=leaf(.3 * rng.normal(size=(3, N, 2))),
+                mass=leaf(np.array(model.params["body_mass"])), friction=leaf(np.array(model.params["geom_friction:floor"])))
+
+
+def run(model, qpos, qvel, act, ctrl, mass, friction, **options):
+    return pt.rollout(model, qpos, qvel, ctrl, act=act, params={"body_mass": mass, "geom_friction:floor": friction}, **options)
+
+
+def test_gradcheck(model, start):
+    f = lambda *a: run(model, *a, outputs="sensordata")
+    f0 = lambda q, v, a, c, m, fr: f(q, v, a, c, torch.cat([torch.zeros(1, dtype=m.dtype), m]), fr)  # the world has no mass
+    start["mass"] = start["mass"].detach()[1:].clone().requires_grad_()
+    assert torch.autograd.gradcheck(f0, tuple(start.values()), check_forward_ad=True, check_batched_grad=True)
+
+
+def test_gradcheck_unbatched(model, start):
+    one = [start[k].detach()[0].clone().requires_grad_() for k in ("qpos", "qvel", "act", "ctrl")]
+    f = lambda q, v, a, c: pt.rollout(model, q, v, c, act=a)
+    assert torch.autograd.gradcheck(f, one, check_forward_ad=True, check_batched_grad=True)
+
+
+def test_numbers_are_those_of_numpy(model, start):
+    q, v, a = run(model, *start.values())
+    s = model.init(batch=3)
+    s.qpos = q[:, 0].detach().numpy()
+    s.qvel, s.act = start["qvel"].detach().numpy(), start["act"].detach().numpy()
+    r = model.rollout(s, start["ctrl"].detach().numpy(), params={"body_mass": model.params["body_mass"], "geom_friction:floor": model.params["geom_friction:floor"]})
+    assert np.array_equal(q.detach().numpy(), r.qpos) and np.array_equal(v.detach().numpy(), r.qvel)
+    bar = np.random.default_rng(1).normal(size=v.shape)
+    (v * torch.tensor(bar)).sum().backward()
+    g = r.vjp(qvel=bar)
+    assert np.array_equal(start["ctrl"].grad.numpy(), g.ctrl) and np.array_equal(start["mass"].grad.numpy(), g.params["body_mass"])
+    assert np.array_equal(start["qvel"].grad.numpy(), g.qvel)
+
+
+def test_radial_parts_have_no_effect(model, start):
+    q, _, _ = run(model, *start.values())
+    (q[..., 7:11] * q.detach()[..., 7:11]).sum().backward()
+    assert start["qpos"].grad.abs().max() < 1e-12
+    assert torch.allclose(q[:, 0, 7:11].norm(dim=-1), torch.ones(3, dtype=q.dtype))
+    with pytest.raises(pb.ArgumentError, match="length of a quaternion"):
+        pt.rollout(model, torch.zeros(model.nq), torch.zeros(model.nv), torch.zeros(N, 2))
+
+
+def test_leading_axes_broadcast(model, start):
+    q = start["qpos"].detach()[None].expand(2, 3, -1)
+    ctrl = torch.randn(2, 1, N, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    v = start["qvel"].detach()[0].clone().requires_grad_()
+    mass = (start["mass"].detach() * torch.tensor([[1.], [1.1]])[:, None]).requires_grad_()  # (2, 1, nbody)
+    out, vel, act = pt.rollout(model, q, v, ctrl, params={"body_mass": mass})
+    assert out.shape == (2, 3, N + 1, model.nq) and act.shape == (2, 3, N + 1, 1)
+    vel.square().sum().backward()
+    assert ctrl.grad.shape == ctrl.shape and v.grad.shape == v.shape and mass.grad.shape == mass.shape
+    total = torch.zeros_like(v)
+    for i in range(2):
+        row = torch.zeros_like(ctrl.grad[i, 0])
+        for j in range(3):
+            c, w = ctrl.detach()[i, 0].clone().requires_grad_(), v.detach().clone().requires_grad_()
+            _, one, _ = pt.rollout(model, q[i, j], w, c, params={"body_mass": mass.detach()[i, 0]})
+            assert torch.equal(one, vel[i, j])
+            one.square().sum().backward()
+            row, total = row + c.grad, total + w.grad
+        torch.testing.assert_close(row, ctrl.grad[i, 0], rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(total, v.grad, rtol=1e-11, atol=1e-12)
+
+
+def test_func(model, start):
+    from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
+    q, v, a, c, m, fr = (t.detach() for t in start.values())
+    loss = lambda q, v, a, c, m, fr: run(model, q, v, a, c, m, fr)[1][..., -1, :].square().sum()
+    for subset in ((0,), (3,), (4,), (0, 1, 3), (4, 5), (0, 1, 2, 3, 4, 5)):
+        found = grad(loss, argnums=subset)(q, v, a, c, m, fr)
+        leaves = [t.clone().requires_grad_(i in subset) for i, t in enumerate((q, v, a, c, m, fr))]
+        expected = torch.autograd.grad(loss(*leaves), [leaves[i] for i in subset])
+        assert all(torch.equal(x, y) for x, y in zip(found, expected))
+
+    # Gradients of each world by what is shared.
+    each = vmap(grad(loss, argnums=(3, 4)), in_dims=(0, 0, 0, 0, None, None))(q, v, a, c, m, fr)
+    for w in range(3):
+        one = grad(loss, argnums=(3, 4))(q[w], v[w], a[w], c[w], m, fr)
+        assert all(torch.equal(x[w], y) for x, y in zip(each, one))
+    whole = grad(lambda m: vmap(loss, in_dims=(0, 0, 0, 0, None, None))(q, v, a, c, m, fr).sum())(m)
+    torch.testing.assert_close(whole, grad(loss, argnums=4)(q, v, a, c, m, fr), rtol=1e-12, atol=1e-13)
+
+    last = lambda c: run(model, q[0], v[0], a[0], c, m, fr)[1][-1]
+    forward, reverse = jacfwd(last)(c[0]), jacrev(last)(c[0])
+    assert forward.shape == (model.nv, N, 2)
+    torch.testing.assert_close(forward, reverse, rtol=1e-10, atol=1e-13)
+    many = vmap(jacrev(lambda c, q: run(model, q, v[0], a[0], c, m, fr)[1][-1]))(c, q)
+    torch.testing.assert_close(many[1], jacrev(lambda c: run(model, q[1], v[0], a[0], c, m, fr)[1][-1])(c[1]), rtol=1e-12, atol=1e-14)
+    way = torch.randn_like(c[0])
+    _, pushed = jvp(last, (c[0],), (way,))
+    torch.testing.assert_close(pushed, torch.einsum("vnu,nu->v", reverse, way), rtol=1e-10, atol=1e-13)
+    _, pull = vjp(last, c[0])
+    torch.testing.assert_close(pull(torch.ones(model.nv, dtype=torch.float64))[0], reverse.sum(0), rtol=1e-12, atol=1e-14)
+    nested = vmap(vmap(lambda v, c: run(model, q[0], v, a[0], c, m, fr)[1], in_dims=(None, 0)), in_dims=(0, None))(v, c)
+    assert nested.shape == (3, 3, N + 1, model.nv) and torch.equal(nested[1, 2], run(model, q[0], v[1], a[0], c[2], m, fr)[1])
+
+
+def test_kinds_of_numbers(model, start):
+    q, v = start["qpos"].detach(), start["qvel"].detach()
+    ctrl = start["ctrl"].detach().float().requires_grad_()
+    mass = start["mass"].detach().clone().requires_grad_()
+    out = pt.rollout(model, q.float(), v.float(), ctrl)
+    assert all(o.dtype == torch.float32 for o in out)
+    out = pt.rollout(model, q, v, ctrl, params={"body_mass": mass})
+    assert all(o.dtype == torch.float64 for o in out)
+    out[1].sum().backward()
+    assert ctrl.grad.dtype == torch.float32 and mass.grad.dtype == torch.float64
+    for bad in (torch.float16, torch.bfloat16, torch.complex64, torch.bool):
+        with pytest.raises(TypeError, match="ctrl: expected float64 or float32, found"):
+            pt.rollout(model, q, v, torch.zeros((N, 2), dtype=bad))
+    with pytest.raises(TypeError, match="ctrl: expected a tensor on the CPU, found one on meta"):
+        pt.rollout(model, q, v, torch.zeros((N, 2), device="meta"))
+
+
+def test_only_what_is_needed(model, start):
+    q, v, a, c, m, fr = (t.detach() for t in start.values())
+    c = c.requires_grad_()
+    run(model, q, v, a, c, m, fr)[0].sum().backward()
+    assert c.grad is not None and m.grad is None
+
+
+def test_second_derivatives_are_refused_by_name(model, start):
+    q, v, a = run(model, *start.values())
+    g, = torch.autograd.grad(v.square().sum(), start["ctrl"], create_graph=True)
+    with pytest.raises(pb.UnsupportedError, match="second derivative"):
+        g.square().sum().backward()
+
+
+def test_simulator(model, start):
+    sim = pt.Simulator(model, ["body_mass", "geom_friction:floor"])
+    assert {n for n, _ in sim.named_parameters()} == {"body_mass", "geom_friction__floor"}
+    q, v, a = sim(start["qpos"], start["qvel"], start["ctrl"], act=start["act"])
+    v.sum().backward()
+    assert sim.body_mass.grad.shape == (4,) and sim.geom_friction__floor.grad.shape == (3,)
+    one = sim.step(start["qpos"], start["qvel"], start["ctrl"][:, 0], act=start["act"])
+    assert torch.equal(one[0], q[:, 1]) and torch.equal(one[1], v[:, 1])
+
+
+def test_compile_breaks_the_graph(model, start):
+    f = lambda c: run(model, start["qpos"].detach(), start["qvel"].detach(), start["act"].detach(), 2 * c, start["mass"].detach(), start["friction"].detach())[1].sum() * 2
+    compiled = torch.compile(f, backend="eager")
+    c = start["ctrl"].detach().clone().requires_grad_()
+    d = start["ctrl"].detach().clone().requires_grad_()
+    compiled(c).backward()
+    f(d).backward()
+    assert torch.equal(c.grad, d.grad)
