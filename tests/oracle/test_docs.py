@@ -3,6 +3,8 @@
 A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
 stands on its own: a shell script, a Python program behind it, a task that `optimize` takes and that ends well.
 
+Fragments "package", "torch" and "jax" are of the Python package: tests/python/test_python_docs.py.
+
 Files and identifiers of the repository that the pages name must exist.
 """
 import fnmatch
@@ -19,7 +21,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"),
+KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("python", ""), ("python", "package"), ("python", "torch"), ("python", "jax"), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"),
          ("text", "tour"), ("text", "controller"), ("text", "formula"), ("text", "error")}
 
 
@@ -72,7 +74,7 @@ def shell(text, cwd):
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", ""))
 def test_shell(checkout, page, line, language, kind, text):
-    following = [b[4] for b in BLOCKS if b[0] == page and b[1] > line and b[2] == "python"]
+    following = [b[4] for b in BLOCKS if b[0] == page and b[1] > line and b[2:4] == ("python", "")]
     for program in following:  # it goes on in the folder where the shell is
         text += f"python3 - <<'PROGRAM'\n{program}PROGRAM\n"
     out = shell(text, checkout)
