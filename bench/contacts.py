@@ -24,7 +24,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests/oracle"), str(ROOT / "tools")]
-import pb  # noqa: E402
+import inside  # noqa: E402
 import plot_contacts  # noqa: E402
 
 G, H, PHASES, STARTS = 9.81, 1e-3, 16, 20
@@ -165,8 +165,8 @@ class Runs:
         self.scene, self.h = SCENES[scene], h
         path = pathlib.Path(folder) / "scene.xml"
         path.write_text(self.scene.model(method, h))
-        self.m = pb.Model(str(path), contact=self.scene.contact(method))
-        self.r = pb.Rollout(self.m, round(self.scene.seconds / h))
+        self.m = inside.Model(str(path), contact=self.scene.contact(method))
+        self.r = inside.Rollout(self.m, round(self.scene.seconds / h))
         friction = self.m.params["geom_friction"]
         self.thing = friction.offset + friction.cols  # the moving geom's, the second
         self.ambient = [k if k < self.m.nv or self.m.nq == self.m.nv else k + 1 for k in self.scene.seen]
@@ -273,7 +273,7 @@ def found(folder, name, method, mode):
                 "optimizer": {"method": "gauss-newton", "iterations": 30},
                 "stop": {"terms": {"place": 0.01 * float(np.linalg.norm(target))}}}
         (folder / "task.json").write_text(json.dumps(task))
-        done = subprocess.run([os.path.join(pb.build_dir(), "pullback"), "optimize", "task.json", "--fresh", "-q", "-o", "result.json"],
+        done = subprocess.run([os.path.join(inside.build_dir(), "pullback"), "optimize", "task.json", "--fresh", "-q", "-o", "result.json"],
                               cwd=folder, capture_output=True, text=True)
         if done.returncode not in (0, 1) or not (folder / "result.json").exists():
             sys.exit(f"{name}, {method}, {mode}: {done.stderr}")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes what other languages must know of the C interface as JSON: every function, struct, callback and enumerator of the public headers.
+"""Writes the C interface as a module of Python: every function, struct, callback and enumerator of the public headers.
 
-  tools/abi.py COMPILER OUTPUT HEADER...     part of the build; OUTPUT lies beside the library it describes
+  tools/abi.py COMPILER OUTPUT HEADER...     part of the build; OUTPUT, a .py, lies beside the library it describes
 
 Declarations are read from the preprocessed headers; sizes, offsets, lengths of arrays and values of enumerators are asked of the
-compiler. A declaration that is not understood ends the build. Types are written as
+compiler. A declaration that is not understood ends the build. In between, types are written as
   "double"  |  "pbModel"  |  ["pointer", type]  |  ["array", type, length]  |  ["function", result, [type, ...]]
+and the module is tools/abi_module.py with a line for each declaration below it.
 """
-import json
+import keyword
 import os
 import pathlib
 import re
@@ -26,6 +27,7 @@ class Interface:
 
     def __init__(self):
         self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = set(), {}, {}, [], {}, {}
+        self.arguments = {}  # names of a function's, "" where a header gives none
 
     def knows(self, name):
         return name in BASIC | STANDARD or name in self.opaque | set(self.structs) | set(self.enums) | set(self.callbacks)
@@ -35,7 +37,7 @@ class Parser:
     """Declarations of one translation unit, one after the other."""
 
     def __init__(self, tokens, interface):
-        self.tokens, self.at, self.to = tokens, 0, interface
+        self.tokens, self.at, self.to, self.names = tokens, 0, interface, []
 
     def peek(self, ahead=0):
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
@@ -150,14 +152,16 @@ class Parser:
         return lambda base: base
 
     def parameters(self):
-        found = []
+        found, names = [], []
         while not self.accept(")"):
             if self.accept("..."):
                 found.append("...")
             else:
-                kind = self.declarator(self.specifier())[1]
+                name, kind = self.declarator(self.specifier())
+                names.append(name)
                 found.append(["pointer", kind[1]] if kind[0] == "array" else ["pointer", kind] if kind[0] == "function" else kind)
             self.accept(",")
+        self.names = [] if found == ["void"] else names  # those of the outermost list, which ends last
         return [] if found == ["void"] else found
 
     # ---- declarations -----------------------------------------------------------------------------------------------
@@ -171,7 +175,7 @@ class Parser:
             if named and kind != name:
                 self.name(name, kind)
             elif not named and kind[0] == "function":
-                self.to.functions[name] = kind[1:]
+                self.to.functions[name], self.to.arguments[name] = kind[1:], self.names
             elif not named:
                 raise SyntaxError(f"{name} is neither a type nor a function")
             if not self.accept(","):
@@ -264,14 +268,60 @@ def describe(compiler, headers, folders):
                            "fields": [[field, resolved(kind, values), values[f"offsetof({name}, {field})"]] for field, kind in members]}
                     for name, members in interface.structs.items()},
         "functions": {name: [resolved(part, values) for part in kind] for name, kind in interface.functions.items()},
+        "arguments": interface.arguments,
     }
+
+
+# ---- the module -----------------------------------------------------------------------------------------------------------
+def python(name):
+    """A name that Python allows: pbMaterial's "def" is def_."""
+    return name + "_" * (keyword.iskeyword(name) or name in ("int", "float"))
+
+
+def spelled(kind, found):
+    """A type in the words of tools/abi_module.py. Texts are text, objects behind a name alone are handles."""
+    if isinstance(kind, str):
+        return "int_" if kind in found["enums"] else "bool_" if kind == "_Bool" else python(kind.replace(" ", "_"))
+    if kind[0] == "array":
+        return f"({spelled(kind[1], found)} * {kind[2]})"
+    at = kind[1]
+    if at == "char":
+        return "text"
+    if at == "void" or at in found["opaque"]:
+        return "handle"
+    if at[0] == "function":
+        return f"function({', '.join(spelled(k, found) for k in [at[1], *at[2]])})"
+    return f"to({spelled(at, found)})"
+
+
+def declared(name, found):
+    """The line of a function."""
+    result, kinds = found["functions"][name]
+    names = [python(n) or f"_{k}" for k, n in enumerate(found["arguments"][name])]
+    arguments = ", ".join(f'("{n}", {spelled(k, found)})' for n, k in zip(names, kinds, strict=True))
+    opaque = lambda kind: kind[0] == "pointer" and kind[1] in found["opaque"]
+    objects = [(k, kind[1]) for k, kind in enumerate(kinds) if opaque(kind)]
+    made = [k for k, kind in enumerate(kinds) if kind[0] == "pointer" and opaque(kind[1])]
+    return f'{name} = _declare("{name}", {spelled(result, found)}, [{arguments}], {result == "pbStatus"}, {objects}, {made})'
+
+
+def module(found):
+    """Text of the module; a function with "..." is called from C alone."""
+    lines = [f"{name} = {value}" for name, value in found["constants"].items()]
+    lines += [f"class {name}(Struct): pass" for name in found["structs"]]
+    lines += [f"{name} = {spelled(kind, found)}" for name, kind in found["callbacks"].items()]
+    for name, struct in found["structs"].items():
+        members = "".join(f', ("{python(m)}", {spelled(kind, found)}, {offset})' for m, kind, offset in struct["fields"])
+        lines.append(f"_members({name}, {struct['size']}{members})")
+    lines += [declared(name, found) for name, (_, kinds) in found["functions"].items() if "..." not in kinds]
+    return "\n".join(lines) + "\n"
 
 
 def main(compiler, output, *headers):
     root = pathlib.Path(__file__).resolve().parent.parent
     found = describe([compiler], headers, [root / "include", root])
     with open(output + ".new", "w", encoding="utf-8") as f:
-        json.dump(found, f, indent=1)
+        f.write((root / "tools" / "abi_module.py").read_text(encoding="utf-8") + module(found))
     os.replace(output + ".new", output)
 
 

@@ -2,12 +2,11 @@
 
 A sheet of 16 x 16 squares thrown, tumbling, so that its middle is at a target after 2 s: 120 implicit steps against 1920 explicit ones
 of the same sheet (as Newton's example of a differentiable cloth takes them), in time, memory and error of the gradient."""
-import ctypes as ct
 import time
 
 import numpy as np
 
-from common import apart, below, pb, row, slope, timing
+from common import apart, below, inside, row, slope, timing
 import deform
 import scenes
 
@@ -23,8 +22,8 @@ class Throw:
         w.points(X + [0, 0, 2])
         scenes.cloth(w, "cloth", t, young=2e4, density=500, bending=1e-3)
         w.freeze(scheme)
-        self.plan = pb.Plan()
-        pb.lib().pbRollout_Plan(w.ctx, w.ptr, steps, 0, ct.byref(self.plan))
+        self.plan = inside.native.pbRolloutPlan()
+        inside.native.pbRollout_Plan(w.ctx, w.ptr, steps, 0, self.plan)
         self.rollout, self.spin = deform.Rollout(w, steps), np.cross([.5, 1., 1.], X) * (1 + X[:, :1])
 
     def loss(self, p):

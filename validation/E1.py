@@ -4,7 +4,7 @@ Springs relaxed by Adam on their elastic energy, every number of the run against
 equilibrium by every minimizer from many starts."""
 import numpy as np
 
-from common import apart, below, near, pb, row
+from common import apart, below, inside, near, row
 import deform
 import springs
 
@@ -37,7 +37,7 @@ def refused():
     rollout.run()
     try:
         rollout.pull(np.ones((8, 3)))
-    except pb.Error as error:
+    except inside.Error as error:
         return str(error).split(": ", 2)[2]
     return "a gradient"
 

@@ -4,7 +4,7 @@ Mode event against truth: gradients through contacts that begin with a force tha
 import numpy as np
 
 from common import Bench, below, row
-import pb
+import inside
 
 PHASES = 10
 PLANE = '<geom type="plane" size="9 9 .1" friction="{mu}"{more}/>'
@@ -66,9 +66,9 @@ class Run:
 
     def __init__(self, bench, scene, h, contact, options=None):
         self.scene, self.h = scene, h
-        self.m = pb.Model(bench.write("scene.xml", scene.xml.replace("TS", repr(h))), options, None, contact)
+        self.m = inside.Model(bench.write("scene.xml", scene.xml.replace("TS", repr(h))), options, None, contact)
         self.n = int(round(scene.T / h))
-        self.r = pb.Rollout(self.m, self.n)
+        self.r = inside.Rollout(self.m, self.n)
 
     def start(self, phase=0.0):
         m, x = self.m, self.m.init()
@@ -225,13 +225,13 @@ def random_impacts(bench, out, count=1000):
         turn = " ".join(str(x) for x in rng.uniform(0, 360, 3))
         body = f'<body pos="0 0 .6" euler="{turn}"><freejoint/><geom {shape} mass="{rng.uniform(.05, 3)}" friction="{rng.uniform(0, 1)}"/></body>'
         xml = world(body, mu=0, option=f'density="{rng.uniform(0, 3)}" viscosity="1e-4"').replace("TS", "1e-3")
-        m = pb.Model(bench.write("scene.xml", xml), None, None, dict(method="cones", restitution=e))
+        m = inside.Model(bench.write("scene.xml", xml), None, None, dict(method="cones", restitution=e))
         x = m.init()
         x[m.slots["qvel"]] = np.concatenate([rng.uniform(-2, 2, 2), [rng.uniform(-3, -.3)], rng.uniform(-4, 4, 3)])
         y, n = x, 0
         while n == 0 or (n < 900 and not m.report().contacts):
             y, n = m.step(y)[0], n + 1
-        r = pb.Rollout(m, n + 2)
+        r = inside.Rollout(m, n + 2)
         r.forward(x)
         certificate = r.vjp("event", qpos=np.ones(6), qvel=np.ones(6))[2]
         seen += certificate.events + certificate.grazing > 0

@@ -7,12 +7,12 @@ import os
 import numpy as np
 
 from common import EXAMPLES, ROOT, below
-import pb
+import inside
 
 
 def gap(path, steps, seed, options=None):
     """Of a rollout from a random state under random controls, losses at its end, by states, controls and parameters."""
-    m, rng = pb.Model(path, options), np.random.default_rng(seed)
+    m, rng = inside.Model(path, options), np.random.default_rng(seed)
     x = m.move(m.init(), np.concatenate([0.02 * rng.standard_normal(m.nv), 0.1 * rng.standard_normal(m.nv), np.zeros(m.na)]), 1.0)
     u = 0.2 * rng.standard_normal((steps, m.nu))
     records = []
@@ -54,7 +54,7 @@ def rows():
         name = os.path.basename(path)[:-4]
         try:
             out.append((gap(path, steps, k), name))
-        except pb.Error as error:
+        except inside.Error as error:
             broken.append(f"{name} ({error})")
     worst = max(out)
     rows_ = [below(f"dot product of {len(out)} rollouts, forward against reverse, relative to the greater of |w| |J v| and |J' w| |v|: the worst ({worst[1]})", worst[0], 1e-12)]

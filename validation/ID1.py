@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from common import below, pb, reported, row
+from common import below, inside, reported, row
 import robots
 
 JOINTS, STEPS, STRETCH, SEED = 7, 8000, 50, 3
@@ -34,7 +34,7 @@ def arm(folder):
     path = os.path.join(folder, "arm.xml")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
-    return pb.Model(path, allow_root=place)
+    return inside.Model(path, allow_root=place)
 
 
 class Arm:
@@ -45,7 +45,7 @@ class Arm:
         truth = self.m.theta.copy()
         self.m.param(truth, "dof_armature")[:], self.m.param(truth, "dof_damping")[:] = ROTOR, FRICTION
         self.truth, self.names = truth, LINKS + [f"{what} {k + 1}" for what in ("rotor", "friction") for k in range(JOINTS)]
-        self.rollout = pb.Rollout(self.m, STRETCH)
+        self.rollout = inside.Rollout(self.m, STRETCH)
         self.ways = np.array([self.way(k) for k in range(len(self.names))])
 
     def way(self, k):

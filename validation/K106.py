@@ -9,7 +9,7 @@ import numpy as np
 from common import below, row, slope
 import deform
 import elements
-import pb
+import inside
 import policy
 import scenes
 
@@ -84,7 +84,7 @@ class Closed:
         first, self.plan = self.w.params["policy.0.weight"].offset, np.stack([net.plan(k * H) for k in range(STEPS)])
         self.weights = slice(first, first + len(net.weights))
         self.w.theta[self.weights] = net.weights
-        self.rollout = pb.Rollout(self.w, STEPS)
+        self.rollout = inside.Rollout(self.w, STEPS)
 
     def run(self, theta=None):
         return self.rollout.forward(self.w.start(), self.plan, theta)

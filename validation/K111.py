@@ -7,8 +7,8 @@ import subprocess
 
 import numpy as np
 
-from common import PROGRAM, Bench, row
-import pb
+from common import Bench, PROGRAM, row
+import inside
 
 # A box with named geoms comes down askew on others, stopped after one iteration a step: far from its solution whenever contacts change.
 PILE = """<mujoco><option timestep="0.005" cone="elliptic"/><worldbody><geom name="floor" type="plane" size="0 0 1"/>{}</worldbody></mujoco>"""
@@ -24,8 +24,8 @@ def rows():
     boxes = "".join(BOX.format(0.03 * k, 0.12 + 0.23 * k, 7 * k - 5, name, 1 + k) for k, name in enumerate(NAMES))
     with Bench() as bench:
         path = bench.write("pile.xml", PILE.format(boxes))
-        l = pb.lib()
-        m, exact = pb.Model(path, {"iterations": 1}), pb.Model(path)
+        l = inside.native
+        m, exact = inside.Model(path, {"iterations": 1}), inside.Model(path)
         x, short, silent, named, wrong = m.init(), 0, 0, 0, 0.0
         for _ in range(STEPS):
             y, _ = exact.step(x)

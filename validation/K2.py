@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from common import ROOT, below, pb, reported, row, slope
+from common import ROOT, below, inside, reported, row, slope
 import policy
 
 MODEL = os.path.join(ROOT, "validation", "walker.xml")
@@ -24,9 +24,9 @@ SEEN = 22 + 3 + 1 + 24 + 24 + 7
 
 class Robot:
     def __init__(self, single=False):
-        m = self.m = pb.Model(MODEL)
+        m = self.m = inside.Model(MODEL)
         policy.attach(m, SEES, policy.Network(SEEN, LAYERS, seed=5, single=single))
-        self.rollout, self.start = pb.Rollout(m, STEPS), m.init()
+        self.rollout, self.start = inside.Rollout(m, STEPS), m.init()
         self.start[m.slots["qpos"]][7:] += .05 * np.random.default_rng(4).standard_normal(m.nq - 7)
         self.slices = {n: slice(q.offset, q.offset + q.rows * q.cols) for n, q in m.params.items() if n.startswith("policy.")}
         self.bar = np.zeros(m.nv)

@@ -6,15 +6,15 @@ import time
 
 import numpy as np
 
-from common import EXAMPLES, Bench, reported, spent, timing
-import pb
+from common import Bench, EXAMPLES, reported, spent, timing
+import inside
 
 HOPPER = os.path.join(EXAMPLES, "hopper", "hopper.xml")
 
 
 def rows():
-    m = pb.Model(HOPPER)
-    l, x = pb.lib(), m.init()
+    m = inside.Model(HOPPER)
+    l, x = inside.native, m.init()
     x[m.slots["qpos"]] = [0, -0.1, 0, -0.55, 1.1, -0.55]
     for _ in range(60):
         x, _ = m.step(x, [-0.5, 1.0, -0.5])
@@ -25,7 +25,7 @@ def rows():
         """One step, the same each time."""
         for _ in range(n):
             y[:] = x
-            l.pbStep_Forward(m.ptr, pb.ptr(m.theta), pb.ptr(y), inputs, m._scratch(), None)
+            l.pbStep_Forward(m.ptr, m.theta, y, inputs, m._scratch(), None)
 
     ratios = []  # of neighbors in time: the machine's clock changes more than what is looked for
     _, _, record = m.step_recorded(x, u)

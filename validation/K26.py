@@ -5,7 +5,7 @@ M(q) a + c(q, v) = f: identities, the double pendulum's closed form, slopes, and
 import numpy as np
 
 from common import Bench, apart, below, ratio, row, slope, timing
-import pb
+import inside
 
 DOUBLE = """<mujoco><option timestep="0.001" gravity="0 0 -9.81"/><worldbody><body><joint name="a" type="hinge" axis="0 -1 0"/>
 <inertial pos="0 0 -1" mass="1.5" diaginertia="1e-12 1e-12 1e-12"/><body pos="0 0 -1"><joint name="b" type="hinge" axis="0 -1 0"/>
@@ -29,7 +29,7 @@ def double_pendulum(t, w, m1=1.5, m2=0.8, l1=1.0, l2=0.7, g=9.81):
 def rows():
     rng = np.random.default_rng(0)
     with Bench() as bench:
-        m = pb.Model(bench.write("double.xml", DOUBLE))
+        m = inside.Model(bench.write("double.xml", DOUBLE))
         worst = 0.0
         for _ in range(100):
             t, w = rng.uniform(-3, 3, 2), rng.uniform(-3, 3, 2)
@@ -37,7 +37,7 @@ def rows():
             a = m.field("qacc")[:, 0]
             worst = max(worst, apart([a[0], a[0] + a[1]], double_pendulum(t, w)))
         n = 32
-        c = pb.Model(bench.write("chain.xml", chain(n)))
+        c = inside.Model(bench.write("chain.xml", chain(n)))
         identity, symmetric, least = 0.0, 0.0, np.inf
         for _ in range(20):
             f = rng.standard_normal(n)
@@ -60,7 +60,7 @@ def rows():
         long = []
         for k in (32, 128):
             bench.write("long.xml", chain(k))
-            big = pb.Model(bench.path("long.xml"))
+            big = inside.Model(bench.path("long.xml"))
             long.append(lambda big=big, y=big.state(np.full(k, 0.02), np.zeros(k)): [big.step(y) for _ in range(20)])
     growth = np.log(ratio(*long, 51)) / np.log(4)
     return [

@@ -4,7 +4,7 @@ Smooth penetration forces (method penalty): a twice differentiable law, rest at 
 import numpy as np
 
 from common import Bench, below
-import pb
+import inside
 
 MASS, G, C, H = 2.0, 9.81, 40.0, 0.001
 BALL = """<mujoco><option timestep="{}" integrator="{}"/><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 .1"><joint type="slide" axis="0 0 1"/>
@@ -12,7 +12,7 @@ BALL = """<mujoco><option timestep="{}" integrator="{}"/><worldbody><geom type="
 
 
 def model(path, k, width):
-    return pb.Model(path, contact={"method": "penalty", "stiffness": k, "damping": C, "width": width})
+    return inside.Model(path, contact={"method": "penalty", "stiffness": k, "damping": C, "width": width})
 
 
 def step(m, height, speed):

@@ -7,7 +7,7 @@ The gradient is the mean over the same phases: mode exact misses that the moment
 import numpy as np
 
 from common import Bench, below, row
-import pb
+import inside
 
 DROP = """<mujoco><option timestep="{h}"><flag refsafe="disable"/></option><default><geom condim="1" solref="{solref}" solimp="{solimp}"/></default>
 <worldbody><geom type="plane" size="1 1 .1"/><body pos="0 0 .1"><joint type="slide" axis="0 0 1"/><geom size=".1" mass="1"/></body></worldbody></mujoco>"""
@@ -19,7 +19,7 @@ FALL = 0.5  # m
 
 def slopes(m, steps, h, start, seen, along, width, phases):
     """Slopes of what is seen of the last state by the height: true, and by mode (means over phases); the certificate of one."""
-    r, way = pb.Rollout(m, steps), np.eye(m.nt)[along]
+    r, way = inside.Rollout(m, steps), np.eye(m.nt)[along]
     shifts = (np.arange(phases) / phases - 0.5) * h * np.sqrt(2 * 9.81 * FALL)
     final = lambda dz: seen(r.forward(start(dz)))
     true = np.mean([final(s + width) - final(s - width) for s in shifts], axis=0) / (2 * width)
@@ -34,13 +34,13 @@ def slopes(m, steps, h, start, seen, along, width, phases):
 
 
 def drop(bench, solref, solimp, h, phases):
-    m = pb.Model(bench.write("drop.xml", DROP.format(h=h, solref=solref, solimp=solimp)))
+    m = inside.Model(bench.write("drop.xml", DROP.format(h=h, solref=solref, solimp=solimp)))
     seen = lambda x, tangent=False: x[1]
     return slopes(m, round(0.5 / h), h, lambda dz: m.state([FALL + dz], [0]), seen, 0, 0.006, phases)
 
 
 def plane(bench, cone, solref, h, phases):
-    m = pb.Model(bench.write("plane.xml", PLANE.format(h=h, cone=cone, solref=solref)))
+    m = inside.Model(bench.write("plane.xml", PLANE.format(h=h, cone=cone, solref=solref)))
     # x, z, vx, wy; a tangent has three entries for the orientation, a state four
     seen = lambda x, tangent=False: x[1 + np.array([0, 2, 6, 10] if tangent else [0, 2, 7, 11])]
     start = lambda dz: m.state([0, 0, 0.6 + dz, 1, 0, 0, 0], [1, 0, 0, 0, 3, 0])

@@ -4,7 +4,7 @@ Joints of trees of every kind: they cannot drift, and their gradients are right.
 import numpy as np
 
 from common import Bench, apart, below, slope
-import pb
+import inside
 
 TREE = """<mujoco><option timestep="0.002"/><worldbody><body name="a" pos="0 0 1"><joint name="j0" type="ball" pos=".05 0 .02" damping=".1"/>
 <geom type="box" size=".1 .05 .08" contype="0" conaffinity="0"/><body name="b" pos="0 0 -.3" euler="10 20 30"><joint name="j1" type="hinge"
@@ -22,7 +22,7 @@ def rows():
     drift = unit = 0.0
     with Bench() as bench:
         path = bench.write("tree.xml", TREE)
-        m = pb.Model(path)
+        m = inside.Model(path)
         f = m.fields()
         x = m.move(m.init(), np.concatenate([np.zeros(m.nv), rng.standard_normal(m.nv)]), 1.0)
         first = x.copy()

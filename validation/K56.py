@@ -3,16 +3,14 @@
 A controller of a user's (here in Python, called from the steps of the engine): two gains on two observations and a leaking memory, with
 its own pullback. The right one becomes part of a model and its gradient is that of the closed loop; with one mistake at a time it is
 refused by name before anything runs with it."""
-import ctypes as ct
 import os
 
 import numpy as np
 
-from common import EXAMPLES, below, pb, row, slope
+from common import EXAMPLES, below, inside, row, slope
 import policy
 
-L = pb.lib()
-TYPES = dict(L.pbPolicyFunction._fields_)
+L = inside.native
 MISTAKES = {
     "overwrites instead of adding": "pull writes over o_bar",
     "wrong sign": "its sign is wrong",
@@ -25,18 +23,14 @@ MISTAKES = {
 }
 
 
-def array(address, *shape):
-    return np.ctypeslib.as_array(address, shape)
-
-
 class Mine:
     """out = tanh(p0 o0 + p1 o1 + m), m' = 0.9 m + o0."""
 
     def __init__(self, mistake=None):
         self.mistake, self.calls, self.start = mistake, 0, np.array([-.3, -.2])
-        self.slice = L.pbPolicySlice(name=b"gain", rows=1, cols=2, start=pb.ptr(self.start))
-        self.kept = {n: TYPES[n](getattr(self, n)) for n in ("work_bytes", "forward", "pull")}
-        self.function = L.pbPolicyFunction(name=b"mine", observations=2, outputs=1, memory=1, slice=ct.pointer(self.slice), slices=1, **self.kept)
+        self.slice = L.pbPolicySlice(name="gain", rows=1, cols=2, start=self.start)
+        self.function = L.pbPolicyFunction(name="mine", observations=2, outputs=1, memory=1, slice=self.slice, slices=1,
+                                           **{n: getattr(self, n) for n in ("work_bytes", "forward", "pull")})
 
     def is_(self, mistake):
         return self.mistake == mistake
@@ -50,13 +44,13 @@ class Mine:
         return 8 * batch
 
     def forward(self, _, n, p, o, m, out, m_next, work):
-        p, o, m, out, m_next = array(p, 2), array(o, 2, n), array(m, n), array(out, n), array(m_next, n)
+        p, o, m, out, m_next = L.array(p, 2), L.array(o, 2, n), L.array(m, n), L.array(out, n), L.array(m_next, n)
         self.calls += 1
         seen = o[:, ::-1] if self.is_("reads another world's column") else o
         out[:] = np.tanh(self.sum(p, seen, m)) + 1e-6 * self.calls * self.is_("a global counter")
         m_next[:] = .9 * m + o[0]
         if self.is_("state in the working memory"):
-            out += array(ct.cast(work, ct.POINTER(ct.c_double)), n)
+            out += L.array(work, n)
         if self.is_("writes NaN"):
             out[:] = np.nan
         if self.is_("writes to its input"):
@@ -64,8 +58,8 @@ class Mine:
         return L.pb_ok
 
     def pull(self, _, n, p, o, m, out_bar, m_next_bar, o_bar, m_bar, p_bar, *rest):
-        p, o, m, out_bar, m_next_bar, o_bar, m_bar = array(p, 2), array(o, 2, n), array(m, n), array(out_bar, n), array(m_next_bar, n), \
-            array(o_bar, 2, n), array(m_bar, n)
+        p, o, m, out_bar, m_next_bar, o_bar, m_bar = L.array(p, 2), L.array(o, 2, n), L.array(m, n), L.array(out_bar, n), L.array(m_next_bar, n), \
+            L.array(o_bar, 2, n), L.array(m_bar, n)
         inside = out_bar * (1 - np.tanh(self.sum(p, o, m)) ** 2)
         if self.is_("overwrites instead of adding"):
             o_bar[:] = 0
@@ -73,14 +67,13 @@ class Mine:
         o_bar[0] += m_next_bar
         m_bar += inside + (0 if self.is_("forgets the memory's cotangent") else .9 * m_next_bar)
         if p_bar:
-            array(p_bar, 2)[:] += o @ inside
+            L.array(p_bar, 2)[:] += o @ inside
         return L.pb_ok
 
 
 def model_with(mine):
-    m = pb.Model(os.path.join(EXAMPLES, "cartpole", "cartpole.xml"))
+    m = inside.Model(os.path.join(EXAMPLES, "cartpole", "cartpole.xml"))
     mine.ptr = None
-    mine.function = ct.pointer(mine.function) if not isinstance(mine.function, ct._Pointer) else mine.function
     policy.attach(m, [{"kind": "qpos", "object": "hinge"}, {"kind": "qvel", "object": "hinge"}], mine)
     return m
 
@@ -88,7 +81,7 @@ def model_with(mine):
 def refused(mistake):
     try:
         model_with(Mine(mistake))
-    except pb.Error as error:
+    except inside.Error as error:
         return str(error).split("policy 'mine': ")[-1]
     return "accepted"
 
@@ -96,7 +89,7 @@ def refused(mistake):
 def rows():
     mine = Mine()
     m = model_with(mine)
-    rollout, start, bar = pb.Rollout(m, 100), m.init(), np.array([0., 1.])
+    rollout, start, bar = inside.Rollout(m, 100), m.init(), np.array([0., 1.])
     start[m.slots["qpos"]][1] = .4
     first = m.params["policy.gain"].offset
 

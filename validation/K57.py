@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from common import EXAMPLES, apart, below, pb, reported, row, slope
+from common import EXAMPLES, apart, below, inside, reported, row, slope
 import policy
 
 MODEL = os.path.join(EXAMPLES, "quadruped", "quadruped.xml")
@@ -36,8 +36,8 @@ class Walk:
     """The quadruped at its start, limbs bent a little, with a controller."""
 
     def __init__(self, layers, every, single=False):
-        self.m = pb.Model(MODEL)
-        self.open = pb.Model(MODEL)
+        self.m = inside.Model(MODEL)
+        self.open = inside.Model(MODEL)
         policy.attach(self.m, SEES, policy.Network(SEEN, layers, seed=3, single=single), every)
         r = np.random.default_rng(1)
         self.start, self.open_start = self.m.init(), self.open.init()
@@ -45,7 +45,7 @@ class Walk:
         bent[2] -= .02
         bent[7:] += .1 * r.standard_normal(8)
         self.start[self.m.slots["qpos"]] = self.open_start[self.open.slots["qpos"]] = bent
-        self.rollout, self.replayed = pb.Rollout(self.m, STEPS), pb.Rollout(self.open, STEPS)
+        self.rollout, self.replayed = inside.Rollout(self.m, STEPS), inside.Rollout(self.open, STEPS)
         self.slices = {n: slice(q.offset, q.offset + q.rows * q.cols) for n, q in self.m.params.items() if n.startswith("policy.")}
         first, last = min(s.start for s in self.slices.values()), max(s.stop for s in self.slices.values())
         self.all = slice(first, last)

@@ -5,7 +5,7 @@ Ill-conditioned worlds: mass ratios up to 1:1e6 and joints held several times ov
 import numpy as np
 
 from common import Bench, apart, below, contact, row
-import pb
+import inside
 
 HALF, STEPS, H, ERP = 0.1, 300, 0.002, 0.2
 STACK = """<mujoco><option timestep="{}" cone="{}"/><worldbody><geom name="floor" type="plane" size="0 0 1"/>{}</worldbody></mujoco>"""
@@ -20,13 +20,13 @@ WELD, CORNERS = '<weld body1="plate"/>', "".join(f'<connect body1="plate" anchor
 
 def outcome(path, masses, cfm, closed):
     """What became of a stack: "stands", "error" or "warned" (both with a condition number); else "garbage"."""
-    m = contact(pb.Model(path), erp=ERP, cfm=cfm)
+    m = contact(inside.Model(path), erp=ERP, cfm=cfm)
     x, told = m.init(), False
     try:
         for _ in range(STEPS):
             x, _ = m.step(x)
             told |= not m.report().converged and m.report().condition > 1e10
-    except pb.Error as error:
+    except inside.Error as error:
         return "error" if "condition number" in str(error) and "contact of geom" in str(error) else f"garbage ({error})"
     z = m.parts(x)[0].reshape(-1, 7)[:, 2]
     sink = 2 * HALF - np.diff(z, prepend=-HALF)
@@ -37,7 +37,7 @@ def outcome(path, masses, cfm, closed):
 
 
 def plate(bench, masses, equalities, cfm):
-    m = contact(pb.Model(bench.write("plate.xml", PLATE.format(*masses, equalities))), erp=ERP, cfm=cfm)
+    m = contact(inside.Model(bench.write("plate.xml", PLATE.format(*masses, equalities))), erp=ERP, cfm=cfm)
     x, worst = m.init(), 0.0
     for _ in range(STEPS):
         x, _ = m.step(x)
@@ -61,7 +61,7 @@ def hard_stacks(bench, method):
         for light in KINDS.values():
             masses = np.where(light, 1 / ratio, 1.0)
             boxes = "".join(BOX.format(HALF * (2 * k + 1) - 1e-6 * (k + 1), k, HALF, HALF, HALF, m) for k, m in enumerate(masses))
-            m = contact(pb.Model(bench.write("stack.xml", STACK.format(h, "elliptic", boxes))), method=method, erp=ERP, cfm=0)
+            m = contact(inside.Model(bench.write("stack.xml", STACK.format(h, "elliptic", boxes))), method=method, erp=ERP, cfm=0)
             first = x = m.init()
             for _ in range(60):
                 x, _ = m.step(x)

@@ -9,7 +9,7 @@ import os
 import numpy as np
 
 from common import Bench, EXAMPLES, below, reported, row
-import pb
+import inside
 from rollouts import Rollout
 
 # x'' = -d x' / m + u / m: v[k+1] = a v[k] + b u[k], the damper implicit.
@@ -42,7 +42,7 @@ class Quadruped:
         with open(os.path.join(EXAMPLES, "quadruped", "quadruped.xml"), encoding="utf-8") as f:
             text = f.read().replace('timestep="0.00125"', f'timestep="{self.H}"')
         self.steps = round(self.SECONDS / self.H)
-        self.roll = Rollout(pb.Model(bench.write("quadruped.xml", text)), self.steps)
+        self.roll = Rollout(inside.Model(bench.write("quadruped.xml", text)), self.steps)
         t = 2 * np.pi * 1.5 * self.H * (np.arange(self.steps) + 1)
         self.basis = np.stack([np.ones(self.steps), np.sin(t), np.cos(t)], 1)
         self.trot = -np.array([[0.5] * 4 + [0] * 4, [0.8, -0.8, -0.8, 0.8, 0, 0, 0, 0], [0, 0, 0, 0, 0.5, -0.5, -0.5, 0.5]])
@@ -82,7 +82,7 @@ def rows():
     with Bench() as bench:
         for h in (0.01, 0.0025):
             a, b = 1 / (1 + h * D / M), h / M / (1 + h * D / M)
-            m = pb.Model(bench.write("slide.xml", SLIDE.format(h=h, d=D, m=M)))
+            m = inside.Model(bench.write("slide.xml", SLIDE.format(h=h, d=D, m=M)))
             w, only = rng.standard_normal(STEPS + 1), np.zeros(STEPS + 1)
             only[-1] = 5.0
             exact, size = measured(m, w), b / (1 - a)

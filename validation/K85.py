@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from common import EXAMPLES, apart, below, pb, reported, row
+from common import EXAMPLES, apart, below, inside, reported, row
 import K2
 import K57
 import policy
@@ -23,10 +23,10 @@ class Cart:
               {"kind": "activation", "activation": "elu"}, {"kind": "dense", "size": 1, "gain": .1}, {"kind": "activation", "activation": "tanh"}]
 
     def __init__(self, single):
-        m = self.m = pb.Model(os.path.join(EXAMPLES, "cartpole", "cartpole.xml"))
+        m = self.m = inside.Model(os.path.join(EXAMPLES, "cartpole", "cartpole.xml"))
         rows = [{"kind": "qpos", "object": "rail"}, {"kind": "site_rotation", "object": "tip", "component": [0, 2]}, {"kind": "qvel"}]
         policy.attach(m, rows, policy.Network(5, self.layers, seed=2, single=single), every=4)
-        self.rollout, self.start = pb.Rollout(m, STEPS), m.init()
+        self.rollout, self.start = inside.Rollout(m, STEPS), m.init()
         self.start[m.slots["qpos"]] = 0, np.pi + .2
         places = [q for n, q in m.params.items() if n.startswith("policy.")]
         self.all = slice(places[0].offset, places[-1].offset + places[-1].rows * places[-1].cols)

@@ -8,7 +8,7 @@ import numpy as np
 
 from common import Bench, row
 from rollouts import Rollout
-import pb
+import inside
 
 WORLDS, STEPS, H = 12, 250, 0.005
 # Ten boxes fall on a heap, every body may touch every other; a motor stirs.
@@ -32,7 +32,7 @@ class World(Rollout):
         try:
             self.forward()
             self.vjp(self.bar)
-        except pb.Error as error:  # a thread's exceptions end with it
+        except inside.Error as error:  # a thread's exceptions end with it
             self.failed = str(error)
 
     def bits(self):
@@ -63,7 +63,7 @@ def rows():
     rng = np.random.default_rng(1)
     boxes = "".join(BOX.format(*rng.uniform(-0.15, 0.15, 2), 0.3 + 0.15 * k) for k in range(10))
     with Bench() as bench:
-        m = pb.Model(bench.write("heap.xml", MODEL.format(H, boxes)))
+        m = inside.Model(bench.write("heap.xml", MODEL.format(H, boxes)))
     worlds = [World(m, k) for k in range(WORLDS)]
     seconds = {1: run_all(worlds, 1)}
     first = [w.bits() for w in worlds]

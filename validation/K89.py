@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from common import Bench, below, row
-import pb
+import inside
 
 BALLS, STEPS, H = 26, 800, 0.002
 # Balls fall among pegs on a floor, hit each other, roll off and part again.
@@ -32,7 +32,7 @@ def rows():
     balls = "".join(BALL.format(*rng.uniform(-0.35, 0.35, 2), 0.55 + 0.08 * k, rng.uniform(0.05, 0.08)) for k in range(BALLS))
     with Bench() as bench:
         path = bench.write("pegs.xml", MODEL.format(H, pegs, balls))
-        m = pb.Model(path)
+        m = inside.Model(path)
         first = m.init()
         w = rng.standard_normal(m.nv)
         got = bench.gradient(path, {"qpos": w}, "--steps", STEPS)

@@ -6,13 +6,13 @@ import re
 import subprocess
 
 from common import below, row
-import pb
+import inside
 
 COUNT = int(os.environ.get("L1_COUNT", 10000))  # of the first row; the case wants 10 000
 
 
 def run(*arguments):
-    text = subprocess.run([os.path.join(pb.build_dir(), "bench", "lcp"), *map(str, arguments)], capture_output=True, text=True).stdout
+    text = subprocess.run([os.path.join(inside.build_dir(), "bench", "lcp"), *map(str, arguments)], capture_output=True, text=True).stdout
     number = r"([-+.e\d]+)"
     found = re.match(r"solved (\d+) of (\d+) \((\d+) by the path\), factorizations " + number + r" \(at most \d+\), " + number + " ms", text)
     errors = re.search("complementarity " + number + ", stationarity " + number + ", joints " + number, text)
@@ -20,7 +20,7 @@ def run(*arguments):
 
 
 def rows():
-    subprocess.run(["cmake", "--build", pb.build_dir(), "--target", "bench_lcp"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", inside.build_dir(), "--target", "bench_lcp"], check=True, capture_output=True)
     out = []
     for what, required, arguments in (
             ("friction up to .5, up to 60 contacts", 0.999, (0, -60, COUNT, 0, 0.5, 1)),

@@ -1,37 +1,28 @@
 """Derivatives of complementarity problems
 
 Derivatives of a complementarity problem's solution by all of its data: exact values, and what a missing transpose would give."""
-import ctypes as ct
 
 import numpy as np
 
 from common import below, row
-import pb
+import inside
 
-F = ct.POINTER(ct.c_double)
-
-
-Lcp, Solution, Cotangent, Bar = pb.NATIVE.pbLcp, pb.NATIVE.pbLcpSolution, pb.NATIVE.pbLcpCotangent, pb.NATIVE.pbLcpBar
-
-
-def pointer(a):
-    return a.ctypes.data_as(F)
+Lcp, Solution, Cotangent, Bar = inside.native.pbLcp, inside.native.pbLcpSolution, inside.native.pbLcpCotangent, inside.native.pbLcpBar
 
 
 def derivatives(data, g):
     """Solution, and the derivatives of g . x by Q, p, G, h, F, A, b."""
     data = {k: np.ascontiguousarray(data[k], float) for k in ("Q", "p", "G", "h", "F", "A", "b")}
     n, m, e = len(data["p"]), len(data["h"]), len(data["b"])
-    lib = pb.lib()
+    lib = inside.native
     ctx = lib.pbContext_Create(None)
-    problem = Lcp(n, m, e, *[pointer(data[k]) for k in ("Q", "p", "G", "h", "F", "A", "b")])
-    at = {k: np.zeros(max(size, 1)) for k, size in zip("xyzs", (n, e, m, m))}
-    solution, bar = Solution(*[pointer(at[k]) for k in "xyzs"]), {k: np.zeros_like(v) for k, v in data.items()}
+    problem = Lcp(n=n, m=m, e=e, **data)
+    at = {k: np.zeros(size) for k, size in zip("xyzs", (n, e, m, m))}
+    solution, bar = Solution(**at), {k: np.zeros_like(v) for k, v in data.items()}
     size = lib.pbLcp_WorkSize(n, m, e)
-    work, gx = ct.create_string_buffer(size), np.ascontiguousarray(g, float)
-    lib.pbLcp_Solve(ctx, ct.byref(problem), None, work, size, ct.byref(solution), None)
-    lib.pbLcp_Vjp(ctx, ct.byref(problem), ct.byref(solution), ct.byref(Cotangent(pointer(gx), None, None, None)), work, size,
-                  ct.byref(Bar(*[pointer(bar[k]) for k in ("Q", "p", "G", "h", "F", "A", "b")])), None)
+    work = np.zeros(size, np.uint8)
+    lib.pbLcp_Solve(ctx, problem, None, work, size, solution, None)
+    lib.pbLcp_Vjp(ctx, problem, solution, Cotangent(x=np.ascontiguousarray(g, float)), work, size, Bar(**bar), None)
     lib.pbContext_Destroy(ctx)
     return at, bar
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from common import Bench, below, contact, row, slope
 import chain
-import pb
+import inside
 
 # Observed at 30 frames a second; two steps a frame, for the sake of the joints' drift.
 LINKS, FRAMES, SUBSTEPS, TRUTH = 10, 300, 2, 7.0
@@ -99,7 +99,7 @@ class Sensitive:
     """Deviations and their derivatives by the logarithm of every link's mass, forwards through the rollout."""
 
     def __init__(self, w):
-        self.w, self.m = w, contact(pb.Model(w.path), **SETTINGS)
+        self.w, self.m = w, contact(inside.Model(w.path), **SETTINGS)
         m, self.theta = self.m, self.m.theta.copy()
         restitution = m.param(self.theta, "geom_restitution")
         restitution[:], restitution[-1] = 0.5, 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from common import Bench, below, contact, ratio, reported, timing
 import chain
-import pb
+import inside
 from L3 import SETTINGS
 from rollouts import Rollout
 
@@ -19,7 +19,7 @@ class World:
     their initial velocities, and the anchors of their joints."""
 
     def __init__(self, bench, links):
-        self.m = m = contact(pb.Model(bench.write("chain.xml", chain.model([0.7] * links))), **SETTINGS)
+        self.m = m = contact(inside.Model(bench.write("chain.xml", chain.model([0.7] * links))), **SETTINGS)
         self.r = r = Rollout(m, STEPS)
         self.start = m.init()
         self.start[m.slots["qpos"].stop - 3] = 1.3  # else the ball stands at distance 0 from the chain after a whole number of steps

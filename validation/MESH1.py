@@ -2,11 +2,10 @@
 
 Volume, centre and inertia tensor of solids bounded by triangles against closed forms (boxes, regular prisms, a tetrahedron) and, of dented
 spheres, an L and rings that no plane cuts in one piece, against rational arithmetic; of what is scaled, moved and turned, too."""
-import ctypes as ct
 
 import numpy as np
 
-from common import below, pb
+from common import below, inside
 import test_solids as solids
 
 
@@ -42,7 +41,7 @@ def errors(properties, volume, center, inertia, size):
 
 
 def rows():
-    ctx = ct.c_void_p(pb.NATIVE.pbContext_Create(None))
+    ctx = inside.native.pbContext_Create(None)
     closed, exact, moved = [], [], []
     for corners in (3, 4, 6, 24, 64):
         for mode in ("exact", "legacy", "convex"):
@@ -57,7 +56,7 @@ def rows():
         to = (point - [.1, -.2, .3]) * [2, .5, 3]
         given = solids.properties(ctx, solids.solid(point, triangle, scale=[2, .5, 3], refpos=[.1, -.2, .3]))
         moved.append(errors(given, *solids.rational(to, triangle), np.ptp(to, axis=0).max()))
-    pb.NATIVE.pbContext_Destroy(ctx)
+    inside.native.pbContext_Destroy(ctx)
     return [below(f"{what} of {which}, relative, largest of {len(found)}", float(np.max(np.array(found)[:, k])), 1e-12)
             for which, found in (("prisms of 3 to 64 corners in three ways and a corner of a cube, closed forms", closed),
                                  ("dented spheres, an L and a ring, rational arithmetic", exact), ("the same moved and scaled", moved))

@@ -10,7 +10,7 @@ import re
 import mujoco
 import numpy as np
 
-from common import Bench, below, pb, reported, row
+from common import Bench, below, inside, reported, row
 import test_mesh_contact as meshes
 import test_polytopes as scenes
 
@@ -20,9 +20,9 @@ PRESS = np.full(2, 5.)
 
 
 def states(bench, text, ctrl=None, contact=None):
-    m = pb.Model(bench.write("scene.xml", text), contact=contact)
+    m = inside.Model(bench.write("scene.xml", text), contact=contact)
     controls = None if ctrl is None else np.tile(ctrl, (STEPS, 1))
-    return m, pb.Rollout(m, STEPS).forward(m.init(), controls, states=True)
+    return m, inside.Rollout(m, STEPS).forward(m.init(), controls, states=True)
 
 
 def moved(bench, text, bodies, **more):

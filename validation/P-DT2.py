@@ -9,7 +9,7 @@ by so much a period, and the clock of 10 rad/s has but four. With a clock twice 
 The floor of penalties has one gradient. With rows of contact instead there are three, whose trainings of robot A are drawn side by side."""
 import numpy as np
 
-from common import below, figure, pb, reported, row, slope
+from common import below, figure, inside, reported, row, slope
 from runners import CLOCK, HEAD, RATE, ROBOTS, STEPS, Sharp, Soft
 
 SEEDS = range(1, 6)
@@ -17,7 +17,7 @@ SEEDS = range(1, 6)
 
 def gradient_rows():
     run = Soft(ROBOTS["A"], 1)
-    run.rollout = pb.Rollout(run.w, 60)
+    run.rollout = inside.Rollout(run.w, 60)
     run.way()
     g = run.pull()
     d = np.zeros(run.w.ntheta)
@@ -47,7 +47,7 @@ def robot_rows(name, shape):
 def kind_rows(shape):
     """Robot A on rows of contact, by the three gradients."""
     still, ways = Sharp.still(shape), {}
-    for kind in pb.Rollout.KINDS:
+    for kind in inside.Rollout.KINDS:
         ways[kind] = [Sharp(shape, seed, kind).learn() - still for seed in SEEDS]
     words = lambda w: f"{np.mean([x[-1] for x in w]):.3f}; best of each seed's iterations {' '.join(f'{max(x):.3f}' for x in w)}"
     return [reported(f"robot A on rows of contact, gradient {kind}: mean of the seeds at the end [m]", words(w)) for kind, w in ways.items()], \

@@ -4,7 +4,7 @@ A block under a force at the edge of sliding: d(sliding distance)/d(force) is a 
 import numpy as np
 
 from common import Bench, below, contact, row, slope
-import pb
+import inside
 
 # Dojo's contact_gradients: one step of 0.1 s from rest under a force along the ground; mass, gravity and friction 1.
 BLOCK = """<mujoco><option timestep="0.1" gravity="0 0 -1" cone="elliptic"><flag refsafe="disable"/></option><worldbody><geom type="plane"
@@ -15,7 +15,7 @@ FORCES = np.linspace(0.5, 1.5, 41)
 RELAXATIONS = [10.0**-k for k in range(3, 9)]  # force times residual along the path: kappa / R
 
 
-class Block(pb.Model):
+class Block(inside.Model):
     def __init__(self, path, relaxation, **settings):
         super().__init__(path)
         contact(self, **(settings or {"erp": 0, "cfm": SOFTNESS * 0.1, "kappa": SOFTNESS * relaxation}))

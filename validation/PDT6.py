@@ -8,7 +8,7 @@ at once. Truth: differences; of soft contacts of the mean over the phases of tou
 import numpy as np
 
 from common import Bench, below, row
-import pb
+import inside
 
 BOX = """<mujoco><option timestep="{h}" gravity="0 0 0"><flag refsafe="disable"/></option><default><geom condim="3" friction="{mu} .005 .0001"
 solref="-2e4 -40" solimp=".95 .95 .001"/></default><worldbody><geom type="plane" size="5 5 .1"/><body><joint type="slide" axis="1 0 0"/>
@@ -28,8 +28,8 @@ def rows():
     with Bench() as bench:
         for mu, method in ((1e-5, "soft"), (1, "soft"), (1e-5, "impact"), (1, "impact")):
             contact = {"method": method, "restitution": 0.3} if method == "impact" else {}
-            m = pb.Model(bench.write("box.xml", BOX.format(h=H, mu=mu)), contact=contact)
-            r = pb.Rollout(m, round(T / H))
+            m = inside.Model(bench.write("box.xml", BOX.format(h=H, mu=mu)), contact=contact)
+            r = inside.Rollout(m, round(T / H))
             start = lambda angle, dz=0.0: m.state([0, 0.101 + 0.02 + 0.06 + dz, angle], [-1, -SPEED, 0])
             value = lambda angle, dz=0.0: outcome(r.forward(start(angle, dz)))
             cotangent = {"qvel": np.array([1, 0, 0.1])}

@@ -5,7 +5,7 @@ import numpy as np
 from scipy.special import ellipk
 
 from common import Bench, below, row
-import pb
+import inside
 
 INERTIA = np.array([0.1, 0.2, 0.3])
 FREE = f"""<mujoco><option timestep="0.001" gravity="0 0 0" integrator="RK4"/><worldbody><body><freejoint/>
@@ -43,7 +43,7 @@ def collide(bench, a, b):
     body = lambda n, kind, x: f"""<body pos="{x} .03 .02" euler="20 30 {n}0"><freejoint/><geom type="{kind}" {SHAPES[kind]} mass="{n}"/></body>"""
     path = bench.write(f"{a}_{b}.xml", '<mujoco><option timestep="0.002" gravity="0 0 0" cone="elliptic"/><worldbody>' + body(1, a, 0) +
                        body(2, b, 0.7) + "</worldbody></mujoco>")
-    m = pb.Model(path)
+    m = inside.Model(path)
     x = m.init()
     x[m.slots["qvel"]] = [2, 0, 0, 0.5, -1, 0.3, -1, 0.1, 0, 0, 0.4, 1]
     mass = np.repeat([1.0, 2.0], 3)

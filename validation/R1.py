@@ -5,7 +5,7 @@ gradient checked in the run that is timed. One layer of 1 296 weights or two hid
 import os
 import subprocess
 
-from common import ROOT, Row, below, pb, reported, row
+from common import ROOT, Row, below, inside, reported, row
 
 MODEL = os.path.join(ROOT, "validation", "walker.xml")
 PEAK = 2048  # MiB
@@ -20,7 +20,7 @@ RATIO = {"small": 3.5, "large": 4}
 
 
 def run(network, robots, words):
-    program = os.path.join(pb.build_dir(), "bench", "robots")
+    program = os.path.join(inside.build_dir(), "bench", "robots")
     done = subprocess.run([program, MODEL, network, str(robots), *map(str, words)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"robots {network} {robots}: {done.stderr}")
@@ -61,5 +61,5 @@ def cell_rows(robots, network, forward, gradient, seed, words):
 
 
 def rows():
-    subprocess.run(["cmake", "--build", pb.build_dir(), "--target", "bench_robots"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", inside.build_dir(), "--target", "bench_robots"], check=True, capture_output=True)
     return [r for cell in CELLS for r in cell_rows(*cell)]

@@ -4,13 +4,12 @@ A network of 17 284 weights sees how far the hand is from (.5, .5, .5) and gives
 45 degrees a second and pull no harder than 200 or 600 N m, both at every step. All weights are learned by gradients through the closed
 loop of 8 s; case R3B is the same without gradients. (The source states 10 and 30 N m, of which its engine made 20
 times as much, one share in every iteration of its solver: with 10 and 30 nothing can hold the hand at that place.)"""
-import ctypes as ct
 
 import numpy as np
 
 import arm
 from common import below, near, reported, row
-import pb
+import inside
 
 TARGET, TORQUES, SEEDS = np.array([.5, .5, .5]), (200, 600), range(5)
 FIRST, LAST = arm.STEPS // 2, arm.STEPS - 100  # learned from the last 4 s, tested in the last
@@ -18,12 +17,11 @@ DISTANCE = "sqrt((x0 - 0.5)^2 + (x1 - 0.5)^2 + (x2 - 0.5)^2)"
 
 
 def closed_loop(torque, seed, every=1):
-    n = pb.NATIVE
+    n = inside.native
     m = arm.load(torque)
-    m.formula = (ct.c_char_p * 1)(DISTANCE.encode())
     relu, dense = {"kind": n.pb_layerActivation, "activation": n.pb_activationRelu}, {"kind": n.pb_layerDense, "size": 128, "gain": 2**.5}
     last = {"kind": n.pb_layerDense, "size": 4, "init": n.pb_initZero}
-    arm.set_policy(m, 3, [{"kind": n.pb_layerFormula, "formula": m.formula, "formulas": 1}, dense, relu, dense, relu, last],
+    arm.set_policy(m, 3, [{"kind": n.pb_layerFormula, "formula": [DISTANCE], "formulas": 1}, dense, relu, dense, relu, last],
                    [{"kind": n.pb_observeSitePosition, "object": b"hand"}], seed, every)
     return m
 
@@ -33,7 +31,7 @@ class Reach:
 
     def __init__(self, torque, seed):
         self.m = closed_loop(torque, seed)
-        self.at, self.rollout, self.x0 = arm.weights(self.m), pb.Rollout(self.m, arm.STEPS), self.m.init()
+        self.at, self.rollout, self.x0 = arm.weights(self.m), inside.Rollout(self.m, arm.STEPS), self.m.init()
         self.rollout.want([name for name in self.m.params if name.startswith("policy.")])
         self.hand, self.states = np.zeros((arm.STEPS + 1, 1, 3)), np.zeros((arm.STEPS + 1, self.m.nx))
         self.forces, self.found = np.zeros((arm.STEPS + 1, self.m.nsensordata)), []
@@ -42,9 +40,9 @@ class Reach:
         """Hand less target at every step; with watch also states and forces."""
         self.theta = self.m.theta.copy()
         self.theta[self.at] = z
-        more = {"states": pb.ptr(self.states), "sensordata": pb.ptr(self.forces)} if watch else {}
-        output = pb.RolloutOutput(site_xpos=pb.ptr(self.hand), **more)
-        pb.lib().pbRollout_Forward(self.rollout.ptr, pb.ptr(self.theta), pb.ptr(self.x0), None, ct.byref(output))
+        more = {"states": self.states, "sensordata": self.forces} if watch else {}
+        output = inside.native.pbRolloutOutput(site_xpos=self.hand, **more)
+        inside.native.pbRollout_Forward(self.rollout.ptr, self.theta, self.x0, None, output)
         apart = self.hand[:, 0] - TARGET
         self.found.append(np.linalg.norm(apart[LAST + 1:], axis=1).mean())
         return apart
@@ -63,8 +61,8 @@ class Reach:
         bar, d = np.zeros_like(self.hand), np.zeros(self.m.ntheta)
         d[self.at] = direction
         tangent = np.zeros((arm.STEPS + 1, 1, 3))
-        way, out = pb.RolloutDirection(theta=pb.ptr(d)), pb.RolloutTangent(site_xpos=pb.ptr(tangent))
-        pb.lib().pbRollout_Jvp(self.rollout.ptr, 1, ct.byref(way), ct.byref(out))
+        way, out = inside.native.pbRolloutDirection(theta=d), inside.native.pbRolloutTangent(site_xpos=tangent)
+        inside.native.pbRollout_Jvp(self.rollout.ptr, 1, way, out)
         bar[FIRST + 1:, 0] = 2 / FIRST * (self.hand[FIRST + 1:, 0] - TARGET)
         return (bar * tangent).sum()
 
@@ -73,48 +71,46 @@ class Search:
     """A method of the library over an objective, which goes on to the same bits where an earlier one was stopped."""
 
     def __init__(self, reach, method, **options):
-        n, l = pb.NATIVE, pb.lib()
-        self.reach, self.start, self.ptr = reach, reach.m.theta[reach.at].copy(), ct.c_void_p()
+        n, l = inside.native, inside.native
+        self.reach, self.start, self.ptr = reach, reach.m.theta[reach.at].copy(), inside.native.handle()
         size = len(self.start)
 
         def value(_, z, out):
-            out[0] = reach.value(np.ctypeslib.as_array(z, (size,)))
+            out[0] = reach.value(inside.native.array(z, size,))
             return 0
 
         def gradient(_, z, out, slope):
-            out[0], g = reach.gradient(np.ctypeslib.as_array(z, (size,)))
-            np.ctypeslib.as_array(slope, (size,))[:] = g
+            out[0], g = reach.gradient(inside.native.array(z, size,))
+            inside.native.array(slope, size,)[:] = g
             return 0
-        types = dict(n.pbProblem._fields_)
-        self.kept = types["value"](value), types["gradient"](gradient)
-        problem = n.pbProblem(n=size, value=self.kept[0], gradient=self.kept[1])
+        self.problem = n.pbProblem(n=size, value=value, gradient=gradient)
         given = n.pbOptimizerOptions(method=method, **options)
-        l.pbOptimizer_Create(reach.m.ctx, ct.byref(problem), ct.byref(given), pb.ptr(self.start), ct.byref(self.ptr))
+        l.pbOptimizer_Create(reach.m.ctx, self.problem, given, self.start, self.ptr)
 
     def __del__(self):
         if self.reach.m.ctx:  # at the end of a program the model may go first
-            pb.lib().pbOptimizer_Destroy(self.ptr)
+            inside.native.pbOptimizer_Destroy(self.ptr)
 
     def iterate(self):
-        pb.lib().pbOptimizer_Iterate(self.ptr)
-        return pb.lib().pbOptimizer_Get(self.ptr)
+        inside.native.pbOptimizer_Iterate(self.ptr)
+        return inside.native.pbOptimizer_Get(self.ptr)
 
     def best(self):
-        return np.ctypeslib.as_array(pb.lib().pbOptimizer_Get(self.ptr).best, (len(self.start),)).copy()
+        return inside.native.array(inside.native.pbOptimizer_Get(self.ptr).best, len(self.start)).copy()
 
     def state(self):
-        kept = np.zeros(pb.lib().pbOptimizer_StateSize(self.ptr))
-        pb.lib().pbOptimizer_Save(self.ptr, pb.ptr(kept))
+        kept = np.zeros(inside.native.pbOptimizer_StateSize(self.ptr))
+        inside.native.pbOptimizer_Save(self.ptr, kept)
         return kept
 
     def restore(self, kept):
-        pb.lib().pbOptimizer_Restore(self.ptr, pb.ptr(np.ascontiguousarray(kept)))
+        inside.native.pbOptimizer_Restore(self.ptr, np.ascontiguousarray(kept))
 
 
 def learn(torque, seed, evaluations=150, enough=1e-4):
     """(objective, best weights): by gradients, in so many evaluations or until the distance is enough."""
     reach = Reach(torque, seed)
-    search = Search(reach, pb.NATIVE.pb_methodLbfgs, memory=20)
+    search = Search(reach, inside.native.pb_methodLbfgs, memory=20)
     while len(reach.found) < evaluations and min(reach.found, default=1) > enough:
         if search.iterate().outcome:
             break
@@ -132,9 +128,9 @@ def at_a_quarter(torque, z):
     """Mean distance in the last second with a quarter of the time step, decisions at the same times."""
     m = closed_loop(torque, 0, 4)
     m.theta[arm.weights(m)], m.param(m.theta, "timestep")[:] = z, arm.H / 4
-    rollout, hand, x0 = pb.Rollout(m, 4 * arm.STEPS), np.zeros((4 * arm.STEPS + 1, 1, 3)), m.init()
-    output = pb.RolloutOutput(site_xpos=pb.ptr(hand))
-    pb.lib().pbRollout_Forward(rollout.ptr, pb.ptr(m.theta), pb.ptr(x0), None, ct.byref(output))
+    rollout, hand, x0 = inside.Rollout(m, 4 * arm.STEPS), np.zeros((4 * arm.STEPS + 1, 1, 3)), m.init()
+    output = inside.native.pbRolloutOutput(site_xpos=hand)
+    inside.native.pbRollout_Forward(rollout.ptr, m.theta, x0, None, output)
     return np.linalg.norm(hand[4 * LAST + 1:, 0] - TARGET, axis=1).mean()
 
 
@@ -146,10 +142,10 @@ def dropped(torque):
     half, mean = np.arccos(d), np.arctan2(flat, TARGET[2] - arm.MIDDLE[2])
     pose[:] = np.arctan2(TARGET[1], TARGET[0]), mean - half, 0, 2 * half
     x[m.slots["qpos"]] = pose
-    rollout = pb.Rollout(m, 400)
+    rollout = inside.Rollout(m, 400)
     hand, ctrl = np.zeros((401, 1, 3)), np.ascontiguousarray(pose)
-    output, given = pb.RolloutOutput(site_xpos=pb.ptr(hand)), pb.RolloutInput(ctrl=pb.ptr(ctrl), constant=True)
-    pb.lib().pbRollout_Forward(rollout.ptr, pb.ptr(m.theta), pb.ptr(x), ct.byref(given), ct.byref(output))
+    output, given = inside.native.pbRolloutOutput(site_xpos=hand), inside.native.pbRolloutInput(ctrl=ctrl, constant=True)
+    inside.native.pbRollout_Forward(rollout.ptr, m.theta, x, given, output)
     return np.linalg.norm(hand[0, 0] - TARGET), np.linalg.norm(hand[-1, 0] - TARGET)
 
 

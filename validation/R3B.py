@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from common import ROOT, below, reported
-import pb
+import inside
 from R3 import TORQUES, Reach, Search, learn
 
 LONG = "ten minutes"
@@ -17,7 +17,7 @@ EVALUATIONS = 60_000
 def without_gradients(torque, evaluations=EVALUATIONS, each=1000):
     """Least distance in the last second after each thousand evaluations; goes on from what an earlier run left."""
     path, reach = os.path.join(ROOT, "build", f"R3.{torque}.npz"), Reach(torque, 0)
-    search, found, done = Search(reach, pb.NATIVE.pb_methodSepCma, sigma=.05), np.zeros(0), 0
+    search, found, done = Search(reach, inside.native.pb_methodSepCma, sigma=.05), np.zeros(0), 0
     if os.path.exists(path):
         with np.load(path) as kept:
             search.restore(kept["state"])

@@ -5,14 +5,13 @@ speed and torque. It learns by gradients through 128 worlds at a time, of new pl
 whole domain that can be reached: the elbow bends to 90 degrees, so that is 0.7071 <= |p| <= 1 about the shoulder. A second network also
 sees angles and speeds of the joints, five times a second; R4L has one of 2.1 million weights. Runs that are interrupted go on where
 they were."""
-import ctypes as ct
 import os
 
 import numpy as np
 
 import arm
 from common import ROOT, below, reported
-import pb
+import inside
 
 LONG = "an hour or more"
 TORQUE, WORLDS, UPDATES, SEED = 200, 128, 2563, 0
@@ -131,7 +130,7 @@ class Sees(Learner):
     """The closed loop: a policy of the small size that also sees the joints, a decision each fifth of a second."""
 
     def __init__(self, name="closed"):
-        n, self.m = pb.NATIVE, arm.load(TORQUE)
+        n, self.m = inside.native, arm.load(TORQUE)
         relu, dense = {"kind": n.pb_layerActivation, "activation": n.pb_activationRelu}, {"kind": n.pb_layerDense, "size": 128, "gain": 2**.5}
         observe = [{"kind": n.pb_observeCommand, "count": 3}, {"kind": n.pb_observeQpos}, {"kind": n.pb_observeQvel}]
         arm.set_policy(self.m, 11, [dense, relu, dense, relu, {"kind": n.pb_layerDense, "size": 4, "init": n.pb_initZero}], observe, SEED, 20)

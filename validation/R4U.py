@@ -3,15 +3,14 @@
 The same arm written as URDF (links with their inertias, continuous joints, balls that touch the floor) is loaded as a spec, to which floor, hand
 and servos are added from the program. It has the masses and inertias of the one in MJCF, its hand goes where that one's goes, the gradients
 by the set-points are the same, and so is what a network learns of both."""
-import ctypes as ct
 
 import numpy as np
 
 import R4
 import arm
-from common import below, pb, reported
+from common import below, inside, reported
 
-n = pb.NATIVE
+n = inside.native
 DENSITY, BALL, LINK, SIDE, LENGTH = 1000, .1, .25, .14, .5  # the balls' radius, half of a link, across it, along it
 UPDATES, WORLDS = 8, 64
 TOLERANCE = 1e-9
@@ -51,18 +50,18 @@ def urdf():
     return (text + "</robot>").encode()
 
 
-class Robot(pb.Model):
+class Robot(inside.Model):
     """A model of a spec that was read from URDF and added to."""
 
     def __init__(self, torque):
-        self.ctx, self.ptr, self.scratch, self.path = ct.c_void_p(n.pbContext_Create(None)), ct.c_void_p(), ct.c_void_p(), "arm.urdf"
-        spec, text = ct.POINTER(n.pbSpec)(), urdf()
-        n.pbSpec_Parse(self.ctx, text, len(text), b"arm.urdf", None, ct.byref(spec))
+        self.ctx, self.ptr, self.scratch, self.path = n.pbContext_Create(None), inside.native.handle(), inside.native.handle(), "arm.urdf"
+        spec, text = inside.native.pointer(n.pbSpec), urdf()
+        n.pbSpec_Parse(self.ctx, text, len(text), b"arm.urdf", None, spec)
         self.add(spec, torque)
-        n.pbSpec_Compile(spec, ct.byref(self.ptr))
+        n.pbSpec_Compile(spec, self.ptr)
         n.pbSpec_Destroy(spec)
-        pb.lib().pbModel_SetOption(self.ptr, b"servo", b"all")
-        pb.lib().pbModel_SetContact(self.ptr, b"method", b"cones")
+        inside.native.pbModel_SetOption(self.ptr, b"servo", b"all")
+        inside.native.pbModel_SetContact(self.ptr, b"method", b"cones")
         self._sizes()
         self.param(self.theta, "geom_friction")[:, 0] = .5  # sliding
         self.param(self.theta, "actuator_speed")[:] = arm.SPEED
@@ -71,9 +70,9 @@ class Robot(pb.Model):
         """What URDF has no words for."""
         floor, hand = n.pbGeomDef_Default(), n.pbSiteDef_Default()
         floor.type, floor.size[:] = n.pb_geomPlane, (5, 5, 1)
-        n.pbSpec_AddGeom(spec, ct.byref(floor))
+        n.pbSpec_AddGeom(spec, floor)
         hand.body, hand.name, hand.pose.pos[2] = 4, b"hand", LENGTH
-        n.pbSpec_AddSite(spec, ct.byref(hand))
+        n.pbSpec_AddSite(spec, hand)
         for k in range(4):
             servo = n.pbActuatorDef_Default()
             servo.trntype, servo.target, servo.gaintype, servo.biastype = n.pb_trnJoint, b"j%d" % k, n.pb_gainFixed, n.pb_biasAffine
@@ -81,7 +80,7 @@ class Robot(pb.Model):
             servo.forcelimited, servo.forcerange[:] = n.pb_true, (-torque, torque)
             if k % 2:
                 servo.ctrllimited, servo.ctrlrange[:] = n.pb_true, (-np.pi / 2, np.pi / 2)
-            n.pbSpec_AddActuator(spec, ct.byref(servo))
+            n.pbSpec_AddActuator(spec, servo)
 
 
 def rows():

@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 
-from common import below, pb, reported, row, slope
+from common import below, inside, reported, row, slope
 import policy
 
 H, STEPS, STARTS, ROUNDS, HIDDEN, RADIUS = 0.01, 150, 4, 5, 16, 0.2
@@ -29,11 +29,11 @@ class Game:
             path = os.path.join(folder, "table.xml")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(MODEL)
-            self.m = pb.Model(path)
+            self.m = inside.Model(path)
         tanh = {"kind": "activation", "activation": "tanh"}
         layers = [{"kind": "dense", "size": 2 * HIDDEN, "init": 1}, tanh, {"kind": "dense", "size": 4, "init": 1, "gain": .3}, tanh]
         policy.attach(self.m, [{"kind": "qpos"}, {"kind": "qvel", "scale": .3}], policy.Network(8, layers, seed=1))
-        self.rollout, self.mine = pb.Rollout(self.m, STEPS), np.full(self.m.ntheta, -1)
+        self.rollout, self.mine = inside.Rollout(self.m, STEPS), np.full(self.m.ntheta, -1)
         self.rollout.want([n for n in self.m.params if n.startswith("policy.")])
         self.theta, self.tests = self.m.theta.copy(), [self.start(np.random.default_rng(1000 + k)) for k in range(16)]
         for name in ("policy.0.weight", "policy.0.bias", "policy.2.weight", "policy.2.bias"):

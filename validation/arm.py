@@ -1,13 +1,12 @@
 """The arm of the cases R3 and R4: four servos turn two links of half a meter, from facts of the source's file; what a policy sees of it,
 where its hand is, what it takes to hold it, and batches of it."""
-import ctypes as ct
 import os
 import tempfile
 
 import numpy as np
 
-import common  # noqa: F401  (sets the path to pb)
-import pb
+import common  # noqa: F401  (sets the path to it)
+import inside
 
 H, STEPS, SPEED, GAIN = .01, 800, np.pi / 4, 30  # 8 s; 45 degrees a second; 1/s
 MIDDLE = np.array([0, 0, .1])  # of the sphere on the floor: the hand is at most a meter from here
@@ -35,7 +34,7 @@ def load(torque):
         path = os.path.join(folder, "arm.xml")
         with open(path, "w", encoding="utf-8") as f:
             f.write(model(torque))
-        m = pb.Model(path, options={"servo": "all"}, contact={"method": "cones"})
+        m = inside.Model(path, options={"servo": "all"}, contact={"method": "cones"})
     m.param(m.theta, "actuator_speed")[:] = SPEED
     return m
 
@@ -61,33 +60,32 @@ class Arms:
     is told commands, and `wanted` are its parameters."""
 
     def __init__(self, torque, worlds, m=None, wanted=(), threads=2):
-        l = pb.lib()
-        self.m, self.worlds, self.pool, self.batch = m or load(torque), worlds, ct.c_void_p(), ct.c_void_p()
-        l.pbPool_Create(self.m.ctx, threads, ct.byref(self.pool))
-        options = pb.NATIVE.pbBatchOptions(worlds=worlds, pool=self.pool, steps=STEPS)
-        l.pbBatch_Create(self.m.ctx, self.m.ptr, ct.byref(options), ct.byref(self.batch))
-        l.pbBatch_WantParameters(self.batch, (ct.c_char_p * (len(wanted) + 1))(*(n.encode() for n in wanted)), len(wanted))
+        l = inside.native
+        self.m, self.worlds, self.pool, self.batch = m or load(torque), worlds, inside.native.handle(), inside.native.handle()
+        l.pbPool_Create(self.m.ctx, threads, self.pool)
+        options = inside.native.pbBatchOptions(worlds=worlds, pool=self.pool, steps=STEPS)
+        l.pbBatch_Create(self.m.ctx, self.m.ptr, options, self.batch)
+        l.pbBatch_WantParameters(self.batch, list(wanted), len(wanted))
         self.hand = np.zeros((worlds, STEPS + 1, 3))
 
     def __del__(self):
         if self.batch and self.m.ctx:  # at the end of a program the model may go first
-            pb.lib().pbBatch_Destroy(self.batch)
-            pb.lib().pbPool_Destroy(self.pool)
+            inside.native.pbBatch_Destroy(self.batch)
+            inside.native.pbPool_Destroy(self.pool)
 
     def run(self, setpoints, commands=None):
         """Where the hands are: (worlds, STEPS + 1, 3)."""
-        l, self.given = pb.lib(), [None if a is None else np.ascontiguousarray(a) for a in (setpoints, commands)]
-        self.input = pb.NATIVE.pbBatchInput(ctrl=pb.ptr(self.given[0]), command=pb.ptr(self.given[1]), constant=True)
-        output = pb.NATIVE.pbBatchOutput(site_xpos=pb.ptr(self.hand))
-        l.pbBatch_Reset(self.batch, pb.ptr(self.m.theta), None, 0, -1, None)
-        l.pbBatch_Rollout(self.batch, pb.ptr(self.m.theta), None, 0, STEPS, ct.byref(self.input), ct.byref(output))
+        l, self.given = inside.native, [None if a is None else np.ascontiguousarray(a) for a in (setpoints, commands)]
+        self.input = inside.native.pbBatchInput(ctrl=self.given[0], command=self.given[1], constant=True)
+        output = inside.native.pbBatchOutput(site_xpos=self.hand)
+        l.pbBatch_Reset(self.batch, self.m.theta, None, 0, -1, None)
+        l.pbBatch_Rollout(self.batch, self.m.theta, None, 0, STEPS, self.input, output)
         return self.hand
 
     def _pull(self, hand_bar, **results):
-        kept = np.ascontiguousarray(hand_bar)
-        bar = pb.RolloutBar(site_xpos=pb.Cotangent(pb.ptr(kept), STEPS + 1, None))
-        gradient = pb.NATIVE.pbBatchGradient(**{name: pb.ptr(a) for name, a in results.items()})
-        pb.lib().pbBatch_Vjp(self.batch, ct.byref(bar), None, ct.byref(gradient), None)
+        bar = inside.native.pbRolloutBar(site_xpos=inside.native.pbCotangent(data=np.ascontiguousarray(hand_bar), count=STEPS + 1))
+        gradient = inside.native.pbBatchGradient(**results)
+        inside.native.pbBatch_Vjp(self.batch, bar, None, gradient, None)
 
     def pull(self, hand_bar):
         """Cotangents of all hands to those of the set-points (worlds, 4)."""
@@ -104,14 +102,14 @@ class Arms:
 
 def set_policy(m, network_inputs, layers, observe, seed=0, every=1):
     """A network into the model, which is then that of the closed loop. layers: dictionaries of pbLayerDef; observe: of pbObserveDef."""
-    l, n = pb.lib(), pb.NATIVE
+    l, n = inside.native, inside.native
     m.layers = (n.pbLayerDef * len(layers))(*(n.pbLayerDef(**layer) for layer in layers))
     m.observe = (n.pbObserveDef * len(observe))(*(n.pbObserveDef(**seen) for seen in observe))
-    m.network = ct.c_void_p()  # must outlive the model, as long as its context
-    l.pbNetwork_Create(m.ctx, network_inputs, m.layers, len(layers), seed, False, ct.byref(m.network))
+    m.network = inside.native.handle()  # must outlive the model, as long as its context
+    l.pbNetwork_Create(m.ctx, network_inputs, m.layers, len(layers), seed, False, m.network)
     definition = n.pbPolicyDef(observe=m.observe, observe_count=len(observe), decide=l.pbNetwork_Function(m.network), every=every)
     theta = m.theta
-    l.pbModel_SetPolicy(m.ptr, ct.byref(definition))
+    l.pbModel_SetPolicy(m.ptr, definition)
     m._sizes()
     m.theta[:len(theta)] = theta  # parameters of the policy come last
 

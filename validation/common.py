@@ -11,10 +11,10 @@ import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests", "oracle"), os.path.join(ROOT, "tools")]
-import pb  # noqa: E402  (the library through ctypes; PULLBACK_BUILD chooses the build)
+import inside  # noqa: E402  (PULLBACK_BUILD chooses the build)
 import plot  # noqa: E402
 
-PROGRAM = os.path.join(pb.build_dir(), "pullback")
+PROGRAM = os.path.join(inside.build_dir(), "pullback")
 EXAMPLES = os.path.join(ROOT, "examples")
 
 
@@ -133,7 +133,7 @@ class Bench:
 def contact(m, **settings):
     """A loaded model with settings of contacts (before anything is computed with it)."""
     for name, value in settings.items():
-        pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode())
+        inside.native.pbModel_SetContact(m.ptr, name.encode(), str(value).encode())
     return m
 
 

@@ -1,22 +1,18 @@
 """Energies through the library, element by element and assembled; meshes without a preferred direction."""
-import ctypes as ct
 import itertools
 
 import numpy as np
 
-from common import pb
+from common import inside
 
-POINTER, P = ct.POINTER(ct.c_double), ct.c_void_p
-
-
-INTERNAL, STRESS_FREE, DISSIPATIVE, PLANAR, MASS = 1, 2, 4, 8, 16
+INTERNAL, STRESS_FREE, DISSIPATIVE, PLANAR, MASS = (getattr(inside.native, "pb_material" + word) for word in ("Internal", "StressFree", "Dissipative", "Planar", "Mass"))
 
 
 def materials():
     """Names of all built-in energies."""
     names = []
     for i in itertools.count():
-        m = pb.lib().pbMaterial_At(i)
+        m = inside.native.pbMaterial_At(i)
         if not m:
             return names
         names.append(m.contents.name.decode())
@@ -26,11 +22,11 @@ class Energy:
     """A built-in energy on `cells` (elements x points). Parameters are numbers, or one row an element."""
 
     def __init__(self, name, cells, **parameters):
-        l = pb.lib()
-        self.ctx = P(l.pbContext_Create(None))
+        l = inside.native
+        self.ctx = l.pbContext_Create(None)
         m = next(l.pbMaterial_At(i).contents for i, n in enumerate(materials()) if n == name)
-        self.name, self.traits, self.points, self.work, self.ptr = name, m.traits, m.def_.points, None, P()
-        l.pbEnergy_Create(self.ctx, ct.byref(m.def_), ct.byref(self.ptr))
+        self.name, self.traits, self.points, self.work, self.ptr = name, m.traits, m.def_.points, None, inside.native.handle()
+        l.pbEnergy_Create(self.ctx, m.def_, self.ptr)
         self.work = np.zeros(l.pbEnergy_WorkSize(self.ptr), np.uint8)
         self.cells = np.ascontiguousarray(cells, np.int32).reshape(-1, self.points)
         self.parameter, self.start, at = {}, {}, 0
@@ -45,34 +41,32 @@ class Energy:
 
     def __del__(self):
         if getattr(self, "ptr", None):
-            pb.lib().pbEnergy_Destroy(self.ptr)
+            inside.native.pbEnergy_Destroy(self.ptr)
         if getattr(self, "ctx", None):
-            pb.lib().pbContext_Destroy(self.ctx)
+            inside.native.pbContext_Destroy(self.ctx)
 
     def _elements(self, x, rest, previous, h):
-        self.kept = [pb.real(a) for a in (x, rest, rest if previous is None else previous)]
+        x, rest, previous = (inside.real(a) for a in (x, rest, rest if previous is None else previous))
         values = list(self.parameter.values())
-        address = (POINTER * (len(values) + 1))(*[pb.ptr(v) for v in values])
-        stride = (ct.c_int * (len(values) + 1))(*[0 if len(v) == 1 else v.shape[1] for v in values])
-        return pb.NATIVE.pbElements(len(self.cells), self.cells.ctypes.data_as(ct.POINTER(ct.c_int)), *map(pb.ptr, self.kept), address, stride, h, 0)
+        return inside.native.pbElements(count=len(self.cells), vertex=self.cells, x=x, rest=rest, previous=previous, parameter=values,
+                                        stride=[0 if len(v) == 1 else v.shape[1] for v in values], timestep=h)
 
     def __call__(self, x, rest, previous=None, h=1.0, hessian=False):
         """Values, gradients (elements x 3 points), Hessians or None."""
         n, k = len(self.cells), 3 * self.points
         value, gradient, H = np.zeros(n), np.zeros((n, k)), np.zeros((n, k, k)) if hessian else None
-        out, fault = pb.NATIVE.pbElementsOut(pb.ptr(value), pb.ptr(gradient), pb.ptr(H)), pb.NATIVE.pbEnergyFault()
-        if not pb.lib().pbEnergy_Evaluate(self.ptr, self._elements(x, rest, previous, h), out, self.work.ctypes.data, fault):
+        out, fault = inside.native.pbElementsOut(value=value, gradient=gradient, hessian=H), inside.native.pbEnergyFault()
+        if not inside.native.pbEnergy_Evaluate(self.ptr, self._elements(x, rest, previous, h), out, self.work, fault):
             raise ArithmeticError(f"{self.name}, element {fault.element}: {fault.what.decode()}")
         return value, gradient, H
 
     def pullback(self, w, x, rest, previous=None, h=1.0):
         """Derivatives of w . gradient: by x, by the rest positions, by each parameter."""
-        x_bar, rest_bar = np.zeros_like(pb.real(x)), np.zeros_like(pb.real(x))
+        x_bar, rest_bar = np.zeros_like(inside.real(x)), np.zeros_like(inside.real(x))
         bars = [np.zeros_like(v) for v in self.parameter.values()]
-        address = (POINTER * (len(bars) + 1))(*[pb.ptr(b) for b in bars])
-        kept, fault = pb.real(w), pb.NATIVE.pbEnergyFault()
-        bar = pb.NATIVE.pbElementsBar(pb.ptr(x_bar), pb.ptr(rest_bar), None, address, None, None)
-        if not pb.lib().pbEnergy_Pullback(self.ptr, self._elements(x, rest, previous, h), pb.ptr(kept), bar, self.work.ctypes.data, fault):
+        kept, fault = inside.real(w), inside.native.pbEnergyFault()
+        bar = inside.native.pbElementsBar(x=x_bar, rest=rest_bar, parameter=bars)
+        if not inside.native.pbEnergy_Pullback(self.ptr, self._elements(x, rest, previous, h), kept, bar, self.work, fault):
             raise ArithmeticError(f"{self.name}, element {fault.element}: {fault.what.decode()}")
         return x_bar, rest_bar, dict(zip(self.parameter, bars))
 

@@ -1,28 +1,20 @@
 """Projected Gauss-Seidel (include/pullback/pgs.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
-import ctypes as ct
 import os
 
 import numpy as np
 
 from common import ROOT
-import pb
+import inside
 
-D, I = ct.POINTER(ct.c_double), ct.POINTER(ct.c_int)
-
-
-Problem, Options, Report = pb.NATIVE.pbPgs, pb.NATIVE.pbPgsOptions, pb.NATIVE.pbPgsReport
-Call, Bar, AdjointReport = pb.NATIVE.pbPgsCall, pb.NATIVE.pbPgsBar, pb.NATIVE.pbPgsAdjointReport
-
-
-def reals(a):
-    return a.ctypes.data_as(D)
+Problem, Options, Report = inside.native.pbPgs, inside.native.pbPgsOptions, inside.native.pbPgsReport
+Call, Bar, AdjointReport = inside.native.pbPgsCall, inside.native.pbPgsBar, inside.native.pbPgsAdjointReport
 
 
 class Heap:
     """Fifty contacts, three rows each; CFM a hundredth of the mean diagonal entry, ERP 0.2."""
 
     def __init__(self, friction=0.4, step=0.002):
-        m = pb.Model(os.path.join(ROOT, "bench/pile.xml"), {"cone": "elliptic"})
+        m = inside.Model(os.path.join(ROOT, "bench/pile.xml"), {"cone": "elliptic"})
         x = m.init()
         for _ in range(200):
             x, _ = m.step(x)
@@ -38,36 +30,35 @@ class Heap:
         self.kind = np.tile(np.array([1, 3, 3], np.int32), self.m // 3)
         self.normal = np.repeat(np.arange(0, self.m, 3, dtype=np.int32), 3)
         self.mu = np.full(self.m, friction)
-        self.problem = Problem(self.m, reals(self.A), reals(self.b), self.kind.ctypes.data_as(I), None,
-                               self.normal.ctypes.data_as(I), reals(self.mu))
-        self.lib = pb.lib()
+        self.problem = Problem(m=self.m, A=self.A, b=self.b, kind=self.kind, normal=self.normal, mu=self.mu)
+        self.lib = inside.native
         self.size = self.lib.pbPgs_ImplicitWorkSize(self.m)
         self.work = np.zeros(self.size // 8 + 1)
-        self.ctx = ct.c_void_p(self.lib.pbContext_Create(None))
+        self.ctx = self.lib.pbContext_Create(None)
 
     def _call(self, options):
-        return ct.byref(Call(ct.pointer(self.problem), ct.pointer(options), self.work.ctypes.data, 8 * len(self.work)))
+        return Call(problem=self.problem, options=options, work=self.work, work_size=8 * len(self.work))
 
     def solve(self, order, cone, sweeps):
-        options, report, f = Options(order, cone, sweeps, 0, 0), Report(), np.zeros(self.m)
+        options, report, f = Options(order=order, cone=cone, sweeps=sweeps), Report(), np.zeros(self.m)
         history = np.zeros((sweeps + 1, self.m))
-        self.lib.pbPgs_Solve(self.ctx, self._call(options), None, reals(f), reals(history), ct.byref(report))
+        self.lib.pbPgs_Solve(self.ctx, self._call(options), None, f, history, report)
         return f, history, options, report
 
     def _bars(self):
         bars = [np.zeros_like(self.A), np.zeros(self.m), np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)]
-        return bars, Bar(*map(reals, bars))
+        return bars, Bar(**dict(zip(("A", "b", "bound", "mu"), bars)))
 
     def unrolled(self, solved, g):
         _, history, options, report = solved
         bars, out = self._bars()
-        self.lib.pbPgs_VjpUnrolled(self.ctx, self._call(options), ct.byref(report), reals(history), reals(g), ct.byref(out))
+        self.lib.pbPgs_VjpUnrolled(self.ctx, self._call(options), report, history, g, out)
         return bars
 
     def implicit(self, solved, g):
         bars, out = self._bars()
         report = AdjointReport()
-        self.lib.pbPgs_VjpImplicit(self.ctx, self._call(solved[2]), reals(solved[0]), reals(g), ct.byref(out), ct.byref(report))
+        self.lib.pbPgs_VjpImplicit(self.ctx, self._call(solved[2]), solved[0], g, out, report)
         return bars, report
 
 

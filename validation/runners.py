@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common import pb
+from common import inside
 import deform
 import policy
 
@@ -77,7 +77,7 @@ class Runner:
     """A robot that learns in a world of its own: `forward` and `pull` are the world's."""
 
     def begin(self, world, shape):
-        self.w, self.shape, self.rollout = world, shape, pb.Rollout(world, STEPS)
+        self.w, self.shape, self.rollout = world, shape, inside.Rollout(world, STEPS)
         names = [n for n in world.params if n.startswith("policy.") and n.endswith((".weight", ".bias"))]
         self.rollout.want(names)
         parts = [world.params[n] for n in names]
@@ -127,7 +127,7 @@ class Soft(Runner):
     def still(shape):
         """Where the head comes without actuation."""
         w = soft(shape)
-        return float(w.x(pb.Rollout(w, STEPS).forward(w.init()))[HEAD, 0])
+        return float(w.x(inside.Rollout(w, STEPS).forward(w.init()))[HEAD, 0])
 
 
 # ---- rows of contact --------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def sharp(shape):
         path = os.path.join(folder, "robot.xml")
         with open(path, "w", encoding="utf-8") as f:
             f.write(jointed(shape))
-        return pb.Model(path)
+        return inside.Model(path)
 
 
 class Sharp(Runner):
@@ -174,4 +174,4 @@ class Sharp(Runner):
     @staticmethod
     def still(shape):
         w = sharp(shape)
-        return float(shape.x[HEAD, 0] + pb.Rollout(w, STEPS).forward(w.init(), shape.lengths())[w.slots["qpos"]][2 * HEAD])
+        return float(shape.x[HEAD, 0] + inside.Rollout(w, STEPS).forward(w.init(), shape.lengths())[w.slots["qpos"]][2 * HEAD])

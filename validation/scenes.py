@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from common import pb  # noqa: F401  (puts the library's wrappers on the path)
+from common import inside  # noqa: F401  (puts the library's wrappers on the path)
 
 
 # ---- meshes ---------------------------------------------------------------------------------------------------------

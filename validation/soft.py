@@ -1,7 +1,7 @@
 """Bodies of triangles in the plane, as E5 and E7 use them: the energies of the engine of 2019, meshes, a ledger of energies."""
 import numpy as np
 
-from common import pb  # noqa: F401  (puts the library's wrappers on the path)
+from common import inside  # noqa: F401  (puts the library's wrappers on the path)
 import deform
 
 MU, LAMBDA, MUSCLE, GRAVITY, COLLISION, FRICTION, H = 500.0, 50.0, 90.0, 9.8, 14000.0, 300.0, 0.033

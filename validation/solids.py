@@ -1,7 +1,7 @@
 """Elastic bodies of triangles and rods, as several cases use them: meshes, loads, an equilibrium with its gradient."""
 import numpy as np
 
-from common import pb  # noqa: F401  (puts the library's wrappers on the path)
+from common import inside  # noqa: F401  (puts the library's wrappers on the path)
 import deform
 from elements import with_middles
 

@@ -1,7 +1,7 @@
 """Springs, as several cases use them: energies, scenes, and the same in NumPy as an independent program."""
 import numpy as np
 
-from common import pb  # noqa: F401  (puts the library's wrappers on the path)
+from common import inside  # noqa: F401  (puts the library's wrappers on the path)
 import deform
 
 FORMULAS = {"hookean": "d = x0 - x1; 0.5*k*(sqrt(dot(d, d) + 1e-6) - l0)^2", "stvk": "d = x0 - x1; 0.5*k*(dot(d, d) - l0^2)^2"}

@@ -47,10 +47,10 @@ def run(pullback):
 
 @pytest.fixture(scope="session")
 def lib():
-    """The shared library (interface.py): functions are typed, and raise Error unless they return pb_ok."""
-    import pb
+    """The shared library by the module of declarations: functions raise Error unless they return pb_ok."""
+    import inside
 
-    return pb.lib()
+    return inside.native
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ frame it moves in here; so has a planar one. With v = T v_pin in a joint, accele
 import numpy as np
 import pinocchio as pin
 
-import pb
+import inside
 
 
 def names(model, kind, count):
-    return [(pb.lib().pbModel_Name(model.ptr, kind, k) or b"").decode() for k in range(count)]
+    return [(inside.native.pbModel_Name(model.ptr, kind, k) or b"").decode() for k in range(count)]
 
 
 def cross(w):
@@ -23,11 +23,11 @@ PLANE = np.array([[0, -1], [1, 0]])  # turns by a right angle
 
 class Robot:
     def __init__(self, text, model, floating):
-        """model: ours (pb.Model). floating: whether the root link moves freely."""
+        """model: ours (inside.Model). floating: whether the root link moves freely."""
         self.pin = pin.buildModelFromXML(text, pin.JointModelFreeFlyer(), "root") if floating else pin.buildModelFromXML(text)
         self.data, self.ours = self.pin.createData(), model
         f = model.fields()
-        self.joints, self.bodies = names(model, pb.NATIVE.pb_objJoint, len(f["jnt_type"])), names(model, pb.NATIVE.pb_objBody, model.nbody)
+        self.joints, self.bodies = names(model, inside.native.pb_objJoint, len(f["jnt_type"])), names(model, inside.native.pb_objBody, model.nbody)
         self.qposadr, self.dofadr = f["jnt_qposadr"].ravel(), f["jnt_dofadr"].ravel()
         self.parts = [self._part(j) for j in range(1, self.pin.njoints)]
 

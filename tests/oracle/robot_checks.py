@@ -24,7 +24,7 @@ import numpy as np
 
 import derivatives
 import oracle
-import pb
+import inside
 import robots
 import test_compile
 
@@ -79,9 +79,9 @@ class Result:
 def load(robot):
     """(model or None, its warnings or why it is refused)"""
     try:
-        model = pb.Model(robot.path, allow_root=robot.allow_root)
+        model = inside.Model(robot.path, allow_root=robot.allow_root)
         return model, model.warnings()
-    except pb.Error as error:
+    except inside.Error as error:
         return None, error.text.replace("\n", " ").replace(os.path.dirname(robot.path) + "/", "")
 
 
@@ -417,7 +417,7 @@ def check(robot, canonical=False, states=STATES):
     try:
         steps(result, model, robots.quiet(lambda: oracle.load(robot.path)), robot, canonical)
         gradients(result, model, m, robot.name, states)
-    except pb.Error as error:
+    except inside.Error as error:
         result.faults.append(str(error))
     result.seconds = time.process_time() - began
     return result
@@ -439,14 +439,14 @@ def brief(robot):
 
 
 # ---- all of them ------------------------------------------------------------------------------------------------------------
-STORE = os.path.join(pb.ROOT, "build", "robots.json")
+STORE = os.path.join(inside.ROOT, "build", "robots.json")
 
 
 def sources():
     """Hash of what the checks run: the library and their own text."""
     total = hashlib.sha256()
     here = [os.path.join(os.path.dirname(__file__), n) for n in ("robots.py", "robot_checks.py", "oracle.py", "derivatives.py")]
-    for path in [os.path.join(pb.build_dir(), "libpullback.so"), *here]:
+    for path in [os.path.join(inside.build_dir(), "libpullback.so"), *here]:
         total.update(open(path, "rb").read())
     return total.hexdigest()
 

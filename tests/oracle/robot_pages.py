@@ -14,7 +14,7 @@ import tempfile
 import mujoco as mj
 import numpy as np
 
-import pb
+import inside
 import robots
 from browser import Browser
 
@@ -24,7 +24,7 @@ BOX = '<mujoco><worldbody><body><freejoint/><geom type="box" size="0.1 0.2 0.3"/
 
 def write_page(path, page, *options):
     """"" or what the program says."""
-    done = subprocess.run([os.path.join(pb.build_dir(), "pullback"), "view", path, "-o", page, *options], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([os.path.join(inside.build_dir(), "pullback"), "view", path, "-o", page, *options], capture_output=True, text=True, timeout=300)
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 

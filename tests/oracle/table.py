@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 import oracle
-import pb
+import inside
 
 ONE, HUNDRED, STEPS = 1e-10, 1e-8, 100
 
@@ -51,7 +51,7 @@ def measure(path, options=None, key=0, steps=STEPS):
     run = oracle.roll(m, x, controls)
     line.contacts, line.compared = run.contacts, oracle.trusted(m, x, controls, run, HUNDRED)
     try:
-        model = pb.Model(path, options)
+        model = inside.Model(path, options)
         y = model.state(x.qpos, x.qvel, x.act)
         for k in range(line.compared):
             y, _ = model.step(y, controls[k])
@@ -59,7 +59,7 @@ def measure(path, options=None, key=0, steps=STEPS):
             if k == 0:
                 line.one = e
             line.hundred = max(line.hundred, e)
-    except pb.Error as error:
+    except inside.Error as error:
         line.error = str(error).replace("\n", " ")[:200]
     return line
 

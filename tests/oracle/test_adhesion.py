@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 
 
 def crawler(gap, more=""):
@@ -21,7 +21,7 @@ def test_a_climber_is_mujocos(tmp_path, gap, cone):
     """Step by step along MuJoCo's own path: held, let go, held again."""
     path = tmp_path / "m.xml"
     path.write_text(crawler(gap).replace("<option", f'<option cone="{cone}"'))
-    m, ours, counts = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path)), set()
+    m, ours, counts = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path)), set()
     d = mujoco.MjData(m)
     for k in range(160):
         d.ctrl[:] = [.9, .5] if k < 70 or k > 76 else [0, .2]
@@ -40,7 +40,7 @@ def test_what_holds_on_a_wall(tmp_path):
     for force in (5, 40):
         path.write_text(f"""<mujoco><option cone="elliptic" impratio="100"/><worldbody><geom type="box" size=".1 1 1" pos="-.1 0 0"/><body name="b" pos=".0999 0 0"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body></worldbody>
 <actuator><adhesion body="b" ctrlrange="0 1" gain="{force}"/></actuator></mujoco>""")
-        m = pb.Model(str(path))
+        m = inside.Model(str(path))
         x = m.state([.0999, 0, 0, 1, 0, 0, 0], np.zeros(6))
         for _ in range(250):
             x = m.step(x, [1])[0]
@@ -54,7 +54,7 @@ def test_gradient_of_a_held_climber(tmp_path, method):
     path = tmp_path / "m.xml"
     path.write_text(crawler(.02))
     m = mujoco.MjModel.from_xml_path(str(path))
-    ours = pb.Model(str(path), contact={"method": method})
+    ours = inside.Model(str(path), contact={"method": method})
     x, r, u, steps = ours.state(m.qpos0, np.zeros(m.nv)), np.random.default_rng(0), np.array([.9, .5]), 20
     for _ in range(30):
         x = ours.step(x, u)[0]
@@ -62,7 +62,7 @@ def test_gradient_of_a_held_climber(tmp_path, method):
     way = {f: s * r.standard_normal(ours.param(ours.theta, f).shape) for f, s in way.items()}
 
     def pulled(budget):
-        run = pb.Rollout(ours, steps, budget)
+        run = inside.Rollout(ours, steps, budget)
         run.forward(x, u)
         return run.vjp(qvel=bar)[:2]
 
@@ -70,7 +70,7 @@ def test_gradient_of_a_held_climber(tmp_path, method):
         theta = ours.theta.copy()
         for f in way:
             ours.param(theta, f)[...] += e * way[f]
-        return bar @ ours.parts(pb.Rollout(ours, steps).forward(ours.move(x, motion, e), u, theta))[1]
+        return bar @ ours.parts(inside.Rollout(ours, steps).forward(ours.move(x, motion, e), u, theta))[1]
 
     (by_x, by_theta), lean = pulled(0), pulled(1 << 14)
     assert (by_x == lean[0]).all() and (by_theta == lean[1]).all()
@@ -86,17 +86,17 @@ def test_gradient_of_a_held_climber(tmp_path, method):
 def test_what_is_refused(tmp_path, actuator, words):
     path = tmp_path / "m.xml"
     path.write_text(crawler(0, actuator).replace('<body name="foot"', '<site name="s"/><body name="foot"').replace("<joint ", '<joint name="j" '))
-    with pytest.raises(pb.Error, match=words):
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match=words):
+        inside.Model(str(path))
 
 
 def test_contact_method_impact_and_events_refuse_it(tmp_path):
     path = tmp_path / "m.xml"
     path.write_text(crawler(0))
     path.write_text(crawler(0).replace('condim="4"', ""))
-    flying = pb.Model(str(path), contact={"method": "impact"})
-    with pytest.raises(pb.Error, match="adhesion"):
+    flying = inside.Model(str(path), contact={"method": "impact"})
+    with pytest.raises(inside.Error, match="adhesion"):
         flying.step(flying.state(flying.fields()["qpos0"].ravel(), np.zeros(7)), np.zeros(2))
-    rollout = pb.Rollout(pb.Model(str(path)), 2)
-    with pytest.raises(pb.Error, match="adhesion"):
+    rollout = inside.Rollout(inside.Model(str(path)), 2)
+    with pytest.raises(inside.Error, match="adhesion"):
         rollout._kind("event")

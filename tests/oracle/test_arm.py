@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-import pb
+import inside
 
-sys.path.insert(0, os.path.join(pb.ROOT, "validation"))
+sys.path.insert(0, os.path.join(inside.ROOT, "validation"))
 import arm  # noqa: E402
 import R4  # noqa: E402
 

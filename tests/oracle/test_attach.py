@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import test_compile
 
 # boxes in MuJoCo's own frame, whose vertices are floats: then a mesh is the same to the last bit
@@ -85,7 +85,7 @@ def folder(tmp_path):
 def both(path):
     with oracle.warnings.catch_warnings():
         oracle.warnings.simplefilter("ignore")
-        return pb.Model(str(path)), mj.MjModel.from_xml_path(str(path))
+        return inside.Model(str(path)), mj.MjModel.from_xml_path(str(path))
 
 
 @pytest.mark.parametrize("case", TAKEN)
@@ -183,8 +183,8 @@ def test_a_model_with_models_in_it_twice(folder):
     path.write_text(parent('<attach model="gripper" body="base" prefix="a_"/><body pos="0 1 0"><attach model="gripper" body="base" prefix="b_"/></body>', assets='<model file="gripper.xml"/>'))
     with pytest.raises(ValueError, match="repeated name 'r_h"):
         mj.MjModel.from_xml_path(str(path))
-    model = pb.Model(str(path))
-    names = [pb.lib().pbModel_Name(model.ptr, 9, k).decode() for k in range(model.fields()["nkey"][0, 0])]
+    model = inside.Model(str(path))
+    names = [inside.native.pbModel_Name(model.ptr, inside.native.pb_objKeyframe, k).decode() for k in range(model.fields()["nkey"][0, 0])]
     assert names == ["a_rest", "r_home", "r_half", "b_rest", "b_r_home", "b_r_half"]
     qpos = model.fields()["key_qpos"]
     assert np.allclose(qpos[[1, 4]], [[np.pi / 9, .5, .1, np.pi / 9, 0, 0], [np.pi / 9, 0, 0, np.pi / 9, .5, .1]])

@@ -7,7 +7,7 @@ import mujoco as mj
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 CUBE = np.array([[x, y, z] for x in (-.1, .1) for y in (-.2, .2) for z in (-.3, .3)])
 FACES = np.array([[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]])
@@ -97,10 +97,10 @@ def test_faces_of_further_objects_are_read_as_in_mujoco(tmp_path, more):
         mj.MjModel.from_xml_path(str(path))
     except ValueError:
         line = 20 + more.count("\n")
-        with pytest.raises(pb.Error, match=f"cube.obj:{line}: point .* is named"):
-            pb.Model(str(path))
+        with pytest.raises(inside.Error, match=f"cube.obj:{line}: point .* is named"):
+            inside.Model(str(path))
     else:
-        pb.Model(str(path))
+        inside.Model(str(path))
 
 
 @pytest.mark.parametrize("scale,refused", [("0 1 1", True), ("1 1 0", True), ("nan 1 1", True), ("-1 1 1", False), ("-1 -1 -1", False), ("1e-9 1e-9 1e-9", True)])
@@ -108,11 +108,11 @@ def test_faces_of_further_objects_are_read_as_in_mujoco(tmp_path, more):
 def test_odd_scales(tmp_path, scale, refused, mode):
     path = write(tmp_path, "cube.stl", stl(CUBE + [.1, .2, .3]), mode, scale)
     if refused:
-        with pytest.raises(pb.Error):
-            pb.Model(str(path))
+        with pytest.raises(inside.Error):
+            inside.Model(str(path))
         return
     m = mj.MjModel.from_xml_path(str(path))
-    fields = pb.Model(str(path)).fields()
+    fields = inside.Model(str(path)).fields()
     for name in ("body_mass", "body_inertia", "body_ipos"):
         assert np.abs(fields[name] - np.reshape(getattr(m, name), fields[name].shape)).max() < 1e-9, name
 
@@ -127,7 +127,7 @@ def test_surfaces_that_are_no_manifolds_count_as_in_mujoco(tmp_path, mode):
             theirs = mj.MjModel.from_xml_path(str(path)).body_mass[1]
         except ValueError as error:
             print(mode, k, error)
-            with pytest.raises(pb.Error, match="model.xml:1:"):
-                pb.Model(str(path))
+            with pytest.raises(inside.Error, match="model.xml:1:"):
+                inside.Model(str(path))
         else:
-            assert pb.Model(str(path)).fields()["body_mass"][1, 0] == pytest.approx(theirs, rel=1e-9), (mode, k)
+            assert inside.Model(str(path)).fields()["body_mass"][1, 0] == pytest.approx(theirs, rel=1e-9), (mode, k)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
+from inside import native
 import random_models
 
 # Kept for information, or in other words than MuJoCo's.
@@ -71,12 +72,13 @@ def faults(ours, m):
 def names_differ(model, m):
     import mujoco as mj
 
-    kinds = {0: (mj.mjtObj.mjOBJ_BODY, m.nbody), 1: (mj.mjtObj.mjOBJ_JOINT, m.njnt), 2: (mj.mjtObj.mjOBJ_GEOM, m.ngeom), 3: (mj.mjtObj.mjOBJ_SITE, m.nsite),
-             4: (mj.mjtObj.mjOBJ_PAIR, m.npair), 5: (mj.mjtObj.mjOBJ_EQUALITY, m.neq), 6: (mj.mjtObj.mjOBJ_TENDON, m.ntendon),
-             7: (mj.mjtObj.mjOBJ_ACTUATOR, m.nactuator), 8: (mj.mjtObj.mjOBJ_SENSOR, m.nsensor), 9: (mj.mjtObj.mjOBJ_KEY, m.nkey)}
-    for kind, (theirs, n) in kinds.items():
-        for k in range(n):
-            a, b = pb.lib().pbModel_Name(model.ptr, kind, k), mj.mj_id2name(m, theirs, k) or ""
+    names = {"Body": "BODY", "Joint": "JOINT", "Geom": "GEOM", "Site": "SITE", "Pair": "PAIR", "Equality": "EQUALITY", "Tendon": "TENDON",
+             "Actuator": "ACTUATOR", "Sensor": "SENSOR", "Keyframe": "KEY"}
+    for kind, theirs in names.items():
+        count = getattr(m, {"JOINT": "njnt", "EQUALITY": "neq"}.get(theirs, "n" + theirs.lower()))
+        for k in range(count):
+            a = native.pbModel_Name(model.ptr, getattr(native, "pb_obj" + kind), k)
+            b = mj.mj_id2name(m, getattr(mj.mjtObj, "mjOBJ_" + theirs), k) or ""
             if a is None or a.decode() != b:
                 return [f"name {k} of kind {kind}: {a!r}, MuJoCo {b!r}"]
     return []
@@ -84,7 +86,7 @@ def names_differ(model, m):
 
 @pytest.mark.parametrize("path", oracle.MODELS, ids=oracle.name)
 def test_fields_equal(path):
-    model, m = pb.Model(path), oracle.compiled(path)
+    model, m = inside.Model(path), oracle.compiled(path)
     ours = model.fields()
     assert len(ours) > 150
     bad = faults(ours, m) + names_differ(model, m)
@@ -93,7 +95,7 @@ def test_fields_equal(path):
 
 def test_no_field_is_forgotten():
     """The inspection shows every field of the list, and the list holds every size it uses; sizes of our own are 0."""
-    model = pb.Model(oracle.MODELS[0])
+    model = inside.Model(oracle.MODELS[0])
     table = oracle.field_table()
     shown = model.fields()
     missing = [n for n, kind in table.items() if kind in ("int", "param", "constant") and n not in shown]
@@ -101,16 +103,16 @@ def test_no_field_is_forgotten():
     assert [n for n, kind in table.items() if kind == "param"] == list(model.params)
     for n, kind in table.items():
         if kind == "size":
-            assert pb.lib().pbModel_Size(model.ptr, n.encode()) == getattr(oracle.compiled(model.path), n, 0), n
+            assert inside.native.pbModel_Size(model.ptr, n.encode()) == getattr(oracle.compiled(model.path), n, 0), n
 
 
 def test_sizes_equal():
     for path in oracle.MODELS:
-        model, m = pb.Model(path), oracle.compiled(path)
+        model, m = inside.Model(path), oracle.compiled(path)
         rays = (m.sensor_type == mj.mjtSensor.mjSENS_RANGEFINDER).any()  # else faces of meshes are not kept
         for n, kind in oracle.field_table().items():
             if kind == "size" and (rays or n != "nmeshface"):
-                assert pb.lib().pbModel_Size(model.ptr, n.encode()) == getattr(m, n, 0), (oracle.name(path), n)
+                assert inside.native.pbModel_Size(model.ptr, n.encode()) == getattr(m, n, 0), (oracle.name(path), n)
 
 
 def test_random_models_compile_equal(tmp_path, long_run):
@@ -121,8 +123,8 @@ def test_random_models_compile_equal(tmp_path, long_run):
         with open(path, "w") as f:
             f.write(random_models.xml(seed))
         try:
-            found = faults(pb.Model(path).fields(), oracle.compiled(path))
-        except pb.Error as error:
+            found = faults(inside.Model(path).fields(), oracle.compiled(path))
+        except inside.Error as error:
             found = [str(error)]
         bad += [f"random model {seed}: {text}" for text in found[:3]]
     assert not bad, f"{len(bad)} faults\n" + "\n".join(bad[:20])

@@ -5,7 +5,7 @@ import pytest
 
 import derivatives
 import oracle
-import pb
+import inside
 from test_compile import excess
 
 MOVED = ("body_mass", "body_inertia", "body_ipos", "body_pos", "dof_armature", "qpos0", "site_pos", "actuator_gear")
@@ -32,7 +32,7 @@ def changed(model, m, seed, fields=MOVED):
 
 def faults(model, m, theta, leave=None):
     mj.mj_setConst(m, mj.MjData(m))
-    pb.lib().pbModel_SetConstants(model.ctx, model.ptr, pb.ptr(theta))
+    inside.native.pbModel_SetConstants(model.ctx, model.ptr, theta)
     bad = []
     for field, slot in model.params.items():
         if not slot.rows * slot.cols or field in oracle.OURS:
@@ -49,7 +49,7 @@ def faults(model, m, theta, leave=None):
 @pytest.mark.parametrize("path", PATHS, ids=oracle.name)
 def test_constants_follow(path):
     """Against MuJoCo without its short cuts; bodies that only slide are the subject of the next test."""
-    model, m = pb.Model(path), oracle.load(path)
+    model, m = inside.Model(path), oracle.load(path)
     simple = oracle.compiled(path).body_simple
     leave = {"body_invweight0": simple < 2, "dof_invweight0": simple[m.dof_bodyid] < 2}
     bad = faults(model, m, changed(model, m, 5), leave)
@@ -59,7 +59,7 @@ def test_constants_follow(path):
 @pytest.mark.parametrize("path", PATHS, ids=oracle.name)
 def test_constants_follow_masses(path):
     """Against MuJoCo as it is."""
-    model, m = pb.Model(path), oracle.compiled(path)
+    model, m = inside.Model(path), oracle.compiled(path)
     bad = faults(model, m, changed(model, m, 5, MASSES))
     assert not bad, "\n".join(bad)
 
@@ -67,12 +67,12 @@ def test_constants_follow_masses(path):
 @pytest.mark.parametrize("path", PATHS, ids=oracle.name)
 def test_pullback_of_constants(path):
     """Against differences of our own SetConstants, which the test above holds to MuJoCo's."""
-    model, m = pb.Model(path), oracle.load(path)
+    model, m = inside.Model(path), oracle.load(path)
     r = np.random.default_rng(8)
     theta = changed(model, m, 6)
     bar = r.standard_normal(model.ntheta)
     pulled = bar.copy()
-    pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(theta), pb.ptr(pulled))
+    inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, theta, pulled)
     for field, slot in model.params.items():
         if slot.derived:
             assert not model.param(pulled, field).any(), f"{field} is derived, its cotangent moves on"
@@ -85,7 +85,7 @@ def test_pullback_of_constants(path):
 
         def at(e):
             t = theta + e * way
-            pb.lib().pbModel_SetConstants(model.ctx, model.ptr, pb.ptr(t))
+            inside.native.pbModel_SetConstants(model.ctx, model.ptr, t)
             return np.array([bar @ t])
 
         (fd,), (u,) = oracle.quotient(at, (1e-3, 1e-4, 1e-5))

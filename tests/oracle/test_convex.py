@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 SIZES = {"sphere": [.09, 0, 0], "capsule": [.05, .1, 0], "ellipsoid": [.12, .07, .05], "cylinder": [.07, .09, 0], "box": [.08, .06, .1]}
 PAIRS = [("ellipsoid", o) for o in SIZES] + [("cylinder", o) for o in ("capsule", "cylinder", "box")]
@@ -88,7 +88,7 @@ def model_of(folder, a, b):
     path = os.path.join(folder, f"{a}_{b}.xml")
     with open(path, "w") as f:
         f.write(text)
-    return pb.Model(path)
+    return inside.Model(path)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
@@ -136,7 +136,7 @@ def test_comes_to_rest(name, tmp_path):
     with open(path, "w") as f:
         f.write(f'<mujoco><worldbody><geom type="box" size=".4 .4 .1"/><body pos="{pos}" {turn}><joint type="free" damping=".002"/>'
                 f'<geom type="{kind}" size="{" ".join(map(str, SIZES[kind]))}" condim="6" friction="1 .01 .01"/></body></worldbody></mujoco>')
-    model = pb.Model(path)
+    model = inside.Model(path)
     x = model.init()
     for _ in range(2000):
         x, _ = model.step(x)

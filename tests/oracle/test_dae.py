@@ -1,5 +1,4 @@
 """DAE and GLB meshes: the published files as assimp reads them (through Pinocchio's coal), small files by hand, and what is wrong in them."""
-import ctypes as ct
 import glob
 import json
 import math
@@ -10,21 +9,21 @@ import coal
 import numpy as np
 import pytest
 
-import pb
+import inside
 import robots
 
-N = pb.NATIVE
+N = inside.native
 
 
 def load(path):
     """(points, triangles, warnings) of a shape."""
-    mesh, ctx = ct.POINTER(N.pbMesh)(), ct.c_void_p(N.pbContext_Create(None))
+    mesh, ctx = inside.native.pointer(N.pbMesh), N.pbContext_Create(None)
     try:
-        N.pbMesh_LoadShape(ctx, os.fsencode(path), b"", ct.byref(mesh))
+        N.pbMesh_LoadShape(ctx, os.fsencode(path), b"", mesh)
         m = mesh.contents
         cells = m.cells[N.pb_cellTriangle]
-        triangles = np.ctypeslib.as_array(cells.vertex, (cells.count, 3)).copy() if cells.count else np.zeros((0, 3), int)
-        return np.ctypeslib.as_array(m.point, (m.points, 3)).copy(), triangles
+        triangles = N.array(cells.vertex, cells.count, 3).copy() if cells.count else np.zeros((0, 3), int)
+        return N.array(m.point, m.points, 3).copy(), triangles
     finally:
         if mesh:
             N.pbMesh_Destroy(mesh)
@@ -115,7 +114,7 @@ def test_units_and_nodes(tmp_path):
 def test_a_file_without_a_scene_shows_its_first_with_a_warning(tmp_path):
     (tmp_path / "shape.dae").write_text(dae(POLYLIST, scene=""))
     (tmp_path / "robot.urdf").write_text('<robot><link name="a"><collision><geometry><mesh filename="shape.dae"/></geometry></collision></link></robot>')
-    warned = pb.Model(str(tmp_path / "robot.urdf"), urdf={}).warnings()
+    warned = inside.Model(str(tmp_path / "robot.urdf"), urdf={}).warnings()
     assert "shape.dae:1:22: COLLADA: has no scene that it shows: its first visual_scene is taken" in warned
 
 
@@ -161,7 +160,7 @@ DOUBLES = "<library_nodes>" + "".join(f'<node id="d{k}"><instance_node url="#d{k
     ("<!DOCTYPE a><COLLADA/>", "document type declarations"),
 ])
 def test_wrong_files_are_errors_with_the_line(tmp_path, text, said):
-    with pytest.raises(pb.Error) as raised:
+    with pytest.raises(inside.Error) as raised:
         made(tmp_path, text)
     assert said in str(raised.value) and "shape.dae" in str(raised.value)
 
@@ -248,6 +247,6 @@ def change(*keys, to):
     (glb(binary=struct.pack("<9f", 0, 0, math.nan, 1, 0, 0, 0, 1, 0) + struct.pack("<4H", 0, 1, 2, 0)), "shape.glb"),
 ])
 def test_wrong_glb_files_are_errors(tmp_path, data, said):
-    with pytest.raises(pb.Error) as raised:
+    with pytest.raises(inside.Error) as raised:
         made_glb(tmp_path, data)
     assert said in str(raised.value) and "shape.glb" in str(raised.value)

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 SCHEMES = ("implicit_euler", "bdf2", "trapezoid", "avf4")
 
@@ -12,7 +12,7 @@ SCHEMES = ("implicit_euler", "bdf2", "trapezoid", "avf4")
 def model(tmp_path, h, gravity=(0, 0, 0), options=None, **deformables):
     path = tmp_path / "scene.json"
     path.write_text(json.dumps(dict(options=dict(timestep=h, gravity=list(gravity), **(options or {})), deformables=deformables)))
-    return pb.Model(path)
+    return inside.Model(path)
 
 
 def rows(m, steps, name="points"):
@@ -139,7 +139,7 @@ def test_box_flies_into_cloth(tmp_path):
                           dict(energy="bending_quadratic", name="b", parameters=dict(bending=1e-4))])
     contact = dict(distance=0.004, stiffness=100, friction=0.2, velocity=0.01, geoms=["r"])
     (tmp_path / "scene.json").write_text(json.dumps(dict(model="box.xml", deformables=dict(bodies=[body], contact=contact))))
-    m = pb.Model(tmp_path / "scene.json")
+    m = inside.Model(tmp_path / "scene.json")
     x, worst = m.init(), 0
     x[m.slots["qvel"]] = 15
     for _ in range(12):
@@ -150,7 +150,7 @@ def test_box_flies_into_cloth(tmp_path):
 
 def tip_gradient(m):
     """Height of the last point after one step, and its gradient by everything."""
-    r = pb.Rollout(m, 1)
+    r = inside.Rollout(m, 1)
     x = r.forward(m.init())
     bar = np.zeros(m.slots["points"].stop - m.slots["points"].start)
     bar[-1] = 1
@@ -171,7 +171,7 @@ def test_straight_column_gives_way(tmp_path):
     for s in (-2, -1, 1, 2):
         moved = m.theta.copy()
         moved[at] += s * eps
-        tips.append(pb.Rollout(m, 1).forward(m.init(), theta=moved)[m.slots["points"]][-1])
+        tips.append(inside.Rollout(m, 1).forward(m.init(), theta=moved)[m.slots["points"]][-1])
     quotient = (tips[0] - 8 * tips[1] + 8 * tips[2] - tips[3]) / (12 * eps)
     assert theta[at] == pytest.approx(quotient, rel=1e-6)
 
@@ -183,7 +183,7 @@ def test_gradient_of_a_saddle_is_refused(tmp_path):
     m = model(tmp_path, 0.01, scheme="static", method="lbfgs", bodies=[body])
     z, gradient = tip_gradient(m)
     assert z > 0.99
-    with pytest.raises(pb.Error, match="saddle"):
+    with pytest.raises(inside.Error, match="saddle"):
         gradient()
 
 
@@ -231,7 +231,7 @@ def test_planar_bodies_meet_by_their_outlines(tmp_path):
 @pytest.mark.parametrize("poisson", [-1, 0.5])
 def test_bounds_of_poisson_are_no_values(tmp_path, poisson):
     body = dict(name="b", mesh=TET, energies=[dict(energy="neo_hookean", name="f", parameters=dict(young=1e4, poisson=poisson, density=1e3))])
-    with pytest.raises(pb.Error, match="poisson.*outside of its range"):
+    with pytest.raises(inside.Error, match="poisson.*outside of its range"):
         model(tmp_path, 0.01, bodies=[body])
 
 
@@ -260,7 +260,7 @@ def test_time_follows_the_time_step(tmp_path, scheme):
     steps, x0, way, seen = 20, m.init(), np.zeros(m.ntheta), np.array([1.0, 0, 0])
     at = m.params["timestep"].offset
     way[at] = 1
-    rollout, other = pb.Rollout(m, steps), pb.Rollout(m, steps)
+    rollout, other = inside.Rollout(m, steps), inside.Rollout(m, steps)
     rollout.forward(x0)
     moved = [other.forward(x0, theta=m.theta + e * way)[m.slots["points"]][0] for e in (1e-5, -1e-5)]
     want = (moved[0] - moved[1]) / 2e-5

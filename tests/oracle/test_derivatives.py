@@ -4,7 +4,7 @@ import pytest
 
 import derivatives
 import oracle
-import pb
+import inside
 import random_models
 
 ALL = oracle.MODELS
@@ -22,7 +22,7 @@ class Case:
 
     def __init__(self, case, after=12, steps=1):
         path, options = case
-        self.m, self.model, self.label = oracle.load(path, options), pb.Model(path, options), CASE_ID(case)
+        self.m, self.model, self.label = oracle.load(path, options), inside.Model(path, options), CASE_ID(case)
         self.r = np.random.default_rng(oracle.seed(self.label, "directions"))
         x, controls = oracle.start(self.m, (self.label, "derivatives"), after + steps, beyond=1.4)
         run = oracle.roll(self.m, x, controls[:after])

@@ -1,6 +1,5 @@
 """Designs: masses and frames that follow the parameters of meshes and densities. Values against models that are written with
 these parameters and compiled; gradients against differences of such models."""
-import ctypes as ct
 import json
 
 import mujoco
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import test_solids
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
@@ -40,9 +39,9 @@ def bumpy(r, stretch=(1, 1, 1), bumps=.15):
 def left_beside(point, face, mode, scale, refpos, refquat):
     """What MuJoCo's search for principal axes, which ends at 1e-7 of the largest moment, leaves beside the diagonal, as a part of it.
     The derivative of the compile is off by a hundred times its square root and less; exact axes have the one that is given."""
-    ctx = ct.c_void_p(pb.NATIVE.pbContext_Create(None))
+    ctx = inside.native.pbContext_Create(None)
     p = test_solids.properties(ctx, test_solids.solid(point, np.array(face), mode, scale, refpos, refquat))
-    pb.NATIVE.pbContext_Destroy(ctx)
+    inside.native.pbContext_Destroy(ctx)
     xx, yy, zz, xy, xz, yz = p.tensor[:]
     R = np.zeros(9)
     mujoco.mju_quat2Mat(R, np.array(p.quat[:]))
@@ -108,7 +107,7 @@ class Scene:
 
     def model(self, folder, value=None, **more):
         (folder / "m.xml").write_text(self.text(value))
-        return pb.Model(str(folder / "m.xml"), **more)
+        return inside.Model(str(folder / "m.xml"), **more)
 
     def moved(self, way, e):
         v = {k: self.value[k] + e * way[k] for k in ("mesh_scale", "mesh_refpos", "mesh_refquat")}
@@ -124,11 +123,11 @@ class Scene:
 
 
 def geoms_of(model):
-    return {model_name(model, 2, i): i for i in range(len(model.fields()["geom_type"]))}
+    return {model_name(model, inside.native.pb_objGeom, i): i for i in range(len(model.fields()["geom_type"]))}
 
 
 def model_name(model, kind, i):
-    return pb.lib().pbModel_Name(model.ptr, kind, i).decode()
+    return inside.native.pbModel_Name(model.ptr, kind, i).decode()
 
 
 def put(model, theta, v):
@@ -143,7 +142,7 @@ def put(model, theta, v):
 
 def derive(model, theta):
     theta = theta.copy()
-    pb.lib().pbModel_SetConstants(model.ctx, model.ptr, pb.ptr(theta))
+    inside.native.pbModel_SetConstants(model.ctx, model.ptr, theta)
     return theta
 
 
@@ -175,7 +174,7 @@ def test_values_are_those_of_a_model_that_states_them(tmp_path, mode, drop):
 
 def final(model, steps, bar, theta=None, base=None):
     """bar . (state and last sensors) after a rollout from a start that is the same in all models."""
-    run = pb.Rollout(model, steps)
+    run = inside.Rollout(model, steps)
     x = model.move(model.init(), np.concatenate([np.zeros(model.nv), np.linspace(.5, -.7, model.nv)]), 1.0)
     return run, x, run.forward(x, ctrl=np.full((steps, model.nu), .3), theta=theta)
 
@@ -198,7 +197,7 @@ def gradient(model, steps, bar, base):
     run.forward(x, ctrl=np.full((steps, model.nu), .3), theta=theta)
     x0, theta_bar, _ = run.vjp(x=seed)
     total += theta_bar
-    pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(total))
+    inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, model.theta, total)
     return total
 
 
@@ -222,7 +221,7 @@ def test_gradients_are_those_of_compiled_models(tmp_path, mode, integrator):
 
         # Forward, by the constants and the run.
         pushed, run = direction.copy(), final(model, steps, bar)[0]
-        pb.lib().pbModel_SetConstantsJvp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(pushed))
+        inside.native.pbModel_SetConstantsJvp(model.ctx, model.ptr, model.theta, pushed)
         by_state = bar[:model.nt] @ run.jvp(theta=pushed)[-1]
         only = np.r_[bar[:model.nt], np.zeros(model.nsensordata)]
         assert abs(by_state - gradient(model, steps, only, base) @ direction) < 1e-9 * size, fields
@@ -239,12 +238,12 @@ def test_gradients_in_contact(tmp_path, method):
     start, bar = model.init(), r.standard_normal(model.nt)
     for _ in range(70):
         start = model.step(start)[0]
-    run = pb.Rollout(model, steps)
+    run = inside.Rollout(model, steps)
     end = lambda theta: run.forward(start, theta=derive(model, theta))
     base = end(model.theta)
     assert model.step(start) and model.report().contacts >= 1
     _, g, _ = run.vjp(x=bar)
-    pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(g))
+    inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, model.theta, g)
     for fields in [(f,) for f in scene.value] + [("mesh_vert:a",)]:
         way = put(model, np.zeros(model.ntheta), scene.way(r, fields))
         if fields == ("mesh_vert:a",):
@@ -252,7 +251,7 @@ def test_gradients_in_contact(tmp_path, method):
         value, error = oracle.quotient(lambda e: np.array([bar @ model.difference(base, end(model.theta + e * way))]), [s / 30 for s in STEPS])
         end(model.theta)
         pushed = way.copy()
-        pb.lib().pbModel_SetConstantsJvp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(pushed))
+        inside.native.pbModel_SetConstantsJvp(model.ctx, model.ptr, model.theta, pushed)
         exact, size, forward = g @ way, np.abs(g * way).sum(), bar @ run.jvp(theta=pushed)[-1]
         print(method, fields, exact, value[0] / exact - 1, error[0] / abs(exact), forward / exact - 1)
         assert abs(forward - exact) < 1e-9 * size, fields
@@ -302,28 +301,28 @@ def test_where_moments_agree_the_tensor_counts(tmp_path, half, warns, integrator
         """The inertia that the mesh has, or stated in full: MuJoCo's search for a mesh's axes leaves 1e-7 of it."""
         inertial = ["", ""]
         if stated:
-            ctx = ct.c_void_p(pb.NATIVE.pbContext_Create(None))
+            ctx = inside.native.pbContext_Create(None)
             p = test_solids.properties(ctx, test_solids.solid(v, np.array(face), "exact", **turned))
-            pb.NATIVE.pbContext_Destroy(ctx)
+            inside.native.pbContext_Destroy(ctx)
             inertial = [f'<inertial mass="{1000 * p.volume!r}" pos="{rows(np.array(p.center[:]) + at)}" fullinertia="{rows(1000 * np.array(p.tensor[:]))}"/>'
                         for at in ((0, 0, 0), (.05, .1, 0))]
         (tmp_path / "m.xml").write_text(text % (integrator, mesh("m", v, face, "exact", **turned), *inertial))
     write(point, False)
-    model, r, steps = pb.Model(str(tmp_path / "m.xml"), design=True, expose=["mesh_vert:m"]), np.random.default_rng(1), 8
+    model, r, steps = inside.Model(str(tmp_path / "m.xml"), design=True, expose=["mesh_vert:m"]), np.random.default_rng(1), 8
     bar = r.standard_normal(model.nt + 4)
     x = model.move(model.init(), np.r_[np.zeros(model.nv), 3 * r.standard_normal(model.nv)], 1.0)
 
     def end(m, theta=None):
-        y = pb.Rollout(m, steps).forward(x, theta=theta)
+        y = inside.Rollout(m, steps).forward(x, theta=theta)
         return y, m.observe(y, theta=theta)
     base, sensed = end(model)
-    run = pb.Rollout(model, steps)
+    run = inside.Rollout(model, steps)
     run.forward(x)
     _, _, record = model.step_recorded(base)
     g = model.vjp(record, np.zeros(model.nt), sensordata=bar[model.nt:])
     _, theta_bar, _ = run.vjp(x=g["x"] + bar[:model.nt])
     total = g["theta"] + theta_bar
-    pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(total))
+    inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, model.theta, total)
     assert ("body 'arm': two principal moments agree" in model.warnings()) == warns, model.warnings()
     assert model.warnings().count("'arm'") == warns
 
@@ -335,12 +334,12 @@ def test_where_moments_agree_the_tensor_counts(tmp_path, half, warns, integrator
 
     def value(e):
         write(point + e * d, True)
-        y, s = end(pb.Model(str(tmp_path / "m.xml")))
+        y, s = end(inside.Model(str(tmp_path / "m.xml")))
         return np.array([bar[:model.nt] @ model.difference(base, y) + bar[model.nt:] @ (s - sensed)])
     slope, error = oracle.quotient(value, (.3, .1, .03, .01))
     exact, size = total @ way, np.abs(total * way).sum()
     pushed = way.copy()
-    pb.lib().pbModel_SetConstantsJvp(model.ctx, model.ptr, pb.ptr(model.theta), pb.ptr(pushed))
+    inside.native.pbModel_SetConstantsJvp(model.ctx, model.ptr, model.theta, pushed)
     run.forward(x)
     tangent = run.jvp(theta=pushed)[-1]
     forward = bar[:model.nt] @ tangent + bar[model.nt:] @ model.jvp(record, tangent, d_theta=pushed)[1]
@@ -401,11 +400,11 @@ def test_batches_of_designs(run, tmp_path):
     np.savez(tmp_path / "w.npz", **{"param/" + n: np.array([model.param(t, n) for t in own]) for n in names})
     np.savez(tmp_path / "bar.npz", qvel=bar)
     run("gradient", tmp_path / "m.xml", "--design", "--worlds", tmp_path / "w.npz", "--steps", 10, "--cotangent", tmp_path / "bar.npz", "--threads", 2, "-o", tmp_path / "g.npz")
-    g, alone = np.load(tmp_path / "g.npz"), pb.Rollout(model, 10)
+    g, alone = np.load(tmp_path / "g.npz"), inside.Rollout(model, 10)
     for k in range(worlds):
         alone.forward(model.init(), theta=derive(model, own[k]))
         _, theta_bar, _ = alone.vjp(qvel=bar[k])
-        pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(own[k]), pb.ptr(theta_bar))
+        inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, own[k], theta_bar)
         for n in names:
             assert np.array_equal(g["param/" + n][k], model.param(theta_bar, n)), (k, n)
 
@@ -427,9 +426,9 @@ def test_what_a_design_cannot_follow(run, tmp_path, parts, text):
 
 def test_meshes_that_are_none_any_more(tmp_path):
     (tmp_path / "m.xml").write_text(BODY.format(c="", j="", i="", g="", more="", m=mesh("m", *cube(.1), "exact")))
-    model = pb.Model(str(tmp_path / "m.xml"), design=True)
+    model = inside.Model(str(tmp_path / "m.xml"), design=True)
     for name, value, text in (("mesh_scale", 1e-7, "mesh 'm'"), ("geom_density", 0, "weighs"), ("mesh_scale", -1, "signs")):
         theta = model.theta.copy()
         model.param(theta, name)[:] = value
-        with pytest.raises(pb.Error, match=text):
+        with pytest.raises(inside.Error, match=text):
             derive(model, theta)

@@ -7,7 +7,7 @@ import pytest
 
 import derivatives
 import oracle
-import pb
+import inside
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 KINDS = ["plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"]
@@ -44,7 +44,7 @@ SENSORS = f"""<distance geom1="a" geom2="b" cutoff="{REACH}"/><normal geom1="a" 
 
 
 def both(path, qpos=None):
-    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path))
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path))
     d = mujoco.MjData(m)
     d.qpos[:] = m.qpos0 if qpos is None else qpos
     mujoco.mj_forward(m, d)
@@ -132,8 +132,8 @@ def test_what_is_refused(tmp_path):
                           ('<distance geom1="g" geom2="f"/>', "height fields"), ('<distance body1="world" body2="b"/>', "height fields"),
                           ('<distance geom1="absent" geom2="g"/>', "absent")]:
         path.write_text(f"<mujoco>{world}<sensor>{sensor}</sensor></mujoco>")
-        with pytest.raises(pb.Error, match=words):
-            pb.Model(str(path))
+        with pytest.raises(inside.Error, match=words):
+            inside.Model(str(path))
 
 
 def test_meshes_that_only_a_sensor_looks_at(tmp_path):

@@ -228,7 +228,7 @@ TOP = r"(?:src|io|cli|include|tests|tools|validation|bench|cmake|docs|examples|m
 SUFFIX = r"(?:c|h|def|py|inc|md|1|xml|json|csv|svg|html|txt)"
 # Folders that "Where the next things go" of docs/architecture.md foresees, and what a build or a run writes.
 FORESEEN = {"src/policy", "src/batch", "src/control", "src/learn", "python/"}
-WRITTEN = {"out/", "build/", "pullback_abi.json", "run.json", "run.html", "task.json", "result.json", "progress.csv"}
+WRITTEN = {"out/", "build/", "pullback_abi.py", "run.json", "run.html", "task.json", "result.json", "progress.csv"}
 GENERIC = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[_./]|$)")  # tests/unit/test_X.c
 
 

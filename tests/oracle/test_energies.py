@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validation"))
 import E2  # noqa: E402
 import elements  # noqa: E402
-import pb  # noqa: E402
+import inside  # noqa: E402
 
 
 class Dual:
@@ -184,7 +184,7 @@ def evaluate(formula, names):
 
 
 def formula(name):
-    m = next(pb.lib().pbMaterial_At(i).contents for i, n in enumerate(elements.materials()) if n == name)
+    m = next(inside.native.pbMaterial_At(i).contents for i, n in enumerate(elements.materials()) if n == name)
     return m.def_.formula.decode()
 
 
@@ -213,6 +213,6 @@ def test_page(root):
     """docs/energies.md says of every built-in energy what its data sheet says."""
     page = (root / "docs" / "energies.md").read_text(encoding="utf-8")
     for i in range(len(elements.materials())):
-        m = pb.lib().pbMaterial_At(i).contents
+        m = inside.native.pbMaterial_At(i).contents
         assert f"| `{m.family.decode()}` |" in page
         assert m.sheet.decode().replace("|", "\\|") in page, f"the sheet of {m.family.decode()} has changed"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import test_compile
 
 BODY = '<worldbody><body name="b"><geom size="1"/><joint/></body></worldbody>'
@@ -42,7 +42,7 @@ def test_text_that_mujoco_takes(run, tmp_path, case):
     done = run("info", path, "--json")
     assert f"{path}:{place or ''}" in done.stderr and words in done.stderr and "read as MuJoCo does" in done.stderr, done.stderr
     assert [b["name"] for b in json.loads(done.stdout)["bodies"]] == ["world", "b"]
-    assert not test_compile.faults(pb.Model(str(path)).fields(), m)
+    assert not test_compile.faults(inside.Model(str(path)).fields(), m)
 
 
 def test_places_after_repairs_are_those_of_the_file(run, tmp_path):
@@ -78,7 +78,7 @@ def test_saved_models_load(tmp_path, path):
     with oracle.warnings.catch_warnings():
         oracle.warnings.simplefilter("ignore")
         m = saved(mj.MjSpec.from_file(path), out)
-    assert not test_compile.faults(pb.Model(str(out)).fields(), m)
+    assert not test_compile.faults(inside.Model(str(out)).fields(), m)
 
 
 TORSO = """<mujoco model="torso"><option timestep="0.001"/><worldbody><light pos="0 0 3"/><geom type="plane" size="3 3 .1"/>
@@ -109,7 +109,7 @@ def composed():
 
 def test_composed_and_saved_models_load(run, tmp_path):
     m = saved(composed(), tmp_path / "m.xml")
-    model = pb.Model(str(tmp_path / "m.xml"))
+    model = inside.Model(str(tmp_path / "m.xml"))
     assert m.nv == 10 and m.nu == 3 and m.nkey == 1
     assert not test_compile.faults(model.fields(), m) + test_compile.names_differ(model, m)
 
@@ -144,7 +144,7 @@ def test_iterations_of_a_file_are_told_and_used_on_request(run, tmp_path):
     assert "the file has iterations=4" in said and "--option ls_iterations=file" in said
 
     def used(options):
-        fields = pb.Model(str(path), options=options).fields()
+        fields = inside.Model(str(path), options=options).fields()
         return fields["iterations"].item(), fields["ls_iterations"].item()
 
     assert used({}) == (100, 50) and used(dict(iterations="file", ls_iterations="file", tolerance="file")) == (4, 6)

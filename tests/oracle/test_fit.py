@@ -5,7 +5,7 @@ import mujoco as mj
 import numpy as np
 import pytest
 
-import pb
+import inside
 import test_compile
 from test_attach import CORNERS
 
@@ -22,7 +22,7 @@ def scene(mesh, geom, compiler="", rest=""):
 def both(tmp_path, text):
     path = tmp_path / "m.xml"
     path.write_text(text)
-    return pb.Model(str(path)), mj.MjModel.from_xml_path(str(path))
+    return inside.Model(str(path)), mj.MjModel.from_xml_path(str(path))
 
 
 @pytest.mark.parametrize("kind, around, mode", itertools.product(("sphere", "capsule", "ellipsoid", "cylinder", "box"), ("false", "true"), ("legacy", "exact", "convex", "shell")))

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 PAIRS = [("plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box")] + [
     ("sphere", k) for k in ("sphere", "capsule", "cylinder", "box")] + [("capsule", "capsule"), ("capsule", "box"), ("box", "box")]
@@ -91,7 +91,7 @@ def test_contacts_are_equal(pair, tmp_path):
         path = os.path.join(tmp_path, f"{shape}.xml")
         with open(path, "w") as f:
             f.write(text)
-        model, m = pb.Model(path), mujoco.MjModel.from_xml_path(path)
+        model, m = inside.Model(path), mujoco.MjModel.from_xml_path(path)
         d = mujoco.MjData(m)
         for _ in range(60):
             p1, q1, p2, q2 = random_pose(r, sizes, a == "plane")

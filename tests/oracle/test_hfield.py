@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 FIELDS = ("hfield_nrow", "hfield_ncol", "hfield_adr", "hfield_size", "hfield_data", "geom_dataid", "geom_size", "geom_rbound", "geom_aabb",
@@ -51,7 +51,7 @@ def scene(asset, geom=""):
 
 
 def compare(path):
-    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path)).fields()
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path)).fields()
     for name in FIELDS:
         theirs = np.ravel(getattr(m, name))
         assert np.abs(ours[name].ravel() - theirs).max() <= 1e-12 * np.abs(theirs).max(), name
@@ -105,8 +105,8 @@ def test_broken_files_are_named(tmp_path, name, data, says):
     path = tmp_path / "m.xml"
     (tmp_path / name).write_bytes(data)
     path.write_text(scene(f'<hfield name="h" file="{name}" size="1 .7 .3 .2"/>'))
-    with pytest.raises(pb.Error, match="m.xml:1:") as error:
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match="m.xml:1:") as error:
+        inside.Model(str(path))
     assert says in str(error.value)
 
 
@@ -118,8 +118,8 @@ def test_broken_files_are_named(tmp_path, name, data, says):
 def test_wrong_attributes_are_named(tmp_path, attributes, says):
     path = tmp_path / "m.xml"
     path.write_text(scene(f'<hfield name="h" {attributes}/>'))
-    with pytest.raises(pb.Error) as error:
-        pb.Model(str(path))
+    with pytest.raises(inside.Error) as error:
+        inside.Model(str(path))
     assert says in str(error.value)
 
 
@@ -149,7 +149,7 @@ def test_spheres_have_the_contacts_of_mujoco(tmp_path):
     r, path, seen = np.random.default_rng(5), tmp_path / "m.xml", 0
     for _ in range(15):
         path.write_text(terrain(r, [("sphere", str(r.uniform(.03, .15)))], count=1))
-        m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path))
+        m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path))
         d = mujoco.MjData(m)
         for _ in range(12):
             d.qpos[:] = a_pose(r, m)
@@ -172,7 +172,7 @@ def test_gradients_on_terrain_are_those_of_the_step(tmp_path, contact):
     r, path, checked = np.random.default_rng(7), tmp_path / "m.xml", 0
     for trial in range(10):
         path.write_text(terrain(r, [SHAPES[trial % 5], SHAPES[(trial + 2) % 5]]))
-        model = pb.Model(str(path), contact=contact)
+        model = inside.Model(str(path), contact=contact)
         m = mujoco.MjModel.from_xml_path(str(path))
         x = model.state(np.r_[a_pose(r, m), a_pose(r, m)], .3 * r.standard_normal(12))
         record = model.step_recorded(x)[-1]
@@ -197,7 +197,7 @@ def test_boxes_rest_on_a_level_field(tmp_path):
     path = tmp_path / "m.xml"
     path.write_text("""<mujoco><asset><hfield name="h" nrow="3" ncol="3" size="1 1 .2 .1"/></asset><worldbody><geom type="hfield" hfield="h"/>
 <body pos=".1 .23 .0999"><freejoint/><geom type="box" size=".1 .15 .1"/></body></worldbody></mujoco>""")
-    model = pb.Model(str(path))
+    model = inside.Model(str(path))
     x = model.init()
     for _ in range(2000):
         x, _ = model.step(x)
@@ -208,7 +208,7 @@ def test_planes_and_fields_pass_through_each_other(tmp_path):
     path = tmp_path / "m.xml"
     path.write_text("""<mujoco><asset><hfield name="h" nrow="3" ncol="3" size="1 1 .2 .1"/></asset><worldbody><geom type="plane" size="1 1 1"/>
 <geom type="hfield" hfield="h" pos="0 0 3"/><body><freejoint/><geom type="hfield" hfield="h"/></body></worldbody></mujoco>""")
-    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path))
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path))
     d = mujoco.MjData(m)
     mujoco.mj_step(m, d)
     assert d.ncon == 0 and np.abs(ours.parts(ours.step(ours.init())[0])[1] - d.qvel).max() < 1e-12

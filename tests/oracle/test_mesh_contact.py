@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 
@@ -78,7 +78,7 @@ def test_the_tables_of_meshes_are_those_of_mujoco(tmp_path, seed):
 <mesh name="b" vertex="{rows(shape(r, (seed + 1) % 4))}" maxhullvert="{-1 if seed < 4 else 12}"/></asset><worldbody>
 <geom type="mesh" mesh="b" contype="2" conaffinity="0"/>
 <body><freejoint/><geom type="mesh" mesh="a" contype="2" conaffinity="0"/></body></worldbody></mujoco>""")
-    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path)).fields()
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path)).fields()
     mine, theirs = ours.__getitem__, lambda name: getattr(m, name)
     for name in ("geom_dataid", "mesh_vertadr", "mesh_vertnum", "mesh_polynum", "mesh_polyadr"):
         assert (mine(name).ravel() == theirs(name)).all(), name
@@ -181,7 +181,7 @@ def test_a_mesh_meets_a_plane_as_in_mujoco(tmp_path, seed):
     path.write_text(f"""<mujoco><asset>{canonical(shape(r, seed % 4))}</asset><worldbody>
 <geom type="plane" size="1 1 1" pos=".1 .2 .05" quat="{rows(unit(r))}" margin="{.004 * (seed % 3)}"/>
 <body><freejoint/><geom type="mesh" mesh="m" margin="{.002 * (seed % 2)}"/></body></worldbody></mujoco>""")
-    m, model = oracle.load(str(path)), pb.Model(str(path))
+    m, model = oracle.load(str(path)), inside.Model(str(path))
     normal, found, worst, loose = matrix(m.geom_quat[0])[:, 2], 0, 0, 0
     for _ in range(25):
         qpos = pose_on_plane(r, m, normal, m.geom_pos[0])
@@ -222,7 +222,7 @@ def test_a_ball_meets_a_mesh_as_in_mujoco(tmp_path, seed):
     path.write_text(f"""<mujoco><asset>{canonical(shape(r, seed % 4))}</asset><worldbody>
 <body><freejoint/><geom type="mesh" mesh="m" margin="{.002 * (seed % 2)}"/></body>
 <body><freejoint/><geom type="sphere" size="{radius}"/></body></worldbody></mujoco>""")
-    m, model = oracle.load(str(path)), pb.Model(str(path))
+    m, model = oracle.load(str(path)), inside.Model(str(path))
     vertex, graph = m.mesh_vert.astype(float), m.mesh_graph
     triangle = graph[2 + 3 * graph[0] + 3 * graph[1]:].reshape(-1, 3)
     found, within, worst = 0, 0, 0
@@ -295,7 +295,7 @@ def test_steps_are_those_of_mujoco(tmp_path, own_frame, long_run):
         points = shape(r, [0, 1, 3][seed % 3])
         points *= .2 / np.linalg.norm(points - points.mean(axis=0), axis=1).max()
         path.write_text(scene(r, canonical(points) if own_frame else inline(points)))
-        m, model = oracle.load(str(path)), pb.Model(str(path))
+        m, model = oracle.load(str(path)), inside.Model(str(path))
         touch = next(k for k in range(0, 300, 5) if contacts_after(m, k))
         for steps, limit in limits.items():
             start = touch if steps == 1 else 0
@@ -305,12 +305,12 @@ def test_steps_are_those_of_mujoco(tmp_path, own_frame, long_run):
             d = mujoco.MjData(m)
             for _ in range(start):
                 mujoco.mj_step(m, d)
-            x, inside = model.state(d.qpos, d.qvel), False
+            x, deep = model.state(d.qpos, d.qvel), False
             for _ in range(steps):
                 mujoco.mj_step(m, d)
                 x, _ = model.step(x)
-                inside |= any(c.geom1 == 2 and c.dist < -.06 for c in d.contact)
-            if inside:  # the ball's center: of the convex tier
+                deep |= any(c.geom1 == 2 and c.dist < -.06 for c in d.contact)
+            if deep:  # the ball's center: of the convex tier
                 left.append((seed, steps))
                 continue
             off = [np.abs(model.parts(x)[0] - d.qpos).max(), np.abs(model.parts(x)[1] - d.qvel).max()]
@@ -341,8 +341,8 @@ def standing(corners, tilt=0, towards=0, height=.3, radius=.2):
 
 def speed_at_rest(path, text, settle, steps, contact=None):
     path.write_text(text)
-    model = pb.Model(str(path), contact=contact)
-    speed = np.abs(pb.Rollout(model, steps).forward(model.init(), states=True)[:, model.slots["qvel"]]).max(axis=1)
+    model = inside.Model(str(path), contact=contact)
+    speed = np.abs(inside.Rollout(model, steps).forward(model.init(), states=True)[:, model.slots["qvel"]]).max(axis=1)
     return speed[settle:].max()
 
 
@@ -378,7 +378,7 @@ def test_parameters_of_meshes_move_them_as_a_file_that_states_them(tmp_path):
     models = []
     for k, values in enumerate((first, other)):
         (tmp_path / f"{k}.xml").write_text(text(*values))
-        models.append(pb.Model(str(tmp_path / f"{k}.xml")))
+        models.append(inside.Model(str(tmp_path / f"{k}.xml")))
     theta = models[0].theta.copy()
     for name, value in zip(("mesh_scale", "mesh_refpos", "mesh_refquat"), other):
         models[0].param(theta, name)[0] = value
@@ -388,14 +388,14 @@ def test_parameters_of_meshes_move_them_as_a_file_that_states_them(tmp_path):
     assert models[0].report().contacts and np.abs(x - y).max() < 1e-6 * (1 + np.abs(y).max())
     for name, bad in (("mesh_scale", -1), ("mesh_scale", 0)):
         models[0].param(theta, name)[0, 1] = bad
-        with pytest.raises(pb.Error, match="keep the signs"):
-            pb.lib().pbModel_CheckParams(models[0].ctx, models[0].ptr, pb.ptr(theta))
+        with pytest.raises(inside.Error, match="keep the signs"):
+            inside.native.pbModel_CheckParams(models[0].ctx, models[0].ptr, theta)
 
 
 @pytest.mark.parametrize("after", [0, 30, 90])
 def test_gradients_are_those_of_differences_of_steps(after):
     """By state and by parameters of meshes, with contacts of meshes: Richardson's quotient of the program's own steps."""
-    model, r = pb.Model(HERE), np.random.default_rng(after)
+    model, r = inside.Model(HERE), np.random.default_rng(after)
     x = model.init()
     for _ in range(after):
         x, _ = model.step(x)
@@ -428,22 +428,22 @@ def test_gradients_are_those_of_differences_of_steps(after):
 def test_every_method_and_gradient_takes_meshes_or_says_so(contact, tmp_path):
     path = tmp_path / "m.xml"
     path.write_text(open(HERE).read().replace('condim="4"', 'condim="3"'))
-    model, r = pb.Model(str(path), contact=contact), np.random.default_rng(0)
+    model, r = inside.Model(str(path), contact=contact), np.random.default_rng(0)
     steps = 12 if contact.get("method") == "impact" else 60  # impacts hold nothing at rest
-    run, small = pb.Rollout(model, steps), pb.Rollout(model, steps, budget=1 << 15)
+    run, small = inside.Rollout(model, steps), inside.Rollout(model, steps, budget=1 << 15)
     states = run.forward(model.init(), states=True)
     assert (states[-1] == small.forward(model.init())).all()
     w, way, theta_way = r.standard_normal(model.nt), r.standard_normal(model.nt), np.zeros(model.ntheta)
     model.param(theta_way, "mesh_scale")[:] = r.standard_normal((3, 3))
     taken = []
-    for kind in pb.Rollout.KINDS:
+    for kind in inside.Rollout.KINDS:
         try:
             x_bar, theta_bar, _ = run.vjp(kind, x=w)
             forward, reverse = run.jvp(kind, x0=way, theta=theta_way)[-1] @ w, x_bar @ way + theta_bar @ theta_way
             assert abs(forward - reverse) < 1e-9 * max(abs(forward), np.abs(x_bar * way).max()), kind
             assert np.abs(model.param(theta_bar, "mesh_scale")).max() > 0
             taken.append(kind)
-        except pb.Error as error:
+        except inside.Error as error:
             assert "gradient" in str(error) or "method" in str(error)
             print(contact, kind, error)
     assert "exact" in taken or contact.get("method") == "impact"
@@ -460,17 +460,17 @@ def test_meshes_bounce_as_boxes_do(tmp_path):
     for kind in ("mesh", "box"):
         text = BOUNCES.format(inline(corners), *2 * ['type="mesh" mesh="m"' if kind == "mesh" else 'type="box" size=".1 .1 .1"'])
         (tmp_path / "m.xml").write_text(text)
-        model = pb.Model(str(tmp_path / "m.xml"), contact={"method": "impact", "restitution": ".8"})
-        run, w = pb.Rollout(model, 260), np.random.default_rng(1).standard_normal(model.nt)
+        model = inside.Model(str(tmp_path / "m.xml"), contact={"method": "impact", "restitution": ".8"})
+        run, w = inside.Rollout(model, 260), np.random.default_rng(1).standard_normal(model.nt)
         x = run.forward(model.init(), states=True)
         out[kind] = x[-1], run.vjp("exact", x=w)[0]
     way, speed = (np.abs(a - b).max() for a, b in zip(out["mesh"], out["box"]))
     print(way, speed / np.abs(out["box"][1]).max())
     assert way < 1e-4 and speed < 1e-3 * np.abs(out["box"][1]).max()
 
-    model = pb.Model(str(tmp_path / "m.xml"), contact={"method": "impact"})
-    with pytest.raises(pb.Error, match="no restitution, so the first touch is the last"):
-        pb.Rollout(model, 260).forward(model.init())
+    model = inside.Model(str(tmp_path / "m.xml"), contact={"method": "impact"})
+    with pytest.raises(inside.Error, match="no restitution, so the first touch is the last"):
+        inside.Rollout(model, 260).forward(model.init())
 
 
 @pytest.mark.parametrize("softness, converges", [({}, False), ({"erp": .2, "cfm": 1e-3}, True)], ids=["as hard as numbers allow", "softer"])
@@ -479,7 +479,7 @@ def test_sweeps_hold_meshes(tmp_path, softness, converges):
     body = '<body pos="{} 0 {}"><freejoint/><geom type="mesh" mesh="m"/></body>'
     (tmp_path / "m.xml").write_text(f"""<mujoco><asset>{inline(prism(4) * [1, 1, .5])}</asset><worldbody><geom type="plane" size="1 1 1"/>
     {body.format(0, 0)}{body.format(.003, .15)}</worldbody></mujoco>""")
-    model = pb.Model(str(tmp_path / "m.xml"), contact={"method": "sweeps", "sweeps": 200, **softness})
+    model = inside.Model(str(tmp_path / "m.xml"), contact={"method": "sweeps", "sweeps": 200, **softness})
     x, r = model.init(), np.random.default_rng(2)
     for _ in range(60):
         x, _ = model.step(x)

@@ -1,5 +1,4 @@
 """Mesh files written by meshio are read as it wrote them, and what we write it reads: points, cells, groups, data."""
-import ctypes
 import json
 import struct
 
@@ -7,19 +6,19 @@ import meshio
 import numpy as np
 import pytest
 
-import pb
+import inside
 
 KINDS = ["vertex", "line", "triangle", "triangle6", "tetra", "tetra10"]
 NODES = [1, 2, 3, 6, 4, 10]
 
 
-Cells, Mesh = pb.NATIVE.pbCells, pb.NATIVE.pbMesh
+Cells, Mesh = inside.native.pbCells, inside.native.pbMesh
 
 
 def table(pointer, rows, columns, kind):
     if not rows * columns:
         return np.zeros((rows, columns), kind)
-    return np.ctypeslib.as_array(pointer, (rows * columns,)).reshape(rows, columns).astype(kind)
+    return inside.native.array(pointer, rows * columns,).reshape(rows, columns).astype(kind)
 
 
 class Read:
@@ -36,8 +35,8 @@ class Read:
 def load(lib, context):
 
     def call(path):
-        mesh = ctypes.POINTER(Mesh)()
-        lib.pbMesh_Load(context, str(path).encode(), ctypes.byref(mesh))
+        mesh = inside.native.pointer(Mesh)
+        lib.pbMesh_Load(context, path, mesh)
         read = Read(mesh.contents)
         lib.pbMesh_Destroy(mesh)
         return read
@@ -107,13 +106,7 @@ def test_physical_groups(load, tmp_path, file_format, binary):
 # ---- what we write ----------------------------------------------------------------------------------------------------------
 
 
-Array, Frame, Part, Glb = pb.NATIVE.pbVtuArray, pb.NATIVE.pbVtuFrame, pb.NATIVE.pbGlbPart, pb.NATIVE.pbGlb
-
-
-def doubles(array):
-    """A C-contiguous array of doubles and its address; keep the first as long as the second is used."""
-    array = np.ascontiguousarray(array, float)
-    return array, array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+Array, Frame, Part, Glb = inside.native.pbVtuArray, inside.native.pbVtuFrame, inside.native.pbGlbPart, inside.native.pbGlb
 
 
 @pytest.fixture
@@ -122,8 +115,8 @@ def ours(lib, context, tmp_path):
     data = [np.arange(1, len(rows) + 1) for _, rows in SOLID]
     meshio.Mesh(POINTS, SOLID, cell_data={"gmsh:physical": data, "gmsh:geometrical": data},
                 field_data={"held": np.array([1, 2])}).write(tmp_path / "ours.msh", file_format="gmsh22", binary=True)
-    mesh = ctypes.POINTER(Mesh)()
-    lib.pbMesh_Load(context, str(tmp_path / "ours.msh").encode(), ctypes.byref(mesh))
+    mesh = inside.native.pointer(Mesh)
+    lib.pbMesh_Load(context, tmp_path / "ours.msh", mesh)
     yield mesh
     lib.pbMesh_Destroy(mesh)
 
@@ -137,7 +130,7 @@ def same_cells(read):
 @pytest.mark.parametrize("ending", ["vtk", "vtu", "msh"])
 def test_we_write_meshio_reads(lib, context, ours, tmp_path, ending):
     path = tmp_path / f"out.{ending}"
-    lib.pbMesh_Save(context, str(path).encode(), ours)
+    lib.pbMesh_Save(context, path, ours)
     read = meshio.read(path)
     np.testing.assert_array_equal(read.points, POINTS)
     same_cells(read)
@@ -151,25 +144,24 @@ def test_we_write_meshio_reads(lib, context, ours, tmp_path, ending):
 @pytest.mark.parametrize("ending", ["obj", "stl"])
 def test_we_write_surfaces(lib, context, tmp_path, ending):
     meshio.Mesh(POINTS, SURFACE).write(tmp_path / "in.ply")
-    mesh = ctypes.POINTER(Mesh)()
-    lib.pbMesh_Load(context, str(tmp_path / "in.ply").encode(), ctypes.byref(mesh))
+    mesh = inside.native.pointer(Mesh)
+    lib.pbMesh_Load(context, tmp_path / "in.ply", mesh)
     path = tmp_path / f"out.{ending}"
-    lib.pbMesh_Save(context, str(path).encode(), mesh)
+    lib.pbMesh_Save(context, path, mesh)
     lib.pbMesh_Destroy(mesh)
     read = meshio.read(path)
     np.testing.assert_allclose(read.points[read.cells[0].data], POINTS[SURFACE[0][1]], rtol=1e-7 if ending == "stl" else 0)
 
 
 def test_series(lib, context, ours, tmp_path):
-    writer = ctypes.c_void_p()
+    writer = inside.native.handle()
     n, cells = len(POINTS), sum(len(rows) for _, rows in SOLID)
-    speed, at = doubles(rng.standard_normal((n, 3))), doubles(POINTS + 1)
-    stress = doubles(rng.standard_normal(cells))
-    lib.pbVtuWriter_Create(context, str(tmp_path / "a & b.pvd").encode(), ours, ctypes.byref(writer))
+    speed, stress = rng.standard_normal((n, 3)), rng.standard_normal(cells)
+    lib.pbVtuWriter_Create(context, tmp_path / "a & b.pvd", ours, writer)
     for k in range(2):
-        frame = Frame(0.1 * k, at[1] if k else None, 1, 1, ctypes.pointer(Array(b"speed", 3, speed[1])),
-                      ctypes.pointer(Array(b"stress", 1, stress[1])))
-        lib.pbVtuWriter_Write(writer, ctypes.byref(frame))
+        frame = Frame(time=0.1 * k, x=POINTS + 1 if k else None, point_arrays=1, cell_arrays=1,
+                      point=Array(name="speed", components=3, values=speed), cell=Array(name="stress", components=1, values=stress))
+        lib.pbVtuWriter_Write(writer, frame)
     lib.pbVtuWriter_Finish(writer)
     lib.pbVtuWriter_Destroy(writer)
     import xml.etree.ElementTree as tree
@@ -178,8 +170,8 @@ def test_series(lib, context, ours, tmp_path):
     for k, entry in enumerate(listed):
         read = meshio.read(tmp_path / entry.get("file"))
         np.testing.assert_array_equal(read.points, POINTS + k)
-        np.testing.assert_array_equal(read.point_data["speed"], speed[0])
-        np.testing.assert_array_equal(np.concatenate(read.cell_data["stress"]), stress[0])
+        np.testing.assert_array_equal(read.point_data["speed"], speed)
+        np.testing.assert_array_equal(np.concatenate(read.cell_data["stress"]), stress)
         same_cells(read)
 
 
@@ -216,13 +208,11 @@ def test_glb(lib, context, tmp_path, frames, most, kept):
     pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1)[:, None]
     time = np.arange(frames) * 0.25 + 1
     corners, line = np.array([0, 1, 2, 2, 1, 5], np.intc), np.array([0, 5], np.intc)  # points 3 and 4 are not drawn
-    address = lambda a: a.ctypes.data_as(ctypes.POINTER(ctypes.c_int))
-    triangles, edges = Cells(2, address(corners), None), Cells(1, address(line), None)
-    held = [doubles(v) for v in (x, shape, pose, time)]
-    parts = (Part * 2)(Part(b'clo"th', ctypes.pointer(triangles), ctypes.pointer(edges), 6, held[0][1], None, (ctypes.c_double * 4)(1, 0, 0, 0.5)),
-                       Part(b"box", None, ctypes.pointer(Cells(1, address(np.array([0, 3], np.intc)), None)), 4, held[1][1], held[2][1]))
-    glb = Glb(frames, held[3][1], 2, parts, most)
-    lib.pbGlb_Write(context, str(tmp_path / "a.glb").encode(), ctypes.byref(glb))
+    triangles, edges = Cells(count=2, vertex=corners), Cells(count=1, vertex=line)
+    parts = [Part(name='clo"th', triangles=triangles, edges=edges, points=6, x=x, colour=(1, 0, 0, 0.5)),
+             Part(name="box", edges=Cells(count=1, vertex=np.array([0, 3], np.intc)), points=4, x=shape, pose=pose)]
+    glb = Glb(frames=frames, time=time, parts=2, part=parts, most_frames=most)
+    lib.pbGlb_Write(context, tmp_path / "a.glb", glb)
     warned = lib.pbContext_Warnings(context).decode()
     assert ("frames are kept" in warned) == (kept < frames)
     root, arrays = read_glb(tmp_path / "a.glb")

@@ -10,7 +10,7 @@ import pytest
 
 import deform
 import oracle
-import pb
+import inside
 from test_mesh_contact import inline, rows, shape
 
 STEPS = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6)
@@ -73,7 +73,7 @@ VERTICES = ("mesh_vert:a", "mesh_vert:b")
 def test_gradients_are_those_of_differences(tmp_path, seed, moved, long_run):
     """By parameters of meshes, by vertices that were exposed, and by the state."""
     (tmp_path / "m.xml").write_text(scene(seed))
-    model, r = pb.Model(str(tmp_path / "m.xml"), expose=VERTICES), np.random.default_rng(seed + 5)
+    model, r = inside.Model(str(tmp_path / "m.xml"), expose=VERTICES), np.random.default_rng(seed + 5)
     theta = other(model, r) if moved else model.theta
     x, most, kept, left = model.init(), 0, 0, []
     for step in range(400 if long_run else 100):
@@ -120,7 +120,7 @@ def test_a_net_on_a_mesh(moves):
     net = w.surface([t for a, b, c, d in corner for t in ((a, b, c), (a, c, d))], radius=.001)
     assert w.geom("geom") != net
     w.contact(.006, 100, .3, .02, "lagged")
-    w.freeze(gradient_tolerance=1e-10)
+    w.freeze(tolerance=1e-12)
     run, theta = deform.Rollout(w, 12), other(w, r)
     for th in (w.theta, theta):
         states, bar = run.run(theta=th), r.standard_normal((w.n, 3))
@@ -138,14 +138,14 @@ def test_a_net_on_a_mesh(moves):
 def test_batches_of_worlds_with_their_own_meshes(run, tmp_path):
     """Each as if alone, to the bit."""
     (tmp_path / "m.xml").write_text(scene(1))
-    model, r, worlds, steps = pb.Model(str(tmp_path / "m.xml")), np.random.default_rng(3), 5, 60
+    model, r, worlds, steps = inside.Model(str(tmp_path / "m.xml")), np.random.default_rng(3), 5, 60
     own = np.array([other(model, r) for _ in range(worlds)])
     own = {name: np.array([model.param(theta, name) for theta in own]) for name in FIELDS}
     bar = r.standard_normal((worlds, model.nv))
     np.savez(tmp_path / "w.npz", **{"param/" + name: value for name, value in own.items()})
     np.savez(tmp_path / "bar.npz", qvel=bar)
     run("gradient", tmp_path / "m.xml", "--worlds", tmp_path / "w.npz", "--steps", steps, "--cotangent", tmp_path / "bar.npz", "--threads", 2, "-o", tmp_path / "g.npz")
-    g, alone = np.load(tmp_path / "g.npz"), pb.Rollout(model, steps)
+    g, alone = np.load(tmp_path / "g.npz"), inside.Rollout(model, steps)
     for k in range(worlds):
         theta = model.theta.copy()
         for name in FIELDS:
@@ -168,7 +168,7 @@ def test_exposed_vertices_act_as_a_file_that_states_them(tmp_path):
     """The same mesh with other vertices, seen in the frame that was compiled; what is not asked for stays out of theta."""
     path = tmp_path / "m.xml"
     path.write_text(BLOCK)
-    plain, model, r = pb.Model(str(path)), pb.Model(str(path), expose=[NAME]), np.random.default_rng(1)
+    plain, model, r = inside.Model(str(path)), inside.Model(str(path), expose=[NAME]), np.random.default_rng(1)
     assert NAME not in plain.params and model.ntheta == plain.ntheta + 24
     theta = model.theta.copy()
     vertices = model.param(theta, NAME)
@@ -176,7 +176,7 @@ def test_exposed_vertices_act_as_a_file_that_states_them(tmp_path):
     vertices[:] += .004 * r.standard_normal(vertices.shape) * np.linspace(0, 1, 8)[:, None]
     changed = BLOCK.replace(BLOCK.split('vertex="')[1].split('"')[0], rows(vertices))
     path.write_text(changed)
-    stated = pb.Model(str(path))
+    stated = inside.Model(str(path))
     x, y = model.init(), stated.init()
     # The stated mesh came into a frame of its own, with its geom.
     model.param(theta, "geom_pos")[1], model.param(theta, "geom_quat")[1] = 0, [1, 0, 0, 0]
@@ -195,7 +195,7 @@ def test_commands_take_exposed_vertices(run, tmp_path):
     g = np.load(tmp_path / "g.npz")
     assert g["param/" + NAME].shape == (8, 3) and np.abs(g["param/" + NAME]).max() > 1e-3 and g["param/mesh_scale"].shape == (1, 3)
     run("check", model, "--expose", NAME, "--horizon", 20)
-    vertices = np.array([pb.Model(str(model)).fields()["mesh_vert"] * s for s in (1, 1.01)])
+    vertices = np.array([inside.Model(str(model)).fields()["mesh_vert"] * s for s in (1, 1.01)])
     np.savez(tmp_path / "w.npz", **{"param/" + NAME: vertices})
     run("simulate", model, "--expose", NAME, "--worlds", tmp_path / "w.npz", "--steps", 100, "-o", tmp_path / "s.npz")
     z = np.load(tmp_path / "s.npz")["qpos"][:, -1, 2]

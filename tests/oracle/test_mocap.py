@@ -1,5 +1,4 @@
 """Mocap bodies: compiled fields and motion as MuJoCo's, and their poses as inputs of everything that runs or differentiates."""
-import ctypes as ct
 import json
 
 import mujoco as mj
@@ -7,7 +6,8 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
+from inside import native
 import robots
 
 PATH = f"{oracle.HERE}/models/mocap.xml"
@@ -63,7 +63,7 @@ def files(tmp_path):
 # ---- compiled, refused ---------------------------------------------------------------------------------------------------
 def test_compiled_fields(tmp_path):
     path = write_hand(tmp_path)
-    m, p = oracle.compiled(path), pb.Model(path)
+    m, p = oracle.compiled(path), inside.Model(path)
     fields = p.fields()
     for name in ("body_mocapid", "key_mpos", "key_mquat", "body_weldid", "body_invweight0", "dof_invweight0"):
         assert np.allclose(fields[name], np.reshape(getattr(m, name), np.shape(fields[name])), rtol=1e-12, atol=1e-14), name
@@ -101,9 +101,9 @@ def test_files_refused(files, run, tmp_path, arrays, text):
 
 
 def test_steps_refuse_quaternions_without_direction(files):
-    p = pb.Model(files[0])
+    p = inside.Model(files[0])
     for bad in (np.zeros((1, 4)), np.full((1, 4), np.nan), np.full((1, 4), 1e200)):
-        with pytest.raises(pb.Error, match="mocap"):
+        with pytest.raises(inside.Error, match="mocap"):
             p.step(p.init(), mocap=(None, bad))
 
 
@@ -111,7 +111,7 @@ def test_steps_refuse_quaternions_without_direction(files):
 @pytest.mark.parametrize("integrator", oracle.INTEGRATORS)
 def test_motion_agrees(integrator):
     """One step to 1e-10, a hundred to 1e-8, along a path that wanders, with contacts, welds, connects, tendons and sensors."""
-    m, p = oracle.load(PATH, {"integrator": integrator}), pb.Model(PATH, {"integrator": integrator})
+    m, p = oracle.load(PATH, {"integrator": integrator}), inside.Model(PATH, {"integrator": integrator})
     d, steps, touching = mj.MjData(m), 100, 0
     pos, quat = path_of(m, steps, 1, 0.03)
     r, x, one, sensors = np.random.default_rng(2), p.init(), 0, 0
@@ -169,8 +169,8 @@ def test_published_hands_load(name):
     robot = next((r for r in robots.mjcf() if r.name == name), None)
     assert robot, name
     try:
-        p = pb.Model(robot.path, allow_root=robot.allow_root)
-    except pb.Error as error:
+        p = inside.Model(robot.path, allow_root=robot.allow_root)
+    except inside.Error as error:
         assert "mocap bod" not in str(error)
         pytest.skip(str(error)[:150])
     m = oracle.compiled(robot.path)
@@ -190,9 +190,9 @@ def richardson(f, sizes=(1e-3, 5e-4, 2.5e-4)):
 def test_gradient_by_the_path_of_a_led_hand(tmp_path, integrator):
     """A hand led by a weld: gradient by the path against Richardson differences of own rollouts, 1e-6; pushed forward the same."""
     path = write_hand(tmp_path, integrator)
-    m, p, r = oracle.load(path), pb.Model(path), np.random.default_rng(3)
+    m, p, r = oracle.load(path), inside.Model(path), np.random.default_rng(3)
     pos, quat = path_of(m, 30, 4, 0.05, 0.5)
-    rollout, x0 = pb.Rollout(p, 30), p.init()
+    rollout, x0 = inside.Rollout(p, 30), p.init()
     w, ws = r.standard_normal(p.nt), r.standard_normal(p.nsensordata)
     final = rollout.forward(x0, mocap=(pos, quat))
     g = rollout.vjp(x=w, sensordata=np.tile(ws, (31, 1)), mocap=True)[3]
@@ -222,11 +222,11 @@ def test_gradient_by_the_path_of_a_led_hand(tmp_path, integrator):
 
 def test_gradient_has_the_same_bits_whatever_the_memory(tmp_path):
     path = write_hand(tmp_path)
-    m, p = oracle.load(path), pb.Model(path)
+    m, p = oracle.load(path), inside.Model(path)
     pos, quat = path_of(m, 60, 5)
     found = []
     for budget in (0, 20000):
-        rollout = pb.Rollout(p, 60, budget)
+        rollout = inside.Rollout(p, 60, budget)
         rollout.forward(p.init(), mocap=(pos, quat))
         found.append(rollout.vjp(x=np.ones(p.nt), mocap=True)[3])
     assert all((a == b).all() for a, b in zip(*found)) and np.abs(found[0][0]).max() > 0
@@ -236,9 +236,9 @@ def test_gradient_has_the_same_bits_whatever_the_memory(tmp_path):
 def test_modes_take_poses(tmp_path, kind):
     """Forward against reverse mode while the ball of the scene touches the floor."""
     path = write_hand(tmp_path)
-    m, p, r = oracle.load(path), pb.Model(path), np.random.default_rng(6)
+    m, p, r = oracle.load(path), inside.Model(path), np.random.default_rng(6)
     pos, quat = path_of(m, 25, 7)
-    rollout, w = pb.Rollout(p, 25), r.standard_normal(p.nt)
+    rollout, w = inside.Rollout(p, 25), r.standard_normal(p.nt)
     rollout.forward(p.init(), mocap=(pos, quat))
     g = rollout.vjp(kind, x=w, mocap=True)[3]
     dp, dr = r.standard_normal(pos.shape), r.standard_normal(pos.shape)
@@ -248,14 +248,14 @@ def test_modes_take_poses(tmp_path, kind):
 
 @pytest.mark.parametrize("options", [{}, {"integrator": "RK4"}, {"contact": {"method": "cones"}}, {"contact": {"method": "impact"}}])
 def test_jacobians_have_columns_of_poses(options):
-    p = pb.Model(PATH, {k: v for k, v in options.items() if k != "contact"}, contact=options.get("contact"))
+    p = inside.Model(PATH, {k: v for k, v in options.items() if k != "contact"}, contact=options.get("contact"))
     m, r = oracle.load(PATH), np.random.default_rng(8)
     pos, quat = (a[0] for a in path_of(m, 1, 9, 0.02))
     x = p.init()
     for _ in range(10):
         x, _ = p.step(x, mocap=(pos, quat))
     _, _, record = p.step_recorded(x, mocap=(pos, quat))
-    A, B, C, D = p.jacobian(record, mocap=(pos, quat), by=7)
+    A, B, C, D = p.jacobian(record, mocap=(pos, quat), by=native.pb_byControl | native.pb_byMocapPos | native.pb_byMocapRot)
     for row in r.choice(p.nt, 4, replace=False):
         bar = p.vjp(record, np.eye(p.nt)[row], mocap=(pos, quat))
         columns = np.concatenate([bar["ctrl"], bar["mocap_pos"].ravel(), bar["mocap_rot"].ravel()])
@@ -268,12 +268,12 @@ def test_jacobians_have_columns_of_poses(options):
 
 def test_program_writes_gradients_and_jacobians(files, run, tmp_path):
     path, given, pos, quat = files
-    p = pb.Model(path)
+    p = inside.Model(path)
     np.savez(tmp_path / "cot.npz", qpos=np.ones(p.nv))
     run("gradient", path, "--mocap", given, "--cotangent", tmp_path / "cot.npz", "--wrt", "mocap_pos,mocap_rot,qpos", "--spot-check", "full",
         "--strict", "--quiet", "-o", tmp_path / "g.npz")
     g = np.load(tmp_path / "g.npz")
-    rollout = pb.Rollout(p, 40)
+    rollout = inside.Rollout(p, 40)
     rollout.forward(p.init(), mocap=(pos, quat))
     ours = rollout.vjp(qpos=np.ones(p.nv), mocap=True)[3]
     assert (g["mocap_pos"] == ours[0]).all() and (g["mocap_rot"] == ours[1]).all() and g["mocap_rot"].shape == (40, 1, 3)
@@ -286,7 +286,7 @@ def test_program_writes_gradients_and_jacobians(files, run, tmp_path):
 def test_model_pose_without_an_input(files, run, tmp_path):
     """NULL: body_pos acts and has the gradient that mocap_pos has; with an input it has none."""
     path, given, pos, quat = files
-    p = pb.Model(path)
+    p = inside.Model(path)
     np.savez(tmp_path / "cot.npz", qpos=np.ones(p.nv))
     for options, acts in (((), True), (("--mocap", given), False)):
         run("gradient", path, "--steps", 40, "--cotangent", tmp_path / "cot.npz", "--wrt", "mocap_pos,body_pos:lead", *options, "--quiet", "-o",
@@ -300,7 +300,7 @@ def test_model_pose_without_an_input(files, run, tmp_path):
 def test_batches_take_poses(files, run, tmp_path, shared):
     """Worlds with poses of their own have the gradients of single runs; shared ones their sum."""
     path, given, pos, quat = files
-    p, worlds = pb.Model(path), 3
+    p, worlds = inside.Model(path), 3
     qpos = np.tile(p.parts(p.init())[0], (worlds, 1))
     qpos[:, 2] += .01 * np.arange(worlds)
     own = {} if shared else dict(mocap_pos=pos + .01 * np.arange(worlds)[:, None, None, None], mocap_quat=np.tile(quat, (worlds, 1, 1, 1)))
@@ -310,7 +310,7 @@ def test_batches_take_poses(files, run, tmp_path, shared):
         tmp_path / "cot.npz", "--quiet", "-o", tmp_path / "g.npz")
     g, single = np.load(tmp_path / "g.npz"), []
     for w in range(worlds):
-        rollout = pb.Rollout(p, 40)
+        rollout = inside.Rollout(p, 40)
         rollout.forward(p.state(qpos[w], np.zeros(p.nv)), mocap=(pos if shared else own["mocap_pos"][w], quat))
         single.append(rollout.vjp(qpos=np.ones(p.nv), mocap=True)[3])
     for name, k in (("mocap_pos", 0), ("mocap_rot", 1)):
@@ -350,7 +350,7 @@ def test_gradient_of_an_impact_with_a_mocap_body(tmp_path):
     path.write_text("<mujoco><option timestep='.01'/><worldbody><body name='plate' mocap='true' pos='0 0 .1' euler='10 5 0'>"
                     "<geom type='box' size='.5 .5 .02' friction='.3'/></body>"
                     "<body pos='.03 .02 .2'><freejoint/><geom size='.05' mass='.2' friction='.3'/></body></worldbody></mujoco>")
-    p, m, r = pb.Model(str(path), contact={"method": "impact", "restitution": ".6"}), oracle.load(str(path)), np.random.default_rng(1)
+    p, m, r = inside.Model(str(path), contact={"method": "impact", "restitution": ".6"}), oracle.load(str(path)), np.random.default_rng(1)
     pos, quat, x, struck = m.body_pos[1:2].copy(), m.body_quat[1:2].copy(), p.init(), 0
     while not struck and p.parts(x)[0][2] > 0:
         before = x
@@ -375,9 +375,9 @@ def test_events_at_a_mocap_body(tmp_path, contact):
     path.write_text("<mujoco><option timestep='.01'/><worldbody><body name='plate' mocap='true' pos='0 0 .1' euler='10 5 0'>"
                     "<geom type='box' size='.5 .5 .02'/></body><body pos='.03 .02 .2'><freejoint/><geom size='.05' mass='.2'/></body>"
                     "</worldbody></mujoco>")
-    p, m, r, steps = pb.Model(str(path), contact=contact), oracle.load(str(path)), np.random.default_rng(2), 20
+    p, m, r, steps = inside.Model(str(path), contact=contact), oracle.load(str(path)), np.random.default_rng(2), 20
     pos, quat = np.tile(m.body_pos[1:2], (steps, 1, 1)), np.tile(m.body_quat[1:2], (steps, 1, 1))
-    rollout, w, found = pb.Rollout(p, steps), r.standard_normal(p.nt), {}
+    rollout, w, found = inside.Rollout(p, steps), r.standard_normal(p.nt), {}
     rollout.forward(p.init(), mocap=(pos, quat))
     dp, dr = r.standard_normal(pos.shape), r.standard_normal(pos.shape)
     for kind in ("exact", "event"):
@@ -395,13 +395,13 @@ def test_optimize_gradient_of_a_path(files, lib, context, tmp_path):
                           {"mocap_rot": True, "knots": 2, "interpolation": "linear", "start": [.9, -.7, .8, -.5, 1.1, .6]}],
             "loss": [{"body": "hand", "target": [0.15, 0.05, 0.35]}, {"sensor": True, "target": [0] * 7}]}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    ptr = ct.c_void_p()
-    lib.pbTask_Load(context, str(tmp_path / "task.json").encode(), None, ct.byref(ptr))
-    n, value = lib.pbTask_Size(ptr), ct.c_double()
-    z = np.ctypeslib.as_array(lib.pbTask_Start(ptr), (n,)).copy()
+    ptr = inside.native.handle()
+    lib.pbTask_Load(context, str(tmp_path / "task.json").encode(), None, ptr)
+    n, value = lib.pbTask_Size(ptr), inside.native.double()
+    z = inside.native.array(lib.pbTask_Start(ptr), n,).copy()
 
     def loss(z, gradient=None):
-        lib.pbTask_Loss(ptr, pb.ptr(z), ct.byref(value), pb.ptr(gradient))
+        lib.pbTask_Loss(ptr, z, value, gradient)
         return value.value
 
     g = np.zeros(n)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 
 LIBRARY = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(mj.__file__), "libmujoco.so*"))[0])
 HERE = os.path.dirname(__file__)
@@ -37,7 +37,7 @@ def test_lengths_and_moments(shape, side, tmp_path):
         site = "" if side == "none" else f'<site name="s" pos="{text(place)}"/>'
         file = tmp_path / f"m{k}.xml"
         file.write_text(FREE.format(shape=shape, radius=radius, side=site, word="" if side == "none" else 'sidesite="s"', a="1 0 0", b="-1 0 0"))
-        model, m = pb.Model(str(file)), oracle.load(str(file))
+        model, m = inside.Model(str(file)), oracle.load(str(file))
         d = mj.MjData(m)
         for _ in range(150):
             q = model.parts(model.init())[0].copy()
@@ -80,7 +80,7 @@ def test_force_and_activation(tmp_path):
         lr, dyn = [r.uniform(-.5, 0), r.uniform(.2, .8)], [r.uniform(.005, .05), r.uniform(.02, .1), .3 * (k // 2 % 2)]
         file = tmp_path / f"m{k}.xml"
         file.write_text(MUSCLE.format(mass=r.uniform(.5, 3), lr=text(lr), dyn=text(dyn), prm=text(prm)))
-        model, m = pb.Model(str(file)), oracle.load(str(file))
+        model, m = inside.Model(str(file)), oracle.load(str(file))
         for _ in range(200):
             q, v, act, u = r.uniform(-1.5, 2), r.uniform(-3, 3), r.uniform(-.2, 1.2), r.uniform(-.2, 1.2)
             model.observe(model.state([q], [v], [act]), np.array([u]))
@@ -104,8 +104,8 @@ def test_refused(path, words, tmp_path):
     file = tmp_path / "m.xml"
     file.write_text(f"""<mujoco><worldbody><geom name="b" size=".1"/><geom name="box" type="box" size=".1 .1 .1"/><site name="p" pos="1 0 0"/><body><joint/><geom size=".1"/>
 <site name="q" pos="-1 0 0"/></body></worldbody><tendon><spatial name="t">{path}</spatial></tendon></mujoco>""")
-    with pytest.raises(pb.Error, match=words):
-        pb.Model(str(file))
+    with pytest.raises(inside.Error, match=words):
+        inside.Model(str(file))
     with pytest.raises(ValueError):
         mj.MjModel.from_xml_path(str(file))
 
@@ -115,8 +115,8 @@ def test_muscles_refused(word, tmp_path):
     file = tmp_path / "m.xml"
     file.write_text(f"""<mujoco><worldbody><body><joint name="j" range="-1 1"/><geom size=".1"/></body></worldbody>
 <actuator><muscle joint="j" lengthrange="0 1" {word}/></actuator></mujoco>""")
-    with pytest.raises(pb.Error):
-        pb.Model(str(file))
+    with pytest.raises(inside.Error):
+        inside.Model(str(file))
     with pytest.raises(ValueError):
         mj.MjModel.from_xml_path(str(file))
 
@@ -128,7 +128,7 @@ def test_check_names_the_jump(tmp_path):
 <site name="a" pos="-.3 -.05 0"/><body pos=".02 -.3 0"><joint name="x" type="slide" axis="1 0 0"/><geom size=".01" mass="1"/><site name="b"/></body></worldbody>
 <tendon><spatial name="t" stiffness="50" springlength=".1"><site site="a"/><geom geom="g" sidesite="s"/><site site="b"/></spatial></tendon>
 <keyframe><key qpos="-.0200001"/></keyframe></mujoco>""")
-    done = subprocess.run([os.path.join(pb.build_dir(), "pullback"), "check", str(file), "--keyframe", "0", "--horizon", "3"], capture_output=True, text=True)
+    done = subprocess.run([os.path.join(inside.build_dir(), "pullback"), "check", str(file), "--keyframe", "0", "--horizon", "3"], capture_output=True, text=True)
     assert done.returncode == 0 and "jumps off its geom" in done.stdout, done.stdout + done.stderr
 
 
@@ -140,7 +140,7 @@ def test_on_one_line(a, b, shape, side, tmp_path):
     file, site = tmp_path / "m.xml", f'<site name="s" pos="{side}"/>' if side else ""
     model_text = FREE.replace('pos=".1 -.2 .3" euler="20 -40 70"', "")
     file.write_text(model_text.format(shape=shape, radius=.3, side=site, word='sidesite="s"' if side else "", a=a, b=b))
-    model, m = pb.Model(str(file)), oracle.load(str(file))
+    model, m = inside.Model(str(file)), oracle.load(str(file))
     d = mj.MjData(m)
     mj.mj_forward(m, d)
     x = model.init()

@@ -6,7 +6,7 @@ import pytest
 
 import mujoco as mj
 import oracle
-import pb
+import inside
 
 # a slope with a pile, a sphere, arms and a cart with dry friction of joints and of a tendon with armature: islands of several kinds
 SCENE = """<mujoco><option noslip_iterations="{sweeps}" noslip_tolerance="{tolerance}" cone="{cone}" integrator="{integrator}"/><worldbody>
@@ -35,7 +35,7 @@ def write(folder, cone, condim, sweeps, integrator, tolerance=1e-6):
 
 def apart(path, options, steps=100):
     """(largest difference of positions and velocities in one step, in all)."""
-    m, model, rng = oracle.load(path, options), pb.Model(path, options=options), np.random.default_rng(1)
+    m, model, rng = oracle.load(path, options), inside.Model(path, options=options), np.random.default_rng(1)
     d = mj.MjData(m)
     d.qvel[:] = 0.3 * rng.normal(size=m.nv)
     x = model.state(d.qpos, d.qvel)
@@ -66,7 +66,7 @@ def test_without_sweeps_it_is_another_motion(tmp_path):
     """What is compared here is not what it would be without."""
     ends = []
     for sweeps in (0, 3, 20):
-        model = pb.Model(write(tmp_path, "elliptic", 3, sweeps, "Euler", tolerance=0))
+        model = inside.Model(write(tmp_path, "elliptic", 3, sweeps, "Euler", tolerance=0))
         x = model.init()
         for k in range(200):
             x, _ = model.step(x, np.zeros(2))
@@ -83,7 +83,7 @@ def directions(model, rng):
 @pytest.mark.parametrize("cone, condim, how", ALL, ids=NAMES)
 def test_way_back(tmp_path, cone, condim, how):
     """The pullback of a step with sensors against the forward derivative, and against Richardson differences."""
-    model, rng = pb.Model(write(tmp_path, cone, condim, *how)), np.random.default_rng(5)
+    model, rng = inside.Model(write(tmp_path, cone, condim, *how)), np.random.default_rng(5)
     x, u, away = model.init(), 0.5 * rng.normal(size=model.nu), []
     x[model.slots["qvel"]] = 0.3 * rng.normal(size=model.nv)
     for k in range(25):

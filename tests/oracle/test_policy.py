@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 
-import pb
+import inside
 import policy
 
 ACTIVATIONS = {
@@ -91,7 +91,7 @@ def test_against_numpy(inputs, layers, single, near):
     o, m = r.standard_normal((inputs, batch)), r.standard_normal((f.memory, batch))
     out, after = np.zeros((f.outputs, batch)), np.zeros((f.memory, batch))
     room, work = work_of(f, batch)
-    assert f.forward(f.self, batch, pb.ptr(p), pb.ptr(o), pb.ptr(m), pb.ptr(out), pb.ptr(after), work) == pb.NATIVE.pb_ok
+    assert inside.native.call(f.forward, f.self, batch, p, o, m, out, after, work) == inside.native.pb_ok
 
     def wanted(p, o, m):
         model = Numpy(p, m)
@@ -105,7 +105,7 @@ def test_against_numpy(inputs, layers, single, near):
     bars = r.standard_normal(out.shape), r.standard_normal(after.shape)
     found = [np.zeros_like(a) for a in (o, m, p)]
     room, work = work_of(f, batch)
-    assert f.pull(f.self, batch, *map(pb.ptr, (p, o, m, *bars, *found)), None, 0, work) == pb.NATIVE.pb_ok
+    assert inside.native.call(f.pull, f.self, batch, *(p, o, m, *bars, *found), None, 0, work) == inside.native.pb_ok
     for k, (a, bar) in enumerate(zip((o, m, p), found)):
         for at in np.ndindex(a.shape):
             moved = [b.astype(complex) for b in (o, m, p)]
@@ -116,13 +116,13 @@ def test_against_numpy(inputs, layers, single, near):
 
 def test_cotangents_of_what_a_policy_remembers():
     """Of the whole tangent at every state, memory and what is held included: reverse against forward mode, at ends of held decisions too."""
-    m, r = pb.Model(os.path.join(pb.ROOT, "examples", "cartpole", "cartpole.xml")), np.random.default_rng(2)
+    m, r = inside.Model(os.path.join(inside.ROOT, "examples", "cartpole", "cartpole.xml")), np.random.default_rng(2)
     layers = [DENSE(4), ACT("tanh"), {"kind": "gru", "size": 3}, DENSE(m.nu)]
     policy.attach(m, [{"kind": "qpos"}, {"kind": "qvel"}, {"kind": "last"}], policy.Network(m.nq + m.nv + m.nu, layers, seed=1), every=3)
     assert m.nt == 2 * m.nv + 3 + m.nu
 
     for steps in (6, 7):
-        rollout = pb.Rollout(m, steps)
+        rollout = inside.Rollout(m, steps)
         rollout.forward(m.move(m.init(), r.standard_normal(m.nt), .3))
         bar, x0, theta = r.standard_normal((steps + 1, m.nt)), r.standard_normal(m.nt), np.zeros(m.ntheta)
         m.param(theta, "policy.0.weight")[:] = r.standard_normal((4, 5))
@@ -133,5 +133,5 @@ def test_cotangents_of_what_a_policy_remembers():
         both, _, _ = rollout.vjp(x=bar, qvel=bar[:, :m.nv])
         assert both == pytest.approx(by_x0 + rollout.vjp(qvel=bar[:, :m.nv])[0], rel=1e-12)
         bar[2, -1] = np.nan
-        with pytest.raises(pb.Error, match="cotangent.*x"):
+        with pytest.raises(inside.Error, match="cotangent.*x"):
             rollout.vjp(x=bar)

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
 
-import pb
+import inside
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 
@@ -31,7 +31,7 @@ class Pair:
         <body><freejoint/><geom type="mesh" mesh="a" mass="1"/></body><body><freejoint/><geom {other} mass="1"/></body></worldbody></mujoco>"""
         path = folder / "pair.xml"
         path.write_text(text)
-        self.model, self.m = pb.Model(str(path)), mujoco.MjModel.from_xml_string(text)
+        self.model, self.m = inside.Model(str(path)), mujoco.MjModel.from_xml_string(text)
         self.d, self.vert = mujoco.MjData(self.m), self.model.fields()["mesh_vert"]
 
     def frame(self, geom, theirs=False):
@@ -190,7 +190,7 @@ def positions(folder, text, steps, ctrl=None, contact=None, count=None):
     """Of the free bodies, after settling for a second and at the end."""
     path = folder / "rest.xml"
     path.write_text(text)
-    model = pb.Model(str(path), contact=contact)
+    model = inside.Model(str(path), contact=contact)
     x = model.init()
     out = []
     for k in range(steps):
@@ -220,7 +220,7 @@ def test_a_gripped_box_slips_as_in_mujoco(kind, tmp_path):
     text = grip(kind)
     path = tmp_path / "grip.xml"
     path.write_text(text)
-    model, m = pb.Model(str(path)), mujoco.MjModel.from_xml_string(text)
+    model, m = inside.Model(str(path)), mujoco.MjModel.from_xml_string(text)
     d, x, heights = mujoco.MjData(m), model.init(), []
     d.ctrl[:] = 5
     for k in range(1500):
@@ -294,7 +294,7 @@ def test_vjp_of_steps(method, tmp_path, long_run):
         <worldbody><body><freejoint/><geom type="mesh" mesh="a" mass="1"/></body><body><freejoint/><geom {other} mass=".7"/></body></worldbody></mujoco>"""
         path = tmp_path / "touch.xml"
         path.write_text(text)
-        model = pb.Model(str(path), contact=contact)
+        model = inside.Model(str(path), contact=contact)
         for _ in range(40 if long_run else 4):
             q, v = touching(model, r)
             y, _, record = model.step_recorded(model.state(q, v))
@@ -323,13 +323,13 @@ def test_vjp_of_steps(method, tmp_path, long_run):
     assert compared >= .9 * states
 
 
-@pytest.mark.parametrize("kind", pb.Rollout.KINDS)
+@pytest.mark.parametrize("kind", inside.Rollout.KINDS)
 def test_gradients_of_rollouts(kind, tmp_path):
     """A box of a mesh that falls on another, all gradient modes: forward and reverse agree; exact also with differences."""
     path = tmp_path / "fall.xml"
     path.write_text(pile(1, "mesh", 'type="mesh" mesh="b" pos="0 0 -.1"').replace('pos="0.0 -0.0 0.1"', 'pos=".01 .02 .101" euler="3 5 7"').replace('pos="0 0 0.1"', 'pos=".01 .02 .101" euler="3 5 7"'))
-    model = pb.Model(str(path), contact={"kappa": 1e-2} if kind == "smooth" else None)
-    rollout, r = pb.Rollout(model, 30), np.random.default_rng(1)
+    model = inside.Model(str(path), contact={"kappa": 1e-2} if kind == "smooth" else None)
+    rollout, r = inside.Rollout(model, 30), np.random.default_rng(1)
     x = model.init()
     w, way = np.zeros(model.nt), np.zeros(model.nt)
     w[:12], way[:12] = r.standard_normal(12), r.standard_normal(12)

@@ -5,7 +5,7 @@ import pytest
 
 import derivatives
 import oracle
-import pb
+import inside
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 DATA = "dist dir origin point normal depth"
@@ -63,7 +63,7 @@ def turned(m, r, size=.1):
 
 
 def both(path, qpos, m=None):
-    m, ours = m or mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path))
+    m, ours = m or mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path))
     d = mujoco.MjData(m)
     d.qpos[:] = qpos
     mujoco.mj_forward(m, d)
@@ -113,7 +113,7 @@ def test_slopes_are_those_of_differences(tmp_path, kind):
     r, path = np.random.default_rng((7, KINDS.index(kind))), tmp_path / "m.xml"
     path.write_text(scene(r, kind, sites=20))
     m = mujoco.MjModel.from_xml_path(str(path))
-    ours, q = pb.Model(str(path)), turned(m, r)
+    ours, q = inside.Model(str(path)), turned(m, r)
     ways = [(f, derivatives.field_direction(m, f, r)) for f in ("site_pos", "site_quat", "geom_pos", "geom_quat", "geom_size")]
     ways += [(f, .3 * r.standard_normal(ours.param(ours.theta, f).shape)) for f in ("mesh_scale", "mesh_refpos", "mesh_refquat") if kind == "mesh"]
     motion, bar, theta = r.standard_normal(m.nv), r.standard_normal((20, 14)), ours.theta
@@ -167,10 +167,10 @@ def test_meshes_that_are_only_seen_are_met(tmp_path):
     blind.write_text(text[:text.index("<sensor>")] + "</mujoco>")
     m, ours, mine, theirs = both(path, np.zeros(1))
     assert (theirs > 0).all() and np.abs(mine - theirs).max() < 1e-6
-    assert len(ours.fields()["mesh_face"]) == m.nmeshface and len(pb.Model(str(blind)).fields()["mesh_face"]) == 0
+    assert len(ours.fields()["mesh_face"]) == m.nmeshface and len(inside.Model(str(blind)).fields()["mesh_face"]) == 0
     path.write_text(text.replace('name="a" ', 'name="a" file="absent.stl" ', 1).replace(f'vertex="{rows(vertex)}"', "").replace(f'face="{" ".join(map(str, face.ravel()))}"', ""))
-    with pytest.raises(pb.Error, match="absent.stl"):
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match="absent.stl"):
+        inside.Model(str(path))
 
 
 @pytest.mark.parametrize("data, words", [("far", "'data'.*found 'far'"), ("point dist", "'data'.*order"), ("dist dist", "'data'.*once")])
@@ -179,8 +179,8 @@ def test_data_that_mujoco_refuses(tmp_path, data, words):
     path.write_text(f'<mujoco><worldbody><site name="s"/></worldbody><sensor><rangefinder site="s" data="{data}"/></sensor></mujoco>')
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_path(str(path))
-    with pytest.raises(pb.Error, match=words):
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match=words):
+        inside.Model(str(path))
 
 
 # ---- the program ----------------------------------------------------------------------------------------------------------

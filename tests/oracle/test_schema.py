@@ -4,7 +4,6 @@ For every row a small model is made that has it; MuJoCo must accept the model (s
 "supported" and "no effect" must load, with the compiled fields that MuJoCo has, and "refused" must be refused, naming the place,
 the element and the attribute.
 """
-import ctypes as ct
 import os
 import re
 
@@ -12,7 +11,7 @@ import mujoco
 import pytest
 
 import oracle
-import pb
+import inside
 import schema
 from test_compile import faults
 
@@ -20,8 +19,8 @@ SUPPORTED, NO_EFFECT, REFUSED = range(3)
 
 
 def table():
-    count = ct.c_int()
-    rows = pb.lib().pbMjcf_Table(ct.byref(count))
+    count = inside.native.int_()
+    rows = inside.native.pbMjcf_Table(count)
     return [rows[k] for k in range(count.value)]
 
 
@@ -32,8 +31,8 @@ def key(row):
 def loaded(path):
     """(error or None, model or None) of Pullback's load."""
     try:
-        return None, pb.Model(path)
-    except pb.Error as error:
+        return None, inside.Model(path)
+    except inside.Error as error:
         return error, None
 
 
@@ -107,7 +106,7 @@ def elements():
     return sorted({row.element.decode() for row in table()})
 
 
-@pytest.mark.parametrize("element", elements() if os.path.isdir(pb.build_dir()) else [])
+@pytest.mark.parametrize("element", elements() if os.path.isdir(inside.build_dir()) else [])
 def test_rows(element, folder):
     bad = []
     for row in table():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 
 VALUE, SLOPE = 1e-9, 1e-6
 FIELDS = "found force torque dist pos normal tangent linvel angvel".split()
@@ -24,7 +24,7 @@ def scene(cone, sensors, gap=".03"):
 
 
 def both(path, steps=0, contact=None):
-    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.Model(str(path), contact=contact)
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), inside.Model(str(path), contact=contact)
     d = mujoco.MjData(m)
     for _ in range(steps):
         mujoco.mj_step(m, d)
@@ -94,7 +94,7 @@ def test_energies_in_closed_form(tmp_path):
     path = tmp_path / "m.xml"
     path.write_text("""<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody><body pos="0 0 2"><joint axis="0 1 0" stiffness="3 .4 .5" armature=".2" springref="10"/>
 <inertial pos=".5 0 0" mass="2" diaginertia=".1 .3 .2"/></body></worldbody><sensor><e_potential/><e_kinetic/></sensor></mujoco>""")
-    m = pb.Model(str(path))
+    m = inside.Model(str(path))
     x = m.state([.3], [1.7])
     (angle, speed), stretch = (.3, 1.7), .3 - np.deg2rad(10)
     potential = 2 * 9.81 * (2 - .5 * np.sin(angle)) + 3 * stretch**2 / 2 + .4 * stretch**3 / 3 + .5 * stretch**4 / 4
@@ -115,8 +115,8 @@ def test_what_is_refused(tmp_path, sensor, words):
     path, cameras = tmp_path / "m.xml", """<camera name="eye"/><camera name="follows" mode="track"/><camera name="none" resolution="0 2"/>
 <camera name="flat" projection="orthographic"/><camera name="blind" sensorsize="1 1"/><camera name="huge" resolution="60000 60000"/></worldbody>"""
     path.write_text(scene("pyramidal", sensor).replace("</worldbody>", cameras))
-    with pytest.raises(pb.Error, match=words):
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match=words):
+        inside.Model(str(path))
 
 
 @pytest.mark.parametrize("shape", ['type="sphere" size=".1"', 'type="capsule" size=".1 .1" euler="90 0 0"', 'type="box" size=".1 .1 .1"'])

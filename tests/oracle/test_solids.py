@@ -1,6 +1,5 @@
 """Solids and shells bounded by triangles: closed forms, MuJoCo's numbers in all four modes and file formats, derivatives, hulls, and
 bodies whose mass is that of a mesh."""
-import ctypes as ct
 import itertools
 import struct
 from fractions import Fraction
@@ -9,10 +8,11 @@ import mujoco
 import numpy as np
 import pytest
 
-import pb
+import inside
 
-N = pb.NATIVE
+N = inside.native
 MODES = ["convex", "exact", "legacy", "shell"]
+INERTIA = {mode: getattr(N, "pb_meshInertia" + mode.title()) for mode in MODES}
 MOVED = dict(scale=[.7, .8, 1.1], refpos=[.01, -.2, .03], refquat=[1, .2, -.3, .1])
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
 
@@ -36,12 +36,12 @@ def angle():
 
 def pebble(seed=3, cuts=2):
     """A sphere of triangles, stretched and dented."""
-    mesh = ct.POINTER(N.pbMesh)()
-    ctx = ct.c_void_p(N.pbContext_Create(None))
-    N.pbMesh_Sphere(ctx, 1., cuts, ct.byref(mesh))
+    mesh = inside.native.pointer(N.pbMesh)
+    ctx = N.pbContext_Create(None)
+    N.pbMesh_Sphere(ctx, 1., cuts, mesh)
     m = mesh.contents
-    point = np.ctypeslib.as_array(m.point, (m.points, 3)).copy()
-    triangle = np.ctypeslib.as_array(m.cells[N.pb_cellTriangle].vertex, (m.cells[N.pb_cellTriangle].count, 3)).astype(np.int32)
+    point = N.array(m.point, m.points, 3).copy()
+    triangle = N.array(m.cells[N.pb_cellTriangle].vertex, m.cells[N.pb_cellTriangle].count, 3).astype(np.int32)
     N.pbMesh_Destroy(mesh)
     r = np.random.default_rng(seed)
     return (point * (1 + .2 * r.random((len(point), 1)))) * [.2, .3, .5] + [.1, 0, .4], triangle
@@ -52,23 +52,22 @@ SHAPES = dict(box=box(), moved=box((.1, .2, .05), (1, 2, 3)), angle=angle(), peb
 
 def solid(point, triangle, mode="exact", scale=(1, 1, 1), refpos=(0, 0, 0), refquat=(1, 0, 0, 0)):
     s = N.pbMeshSolid_Default()
-    s.keep = point, triangle = np.ascontiguousarray(point, float), np.ascontiguousarray(triangle, np.int32)
-    s.points, s.triangles, s.inertia = len(point), len(triangle), MODES.index(mode)
-    s.point, s.triangle = pb.ptr(point), triangle.ctypes.data_as(ct.POINTER(ct.c_int))
+    s.point, s.triangle = np.ascontiguousarray(point, float), np.ascontiguousarray(triangle, np.int32)
+    s.points, s.triangles, s.inertia = len(point), len(triangle), INERTIA[mode]
     s.scale[:], s.refpos[:], s.refquat[:] = scale, refpos, refquat
     return s
 
 
 @pytest.fixture
 def ctx():
-    context = ct.c_void_p(N.pbContext_Create(None))
+    context = N.pbContext_Create(None)
     yield context
     N.pbContext_Destroy(context)
 
 
 def properties(ctx, s):
     p = N.pbMeshProperties()
-    N.pbMesh_Properties(ctx, ct.byref(s), ct.byref(p))
+    N.pbMesh_Properties(ctx, s, p)
     return p
 
 
@@ -161,7 +160,7 @@ def test_what_has_no_properties_is_said(ctx, what, mode, change):
         triangle[3, 1] = change.pop("number")
     if change.pop("nan", False):
         point[2, 1] = np.nan
-    with pytest.raises(pb.Error, match=what if what != "no volume" else "volume of the mesh is too small"):
+    with pytest.raises(inside.Error, match=what if what != "no volume" else "volume of the mesh is too small"):
         properties(ctx, solid(point, triangle, mode, **change))
 
 
@@ -195,9 +194,9 @@ def test_the_pullback_agrees_with_differences(ctx, name, mode):
     along, directions = r.standard_normal(point.shape) * .1, [r.standard_normal(3), r.standard_normal(3), r.standard_normal(4)]
     g = N.pbMeshSolidBar()
     point_bar = np.zeros_like(point)
-    g.point = pb.ptr(point_bar)
+    g.point = point_bar
     s = solid(point, triangle, mode, **MOVED)
-    N.pbMesh_PropertiesVjp(ctx, ct.byref(s), ct.byref(bar), ct.byref(g))
+    N.pbMesh_PropertiesVjp(ctx, s, bar, g)
     slope = np.sum(point_bar * along) + sum(np.dot(b, d) for b, d in zip((g.scale, g.refpos, g.refquat), directions))
 
     quotient = lambda e: (value(e) - value(-e)) / (2 * e)
@@ -209,22 +208,22 @@ def test_the_pullback_agrees_with_differences(ctx, name, mode):
 def test_axes_of_equal_moments_have_no_derivative_and_the_tensor_has(ctx):
     s, bar, g = solid(*box((.1, .1, .3))), N.pbMeshPropertiesBar(), N.pbMeshSolidBar()
     bar.tensor[:] = [1, 2, 3, 4, 5, 6]
-    N.pbMesh_PropertiesVjp(ctx, ct.byref(s), ct.byref(bar), ct.byref(g))
+    N.pbMesh_PropertiesVjp(ctx, s, bar, g)
     bar.rotation[0] = 1
     p = properties(ctx, s)
     equal = [k for k in range(3) if abs(p.moments[(k + 1) % 3] - p.moments[(k + 2) % 3]) < 1e-12]
     bar.rotation[:] = np.eye(3)[equal[0]]
-    with pytest.raises(pb.Error, match="are the same"):
-        N.pbMesh_PropertiesVjp(ctx, ct.byref(s), ct.byref(bar), ct.byref(g))
+    with pytest.raises(inside.Error, match="are the same"):
+        N.pbMesh_PropertiesVjp(ctx, s, bar, g)
 
 
 # ---- hulls ----------------------------------------------------------------------------------------------------------------
 def hull(ctx, point, most=0):
-    found, point = ct.POINTER(N.pbHull)(), np.ascontiguousarray(point, float)
-    N.pbHull_Create(ctx, pb.ptr(point), len(point), most, ct.byref(found))
+    found, point = inside.native.pointer(N.pbHull), np.ascontiguousarray(point, float)
+    N.pbHull_Create(ctx, point, len(point), most, found)
     h = found.contents
     corners = set(h.corner[:h.corners])
-    triangles = np.ctypeslib.as_array(h.triangle, (h.triangles, 3)).copy()
+    triangles = N.array(h.triangle, h.triangles, 3).copy()
     polygons = [h.around[h.first[k]:h.first[k + 1]] for k in range(h.polygons)]
     N.pbHull_Destroy(found)
     return corners, triangles, polygons
@@ -259,7 +258,7 @@ def test_hulls_are_those_of_mujoco(ctx, seed):
                                         ("in a plane", np.c_[np.random.default_rng(0).random((6, 2)), np.zeros(6)]),
                                         ("not finite", np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, np.inf, 1]]))])
 def test_what_has_no_hull_is_said(ctx, what, point):
-    with pytest.raises(pb.Error, match=what):
+    with pytest.raises(inside.Error, match=what):
         hull(ctx, point)
 
 
@@ -298,7 +297,7 @@ def test_a_body_weighs_what_its_mesh_weighs(tmp_path, write, mode):
     write_stl(tmp_path / "parts" / "missing.stl", *box())  # MuJoCo reads what is only seen, too
     m = mujoco.MjModel.from_xml_path(str(path))
     (tmp_path / "parts" / "missing.stl").unlink()
-    ours = pb.Model(str(path))
+    ours = inside.Model(str(path))
     for name in ("body_mass", "body_inertia", "body_ipos", "geom_size", "geom_pos"):
         mine, theirs = ours.fields()[name], np.reshape(getattr(m, name), (len(getattr(m, name)), -1))
         assert np.abs(mine - theirs).max() < 1e-12, name
@@ -321,6 +320,6 @@ def test_bad_meshes_are_told_with_their_place(tmp_path, text, what):
     path = folder / "m.xml"
     path.write_text(f"""<mujoco><asset>{text}</asset><worldbody><body><freejoint/>
 <geom type="mesh" mesh="part" contype="0" conaffinity="0"/></body></worldbody></mujoco>""")
-    with pytest.raises(pb.Error, match=what) as told:
-        pb.Model(str(path))
+    with pytest.raises(inside.Error, match=what) as told:
+        inside.Model(str(path))
     assert "m.xml:" in str(told.value)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import stages
 
 # Shapes that meet in the convex tier, where there is no number to match, are not among our models' contacts.
@@ -36,13 +36,13 @@ def check(model, m, key, steps=LATER, forces=False):
 @pytest.mark.parametrize("path", oracle.MODELS, ids=oracle.name)
 def test_stages_agree(path):
     m = oracle.load(path)
-    bad = check(pb.Model(path), m, (oracle.name(path), "stages"))
+    bad = check(inside.Model(path), m, (oracle.name(path), "stages"))
     assert not bad, "\n".join(bad[:40])
 
 
 @pytest.mark.parametrize("path", [p for p in oracle.OWN if oracle.name(p) in ("joints", "transmissions", "contact_box", "equality")], ids=oracle.name)
 def test_stages_agree_under_applied_forces(path):
-    bad = check(pb.Model(path), oracle.load(path), (oracle.name(path), "applied"), forces=True)
+    bad = check(inside.Model(path), oracle.load(path), (oracle.name(path), "applied"), forces=True)
     assert not bad, "\n".join(bad[:40])
 
 
@@ -51,7 +51,7 @@ def test_both_cones_on_every_model_with_contacts(cone):
     bad = []
     for path in oracle.MODELS:
         options = {"cone": cone}
-        bad += [f"{oracle.name(path)} {w}" for w in check(pb.Model(path, options), oracle.load(path, options), (oracle.name(path), cone), (40,))]
+        bad += [f"{oracle.name(path)} {w}" for w in check(inside.Model(path, options), oracle.load(path, options), (oracle.name(path), cone), (40,))]
     assert not bad, "\n".join(bad[:40])
 
 
@@ -61,7 +61,7 @@ def test_each_flag(flag):
     for path in oracle.OWN:
         if oracle.name(path) in FLAG_MODELS:
             options = {flag: "disable"}
-            bad += [f"{oracle.name(path)} {w}" for w in check(pb.Model(path, options), oracle.load(path, options), (oracle.name(path), flag), (0, 25))]
+            bad += [f"{oracle.name(path)} {w}" for w in check(inside.Model(path, options), oracle.load(path, options), (oracle.name(path), flag), (0, 25))]
     assert not bad, "\n".join(bad[:40])
 
 

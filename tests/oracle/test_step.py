@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import random_models
 import table
 
@@ -75,7 +75,7 @@ def test_resumed_run_is_the_same_to_the_bit():
     for path in oracle.OWN:
         if oracle.name(path) not in ("joints", "condim_elliptic", "actuators", "humanoid62"):
             continue
-        m, first, second = oracle.load(path), pb.Model(path), pb.Model(path)
+        m, first, second = oracle.load(path), inside.Model(path), inside.Model(path)
         x, controls = oracle.start(m, (path, "resume"), 20)
         a = first.state(x.qpos, x.qvel, x.act)
         for k, u in enumerate(controls):
@@ -89,13 +89,13 @@ def test_resumed_run_is_the_same_to_the_bit():
 
 def test_failed_step_leaves_the_state():
     """A state out of bounds is an error in words, and the state stays."""
-    model = pb.Model(next(p for p in oracle.OWN if oracle.name(p) == "joints"))
+    model = inside.Model(next(p for p in oracle.OWN if oracle.name(p) == "joints"))
     x = model.init()
     x[model.slots["qvel"]] = 1e200
     before = x.copy()
-    with pytest.raises(pb.Error) as raised:
-        pb.lib().pbStep_Forward(model.ptr, pb.ptr(model.theta), pb.ptr(x), None, model._scratch(), None)
-    assert raised.value.text == pb.lib().pbScratch_Error(model.scratch).decode() != ""
+    with pytest.raises(inside.Error) as raised:
+        inside.native.pbStep_Forward(model.ptr, model.theta, x, None, model._scratch(), None)
+    assert raised.value.text == inside.native.pbScratch_Error(model.scratch).decode() != ""
     assert (x == before).all()
 
 
@@ -106,7 +106,7 @@ def test_stiff_cones_end_at_rounding(tmp_path):
     path.write_text(f"""<mujoco><option cone="elliptic" impratio="10000"/>
         <default><geom solref=".004 1" solimp=".99999 .99999 .001"/></default>
         <worldbody><geom type="plane" size="5 5 .1"/>{bodies}</worldbody></mujoco>""")
-    model, iterations, residuals = pb.Model(str(path)), [], []
+    model, iterations, residuals = inside.Model(str(path)), [], []
     x = model.init()
     x[model.slots["qvel"]] = 0.3 * np.random.default_rng(3).standard_normal(model.nv)
     for _ in range(30):

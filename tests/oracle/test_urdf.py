@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 import pinned
 import robots
 import test_compile
@@ -39,7 +39,7 @@ def load(tmp_path, text, **options):
     path = os.path.join(tmp_path, "robot.urdf")
     with open(path, "w") as f:
         f.write(text)
-    return pb.Model(path, urdf=options)
+    return inside.Model(path, urdf=options)
 
 
 def drawn(long_run, count):
@@ -85,7 +85,7 @@ def compared(tmp_path, text, floating, states=10):
     path = os.path.join(tmp_path, "robot.urdf")
     with open(path, "w") as f:
         f.write(text)
-    model = pb.Model(path, urdf=dict(inertia=KEEP, floating_base=floating), options={"constraint": "disable"})
+    model = inside.Model(path, urdf=dict(inertia=KEEP, floating_base=floating), options={"constraint": "disable"})
     for name in ("dof_damping", "dof_frictionloss"):
         model.param(model.theta, name)[...] = 0
     return dynamics_gaps(model, pinned.Robot(text, model, floating), states, oracle.seed(text, floating))
@@ -103,7 +103,7 @@ def test_dynamics_are_pinocchios(tmp_path, long_run, floating):
         text = ET.tostring(text_of(robot, lambda shape: True)).decode()
         try:
             found = compared(tmp_path, text, floating, 10 if long_run else 3)
-        except pb.Error as error:  # a base without mass that floats, with a floating joint on it
+        except inside.Error as error:  # a base without mass that floats, with a floating joint on it
             assert "hyqreal2" in robot.path and floating and "mass matrix is singular" in str(error)
             continue
         assert_close(found, robot.name)
@@ -212,8 +212,8 @@ def test_fields_are_mujocos(tmp_path, long_run, fuse):
         root = ET.parse(robot.path).getroot()
         with_links(robot, root, folder, not fuse)
         try:
-            model, error = pb.Model(written(folder, root), allow_root=robot.allow_root, urdf=dict(fuse=fuse)), None
-        except pb.Error as raised:
+            model, error = inside.Model(written(folder, root), allow_root=robot.allow_root, urdf=dict(fuse=fuse)), None
+        except inside.Error as raised:
             model, error = None, str(raised)
         with_settings(root, fuse)
         try:
@@ -245,9 +245,9 @@ def test_every_kind_of_joint_compiles_equal(tmp_path, fuse):
 def test_every_file_loads_or_is_refused_with_line_and_reason():
     def load_file(robot):
         try:
-            pb.Model(robot.path, allow_root=robot.allow_root, urdf=dict(inertia=KEEP))
+            inside.Model(robot.path, allow_root=robot.allow_root, urdf=dict(inertia=KEEP))
             return None
-        except pb.Error as error:
+        except inside.Error as error:
             return robot.name, str(error)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -324,7 +324,7 @@ BAD = [
 
 @pytest.mark.parametrize("text,said", [b[1:] for b in BAD], ids=[b[0] for b in BAD])
 def test_bad_files_are_errors_with_file_and_line(tmp_path, text, said):
-    with pytest.raises(pb.Error) as raised:
+    with pytest.raises(inside.Error) as raised:
         load(tmp_path, text)
     assert said in str(raised.value) and "robot.urdf:" in str(raised.value)
 
@@ -345,7 +345,7 @@ ONCE = {
 def test_repeated_elements_are_refused_as_in_mujoco(tmp_path, name):
     with pytest.raises(ValueError, match=f"repeated element: '{name}'"):
         mj.MjModel.from_xml_string(ONCE[name])
-    with pytest.raises(pb.Error, match=rf"robot.urdf:\d+:\d+: {name}.*: repeated element: '\w+' has one already \(line [1-4]\)"):
+    with pytest.raises(inside.Error, match=rf"robot.urdf:\d+:\d+: {name}.*: repeated element: '\w+' has one already \(line [1-4]\)"):
         load(tmp_path, ONCE[name])
 
 
@@ -407,7 +407,7 @@ def test_what_published_files_have(tmp_path):
     point = '<inertial><origin xyz="0 0 0.5"/><mass value="2"/></inertial>'
     carried = load(tmp_path, chain(another(kind="fixed").replace(INERTIA, point)))
     assert carried.fields()["body_mass"][3, 0] == 2 and not carried.fields()["body_inertia"][3].any() and "its mass is a point" in carried.warnings()
-    with pytest.raises(pb.Error, match="it moves"):
+    with pytest.raises(inside.Error, match="it moves"):
         load(tmp_path, chain(link=point))
 
 
@@ -435,7 +435,7 @@ def test_rules_of_inertia(tmp_path):
     assert "mass -0.25" in load(tmp_path, light, inertia=REPAIR).warnings()
 
     nothing = chain(link="")
-    with pytest.raises(pb.Error, match="singular at joint 'j'"):
+    with pytest.raises(inside.Error, match="singular at joint 'j'"):
         load(tmp_path, nothing, inertia=KEEP)
     assert (load(tmp_path, nothing, inertia=REPAIR).fields()["body_mass"] > 0).any()
 
@@ -443,7 +443,7 @@ def test_rules_of_inertia(tmp_path):
     shaped = chain(link=f"<collision>{BOX}</collision>")
     model = load(tmp_path, shaped)
     assert model.fields()["body_mass"][2, 0] == 1000 and "has no <inertial>" in model.warnings()
-    with pytest.raises(pb.Error, match="singular"):
+    with pytest.raises(inside.Error, match="singular"):
         load(tmp_path, shaped, inertia=KEEP)
 
 
@@ -453,7 +453,7 @@ def test_floating_base_and_the_world(tmp_path):
     world = f'<robot name="r"><link name="world"/>{another("j", "world", "b", kind="floating")}</robot>'
     model = load(tmp_path, world)
     assert model.nv == 6 and model.nbody == 2
-    with pytest.raises(pb.Error, match="cannot float"):
+    with pytest.raises(inside.Error, match="cannot float"):
         load(tmp_path, world, floating_base=True)
 
 
@@ -487,8 +487,8 @@ def found(tmp_path, name, urdf=None, allow_root=None, **env):
     before = {k: os.environ.get(k) for k in env}
     os.environ.update(env)
     try:
-        return pb.Model(path, urdf=urdf, allow_root=allow_root)
-    except pb.Error as error:
+        return inside.Model(path, urdf=urdf, allow_root=allow_root)
+    except inside.Error as error:
         return str(error)
     finally:
         for k, v in before.items():
@@ -550,7 +550,7 @@ def test_meshes_that_are_missing(tmp_path, run):
     write_obj(os.path.join(tmp_path, "there.obj"))
     text = chain(link=INERTIA + twice)
     path = os.path.join(tmp_path, "robot.urdf")
-    with pytest.raises(pb.Error, match="file 'gone.obj' cannot be found; --missing-meshes skip leaves such meshes out"):
+    with pytest.raises(inside.Error, match="file 'gone.obj' cannot be found; --missing-meshes skip leaves such meshes out"):
         load(tmp_path, text)
 
     model = load(tmp_path, text, missing_meshes=1)
@@ -565,9 +565,9 @@ def test_meshes_that_are_missing(tmp_path, run):
 
     with open(os.path.join(tmp_path, "gone.obj"), "w") as f:
         f.write("v 0 0 0\nf 1 2 3\n")
-    with pytest.raises(pb.Error, match="gone.obj:2"):
+    with pytest.raises(inside.Error, match="gone.obj:2"):
         load(tmp_path, text, missing_meshes=1)
-    with pytest.raises(pb.Error, match="must be positive|mass"):  # nothing else gives the link mass
+    with pytest.raises(inside.Error, match="must be positive|mass"):  # nothing else gives the link mass
         load(tmp_path, chain(link=MESH.format("package://nowhere/b.stl")), missing_meshes=1)
     assert "expected refuse or skip, found 'keep'" in run("info", path, "--missing-meshes", "keep", code=2).stderr
 
@@ -581,7 +581,7 @@ def test_folders_that_readers_of_urdf_alone_know(tmp_path):
     path = os.path.join(tmp_path, "ws", "my_robot", "urdf", "robot.urdf")
     with open(path, "w") as f:
         f.write(chain(link=INERTIA + MESH.format("parts/b.obj"), head='<mujoco><compiler meshdir="parts"/></mujoco>'))
-    assert pb.Model(path).fields()["ngeom"] == 1
+    assert inside.Model(path).fields()["ngeom"] == 1
 
 
 def test_long_chains_of_fixed_links(tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-import pb
+import inside
 
 COMMON = 'from collections import namedtuple\nRow = namedtuple("Row", "quantity measured required holds time")\n' \
     'row, timing = (lambda *a, t=t: Row(*a, t) for t in (False, True))\n'
@@ -25,7 +25,7 @@ def project(tmp_path):
         (tmp_path / folder).mkdir()
     (tmp_path / "src" / "a.c").write_text("int a;\n")
     for name in ("run.py", "provenance.py"):
-        shutil.copy(os.path.join(pb.ROOT, "validation", name), tmp_path / "validation")
+        shutil.copy(os.path.join(inside.ROOT, "validation", name), tmp_path / "validation")
     (tmp_path / "validation" / "common.py").write_text(COMMON)
     (tmp_path / "validation" / "A1.py").write_text(A.format(fast=True))
     (tmp_path / "validation" / "B1.py").write_text(B)
@@ -99,13 +99,13 @@ def test_a_case_that_appears_is_one_of_the_next_run(project):
 
 def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
     """docs/validation.md is what --document writes now: titles, rows and seconds."""
-    names = [f[:-3] for f in os.listdir(os.path.join(pb.ROOT, "validation")) if f[0].isupper() and f.endswith(".py")]
+    names = [f[:-3] for f in os.listdir(os.path.join(inside.ROOT, "validation")) if f[0].isupper() and f.endswith(".py")]
     for name in names:
-        with open(os.path.join(pb.ROOT, "validation", name + ".py"), encoding="utf-8") as f:
+        with open(os.path.join(inside.ROOT, "validation", name + ".py"), encoding="utf-8") as f:
             first, blank = f.readline().rstrip("\n"), f.readline()
         assert 8 < len(first) < 75 and not first.endswith((".", '"')) and blank == "\n", f"{name}: no title"
-    shutil.copytree(os.path.join(pb.ROOT, "validation"), tmp_path / "validation", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(os.path.join(pb.ROOT, "docs", "img"), tmp_path / "docs" / "img")
+    shutil.copytree(os.path.join(inside.ROOT, "validation"), tmp_path / "validation", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(os.path.join(inside.ROOT, "docs", "img"), tmp_path / "docs" / "img")
     subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), "--document"], check=True)
-    with open(os.path.join(pb.ROOT, "docs", "validation.md"), encoding="utf-8") as f:
+    with open(os.path.join(inside.ROOT, "docs", "validation.md"), encoding="utf-8") as f:
         assert f.read() == (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8"), "validation/run.py --document"

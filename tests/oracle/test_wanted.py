@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 
 BY_NAME = {oracle.name(p): p for p in oracle.OWN}
 STEPS = 14
@@ -22,12 +22,12 @@ class Run:
     """A rollout with contacts, from a state beyond the limits, and cotangents of everything that is seen."""
 
     def __init__(self, path, options=None, contact=None, kind="exact"):
-        m, self.model = oracle.load(path, options or {}), pb.Model(path, options, contact=contact)
+        m, self.model = oracle.load(path, options or {}), inside.Model(path, options, contact=contact)
         self.r = np.random.default_rng(oracle.seed(oracle.name(path), str(options), str(contact), "wanted"))
         x, controls = oracle.start(m, (oracle.name(path), "wanted"), 12 + STEPS, beyond=1.4)
         run = oracle.roll(m, x, controls[:12])
         x = run.states[min(12, run.exact)]
-        self.rollout, self.kind = pb.Rollout(self.model, STEPS), kind
+        self.rollout, self.kind = inside.Rollout(self.model, STEPS), kind
         self.rollout.forward(self.model.state(x.qpos, x.qvel, x.act), ctrl=np.array(controls[12:12 + STEPS]))
         s, r = self.model, self.r
         self.bar = dict(qpos=r.standard_normal(s.nv), qvel=r.standard_normal(s.nv), sensordata=r.standard_normal((STEPS + 1, s.nsensordata)),
@@ -57,7 +57,7 @@ def faults(run, choices):
     fields, wrong = [f for f in run.model.params if run.model.param(run.model.theta, f).size], {}
     try:
         x0, theta = run.gradient(None)
-    except pb.Error:  # of the motion, with or without a choice
+    except inside.Error:  # of the motion, with or without a choice
         return None
     for k in range(choices):
         want = [str(f) for f in run.r.choice(fields, size=run.r.integers(1, 1 + (8 if k % 2 else len(fields))), replace=False)]
@@ -75,7 +75,7 @@ def faults(run, choices):
 def test_wanted_gradients_have_the_same_bits(case):
     try:
         run = Run(*case)
-    except pb.Error as error:
+    except inside.Error as error:
         pytest.skip(str(error))
     assert not faults(run, 6)
 
@@ -93,7 +93,7 @@ def test_choices():
     assert (before == 1).all() and none.tobytes() == x0.tobytes()
     _, masses = run.gradient(["body_mass:1"])  # a part stands for its field
     assert run.model.param(masses, "body_mass").tobytes() == run.model.param(theta, "body_mass").tobytes()
-    with pytest.raises(pb.Error, match="unknown parameter 'body_mas'.*body_mass"):
+    with pytest.raises(inside.Error, match="unknown parameter 'body_mas'.*body_mass"):
         run.gradient(["geom_size", "body_mas"])
     assert run.gradient(["body_mass"])[1].tobytes() == masses.tobytes()
     assert run.gradient(None)[1].tobytes() == theta.tobytes()
@@ -103,10 +103,10 @@ def test_choices():
 def test_program_writes_the_same_gradients(tmp_path, constants):
     """--wrt NAME,...: the bits of the gradient by everything, its steps checked, with what flows through derived constants."""
     path, names = BY_NAME["rich"], ["body_mass", "geom_solref", "body_pos", "gravity"]
-    nv = pb.Model(path).nv
+    nv = inside.Model(path).nv
     np.savez(tmp_path / "bar.npz", qpos=np.linspace(-1, 1, nv), qvel=np.linspace(1, -2, nv))
     for name, wanted in (("all", []), ("few", ["--wrt", ",".join(names)])):
-        done = subprocess.run([os.path.join(pb.build_dir(), "pullback"), "gradient", path, "--steps", "20", "--cotangent", tmp_path / "bar.npz",
+        done = subprocess.run([os.path.join(inside.build_dir(), "pullback"), "gradient", path, "--steps", "20", "--cotangent", tmp_path / "bar.npz",
                                "--constants", constants, *wanted, "-o", tmp_path / f"{name}.npz"], capture_output=True, text=True)
         assert done.returncode == 0 and "spot check" not in done.stderr, done.stderr
     with np.load(tmp_path / "all.npz") as everything, np.load(tmp_path / "few.npz") as few:
