@@ -50,13 +50,20 @@ static const Table tables[] = {
      pb_objGeom,
      {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount},
       {"body", "geom_bodyid", NULL, 0, pb_objBody},
-      {"mesh", "geom_dataid", NULL, 0, pb_objMesh}}},
+      {"mesh", "geom_dataid", NULL, 0, pb_objMesh},
+      {"hfield", "geom_dataid", NULL, 0, pb_objHfield}}},
     {"meshes",
      "nmesh",
      pb_objMesh,
      {{"vertadr", "mesh_vertadr", NULL, 0, pb_objCount},
       {"vertnum", "mesh_vertnum", NULL, 0, pb_objCount},
       {"polynum", "mesh_polynum", NULL, 0, pb_objCount}}},
+    {"hfields",
+     "nhfield",
+     pb_objHfield,
+     {{"adr", "hfield_adr", NULL, 0, pb_objCount},
+      {"nrow", "hfield_nrow", NULL, 0, pb_objCount},
+      {"ncol", "hfield_ncol", NULL, 0, pb_objCount}}},
     {"sites", "nsite", pb_objSite, {{"body", "site_bodyid", NULL, 0, pb_objBody}}},
     {"equalities", "neq", pb_objEquality, {{"type", "eq_type", PB_WORDS(equality_types), pb_objCount}}},
     {"tendons",
@@ -111,6 +118,12 @@ static bool column_value(const pbModel *model, const Column *c, int row, int *va
   pbField f;
   if (!pbModel_Field(model, c->field, &f) || !f.integers || row >= f.rows) return false;
   *value = f.integers[row * f.cols];
+
+  // Data of a geom are those of a height field, or of a mesh.
+  pbField type;
+  if (strcmp(c->field, "geom_dataid") != 0) return true;
+  bool hfield = pbModel_Field(model, "geom_type", &type) && type.integers && type.integers[row] == pb_geomHfield;
+  if (hfield != (c->names == pb_objHfield)) *value = -1;
   return true;
 }
 

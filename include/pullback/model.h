@@ -43,8 +43,9 @@ typedef enum pbObject {  // kinds of named things
   pb_objText,
   pb_objTuple,
   pb_objDof,
-  pb_objPoint,  // of deformables; named by sets (pbModel_PointSet)
-  pb_objMesh,   // meshes that something depends on
+  pb_objPoint,   // of deformables; named by sets (pbModel_PointSet)
+  pb_objMesh,    // meshes that something depends on
+  pb_objHfield,  // height fields, too
   pb_objCount
 } pbObject;
 // Name of a thing; "" if it has none; NULL if out of range.
@@ -72,10 +73,12 @@ PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
 // "geom_friction:floor:0". Options belong to no object: "gravity:2".
 // pb_bad_argument with a "did you mean" in the text of ctx (NULL: none is wanted) if there is none.
 PB_API PB_NODISCARD pbStatus pbModel_Param(pbContext *ctx, const pbModel *model, const char *name, pbParam *param);
-// Vertices of a mesh that may touch as a parameter of this name from here on: "mesh_vert:NAME", of shape (vertices, 3) in the
-// frame of its geoms; before the first scratch, and before a policy. What touches is the hull with the faces that were compiled,
-// which a change of vertices must leave convex; mass and inertia stay. Kernels of models without read no vertices from theta.
-// pb_bad_argument: no such mesh, exposed already. pb_unsupported: nothing of it may touch, or deformables meet it.
+// A parameter of this name from here on; before the first scratch, and before a policy. Kernels of models without read none.
+// "mesh_vert:NAME": vertices of a mesh that may touch, of shape (vertices, 3) in the frame of its geoms. What touches is the hull
+// with the faces that were compiled, which a change of vertices must leave convex; mass and inertia stay.
+// "hfield_data:NAME": heights of a height field, of shape (rows, columns), no less than 0: shares of its elevation above the
+// base, as compiled from 0 to 1, and never scaled again; they may be greater. Contacts and rangefinders follow.
+// pb_bad_argument: no such thing, exposed already. pb_unsupported: nothing of the mesh may touch, or deformables meet it.
 PB_API PB_NODISCARD pbStatus pbModel_Expose(pbModel *model, const char *name);
 // Name of one entry of theta as pbModel_Param reads it; returns text.
 PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, size_t size);

@@ -159,6 +159,7 @@ pbStatus pbCompile_StoreNames(pbCompiler *c) {
   NAMES(pb_objCamera, cameras, s->ncamera);
   NAMES(pb_objLight, lights, s->nlight);
   NAMES(pb_objMesh, meshes, s->nmesh);
+  for (int i = 0; i < s->nhfield; i++) PB_TRY(store_name(c, pb_objHfield, c->hfields[i].id, s->hfields[i].name));
 #undef NAMES
 
   // Pairs and excludes are sorted; the rest keeps the order of the spec.

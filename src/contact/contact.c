@@ -20,6 +20,15 @@ static double mesh_radius(const NUM(pbWork) *w, int mesh) {
   return view.radius;
 }
 
+static double field_radius(const NUM(pbWork) *w, int geom) {
+  int exposed;
+  pbTerrain t = field_terrain(w, w->m->geom_dataid[geom], &exposed);
+  if (exposed < 0) return w->m->geom_rbound[geom];
+
+  double far = fmax(t.highest * t.size[2], t.size[3]);
+  return sqrt(t.size[0] * t.size[0] + t.size[1] * t.size[1] + far * far);
+}
+
 // Radius of the sphere about a geom's center that holds it; 0 for planes.
 static double bounding_radius(const NUM(pbWork) *w, int geom) {
   const num *size = w->p.geom_size + 3 * geom;
@@ -34,7 +43,7 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
     case pb_geomCylinder: return sqrt(a * a + b * b);
     case pb_geomEllipsoid: return fmax(a, fmax(b, c));
     case pb_geomBox: return sqrt(a * a + b * b + c * c);
-    case pb_geomHfield: return w->m->geom_rbound[geom];
+    case pb_geomHfield: return field_radius(w, geom);
     case pb_geomMesh: return mesh_radius(w, w->m->geom_dataid[geom]);
     default: return 0;
   }
@@ -297,33 +306,34 @@ static void bounds_in(const NUM(pbShape) *shape, const NUM(pbShape) *frame, doub
 }
 
 // As many points of each prism as there is room for, at least the deepest.
-static int points_of_prism(const pbModel *m, int field, pbTerrainWindow window) {
+static int points_of_prism(const pbTerrain *terrain, pbTerrainWindow window) {
   int prisms = 0;
-  while (pbTerrain_Next(m, field, &window) >= 0) prisms++;
+  while (pbTerrain_Next(terrain, &window) >= 0) prisms++;
   int share = prisms ? PB_TERRAIN_CONTACTS / prisms : 1;
   return share > 1 ? share : 1;
 }
 
 // Prism by prism, until there are as many contacts as a pair may have.
 static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach) {
-  int field = w->m->geom_dataid[k->geom1], before = w->ncon;
+  int field = w->m->geom_dataid[k->geom1], before = w->ncon, exposed;
   double low[3], high[3];
   pbTerrainWindow window;
-  pbPrism prism;
+  NUM(pbColumn) column;
   NUM(pbShape) s1, s2;
 
   PB_ASSERT(field >= 0 && field < w->m->nhfield);
+  pbTerrain terrain = field_terrain(w, field, &exposed);
   geom_shape(w, k->geom1, &s1);
   geom_shape(w, k->geom2, &s2);
   bounds_in(&s2, &s1, re(force_margin(w, k)) + reach, low, high);
-  pbTerrain_Open(w->m, field, low, high, &window);
+  pbTerrain_Open(&terrain, low, high, &window);
 
-  int share = points_of_prism(w->m, field, window);
-  for (int number; (number = pbTerrain_Next(w->m, field, &window)) >= 0;) {
+  int share = points_of_prism(&terrain, window);
+  for (int number; (number = pbTerrain_Next(&terrain, &window)) >= 0;) {
     int room = before + PB_TERRAIN_CONTACTS - w->ncon;
     PB_ASSERT(room >= 0);
     if (!room) break;
-    prism_shape(w, k->geom1, number, &prism, &s1);
+    prism_shape(w, k->geom1, number, &column, &s1);
     PB_TRY(add_contacts(w, k, &s1, &s2, number, room < share ? room : share, reach));
   }
   return pb_ok;

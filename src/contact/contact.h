@@ -29,14 +29,29 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);
 // Contacts of one candidate that are closer than that, added to w->contact.
 pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
 
-// One prism of a height field, as a convex body of its own.
-static inline void prism_shape(const NUM(pbWork) *w, int g, int number, pbPrism *prism, NUM(pbShape) *s) {
+// One prism of a height field, as a convex body of its own; its corners in the number type where heights are parameters.
+typedef struct NUM(pbColumn) {
+  pbPrism prism;
+  num corner[18];
+} NUM(pbColumn);
+
+static inline void prism_shape(const NUM(pbWork) *w, int g, int number, NUM(pbColumn) *column, NUM(pbShape) *s) {
+  int exposed;
+  pbTerrain terrain = field_terrain(w, w->m->geom_dataid[g], &exposed);
   geom_shape(w, g, s);
-  pbTerrain_Prism(w->m, w->m->geom_dataid[g], number, prism);
-  s->hull = &prism->hull;
+  pbTerrain_Prism(&terrain, number, &column->prism);
+  s->hull = &column->prism.hull;
+  if (exposed < 0) return;
+
+  // Heights move the upper corners, up and down.
+  const num *height = exposed_values(w, exposed);
+  size_t at[3];
+  for (int i = 0; i < 18; i++) column->corner[i] = column->prism.corner[i];
+  pbTerrain_Heights(&terrain, number, at);
+  for (int k = 0; k < 3; k++) column->corner[3 * (PB_PRISM_TOP + k) + 2] = height[at[k]] * terrain.size[2];
+  s->vertex = column->corner;
 }
 
-// The shapes of a contact's pair. prism: room for it.
 // What a search found of the pair whose first contact this is; NULL: it does not go by one.
 static inline const pbSearched *contact_search(const NUM(pbWork) *w, int first) {
   const NUM(pbContact) *c = w->contact + first;
@@ -45,9 +60,10 @@ static inline const pbSearched *contact_search(const NUM(pbWork) *w, int first) 
   return pbSearch_KindOf(type[c->geom1], type[c->geom2]) == pb_searchedNothing ? NULL : w->searched + first;
 }
 
-static inline void contact_shapes(const NUM(pbWork) *w, const NUM(pbContact) *c, pbPrism *prism, NUM(pbShape) *s1,
+// The shapes of a contact's pair. column: room for the prism of a height field.
+static inline void contact_shapes(const NUM(pbWork) *w, const NUM(pbContact) *c, NUM(pbColumn) *column, NUM(pbShape) *s1,
                                   NUM(pbShape) *s2) {
-  if (c->prism >= 0) prism_shape(w, c->geom1, c->prism, prism, s1);
+  if (c->prism >= 0) prism_shape(w, c->geom1, c->prism, column, s1);
   else geom_shape(w, c->geom1, s1);
   geom_shape(w, c->geom2, s2);
 }

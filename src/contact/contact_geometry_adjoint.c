@@ -54,10 +54,10 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
 void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + first;
-  pbPrism prism;
+  NUM(pbColumn) column;
   NUM(pbShape) s1, s2;
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
-  contact_shapes(w, c, &prism, &s1, &s2);
+  contact_shapes(w, c, &column, &s1, &s2);
 
   // The contact points as the pair's routine gave them.
   int n = 0;

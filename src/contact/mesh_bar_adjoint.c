@@ -1,4 +1,5 @@
-// Gradient by parameters of meshes: from contacts' to those by the motion of their points (multibody/mesh_map_adjoint.c).
+// Gradient by parameters of meshes: from contacts' to those by the motion of their points (multibody/mesh_map_adjoint.c); and by
+// heights of fields.
 #include "contact/row_adjoint.h"
 
 #include "base/assert.h"
@@ -7,6 +8,21 @@
 #include "multibody/spatial.h"
 
 #if PB_LANES == 1
+// The upper corners of a prism go up and down by heights.
+static void pull_heights(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbShape) shape[2], double margin,
+                         const pbSearched *found, int count, const pbContactBar *bar) {
+  int exposed;
+  pbTerrain terrain = field_terrain(a->w, a->w->m->geom_dataid[c->geom1], &exposed);
+  double corner_bar[18] = {0};
+  size_t at[3];
+  if (exposed < 0) return;
+
+  NUM(pbPair_PullCorners)(shape, margin, found, count, bar, 0, corner_bar);
+  double *height_bar = a->theta + a->w->m->exposed[exposed].offset;
+  pbTerrain_Heights(&terrain, c->prism, at);
+  for (int k = 0; k < 3; k++) height_bar[at[k]] += terrain.size[2] * corner_bar[3 * (PB_PRISM_TOP + k) + 2];
+}
+
 // count contacts of one pair
 static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double reach) {
   const NUM(pbWork) *w = a->w;
@@ -14,16 +30,17 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
   const pbContactBar *bar = a->contact_bar + first;
   const int geom[2] = {c->geom1, c->geom2};
   NUM(pbShape) shape[2];
-  pbPrism prism;
-  contact_shapes(w, c, &prism, &shape[0], &shape[1]);
+  NUM(pbColumn) column;
+  contact_shapes(w, c, &column, &shape[0], &shape[1]);
   reach = NUM(pbContact_Reach)(w, c->geom1, c->geom2, c->pair, reach);
 
   // Prisms of height fields are hulls of no mesh.
   double strain[2][6];
   bool is_mesh[2];
   for (int k = 0; k < 2; k++) is_mesh[k] = w->m->geom_type[geom[k]] == pb_geomMesh;
-  if (!is_mesh[0] && !is_mesh[1]) return;
   const pbSearched *found = contact_search(w, first);
+  if (c->prism >= 0) pull_heights(a, c, shape, c->margin + reach, found, count, bar);
+  if (!is_mesh[0] && !is_mesh[1]) return;
   NUM(pbPair_PullStrain)(shape, c->margin + reach, found, count, bar, is_mesh, strain);
 
   for (int k = 0; k < 2; k++) {
@@ -41,7 +58,7 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
 void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]) {
   pbContactBar *to = a->contact_bar + contact;
   PB_ASSERT(contact >= 0 && contact < a->w->ncon);
-  if (!a->w->m->nmesh) return;
+  if (!pb_shapesVary(a->w->m)) return;
 
   for (int r = 0; r < 10; r++) to->row[r] += bar[r];
   for (int i = 0; i < 6; i++) to->wrench[0][i] += w1[i];
@@ -59,7 +76,7 @@ static bool is_kept(const pbContactBar *bar, int count) {
 
 void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
   const NUM(pbWork) *w = a->w;
-  if (!w->m->nmesh || !PB_WANTS(a, pb_wantMeshes)) return;
+  if (!pb_shapesVary(w->m) || !PB_WANTS(a, pb_wantMeshes)) return;
 
   // Pair by pair: one search serves all of its contacts.
   for (int first = 0, next = 0; first < w->ncon; first = next) {
@@ -69,7 +86,7 @@ void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
 }
 
 void LANE(pbContact_ClearMeshes)(LANE(pbAdjoint) *a) {
-  if (a->w->m->nmesh) memset(a->contact_bar, 0, (size_t)a->w->ncon * sizeof *a->contact_bar);
+  if (pb_shapesVary(a->w->m)) memset(a->contact_bar, 0, (size_t)a->w->ncon * sizeof *a->contact_bar);
 }
 #else
 typedef int meshes_have_no_lanes;

@@ -10,6 +10,7 @@
 #include "linalg/tree_ldl.h"
 #include "model/par.h"
 #include "model/tendon_path.h"
+#include "model/terrain.h"
 #include "model/topology.h"
 #include "number/number.h"
 
@@ -108,14 +109,15 @@ typedef struct NUM(pbWork) {
   double time;
 
   // position stage
-  double *ref;                 // ntree x 3: reference point of each tree (a frozen constant)
-  num *xpos, *xquat, *xmat;    // nbody x 3, 4, 9
-  num *xipos, *ximat;          // nbody x 3, 9: inertial frame
-  num *xanchor, *xaxis;        // njnt x 3
-  num *jnt_rotation;           // njnt x 4: rotation by the joint (hinge, ball)
-  num *geom_xpos, *geom_xmat;  // ngeom x 3, 9
-  pbMeshHull *own_hull;        // of exposed meshes (model/exposed.h), and their numbers:
-  double *own_real;
+  double *ref;                      // ntree x 3: reference point of each tree (a frozen constant)
+  num *xpos, *xquat, *xmat;         // nbody x 3, 4, 9
+  num *xipos, *ximat;               // nbody x 3, 9: inertial frame
+  num *xanchor, *xaxis;             // njnt x 3
+  num *jnt_rotation;                // njnt x 4: rotation by the joint (hinge, ball)
+  num *geom_xpos, *geom_xmat;       // ngeom x 3, 9
+  pbMeshHull *own_hull;             // nexposed: of exposed meshes (model/exposed.h),
+  pbTerrain *own_terrain;           // nexposed: of exposed fields,
+  double *own_real;                 // and their numbers
   double *geom_ball;                // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;       // nsite x 3, 9
   bool few_sites, all_sites;        // only those that a step reads are asked for; all are there

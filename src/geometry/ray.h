@@ -4,16 +4,20 @@
 #ifndef PB_RAY_H
 #define PB_RAY_H
 
+#include "model/terrain.h"
 #include "model/triangles.h"
 #include "number/number.h"
+
+// Numbers of the parts of a height field: six faces of the base, four sides, triangles of the surface.
+enum { PB_RAY_BASE = 0, PB_RAY_SIDES = 6, PB_RAY_SURFACE = 10 };
 
 // What a ray may meet. A plane is met from above only, within its size where that is positive.
 typedef struct pbRayTarget {
   int type;  // pb_geom*
   double size[3];
   const pbTriangleTree *tree;  // of a mesh
-  const pbModel *m;            // of a height field,
-  int hfield;                  // and which
+  pbTerrain terrain;           // of a height field,
+  bool varies;                 // whose heights are parameters
 } pbRayTarget;
 
 typedef enum pbRayPart { pb_rayFlat, pb_rayBall, pb_rayTube, pb_rayEllipsoid } pbRayPart;
@@ -31,6 +35,9 @@ typedef struct pbRayFeature {
 
 // Nearest point of the half line p + x v, x in [0, most): returns x and what was met; -1: nothing.
 double pbRay_Search(const pbRayTarget *target, const double p[3], const double v[3], double most, pbRayFeature *feature);
+
+// The triangle of a height field's surface that a feature is (a prism's number), -1: none.
+static inline int pb_rayPrism(const pbRayFeature *f) { return f->id < PB_RAY_SURFACE ? -1 : f->id - PB_RAY_SURFACE; }
 
 // The point on the part that was found, x, and the unit normal outward there.
 void NUM(pbRay_At)(const pbRayFeature *feature, const num size[3], const num p[3], const num v[3], num *x, num normal[3]);
@@ -58,7 +65,7 @@ typedef struct pbRaySearch {
 void pbRay_Triangle(pbRaySearch *s, const double a[3], const double b[3], const double c[3], int id);
 bool pbRay_Box(pbRaySearch *s, const double center[3], const double size[3], int id, bool bounds, double sides[6]);
 void pbRay_Flat(pbRaySearch *s, double x, int axis, int side, double offset, int id);
-void pbRay_Terrain(pbRaySearch *s, const pbModel *m, int hfield);
+void pbRay_Terrain(pbRaySearch *s, const pbTerrain *terrain, bool varies);
 #endif
 
 #endif

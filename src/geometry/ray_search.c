@@ -232,7 +232,7 @@ double pbRay_Search(const pbRayTarget *target, const double p[3], const double v
   pbRaySearch s = {.p = p, .v = v, .x = most, .feature = feature};
   switch (target->type) {
     case pb_geomPlane: search_plane(&s, target->size); break;
-    case pb_geomHfield: pbRay_Terrain(&s, target->m, target->hfield); break;
+    case pb_geomHfield: pbRay_Terrain(&s, &target->terrain, target->varies); break;
     case pb_geomSphere: search_sphere(&s, target->size); break;
     case pb_geomCapsule: search_capsule(&s, target->size); break;
     case pb_geomEllipsoid: search_ellipsoid(&s, target->size); break;

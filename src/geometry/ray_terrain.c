@@ -7,8 +7,6 @@
 #include "geometry/ray.h"
 #include "math/vec.h"
 
-enum { BASE = 0, SIDES = 6, SURFACE = 10 };  // numbers of the parts: six faces, four, triangles
-
 typedef struct terrain {
   int rows, columns;
   const double *size, *height;  // half lengths along x and y, elevation, depth of the base; rows x columns, 0 to 1
@@ -31,10 +29,10 @@ static void search_cell(pbRaySearch *s, const terrain *t, int row, int column) {
   corner(t, row + 1, column + 1, c);
   corner(t, row + 1, column, d);
 
-  // Counterclockwise seen from above.
-  int id = SURFACE + 2 * (row * (t->columns - 1) + column);
-  pbRay_Triangle(s, a, b, c, id);
-  pbRay_Triangle(s, a, c, d, id + 1);
+  // Counterclockwise seen from above; numbers are those of prisms.
+  int id = PB_RAY_SURFACE + 2 * (row * (t->columns - 1) + column);
+  pbRay_Triangle(s, a, b, c, id + 1);
+  pbRay_Triangle(s, a, c, d, id);
 }
 
 static int within(double x, int low, int high) { return (int)fmin(fmax(x, low), high); }
@@ -71,18 +69,10 @@ static bool is_below_edge(const pbRaySearch *s, const terrain *t, double x, int 
   return z < low * (from + 1 - place) + high * (place - from);
 }
 
-void pbRay_Terrain(pbRaySearch *s, const pbModel *m, int hfield) {
-  PB_ASSERT(hfield >= 0 && hfield < m->nhfield);
-  terrain t = {.rows = m->hfield_nrow[hfield],
-               .columns = m->hfield_ncol[hfield],
-               .size = m->hfield_size + 4 * (size_t)hfield,
-               .height = m->hfield_data + m->hfield_adr[hfield]};
-  t.step[0] = 2 * t.size[0] / (t.columns - 1);
-  t.step[1] = 2 * t.size[1] / (t.rows - 1);
-
-  double base[3] = {t.size[0], t.size[1], 0.5 * t.size[3]}, below[3] = {0, 0, -base[2]};
-  double top[3] = {t.size[0], t.size[1], 0.5 * t.size[2]}, above[3] = {0, 0, top[2]}, at[6], from = INFINITY, to = -1;
-  pbRay_Box(s, below, base, BASE, false, NULL);
+// What is above the base: the surface, and below it the sides.
+static void search_hills(pbRaySearch *s, const terrain *t, double highest) {
+  double top[3] = {t->size[0], t->size[1], 0.5 * highest * t->size[2]}, above[3] = {0, 0, top[2]};
+  double at[6], from = INFINITY, to = -1;
   if (!pbRay_Box(s, above, top, 0, true, at)) return;
 
   // The way through the box that holds the surface; from within to where it leaves.
@@ -91,12 +81,35 @@ void pbRay_Terrain(pbRaySearch *s, const pbModel *m, int hfield) {
     from = fmin(from, at[k]);
     to = fmax(to, at[k]);
   }
-  search_surface(s, &t, from < to ? from : 0, to);
+  search_surface(s, t, from < to ? from : 0, to);
 
   for (int k = 0; k < 4; k++) {
     int side = k % 2 ? 1 : -1;
-    if (at[k] >= 0 && is_below_edge(s, &t, at[k], k)) pbRay_Flat(s, at[k], k / 2, side, t.size[k / 2], SIDES + k);
+    if (at[k] >= 0 && is_below_edge(s, t, at[k], k)) pbRay_Flat(s, at[k], k / 2, side, t->size[k / 2], PB_RAY_SIDES + k);
   }
+}
+
+void pbRay_Terrain(pbRaySearch *s, const pbTerrain *terrain_now, bool varies) {
+  static const double slack = 1e-9;  // relative: where surface and base are as near
+  terrain t = {
+      .rows = terrain_now->rows, .columns = terrain_now->columns, .size = terrain_now->size, .height = terrain_now->height};
+  t.step[0] = 2 * t.size[0] / (t.columns - 1);
+  t.step[1] = 2 * t.size[1] / (t.rows - 1);
+  double base[3] = {t.size[0], t.size[1], 0.5 * t.size[3]}, below[3] = {0, 0, -base[2]};
+
+  if (!varies) {
+    pbRay_Box(s, below, base, PB_RAY_BASE, false, NULL);
+    search_hills(s, &t, terrain_now->highest);
+    return;
+  }
+
+  // Where a height that may rise is 0, the surface is met and not the base beneath it.
+  search_hills(s, &t, terrain_now->highest);
+  double nearest = s->x;
+  s->x -= slack * fabs(s->x);
+  double most = s->x;
+  pbRay_Box(s, below, base, PB_RAY_BASE, false, NULL);
+  if (!(s->x < most)) s->x = nearest;
 }
 
 #else

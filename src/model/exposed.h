@@ -1,4 +1,5 @@
-// What enters theta on request (pbModel_Expose): vertices of meshes. Kernels read the model's own where nothing is exposed.
+// What enters theta on request (pbModel_Expose): vertices of meshes, heights of fields. Kernels read the model's own where
+// nothing is exposed.
 #ifndef PB_EXPOSED_H
 #define PB_EXPOSED_H
 
@@ -7,33 +8,41 @@
 
 #include "model/mesh.h"
 #include "model/model.h"
+#include "model/terrain.h"
 #include "model/topology.h"
 #include "number/number.h"
 
 typedef struct pbExposed {
-  char *name;     // "mesh_vert:NAME"
-  int id;         // the mesh
-  int rows;       // its vertices
-  size_t offset;  // in theta
+  char *name;      // "mesh_vert:NAME", "hfield_data:NAME"
+  pbObject of;     // mesh or height field,
+  int id;          // and which
+  int rows, cols;  // vertices by coordinates, heights by rows and columns
+  size_t offset;   // in theta
 } pbExposed;
 
 void pbExposed_Destroy(pbModel *m);
 
 // Number among what is exposed, or -1.
-static inline int pb_exposedMesh(const pbModel *m, int mesh) {
+static inline int pb_exposedOf(const pbModel *m, pbObject of, int id) {
   int i = m->nexposed - 1;
 
-  while (i >= 0 && m->exposed[i].id != mesh) i--;
+  while (i >= 0 && (m->exposed[i].id != id || m->exposed[i].of != of)) i--;
   return i;
 }
 
-// Reals of the hulls of exposed meshes: corners, and normals of polygons.
+static inline int pb_exposedMesh(const pbModel *m, int mesh) { return pb_exposedOf(m, pb_objMesh, mesh); }
+
+// Do contacts have derivatives by what shapes are made of: by parameters of meshes, or by what is exposed?
+static inline bool pb_shapesVary(const pbModel *m) { return m->nmesh || m->nexposed; }
+
+// Reals of what is exposed: of hulls corners and normals of polygons, heights.
 static inline size_t pb_exposedReals(const pbModel *m) {
   size_t n = 0;
 
   for (int i = 0; i < m->nexposed; i++) {
-    const pbMeshHull *hull = &m->topology->hull[m->exposed[i].id];
-    n += 3 * (size_t)(hull->corners + hull->polygons);
+    const pbExposed *e = &m->exposed[i];
+    const pbMeshHull *hull = &m->topology->hull[e->of == pb_objMesh ? e->id : 0];
+    n += e->of == pb_objMesh ? 3 * (size_t)(hull->corners + hull->polygons) : (size_t)e->rows * (size_t)e->cols;
   }
   return n;
 }
@@ -55,35 +64,54 @@ static inline void pb_polygonNormal(const double *corner, const int *around, int
   for (int i = 0; i < 3; i++) normal[i] /= sqrt(length);
 }
 
-// The hulls of exposed meshes as searches see them, by theta: one behind the other in hull, their numbers in reals.
-static inline void exposed_view(const pbModel *m, const num *theta, pbMeshHull *hull, double *reals) {
-  for (int e = 0; e < m->nexposed; e++) {
-    pbMeshHull *h = &hull[e];
-    const num *vertex = theta + m->exposed[e].offset;
-    double *corner = reals, *normal = reals + 3 * m->topology->hull[m->exposed[e].id].corners;
+// A hull by its vertices in theta; returns what of reals is left.
+static inline double *exposed_hull(const pbMeshHull *compiled, const num *vertex, pbMeshHull *h, double *reals) {
+  double *corner = reals, *normal = reals + 3 * compiled->corners;
+  *h = *compiled;
+  h->radius = 0;
 
-    *h = m->topology->hull[m->exposed[e].id];
-    h->radius = 0;
-
-    // Corners are vertices.
-    for (int i = 0; i < h->corners; i++) {
-      double length = 0;
-      for (int k = 0; k < 3; k++) {
-        corner[3 * i + k] = re(vertex[3 * h->vertex[i] + k]);
-        length += corner[3 * i + k] * corner[3 * i + k];
-      }
-
-      h->radius = fmax(h->radius, sqrt(length));
+  // Corners are vertices.
+  for (int i = 0; i < h->corners; i++) {
+    double length = 0;
+    for (int k = 0; k < 3; k++) {
+      corner[3 * i + k] = re(vertex[3 * h->vertex[i] + k]);
+      length += corner[3 * i + k] * corner[3 * i + k];
     }
 
-    // Faces are those that were compiled.
-    for (int p = 0; p < h->polygons; p++)
-      pb_polygonNormal(corner, h->around + h->first[p], h->first[p + 1] - h->first[p], normal + 3 * p);
+    h->radius = fmax(h->radius, sqrt(length));
+  }
 
-    h->corner = corner;
-    h->normal = normal;
-    pbMeshHull_SetBox(h);
-    reals = normal + 3 * h->polygons;
+  // Faces are those that were compiled.
+  for (int p = 0; p < h->polygons; p++)
+    pb_polygonNormal(corner, h->around + h->first[p], h->first[p + 1] - h->first[p], normal + 3 * p);
+
+  h->corner = corner;
+  h->normal = normal;
+  pbMeshHull_SetBox(h);
+  return normal + 3 * h->polygons;
+}
+
+static inline double *exposed_terrain(const pbModel *m, const pbExposed *e, const num *height, pbTerrain *t, double *reals) {
+  size_t count = (size_t)e->rows * (size_t)e->cols;
+  *t = pbTerrain_Compiled(m, e->id);
+  t->height = reals;
+  t->highest = 0;
+
+  for (size_t i = 0; i < count; i++) {
+    reals[i] = re(height[i]);
+    t->highest = fmax(t->highest, reals[i]);
+  }
+  return reals + count;
+}
+
+// What is exposed as searches see it, by theta: hull or terrain by its number, numbers one behind the other in reals.
+static inline void exposed_view(const pbModel *m, const num *theta, pbMeshHull *hull, pbTerrain *terrain, double *reals) {
+  for (int i = 0; i < m->nexposed; i++) {
+    const pbExposed *e = &m->exposed[i];
+    const num *values = theta + e->offset;
+
+    if (e->of == pb_objMesh) reals = exposed_hull(&m->topology->hull[e->id], values, &hull[i], reals);
+    else reals = exposed_terrain(m, e, values, &terrain[i], reals);
   }
 }
 

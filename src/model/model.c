@@ -121,7 +121,7 @@ static void count_names(pbModel *m) {
       [pb_objPair] = m->npair,     [pb_objEquality] = m->neq,     [pb_objTendon] = m->ntendon,   [pb_objActuator] = m->nu,
       [pb_objSensor] = m->nsensor, [pb_objKeyframe] = m->nkey,    [pb_objNumeric] = m->nnumeric, [pb_objCamera] = m->ncam,
       [pb_objLight] = m->nlight,   [pb_objExclude] = m->nexclude, [pb_objText] = m->ntext,       [pb_objTuple] = m->ntuple,
-      [pb_objMesh] = m->nmesh,
+      [pb_objMesh] = m->nmesh,     [pb_objHfield] = m->nhfield,
   };
   memcpy(m->names_count, counts, sizeof counts);
 }

@@ -93,7 +93,7 @@ pbStatus pbModel_Pack(pbContext *ctx, const pbModel *model, void **bytes, size_t
   const char *what = NULL;
   if (model->deform) what = "deformables";
   else if (model->policy) what = "a policy";
-  else if (model->nexposed) what = "vertices in theta";
+  else if (model->nexposed) what = "vertices or heights in theta";
   else if (model->design) what = "a design";
   if (what) return pbContext_Fail(ctx, pb_unsupported, "a model with %s as bytes", what);
 

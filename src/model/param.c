@@ -95,13 +95,14 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
 }
 
 static pbParam exposed_param(const pbExposed *e) {
+  bool heights = e->of == pb_objHfield;  // shares of the elevation above the base
   return (pbParam){.name = e->name,
-                   .unit = "m",
+                   .unit = heights ? "" : "m",
                    .rows = e->rows,
-                   .cols = 3,
+                   .cols = e->cols,
                    .rows_are = pb_objCount,
                    .offset = e->offset,
-                   .lower = -INFINITY,
+                   .lower = heights ? 0 : -INFINITY,
                    .upper = INFINITY};
 }
 
@@ -369,8 +370,8 @@ static pbStatus check_bounds(const pbChecker *c) {
       if (v < p.lower && p.lower == 0 && !kept) return fail_at_entry(c, k, "expected zero or a positive number");
       if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper))
         return fail_at_entry(c, k,
-                             i - PARAM_COUNT < deform_count(c->m) ? "expected a value in its energy's range"
-                                                                  : "expected a value within its bounds");
+                             i - PARAM_COUNT - c->m->nexposed < deform_count(c->m) ? "expected a value in its energy's range"
+                                                                                   : "expected a value within its bounds");
     }
   }
   return pb_ok;

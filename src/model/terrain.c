@@ -16,6 +16,7 @@ static const int first_face[7] = {0, 3, 6, 9, 12, 15, 18};
 static const int face[18] = {1, 2, 4, 1, 2, 3, 1, 3, 4, 0, 2, 4, 0, 2, 3, 0, 3, 4};
 
 // Triangles: top, bottom, and each side cut from its lower first corner; neighbors across their edges.
+static const int itself[6] = {0, 1, 2, 3, 4, 5};
 static const int triangle[24] = {3, 4, 5, 0, 2, 1, 0, 1, 4, 0, 4, 3, 1, 2, 5, 1, 5, 4, 2, 0, 3, 2, 3, 5};
 static const int first_next[7] = {0, 4, 8, 12, 16, 20, 24};
 static const int next[24] = {1, 2, 3, 4, 0, 2, 4, 5, 0, 1, 3, 5, 0, 4, 5, 2, 0, 1, 3, 5, 1, 2, 3, 4};
@@ -29,12 +30,19 @@ static void side_normal(const double *a, const double *b, double normal[3]) {
   v3_normalize(normal);
 }
 
-void pbTerrain_Prism(const pbModel *m, int hfield, int number, pbPrism *p) {
-  int columns = m->hfield_ncol[hfield], rows = m->hfield_nrow[hfield], half = number & 1;
-  int r = (number >> 1) / (columns - 1), c = (number >> 1) % (columns - 1);
-  const double *size = m->hfield_size + 4 * (size_t)hfield, *height = m->hfield_data + m->hfield_adr[hfield];
-  double dx = 2 * size[0] / (columns - 1), dy = 2 * size[1] / (rows - 1), a[3], b[3];
-  PB_ASSERT(number >= 0 && r < rows - 1);
+void pbTerrain_Heights(const pbTerrain *t, int number, size_t height[3]) {
+  int r = (number >> 1) / (t->columns - 1), c = (number >> 1) % (t->columns - 1), half = number & 1;
+  PB_ASSERT(number >= 0 && r < t->rows - 1);
+
+  for (int k = 0; k < 3; k++)
+    height[k] = (size_t)(r + step_row[half][k]) * (size_t)t->columns + (size_t)(c + step_column[half][k]);
+}
+
+void pbTerrain_Prism(const pbTerrain *t, int number, pbPrism *p) {
+  int r = (number >> 1) / (t->columns - 1), c = (number >> 1) % (t->columns - 1), half = number & 1;
+  const double *size = t->size;
+  double dx = 2 * size[0] / (t->columns - 1), dy = 2 * size[1] / (t->rows - 1), a[3], b[3];
+  PB_ASSERT(number >= 0 && r < t->rows - 1);
 
   // Bottom and top of each column.
   for (int k = 0; k < 3; k++) {
@@ -42,7 +50,7 @@ void pbTerrain_Prism(const pbModel *m, int hfield, int number, pbPrism *p) {
     double *bottom = p->corner + 3 * k, *top = p->corner + 9 + 3 * k;
 
     v3_set(bottom, dx * column - size[0], dy * row - size[1], -size[3]);
-    v3_set(top, bottom[0], bottom[1], height[(size_t)row * (size_t)columns + (size_t)column] * size[2]);
+    v3_set(top, bottom[0], bottom[1], t->height[(size_t)row * (size_t)t->columns + (size_t)column] * size[2]);
   }
 
   // The top's slope; the bottom is level, the sides upright.
@@ -59,6 +67,7 @@ void pbTerrain_Prism(const pbModel *m, int hfield, int number, pbPrism *p) {
   p->hull = (pbMeshHull){.corners = 6,
                          .polygons = POLYGONS,
                          .corner = p->corner,
+                         .vertex = itself,
                          .normal = p->normal,
                          .first = first,
                          .around = around,
@@ -80,15 +89,15 @@ static void find_cells(double low, double high, double half, int cells, int *beg
   *end = to < cells ? (int)fmax(to, 0) : cells;
 }
 
-void pbTerrain_Open(const pbModel *m, int hfield, const double low[3], const double high[3], pbTerrainWindow *w) {
-  const double *size = m->hfield_size + 4 * (size_t)hfield;
+void pbTerrain_Open(const pbTerrain *t, const double low[3], const double high[3], pbTerrainWindow *w) {
+  const double *size = t->size;
   *w = (pbTerrainWindow){.low = low[2]};
-  find_cells(low[0], high[0], size[0], m->hfield_ncol[hfield] - 1, &w->column, &w->column_end);
-  find_cells(low[1], high[1], size[1], m->hfield_nrow[hfield] - 1, &w->r, &w->row_end);
+  find_cells(low[0], high[0], size[0], t->columns - 1, &w->column, &w->column_end);
+  find_cells(low[1], high[1], size[1], t->rows - 1, &w->r, &w->row_end);
   w->c = w->column;
 
   // Nothing below the base, nothing above the highest point there can be.
-  if (high[2] < -size[3] || low[2] > size[2] || w->column >= w->column_end) w->row_end = w->r;
+  if (high[2] < -size[3] || low[2] > t->highest * size[2] || w->column >= w->column_end) w->row_end = w->r;
 }
 
 static void advance(pbTerrainWindow *w) {
@@ -102,10 +111,10 @@ static void advance(pbTerrainWindow *w) {
   w->r++;
 }
 
-int pbTerrain_Next(const pbModel *m, int hfield, pbTerrainWindow *w) {
-  int columns = m->hfield_ncol[hfield];
-  double top = m->hfield_size[4 * (size_t)hfield + 2];
-  const double *height = m->hfield_data + m->hfield_adr[hfield];
+int pbTerrain_Next(const pbTerrain *t, pbTerrainWindow *w) {
+  int columns = t->columns;
+  double top = t->size[2];
+  const double *height = t->height;
 
   while (w->r < w->row_end) {
     int number = 2 * (w->r * (columns - 1) + w->c) + w->half;

@@ -10,14 +10,33 @@
 
 enum { PB_TERRAIN_CONTACTS = 50 };  // most contacts of a field with one geom, as in MuJoCo
 
+// The heights that act: the model's, or those of theta (exposed.h).
+typedef struct pbTerrain {
+  int rows, columns;
+  const double *size;    // half lengths along x and y, elevation, depth of the base; m
+  const double *height;  // rows x columns, times the elevation
+  double highest;        // none is above it
+} pbTerrain;
+
+static inline pbTerrain pbTerrain_Compiled(const pbModel *m, int hfield) {
+  return (pbTerrain){.rows = m->hfield_nrow[hfield],
+                     .columns = m->hfield_ncol[hfield],
+                     .size = m->hfield_size + 4 * (size_t)hfield,
+                     .height = m->hfield_data + m->hfield_adr[hfield],
+                     .highest = 1};
+}
+
 // In the frame of the field.
 typedef struct pbPrism {
   pbMeshHull hull;  // its tables lie here: not to be copied
   double corner[18], normal[15];
 } pbPrism;
+enum { PB_PRISM_TOP = 3 };  // number of the first of three corners above the others, which are on the base's bottom
 
-// number: two a cell, cells by rows.
-void pbTerrain_Prism(const pbModel *m, int hfield, int number, pbPrism *prism);
+// number: two a cell, cells by rows. Corners are numbers in hull.vertex, too.
+void pbTerrain_Prism(const pbTerrain *terrain, int number, pbPrism *prism);
+// Which heights its three upper corners have.
+void pbTerrain_Heights(const pbTerrain *terrain, int number, size_t height[3]);
 
 // The prisms that a box may touch, by rising number.
 typedef struct pbTerrainWindow {
@@ -25,8 +44,8 @@ typedef struct pbTerrainWindow {
   double low;                       // prisms that lie below it are passed over
   int r, c, half;                   // the next one
 } pbTerrainWindow;
-void pbTerrain_Open(const pbModel *m, int hfield, const double low[3], const double high[3], pbTerrainWindow *window);
-int pbTerrain_Next(const pbModel *m, int hfield, pbTerrainWindow *window);  // -1: there is none left
+void pbTerrain_Open(const pbTerrain *terrain, const double low[3], const double high[3], pbTerrainWindow *window);
+int pbTerrain_Next(const pbTerrain *terrain, pbTerrainWindow *window);  // -1: there is none left
 
 // Bounds of a shape that is neither a plane nor a field, in a frame with these axes (columns of R) and this origin.
 typedef struct pbBoundShape {

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/sensor.h"
+#include "multibody/shape.h"
 
 int NUM(pbRay_Count)(const pbModel *m, int sensor) {
   int camera = m->sensor_objid[sensor];
@@ -72,8 +73,10 @@ static bool can_meet(const pbModel *m, int geom, int body) {
 }
 
 static void target_of(const NUM(pbWork) *w, int geom, pbRayTarget *target) {
-  int data = w->m->geom_dataid[geom];
-  *target = (pbRayTarget){.type = w->m->geom_type[geom], .m = w->m, .hfield = data};
+  int data = w->m->geom_dataid[geom], exposed = -1;
+  *target = (pbRayTarget){.type = w->m->geom_type[geom]};
+  if (target->type == pb_geomHfield) target->terrain = field_terrain(w, data, &exposed);
+  target->varies = exposed >= 0;
   for (int k = 0; k < 3; k++) target->size[k] = re(w->p.geom_size[3 * geom + k]);
   if (target->type == pb_geomMesh) target->tree = w->t->triangles + data;
 }
@@ -105,7 +108,43 @@ void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, 
   if (w->m->geom_type[geom] == pb_geomMesh) unmove(w, w->m->geom_dataid[geom], ray);
 }
 
+bool NUM(pbRay_OnHills)(const NUM(pbWork) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed) {
+  int field = w->m->geom_dataid[hit->geom], prism = pb_rayPrism(&hit->feature);
+  pbPrism found;
+  if (w->m->geom_type[hit->geom] != pb_geomHfield || prism < 0) return false;
+
+  pbTerrain terrain = field_terrain(w, field, exposed);
+  if (*exposed < 0) return false;
+
+  // The tops of a prism.
+  const num *values = exposed_values(w, *exposed);
+  pbTerrain_Prism(&terrain, prism, &found);
+  pbTerrain_Heights(&terrain, prism, height);
+  for (int i = 0; i < 9; i++) corner[i] = found.corner[3 * PB_PRISM_TOP + i];
+  for (int k = 0; k < 3; k++) corner[3 * k + 2] = values[height[k]] * terrain.size[2];
+  return true;
+}
+
+// On the plane of three corners.
+static void meet_facet(const num corner[9], const NUM(pbLocalRay) *ray, num *x, num normal[3]) {
+  num ab[3], ac[3], from[3];
+  v3_sub(ab, corner + 3, corner);
+  v3_sub(ac, corner + 6, corner);
+  v3_sub(from, corner, ray->p);
+  v3_cross(normal, ab, ac);
+  *x = num_div(v3_dot(normal, from), v3_dot(normal, ray->v));
+  v3_normalize(normal);
+}
+
 void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]) {
+  num corner[9];
+  size_t height[3];
+  int exposed;
+  if (NUM(pbRay_OnHills)(w, hit, corner, height, &exposed)) {
+    meet_facet(corner, ray, x, normal);
+    return;
+  }
+
   NUM(pbRay_At)(&hit->feature, w->p.geom_size + 3 * hit->geom, ray->p, ray->v, x, normal);
   if (ray->motion == pb_hullStays) return;
 

@@ -29,6 +29,9 @@ typedef struct NUM(pbLocalRay) {
   num back[9];
 } NUM(pbLocalRay);
 void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray);
+// Corners of the triangle that is met of a height field whose heights are parameters (shape.h), and which heights they have;
+// false: something else is met.
+bool NUM(pbRay_OnHills)(const NUM(pbWork) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed);
 // What it meets, in the frame of the geom: x and the unit normal.
 void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]);
 // What a rangefinder writes (spec.h, PB_RAY_DATA), ray by ray, before any cutoff: -1 and zeros where nothing is met.

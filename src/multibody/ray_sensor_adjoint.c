@@ -2,6 +2,7 @@
 // with its geom and its sizes. Primal: ray_sensor.c; tests: tests/oracle/test_rays.py.
 #include "base/assert.h"
 #include "math/vec.h"
+#include "model/exposed.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/sensor_adjoint.h"
 
@@ -67,6 +68,33 @@ static void pull_mesh(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocal
     s_bar[i] = -in[i];
   }
   LANE(pbMesh_PullMap)(a, a->w->m->geom_dataid[hit->geom], A_bar, s_bar);
+}
+
+// x = N . (a - p) / N . v, N = a x b + b x c + c x a of the corners, the normal N / |N|: each corner goes up by its height.
+static void pull_hills(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, double x, double x_bar,
+                       const double n_bar[3]) {
+  double corner[9], ab[3], ac[3], N[3], edge[3], from[3];
+  size_t height[3];
+  int exposed;
+  if (!PB_WANTS(a, pb_wantMeshes) || !NUM(pbRay_OnHills)(a->w, hit, corner, height, &exposed)) return;
+
+  double *height_bar = a->theta + a->w->m->exposed[exposed].offset;
+  double rise = a->w->m->hfield_size[4 * a->w->m->geom_dataid[hit->geom] + 2];
+  v3_sub(ab, corner + 3, corner);
+  v3_sub(ac, corner + 6, corner);
+  v3_cross(N, ab, ac);
+  v3_sub(from, corner, ray->p);
+  v3_addscl(from, ray->v, -x);
+  double length = v3_norm(N), slope = v3_dot(N, ray->v), along = v3_dot(N, n_bar) / (length * length);
+
+  // Of a corner, with the two that follow: z x (next - after).
+  for (int k = 0; k < 3; k++) {
+    v3_sub(edge, corner + 3 * ((k + 1) % 3), corner + 3 * ((k + 2) % 3));
+    double rate[3] = {-edge[1], edge[0], 0};
+    double dx = (v3_dot(rate, from) + (k ? 0 : N[2])) / slope;
+    double dn = (v3_dot(rate, n_bar) - along * v3_dot(rate, N)) / length;
+    height_bar[height[k]] += rise * (x_bar * dx + dn);
+  }
 }
 #endif
 
@@ -146,5 +174,6 @@ void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int index, const lane *
   frame_bar_done(a, &g);
 #if PB_LANES == 1
   pull_mesh(a, &hit, &ray, in, n_bar);
+  pull_hills(a, &hit, &ray, x, own.x, n_bar);
 #endif
 }

@@ -5,6 +5,11 @@
 #include "model/exposed.h"
 #include "multibody/mesh_map.h"
 
+// The values in theta of something that is exposed.
+static inline const num *exposed_values(const NUM(pbWork) *w, int exposed) {
+  return w->p.timestep - (w->m->timestep - w->m->theta0) + w->m->exposed[exposed].offset;
+}
+
 // The hull of a mesh, NULL where there is none, with its vertices where they are parameters.
 static inline void mesh_hull(const NUM(pbWork) *w, int mesh, NUM(pbShape) *s) {
   int exposed = mesh < 0 ? -1 : pb_exposedMesh(w->m, mesh);
@@ -14,7 +19,13 @@ static inline void mesh_hull(const NUM(pbWork) *w, int mesh, NUM(pbShape) *s) {
   if (exposed < 0) return;
 
   s->hull = w->own_hull + exposed;
-  s->vertex = w->p.timestep - (w->m->timestep - w->m->theta0) + w->m->exposed[exposed].offset;
+  s->vertex = exposed_values(w, exposed);
+}
+
+// A height field as it is now; exposed: its number, or -1.
+static inline pbTerrain field_terrain(const NUM(pbWork) *w, int field, int *exposed) {
+  *exposed = pb_exposedOf(w->m, pb_objHfield, field);
+  return *exposed < 0 ? pbTerrain_Compiled(w->m, field) : w->own_terrain[*exposed];
 }
 
 static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {

@@ -83,10 +83,11 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
 static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
-  // sites, which a pullback places again; hulls of exposed meshes; broad phase, inertias
+  // sites, which a pullback places again; exposed meshes and fields; broad phase, inertias
   TAKE(site_xpos, 3 * m->nsite)
   TAKE(site_xmat, 9 * m->nsite)
   TAKE(own_hull, m->nexposed)
+  TAKE(own_terrain, m->nexposed)
   TAKE(own_real, pb_exposedReals(m))
   TAKE(geom_ball, 4 * m->ngeom)
   TAKE(near, t->ncandidate)

@@ -103,7 +103,7 @@ void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
     }
   }
   par_view(&j->w.p, m, j->theta);
-  exposed_view(m, j->theta, j->w.own_hull, j->w.own_real);
+  exposed_view(m, j->theta, j->w.own_hull, j->w.own_terrain, j->w.own_real);
 }
 
 // q := q exp(r), the rotation r the imaginary part of (1, i r / 2).

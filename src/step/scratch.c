@@ -99,7 +99,7 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
 
   PB_VALIDATE(pb_allFinite(theta, m->ntheta));
   par_view(&w->p, m, theta);
-  exposed_view(m, theta, w->own_hull, w->own_real);
+  exposed_view(m, theta, w->own_hull, w->own_terrain, w->own_real);
   w->time = x[at.time];
   copy_or_clear(w->qpos, x + at.qpos, m->nq);
   copy_or_clear(w->qvel, x + at.qvel, m->nv);

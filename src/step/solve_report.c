@@ -105,9 +105,9 @@ double pbScratch_Condition(const pbScratch *s) {
 }
 
 static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
-  pbPrism prism;
+  pbColumn_r column;
   pbShape_r s1, s2;
-  contact_shapes(w, c, &prism, &s1, &s2);
+  contact_shapes(w, c, &column, &s1, &s2);
   return pbPair_Feature_r(&s1, &s2);
 }
 

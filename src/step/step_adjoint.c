@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "math/vec.h"
+#include "model/exposed.h"
 #include "model/policy_data.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
@@ -61,7 +62,7 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->IW, bodies);
   TAKE(a->damping, 3 * m->nv);
   TAKE(a->contact_jacobian, contacts);
-  TAKE(a->contact_bar, PB_LANES == 1 && m->nmesh ? contacts : 0);
+  TAKE(a->contact_bar, PB_LANES == 1 && pb_shapesVary(m) ? contacts : 0);
 
   // room to work in
   TAKE(a->c, m->nv);

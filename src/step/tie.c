@@ -18,9 +18,9 @@ static void put_words(const pbScratch *s, const pbContact_r *c, const char *why,
 
 // Shapes on planes have ties that show in the contact's tangents alone.
 static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
-  pbPrism prism;
+  pbColumn_r column;
   pbShape_r s1, s2;
-  contact_shapes(w, c, &prism, &s1, &s2);
+  contact_shapes(w, c, &column, &s1, &s2);
   *boxes = s1.type == pb_geomBox && s2.type == pb_geomBox;
   return s1.type != pb_geomPlane && pbPair_Feature_r(&s1, &s2) < 0;
 }

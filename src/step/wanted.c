@@ -88,7 +88,7 @@ static const struct {
 };
 
 static unsigned groups_of(const char *name) {
-  if (!strncmp(name, "mesh_vert:", 10)) return pb_wantMeshes;
+  if (!strncmp(name, "mesh_vert:", 10) || !strncmp(name, "hfield_data:", 12)) return pb_wantMeshes;
   for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
     if (strcmp(needs[i].name, name) == 0) return needs[i].groups;
   }
