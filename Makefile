@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -22,6 +22,8 @@ help:
 	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
+	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
+	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, and once with the address sanitizer'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
@@ -161,6 +163,17 @@ check-robots: build
 	@tools/setup python
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tests/oracle/robot_checks.py $(NAME)
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) tests/oracle/robot_pages.py $(NAME)
+
+# PyTorch, JAX, Gymnasium and the tools of wheels, 6 GB, kept in build/frameworks.
+python-env:
+	@tools/setup frameworks
+
+wheel: python-env
+	@tools/setup build
+	@build/frameworks/bin/python tools/wheel.py
+
+check-python: build-tests python-env
+	@tools/check_python $(PRESET)
 
 check-all:
 	@tools/check_all
