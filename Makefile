@@ -173,7 +173,7 @@ wheel: python-env
 	@build/frameworks/bin/python tools/wheel.py
 
 check-python: build-tests python-env
-	@tools/check_python $(PRESET)
+	@tools/check_python $(PART)
 
 check-all:
 	@tools/check_all

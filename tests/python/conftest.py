@@ -3,3 +3,9 @@ import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 sys.path.insert(0, os.path.join(os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release")), "python"))
+
+if os.environ.get("PB_FRAMEWORKS"):  # where they are asked for, none may be missing: nothing is skipped
+    import gymnasium  # noqa: F401
+    import jax  # noqa: F401
+    import stable_baselines3  # noqa: F401
+    import torch  # noqa: F401
