@@ -1,6 +1,4 @@
 """Gymnasium's environments on Pullback against the same on MuJoCo; nothing of MuJoCo computes in ours."""
-import pickle  # noqa: F401
-
 import numpy as np
 import pytest
 
@@ -121,3 +119,16 @@ def test_gradients_of_a_step():
 def test_others_are_refused():
     with pytest.raises(pb.ArgumentError, match="not an environment of gymnasium.envs.mujoco"):
         pg.make("CartPole-v1")
+
+
+def test_ppo_learns_unchanged():
+    """stable-baselines3's PPO as it comes."""
+    ppo = pytest.importorskip("stable_baselines3").PPO
+    from stable_baselines3.common.evaluation import evaluate_policy
+    learner = ppo("MlpPolicy", pg.make("InvertedPendulum-v5"), seed=0)
+
+    def value():
+        return evaluate_policy(learner, pg.make("InvertedPendulum-v5"), n_eval_episodes=20, warn=False)[0]
+    before = value()
+    learner.learn(20000)
+    assert value() > 3 * before
