@@ -2,11 +2,14 @@
 """Writes the C interface as a module of Python: every function, struct, callback and enumerator of the public headers.
 
   tools/abi.py COMPILER OUTPUT HEADER...     part of the build; OUTPUT, a .py, lies beside the library it describes
+  tools/abi.py --order                       keep the order of arguments in tools/argument_order.txt, after calls were looked at
 
 Declarations are read from the preprocessed headers; sizes, offsets, lengths of arrays and values of enumerators are asked of the
 compiler. A declaration that is not understood ends the build. In between, types are written as
   "double"  |  "pbModel"  |  ["pointer", type]  |  ["array", type, length]  |  ["function", result, [type, ...]]
 and the module is tools/abi_module.py with a line for each declaration below it.
+
+No compiler sees that two arguments of one type have changed places. So their order is kept, and where it is another the build ends.
 """
 import keyword
 import os
@@ -17,6 +20,8 @@ import sys
 import tempfile
 
 TOKEN = re.compile(r'[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\.\.\.|<<|>>|[^\s\w]')
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ORDER = ROOT / "tools" / "argument_order.txt"
 BASIC = {"void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool"}
 QUALIFIER = {"const", "volatile", "restrict", "__restrict", "extern"}
 STANDARD = {"size_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "intptr_t", "uintptr_t"}
@@ -88,7 +93,7 @@ class Parser:
             if kind == "enum":
                 self.enumerators(name)
             else:
-                self.to.structs[name] = self.members()
+                self.to.structs[name] = self.members(name)
                 self.to.opaque.discard(name)
         elif kind == "struct" and name not in self.to.structs:
             self.to.opaque.add(name)
@@ -107,12 +112,13 @@ class Parser:
         if name:
             self.to.enums[name] = values
 
-    def members(self):
+    def members(self, struct):
         members = []
         while not self.accept("}"):
             base = self.specifier()
             while True:
                 members.append(self.declarator(base))
+                self.keep_arguments(f"{struct}.{members[-1][0]}", members[-1][1])
                 if not self.accept(","):
                     break
             self.take(";")
@@ -164,6 +170,11 @@ class Parser:
         self.names = [] if found == ["void"] else names  # those of the outermost list, which ends last
         return [] if found == ["void"] else found
 
+    def keep_arguments(self, name, kind):
+        """Names of the arguments of a function, or of what a pointer to one is called with."""
+        if kind[0] == "function" or (kind[0] == "pointer" and kind[1][0] == "function"):
+            self.to.arguments[name] = self.names
+
     # ---- declarations -----------------------------------------------------------------------------------------------
     def declaration(self):
         if self.accept(";"):
@@ -175,7 +186,8 @@ class Parser:
             if named and kind != name:
                 self.name(name, kind)
             elif not named and kind[0] == "function":
-                self.to.functions[name], self.to.arguments[name] = kind[1:], self.names
+                self.to.functions[name] = kind[1:]
+                self.keep_arguments(name, kind)
             elif not named:
                 raise SyntaxError(f"{name} is neither a type nor a function")
             if not self.accept(","):
@@ -187,6 +199,7 @@ class Parser:
             self.to.enums[name] = []
         elif kind[0] == "pointer" and kind[1][0] == "function":
             self.to.callbacks[name] = kind
+            self.keep_arguments(name, kind)
         else:
             raise SyntaxError(f"{name} is another name of a type")
 
@@ -317,13 +330,42 @@ def module(found):
     return "\n".join(lines) + "\n"
 
 
+# ---- the order of arguments ---------------------------------------------------------------------------------------------
+def order(found):
+    """Names of arguments, in order, of all that takes more than one; a name that a header does not give is its place."""
+    return {name: [a or str(k) for k, a in enumerate(arguments)] for name, arguments in found["arguments"].items() if len(arguments) > 1}
+
+
+def kept_order():
+    with open(ORDER, encoding="utf-8") as f:
+        return {name: arguments for name, *arguments in map(str.split, f)}
+
+
+def changed_places(before, now):
+    """What says that arguments with the same names have another order."""
+    for name in before.keys() & now.keys():
+        both = set(before[name]) & set(now[name])
+        if [a for a in before[name] if a in both] != [a for a in now[name] if a in both]:
+            yield (f"{name}({', '.join(before[name])}) has become ({', '.join(now[name])}): its calls still compile. Look at all of them "
+                   "(git grep), then tools/abi.py --order")
+
+
+def keep_order():
+    """Writes tools/argument_order.txt from the headers as they are."""
+    found = describe(["cc"], sorted((ROOT / "include" / "pullback").glob("*.h")) + [ROOT / "io/mjcf/mjcf_schema.h"], [ROOT / "include", ROOT])
+    with open(ORDER, "w", encoding="utf-8") as f:
+        f.writelines(f"{name} {' '.join(arguments)}\n" for name, arguments in sorted(order(found).items()))
+
+
 def main(compiler, output, *headers):
-    root = pathlib.Path(__file__).resolve().parent.parent
-    found = describe([compiler], headers, [root / "include", root])
+    found = describe([compiler], headers, [pathlib.Path(headers[0]).resolve().parent.parent, ROOT / "include", ROOT])
+    wrong = sorted(changed_places(kept_order(), order(found)))
+    if wrong:
+        sys.exit("\n".join(wrong))
     with open(output + ".new", "w", encoding="utf-8") as f:
-        f.write((root / "tools" / "abi_module.py").read_text(encoding="utf-8") + module(found))
+        f.write((ROOT / "tools" / "abi_module.py").read_text(encoding="utf-8") + module(found))
     os.replace(output + ".new", output)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    keep_order() if sys.argv[1:] == ["--order"] else main(*sys.argv[1:])

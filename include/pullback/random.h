@@ -19,7 +19,9 @@ typedef struct pbRng {
 } pbRng;
 
 static inline pbRng pbRng_Seed(uint64_t seed) {
-  pbRng rng = {{0}, 0, 0};
+  pbRng rng;
+  rng.spare = 0;
+  rng.has_spare = 0;
   for (int i = 0; i < 4; i++) {
     uint64_t z = (seed += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -67,7 +69,9 @@ static inline void pbRng_Save(const pbRng *rng, double *out) {
   out[9] = rng->has_spare;
 }
 static inline pbRng pbRng_Load(const double *in) {
-  pbRng rng = {{0}, in[8], in[9] != 0};
+  pbRng rng;
+  rng.spare = in[8];
+  rng.has_spare = in[9] != 0;
   for (int i = 0; i < 4; i++) rng.s[i] = (uint64_t)in[2 * i] << 32 | (uint64_t)in[2 * i + 1];
   return rng;
 }

@@ -429,13 +429,14 @@ static PyObject *model_init_into(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef model_methods[] = {{"step_into", (PyCFunction)(void (*)(void))pyModel_StepInto, METH_FASTCALL | METH_KEYWORDS,
-                                       "step_into(state, ctrl=None)\n--\n\nAdvance a state by one time step, in place; nothing "
-                                       "is allocated. On failure it stays as it was.\n\n"
-                                       "ctrl: (nu,) or, of states of several worlds, (B, nu); None: zero. Raises StepError."},
-                                      {"_init_into", model_init_into, METH_VARARGS, NULL},
-                                      {"_evaluate", pyModel_Evaluate, METH_VARARGS, NULL},
-                                      {NULL, NULL, 0, NULL}};
+static PyMethodDef model_methods[] = {
+    {"step_into", (PyCFunction)(void (*)(void))pyModel_StepInto, METH_FASTCALL | METH_KEYWORDS,
+     "step_into($self, state, ctrl=None)\n--\n\nAdvance a state by one time step, in place; nothing "
+     "is allocated. On failure it stays as it was.\n\n"
+     "ctrl: (nu,) or, of states of several worlds, (B, nu); None: zero. Raises StepError."},
+    {"_init_into", model_init_into, METH_VARARGS, "State of a keyframe (-1: the reference), into an array."},
+    {"_evaluate", pyModel_Evaluate, METH_VARARGS, "Steps of states in place, and quantities of the last evaluation."},
+    {NULL, NULL, 0, NULL}};
 
 static PyType_Slot compiled_slots[] = {{Py_tp_new, compiled_new},
                                        {Py_tp_dealloc, compiled_dealloc},

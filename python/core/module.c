@@ -24,6 +24,31 @@ static PyObject *status_table(void) {
   return list;
 }
 
+// Enumerators by name: Python has no numbers of its own for them.
+static PyObject *constants(void) {
+  static const struct {
+    const char *name;
+    int value;
+  } table[] = {
+#define X(name) {#name, name}
+      X(pb_objBody),     X(pb_objJoint),      X(pb_objGeom),    X(pb_objSite),     X(pb_objPair),    X(pb_objEquality),
+      X(pb_objTendon),   X(pb_objActuator),   X(pb_objSensor),  X(pb_objKeyframe), X(pb_objNumeric), X(pb_objCamera),
+      X(pb_objLight),    X(pb_objExclude),    X(pb_objText),    X(pb_objTuple),    X(pb_objDof),     X(pb_objPoint),
+      X(pb_objMesh),     X(pb_jntFree),       X(pb_jntBall),    X(pb_jntSlide),    X(pb_jntHinge),   X(pb_inertiaRefuse),
+      X(pb_inertiaKeep), X(pb_inertiaRepair), X(pb_sharedCtrl), X(pb_sharedQfrc),  X(pb_sharedXfrc), X(pb_sharedCommand),
+      X(pb_sharedMocap), X(pb_checkNone),     X(pb_checkSteps), X(pb_checkFull),
+#undef X
+  };
+
+  PyObject *dict = PyDict_New();
+  for (size_t i = 0; dict && i < sizeof table / sizeof *table; i++) {
+    PyObject *value = PyLong_FromLong(table[i].value);
+    if (!value || PyDict_SetItemString(dict, table[i].name, value) != 0) Py_CLEAR(dict);
+    Py_XDECREF(value);
+  }
+  return dict;
+}
+
 static bool add(PyObject *module, const char *name, PyObject *value) {
   bool added = value && PyModule_AddObjectRef(module, name, value) == 0;
   Py_XDECREF(value);
@@ -43,10 +68,15 @@ PyMODINIT_FUNC PyInit__core(void) {
     return NULL;
   }
 
+  if (pbAbi() != PB_ABI)
+    return PyErr_Format(PyExc_ImportError, "pullback: this extension was built for interface %d, and the library has %d", PB_ABI,
+                        pbAbi());
+
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;
   bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) &&
-             add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table());
+             add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table()) &&
+             add(module, "constants", constants());
   if (!all) Py_CLEAR(module);
   return module;
 }

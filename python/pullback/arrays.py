@@ -1,7 +1,16 @@
 """Arrays as callers hand them in: whatever numpy.asarray takes safely becomes contiguous float64, the rest is refused by name."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
 
 from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    Array: TypeAlias = npt.NDArray[np.float64]
+    ArrayLike: TypeAlias = npt.ArrayLike
 
 
 def _as_numpy(value, name):

@@ -1,5 +1,12 @@
 """What goes wrong, by kind. All of them are Error; each is also the built-in exception that fits, so `except ValueError` works."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _core
+
+if TYPE_CHECKING:
+    from .rollout import Rollout
 
 
 class Error(Exception):
@@ -25,7 +32,7 @@ class StepError(Error, ArithmeticError):
     rollout: the Rollout up to there, or None where a single step was made.
     """
 
-    def __init__(self, reason, world=0, step=0, rollout=None):
+    def __init__(self, reason: str, world: int = 0, step: int = 0, rollout: Rollout | None = None) -> None:
         super().__init__(reason)
         self.reason, self.world, self.step, self.rollout = reason, world, step, rollout
 
@@ -42,13 +49,13 @@ class FileError(Error, OSError):
     """A file could not be read or written."""
 
 
-_KINDS = {
+_KINDS: dict[str, type[BaseException]] = {
     "pb_check_failed": Error, "pb_bad_argument": ArgumentError, "pb_bad_input": InputError, "pb_unsupported": UnsupportedError,
     "pb_not_finite": StepError, "pb_no_convergence": StepError, "pb_singular": StepError, "pb_not_differentiable": NotDifferentiableError,
     "pb_capacity": CapacityError, "pb_no_memory": CapacityError, "pb_file": FileError, "pb_interrupted": KeyboardInterrupt,
 }
 
 
-def of_status(status, text):
+def of_status(status: int, text: str) -> BaseException:
     """The exception of a status code of the C library."""
     return _KINDS[_core.statuses[status][0]](text)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .arrays import real, tree_sum, words
 from .errors import ArgumentError
+from .names import C
 from .rollout import Rollout
 
 LEAST_LENGTH = 1e-6
@@ -49,8 +50,8 @@ def _quaternions(model):
     """First numbers in qpos, and first dofs, of all quaternions."""
     if not hasattr(model, "_quats"):
         kind = model._field("jnt_type")
-        skip = np.where(kind == 0, 3, 0)  # free: behind the position
-        turns = kind <= 1
+        skip = np.where(kind == C["pb_jntFree"], 3, 0)  # free: behind the position
+        turns = (kind == C["pb_jntFree"]) | (kind == C["pb_jntBall"])
         model._quats = (model._field("jnt_qposadr") + skip)[turns], (model._field("jnt_dofadr") + skip)[turns]
     return model._quats
 
@@ -145,6 +146,7 @@ class Call:
 
     # ---- the function and its derivatives -------------------------------------------------------------------------------
     def outputs(self):
+        """Arrays of the call, (..., N + 1, width), in the order of the spec."""
         return {name: self._out(np.ascontiguousarray(getattr(self.rollout, name))) for name in self.spec.outputs}
 
     def shapes(self):

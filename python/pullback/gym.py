@@ -6,10 +6,12 @@
 An environment keeps MuJoCo's model and data as the place where its code looks: after each step the fields of the data hold what MuJoCo
 would leave there (with RK4: of the last stage). Nothing of MuJoCo computes them.
 """
+from __future__ import annotations
+
 import copy
 import functools
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +19,7 @@ try:
     import gymnasium
     import mujoco
     from gymnasium.envs.mujoco import MujocoEnv
-    from gymnasium.envs.registration import load_env_creator
+    from gymnasium.envs.registration import EnvSpec, load_env_creator
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
 except ImportError as error:
     raise ImportError("pullback.gym needs Gymnasium and MuJoCo: pip install 'pullback[gym]'") from error
@@ -77,6 +79,7 @@ class Physics:
 
     # ---- in place of MuJoCo's functions -----------------------------------------------------------------------------------
     def set_state(self, qpos, qvel):
+        """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
         assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
         s = self.physics.init()
         s.time, s.qpos, s.qvel = self.data.time, qpos, qvel
@@ -168,7 +171,7 @@ def _on_pullback(cls):
     return type(cls.__name__, (Physics, cls), {"__module__": __name__, "__doc__": cls.__doc__})
 
 
-def spec(name, **options):
+def spec(name: str, **options: Any) -> EnvSpec:
     """Gymnasium's description of an environment by its name, with Pullback's physics in it."""
     found = copy.deepcopy(gymnasium.spec(name))
     creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
@@ -177,7 +180,7 @@ def spec(name, **options):
     return found
 
 
-def make(name, *, physics=None, **arguments):
+def make(name: str, *, physics: dict[str, Any] | None = None, **arguments: Any) -> gymnasium.Env[Any, Any]:
     """gymnasium.make on Pullback's physics. physics: options of pb.load, {"options": {"tolerance": 0}}; others go to Gymnasium."""
     return gymnasium.make(spec(name, **(physics or {})), **arguments)
 
@@ -190,6 +193,7 @@ class PhysicsVector(SyncVectorEnv):
     """
 
     def step(self, actions):
+        """Gymnasium's step of a vector environment; actions (num_envs, nu)."""
         self._step_ahead(actions)
         return super().step(actions)
 
@@ -209,7 +213,8 @@ class PhysicsVector(SyncVectorEnv):
             e._ahead = _Ahead(*ahead, e.frame_skip, (f, s, fields))
 
 
-def make_vec(name, num_envs=1, *, physics=None, autoreset_mode=AutoresetMode.NEXT_STEP, **arguments):
+def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
+             **arguments: Any) -> PhysicsVector:
     """num_envs environments as one, stepped together."""
     described = spec(name, **(physics or {}))
     return PhysicsVector([lambda: gymnasium.make(described, **arguments)] * num_envs, autoreset_mode=autoreset_mode)

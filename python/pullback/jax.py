@@ -5,15 +5,20 @@
 One primitive is the rollout; its derivative is a second one, linear in the directions, whose transpose is a third, the pullback. All
 are called on the host in double precision, whatever the precision of the arrays.
 """
+from __future__ import annotations
+
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 try:
     import jax
     import jax.numpy as jnp
+    from jax import Array
     from jax.extend.core import Primitive
     from jax.interpreters import ad, batching, mlir
 except ImportError as error:
@@ -21,9 +26,10 @@ except ImportError as error:
 
 from .errors import UnsupportedError
 from .functional import INPUTS, Call, Spec
+from .model import Model
 
 
-def backend():
+def backend() -> str:
     """How JAX reaches the library: "callback"."""
     return "callback"
 
@@ -264,12 +270,14 @@ batching.primitive_batchers[_pull] = _linear_batch(_pull)
 
 
 # ---- what users call --------------------------------------------------------------------------------------------------------
-def rollout(model, qpos, qvel, ctrl=None, *, act=None, params=None, qfrc_applied=None, xfrc_applied=None, mocap_pos=None, mocap_quat=None,
-            command=None, outputs=(), steps=None, **options):
+def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, params: Mapping[str, Array] | None = None,
+            qfrc_applied: Array | None = None, xfrc_applied: Array | None = None, mocap_pos: Array | None = None, mocap_quat: Array | None = None,
+            command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Array, ...]:
     """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
     qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
     in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
@@ -288,7 +296,7 @@ def _read(value, name):
     return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(jnp.float32 if not jax.config.jax_enable_x64 else jnp.float64)
 
 
-def step(model, qpos, qvel, ctrl=None, *, act=None, **options):
+def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, **options: Any) -> tuple[Array, Array, Array]:
     """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
     ctrl = None if ctrl is None else jnp.expand_dims(jnp.asarray(ctrl), -2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)

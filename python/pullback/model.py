@@ -1,23 +1,32 @@
 """Models: loaded from MJCF, URDF or a task file, with their parameters, states, steps and Jacobians."""
+from __future__ import annotations
+
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from . import _core
 from .arrays import batched, real, shaped, words
 from .errors import ArgumentError, Error
-from .names import OBJECTS, Thing, find, names
+from .names import OBJECTS, C, Thing, find, names
 from .state import State
 
-_INERTIA = ("refuse", "keep", "repair")
+if TYPE_CHECKING:
+    from .arrays import Array, ArrayLike
+    from .rollout import Rollout
+
+_INERTIA = {word: C[f"pb_inertia{word.title()}"] for word in ("refuse", "keep", "repair")}
 
 
 class Parameter(NamedTuple):
-    """What there is to know of a parameter beside its values."""
+    """What there is to know of a parameter beside its values.
+
+    unit as text ("kg"); rows, cols and offset in theta; range lower to upper; derived: follows from others; option: of no thing.
+    """
     name: str
     unit: str
     rows: int
@@ -31,46 +40,47 @@ class Parameter(NamedTuple):
     option: bool
 
     @property
-    def place(self):
+    def place(self) -> slice:
+        """Its entries in theta."""
         return slice(self.offset, self.offset + self.rows * self.cols)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """MuJoCo's: (rows, cols) without axes of one entry that a single number or row does not need."""
         columns = () if self.cols == 1 else (self.cols,)
         return columns if self.option else (self.rows, *columns)
 
 
-class Params(Mapping):
+class Params(Mapping[str, "Array"]):
     """Parameters by name, as read-only arrays in MuJoCo's shapes; also parts: params["geom_friction:floor"]."""
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         self._model = model
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Array:
         p, shape = self._model._parameter(name)
         view = self._model._theta[p.place].reshape(shape)
         view.flags.writeable = False
         return view
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._model._parameters)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._model._parameters)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         try:
             self._model._parameter(name)
         except (KeyError, TypeError):
             return False
         return True
 
-    def about(self, name):
-        """Unit, range and place of a parameter."""
+    def about(self, name: str) -> Parameter:
+        """Unit, range and place of a parameter or of a part of it; KeyError where there is none of the name."""
         return self._model._parameter(name)[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{len(self)} parameters: {', '.join(self)}>"
 
 
@@ -92,11 +102,14 @@ def _compile(path, text, options, contact, allow_root, package_path, floating_ba
     if inertia not in _INERTIA:
         raise ArgumentError(f"inertia: expected {', '.join(_INERTIA)}, found {inertia!r}")
     return _core.Compiled(path=path, text=text, allow_root=_paths(allow_root), package_path=_paths(package_path),
-                          floating_base=bool(floating_base), fuse=False, motors=False, inertia=_INERTIA.index(inertia),
+                          floating_base=bool(floating_base), fuse=False, motors=False, inertia=_INERTIA[inertia],
                           surfaces=False, options=_texts(options), contact=_texts(contact))
 
 
-def load(path, *, options=None, contact=None, allow_root=(), package_path=(), floating_base=False, inertia="refuse"):
+def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None,
+         allow_root: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+         package_path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (), floating_base: bool = False,
+         inertia: str = "refuse") -> Model:
     """A model from a file: MJCF, URDF, or a task (.json), of which the world is taken.
 
     options        what no gradient reaches, by MuJoCo's names: {"tolerance": 1e-8, "integrator": "RK4", "contact": False}
@@ -111,10 +124,11 @@ def load(path, *, options=None, contact=None, allow_root=(), package_path=(), fl
     return Model(_compile(os.fspath(path), None, options, contact, allow_root, package_path, floating_base, inertia), None)
 
 
-def loads(text, assets=None, *, name="model.xml", options=None, contact=None, floating_base=False, inertia="refuse"):
-    """A model from the text of an MJCF or URDF file. name: what messages call it.
+def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: str = "model.xml", options: Mapping[str, object] | None = None,
+          contact: Mapping[str, object] | None = None, floating_base: bool = False, inertia: str = "refuse") -> Model:
+    """A model from the text of an MJCF or URDF file. name: what messages call it; the other options are those of load.
 
-    assets: the files that it names, {"meshes/foot.stl": bytes}; no other file is read.
+    assets: the files that it names, {"meshes/foot.stl": bytes}; no other file is read. Raises as load.
     """
     if not assets:
         return Model(_compile(name, text, options, contact, (), (), floating_base, inertia), None)
@@ -148,7 +162,10 @@ class Model(_core.Model):
     nq, nv, nu, na, nbody, ...: sizes by MuJoCo's names.    params: what can be differentiated.    timestep: s.
     """
 
-    def __new__(cls, compiled, theta):
+    params: Params
+    warnings: tuple[str, ...]  # of the load
+
+    def __new__(cls, compiled: _core.Compiled, theta: Array | None) -> Self:
         theta = np.frombuffer(compiled.theta(), dtype=np.float64).copy() if theta is None else theta
         theta.flags.writeable = False
         self = super().__new__(cls, compiled, theta)
@@ -160,7 +177,7 @@ class Model(_core.Model):
         self.warnings = tuple(compiled.warnings().splitlines())
         return self
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> int:
         if name.startswith("n"):
             size = self._compiled.size(name)
             if size >= 0:
@@ -187,8 +204,12 @@ class Model(_core.Model):
         columns = (p.cols,) if p.cols > 1 or (parts == 1 and field.cols > 1 and not field.option) else ()
         return p, rows + columns
 
-    def with_params(self, values):
-        """A model with other parameters, as if its file had said so: what derives from them is computed again."""
+    def with_params(self, values: Mapping[str, ArrayLike]) -> Model:
+        """A model with other parameters, as if its file had said so: what derives from them is computed again.
+
+        values: by name, each in the shape of params[name] and in its unit (params.about). Raises KeyError for a name, ArgumentError
+        for a shape, InputError where a value is out of range.
+        """
         return Model(self._compiled, self._theta_with(values, derive=True))
 
     def _theta_with(self, values, derive):
@@ -203,15 +224,17 @@ class Model(_core.Model):
         return theta
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """Name of the model, "" where its file gives none."""
         return getattr(self, "_name", "")
 
     @property
-    def timestep(self):
+    def timestep(self) -> float:
+        """Length of a time step, s."""
         return float(self.params["timestep"])
 
     @property
-    def tangent_names(self):
+    def tangent_names(self) -> tuple[str, ...]:
         """What the entries of a tangent are, in the order of linearize."""
         return tuple(self._compiled.entry_names(True))
 
@@ -223,39 +246,45 @@ class Model(_core.Model):
                                  for n, rows, cols, kind, data in self._compiled.fields()})
         return self._fields[name]
 
-    def body(self, name) -> Thing:
-        """A body by name or number; so joint, geom, site, tendon, actuator, sensor."""
+    def body(self, name: str | int) -> Thing:
+        """A body by name or number; ArgumentError with the nearest name."""
         return find(self, "body", name)
 
-    def joint(self, name) -> Thing:
+    def joint(self, name: str | int) -> Thing:
+        """A joint by name or number: its places in qpos and qvel; ArgumentError with the nearest name."""
         return find(self, "joint", name)
 
-    def geom(self, name) -> Thing:
+    def geom(self, name: str | int) -> Thing:
+        """A geom by name or number; ArgumentError with the nearest name."""
         return find(self, "geom", name)
 
-    def site(self, name) -> Thing:
+    def site(self, name: str | int) -> Thing:
+        """A site by name or number; ArgumentError with the nearest name."""
         return find(self, "site", name)
 
-    def tendon(self, name) -> Thing:
+    def tendon(self, name: str | int) -> Thing:
+        """A tendon by name or number; ArgumentError with the nearest name."""
         return find(self, "tendon", name)
 
-    def actuator(self, name) -> Thing:
+    def actuator(self, name: str | int) -> Thing:
+        """An actuator by name or number: its places in ctrl and act; ArgumentError with the nearest name."""
         return find(self, "actuator", name)
 
-    def sensor(self, name) -> Thing:
+    def sensor(self, name: str | int) -> Thing:
+        """A sensor by name or number: its place in sensordata; ArgumentError with the nearest name."""
         return find(self, "sensor", name)
 
-    def names(self, kind):
+    def names(self, kind: str) -> tuple[str, ...]:
         """Names of all things of a kind ("body", "joint", ...), "" where one has none."""
         if kind not in OBJECTS:
             raise ArgumentError(f"kind: expected {', '.join(OBJECTS)}, found {kind!r}")
         return names(self, kind)
 
     # ---- states -----------------------------------------------------------------------------------------------------
-    def init(self, keyframe=None, batch=None):
+    def init(self, keyframe: str | int | None = None, batch: int | None = None) -> State:
         """The state that the model begins in: its reference configuration at rest, or a keyframe by name or number.
 
-        batch: so many of them side by side.
+        batch: so many of them side by side. Raises ArgumentError where there is no such keyframe.
         """
         if isinstance(keyframe, str):
             keyframe = find(self, "keyframe", keyframe).id
@@ -263,8 +292,8 @@ class Model(_core.Model):
         self._init_into(-1 if keyframe is None else keyframe, x)
         return State(self, x if batch is None else np.repeat(x[None], batch, axis=0))
 
-    def state(self, flat):
-        """A state from all its numbers, (StateSize,) or (B, StateSize); a copy."""
+    def state(self, flat: ArrayLike) -> State:
+        """A state from all its numbers, (StateSize,) or (B, StateSize); a copy. Raises ArgumentError for another shape, or NaN."""
         a, _ = batched(flat, (self._size,), "state")
         return State(self, a.copy())
 
@@ -277,8 +306,8 @@ class Model(_core.Model):
             raise ArgumentError(f"ctrl: expected shape {words((self.nu,))} or {words((worlds, self.nu))}, found {words(a.shape)}")
         return np.ascontiguousarray(np.broadcast_to(a, (worlds, self.nu)))
 
-    def step(self, state, ctrl=None):
-        """The state one time step later. ctrl: (nu,) or (B, nu); None: zero."""
+    def step(self, state: State, ctrl: ArrayLike | None = None) -> State:
+        """The state one time step later. ctrl: (nu,) or (B, nu), in the units of the actuators; None: zero. Raises StepError."""
         if ctrl is not None and state.batch is None and np.ndim(ctrl) == 2:
             state = State(self, np.repeat(state.flat[None], len(ctrl), axis=0))
         else:
@@ -303,29 +332,45 @@ class Model(_core.Model):
     def _flat(state):
         return state.flat if isinstance(state, State) else state
 
-    def difference(self, a, b):
-        """Tangent of the way from state a to state b, in the order of tangent_names."""
+    def difference(self, a: State | ArrayLike, b: State | ArrayLike) -> Array:
+        """Tangent of the way from state a to state b, (n,) or (B, n) in the order of tangent_names; integrate(a, it) is b."""
         return self._by_rows(self._compiled.difference, self._flat(a), self._size, "a", self._flat(b), self._size, "b", len(self.tangent_names))
 
-    def integrate(self, state, tangent):
-        """The state moved along a tangent."""
+    def integrate(self, state: State | ArrayLike, tangent: ArrayLike) -> State:
+        """The state moved along a tangent, (n,) or (B, n) in the order of tangent_names: m and rad, m/s and rad/s."""
         flat = self._by_rows(self._compiled.move, self._flat(state), self._size, "state", tangent, len(self.tangent_names), "tangent", self._size)
         return State(self, flat)
 
-    def to_tangent(self, state, qpos_bar):
+    def to_tangent(self, state: State | ArrayLike, qpos_bar: ArrayLike) -> Array:
         """Cotangents of qpos in the tangent space (nv) from those of its numbers (nq): the part along a quaternion has no effect."""
         return self._by_rows(self._compiled.to_tangent, self._flat(state), self._size, "state", qpos_bar, self.nq, "cotangent", self.nv)
 
-    def to_ambient(self, state, tangent_bar):
+    def to_ambient(self, state: State | ArrayLike, tangent_bar: ArrayLike) -> Array:
         """Cotangents of qpos by its numbers (nq) from those in the tangent space (nv)."""
         return self._by_rows(self._compiled.to_ambient, self._flat(state), self._size, "state", tangent_bar, self.nv, "cotangent", self.nq)
 
     # ---- many steps -------------------------------------------------------------------------------------------------------
-    def rollout(self, state, ctrl=None, **options):
+    def rollout(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, **options: Any) -> Rollout:
+        """Many steps in one call, kept for derivatives. All of these but the state may have one leading axis more, of B worlds.
+
+        state           a State, or all its numbers (StateSize,)
+        ctrl            (N, nu): controls of each step; None: zero, and `steps` says how many
+        params          {"body_mass": (nbody,), "geom_friction:floor": (3,), ...}: in place of the model's
+        constants       "recompute" what follows from params, and differentiate through it, or "keep" it
+        qfrc_applied    (N, nv): forces on dofs, N or N m;  xfrc_applied (N, nbody, 6): force and torque on bodies, in the world's frame
+        mocap_pos       (N, nmocap, 3) m;  mocap_quat (N, nmocap, 4);  command (N, ...): what a policy is told
+        outputs         of "sensordata", "xpos", "site_xpos": what is kept of each step
+        gradient        "exact", "event" or "smooth";  memory: bytes of tape, beyond which states are checkpointed;  keep=False: no tape
+        threads         cores for a batch; None: all that the process may run on. Results do not depend on it
+        on_failure      "raise" StepError, or "mask": status, steps_done
+        progress        called as progress(phase, done, total, seconds, left)
+
+        Raises ArgumentError for what does not fit, KeyError for a parameter's name, StepError, CapacityError.
+        """
         from .rollout import Rollout
         return Rollout(self, state, ctrl, **options)
 
-    def linearize(self, state, ctrl=None, sensors=False):
+    def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False) -> tuple[Array, ...]:
         """Jacobians (A, B) of one step: of the next tangent by that of the state and by ctrl, in the order of tangent_names.
 
         Of B worlds (B, n, n) and (B, n, nu). sensors: also (C, D), of sensordata.
@@ -336,20 +381,20 @@ class Model(_core.Model):
     def __reduce__(self):
         return _unpacked, (self._compiled.pack(), self._theta.tobytes())
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Self:
         return self
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
         same = self._compiled is other._compiled or self._compiled.pack() == other._compiled.pack()
         return same and np.array_equal(self._theta, other._theta)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._theta.tobytes())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Model {self.name}: nq {self.nq}, nv {self.nv}, nu {self.nu}, na {self.na}, {len(self.params)} parameters, {self.timestep:g} s a step>"

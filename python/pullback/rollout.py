@@ -1,22 +1,31 @@
 """Rollouts: many steps in one call, and what is pulled back through them or pushed forward."""
+from __future__ import annotations
+
 import os
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from . import _core
 from .arrays import batched, common, real, tree_sum, words
 from .errors import ArgumentError, StepError, of_status
+from .names import C
 from .state import State
 
-_SHARED = {"ctrl": 1, "qfrc_applied": 2, "xfrc_applied": 4, "command": 8, "mocap_pos": 16, "mocap_quat": 16}
+if TYPE_CHECKING:
+    from .arrays import Array, ArrayLike
+    from .model import Model
+
+_SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc_applied": C["pb_sharedXfrc"], "command": C["pb_sharedCommand"],
+           **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot"), C["pb_sharedMocap"])}
 _OUTPUTS = ("sensordata", "xpos", "site_xpos")
 _KINDS = ("exact", "event", "smooth")
-_CHECKS = {False: 0, None: 0, True: 1, "steps": 1, "full": 2}
+_CHECKS = {False: C["pb_checkNone"], None: C["pb_checkNone"], True: C["pb_checkSteps"], "steps": C["pb_checkSteps"], "full": C["pb_checkFull"]}
 
 
-class Params(dict):
+class Params(dict[str, "Array"]):
     """Gradients or tangents by parameter, each in the shape in which the parameter was passed."""
 
 
@@ -27,11 +36,15 @@ class Gradient:
     wanted; params by name; state: all of it in the order of tangent_names; certificate: how far to trust it, one for each world.
     """
 
-    def __init__(self, state, parts, inputs, params, certificate):
+    state: Array
+    params: Params
+    certificate: Any  # a dictionary, or with a batch one for each world
+
+    def __init__(self, state: Array, parts: dict[str, slice], inputs: dict[str, Array], params: Params, certificate: Any) -> None:
         self.state, self._inputs, self.params, self.certificate = state, inputs, params, certificate
         self._parts = parts
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Array:
         parts, inputs = self.__dict__.get("_parts", {}), self.__dict__.get("_inputs", {})
         if name in parts:
             return self.state[..., parts[name]]
@@ -39,10 +52,10 @@ class Gradient:
             return inputs[name]
         raise AttributeError(f"no gradient by '{name}'; there are {', '.join([*parts, *inputs, 'params'])}")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._parts, *self._inputs]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shapes = {**{k: self.state[..., v].shape for k, v in self._parts.items()}, **{k: v.shape for k, v in self._inputs.items()}}
         text = ", ".join(f"{k} {words(v)}" for k, v in {**shapes, **{f"params[{k!r}]": v.shape for k, v in self.params.items()}}.items())
         return f"<Gradient: {text}>"
@@ -51,11 +64,13 @@ class Gradient:
 class Tangent:
     """What a direction gives: x (N + 1, n) in the order of tangent_names with its parts qpos, qvel, act; sensordata, ..."""
 
-    def __init__(self, x, parts, outputs):
+    x: Array
+
+    def __init__(self, x: Array, parts: dict[str, slice], outputs: Mapping[str, Array]) -> None:
         self.x, self._parts = x, parts
         self.__dict__.update(outputs)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Array:
         parts = self.__dict__.get("_parts", {})
         if name in parts:
             return self.x[..., parts[name]]
@@ -89,9 +104,20 @@ class Rollout:
     status, steps_done           of each world, where on_failure was "mask"
     """
 
-    def __init__(self, model, state, ctrl=None, *, steps=None, params=None, constants="recompute", qfrc_applied=None, xfrc_applied=None,
-                 mocap_pos=None, mocap_quat=None, command=None, outputs=("sensordata",), gradient="exact", memory=None, threads=None,
-                 on_failure="raise", keep=True, progress=None):
+    model: Model
+    steps: int
+    batch: int | None
+    gradient: str
+    states: Array
+    steps_done: Any  # int, or with a batch an array
+    status: list[tuple[int, str]]
+
+    def __init__(self, model: Model, state: State | ArrayLike, ctrl: ArrayLike | None = None, *, steps: int | None = None,
+                 params: Mapping[str, ArrayLike] | None = None, constants: str = "recompute", qfrc_applied: ArrayLike | None = None,
+                 xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None, mocap_quat: ArrayLike | None = None,
+                 command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: str = "exact",
+                 memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
+                 progress: Callable[[str, int, int, float, float], object] | None = None) -> None:
         self.model, self.gradient, self._lock = model, gradient, threading.RLock()
         self._check_words(gradient, constants, on_failure, outputs)
         self._recompute = constants == "recompute"
@@ -271,35 +297,36 @@ class Rollout:
         raise error
 
     # ---- what it is ---------------------------------------------------------------------------------------------------
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Array:
         model = self.__dict__.get("model")
         if model is not None and name in model._slots and "states" in self.__dict__:
             part = self.states[..., model._slots[name]]
             return part[..., 0] if name == "time" else part
         raise AttributeError(f"a rollout has no '{name}'")
 
-    def state(self, k):
+    def state(self, k: int) -> State:
         """State k (of all worlds): a copy, from which another rollout goes on with the same bits."""
         return State(self.model, np.array(self.states[..., range(self.steps + 1)[k], :], order="C"))
 
     @property
-    def final(self):
+    def final(self) -> State:
+        """The last state (of all worlds): a copy."""
         return self.state(-1)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the trajectory and the tape, roughly."""
         tape = (self.batch or 1) * self.steps * 8 * (self.model._size + self.model.nv) if self._keep and self._run is not None else 0
         return self.states.nbytes + tape
 
-    def close(self):
+    def close(self) -> None:
         """Give the tape back; the trajectory stays."""
         self._run = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open(self):
@@ -346,12 +373,15 @@ class Rollout:
             self.model._parameter(n)
         return inputs, params
 
-    def vjp(self, qpos=None, qvel=None, act=None, sensordata=None, xpos=None, site_xpos=None, state=None, *, wrt=None, check="steps", seed=0,
-            decay=0.0, window=0.0, clip=0.0):
+    def vjp(self, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None, act: ArrayLike | None = None,
+            sensordata: ArrayLike | None = None, xpos: ArrayLike | None = None, site_xpos: ArrayLike | None = None,
+            state: ArrayLike | None = None, *, wrt: str | Sequence[str] | None = None, check: str | bool | None = "steps", seed: int = 0,
+            decay: float = 0.0, window: float = 0.0, clip: float = 0.0) -> Gradient:
         """Pull cotangents of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch, back to the start.
 
         qpos, qvel, state are in the tangent space. wrt: names of inputs and parameters that gradients are wanted by; None: those
-        that were passed. check: the spot check of the certificate, False, "steps" or "full". decay, window, clip: truncation.
+        that were passed. check: the spot check of the certificate, False, "steps" or "full". decay, window, clip: truncation (1/s, s, a norm).
+        Raises ArgumentError for what does not fit, NotDifferentiableError.
         """
         run, m, count = self._open(), self.model, self.batch or 1
         n = len(m.tangent_names)
@@ -364,8 +394,7 @@ class Rollout:
         rows = lambda bit: (1 if self._bits & bit else count)
         shape = {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": self._widths()["command"],
                  "mocap_pos": (m.nmocap, 3), "mocap_rot": (m.nmocap, 3)}
-        bit = {**_SHARED, "mocap_rot": 16}
-        out = {name: np.zeros((rows(bit[name]), self.steps, *shape[name])) if name in inputs else None for name in shape}
+        out = {name: np.zeros((rows(_SHARED[name]), self.steps, *shape[name])) if name in inputs else None for name in shape}
         x0 = np.zeros((count, n))
         theta = np.zeros(len(m._theta)) if params else None
         own = np.zeros((count, self._own_width())) if self._own else None
@@ -415,8 +444,10 @@ class Rollout:
         return result
 
     # ---- forward derivative ---------------------------------------------------------------------------------------------
-    def jvp(self, state=None, *, qpos=None, qvel=None, act=None, ctrl=None, qfrc_applied=None, xfrc_applied=None, command=None, mocap_pos=None,
-            mocap_rot=None, params=None):
+    def jvp(self, state: ArrayLike | None = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None,
+            act: ArrayLike | None = None, ctrl: ArrayLike | None = None, qfrc_applied: ArrayLike | None = None,
+            xfrc_applied: ArrayLike | None = None, command: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
+            mocap_rot: ArrayLike | None = None, params: Mapping[str, ArrayLike] | None = None) -> Tangent:
         """Tangents of the trajectory along one direction (of each world), exact to rounding. Shapes as of what was passed."""
         run, m, count = self._open(), self.model, self.batch or 1
         n, parts = len(m.tangent_names), _tangent_parts(m)
@@ -448,7 +479,7 @@ class Rollout:
         count = self.batch or 1
         if worlds not in (None, 1, count):
             raise ArgumentError(f"direction of {name}: expected {count} worlds, found {worlds}")
-        one = bool(self._bits & {**_SHARED, "mocap_rot": 16}[name])
+        one = bool(self._bits & _SHARED[name])
         if one and (worlds or 1) > 1:
             raise ArgumentError(f"direction of {name}: it is shared by all worlds, and so is a direction of it")
         a = a.reshape(-1, self.steps, *width)
@@ -472,7 +503,7 @@ class Rollout:
             self.model._compiled.constants(self._before, theta, True)
         return theta, own
 
-    def linearize(self, sensors=False):
+    def linearize(self, sensors: bool = False) -> tuple[Array, ...]:
         """Jacobians of every step: A (N, n, n), B (N, n, nu), with B worlds before; sensors: also C, D."""
         run, m, count = self._open(), self.model, self.batch or 1
         n, ns = len(m.tangent_names), m.nsensordata
@@ -484,12 +515,13 @@ class Rollout:
         found = (a, b, c, d) if sensors else (a, b)
         return tuple(f[0] for f in found) if self.batch is None else found
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         worlds = "" if self.batch is None else f"{self.batch} worlds, "
         return f"<Rollout: {worlds}{self.steps} steps of {self.model.timestep:g} s>"
 
 
-def linearize(model, state, ctrl, sensors):
+def linearize(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None, sensors: bool) -> tuple[Array, ...]:
+    """Jacobians of one step: Model.linearize."""
     if ctrl is not None:
         ctrl = np.expand_dims(real(ctrl, "ctrl"), -2)
     with Rollout(model, state, ctrl, steps=1, outputs=()) as r:

@@ -1,9 +1,17 @@
 """States: all that can change the next step, in one array."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from . import _core
 from .arrays import words
 from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from .arrays import Array
+    from .model import Model
 
 
 class State(_core.State):
@@ -15,28 +23,32 @@ class State(_core.State):
     time is (1,) or (B, 1). Made by Model.init and Rollout.state, or from an array of the right shape by Model.state.
     """
 
-    def __new__(cls, model, flat):
+    model: Model
+    flat: Array
+
+    def __new__(cls, model: Model, flat: Array) -> Self:
         worlds = len(flat) if flat.ndim == 2 else 0
         self = super().__new__(cls, model._compiled, flat, worlds)
         self.model, self.flat = model, flat
         return self
 
     @property
-    def fields(self):
+    def fields(self) -> tuple[str, ...]:
+        """Names of the parts of a state, in the order in which they stand in flat."""
         return tuple(self.model._slots)
 
     @property
-    def batch(self):
+    def batch(self) -> int | None:
         """Number of worlds, None without an axis for them."""
         return len(self.flat) if self.flat.ndim == 2 else None
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Array:
         slots = self.__dict__["model"]._slots if "model" in self.__dict__ else {}
         if name in slots:
             return self.flat[..., slots[name]]
         raise AttributeError(f"a state has no field '{name}'; it has {', '.join(slots)}")
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in ("model", "flat") and name not in self.__dict__:
             object.__setattr__(self, name, value)
         elif name in self.model._slots:
@@ -48,39 +60,40 @@ class State(_core.State):
         else:
             raise AttributeError(f"a state has no field '{name}'; it has {', '.join(self.fields)}")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.fields]
 
-    def copy(self):
+    def copy(self) -> State:
+        """A state of its own with the same numbers."""
         return State(self.model, self.flat.copy())
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> State:
         return self.copy()
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self.batch is None:
             raise TypeError("a state of one world has no length")
         return self.batch
 
-    def __getitem__(self, world):
+    def __getitem__(self, world: Any) -> State:
         """The state of a world, or of several: a copy."""
         if self.batch is None:
             raise TypeError("a state of one world has no worlds to choose from")
         return State(self.model, np.array(self.flat[world], order="C"))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
             return NotImplemented
         return self.model == other.model and np.array_equal(self.flat, other.flat)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self):
         return _restored, (self.model, self.flat.copy())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         worlds = "" if self.batch is None else f"{self.batch} worlds, "
         parts = ", ".join(f"{name} {words(self.flat[..., place].shape)}" for name, place in self.model._slots.items())
         return f"<State of {self.model.name or 'a model'}: {worlds}{parts}>"

@@ -5,16 +5,20 @@
 import itertools
 import threading
 import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 try:
     import torch
+    from torch import Tensor
 except ImportError as error:
     raise ImportError("pullback.torch needs PyTorch: pip install 'pullback[torch]'") from error
 
 from .errors import UnsupportedError
 from .functional import INPUTS, Call, Spec
+from .model import Model
 
 # ---- calls, by number ---------------------------------------------------------------------------------------------------
 # A call and its tape travel between the functions below as a tensor of its number, which has the call's leading axes, so that vmap
@@ -209,12 +213,14 @@ def _read(value, name):
 
 
 @torch.compiler.disable  # the graph breaks here
-def rollout(model, qpos, qvel, ctrl=None, *, act=None, params=None, qfrc_applied=None, xfrc_applied=None, mocap_pos=None, mocap_quat=None,
-            command=None, outputs=(), steps=None, **options):
+def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, params: Mapping[str, Tensor] | None = None,
+            qfrc_applied: Tensor | None = None, xfrc_applied: Tensor | None = None, mocap_pos: Tensor | None = None, mocap_quat: Tensor | None = None,
+            command: Tensor | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Tensor, ...]:
     """N steps from (qpos, qvel, act): tensors qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
     qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
     in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
@@ -225,7 +231,7 @@ def rollout(model, qpos, qvel, ctrl=None, *, act=None, params=None, qfrc_applied
     return _Rollout.apply(spec, *tensors.values(), *of.values())[:-1]
 
 
-def step(model, qpos, qvel, ctrl=None, *, act=None, **options):
+def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
     """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
     ctrl = None if ctrl is None else _read(ctrl, "ctrl").unsqueeze(-2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
@@ -235,7 +241,7 @@ def step(model, qpos, qvel, ctrl=None, *, act=None, **options):
 class Simulator(torch.nn.Module):
     """A model as a module whose parameters are those named: Simulator(model, ["body_mass", "geom_friction:floor"])."""
 
-    def __init__(self, model, parameters=(), dtype=torch.float64):
+    def __init__(self, model: Model, parameters: Sequence[str] = (), dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
         self.model, self.names = model, tuple(parameters)
         for name in self.names:
@@ -247,12 +253,14 @@ class Simulator(torch.nn.Module):
         return name.replace(":", "__").replace(".", "__")
 
     @property
-    def values(self):
+    def values(self) -> dict[str, Tensor]:
         """The parameters by their names in the model."""
         return {name: getattr(self, self._name(name)) for name in self.names}
 
-    def forward(self, qpos, qvel, ctrl=None, **options):
+    def forward(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, ...]:
+        """rollout with the parameters of this module."""
         return rollout(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)
 
-    def step(self, qpos, qvel, ctrl=None, **options):
+    def step(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """step with the parameters of this module."""
         return step(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)

@@ -20,3 +20,4 @@ int pbStatus_ExitCode(pbStatus status) { return known(status) ? status_table[sta
 #define PB_VERSION "0.1.0"
 #endif
 const char *pbVersion(void) { return PB_VERSION; }
+int pbAbi(void) { return PB_ABI; }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-import pb
+import inside
 from test_mesh_contact import inline
 
 rows = lambda a: " ".join(repr(float(x)) for x in np.ravel(a))
@@ -53,7 +53,7 @@ def test_gradients_are_those_of_differences(tmp_path, method, long_run):
     for seed in range(4 if long_run else 2):
         r = np.random.default_rng((seed, 3))
         (tmp_path / "m.xml").write_text(scene(r, bumps(r), ("elliptic", "pyramidal")[seed % 2]))
-        model = pb.Model(str(tmp_path / "m.xml"), expose=[NAME], contact=METHODS[method])
+        model = inside.Model(str(tmp_path / "m.xml"), expose=[NAME], contact=METHODS[method])
         theta = model.theta.copy()
         if seed % 2:
             model.param(theta, NAME)[:] += .02 * r.uniform(0, 1, model.param(theta, NAME).shape)
@@ -86,11 +86,11 @@ def test_gradients_of_rollouts(tmp_path, method, kind):
     r, path, steps = np.random.default_rng(12), tmp_path / "m.xml", 40
     bodies = f'<body pos=".12 .1 .37"><freejoint/><geom type="sphere" size=".09"/></body><body pos="-.4 -.2 .39" quat="{rows(r.standard_normal(4))}"><freejoint/><geom type="box" size=".09 .12 .05"/></body>'
     path.write_text(scene(r, bumps(r), bodies=bodies))
-    model = pb.Model(str(path), expose=[NAME], contact=METHODS.get(method, {"method": method}))
+    model = inside.Model(str(path), expose=[NAME], contact=METHODS.get(method, {"method": method}))
     theta, way = model.theta.copy(), np.zeros(model.ntheta)
     model.param(theta, "geom_restitution")[:] = .6 * (method == "impact")
     model.param(way, NAME)[:] = r.standard_normal((6, 7))
-    run, bar = pb.Rollout(model, steps), r.standard_normal(model.nv)
+    run, bar = inside.Rollout(model, steps), r.standard_normal(model.nv)
     x = model.init()
     base = run.forward(x, theta=theta)
     bar_x = np.r_[np.zeros(model.nv), bar]
@@ -107,7 +107,7 @@ def test_rollouts_batches_and_tapes(run, tmp_path):
     r, steps, worlds = np.random.default_rng(8), 30, 3
     path = tmp_path / "m.xml"
     path.write_text(scene(r, bumps(r)))
-    model = pb.Model(str(path), expose=[NAME])
+    model = inside.Model(str(path), expose=[NAME])
     own = np.array([np.clip(model.param(model.theta, NAME) + .01 * r.standard_normal((6, 7)), 0, None) for _ in range(worlds)])
     bar = r.standard_normal((worlds, model.nv))
     np.savez(tmp_path / "w.npz", **{"param/" + NAME: own})
@@ -119,7 +119,7 @@ def test_rollouts_batches_and_tapes(run, tmp_path):
         theta, grads = model.theta.copy(), []
         model.param(theta, NAME)[:] = own[k]
         for budget in (0, 20000):
-            alone = pb.Rollout(model, steps, budget)
+            alone = inside.Rollout(model, steps, budget)
             alone.forward(model.init(), theta=theta)
             grads.append(model.param(alone.vjp(qvel=bar[k])[1], NAME).copy())
         assert np.array_equal(grads[0], grads[1]) and np.array_equal(g[k], grads[0]) and np.abs(g[k]).max() > 1e-3
@@ -132,16 +132,16 @@ def test_changed_heights_act_as_a_file_that_states_them(tmp_path):
     heights = bumps(r)
     before = r.bit_generator.state
     path.write_text(scene(r, heights))
-    model = pb.Model(str(path), expose=[NAME])
+    model = inside.Model(str(path), expose=[NAME])
     assert np.array_equal(model.param(model.theta, NAME), model.fields()["hfield_data"].reshape(6, 7)) and np.abs(model.param(model.theta, NAME) - heights).max() < 1e-15
-    plain = pb.Model(str(path))
+    plain = inside.Model(str(path))
     assert NAME not in plain.params and model.ntheta == plain.ntheta + 42
     changed, theta = heights.copy(), model.theta.copy()
     changed[1:-1, 1:-1] = single(np.clip(changed[1:-1, 1:-1] + .1 * r.standard_normal((4, 5)), .01, .99))
     model.param(theta, NAME)[:] = changed
     r.bit_generator.state = before
     path.write_text(scene(r, changed))
-    stated = pb.Model(str(path))
+    stated = inside.Model(str(path))
     x, y, z, most = model.init(), stated.init(), model.init(), 0
     for _ in range(150):
         x, y, z = model.step(x, theta=theta)[0], stated.step(y)[0], plain.step(z)[0]
@@ -160,9 +160,9 @@ def test_heights_above_one_act(tmp_path):
     r, path = np.random.default_rng(6), tmp_path / "m.xml"
     ball = '<body pos=".2 .15 .8"><freejoint/><geom type="sphere" size=".09"/></body>' + PROBES
     path.write_text(scene(r, bumps(r), more=LOOK, bodies=ball))
-    model = pb.Model(str(path), expose=[NAME])
+    model = inside.Model(str(path), expose=[NAME])
     path.write_text(path.read_text().replace('size=".8 .7 .35 .1"', 'size=".8 .7 .7 .1"'))
-    high, theta = pb.Model(str(path)), model.theta.copy()
+    high, theta = inside.Model(str(path)), model.theta.copy()
     model.param(theta, NAME)[:] *= 2
     x, y, met = model.init(), high.init(), 0
     for _ in range(100):
@@ -177,7 +177,7 @@ def test_rays_have_gradients_by_heights(tmp_path, flat):
     """Level ground at height 0 counts as surface: it can rise."""
     r, path = np.random.default_rng(9), tmp_path / "m.xml"
     path.write_text(scene(r, np.zeros((6, 7)) if flat else bumps(r), more=LOOK, bodies=PROBES))
-    model = pb.Model(str(path), expose=[NAME])
+    model = inside.Model(str(path), expose=[NAME])
     x, theta, found = model.init(), model.theta, 0
     record, bar = model.step_recorded(x)[-1], r.standard_normal((12, 14))
     way = np.zeros(model.ntheta)

@@ -1,8 +1,11 @@
 """What Python knows of the C interface is what was built: layouts, functions, statuses."""
 import os
+import pathlib
 import re
 import shutil
+import subprocess
 import sys
+import sysconfig
 
 import numpy as np
 import pytest
@@ -36,7 +39,7 @@ def test_headers_are_understood(tmp_path):
         ["tag", "char", 0], ["at", ["array", ["array", "double", 2], 3], 8], ["offset", ["pointer", ["array", "int", 3]], 56],
         ["next", ["pointer", "pbPart"], 64], ["word", "pbWord", 72]]}
     assert found["functions"] == {"pbThing_Part": ["pbPart", [["pointer", "pbThing"], ["pointer", "double"], "size_t", "pbCall"]]}
-    assert found["arguments"] == {"pbThing_Part": ["thing", "by", "count", "call"]}
+    assert found["arguments"] == {"pbThing_Part": ["thing", "by", "count", "call"], "pbCall": ["user", "thing"]}
     assert found["callbacks"] == {"pbCall": ["pointer", ["function", "int", [["pointer", "void"], ["pointer", "pbThing"]]]]}
 
 
@@ -72,6 +75,91 @@ def test_a_library_without_its_declarations_is_refused(tmp_path):
     shutil.copy(native.path, tmp_path / "libpullback.so")
     with pytest.raises(FileNotFoundError, match="pullback_abi.py"):
         inside.declarations(tmp_path)
+
+
+# ---- after a change of the headers ---------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory):
+    """The headers with a member more at the head of every struct and an enumerator more at that of every enum; the folder, the headers."""
+    folder = tmp_path_factory.mktemp("changed")
+    for kind in ("include", "io/mjcf"):
+        shutil.copytree(os.path.join(inside.ROOT, kind), folder / kind)
+    headers = sorted((folder / "include" / "pullback").glob("*.h")) + [folder / "io" / "mjcf" / "mjcf_schema.h"]
+    for path in headers:
+        text = re.sub(r"(typedef struct\s+pb\w+ \{)", r"\1 pbMore more_here;", path.read_text())
+        path.write_text(re.sub(r"(typedef enum (pb\w+) \{)", r"\1 pb_moreOf\2,", text))
+    base = folder / "include" / "pullback" / "base.h"
+    base.write_text("#pragma once\ntypedef struct pbMore { int first; double second; } pbMore;\n" + base.read_text())
+    return folder, headers
+
+
+def test_members_and_enumerators_follow_the_headers(changed, tmp_path):
+    """Of every struct and enum: places and values in Python are those that a compiler finds in the changed headers."""
+    folder, headers = changed
+    found = abi.describe(["cc"], headers, [folder / "include", folder])
+    os.symlink(native.path, tmp_path / "libpullback.so")
+    with open(os.path.join(inside.ROOT, "tools", "abi_module.py"), encoding="utf-8") as f:
+        (tmp_path / "pullback_abi.py").write_text(f.read() + abi.module(found))
+    now, asked = inside.declarations(tmp_path), []
+    for name in found["structs"]:
+        if name == "pbMore":
+            continue
+        cls, before = getattr(now, name), getattr(native, name)
+        assert all(getattr(cls, m).offset > getattr(before, m).offset for m in before.kinds)
+        asked += [f"offsetof({name}, {m.removesuffix('_') if m.endswith('_') else m}) == {getattr(cls, m).offset}" for m in cls.kinds]
+    asked += [f"{name} == {getattr(now, name)}" for name in found["constants"]]
+    assert len(asked) > 1500 and now.pb_file == native.pb_file + 1
+
+    text = "".join(f'#include "{h}"\n' for h in headers) + "".join(f"_Static_assert({q}, \"\");\n" for q in asked)
+    flags = [f"-I{folder / 'include'}", f"-I{folder}"]
+    compile_ = lambda text: subprocess.run(["cc", "-fsyntax-only", "-xc", *flags, "-"], input=text, capture_output=True, text=True)
+    done = compile_(text)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert compile_(text.replace("offsetof(pbCotangent, count) == ", "offsetof(pbCotangent, count) == 1 + ")).returncode != 0
+
+
+def test_the_extension_names_members(changed, tmp_path):
+    """It compiles against the changed headers: no member, no value by its place."""
+    folder, _ = changed
+    core = sorted(pathlib.Path(inside.ROOT, "python", "core").glob("*.c"))
+    planted = tmp_path / "planted.c"
+    planted.write_text("#include <pullback/pullback.h>\npbInput planted(const double *ctrl);\npbInput planted(const double *ctrl) { return (pbInput){ctrl}; }\n")
+    flags = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-braces", "-Wno-missing-field-initializers", "-DPy_LIMITED_API=0x030B0000", f"-I{folder / 'include'}",
+             f"-I{sysconfig.get_paths()['include']}"]
+    compile_ = lambda *files: subprocess.run(["cc", "-fsyntax-only", "-std=gnu17", *flags, *files], capture_output=True, text=True)
+    done = compile_(*core)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert compile_(planted).returncode != 0
+
+
+def test_arguments_that_change_places_end_the_build(tmp_path):
+    """Two of one type, of every function, callback and member that is called; one of them in a header, as a build meets it."""
+    headers = sorted(pathlib.Path(inside.ROOT, "include", "pullback").glob("*.h"))
+    now, swapped = abi.order(abi.describe(["cc"], headers, [os.path.join(inside.ROOT, "include")])), 0
+    kept = abi.kept_order()
+    for name, arguments in now.items():
+        for k in range(len(arguments) - 1):
+            other = [*arguments[:k], arguments[k + 1], arguments[k], *arguments[k + 2:]]
+            assert list(abi.changed_places(kept, {name: other}))
+            swapped += 1
+    assert swapped > 700
+
+    shutil.copytree(os.path.join(inside.ROOT, "include"), tmp_path / "include")
+    path = tmp_path / "include" / "pullback" / "world.h"
+    text = path.read_text()
+    path.write_text(re.sub(r"(pbState_Difference\([^;]*const double \*)a(, const double \*)b\b", r"\1b\2a", text))
+    assert path.read_text() != text
+    out = tmp_path / "pullback_abi.py"
+    done = subprocess.run([sys.executable, os.path.join(inside.ROOT, "tools", "abi.py"), "cc", str(out), *map(str, (tmp_path / "include" / "pullback").glob("*.h"))],
+                          capture_output=True, text=True)
+    assert done.returncode != 0 and "pbState_Difference(model, a, b" in done.stderr and "its calls still compile" in done.stderr, done.stderr
+    assert not out.exists()
+
+
+def test_the_kept_order_of_arguments_is_that_of_the_headers():
+    headers = sorted(pathlib.Path(inside.ROOT, "include", "pullback").glob("*.h")) + [pathlib.Path(inside.ROOT, "io/mjcf/mjcf_schema.h")]
+    found = abi.order(abi.describe(["cc"], headers, [os.path.join(inside.ROOT, "include"), inside.ROOT]))
+    assert found == abi.kept_order(), "calls looked at? tools/abi.py --order"
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------------------

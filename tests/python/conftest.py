@@ -2,7 +2,8 @@ import os
 import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-sys.path.insert(0, os.path.join(os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release")), "python"))
+BUILD = os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release"))
+sys.path.insert(0, os.path.join(BUILD, "python"))
 
 if os.environ.get("PB_FRAMEWORKS"):  # where they are asked for, none may be missing: nothing is skipped
     import gymnasium  # noqa: F401
