@@ -64,7 +64,8 @@ static void set_balls(NUM(pbWork) *w) {
   bool override = w->m->enableflags & pb_enOverride;
 
   // Half of a margin that counts for all pairs, else each geom its own: a pair has the sum.
-  for (int g = 0; g < w->m->ngeom; g++) {
+  for (int i = 0; i < w->t->ngeom_read; i++) {
+    int g = w->t->geom_read[i];
     double *ball = w->geom_ball + 4 * g;
     double margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
     if (keeps_gap(w->m)) margin += fmax(re(w->p.geom_gap[g]), 0);

@@ -120,7 +120,7 @@ typedef struct NUM(pbWork) {
   double *own_real;                 // and their numbers
   double *geom_ball;                // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;       // nsite x 3, 9
-  bool few_sites, all_sites;        // only those that a step reads are asked for; all are there
+  bool all_sites, all_geoms;        // those are there too that no step reads
   num *S;                           // nv x 6: motion of the body by the dof
   num *inert, *crb;                 // nbody x 10: inertia, composite inertia about ref
   num *M, *LD, *Dinv;               // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
@@ -233,6 +233,7 @@ void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block);
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w);    // xpos .. site_xmat, S, inert
 void NUM(pbStage_Sites)(NUM(pbWork) *w);         // a part of Kinematics: site_xpos, site_xmat
 void NUM(pbStage_AllSites)(NUM(pbWork) *w);      // those that are not there yet
+void NUM(pbStage_AllGeoms)(NUM(pbWork) *w);      // geom_xpos, geom_xmat of those that are not there yet
 void NUM(pbStage_Inertia)(NUM(pbWork) *w);       // crb, M (with tendon armature)
 void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J, paths around geoms (before Inertia)
 void NUM(pbStage_Velocity)(NUM(pbWork) *w);      // V, Vb, Sdot, A0, qfrc_bias, ten_velocity

@@ -19,6 +19,7 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->ten_body);
   pbContext_Free(ctx, t->site_read);
   pbContext_Free(ctx, t->site_turned);
+  pbContext_Free(ctx, t->geom_read);
   pbContext_Free(ctx, t->candidate);
   pbContext_Free(ctx, t->sphere);
   pbContext_Free(ctx, t->hull);
@@ -330,6 +331,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   PB_TRY(pbTopology_Sites(m, t));
   PB_TRY(pbTopology_Tendons(m, t));
   PB_TRY(list_candidates(m, t));
+  PB_TRY(pbTopology_Geoms(m, t));
   PB_TRY(list_directions(m, t));
   bound_rows(m, t);
   find_readers(m, t);

@@ -26,6 +26,7 @@ typedef struct pbTopology {
   int *ten_bodies, **ten_body;  // ntendon: how many bodies move against each other under a spatial path; these, ascending
   int nsite_read, *site_read;   // sites whose position a step reads, ascending; of these,
   bool *site_turned;            // nsite: those whose orientation it reads too
+  int ngeom_read, *geom_read;   // geoms whose pose a step without fluids and deformables reads, ascending
   pbTreePattern M;              // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
@@ -47,8 +48,9 @@ typedef struct pbTopology {
 
 PB_NODISCARD pbStatus pbModel_MakeHulls(const pbModel *model, pbTopology *topology);      // mesh.c
 PB_NODISCARD pbStatus pbModel_MakeTriangles(const pbModel *model, pbTopology *topology);  // triangles.c
-// topology_site.c: the list of sites.
+// topology_site.c: the lists of sites and of geoms; geoms need the candidates.
 PB_NODISCARD pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t);
+PB_NODISCARD pbStatus pbTopology_Geoms(const pbModel *m, pbTopology *t);
 // topology_tendon.c: the lists of tendons; needs body_dofend.
 PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
 

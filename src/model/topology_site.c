@@ -1,4 +1,4 @@
-// Which sites a step reads: large models have many that only mark places.
+// Which sites and geoms a step reads: large models have many that only mark places or are only seen.
 #include <pullback/spec.h>
 
 #include "base/assert.h"
@@ -67,6 +67,56 @@ pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t) {
   t->nsite_read = 0;
   for (int s = 0; s < m->nsite; s++) {
     if (read[s]) t->site_read[t->nsite_read++] = s;
+  }
+
+  pbContext_Free(m->ctx, read);
+  return pb_ok;
+}
+
+// ---- geoms ------------------------------------------------------------------------------------------------------------
+// Rangefinders may meet any geom, distances are those of all geoms of a body.
+static bool looks_around(const pbModel *m, int sensor) {
+  switch (m->sensor_type[sensor]) {
+    case pb_sensRangefinder:
+    case pb_sensDistance:
+    case pb_sensNormal:
+    case pb_sensFromto: return true;
+    default: return false;
+  }
+}
+
+static void mark_seen(const pbModel *m, bool *read) {
+  for (int s = 0; s < m->nsensor; s++) {
+    if (m->sensor_objtype[s] == pb_refGeom) read[m->sensor_objid[s]] = true;
+
+    if (m->sensor_reftype[s] == pb_refGeom && m->sensor_refid[s] >= 0) read[m->sensor_refid[s]] = true;
+
+    if (!looks_around(m, s)) continue;
+    for (int g = 0; g < m->ngeom; g++) read[g] = true;
+  }
+}
+
+pbStatus pbTopology_Geoms(const pbModel *m, pbTopology *t) {
+  bool *read = pbContext_AllocArray(m->ctx, (size_t)m->ngeom + 1, sizeof *read);
+  t->geom_read = pbContext_AllocArray(m->ctx, (size_t)m->ngeom + 1, sizeof *t->geom_read);
+
+  if (!read || !t->geom_read) {
+    pbContext_Free(m->ctx, read);
+    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
+  }
+
+  for (int g = 0; g < m->ngeom; g++) read[g] = false;
+
+  // What may touch, what tendons wrap around, what sensors look at.
+  for (int k = 0; k < t->ncandidate; k++) read[t->candidate[k].geom1] = read[t->candidate[k].geom2] = true;
+  for (int i = 0; i < m->nwrap; i++) {
+    if (m->wrap_type[i] == pb_wrapSphere || m->wrap_type[i] == pb_wrapCylinder) read[m->wrap_objid[i]] = true;
+  }
+  mark_seen(m, read);
+
+  t->ngeom_read = 0;
+  for (int g = 0; g < m->ngeom; g++) {
+    if (read[g]) t->geom_read[t->ngeom_read++] = g;
   }
 
   pbContext_Free(m->ctx, read);

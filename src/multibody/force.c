@@ -145,6 +145,7 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   memset(w->qfrc_fluid, 0, bytes);
 
   w->has_fluid = !num_is(w->p.density[0], 0) || !num_is(w->p.viscosity[0], 0);
+  if (w->has_fluid) NUM(pbStage_AllGeoms)(w);
 
   // MuJoCo's flags of springs and dampers both switch off all passive forces.
   bool springs = !(m->disableflags & pb_disSpring), dampers = !(m->disableflags & pb_disDamper);

@@ -316,8 +316,12 @@ static void empty_medium(LANE(pbAdjoint) *a) {
     bool box;
     if (w->t->body_tree[b] < 0 || !NUM(pbFluid_Parts)(w, b, &box)) continue;
 
-    if (box) box_unit_power(w, b, a->Vl + 6 * b, power);
-    else NUM(pbFluid_UnitPower)(w, b, a->Vl + 6 * b, power);
+    if (box) {
+      box_unit_power(w, b, a->Vl + 6 * b, power);
+    } else {
+      NUM(pbStage_AllGeoms)((NUM(pbWork) *)w);
+      NUM(pbFluid_UnitPower)(w, b, a->Vl + 6 * b, power);
+    }
   }
 
   if (a->damped && w->m->integrator == pb_intImplicitfast) {  // W = h Vm . B (Va - Vw)

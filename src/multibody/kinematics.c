@@ -179,6 +179,21 @@ static void site_pose(NUM(pbWork) *w, int s) {
   frame_pose(w, w->m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
 }
 
+void NUM(pbStage_AllGeoms)(NUM(pbWork) *w) {
+  if (w->all_geoms) return;
+  for (int g = 0; g < w->m->ngeom; g++) geom_pose(w, g);
+  w->all_geoms = true;
+}
+
+// Where deformables may be attached to any of them: all.
+static void place_geoms(NUM(pbWork) *w) {
+  const pbTopology *t = w->t;
+  w->all_geoms = false;
+  if (w->m->deform) NUM(pbStage_AllGeoms)(w);
+  else
+    for (int i = 0; i < t->ngeom_read; i++) geom_pose(w, t->geom_read[i]);
+}
+
 void NUM(pbStage_AllSites)(NUM(pbWork) *w) {
   if (w->all_sites) return;
   for (int s = 0; s < w->m->nsite; s++) site_pose(w, s);
@@ -188,7 +203,7 @@ void NUM(pbStage_AllSites)(NUM(pbWork) *w) {
 void NUM(pbStage_Sites)(NUM(pbWork) *w) {
   const pbTopology *t = w->t;
   w->all_sites = false;
-  if (!w->few_sites || w->m->policy) {
+  if (w->m->policy) {
     NUM(pbStage_AllSites)(w);
     return;
   }
@@ -221,7 +236,7 @@ void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) body_inertia(w, b);
   }
-  for (int g = 0; g < m->ngeom; g++) geom_pose(w, g);
+  place_geoms(w);
   NUM(pbStage_Sites)(w);
   for (int j = 0; j < m->njnt; j++) joint_motion(w, j);
 }

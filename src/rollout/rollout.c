@@ -79,7 +79,6 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
 
   a = pbArena_Over(r->memory, needed);
   layout(&a, r);
-  r->scratch->w.few_sites = true;
   *rollout = r;
 
   return pb_ok;

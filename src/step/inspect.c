@@ -372,7 +372,9 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
 bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
   named_field list[most_fields];
   if (pbScratch_Stale(s, s->model)) return false;
-  if (!strncmp(name, "site_", 5)) pbStage_AllSites_r((pbWork_r *)&s->w);  // a rollout's steps place those that they read
+  // A step places those that it reads.
+  if (!strncmp(name, "site_", 5)) pbStage_AllSites_r((pbWork_r *)&s->w);
+  if (!strncmp(name, "geom_", 5)) pbStage_AllGeoms_r((pbWork_r *)&s->w);
 
   for (int i = 0, n = list_fields(s, list); i < n; i++) {
     if (strcmp(list[i].name, name)) continue;

@@ -7,8 +7,8 @@
 struct pbObserveRow;
 
 // One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_solutions(m) x nv,
-// the accelerations found: written, or with replay given (then nothing is iterated). sense: sensordata,
-// observed_xpos, observed_site are filled from the first evaluation. integrate: false stops after the first evaluation.
+// the accelerations found: written, or with replay given (then nothing is iterated). sense: sensordata (complex numbers: also
+// observed_xpos, observed_site) is filled from the first evaluation. integrate: false stops after the first evaluation.
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate);
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
 // for the backward pass. Leaves rk_v of the stages up to this one.

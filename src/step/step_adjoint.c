@@ -503,7 +503,10 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
     }
   }
 
-  if (cached) NUM(pbStage_Sites)(w);
+  if (cached) {
+    w->all_geoms = false;
+    NUM(pbStage_Sites)(w);
+  }
 
   // What the way back reads besides: accelerations of bodies, momenta, how contacts move.
   NUM(pbStage_Acceleration)(w);

@@ -13,14 +13,18 @@ static void save_start(NUM(pbWork) *w) {
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(num));
 }
 
-// Sensors and positions, as they are at the start of the step.
+// Sensors, and for jvp positions, as they are at the start of the step.
 static void observe_start(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
   NUM(pbStage_ContactSensors)(w);
+
+#if PB_IS_COMPLEX
+  // Whose derivatives jvp gives; later stages place them anew.
   memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
   NUM(pbStage_AllSites)(w);
   memcpy(w->observed_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));
+#endif
 }
 
 // Evaluate at the state in w; the solution goes to (replay: comes from) stages.

@@ -164,6 +164,7 @@ pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, s->state, NULL);
     pbStage_Kinematics_r(&s->w);
+    pbStage_AllGeoms_r(&s->w);
   }
 
   for (int i = 0; i < count && status == pb_ok; i++) status = attach_point(d, &s->w, body, b, points[i]);

@@ -68,6 +68,7 @@ static pbStatus find_positions(const pbModel *m, const pbDeformable *from, const
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, s->state, NULL);
     pbStage_Kinematics_r(&s->w);
+    pbStage_AllGeoms_r(&s->w);
     for (int i = 0; i < from->nattached; i++) {
       const pbAttachmentDef *a = &from->attachments[i];
       // One point at a time

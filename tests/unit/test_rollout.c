@@ -504,8 +504,8 @@ static void test_mode_depends_on_counts_alone(void **state) {
   assert_int_equal(pbRollout_GradientMode(6, 9), pb_modeForward);
 }
 
-// Steps of a rollout place the sites that they read: bits of its states and sensors are those of single steps, which place all, and
-// those of its gradient the same with cached evaluations and without.
+// Steps place the sites and geoms that they read: what stood there before is in no bit of states and sensors, and those of a
+// gradient are the same with cached evaluations and without.
 static void check_sites(World *s, const char *file) {
   enum { steps = 6 };
   pbModel *m;
@@ -544,6 +544,10 @@ static void check_sites(World *s, const char *file) {
   good(s, pbScratch_Create(s->ctx, m, NULL, &scratch));
   for (int k = 0; k < steps; k++) {
     pbInput in = {.ctrl = ctrl + k * nu};
+    for (int i = 0; i < 3 * m->nsite; i++) scratch->w.site_xpos[i] = NAN;
+    for (int i = 0; i < 9 * m->nsite; i++) scratch->w.site_xmat[i] = NAN;
+    for (int i = 0; i < 3 * m->ngeom; i++) scratch->w.geom_xpos[i] = NAN;
+    for (int i = 0; i < 9 * m->ngeom; i++) scratch->w.geom_xmat[i] = NAN;
     good(s, pbStep_Forward(m, theta, x, &in, scratch, one));
     assert_memory_equal(x, states + (k + 1) * nx, (size_t)nx * sizeof *x);
     assert_memory_equal(one, sensed + k * ns, (size_t)ns * sizeof *x);
@@ -552,9 +556,10 @@ static void check_sites(World *s, const char *file) {
   pbModel_Destroy(m);
   free(x), free(states), free(sensed), free(one), free(ctrl), free(bars), free(ones);
 }
-static void test_only_the_sites_that_are_read(void **state) {
-  static const char *const files[] = {"transmissions", "wrapping",      "muscles", "tendon_spatial",
-                                      "sensors_imu",   "sensors_loads", "rich"};
+static void test_only_the_frames_that_are_read(void **state) {
+  static const char *const files[] = {"transmissions",   "wrapping",    "muscles",       "tendon_spatial",   "sensors_imu",
+                                      "sensors_loads",   "rich",        "sensors_frame", "sensors_distance", "sensors_rays",
+                                      "fluid_ellipsoid", "contact_mesh"};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char file[100];
     snprintf(file, sizeof file, "oracle/models/%s.xml", files[i]);
@@ -614,7 +619,7 @@ int main(void) {
                                      cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
                                      cmocka_unit_test(test_wanted_parameters),
-                                     cmocka_unit_test(test_only_the_sites_that_are_read),
+                                     cmocka_unit_test(test_only_the_frames_that_are_read),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
   const struct CMUnitTest smooth[] = {cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                       cmocka_unit_test(test_kept_evaluations_change_no_bit),
