@@ -110,4 +110,14 @@ static inline bool pb_vector_residual(const NUM(pbRow) *r) { return r->kind == p
 void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out);
 void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out);
 
+// Most rows of many models have one entry: friction loss and limits of joints.
+static inline void pb_row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
+  if (r->n == 1 && r->dim == 1) out[0] = 0 + w->row_J[r->J] * v[w->row_dofs[r->dofs]];
+  else NUM(pbRow_Times)(w, r, v, out);
+}
+static inline void pb_row_add_force(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out) {
+  if (r->n == 1 && r->dim == 1) out[w->row_dofs[r->dofs]] += f[0] * w->row_J[r->J];
+  else NUM(pbRow_AddForce)(w, r, f, out);
+}
+
 #endif

@@ -10,6 +10,9 @@ void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], b
   safe_reference(w, solref, out, friction);
 }
 
+// x^p; x itself for the exponent that quadratic sigmoids, the default, lead to.
+static num power_of(num x, num p) { return re(p) == 1 && im(p) == 0 ? x : num_pow(x, p); }
+
 // MuJoCo's sigmoid d(x), x = |pos - margin| / width, from d0 to d1: two power functions that meet at mid.
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope) {
   num d0 = num_clip(solimp[0], 1e-4, 0.9999);
@@ -38,13 +41,13 @@ void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num 
     y = x;
     dy = 1;
   } else if (re(x) <= re(mid)) {
-    num a = 1 / num_pow(mid, power - 1);
-    num below = num_pow(x, power - 1);
+    num a = 1 / power_of(mid, power - 1);
+    num below = power_of(x, power - 1);
     y = a * below * x;
     dy = power * a * below;
   } else {
-    num b = 1 / num_pow(1 - mid, power - 1);
-    num above = num_pow(1 - x, power - 1);
+    num b = 1 / power_of(1 - mid, power - 1);
+    num above = power_of(1 - x, power - 1);
     y = 1 - b * above * (1 - x);
     dy = power * b * above;
   }
@@ -240,7 +243,7 @@ void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   const num *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
 
   set_impedance(w, r, solimp);
-  NUM(pbRow_Times)(w, r, v, r->vel);
+  pb_row_times(w, r, v, r->vel);
   set_reference(w, r, solref, solreffriction, solimp);
   set_regularization(w, r);
 

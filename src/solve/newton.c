@@ -189,7 +189,7 @@ pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
 static void set_residuals(NUM(pbWork) *w, const num *a) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
-    NUM(pbRow_Times)(w, r, a, r->x);
+    pb_row_times(w, r, a, r->x);
     for (int i = 0; i < r->dim; i++) r->x[i] -= r->aref[i];
   }
 }
@@ -207,7 +207,7 @@ static void set_constraint_force(NUM(pbWork) *w) {
   memset(w->qfrc_constraint, 0, (size_t)w->m->nv * sizeof(num));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    if (r->zone) NUM(pbRow_AddForce)(w, r, r->f, w->qfrc_constraint);
+    if (r->zone) pb_row_add_force(w, r, r->f, w->qfrc_constraint);
   }
 }
 
@@ -314,7 +314,7 @@ static void begin_line(NUM(pbWork) *w, double quadratic[2]) {
     }
   }
 
-  for (int k = 0; k < w->nrow; k++) NUM(pbRow_Times)(w, w->row + k, w->step, w->row[k].Jp);
+  for (int k = 0; k < w->nrow; k++) pb_row_times(w, w->row + k, w->step, w->row[k].Jp);
 }
 
 // Minimum of the cost along the step: Newton's method on the slope inside a bracket.
