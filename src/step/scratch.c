@@ -35,6 +35,10 @@ static pbStatus check_theta(pbScratch *s, const double *theta) {
   char text[640];
   bool unit;
   s->theta = theta;
+
+  // The model's own parameters are const, but for settings that are checked where they are set.
+  bool own = theta == s->model->theta0;
+  if (own && s->defaults_unit) return pb_ok;
   if (resembles_last_theta(s, theta)) return pb_ok;
 
   s->unit_before = false;
@@ -42,6 +46,7 @@ static pbStatus check_theta(pbScratch *s, const double *theta) {
 
   pbSphere_Normalize(s->model, theta, s->theta_unit);
   s->unit_before = unit;
+  if (own) s->defaults_unit = unit;
   if (!unit) s->theta = s->theta_unit;
   return pb_ok;
 }
