@@ -5,6 +5,19 @@
 #include "base/assert.h"
 
 enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
+// Cosine and sine of k pi / DISC_SIDES, as cos and sin round them: corners of a hexagon and, between them, middles of its sides.
+static const double disc_turn[2 * DISC_SIDES][2] = {{1.0, 0.0},
+                                                    {0.8660254037844387, 0.49999999999999994},
+                                                    {0.5000000000000001, 0.8660254037844386},
+                                                    {6.123233995736766e-17, 1.0},
+                                                    {-0.4999999999999998, 0.8660254037844387},
+                                                    {-0.8660254037844385, 0.5000000000000003},
+                                                    {-1.0, 1.2246467991473532e-16},
+                                                    {-0.8660254037844388, -0.4999999999999997},
+                                                    {-0.5000000000000004, -0.8660254037844384},
+                                                    {-1.8369701987210297e-16, -1.0},
+                                                    {0.49999999999999933, -0.866025403784439},
+                                                    {0.8660254037844384, -0.5000000000000004}};
 #define NEARLY 0.9998  // cosine within which a face whose normal is not n still gives contacts (about one degree)
 
 typedef struct convex_pair {
@@ -14,6 +27,7 @@ typedef struct convex_pair {
   num point[2][3];  // supports on the surfaces, in the world
   bool flat[2];
   double margin, scale;
+  int most;  // contacts that are wanted
 } convex_pair;
 
 static num core_radius(const NUM(pbShape) *shape) {
@@ -190,9 +204,8 @@ static int reference_face(const convex_pair *p, const pbConvexNormal *found, fac
 }
 
 static void disc_corner(const num center[3], const num u[3], const num v[3], num radius, int k, num out[3]) {
-  double angle = k * (2 * PB_PI / DISC_SIDES);
-  v3_along(out, center, u, radius * cos(angle));
-  v3_addscl(out, v, radius * sin(angle));
+  v3_along(out, center, u, radius * disc_turn[2 * k][0]);
+  v3_addscl(out, v, radius * disc_turn[2 * k][1]);
 }
 
 // The face of a box that looks against `outward`, m in the box's frame.
@@ -289,10 +302,9 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
     double cx = right_angles[k & 3][0], cy = right_angles[k & 3][1];
     num limit = k % 2 ? f->half_v : f->half_u;
     if (f->disc) {
-      double angle = (k + 0.5) * (2 * PB_PI / sides);
-      cx = cos(angle);
-      cy = sin(angle);
-      limit = f->half_u * cos(PB_PI / DISC_SIDES);
+      cx = disc_turn[2 * k + 1][0];
+      cy = disc_turn[2 * k + 1][1];
+      limit = f->half_u * disc_turn[1][0];
     }
 
     // Back and forth between two buffers.
@@ -308,9 +320,15 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
   if (ref < 0) return 0;
 
+  // The deepest point first, unless it is one of many (flat on flat). Alone it is also what is left where nothing faces it.
   PB_ASSERT(ref == 0 || ref == 1);
+  bool deepest = !p->flat[0] || !p->flat[1];
+  if (found->kind == pb_normalFace) deepest = !p->flat[other] && over_face(p, &f, p->point[other]);
+  if (deepest) put_deepest(p, &contacts[count++]);
+  if (count == p->most) return count;
+
   int n = incident_polygon(p->shape[other], f.normal, corners);
-  if (!n) return 0;
+  if (!n) return count;
 
   for (int k = 0; k < n; k++) {
     num d[3];
@@ -320,14 +338,9 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   n = clip_to_face(&f, n, poly, &which);
   PB_ASSERT(n >= 0 && n <= MAX_POLYGON);
 
-  // The deepest point first, unless it is one of many (flat on flat).
-  bool deepest = !p->flat[0] || !p->flat[1];
-  if (found->kind == pb_normalFace) deepest = !p->flat[other] && over_face(p, &f, p->point[other]);
-  if (deepest) put_deepest(p, &contacts[count++]);
-
   // Then the corners that are left, each midway between the surfaces.
   v3_scale(normal, f.normal, ref ? -1 : 1);
-  for (int k = 0; k < n && count < PB_MAX_CONTACT_POINTS; k++) {
+  for (int k = 0; k < n && count < p->most; k++) {
     const num *q = poly[which][k];
     num pos[3];
     if (!(re(q[2]) <= p->margin)) continue;
@@ -428,12 +441,13 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   if (!support_line(p->shape[0], found->sign1, &l1) || !support_line(p->shape[1], found->sign2, &l2)) return 0;
 
   if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, contacts)) count = 1;
+  if (count == p->most) return count;
   return put_overlap(p, &l1, &l2, contacts, count);
 }
 
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbContactPoint) *contacts) {
-  convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
+                           int most, NUM(pbContactPoint) *contacts) {
+  convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale, .most = most};
 
   p.radius[0] = core_radius(shape1);
   p.radius[1] = core_radius(shape2);

@@ -454,7 +454,7 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     lift_shape(shape1, &c1);
     lift_shape(shape2, &c2);
     seed_column(shape2, column, &c1, &c2);
-    int made = collide_again(found, &c1, &c2, margin, contacts);
+    int made = collide_again(found, &c1, &c2, margin, count, contacts);
 
     PB_ASSERT(made <= PB_MAX_CONTACT_POINTS);
     for (int k = 0; k < count && k < made; k++) {

@@ -319,7 +319,8 @@ int NUM(pbPair_CollideKeeping)(const NUM(pbShape) *shape1, const NUM(pbShape) *s
 
   found->kind = kind;
   if (!NUM(pbPair_Search)(shape1, shape2, margin, found)) return 0;
-  if (kind == pb_searchedConvex) return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found->normal, contacts);
+  if (kind == pb_searchedConvex)
+    return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found->normal, PB_MAX_CONTACT_POINTS, contacts);
   return NUM(pbPolytope_Contacts)(shape1, shape2, margin, &found->facet, contacts);
 }
 

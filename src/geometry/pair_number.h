@@ -29,10 +29,10 @@ struct pbSearched;
 int NUM(pbPair_CollideKeeping)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, struct pbSearched *kept,
                                NUM(pbContactPoint) *contacts);
 
-// The contacts of a normal that was found (convex.h).
+// The contacts of a normal that was found (convex.h); of those the first `most`.
 struct pbConvexNormal;
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
-                           const struct pbConvexNormal *found, NUM(pbContactPoint) *contacts);
+                           const struct pbConvexNormal *found, int most, NUM(pbContactPoint) *contacts);
 struct pbPolytopeNormal;  // polytope.h
 int NUM(pbPolytope_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin,
                              const struct pbPolytopeNormal *found, NUM(pbContactPoint) *contacts);

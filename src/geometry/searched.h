@@ -33,9 +33,10 @@ static inline const pbSearched *search(const NUM(pbShape) *shape1, const NUM(pbS
   return NUM(pbPair_Search)(shape1, shape2, margin, room) ? room : NULL;
 }
 
-static inline int collide_again(const pbSearched *s, const pbShape_c *c1, const pbShape_c *c2, double margin,
+// At least the first `most` contacts, where there are as many.
+static inline int collide_again(const pbSearched *s, const pbShape_c *c1, const pbShape_c *c2, double margin, int most,
                                 pbContactPoint_c *contacts) {
-  if (s->kind == pb_searchedConvex) return pbConvex_Contacts_c(c1, c2, margin, &s->normal, contacts);
+  if (s->kind == pb_searchedConvex) return pbConvex_Contacts_c(c1, c2, margin, &s->normal, most, contacts);
   if (s->kind == pb_searchedPolytope) return pbPolytope_Contacts_c(c1, c2, margin, &s->facet, contacts);
   return pbPair_Collide_c(c1, c2, margin, contacts);
 }

@@ -51,7 +51,7 @@ void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, const pb
 
     for (int i = 0; i < 2; i++) lift_shape(&shape[i], &seeded[i]);
     seed_strain(column % 6, &seeded[which]);
-    int made = collide_again(found, &seeded[0], &seeded[1], margin, contacts);
+    int made = collide_again(found, &seeded[0], &seeded[1], margin, count, contacts);
 
     strain_bar[which][column % 6] = pull_rows(contacts, count < made ? count : made, bar);
   }
@@ -93,7 +93,7 @@ static void pull_corner(const pbSearched *found, const NUM(pbShape) shape[2], do
     for (int i = 0; i < 3; i++) seeded[which].nudge[i] = 0;
     __imag__ seeded[which].nudge[axis] = PB_IMAG_STEP;
 
-    int made = collide_again(found, &seeded[0], &seeded[1], margin, contacts);
+    int made = collide_again(found, &seeded[0], &seeded[1], margin, count, contacts);
     vertex_bar[3 * shape[which].hull->vertex[corner] + axis] += pull_rows(contacts, count < made ? count : made, bar);
   }
 }
