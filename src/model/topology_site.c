@@ -59,11 +59,13 @@ pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t) {
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
   }
 
+  // None, but for what is found below.
   for (int s = 0; s < m->nsite; s++) read[s] = t->site_turned[s] = false;
 
   mark_tendons(m, t, read);
   mark_others(m, t, read);
 
+  // As a list: there may be many more sites than a step reads.
   t->nsite_read = 0;
   for (int s = 0; s < m->nsite; s++) {
     if (read[s]) t->site_read[t->nsite_read++] = s;
@@ -77,7 +79,9 @@ pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t) {
 // Rangefinders may meet any geom, distances are those of all geoms of a body.
 static bool looks_around(const pbModel *m, int sensor) {
   switch (m->sensor_type[sensor]) {
+    // Beams meet what stands in their way.
     case pb_sensRangefinder:
+    // Of two bodies the nearest of their geoms.
     case pb_sensDistance:
     case pb_sensNormal:
     case pb_sensFromto: return true;
@@ -87,10 +91,13 @@ static bool looks_around(const pbModel *m, int sensor) {
 
 static void mark_seen(const pbModel *m, bool *read) {
   for (int s = 0; s < m->nsensor; s++) {
+    // Whose frame it measures.
     if (m->sensor_objtype[s] == pb_refGeom) read[m->sensor_objid[s]] = true;
 
+    // The frame it measures in; -1 is the world's.
     if (m->sensor_reftype[s] == pb_refGeom && m->sensor_refid[s] >= 0) read[m->sensor_refid[s]] = true;
 
+    // Where it may find any: all.
     if (!looks_around(m, s)) continue;
     for (int g = 0; g < m->ngeom; g++) read[g] = true;
   }
@@ -105,15 +112,21 @@ pbStatus pbTopology_Geoms(const pbModel *m, pbTopology *t) {
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
   }
 
+  // One that is only seen, or counts for masses alone, is in none of these.
   for (int g = 0; g < m->ngeom; g++) read[g] = false;
 
-  // What may touch, what tendons wrap around, what sensors look at.
+  // What may touch.
   for (int k = 0; k < t->ncandidate; k++) read[t->candidate[k].geom1] = read[t->candidate[k].geom2] = true;
+
+  // What tendons wrap around.
   for (int i = 0; i < m->nwrap; i++) {
     if (m->wrap_type[i] == pb_wrapSphere || m->wrap_type[i] == pb_wrapCylinder) read[m->wrap_objid[i]] = true;
   }
+
+  // What sensors look at.
   mark_seen(m, read);
 
+  // As a list, so that steps need not look at the others.
   t->ngeom_read = 0;
   for (int g = 0; g < m->ngeom; g++) {
     if (read[g]) t->geom_read[t->ngeom_read++] = g;
