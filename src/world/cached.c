@@ -33,16 +33,30 @@ static void pass(walk *k, void *field, size_t bytes) {
 static void pass_ints(walk *k, int *field, size_t count) { pass(k, field, count * sizeof *field); }
 static void pass_reals(walk *k, double *field, size_t count) { pass(k, field, count * sizeof *field); }
 
-static void pass_few(walk *k, double *field, int count) {
-  if (count != 1 || !k->at) {
-    pass_reals(k, field, (size_t)count);
+// Of each list of a row only the first dim numbers are used, of K the first dim x dim.
+static void pass_row(walk *k, pbRow_r *r) {
+  pass(k, r, offsetof(pbRow_r, pos));
+  double *lists[] = {r->pos, r->diag, r->R, r->D, r->vel, r->aref, r->x, r->f, r->K};
+  enum { count = sizeof lists / sizeof *lists };
+  int dim = r->dim;
+
+  // Counted only.
+  if (!k->at) {
+    k->used += (size_t)((count - 1) * dim + dim * dim) * sizeof(double);
     return;
   }
 
-  // Most often one: a call would cost more than the copy.
-  if (k->load) *field = *(const double *)(k->at + k->used);
-  else *(double *)(k->at + k->used) = *field;
-  k->used += sizeof *field;
+  // Most rows have one number in each: calls would cost more than the copies.
+  if (dim == 1) {
+    double *at = (double *)(k->at + k->used);
+    for (int i = 0; i < count && k->load; i++) *lists[i] = at[i];
+    for (int i = 0; i < count && !k->load; i++) at[i] = *lists[i];
+    k->used += count * sizeof(double);
+    return;
+  }
+
+  for (int i = 0; i < count - 1; i++) pass_reals(k, lists[i], (size_t)dim);
+  pass_reals(k, r->K, (size_t)(dim * dim));
 }
 
 static void pass_counts(walk *k, pbWork_r *w) {
@@ -82,13 +96,7 @@ static void pass_rows(walk *k, pbWork_r *w) {
     bool searched = pbSearch_KindOf(w->m->geom_type[c->geom1], w->m->geom_type[c->geom2]) != pb_searchedNothing;
     if (searched && c->point == 0) pass(k, w->searched + i, sizeof *w->searched);
   }
-  // Of each list only the first dim numbers are used, of K the first dim x dim.
-  for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
-    pass(k, r, offsetof(pbRow_r, pos));
-    double *lists[] = {r->pos, r->diag, r->R, r->D, r->vel, r->aref, r->x, r->f};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) pass_few(k, lists[i], r->dim);
-    pass_few(k, r->K, r->dim * r->dim);
-  }
+  for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) pass_row(k, r);
   pass_ints(k, w->row_dofs, (size_t)w->ndofs_used);
   pass_reals(k, w->row_J, (size_t)w->nJ_used);
 }
