@@ -197,15 +197,17 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
 static void pull_muscle(LANE(pbAdjoint) *a, int u, pbMusclePart part, lane bar, lane *length, lane *velocity) {
   NUM(pbMusclePartials) d;
   PB_ASSERT(u >= 0 && u < a->w->m->nu);
-  NUM(pbMuscle_Partials)(a->w, u, part, &d);
+  if (!NUM(pbMuscle_Partials)(a->w, u, part, &d)) return;
   *length += bar * d.length;
   *velocity += bar * d.velocity;
   for (int k = 0; k < 2; k++) PB_THETA(a, actuator_lengthrange, 2 * u + k, bar * d.lengthrange[k]);
   PB_THETA(a, actuator_acc0, u, bar * d.acc0);
-  for (int k = 0; k < 9; k++) {
-    if (part == pb_muscleBias) PB_THETA(a, actuator_biasprm, 10 * u + k, bar * d.prm[k]);
-    else PB_THETA(a, actuator_gainprm, 10 * u + k, bar * d.prm[k]);
-  }
+
+#if PB_LANES == 1
+  if (!a->theta) return;
+  double *prm_bar = (part == pb_muscleBias ? a->bar.actuator_biasprm : a->bar.actuator_gainprm) + 10 * u;
+  for (int k = 0; k < 9; k++) prm_bar[k] += bar * d.prm[k];
+#endif
 }
 
 // f = gain input + bias, gain and bias affine in length and velocity: their cotangents, parameters, the input's.

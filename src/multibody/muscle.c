@@ -152,8 +152,9 @@ static void to_inputs(const muscle *s, num peak, num L, num V, num full, NUM(pbM
   out->prm[p_range0] += L0 * s->L0 / s->span;
 }
 
-void NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int u, pbMusclePart part, NUM(pbMusclePartials) *out) {
+bool NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int u, pbMusclePart part, NUM(pbMusclePartials) *out) {
   muscle s = muscle_at(w, u, (part == pb_muscleBias ? w->p.actuator_biasprm : w->p.actuator_gainprm) + 10 * u);
+  if (part == pb_muscleBias && re(s.L) <= 1) return false;
   *out = (NUM(pbMusclePartials)){0};
   PB_ASSERT(part == pb_muscleBias || w->m->actuator_gaintype[u] == pb_gainMuscle);
 
@@ -164,7 +165,7 @@ void NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int u, pbMusclePart part, NUM(
     out->prm[p_fpmax] = -s.peak * P.value;
     out->prm[p_lmax] = -force * P.by_most;
     to_inputs(&s, -s.prm[p_fpmax] * P.value, -force * P.slope, 0, 0, out);
-    return;
+    return true;
   }
 
   // gain = -F FL FV; slope = -F FL FV' / full
@@ -177,6 +178,7 @@ void NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int u, pbMusclePart part, NUM(
   out->prm[p_fvmax] = -F * L.value * V.by_most;
   num full = slope ? F * L.value * V.value / s.full : 0;
   to_inputs(&s, -L.value * V.value * over, -F * L.slope * V.value, -F * L.value * V.slope, full, out);
+  return true;
 }
 
 // ---- activation ---------------------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ typedef struct NUM(pbMusclePartials) {
 } NUM(pbMusclePartials);
 
 typedef enum pbMusclePart { pb_muscleGain, pb_muscleGainSlope, pb_muscleBias } pbMusclePart;
-void NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int actuator, pbMusclePart part, NUM(pbMusclePartials) *out);
+// False: all are zero, as those of the bias are up to the optimal length.
+bool NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int actuator, pbMusclePart part, NUM(pbMusclePartials) *out);
 
 // The same of the rate; ctrl: 0 where the control is held within 0 to 1.
 typedef struct NUM(pbMuscleRatePartials) {
