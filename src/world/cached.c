@@ -49,8 +49,10 @@ static void pass_row(walk *k, pbRow_r *r) {
   // Most rows have one number in each: calls would cost more than the copies.
   if (dim == 1) {
     double *at = (double *)(k->at + k->used);
-    for (int i = 0; i < count && k->load; i++) *lists[i] = at[i];
-    for (int i = 0; i < count && !k->load; i++) at[i] = *lists[i];
+    for (int i = 0; i < count; i++) {
+      if (k->load) *lists[i] = at[i];
+      else at[i] = *lists[i];
+    }
     k->used += count * sizeof(double);
     return;
   }
