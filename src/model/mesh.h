@@ -2,7 +2,7 @@
 #ifndef PB_MODEL_MESH_H
 #define PB_MODEL_MESH_H
 
-enum { PB_HULL_CELLS = 4, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS };  // of directions: squares of a cube's side, all
+enum { PB_HULL_CELLS = 16, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS };  // of directions: squares of a cube's side, all
 
 // In the frame of the mesh's geoms: origin at the center of mass, principal axes. Corners count within the hull.
 typedef struct pbMeshHull {
