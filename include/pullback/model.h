@@ -85,7 +85,8 @@ PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, s
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
 PB_API const double *pbModel_DefaultParams(const pbModel *model);
 // Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered, axes and quaternions of a
-// length from 1e-6 to 1e6 (they are normalized where they are used). pb_bad_input with the entry in the text of ctx (NULL: none is wanted).
+// length from 1e-6 to 1e6 (they are normalized where they are used), hulls of exposed vertices convex. pb_bad_input with the
+// entry in the text of ctx (NULL: none is wanted).
 PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *model, const double *theta);
 
 // Poses of the mocap bodies (nmocap x 3, nmocap x 4; either may be NULL): those of a keyframe (0 .. nkey - 1); keyframe < 0:

@@ -22,6 +22,11 @@ typedef struct pbExposed {
 
 void pbExposed_Destroy(pbModel *m);
 
+// pb_bad_input, with mesh and vertex in the text of ctx, where vertices of an exposed mesh make no convex hull any more with the
+// faces that were compiled: an edge between two faces has sunk below their corners by more than a thousandth of the hull's
+// radius, or nothing is between the faces.
+pbStatus pbExposed_CheckHulls(pbContext *ctx, const pbModel *m, const double *theta);
+
 // Number among what is exposed, or -1.
 static inline int pb_exposedOf(const pbModel *m, pbObject of, int id) {
   int i = m->nexposed - 1;

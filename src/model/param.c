@@ -461,6 +461,7 @@ pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *the
   PB_TRY(pbModel_CheckServos(ctx, m, theta));
   PB_TRY(check_sizes(&c));
   PB_TRY(check_meshes(&c));
+  PB_TRY(pbExposed_CheckHulls(ctx, m, theta));
 
   // A compile has no topology yet; it checks directions at its end, since some come with the derived constants.
   if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));

@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 import deform
 import oracle
@@ -208,6 +209,80 @@ def test_commands_take_exposed_vertices(run, tmp_path):
     assert done.returncode in (0, 1), done.stderr
     result = json.loads((tmp_path / "r.json").read_text())
     assert result["loss"] < .9 * result["start_loss"], result
+
+
+CLOUD = """<mujoco><asset>{mesh}</asset><worldbody><geom type="plane" size="2 2 1"/><body pos="0 0 1"><freejoint/><inertial pos="0 0 0" mass="2" diaginertia=".02 .02 .02"/>
+<geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+def refusal(model, theta):
+    """What is said of these parameters; "": they are taken."""
+    try:
+        inside.native.pbModel_CheckParams(model.ctx, model.ptr, theta)
+    except inside.Error as error:
+        return str(error)
+    return ""
+
+
+def volume(points, faces):
+    return np.einsum("ij,ij->", points[faces[:, 0]], np.cross(points[faces[:, 1]], points[faces[:, 2]])) / 6
+
+
+@pytest.mark.parametrize("points", [7, 12, 60])
+def test_hulls_that_lose_their_faces_are_refused(tmp_path, points):
+    """Of triangles: only where the hull of the moved vertices has other faces, and always where it has more volume than what is within the compiled ones."""
+    r, path, said = np.random.default_rng(points), tmp_path / "m.xml", {True: 0, False: 0}
+    directions = r.standard_normal((points, 3))
+    path.write_text(CLOUD.format(mesh=inline(.1 * directions / np.linalg.norm(directions, axis=1)[:, None])))
+    model = inside.Model(str(path), expose=[NAME])
+    compiled = model.param(model.theta, NAME).copy()
+    faces = lambda x: {frozenset(f) for f in ConvexHull(x).simplices}
+    hull = ConvexHull(compiled)
+    outward = np.einsum("ij,ij->i", np.cross(*(compiled[hull.simplices[:, k]] - compiled[hull.simplices[:, 0]] for k in (1, 2))), hull.equations[:, :3]) > 0
+    triangles = np.where(outward[:, None], hull.simplices, hull.simplices[:, ::-1])
+    for k in range(60):
+        theta = model.theta.copy()
+        vertices = model.param(theta, NAME)
+        vertices[:] = compiled @ (np.eye(3) + .2 * r.standard_normal((3, 3))) if k % 3 == 0 else compiled
+        if k % 3 == 1:
+            vertices += 10**r.uniform(-5, -1.5) * r.standard_normal(vertices.shape)
+        if k % 3 == 2:
+            vertices[r.integers(points)] *= r.uniform(-.2, 2)
+        convex, text = faces(vertices) == faces(compiled), refusal(model, theta)
+        lost = 1 - volume(vertices, triangles) / ConvexHull(vertices).volume
+        assert not text or not convex, (k, text)
+        assert text or lost < 3e-3, (k, lost)
+        said[not text] += 1
+    print(said)
+    assert min(said.values()) >= 5
+    text = refusal(model, model.theta * 0 + np.where(np.isin(np.arange(model.ntheta), slot(model)), 0, model.theta))
+    assert NAME + ":" in text and "no convex hull any more: nothing is below the face" in text
+
+
+def slot(model):
+    """Where the vertices are in theta."""
+    marked = np.zeros(model.ntheta)
+    model.param(marked, NAME)[:] = 1
+    return np.flatnonzero(marked)
+
+
+def test_a_vertex_that_sinks_is_named(run, tmp_path):
+    """Faces of four corners may warp; a corner that passes the plane of its neighbors, or turns the hull inside out, is refused with its number."""
+    path = tmp_path / "m.xml"
+    path.write_text(BLOCK)
+    model = inside.Model(str(path), expose=[NAME])
+    for factor, good in ((.99, True), (.7, True), (.5, True), (.2, False), (-1, False), (1.1, True), (1.5, False)):
+        theta = model.theta.copy()
+        model.param(theta, NAME)[6] *= factor
+        text = refusal(model, theta)
+        assert (text == "") == good and (good or f"{NAME}:6: no convex hull any more" in text), (factor, text)  # 1.5: it lifts an edge over another
+    theta = model.theta.copy()
+    model.param(theta, NAME)[:, 0] *= -1
+    assert "no convex hull any more" in refusal(model, theta)
+    place = ",".join(repr(float(x)) for x in .2 * model.param(model.theta, NAME)[6])
+    for command in (["check"], ["simulate", "--steps", 3, "-o", tmp_path / "o.npz"]):
+        text = run(command[0], path, "--expose", NAME, "--param", f"{NAME}:6={place}", *command[1:], code=3).stderr
+        assert f"{NAME}:6: no convex hull any more" in text and "m below the line from vertex" in text
 
 
 @pytest.mark.parametrize("name, text", [("mesh_vert:n", "did you mean 'm'"), ("mesh_vert", "expected mesh_vert:NAME"), (NAME + "," + NAME, "exposed already"),
