@@ -101,7 +101,7 @@ validate-quick: build-cases
 
 build-cases: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp --target bench_robots
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp --target bench_robots --target pullback_core
 
 bench: build
 	@tools/setup python

@@ -3,8 +3,8 @@
 A block under a force at the edge of sliding: d(sliding distance)/d(force) is a step for exact contact, and smoothed contact converges to it."""
 import numpy as np
 
-from common import Bench, below, contact, row, slope
-import inside
+from common import Bench, below, row, slope
+import pullback as pb
 
 # Dojo's contact_gradients: one step of 0.1 s from rest under a force along the ground; mass, gravity and friction 1.
 BLOCK = """<mujoco><option timestep="0.1" gravity="0 0 -1" cone="elliptic"><flag refsafe="disable"/></option><worldbody><geom type="plane"
@@ -15,17 +15,18 @@ FORCES = np.linspace(0.5, 1.5, 41)
 RELAXATIONS = [10.0**-k for k in range(3, 9)]  # force times residual along the path: kappa / R
 
 
-class Block(inside.Model):
+class Block:
     def __init__(self, path, relaxation, **settings):
-        super().__init__(path)
-        contact(self, **(settings or {"erp": 0, "cfm": SOFTNESS * 0.1, "kappa": SOFTNESS * relaxation}))
+        self.m = pb.load(path, contact=settings or {"erp": 0, "cfm": SOFTNESS * 0.1, "kappa": SOFTNESS * relaxation})
+
+    def step(self, force):
+        return self.m.rollout(self.m.init(), qfrc_applied=[[force, 0]])
 
     def distance(self, force):
-        return self.parts(self.step(self.init(), qfrc=[force, 0])[0])[0][0]
+        return self.step(force).qpos[-1, 0]
 
     def gradient(self, force):
-        record = self.step_recorded(self.init(), qfrc=[force, 0])[2]
-        return self.vjp(record, [1, 0, 0, 0], qfrc=[force, 0])["qfrc"][0]
+        return self.step(force).vjp(qpos=[1, 0]).qfrc_applied[0, 0]
 
 
 def rows():

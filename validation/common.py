@@ -14,6 +14,7 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "oracle"), os.path.join(ROOT, "tools
 import inside  # noqa: E402  (PULLBACK_BUILD chooses the build)
 import plot  # noqa: E402
 
+sys.path.insert(0, os.path.join(inside.build_dir(), "python"))  # the package pullback
 PROGRAM = os.path.join(inside.build_dir(), "pullback")
 EXAMPLES = os.path.join(ROOT, "examples")
 

@@ -40,11 +40,12 @@ def modules(path, found):
 
 
 def own(case):
-    """Files of a case: itself, what it imports, and the files and folders of examples that it names."""
+    """Files of a case: itself, what it imports, the package if that is among it, and the files and folders of examples that it names."""
     code = modules(os.path.join(HERE, case + ".py"), set())
+    package = below(os.path.join(ROOT, "python")) if any("pullback" in parsed(path)[0] for path in code) else set()
     named = {os.path.join(folder, text) for path in code for text in parsed(path)[1] for folder in DATA if text.strip("./ \n")}
     folders = {p for p in named if os.path.isdir(p) and os.path.dirname(os.path.normpath(p)) == os.path.join(ROOT, "examples")}
-    return code.union(*map(below, folders), {p for p in named if p.endswith((".xml", ".json", ".npz")) and os.path.isfile(p)})
+    return code.union(package, *map(below, folders), {p for p in named if p.endswith((".xml", ".json", ".npz")) and os.path.isfile(p)})
 
 
 @functools.cache

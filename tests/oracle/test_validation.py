@@ -63,6 +63,23 @@ def test_goes_on_after_a_kill(project):
     assert run()[::2] == (0, "AB")
 
 
+def test_the_package_counts_for_cases_that_import_it(project):
+    path, run = project
+    (path / "python").mkdir()
+    (path / "pullback.py").write_text("")
+    (path / "python" / "model.py").write_text("a = 1\n")
+    case = path / "validation" / "A1.py"
+    case.write_text(case.read_text() + "\nimport pullback\n")
+    (path / "die").write_text("")
+    environment = dict(os.environ, PYTHONPATH=str(path))
+    run_here = lambda: subprocess.run([sys.executable, str(path / "validation" / "run.py")], capture_output=True, cwd=path, env=environment)
+    measured = lambda: (run_here(), (path / "measured").read_text())[1]
+    (path / "measured").write_text("")
+    assert measured() == "AB" and measured() == "ABB"
+    (path / "python" / "model.py").write_text("a = 2\n")
+    assert measured() == "ABBAB"
+
+
 def test_quick_run(project):
     path, run = project
     assert run("--quick")[0] == 1  # never measured
