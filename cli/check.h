@@ -142,5 +142,7 @@ void cliCheck_GrowthFindings(cliCheck *d);
 void cliCheck_PenetrationFindings(cliCheck *d);
 void cliCheck_ContactFindings(cliCheck *d);
 pbStatus cliCheck_TieFindings(cliCheck *d);
+// pbScratch_Tie at the state before a step.
+pbStatus cliCheck_Tie(cliCheck *d, long step, char *text, size_t size);
 
 #endif

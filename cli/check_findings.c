@@ -127,24 +127,32 @@ void cliCheck_ContactFindings(cliCheck *d) {
   else onset_findings(d);
 }
 
+pbStatus cliCheck_Tie(cliCheck *d, long step, char *text, size_t size) {
+  pbInput input = cliRun_Input(d->run, step);
+  pbStatus status;
+
+  do {
+    status =
+        pbStep_Observe(d->run->model, d->run->theta, d->states + (size_t)step * (size_t)d->nx, &input, d->run->scratch, NULL);
+  } while (pbScratch_Grow(d->run->scratch, &status));
+  if (status != pb_ok) return cliRun_StepFailed(d->run, status, step);
+
+  pbScratch_Tie(d->run->scratch, text, size);
+  return pb_ok;
+}
+
 // Contacts at whose very state there is no derivative of every direction: each of those met, at its first step.
 pbStatus cliCheck_TieFindings(cliCheck *d) {
   char told[MOST_EVENTS][480], text[sizeof told[0]], where[64];
   int count = 0;
 
   for (long k = 0; k < d->run->steps && count < MOST_EVENTS; k++) {
-    pbInput input = cliRun_Input(d->run, k);
-    pbStatus status;
-
-    do {
-      status = pbStep_Observe(d->run->model, d->run->theta, d->states + (size_t)k * (size_t)d->nx, &input, d->run->scratch, NULL);
-    } while (pbScratch_Grow(d->run->scratch, &status));
-    if (status != pb_ok) return cliRun_StepFailed(d->run, status, k);
+    PB_TRY(cliCheck_Tie(d, k, text, sizeof text));
 
     // distances of touches differ from step to step; names may hold colons
     int same = 0;
 
-    const char *end = strstr(pbScratch_Tie(d->run->scratch, text, sizeof text), ": ");
+    const char *end = strstr(text, ": ");
     while (end && same < count && strncmp(text, told[same], (size_t)(end - text) + 1) != 0) same++;
 
     if (!end || same < count) continue;

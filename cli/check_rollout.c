@@ -51,6 +51,16 @@ static pbStatus moved_rollout(cliCheck *d, MovedRollout *r, double e, double *va
   return pb_ok;
 }
 
+// Both sides of a tie may agree with each other and not with the gradient, which is that of one of the features.
+static const char *first_tie(cliCheck *d, MovedRollout *r) {
+  char text[480] = "";
+  for (long k = 0; k < d->run->steps && !*text; k++) {
+    if (cliCheck_Tie(d, k, text, sizeof text) != pb_ok) return NULL;
+    r->kink_step = k;
+  }
+  return *text ? "a contact has no derivative of every direction" : NULL;
+}
+
 // Why a remainder falls too slowly, NULL: because the gradient is wrong. A jump leaves a remainder that does not fall at all; a
 // kink leaves different ones on both sides, where a wrong gradient leaves equal and opposite ones.
 static const char *slow_fall(cliCheck *d, MovedRollout *r, double e, double slope, double fall, double remainder) {
@@ -61,7 +71,7 @@ static const char *slow_fall(cliCheck *d, MovedRollout *r, double e, double slop
   if (moved_rollout(d, r, -e, &value) != pb_ok) return "a step that fails nearby";
 
   double other = value + e * slope;
-  if (fabs(other + remainder) <= 0.1 * fmax(fabs(other), fabs(remainder))) return NULL;
+  if (fabs(other + remainder) <= 0.1 * fmax(fabs(other), fabs(remainder))) return first_tie(d, r);
   return r->kink_step >= 0 ? r->kink : "a clamp, a tie or a change of feature in a contact";
 }
 

@@ -97,8 +97,9 @@ PB_API pbReport pbScratch_Report(const pbScratch *scratch);
 // The constraint that is to blame where the last solve did not converge ("contact of geom 'ball' and geom 'floor'"); else "".
 PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 // Contacts at the state last observed (pbStep_Observe) that have no derivative of every direction, in words, the first of each
-// kind: shapes of which two features tie ("contact of geom 'drawer' and geom 'case': two faces tie: ..."), and shapes that touch
-// to rounding; "" where there is none. Overwrites the contacts of that evaluation. Returns text.
+// kind: shapes of which two features tie ("contact of geom 'drawer' and geom 'case': two faces tie: ..."), shapes that touch to
+// rounding, and, of hard methods, limits, bounds and contacts that to rounding neither push nor part or are about to slide; ""
+// where there is none. Overwrites the contacts of that evaluation. Returns text.
 PB_API const char *pbScratch_Tie(pbScratch *scratch, char *text, size_t size);
 
 // Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,

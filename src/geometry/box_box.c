@@ -55,14 +55,19 @@ static bool try_face_axis(const box_pair *p, axis_search *s, double separation, 
 }
 
 // Faces i of box 1 and j of box 2 lie on each other and are equally deep. Any tilt decides for the one that reaches further
-// across, whose normal so is to be differentiated: the other's holds nowhere else. What hangs on the tilt stays as it is.
+// across, whichever way it is, whose normal so is to be differentiated: the other's holds nowhere else. That is a face which the
+// other lies within. What hangs on the tilt stays as it is.
 static void take_wider_face(const box_pair *p, axis_search *s, int i, int j) {
   bool first = true, second = true;
-  for (int across = (i + 1) % 3; across != i; across = (across + 1) % 3) {
-    double extent2 = 0, more = abs_re(p->pos21[across]) + p->rounding;
-    for (int l = 0; l < 3; l++) extent2 += l == j ? 0 : s->rotabs[3 * across + l] * s->size2[l];
-    first &= s->size1[across] - extent2 > more;
-    second &= extent2 - s->size1[across] > more;
+  for (int step = 1; step < 3; step++) {
+    int a = (i + step) % 3, b = (j + step) % 3;
+    double extent1 = 0, extent2 = 0;
+    for (int l = 0; l < 3; l++) {
+      extent1 += l == i ? 0 : s->rotabs[3 * l + b] * s->size1[l];
+      extent2 += l == j ? 0 : s->rotabs[3 * a + l] * s->size2[l];
+    }
+    first &= s->size1[a] - extent2 > abs_re(p->pos21[a]) + p->rounding;
+    second &= s->size2[b] - extent1 > abs_re(p->pos12[b]) + p->rounding;
   }
   if (first || second) {
     s->code = first ? i : 3 + j;

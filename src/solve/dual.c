@@ -282,6 +282,67 @@ static bool find_exact(NUM(pbWork) *w) {
   return NUM(pbDual_Approach)(w, 1e-3, f, x) || NUM(pbDual_Follow)(w, 1, f, x) || NUM(pbDual_Follow)(w, 1e3, f, x);
 }
 
+// How far forces exceed what the residuals ask of each row alone: much where rows work against each other, held by little more
+// than their regularization. A power of two.
+static double jam(const NUM(pbWork) *w) {
+  double most = 0;
+  double asked = 1e-300;
+  for (int i = 0; i < w->dual.n; i++) {
+    most = fmax(most, fabs(w->dual.f[i]));
+    asked = fmax(asked, fabs(w->dual.rho[i] * w->dual.b[i]));
+  }
+  return most > asked ? ldexp(1, ilogb(most / asked)) : 1;
+}
+
+static void scale_rho(NUM(pbWork) *w, double scale) {
+  for (int i = 0; i < w->dual.n; i++) w->dual.rho[i] *= scale;
+}
+
+// Newton's method on the sharp laws with rho times `scale`, which stays where forces are found, from those at hand.
+static bool solve_jam(NUM(pbWork) *w, double scale) {
+  size_t bytes = (size_t)w->dual.n * sizeof(double);
+  double *f = w->dual.trial;
+  double *x = w->dual.trial_x;
+  double kappa = w->dual.kappa;
+  bool found = false;
+
+  w->dual.kappa = 0;
+  scale_rho(w, scale);
+  memcpy(f, w->dual.f, bytes);
+  NUM(pbDual_Residuals)(w, f, x);
+  for (int round = 0; round < 4 && !found; round++) found = NUM(pbDual_Polish)(w, 0, f, x);
+  if (!found) {
+    scale_rho(w, 1 / scale);
+    w->dual.kappa = kappa;
+    return false;
+  }
+
+  memcpy(w->dual.f, f, bytes);
+  memcpy(w->dual.x, x, bytes);
+  return true;
+}
+
+// Methods lcp and cones. Of jammed forces a share of 1e-9 is no small acceleration, and whether a contact slides is lost in
+// them: there rho makes both of one size.
+static bool find_resolved(NUM(pbWork) *w) {
+  static const double jammed = 1e3;
+  bool found = find_exact(w);
+  double scale = jam(w);
+  if (found && scale < jammed) return true;
+  if (found) return solve_jam(w, scale) || true;
+
+  // From nothing, where nothing was found; the error tells of what came nearest.
+  size_t bytes = (size_t)w->dual.n * sizeof(double);
+  memcpy(w->dual.origin, w->dual.f, bytes);
+  memset(w->dual.f, 0, bytes);
+  for (int power = 7; power < 24; power += 6) {
+    if (solve_jam(w, ldexp(1, power))) return true;
+  }
+  memcpy(w->dual.f, w->dual.origin, bytes);
+  NUM(pbDual_Residuals)(w, w->dual.f, w->dual.x);
+  return false;
+}
+
 static bool find_forces(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   w->iterations = 0;
@@ -292,11 +353,14 @@ static bool find_forces(NUM(pbWork) *w) {
   // Sweeps leave what so many iterations leave; the other methods solve the laws.
   if (w->m->contact.method == pb_contactSweeps) return relax_only(w);
 
-  // The residual is that of the sharp laws, whatever kappa the solution has kept.
-  bool found = find_exact(w);
+  // The residual is that of the sharp laws, whatever kappa the solution has kept, and counts accelerations, too.
+  bool found = find_resolved(w);
   double kappa = w->dual.kappa;
+  double scale = jam(w);
   w->dual.kappa = 0;
+  scale_rho(w, scale);
   w->residual = NUM(pbDual_Worst)(w, w->dual.f, w->dual.x);
+  scale_rho(w, 1 / scale);
   w->dual.kappa = found ? kappa : 0;
   return found;
 }
@@ -318,6 +382,7 @@ static void accelerate(NUM(pbWork) *w) {
 
 static void set_forces(NUM(pbWork) *w) {
   NUM(pbDual_Classify)(w, w->dual.f, w->dual.x);
+  NUM(pbDual_OpenIdle)(w);
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
     for (int j = 0; j < r->dim; j++) r->f[j] = r->zone ? w->dual.f[r->at + j] : 0;

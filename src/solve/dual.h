@@ -13,5 +13,11 @@
 pbStatus NUM(pbDual_Solve)(NUM(pbWork) *w);
 // Factor of the linearized equations at the solution, for derivatives: dual.LU over the dual.count rows dual.active.
 pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w);
+// Where the laws leave a row no derivative of every direction: to rounding it neither pushes nor parts, or stands at the edge of
+// sliding or of a bound.
+typedef enum pbEdge { pb_edgeNone, pb_edgeIdle, pb_edgeBound } pbEdge;
+pbEdge NUM(pbDual_Edge)(const NUM(pbWork) *w, const NUM(pbRow) *r);
+// Which branch of its law a row is on besides its zone: which of its forces are at the bound that friction has.
+int NUM(pbDual_Branch)(const NUM(pbWork) *w, const NUM(pbRow) *r);
 
 #endif

@@ -147,25 +147,39 @@ static void set_active(NUM(pbWork) *w) {
   PB_VALIDATE(pb_ascending(w->dual.active, count) && pb_allWithin(w->dual.active, count, 0, w->dual.n));
 }
 
-pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
-  set_active(w);
-  w->dual.condensed = w->dual.count > w->m->nv;
-  if (w->dual.condensed) set_dense_mass(w);
+// By way of the dofs, H; false where a row without regularization has no B^-1.
+static bool assemble_dofs(NUM(pbWork) *w, const double *f, const double *x) {
+  set_dense_mass(w);
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    pbLaw law;
+    if (!r->zone) continue;
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
+    if (!set_block(w, k, &law)) return false;
+    add_block(w, k);
+  }
+  return true;
+}
 
-  // Assembled from the laws linearized at f, x.
+// As they stand, T.
+static void assemble_rows(NUM(pbWork) *w, const double *f, const double *x) {
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     pbLaw law;
     if (!r->zone) continue;
     NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
-    if (!w->dual.condensed) add_law(w, k, at, &law);
-    else if (set_block(w, k, &law)) add_block(w, k);
-    else return pb_singular;
+    add_law(w, k, at, &law);
     at += r->dim;
   }
-
   PB_ASSERT(at == w->dual.count);
+}
+
+pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
+  set_active(w);
+  w->dual.condensed = w->dual.count > w->m->nv && assemble_dofs(w, f, x);
+  if (!w->dual.condensed) assemble_rows(w, f, x);
+
   int size = w->dual.condensed ? w->m->nv : w->dual.count;
   return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, size) ? pb_ok : pb_singular;
 }

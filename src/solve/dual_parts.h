@@ -31,4 +31,8 @@ bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x);
 // From nothing along the central path, which begins at forces sigma times the typical one.
 bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x);
 
+// ---- dual_edge.c ------------------------------------------------------------------------------------------------------
+// Opens rows that to rounding neither push nor part: whatever moves them apart, even along, meets no force.
+void NUM(pbDual_OpenIdle)(NUM(pbWork) *w);
+
 #endif

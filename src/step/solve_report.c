@@ -11,6 +11,7 @@
 #include "multibody/contact_gap.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
+#include "solve/dual.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
 
@@ -216,6 +217,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     hash = mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id);
     hash = mix(mix(hash, (int)r->side), (int)r->zone);
     if (r->kind == pb_rowServo) hash = mix(hash, servo_branch(w, r));
+    if (pb_hard(s->model)) hash = mix(hash, pbDual_Branch_r(w, r));
     if (r->kind != pb_rowContact) continue;
 
     // Which features meet; a tie has no branch of its own.

@@ -5,15 +5,42 @@
 #include <string.h>
 
 #include "contact/contact.h"
+#include "solve/dual.h"
 #include "step/scratch.h"
 
 static const double rounding = 64 * DBL_EPSILON;  // of coordinates of about a meter, and of larger ones relative
 
-static void put_words(const pbScratch *s, const pbContact_r *c, const char *why, char *text, size_t size) {
-  char pair[256];
+static void put_words(const char *name, const char *why, char *text, size_t size) {
   size_t used = strlen(text);
-  pbScratch_KindName(s, pb_rowContact, (int)(c - s->w.contact), pair, sizeof pair);
-  if (used < size) snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", pair, why);
+  if (used < size) snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", name, why);
+}
+
+static void put_contact(const pbScratch *s, const pbContact_r *c, const char *why, char *text, size_t size) {
+  char pair[256];
+  put_words(pbScratch_KindName(s, pb_rowContact, (int)(c - s->w.contact), pair, sizeof pair), why, text, size);
+}
+
+// Of hard contact the first row of each kind whose law is undecided.
+static void explain_laws(const pbScratch *s, char *text, size_t size) {
+  static const char *const why[] = {
+      [pb_edgeIdle] = "it neither pushes nor parts: pressed together there is a force, moved apart there is none",
+      [pb_edgeBound] = "its force is at the very edge of a bound: moved one way it holds, moved the other it slides",
+  };
+  const pbWork_r *w = &s->w;
+  bool told[3] = {false, false, false};
+  char name[256];
+
+  for (int k = 0; k < w->nrow; k++) {
+    pbEdge edge = pbDual_Edge_r(w, w->row + k);
+    if (edge == pb_edgeNone || told[edge]) continue;
+    put_words(pbScratch_RowName(s, k, name, sizeof name), why[edge], text, size);
+    told[edge] = true;
+  }
+
+  // Laws that were solved in a smoothed form only.
+  if (w->nrow && w->dual.kappa > 0)
+    put_words(pbScratch_RowName(s, w->worst_row, name, sizeof name),
+              "no forces were found that obey its law to the end; the derivative is that of a law smoothed a little", text, size);
 }
 
 // Shapes on planes have ties that show in the contact's tangents alone.
@@ -34,16 +61,16 @@ static void explain(const pbScratch *s, const pbContact_r *c, bool told[2], char
   char why[128];
 
   if (!told[0] && gap < 0 && features_tie(&s->w, c, &boxes)) {
-    put_words(s, c,
-              boxes ? "two faces tie: which of them bounds the contact hangs on the direction of a tilt"
-                    : "two features tie: which of them meets hangs on the direction of a move",
-              text, size);
+    put_contact(s, c,
+                boxes ? "two faces tie: which of them bounds the contact hangs on the direction of a tilt"
+                      : "two features tie: which of them meets hangs on the direction of a move",
+                text, size);
     told[0] = true;
   }
 
   if (told[1] || !sharp || !(fabs(gap) <= rounding * scale)) return;
   snprintf(why, sizeof why, "they touch to %.0e m: moved together there is contact, moved apart there is none", fabs(gap));
-  put_words(s, c, why, text, size);
+  put_contact(s, c, why, text, size);
   told[1] = true;
 }
 
@@ -52,6 +79,7 @@ const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
   double reach = s->model->contact.onset + 1e-9;
   bool told[2] = {false, false};
   if (size) text[0] = 0;
+  if (pb_hard(s->model)) explain_laws(s, text, size);
 
   // Pair by pair: contacts of the evaluation are overwritten.
   int near = pbContact_Near_r(w, reach);

@@ -1064,6 +1064,9 @@ LYING = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><bod
     (.0999, ".1 .1 .1", "0 0 .2998", "0 0 0", ".1 .1 .1", "geom 'low' and geom 'high': two faces tie"),
     (.0999, ".2 .05 .1", "0 0 .2998", "0 0 0", ".05 .2 .1", "two faces tie"),
     (.0999, ".2 .2 .1", ".15 0 .2998", "0 0 0", ".1 .1 .1", "two faces tie"),
+    (.0999, ".1 .1 .1", ".01 -.007 .2998", "0 0 11", ".1 .1 .1", "two faces tie"),
+    (.0999, ".1 .1 .1", "0 0 .2998", "0 0 45", ".13 .13 .1", "two faces tie"),
+    (.0999, ".1 .1 .1", "0 0 .2998", "0 0 45", ".15 .15 .1", None),
     (.0999, ".2 .2 .1", "0 0 .2998", "0 0 0", ".1 .1 .1", None),
     (.0999, ".1 .1 .1", "0 0 .2998", "0 0 0", ".2 .2 .1", None),
     (.0999, ".1 .1 .1", "0 0 .2998", "1 2 0", ".1 .1 .1", None),
@@ -1072,7 +1075,7 @@ LYING = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><bod
     (.1, ".1 .1 .1", "0 0 .2999", "0 0 0", ".1 .1 .1", "; contact of geom 'low' and geom 'high': two faces tie"),
     (np.nextafter(.1, 1), ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", "they touch to"),
     (.1 - 1e-9, ".1 .1 .1", "0 0 .31", "0 0 0", ".1 .1 .1", None)],
-    ids=["equal", "crossed", "beyond the edge", "on a wider one", "below a wider one", "tilted", "apart", "touch", "touch and equal", "touch to rounding", "a little in"])
+    ids=["equal", "crossed", "beyond the edge", "turned", "corners beyond the edge", "corners within the edge", "on a wider one", "below a wider one", "tilted", "apart", "touch", "touch and equal", "touch to rounding", "a little in"])
 def test_what_has_no_derivative_of_every_direction_is_named(tmp_path, run, below, low, place, tilt, high, words):
     """By check, and by the certificate of a gradient that could not be compared there (where the faces differ both sides may agree)."""
     (tmp_path / "m.xml").write_text(LYING.format(below, low, place, tilt, high))
