@@ -142,7 +142,7 @@ void cliCheck_GrowthFindings(cliCheck *d);
 void cliCheck_PenetrationFindings(cliCheck *d);
 void cliCheck_ContactFindings(cliCheck *d);
 pbStatus cliCheck_TieFindings(cliCheck *d);
-// pbScratch_Tie at the state before a step.
-pbStatus cliCheck_Tie(cliCheck *d, long step, char *text, size_t size);
+// The first of so many steps whose state has contacts without a derivative of every direction (pbScratch_Tie); -1: none.
+long cliRun_FirstTie(cliRun *run, const double *states, long steps);
 
 #endif

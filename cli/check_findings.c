@@ -127,18 +127,26 @@ void cliCheck_ContactFindings(cliCheck *d) {
   else onset_findings(d);
 }
 
-pbStatus cliCheck_Tie(cliCheck *d, long step, char *text, size_t size) {
-  pbInput input = cliRun_Input(d->run, step);
+static pbStatus tie_at(cliRun *run, const double *x, long step, char *text, size_t size) {
+  pbInput input = cliRun_Input(run, step);
   pbStatus status;
 
   do {
-    status =
-        pbStep_Observe(d->run->model, d->run->theta, d->states + (size_t)step * (size_t)d->nx, &input, d->run->scratch, NULL);
-  } while (pbScratch_Grow(d->run->scratch, &status));
-  if (status != pb_ok) return cliRun_StepFailed(d->run, status, step);
+    status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, NULL);
+  } while (pbScratch_Grow(run->scratch, &status));
+  if (status != pb_ok) return cliRun_StepFailed(run, status, step);
 
-  pbScratch_Tie(d->run->scratch, text, size);
+  pbScratch_Tie(run->scratch, text, size);
   return pb_ok;
+}
+
+long cliRun_FirstTie(cliRun *run, const double *states, long steps) {
+  char text[480];
+  for (long k = 0; k < steps; k++) {
+    if (tie_at(run, states + (size_t)k * (size_t)run->nx, k, text, sizeof text) != pb_ok) return -1;
+    if (*text) return k;
+  }
+  return -1;
 }
 
 // Contacts at whose very state there is no derivative of every direction: each of those met, at its first step.
@@ -147,7 +155,7 @@ pbStatus cliCheck_TieFindings(cliCheck *d) {
   int count = 0;
 
   for (long k = 0; k < d->run->steps && count < MOST_EVENTS; k++) {
-    PB_TRY(cliCheck_Tie(d, k, text, sizeof text));
+    PB_TRY(tie_at(d->run, d->states + (size_t)k * (size_t)d->nx, k, text, sizeof text));
 
     // distances of touches differ from step to step; names may hold colons
     int same = 0;

@@ -53,14 +53,9 @@ static pbStatus moved_rollout(cliCheck *d, MovedRollout *r, double e, double *va
 
 // Both sides of a tie may agree with each other and not with the gradient, which is that of one of the features.
 static const char *first_tie(cliCheck *d, MovedRollout *r) {
-  char text[480];
-  for (long k = 0; k < d->run->steps; k++) {
-    if (cliCheck_Tie(d, k, text, sizeof text) != pb_ok) return NULL;
-    if (!*text) continue;
-    r->kink_step = k;
-    return "a contact has no derivative of every direction";
-  }
-  return NULL;
+  long step = cliRun_FirstTie(d->run, d->states, d->run->steps);
+  if (step >= 0) r->kink_step = step;
+  return step >= 0 ? "a contact has no derivative of every direction" : NULL;
 }
 
 // Why a remainder falls too slowly, NULL: because the gradient is wrong. A jump leaves a remainder that does not fall at all; a

@@ -21,7 +21,7 @@ typedef struct Slopes {
   cliSlopes *out;
   pbRollout *rollout;
   int steps;
-  bool touching;             // there are contacts
+  bool touching, tied;       // there are contacts, some of which have no derivative of every direction
   double size[seen_count];   // of the terms of a functional, for what rounding leaves of its differences
   double noise[seen_count];  // what it changes by where every parameter moves by some units in its last place
   size_t nx, nt, nv, na, nu, ns, np, points;
@@ -277,7 +277,6 @@ static pbStatus push_along(Slopes *s, double ahead[seen_count]) {
 // The direction is shortened by what they say.
 static pbStatus push(Slopes *s, double ahead[seen_count]) {
   PB_TRY(push_along(s, ahead));
-
   shorten_direction(s, ahead);
   return pb_ok;
 }
@@ -407,6 +406,8 @@ static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t
   if (!(v->error <= t->worst)) t->worst = v->error;
   if (v->error <= t->limit) return true;
 
+  // of a test that fails nothing else is told
+  if (t->holds) t->words[0] = 0;
   t->holds = false;
   add_words(t, "disagrees: ", c->name, place_of(v, c->one));
   return false;
@@ -480,6 +481,7 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
     Comparison own = *c;
     if (k == in_sensors && v[k].bent && v[k].error > t->limit && looks_differ(s))
       own.excused = "at a tie of what a sensor looks at";
+    if (s->tied && !own.excused) own.excused = "at a tie of contacts, named below";
     if (!count_verdict(&own, &v[k], t)) *wrong = true;
   }
   return pb_ok;
@@ -495,13 +497,11 @@ static Set set_of(const Slopes *s, const pbParam *p, int row, int column, pbBend
   return s->run->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
 }
 
-// How far entries at zero move where their field has no value: lengths by the bodies' size, what acts on joints by their inertia.
+// How far entries at zero move where their field has no value: what acts on joints by their inertia.
 static double unit_of(const Slopes *s, const pbParam *p) {
-  const char *name = NULL;
   pbField size;
-  if (cli_hasSuffix(p->name, "pos")) name = "stat_meansize";
-  if (strncmp(p->name, "dof_", 4) == 0 || strncmp(p->name, "jnt_stiffness", 13) == 0) name = "stat_meaninertia";
-  return name && pbModel_Field(s->run->model, name, &size) ? size.reals[0] : 0.1;
+  bool joints = strncmp(p->name, "dof_", 4) == 0 || strncmp(p->name, "jnt_stiffness", 13) == 0;
+  return joints && pbModel_Field(s->run->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
 }
 
 // Random direction of the entries of one set; returns their number. Zeros move by a part of the field's largest value.
@@ -669,6 +669,7 @@ static pbStatus compare_all(Slopes *s) {
   bool wrong = false;
   PB_TRY(draw_functionals(s));
   measure_noise(s);
+  s->tied = cliRun_FirstTie(s->run, s->states, s->steps) >= 0;
   PB_TRY(compare_parameters(s));
 
   // states by state and control are tested step by step: here the sensors alone

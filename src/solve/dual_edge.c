@@ -17,16 +17,17 @@ static double rounding(const NUM(pbWork) *w, const NUM(pbRow) *r, int j) {
   return share * sum;
 }
 
-static bool is_idle(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+// Does it neither push nor part, to so many times what rounding makes?
+static bool is_idle(const NUM(pbWork) *w, const NUM(pbRow) *r, double times) {
   double rho = w->dual.rho[r->at];
-  return is_one_sided(r) && fabs(w->dual.f[r->at] - rho * w->dual.x[r->at]) <= rho * rounding(w, r, 0);
+  return is_one_sided(r) && fabs(w->dual.f[r->at] - rho * w->dual.x[r->at]) <= times * rho * rounding(w, r, 0);
 }
 
 void NUM(pbDual_OpenIdle)(NUM(pbWork) *w) {
   if (w->dual.kappa > 0) return;
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
-    if (r->zone && is_idle(w, r)) r->zone = pb_zoneOpen;
+    if (r->zone && is_idle(w, r, 1)) r->zone = pb_zoneOpen;
   }
 }
 
@@ -50,7 +51,9 @@ pbEdge NUM(pbDual_Edge)(const NUM(pbWork) *w, const NUM(pbRow) *r) {
   double x[6];
   PB_ASSERT(r->dim <= 6);
   if (r->kind == pb_rowEquality || w->dual.kappa > 0) return pb_edgeNone;
-  if (is_idle(w, r)) return pb_edgeIdle;
+
+  // What rises by the speed that it was given to come to rest at the surface is idle to the softness of rows.
+  if (is_idle(w, r, 1e4)) return pb_edgeIdle;
   if (!r->zone) return pb_edgeNone;
 
   // Both ways along each number.

@@ -43,13 +43,13 @@ static void explain_laws(const pbScratch *s, char *text, size_t size) {
               "no forces were found that obey its law to the end; the derivative is that of a law smoothed a little", text, size);
 }
 
-// Shapes on planes have ties that show in the contact's tangents alone.
+// Of the ties on planes only an upright cylinder's moves points: a capsule's shows in the contact's tangents alone.
 static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
   pbColumn_r column;
   pbShape_r s1, s2;
   contact_shapes(w, c, &column, &s1, &s2);
   *boxes = s1.type == pb_geomBox && s2.type == pb_geomBox;
-  return s1.type != pb_geomPlane && pbPair_Feature_r(&s1, &s2) < 0;
+  return (s1.type != pb_geomPlane || s2.type == pb_geomCylinder) && pbPair_Feature_r(&s1, &s2) < 0;
 }
 
 // Adds why the contact has none, of each kind that is not `told` yet. A touch begins or ends contact by whatever moves it; method

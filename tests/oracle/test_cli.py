@@ -1090,6 +1090,18 @@ def test_what_has_no_derivative_of_every_direction_is_named(tmp_path, run, below
     assert not left_out or words in c["spot_tie"]
 
 
+@pytest.mark.parametrize("turn", [0, 20])
+@pytest.mark.parametrize("method", ["soft", "cones"])
+def test_check_of_an_upright_cylinder(tmp_path, run, method, turn):
+    """Any point of its rim may be the lowest: no gradient is called wrong, and it is said why."""
+    (tmp_path / "m.xml").write_text(f'<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="4 4 1"/><body pos="0 0 .0999" euler="0 0 {turn}">'
+                                    '<freejoint/><geom name="can" type="cylinder" size=".05 .1" mass="1"/></body></worldbody></mujoco>')
+    for seed in range(3):
+        said = json.loads(run("check", tmp_path / "m.xml", "--json", "--seed", seed, "--contact", f"method={method}").stdout)
+        assert said["holds"]
+        assert any("geom 'can': two features tie" in f["why"] for f in said["findings"] if f["what"] == "no derivative of every direction")
+
+
 @pytest.mark.parametrize("late, soon", [("r:a", "r:b"), ("", "")], ids=["colons", "numbers"])
 def test_pairs_that_tie_later_are_named_too(tmp_path, run, late, soon):
     """One ball leaves the floor as another comes: whose names begin alike are two."""

@@ -1,11 +1,10 @@
 """Hard contact where rows are more than motions: bodies that are jammed, gripped or on many feet. Gradients by state against Richardson
 differences of own steps, where the motion has a derivative; where it has none, that it is said of which contact."""
-import ctypes as ct
-
+import inside
 import numpy as np
 import oracle
-import pb
 import pytest
+from inside import native
 
 
 def world(bodies, assets="", keys="", options=""):
@@ -54,15 +53,14 @@ ON_ITS_AXIS = world('<geom type="plane" size="4 4 1" euler="-.56 .68 0"/><body p
 
 def build(tmp_path, text, method):
     (tmp_path / "m.xml").write_text(text)
-    g = pb.Model(str(tmp_path / "m.xml"), contact={"method": method})
+    g = inside.Model(str(tmp_path / "m.xml"), contact={"method": method})
     return g, g.init(0 if "<key " in text else -1)
 
 
 def tie(g, x, **inputs):
-    text = ct.create_string_buffer(480)
+    room = (native.char * 480)()
     g.observe(x, [], **inputs)
-    pb.lib().pbScratch_Tie(g.scratch, text, len(text))
-    return text.value.decode()
+    return native.pbScratch_Tie(g.scratch, native.ct.cast(room, native.text), len(room)).decode()
 
 
 @pytest.mark.parametrize("method", ["cones", "lcp"])
