@@ -228,7 +228,7 @@ def test_gradients_are_those_of_compiled_models(tmp_path, mode, integrator):
 
 
 # ---- contact, exposed vertices -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("method", ["soft", "cones", "penalty"])
+@pytest.mark.parametrize("method", ["soft", "cones", "penalty", "lcp", "sweeps"])
 def test_gradients_in_contact(tmp_path, method):
     """Against differences of own rollouts whose constants follow: the test of values holds these to compiled models, whose vertices
     are rounded to single precision."""
@@ -256,6 +256,43 @@ def test_gradients_in_contact(tmp_path, method):
         print(method, fields, exact, value[0] / exact - 1, error[0] / abs(exact), forward / exact - 1)
         assert abs(forward - exact) < 1e-9 * size, fields
         assert error[0] < 1e-6 * size and abs(value[0] - exact) < 1e-6 * size, (fields, value, exact)
+
+
+def before_a_touch(model, most):
+    """The state two steps before the first at which something touches."""
+    x = [model.init()]
+    for _ in range(most):
+        x.append(model.step(x[-1])[0])
+        if model.report().contacts:
+            return x[-4]
+    raise AssertionError("nothing touches")
+
+
+@pytest.mark.parametrize("kind, method", [("event", m) for m in ("soft", "cones", "lcp", "sweeps", "penalty")] + [("smooth", "soft"), ("exact", "impact")])
+def test_gradients_with_events(tmp_path, kind, method):
+    """Through a touch: forward mode against reverse mode; with impacts, whose times move, against differences, too."""
+    scene, r, steps = Scene(3, "convex", touch=1), np.random.default_rng(8), 6
+    contact = {"method": method} | ({"restitution": .7} if method == "impact" else {})
+    model = scene.model(tmp_path, design=True, expose=["mesh_vert:a"], contact=contact)
+    start = before_a_touch(model, 200)
+    run, bar = inside.Rollout(model, steps), r.standard_normal(model.nt)
+    end = lambda theta: run.forward(start, theta=derive(model, theta))
+    base = end(model.theta)
+    _, g, certificate = run.vjp(kind, x=bar)
+    assert kind != "event" or method == "penalty" or certificate.events > 0
+    inside.native.pbModel_SetConstantsVjp(model.ctx, model.ptr, model.theta, g)
+    for fields in [(f,) for f in scene.value] + [("mesh_vert:a",)]:
+        way = put(model, np.zeros(model.ntheta), scene.way(r, fields))
+        if fields == ("mesh_vert:a",):
+            model.param(way, "mesh_vert:a")[:] = .05 * r.standard_normal(model.param(way, "mesh_vert:a").shape)
+        pushed = way.copy()
+        inside.native.pbModel_SetConstantsJvp(model.ctx, model.ptr, model.theta, pushed)
+        exact, size = g @ way, np.abs(g * way).sum()
+        assert size > 0 and abs(bar @ run.jvp(kind, theta=pushed)[-1] - exact) < 1e-9 * size, fields
+        if kind == "exact":
+            value, error = oracle.quotient(lambda e: np.array([bar @ model.difference(base, end(model.theta + e * way))]), (1e-4, 1e-5, 1e-6))
+            end(model.theta)
+            assert error[0] < 1e-6 * size and abs(value[0] - exact) < 1e-6 * size, (fields, value, exact, error)
 
 
 def test_exposed_vertices_carry_mass_along(tmp_path):
