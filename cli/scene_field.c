@@ -17,6 +17,17 @@ static const double *values_of(const cliRun *run, const char *name) {
   return pbModel_Field(run->model, name, &field) ? field.reals : NULL;
 }
 
+// Heights that were exposed are drawn as they are given.
+static const double *heights_of(const cliRun *run, int f) {
+  const char *own = pbModel_Name(run->model, pb_objHfield, f);
+  char name[256];
+  pbParam param;
+
+  snprintf(name, sizeof name, "hfield_data:%.200s", own ? own : "");
+  if (pbModel_Param(NULL, run->model, name, &param) == pb_ok) return run->theta + param.offset;
+  return values_of(run, "hfield_data") + cliModel_Integer(run->model, "hfield_adr", f);
+}
+
 static Grid grid_of(const cliRun *run, int f) {
   Grid g = {.field_rows = cliModel_Integer(run->model, "hfield_nrow", f),
             .field_columns = cliModel_Integer(run->model, "hfield_ncol", f)};
@@ -30,7 +41,7 @@ static Grid grid_of(const cliRun *run, int f) {
 
   g.rim = 2 * (g.rows + g.columns) - 4;
   g.size = values_of(run, "hfield_size") + 4 * (size_t)f;
-  g.height = values_of(run, "hfield_data") + cliModel_Integer(run->model, "hfield_adr", f);
+  g.height = heights_of(run, f);
   return g;
 }
 

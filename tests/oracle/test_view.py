@@ -229,6 +229,15 @@ def test_height_fields_are_drawn(run, tmp_path):
     assert len(data["meshes"]) == 1 and data["geoms"][0]["mesh"] == 0 and "hull" not in data["geoms"][0]
 
 
+def test_heights_that_were_set_are_drawn(run, tmp_path):
+    (tmp_path / "m.xml").write_text("""<mujoco><asset><hfield name="f" nrow="3" ncol="3" size="1 1 .5 .2"/></asset><worldbody><geom type="hfield" hfield="f"/>
+      <body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")
+    run("simulate", tmp_path / "m.xml", "--expose", "hfield_data:f", "--param", "hfield_data:f:1:2=1.5", "--steps", 2, "-o", tmp_path / "run.npz", "--vtu", tmp_path / "run.pvd", "-q")
+    points = meshio.read(tmp_path / "run_rigid_000000.vtu").points
+    raised = points[(points[:, 2] > 0) & (points[:, 2] < 2)]
+    assert len(raised) and np.abs(raised - (1, 0, .75)).max() < 1e-7
+
+
 def test_large_height_fields_are_thinned(run, tmp_path):
     """Every second row and column, from edge to edge: pages stay small."""
     rows, columns = 1201, 1000
