@@ -292,7 +292,7 @@ def python(name):
 
 
 def spelled(kind, found):
-    """A type in the words of tools/abi_module.py. Texts are text, objects behind a name alone are handles."""
+    """A type in the words of tools/abi_module.py. Texts are text, objects behind a name alone handles, `void *` memory."""
     if isinstance(kind, str):
         return "int_" if kind in found["enums"] else "bool_" if kind == "_Bool" else python(kind.replace(" ", "_"))
     if kind[0] == "array":
@@ -300,7 +300,9 @@ def spelled(kind, found):
     at = kind[1]
     if at == "char":
         return "text"
-    if at == "void" or at in found["opaque"]:
+    if at == "void":
+        return "memory"
+    if at in found["opaque"]:
         return "handle"
     if at[0] == "function":
         return f"function({', '.join(spelled(k, found) for k in [at[1], *at[2]])})"

@@ -20,6 +20,12 @@ float_, double, bool_, text, handle = ct.c_float, ct.c_double, ct.c_bool, ct.c_c
 int8_t, int16_t, int32_t, int64_t = ct.c_int8, ct.c_int16, ct.c_int32, ct.c_int64
 uint8_t, uint16_t, uint32_t, uint64_t = ct.c_uint8, ct.c_uint16, ct.c_uint32, ct.c_uint64
 to, function = ct.POINTER, ct.CFUNCTYPE
+
+
+class memory(ct.c_void_p):
+    """`void *`: any memory. Objects, of which headers give a name alone, are handles, and no array is one."""
+
+
 _POINTER, _FUNCTION = ct._Pointer, ct._CFuncPtr
 
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpullback.so")
@@ -53,7 +59,9 @@ def given(value, kind):
     if kind is text:
         return os.fsencode(value)
     if kind is handle:
-        return ct.cast((char * value.nbytes).from_buffer(value), handle) if isinstance(value, np.ndarray) else value
+        raise TypeError(f"expected an object of the library, found {type(value).__name__}")
+    if kind is memory:
+        return ct.cast((char * value.nbytes).from_buffer(value), memory) if isinstance(value, np.ndarray) else getattr(value, "value", value)
     if issubclass(kind, _FUNCTION):
         return kind(value)
     if issubclass(kind, ct.Array):
@@ -96,7 +104,7 @@ def pointer(kind):
 
 def array(address, *shape):
     """View of the numbers behind a pointer, of doubles behind a plain address."""
-    return np.ctypeslib.as_array(ct.cast(address, to(double)) if isinstance(address, int) else address, shape)
+    return np.ctypeslib.as_array(ct.cast(address, to(double)) if isinstance(address, (int, memory)) else address, shape)
 
 
 def call(function_pointer, *values):

@@ -175,6 +175,8 @@ def test_arguments_by_place_and_by_name():
             native.pbState_Move(m.ptr, moved, t, **wrong)
     with pytest.raises(TypeError, match="3 arguments"):
         native.pbState_Move(m.ptr, moved, t)
+    with pytest.raises(TypeError, match="expected an object of the library, found ndarray"):
+        native.pbState_Move(moved, moved, t, .5)
 
 
 @pytest.mark.parametrize("value, found", [(np.zeros(3, np.float32), "float64"), (np.zeros((3, 2))[:, 0], "contiguous"), (np.zeros(3) + 0j, "complex128")])
