@@ -156,14 +156,14 @@ PROBES = f'<body><joint type="slide" axis="0 0 1"/><inertial pos="0 0 0" mass="1
 
 
 def test_heights_above_one_act(tmp_path):
-    """Twice the heights are those of a field that is twice as high: contacts and rays reach what rises above the compiled field."""
+    """Four times the heights are those of a field that is four times as high: contacts and rays reach what rises above the compiled field."""
     r, path = np.random.default_rng(6), tmp_path / "m.xml"
-    ball = '<body pos=".2 .15 .8"><freejoint/><geom type="sphere" size=".09"/></body>' + PROBES
+    ball = '<body pos=".2 .15 1"><freejoint/><geom type="sphere" size=".09"/></body>' + PROBES
     path.write_text(scene(r, bumps(r), more=LOOK, bodies=ball))
     model = inside.Model(str(path), expose=[NAME])
-    path.write_text(path.read_text().replace('size=".8 .7 .35 .1"', 'size=".8 .7 .7 .1"'))
+    path.write_text(path.read_text().replace('size=".8 .7 .35 .1"', 'size=".8 .7 1.4 .1"'))
     high, theta = inside.Model(str(path)), model.theta.copy()
-    model.param(theta, NAME)[:] *= 2
+    model.param(theta, NAME)[:] *= 4
     x, y, met = model.init(), high.init(), 0
     for _ in range(100):
         (x, seen), (y, expected) = model.step(x, theta=theta), high.step(y)
