@@ -73,6 +73,7 @@ static inline void pb_polygonNormal(const double *corner, const int *around, int
 static inline double *exposed_hull(const pbMeshHull *compiled, const num *vertex, pbMeshHull *h, double *reals) {
   double *corner = reals, *normal = reals + 3 * compiled->corners;
   *h = *compiled;
+  h->block = NULL;
   h->radius = 0;
 
   // Corners are vertices.

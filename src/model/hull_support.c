@@ -33,26 +33,55 @@ static int scan(const pbMeshHull *h, const double d[3]) {
   return best;
 }
 
+// Four numbers, element by element.
+typedef double four __attribute__((vector_size(PB_HULL_BLOCK * sizeof(double)), aligned(8), may_alias));
+
+// Place in its list of the highest neighbor of a corner, of equal ones the first; -1: there is none. *height: -INFINITY then.
+static int highest_next(const pbMeshHull *h, int corner, const double d[3], double *height) {
+  int first = h->first_next[corner], count = h->first_next[corner + 1] - first, best = -1;
+  *height = -INFINITY;
+
+  // One by one where corners are parameters.
+  for (int k = 0; k < count && !h->block; k++) {
+    double one = height_of(h, h->next[first + k], d);
+    if (!(one > *height)) continue;
+
+    *height = one;
+    best = k;
+  }
+  if (!h->block) return best;
+
+  // Else a block at a time.
+  const double *block = h->block + 3 * PB_HULL_BLOCK * (size_t)h->first_block[corner];
+  for (int k = 0; k < count; k += PB_HULL_BLOCK, block += 3 * PB_HULL_BLOCK) {
+    const four *x = (const four *)block;
+    four heights = d[0] * x[0] + d[1] * x[1] + d[2] * x[2];
+
+    for (int i = 0; i < PB_HULL_BLOCK; i++) {
+      if (!(heights[i] > *height)) continue;
+
+      *height = heights[i];
+      best = k + i;
+    }
+  }
+
+  return best;
+}
+
 static void climb(const pbMeshHull *h, const double d[3], double slack, summit *s) {
   s->height = height_of(h, s->corner, d);
 
-  // Until a round over the neighbors finds none higher.
-  for (int from = -1; from != s->corner;) {
-    double second = -INFINITY;
-    from = s->corner;
+  // The highest neighbor is where the next round begins, until a round finds none higher.
+  for (;;) {
+    double height;
+    int next = highest_next(h, s->corner, d, &height);
 
-    // The highest neighbor is where the next round begins.
-    for (int k = h->first_next[from]; k < h->first_next[from + 1]; k++) {
-      double height = height_of(h, h->next[k], d);
-      second = height > second ? height : second;
-      if (!(height > s->height)) continue;
+    // Around the summit it counts how near they come.
+    s->close = height >= s->height - slack;
+    if (!(height > s->height)) return;
 
-      s->height = height;
-      s->corner = h->next[k];
-    }
-
-    // Of the last round, around the summit, this is what counts.
-    s->close = second >= s->height - slack;
+    s->height = height;
+    s->corner = h->next[h->first_next[s->corner] + next];
   }
 }
 

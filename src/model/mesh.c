@@ -9,14 +9,14 @@
 #include "model/topology.h"
 
 // Entries of the integer tables of a hull: starts of polygons, their corners, starts and polygons at corners, starts and
-// neighbors, triangles, starts of climbs.
+// neighbors, triangles, starts of climbs and of blocks.
 static size_t table_size(const pbModel *m, int mesh) {
   const int *graph = m->mesh_graph + m->mesh_graphadr[mesh];
-  size_t corners = (size_t)graph[0], edges = 3 * (size_t)graph[1], around = 0;
+  size_t corners = (size_t)graph[0], edges = 3 * (size_t)graph[1], around = 0;  // edges: from either end
 
   // Corners of polygons, which are polygons at corners.
   for (int p = 0; p < m->mesh_polynum[mesh]; p++) around += (size_t)m->mesh_polyvertnum[m->mesh_polyadr[mesh] + p];
-  return (size_t)m->mesh_polynum[mesh] + 2 * around + 2 * corners + 2 * edges + 3 + PB_HULL_STARTS;
+  return (size_t)m->mesh_polynum[mesh] + 2 * around + 3 * corners + 2 * edges + 4 + PB_HULL_STARTS;
 }
 
 // Corners in the order of the graph, then normals of polygons: copies, for parameters that are added move the model's tables.
@@ -94,6 +94,35 @@ static int *take_neighbors(const pbModel *m, int mesh, pbMeshHull *hull, int *ne
   return list + n;
 }
 
+// Their coordinates, four by four; of a corner with n neighbors at most (n + 3) / 4 blocks.
+static double *take_blocks(pbMeshHull *hull, int *first, double *next) {
+  enum { together = PB_HULL_BLOCK };
+  int n = 0;
+  hull->first_block = first;
+  hull->block = next;
+
+  for (int i = 0; i < hull->corners; i++) {
+    int from = hull->first_next[i], last = hull->first_next[i + 1] - 1;
+    first[i] = n;
+
+    // What is left of the last block repeats the last neighbor.
+    for (int k = from; k <= last; k += together, n++) {
+      for (int e = 0; e < 3 * together; e++) {
+        int at = k + e % together < last ? k + e % together : last;
+        *next++ = hull->corner[3 * hull->next[at] + e / together];
+      }
+    }
+  }
+
+  first[hull->corners] = n;
+  return next;
+}
+
+static size_t block_reals(const int *graph) {
+  // (n + 3) / 4 blocks of 12 reals over all corners, where the sum of n is three times the triangles.
+  return 9 * ((size_t)graph[0] + (size_t)graph[1]);
+}
+
 static int *take_triangles(const pbModel *m, int mesh, pbMeshHull *hull, const int *position, int *next) {
   const int *graph = m->mesh_graph + m->mesh_graphadr[mesh];
   const int *vertex = graph + 2 + 3 * graph[0] + 3 * graph[1];
@@ -109,7 +138,8 @@ pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
   // Of those that may touch.
   for (int i = 0; i < m->nmesh; i++) {
     if (m->mesh_graphadr[i] < 0) continue;
-    reals += 3 * (size_t)(m->mesh_graph[m->mesh_graphadr[i]] + m->mesh_polynum[i]);
+    const int *graph = m->mesh_graph + m->mesh_graphadr[i];
+    reals += 3 * (size_t)(graph[0] + m->mesh_polynum[i]) + block_reals(graph);
     ints += table_size(m, i);
   }
 
@@ -132,6 +162,8 @@ pbStatus pbModel_MakeHulls(const pbModel *m, pbTopology *t) {
     next = take_faces(m, i, hull, next);
     next = take_neighbors(m, i, hull, next);
     next = take_triangles(m, i, hull, position, next);
+    next_real = take_blocks(hull, next, next_real);
+    next += hull->corners + 1;
     pbMeshHull_SetBox(hull);
     pbMeshHull_SetStarts(hull, next);
     next += PB_HULL_STARTS;

@@ -2,6 +2,7 @@
 #ifndef PB_MODEL_MESH_H
 #define PB_MODEL_MESH_H
 
+enum { PB_HULL_BLOCK = 4 };  // neighbors side by side
 enum { PB_HULL_CELLS = 16, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS };  // of directions: squares of a cube's side, all
 
 // In the frame of the mesh's geoms: origin at the center of mass, principal axes. Corners count within the hull.
@@ -16,6 +17,8 @@ typedef struct pbMeshHull {
   const int *face;        // polygons at corners
   const int *first_next;  // corners + 1: where the neighbors of each corner begin in `next`
   const int *next;        // corners across the edges of the hull's triangles
+  const int *first_block;  // corners + 1: where the blocks of each corner's neighbors begin in `block`
+  const double *block;     // x, y, z of four neighbors each, the last repeated; NULL: corners are parameters, look at each
   int triangles;
   const int *triangle;        // triangles x 3: corners, counterclockwise seen from outside; those of a polygon may tilt a little
   double radius;              // of the ball about the origin that holds it
