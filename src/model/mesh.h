@@ -2,21 +2,21 @@
 #ifndef PB_MODEL_MESH_H
 #define PB_MODEL_MESH_H
 
-enum { PB_HULL_BLOCK = 4 };  // neighbors side by side
+enum { PB_HULL_BLOCK = 4 };                                                       // neighbors side by side
 enum { PB_HULL_CELLS = 16, PB_HULL_STARTS = 6 * PB_HULL_CELLS * PB_HULL_CELLS };  // of directions: squares of a cube's side, all
 
 // In the frame of the mesh's geoms: origin at the center of mass, principal axes. Corners count within the hull.
 typedef struct pbMeshHull {
   int corners, polygons;
-  const double *corner;   // corners x 3, m
-  const int *vertex;      // corners: vertices of the mesh
-  const double *normal;   // polygons x 3: outward, unit
-  const int *first;       // polygons + 1: where the corners of each begin in `around`
-  const int *around;      // corners of polygons, counterclockwise seen from outside
-  const int *first_face;  // corners + 1: where the polygons at each corner begin in `face`; one inside a polygon has none
-  const int *face;        // polygons at corners
-  const int *first_next;  // corners + 1: where the neighbors of each corner begin in `next`
-  const int *next;        // corners across the edges of the hull's triangles
+  const double *corner;    // corners x 3, m
+  const int *vertex;       // corners: vertices of the mesh
+  const double *normal;    // polygons x 3: outward, unit
+  const int *first;        // polygons + 1: where the corners of each begin in `around`
+  const int *around;       // corners of polygons, counterclockwise seen from outside
+  const int *first_face;   // corners + 1: where the polygons at each corner begin in `face`; one inside a polygon has none
+  const int *face;         // polygons at corners
+  const int *first_next;   // corners + 1: where the neighbors of each corner begin in `next`
+  const int *next;         // corners across the edges of the hull's triangles
   const int *first_block;  // corners + 1: where the blocks of each corner's neighbors begin in `block`
   const double *block;     // x, y, z of four neighbors each, the last repeated; NULL: corners are parameters, look at each
   int triangles;
