@@ -40,6 +40,7 @@ typedef double four __attribute__((vector_size(PB_HULL_BLOCK * sizeof(double)), 
 static int highest_next(const pbMeshHull *h, int corner, const double d[3], double *height) {
   int first = h->first_next[corner], count = h->first_next[corner + 1] - first, best = -1;
   *height = -INFINITY;
+  PB_ASSERT(corner >= 0 && corner < h->corners);
 
   // One by one where corners are parameters.
   for (int k = 0; k < count && !h->block; k++) {
@@ -80,6 +81,7 @@ static void climb(const pbMeshHull *h, const double d[3], double slack, summit *
     s->close = height >= s->height - slack;
     if (!(height > s->height)) return;
 
+    PB_ASSERT(next >= 0);
     s->height = height;
     s->corner = h->next[h->first_next[s->corner] + next];
   }

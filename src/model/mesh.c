@@ -114,6 +114,7 @@ static double *take_blocks(pbMeshHull *hull, int *first, double *next) {
     }
   }
 
+  PB_ASSERT(4 * n <= 3 * (hull->corners + hull->triangles));
   first[hull->corners] = n;
   return next;
 }
