@@ -299,7 +299,7 @@ static const char *short_name(int id) {
 }
 
 void cliArgs_Help(const cliCommand *command) {
-  printf("Usage: pullback %s %s [options]\n%s\n\nOptions:\n", command->name, command->operands, command->summary);
+  fprintf(cli_out, "Usage: pullback %s %s [options]\n%s\n\nOptions:\n", command->name, command->operands, command->summary);
 
   for (int i = 0; i < opt_count; i++) {
     if (!(options_of(command) >> i & 1)) continue;
@@ -308,11 +308,11 @@ void cliArgs_Help(const cliCommand *command) {
     snprintf(left, sizeof left, "%s--%s%s%s", short_name(i), o->name, o->argument ? " " : "", o->argument ? o->argument : "");
 
     // a long option gets a line of its own
-    printf("  %-30s%s%s%s\n", left, strlen(left) >= 30 ? "\n                                " : "", o->help,
-           command->required >> i & 1 ? " (required)" : "");
+    fprintf(cli_out, "  %-30s%s%s%s\n", left, strlen(left) >= 30 ? "\n                                " : "", o->help,
+            command->required >> i & 1 ? " (required)" : "");
   }
 
-  if (command->more) printf("\n%s\n", command->more);
+  if (command->more) fprintf(cli_out, "\n%s\n", command->more);
 }
 
 pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value) {

@@ -16,24 +16,25 @@ static void print_row(const pbAuditReport *r, const pbAuditRow *row) {
   const pbAuditRow *trained = &r->row[pb_auditTrained];
 
   if (!row->ran) {
-    printf("%-20s %s\n", row->name, row->why);
+    fprintf(cli_out, "%-20s %s\n", row->name, row->why);
     return;
   }
 
-  printf("%-20s %10.4g +- %-9.3g %6.1f %%", row->name, row->mean, row->deviation, 100 * row->mean / trained->mean);
-  printf("  %8.3g mm  %8.4g of %-8.4g", 1e3 * row->penetration, row->torque, row->torque_limit);
-  if (row->has_ledger) printf("  %8.4g W  %9.4g J %8.3g %%", row->power, row->work, 100 * row->gap);
-  if (row->failed) printf("  %d of %d starts failed: %s", row->failed, r->starts, row->why);
-  printf("%s\n", row->counts ? "" : "  (reported)");
+  fprintf(cli_out, "%-20s %10.4g +- %-9.3g %6.1f %%", row->name, row->mean, row->deviation, 100 * row->mean / trained->mean);
+  fprintf(cli_out, "  %8.3g mm  %8.4g of %-8.4g", 1e3 * row->penetration, row->torque, row->torque_limit);
+  if (row->has_ledger) fprintf(cli_out, "  %8.4g W  %9.4g J %8.3g %%", row->power, row->work, 100 * row->gap);
+  if (row->failed) fprintf(cli_out, "  %d of %d starts failed: %s", row->failed, r->starts, row->why);
+  fprintf(cli_out, "%s\n", row->counts ? "" : "  (reported)");
 }
 
 static void print_report(const pbAuditReport *r) {
-  printf("%s\n\n", r->verdict);
-  printf("%s%s%s%s over %d starts (seed %llu); limits: %.3g %%, %.3g mm, energy %.3g %% of the work%s%s\n", r->objective,
-         r->unit[0] ? " [" : "", r->unit, r->unit[0] ? "]" : "", r->starts, (unsigned long long)r->seed, 100 * r->tolerance,
-         1e3 * r->penetration, 100 * r->ledger, r->why_no_ledger[0] ? ", of which no ledger is kept: " : "", r->why_no_ledger);
-  printf("%-20s %10s    %-9s %8s  %11s  %20s  %10s  %11s %10s\n", "", "mean", "deviation", "", "penetration", "force of actuator",
-         "power", "work", "remainder");
+  fprintf(cli_out, "%s\n\n", r->verdict);
+  fprintf(cli_out, "%s%s%s%s over %d starts (seed %llu); limits: %.3g %%, %.3g mm, energy %.3g %% of the work%s%s\n",
+          r->objective, r->unit[0] ? " [" : "", r->unit, r->unit[0] ? "]" : "", r->starts, (unsigned long long)r->seed,
+          100 * r->tolerance, 1e3 * r->penetration, 100 * r->ledger, r->why_no_ledger[0] ? ", of which no ledger is kept: " : "",
+          r->why_no_ledger);
+  fprintf(cli_out, "%-20s %10s    %-9s %8s  %11s  %20s  %10s  %11s %10s\n", "", "mean", "deviation", "", "penetration",
+          "force of actuator", "power", "work", "remainder");
   for (int i = 0; i < pb_auditRunCount; i++) print_row(r, &r->row[i]);
 }
 
@@ -44,7 +45,7 @@ static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
 
   // To a file, or where no text is wanted.
   if (!app->args.text[opt_output]) {
-    printf("%s\n", text);
+    fprintf(cli_out, "%s\n", text);
     pbContext_Free(app->ctx, text);
     return pb_ok;
   }

@@ -311,7 +311,7 @@ static void tests_json(const cliCheck *d, cliJson *j) {
 }
 
 static void report_json(const cliCheck *d) {
-  cliJson j = {.out = stdout};
+  cliJson j = {.out = cli_out};
   cliJson_Open(&j, NULL, '{');
   cliJson_Text(&j, "model", d->run->model_path);
   cliJson_Text(&j, "version", pbVersion());
@@ -345,17 +345,17 @@ static void print_test(const cliCheckTest *t) {
   const char *verdict = t->tried ? "holds" : "-";
   if (!t->holds) verdict = "FAILS";
 
-  printf("  %-38s %-5s  worst %7.1e  limit %.0e  %d case%s", t->name, verdict, t->worst, t->limit, t->tried,
-         t->tried == 1 ? "" : "s");
-  if (t->skipped) printf(", %d left out", t->skipped);
-  if (t->words[0]) printf("\n      %s", t->words);
-  putchar('\n');
+  fprintf(cli_out, "  %-38s %-5s  worst %7.1e  limit %.0e  %d case%s", t->name, verdict, t->worst, t->limit, t->tried,
+          t->tried == 1 ? "" : "s");
+  if (t->skipped) fprintf(cli_out, ", %d left out", t->skipped);
+  if (t->words[0]) fprintf(cli_out, "\n      %s", t->words);
+  fputc('\n', cli_out);
 }
 
 static void report_text(const cliCheck *d) {
   int failed = 0;
-  printf("%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
-         has_random_controls(d->run) ? " with random controls" : "", most_contacts(d));
+  fprintf(cli_out, "%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
+          has_random_controls(d->run) ? " with random controls" : "", most_contacts(d));
 
   for (int i = 0; i < d->test_count; i++) {
     print_test(&d->tests[i]);
@@ -364,11 +364,11 @@ static void report_text(const cliCheck *d) {
 
   for (int i = 0; i < d->finding_count; i++) {
     const cliCheckFinding *f = &d->findings[i];
-    printf("\n%s, %s:\n  %s\n", f->what, f->where, f->why);
+    fprintf(cli_out, "\n%s, %s:\n  %s\n", f->what, f->where, f->why);
   }
 
-  if (failed) printf("\n%d of %d checks fail.\n", failed, d->test_count);
-  else printf("\nAll %d checks hold.\n", d->test_count);
+  if (failed) fprintf(cli_out, "\n%d of %d checks fail.\n", failed, d->test_count);
+  else fprintf(cli_out, "\nAll %d checks hold.\n", d->test_count);
 }
 
 // ---- the command ---------------------------------------------------------------------------------------------------

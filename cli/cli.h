@@ -106,7 +106,16 @@ struct cliApp {
   pbContext *ctx;
   const cliCommand *command;
   cliArgs args;
+  const pbModel *model;  // NULL: the model is loaded from the file that the first operand names
+  const double *theta;   // its parameters
 };
+
+extern const cliCommand cliCommands[];
+extern const int cliCommand_Count;
+const cliCommand *cliCommand_Find(const char *name);  // NULL where there is none
+
+// Where results and where notes, warnings and progress go. One command runs at a time in a process.
+extern FILE *cli_out, *cli_err;
 
 pbStatus cliInfo_Run(cliApp *app);
 pbStatus cliSimulate_Run(cliApp *app);

@@ -9,17 +9,17 @@ static bool is_called(const pbMaterial *m, const char *name) { return !strcmp(m-
 static void put_parameters(const pbMaterial *m) {
   for (int i = 0; i < m->def.parameter_count; i++) {
     const pbEnergyParameter *p = &m->def.parameters[i];
-    printf("%s%s [%s]", i ? ", " : "", p->name, p->unit ? p->unit : "1");
+    fprintf(cli_out, "%s%s [%s]", i ? ", " : "", p->name, p->unit ? p->unit : "1");
   }
 }
 
 static void list_all(void) {
   const pbMaterial *m;
-  printf("%-28s  %-15s  parameters\n", "energy", "elements");
+  fprintf(cli_out, "%-28s  %-15s  parameters\n", "energy", "elements");
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
-    printf("%-28s  %-15s  ", m->name, pbMaterial_CellName(m->cell));
+    fprintf(cli_out, "%-28s  %-15s  ", m->name, pbMaterial_CellName(m->cell));
     put_parameters(m);
-    putchar('\n');
+    fputc('\n', cli_out);
   }
 }
 
@@ -32,41 +32,41 @@ static void put_filled(const char *text) {
     // lines of about 100 columns
     if (column && column + n > 100) {
       column = 0;
-      putchar('\n');
+      fputc('\n', cli_out);
     }
 
-    printf("%s%.*s", column ? " " : "  ", n, at);
+    fprintf(cli_out, "%s%.*s", column ? " " : "  ", n, at);
     column += n + 1;
     at += n;
     at += strspn(at, " \n");
   }
-  putchar('\n');
+  fputc('\n', cli_out);
 }
 
 static void put_formula(const char *formula) {
   while (*formula) {
     size_t n = strcspn(formula, "\n");
-    printf("  %.*s\n", (int)n, formula);
+    fprintf(cli_out, "  %.*s\n", (int)n, formula);
     formula += n + (formula[n] != 0);
   }
 }
 
 static void put_one(const pbMaterial *m) {
-  printf("%s, on elements of kind %s (%d points)%s%s\n", m->name, pbMaterial_CellName(m->cell), m->def.points,
-         m->mass ? ", with mass by density: " : "", m->mass ? m->mass : "");
+  fprintf(cli_out, "%s, on elements of kind %s (%d points)%s%s\n", m->name, pbMaterial_CellName(m->cell), m->def.points,
+          m->mass ? ", with mass by density: " : "", m->mass ? m->mass : "");
 
   for (int i = 0; i < m->def.parameter_count; i++) {
     const pbEnergyParameter *p = &m->def.parameters[i];
     char shape[16] = "";
     if (p->rows * p->cols > 1) snprintf(shape, sizeof shape, " (%d x %d)", p->rows, p->cols);
 
-    printf("  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
+    fprintf(cli_out, "  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
 
     // bounds that say nothing are left out
-    if (p->lower == PB_MORE_THAN_ZERO) printf(", positive");
-    else if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
-    if (p->upper != 0 && p->upper < 1e300) printf(" to %g", p->upper);
-    putchar('\n');
+    if (p->lower == PB_MORE_THAN_ZERO) fprintf(cli_out, ", positive");
+    else if (p->lower != 0 || p->upper != 0) fprintf(cli_out, ", from %g", p->lower);
+    if (p->upper != 0 && p->upper < 1e300) fprintf(cli_out, " to %g", p->upper);
+    fputc('\n', cli_out);
   }
 
   put_filled(m->sheet);
@@ -78,7 +78,7 @@ static void show(const char *name) {
   int found = 0;
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
     if (!is_called(m, name)) continue;
-    if (found++) putchar('\n');
+    if (found++) fputc('\n', cli_out);
     put_one(m);
   }
 }
@@ -98,7 +98,7 @@ static void json_parameter(const pbMaterial *m, int index, cliJson *j) {
 
 static void json_all(const char *name) {
   const pbMaterial *m;
-  cliJson j = {.out = stdout};
+  cliJson j = {.out = cli_out};
   cliJson_Open(&j, NULL, '[');
 
   for (int i = 0; (m = pbMaterial_At(i)); i++) {

@@ -265,7 +265,7 @@ static void print_plan(const cliApp *app, const pbRolloutPlan *plan) {
   // said where progress is shown, or where a budget was asked for
   if (!probe.on && (!app->args.text[opt_memory] || app->args.text[opt_quiet])) return;
 
-  fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held with cached evaluations, %.2f times the forward steps\n",
+  fprintf(cli_err, "tape: %.3g MiB for %d steps, %.3g MiB held with cached evaluations, %.2f times the forward steps\n",
           (double)plan->full_bytes / 1048576, plan->steps, (double)plan->planned_bytes / 1048576,
           (double)plan->forward_steps / (plan->steps ? plan->steps : 1));
 }

@@ -126,7 +126,7 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
 static void warn_growth(const cliRun *run, const pbCertificate *c) {
   double factor = exp(c->growth);
   if (!(factor > cli_growthLimit)) return;
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the "
           "gradient says little about changes larger than %.0e ('pullback check' examines it)\n",
           run->steps, factor, c->costate_worst_step, 1 / factor);
@@ -136,21 +136,21 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
 static void note_truncation(const pbCertificate *c) {
   char text[400];
   if (!c->truncated) return;
-  fprintf(stderr, "pullback: note: the gradient is truncated: %s\n", pbCertificate_Truncation(c, text, sizeof text));
+  fprintf(cli_err, "pullback: note: the gradient is truncated: %s\n", pbCertificate_Truncation(c, text, sizeof text));
 }
 
 static void warn_events(const cliGradient *g, const pbCertificate *c) {
   if (g->mode != pb_gradientEvent) return;
 
   if (c->grazing > 0) {
-    fprintf(stderr,
+    fprintf(cli_err,
             "pullback: warning: %ld of %ld contact events graze (first at step %d: %s): their time of impact has no usable "
             "derivative and was left out; --mode smooth has a gradient there\n",
             (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step, c->grazing_contact);
   }
 
   if (c->simultaneous > 0) {
-    fprintf(stderr,
+    fprintf(cli_err,
             "pullback: warning: %ld of %ld contact events coincide with others (first at step %d: %s): the gradient is right for "
             "changes that keep them together, and the mean of both sides for others\n",
             (long)c->simultaneous, (long)(c->grazing + c->events), c->simultaneous_step, c->simultaneous_contact);
@@ -162,7 +162,7 @@ static void note_kink(const pbCertificate *c) {
   char where[128] = "";
   if (c->spot_kink >= 0)
     snprintf(where, sizeof where, ": a constraint or a feature of a contact changes at step %d", c->spot_kink);
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: note: the gradient was not compared over the whole rollout: differences over shorter moves, or to both "
           "sides, disagree, as they do near a kink%s (--spot-check steps compares single steps)\n",
           where);
@@ -175,7 +175,7 @@ static void warn_spot(const pbCertificate *c) {
   char where[64] = "over the whole rollout";
   if (c->spot_step >= 0) snprintf(where, sizeof where, "at step %d of %ld", c->spot_step, (long)c->steps);
 
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: warning: the gradient is off %s: along a random direction it gives %.6g, but %.6g was measured (apart by "
           "%.1e of their terms, expected at most %.0e)%s%s%s%s%s ('pullback check' examines it)\n",
           where, c->spot_gradient, c->spot_difference, c->spot_error, c->spot_limit, c->spot_where[0] ? "; mostly by '" : "",

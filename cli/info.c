@@ -313,7 +313,7 @@ static void json_warnings(const cliRun *run, cliJson *j) {
 
 static void json_info(const cliRun *run) {
   const pbModel *m = run->model;
-  cliJson j = {.out = stdout};
+  cliJson j = {.out = cli_out};
   cliJson_Open(&j, NULL, '{');
   cliJson_Text(&j, "model", run->model_path);
   cliJson_Text(&j, "version", pbVersion());
@@ -359,22 +359,22 @@ static void json_info(const cliRun *run) {
 static void put_name(const char *name, int width) {
   int n = 0;
   for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
-    putchar(*c < 32 || *c == 127 ? '?' : *c);
+    fputc(*c < 32 || *c == 127 ? '?' : *c, cli_out);
     n += (*c & 0xC0) != 0x80;  // bytes that continue a UTF-8 character take no column
   }
 
-  for (; n < width; n++) putchar(' ');
+  for (; n < width; n++) fputc(' ', cli_out);
 }
 
 static void text_table(const pbModel *model, const Table *t) {
   int count = pbModel_Size(model, t->size), columns = column_count(t);
   if (count < 1) return;
-  printf("\n%s\n   id  %-24s", t->label, "name");
-  for (int k = 0; k < columns; k++) printf("  %-10s", t->columns[k].label);
-  putchar('\n');
+  fprintf(cli_out, "\n%s\n   id  %-24s", t->label, "name");
+  for (int k = 0; k < columns; k++) fprintf(cli_out, "  %-10s", t->columns[k].label);
+  fputc('\n', cli_out);
 
   for (int i = 0; i < count; i++) {
-    printf("  %3d  ", i);
+    fprintf(cli_out, "  %3d  ", i);
     put_name(name_of(model, t->kind, i), 24);
 
     for (int k = 0; k < columns; k++) {
@@ -384,10 +384,10 @@ static void text_table(const pbModel *model, const Table *t) {
 
       const char *word = known ? word_of(model, &t->columns[k], value) : NULL;
       if (known && !word) snprintf(text, sizeof text, "%d", value);
-      printf("  ");
+      fprintf(cli_out, "  ");
       put_name(word ? word : text, 10);
     }
-    putchar('\n');
+    fputc('\n', cli_out);
   }
 }
 
@@ -397,7 +397,7 @@ static void bound_text(double value, char *text, size_t size) {
 }
 
 static void text_params(const cliRun *run) {
-  printf("\nparameters\n  %-22s  %-12s  %-18s  %-22s\n", "name", "shape", "unit", "bounds");
+  fprintf(cli_out, "\nparameters\n  %-22s  %-12s  %-18s  %-22s\n", "name", "shape", "unit", "bounds");
   for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
     pbParam p = pbModel_ParamAt(run->model, i);
 
@@ -413,21 +413,21 @@ static void text_params(const cliRun *run) {
     bound_text(p.upper, upper, sizeof upper);
     const char *kind = p.fixed ? "  fixed" : "";
     if (p.derived) kind = "  derived";
-    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, kind);
+    fprintf(cli_out, "  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, kind);
 
     // short values only
     if (p.rows == 1 && p.cols <= 3) {
-      printf("  =");
-      for (int k = 0; k < p.cols; k++) printf(" %.10g", run->theta[p.offset + (size_t)k]);
+      fprintf(cli_out, "  =");
+      for (int k = 0; k < p.cols; k++) fprintf(cli_out, " %.10g", run->theta[p.offset + (size_t)k]);
     }
-    putchar('\n');
+    fputc('\n', cli_out);
   }
 }
 
 // How many points a set has, and, where they follow each other, the rows of the first and the last.
 static void put_rows(int count, int first, bool consecutive) {
-  if (consecutive && count) printf("%-6d  %d to %d\n", count, first, first + count - 1);
-  else printf("%d\n", count);
+  if (consecutive && count) fprintf(cli_out, "%-6d  %d to %d\n", count, first, first + count - 1);
+  else fprintf(cli_out, "%d\n", count);
 }
 
 static void text_deformables(const cliRun *run) {
@@ -438,31 +438,32 @@ static void text_deformables(const cliRun *run) {
   const char *name;
   if (!pbModel_DeformInfo(m, &info)) return;
 
-  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
-         info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbDeformMinimizer_Name(info.method));
+  fprintf(cli_out,
+          "\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
+          info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbDeformMinimizer_Name(info.method));
 
   // points of bodies and sets, then of geoms and planes that deformables meet
   for (int i = 0; (name = pbModel_PointSetName(m, i)) != NULL; i++) {
     int count = 0;
     const int *points = pbModel_PointSet(m, name, &count);
-    printf("    ");
+    fprintf(cli_out, "    ");
     put_name(name, 24);
     put_rows(count, count ? points[0] : 0, cli_consecutive(count, points));
   }
 
   for (int i = 0; pbModel_SceneryAt(m, i, &s); i++) {
-    printf("    ");
+    fprintf(cli_out, "    ");
     put_name(*s.name ? s.name : "(plane)", 24);
     put_rows(s.count, s.first, true);
   }
 
-  printf("  elements                  number  points  energy\n");
+  fprintf(cli_out, "  elements                  number  points  energy\n");
   for (int i = 0; pbModel_DeformGroupAt(m, i, &g); i++) {
-    printf("    ");
+    fprintf(cli_out, "    ");
     put_name(g.name, 24);
-    printf("%-6d  %-6d  ", g.count, g.points);
+    fprintf(cli_out, "%-6d  %-6d  ", g.count, g.points);
     put_name(g.energy, 0);
-    printf("%s\n", g.mass ? " (mass)" : "");
+    fprintf(cli_out, "%s\n", g.mass ? " (mass)" : "");
   }
 }
 
@@ -472,45 +473,46 @@ static void text_policy(const pbModel *m) {
   char name[400];
   if (!pbModel_PolicyInfo(m, &info)) return;
 
-  printf("\npolicy\n  ");
+  fprintf(cli_out, "\npolicy\n  ");
   put_name(info.name, 0);
-  printf("  decides every %d steps  outputs %d  memory %d  commands %d\n", info.every, info.outputs, info.memory, info.commands);
+  fprintf(cli_out, "  decides every %d steps  outputs %d  memory %d  commands %d\n", info.every, info.outputs, info.memory,
+          info.commands);
   for (int i = 0; i < info.observations && i < most_shown; i++) {
-    printf("  sees %4d  ", i);
+    fprintf(cli_out, "  sees %4d  ", i);
     put_name(pbModel_ObservationName(m, i, name, sizeof name), 0);
-    putchar('\n');
+    fputc('\n', cli_out);
   }
-  if (info.observations > most_shown) printf("  and %d more\n", info.observations - most_shown);
+  if (info.observations > most_shown) fprintf(cli_out, "  and %d more\n", info.observations - most_shown);
 }
 
 // Sweeps against slip, and what the file says of Newton's method.
 static void text_solver(const pbModel *m) {
   int noslip = cliModel_Integer(m, "noslip_iterations", 0);
-  if (noslip) printf("  noslip_iterations %d  noslip_tolerance %.4g", noslip, real_field(m, "noslip_tolerance"));
+  if (noslip) fprintf(cli_out, "  noslip_iterations %d  noslip_tolerance %.4g", noslip, real_field(m, "noslip_tolerance"));
 
   // the file's own are told only
-  printf("\n  of the file, used on request (--option iterations=file): tolerance %.4g  iterations %d  ls_iterations %d",
-         real_field(m, "file_tolerance"), cliModel_Integer(m, "file_iterations", 0),
-         cliModel_Integer(m, "file_ls_iterations", 0));
+  fprintf(cli_out, "\n  of the file, used on request (--option iterations=file): tolerance %.4g  iterations %d  ls_iterations %d",
+          real_field(m, "file_tolerance"), cliModel_Integer(m, "file_iterations", 0),
+          cliModel_Integer(m, "file_ls_iterations", 0));
 }
 
 static void text_info(const cliRun *run) {
   const pbModel *m = run->model;
   put_name(run->model_path, 0);
-  printf("\n\nsizes\n ");
+  fprintf(cli_out, "\n\nsizes\n ");
   for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++) {
     int count = pbModel_Size(m, size_names[i]);
-    if (count > 0) printf(" %s %d", size_names[i], count);
+    if (count > 0) fprintf(cli_out, " %s %d", size_names[i], count);
   }
 
   const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
-  if (integrator && cone) printf("\n\noptions\n  integrator %s  cone %s", integrator, cone);
+  if (integrator && cone) fprintf(cli_out, "\n\noptions\n  integrator %s  cone %s", integrator, cone);
   text_solver(m);
 
-  printf("\n\nstate\n");
+  fprintf(cli_out, "\n\nstate\n");
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
-    printf("  %-16s  from %d, %d numbers\n", f.name, f.offset, f.size);
+    fprintf(cli_out, "  %-16s  from %d, %d numbers\n", f.name, f.offset, f.size);
   }
 
   for (int i = 0; i < TABLE_COUNT; i++) text_table(m, &tables[i]);

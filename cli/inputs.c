@@ -199,7 +199,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
   if (!run->theta) return cli_noMemory(run->ctx);
 
   // the model is const: the run has parameters of its own
-  memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
+  memcpy(run->theta, run->app->theta ? run->app->theta : pbModel_DefaultParams(run->model), bytes);
 
   PB_TRY(set_given(run));
   if (task) PB_TRY(read_task(run));
@@ -224,7 +224,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
 void cliRun_Warn(const char *text) {
   while (*text) {
     int n = (int)strcspn(text, "\n");
-    fprintf(stderr, "pullback: warning: %.*s\n", n, text);
+    fprintf(cli_err, "pullback: warning: %.*s\n", n, text);
     text += n + (text[n] != 0);
   }
 }
@@ -238,7 +238,7 @@ static void warn_timestep(const cliRun *run) {
   double limit = pbModel_ContactTimestep(run->model, run->theta, geoms), h = run->theta[timestep.offset];
   if (h < limit) return;
 
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: warning: penalty contact of geoms %d '%s' and %d '%s': the time step %.3g is not below %.3g, the limit for "
           "stable contact with their stiffness and damping\n",
           geoms[0], pbModel_Name(run->model, pb_objGeom, geoms[0]), geoms[1], pbModel_Name(run->model, pb_objGeom, geoms[1]), h,
@@ -251,7 +251,7 @@ static void warn_noslip(const cliRun *run) {
   if (!sweeps || method == pb_contactSoft) return;
 
   fprintf(
-      stderr,
+      cli_err,
       "pullback: note: noslip_iterations is %d, which has no effect with the contact method given: sweeps are of method soft\n",
       sweeps);
 }
@@ -333,10 +333,25 @@ static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
                                     text[opt_inertia]);
 }
 
+// A model that is in memory; a page shows what its meshes look like if its file still says so.
+static pbStatus take_model(cliApp *app, cliRun *run) {
+  const pbLoadOptions load = {.surfaces = true};
+  bool shown = app->command->run == cliView_Run;
+  run->model = app->model;
+
+  if (shown && pbModel_Load(run->ctx, run->model_path, &load, &run->loaded) == pb_ok &&
+      pbModel_Size(run->loaded, "ngeom") == pbModel_Size(run->model, "ngeom"))
+    run->looks = run->loaded;
+  cliRun_Sizes(run);
+  return set_theta(run, false);
+}
+
 static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
+  if (app->model) return take_model(app, run);
+
   bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
   pbLoadOptions load = {
       .allow_root = app->args.text[opt_allow_root], .surfaces = drawn, .design = app->args.text[opt_design] != NULL};
@@ -411,7 +426,7 @@ pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
 
 void cliRun_FirstTrajectory(const cliRun *run) {
   if (run->trajectories < 2) return;
-  fprintf(stderr, "pullback: trajectory 0 of %d; --trajectory chooses another\n", run->trajectories);
+  fprintf(cli_err, "pullback: trajectory 0 of %d; --trajectory chooses another\n", run->trajectories);
 }
 
 void cliRun_End(cliRun *run) {

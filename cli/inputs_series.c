@@ -242,7 +242,7 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   if (s[in_command].array)
     PB_TRY(expand(run, s[in_command].array->reals, s[in_command].constant, s[in_command].width, &run->command));
   else if (run->ncommand && !run->app->args.text[opt_quiet] && !run->app->args.text[opt_worlds])
-    fprintf(stderr, "pullback: note: the policy observes %d commands; without --command they are zero\n", run->ncommand);
+    fprintf(cli_err, "pullback: note: the policy observes %d commands; without --command they are zero\n", run->ncommand);
 
   // poses: a file's, else the keyframe's or the task's, else the model's: NULL
   PB_TRY(start_poses(run, task, keyframe));

@@ -111,7 +111,7 @@ static void write_json(FILE *out, const pbTask *task, Names *names, const char *
 
 static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const char *text) {
   if (!app->args.text[opt_output]) {
-    write_json(stdout, task, names, text);
+    write_json(cli_out, task, names, text);
     return pb_ok;
   }
 
@@ -147,7 +147,7 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
 
   // a signal after the last iteration counts, too: results are not written then
   if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) {
-    fprintf(stderr, "pullback optimize: interrupted; the run is saved in %s, and the same command resumes it\n", names->state);
+    fprintf(cli_err, "pullback optimize: interrupted; the run is saved in %s, and the same command resumes it\n", names->state);
     return pb_interrupted;
   }
   cliSignals_Undefer();
@@ -168,22 +168,22 @@ static const char *note_text(unsigned note) {
 static void print_variables(const pbTask *task, const pbRunResult *result) {
   int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
 
-  fprintf(stderr, "  %-32s %14s %14s\n", "variable", "start", "found");
+  fprintf(cli_err, "  %-32s %14s %14s\n", "variable", "start", "found");
 
   for (int i = 0; i < shown; i++) {
     char name[256];
     double start, found;
     pbTask_Unknown(task, i, pbTask_Start(task), name, sizeof name, &start);
     pbTask_Unknown(task, i, result->z, name, sizeof name, &found);
-    fprintf(stderr, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
+    fprintf(cli_err, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
   }
-  if (n > shown) fprintf(stderr, "  and %d more in the result\n", n - shown);
+  if (n > shown) fprintf(cli_err, "  and %d more in the result\n", n - shown);
 }
 
 static void print_advice(const char *text) {
   for (int i = 0; i < SUMMARY_ADVICE && *text; i++) {
     int length = (int)strcspn(text, "\n");
-    fprintf(stderr, "  %.*s\n", length, text);
+    fprintf(cli_err, "  %.*s\n", length, text);
     text += length + (text[length] != 0);
   }
 }
@@ -193,16 +193,16 @@ static void print_summary(cliApp *app, const pbTask *task, Names *names, const p
   const char *output = app->args.text[opt_output];
   if (app->args.text[opt_quiet]) return;
 
-  fprintf(stderr, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
-  fprintf(stderr, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
+  fprintf(cli_err, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
+  fprintf(cli_err, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
   print_variables(task, result);
   print_advice(result->advice);
 
   name_trajectory(names, 0);
-  fprintf(stderr, "  written: %s%s%s", output ? output : "", output ? ", " : "", names->trajectory);
-  if (count > 1) fprintf(stderr, " and %d more", count - 1);
-  fputc('\n', stderr);
+  fprintf(cli_err, "  written: %s%s%s", output ? output : "", output ? ", " : "", names->trajectory);
+  if (count > 1) fprintf(cli_err, " and %d more", count - 1);
+  fputc('\n', cli_err);
 }
 
 static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {

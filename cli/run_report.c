@@ -82,7 +82,7 @@ static void warn_energy(const cliRun *run) {
   bool impact = pbModel_ContactSettings(run->model).method == pb_contactImpact;
   const char *remedy = impact ? "contact setting restitution_law=capped prevents it"
                               : "less restitution reduces it, and contact method impact with restitution_law=capped prevents it";
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: warning: step %ld of %ld: the impact of geom %d '%s' and geom %d '%s' made %.3g J of kinetic energy, the "
           "worst of %ld such impacts; Newton's restitution with friction can do this; %s\n",
           run->gain_step, run->steps, run->gaining[0], pbModel_Name(run->model, pb_objGeom, run->gaining[0]), run->gaining[1],
@@ -95,7 +95,7 @@ static bool minimizer_stopped(const cliRun *run) {
 }
 
 static void warn_minimizer(const cliRun *run) {
-  fprintf(stderr,
+  fprintf(cli_err,
           "pullback: warning: step %ld of %ld: the minimizer of the deformables stopped where points still moved by %.1e of the "
           "scene's size, the worst of %ld steps that did not converge; results are off by at least as much, and gradients, which "
           "assume a minimum, may be wrong altogether (see the deformables' iterations, tolerance and approximate)\n",
@@ -115,7 +115,8 @@ static void note_file(const cliRun *run) {
     if (asked >= used) continue;
 
     // only less than what is done makes a difference
-    fprintf(stderr, "pullback: note: the file has %s=%d; the solver runs to full accuracy (--option %s=file: as the file says)\n",
+    fprintf(cli_err,
+            "pullback: note: the file has %s=%d; the solver runs to full accuracy (--option %s=file: as the file says)\n",
             names[i], asked, names[i]);
   }
 }
@@ -135,7 +136,7 @@ void cliRun_WarnSolver(const cliRun *run) {
   solver_detail(run, detail, sizeof detail);
   bool sweeps = pbModel_ContactSettings(run->model).method == pb_contactSweeps;
   fprintf(
-      stderr,
+      cli_err,
       "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e%s%s, the worst of %ld steps "
       "that did not converge; %s%s\n",
       run->worst_residual_step, run->steps, run->worst_residual, run->worst_row[0] ? " at the " : "", run->worst_row,

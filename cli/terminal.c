@@ -68,12 +68,12 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
   // nothing is known before something is done
   char left[40] = "";
   if (done > 0) snprintf(left, sizeof left, ", %.0f s left", (now - p->started) * (all - done) / done);
-  fprintf(stderr, "\r\033[K%s: %.0f of %.0f (%.0f %%)%s%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,
+  fprintf(cli_err, "\r\033[K%s: %.0f of %.0f (%.0f %%)%s%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,
           note ? ", " : "", note ? note : "");
-  fflush(stderr);
+  fflush(cli_err);
 }
 
 void cliProgress_End(cliProgress *p) {
-  if (p->shown) fputs("\r\033[K", stderr);
+  if (p->shown) fputs("\r\033[K", cli_err);
   p->shown = false;
 }

@@ -69,7 +69,7 @@ static pbStatus run_training(cliApp *app, pbTrain *train, const Names *names, pb
   pbStatus status = pbTrain_Run(train, &options, result);
   cliProgress_End(&progress);
   if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) {
-    fprintf(stderr, "pullback train: interrupted; the training is saved in %s, and the same command resumes it\n", names->state);
+    fprintf(cli_err, "pullback train: interrupted; the training is saved in %s, and the same command resumes it\n", names->state);
     return pb_interrupted;
   }
   cliSignals_Undefer();
@@ -101,12 +101,12 @@ static pbStatus write_table(cliApp *app, const pbTrain *train, const char *path)
 
 static void print_summary(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
   if (app->args.text[opt_quiet]) return;
-  fprintf(stderr, "pullback train: %s: %d updates, %.4g robot-steps, %.3g s%s\n", pbTrainMethod_Name(pbTrain_Method(train)),
+  fprintf(cli_err, "pullback train: %s: %d updates, %.4g robot-steps, %.3g s%s\n", pbTrainMethod_Name(pbTrain_Method(train)),
           result->updates, result->steps, result->seconds, result->resumed ? ", resumed" : "");
-  fprintf(stderr, "  loss a decision, mean over training starts: %.6g at the start, %.6g after update %d (%.0f %% to the end)\n",
+  fprintf(cli_err, "  loss a decision, mean over training starts: %.6g at the start, %.6g after update %d (%.0f %% to the end)\n",
           result->first_score, result->score, result->best_update, 100 * result->alive);
-  if (result->dropped > 0) fprintf(stderr, "  %.0f worlds diverged, and were left out and begun anew\n", result->dropped);
-  fprintf(stderr, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
+  if (result->dropped > 0) fprintf(cli_err, "  %.0f worlds diverged, and were left out and begun anew\n", result->dropped);
+  fprintf(cli_err, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
 }
 
 static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {

@@ -260,7 +260,7 @@ static const char *page_name(const cliRun *run, char *text, size_t size) {
   if (given) return given;
 
   snprintf(text, size, "%.*s.html", (int)(dot && dot > name ? dot - name : (long)strlen(name)), name);
-  fprintf(stderr, "pullback: the page is %s\n", text);
+  fprintf(cli_err, "pullback: the page is %s\n", text);
   return text;
 }
 

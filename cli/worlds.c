@@ -282,10 +282,10 @@ pbStatus cliWorlds_Note(const cliWorlds *w, pbStatus status, pbStatus *failed) {
   for (int k = 0; k < w->count && told < most; k++) {
     const char *text = pbBatch_Error(w->batch, k);
     if (!*text) continue;
-    fprintf(stderr, "pullback %s: world %d: %s\n", w->run->app->command->name, k, text);
+    fprintf(cli_err, "pullback %s: world %d: %s\n", w->run->app->command->name, k, text);
     told++;
   }
-  if (failures > told) fprintf(stderr, "pullback %s: and %d other worlds\n", w->run->app->command->name, failures - told);
+  if (failures > told) fprintf(cli_err, "pullback %s: and %d other worlds\n", w->run->app->command->name, failures - told);
 
   // the others are written all the same; the command ends with the status of the first
   if (*failed == pb_ok) *failed = pbContext_Fail(w->run->ctx, status, "%d of %d worlds failed", failures, w->count);

@@ -80,6 +80,12 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 // its last evaluation for each.
 PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
 
+// ---- command.c: what the program can do
+bool pyCommand_Register(PyObject *module);
+// (words, model or None, progress or None): (whether what it checks holds, its results, its notes) as texts. progress(what, done, all, note).
+PyObject *pyCommand_Run(PyObject *module, PyObject *args);
+void pyCommand_AfterFork(void);
+
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
 

@@ -5,6 +5,7 @@ static PyObject *after_fork(PyObject *module, PyObject *none) {
   (void)module;
   (void)none;
   pyPool_AfterFork();
+  pyCommand_AfterFork();
   Py_RETURN_NONE;
 }
 
@@ -55,7 +56,8 @@ static bool add(PyObject *module, const char *name, PyObject *value) {
   return added;
 }
 
-static PyMethodDef methods[] = {{"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},
+static PyMethodDef methods[] = {{"command", pyCommand_Run, METH_VARARGS, "A command of the program."},
+                                {"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_core", "Pullback's C library.", -1, methods, NULL, NULL, NULL, NULL};
@@ -74,7 +76,7 @@ PyMODINIT_FUNC PyInit__core(void) {
 
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;
-  bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) &&
+  bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) && pyCommand_Register(module) &&
              add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table()) &&
              add(module, "constants", constants());
   if (!all) Py_CLEAR(module);

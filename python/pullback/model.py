@@ -121,7 +121,9 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
-    return Model(_compile(os.fspath(path), None, options, contact, allow_root, package_path, floating_base, inertia), None)
+    model = Model(_compile(os.fspath(path), None, options, contact, allow_root, package_path, floating_base, inertia), None)
+    model.path = os.path.abspath(path)
+    return model
 
 
 def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: str = "model.xml", options: Mapping[str, object] | None = None,
@@ -172,6 +174,7 @@ class Model(_core.Model):
         self._compiled, self._theta, self._fields = compiled, theta, {}
         self._parameters = MappingProxyType({p.name: p for p in (Parameter(*row) for row in compiled.params())})
         self._slots = {name: slice(offset, offset + size) for name, offset, size in compiled.state_fields()}
+        self.path = None  # of the file that it was loaded from
         self._size = max((place.stop for place in self._slots.values()), default=0)
         self.params = Params(self)
         self.warnings = tuple(compiled.warnings().splitlines())
@@ -210,7 +213,9 @@ class Model(_core.Model):
         values: by name, each in the shape of params[name] and in its unit (params.about). Raises KeyError for a name, ArgumentError
         for a shape, InputError where a value is out of range.
         """
-        return Model(self._compiled, self._theta_with(values, derive=True))
+        model = Model(self._compiled, self._theta_with(values, derive=True))
+        model.path = self.path
+        return model
 
     def _theta_with(self, values, derive):
         """A copy of theta with these values; derive: with the constants that follow from them."""
@@ -225,8 +230,8 @@ class Model(_core.Model):
 
     @property
     def name(self) -> str:
-        """Name of the model, "" where its file gives none."""
-        return getattr(self, "_name", "")
+        """Of its file, without folder and ending; "" where it came from a text."""
+        return os.path.splitext(os.path.basename(self.path or ""))[0]
 
     @property
     def timestep(self) -> float:

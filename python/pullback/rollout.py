@@ -313,6 +313,11 @@ class Rollout:
         """The last state (of all worlds): a copy."""
         return self.state(-1)
 
+    def save(self, path):
+        """Write it as a page that plays it (.html), a trajectory file of the program (.npz) or a moving scene (.glb)."""
+        from .commands import save
+        return save(self, path)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the trajectory and the tape, roughly."""

@@ -1,0 +1,82 @@
+// The commands of the program.
+#include <string.h>
+
+#include "cli.h"
+
+FILE *cli_out, *cli_err;
+
+#define CLI_BIT(id) (1ull << opt_##id)
+
+const cliCommand cliCommands[] = {
+    {"info", "MODEL", "Show the sizes, names and addresses of a model, and its parameters with units and bounds.", 1, 1,
+     CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
+    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1,
+     CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb) | CLI_BIT(worlds) | CLI_BIT(threads), CLI_BIT(output),
+     "npz",
+     "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
+     "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K the states\n"
+     "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB. With --worlds all have the "
+     "worlds as their first axis, NaN from where\n"
+     "one failed, and steps_done says how far each came.",
+     cliSimulate_Run},
+    {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
+     CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
+         CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict) | CLI_BIT(worlds) |
+         CLI_BIT(threads),
+     CLI_BIT(output), "npz",
+     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given,\n"
+     "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, param/NAME in the shape of the field, and meta with the "
+     "certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
+     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
+     cliGradient_Run},
+    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(wrt),
+     CLI_BIT(output), "npz",
+     "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na (and "
+     "what deformables and a policy add) in "
+     "the\n"
+     "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs.",
+     cliJacobian_Run},
+    {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
+     "Exits with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
+    {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
+     CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",
+     "The page (without -o: MODEL.html in the current folder) is self-contained: it needs no network and no other files.\n"
+     "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
+     cliView_Run},
+    {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) | CLI_BIT(threads),
+     0, "json",
+     "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
+     "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
+     cliOptimize_Run},
+    {"audit", "TASK.json",
+     "Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(policy) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) |
+         CLI_BIT(quiet),
+     0, "json",
+     "Prints the verdict and what it rests on; --json and -o write the report. Exits with 1 if the answer is not confirmed.",
+     cliAudit_Run},
+    {"train", "TASK.json", "Train the policy of a task over many worlds.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh),
+     0, "npz",
+     "Writes the best policy as OUT.npz (without -o: named after the task, in the current folder), which --policy of the other\n"
+     "commands reads, OUT.csv, a row for each update, and OUT.html, a page with these as curves and an episode of that policy. "
+     "An\n"
+     "interrupted run leaves OUT.state; the same command resumes it.",
+     cliTrain_Run},
+    {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
+     0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
+    {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
+     CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
+     "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
+     cliInspect_Run},
+};
+const int cliCommand_Count = sizeof cliCommands / sizeof *cliCommands;
+
+const cliCommand *cliCommand_Find(const char *name) {
+  for (int i = 0; i < cliCommand_Count; i++) {
+    if (strcmp(cliCommands[i].name, name) == 0) return &cliCommands[i];
+  }
+  return NULL;
+}

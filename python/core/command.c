@@ -1,0 +1,148 @@
+// The program's commands as functions: the same code, with their texts in memory and the signals of Python. One runs at a time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "core.h"
+
+static PyThread_type_lock running;
+static PyObject *teller;  // hears of progress; NULL: nobody does
+static bool stopped;      // a signal's handler, or the teller, has raised
+
+bool pyCommand_Register(PyObject *module) {
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < cliCommand_Count; i++) {
+    PyObject *name = PyUnicode_FromString(cliCommands[i].name);
+    if (!name || PyList_Append(list, name) != 0) Py_CLEAR(list);
+    Py_XDECREF(name);
+  }
+  pyCommand_AfterFork();
+  bool added = list && running && PyModule_AddObjectRef(module, "commands", list) == 0;
+  Py_XDECREF(list);
+  return added;
+}
+
+void pyCommand_AfterFork(void) { running = PyThread_allocate_lock(); }
+
+// ---- what the program has a terminal for ------------------------------------------------------------------------------
+void cliSignals_Hold(void) {}
+void cliSignals_Release(void) {}
+void cliSignals_Defer(void) {}
+void cliSignals_Undefer(void) {}
+
+bool cliSignals_Caught(void) {
+  if (stopped) return true;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  stopped = PyErr_CheckSignals() != 0;
+  PyGILState_Release(gil);
+  return stopped;
+}
+
+double cli_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void cliProgress_Begin(cliProgress *p, const cliApp *app, const char *what) {
+  *p = (cliProgress){.what = what, .on = teller && !app->args.text[opt_quiet], .started = cli_seconds()};
+}
+
+void cliProgress_Show(cliProgress *p, double done, double all, const char *note) {
+  double now = cli_seconds();
+  if (!p->on || stopped || (done < all && now - p->last < 0.1)) return;
+  p->last = now;
+
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *answer = PyObject_CallFunction(teller, "sddz", p->what, done, all, note);
+  stopped = !answer;
+  Py_XDECREF(answer);
+  PyGILState_Release(gil);
+}
+
+void cliProgress_End(cliProgress *p) { p->on = false; }
+
+// ---- a command ------------------------------------------------------------------------------------------------------------
+typedef struct Call {
+  cliApp app;
+  char **argv;
+  int argc;
+  char *text[2];  // of cli_out and cli_err
+  size_t size[2];
+  pbStatus status;
+} Call;
+
+static void run(Call *c) {
+  cli_out = open_memstream(&c->text[0], &c->size[0]);
+  cli_err = open_memstream(&c->text[1], &c->size[1]);
+  c->app.ctx = pbContext_Create(NULL);
+  c->status = cli_out && cli_err && c->app.ctx ? pb_ok : pb_no_memory;
+
+  if (c->status == pb_ok) c->status = cliArgs_Parse(c->app.ctx, c->app.command, c->argc, c->argv, &c->app.args);
+  if (c->status == pb_ok) c->status = c->app.command->run(&c->app);
+
+  if (cli_out && fclose(cli_out) != 0 && c->status == pb_ok) c->status = pb_no_memory;
+  if (cli_err && fclose(cli_err) != 0 && c->status == pb_ok) c->status = pb_no_memory;
+  cli_out = cli_err = NULL;
+}
+
+static PyObject *answer(const Call *c) {
+  if (stopped) return NULL;  // with the exception of who stopped it
+  if (c->status != pb_ok && c->status != pb_check_failed)
+    return pyStatus_Raise(c->status, c->app.ctx ? pbContext_Error(c->app.ctx) : NULL);
+  return Py_BuildValue("Os#s#", c->status == pb_ok ? Py_True : Py_False, c->text[0] ? c->text[0] : "", (Py_ssize_t)c->size[0],
+                       c->text[1] ? c->text[1] : "", (Py_ssize_t)c->size[1]);
+}
+
+// The command's name, then what the program takes as arguments; the texts live as long as the list.
+static bool read_words(PyObject *words, Call *c) {
+  Py_ssize_t count = PyList_Size(words);
+  c->argv = count > 0 ? PyMem_Calloc((size_t)count + 1, sizeof *c->argv) : NULL;
+  if (!c->argv) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a command is missing");
+    return false;
+  }
+
+  for (; c->argc < count; c->argc++) {
+    c->argv[c->argc] = (char *)PyUnicode_AsUTF8AndSize(PyList_GetItem(words, c->argc), NULL);
+    if (!c->argv[c->argc]) return false;
+  }
+  c->app.command = cliCommand_Find(c->argv[0]);
+  if (!c->app.command) PyErr_Format(PyExc_ValueError, "no command '%s'", c->argv[0]);
+  return c->app.command != NULL;
+}
+
+PyObject *pyCommand_Run(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *words, *model, *tell;
+  Call c = {0};
+  if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &words, &model, &tell)) return NULL;
+  if (model != Py_None) {
+    if (!PyObject_TypeCheck(model, pyModel_Type)) return PyErr_Format(PyExc_TypeError, "expected a model");
+    c.app.model = ((pyModel *)model)->compiled->model;
+    c.app.theta = ((pyModel *)model)->theta.data;
+  }
+
+  PyObject *result = NULL;
+  if (!read_words(words, &c)) goto done;
+  Py_BEGIN_ALLOW_THREADS;
+  PyThread_acquire_lock(running, WAIT_LOCK);
+  Py_END_ALLOW_THREADS;
+  teller = tell == Py_None ? NULL : tell;
+  stopped = false;
+
+  Py_BEGIN_ALLOW_THREADS;
+  run(&c);
+  Py_END_ALLOW_THREADS;
+  result = answer(&c);
+
+  PyThread_release_lock(running);
+  if (c.app.ctx) cliArgs_Free(c.app.ctx, &c.app.args);
+  pbContext_Destroy(c.app.ctx);
+  free(c.text[0]);
+  free(c.text[1]);
+done:
+  PyMem_Free(c.argv);
+  return result;
+}

@@ -1,0 +1,265 @@
+"""What the program does beyond rollouts, as functions: the same code with the same numbers, in this process."""
+import json
+import os
+import tempfile
+import warnings
+
+import numpy as np
+
+from . import _core
+from .arrays import real
+from .errors import ArgumentError
+from .model import Model
+from .rollout import Rollout
+from .state import State
+
+_PREFIX = "pullback: "
+
+
+def _run(words, model=None, progress=None):
+    """(whether it holds, its text). What the program notes on standard error are warnings here."""
+    holds, text, notes = _core.command([str(w) for w in words], model, progress)
+    for line in notes.splitlines():
+        if line.startswith(_PREFIX + "warning: "):
+            warnings.warn(line.removeprefix(_PREFIX + "warning: "), RuntimeWarning, stacklevel=3)
+    return holds, text
+
+
+def _options(**given):
+    """Options as words: None and False say nothing, True stands alone."""
+    words = []
+    for name, value in given.items():
+        if value is not None and value is not False:
+            words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    return words
+
+
+class _Files:
+    """A folder for what a command reads and writes, gone afterwards."""
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="pullback-")
+        return self
+
+    def __exit__(self, *_):
+        self._folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self._folder.name, name)
+
+    def array(self, name, value):
+        """The file of an array; None where there is none."""
+        if value is None:
+            return None
+        np.save(self.path(f"{name}.npy"), real(value, name))
+        return self.path(f"{name}.npy")
+
+    def state(self, state):
+        if state is None:
+            return None
+        if state.batch is not None:
+            raise ArgumentError("state: expected that of one world")
+        np.savez(self.path("state.npz"), **{name: getattr(state, name)[None] if name != "time" else state.time for name in state.fields})
+        return self.path("state.npz")
+
+    def mocap(self, pos, quat):
+        if pos is None and quat is None:
+            return None
+        np.savez(self.path("mocap.npz"), **{n: real(a, n) for n, a in (("mocap_pos", pos), ("mocap_quat", quat)) if a is not None})
+        return self.path("mocap.npz")
+
+
+class Report(dict):
+    """What a command found, as its JSON has it. ok: whether all that it checks holds."""
+
+    def __init__(self, found, ok=True):
+        super().__init__(found)
+        self.ok = ok
+
+    def __bool__(self):
+        return self.ok
+
+
+class Check(Report):
+    """Tests of the gradients of a model: "checks" with worst errors and limits, "findings" with what to know about contacts and solvers."""
+
+    def __repr__(self):
+        lines = [f"  {'holds' if c['holds'] else 'FAILS'}  {c['name']}: worst {c['worst']:.1e}, limit {c['limit']:.0e}" for c in self["checks"]]
+        lines += [f"  {f['what']}, {f['where']}: {f['why']}" for f in self["findings"]]
+        return "\n".join([f"<Check: {'all hold' if self.ok else 'some fail'} over {self['steps']} steps", *lines]) + ">"
+
+
+def check(model, state=None, ctrl=None, *, horizon=None, keyframe=None, gradient="exact", qfrc_applied=None, xfrc_applied=None, mocap_pos=None,
+          mocap_quat=None, command=None, seed=0, progress=None):
+    """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
+
+    state: where it begins (None: the reference configuration with random velocities); ctrl (N, nu) or (nu,) (None: random ones);
+    horizon: steps (20). Returns a Check, true where all hold.
+    """
+    with _Files() as files:
+        words = ["check", _path(model), "--json", *_options(
+            init=files.state(state), control=files.array("ctrl", ctrl), horizon=horizon, keyframe=keyframe, mode=gradient, seed=seed,
+            qfrc=files.array("qfrc_applied", qfrc_applied), xfrc=files.array("xfrc_applied", xfrc_applied),
+            command=files.array("command", command), mocap=files.mocap(mocap_pos, mocap_quat))]
+        holds, text = _run(words, model, progress)
+    return Check(json.loads(text), holds)
+
+
+def info(model):
+    """Sizes, names, addresses, options and parameters of a model, as `pullback info --json` says them."""
+    return Report(json.loads(_run(["info", _path(model), "--json"], model)[1]))
+
+
+def energies(name=None):
+    """The built-in energies of deformables by name: what they act on, their parameters, formulas and advice."""
+    found = json.loads(_run(["energies", "--json"])[1])
+    found = {e["name"]: e for e in (found["energies"] if isinstance(found, dict) else found)}
+    if name is None:
+        return found
+    if name not in found:
+        raise ArgumentError(f"no energy '{name}'; there are {', '.join(found)}")
+    return found[name]
+
+
+def inspect(model, state=None, ctrl=None, *, keyframe=None):
+    """Every compiled field ("model/NAME") and every quantity of one evaluation at a state, by MuJoCo's names."""
+    with _Files() as files:
+        _run(["inspect", _path(model), "-o", files.path("out.npz"), "-q",
+              *_options(init=files.state(state), control=files.array("ctrl", ctrl), keyframe=keyframe)], model)
+        return dict(np.load(files.path("out.npz"), allow_pickle=False))
+
+
+# ---- tasks ----------------------------------------------------------------------------------------------------------------
+class _Task:
+    """The file of a task that is given as a path or a dict; the files that a dict names lie below the current folder."""
+
+    def __init__(self, task):
+        self._task, self._made = task, None
+
+    def __enter__(self):
+        if isinstance(self._task, (str, os.PathLike)):
+            return os.fspath(self._task)
+        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix=".pullback-", dir=".", delete=False, encoding="utf-8") as f:
+            self._made = f.name
+            json.dump(self._task, f, default=lambda a: np.asarray(a).tolist())
+        return self._made
+
+    def __exit__(self, *_):
+        if self._made:
+            os.unlink(self._made)
+
+
+class Result(Report):
+    """What an optimization came to: its JSON. ok: whether it met its stop criteria; trajectories: of each one of the task with the best
+    answer, arrays by name; trajectory: the first."""
+
+    def __init__(self, found, ok):
+        super().__init__(found, ok)
+        self.trajectories = [dict(np.load(path, allow_pickle=False)) for path in found["trajectory_files"]]
+
+    @property
+    def trajectory(self):
+        return self.trajectories[0]
+
+
+def optimize(task, *, output=None, seed=None, threads=None, policy=None, allow_root=(), fresh=False, progress=None):
+    """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
+
+    output: "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on.
+    progress(what, done, all, note): called now and then.
+    """
+    with _Task(task) as path, _Files() as files:
+        target = os.fspath(output) if output else files.path("result.json")
+        holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
+                        progress=progress)
+        with open(target, encoding="utf-8") as f:
+            found = json.load(f)
+        result = Result(found, holds)
+        if not output:
+            del result["trajectory_files"]  # gone with their folder
+        return result
+
+
+def audit(task, *, result=None, starts=None, seed=None, policy=None, allow_root=(), progress=None):
+    """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed."""
+    with _Task(task) as path:
+        holds, text = _run(["audit", path, "--json", *_options(result=result, starts=starts, seed=seed, policy=policy), *_roots(allow_root)],
+                           progress=progress)
+    return Report(json.loads(text), holds)
+
+
+def train(task, output, *, seed=None, threads=None, policy=None, allow_root=(), fresh=False, progress=None):
+    """Train the policy of a task over many worlds. Writes OUTPUT.npz, the best policy, its curves OUTPUT.csv and the page OUTPUT.html.
+
+    Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call.
+    """
+    target = os.fspath(output)
+    if not target.endswith(".npz"):
+        raise ArgumentError(f"output: expected a name that ends in .npz, found {target!r}")
+    with _Task(task) as path:
+        _run(["train", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)], progress=progress)
+    return np.genfromtxt(f"{target.removesuffix('.npz')}.csv", delimiter=",", names=True)
+
+
+# ---- pictures ---------------------------------------------------------------------------------------------------------------
+def arrays(rollout):
+    """What a trajectory file holds, by the program's names."""
+    found = {name: getattr(rollout, name) for name in rollout.model._slots}
+    names = {"ctrl": "control", "qfrc_applied": "qfrc", "xfrc_applied": "xfrc", "command": "command", "mocap_pos": "mocap_pos",
+             "mocap_quat": "mocap_quat"}
+    for name, i in rollout._inputs.items():
+        if i.data is not None:
+            found[names[name]] = i.data
+    found.setdefault("control", np.zeros((rollout.steps, rollout.model.nu)))
+    if hasattr(rollout, "sensordata"):
+        found["sensordata"] = rollout.sensordata
+    return found
+
+
+def save(rollout, path):
+    """A rollout of one world as a page (.html), a trajectory file of the program (.npz), or a moving scene (.glb)."""
+    path = os.fspath(path)
+    kind = os.path.splitext(path)[1]
+    if kind == ".npz":
+        np.savez(path, **arrays(rollout))
+        return path
+    if kind not in (".html", ".glb"):
+        raise ArgumentError(f"path: expected a name that ends in .html, .npz or .glb, found {path!r}")
+    if rollout.batch is not None:
+        raise ArgumentError("a page shows one world: save model.rollout of one")
+    with _Files() as files:
+        save(rollout, files.path("run.npz"))
+        _run(["view", _path(rollout.model), files.path("run.npz"), *_options(**{"output" if kind == ".html" else "glb": path})], rollout.model)
+    return path
+
+
+def view(shown, path=None, *, keyframe=None, shapes="all", open=False):
+    """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
+
+    shown: a Model or a Rollout; shapes: "all" or "collision"; open: also in the browser of this machine.
+    """
+    if isinstance(shown, Rollout):
+        path = save(shown, path or _page(shown.model))
+    elif isinstance(shown, Model):
+        path = os.fspath(path or _page(shown))
+        _run(["view", _path(shown), *_options(output=path, keyframe=keyframe, shapes=shapes)], shown)
+    else:
+        raise ArgumentError(f"expected a Model or a Rollout, found {type(shown).__name__}")
+    if open:
+        import webbrowser
+        webbrowser.open(f"file://{os.path.abspath(path)}")
+    return path
+
+
+def _page(model):
+    return os.path.splitext(os.path.basename(_path(model)))[0] + ".html"
+
+
+def _path(model):
+    if not isinstance(model, Model):
+        raise ArgumentError(f"expected a Model, found {type(model).__name__}")
+    return model.path or "model.xml"
+
+
+def _roots(roots):
+    return [word for root in ([roots] if isinstance(roots, (str, os.PathLike)) else roots) for word in ("--allow-root", os.fspath(root))]

@@ -1,0 +1,137 @@
+"""What the program does, as functions: the same numbers to the bit, interrupts, progress, errors."""
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from conftest import BUILD, ROOT
+
+PROGRAM = os.path.join(BUILD, "pullback")
+QUADRUPED = os.path.join(ROOT, "examples", "quadruped", "quadruped.xml")
+LAUNCH = os.path.join(ROOT, "examples", "ball", "launch.json")
+
+
+def program(*words, code=0, cwd=None):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def model():
+    return pb.load(QUADRUPED)
+
+
+def test_reports_are_the_programs(model):
+    found = pb.check(model, seed=3, horizon=6)
+    assert found.ok and found == json.loads(program("check", QUADRUPED, "--json", "--seed", "3", "--horizon", "6"))
+    assert "all hold over 6 steps" in repr(found)
+    assert pb.info(model) == json.loads(program("info", QUADRUPED, "--json"))
+    assert list(pb.energies().values()) == json.loads(program("energies", "--json"))
+    assert pb.energies("spring")["points"] == 2
+
+
+def test_parameters_of_the_model_act(model):
+    heavy = model.with_params({"body_mass:trunk": 7.5}) if "trunk" in model.names("body") else model.with_params({"timestep": 2e-3})
+    changed = {p["name"]: p for p in pb.info(heavy)["params"]}, {p["name"]: p for p in pb.info(model)["params"]}
+    assert changed[0] != changed[1] or pb.inspect(heavy)["qM"].sum() != pb.inspect(model)["qM"].sum()
+
+
+def test_every_quantity(model, tmp_path):
+    program("inspect", QUADRUPED, "-o", str(tmp_path / "x.npz"))
+    found, expected = pb.inspect(model), np.load(tmp_path / "x.npz")
+    for name in set(expected) - {"meta"}:
+        assert np.array_equal(found[name], expected[name]), name
+
+
+def test_a_check_that_fails(tmp_path):
+    """A gradient that check itself calls wrong: the program's exit code 1 is no exception."""
+    text = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 .0999"><freejoint/>
+<geom type="sphere" size=".1"/></body></worldbody></mujoco>"""
+    found = pb.check(pb.loads(text), horizon=3)
+    assert isinstance(found.ok, bool) and bool(found) == found.ok == all(c["holds"] for c in found["checks"])
+
+
+def test_tasks(tmp_path):
+    program("optimize", LAUNCH, "-o", str(tmp_path / "a.json"), "-q")
+    found = pb.optimize(LAUNCH)
+    expected = json.loads((tmp_path / "a.json").read_text())
+    del expected["trajectory_files"], expected["seconds"], found["seconds"]
+    assert found == expected
+    arrays = np.load(tmp_path / "a.trajectory.npz")
+    assert all(np.array_equal(found.trajectory[n], arrays[n]) for n in arrays if n != "meta")
+    assert found.ok
+
+    # the same as a dict, written where the call says
+    with open(LAUNCH, encoding="utf-8") as f:
+        task = json.load(f)
+    task["model"] = os.path.join(os.path.dirname(LAUNCH), task["model"])
+    again = pb.optimize(task, output=tmp_path / "b.json")
+    assert again["loss"] == found["loss"] and (tmp_path / "b.trajectory.npz").exists()
+    assert not [name for name in os.listdir(".") if name.startswith(".pullback-")]
+    verdict = pb.audit(LAUNCH, starts=2)
+    assert verdict == json.loads(program("audit", LAUNCH, "--json", "--starts", "2", code=0 if verdict.ok else 1))
+
+
+def test_progress_and_what_it_raises(model):
+    seen = []
+    pb.optimize(LAUNCH, progress=lambda what, done, every, note: seen.append((what, done)))
+    assert seen and seen[0][0] == "optimize"
+
+    class Enough(Exception):
+        pass
+
+    def stop(*_):
+        raise Enough
+    with pytest.raises(Enough):
+        pb.optimize(LAUNCH, progress=stop)
+    assert pb.check(model, horizon=2).ok  # and the next command runs
+
+
+def test_interrupts_are_answered():
+    def interrupt():
+        time.sleep(.3)
+        os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1000):
+            pb.optimize(LAUNCH)
+    thread.join()
+
+
+def test_errors_say_what_is_wrong(model):
+    with pytest.raises(pb.InputError, match=r"expected \(N, 8\)"):
+        pb.check(model, ctrl=np.zeros((5, 3)))
+    with pytest.raises(pb.ArgumentError, match="horizon"):
+        pb.check(model, horizon=0)
+    with pytest.raises(pb.FileError, match="nowhere.json"):
+        pb.optimize("nowhere.json")
+    with pytest.raises(pb.ArgumentError, match="there are"):
+        pb.energies("nothing")
+    with pytest.raises(pb.ArgumentError, match="expected a Model"):
+        pb.check(QUADRUPED)
+    with pytest.raises(pb.ArgumentError, match=".html, .npz or .glb"):
+        model.rollout(model.init(), steps=2).save("x.mp4")
+
+
+def test_what_is_saved(model, tmp_path):
+    state = model.init()
+    state.qpos[2] += .1
+    r = model.rollout(state, np.full((50, model.nu), .1))
+    r.save(tmp_path / "run.npz")
+    program("simulate", QUADRUPED, "--init", str(tmp_path / "run.npz"), "--init-row", "0", "--control", str(tmp_path / "run.npz"),
+            "-o", str(tmp_path / "again.npz"))
+    again = np.load(tmp_path / "again.npz")
+    assert np.array_equal(again["qpos"], r.qpos) and np.array_equal(again["sensordata"], r.sensordata)
+    r.save(tmp_path / "run.html"), r.save(tmp_path / "run.glb")
+    program("view", QUADRUPED, str(tmp_path / "run.npz"), "-o", str(tmp_path / "program.html"), "--glb", str(tmp_path / "program.glb"))
+    assert (tmp_path / "run.html").read_bytes() == (tmp_path / "program.html").read_bytes()
+    assert (tmp_path / "run.glb").read_bytes() == (tmp_path / "program.glb").read_bytes()
+    assert os.path.getsize(pb.view(model, tmp_path / "model.html")) > 1e5
