@@ -93,51 +93,76 @@ static pyCompiled *empty(PyTypeObject *type) {
   return c;
 }
 
+// What a model gets beside its file: deformables, parameters on request, a policy (whose parameters come last).
+static pbStatus add_parts(pbModel *model, pbContext *ctx, const pbLoadOptions *load, const char *deformables, PyObject *expose,
+                          const char *policy) {
+  if (deformables) {
+    pbDeformable *d;
+    PB_TRY(pbDeformable_Load(ctx, model, deformables, load, &d));
+    pbStatus status = pbModel_SetDeformable(model, d);
+    pbDeformable_Destroy(d);
+    PB_TRY(status);
+  }
+
+  for (Py_ssize_t i = 0; i < PyTuple_Size(expose); i++) {
+    const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(expose, i), NULL);
+    if (!name) return pb_bad_argument;
+    PB_TRY(pbModel_Expose(model, name));
+  }
+  return policy ? pbPolicy_Load(model, policy, load) : pb_ok;
+}
+
+static pbStatus load_model(pbContext *ctx, const char *name, const char *text, Py_ssize_t length, const pbLoadOptions *load,
+                           pbModel **model) {
+  if (!text) return pbModel_Load(ctx, name, load, model);
+
+  pbSpec *spec = NULL;
+  pbStatus status = pbSpec_Parse(ctx, text, (size_t)length, name, load, &spec);
+  if (status == pb_ok) status = pbSpec_Compile(spec, model);
+  pbSpec_Destroy(spec);
+  return status;
+}
+
 static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  static const char *const words[] = {"path",   "text",    "allow_root", "package_path", "floating_base", "fuse",
-                                      "motors", "inertia", "surfaces",   "options",      "contact",       NULL};
-  PyObject *path = NULL, *options, *contact;
-  const char *text, *allow_root, *package_path;
+  static const char *const words[] = {
+      "path",         "text",   "allow_root", "package_path", "floating_base", "fuse",   "motors",  "inertia",
+      "skip_missing", "design", "options",    "deformables",  "expose",        "policy", "contact", NULL};
+  PyObject *path = NULL, *options, *contact, *expose;
+  const char *text, *allow_root, *package_path, *deformables, *policy;
   Py_ssize_t length;
-  int floating, fuse, motors, inertia, surfaces;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&z#zzpppipO!O!", (char **)words, PyUnicode_FSConverter, &path, &text, &length,
-                                   &allow_root, &package_path, &floating, &fuse, &motors, &inertia, &surfaces, &PyDict_Type,
-                                   &options, &PyDict_Type, &contact))
+  int floating, fuse, motors, inertia, skip_missing, design;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&z#zzpppippO!zO!zO!", (char **)words, PyUnicode_FSConverter, &path, &text,
+                                   &length, &allow_root, &package_path, &floating, &fuse, &motors, &inertia, &skip_missing,
+                                   &design, &PyDict_Type, &options, &deformables, &PyTuple_Type, &expose, &policy, &PyDict_Type,
+                                   &contact))
     return NULL;
 
   pyCompiled *c = empty(type);
   if (!c) goto done;
 
   const pbLoadOptions load = {.allow_root = allow_root,
-                              .surfaces = surfaces,
+                              .design = design,
                               .urdf = {.package_path = package_path,
                                        .floating_base = floating,
                                        .fuse = fuse,
                                        .motors = motors,
+                                       .missing_meshes = skip_missing ? pb_missingSkip : pb_missingRefuse,
                                        .inertia = (pbInertiaRule)inertia}};
-  const char *name = PyBytes_AsString(path);
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  if (text) {
-    pbSpec *spec = NULL;
-    status = pbSpec_Parse(c->ctx, text, (size_t)length, name, &load, &spec);
-    if (status == pb_ok) status = pbSpec_Compile(spec, &c->model);
-    pbSpec_Destroy(spec);
-  } else status = pbModel_Load(c->ctx, name, &load, &c->model);
+  status = load_model(c->ctx, PyBytes_AsString(path), text, length, &load, &c->model);
   Py_END_ALLOW_THREADS;
 
+  if (status == pb_ok) status = add_parts(c->model, c->ctx, &load, deformables, expose, policy);
   if (status == pb_ok) status = set_all(c->model, options, pbModel_SetOption);
   if (status == pb_ok) status = set_all(c->model, contact, pbModel_SetContact);
   if (status == pb_ok) status = pbModel_Check(c->ctx, c->model);
-  if (status != pb_ok) {
+  if (status == pb_ok) read_sizes(c);
+  else {
     fail(c, status);
-    goto failed;
+    Py_CLEAR(c);
   }
-  read_sizes(c);
-  goto done;
 
-failed:
-  Py_CLEAR(c);
 done:
   Py_XDECREF(path);
   return (PyObject *)c;

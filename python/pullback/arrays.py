@@ -1,6 +1,9 @@
 """Arrays as callers hand them in: whatever numpy.asarray takes safely becomes contiguous float64, the rest is refused by name."""
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -83,3 +86,23 @@ def tree_sum(rows):
         pairs = rows[0:even:2] + rows[1:even:2]
         rows = pairs if even == len(rows) else np.concatenate([pairs, rows[even:]])
     return rows[0]
+
+
+class Description:
+    """The file of something that is described in JSON, given as a path or as a dict; the files that a dict names lie below the current
+    folder. None stays None."""
+
+    def __init__(self, given):
+        self._given, self._made = given, None
+
+    def __enter__(self):
+        if self._given is None or isinstance(self._given, (str, os.PathLike)):
+            return None if self._given is None else os.fspath(self._given)
+        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix=".pullback-", dir=".", delete=False, encoding="utf-8") as f:
+            self._made = f.name
+            json.dump(self._given, f, default=lambda a: np.asarray(a).tolist())
+        return self._made
+
+    def __exit__(self, *_):
+        if self._made:
+            os.unlink(self._made)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from . import _core
-from .arrays import real
+from .arrays import Description, real
 from .errors import ArgumentError
 from .model import Model
 from .rollout import Rollout
@@ -130,25 +130,6 @@ def inspect(model, state=None, ctrl=None, *, keyframe=None):
 
 
 # ---- tasks ----------------------------------------------------------------------------------------------------------------
-class _Task:
-    """The file of a task that is given as a path or a dict; the files that a dict names lie below the current folder."""
-
-    def __init__(self, task):
-        self._task, self._made = task, None
-
-    def __enter__(self):
-        if isinstance(self._task, (str, os.PathLike)):
-            return os.fspath(self._task)
-        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix=".pullback-", dir=".", delete=False, encoding="utf-8") as f:
-            self._made = f.name
-            json.dump(self._task, f, default=lambda a: np.asarray(a).tolist())
-        return self._made
-
-    def __exit__(self, *_):
-        if self._made:
-            os.unlink(self._made)
-
-
 class Result(Report):
     """What an optimization came to: its JSON. ok: whether it met its stop criteria; trajectories: of each one of the task with the best
     answer, arrays by name; trajectory: the first."""
@@ -168,7 +149,7 @@ def optimize(task, *, output=None, seed=None, threads=None, policy=None, allow_r
     output: "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on.
     progress(what, done, all, note): called now and then.
     """
-    with _Task(task) as path, _Files() as files:
+    with Description(task) as path, _Files() as files:
         target = os.fspath(output) if output else files.path("result.json")
         holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
                         progress=progress)
@@ -182,7 +163,7 @@ def optimize(task, *, output=None, seed=None, threads=None, policy=None, allow_r
 
 def audit(task, *, result=None, starts=None, seed=None, policy=None, allow_root=(), progress=None):
     """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed."""
-    with _Task(task) as path:
+    with Description(task) as path:
         holds, text = _run(["audit", path, "--json", *_options(result=result, starts=starts, seed=seed, policy=policy), *_roots(allow_root)],
                            progress=progress)
     return Report(json.loads(text), holds)
@@ -196,7 +177,7 @@ def train(task, output, *, seed=None, threads=None, policy=None, allow_root=(), 
     target = os.fspath(output)
     if not target.endswith(".npz"):
         raise ArgumentError(f"output: expected a name that ends in .npz, found {target!r}")
-    with _Task(task) as path:
+    with Description(task) as path:
         _run(["train", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)], progress=progress)
     return np.genfromtxt(f"{target.removesuffix('.npz')}.csv", delimiter=",", names=True)
 

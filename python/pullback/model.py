@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from . import _core
-from .arrays import batched, real, shaped, words
+from .arrays import Description, batched, real, shaped, words
 from .errors import ArgumentError, Error
 from .names import OBJECTS, C, Thing, find, names
 from .state import State
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
     from .rollout import Rollout
 
+# A file, or the dict that its JSON holds.
+Described: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | None
+Folders: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _INERTIA = {word: C[f"pb_inertia{word.title()}"] for word in ("refuse", "keep", "repair")}
+_MISSING = {"refuse": False, "skip": True}
 
 
 class Parameter(NamedTuple):
@@ -98,47 +102,64 @@ def _paths(paths):
     return os.pathsep.join(os.fspath(p) for p in paths) or None
 
 
-def _compile(path, text, options, contact, allow_root, package_path, floating_base, inertia):
-    if inertia not in _INERTIA:
-        raise ArgumentError(f"inertia: expected {', '.join(_INERTIA)}, found {inertia!r}")
-    return _core.Compiled(path=path, text=text, allow_root=_paths(allow_root), package_path=_paths(package_path),
-                          floating_base=bool(floating_base), fuse=False, motors=False, inertia=_INERTIA[inertia],
-                          surfaces=False, options=_texts(options), contact=_texts(contact))
+def _compile(path, text, *, options=None, contact=None, allow_root=(), package_path=(), floating_base=False, inertia="refuse", fuse=False,
+             motors=False, missing_meshes="refuse", design=False, expose=(), deformables=None, policy=None):
+    for name, value, allowed in (("inertia", inertia, _INERTIA), ("missing_meshes", missing_meshes, _MISSING)):
+        if value not in allowed:
+            raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
+    with Description(deformables) as deformables, Description(policy) as policy:
+        return _core.Compiled(path=path, text=text, allow_root=_paths(allow_root), package_path=_paths(package_path),
+                              floating_base=bool(floating_base), fuse=bool(fuse), motors=bool(motors), inertia=_INERTIA[inertia],
+                              skip_missing=_MISSING[missing_meshes], design=bool(design), options=_texts(options), deformables=deformables,
+                              expose=(expose,) if isinstance(expose, str) else tuple(expose), policy=policy, contact=_texts(contact))
 
 
 def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None,
-         allow_root: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
-         package_path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (), floating_base: bool = False,
-         inertia: str = "refuse") -> Model:
+         allow_root: Folders = (), deformables: Described = None, policy: Described = None, expose: str | Sequence[str] = (),
+         design: bool = False, package_path: Folders = (), floating_base: bool = False, fuse: bool = False, motors: bool = False,
+         inertia: str = "refuse", missing_meshes: str = "refuse") -> Model:
     """A model from a file: MJCF, URDF, or a task (.json), of which the world is taken.
 
     options        what no gradient reaches, by MuJoCo's names: {"tolerance": 1e-8, "integrator": "RK4", "contact": False}
     contact        how contacts are modelled: {"method": "soft"}; docs/contact-gradients.md has all of them
     allow_root     further folders that the model may read files from
+    deformables    bodies that deform, in the model's world: a file or a dict (docs/deformables.md)
+    policy         a controller in the loop: a description (file or dict), or "W.npz" with its weights (docs/policies.md)
+    expose         parameters on request: "mesh_vert:NAME", "hfield_data:NAME"
+    design         True: masses and frames follow parameters of meshes, densities are parameters
     package_path   URDF: folders with ROS packages
     floating_base  URDF: the root link moves freely
+    fuse, motors   URDF: links behind fixed joints become part of their parents; a motor on each joint that mimics none
     inertia        URDF: "refuse", "keep" or "repair" inertias that no body has
+    missing_meshes URDF: "refuse" or "skip" collision meshes whose files are missing
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
-    model = Model(_compile(os.fspath(path), None, options, contact, allow_root, package_path, floating_base, inertia), None)
+    compiled = _compile(os.fspath(path), None, options=options, contact=contact, allow_root=allow_root, deformables=deformables, policy=policy,
+                        expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
+                        inertia=inertia, missing_meshes=missing_meshes)
+    model = Model(compiled, None)
     model.path = os.path.abspath(path)
     return model
 
 
 def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: str = "model.xml", options: Mapping[str, object] | None = None,
-          contact: Mapping[str, object] | None = None, floating_base: bool = False, inertia: str = "refuse") -> Model:
+          contact: Mapping[str, object] | None = None, deformables: Described = None, policy: Described = None, expose: str | Sequence[str] = (),
+          design: bool = False, floating_base: bool = False, fuse: bool = False, motors: bool = False, inertia: str = "refuse",
+          missing_meshes: str = "refuse") -> Model:
     """A model from the text of an MJCF or URDF file. name: what messages call it; the other options are those of load.
 
     assets: the files that it names, {"meshes/foot.stl": bytes}; no other file is read. Raises as load.
     """
+    settings = {"options": options, "contact": contact, "deformables": deformables, "policy": policy, "expose": expose, "design": design,
+                "floating_base": floating_base, "fuse": fuse, "motors": motors, "inertia": inertia, "missing_meshes": missing_meshes}
     if not assets:
-        return Model(_compile(name, text, options, contact, (), (), floating_base, inertia), None)
+        return Model(_compile(name, text, **settings), None)
     with tempfile.TemporaryDirectory() as folder:
         for path, data in {**assets, name: text}.items():
             _write(folder, path, data)
         try:
-            return Model(_compile(os.path.join(folder, name), None, options, contact, (), (), floating_base, inertia), None)
+            return Model(_compile(os.path.join(folder, name), None, **settings), None)
         except Error as error:
             raise type(error)(str(error).replace(os.path.realpath(folder) + os.sep, "").replace(folder + os.sep, "")) from None
 
