@@ -92,10 +92,10 @@ class Description:
     """The file of something that is described in JSON, given as a path or as a dict; the files that a dict names lie below the current
     folder. None stays None."""
 
-    def __init__(self, given):
+    def __init__(self, given: object) -> None:
         self._given, self._made = given, None
 
-    def __enter__(self):
+    def __enter__(self) -> str | None:
         if self._given is None or isinstance(self._given, (str, os.PathLike)):
             return None if self._given is None else os.fspath(self._given)
         with tempfile.NamedTemporaryFile("w", suffix=".json", prefix=".pullback-", dir=".", delete=False, encoding="utf-8") as f:
@@ -103,6 +103,6 @@ class Description:
             json.dump(self._given, f, default=lambda a: np.asarray(a).tolist())
         return self._made
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self._made:
             os.unlink(self._made)

@@ -1,8 +1,12 @@
 """What the program does beyond rollouts, as functions: the same code with the same numbers, in this process."""
+from __future__ import annotations
+
 import json
 import os
 import tempfile
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +17,13 @@ from .model import Model
 from .rollout import Rollout
 from .state import State
 
+if TYPE_CHECKING:
+    from .arrays import Array, ArrayLike
+
+Path: TypeAlias = str | os.PathLike[str]
+Task: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+# What is done, how much of it, of how much, a note.
+Progress: TypeAlias = Callable[[str, float, float, str | None], object] | None
 _PREFIX = "pullback: "
 
 
@@ -69,28 +80,29 @@ class _Files:
         return self.path("mocap.npz")
 
 
-class Report(dict):
+class Report(dict[str, Any]):
     """What a command found, as its JSON has it. ok: whether all that it checks holds."""
 
-    def __init__(self, found, ok=True):
+    def __init__(self, found: Mapping[str, Any], ok: bool = True) -> None:
         super().__init__(found)
         self.ok = ok
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.ok
 
 
 class Check(Report):
     """Tests of the gradients of a model: "checks" with worst errors and limits, "findings" with what to know about contacts and solvers."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"  {'holds' if c['holds'] else 'FAILS'}  {c['name']}: worst {c['worst']:.1e}, limit {c['limit']:.0e}" for c in self["checks"]]
         lines += [f"  {f['what']}, {f['where']}: {f['why']}" for f in self["findings"]]
         return "\n".join([f"<Check: {'all hold' if self.ok else 'some fail'} over {self['steps']} steps", *lines]) + ">"
 
 
-def check(model, state=None, ctrl=None, *, horizon=None, keyframe=None, gradient="exact", qfrc_applied=None, xfrc_applied=None, mocap_pos=None,
-          mocap_quat=None, command=None, seed=0, progress=None):
+def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, horizon: int | None = None, keyframe: int | str | None = None,
+          gradient: str = "exact", qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
+          mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None, seed: int = 0, progress: Progress = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
     state: where it begins (None: the reference configuration with random velocities); ctrl (N, nu) or (nu,) (None: random ones);
@@ -105,12 +117,12 @@ def check(model, state=None, ctrl=None, *, horizon=None, keyframe=None, gradient
     return Check(json.loads(text), holds)
 
 
-def info(model):
+def info(model: Model) -> Report:
     """Sizes, names, addresses, options and parameters of a model, as `pullback info --json` says them."""
     return Report(json.loads(_run(["info", _path(model), "--json"], model)[1]))
 
 
-def energies(name=None):
+def energies(name: str | None = None) -> dict[str, Any]:
     """The built-in energies of deformables by name: what they act on, their parameters, formulas and advice."""
     found = json.loads(_run(["energies", "--json"])[1])
     found = {e["name"]: e for e in (found["energies"] if isinstance(found, dict) else found)}
@@ -121,7 +133,7 @@ def energies(name=None):
     return found[name]
 
 
-def inspect(model, state=None, ctrl=None, *, keyframe=None):
+def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, keyframe: int | str | None = None) -> dict[str, Array]:
     """Every compiled field ("model/NAME") and every quantity of one evaluation at a state, by MuJoCo's names."""
     with _Files() as files:
         _run(["inspect", _path(model), "-o", files.path("out.npz"), "-q",
@@ -134,16 +146,18 @@ class Result(Report):
     """What an optimization came to: its JSON. ok: whether it met its stop criteria; trajectories: of each one of the task with the best
     answer, arrays by name; trajectory: the first."""
 
-    def __init__(self, found, ok):
+    def __init__(self, found: Mapping[str, Any], ok: bool) -> None:
         super().__init__(found, ok)
         self.trajectories = [dict(np.load(path, allow_pickle=False)) for path in found["trajectory_files"]]
 
     @property
-    def trajectory(self):
+    def trajectory(self) -> dict[str, Array]:
+        """Arrays of the first trajectory by name: time, qpos, qvel, control, ..."""
         return self.trajectories[0]
 
 
-def optimize(task, *, output=None, seed=None, threads=None, policy=None, allow_root=(), fresh=False, progress=None):
+def optimize(task: Task, *, output: Path | None = None, seed: int | None = None, threads: int | None = None, policy: Path | None = None,
+             allow_root: Path | Sequence[Path] = (), fresh: bool = False, progress: Progress = None) -> Result:
     """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
 
     output: "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on.
@@ -161,7 +175,8 @@ def optimize(task, *, output=None, seed=None, threads=None, policy=None, allow_r
         return result
 
 
-def audit(task, *, result=None, starts=None, seed=None, policy=None, allow_root=(), progress=None):
+def audit(task: Task, *, result: Path | None = None, starts: int | None = None, seed: int | None = None, policy: Path | None = None,
+          allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> Report:
     """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed."""
     with Description(task) as path:
         holds, text = _run(["audit", path, "--json", *_options(result=result, starts=starts, seed=seed, policy=policy), *_roots(allow_root)],
@@ -169,7 +184,8 @@ def audit(task, *, result=None, starts=None, seed=None, policy=None, allow_root=
     return Report(json.loads(text), holds)
 
 
-def train(task, output, *, seed=None, threads=None, policy=None, allow_root=(), fresh=False, progress=None):
+def train(task: Task, output: Path, *, seed: int | None = None, threads: int | None = None, policy: Path | None = None,
+          allow_root: Path | Sequence[Path] = (), fresh: bool = False, progress: Progress = None) -> Array:
     """Train the policy of a task over many worlds. Writes OUTPUT.npz, the best policy, its curves OUTPUT.csv and the page OUTPUT.html.
 
     Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call.
@@ -183,7 +199,7 @@ def train(task, output, *, seed=None, threads=None, policy=None, allow_root=(), 
 
 
 # ---- pictures ---------------------------------------------------------------------------------------------------------------
-def arrays(rollout):
+def arrays(rollout: Rollout) -> dict[str, Array]:
     """What a trajectory file holds, by the program's names."""
     found = {name: getattr(rollout, name) for name in rollout.model._slots}
     names = {"ctrl": "control", "qfrc_applied": "qfrc", "xfrc_applied": "xfrc", "command": "command", "mocap_pos": "mocap_pos",
@@ -197,7 +213,7 @@ def arrays(rollout):
     return found
 
 
-def save(rollout, path):
+def save(rollout: Rollout, path: Path) -> str:
     """A rollout of one world as a page (.html), a trajectory file of the program (.npz), or a moving scene (.glb)."""
     path = os.fspath(path)
     kind = os.path.splitext(path)[1]
@@ -214,7 +230,7 @@ def save(rollout, path):
     return path
 
 
-def view(shown, path=None, *, keyframe=None, shapes="all", open=False):
+def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False) -> str:
     """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
 
     shown: a Model or a Rollout; shapes: "all" or "collision"; open: also in the browser of this machine.

@@ -313,7 +313,7 @@ class Rollout:
         """The last state (of all worlds): a copy."""
         return self.state(-1)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> str:
         """Write it as a page that plays it (.html), a trajectory file of the program (.npz) or a moving scene (.glb)."""
         from .commands import save
         return save(self, path)

@@ -75,8 +75,8 @@ def test_tasks(tmp_path):
     again = pb.optimize(task, output=tmp_path / "b.json")
     assert again["loss"] == found["loss"] and (tmp_path / "b.trajectory.npz").exists()
     assert not [name for name in os.listdir(".") if name.startswith(".pullback-")]
-    verdict = pb.audit(LAUNCH, starts=2)
-    assert verdict == json.loads(program("audit", LAUNCH, "--json", "--starts", "2", code=0 if verdict.ok else 1))
+    verdict = pb.audit(LAUNCH, starts=8)
+    assert verdict == json.loads(program("audit", LAUNCH, "--json", "--starts", "8", code=0 if verdict.ok else 1))
 
 
 def test_progress_and_what_it_raises(model):
