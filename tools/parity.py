@@ -7,7 +7,6 @@ end, that names what does it in the package or says why nothing does. What has n
 """
 import csv
 import fnmatch
-import json
 import pathlib
 import re
 import subprocess
@@ -28,7 +27,7 @@ def of_the_program(build):
 
 def there_is(build):
     commands, options = of_the_program(build)
-    functions = sorted(json.loads((build / "pullback_abi.json").read_text())["functions"])
+    functions = sorted(re.findall(r"^(pb\w+) = _declare\(", (build / "pullback_abi.py").read_text(), re.M))
     return {"command": commands, "option": options, "function": functions}
 
 
