@@ -58,7 +58,8 @@ def test_a_check_that_fails(tmp_path):
     assert isinstance(found.ok, bool) and bool(found) == found.ok == all(c["holds"] for c in found["checks"])
 
 
-def test_tasks(tmp_path):
+def test_tasks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     program("optimize", LAUNCH, "-o", str(tmp_path / "a.json"), "-q")
     found = pb.optimize(LAUNCH)
     expected = json.loads((tmp_path / "a.json").read_text())
