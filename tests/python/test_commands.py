@@ -73,7 +73,7 @@ def test_tasks(tmp_path, monkeypatch):
     with open(LAUNCH, encoding="utf-8") as f:
         task = json.load(f)
     task["model"] = os.path.join(os.path.dirname(LAUNCH), task["model"])
-    again = pb.optimize(task, output=tmp_path / "b.json")
+    again = pb.optimize(task, output=tmp_path / "b.json", allow_root=os.path.dirname(LAUNCH))
     assert again["loss"] == found["loss"] and (tmp_path / "b.trajectory.npz").exists()
     assert not [name for name in os.listdir(".") if name.startswith(".pullback-")]
     verdict = pb.audit(LAUNCH, starts=8)
