@@ -235,7 +235,7 @@ void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, con
 // W += M_bar . (armature of joints and tendons), over the entries of M.
 void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int tendon, const lane *M_bar);
 void LANE(pbForce_ArmatureMass)(LANE(pbAdjoint) *a, const lane *M_bar);
-// Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
+// Cotangent of act_next = Next(act, act_dot), less whole turns: adds to act and act_dot, theta.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar);
 // Cotangent g of a rotation vector d = log(q) to the tangent of q at the right (child frame), by the inverse right Jacobian of

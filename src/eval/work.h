@@ -291,8 +291,15 @@ num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
 void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
 // Rate of an activation, the control within its range.
 num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int actuator, num ctrl, num act);
+// The control, within its range.
+num NUM(pbActuator_Control)(const NUM(pbWork) *w, int actuator);
+// The gear, three numbers, of a servo on a rotation, where setpoints a turn of 2 pi |gear| apart are the same; NULL of others.
+const num *NUM(pbActuator_Turning)(const NUM(pbWork) *w, int actuator);
+// Whole turns between a setpoint and the same one that is nearest to `near`.
+double NUM(pbActuator_Turns)(const num *gear, num setpoint, num near);
+// That one: the setpoint less its turns; itself where there are none.
+num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint, num near);
 // Next activation after one time step (filterexact, range).
-num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint);
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 
 // Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.

@@ -214,28 +214,32 @@ num NUM(pbActuator_Next)(const NUM(pbWork) *w, int u, num act, num act_dot) {
   return act;
 }
 
-// Setpoints of servos on rotations are taken modulo a full rotation; 0 where they are not.
-static double wrap_period(const NUM(pbWork) *w, int u) {
+const num *NUM(pbActuator_Turning)(const NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
   bool servo = m->actuator_gaintype[u] == pb_gainFixed && m->actuator_biastype[u] == pb_biasAffine &&
                re(w->p.actuator_gainprm[10 * u]) == -re(w->p.actuator_biasprm[10 * u + 1]) &&
-               (m->actuator_dyntype[u] == pb_dynNone || m->actuator_dyntype[u] == pb_dynIntegrator);
+               m->actuator_dyntype[u] != pb_dynMuscle;
   const num *gear = w->p.actuator_gear + 6 * u;
-  if (!servo) return 0;
+  if (!servo) return NULL;
 
   // A site's rotation against its reference, and a ball joint's.
   if (m->actuator_trntype[u] == pb_trnSite) {
     bool rotation = m->actuator_trnid[2 * u + 1] >= 0 && re(gear[0]) == 0 && re(gear[1]) == 0 && re(gear[2]) == 0;
-    return rotation ? 2 * PB_PI * re(v3_norm(gear + 3)) : 0;
+    return rotation ? gear + 3 : NULL;
   }
   bool ball = m->actuator_trntype[u] <= pb_trnJointInParent && m->jnt_type[m->actuator_trnid[2 * u]] == pb_jntBall;
-  return ball ? 2 * PB_PI * re(v3_norm(gear)) : 0;
+  return ball ? gear : NULL;
 }
 
-// The setpoint nearest to the length, by whole periods.
-num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint) {
-  double period = wrap_period(w, u);
-  return period > 0 ? setpoint - period * round((re(setpoint) - re(w->act_length[u])) / period) : setpoint;
+double NUM(pbActuator_Turns)(const num *gear, num setpoint, num near) {
+  double period = 2 * PB_PI * re(v3_norm(gear));
+  return period > 0 ? round((re(setpoint) - re(near)) / period) : 0;
+}
+
+num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint, num near) {
+  const num *gear = NUM(pbActuator_Turning)(w, u);
+  double turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
+  return turns != 0 ? setpoint - turns * 2 * PB_PI * v3_norm(gear) : setpoint;
 }
 
 // act_dot = ctrl (integrator) or (ctrl - act) / tau (filters, muscles)
@@ -243,17 +247,20 @@ num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int u, num ctrl, num act) {
   switch (w->m->actuator_dyntype[u]) {
     case pb_dynIntegrator: return ctrl;
     case pb_dynMuscle: return NUM(pbMuscle_Rate)(w, u, ctrl, act);
-    default: return (ctrl - act) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+    // The shorter way round, of rotations.
+    default: return (NUM(pbActuator_Wrap)(w, u, ctrl, act) - act) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
   }
+}
+
+num NUM(pbActuator_Control)(const NUM(pbWork) *w, int u) {
+  bool free = !w->m->actuator_ctrllimited[u] || (w->m->disableflags & pb_disClampctrl);
+  return free ? w->ctrl[u] : num_clip(w->ctrl[u], w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
 }
 
 // What the gain multiplies: the control (clamped), or the activation.
 static num actuator_input(NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
-  num ctrl = w->ctrl[u];
-  if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
-    ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
-  }
+  num ctrl = NUM(pbActuator_Control)(w, u);
   if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
 
   // actearly takes the activation after this step.
@@ -268,7 +275,7 @@ static num actuator_force(NUM(pbWork) *w, int u) {
   const num *g = w->p.actuator_gainprm + 10 * u, *b = w->p.actuator_biasprm + 10 * u;
   num l = w->act_length[u], v = w->act_velocity[u];
 
-  w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u));
+  w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u), w->act_length[u]);
   w->act_gain[u] = w->m->actuator_gaintype[u] == pb_gainAffine ? g[0] + g[1] * l + g[2] * v : g[0];
 
   if (w->m->actuator_gaintype[u] == pb_gainMuscle) w->act_gain[u] = NUM(pbMuscle_Gain)(w, u);
@@ -285,7 +292,7 @@ static num servo_target(NUM(pbWork) *w, int u) {
   const num *b = w->p.actuator_biasprm + 10 * u;
   num speed = w->p.actuator_speed[u];
 
-  w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u));
+  w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u), w->act_length[u]);
   w->act_gain[u] = w->p.actuator_gainprm[10 * u];
   w->act_raw[u] = (w->act_gain[u] * w->act_input[u] + b[0] + b[1] * w->act_length[u]) / -b[2];
 

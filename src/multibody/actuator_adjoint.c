@@ -63,7 +63,18 @@ static int activation_end(const NUM(pbWork) *w, int u, double next) {
   return next > w->p.actuator_actrange[2 * u + 1] ? 1 : -1;
 }
 
-// act_next = act + act_dot step, step = h or (filterexact) tau (1 - exp(-h / tau)), clamped
+// A setpoint that was taken less its turns, 2 pi |gear| each.
+static void pull_turns(LANE(pbAdjoint) *a, int u, double setpoint, double near, lane bar) {
+  const NUM(pbWork) *w = a->w;
+  const double *gear = NUM(pbActuator_Turning)(w, u);
+  double turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
+  if (turns == 0) return;
+
+  double rate = -turns * 2 * PB_PI / v3_norm(gear);
+  for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, (int)(gear - w->p.actuator_gear) + k, bar * (rate * gear[k]));
+}
+
+// act_next = act + act_dot step, step = h or (filterexact) tau (1 - exp(-h / tau)), clamped, less its turns
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar) {
   const NUM(pbWork) *w = a->w;
@@ -72,6 +83,9 @@ void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double
   double decay = exact ? exp(-h / tau) : 1;  // and d(step)/dh
   double step = exact ? tau * (1 - decay) : h;
   PB_ASSERT(index >= 0 && index < w->m->na);
+
+  if (index == w->m->actuator_actadr[u] + w->m->actuator_actnum[u] - 1)
+    pull_turns(a, u, NUM(pbActuator_Next)(w, u, act, act_dot), w->act_length[u], bar);
 
   int end = activation_end(w, u, act + act_dot * step);
   if (end >= 0) {
@@ -106,23 +120,27 @@ static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   if (m->actuator_dyntype[u] == pb_dynNone) {
+    pull_turns(a, u, NUM(pbActuator_Control)(w, u), w->act_length[u], bar);
     pull_control(a, u, bar);
     return;
   }
 
   int i = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
-  if (m->actuator_actearly[u]) LANE(pbForce_Next)(a, u, i, w->act[i], w->act_dot[i], bar, a->act, a->act_dot);
-  else a->act[i] += bar;
+  if (m->actuator_actearly[u]) {
+    LANE(pbForce_Next)(a, u, i, w->act[i], w->act_dot[i], bar, a->act, a->act_dot);
+    return;
+  }
+
+  pull_turns(a, u, w->act[i], w->act_length[u], bar);
+  a->act[i] += bar;
 }
 
 // act_dot = (u - act) / tau of a muscle
 static void pull_muscle_rate(LANE(pbAdjoint) *a, int u, int i) {
   const NUM(pbWork) *w = a->w;
   lane bar = a->act_dot[i];
-  double ctrl = w->ctrl[u];
+  double ctrl = NUM(pbActuator_Control)(w, u);
   PB_ASSERT(i >= 0 && i < w->m->na);
-  if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl))
-    ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
 
   NUM(pbMuscleRatePartials) d;
   NUM(pbMuscle_RatePartials)(w, u, ctrl, w->act[i], &d);
@@ -151,6 +169,7 @@ static void pull_activation(LANE(pbAdjoint) *a, int u) {
     bar = bar / t;
     a->act[i] -= bar;
     if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, -bar * w->act_dot[i]);
+    pull_turns(a, u, NUM(pbActuator_Control)(w, u), w->act[i], bar);
   }
   pull_control(a, u, bar);
 }

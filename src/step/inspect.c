@@ -372,9 +372,10 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
 bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
   named_field list[most_fields];
   if (pbScratch_Stale(s, s->model)) return false;
-  // A step places those that it reads.
-  if (!strncmp(name, "site_", 5)) pbStage_AllSites_r((pbWork_r *)&s->w);
-  if (!strncmp(name, "geom_", 5)) pbStage_AllGeoms_r((pbWork_r *)&s->w);
+  // A step places those that it reads; before the first there are none.
+  bool evaluated = s->w.p.timestep != NULL;
+  if (evaluated && !strncmp(name, "site_", 5)) pbStage_AllSites_r((pbWork_r *)&s->w);
+  if (evaluated && !strncmp(name, "geom_", 5)) pbStage_AllGeoms_r((pbWork_r *)&s->w);
 
   for (int i = 0, n = list_fields(s, list); i < n; i++) {
     if (strcmp(list[i].name, name)) continue;

@@ -274,7 +274,7 @@ void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const nu
     if (first < 0) continue;
     for (int a = first; a < end; a++) {
       act[a] = NUM(pbActuator_Next)(w, u, act0[a], act_dot[a]);
-      if (a == end - 1 && m->actuator_dyntype[u] == pb_dynIntegrator) act[a] = NUM(pbActuator_Wrap)(w, u, act[a]);
+      if (a == end - 1) act[a] = NUM(pbActuator_Wrap)(w, u, act[a], w->act_length[u]);
     }
   }
 }

@@ -151,13 +151,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
   for (int u = 0; u < m->nu; u++) {
     int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
     if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
-
-    // The control within its range, as actuator.c has it.
-    num ctrl = w->ctrl[u];
-    if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
-      ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
-    }
-    dot[a] = NUM(pbActuator_Rate)(w, u, ctrl, w->act[a]);
+    dot[a] = NUM(pbActuator_Rate)(w, u, NUM(pbActuator_Control)(w, u), w->act[a]);
   }
 }
 
