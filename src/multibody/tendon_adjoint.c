@@ -233,6 +233,28 @@ static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const dou
   return sum;
 }
 
+// mu' (J'J) unused - lam' (J'J) a on the pattern of M of a path over joints: few dofs, of which some are on different branches.
+static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
+  const NUM(pbWork) *w = a->w;
+  const int *dofs = w->ten_dofs + w->ten_start[k];
+  const double *J = w->ten_J + w->ten_start[k];
+  int n = w->ten_start[k + 1] - w->ten_start[k];
+  lane with = PB_LANE_ZERO, without = PB_LANE_ZERO;
+
+  for (int i = 0; i < n; i++) {
+    double moved = 0, kept = 0;
+    for (int j = 0; j < n; j++) {
+      if (i != j && !dofs_are_related(w, dofs[i], dofs[j])) continue;
+      moved += J[j] * w->qacc[dofs[j]];
+      if (a->damped) kept += J[j] * unused[dofs[j]];
+    }
+
+    with += J[i] * a->lam[dofs[i]] * moved;
+    if (a->damped) without += J[i] * a->mu[dofs[i]] * kept;
+  }
+  return without - with;
+}
+
 // W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat): what J collects; returns
 // the cotangent of the armature without the drift's share. unused: a - ahat.
 static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const double *unused) {
@@ -240,13 +262,14 @@ static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const dou
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   PB_ASSERT(n >= 0 && n <= w->m->nv);
   // Where there is none, only its own gradient is wanted.
-  if (armature == 0 && pb_isSpatial(w->m, k)) {
+  if (armature == 0 && !pb_isSpatial(w->m, k)) return row_power(a, k, unused);
+  if (armature == 0) {
     lane bar = -path_power(a, k, a->lam, w->qacc);
     return a->damped ? bar + path_power(a, k, a->mu, unused) : bar;
   }
 
   // On the pattern of M: with the accelerations, and what implicit damping takes from them.
-  lane *c = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
+  lane *c = LANE(pbTendon_Other)(a, k);
   lane bar = -pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -armature, a->lam, w->qacc, c);
   if (a->damped) bar += pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, armature, a->mu, unused, c);
   return bar;
