@@ -14,8 +14,11 @@ void NUM(pbTree_Layout)(pbTreePattern *tree) {
     PB_ASSERT(p < i);
     tree->depth[i] = d;
     tree->adr[i] = adr;
-    if (d) memcpy(tree->chain + adr, tree->chain + tree->adr[p], (size_t)d * sizeof(int));
-    tree->chain[adr + d] = i;
+    int *to = tree->chain + adr;
+    // In blocks, as rows are padded: what is copied beyond its end is written over by the row itself.
+    const int *from = p < 0 ? to : tree->chain + tree->adr[p];
+    for (int a = 0; a < d; a += PB_TREE_PAD) memcpy(to + a, from + a, PB_TREE_PAD * sizeof(int));
+    to[d] = i;
     adr += (d + PB_TREE_PAD) / PB_TREE_PAD * PB_TREE_PAD;
   }
   PB_ASSERT(adr <= PB_TREE_ROOM(tree->n));
