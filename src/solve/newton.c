@@ -94,6 +94,27 @@ static bool pattern_holds(const NUM(pbWork) *w) {
   return true;
 }
 
+// Row i of M, from its chain to that of H, which is longer where branches are joined.
+static void copy_row(NUM(pbWork) *w, int i) {
+  const pbTreePattern *M = &w->t->M;
+  const pbTreePattern *H = &w->H;
+  const num *from = w->M + M->adr[i];
+  num *to = w->H_LD + H->adr[i];
+  int last = H->depth[i];
+  PB_ASSERT(M->depth[i] <= last);
+
+  // Chains of one length are the same.
+  if (M->depth[i] == last) {
+    for (int a = 0; a <= last; a += PB_WIDTH) *vec_at(to + a) = *vec_in(from + a);
+    return;
+  }
+
+  // Else there are gaps between what M has.
+  const int *chain = M->chain + M->adr[i];
+  for (int a = 0; a <= last; a += PB_WIDTH) *vec_at(to + a) = (pbVector){0};
+  for (int a = 0; a <= M->depth[i]; a++) to[H->depth[chain[a]]] = from[a];
+}
+
 static void copy_mass(NUM(pbWork) *w) {
   const pbTreePattern *M = &w->t->M;
   const pbTreePattern *H = &w->H;
@@ -103,18 +124,26 @@ static void copy_mass(NUM(pbWork) *w) {
     return;
   }
 
-  // Row by row from the chains of M to the longer ones of H.
-  memset(w->H_LD, 0, (size_t)H->size * sizeof(num));
   for (int i = 0; i < M->n; i++) {
-    const num *from = w->M + M->adr[i];
-    const int *chain = M->chain + M->adr[i];
-    num *to = w->H_LD + H->adr[i];
-    for (int a = 0; a <= M->depth[i]; a++) to[H->depth[chain[a]]] = from[a];
+    copy_row(w, i);
 
     // The deformables' curvature, dense.
     if (!w->couple_S) continue;
+    num *to = w->H_LD + H->adr[i];
     for (int k = 0; k <= i; k++) to[H->depth[k]] += w->couple_S[i * M->n + k];
   }
+}
+
+// Adds to the entries in the columns of some dofs, as many as a vector holds.
+static inline void add_apart(num *row, const int *depth, const int *dofs, pbVector s) {
+  int at[PB_WIDTH];
+  pbVector v;
+  for (int e = 0; e < PB_WIDTH; e++) at[e] = depth[dofs[e]];
+
+  // Mostly they follow each other: of each of the branches joined.
+  vec_gather(row, at, &v);
+  v += s;
+  vec_scatter(&v, row, at);
 }
 
 // H += J'KJ of one row, lower triangle; its dofs stand side by side (aligned) or not.
@@ -124,6 +153,7 @@ PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *
   const num *J = w->row_J + r->J;
   int n = r->n;
   int before = depth[dofs[n - 1]] + 1 - n;
+  PB_ASSERT(dim <= 6);
 
   for (int i = 0; i < n; i++) {
     // Column i of K J.
@@ -133,15 +163,15 @@ PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *
       for (int l = 0; l < dim; l++) KJ[k] += r->K[k * dim + l] * J[l * n + i];
     }
 
-    // Its products with columns j <= i of J, some at a time where they are side by side in H.
+    // Its products with columns j <= i of J, some at a time.
     num *row = w->H_LD + w->H.adr[dofs[i]];
-    int last = aligned ? i + 1 - PB_WIDTH : -1;
+    int last = i + 1 - PB_WIDTH;
     int j = 0;
     for (; j <= last; j += PB_WIDTH) {
-      pbVector v = *vec_in(row + before + j);
       pbVector s = KJ[0] * *vec_in(J + j);
       for (int k = 1; k < dim; k++) s += KJ[k] * *vec_in(J + k * n + j);
-      *vec_at(row + before + j) = v + s;
+      if (aligned) *vec_at(row + before + j) += s;
+      else add_apart(row, depth, dofs + j, s);
     }
     for (; j <= i; j++) {
       num s = KJ[0] * J[j];
@@ -151,7 +181,12 @@ PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *
   }
 }
 
-// The same, by a copy of add_row for the common sizes.
+PB_COPIES void add_placed(int dim, NUM(pbWork) *w, const NUM(pbRow) *r) {
+  if (on_chain(&w->H, w->row_dofs + r->dofs, r->n)) add_row(dim, true, w, r);
+  else add_row(dim, false, w, r);
+}
+
+// The same, by a copy for each of the common sizes.
 static void add_curvature(NUM(pbWork) *w, const NUM(pbRow) *r) {
   const int *dofs = w->row_dofs + r->dofs;
 
@@ -159,14 +194,15 @@ static void add_curvature(NUM(pbWork) *w, const NUM(pbRow) *r) {
   if (r->n == 1 && r->dim == 1) {
     num J = w->row_J[r->J];
     w->H_LD[w->H.adr[dofs[0]] + w->H.depth[dofs[0]]] += r->K[0] * J * J;
-  } else if (!on_chain(&w->H, dofs, r->n)) {
-    add_row(r->dim, false, w, r);
-  } else if (r->dim == 3) {
-    add_row(3, true, w, r);
-  } else if (r->dim == 1) {
-    add_row(1, true, w, r);
-  } else {
-    add_row(r->dim, true, w, r);
+    return;
+  }
+
+  // A limit of a tendon, contacts with friction, those that resist turning.
+  switch (r->dim) {
+    case 1: add_placed(1, w, r); break;
+    case 3: add_placed(3, w, r); break;
+    case 4: add_placed(4, w, r); break;
+    default: add_placed(r->dim, w, r); break;
   }
 }
 
