@@ -100,6 +100,7 @@ class Rollout:
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
     qpos, qvel, act, time, ...  (N + 1, size) or (B, N + 1, size): every field of the states; rows of `states`
+    ctrl, qfrc_applied, ...      what was given: (N, nu), or (B, N, nu) where worlds differ
     sensordata, xpos, site_xpos  as asked for by `outputs`: row k at state k with the inputs of step k
     status, steps_done           of each world, where on_failure was "mask"
     """
@@ -302,6 +303,11 @@ class Rollout:
         if model is not None and name in model._slots and "states" in self.__dict__:
             part = self.states[..., model._slots[name]]
             return part[..., 0] if name == "time" else part
+        inputs = self.__dict__.get("_inputs", {})
+        if name in inputs and inputs[name].data is not None:
+            given = inputs[name].data.view()
+            given.flags.writeable = False
+            return given
         raise AttributeError(f"a rollout has no '{name}'")
 
     def state(self, k: int) -> State:
