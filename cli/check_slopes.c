@@ -365,10 +365,10 @@ static void add_words(cliSlopeTest *t, const char *before, const char *name, con
   snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s", used ? "; " : before, name ? name : "", name ? " " : "", what);
 }
 
-// Which test a functional's slope belongs to; NULL: none. The states' derivatives by state and control are tested step by step.
+// Which test a functional's slope belongs to; NULL: none. States that move by their state and control are tested step by step.
 static cliSlopeTest *test_of(Slopes *s, Kind kind, Seen seen) {
   cliSlopeTest *t = s->out->tests;
-  if (seen == in_states) return kind == by_parameter ? &t[0] : NULL;
+  if (seen == in_states) return kind == by_parameter && s->nt ? &t[0] : NULL;
   return s->ns ? &t[1 + kind] : NULL;
 }
 

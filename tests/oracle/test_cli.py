@@ -609,6 +609,13 @@ def test_a_search_leaves_a_friction_loss_of_zero(run, tmp_path):
     assert np.allclose(found, list(truth.values()), rtol=1e-6)
 
 
+def test_check_holds_where_nothing_moves(run, tmp_path):
+    for k, text in enumerate(("<mujoco/>", '<mujoco><worldbody><site name="a" pos="0 0 1"/></worldbody><sensor><framepos objtype="site" objname="a"/></sensor></mujoco>')):
+        (tmp_path / f"{k}.xml").write_text(text)
+        found = run("check", tmp_path / f"{k}.xml", "--horizon", 2).stdout
+        assert "nan" not in found and "checks hold" in found
+
+
 def test_check_names_an_unconverged_solve(run):
     d = json.loads(run("check", RICH, "--json", "--option", "iterations=1", "--horizon", 5, code=1).stdout)
     found = [f for f in d["findings"] if f["what"] == "unconverged solve"]
