@@ -345,8 +345,13 @@ int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
   // A geom with an interaction coefficient replaces the box.
   *box = true;
   if (re(w->p.body_mass[body]) < TINY) return 0;
-  for (int k = 0; k < m->body_geomnum[body]; k++) *box = *box && !(re(w->p.geom_fluid[12 * (m->body_geomadr[body] + k)]) > 0);
-  return *box ? 1 : m->body_geomnum[body];
+  for (int g = m->body_geomadr[body], end = g + m->body_geomnum[body]; g < end; g++) {
+    if (!(re(w->p.geom_fluid[12 * g]) > 0)) continue;
+
+    *box = false;
+    return m->body_geomnum[body];
+  }
+  return 1;
 }
 
 // Does the body belong to a tree with an unsymmetric block of its own?

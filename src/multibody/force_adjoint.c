@@ -302,7 +302,8 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const double *X, double 
   const p3 spin = l3_columns(rows, move.a), slide = l3_columns(rows, v);
   const p3 turn = edge * (PB_TURN3(fourth) + PB_TURN3(PB_TURN3(fourth))) * l3_columns(rows, given.a) * spin;
   const p3 push = second * third * l3_columns(rows, x) * slide;
-  for (int k = 0; k < 3; k++) power[0] -= 1.0 / 64 * turn[k] * fabs(spin[k]) + 0.5 * push[k] * fabs(slide[k]);
+  const p3 drag = 1.0 / 64 * turn * p3_abs(spin) + 0.5 * push * p3_abs(slide);
+  for (int k = 0; k < 3; k++) power[0] -= drag[k];
 }
 #endif
 

@@ -27,6 +27,10 @@ PB_INLINE void l3_store(double x[3], l3 a) {
 PB_INLINE p3 p3_add(p3 a, p3 b) { return a + b; }
 PB_INLINE p3 p3_sub(p3 a, p3 b) { return a - b; }
 PB_INLINE p3 p3_scale(p3 a, double s) { return a * s; }
+PB_INLINE p3 p3_abs(p3 a) {
+  typedef long long bits __attribute__((vector_size(32)));
+  return (p3)((bits)a & INT64_MAX);  // all but the signs
+}
 PB_INLINE l3 l3_add(l3 a, l3 b) { return a + b; }
 PB_INLINE l3 l3_sub(l3 a, l3 b) { return a - b; }
 PB_INLINE l3 l3_scale(l3 a, double s) { return a * s; }
