@@ -22,8 +22,8 @@ def without_gradients(torque, evaluations=EVALUATIONS, each=1000):
         with np.load(path) as kept:
             search.restore(kept["state"])
             found, done = kept["found"], int(kept["done"])
-    while done < evaluations:
-        some = min(done + each, evaluations)
+    while len(found) < evaluations // each:
+        some = each * (len(found) + 1)
         while done < some:
             before = len(reach.found)
             search.iterate()
