@@ -14,6 +14,8 @@
 #include "solve/dual.h"
 #include "solve/noslip.h"
 
+#pragma GCC diagnostic ignored "-Wpsabi"  // lanes are passed between functions of this file only
+
 // ---- H = M + J'KJ ---------------------------------------------------------------------------------------------------
 // Do the dofs stand side by side at the end of the last one's row?
 static inline bool on_chain(const pbTreePattern *tree, const int *dofs, int n) {
