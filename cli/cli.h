@@ -106,8 +106,10 @@ struct cliApp {
   pbContext *ctx;
   const cliCommand *command;
   cliArgs args;
-  const pbModel *model;  // NULL: the model is loaded from the file that the first operand names
-  const double *theta;   // its parameters
+  const pbModel *model;     // NULL: the model is loaded from the file that the first operand names
+  const double *theta;      // its parameters
+  pbLossFunction function;  // of losses that the host computes; NULL: a program has none
+  void *user;
 };
 
 extern const cliCommand cliCommands[];

@@ -31,6 +31,9 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/optimize/hosted.c", "to[c] += t->weight * from[c];", "to[c] += from[c];", "unit/test_task_terms", "losses of the host: the weight does not reach the slopes"),
+    ("src/optimize/hosted.c", "row = next_row(s, row, t->steps[k]);\n      double *to", "double *to", "unit/test_task_terms",
+     "losses of the host: all slopes go to the first state"),
     ("src/world/cached.c", "if (searched && c->point == 0) pass(", "if (searched && c->point < 0) pass(", "unit/test_rollout",
      "a cached step is pulled back by what a search found in another step"),
     ("src/geometry/box_rates.c", "dx[SIZE2 + i] += 2 * way * inv;", "dx[SIZE2 + i] += way * inv;", "unit/test_geometry",

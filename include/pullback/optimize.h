@@ -113,6 +113,27 @@ PB_API void pbTask_Destroy(pbTask *task);  // NULL is fine
 // of a result depends on it. Progress is told on the caller's thread; allocation hooks are called from all of them.
 PB_API PB_NODISCARD pbStatus pbTask_UsePool(pbTask *task, pbPool *pool);
 
+// ---- losses that the host computes --------------------------------------------------------------------------------
+// A term {"function": NAME} of a task (docs/task.md) is computed by the caller. It sees the states that the term looks at,
+// and says the value and the slopes by what it saw: bars, in the tangent space, zero before the call.
+typedef struct pbLossRows {
+  const char *name;      // "qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "points", "point_velocity", "control"
+  int width, bar_width;  // of a row; they differ for qpos: nq, nv
+  const double *value;   // (count, width)
+  double *bar;           // (count, bar_width); NULL: no slopes are wanted
+} pbLossRows;
+typedef struct pbLossView {
+  const char *name;       // of the function
+  int trajectory, count;  // number of the trajectory, of the states
+  const double *time;     // count: s from the start
+  const pbLossRows *rows;
+  int row_count;  // quantities
+  char *why;      // 160 bytes for the reason of a failure; "" before the call
+} pbLossView;
+// Called from the threads of the task's pool. Failures are as of pbProblem's callbacks.
+typedef pbStatus (*pbLossFunction)(void *user, const pbLossView *view, double *value);
+PB_API void pbTask_OnFunction(pbTask *task, pbLossFunction function, void *user);
+
 PB_API const pbModel *pbTask_Model(const pbTask *task);
 PB_API int pbTask_Size(const pbTask *task);              // number of unknowns n
 PB_API size_t pbTask_ResidualCount(const pbTask *task);  // m; 0 where a term is no sum of squares

@@ -454,7 +454,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
 }
 
 pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder, const char *name, pbTask **task) {
-  pbTaskReader r = {.ctx = ctx, .name = name ? name : "task", .text = text, .length = length};
+  pbTaskReader r = {.ctx = ctx, .name = name ? name : "task", .text = text, .length = length, .functions = true};
   *task = NULL;
 
   pbStatus status = pbTaskReader_Folders(&r, folder, NULL);
@@ -473,6 +473,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   r.audit = with->audit;
   r.surfaces = with->surfaces;
   r.design = with->design;
+  r.functions = with->functions;
 
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);
@@ -485,7 +486,8 @@ pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, p
 }
 
 pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {
-  return pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root, .policy = policy}, path, pbTask_ReadWhole, task);
+  const pbTaskReader with = {.ctx = ctx, .allow_root = allow_root, .policy = policy, .functions = true};
+  return pbTask_LoadPart(&with, path, pbTask_ReadWhole, task);
 }
 
 // ---- a task as a run -------------------------------------------------------------------------------------------------

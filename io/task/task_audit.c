@@ -193,7 +193,7 @@ static pbStatus read_audited(pbTaskReader *r, const json_t *root, pbTask *task) 
 }
 
 pbStatus pbTask_LoadAudit(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {
-  const pbTaskReader with = {.ctx = ctx, .allow_root = allow_root, .policy = policy, .audit = true};
+  const pbTaskReader with = {.ctx = ctx, .allow_root = allow_root, .policy = policy, .audit = true, .functions = true};
   return pbTask_LoadPart(&with, path, read_audited, task);
 }
 

@@ -12,6 +12,7 @@
 static const char *const term_keys[] = {
     "name", "qpos",   "qvel", "act",    "sensor", "body",    "site",  "control",  "points",  "point_velocity", "components",
     "at",   "target", "type", "weight", "mean",   "epsilon", "delta", "discount", "formula", "inputs",         NULL};
+static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
 static const char *const input_keys[] = {"qpos",   "qvel",           "act",        "sensor", "body", "site", "control",
                                          "points", "point_velocity", "components", NULL};
 static const char *const quantity_keys[pb_quantityCount + 1] = {"qpos",   "qvel",           "act",     "sensor", "body", "site",
@@ -136,84 +137,6 @@ static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout 
 
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, parts);
-  return status;
-}
-
-// ---- states looked at -----------------------------------------------------------------------------------------------
-static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int *step) {
-  double h = pbTaskReader_Timestep(r), k = time / h;
-  if (!(k > -0.5 && k < steps + 0.5))
-    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
-
-  // a multiple up to the rounding of times written in decimals
-  *step = (int)floor(k + 0.5);
-  if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
-    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time,
-                             h, *step * h);
-  return pb_ok;
-}
-
-static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
-  if (count > (size_t)steps + 1)
-    return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
-
-  t->step_count = (int)count;
-  if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps)))
-    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
-
-  for (size_t i = 0; i < count; i++) {
-    PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
-
-    // states are observed in one pass over the trajectory
-    if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
-  }
-  return pb_ok;
-}
-
-static pbStatus steps_range(const pbTaskReader *r, int from, int to, int every, pbTerm *t) {
-  t->step_count = from > to ? 0 : (to - from) / every + 1;
-  if (!(t->steps = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->steps)))
-    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
-
-  for (int i = 0; i < t->step_count; i++) t->steps[i] = from + i * every;
-  return pb_ok;
-}
-
-static pbStatus read_range(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
-  static const char *const keys[] = {"from", "to", "every", NULL};
-  double h = pbTaskReader_Timestep(r), from = 0, to = steps * h, every = h;
-
-  int first, last, stride;
-  PB_TRY(pbTaskReader_Keys(r, at, keys));
-  PB_TRY(pbTaskReader_Real(r, at, "from", &from));
-  PB_TRY(pbTaskReader_Real(r, at, "to", &to));
-  PB_TRY(pbTaskReader_Real(r, at, "every", &every));
-
-  // times as steps; the stride is a time, too
-  PB_TRY(step_of_time(r, from, steps, &first));
-  PB_TRY(step_of_time(r, to, steps, &last));
-  PB_TRY(step_of_time(r, every, steps, &stride));
-
-  if (stride < 1 || last < first) return pbTaskReader_Fail(r, pb_bad_input, "expected from <= to and every > 0");
-  return steps_range(r, first, last, stride, t);
-}
-
-static pbStatus read_at(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
-  const char *word = json_string_value(at);
-
-  if (word && strcmp(word, "final") == 0) return steps_range(r, steps, steps, 1, t);
-  if (word && strcmp(word, "all") == 0) return steps_range(r, 0, steps, 1, t);
-  if (json_is_object(at)) return read_range(r, at, steps, t);
-  if (word)
-    return pbTaskReader_Fail(r, pb_bad_input, "'%.40s': expected \"final\", \"all\", a list of times or {from, to, every}%s",
-                             word, strcmp(word, "end") == 0 || strcmp(word, "last") == 0 ? "; did you mean \"final\"?" : "");
-
-  pbTaskNumbers times;
-  PB_TRY(pbTaskReader_Numbers(r, at, &times));
-  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "expected a list of times")
-                                 : steps_of_times(r, times.data, times.cols, steps, t);
-
-  pbContext_Free(r->ctx, times.data);
   return status;
 }
 
@@ -345,8 +268,8 @@ static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const jso
 
   // without "at" the recording's own times say which states are observed
   if (status == pb_ok && !at)
-    status = times && times->type == pb_arrayReal ? steps_of_times(r, times->reals, times->count, steps, t)
-                                                  : steps_range(r, 0, steps, 1, t);
+    status = times && times->type == pb_arrayReal ? pbTask_StepsOfTimes(r, times->reals, times->count, steps, t)
+                                                  : pbTask_StepsRange(r, 0, steps, 1, t);
 
   if (status == pb_ok) status = recorded_rows(r, data, times, steps, l, t);
   pbArrays_Destroy(set);
@@ -369,10 +292,10 @@ static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, co
 
   if (at) {
     pbTaskReader_Enter(r, "at");
-    status = read_at(r, at, steps, t);
+    status = pbTask_ReadAt(r, at, steps, t);
     pbTaskReader_Leave(r);
   } else if (!json_is_object(target)) {
-    status = steps_range(r, steps, steps, 1, t);
+    status = pbTask_StepsRange(r, steps, steps, 1, t);
   }
 
   if (status != pb_ok) return status;
@@ -591,8 +514,78 @@ static pbStatus finish_formula(pbTaskReader *r, const json_t *object, pbTerm *t)
   return pb_ok;
 }
 
-static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, Layout *l) {
+// ---- functions of the host ------------------------------------------------------------------------------------------
+static pbStatus see(pbTaskReader *r, const char *name, pbHosted *h) {
+  pbSuggest near = pbSuggest_For(name);
+  char hint[64];
+  for (int q = 0; q < pb_quantityCount; q++) {
+    if (strcmp(name, quantity_keys[q]) == 0) {
+      h->sees[q] = true;
+      return pb_ok;
+    }
+    pbSuggest_Offer(&near, quantity_keys[q]);
+  }
+  return pbTaskReader_Fail(r, pb_bad_input, "'%.60s' is no quantity%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+// "sees": names of quantities; absent: all but positions of bodies and sites, as far as there are any.
+static pbStatus read_sees(pbTaskReader *r, const json_t *list, pbHosted *h) {
+  for (int q = 0; q < pb_quantityCount; q++)
+    h->sees[q] = !list && q != pb_observedBody && q != pb_observedSite && kind_of(r->model, (pbQuantity)q).full > 0;
+  if (!list) return pb_ok;
+
+  // by their names in terms
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return pbTaskReader_Fail(r, pb_bad_input, "expected a list of quantities");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *name = json_string_value(json_array_get(list, i));
+    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected names of quantities");
+    PB_TRY(see(r, name, h));
+  }
+  return pb_ok;
+}
+
+static pbStatus read_function(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, pbTermSet *set) {
+  const char *function = NULL, *name = NULL;
+  const json_t *at = json_object_get(object, "at");
+  pbHosted *h = t->hosted = pbContext_Alloc(r->ctx, sizeof *h);
+  if (!h) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+
+  // only who can give a function may have one in a loss
+  PB_TRY(pbTaskReader_Keys(r, object, function_keys));
+  PB_TRY(pbTaskReader_Text(r, object, "function", &function));
+  if (!r->functions)
+    return pbTaskReader_FailAt(r, "function", "a function of a host program: only optimizations and audits take them");
+  PB_TRY(pbTaskReader_Text(r, object, "name", &name));
+  t->name = pbContext_CopyText(r->ctx, name ? name : function);
+  h->name = pbContext_CopyText(r->ctx, function);
+  if (!t->name || !h->name) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+
+  // its value may have any sign, and is no sum of squares
+  t->quantity = pb_observedFunction;
+  t->type = pb_termLinear;
+  t->weight = 1;
+  PB_TRY(pbTaskReader_Real(r, object, "weight", &t->weight));
+
+  pbTaskReader_Enter(r, "sees");
+  PB_TRY(read_sees(r, json_object_get(object, "sees"), h));
+  pbTaskReader_Leave(r);
+
+  // all states unless it says which
+  pbTaskReader_Enter(r, "at");
+  PB_TRY(at ? pbTask_ReadAt(r, at, steps, t) : pbTask_StepsRange(r, 0, steps, 1, t));
+  pbTaskReader_Leave(r);
+  if (t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
+
+  // room for what it sees
+  pbStatus status = pbHosted_SetUp(set, t);
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+}
+
+static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set, pbTerm *t, Layout *l) {
   const json_t *value = NULL;
+  if (json_object_get(object, "function")) return read_function(r, object, set->steps, t, set);
+
   PB_TRY(pbTaskReader_Keys(r, object, term_keys));
   PB_TRY(find_quantity(r, object, true, &t->quantity, &value));
   bool formula = t->quantity == pb_observedFormula;
@@ -600,7 +593,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTe
   if (!formula && json_object_get(object, "inputs")) return pbTaskReader_FailAt(r, "inputs", "only a formula has inputs");
 
   PB_TRY(formula ? begin_formula(r, object, t, l) : read_parts(r, object, value, t, l));
-  PB_TRY(read_target(r, object, steps, l, t));
+  PB_TRY(read_target(r, object, set->steps, l, t));
 
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
@@ -637,7 +630,7 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
 
     // counted first: what was read of it is freed with the set
     set->count++;
-    status = read_term(r, json_array_get(loss, i), set->steps, &set->terms[i], &layout);
+    status = read_term(r, json_array_get(loss, i), set, &set->terms[i], &layout);
     pbContext_Free(r->ctx, layout.parts);
     pbContext_Free(r->ctx, layout.columns);
     if (status == pb_ok) pbTaskReader_Leave(r);

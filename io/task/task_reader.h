@@ -38,6 +38,7 @@ typedef struct pbTaskReader {
   bool audit;             // what is wanted is to be audited: variables need not be there
   bool surfaces;          // of meshes are kept (pbLoadOptions)
   bool design;            // masses and frames follow parameters of meshes (pbLoadOptions)
+  bool functions;         // of the host may stand in losses (pbTask_OnFunction)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 
@@ -93,6 +94,10 @@ double pbTaskReader_Timestep(const pbTaskReader *r);
 
 // ---- parts of a task (each file of io/task_*.c one)
 PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task);
+// The states that a term looks at, by "at": numbers of steps, or a range of them (task_loss_times.c).
+PB_NODISCARD pbStatus pbTask_ReadAt(pbTaskReader *r, const json_t *at, int steps, pbTerm *t);
+PB_NODISCARD pbStatus pbTask_StepsOfTimes(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t);
+PB_NODISCARD pbStatus pbTask_StepsRange(const pbTaskReader *r, int from, int to, int every, pbTerm *t);
 // The terms of a "loss" on a trajectory whose set was begun.
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);

@@ -1,14 +1,16 @@
 // The program's commands as functions: the same code, with their texts in memory and the signals of Python. One runs at a time.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/cli.h"
 #include "core.h"
 
 static PyThread_type_lock running;
-static PyObject *teller;  // hears of progress; NULL: nobody does
-static bool stopped;      // a signal's handler, or the teller, has raised
+static PyObject *teller;     // hears of progress; NULL: nobody does
+static bool stopped;         // a signal's handler, the teller or a loss has raised
+static PyObject *raised[3];  // what
 
 bool pyCommand_Register(PyObject *module) {
   PyObject *list = PyList_New(0);
@@ -31,10 +33,17 @@ void cliSignals_Release(void) {}
 void cliSignals_Defer(void) {}
 void cliSignals_Undefer(void) {}
 
+// Whoever raised first is heard; the exception waits for the end of the command, on whatever thread it came up.
+static void stop(void) {
+  if (stopped) PyErr_Clear();
+  else PyErr_Fetch(&raised[0], &raised[1], &raised[2]);
+  stopped = true;
+}
+
 bool cliSignals_Caught(void) {
   if (stopped) return true;
   PyGILState_STATE gil = PyGILState_Ensure();
-  stopped = PyErr_CheckSignals() != 0;
+  if (PyErr_CheckSignals() != 0) stop();
   PyGILState_Release(gil);
   return stopped;
 }
@@ -56,12 +65,59 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
 
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *answer = PyObject_CallFunction(teller, "sddz", p->what, done, all, note);
-  stopped = !answer;
+  if (!answer) stop();
   Py_XDECREF(answer);
   PyGILState_Release(gil);
 }
 
 void cliProgress_End(cliProgress *p) { p->on = false; }
+
+// ---- losses that Python computes ------------------------------------------------------------------------------------------
+// [(name, width, width of slopes, values as bytes), ...]: copies, which may outlive the call.
+static PyObject *seen(const pbLossView *view) {
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < view->row_count; i++) {
+    const pbLossRows *rows = &view->rows[i];
+    Py_ssize_t bytes = (Py_ssize_t)view->count * rows->width * (Py_ssize_t)sizeof(double);
+    PyObject *one = Py_BuildValue("siiy#", rows->name, rows->width, rows->bar_width, (const char *)rows->value, bytes);
+    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+static bool take_slopes(PyObject *list, const pbLossView *view) {
+  for (int i = 0; i < view->row_count; i++) {
+    const pbLossRows *rows = &view->rows[i];
+    Py_ssize_t count = (Py_ssize_t)view->count * rows->bar_width;
+    PyObject *one = PyList_GetItem(list, i);
+    pyArray a;
+    if (!one || !pyArray_Read(one, count, rows->name, &a)) return false;
+    if (a.data && rows->bar) memcpy(rows->bar, a.data, (size_t)count * sizeof(double));
+    pyArray_Release(&a, 1);
+  }
+  return true;
+}
+
+static bool call_host(PyObject *host, const pbLossView *view, double *value) {
+  Py_ssize_t times = (Py_ssize_t)view->count * (Py_ssize_t)sizeof(double);
+  PyObject *slopes = NULL, *rows = seen(view), *answer = NULL;
+  if (rows)
+    answer = PyObject_CallFunction(host, "siy#Oi", view->name, view->trajectory, (const char *)view->time, times, rows,
+                                   view->row_count && view->rows[0].bar);
+  Py_XDECREF(rows);
+
+  bool right = answer && PyArg_ParseTuple(answer, "dO!", value, &PyList_Type, &slopes) && take_slopes(slopes, view);
+  Py_XDECREF(answer);
+  return right;
+}
+
+static pbStatus on_loss(void *host, const pbLossView *view, double *value) {
+  PyGILState_STATE gil = PyGILState_Ensure();
+  if (!stopped && !call_host(host, view, value)) stop();
+  PyGILState_Release(gil);
+  return stopped ? pb_interrupted : pb_ok;
+}
 
 // ---- a command ------------------------------------------------------------------------------------------------------------
 typedef struct Call {
@@ -88,7 +144,10 @@ static void run(Call *c) {
 }
 
 static PyObject *answer(const Call *c) {
-  if (stopped) return NULL;  // with the exception of who stopped it
+  if (stopped) {  // with the exception of who stopped it
+    PyErr_Restore(raised[0], raised[1], raised[2]);
+    return NULL;
+  }
   if (c->status != pb_ok && c->status != pb_check_failed)
     return pyStatus_Raise(c->status, c->app.ctx ? pbContext_Error(c->app.ctx) : NULL);
   return Py_BuildValue("Os#s#", c->status == pb_ok ? Py_True : Py_False, c->text[0] ? c->text[0] : "", (Py_ssize_t)c->size[0],
@@ -115,9 +174,13 @@ static bool read_words(PyObject *words, Call *c) {
 
 PyObject *pyCommand_Run(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *words, *model, *tell;
+  PyObject *words, *model, *tell, *host;
   Call c = {0};
-  if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &words, &model, &tell)) return NULL;
+  if (!PyArg_ParseTuple(args, "O!OOO", &PyList_Type, &words, &model, &tell, &host)) return NULL;
+  if (host != Py_None) {
+    c.app.function = on_loss;
+    c.app.user = host;
+  }
   if (model != Py_None) {
     if (!PyObject_TypeCheck(model, pyModel_Type)) return PyErr_Format(PyExc_TypeError, "expected a model");
     c.app.model = ((pyModel *)model)->compiled->model;

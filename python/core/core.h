@@ -82,7 +82,8 @@ PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
 
 // ---- command.c: what the program can do
 bool pyCommand_Register(PyObject *module);
-// (words, model or None, progress or None): (whether what it checks holds, its results, its notes) as texts. progress(what, done, all, note).
+// (words, model or None, progress or None, loss or None): (whether what it checks holds, its results, its notes) as texts.
+// progress(what, done, all, note); loss(name, trajectory, time, rows, whether slopes are wanted): (value, a list of slopes or None).
 PyObject *pyCommand_Run(PyObject *module, PyObject *args);
 void pyCommand_AfterFork(void);
 

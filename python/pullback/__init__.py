@@ -11,6 +11,7 @@ import os as _os
 from . import _core
 from .commands import audit, check, energies, info, inspect, optimize, train, view
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
+from .losses import Seen
 from .model import Model, load, loads
 from .objective import Objective
 from .rollout import Gradient, Rollout, Tangent
@@ -18,6 +19,6 @@ from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "train", "view"]
+           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "train", "view"]
 
 _os.register_at_fork(after_in_child=_core.after_fork)

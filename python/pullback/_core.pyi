@@ -13,6 +13,7 @@ commands: list[str]
 
 def after_fork() -> None: ...
 def command(words: list[str], model: Model | None, progress: Callable[[str, float, float, str | None], object] | None,
+            loss: Callable[[str, int, bytes, list[tuple[str, int, int, bytes]], bool], tuple[float, list[Array | None]]] | None,
             /) -> tuple[bool, str, str]: ...
 
 @final

@@ -13,6 +13,7 @@ import numpy as np
 from . import _core
 from .arrays import Description, real
 from .errors import ArgumentError
+from .losses import Loss, Losses
 from .model import Model
 from .rollout import Rollout
 from .state import State
@@ -27,9 +28,9 @@ Progress: TypeAlias = Callable[[str, float, float, str | None], object] | None
 _PREFIX = "pullback: "
 
 
-def _run(words, model=None, progress=None):
+def _run(words, model=None, progress=None, losses=None):
     """(whether it holds, its text). What the program notes on standard error are warnings here."""
-    holds, text, notes = _core.command([str(w) for w in words], model, progress)
+    holds, text, notes = _core.command([str(w) for w in words], model, progress, losses.call if losses else None)
     for line in notes.splitlines():
         if line.startswith(_PREFIX + "warning: "):
             warnings.warn(line.removeprefix(_PREFIX + "warning: "), RuntimeWarning, stacklevel=3)
@@ -156,17 +157,21 @@ class Result(Report):
         return self.trajectories[0]
 
 
-def optimize(task: Task, *, output: Path | None = None, seed: int | None = None, threads: int | None = None, policy: Path | None = None,
-             allow_root: Path | Sequence[Path] = (), fresh: bool = False, progress: Progress = None) -> Result:
+def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, Loss] | None = None, seed: int | None = None,
+             threads: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), fresh: bool = False,
+             progress: Progress = None) -> Result:
     """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
 
+    A term of the loss may be a Python function, {"function": f}; "loss": f is that alone. f(seen) is called with what it sees of a
+    trajectory (Seen) and returns its value and a dict of cotangents, as a loss of pb.Objective does. functions: those that a file names.
     output: "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on.
     progress(what, done, all, note): called now and then.
     """
-    with Description(task) as path, _Files() as files:
+    losses = Losses(task, functions)
+    with Description(losses.task) as path, _Files() as files:
         target = os.fspath(output) if output else files.path("result.json")
         holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
-                        progress=progress)
+                        progress=progress, losses=losses)
         with open(target, encoding="utf-8") as f:
             found = json.load(f)
         result = Result(found, holds)
@@ -175,12 +180,16 @@ def optimize(task: Task, *, output: Path | None = None, seed: int | None = None,
         return result
 
 
-def audit(task: Task, *, result: Path | None = None, starts: int | None = None, seed: int | None = None, policy: Path | None = None,
-          allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> Report:
-    """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed."""
-    with Description(task) as path:
+def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
+          seed: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> Report:
+    """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed.
+
+    functions: losses in Python, as of optimize.
+    """
+    losses = Losses(task, functions)
+    with Description(losses.task) as path:
         holds, text = _run(["audit", path, "--json", *_options(result=result, starts=starts, seed=seed, policy=policy), *_roots(allow_root)],
-                           progress=progress)
+                           progress=progress, losses=losses)
     return Report(json.loads(text), holds)
 
 

@@ -266,7 +266,7 @@ static double value_of_terms(const pbTermSet *set, const char *name) {
 // The value of what is audited, of the run that the buffers hold.
 static pbStatus add_objective(const Audit *a, Pass *p, double *objective) {
   double loss = pbTermSet_Value(&p->terms, p->trajectory->ctrl_now, false, NULL);
-  if (p->terms.fault[0]) return fail(a, pb_not_finite, p->terms.fault);
+  if (p->terms.fault[0]) return fail(a, p->terms.failure, p->terms.fault);
 
   // The whole loss, or all terms of a name.
   double value = a->o.objective ? 0 : loss;

@@ -104,6 +104,19 @@ void pbTask_Term(const pbTask *task, int i, const char **name, double *value, do
   *deviation = term->deviation;
 }
 
+void pbTask_OnFunction(pbTask *task, pbLossFunction function, void *user) {
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    for (int i = 0; i < set->count; i++) {
+      pbHosted *hosted = set->terms[i].hosted;
+      if (!hosted) continue;
+      hosted->call = function;
+      hosted->user = user;
+      hosted->trajectory = t;
+    }
+  }
+}
+
 // ---- set up ---------------------------------------------------------------------------------------------------------
 static pbStatus no_memory(const pbTask *task) {
   return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the task", task->name);
@@ -368,7 +381,7 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineM
 
   if (status == pb_ok) {
     *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
-    if (fine.fault[0]) status = pbContext_Fail(task->ctx, pb_not_finite, "%s: loss: %s", task->name, fine.fault);
+    if (fine.fault[0]) status = pbContext_Fail(task->ctx, fine.failure, "%s: loss: %s", task->name, fine.fault);
   }
 
   pbContext_Free(task->ctx, rows);

@@ -25,7 +25,8 @@ typedef enum pbQuantity {
   pb_observedPointVelocity,
   pb_observedControl,
   pb_quantityCount,
-  pb_observedFormula = pb_quantityCount  // of several of them
+  pb_observedFormula = pb_quantityCount,  // of several of them
+  pb_observedFunction                     // of all of them, by the host
 } pbQuantity;
 typedef enum pbTermType {
   pb_termSquared,
@@ -48,10 +49,22 @@ typedef struct pbFormula {  // a quantity of one component: a formula of others,
   struct pbTerm *inputs;       // what is observed: quantity, parts and a target of zeros (rotations: none) of each
   double *in, *value, *slope;  // of each state the term looks at: width, 1, width
 } pbFormula;
+typedef struct pbHosted {  // the host's function of all states that its term looks at
+  char *name;
+  pbLossFunction call;  // NULL: none is given
+  void *user;
+  int trajectory;
+  bool sees[pb_quantityCount];
+  int row_count;
+  pbLossRows rows[pb_quantityCount];
+  pbQuantity quantity[pb_quantityCount];  // of each of the rows
+  double *time, *memory;                  // of all states: numbers, then slopes
+} pbHosted;
 typedef struct pbTerm {
   char *name;
   pbQuantity quantity;
   pbFormula *formula;  // of pb_observedFormula
+  pbHosted *hosted;    // of pb_observedFunction
   pbTermType type;
   double weight;    // "mean" is already in it
   double epsilon;   // norm: sqrt(|d|^2 + epsilon^2)
@@ -81,11 +94,20 @@ typedef struct pbTermSet {  // the loss on one trajectory
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
   double timestep;
-  char fault[200];  // why the last value is NaN: a formula left its domain; "": it did not
+  char fault[240];   // why the last value is NaN: a formula left its domain, a function failed; "": neither did
+  pbStatus failure;  // of that
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
 PB_NODISCARD pbStatus pbTermSet_Finish(pbTermSet *set);
+// Row `row` of the set, which is state `step`, of a quantity, and of its slopes; NULL: controls that are not given.
+const double *pbTermSet_Observed(const pbTermSet *set, pbQuantity quantity, int row, int step, const double *ctrl);
+double *pbTermSet_BarRow(const pbTermSet *set, pbQuantity quantity, int row, int step, double *ctrl_bar);
+// ---- hosted.c
+PB_NODISCARD pbStatus pbHosted_SetUp(pbTermSet *set, pbTerm *term);  // its rows, when its states are known
+void pbHosted_Free(pbContext *ctx, pbHosted *hosted);
+// Value of the term, and what it adds to the set's bars; false: set->fault says why not.
+bool pbHosted_Value(pbTermSet *set, pbTerm *term, const double *ctrl, bool pull, double *ctrl_bar);
 void pbTermSet_Free(pbTermSet *set);
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 // Value of the loss and of each term from what Forward wrote; bars (and ctrl_bar (steps, nu), added to, may be NULL) if

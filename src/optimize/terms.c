@@ -40,6 +40,7 @@ static void free_formula(pbContext *ctx, pbFormula *f);
 
 static void free_term(pbContext *ctx, pbTerm *t) {
   free_formula(ctx, t->formula);
+  pbHosted_Free(ctx, t->hosted);
   void *all[] = {t->name, t->parts, t->steps, t->target, t->factor};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -76,8 +77,9 @@ static pbStatus allocate_rows(const pbTermSet *set, bool wanted, int width, doub
 
 static void note_uses(pbTermSet *set, const pbTerm *t) {
   const pbFormula *f = t->formula;
+  for (int q = 0; q < pb_quantityCount; q++) set->uses[q] |= t->hosted && t->hosted->sees[q];
   if (!f) {
-    set->uses[t->quantity] = true;
+    if (!t->hosted) set->uses[t->quantity] = true;
     return;
   }
 
@@ -201,16 +203,16 @@ typedef struct TermState {  // a state that a term observes
 } TermState;
 
 // The last state has the controls of the last step.
-static size_t control_offset(const pbTermSet *s, const TermState *p) {
+static size_t control_offset(const pbTermSet *s, int step) {
   int last = s->steps > 0 ? s->steps - 1 : 0;
-  return (size_t)(p->step < last ? p->step : last) * (size_t)s->nu;
+  return (size_t)(step < last ? step : last) * (size_t)s->nu;
 }
 
-static const double *observed_row(const pbTermSet *s, const TermState *p, const double *ctrl) {
-  size_t row = (size_t)p->row;
-  PB_ASSERT(p->row < s->row_count && s->rows[p->row] == p->step);
+const double *pbTermSet_Observed(const pbTermSet *s, pbQuantity quantity, int which, int step, const double *ctrl) {
+  size_t row = (size_t)which;
+  PB_ASSERT(which < s->row_count && s->rows[which] == step);
 
-  switch (p->term->quantity) {
+  switch (quantity) {
     case pb_observedQpos: return s->states + row * (size_t)s->nx + s->qpos_at;
     case pb_observedQvel: return s->states + row * (size_t)s->nx + s->qvel_at;
     case pb_observedAct: return s->states + row * (size_t)s->nx + s->act_at;
@@ -219,13 +221,17 @@ static const double *observed_row(const pbTermSet *s, const TermState *p, const 
     case pb_observedSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return s->states + row * (size_t)s->nx + s->points_at;
     case pb_observedPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
-    default: return ctrl ? ctrl + control_offset(s, p) : NULL;
+    default: return ctrl ? ctrl + control_offset(s, step) : NULL;
   }
 }
 
-static double *bar_row(const pbTermSet *s, const TermState *p, double *ctrl_bar) {
-  size_t row = (size_t)p->row;
-  switch (p->term->quantity) {
+static const double *observed_row(const pbTermSet *s, const TermState *p, const double *ctrl) {
+  return pbTermSet_Observed(s, p->term->quantity, p->row, p->step, ctrl);
+}
+
+double *pbTermSet_BarRow(const pbTermSet *s, pbQuantity quantity, int which, int step, double *ctrl_bar) {
+  size_t row = (size_t)which;
+  switch (quantity) {
     case pb_observedQpos: return s->bar_q + row * (size_t)s->nv;
     case pb_observedQvel: return s->bar_v + row * (size_t)s->nv;
     case pb_observedAct: return s->bar_a + row * (size_t)s->na;
@@ -234,8 +240,12 @@ static double *bar_row(const pbTermSet *s, const TermState *p, double *ctrl_bar)
     case pb_observedSite: return s->bar_site + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return s->bar_points + row * (size_t)s->np;
     case pb_observedPointVelocity: return s->bar_point_velocity + row * (size_t)s->np;
-    default: return ctrl_bar ? ctrl_bar + control_offset(s, p) : NULL;
+    default: return ctrl_bar ? ctrl_bar + control_offset(s, step) : NULL;
   }
+}
+
+static double *bar_row(const pbTermSet *s, const TermState *p, double *ctrl_bar) {
+  return pbTermSet_BarRow(s, p->term->quantity, p->row, p->step, ctrl_bar);
 }
 
 static const double *tangent_row(const pbTermSet *s, const TermState *p, const pbObservedTangent *t) {
@@ -251,7 +261,7 @@ static const double *tangent_row(const pbTermSet *s, const TermState *p, const p
     case pb_observedSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return t->x + row * (size_t)s->n + 2 * s->nv + s->na;
     case pb_observedPointVelocity: return t->x + row * (size_t)s->n + 2 * s->nv + s->na + s->np;
-    default: return t->ctrl ? t->ctrl + control_offset(s, p) : NULL;
+    default: return t->ctrl ? t->ctrl + control_offset(s, p->step) : NULL;
   }
 }
 
@@ -339,6 +349,7 @@ static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, 
   if (pbExpression_Evaluate(f->expression, t->step_count, f->in, f->value, pull ? f->slope : NULL, &fault)) return true;
 
   int step = t->steps[fault.element < 0 ? 0 : fault.element];
+  s->failure = pb_not_finite;
   snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, step * s->timestep, fault.what);
   return false;
 }
@@ -453,7 +464,10 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
     TermState p = {.row = 0};
     if (t->formula && !evaluate_formula(s, t, ctrl, pull)) return NAN;
 
-    for (int k = 0; k < t->step_count; k++) {
+    // A function of the host is given all states at once.
+    if (t->hosted && !pbHosted_Value(s, t, ctrl, pull, ctrl_bar)) return NAN;
+    int states = t->hosted ? 0 : t->step_count;
+    for (int k = 0; k < states; k++) {
       p = find_state(s, t, k, p.row);
       t->value += term_at(s, t, &p, ctrl, pull, ctrl_bar);
     }

@@ -38,7 +38,7 @@ pbStatus pbTrajectory_Value(pbTrajectory *tr, bool pull, double *ctrl_bar) {
   tr->loss = pbTermSet_Value(&tr->terms, tr->ctrl_now, pull, ctrl_bar);
   if (!tr->terms.fault[0]) return pb_ok;
 
-  return pbContext_Fail(tr->ctx, pb_not_finite, "%s: loss: %s", tr->task->name, tr->terms.fault);
+  return pbContext_Fail(tr->ctx, tr->terms.failure, "%s: loss: %s", tr->task->name, tr->terms.fault);
 }
 
 pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, double *theta_bar, pbCertificate *certificate) {

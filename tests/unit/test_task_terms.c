@@ -297,8 +297,82 @@ static void test_bad_terms_are_refused_with_the_place(void **state) {
   }
 }
 
+// ---- functions of the host ------------------------------------------------------------------------------------------
+typedef struct Host {
+  int calls, pulled;
+  pbStatus status;
+} Host;
+
+static const pbLossRows *rows_of(const pbLossView *view, const char *name) {
+  for (int i = 0; i < view->row_count; i++) {
+    if (strcmp(view->rows[i].name, name) == 0) return &view->rows[i];
+  }
+  return NULL;
+}
+
+// The end's height and the controls, as terms say them: 3 z + sum of u^2 over the states.
+static pbStatus height_and_controls(void *user, const pbLossView *view, double *value) {
+  Host *host = user;
+  const pbLossRows *site = rows_of(view, "site_xpos"), *u = rows_of(view, "control"), *q = rows_of(view, "qpos");
+  assert_true(view->count == 41 && site->width == 3 && u->width == 1 && q->width == 5 && q->bar_width == 4);
+  assert_true(fabs(view->time[40] - 0.2) < 1e-15 && strcmp(view->name, "mine") == 0 && view->trajectory == 0);
+  assert_null(rows_of(view, "xpos"));
+  host->calls++;
+  host->pulled += site->bar != NULL;
+  if (host->status != pb_ok) {
+    snprintf(view->why, 160, "too high");
+    return host->status;
+  }
+
+  *value = 3 * site->value[40 * 3 + 2];
+  for (int k = 0; k <= 40; k++) *value += u->value[k] * u->value[k];
+  if (!site->bar) return pb_ok;
+  site->bar[40 * 3 + 2] = 3;
+  for (int k = 0; k <= 40; k++) u->bar[k] = 2 * u->value[k];
+  return pb_ok;
+}
+
+static void test_a_function_is_the_terms_that_it_computes(void **state) {
+  static const char terms[] =
+      "{\"site\": \"end\", \"components\": [2], \"type\": \"linear\", \"weight\": 6}, "
+      "{\"control\": true, \"at\": \"all\", \"weight\": 2}, {\"qvel\": true}";
+  static const char function[] =
+      "{\"function\": \"mine\", \"sees\": [\"qpos\", \"site\", \"control\"], \"weight\": 2}, {\"qvel\": true}";
+  pbTask *ours = parse(*state, ARM, function), *theirs = parse(*state, ARM, terms);
+  int n = pbTask_Size(ours);
+  double value[2], *slope[2] = {calloc((size_t)n, sizeof(double)), calloc((size_t)n, sizeof(double))};
+
+  // None is given.
+  assert_int_equal(pbTask_Loss(ours, pbTask_Start(ours), &value[0], NULL), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(*state), "gives none"));
+
+  Host host = {0};
+  pbTask_OnFunction(ours, height_and_controls, &host);
+  good(*state, pbTask_Loss(ours, pbTask_Start(ours), &value[0], NULL));
+  assert_true(host.calls == 1 && host.pulled == 0);
+  good(*state, pbTask_Loss(ours, pbTask_Start(ours), &value[0], slope[0]));
+  good(*state, pbTask_Loss(theirs, pbTask_Start(theirs), &value[1], slope[1]));
+  assert_true(host.pulled == 1 && fabs(value[0] - value[1]) < 1e-13 * (1 + fabs(value[1])));
+  for (int i = 0; i < n; i++) {
+    if (fabs(slope[0][i] - slope[1][i]) > 1e-12 * (1 + fabs(slope[1][i])))
+      fail_msg("unknown %d: %g, %g", i, slope[0][i], slope[1][i]);
+  }
+  assert_true(pbTask_ResidualCount(ours) == 0);
+
+  // What it refuses is told with the term's name and its own reason.
+  host.status = pb_not_finite;
+  assert_int_equal(pbTask_Loss(ours, pbTask_Start(ours), &value[0], slope[0]), pb_not_finite);
+  assert_non_null(strstr(pbContext_Error(*state), "term 'mine': too high"));
+
+  free(slope[0]);
+  free(slope[1]);
+  pbTask_Destroy(ours);
+  pbTask_Destroy(theirs);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_in_closed_form),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_function_is_the_terms_that_it_computes),
+                                     cmocka_unit_test(test_values_in_closed_form),
                                      cmocka_unit_test(test_a_discount_does_not_depend_on_the_time_step),
                                      cmocka_unit_test(test_gradient_against_differences),
                                      cmocka_unit_test(test_jacobian_against_differences),
