@@ -106,8 +106,14 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
           mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None, seed: int = 0, progress: Progress = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
-    state: where it begins (None: the reference configuration with random velocities); ctrl (N, nu) or (nu,) (None: random ones);
-    horizon: steps (20). Returns a Check, true where all hold.
+    state         where it begins (None: the reference configuration, or keyframe, with random velocities)
+    ctrl          (N, nu) or (nu,) (None: random ones);  qfrc_applied (N, nv), xfrc_applied (N, nbody, 6), mocap_pos, mocap_quat, command
+    horizon       steps; None: 20
+    gradient      "exact", "event" or "smooth", as of Model.rollout
+    seed          of what is drawn
+    progress      called now and then as progress(what, done, all, note); what it raises ends it
+
+    Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
     with _Files() as files:
         words = ["check", _path(model), "--json", *_options(
@@ -119,12 +125,16 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
 
 
 def info(model: Model) -> Report:
-    """Sizes, names, addresses, options and parameters of a model, as `pullback info --json` says them."""
+    """What there is to know of a model, as `pullback info --json` says it: a dict with "sizes", "options", "contact", "state", "bodies",
+    "joints", "geoms", "actuators", "sensors", "keyframes", "params", ..., lists with a dict for each thing."""
     return Report(json.loads(_run(["info", _path(model), "--json"], model)[1]))
 
 
 def energies(name: str | None = None) -> dict[str, Any]:
-    """The built-in energies of deformables by name: what they act on, their parameters, formulas and advice."""
+    """The built-in energies of deformables by name, each a dict: "elements" that they act on, "parameters" with units, "formula", "sheet".
+
+    name: that one alone. Raises ArgumentError where there is none of the name.
+    """
     found = json.loads(_run(["energies", "--json"])[1])
     found = {e["name"]: e for e in (found["energies"] if isinstance(found, dict) else found)}
     if name is None:
@@ -135,7 +145,11 @@ def energies(name: str | None = None) -> dict[str, Any]:
 
 
 def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, keyframe: int | str | None = None) -> dict[str, Array]:
-    """Every compiled field ("model/NAME") and every quantity of one evaluation at a state, by MuJoCo's names."""
+    """Every compiled field ("model/NAME") and every quantity of one evaluation at a state, by MuJoCo's names: M (nv, nv), xpos (nbody, 3),
+    qfrc_bias (nv,), qacc (nv,), contact_pos, efc_J, ...
+
+    state: of one world (None: the reference configuration, or keyframe); ctrl (nu,). Raises ArgumentError, StepError.
+    """
     with _Files() as files:
         _run(["inspect", _path(model), "-o", files.path("out.npz"), "-q",
               *_options(init=files.state(state), control=files.array("ctrl", ctrl), keyframe=keyframe)], model)
@@ -162,10 +176,17 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
              progress: Progress = None) -> Result:
     """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
 
-    A term of the loss may be a Python function, {"function": f}; "loss": f is that alone. f(seen) is called with what it sees of a
-    trajectory (Seen) and returns its value and a dict of cotangents, as a loss of pb.Objective does. functions: those that a file names.
-    output: "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on.
-    progress(what, done, all, note): called now and then.
+    functions     losses in Python by name, those that a task's file names: a term of the loss may be {"function": f}; "loss": f is that
+                  alone. f(seen) is called with what it sees of a trajectory (Seen) and returns its value and a dict of cotangents, as a loss
+                  of pb.Objective does
+    output        "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on
+    fresh         True: begin anew
+    seed          of random starts and draws;  policy: a file of weights to begin with;  allow_root: folders that files may be read from
+    threads       of worlds; None: all that the process may run on. Results do not depend on it
+    progress      called now and then as progress(what, done, all, note); what it raises ends it
+
+    Returns a Result, true where the stop criteria are met: found["loss"], found["variables"], found.trajectory. Raises InputError with file,
+    place and reason, FileError, UnsupportedError, StepError where the first rollout fails.
     """
     losses = Losses(task, functions)
     with Description(losses.task) as path, _Files() as files:
@@ -182,9 +203,10 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
 
 def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
           seed: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> Report:
-    """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger. True where it is confirmed.
+    """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.
 
-    functions: losses in Python, as of optimize.
+    result: the JSON that optimize wrote; functions: losses in Python, as of optimize; starts: how many; policy: weights of a trained one.
+    Returns a Report, true where it is confirmed, with the program's numbers. Raises InputError with file, place and reason.
     """
     losses = Losses(task, functions)
     with Description(losses.task) as path:
@@ -197,7 +219,9 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
           allow_root: Path | Sequence[Path] = (), fresh: bool = False, progress: Progress = None) -> Array:
     """Train the policy of a task over many worlds. Writes OUTPUT.npz, the best policy, its curves OUTPUT.csv and the page OUTPUT.html.
 
-    Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call.
+    task: a path or a dict with "policy", "episode" and "train" (docs/policies.md); policy: weights to begin with; the rest as of optimize.
+    Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call. Raises ArgumentError where
+    output does not end in .npz, InputError with file, place and reason.
     """
     target = os.fspath(output)
     if not target.endswith(".npz"):
@@ -223,7 +247,7 @@ def arrays(rollout: Rollout) -> dict[str, Array]:
 
 
 def save(rollout: Rollout, path: Path) -> str:
-    """A rollout of one world as a page (.html), a trajectory file of the program (.npz), or a moving scene (.glb)."""
+    """A rollout as a page (.html) or a moving scene (.glb), both of one world, or a trajectory file of the program (.npz)."""
     path = os.fspath(path)
     kind = os.path.splitext(path)[1]
     if kind == ".npz":
@@ -242,7 +266,12 @@ def save(rollout: Rollout, path: Path) -> str:
 def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False) -> str:
     """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
 
-    shown: a Model or a Rollout; shapes: "all" or "collision"; open: also in the browser of this machine.
+    shown         a Model, or a Rollout of one world
+    path          of the page; None: NAME.html of the model in the current folder
+    keyframe      pose of a model alone;  shapes: "all", or "collision" without those that are only seen
+    open          True: also in the browser of this machine
+
+    The page needs no network. Raises ArgumentError for something else or a batch, FileError.
     """
     if isinstance(shown, Rollout):
         path = save(shown, path or _page(shown.model))

@@ -172,7 +172,10 @@ def _on_pullback(cls):
 
 
 def spec(name: str, **options: Any) -> EnvSpec:
-    """Gymnasium's description of an environment by its name, with Pullback's physics in it."""
+    """Gymnasium's description of an environment by its name, with Pullback's physics in it: what gymnasium.make takes.
+
+    options: those of pb.load. Raises ArgumentError for what is not one of gymnasium.envs.mujoco, gymnasium.error.Error for an unknown name.
+    """
     found = copy.deepcopy(gymnasium.spec(name))
     creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
     cls = _on_pullback(creator)
@@ -181,7 +184,15 @@ def spec(name: str, **options: Any) -> EnvSpec:
 
 
 def make(name: str, *, physics: dict[str, Any] | None = None, **arguments: Any) -> gymnasium.Env[Any, Any]:
-    """gymnasium.make on Pullback's physics. physics: options of pb.load, {"options": {"tolerance": 0}}; others go to Gymnasium."""
+    """gymnasium.make on Pullback's physics: the environment's own observations, rewards, noise and termination.
+
+    name        "Ant-v5", ...: an environment of gymnasium.envs.mujoco
+    physics     options of pb.load: {"options": {"tolerance": 0}}
+    arguments   go to gymnasium.make: render_mode, max_episode_steps, those of the environment
+
+    The model is env.unwrapped.physics, its state env.unwrapped.physics_state. Raises ArgumentError for another environment, and what load
+    raises.
+    """
     return gymnasium.make(spec(name, **(physics or {})), **arguments)
 
 
@@ -215,6 +226,9 @@ class PhysicsVector(SyncVectorEnv):
 
 def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
              **arguments: Any) -> PhysicsVector:
-    """num_envs environments as one, stepped together."""
+    """num_envs environments as one, stepped together in one call of the library; bit for bit as each alone.
+
+    autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them; physics and arguments as of make.
+    """
     described = spec(name, **(physics or {}))
     return PhysicsVector([lambda: gymnasium.make(described, **arguments)] * num_envs, autoreset_mode=autoreset_mode)

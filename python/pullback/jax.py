@@ -275,9 +275,16 @@ def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *
             command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Array, ...]:
     """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
-    qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
-    in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
-    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
+    qpos, qvel   (..., nq), (..., nv); act (..., na). Leading axes are worlds; those of all arguments broadcast
+    ctrl         (..., N, nu); None: zero, and `steps` says how many
+    params       {"body_mass": (..., nbody), "geom_friction:floor": (..., 3)}: in place of the model's, with gradients
+    qfrc_applied (..., N, nv);  xfrc_applied (..., N, nbody, 6);  mocap_pos (..., N, nmocap, 3);  mocap_quat (..., N, nmocap, 4);  command
+    outputs      of "sensordata", "xpos", "site_xpos": these follow, (..., N + 1, ...)
+    options      as of Model.rollout: gradient, constants, memory, threads
+
+    Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
+    function's. Float32 is computed in double, and comes back as float32; jax_enable_x64 keeps double.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
@@ -297,7 +304,7 @@ def _read(value, name):
 
 
 def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, **options: Any) -> tuple[Array, Array, Array]:
-    """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
+    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout."""
     ctrl = None if ctrl is None else jnp.expand_dims(jnp.asarray(ctrl), -2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
     return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]

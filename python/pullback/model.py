@@ -81,7 +81,7 @@ class Params(Mapping[str, "Array"]):
         return True
 
     def about(self, name: str) -> Parameter:
-        """Unit, range and place of a parameter or of a part of it; KeyError where there is none of the name."""
+        """Unit, range, shape and place of a parameter or of a part of it; KeyError where there is none of the name."""
         return self._model._parameter(name)[0]
 
     def __repr__(self) -> str:
@@ -180,9 +180,15 @@ def _unpacked(packed, theta):
 
 
 class Model(_core.Model):
-    """A compiled model and the parameters that act where none are given. It never changes; with_params makes another.
+    """A compiled model and the parameters that act where none are given. It never changes; with_params makes another. Made by load and loads.
 
-    nq, nv, nu, na, nbody, ...: sizes by MuJoCo's names.    params: what can be differentiated.    timestep: s.
+    nq, nv, nu, na, nbody, ...  sizes by MuJoCo's names: numbers of qpos, dofs, controls, activations, bodies with the world
+    params                      what can be differentiated: by name, read-only, in MuJoCo's shapes and units (params.about)
+    timestep                    s
+    path, name                  of the file that it was loaded from
+    warnings                    of the load, one text each
+
+    Pickles, copies and compares; a copy is the model itself. One model serves any number of threads.
     """
 
     params: Params
@@ -301,16 +307,18 @@ class Model(_core.Model):
         return find(self, "sensor", name)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Names of all things of a kind ("body", "joint", ...), "" where one has none."""
+        """Names of all things of a kind ("body", "joint", "geom", "site", "tendon", "actuator", "sensor", "keyframe", ...) in order, "" where
+        one has none. Raises ArgumentError for another kind."""
         if kind not in OBJECTS:
             raise ArgumentError(f"kind: expected {', '.join(OBJECTS)}, found {kind!r}")
         return names(self, kind)
 
     # ---- states -----------------------------------------------------------------------------------------------------
     def init(self, keyframe: str | int | None = None, batch: int | None = None) -> State:
-        """The state that the model begins in: its reference configuration at rest, or a keyframe by name or number.
+        """The state that the model begins in: its reference configuration at rest, or a keyframe by name or number (from 0).
 
-        batch: so many of them side by side. Raises ArgumentError where there is no such keyframe.
+        batch: so many of them side by side, flat (B, StateSize); None: one, flat (StateSize,). Raises ArgumentError where there is no such
+        keyframe.
         """
         if isinstance(keyframe, str):
             keyframe = find(self, "keyframe", keyframe).id
@@ -333,7 +341,11 @@ class Model(_core.Model):
         return np.ascontiguousarray(np.broadcast_to(a, (worlds, self.nu)))
 
     def step(self, state: State, ctrl: ArrayLike | None = None) -> State:
-        """The state one time step later. ctrl: (nu,) or (B, nu), in the units of the actuators; None: zero. Raises StepError."""
+        """The state one time step later; the one given stays as it is.
+
+        ctrl: (nu,) or (B, nu), in the units of the actuators; None: zero. With controls of B worlds a state of one world becomes B of them.
+        Raises StepError, ArgumentError for a shape.
+        """
         if ctrl is not None and state.batch is None and np.ndim(ctrl) == 2:
             state = State(self, np.repeat(state.flat[None], len(ctrl), axis=0))
         else:
@@ -359,20 +371,32 @@ class Model(_core.Model):
         return state.flat if isinstance(state, State) else state
 
     def difference(self, a: State | ArrayLike, b: State | ArrayLike) -> Array:
-        """Tangent of the way from state a to state b, (n,) or (B, n) in the order of tangent_names; integrate(a, it) is b."""
+        """Tangent of the way from state a to state b, (n,) or (B, n) in the order of tangent_names: integrate(a, difference(a, b)) is b.
+
+        a, b: a State or all its numbers; one of them may have B rows and the other one. Raises ArgumentError for shapes.
+        """
         return self._by_rows(self._compiled.difference, self._flat(a), self._size, "a", self._flat(b), self._size, "b", len(self.tangent_names))
 
     def integrate(self, state: State | ArrayLike, tangent: ArrayLike) -> State:
-        """The state moved along a tangent, (n,) or (B, n) in the order of tangent_names: m and rad, m/s and rad/s."""
+        """The state moved along a tangent, (n,) or (B, n) in the order of tangent_names: m and rad, m/s and rad/s. Quaternions keep their length.
+
+        What an optimizer calls after a step on gradients: model.integrate(s, -rate * g.state). Raises ArgumentError for shapes.
+        """
         flat = self._by_rows(self._compiled.move, self._flat(state), self._size, "state", tangent, len(self.tangent_names), "tangent", self._size)
         return State(self, flat)
 
     def to_tangent(self, state: State | ArrayLike, qpos_bar: ArrayLike) -> Array:
-        """Cotangents of qpos in the tangent space (nv) from those of its numbers (nq): the part along a quaternion has no effect."""
+        """Cotangents of qpos in the tangent space, (nv,) or (B, nv), from those by its numbers, (nq,) or (B, nq), at a state.
+
+        The part along a quaternion has no effect. Model.to_ambient is the way back. Raises ArgumentError for shapes.
+        """
         return self._by_rows(self._compiled.to_tangent, self._flat(state), self._size, "state", qpos_bar, self.nq, "cotangent", self.nv)
 
     def to_ambient(self, state: State | ArrayLike, tangent_bar: ArrayLike) -> Array:
-        """Cotangents of qpos by its numbers (nq) from those in the tangent space (nv)."""
+        """Cotangents of qpos by its numbers, (nq,) or (B, nq), from those in the tangent space, (nv,) or (B, nv), at a state.
+
+        They are perpendicular to the quaternions. Raises ArgumentError for shapes.
+        """
         return self._by_rows(self._compiled.to_ambient, self._flat(state), self._size, "state", tangent_bar, self.nv, "cotangent", self.nq)
 
     # ---- many steps -------------------------------------------------------------------------------------------------------
@@ -385,21 +409,28 @@ class Model(_core.Model):
         constants       "recompute" what follows from params, and differentiate through it, or "keep" it
         qfrc_applied    (N, nv): forces on dofs, N or N m;  xfrc_applied (N, nbody, 6): force and torque on bodies, in the world's frame
         mocap_pos       (N, nmocap, 3) m;  mocap_quat (N, nmocap, 4);  command (N, ...): what a policy is told
-        outputs         of "sensordata", "xpos", "site_xpos": what is kept of each step
-        gradient        "exact", "event" or "smooth";  memory: bytes of tape, beyond which states are checkpointed;  keep=False: no tape
+        outputs         of "sensordata", "xpos", "site_xpos": what is kept of each step, (N + 1, ...)
+        gradient        "exact", of the steps as taken; "event", in which times of contact move; "smooth" (docs/contact-gradients.md)
+        memory          bytes of tape, beyond which states are checkpointed and run again; None: an eighth of the machine's
+        keep            False: no tape, and no derivatives
         threads         cores for a batch; None: all that the process may run on. Results do not depend on it
         on_failure      "raise" StepError, or "mask": status, steps_done
-        progress        called as progress(phase, done, total, seconds, left)
+        progress        called about ten times a second as progress(phase, done, total, seconds, left); what it raises ends the rollout
 
-        Raises ArgumentError for what does not fit, KeyError for a parameter's name, StepError, CapacityError.
+        Returns a Rollout. Raises ArgumentError for what does not fit, KeyError for a parameter's name, InputError for a parameter out of its
+        range, StepError, CapacityError.
         """
         from .rollout import Rollout
         return Rollout(self, state, ctrl, **options)
 
     def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False) -> tuple[Array, ...]:
-        """Jacobians (A, B) of one step: of the next tangent by that of the state and by ctrl, in the order of tangent_names.
+        """Jacobians (A, B) of one step: the next state moves by A dx + B dctrl, in the order of tangent_names (n of them).
 
-        Of B worlds (B, n, n) and (B, n, nu). sensors: also (C, D), of sensordata.
+        state     a State, or all its numbers;  ctrl (nu,) or (B, nu); None: zero
+        sensors   also (C, D): sensordata of this state moves by C dx + D dctrl
+
+        A is (n, n) and B (n, nu), C (nsensordata, n) and D (nsensordata, nu); of B worlds with (B, ...) before. Raises ArgumentError for
+        shapes, StepError, NotDifferentiableError.
         """
         from .rollout import linearize
         return linearize(self, state, ctrl, sensors)

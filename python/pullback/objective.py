@@ -56,11 +56,11 @@ class Objective:
 
     @property
     def x0(self) -> Array:
-        """Where it starts, (n,)."""
+        """Where it starts, (n,): ctrl, the state and parameters of wrt, one after the other."""
         return np.concatenate([np.ravel(v) for v in self._start.values()])
 
     def parts(self, x: ArrayLike) -> dict[str, Array]:
-        """The arrays that x is made of, by name, each in its own shape."""
+        """The arrays that x (n,) is made of, by name, each in its own shape. Raises ArgumentError for another size."""
         a, size, at, found = real(x, "x"), self.x0.size, 0, {}
         if a.shape != (size,):
             raise ArgumentError(f"x: expected shape {words((size,))}, found {words(a.shape)}")
@@ -70,7 +70,7 @@ class Objective:
         return found
 
     def rollout(self, x: ArrayLike) -> Rollout:
-        """The rollout of x."""
+        """The rollout of x (n,). Raises StepError where a step fails."""
         parts, state = self.parts(x), self.state.copy()
         for name in set(parts) & set(_STATE):
             setattr(state, name, parts[name])

@@ -26,14 +26,22 @@ _CHECKS = {False: C["pb_checkNone"], None: C["pb_checkNone"], True: C["pb_checkS
 
 
 class Params(dict[str, "Array"]):
-    """Gradients or tangents by parameter, each in the shape in which the parameter was passed."""
+    """Gradients by parameter, each in the shape in which the parameter was passed, else in that of Model.params."""
 
 
 class Gradient:
-    """What a pullback gives: cotangents of what went into the rollout, each in the shape of what was passed.
+    """What a pullback gives: gradients by what went into the rollout, each in the shape of what was passed. Made by Rollout.vjp.
 
-    qpos, qvel (tangent space: nv), act; ctrl, qfrc_applied, xfrc_applied, command, mocap_pos, mocap_rot where they were given or
-    wanted; params by name; state: all of it in the order of tangent_names; certificate: how far to trust it, one for each world.
+    qpos, qvel    (nv,): by the initial position, in its tangent space, and the initial velocity;  act (na,)
+    state         (n,): by all of the initial state, in the order of Model.tangent_names
+    ctrl          (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos (N, nmocap, 3);  mocap_rot (N, nmocap, 3),
+                  by rotations of the mocap bodies in their own frames, rad
+    params        by name: params["body_mass"], in the shape in which it was passed, or of Model.params
+    certificate   how far to trust it: a dict, of a batch one for each world. worst_residual and unconverged of the solver; onsets, releases
+                  of contacts; growth_rate of the costate, 1/s; spot_checked, and spot_off where a difference quotient disagrees
+
+    What carried an axis of B worlds has B; what was shared or not passed is the sum over worlds. Inputs are there where they were given or
+    named in wrt; AttributeError says which are.
     """
 
     state: Array
@@ -62,7 +70,12 @@ class Gradient:
 
 
 class Tangent:
-    """What a direction gives: x (N + 1, n) in the order of tangent_names with its parts qpos, qvel, act; sensordata, ..."""
+    """What a direction gives: the derivative of the trajectory along it. Made by Rollout.jvp.
+
+    x           (N + 1, n) or (B, N + 1, n): of all states, in the order of Model.tangent_names
+    qpos, qvel  (N + 1, nv) and act (N + 1, na): its parts; qpos in the tangent space at each state
+    sensordata  (N + 1, nsensordata);  xpos (N + 1, nbody, 3), site_xpos (N + 1, nsite, 3): where the rollout's outputs had them
+    """
 
     x: Array
 
@@ -99,10 +112,13 @@ def _memory(memory):
 class Rollout:
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
-    qpos, qvel, act, time, ...  (N + 1, size) or (B, N + 1, size): every field of the states; rows of `states`
-    ctrl, qfrc_applied, ...      what was given: (N, nu), or (B, N, nu) where worlds differ
-    sensordata, xpos, site_xpos  as asked for by `outputs`: row k at state k with the inputs of step k
-    status, steps_done           of each world, where on_failure was "mask"
+    qpos, qvel, act, ...         (N + 1, size) or (B, N + 1, size): every field of the states, row 0 the start; time (N + 1,) or (B, N + 1), s
+    states                       (N + 1, StateSize) or (B, N + 1, StateSize): all of them, read-only
+    ctrl, qfrc_applied, ...      what was given, read-only: (N, nu), or (B, N, nu) where worlds differ
+    sensordata, xpos, site_xpos  (N + 1, ...) as asked for by `outputs`: row k at state k with the inputs of step k, the last row with those of
+                                 the last step
+    steps_done                   steps that succeeded, an int, or (B,) of worlds
+    status                       of each world (code, reason): (0, "") where it went well
     """
 
     model: Model
@@ -311,7 +327,10 @@ class Rollout:
         raise AttributeError(f"a rollout has no '{name}'")
 
     def state(self, k: int) -> State:
-        """State k (of all worlds): a copy, from which another rollout goes on with the same bits."""
+        """State k of 0 to N, or -1 for the last (of all worlds): a copy, from which another rollout goes on with the same bits.
+
+        Raises IndexError beyond them.
+        """
         return State(self.model, np.array(self.states[..., range(self.steps + 1)[k], :], order="C"))
 
     @property
@@ -320,18 +339,21 @@ class Rollout:
         return self.state(-1)
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write it as a page that plays it (.html), a trajectory file of the program (.npz) or a moving scene (.glb)."""
+        """Write it as a page that plays it (.html), a trajectory file of the program (.npz) or a moving scene (.glb); returns the path.
+
+        Pages and scenes show one world: ArgumentError for a batch, and for another ending.
+        """
         from .commands import save
         return save(self, path)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the trajectory and the tape, roughly."""
+        """Bytes of the trajectory and of the tape, roughly."""
         tape = (self.batch or 1) * self.steps * 8 * (self.model._size + self.model.nv) if self._keep and self._run is not None else 0
         return self.states.nbytes + tape
 
     def close(self) -> None:
-        """Give the tape back; the trajectory stays."""
+        """Give the tape back; the trajectory stays. Derivatives raise ArgumentError afterwards. `with model.rollout(...) as r:` does it, too."""
         self._run = None
 
     def __enter__(self) -> Self:
@@ -388,13 +410,26 @@ class Rollout:
             sensordata: ArrayLike | None = None, xpos: ArrayLike | None = None, site_xpos: ArrayLike | None = None,
             state: ArrayLike | None = None, *, wrt: str | Sequence[str] | None = None, check: str | bool | None = "steps", seed: int = 0,
             decay: float = 0.0, window: float = 0.0, clip: float = 0.0) -> Gradient:
-        """Pull cotangents of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch, back to the start.
+        """Pull cotangents back to the start: the derivative of their inner product with the trajectory. May be called again, from any thread.
 
-        qpos, qvel, state are in the tangent space. wrt: names of inputs and parameters that gradients are wanted by; None: those
-        that were passed. check: the spot check of the certificate, False, "steps" or "full". decay, window, clip: truncation (1/s, s, a norm).
-        Raises ArgumentError for what does not fit, NotDifferentiableError.
+        Each is of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch; anything else is refused.
+
+        qpos, qvel      (nv,) or (N + 1, nv), qpos in the tangent space (Model.to_tangent);  act (na,) or (N + 1, na)
+        state           (n,) or (N + 1, n), in the order of Model.tangent_names, in place of the three or added to them
+        sensordata      (nsensordata,) or (N + 1, nsensordata);  xpos (..., nbody, 3), site_xpos (..., nsite, 3): what the rollout has as outputs
+        wrt             names of inputs and parameters that gradients are wanted by, also of those not passed; None: those that were passed.
+                        By the initial state there always is one
+        check, seed     the spot check of the certificate: False, "steps" (2 % of the time) or "full" (two more rollouts), and its draw
+        decay           1/s: cotangents fade by exp(-decay t) on their way back; 0: they do not
+        window          s: they are cut to zero at the borders of windows this long; 0: none
+        clip            their largest norm, scaled to it where it is more; 0: any. With any of the three the gradient is truncated: the
+                        certificate says so
+
+        Raises ArgumentError for what does not fit or after close, KeyError for a name in wrt, NotDifferentiableError.
         """
         run, m, count = self._open(), self.model, self.batch or 1
+        if check not in _CHECKS:
+            raise ArgumentError(f"check: expected False, 'steps' or 'full', found {check!r}")
         n = len(m.tangent_names)
         width = {"qpos": (m.nv,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3), "state": (n,)}
         given = {"qpos": qpos, "qvel": qvel, "act": act, "sensordata": sensordata, "xpos": xpos, "site_xpos": site_xpos, "state": state}
@@ -459,7 +494,16 @@ class Rollout:
             act: ArrayLike | None = None, ctrl: ArrayLike | None = None, qfrc_applied: ArrayLike | None = None,
             xfrc_applied: ArrayLike | None = None, command: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
             mocap_rot: ArrayLike | None = None, params: Mapping[str, ArrayLike] | None = None) -> Tangent:
-        """Tangents of the trajectory along one direction (of each world), exact to rounding. Shapes as of what was passed."""
+        """The derivative of the trajectory along one direction of its inputs, of each world its own: exact to rounding, no differences.
+
+        Directions have the shapes of what was passed; what is not named does not move.
+
+        state       (n,) or (B, n), in the order of Model.tangent_names; or its parts qpos, qvel (nv,), act (na,); qpos in the tangent space
+        ctrl        (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos, mocap_rot (N, nmocap, 3), m and rad
+        params      {"body_mass": (nbody,), ...}, also of parameters that were not passed
+
+        Returns a Tangent. Raises ArgumentError for what does not fit or after close.
+        """
         run, m, count = self._open(), self.model, self.batch or 1
         n, parts = len(m.tangent_names), _tangent_parts(m)
         x0 = np.zeros((count, n))
@@ -515,7 +559,11 @@ class Rollout:
         return theta, own
 
     def linearize(self, sensors: bool = False) -> tuple[Array, ...]:
-        """Jacobians of every step: A (N, n, n), B (N, n, nu), with B worlds before; sensors: also C, D."""
+        """Jacobians of every step of the trajectory: x[k + 1] moves by A[k] dx[k] + B[k] dctrl[k], in the order of Model.tangent_names.
+
+        A (N, n, n), B (N, n, nu), of a batch with an axis of worlds before. sensors=True: also C (N, nsensordata, n), D (N, nsensordata, nu),
+        those of sensordata. Raises ArgumentError after close.
+        """
         run, m, count = self._open(), self.model, self.batch or 1
         n, ns = len(m.tangent_names), m.nsensordata
         a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, m.nu))

@@ -218,9 +218,16 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
             command: Tensor | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Tensor, ...]:
     """N steps from (qpos, qvel, act): tensors qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
-    qpos (..., nq), qvel (..., nv), act (..., na), ctrl (..., N, nu), parameters (..., their shape): leading axes broadcast. Quaternions
-    in qpos are normalised first, and the gradient is that function's. Options as of Model.rollout: gradient, constants, memory, threads.
-    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
+    qpos, qvel   (..., nq), (..., nv); act (..., na). Leading axes are worlds; those of all arguments broadcast
+    ctrl         (..., N, nu); None: zero, and `steps` says how many
+    params       {"body_mass": (..., nbody), "geom_friction:floor": (..., 3)}: in place of the model's, with gradients
+    qfrc_applied (..., N, nv);  xfrc_applied (..., N, nbody, 6);  mocap_pos (..., N, nmocap, 3);  mocap_quat (..., N, nmocap, 4);  command
+    outputs      of "sensordata", "xpos", "site_xpos": these follow, (..., N + 1, ...)
+    options      as of Model.rollout: gradient, constants, memory, threads
+
+    Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
+    function's. Float64 or float32, each gradient in the type of its tensor; computed in double.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
@@ -232,14 +239,20 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
 
 
 def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """One step: (qpos, qvel, act) after it. ctrl (..., nu)."""
+    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout."""
     ctrl = None if ctrl is None else _read(ctrl, "ctrl").unsqueeze(-2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
     return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]
 
 
 class Simulator(torch.nn.Module):
-    """A model as a module whose parameters are those named: Simulator(model, ["body_mass", "geom_friction:floor"])."""
+    """A model as a module whose parameters are those named: Simulator(model, ["body_mass", "geom_friction:floor"]).
+
+    parameters   names as in Model.params; of each a torch.nn.Parameter with the model's values, called body_mass, geom_friction__floor
+    dtype        of the parameters: float64 or float32
+
+    Calling it is rollout with these parameters. Raises KeyError for a name.
+    """
 
     def __init__(self, model: Model, parameters: Sequence[str] = (), dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
@@ -258,9 +271,9 @@ class Simulator(torch.nn.Module):
         return {name: getattr(self, self._name(name)) for name in self.names}
 
     def forward(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, ...]:
-        """rollout with the parameters of this module."""
+        """rollout with the parameters of this module: qpos (..., N + 1, nq), qvel (..., N + 1, nv), act (..., N + 1, na), further outputs."""
         return rollout(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)
 
     def step(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """step with the parameters of this module."""
+        """step with the parameters of this module: (qpos, qvel, act) after it."""
         return step(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)

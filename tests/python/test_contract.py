@@ -103,6 +103,11 @@ def test_wrong_cotangents_are_refused_also_where_sizes_are_alike(model, shape):
             r.vjp(qvel=np.zeros(shape))
 
 
+def test_an_unknown_spot_check_is_refused(model):
+    with pytest.raises(pb.ArgumentError, match="check: expected False, 'steps' or 'full', found 'never'"):
+        model.rollout(model.init(), steps=2).vjp(qvel=np.zeros(NV), check="never")
+
+
 @pytest.mark.parametrize("arguments, words", [
     (dict(ctrl=np.zeros((5, 3))), r"ctrl: expected shape \(5, 2\), or \(B, 5, 2\) of B worlds, found \(5, 3\)"),
     (dict(ctrl=np.zeros(2)), r"ctrl: expected shape \(N, 2\)"),
