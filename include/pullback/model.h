@@ -176,6 +176,8 @@ PB_API int pbModel_GeomSurface(const pbModel *model, int geom, double pos[3], do
 // erp and cfm) or approaches it as friction loss of its joint or tendon does (solref, solimp): limits of speed and force hold
 // together. It is made of a position actuator with kv or of a velocity actuator (docs/contact-gradients.md).
 PB_API PB_NODISCARD pbStatus pbModel_SetOption(pbModel *model, const char *name, const char *value);
+// Option number `index` from 0: its name and its value as SetOption takes it. False: there are no more.
+PB_API bool pbModel_OptionAt(const pbModel *model, int index, const char **name, char *text, size_t size);
 // Whether options, contact settings (contact.h) and deformables (deform.h) go together, whatever order they were set in:
 // pb_bad_argument or pb_unsupported with the reason. pbScratch_Create asks the same.
 PB_API PB_NODISCARD pbStatus pbModel_Check(pbContext *ctx, const pbModel *model);

@@ -209,6 +209,31 @@ static PyObject *compiled_warnings(PyObject *self, PyObject *none) {
   return PyUnicode_FromString(pbContext_Warnings(((pyCompiled *)self)->ctx));
 }
 
+// [(name, value as text), ...] of all that a function tells one by one.
+typedef bool setting_at(const pbModel *model, int index, const char **name, char *text, size_t size);
+
+static PyObject *settings(const pyCompiled *c, setting_at *at) {
+  PyObject *list = PyList_New(0);
+  const char *name;
+  char text[4096];
+  for (int i = 0; list && at(c->model, i, &name, text, sizeof text); i++) {
+    PyObject *one = Py_BuildValue("ss", name, text);
+    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+static PyObject *compiled_options(PyObject *self, PyObject *none) {
+  (void)none;
+  return settings((pyCompiled *)self, pbModel_OptionAt);
+}
+
+static PyObject *compiled_contact(PyObject *self, PyObject *none) {
+  (void)none;
+  return settings((pyCompiled *)self, pbModel_ContactSettingAt);
+}
+
 static PyObject *describe_param(const pbParam *p) {
   return Py_BuildValue("ssiiniddOOO", p->name, p->unit, p->rows, p->cols, (Py_ssize_t)p->offset, (int)p->rows_are, p->lower,
                        p->upper, p->derived ? Py_True : Py_False, p->fixed ? Py_True : Py_False, p->option ? Py_True : Py_False);
@@ -398,6 +423,8 @@ static PyMethodDef compiled_methods[] = {
     {"unpack", compiled_unpack, METH_O | METH_CLASS, "A model from such bytes."},
     {"size", compiled_size, METH_O, "A count by MuJoCo's name, -1 if there is none."},
     {"warnings", compiled_warnings, METH_NOARGS, "Warnings of the load, one per line."},
+    {"options", compiled_options, METH_NOARGS, "Options that no gradient reaches: name, text."},
+    {"contact", compiled_contact, METH_NOARGS, "How contacts are modelled: name, text."},
     {"params", compiled_params, METH_NOARGS, "All slices of theta."},
     {"param", compiled_param, METH_O, "The slice of a name."},
     {"theta", compiled_theta, METH_NOARGS, "The values that the model was compiled with, as bytes."},

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
     from .rollout import Rollout
 
+Setting: TypeAlias = str | float | bool
 # A file, or the dict that its JSON holds.
 Described: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | None
 Folders: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -93,6 +94,16 @@ def _texts(settings):
     text = lambda v: ("enable" if v else "disable") if isinstance(v, bool) else ",".join(v) if isinstance(v, (list, tuple)) else \
         repr(float(v)) if isinstance(v, (float, np.floating)) else str(v)
     return {str(name): text(value) for name, value in (settings or {}).items()}
+
+
+def _read(text):
+    """The value of a setting as load takes it."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"enable": True, "disable": False}.get(text, text)
 
 
 def _paths(paths):
@@ -185,6 +196,7 @@ class Model(_core.Model):
     nq, nv, nu, na, nbody, ...  sizes by MuJoCo's names: numbers of qpos, dofs, controls, activations, bodies with the world
     params                      what can be differentiated: by name, read-only, in MuJoCo's shapes and units (params.about)
     timestep                    s
+    option, contact             what no gradient reaches, as load takes it
     path, name                  of the file that it was loaded from
     warnings                    of the load, one text each
 
@@ -264,6 +276,16 @@ class Model(_core.Model):
     def timestep(self) -> float:
         """Length of a time step, s."""
         return float(self.params["timestep"])
+
+    @property
+    def option(self) -> Mapping[str, Setting]:
+        """Options that no gradient reaches, as `load(options=...)` takes them: integrator, cone, tolerance, iterations, flags, ..."""
+        return MappingProxyType({name: _read(text) for name, text in self._compiled.options()})
+
+    @property
+    def contact(self) -> Mapping[str, Setting]:
+        """How contacts are modelled, as `load(contact=...)` takes it: method, kappa, erp, ... (docs/contact-gradients.md)."""
+        return MappingProxyType({name: _read(text) for name, text in self._compiled.contact()})
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -354,6 +376,24 @@ class Model(_core.Model):
             ctrl = self._read_ctrl(ctrl, state.batch or 0)
         self.step_into(state, ctrl)
         return state
+
+    def evaluate(self, state: State, ctrl: ArrayLike | None = None, names: str | Sequence[str] = ("M", "qfrc_bias", "qacc", "sensordata")) -> Any:
+        """Quantities at a state without a step, by MuJoCo's names: {"M": (nv, nv), "qfrc_bias": (nv,), "xpos": (nbody, 3), ...}.
+
+        ctrl: (nu,) or (B, nu), None: zero. Of B worlds a list of B dicts, as numbers of contacts and rows may differ. `inspect` has
+        all names. Raises KeyError for one that is none, StepError.
+        """
+        names = (names,) if isinstance(names, str) else tuple(names)
+        flat = np.array(np.atleast_2d(state.flat), order="C")
+        if ctrl is not None:
+            ctrl = np.ascontiguousarray(np.atleast_2d(self._read_ctrl(ctrl, state.batch or 0)))
+        sensors = np.zeros((len(flat), self.nsensordata))
+        wanted = tuple(n for n in names if n != "sensordata")
+        worlds = []
+        for row, found in zip(sensors, self._evaluate(len(flat), flat, ctrl, sensors, 0, wanted), strict=True):
+            shaped_by = {n: np.frombuffer(data).reshape((rows, cols) if cols != 1 else (rows,)) for n, (rows, cols, data) in zip(wanted, found, strict=True)}
+            worlds.append({n: row if n == "sensordata" else shaped_by[n] for n in names})
+        return worlds if state.batch is not None else worlds[0]
 
     # ---- the manifold of positions --------------------------------------------------------------------------------------
     def _by_rows(self, call, a, wa, na, b, wb, nb, width):

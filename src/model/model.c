@@ -403,14 +403,16 @@ static pbStatus set_noslip(pbModel *m, const char *value) {
   return pb_ok;
 }
 
+static const char *const others[] = {"integrator",        "cone", "solver", "tolerance", "iterations", "ls_iterations",
+                                     "noslip_iterations", "servo"};
+enum { OTHER_COUNT = sizeof others / sizeof *others };
+
 static pbStatus unknown_option(pbModel *m, const char *name) {
-  static const char *const others[] = {"integrator",        "cone", "solver", "tolerance", "iterations", "ls_iterations",
-                                       "noslip_iterations", "servo"};
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
 
   // Candidates: options and flags alike.
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) pbSuggest_Offer(&near, others[i]);
+  for (int i = 0; i < OTHER_COUNT; i++) pbSuggest_Offer(&near, others[i]);
   for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
 
   pbSuggest_Write(&near, hint, sizeof hint);
@@ -437,6 +439,41 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
     if (!strcmp(flag_table[i].name, name)) return set_flag(m, &flag_table[i], value);
   }
   return unknown_option(m, name);
+}
+
+static const char *choice_word(const char *name, int value) {
+  for (int i = 0; i < CHOICE_COUNT; i++) {
+    if (!strcmp(choice_table[i].option, name) && choice_table[i].value == value) return choice_table[i].word;
+  }
+  return "";
+}
+
+static void write_option(const pbModel *m, const char *name, char *text, size_t size) {
+  if (!strcmp(name, "integrator")) snprintf(text, size, "%s", choice_word(name, m->integrator));
+  else if (!strcmp(name, "cone")) snprintf(text, size, "%s", choice_word(name, m->cone));
+  else if (!strcmp(name, "solver")) snprintf(text, size, "%s", choice_word(name, m->solver));
+  else if (!strcmp(name, "iterations")) snprintf(text, size, "%d", m->iterations);
+  else if (!strcmp(name, "ls_iterations")) snprintf(text, size, "%d", m->ls_iterations);
+  else if (!strcmp(name, "noslip_iterations")) snprintf(text, size, "%d", m->noslip_iterations);
+  else if (!strcmp(name, "tolerance")) snprintf(text, size, "%.17g", m->tolerance);
+  else pbModel_WriteServos(m, text, size);
+}
+
+bool pbModel_OptionAt(const pbModel *m, int index, const char **name, char *text, size_t size) {
+  PB_ASSERT(size > 0);
+  if (index < 0 || index >= OTHER_COUNT + FLAG_COUNT) return false;
+  if (index < OTHER_COUNT) {
+    *name = others[index];
+    write_option(m, *name, text, size);
+    return true;
+  }
+
+  // A flag is on where its bit of enableflags is set, or that of disableflags is not.
+  const pbFlag *flag = &flag_table[index - OTHER_COUNT];
+  bool set = (flag->enables ? m->enableflags : m->disableflags) & flag->bit;
+  *name = flag->name;
+  snprintf(text, size, "%s", set == flag->enables ? "enable" : "disable");
+  return true;
 }
 
 // The tables of the step depend on options (which pairs may touch), so they are derived again. A failure leaves the model as it

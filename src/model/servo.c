@@ -1,6 +1,7 @@
 // Which actuators are servos (servo.h), and which can be.
 #include "model/servo.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -110,6 +111,18 @@ pbStatus pbModel_SetServos(pbModel *m, const char *names) {
 
   pbContext_Free(m->ctx, servo);
   return status;
+}
+
+void pbModel_WriteServos(const pbModel *m, char *text, size_t size) {
+  size_t used = 0;
+  PB_ASSERT(size > 0);
+
+  // As SetServos takes them.
+  snprintf(text, size, "none");
+  for (int u = 0; u < m->nu && used < size; u++) {
+    const char *name = pbModel_Name(m, pb_objActuator, u);
+    if (m->actuator_servo[u]) used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", name ? name : "");
+  }
 }
 
 pbStatus pbModel_CheckServos(pbContext *ctx, const pbModel *m, const double *theta) {

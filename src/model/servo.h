@@ -15,6 +15,8 @@
 // Which actuators are servos: "all" that can be, "none", or names separated by commas. pb_bad_argument with the actuator and what
 // it lacks; then nothing has changed.
 PB_NODISCARD pbStatus pbModel_SetServos(pbModel *model, const char *names);
+// The same names again, as many as the text has room for; "none".
+void pbModel_WriteServos(const pbModel *model, char *text, size_t size);
 // Do parameters keep every servo one? pb_bad_argument.
 PB_NODISCARD pbStatus pbModel_CheckServos(pbContext *ctx, const pbModel *model, const double *theta);
 

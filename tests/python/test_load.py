@@ -80,3 +80,46 @@ ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry><mesh filename="nowhere
     assert fused.nbody < model.nbody
     with pytest.raises(pb.ArgumentError, match="refuse, skip"):
         pb.loads(text, {"readme.txt": ""}, name="r.urdf", missing_meshes="perhaps")
+
+
+def test_options_are_told_as_they_are_set():
+    text = "<mujoco><option integrator='RK4' cone='elliptic'><flag gravity='disable' energy='enable'/></option><worldbody><body><joint name='j'/>" \
+           "<geom size='.1'/></body></worldbody><actuator><position name='p' joint='j' kp='3' kv='1' forcerange='-1 1'/></actuator></mujoco>"
+    model = pb.loads(text)
+    assert (model.option["integrator"], model.option["cone"], model.option["gravity"], model.option["energy"]) == ("RK4", "elliptic", False, True)
+    assert model.option["tolerance"] == 0 and model.option["iterations"] == 100 and model.option["servo"] == "none" and model.contact["method"] == "soft"
+
+    # All of them, set to what they say, are what they were; changed ones say so.
+    for name, value in model.option.items():
+        assert pb.loads(text, options={name: value}).option == model.option, name
+    for name, value in model.contact.items():
+        if name not in ("stiffness", "damping", "width", "slip"):
+            assert pb.loads(text, contact={name: value}).contact == model.contact, name
+    changed = pb.loads(text, options={"tolerance": 1e-7, "iterations": 7, "contact": False, "integrator": "Euler", "servo": "p"},
+                       contact={"method": "cones", "cfm": 1e-6, "erp": .25})
+    assert {**model.option, "tolerance": 1e-7, "iterations": 7, "contact": False, "integrator": "Euler", "servo": "p"} == changed.option
+    assert {**model.contact, "method": "cones", "cfm": 1e-6, "erp": .25} == changed.contact
+    with pytest.raises(TypeError):
+        model.option["tolerance"] = 1
+
+
+def test_quantities_of_an_evaluation():
+    """The mass matrix and what the forces come to, in one world and in several: M qacc = forces, as inspect has them."""
+    model = pb.load(os.path.join(ROOT, "examples", "quadruped", "quadruped.xml"))
+    state = model.init()
+    state.qvel[:] = np.linspace(-1, 1, model.nv)
+    u = np.linspace(-.5, .5, model.nu)
+    found, program = model.evaluate(state, u, ("M", "qacc", "qfrc_smooth", "qfrc_constraint", "xpos", "contact_dist")), pb.inspect(model, state, u)
+    for name in found:
+        assert np.array_equal(np.ravel(found[name]), np.ravel(program[name])), name
+    assert found["M"].shape == (model.nv, model.nv) and found["xpos"].shape == (model.nbody, 3)
+    np.testing.assert_allclose(found["M"] @ found["qacc"], found["qfrc_smooth"] + found["qfrc_constraint"], atol=1e-9)
+
+    worlds = model.init(batch=3)
+    worlds.qpos[1, 2] += 1
+    several = model.evaluate(worlds, np.stack([u, 2 * u, 0 * u]), "qacc")
+    assert len(several) == 3 and np.array_equal(several[2]["qacc"], model.evaluate(model.init(), 0 * u, "qacc")["qacc"])
+    with pytest.raises(KeyError, match="nothing is called 'mass'"):
+        model.evaluate(state, names="mass")
+    with pytest.raises(pb.ArgumentError):
+        model.evaluate(state, np.zeros(3))
