@@ -14,11 +14,12 @@ from .errors import ArgumentError, CapacityError, Error, FileError, InputError, 
 from .losses import Seen
 from .model import Model, load, loads
 from .objective import Objective
+from .plot import plot
 from .rollout import Gradient, Rollout, Tangent
 from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "train", "view"]
+           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
 _os.register_at_fork(after_in_child=_core.after_fork)

@@ -8,5 +8,6 @@ sys.path.insert(0, os.path.join(BUILD, "python"))
 if os.environ.get("PB_FRAMEWORKS"):  # where they are asked for, none may be missing: nothing is skipped
     import gymnasium  # noqa: F401
     import jax  # noqa: F401
+    import matplotlib  # noqa: F401
     import stable_baselines3  # noqa: F401
     import torch  # noqa: F401
