@@ -168,6 +168,8 @@ static pbStatus record_rollout(cliCheck *d) {
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     PB_TRY(cliRun_CheckState(run, x, k));
 
+    PB_TRY(cliRun_GoOn(run, "rollout", k, run->steps));
+
     // what the derivatives of this step start from
     pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
 
@@ -471,11 +473,14 @@ static pbStatus examine_rollout(cliCheck *d) {
   d->rng = pbRng_Seed((uint64_t)seed);
   PB_TRY(allocate(d));
 
+  cliProgress_Begin(&d->run->progress, app, "check");
+
   // the rollout that everything is about
   if (has_random_controls(d->run)) random_controls(d);
   if (!text[opt_init] && !text[opt_keyframe] && !d->run->task) random_velocity(d);
   PB_TRY(record_rollout(d));
   PB_TRY(test_derivatives(d));
+  cliProgress_End(&d->run->progress);
 
   cliCheck_SolverFindings(d);
   cliCheck_FailureFindings(d);

@@ -152,6 +152,7 @@ pbStatus cliCheck_FindKink(cliCheck *d, long k, const cliStepDirection *directio
 
 // One direction of one step; `name` (of a parameter, or NULL) goes into the remarks.
 static pbStatus difference_case(cliCheck *d, long k, cliInputKind kind, const char *name, cliCheckTest *t) {
+  PB_TRY(cliRun_GoOn(d->run, "differences of steps", k, d->run->steps));
   const double *direction = kind == kind_theta ? d->theta_direction : cliCheck_Vector(d, vec_direction);
   double back = cli_dotAlong(cliCheck_Pulled(d, kind), direction, cliCheck_KindSize(d, kind));
   Probe probe = {.d = d, .step = k, .direction = cliCheck_Direction(d, kind, cliCheck_Vector(d, vec_direction))};

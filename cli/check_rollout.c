@@ -28,6 +28,7 @@ static pbStatus moved_rollout(cliCheck *d, MovedRollout *r, double e, double *va
   r->kink_step = -1;
 
   for (long k = 0; k < run->steps; k++) {
+    PB_TRY(cliRun_GoOn(d->run, "Taylor remainders", k, run->steps));
     pbInput input = cliRun_Input(run, k);
     double *u = r->control;
     for (int i = 0; i < d->nu; i++) u[i] = input.ctrl[i] + e * r->u_direction[(size_t)k * (size_t)d->nu + (size_t)i];

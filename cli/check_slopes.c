@@ -1,7 +1,6 @@
 // pullback check, a short rollout: derivatives of all states and all sensors by state, control and parameters, in reverse and
 // forward mode, against one-sided slopes. A parameter at a bound moves into its domain, any other to both sides, where the mean
-// of both slopes counts: at a tie that is the even share. What does not settle as the move shrinks (a jump, an onset) is left
-// out.
+// of both counts: at a tie that is the even share. What does not settle as the move shrinks (a jump, an onset) is left out.
 #include "slopes.h"
 
 #include <float.h>
@@ -659,6 +658,7 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, Set set) {
 static pbStatus compare_parameters(Slopes *s) {
   for (int i = 0; i < pbModel_ParamCount(s->run->model); i++) {
     pbParam p = pbModel_ParamAt(s->run->model, i);
+    PB_TRY(cliRun_GoOn(s->run, "slopes of a rollout", i, pbModel_ParamCount(s->run->model)));
     for (Set set = 0; set < set_count; set++) PB_TRY(compare_set(s, &p, set));
   }
   return pb_ok;

@@ -202,7 +202,10 @@ pbStatus cliCheck_DotProducts(cliCheck *d) {
     }
 
     // every step, with directions of its own
-    for (long k = 0; k < d->run->steps; k++) PB_TRY(dot_step(d, k, sensors, tests));
+    for (long k = 0; k < d->run->steps; k++) {
+      PB_TRY(cliRun_GoOn(d->run, "dot products", k, d->run->steps));
+      PB_TRY(dot_step(d, k, sensors, tests));
+    }
   }
   return pb_ok;
 }
@@ -277,7 +280,10 @@ pbStatus cliCheck_Jacobians(cliCheck *d) {
   cliCheckTest *t = cliCheck_AddTest(d, "Jacobians A, B, C, D", 1e-9);
   long most = d->run->steps < CLI_CHECK_DIFFERENCES ? d->run->steps : CLI_CHECK_DIFFERENCES;
   pbStatus status = pb_ok;
-  for (long i = 0; i < most && status == pb_ok; i++) status = jacobian_step(d, i * d->run->steps / most, A, t);
+  for (long i = 0; i < most && status == pb_ok; i++) {
+    status = cliRun_GoOn(d->run, "Jacobians", i, most);
+    if (status == pb_ok) status = jacobian_step(d, i * d->run->steps / most, A, t);
+  }
 
   pbContext_Free(d->run->ctx, A);
   return status;

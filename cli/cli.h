@@ -235,6 +235,7 @@ typedef struct cliRun {
   double penetration;  // deepest overlap of two geoms so far (m), its step and geoms; -1: there was none
   long penetration_step;
   int penetrating[2];
+  cliProgress progress;   // of a command whose parts say how far they are (cliRun_GoOn)
   long gains, gain_step;  // impacts that made kinetic energy; the step of the worst, its joules and geoms
   double gain;
   int gaining[2];
@@ -242,6 +243,8 @@ typedef struct cliRun {
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
 
+// Shows how far a part of a long command is; pb_interrupted where somebody has ended it.
+pbStatus cliRun_GoOn(cliRun *run, const char *part, long done, long all);
 void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);

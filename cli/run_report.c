@@ -6,6 +6,11 @@
 
 #include "cli.h"
 
+pbStatus cliRun_GoOn(cliRun *run, const char *part, long done, long all) {
+  cliProgress_Show(&run->progress, (double)done, (double)all, part);
+  return cliSignals_Caught() ? pbContext_Fail(run->ctx, pb_interrupted, "interrupted") : pb_ok;
+}
+
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k) {
   const char *text = run->scratch ? pbScratch_Error(run->scratch) : "";
   return pbContext_Fail(run->ctx, status, "step %ld of %ld: %s", k, run->steps, *text ? text : pbStatus_Text(status));

@@ -193,7 +193,9 @@ static pbStatus put_view(View *v, FILE *out) {
   if (v->trajectory) {
     PB_TRY(cliScene_Begin(v->run));
     PB_TRY(choose_shapes(v));
+    cliProgress_Begin(&v->run->progress, v->run->app, "view");
     PB_TRY(view_ReadMotion(v));
+    cliProgress_End(&v->run->progress);
   }
   return put_page(v, pb_asset_view_html, v->trajectory ? library : "", out);
 }

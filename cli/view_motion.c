@@ -166,7 +166,10 @@ static pbStatus make_poses(View *v) {
   if (v->poses && v->contact_start && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
   if (status == pb_ok && !run->scratch) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
 
-  for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x, x + run->nx);
+  for (size_t k = 0; k < v->frames && status == pb_ok; k++) {
+    status = cliRun_GoOn(run, "frames", (long)k, (long)v->frames);
+    if (status == pb_ok) status = one_frame(v, k, x, x + run->nx);
+  }
 
   pbContext_Free(run->ctx, x);
   return status;

@@ -111,7 +111,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     horizon       steps; None: 20
     gradient      "exact", "event" or "smooth", as of Model.rollout
     seed          of what is drawn
-    progress      called now and then as progress(what, done, all, note); what it raises ends it
+    progress      called now and then as progress("check", done, all, part); what it raises ends it
 
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
@@ -183,7 +183,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     fresh         True: begin anew
     seed          of random starts and draws;  policy: a file of weights to begin with;  allow_root: folders that files may be read from
     threads       of worlds; None: all that the process may run on. Results do not depend on it
-    progress      called now and then as progress(what, done, all, note); what it raises ends it
+    progress      called now and then as progress("check", done, all, part); what it raises ends it
 
     Returns a Result, true where the stop criteria are met: found["loss"], found["variables"], found.trajectory. Raises InputError with file,
     place and reason, FileError, UnsupportedError, StepError where the first rollout fails.

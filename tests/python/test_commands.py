@@ -95,7 +95,8 @@ def test_progress_and_what_it_raises(model):
     assert pb.check(model, horizon=2).ok  # and the next command runs
 
 
-def test_interrupts_are_answered():
+@pytest.mark.parametrize("work", [lambda m: pb.optimize(LAUNCH), lambda m: pb.check(m, horizon=200)])
+def test_interrupts_are_answered(work, model):
     def interrupt():
         time.sleep(.3)
         os.kill(os.getpid(), signal.SIGINT)
@@ -103,8 +104,24 @@ def test_interrupts_are_answered():
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         for _ in range(1000):
-            pb.optimize(LAUNCH)
+            work(model)
     thread.join()
+
+
+def test_a_check_says_how_far_it_is(model):
+    class Enough(Exception):
+        pass
+
+    def stop(what, done, all, part):
+        assert what == "check" and 0 <= done <= all
+        heard.append(part)
+        if len(heard) == 3:
+            raise Enough
+    heard = []
+    with pytest.raises(Enough):
+        pb.check(model, horizon=2000, progress=stop)
+    assert set(heard) <= {"rollout", "dot products", "Jacobians", "differences of steps", "slopes of a rollout", "Taylor remainders"} and len(heard) == 3
+    assert pb.check(model, horizon=3).ok  # the next one is not ended by it
 
 
 def test_errors_say_what_is_wrong(model):
