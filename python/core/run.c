@@ -1,4 +1,7 @@
 // Rollouts of batches: the tape that a Rollout of Python keeps, and its derivatives.
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
@@ -16,6 +19,7 @@ typedef struct Run {
   unsigned shared;          // pb_sharedCtrl, ...
   pyArray input[in_count];  // held from Forward on: derivatives read them again
   PyObject *progress;
+  atomic_size_t bytes;  // that the batch holds now
 } Run;
 
 static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
@@ -23,6 +27,30 @@ static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
 }
 
 static PyObject *fail(const Run *r, pbStatus status) { return pyStatus_Raise(status, pbContext_Error(r->ctx)); }
+
+// ---- memory, counted ----------------------------------------------------------------------------------------------------
+static void *count_alloc(void *bytes, size_t size) {
+  void *memory = malloc(size);
+  atomic_fetch_add((atomic_size_t *)bytes, malloc_usable_size(memory));
+  return memory;
+}
+
+static void *count_resize(void *bytes, void *memory, size_t size) {
+  size_t before = malloc_usable_size(memory);
+  void *moved = realloc(memory, size);
+  if (moved || size == 0) atomic_fetch_add((atomic_size_t *)bytes, malloc_usable_size(moved) - before);
+  return moved;
+}
+
+static void count_release(void *bytes, void *memory) {
+  atomic_fetch_sub((atomic_size_t *)bytes, malloc_usable_size(memory));
+  free(memory);
+}
+
+static PyObject *run_bytes(PyObject *self, PyObject *none) {
+  (void)none;
+  return PyLong_FromSize_t(atomic_load(&((Run *)self)->bytes));
+}
 
 // ---- creation ---------------------------------------------------------------------------------------------------------
 static void run_dealloc(PyObject *self) {
@@ -69,7 +97,7 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   r->compiled = (pyCompiled *)Py_NewRef(compiled);
   r->worlds = worlds;
   r->steps = steps;
-  r->ctx = pbContext_Create(NULL);
+  r->ctx = pbContext_Create(&(pbAllocator){count_alloc, count_resize, count_release, &r->bytes});
   r->progress = progress == Py_None ? NULL : Py_NewRef(progress);
 
   const char **names = texts_of(own);
@@ -430,7 +458,8 @@ done:
   return result;
 }
 
-static PyMethodDef methods[] = {{"own", run_own, METH_NOARGS, "Columns of the values that worlds have of their own."},
+static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that it holds now."},
+                                {"own", run_own, METH_NOARGS, "Columns of the values that worlds have of their own."},
                                 {"forward", run_forward, METH_VARARGS, "The rollout; how many worlds failed."},
                                 {"status", run_status, METH_O, "Status and text of a world."},
                                 {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},

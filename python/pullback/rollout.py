@@ -348,9 +348,9 @@ class Rollout:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the trajectory and of the tape, roughly."""
-        tape = (self.batch or 1) * self.steps * 8 * (self.model._size + self.model.nv) if self._keep and self._run is not None else 0
-        return self.states.nbytes + tape
+        """Bytes that it holds now: the trajectory, what it was given, the tape and the working memory until close()."""
+        arrays = [self.states, *(self.__dict__[n] for n in _OUTPUTS if n in self.__dict__), *(i.data for i in self._inputs.values() if i.data is not None)]
+        return sum(a.nbytes for a in arrays) + (self._run.bytes() if self._run is not None else 0)
 
     def close(self) -> None:
         """Give the tape back; the trajectory stays. Derivatives raise ArgumentError afterwards. `with model.rollout(...) as r:` does it, too."""

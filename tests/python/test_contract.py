@@ -384,3 +384,16 @@ def test_texts_with_their_files():
             pb.loads(text, {path: b""})
     with pytest.raises(pb.InputError, match=r"robot.xml:1:"):
         pb.loads("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", name="robot.xml")
+
+
+def test_bytes_are_those_that_are_held():
+    model = pb.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    start, steps = model.init(batch=4), 20_000
+    whole, thrifty, none = (model.rollout(start, steps=steps, **o) for o in ({}, {"memory": 200_000}, {"keep": False}))
+    arrays = whole.states.nbytes + whole.sensordata.nbytes
+    tape = 4 * steps * 8 * (model.nq + 2 * model.nv)  # of the state and the acceleration at least
+    assert whole.nbytes > arrays + tape and max(thrifty.nbytes, none.nbytes) < whole.nbytes - .9 * tape and min(thrifty.nbytes, none.nbytes) > arrays
+    bar = np.ones((4, model.nv))
+    assert np.array_equal(whole.vjp(qpos=bar).qvel, thrifty.vjp(qpos=bar).qvel)
+    whole.close()
+    assert whole.nbytes == arrays
