@@ -37,7 +37,8 @@ static PyObject *constants(void) {
       X(pb_objLight),    X(pb_objExclude),    X(pb_objText),    X(pb_objTuple),    X(pb_objDof),     X(pb_objPoint),
       X(pb_objMesh),     X(pb_jntFree),       X(pb_jntBall),    X(pb_jntSlide),    X(pb_jntHinge),   X(pb_inertiaRefuse),
       X(pb_inertiaKeep), X(pb_inertiaRepair), X(pb_sharedCtrl), X(pb_sharedQfrc),  X(pb_sharedXfrc), X(pb_sharedCommand),
-      X(pb_sharedMocap), X(pb_checkNone),     X(pb_checkSteps), X(pb_checkFull),
+      X(pb_sharedMocap), X(pb_checkNone),     X(pb_checkSteps), X(pb_checkFull),   X(pb_byControl),  X(pb_byMocapPos),
+      X(pb_byMocapRot),
 #undef X
   };
 

@@ -430,16 +430,17 @@ done:
   return result;
 }
 
-// (A, B, C, D): Jacobians of every step; None: not wanted.
+// (A, B, C, D, by): Jacobians of every step; None: not wanted. by: pb_byControl, ... of B and D.
 static PyObject *run_linearize(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
   PyObject *object[4], *result = NULL;
-  if (!PyArg_ParseTuple(args, "OOOO", &object[0], &object[1], &object[2], &object[3])) return NULL;
+  unsigned by;
+  if (!PyArg_ParseTuple(args, "OOOOI", &object[0], &object[1], &object[2], &object[3], &by)) return NULL;
 
   const pyCompiled *c = r->compiled;
-  const Py_ssize_t rows = (Py_ssize_t)r->worlds * r->steps;
-  const Py_ssize_t size[4] = {(Py_ssize_t)c->n * c->n, (Py_ssize_t)c->n * c->nu, (Py_ssize_t)c->nsensordata * c->n,
-                              (Py_ssize_t)c->nsensordata * c->nu};
+  const Py_ssize_t rows = (Py_ssize_t)r->worlds * r->steps, columns = pbModel_Columns(c->model, by);
+  const Py_ssize_t size[4] = {(Py_ssize_t)c->n * c->n, c->n * columns, (Py_ssize_t)c->nsensordata * c->n,
+                              c->nsensordata * columns};
   static const char *const name[4] = {"A", "B", "C", "D"};
   pyArray out[4] = {{.held = false}};
   for (int i = 0; i < 4; i++)
@@ -448,7 +449,7 @@ static PyObject *run_linearize(PyObject *self, PyObject *args) {
   pbStatus status;
   pyPool_Lock(r->pool);
   Py_BEGIN_ALLOW_THREADS;
-  status = pbBatch_Linearize(r->batch, out[0].data, out[1].data, out[2].data, out[3].data);
+  status = pbBatch_LinearizeBy(r->batch, &(pbJacobian){by, out[0].data, out[1].data, out[2].data, out[3].data});
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
   result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);

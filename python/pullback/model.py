@@ -463,17 +463,22 @@ class Model(_core.Model):
         from .rollout import Rollout
         return Rollout(self, state, ctrl, **options)
 
-    def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False) -> tuple[Array, ...]:
+    def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False, *, wrt: str | Sequence[str] = "ctrl",
+                  qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
+                  mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None) -> tuple[Array, ...]:
         """Jacobians (A, B) of one step: the next state moves by A dx + B dctrl, in the order of tangent_names (n of them).
 
         state     a State, or all its numbers;  ctrl (nu,) or (B, nu); None: zero
         sensors   also (C, D): sensordata of this state moves by C dx + D dctrl
+        wrt       what B and D are by: of "ctrl", "mocap_pos", "mocap_rot" (3 nmocap columns each), side by side in this order
+        The other inputs act as in rollout, each without the axis of steps.
 
         A is (n, n) and B (n, nu), C (nsensordata, n) and D (nsensordata, nu); of B worlds with (B, ...) before. Raises ArgumentError for
         shapes, StepError, NotDifferentiableError.
         """
         from .rollout import linearize
-        return linearize(self, state, ctrl, sensors)
+        inputs = {"qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "mocap_pos": mocap_pos, "mocap_quat": mocap_quat, "command": command}
+        return linearize(self, state, ctrl, sensors, wrt, inputs)
 
     def __reduce__(self):
         return _unpacked, (self._compiled.pack(), self._theta.tobytes())

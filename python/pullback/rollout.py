@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc_applied": C["pb_sharedXfrc"], "command": C["pb_sharedCommand"],
            **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot"), C["pb_sharedMocap"])}
+_BY = {"ctrl": C["pb_byControl"], "mocap_pos": C["pb_byMocapPos"], "mocap_rot": C["pb_byMocapRot"]}
 _OUTPUTS = ("sensordata", "xpos", "site_xpos")
 _KINDS = ("exact", "event", "smooth")
 _CHECKS = {False: C["pb_checkNone"], None: C["pb_checkNone"], True: C["pb_checkSteps"], "steps": C["pb_checkSteps"], "full": C["pb_checkFull"]}
@@ -558,30 +559,41 @@ class Rollout:
             self.model._compiled.constants(self._before, theta, True)
         return theta, own
 
-    def linearize(self, sensors: bool = False) -> tuple[Array, ...]:
+    def linearize(self, sensors: bool = False, wrt: str | Sequence[str] = "ctrl") -> tuple[Array, ...]:
         """Jacobians of every step of the trajectory: x[k + 1] moves by A[k] dx[k] + B[k] dctrl[k], in the order of Model.tangent_names.
 
         A (N, n, n), B (N, n, nu), of a batch with an axis of worlds before. sensors=True: also C (N, nsensordata, n), D (N, nsensordata, nu),
-        those of sensordata. Raises ArgumentError after close.
+        those of sensordata. wrt: what B and D are by: of "ctrl", "mocap_pos", "mocap_rot" (3 nmocap columns each), side by side in this
+        order. Raises ArgumentError after close.
         """
         run, m, count = self._open(), self.model, self.batch or 1
         n, ns = len(m.tangent_names), m.nsensordata
-        a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, m.nu))
-        c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, m.nu))) if sensors else (None, None)
+        by, columns = self._columns_by((wrt,) if isinstance(wrt, str) else wrt)
+        a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, columns))
+        c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, columns))) if sensors else (None, None)
         with self._lock:
             run.choose(self.gradient, ())
-            run.linearize(a, b, c, d)
+            run.linearize(a, b, c, d, by)
         found = (a, b, c, d) if sensors else (a, b)
         return tuple(f[0] for f in found) if self.batch is None else found
+
+    def _columns_by(self, wrt):
+        """Bits of the inputs that Jacobians are by, and how many columns they have."""
+        widths = {"ctrl": self.model.nu, "mocap_pos": 3 * self.model.nmocap, "mocap_rot": 3 * self.model.nmocap}
+        unknown = [name for name in wrt if name not in widths]
+        if unknown or not wrt:
+            raise ArgumentError(f"wrt: expected some of {', '.join(widths)}, found {unknown[0] if unknown else 'none'!r}")
+        return sum(_BY[name] for name in set(wrt)), sum(widths[name] for name in set(wrt))
 
     def __repr__(self) -> str:
         worlds = "" if self.batch is None else f"{self.batch} worlds, "
         return f"<Rollout: {worlds}{self.steps} steps of {self.model.timestep:g} s>"
 
 
-def linearize(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None, sensors: bool) -> tuple[Array, ...]:
+def linearize(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None, sensors: bool, wrt: str | Sequence[str],
+              inputs: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
     """Jacobians of one step: Model.linearize."""
-    if ctrl is not None:
-        ctrl = np.expand_dims(real(ctrl, "ctrl"), -2)
-    with Rollout(model, state, ctrl, steps=1, outputs=()) as r:
-        return tuple(f[..., 0, :, :] for f in r.linearize(sensors))
+    axes = {"xfrc_applied": 3, "mocap_pos": 3, "mocap_quat": 3}
+    one = {name: None if a is None else np.expand_dims(real(a, name), -axes.get(name, 2)) for name, a in {"ctrl": ctrl, **inputs}.items()}
+    with Rollout(model, state, steps=1, outputs=(), **one) as r:
+        return tuple(f[..., 0, :, :] for f in r.linearize(sensors, wrt))

@@ -153,3 +153,68 @@ def test_what_is_saved(model, tmp_path):
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "program.html").read_bytes()
     assert (tmp_path / "run.glb").read_bytes() == (tmp_path / "program.glb").read_bytes()
     assert os.path.getsize(pb.view(model, tmp_path / "model.html")) > 1e5
+
+
+HOPPER = os.path.join(ROOT, "examples", "hopper", "hopper.xml")
+MOCAP = """<mujoco><option timestep=".005"/><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom name="h" type="box" size=".1 .1 .02"/></body>
+<body name="ball" pos="0 .02 1.12"><freejoint/><geom size=".1"/></body></worldbody><equality><weld body1="hand" body2="ball" solref=".05 1"/></equality>
+<sensor><framepos objtype="body" objname="ball"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("path, contact, mode", [(QUADRUPED, {}, "exact"), (HOPPER, {}, "exact"), (HOPPER, {"method": "cones"}, "event"),
+                                                 (QUADRUPED, {}, "smooth")])
+def test_rollouts_gradients_and_jacobians_are_the_programs(path, contact, mode, tmp_path):
+    """`simulate`, `gradient` and `jacobian` to the bit, with parameters, forces and cotangents of all states."""
+    model = pb.load(path, contact=contact)
+    rng, steps = np.random.default_rng(0), 60
+    state = model.init()
+    state.qvel[:] = rng.standard_normal(model.nv) * .3
+    ctrl, force = .3 * rng.standard_normal((steps, model.nu)), rng.standard_normal((steps, model.nv))
+    bar = rng.standard_normal((steps + 1, model.nv))
+    files = {name: str(tmp_path / name) for name in ("x.npz", "u.npy", "f.npy", "w.npz", "run.npz", "g.npz", "j.npz", "m.npy")}
+    np.savez(files["x.npz"], qpos=state.qpos[None], qvel=state.qvel[None])
+    mass = 1.1 * model.params["body_mass"]
+    for name, a in (("u.npy", ctrl), ("f.npy", force), ("m.npy", mass)):
+        np.save(files[name], a)
+    np.savez(files["w.npz"], qvel=bar)
+
+    common = [path, "--init", files["x.npz"], "--control", files["u.npy"], "--param", f"body_mass={files['m.npy']}", "--constants", "recompute",
+              *(word for pair in contact.items() for word in ("--contact", "=".join(pair)))]
+    program("simulate", *common, "--qfrc", files["f.npy"], "-o", files["run.npz"])
+    program("gradient", *common, "--qfrc", files["f.npy"], "--cotangent", files["w.npz"], "--mode", mode, "-o", files["g.npz"])
+    program("jacobian", *common, "--qfrc", files["f.npy"], "-o", files["j.npz"])
+
+    r = model.rollout(state, ctrl, params={"body_mass": mass}, qfrc_applied=force, gradient=mode)
+    run, g, j = (np.load(files[n]) for n in ("run.npz", "g.npz", "j.npz"))
+    for name in ("qpos", "qvel", "sensordata"):
+        assert np.array_equal(getattr(r, name), run[name]), name
+    ours = r.vjp(qvel=bar, wrt=["ctrl", "qfrc_applied", *(n for n in model.params if f"param/{n}" in g)])
+    for name, theirs in (("qpos", g["qpos"]), ("qvel", g["qvel"]), ("ctrl", g["control"]), ("qfrc_applied", g["qfrc"])):
+        assert np.array_equal(getattr(ours, name), theirs), name
+    for name in ours.params:
+        assert np.array_equal(ours.params[name], g[f"param/{name}"]), name
+    if mode == "exact":
+        A, B = r.linearize()
+        assert np.array_equal(A, j["A"]) and np.array_equal(B, j["B"])
+
+
+def test_jacobians_by_poses_of_mocap_bodies(tmp_path):
+    (tmp_path / "m.xml").write_text(MOCAP)
+    program("jacobian", str(tmp_path / "m.xml"), "--steps", "3", "--wrt", "control,mocap_pos,mocap_rot", "-o", str(tmp_path / "j.npz"))
+    theirs, model = np.load(tmp_path / "j.npz"), pb.loads(MOCAP)
+    r = model.rollout(model.init(), steps=3)
+    ours = r.linearize(sensors=True, wrt=["ctrl", "mocap_pos", "mocap_rot"])
+    for name, a in zip("ABCD", ours, strict=True):
+        assert np.array_equal(a, theirs[name]), name
+
+    # One step with a pose of its own, against differences of steps.
+    pos = np.array([[.01, .02, 1.05]])
+    _, B = model.linearize(model.init(), mocap_pos=pos, wrt="mocap_pos")
+    step = lambda p: model.rollout(model.init(), steps=1, mocap_pos=p[None]).final
+    for k in range(3):
+        e = np.zeros((1, 3))
+        e[0, k] = 1e-5
+        slope = model.difference(step(pos - e), step(pos + e)) / 2e-5
+        np.testing.assert_allclose(B[:, k], slope, rtol=1e-6, atol=1e-7)
+    with pytest.raises(pb.ArgumentError, match="wrt: expected some of ctrl, mocap_pos, mocap_rot, found 'speed'"):
+        r.linearize(wrt="speed")
