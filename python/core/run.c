@@ -97,7 +97,8 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   r->compiled = (pyCompiled *)Py_NewRef(compiled);
   r->worlds = worlds;
   r->steps = steps;
-  r->ctx = pbContext_Create(&(pbAllocator){count_alloc, count_resize, count_release, &r->bytes});
+  r->ctx =
+      pbContext_Create(&(pbAllocator){.alloc = count_alloc, .resize = count_resize, .release = count_release, .user = &r->bytes});
   r->progress = progress == Py_None ? NULL : Py_NewRef(progress);
 
   const char **names = texts_of(own);
@@ -449,7 +450,8 @@ static PyObject *run_linearize(PyObject *self, PyObject *args) {
   pbStatus status;
   pyPool_Lock(r->pool);
   Py_BEGIN_ALLOW_THREADS;
-  status = pbBatch_LinearizeBy(r->batch, &(pbJacobian){by, out[0].data, out[1].data, out[2].data, out[3].data});
+  status = pbBatch_LinearizeBy(r->batch,
+                               &(pbJacobian){.by = by, .A = out[0].data, .B = out[1].data, .C = out[2].data, .D = out[3].data});
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
   result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
