@@ -384,13 +384,17 @@ static pbStatus read_output(Rows *w, const json_t *object, pbOutputDef *out, int
   return pb_ok;
 }
 
+// Names in lists make a row each.
+static size_t outputs_of(const json_t *object) {
+  size_t most = 1;
+  for (int k = 0; k < pb_outputKindCount; k++) most += json_array_size(json_object_get(object, output_kinds[k].key));
+
+  return most;
+}
+
 static size_t outputs_most(const json_t *list) {
-  size_t most = 0;
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    const json_t *object = json_array_get(list, i);
-    for (int k = 0; k < pb_outputKindCount; k++) most += json_array_size(json_object_get(object, output_kinds[k].key));
-    most++;
-  }
+  size_t most = json_is_object(list) ? outputs_of(list) : 0;
+  for (size_t i = 0; i < json_array_size(list); i++) most += outputs_of(json_array_get(list, i));
 
   return most < MOST_ROWS ? most : MOST_ROWS;
 }
@@ -400,7 +404,6 @@ static pbStatus read_outputs(Rows *w, const json_t *root, pbPolicyDef *def) {
   const json_t *list = json_object_get(root, "output");
   if (!list) return pb_ok;
 
-  // room for names in lists, which make a row each
   pbOutputDef *out = pbSpecPool_Take(&w->file->pool, outputs_most(list) + 2, sizeof *out);
   if (!out) return fail_memory(w->r);
   pbTaskReader_Enter(w->r, "output");

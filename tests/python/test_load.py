@@ -55,6 +55,17 @@ def test_policies():
         pb.load(path, policy={**policy, "layers": "none"})
 
 
+def test_a_policy_that_acts_on_many_joints():
+    """Forces on joints that one row names are those of a row for each of them."""
+    path = os.path.join(ROOT, "examples", "quadruped", "quadruped.xml")
+    plain = pb.load(path)
+    names = [name for name in plain.names("joint") if name][-8:]
+    policy = {"observe": [{"qvel": names}], "layers": [{"dense": 8}]}
+    one, each = (pb.load(path, policy={**policy, "output": output}) for output in ({"force": names}, [{"force": name} for name in names]))
+    ends = [m.rollout(m.init(), steps=20).qpos[-1] for m in (one, each, plain)]
+    assert np.array_equal(ends[0], ends[1]) and not np.array_equal(ends[0], ends[2])
+
+
 def test_parameters_on_request_and_designs():
     assert "mesh_vert:m" not in pb.loads(TETRAHEDRON).params
     model = pb.loads(TETRAHEDRON, expose="mesh_vert:m")
