@@ -18,14 +18,18 @@ def main():
     model = pb.load(os.path.join(HERE, "..", "quadruped", "quadruped.xml"))
     s, rng = model.init(), np.random.default_rng(0)
     ctrl, mass = .2 * rng.normal(size=(40, model.nu)), np.array(model.params["body_mass"])
-    weight = rng.normal(size=model.nv)
+    by_place, by_speed = rng.normal(size=model.nq), rng.normal(size=model.nv)
 
-    # The loss is by velocities: the same numbers in all three.
-    g = model.rollout(s, ctrl, params={"body_mass": mass}).vjp(qvel=weight)
+    # A linear loss of the last state. NumPy differentiates in the tangent space, the others by the numbers of qpos.
+    r = model.rollout(s, ctrl, params={"body_mass": mass})
+    g = r.vjp(qpos=model.to_tangent(r.final, by_place), qvel=by_speed)
     leaves = [torch.tensor(np.array(a), requires_grad=True) for a in (s.qpos, s.qvel, ctrl, mass)]
-    _, qvel, _ = pb.torch.rollout(model, *leaves[:3], params={"body_mass": leaves[3]})
-    (qvel[-1] @ torch.tensor(weight)).backward()
-    loss = lambda q, v, c, m: pb.jax.rollout(model, q, v, c, params={"body_mass": m})[1][-1] @ weight
+    qpos, qvel, _ = pb.torch.rollout(model, *leaves[:3], params={"body_mass": leaves[3]})
+    (qpos[-1] @ torch.tensor(by_place) + qvel[-1] @ torch.tensor(by_speed)).backward()
+
+    def loss(*given):
+        qpos, qvel, _ = pb.jax.rollout(model, *given[:3], params={"body_mass": given[3]})
+        return qpos[-1] @ by_place + qvel[-1] @ by_speed
     by_jax = jax.grad(loss, argnums=(0, 1, 2, 3))(s.qpos, s.qvel, ctrl, mass)
 
     worst = 0
