@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from .arrays import Description, real
 from .errors import ArgumentError
 from .losses import Loss, Losses
 from .model import Model
+from .progress import Progress, Telling
 from .rollout import Rollout
 from .state import State
 
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | os.PathLike[str]
 Task: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
-# What is done, how much of it, of how much, a note.
-Progress: TypeAlias = Callable[[str, float, float, str | None], object] | None
 _PREFIX = "pullback: "
 
 
 def _run(words, model=None, progress=None, losses=None):
     """(whether it holds, its text). What the program notes on standard error are warnings here."""
-    holds, text, notes = _core.command([str(w) for w in words], model, progress, losses.call if losses else None)
+    with Telling(progress) as tell:
+        holds, text, notes = _core.command([str(w) for w in words], model, tell, losses.call if losses else None)
     for line in notes.splitlines():
         if line.startswith(_PREFIX + "warning: "):
             warnings.warn(line.removeprefix(_PREFIX + "warning: "), RuntimeWarning, stacklevel=3)
@@ -111,7 +111,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     horizon       steps; None: 20
     gradient      "exact", "event" or "smooth", as of Model.rollout
     seed          of what is drawn
-    progress      called now and then as progress("check", done, all, part); what it raises ends it
+    progress      called now and then as progress("check", done, all, part); what it raises ends it; True: a line on standard error
 
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
@@ -183,7 +183,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     fresh         True: begin anew
     seed          of random starts and draws;  policy: a file of weights to begin with;  allow_root: folders that files may be read from
     threads       of worlds; None: all that the process may run on. Results do not depend on it
-    progress      called now and then as progress("check", done, all, part); what it raises ends it
+    progress      called now and then as progress(what, done, all, note); what it raises ends it; True: a line on standard error
 
     Returns a Result, true where the stop criteria are met: found["loss"], found["variables"], found.trajectory. Raises InputError with file,
     place and reason, FileError, UnsupportedError, StepError where the first rollout fails.

@@ -455,7 +455,7 @@ class Model(_core.Model):
         keep            False: no tape, and no derivatives
         threads         cores for a batch; None: all that the process may run on. Results do not depend on it
         on_failure      "raise" StepError, or "mask": status, steps_done
-        progress        called about ten times a second as progress(phase, done, total, seconds, left); what it raises ends the rollout
+        progress        called about ten times a second as progress(phase, done, total, seconds, left); True: a line on standard error
 
         Returns a Rollout. Raises ArgumentError for what does not fit, KeyError for a parameter's name, InputError for a parameter out of its
         range, StepError, CapacityError.

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -12,11 +12,13 @@ from . import _core
 from .arrays import batched, common, real, tree_sum, words
 from .errors import ArgumentError, StepError, of_status
 from .names import C
+from .progress import Telling
 from .state import State
 
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
     from .model import Model
+    from .progress import Progress
 
 _SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc_applied": C["pb_sharedXfrc"], "command": C["pb_sharedCommand"],
            **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot"), C["pb_sharedMocap"])}
@@ -135,7 +137,7 @@ class Rollout:
                  xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None, mocap_quat: ArrayLike | None = None,
                  command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: str = "exact",
                  memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
-                 progress: Callable[[str, int, int, float, float], object] | None = None) -> None:
+                 progress: Progress = None) -> None:
         self.model, self.gradient, self._lock = model, gradient, threading.RLock()
         self._check_words(gradient, constants, on_failure, outputs)
         self._recompute = constants == "recompute"
@@ -153,8 +155,9 @@ class Rollout:
         count = self.batch or 1
 
         own = tuple(n for n, g in given.items() if (g.worlds or 1) > 1)
+        self._telling = Telling(progress)
         self._run = _core.Run(compiled=model._compiled, worlds=count, steps=self.steps, threads=threads or 0, keep=keep,
-                              shared_inputs=keep, own=own, budget=_memory(memory), partial=on_failure == "mask", progress=progress)
+                              shared_inputs=keep, own=own, budget=_memory(memory), partial=on_failure == "mask", progress=self._telling.tell)
         self._keep, self._inputs, self._given, self._own = keep, read, given, own
         self._forward(flat, count, outputs, on_failure)
 
@@ -287,7 +290,8 @@ class Rollout:
         self._derived_own = bool(own is not None and self._recompute)
         inputs = (theta, x0, own, arrays["ctrl"], arrays["qfrc_applied"], arrays["xfrc_applied"], arrays["command"], arrays["mocap_pos"],
                   arrays["mocap_quat"])
-        failed = self._run.forward(inputs, bits, self._derived_own, (self.states, *(out[name] for name in _OUTPUTS)), self.steps_done)
+        with self._telling:
+            failed = self._run.forward(inputs, bits, self._derived_own, (self.states, *(out[name] for name in _OUTPUTS)), self.steps_done)
 
         # Rows after a failure repeat the last good state.
         for w in np.flatnonzero(self.steps_done < n) if failed else ():
@@ -445,7 +449,7 @@ class Rollout:
         x0 = np.zeros((count, n))
         theta = np.zeros(len(m._theta)) if params else None
         own = np.zeros((count, self._own_width())) if self._own else None
-        with self._lock:
+        with self._lock, self._telling:
             run.choose(self.gradient, self._fields(params))
             certificates = run.vjp(tuple(a for a, _ in bars), tuple(every for _, every in bars),
                                    (x0, *(out[name] for name in ("ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_rot")), theta, own),
@@ -520,7 +524,7 @@ class Rollout:
         shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
         x = np.zeros((count, self.steps + 1, n))
         out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
-        with self._lock:
+        with self._lock, self._telling:
             run.choose(self.gradient, ())
             run.jvp((x0, *ways, theta, own), (x, *(out[name] for name in _OUTPUTS)))
         pick = (lambda a: a[0]) if self.batch is None else (lambda a: a)
@@ -571,7 +575,7 @@ class Rollout:
         by, columns = self._columns_by((wrt,) if isinstance(wrt, str) else wrt)
         a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, columns))
         c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, columns))) if sensors else (None, None)
-        with self._lock:
+        with self._lock, self._telling:
             run.choose(self.gradient, ())
             run.linearize(a, b, c, d, by)
         found = (a, b, c, d) if sensors else (a, b)

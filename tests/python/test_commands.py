@@ -218,3 +218,19 @@ def test_jacobians_by_poses_of_mocap_bodies(tmp_path):
         np.testing.assert_allclose(B[:, k], slope, rtol=1e-6, atol=1e-7)
     with pytest.raises(pb.ArgumentError, match="wrt: expected some of ctrl, mocap_pos, mocap_rot, found 'speed'"):
         r.linearize(wrt="speed")
+
+
+def test_a_line_of_progress(capsys):
+    """True is a line on standard error, written over and gone at the end; what is no function is refused."""
+    slow = pb.load(QUADRUPED)
+    worlds = slow.init(batch=16)
+    r = slow.rollout(worlds, np.zeros((8_000, slow.nu)), progress=True, outputs=())
+    said = capsys.readouterr().err
+    assert said.startswith("\r\033[K") and "forward  [" in said and " %" in said and said.endswith("\r\033[K"), said
+    r.vjp(qpos=np.ones((16, slow.nv)))
+    assert "[" in capsys.readouterr().err
+    slow.rollout(slow.init(), steps=3, progress=True)
+    assert capsys.readouterr().err == ""  # short work says nothing
+    with pytest.raises(pb.ArgumentError, match="progress: expected a function, True or None, found int"):
+        pb.check(slow, progress=3)
+    assert pb.check(slow, horizon=2, progress=False).ok and capsys.readouterr().err == ""
