@@ -46,7 +46,7 @@ class Spec:
         return self.options["steps"]
 
 
-def _quaternions(model):
+def quaternions(model):
     """First numbers in qpos, and first dofs, of all quaternions."""
     if not hasattr(model, "_quats"):
         kind = model._field("jnt_type")
@@ -116,7 +116,7 @@ class Call:
 
     def _start(self):
         m, parts = self.model, {}
-        places, _ = _quaternions(m)
+        places, _ = quaternions(m)
         for name in ("qpos", "qvel", "act"):
             if name in self.arrays:
                 parts[name] = self._spread(name)
@@ -186,7 +186,7 @@ class Call:
     def _pull_start(self, tangent_bar):
         """From the tangent space at the start to the numbers that were given."""
         m = self.model
-        places, _ = _quaternions(m)
+        places, _ = quaternions(m)
         start = self.rollout.states[..., 0, :]
         shared = tangent_bar.ndim == 1 and start.ndim == 2
         bar = m.to_ambient(start[0] if shared else start, tangent_bar)
@@ -205,7 +205,7 @@ class Call:
     def push(self, tangents):
         """Tangents of all outputs by name, of tangents of inputs by name."""
         m = self.model
-        places, dofs = _quaternions(m)
+        places, dofs = quaternions(m)
         ways = {}
         for name, way in tangents.items():
             ways[name] = np.broadcast_to(way, self.arrays[name].shape)

@@ -49,8 +49,50 @@ def test_wrong_use_is_told():
         pb.Objective(model, model.init(), loss, np.zeros((3, 1)), wrt="mass")
     with pytest.raises(pb.ArgumentError, match=r"x: expected shape \(3,\), found \(4,\)"):
         pb.Objective(model, model.init(), loss, np.zeros((3, 1)))(np.zeros(4))
-    free = pb.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
-    with pytest.raises(pb.ArgumentError, match="quaternions"):
-        pb.Objective(free, free.init(), loss, wrt="qpos", steps=2)
-    with pytest.raises(pb.ArgumentError, match="one world"):
-        pb.Objective(model, model.init(batch=2), loss, np.zeros((3, 1)))
+
+
+TUMBLE = """<mujoco><option timestep=".01"/><worldbody><body name="a"><freejoint/><geom type="box" size=".1 .2 .3"/>
+<body pos="0 0 .4"><joint name="b" type="ball" damping=".01"/><geom type="box" size=".05 .1 .15" pos=".1 0 .1"/><body pos=".2 0 0"><joint name="h"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .2 0 .1"/></body></body></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("worlds", [None, 3])
+@pytest.mark.parametrize("size", [0, 1e-4, .7, 2.5])
+def test_orientations_are_vectors(worlds, size):
+    """Free, ball and hinge joints: rotation vectors from the given orientation, of any size, against differences."""
+    model, rng = pb.loads(TUMBLE), np.random.default_rng(0)
+    state = model.init(batch=worlds)
+    state = model.integrate(state, rng.standard_normal((*state.qvel.shape[:-1], len(model.tangent_names))))
+    target = np.random.default_rng(1).standard_normal((model.nbody, 3))
+
+    def distance(r):
+        away = r.xpos[..., -1, :, :] - target
+        return np.sum(away ** 2), {"xpos": 2 * away}
+
+    f = pb.Objective(model, state, distance, steps=20, outputs="xpos", wrt=["qpos", "qvel", "body_mass"])
+    assert f.x0.size == (worlds or 1) * 2 * model.nv + model.nbody
+    np.testing.assert_allclose(f.rollout(f.x0).states[..., 0, :], state.flat, rtol=1e-15, atol=1e-15)
+    x = f.x0 + size * np.r_[rng.standard_normal(f.x0.size - model.nbody), np.zeros(model.nbody)]
+    value, gradient = f(x)
+    assert f.certificate
+    for _ in range(2):
+        d = rng.standard_normal(x.size) * np.r_[np.ones(x.size - model.nbody), np.zeros(1), np.ones(model.nbody - 1)]
+        central = [(f(x + e * d)[0] - f(x - e * d)[0]) / (2 * e) for e in (1e-4, 2e-4)]
+        np.testing.assert_allclose(gradient @ d, (4 * central[0] - central[1]) / 3, rtol=1e-7)
+
+
+def test_worlds_share_what_has_no_axis_of_them():
+    """A mass that three recordings of different starts and controls have in common, and controls of their own."""
+    model, rng = pb.loads(PENDULUM), np.random.default_rng(3)
+    start = model.init(batch=3)
+    start.qpos[:] = rng.standard_normal((3, 2)) * .3
+    ctrl = rng.standard_normal((3, 40, 1))
+    seen = model.with_params({"body_mass:1": 1.3 * model.params["body_mass:1"]}).rollout(start, ctrl).qpos
+
+    def misfit(r):
+        return np.sum((r.qpos - seen) ** 2), {"qpos": 2 * (r.qpos - seen)}
+
+    f = pb.Objective(model, start, misfit, ctrl, wrt="body_mass:1")
+    found = scipy.minimize(f, f.x0, jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
+    np.testing.assert_allclose(found.x, 1.3 * model.params["body_mass:1"], rtol=1e-5)
+    assert pb.Objective(model, start, misfit, ctrl).x0.shape == (120,)
