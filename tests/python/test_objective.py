@@ -51,7 +51,7 @@ def test_wrong_use_is_told():
         pb.Objective(model, model.init(), loss, np.zeros((3, 1)))(np.zeros(4))
 
 
-TUMBLE = """<mujoco><option timestep=".01"/><worldbody><body name="a"><freejoint/><geom type="box" size=".1 .2 .3"/>
+TUMBLE = """<mujoco><option timestep=".01"><flag contact="disable"/></option><worldbody><body name="a"><freejoint/><geom type="box" size=".1 .2 .3"/>
 <body pos="0 0 .4"><joint name="b" type="ball" damping=".01"/><geom type="box" size=".05 .1 .15" pos=".1 0 .1"/><body pos=".2 0 0"><joint name="h"/>
 <geom type="capsule" size=".03" fromto="0 0 0 .2 0 .1"/></body></body></body></worldbody></mujoco>"""
 
