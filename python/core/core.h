@@ -87,6 +87,9 @@ bool pyCommand_Register(PyObject *module);
 PyObject *pyCommand_Run(PyObject *module, PyObject *args);
 void pyCommand_AfterFork(void);
 
+// ---- energy.c: formulas over elements
+bool pyEnergy_Register(PyObject *module);
+
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
 

@@ -10,6 +10,7 @@ import os as _os
 
 from . import _core
 from .commands import audit, check, energies, info, inspect, optimize, train, view
+from .energy import Energy
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
 from .losses import Seen
 from .model import Model, load, loads
@@ -19,7 +20,7 @@ from .rollout import Gradient, Rollout, Tangent
 from .state import State
 
 __version__ = _core.version
-__all__ = ["ArgumentError", "CapacityError", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
+__all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
            "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
 _os.register_at_fork(after_in_child=_core.after_fork)
