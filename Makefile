@@ -172,7 +172,7 @@ wheel: python-env
 	@tools/setup build
 	@build/frameworks/bin/python tools/wheel.py
 
-check-python: build-tests python-env
+check-python: python-env build-tests  # the build finds XLA's header there
 	@tools/check_python $(PART)
 
 check-all:

@@ -90,6 +90,13 @@ void pyCommand_AfterFork(void);
 // ---- energy.c: formulas over elements
 bool pyEnergy_Register(PyObject *module);
 
+// ---- xla.c: custom calls of programs that JAX compiled
+// (find, call): find(token) is the object that stands for a call; call(object, inputs, outputs) computes from memories into memories,
+// None or (a code of XLA's, bytes) of a failure. Capsules of the handlers and of the type of their state, None without XLA's header.
+PyObject *pyXla_Targets(PyObject *module, PyObject *args);
+PyObject *pyXla_Close(PyObject *module, PyObject *none);  // no more calls; how many are still going on
+void pyXla_AfterFork(void);
+
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
 

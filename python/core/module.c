@@ -6,6 +6,7 @@ static PyObject *after_fork(PyObject *module, PyObject *none) {
   (void)none;
   pyPool_AfterFork();
   pyCommand_AfterFork();
+  pyXla_AfterFork();
   Py_RETURN_NONE;
 }
 
@@ -58,6 +59,8 @@ static bool add(PyObject *module, const char *name, PyObject *value) {
 }
 
 static PyMethodDef methods[] = {{"command", pyCommand_Run, METH_VARARGS, "A command of the program."},
+                                {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
+                                {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
                                 {"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {

@@ -3,11 +3,14 @@
     qpos, qvel, act = pb.jax.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
 
 One primitive is the rollout; its derivative is a second one, linear in the directions, whose transpose is a third, the pullback. All
-are called on the host in double precision, whatever the precision of the arrays.
+run on the host in double precision, whatever the precision of the arrays: outside of jit at once, where errors are Python's own; in
+compiled programs as custom calls of XLA ("ffi", xla.py), or as callbacks of JAX where the extension was built without XLA's header.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -24,22 +27,57 @@ try:
 except ImportError as error:
     raise ImportError("pullback.jax needs JAX: pip install 'pullback[jax]'") from error
 
-from .errors import UnsupportedError
+from . import xla
+from .errors import ArgumentError, UnsupportedError
 from .functional import INPUTS, Call, Spec
 from .model import Model
+from .rollout import memory_of_tapes
+
+_BACKENDS = ("ffi", "callback")
 
 
-def backend() -> str:
-    """How JAX reaches the library: "callback"."""
-    return "callback"
+@functools.cache
+def _without_ffi():
+    """Makes XLA's runtime know our handlers; why it does not, or None."""
+    found = xla.targets()
+    if found is None:
+        return "this build of pullback was made without XLA's header (PULLBACK_XLA, python/CMakeLists.txt)"
+    try:
+        jax.local_devices(backend="cpu")  # the type before the handlers: both wait for the runtime otherwise, in another order
+        jax.ffi.register_ffi_type(xla.TARGET, {name: found[name] for name in ("type_id", "type_info")})
+        jax.ffi.register_ffi_target(xla.TARGET, {name: found[name] for name in ("instantiate", "execute")})
+    except Exception as error:  # noqa: BLE001: another version of the interface, a runtime without a CPU
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def backend(asked: str | None = None) -> str:
+    """How compiled programs reach the library: "ffi" (custom calls of XLA) where this build and this JAX have it, else "callback".
+
+    asked, or the environment's PULLBACK_JAX, chooses one of them; UnsupportedError where there is no "ffi".
+    """
+    asked = asked or os.environ.get("PULLBACK_JAX") or None
+    if asked not in (None, *_BACKENDS):
+        raise ArgumentError(f"backend: expected {' or '.join(_BACKENDS)}, found {asked!r}")
+    if asked == "ffi" and _without_ffi():
+        raise UnsupportedError(f"JAX without custom calls: {_without_ffi()}")
+    return asked or ("callback" if _without_ffi() else "ffi")
 
 
 # ---- on the host ----------------------------------------------------------------------------------------------------------
 class _Spec(Spec):
     """As static data of a primitive: equal where a rollout would be."""
 
+    def __init__(self, *what, backend, **options):
+        super().__init__(*what, **options)
+        self.backend = backend
+
     def _key(self):
-        return (id(self.model), self.names, self.params, self.outputs, tuple(sorted(self.options.items())))
+        return (id(self.model), *self.content()[1:])
+
+    def content(self):
+        """All that a rollout depends on besides arrays."""
+        return (self.model, self.names, self.params, self.outputs, self.backend, tuple(sorted(self.options.items())))
 
     def __eq__(self, other):
         return isinstance(other, _Spec) and self._key() == other._key()
@@ -48,9 +86,19 @@ class _Spec(Spec):
         return hash(self._key())
 
 
-# The last rollouts whose derivatives may be asked for, by their inputs: the pullback comes with the same numbers.
+# The last rollouts whose derivatives may be asked for, by their inputs: the pullback comes with the same numbers. Together they take no
+# more memory than a tape may; the latest is always there.
 _MOST = 8
 _kept, _lock = OrderedDict(), threading.Lock()
+
+
+def _after_fork():
+    global _lock
+    _lock = threading.Lock()
+    _kept.clear()  # other threads may have been at work on them
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _arrays(spec, values):
@@ -78,7 +126,7 @@ def _call(spec, values, keep):
     call = Call(spec, arrays)
     with _lock:
         _kept[key] = call
-        while len(_kept) > _MOST:
+        while len(_kept) > _MOST or len(_kept) > 1 and sum(c.rollout.nbytes for c in _kept.values()) > memory_of_tapes():
             _kept.popitem(last=False)
     return call
 
@@ -152,16 +200,37 @@ def _host(primitive, structs, spec, keep=None, given=(), wanted=(), many=None):
     return work
 
 
+def _at_once(primitive, *values, **static):
+    """Outside of a compiled program: here and now, and the result goes to where the arguments are."""
+    structs = _result_structs(primitive, [jax.typeof(v) for v in values], **static)
+    found = _host(primitive, structs, **static)(*values)
+    devices = {d for v in values if getattr(v, "committed", False) for d in v.devices()}
+    return jax.device_put(found, devices.pop() if len(devices) == 1 else None)
+
+
+def _callback(primitive, *values, **static):
+    structs = _result_structs(primitive, [jax.typeof(v) for v in values], **static)
+    return jax.pure_callback(_host(primitive, structs, **static), structs, *values)
+
+
+def _lower(primitive, by_callback, ctx, *operands, spec, **static):
+    """Into a program for the CPU: a custom call, whose host the compiled program keeps alive."""
+    if backend(spec.backend) == "callback":
+        return by_callback(ctx, *operands, spec=spec, **static)
+    structs = _result_structs(primitive, ctx.avals_in, spec, **static)
+    content = (primitive.name, spec.content(), sorted(static.items()), [(a.shape, str(a.dtype)) for a in ctx.avals_in])
+    token, host = xla.host(content, _host(primitive, structs, spec, **static), ctx.avals_in, structs)
+    ctx.module_context.add_keepalive(host)  # until it is compiled
+    return jax.ffi.ffi_lowering(xla.TARGET)(ctx, *operands, host=token)
+
+
 def _define(primitive):
     primitive.multiple_results = True
-
-    def bound(*values, **static):
-        structs = _result_structs(primitive, [jax.typeof(v) for v in values], **static)
-        return jax.pure_callback(_host(primitive, structs, **static), structs, *values)
-
-    primitive.def_impl(bound)
+    primitive.def_impl(functools.partial(_at_once, primitive))
     primitive.def_abstract_eval(lambda *avals, **static: [jax.core.ShapedArray(s.shape, s.dtype) for s in _result_structs(primitive, avals, **static)])
-    mlir.register_lowering(primitive, mlir.lower_fun(bound, multiple_results=True))
+    by_callback = mlir.lower_fun(functools.partial(_callback, primitive), multiple_results=True)
+    mlir.register_lowering(primitive, by_callback)
+    mlir.register_lowering(primitive, functools.partial(_lower, primitive, by_callback), platform="cpu")
 
 
 for _primitive in (_roll, _push, _pull):
@@ -272,7 +341,8 @@ batching.primitive_batchers[_pull] = _linear_batch(_pull)
 # ---- what users call --------------------------------------------------------------------------------------------------------
 def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, params: Mapping[str, Array] | None = None,
             qfrc_applied: Array | None = None, xfrc_applied: Array | None = None, mocap_pos: Array | None = None, mocap_quat: Array | None = None,
-            command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Array, ...]:
+            command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, backend: str | None = None,
+            **options: Any) -> tuple[Array, ...]:
     """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
     qpos, qvel   (..., nq), (..., nv); act (..., na). Leading axes are worlds; those of all arguments broadcast
@@ -280,18 +350,20 @@ def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *
     params       {"body_mass": (..., nbody), "geom_friction:floor": (..., 3)}: in place of the model's, with gradients
     qfrc_applied (..., N, nv);  xfrc_applied (..., N, nbody, 6);  mocap_pos (..., N, nmocap, 3);  mocap_quat (..., N, nmocap, 4);  command
     outputs      of "sensordata", "xpos", "site_xpos": these follow, (..., N + 1, ...)
+    backend      of compiled programs, "ffi" or "callback"; None: as backend() says
     options      as of Model.rollout: gradient, constants, memory, threads
 
     Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
     function's. Float32 is computed in double, and comes back as float32; jax_enable_x64 keeps double.
     Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
+    What fails in a compiled program is an error of JAX with the same text.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
                  mocap_pos=mocap_pos, mocap_quat=mocap_quat)
     arrays = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
     of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
-    spec = _Spec(model, arrays, of, outputs, steps=steps, **options)
+    spec = _Spec(model, arrays, of, outputs, steps=steps, backend=backend, **options)
     _outputs(spec, [a.shape for a in (*arrays.values(), *of.values())])
     return tuple(_roll.bind(*arrays.values(), *of.values(), spec=spec, keep=False))
 

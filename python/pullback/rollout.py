@@ -24,6 +24,7 @@ _SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc
            **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot"), C["pb_sharedMocap"])}
 _BY = {"ctrl": C["pb_byControl"], "mocap_pos": C["pb_byMocapPos"], "mocap_rot": C["pb_byMocapRot"]}
 _OUTPUTS = ("sensordata", "xpos", "site_xpos")
+_MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of its memory
 _KINDS = ("exact", "event", "smooth")
 _CHECKS = {False: C["pb_checkNone"], None: C["pb_checkNone"], True: C["pb_checkSteps"], "steps": C["pb_checkSteps"], "full": C["pb_checkFull"]}
 
@@ -105,11 +106,11 @@ def _tangent_parts(model):
     return {"qpos": slice(0, nv), "qvel": slice(nv, 2 * nv), "act": slice(2 * nv, 2 * nv + na)}
 
 
-def _memory(memory):
+def memory_of_tapes(memory: int | None = None) -> int:
     """Bytes that a tape may take: an eighth of the machine's unless it was said."""
     if memory is not None:
         return int(memory)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8
+    return _MACHINE // 8
 
 
 class Rollout:
@@ -157,7 +158,7 @@ class Rollout:
         own = tuple(n for n, g in given.items() if (g.worlds or 1) > 1)
         self._telling = Telling(progress)
         self._run = _core.Run(compiled=model._compiled, worlds=count, steps=self.steps, threads=threads or 0, keep=keep,
-                              shared_inputs=keep, own=own, budget=_memory(memory), partial=on_failure == "mask", progress=self._telling.tell)
+                              shared_inputs=keep, own=own, budget=memory_of_tapes(memory), partial=on_failure == "mask", progress=self._telling.tell)
         self._keep, self._inputs, self._given, self._own = keep, read, given, own
         self._forward(flat, count, outputs, on_failure)
 
@@ -312,7 +313,7 @@ class Rollout:
     def _raise(self):
         world = next(w for w, (status, _) in enumerate(self.status) if status)
         status, text = self.status[world]
-        error = of_status(status, text)
+        error = of_status(status, text if self.batch is None else f"world {world}: {text}")
         if isinstance(error, StepError):
             done = self.steps_done if self.batch is None else int(self.steps_done[world])
             error.world, error.step, error.rollout = world, done, self

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 
 import pullback as pb
+from pullback import xla
 
 CORNERS = np.array([[0, 0, 0], [.2, 0, 0], [0, .2, 0], [0, 0, .2]])
 FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
@@ -25,4 +26,5 @@ assert np.isfinite(g.qvel).all() and abs(r.qvel[-1]).max() < 1 and r.qpos[-1, 2]
 same = pickle.loads(pickle.dumps(model))
 assert same == model and np.array_equal(same.rollout(same.init(), steps=300).qpos, r.qpos)
 assert pb.loads(URDF, name="arm.urdf").nv == 1
+assert xla.targets()  # custom calls for JAX are in it, and JAX is not needed to say so
 print(pb.__version__, "from", pb.__file__)

@@ -1,6 +1,9 @@
+import csv
 import os
 import signal
 import sys
+
+import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release"))
@@ -13,3 +16,21 @@ if os.environ.get("PB_FRAMEWORKS"):  # where they are asked for, none may be mis
     import matplotlib  # noqa: F401
     import stable_baselines3  # noqa: F401
     import torch  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def long_run():
+    """Whether the sweeps are asked for in full (PB_LONG); their figures are written to build/figures.csv."""
+    return bool(os.environ.get("PB_LONG"))
+
+
+@pytest.fixture(scope="session")
+def figures(long_run):
+    """figures(what, name=value, ...): one row for each `what`, in the end a file."""
+    rows = {}
+    yield lambda what, **values: rows.setdefault(what, {"what": what}).update(values)
+    if long_run and rows:
+        with open(os.path.join(ROOT, "build", "figures.csv"), "w", newline="") as f:
+            table = csv.DictWriter(f, list(dict.fromkeys(name for row in rows.values() for name in row)), restval="")
+            table.writeheader()
+            table.writerows(rows.values())

@@ -1,4 +1,12 @@
-"""JAX: every transformation against the others, and against numbers of NumPy; the scene of test_contract.py."""
+"""JAX: every transformation against the others, and against numbers of NumPy, at once and in compiled programs by custom calls and by
+callbacks; the scene of test_contract.py."""
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
 import numpy as np
 import pytest
 
@@ -9,8 +17,26 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 import pullback.jax as pj  # noqa: E402
+from pullback import xla  # noqa: E402
 
 N = 4
+PENDULUM = """<mujoco><option timestep="0.002"/><worldbody><body><joint name="j" axis="0 1 0" damping=".1"/>
+<geom type="capsule" fromto="0 0 0 0 0 -.5" size=".03"/></body></worldbody><actuator><motor joint="j"/></actuator></mujoco>"""
+
+
+@pytest.fixture(params=["at once", "ffi", "callback"])
+def rollout(request):
+    """pj.rollout, as it is or as a program compiled with one of the backends."""
+    def compiled(model, qpos, qvel, ctrl=None, act=None, params=None, **options):
+        def f(arrays):
+            return pj.rollout(model, **arrays, backend=request.param, **options)
+        return jax.jit(f)(dict(qpos=qpos, qvel=qvel, ctrl=ctrl, act=act, params=params))
+    return pj.rollout if request.param == "at once" else compiled
+
+
+@pytest.fixture
+def run(rollout):
+    return lambda model, q, v, a, c, m, f, **options: rollout(model, q, v, c, act=a, params={"body_mass": m, "geom_friction:floor": f}, **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -35,11 +61,7 @@ def start(model):
                 mass=jnp.array(model.params["body_mass"]), friction=jnp.array(model.params["geom_friction:floor"]))
 
 
-def run(model, q, v, a, c, m, f, **options):
-    return pj.rollout(model, q, v, c, act=a, params={"body_mass": m, "geom_friction:floor": f}, **options)
-
-
-def test_numbers_are_those_of_numpy(model, start):
+def test_numbers_are_those_of_numpy(model, start, run):
     q, v, a = run(model, *start.values())
     s = model.init(batch=3)
     s.qpos, s.qvel, s.act = np.array(q[:, 0]), np.array(start["qvel"]), np.array(start["act"])
@@ -52,7 +74,7 @@ def test_numbers_are_those_of_numpy(model, start):
         np.testing.assert_array_equal(x, y)
 
 
-def test_gradients_are_those_of_differences(model, start):
+def test_gradients_are_those_of_differences(model, start, run):
     from jax.test_util import check_grads
     args = list(start.values())
     mass = args[4][1:]
@@ -60,7 +82,7 @@ def test_gradients_are_those_of_differences(model, start):
     check_grads(f, (*args[:4], mass, args[5]), order=1, modes=("fwd", "rev"), atol=1e-5, rtol=1e-5, eps=1e-6)
 
 
-def test_transformations(model, start):
+def test_transformations(model, start, run):
     q, v, a, c, m, f = start.values()
     loss = lambda q, v, a, c, m, f: (run(model, q, v, a, c, m, f)[1][..., -1, :] ** 2).sum()
     whole = jax.grad(loss, argnums=(3, 4))(q, v, a, c, m, f)
@@ -94,17 +116,18 @@ def test_transformations(model, start):
     np.testing.assert_array_equal(last_axis[:, 1], run(model, q[0], v[0], a[0], c[1], m, f)[1])
 
 
-def test_scan(model, start):
+def test_scan(model, start, rollout):
     q, v, a, c, m, f = (x[0] if x.ndim > 1 else x for x in start.values())
 
     def last(c):
-        body = lambda s, u: (pj.step(model, s[0], s[1], u, act=s[2]), None)
-        return jax.lax.scan(body, (q / jnp.linalg.norm(q) * 0 + pj.rollout(model, q, v, c, act=a)[0][0], v, a), c)[0][1]
-    np.testing.assert_allclose(last(c), pj.rollout(model, q, v, c, act=a)[1][-1], rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(jax.jit(jax.jacrev(last))(c), jax.jacrev(lambda c: pj.rollout(model, q, v, c, act=a)[1][-1])(c), rtol=1e-6, atol=1e-9)
+        def body(s, u):
+            return tuple(x[1] for x in rollout(model, s[0], s[1], u[None], act=s[2])), None
+        return jax.lax.scan(body, (q / jnp.linalg.norm(q) * 0 + rollout(model, q, v, c, act=a)[0][0], v, a), c)[0][1]
+    np.testing.assert_allclose(last(c), rollout(model, q, v, c, act=a)[1][-1], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(last))(c), jax.jacrev(lambda c: rollout(model, q, v, c, act=a)[1][-1])(c), rtol=1e-6, atol=1e-9)
 
 
-def test_second_derivatives_are_refused_by_name(model, start):
+def test_second_derivatives_are_refused_by_name(model, start, run):
     q, v, a, c, m, f = start.values()
     loss = lambda c: (run(model, q, v, a, c, m, f)[1] ** 2).sum()
     for twice in (jax.hessian(loss), jax.jacfwd(jax.jacfwd(loss)), jax.grad(lambda c: jax.grad(loss)(c).sum())):
@@ -112,7 +135,7 @@ def test_second_derivatives_are_refused_by_name(model, start):
             twice(c)
 
 
-def test_single_precision_is_computed_in_double(model, start):
+def test_single_precision_is_computed_in_double(model, start, run, rollout):
     q, v, a, c, m, f = (jnp.asarray(x, jnp.float32) for x in start.values())
     out = run(model, q, v, a, c, m, f)
     assert all(o.dtype == jnp.float32 for o in out)
@@ -121,9 +144,204 @@ def test_single_precision_is_computed_in_double(model, start):
     g = jax.grad(lambda c: run(model, q, v, a, c, m, f)[1].sum())(c)
     assert g.dtype == jnp.float32
     with pytest.raises(TypeError, match="ctrl: expected float64 or float32, found float16"):
-        pj.rollout(model, q, v, c.astype(jnp.float16))
+        rollout(model, q, v, c.astype(jnp.float16))
 
 
-def test_wrong_shapes_are_told_when_traced(model, start):
+def test_wrong_shapes_are_told_when_traced(model, start, rollout):
     with pytest.raises(pb.ArgumentError, match="ctrl"):
-        jax.jit(lambda c: pj.rollout(model, start["qpos"], start["qvel"], c))(jnp.zeros(2))
+        jax.jit(lambda c: rollout(model, start["qpos"], start["qvel"], c))(jnp.zeros(2))
+
+
+def test_without_double_precision(model, start):
+    """jax_enable_x64 off, as it is by default: float32 in and out, computed in double."""
+    jax.config.update("jax_enable_x64", False)
+    try:
+        single = {name: np.asarray(x, np.float32) for name, x in start.items()}
+        q, v, a, c = (jnp.array(single[n]) for n in ("qpos", "qvel", "act", "ctrl"))
+        expected = model.rollout(_state(model, single), np.asarray(single["ctrl"], float))
+        last = lambda c, backend: pj.rollout(model, q, v, c, act=a, backend=backend)[1][:, -1].sum()
+        for backend in ("ffi", "callback"):
+            out = jax.jit(lambda c: pj.rollout(model, q, v, c, act=a, backend=backend))(c)
+            assert all(o.dtype == jnp.float32 for o in out)
+            np.testing.assert_array_equal(out[1], expected.qvel.astype(np.float32))
+            g = jax.jit(jax.grad(last), static_argnums=1)(c, backend)
+            np.testing.assert_array_equal(g, expected.vjp(qvel=np.ones((3, model.nv))).ctrl.astype(np.float32))
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
+def _state(model, values):
+    s = model.init(batch=3)
+    q = np.asarray(values["qpos"], float)
+    for at in (3, 7):
+        q[:, at:at + 4] /= np.sqrt((q[:, at:at + 4] ** 2).sum(axis=-1, keepdims=True))
+    s.qpos, s.qvel, s.act = q, values["qvel"], values["act"]
+    return s
+
+
+# ---- how compiled programs come here ------------------------------------------------------------------------------------------
+def test_backend(monkeypatch):
+    assert pj.backend() == "ffi"
+    assert pj.backend("callback") == "callback"
+    monkeypatch.setenv("PULLBACK_JAX", "callback")
+    assert pj.backend() == "callback" and pj.backend("ffi") == "ffi"
+    with pytest.raises(pb.ArgumentError, match="expected ffi or callback, found 'other'"):
+        pj.backend("other")
+    monkeypatch.delenv("PULLBACK_JAX")
+    monkeypatch.setattr(pj, "_without_ffi", lambda: "no header")
+    assert pj.backend() == "callback"
+    with pytest.raises(pb.UnsupportedError, match="no header"):
+        pj.backend("ffi")
+
+
+def test_a_program_has_the_call_in_it(model, start):
+    text = lambda backend: jax.jit(lambda c: pj.rollout(model, start["qpos"], start["qvel"], c, backend=backend)).lower(start["ctrl"]).as_text()
+    assert "custom_call @pullback(" in text("ffi") and "custom_call @pullback(" not in text("callback")
+
+
+@pytest.mark.parametrize("backend", ["ffi", "callback"])
+def test_failures_are_told(backend):
+    m = pb.loads(PENDULUM)
+    ctrl = jnp.zeros((3, 5, 1)).at[1, 2].set(1e300)
+    with pytest.raises(pb.StepError, match=r"world 1.*step 2 of 5"):
+        pj.rollout(m, jnp.zeros(1), jnp.zeros(1), ctrl)
+    f = jax.jit(lambda c: pj.rollout(m, jnp.zeros(1), jnp.zeros(1), c, backend=backend)[0])
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"StepError: world 1.*step 2 of 5.*grows beyond bounds") as told:
+        f(ctrl).block_until_ready()
+    assert backend == "callback" or "Traceback" not in str(told.value)
+    assert np.isfinite(f(jnp.zeros((3, 5, 1)))).all()
+
+
+def test_a_call_lives_as_long_as_its_program():
+    m = pb.loads(PENDULUM)
+    seen = weakref.ref(m)
+    lowered = jax.jit(lambda c, m=m: pj.rollout(m, jnp.zeros(1), jnp.zeros(1), c, backend="ffi")[0]).lower(jnp.zeros((5, 1)))
+    expected = np.array(m.rollout(m.init(), np.ones((5, 1))).qpos)
+    del m
+    jax.clear_caches(), pj._kept.clear(), gc.collect()
+    program = lowered.compile()
+    del lowered
+    jax.clear_caches(), gc.collect()
+    np.testing.assert_array_equal(program(jnp.ones((5, 1))), expected)
+    assert seen() is not None
+    del program
+    jax.clear_caches(), gc.collect()
+    assert seen() is None
+
+
+def test_many_models_do_not_stay():
+    seen, before = [], len(xla._hosts)
+    for k in range(12):
+        m = pb.loads(PENDULUM.replace(".5", str(.5 + .01 * k)))
+        seen.append(weakref.ref(m))
+        f = jax.jit(jax.grad(lambda c, m=m: pj.rollout(m, jnp.zeros(1), jnp.zeros(1), c, backend="ffi")[0].sum()))
+        assert np.isfinite(f(jnp.zeros((5, 1)))).all()
+        del m, f
+    for _ in range(3):
+        pj._kept.clear(), jax.clear_caches(), gc.collect()
+    assert sum(r() is not None for r in seen) <= 1 and len(xla._hosts) <= before + 2
+
+
+def test_equal_calls_share_their_host(model, start):
+    f = lambda c: pj.rollout(model, start["qpos"], start["qvel"], c, backend="ffi")[0]
+    one, other = jax.jit(f).lower(start["ctrl"]), jax.jit(lambda c: f(c) + 1).lower(start["ctrl"])
+    token = lambda low: low.as_text().split('host = "')[1].split('"')[0]
+    assert token(one) == token(other) and token(one) in xla._hosts
+
+
+def test_threads_side_by_side(model, start):
+    """Compiled programs and plain rollouts from several threads of Python at once."""
+    f = jax.jit(jax.grad(lambda c: pj.rollout(model, start["qpos"], start["qvel"], c, backend="ffi")[1].sum()))
+    inputs = [start["ctrl"] * k for k in range(4)]
+    expected = [f(c) for c in inputs]
+    wrong = []
+
+    def work(k):
+        for _ in range(10):
+            if k % 2:
+                model.rollout(model.init(), np.array(inputs[k][0]))
+            if not np.array_equal(f(inputs[k]), expected[k]):
+                wrong.append(k)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not any(t.is_alive() for t in threads) and not wrong
+
+
+def process(text, **more):
+    """A fresh process of the text behind what all of them need."""
+    head = f"""
+import os, signal, sys, threading, time
+import jax, jax.numpy as jnp, numpy as np
+import pullback as pb, pullback.jax as pj
+jax.config.update("jax_enable_x64", True)
+m = pb.loads({PENDULUM!r})
+f = jax.jit(lambda c: pj.rollout(m, jnp.zeros(1), jnp.zeros(1), c, backend="ffi")[0][..., -1, 0])
+"""
+    return subprocess.run([sys.executable, "-c", head + text], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(pb.__file__)), **more})
+
+
+def test_several_devices():
+    """One call on each of four devices at once, and a chain of calls that the runtime takes to its own threads."""
+    done = process("""
+c = np.random.default_rng(0).normal(size=(4, 50, 1))
+g = jax.grad(lambda c: f(c).sum())
+each = jax.pmap(g)(c)
+assert np.array_equal(each, jnp.stack([g(x) for x in c]))
+chain = c
+for _ in range(5):
+    chain = jax.pmap(lambda c: c + .01 * f(c))(chain)
+one = jax.jit(lambda c: c + .01 * f(c)[..., None, None])
+for _ in range(5):
+    c = one(c)
+np.testing.assert_allclose(np.array(chain), c, rtol=1e-15, atol=1e-15)
+assert jax.device_put(jnp.zeros((3, 1)), jax.devices()[2]).devices() == pj.rollout(m, *jax.device_put((jnp.zeros(1), jnp.zeros(1), jnp.zeros((3, 1))), jax.devices()[2]))[0].devices()
+""", XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    assert done.returncode == 0, done.stderr
+
+
+def test_interrupts():
+    done = process("""
+def interrupt():
+    time.sleep(1)
+    start.append(time.time())
+    os.kill(os.getpid(), signal.SIGINT)
+start = []
+f(jnp.zeros((10, 1)))
+threading.Thread(target=interrupt).start()
+try:
+    f(jnp.zeros((4, 3000000, 1)))
+    print("not interrupted")
+except KeyboardInterrupt:
+    assert time.time() - start[0] < 3  # half a second where the machine is idle
+    assert abs(f(jnp.zeros((10, 1)))) < 1
+    print("interrupted")
+""")
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stdout + done.stderr
+
+
+def test_a_process_may_end_and_fork():
+    """Ended with calls under way on threads of the runtime; and children of a process that has used JAX use the package."""
+    done = process("""
+going_on = jax.pmap(f)(jnp.zeros((2, 2000000, 1)))
+assert not going_on.is_ready()
+child = os.fork()
+if not child:
+    assert len(m.rollout(m.init(), np.zeros((5, 1))).qpos) == 6
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+print("end")
+""", XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    assert done.returncode == 0 and done.stdout == "end\n", done.stderr
+
+
+def test_programs_out_of_a_cache(tmp_path):
+    """JAX's cache of compiled programs: what one process compiled another uses, with its own model."""
+    text = "print(float(f(jnp.ones((7, 1)))), len(os.listdir(jax.config.jax_compilation_cache_dir)))"
+    flags = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    first, second = process(text, **flags), process(text, **flags)
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout == second.stdout and int(first.stdout.split()[1]) > 0
