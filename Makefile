@@ -23,7 +23,7 @@ help:
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
-	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, and once with the address sanitizer'
+	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, once with the address sanitizer, once without libraries'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'

@@ -5,8 +5,11 @@ add_library(pullback_flags INTERFACE)
 add_library(pullback_inside INTERFACE)
 target_link_libraries(pullback_inside INTERFACE pullback_flags)
 target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/include)
-target_include_directories(pullback_inside INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                                     ${EXPAT_INCLUDE_DIRS} ${JANSSON_INCLUDE_DIRS})
+target_include_directories(pullback_inside INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+target_link_libraries(pullback_inside INTERFACE ${PULLBACK_LIBRARIES})
+foreach(library ${PULLBACK_ABSENT})
+  target_include_directories(pullback_inside BEFORE INTERFACE ${PROJECT_SOURCE_DIR}/python/without/${library})
+endforeach()
 # The same bits whatever the processor and the optimiser: no contraction into fused multiply-adds, no fast-math.
 # No errno from sqrt and no trapping: nobody looks at either.
 # Not -Wpedantic: it objects to const arrays as parameters, which C2X allows. Public headers are checked pedantically

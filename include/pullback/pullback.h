@@ -3,6 +3,7 @@
 #define PULLBACK_PULLBACK_H
 
 #include <pullback/base.h>
+#include <pullback/build.h>
 #include <pullback/random.h>
 #include <pullback/pool.h>
 #include <pullback/mesh.h>

@@ -308,14 +308,15 @@ static int compress_array(const pbArray *array, Work *work, Writer *w, uint64_t 
     do {
       zip.next_out = work->packed;
       zip.avail_out = sizeof work->packed;
-      deflate(&zip, more ? Z_NO_FLUSH : Z_FINISH);
+      code = deflate(&zip, more ? Z_NO_FLUSH : Z_FINISH);
       size_t out = sizeof work->packed - zip.avail_out;
       *size += out;
       if (w) write_bytes(w, work->packed, out);
-    } while (zip.avail_out == 0);
+    } while (zip.avail_out == 0 && code != Z_MEM_ERROR);
+    more &= code != Z_MEM_ERROR;
   }
   deflateEnd(&zip);
-  return Z_OK;
+  return code == Z_MEM_ERROR ? code : Z_OK;
 }
 
 static void measure_array(const pbArray *array, Work *work, Member *m) {

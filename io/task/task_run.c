@@ -1,5 +1,6 @@
 // Running a task with its state in a file, and its result as JSON.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

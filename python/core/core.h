@@ -97,6 +97,10 @@ PyObject *pyXla_Targets(PyObject *module, PyObject *args);
 PyObject *pyXla_Close(PyObject *module, PyObject *none);  // no more calls; how many are still going on
 void pyXla_AfterFork(void);
 
+// ---- build.c
+// ABI, compiler, kernels, whether there are hulls, and libraries as "expat=2.5.0 zlib= ...", without a version where it was not there.
+PyObject *pyBuild_Info(PyObject *module, PyObject *none);
+
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
 

@@ -1,6 +1,13 @@
 // The module pullback._core.
 #include "core.h"
 
+#ifdef PB_WITHOUT_EXPAT
+#include <expat.h>
+#endif
+#ifdef PB_WITHOUT_ZLIB
+#include <zlib.h>
+#endif
+
 static PyObject *after_fork(PyObject *module, PyObject *none) {
   (void)module;
   (void)none;
@@ -61,6 +68,7 @@ static bool add(PyObject *module, const char *name, PyObject *value) {
 static PyMethodDef methods[] = {{"command", pyCommand_Run, METH_VARARGS, "A command of the program."},
                                 {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
                                 {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
+                                {"build", pyBuild_Info, METH_NOARGS, "How the extension was built."},
                                 {"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {
@@ -77,6 +85,13 @@ PyMODINIT_FUNC PyInit__core(void) {
   if (pbAbi() != PB_ABI)
     return PyErr_Format(PyExc_ImportError, "pullback: this extension was built for interface %d, and the library has %d", PB_ABI,
                         pbAbi());
+
+#ifdef PB_WITHOUT_EXPAT
+  if (!pyExpat_Start()) return NULL;
+#endif
+#ifdef PB_WITHOUT_ZLIB
+  if (!pyZlib_Start()) return NULL;
+#endif
 
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;

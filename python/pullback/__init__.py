@@ -7,8 +7,14 @@
     g.qvel, g.ctrl, r.vjp(qpos=c, wrt="body_mass").params["body_mass"]
 """
 import os as _os
+import sys as _sys
+
+if "t" in getattr(_sys, "abiflags", ""):
+    raise ImportError("pullback needs a Python with the interpreter's lock, and this is a free-threaded build: use the usual build of the same "
+                      "version (its threads compute without the lock anyway)")
 
 from . import _core
+from .build import build_info
 from .commands import audit, check, energies, info, inspect, optimize, train, view
 from .energy import Energy
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
@@ -21,6 +27,6 @@ from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
+           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
 _os.register_at_fork(after_in_child=_core.after_fork)

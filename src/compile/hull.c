@@ -156,7 +156,7 @@ static pbStatus run_qhull(pbHull *hull, const double *point, int points, int mos
   (void)point;
   (void)points;
   (void)most;
-  return pbContext_Fail(hull->ctx, pb_unsupported, "convex hulls were not built in (PULLBACK_QHULL=OFF)");
+  return pbContext_Fail(hull->ctx, pb_unsupported, "convex hulls were not built in, which takes qhull (PULLBACK_QHULL)");
 }
 #endif
 

@@ -7,6 +7,7 @@ import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release"))
+PROGRAMS = os.environ.get("PULLBACK_PROGRAMS", BUILD)  # the build with program and library, where that of the extension has none
 sys.path.insert(0, os.path.join(BUILD, "python"))
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background of a shell, which ignores it
 
@@ -34,3 +35,14 @@ def figures(long_run):
             table = csv.DictWriter(f, list(dict.fromkeys(name for row in rows.values() for name in row)), restval="")
             table.writeheader()
             table.writerows(rows.values())
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "hulls: meshes that collide; a build without hulls must refuse them by name")
+
+
+def pytest_collection_modifyitems(items):
+    import pullback as pb
+    for item in items:
+        if item.get_closest_marker("hulls") and not pb.build_info()["hulls"]:
+            item.add_marker(pytest.mark.xfail(raises=pb.UnsupportedError, strict=True, reason="no hulls"))

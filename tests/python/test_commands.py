@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from conftest import BUILD, ROOT
+from conftest import PROGRAMS, ROOT
 
-PROGRAM = os.path.join(BUILD, "pullback")
+PROGRAM = os.path.join(PROGRAMS, "pullback")
 QUADRUPED = os.path.join(ROOT, "examples", "quadruped", "quadruped.xml")
 LAUNCH = os.path.join(ROOT, "examples", "ball", "launch.json")
 

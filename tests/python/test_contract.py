@@ -373,7 +373,7 @@ CUBE = "v -1 -1 -1\nv 1 -1 -1\nv -1 1 -1\nv 1 1 -1\nv -1 -1 1\nv 1 -1 1\nv -1 1 
 
 def test_texts_with_their_files():
     text = """<mujoco><compiler meshdir="meshes"/><asset><mesh name="cube" file="cube.obj" scale=".1 .1 .1"/></asset><worldbody><body><freejoint/>
-    <geom type="mesh" mesh="cube"/></body></worldbody></mujoco>"""
+    <geom type="mesh" mesh="cube" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
     m = pb.loads(text, {"meshes/cube.obj": CUBE.encode()})
     assert m.params["body_mass"][1] == pytest.approx(8)
     with pytest.raises(pb.FileError) as caught:

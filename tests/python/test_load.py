@@ -66,6 +66,7 @@ def test_a_policy_that_acts_on_many_joints():
     assert np.array_equal(ends[0], ends[1]) and not np.array_equal(ends[0], ends[2])
 
 
+@pytest.mark.hulls
 def test_parameters_on_request_and_designs():
     assert "mesh_vert:m" not in pb.loads(TETRAHEDRON).params
     model = pb.loads(TETRAHEDRON, expose="mesh_vert:m")

@@ -11,7 +11,7 @@ import sysconfig
 import pytest
 
 import pullback as pb
-from conftest import BUILD, ROOT
+from conftest import BUILD, PROGRAMS, ROOT
 
 PACKAGE, MODULES = pathlib.Path(ROOT, "python", "pullback"), sorted(pathlib.Path(ROOT, "python", "pullback").glob("*.py"))
 
@@ -35,7 +35,7 @@ def extension(folder, change):
         (include / name).write_text(text)
     sources = [*pathlib.Path(ROOT, "python", "core").glob("*.c"), *pathlib.Path(ROOT, "cli").glob("*.c")]
     flags = ["-shared", "-fPIC", "-O0", "-w", "-std=gnu17", "-D_GNU_SOURCE", "-DPy_LIMITED_API=0x030B0000", f"-I{folder / 'include'}", f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}",
-             f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-o", str(package / "_core.abi3.so")]
+             f"-L{PROGRAMS}", f"-Wl,-rpath,{PROGRAMS}", "-o", str(package / "_core.abi3.so")]
     subprocess.run(["cc", *(str(f) for f in sources if f.stem not in ("glibc", "main", "terminal")), *flags, "-lpullback"], check=True)
     return lambda text: subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)})
 

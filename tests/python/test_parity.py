@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 import pullback as pb
-from conftest import BUILD, ROOT
+from conftest import PROGRAMS, ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 import parity  # noqa: E402
@@ -14,13 +14,13 @@ MODEL = "<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></
 
 
 def test_the_page_is_whole_and_up_to_date():
-    laid, wrong = parity.lay_out(parity.there_is(pathlib.Path(BUILD)), parity.rows())
+    laid, wrong = parity.lay_out(parity.there_is(pathlib.Path(PROGRAMS)), parity.rows())
     assert not wrong
     assert parity.PAGE.read_text(encoding="utf-8") == parity.page(laid)
 
 
 def test_what_is_missing_or_too_much_is_named():
-    found = parity.there_is(pathlib.Path(BUILD))
+    found = parity.there_is(pathlib.Path(PROGRAMS))
     rows = [r for r in parity.rows() if r["name"] != "simulate"] + [dict(kind="option", name="--nothing", python="pullback.load", reason="")]
     wrong = parity.lay_out(found, rows)[1]
     assert len(wrong) == 2 and "command simulate: no row" in wrong[0] and "--nothing" in wrong[1]

@@ -11,11 +11,13 @@
 
 #include <cmocka.h>
 
+#include <pullback/build.h>
 #include <pullback/random.h>
 
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/cpu.h"
 
 typedef struct Meter {
   int live, calls, fail_at;  // fail_at: number of the call that fails; 0: none
@@ -261,6 +263,23 @@ static void test_random_numbers(void **state) {
   for (int i = 0; i < 5; i++) assert_true(pbRng_Normal(&again) == pbRng_Normal(&rng));
 }
 
+// Names of kernels as the processor's variants are, to the last.
+static void test_how_it_was_built(void **state) {
+  (void)state;
+  int count = 0;
+
+  while (pbBuild_Kernels(count)) count++;
+  assert_true(count >= 1 && count <= pb_variantCount && pbCpu_Variant(count) == -1);
+  assert_string_equal(pbBuild_Kernels(count - 1), "r");
+  assert_null(pbBuild_Kernels(-1));
+  assert_null(pbBuild_Kernels(count + 1));
+#ifdef __clang__
+  assert_string_equal(pbBuild_Compiler(), __VERSION__);
+#else
+  assert_string_equal(pbBuild_Compiler(), "gcc " __VERSION__);
+#endif
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_status_texts),
@@ -275,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_invariants),
       cmocka_unit_test(test_names_that_were_meant),
       cmocka_unit_test(test_random_numbers),
+      cmocka_unit_test(test_how_it_was_built),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+"""How the package was built, and which Pythons it refuses."""
+import subprocess
+import sys
+
+import pytest
+
+import pullback as pb
+from conftest import BUILD
+
+PACKAGE = f"{BUILD}/python"
+
+
+def test_build_info():
+    info = pb.build_info()
+    assert info["version"] == pb.__version__ and isinstance(info["abi"], int) and info["compiler"] and info["kernels"][-1] == "r"
+    assert list(info["libraries"]) == ["expat", "jansson", "zlib", "libpng", "qhull"] and info["hulls"] == bool(info["libraries"]["qhull"])
+    assert all(text is None or text[0].isdigit() or "own" in text for text in info["libraries"].values())
+
+
+TOUCHING = """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body>
+</worldbody></mujoco>"""
+
+
+def test_hulls_are_there_or_refused_by_name():
+    if pb.build_info()["hulls"]:
+        assert pb.loads(TOUCHING).nbody == 2
+    else:
+        with pytest.raises(pb.UnsupportedError, match="mesh 'm': convex hulls .* qhull"):
+            pb.loads(TOUCHING)
+
+
+def test_free_threaded_builds_of_python_are_refused():
+    """As far as a usual build can tell: by the letter that such a build has in its name."""
+    text = f"import sys; sys.abiflags = 't'; sys.path.insert(0, {PACKAGE!r}); import pullback"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode != 0 and "free-threaded" in done.stderr.splitlines()[-1] and "ImportError" in done.stderr
+
+
+def test_subinterpreters_are_refused():
+    text = f"""import sys
+import _xxsubinterpreters as interpreters
+one = interpreters.create()
+interpreters.run_string(one, "import sys; sys.path.insert(0, {PACKAGE!r}); import pullback._core")"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode != 0 and "main interpreter" in done.stderr, done.stderr
