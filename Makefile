@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python docs check-docs install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -24,6 +24,7 @@ help:
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
 	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, once with the address sanitizer, once without libraries'
+	@echo 'make docs           the documentation as a site: build/docs/html/index.html (check-docs: and look for dead links, mistakes)'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
@@ -174,6 +175,15 @@ wheel: python-env
 
 check-python: python-env build-tests  # the build finds XLA's header there
 	@tools/check_python $(PART)
+
+# Pages of docs/ with the Python and C interfaces; without network, warnings are errors.
+docs: build
+	@tools/setup docs
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) build/frameworks/bin/python docs/site/build.py
+
+check-docs: docs
+	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) build/frameworks/bin/python -m pytest -q -p no:cacheprovider tests/site
 
 check-all:
 	@tools/check_all

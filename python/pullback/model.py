@@ -142,7 +142,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
     floating_base  URDF: the root link moves freely
     fuse, motors   URDF: links behind fixed joints become part of their parents; a motor on each joint that mimics none
     inertia        URDF: "refuse", "keep" or "repair" inertias that no body has
-    missing_meshes URDF: "refuse" or "skip" collision meshes whose files are missing
+    missing_meshes  URDF: "refuse" or "skip" collision meshes whose files are missing
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """

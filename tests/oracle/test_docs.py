@@ -1,9 +1,9 @@
 """Every fenced block of the README and the docs is run: shell, JSON, C, Python, and what is shown as output.
 
 A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
-stands on its own: a shell script, a Python program behind it, a task that `optimize` takes and that ends well.
+stands on its own: a shell script, a task that `optimize` takes and that ends well.
 
-Fragments "package", "torch" and "jax" are of the Python package: tests/python/test_python_docs.py.
+Fragments "package", "torch", "jax" and names of other packages are of the Python package: tests/python/test_python_docs.py.
 
 Files and identifiers of the repository that the pages name must exist.
 """
@@ -20,8 +20,8 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("python", ""), ("python", "package"), ("python", "torch"), ("python", "jax"), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"),
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for folder in ("docs", "docs/guide") for p in (ROOT / folder).glob("*.md"))]
+KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "gymnasium"), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"),
          ("text", "tour"), ("text", "controller"), ("text", "formula"), ("text", "error")}
 
 
@@ -74,13 +74,7 @@ def shell(text, cwd):
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", ""))
 def test_shell(checkout, page, line, language, kind, text):
-    following = [b[4] for b in BLOCKS if b[0] == page and b[1] > line and b[2:4] == ("python", "")]
-    for program in following:  # it goes on in the folder where the shell is
-        text += f"python3 - <<'PROGRAM'\n{program}PROGRAM\n"
-    out = shell(text, checkout)
-    if following:
-        assert "(500, 3)" in out
-    assert not following or page == "README.md"
+    shell(text, checkout)
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", "train"))

@@ -1,25 +1,29 @@
-"""What README and docs/python.md say in Python runs as it stands there."""
+"""What README, docs/python.md and the guide say in Python runs as it stands there, each page from its top."""
 import importlib.util
 import os
+import pathlib
 import re
 
 import pytest
 
 from conftest import ROOT
 
+PAGES = ["README.md", "docs/python.md", *(f"docs/guide/{path.name}" for path in sorted(pathlib.Path(ROOT, "docs", "guide").glob("*.md")))]
 
-def snippets(path, heading=""):
+
+def snippets(path):
+    """What each needs, and its code with its lines where they stand in the page."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as f:
         text = f.read()
-    part = text.split(heading, 1)[1].split("\n## ", 1)[0] if heading else text
-    return re.findall(r"^```python fragment=(\w+)\n(.*?)^```", part, re.M | re.S)
+    for found in re.finditer(r"^```python fragment=(\w+)\n(.*?)^```", text, re.M | re.S):
+        yield found[1], "\n" * (text[:found.start()].count("\n") + 1) + found[2]
 
 
-@pytest.mark.parametrize("path, heading", [("README.md", "\n## Five minutes in Python\n"), ("docs/python.md", "")])
-def test_snippets(path, heading, monkeypatch):
+@pytest.mark.parametrize("path", PAGES)
+def test_snippets(path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    found, names = snippets(path, heading), {}
+    found, names = list(snippets(path)), {}
     assert found
     for needs, code in found:
-        if needs == "package" or importlib.util.find_spec(needs):
+        if needs == "package" or importlib.util.find_spec(needs) or os.environ.get("PB_FRAMEWORKS"):
             exec(compile(code, path, "exec"), names)

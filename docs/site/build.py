@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The documentation site: pages of docs/ with the Python and C interfaces, into build/docs/html.   make docs
+
+Without network; a warning of Doxygen or Sphinx is an error. Pages are read as they stand in the repository, so that links between
+them, and from them to its files, are those of a git host.
+"""
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SITE, OUT = ROOT / "docs" / "site", ROOT / "build" / "docs"
+SOURCE = OUT / "source"
+# Pages, and what they link to beside each other.
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*")
+LINKED = ("bench", "cmake", "include", "src", "tests", "tools", "validation", "man", "LICENSE", *(f"examples/{path.name}" for path in ROOT.glob("examples/*.*")))
+
+
+def write(path, text):
+    """Only where it changed: what is as it was need not be read again."""
+    data = text.encode() if isinstance(text, str) else text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_bytes() != data:
+        path.write_bytes(data)
+
+
+def sections(page):
+    """Headings of a page and the pages that each links to, in order."""
+    for part in re.split(r"^## ", page, flags=re.M)[1:]:
+        title, _, text = part.partition("\n")
+        yield title, re.findall(r"\]\(([^)#:]+)\.md\)", text)
+
+
+def index():
+    """The first page: docs/index.md, which lists the pages, with these lists as a table of contents beside it."""
+    page = (ROOT / "docs" / "index.md").read_text()
+    tree = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(os.path.normpath(f"docs/{name}") for name in names) + "\n```\n"
+                   for title, names in sections(page) if names)
+    moved = re.sub(r"\]\((?!#|\w+:)([^)]+)\)", lambda found: f"]({os.path.normpath('docs/' + found[1])})", page)
+    return moved + tree + "\n```{toctree}\n:hidden:\n:caption: Interfaces\n\napi/python\napi/c\n```\n"
+
+
+def python(package):
+    """The page of the Python interface, and at its end what is public and not on it."""
+    page = (SITE / "python.rst").read_text()
+    sys.path.insert(0, str(package))
+    import pullback
+    rest = [name for name in pullback.__all__ if not re.search(rf":: pullback\.{name}$", page, re.M)]
+    kinds = {name: "class" if isinstance(getattr(pullback, name), type) else "function" for name in rest}
+    lines = "".join(f".. auto{kinds[name]}:: pullback.{name}\n" for name in rest)
+    return page + (f"\nFurther\n-------\n\n{lines}" if rest else "")
+
+
+def headers():
+    """A page for each public header, in the order of pullback.h, and one that lists them."""
+    include = ROOT / "include" / "pullback"
+    names = re.findall(r"#include <pullback/(\w+)\.h>", (include / "pullback.h").read_text())
+    names += sorted({path.stem for path in include.glob("*.h")} - {*names, "pullback"})  # what these include
+    for name in names:
+        title = f"{name}.h"
+        write(SOURCE / "api" / "c" / f"{name}.rst", f".. _{name}_8h:\n\n{title}\n{'=' * len(title)}\n\n.. doxygenfile:: {title}\n")
+    lines = "\n".join(f"   c/{name}" for name in names)
+    write(SOURCE / "api" / "c.rst", f"{(SITE / 'c.rst').read_text()}\n.. toctree::\n   :maxdepth: 1\n\n{lines}\n")
+
+
+def in_order():
+    """Sections of each header as they stand in it, which is not how Doxygen writes them."""
+    for path in (OUT / "xml").glob("*_8h.xml"):
+        tree = ElementTree.parse(path)
+        header = tree.find("compounddef")
+        found = header.findall("sectiondef")
+        if len(found) > 1:
+            at = list(header).index(found[0])
+            for section in found:
+                header.remove(section)
+            line = lambda section: min((int(place.get("line")) for place in section.iterfind("memberdef/location")), default=0)
+            header[at:at] = sorted(found, key=line)
+            tree.write(path, encoding="utf-8", xml_declaration=True)
+
+
+def sources(package):
+    """What Sphinx reads: copies, since links are resolved by where a page really is."""
+    SOURCE.mkdir(parents=True, exist_ok=True)
+    pages = {page.relative_to(ROOT) for pattern in PAGES for page in ROOT.glob(pattern) if page.is_file()} - {pathlib.Path("docs", "index.md")}
+    for page in pages:
+        text = (ROOT / page).read_bytes()
+        if page.suffix == ".md":  # the first page of the site is that of the documents
+            text = text.replace(b"](docs/index.md)", b"](index.md)")
+        write(SOURCE / page, text)
+    for old in {page.relative_to(SOURCE) for pattern in PAGES for page in SOURCE.glob(pattern) if page.is_file()} - pages:
+        (SOURCE / old).unlink()
+    for name in LINKED:
+        if not (SOURCE / name).is_symlink():
+            (SOURCE / name).symlink_to(ROOT / name)
+    write(SOURCE / "index.md", index())
+    write(SOURCE / "api" / "python.rst", python(package))
+    headers()
+
+
+def anew():
+    """Whether how pages are made has changed, so that none is kept as it was."""
+    made = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SITE.iterdir()) if path.is_file())).hexdigest()
+    stamp = OUT / "stamp"
+    same = stamp.exists() and stamp.read_text() == made
+    write(stamp, made)
+    return [] if same else ["-E"]
+
+
+def run(*words, **environment):
+    done = subprocess.run([str(w) for w in words], cwd=ROOT, env={**os.environ, **environment})
+    if done.returncode:
+        sys.exit(f"docs: {words[0]} ended with {done.returncode}")
+
+
+def main():
+    if not shutil.which("doxygen"):
+        sys.exit("docs: doxygen is missing: make setup FOR=docs")
+    OUT.mkdir(parents=True, exist_ok=True)
+    run("doxygen", SITE / "Doxyfile")
+    in_order()
+    package = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
+    sources(package)
+    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", *anew(), "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
+        PULLBACK_PACKAGE=str(package), PULLBACK_XML=str(OUT / "xml"), PYTHONDONTWRITEBYTECODE="1", JAX_PLATFORMS="cpu")
+    print(f"docs: {OUT / 'html' / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()
