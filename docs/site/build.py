@@ -102,13 +102,12 @@ def sources(package):
     headers()
 
 
-def anew():
-    """Whether how pages are made has changed, so that none is kept as it was."""
-    made = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SITE.iterdir()) if path.is_file())).hexdigest()
-    stamp = OUT / "stamp"
-    same = stamp.exists() and stamp.read_text() == made
-    write(stamp, made)
-    return [] if same else ["-E"]
+def forget():
+    """All of it, where how pages are made has changed."""
+    made = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SITE.rglob("*")) if path.is_file())).hexdigest()
+    if not (OUT / "stamp").exists() or (OUT / "stamp").read_text() != made:
+        shutil.rmtree(OUT, ignore_errors=True)
+    write(OUT / "stamp", made)
 
 
 def run(*words, **environment):
@@ -120,12 +119,12 @@ def run(*words, **environment):
 def main():
     if not shutil.which("doxygen"):
         sys.exit("docs: doxygen is missing: make setup FOR=docs")
-    OUT.mkdir(parents=True, exist_ok=True)
+    forget()
     run("doxygen", SITE / "Doxyfile")
     in_order()
     package = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
     sources(package)
-    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", *anew(), "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
+    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
         PULLBACK_PACKAGE=str(package), PULLBACK_XML=str(OUT / "xml"), PYTHONDONTWRITEBYTECODE="1", JAX_PLATFORMS="cpu")
     print(f"docs: {OUT / 'html' / 'index.html'}")
 

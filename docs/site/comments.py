@@ -13,6 +13,7 @@ SECTION = re.compile(r"// -{3,} ?(.*?)[ -]*$")
 def escaped(text):
     """Text of which nothing is a command to Doxygen; names in backquotes as code."""
     text = re.sub(r"([\\@&<>#%])", r"\\\1", text).replace("*/", "* /").replace("/*", "/ *").replace('"', "&quot;")
+    text = text.replace("file:", "file&zwj;:")  # no address
     return re.sub(r"`([^`]+)`", r"<tt>\1</tt>", text)
 
 
