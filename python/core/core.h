@@ -79,6 +79,13 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 // (worlds, states, ctrl, sensordata, steps, names): so many steps of each in place, 0: an evaluation alone; a list of quantities of
 // its last evaluation for each.
 PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
+// The same of one state: steps, or for 0 of them an evaluation alone; the scratch of `work` then has its quantities. False with
+// an exception.
+bool pyModel_Advance(const pyModel *model, double *x, const double *ctrl, int steps, pyWork *work, double *sensordata);
+
+// ---- mirror.c: what environments of Gymnasium read
+bool pyMirror_Register(PyObject *module);
+PyObject *pyModel_Mirror(PyObject *self, PyObject *args);
 
 // ---- command.c: what the program can do
 bool pyCommand_Register(PyObject *module);

@@ -178,7 +178,6 @@ static PyObject *fields_of(const pbScratch *scratch, PyObject *names) {
   return list;
 }
 
-// Steps, or for 0 of them an evaluation alone, of the states that rows of an array are: each goes on in place.
 static pbStatus evaluate(const pyModel *m, double *x, const double *ctrl, int steps, pbScratch *scratch, double *sensordata) {
   const pbInput input = {.ctrl = ctrl};
   pbStatus status;
@@ -196,6 +195,16 @@ static pbStatus evaluate(const pyModel *m, double *x, const double *ctrl, int st
   return pb_ok;
 }
 
+bool pyModel_Advance(const pyModel *m, double *x, const double *ctrl, int steps, pyWork *work, double *sensordata) {
+  pbStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = evaluate(m, x, ctrl, steps, work->scratch, sensordata);
+  if (status == pb_ok) pbScratch_Gather(work->scratch);
+  Py_END_ALLOW_THREADS;
+  if (status != pb_ok) pyStatus_Raise(status, text_of(work));
+  return status == pb_ok;
+}
+
 // World by world, the fields of each; a world that fails ends the call where it began.
 static PyObject *evaluate_all(const pyModel *m, const pyArray array[3], Py_ssize_t worlds, int steps, PyObject *names,
                               pyWork *work) {
@@ -205,13 +214,8 @@ static PyObject *evaluate_all(const pyModel *m, const pyArray array[3], Py_ssize
   for (Py_ssize_t w = 0; list && w < worlds; w++) {
     const double *ctrl = array[1].data ? array[1].data + w * c->nu : NULL;
     double *sensordata = array[2].data ? array[2].data + w * c->nsensordata : NULL;
-    pbStatus status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = evaluate(m, array[0].data + w * c->nx, ctrl, steps, work->scratch, sensordata);
-    if (status == pb_ok) pbScratch_Gather(work->scratch);
-    Py_END_ALLOW_THREADS;
-
-    PyObject *one = status == pb_ok ? fields_of(work->scratch, names) : pyStatus_Raise(status, text_of(work));
+    bool went = pyModel_Advance(m, array[0].data + w * c->nx, ctrl, steps, work, sensordata);
+    PyObject *one = went ? fields_of(work->scratch, names) : NULL;
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);
   }

@@ -24,15 +24,14 @@ try:
 except ImportError as error:
     raise ImportError("pullback.gym needs Gymnasium and MuJoCo: pip install 'pullback[gym]'") from error
 
+from . import _core
 from .errors import ArgumentError
 from .model import load
-from .state import State
 
-# By MuJoCo's names; those of the second row are converted below.
+# Fields of MuJoCo's data that have the same numbers here, and those that python/core/mirror.c converts.
 _COPIED = ("xpos", "xquat", "xipos", "ximat", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "subtree_com", "qfrc_bias", "qfrc_passive",
            "qfrc_actuator", "qfrc_constraint", "qacc", "ten_length", "ten_velocity", "actuator_length", "actuator_velocity", "actuator_force")
-_CONTACT = ("contact_dist", "contact_pos", "contact_frame", "contact_geom", "contact_force")
-_NAMES = (*_COPIED, "cvel", *_CONTACT)
+_CONVERTED = ("xmat", "cvel", "cinert", "cfrc_ext", "sensordata")
 
 
 @functools.lru_cache(maxsize=32)
@@ -59,7 +58,7 @@ class _Ahead(NamedTuple):
     before: np.ndarray
     ctrl: np.ndarray
     steps: int
-    result: tuple
+    after: np.ndarray
 
     def fits(self, state, ctrl, steps):
         return steps == self.steps and np.array_equal(self.ctrl, ctrl) and np.array_equal(self.before, state.flat)
@@ -73,19 +72,29 @@ class Physics:
     def _initialize_simulation(self):
         model, data = super()._initialize_simulation()
         self.physics = _loaded(self.fullpath, repr(self.options), **self.options)
-        self.physics_state = self.physics.init()
-        self._ahead = None
+        self._mirror = _core.Mirror(_COPIED, tuple(getattr(data, n) for n in _COPIED), tuple(getattr(data, n) for n in _CONVERTED),
+                                    (data.xfrc_applied, model.body_inertia, model.body_mass), model.body_rootid, model.geom_bodyid)
+        self._begin()
         return model, data
+
+    def _begin(self):
+        """The state that the model begins in."""
+        self.physics_state = s = self.physics.init()
+        self._state_views = s.time, s.qpos, s.qvel, s.act
+        self._ahead = None
+
+    def __reduce__(self):
+        """As Gymnasium's own are copied and pickled: made anew with the same arguments."""
+        own = next(c for c in type(self).__mro__ if not issubclass(c, Physics))
+        return _remade, (own, self.options, self._ezpickle_args, self._ezpickle_kwargs)
 
     # ---- in place of MuJoCo's functions -----------------------------------------------------------------------------------
     def set_state(self, qpos, qvel):
         """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
         assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
-        s = self.physics.init()
-        s.time, s.qpos, s.qvel = self.data.time, qpos, qvel
-        if self.model.na:
-            s.act = self.data.act
-        self.physics_state = s
+        self._begin()
+        for view, value in zip(self._state_views, (self.data.time, qpos, qvel, self.data.act), strict=True):
+            view[...] = value
         self._evaluate(0)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
@@ -93,74 +102,23 @@ class Physics:
         self.data.ctrl[:] = ctrl
         self._read_state()
         self._evaluate(n_frames)
-        s = self.physics_state
-        self.data.time, self.data.qpos[:], self.data.qvel[:] = s.time[0], s.qpos, s.qvel
-        self.data.act[:] = s.act
-        self._fill_bodies()
+        d, (time, qpos, qvel, act) = self.data, self._state_views
+        d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
 
     def _read_state(self):
         """What the environment's code wrote into the data since the last step."""
-        s, d = self.physics_state, self.data
-        for name, value in (("time", d.time), ("qpos", d.qpos), ("qvel", d.qvel), ("act", d.act)):
-            if not np.array_equal(getattr(s, name), np.atleast_1d(value)):
-                setattr(s, name, value)
+        d = self.data
+        for view, value in zip(self._state_views, (d.time, d.qpos, d.qvel, d.act), strict=True):
+            view[...] = value
 
     def _evaluate(self, steps):
+        """Steps, or for 0 an evaluation alone; then the data has what MuJoCo would leave there."""
         if self._ahead and self._ahead.fits(self.physics_state, self.data.ctrl, steps):
-            self.physics_state.flat[:], sensors, found = self._ahead.result
+            self.physics_state.flat[:] = self._ahead.after
         else:
-            sensors = np.zeros((1, self.physics.nsensordata))
-            found, = self.physics._evaluate(1, self.physics_state.flat, np.ascontiguousarray(self.data.ctrl), sensors, steps, _NAMES)
+            self.physics._mirror(self.physics_state.flat, self.data.ctrl, steps, (self._mirror,))
         self._ahead = None
-        self._fill(sensors.ravel(), {name: np.frombuffer(data).reshape(rows, cols) for name, (rows, cols, data) in zip(_NAMES, found)})
-
-    def _fill(self, sensors, fields):
-        d = self.data
-        d.sensordata[:] = sensors
-        for name in _COPIED:
-            to = getattr(d, name)
-            to[:] = fields[name].reshape(to.shape)
-        # Frames of bodies, and velocities about the center of mass of the tree, as MuJoCo keeps them.
-        d.xmat[:] = _matrices(d.xquat)
-        center = d.subtree_com[self.model.body_rootid]
-        d.cvel[:, :3], d.cvel[:, 3:] = fields["cvel"][:, :3], fields["cvel"][:, 3:] + np.cross(fields["cvel"][:, :3], center)
-        d.cinert[:] = _inertias(self.model, d, center)
-        self._contacts = {name: fields[name] for name in _CONTACT}
-
-    def _fill_bodies(self):
-        """External forces on bodies, as mj_rnePostConstraint sums them: applied ones and contacts', about the tree's center of mass."""
-        d, m = self.data, self.model
-        center = d.subtree_com[m.body_rootid]
-        d.cfrc_ext[:, :3] = d.xfrc_applied[:, 3:] + np.cross(d.xipos - center, d.xfrc_applied[:, :3])
-        d.cfrc_ext[:, 3:] = d.xfrc_applied[:, :3]
-        d.cfrc_ext[0] = 0
-        c = self._contacts
-        for pos, frame, geoms, force in zip(c["contact_pos"], c["contact_frame"], c["contact_geom"].astype(int), c["contact_force"]):
-            axes = frame.reshape(3, 3)
-            f, t = force[:3] @ axes, force[3:] @ axes
-            for sign, geom in ((-1, geoms[0]), (1, geoms[1])):
-                body = m.geom_bodyid[geom]
-                if body:
-                    d.cfrc_ext[body, :3] += sign * (t + np.cross(pos - center[body], f))
-                    d.cfrc_ext[body, 3:] += sign * f
-
-
-def _matrices(q):
-    """Rotation matrices of unit quaternions, (n, 9)."""
-    w, x, y, z = q.T
-    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y), 2 * (x * y + w * z), 1 - 2 * (x * x + z * z),
-                     2 * (y * z - w * x), 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=1)
-
-
-def _inertias(m, d, center):
-    """MuJoCo's ten numbers of each body: inertia about the center of its tree, mass times the way from there, mass."""
-    axes = d.ximat.reshape(-1, 3, 3)
-    about = np.einsum("bij,bj,bkj->bik", axes, m.body_inertia, axes)
-    way, mass = d.xipos - center, m.body_mass
-    about += mass[:, None, None] * (np.einsum("bi,bi->b", way, way)[:, None, None] * np.eye(3) - np.einsum("bi,bj->bij", way, way))
-    out = np.concatenate([about[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], mass[:, None] * way, mass[:, None]], axis=1)
-    out[0] = 0
-    return out
+        self._mirror.show()
 
 
 # ---- making environments ------------------------------------------------------------------------------------------------------
@@ -171,6 +129,14 @@ def _on_pullback(cls):
     return type(cls.__name__, (Physics, cls), {"__module__": __name__, "__doc__": cls.__doc__})
 
 
+def _with_options(cls, options):
+    return cls if not options else type(cls.__name__, (cls,), {"options": options, "__module__": __name__})
+
+
+def _remade(own, options, args, kwargs):
+    return _with_options(_on_pullback(own), options)(*args, **kwargs)
+
+
 def spec(name: str, **options: Any) -> EnvSpec:
     """Gymnasium's description of an environment by its name, with Pullback's physics in it: what gymnasium.make takes.
 
@@ -178,8 +144,7 @@ def spec(name: str, **options: Any) -> EnvSpec:
     """
     found = copy.deepcopy(gymnasium.spec(name))
     creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
-    cls = _on_pullback(creator)
-    found.entry_point = cls if not options else type(cls.__name__, (cls,), {"options": options, "__module__": __name__})
+    found.entry_point = _with_options(_on_pullback(creator), options)
     return found
 
 
@@ -218,10 +183,10 @@ class PhysicsVector(SyncVectorEnv):
             e._read_state()
         before = np.stack([e.physics_state.flat for e, _ in going])
         ctrl = np.stack([np.asarray(a, dtype=np.float64) for _, a in going])
-        flat, sensors = before.copy(), np.zeros((len(going), first.physics.nsensordata))
-        found = first.physics._evaluate(len(going), flat, ctrl, sensors, first.frame_skip, _NAMES)
-        for (e, _), *ahead, s, f, fields in zip(going, before, ctrl, sensors, flat, found):
-            e._ahead = _Ahead(*ahead, e.frame_skip, (f, s, fields))
+        flat = before.copy()
+        first.physics._mirror(flat, ctrl, first.frame_skip, tuple(e._mirror for e, _ in going))
+        for (e, _), *ahead, after in zip(going, before, ctrl, flat, strict=True):
+            e._ahead = _Ahead(*ahead, e.frame_skip, after)
 
 
 def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,

@@ -1,4 +1,7 @@
 """Gymnasium's environments on Pullback against the same on MuJoCo; nothing of MuJoCo computes in ours."""
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -114,6 +117,18 @@ def test_gradients_of_a_step():
     model, state = env.physics, env.physics_state
     a, b = model.linearize(state, np.zeros(model.nu))
     assert a.shape == (12, 12) and b.shape == (12, 3) and np.abs(b).max() > 0
+
+
+def test_environments_are_copied_and_pickled():
+    """As Gymnasium's: made anew with the same arguments, and the same physics."""
+    env = pg.make("Hopper-v5", physics={"options": {"tolerance": 1e-6}}, forward_reward_weight=2).unwrapped
+    first = env.reset(seed=1)[0]
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert np.array_equal(other.reset(seed=1)[0], first) and other.physics.option["tolerance"] == 1e-6
+        action = np.array([.3, -.2, .1], dtype=np.float32)
+        env.reset(seed=1)
+        for a, b in zip(other.step(action)[:4], env.step(action)[:4], strict=True):
+            assert np.array_equal(a, b)
 
 
 def test_others_are_refused():
