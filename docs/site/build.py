@@ -19,6 +19,7 @@ SOURCE = OUT / "source"
 # Pages, and what they link to beside each other.
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*")
 LINKED = ("bench", "cmake", "include", "src", "tests", "tools", "validation", "man", "LICENSE", *(f"examples/{path.name}" for path in ROOT.glob("examples/*.*")))
+STRICT = ("-W", "--keep-going", "-n", "-q")  # of Sphinx: a warning is an error, and so is a reference to nothing
 
 
 def write(path, text):
@@ -124,7 +125,7 @@ def main():
     in_order()
     package = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
     sources(package)
-    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
+    run(sys.executable, "-m", "sphinx", *STRICT, "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
         PULLBACK_PACKAGE=str(package), PULLBACK_XML=str(OUT / "xml"), PYTHONDONTWRITEBYTECODE="1", JAX_PLATFORMS="cpu")
     print(f"docs: {OUT / 'html' / 'index.html'}")
 

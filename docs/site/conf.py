@@ -14,7 +14,7 @@ copyright = f"{author}, Apache-2.0"
 release = version = pullback.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "breathe"]
 exclude_patterns = ["bench", "cmake", "include", "man", "src", "tests", "tools", "validation"]  # files that pages link to
-nitpicky = True
+nitpicky, highlight_language = True, "text"
 
 html_theme, html_title = "furo", f"Pullback {release}"
 html_static_path, html_css_files, smartquotes = ["static"], ["pages.css"], False
@@ -30,7 +30,7 @@ nitpick_ignore = [("c:identifier", name) for name in ("size_t", "int64_t", "uint
 
 # ---- Python: docstrings, which are plain text ----------------------------------------------------------------------------------
 autodoc_typehints, autodoc_member_order = "none", "bysource"
-CLASSES = "Model|State|Rollout|Gradient|Tangent|Objective|Params|Parameter|Thing|Report|Check|Result|Seen|Simulator"
+CLASSES = "Model|State|Rollout|Gradient|Tangent|Objective|Params|Parameter|Thing|Report|Check|Result|Seen|Energy|Elements|Simulator"
 ROW = re.compile(r"^(\w+(?:, (?:\w+|\.\.\.))*)(?:  +)(\S.*)$")
 # A name in a docstring is a reference, and one that is not there a warning: members of classes, exceptions, pages.
 REFERENCES = re.compile(rf"(?<![\w.`])(?:pb\.)?(?P<member>(?:{CLASSES})\.[a-z]\w*)|(?<![\w.`])(?P<error>[A-Z]\w*Error)\b|docs/(?P<page>[\w/-]+)\.md")
@@ -62,7 +62,7 @@ def plain(text):
 def paragraph(lines):
     """A list of names with what they are, an example, or a text."""
     if lines[0].startswith("    "):
-        return ["::", "", *lines]
+        return [".. code-block:: python", "", *lines]
     if not ROW.match(lines[0]):
         return [inline(line) for line in lines]
     rows = []
@@ -80,7 +80,7 @@ def as_rst(app, what, name, thing, options, lines):
 def signature(app, what, name, thing, options, signature, returns):
     """None for what is not made by calling it."""
     return ("", None) if what == "class" and name.split(".")[-1] in ("Model", "State", "Rollout", "Gradient", "Tangent", "Params", "Parameter", "Thing",
-                                                                       "Report", "Check", "Result", "Seen") else None
+                                                                       "Report", "Check", "Result", "Seen", "Elements") else None
 
 
 def anchors(app, document):

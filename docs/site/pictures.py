@@ -84,9 +84,12 @@ def main():
     plot("influence", lambda axes: influence(axes, found))
     plot("bounce", lambda axes: bounce(axes, found))
     plot("slide", lambda axes: slide(axes, found))
+    found["figure"].set_size_inches(WIDTH / 100, 5)
+    found["figure"].savefig(IMAGES / "plot.png", dpi=100, metadata={"Software": None})
+    small(IMAGES / "plot.png")
     browser = Browser(WIDTH, HEIGHT)
     try:
-        look(browser, "/tmp/hop.html", 36, "hop")
+        look(browser, "/tmp/hop.html", 84, "hop")
         look(browser, "/tmp/cloth.html", 49, "cloth")
     finally:
         browser.close()

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SITE, PACKAGE = ROOT / "docs" / "site", pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
 HTML, XML = ROOT / "build" / "docs" / "html", ROOT / "build" / "docs" / "xml"
 sys.path[:0] = [str(SITE), str(ROOT / "tests" / "oracle"), str(PACKAGE)]
+import build  # noqa: E402
 import comments  # noqa: E402
 
 
@@ -81,32 +82,42 @@ def test_every_public_name_is_there(pages):
 
 
 # ---- mistakes ---------------------------------------------------------------------------------------------------------------
-GOOD = {"index.md": "# Site\n\n```{toctree}\ndocs/python\napi\n```\n", "docs/python.md": "# Python\n\n## Here\n\n[there](#here)\n",
-        "api.rst": "C and Python\n============\n\n.. py:currentmodule:: pullback\n\n.. autofunction:: planted.step\n"}
-MODULE = '"""Planted."""\n\n\ndef step(state):\n    """A step of docs/python.md. Raises KeyError."""\n'
+GOOD = {"source/index.md": "# Site\n\n```{toctree}\ndocs/python\napi\n```\n", "source/docs/python.md": "# Python\n\n## Here\n\n[there](#here)\n",
+        "source/api.rst": "C and Python\n============\n\n.. py:currentmodule:: pullback\n\n.. autofunction:: planted.step\n",
+        "planted.py": '"""Planted."""\n\n\ndef step(state):\n    """A step of docs/python.md. Raises KeyError."""\n'}
+# What is planted, where, and what is said of it.
 MISTAKES = {
-    "none": ({}, MODULE, None),
-    "a link to a page that is not there": ({"docs/python.md": GOOD["docs/python.md"] + "\n[gone](gone.md)\n"}, MODULE, "gone"),
-    "a link to a heading that is not there": ({"docs/python.md": GOOD["docs/python.md"] + "\n[gone](#nowhere)\n"}, MODULE, "nowhere"),
-    "a picture that is not there": ({"docs/python.md": GOOD["docs/python.md"] + "\n![gone](gone.png)\n"}, MODULE, "gone.png"),
-    "a page in no table of contents": ({"docs/lost.md": "# Lost\n"}, MODULE, "lost.md"),
-    "a method that a docstring names": ({}, MODULE.replace("KeyError", "Model.rolout"), "pullback.Model.rolout"),
-    "an exception that a docstring names": ({}, MODULE.replace("KeyError", "SteppError"), "SteppError"),
-    "a page that a docstring names": ({}, MODULE.replace("python.md", "pithon.md"), "docs/pithon"),
+    "a link to a page that is not there": ("source/docs/python.md", "[gone](gone.md)", "python.md:7: WARNING: 'myst' cross-reference target not found: 'gone.md'"),
+    "a link to a heading that is not there": ("source/docs/python.md", "[gone](#nowhere)", "'nowhere'"),
+    "a picture that is not there": ("source/docs/python.md", "![gone](gone.png)", "image file not readable: docs/gone.png"),
+    "a page in no table of contents": ("source/docs/lost.md", "# Lost", "lost.md: WARNING: document isn't included in any toctree"),
+    "a method that a docstring names": ("planted.py", "Model.rolout", "py:obj reference target not found: pullback.Model.rolout"),
+    "an exception that a docstring names": ("planted.py", "SteppError", "py:exc reference target not found: pullback.SteppError"),
+    "a page that a docstring names": ("planted.py", "docs/pithon.md", "unknown document: '/docs/pithon'"),
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_turn_the_build_red(tmp_path, mistake):
-    pages, module, said = MISTAKES[mistake]
-    for name, text in {**{f"source/{name}": text for name, text in {**GOOD, **pages}.items()}, "planted.py": module}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(text)
-    done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-c", SITE, tmp_path / "source", tmp_path / "html"],
-                          capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "PULLBACK_PACKAGE": str(PACKAGE),
-                                                                           "PULLBACK_XML": str(XML), "PYTHONDONTWRITEBYTECODE": "1"})
-    assert (done.returncode == 0) == (said is None), done.stderr
-    assert said is None or said in done.stderr
+def built(folder, files):
+    """A site of few pages, as build.py builds: what Sphinx says, and its exit status."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_text(text)
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PULLBACK_PACKAGE": str(PACKAGE), "PULLBACK_XML": str(XML), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-m", "sphinx", *build.STRICT, "-b", "html", "-c", SITE, folder / "source", folder / "html"],
+                          capture_output=True, text=True, cwd=folder, env=environment)
+    return done.stderr, done.returncode
+
+
+def test_mistakes_turn_the_build_red(tmp_path):
+    said, code = built(tmp_path / "good", GOOD)
+    assert code == 0 and "WARNING" not in said, said
+    files = dict(GOOD)
+    for where, text, _ in MISTAKES.values():
+        files[where] = files[where].replace("Raises", f"{text}. Raises") if where == "planted.py" else files.get(where, "") + f"\n{text}\n"
+    said, code = built(tmp_path / "bad", files)
+    assert code != 0
+    assert [name for name, (_, _, words) in MISTAKES.items() if words not in said] == [], said
+    assert said.count("WARNING") == len(MISTAKES), said
 
 
 def test_a_header_that_doxygen_does_not_understand_turns_the_build_red(tmp_path):
