@@ -33,8 +33,9 @@ static const Option option_table[opt_count] = {
     [opt_constants] = {"constants", "keep|recompute",
                        "derived fields (dof_invweight0, ...): as compiled (default), or recomputed"},
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
-    [opt_expose] = {"expose", "NAME,...",
-                    "parameters on request: mesh_vert:MESH, vertices of a mesh that touches; hfield_data:FIELD, heights"},
+    [opt_expose] =
+        {"expose", "NAME,...",
+         "parameters on request: mesh_vert:MESH, vertices of a mesh that touches; hfield_data:FIELD, heights (repeatable)"},
     [opt_design] = {"design", NULL, "masses and frames follow parameters of meshes, densities are parameters; constants follow"},
     [opt_policy] = {"policy", "FILE.json|W.npz", "controller in the loop: its description, or one with its weights"},
     [opt_allow_root] = {"allow-root", "DIR", "a further folder that files may be read from (repeatable)"},
@@ -259,6 +260,7 @@ static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code,
   // an option without a value is there as an empty text; of repeated ones the last counts, but for these lists
   args->text[id] = optarg ? optarg : "";
   if (id == opt_param) return append(ctx, &args->params, optarg);
+  if (id == opt_expose) return append(ctx, &args->exposed, optarg);
   if (id == opt_allow_root) return append_root(ctx, args, optarg);
   if (id == opt_option) return append(ctx, &args->options, optarg);
   return id == opt_contact ? append(ctx, &args->contact, optarg) : pb_ok;
@@ -285,6 +287,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
 void cliArgs_Free(pbContext *ctx, cliArgs *args) {
   pbContext_Free(ctx, args->roots);
   pbContext_Free(ctx, args->params.items);
+  pbContext_Free(ctx, args->exposed.items);
   pbContext_Free(ctx, args->options.items);
   pbContext_Free(ctx, args->contact.items);
 }

@@ -85,9 +85,9 @@ typedef struct cliList {
 typedef struct cliArgs {
   const char *positional[3];  // one more than any command takes
   int positionals;
-  const char *text[opt_count];       // last value of each option; "" where it takes none; NULL if not given
-  cliList params, options, contact;  // every --param, --option and --contact, in order
-  char *roots;                       // every --allow-root, with ':' between them
+  const char *text[opt_count];                // last value of each option; "" where it takes none; NULL if not given
+  cliList params, options, contact, exposed;  // every --param, --option, --contact and --expose, in order
+  char *roots;                                // every --allow-root, with ':' between them
 } cliArgs;
 
 typedef struct cliApp cliApp;

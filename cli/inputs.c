@@ -291,12 +291,10 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   return status;
 }
 
-// Before a policy, whose parameters come last.
-static pbStatus expose(cliRun *run) {
-  const char *text = run->app->args.text[opt_expose];
+static pbStatus expose_names(cliRun *run, const char *text) {
   char name[256];
 
-  // Names with commas between them
+  // with commas between them
   while (text) {
     size_t n = strcspn(text, ",");
     if (!n || n >= sizeof name)
@@ -306,6 +304,12 @@ static pbStatus expose(cliRun *run) {
     PB_TRY(pbModel_Expose(run->loaded, name));
     text = text[n] ? text + n + 1 : NULL;
   }
+  return pb_ok;
+}
+
+// Before a policy, whose parameters come last.
+static pbStatus expose(cliRun *run) {
+  for (int i = 0; i < run->app->args.exposed.count; i++) PB_TRY(expose_names(run, run->app->args.exposed.items[i]));
   return pb_ok;
 }
 

@@ -207,6 +207,7 @@ def test_commands_take_heights(run, tmp_path):
     ball = '<body name="b" pos=".12 .1 .42"><freejoint/><geom type="sphere" size=".09"/></body>'
     model.write_text(scene(r, bumps(r), bodies=ball))
     assert NAME + " " in run("info", model, "--expose", NAME).stdout
+    assert "'none'" in run("info", model, "--expose", "mesh_vert:none", "--expose", NAME, code=2).stderr  # each of them counts
     np.savez(tmp_path / "c.npz", qpos=[1, .5, 1, 0, 0, 0])
     for mode in ("exact", "event", "smooth"):
         run("gradient", model, "--expose", NAME, "--steps", 60, "--cotangent", tmp_path / "c.npz", "--wrt", NAME, "--mode", mode, "-o", tmp_path / "g.npz")
