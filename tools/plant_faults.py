@@ -31,6 +31,7 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("io/task/task_policy.c", "json_is_object(list) ? outputs_of(list) : 0;", "0;", "unit/test_policy_file", "room for two of the names in one row of outputs"),
     ("src/optimize/hosted.c", "to[c] += t->weight * from[c];", "to[c] += from[c];", "unit/test_task_terms", "losses of the host: the weight does not reach the slopes"),
     ("src/optimize/hosted.c", "row = next_row(s, row, t->steps[k]);\n      double *to", "double *to", "unit/test_task_terms",
      "losses of the host: all slopes go to the first state"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Description, batched, real, shaped, words
-from .errors import ArgumentError, Error
+from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
 from .state import State
 
@@ -492,8 +492,12 @@ class Model(_core.Model):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        same = self._compiled is other._compiled or self._compiled.pack() == other._compiled.pack()
-        return same and np.array_equal(self._theta, other._theta)
+        if not np.array_equal(self._theta, other._theta):
+            return False
+        try:
+            return self._compiled is other._compiled or self._compiled.pack() == other._compiled.pack()
+        except UnsupportedError:  # policies have no bytes to compare
+            return False
 
     def __hash__(self) -> int:
         return hash(self._theta.tobytes())

@@ -64,6 +64,7 @@ def test_a_policy_that_acts_on_many_joints():
     one, each = (pb.load(path, policy={**policy, "output": output}) for output in ({"force": names}, [{"force": name} for name in names]))
     ends = [m.rollout(m.init(), steps=20).qpos[-1] for m in (one, each, plain)]
     assert np.array_equal(ends[0], ends[1]) and not np.array_equal(ends[0], ends[2])
+    assert one == one and one != each and one != plain  # no bytes to compare, and yet an answer
 
 
 @pytest.mark.hulls

@@ -100,6 +100,20 @@ static void save_changed(pbContext *ctx, const char *path, double *first) {
   pbModel_Destroy(model);
 }
 
+// One row that names many joints is as many rows: each name is kept until all of them are read.
+static void test_many_outputs(void **state) {
+  static const char text[] =
+      "{\"observe\": [{\"time\": true}], \"layers\": [{\"dense\": 6}], "
+      "\"output\": {\"force\": [\"hinge\", \"hinge\", \"hinge\", \"hinge\", \"hinge\", \"hinge\"]}}";
+  pbModel *model = make_model(*state);
+  pbPolicyInfo info;
+
+  good(*state, pbPolicy_Parse(model, text, strlen(text), "many"));
+  assert_true(pbModel_PolicyInfo(model, &info));
+  assert_int_equal(info.outputs, 6);
+  pbModel_Destroy(model);
+}
+
 static void test_save_and_load(void **state) {
   char path[100];
   double value;
@@ -256,6 +270,7 @@ static void test_variable(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_everything, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_many_outputs, setup, teardown),
       cmocka_unit_test_setup_teardown(test_save_and_load, setup, teardown),
       cmocka_unit_test_setup_teardown(test_bad_weights, setup, teardown),
       cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
