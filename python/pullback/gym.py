@@ -105,6 +105,11 @@ class Physics:
         d, (time, qpos, qvel, act) = self.data, self._state_views
         d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
 
+    def render(self):
+        """Gymnasium's picture; cameras and lights go with the bodies."""
+        mujoco.mj_camlight(self.model, self.data)
+        return super().render()
+
     def _read_state(self):
         """What the environment's code wrote into the data since the last step."""
         d = self.data
