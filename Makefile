@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python docs check-docs install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python docs check-docs install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -26,6 +26,8 @@ help:
 	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, once with the address sanitizer, once without libraries'
 	@echo 'make docs           the documentation as a site: build/docs/html/index.html (check-docs: and look for dead links, mistakes)'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
+	@echo 'make bench-python   what calls from Python, PyTorch and JAX cost, beside NumPy, MuJoCo and the C library'
+	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
@@ -145,6 +147,15 @@ bench-energy: build
 	@tools/setup python
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_energy
 	@$(PYTHON) bench/energy.py --build $(BUILD)
+
+bench-python: python-env build
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@build/frameworks/bin/python bench/python.py --build $(BUILD)
+
+bench-mjx: build
+	@tools/setup mjx
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@build/mjx/bin/python bench/mjx.py --build $(BUILD)
 
 SECONDS ?= 60
 fuzz:

@@ -1,4 +1,6 @@
 """PyTorch: gradcheck, vmap, torch.func, dtypes; all on a scene with contact, a free body and a ball joint whose quaternion is not of length one."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -140,11 +142,36 @@ def test_kinds_of_numbers(model, start):
         pt.rollout(model, q, v, torch.zeros((N, 2), device="meta"))
 
 
-def test_only_what_is_needed(model, start):
+def test_only_what_is_needed(model, start, monkeypatch):
+    asked, plain = [], pt.Call.pull
+    monkeypatch.setattr(pt.Call, "pull", lambda self, bars, wanted: asked.append((tuple(bars), tuple(wanted))) or plain(self, bars, wanted))
     q, v, a, c, m, fr = (t.detach() for t in start.values())
     c = c.requires_grad_()
     run(model, q, v, a, c, m, fr)[0].sum().backward()
-    assert c.grad is not None and m.grad is None
+    assert c.grad is not None and m.grad is None and asked == [(("qpos",), ("ctrl",))]
+
+
+def test_any_subset_of_inputs(model, start):
+    """Of six (one, two and five of them): gradients by a subset are those of all, to the bit."""
+    values = [t.detach() for t in start.values()]
+    loss = lambda *x: run(model, *x)[1][..., -1, :].square().sum()
+    whole = torch.func.grad(loss, argnums=tuple(range(6)))(*values)
+    for size in (1, 2, 5):
+        for subset in itertools.combinations(range(6), size):
+            found = torch.func.grad(loss, argnums=subset)(*values)
+            assert all(torch.equal(x, whole[i]) for x, i in zip(found, subset)), subset
+
+
+def test_steps(model, start):
+    """One step: gradcheck with forward mode, and vmap; the ball touches the floor, the quaternion has length 1.3."""
+    q, v, a, c = (start[k].detach() for k in ("qpos", "qvel", "act", "ctrl"))
+    q[:, 2] = .0995
+    u = c[:, 0].clone()
+    assert min(model.evaluate(model.init(), names="contact_dist")["contact_dist"]) < 0
+    f = lambda *x: pt.step(model, *x[:2], x[3], act=x[2])
+    assert torch.autograd.gradcheck(f, [x.clone().requires_grad_() for x in (q, v, a, u)], check_forward_ad=True, check_batched_grad=True)
+    mapped = torch.func.vmap(f)(q, v, a, u)
+    assert all(torch.equal(x, y) for x, y in zip(mapped, f(q, v, a, u)))
 
 
 def test_second_derivatives_are_refused_by_name(model, start):
