@@ -8,10 +8,11 @@ import numpy as np
 from .arrays import real, tree_sum, words
 from .errors import ArgumentError
 from .names import C
-from .rollout import Rollout
+from .rollout import Rollout, check_words
 
 LEAST_LENGTH = 1e-6
 INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat")
+OPTIONS = ("steps", "gradient", "constants", "memory", "threads", "on_failure", "progress")
 
 
 class Spec:
@@ -20,6 +21,10 @@ class Spec:
     def __init__(self, model, names, params, outputs, **options):
         self.model, self.names, self.params = model, tuple(names), tuple(params)
         self.outputs, self.options = ("qpos", "qvel", "act", *outputs), options
+        for name in options:
+            if name not in OPTIONS:
+                raise TypeError(f"unknown option '{name}': there are {', '.join(OPTIONS)}")
+        check_words(outputs, *(options.get(name, default) for name, default in (("gradient", "exact"), ("constants", "recompute"), ("on_failure", "raise"))))
 
     def width(self, name, steps):
         """Shape of an input without leading axes."""
@@ -36,14 +41,18 @@ class Spec:
 
     def steps(self, shapes):
         """N, by the inputs that have a row for each step, or as said."""
+        said = self.options.get("steps")
         for name, shape in shapes.items():
             if name not in self.params and name not in ("qpos", "qvel", "act"):
                 if len(shape) < self.axes(name):
                     raise ArgumentError(f"{name}: expected shape {words(('N', *self.width(name, 0)[1:]))} behind any axes of a batch, found {words(shape)}")
-                return shape[-self.axes(name)]
-        if self.options.get("steps") is None:
+                found = shape[-self.axes(name)]
+                if said not in (None, found):
+                    raise ArgumentError(f"{name} has {found} steps, but steps is {said}")
+                return found
+        if said is None:
             raise ArgumentError("how many steps? Give ctrl or steps")
-        return self.options["steps"]
+        return said
 
 
 def quaternions(model):

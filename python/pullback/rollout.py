@@ -113,6 +113,16 @@ def memory_of_tapes(memory: int | None = None) -> int:
     return _MACHINE // 8
 
 
+def check_words(outputs: str | Sequence[str], gradient: str, constants: str, on_failure: str) -> None:
+    """Raises ArgumentError for an output or a word of an option that is none."""
+    for name, value, allowed in (("gradient", gradient, _KINDS), ("constants", constants, ("recompute", "keep")), ("on_failure", on_failure, ("raise", "mask"))):
+        if value not in allowed:
+            raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
+    for name in (outputs,) if isinstance(outputs, str) else outputs:
+        if name not in _OUTPUTS:
+            raise ArgumentError(f"outputs: expected some of {', '.join(_OUTPUTS)}, found {name!r}")
+
+
 class Rollout:
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
@@ -140,7 +150,7 @@ class Rollout:
                  memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
                  progress: Progress = None) -> None:
         self.model, self.gradient, self._lock = model, gradient, threading.RLock()
-        self._check_words(gradient, constants, on_failure, outputs)
+        check_words(outputs, gradient, constants, on_failure)
         self._recompute = constants == "recompute"
         inputs = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
                   "mocap_quat": mocap_quat}
@@ -163,16 +173,6 @@ class Rollout:
         self._forward(flat, count, outputs, on_failure)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
-    @staticmethod
-    def _check_words(gradient, constants, on_failure, outputs):
-        for name, value, allowed in (("gradient", gradient, _KINDS), ("constants", constants, ("recompute", "keep")),
-                                     ("on_failure", on_failure, ("raise", "mask"))):
-            if value not in allowed:
-                raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
-        for name in (outputs,) if isinstance(outputs, str) else outputs:
-            if name not in _OUTPUTS:
-                raise ArgumentError(f"outputs: expected some of {', '.join(_OUTPUTS)}, found {name!r}")
-
     def _widths(self):
         m = self.model
         return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),

@@ -174,6 +174,15 @@ def test_steps(model, start):
     assert all(torch.equal(x, y) for x, y in zip(mapped, f(q, v, a, u)))
 
 
+def test_options_are_read_at_once(model, start):
+    """Before anything is computed, in frameworks that compute later, too."""
+    q, v, c = (start[k].detach() for k in ("qpos", "qvel", "ctrl"))
+    for error, text, options in ((pb.ArgumentError, "ctrl has 4 steps, but steps is 7", {"steps": 7}), (pb.ArgumentError, "gradient: expected exact", {"gradient": "x"}),
+                                 (pb.ArgumentError, "outputs: expected some of", {"outputs": "nothing"}), (TypeError, "unknown option 'keep'", {"keep": False})):
+        with pytest.raises(error, match=text):
+            pt.rollout(model, q, v, c, **options)
+
+
 def test_second_derivatives_are_refused_by_name(model, start):
     q, v, a = run(model, *start.values())
     g, = torch.autograd.grad(v.square().sum(), start["ctrl"], create_graph=True)
