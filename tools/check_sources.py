@@ -3,7 +3,8 @@
 
 Builds the extension without them (presets without, without-asan), runs the NumPy part of its tests with it, and compares what it says of
 files, whole and broken ones, with what the usual build says: the same bits where they load and the same text where they do not; only
-hulls are missing, by name. Once more below the address sanitizer. What cannot be built is refused in a sentence.
+hulls are missing, by name. Once more below the address sanitizer. An archive of the sources is made and installed in the same way. What
+cannot be built is refused in a sentence.
   tools/check_sources.py [MUTATIONS]   of each file (20); the usual build is that of build/release or PULLBACK_BUILD
 """
 import collections
@@ -17,6 +18,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 USUAL = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release"))
 PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+TOOLS = ROOT / "build" / "frameworks" / "bin" / "python"
+WITHOUT = "-DPULLBACK_WITHOUT=expat;jansson;zlib;png;qhull"
+TRIAL = """import pullback as pb
+model = pb.load("examples/quadruped/quadruped.xml")
+g = model.rollout(model.init(), steps=3).vjp(qpos=[1] + (model.nv - 1) * [0])
+print(g.qvel.tolist(), pb.build_info()["hulls"], "check_sources" in pb.__file__)"""
 NO_HULLS = "convex hulls were not built in"
 
 
@@ -59,6 +66,22 @@ def compare(usual, other, name):
     return len(usual) == len(other) and not different and loaded.keys() >= {"array", "model", "mesh", "mjcf", "png", "shape", "task", "urdf"} and bool(hulls)
 
 
+def from_archive(work):
+    """What pip makes of the sources alone, beside the usual build. Nothing is fetched, and what is compiled is kept by ccache."""
+    environment = {**os.environ, "CMAKE_ARGS": f"-DPULLBACK_WIDE=OFF {WITHOUT}", "CCACHE_BASEDIR": tempfile.gettempdir(), "CCACHE_NOHASHDIR": "1"}
+    quiet = {"stdout": subprocess.DEVNULL, "env": environment}
+    if run(TOOLS, "-m", "build", "--sdist", "--no-isolation", "-o", work, ROOT, **quiet).returncode:
+        return False
+    if run(TOOLS, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation", "--target",
+           work / "site", next(work.glob("*.tar.gz")), **quiet).returncode:
+        return False
+    found = [run(PYTHON, "-c", TRIAL, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(path)}) for path in (USUAL / "python", work / "site")]
+    usual, own = ([*done.stdout.split()] for done in found)
+    passed = own[-2:] == ["False", "True"] and own[:-2] == usual[:-2]
+    print(f"from an archive of the sources: {'the same gradient' if passed else [done.stderr for done in found]}")
+    return passed
+
+
 def refusals(work):
     """What CMake says of what cannot be built."""
     (work / "sitecustomize.py").write_text("import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n")  # as in such a build
@@ -87,6 +110,8 @@ def main():
         passed &= compare(usual, said(plain, work, mutations), "without libraries")
         library = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
         passed &= compare(usual, said(asan, work, mutations, LD_PRELOAD=library, ASAN_OPTIONS="detect_leaks=0", PYTHONMALLOC="malloc"), "address sanitizer")
+    with tempfile.TemporaryDirectory(prefix="check_sources") as name:
+        passed &= from_archive(pathlib.Path(name))
     with tempfile.TemporaryDirectory() as name:
         passed &= refusals(pathlib.Path(name))
     return 0 if passed else 1

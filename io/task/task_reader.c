@@ -328,9 +328,14 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
   return pbRoots_Open(r->ctx, allow_root, &r->roots);
 }
 
-// Folder of a path, "" for the present one; free with pbContext_Free.
+// A file that a process holds open lies in no folder: in memory, or what a shell made for one command.
+static bool is_descriptor(const char *path) {
+  return !strncmp(path, "/proc/self/fd/", 14) || !strncmp(path, "/dev/fd/", 8) || !strcmp(path, "/dev/stdin");
+}
+
+// Folder of a path, "" for the present one, where also what has no folder looks for files; free with pbContext_Free.
 static char *folder_of(pbContext *ctx, const char *path) {
-  char *folder = pbContext_CopyText(ctx, path);
+  char *folder = pbContext_CopyText(ctx, is_descriptor(path) ? "" : path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
 
   // "/task.json" lies in "/", "task.json" in the present folder
@@ -342,7 +347,7 @@ static char *folder_of(pbContext *ctx, const char *path) {
 pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text) {
   char *folder = folder_of(ctx, path);
   size_t length = 0;
-  *r = (pbTaskReader){.ctx = ctx, .name = path};
+  *r = (pbTaskReader){.ctx = ctx, .name = is_descriptor(path) ? "description" : path};
 
   // files are looked for beside the task
   pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)

@@ -8,6 +8,7 @@
 """
 import os as _os
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if "t" in getattr(_sys, "abiflags", ""):
     raise ImportError("pullback needs a Python with the interpreter's lock, and this is a free-threaded build: use the usual build of the same "
@@ -28,5 +29,13 @@ from .state import State
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
            "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
+
+if not _TYPE_CHECKING:  # which would take every name for one that is there
+    def __getattr__(name):
+        """What needs frameworks, imported when it is first named."""
+        if name not in ("gym", "jax", "torch"):
+            raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+        import importlib
+        return importlib.import_module(f"{__name__}.{name}")
 
 _os.register_at_fork(after_in_child=_core.after_fork)

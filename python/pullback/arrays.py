@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -89,20 +88,22 @@ def tree_sum(rows):
 
 
 class Description:
-    """The file of something that is described in JSON, given as a path or as a dict; the files that a dict names lie below the current
-    folder. None stays None."""
+    """The file of something that is described in JSON, given as a path or as a dict, which becomes a file in memory; the files that it
+    names lie below the current folder. None stays None."""
 
     def __init__(self, given: object) -> None:
-        self._given, self._made = given, None
+        self._given = given
+        self._memory: int | None = None
 
     def __enter__(self) -> str | None:
         if self._given is None or isinstance(self._given, (str, os.PathLike)):
             return None if self._given is None else os.fspath(self._given)
-        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix=".pullback-", dir=".", delete=False, encoding="utf-8") as f:
-            self._made = f.name
-            json.dump(self._given, f, default=lambda a: np.asarray(a).tolist())
-        return self._made
+        text = json.dumps(self._given, default=lambda a: np.asarray(a).tolist())
+        self._memory = os.memfd_create("pullback")
+        with open(self._memory, "w", encoding="utf-8", closefd=False) as f:
+            f.write(text)
+        return f"/proc/self/fd/{self._memory}"
 
     def __exit__(self, *_: object) -> None:
-        if self._made:
-            os.unlink(self._made)
+        if self._memory is not None:
+            os.close(self._memory)

@@ -1,5 +1,6 @@
 """A task file as the model of a command: its trajectories, start values and settings hold unless options say otherwise."""
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -32,6 +33,21 @@ def write(tmp_path, task, name="task.json"):
     (tmp_path / "arm.xml").write_text(ARM)
     (tmp_path / name).write_text(json.dumps(task))
     return tmp_path / name
+
+
+def test_a_task_without_a_folder(pullback, tmp_path):
+    """What a descriptor holds: its files lie below the present folder, and messages have a name for it."""
+    (tmp_path / "arm.xml").write_text(ARM)
+    for path, steps in (("/dev/stdin", 60), ("/dev/fd/0", 60), ("/proc/self/fd/0", -1)):
+        task = tmp_path / "elsewhere" / "task.json"
+        task.parent.mkdir(exist_ok=True)
+        task.write_text(json.dumps({**TASK, "steps": steps, "optimizer": {"iterations": 0}}))
+        with open(task, encoding="utf-8") as f:
+            done = subprocess.run([pullback, "optimize", path, "-q", "-o", "out.json"], stdin=f, cwd=tmp_path, capture_output=True, text=True)
+        if steps > 0:
+            assert json.loads((tmp_path / "out.json").read_text())["start_loss"] > 0, done.stderr
+        else:
+            assert done.returncode == 3 and "description:1: steps: " in done.stderr
 
 
 def start_loss(run, tmp_path, task):

@@ -39,7 +39,7 @@ def read(kind, name, data):
     path = f"x{os.path.splitext(name)[1]}"
     pathlib.Path(path).write_bytes(data)
     if kind == "array":
-        pb._core.command(["simulate", "arm.xml", "--init", path, "--steps", "3", "-o", "out.npz", "--compressed"], None, None)
+        pb.commands._run(["simulate", "arm.xml", "--init", path, "--steps", "3", "-o", "out.npz", "--compressed"])
         return digest(pathlib.Path("out.npz").read_bytes())
     if kind == "png":
         return model_of("field.xml")

@@ -1,11 +1,13 @@
 """How the package was built, and which Pythons it refuses."""
+import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 import pullback as pb
-from conftest import BUILD
+from conftest import BUILD, ROOT
 
 PACKAGE = f"{BUILD}/python"
 
@@ -43,3 +45,27 @@ one = interpreters.create()
 interpreters.run_string(one, "import sys; sys.path.insert(0, {PACKAGE!r}); import pullback._core")"""
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.returncode != 0 and "main interpreter" in done.stderr, done.stderr
+
+
+# ---- frameworks -----------------------------------------------------------------------------------------------------------------
+BALL = f"{ROOT}/examples/ball/ball.xml"
+USES = {"torch": ("torch", "pb.torch"), "jax": ("jax", "pb.jax"), "gym": ("gymnasium", "pb.gym"),
+        "viewer": ("matplotlib", f"m = pb.load({BALL!r}); pb.plot(m.rollout(m.init(), steps=2))")}
+
+
+def alone(text):
+    return subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {PACKAGE!r}); {text}"], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_a_missing_framework_is_named_with_its_command(extra):
+    module, use = USES[extra]
+    done = alone(f"sys.modules[{module!r}] = None; import pullback as pb; {use}")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ") and last.endswith(f"pip install 'pullback[{extra}]'"), done.stderr
+    assert re.search(rf"(?m)^{extra} = \[.*\"{module}>=", pathlib.Path(ROOT, "pyproject.toml").read_text())
+
+
+def test_no_framework_is_imported_before_its_use():
+    done = alone("import pullback as pb; print(sorted({'torch', 'jax', 'gymnasium', 'mujoco', 'matplotlib'} & set(sys.modules)), hasattr(pb, 'tensorflow'))")
+    assert done.stdout == "[] False\n", done.stderr

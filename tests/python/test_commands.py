@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from conftest import PROGRAMS, ROOT
+from conftest import BUILD, PROGRAMS, ROOT
 
 PROGRAM = os.path.join(PROGRAMS, "pullback")
 QUADRUPED = os.path.join(ROOT, "examples", "quadruped", "quadruped.xml")
@@ -75,9 +76,20 @@ def test_tasks(tmp_path, monkeypatch):
     task["model"] = os.path.join(os.path.dirname(LAUNCH), task["model"])
     again = pb.optimize(task, output=tmp_path / "b.json", allow_root=os.path.dirname(LAUNCH))
     assert again["loss"] == found["loss"] and (tmp_path / "b.trajectory.npz").exists()
-    assert not [name for name in os.listdir(".") if name.startswith(".pullback-")]
+    assert sorted(os.listdir(".")) == ["a.json", "a.trajectory.npz", "b.json", "b.trajectory.npz"]
     verdict = pb.audit(LAUNCH, starts=8)
     assert verdict == json.loads(program("audit", LAUNCH, "--json", "--starts", "8", code=0 if verdict.ok else 1))
+
+
+def test_a_kill_leaves_nothing(tmp_path):
+    """What a dict describes is not written to a folder."""
+    text = f"""import json, os, signal, pullback as pb
+task = json.load(open({LAUNCH!r}))
+task["model"] = {os.path.join(os.path.dirname(LAUNCH), "ball.xml")!r}
+pb.optimize(task, allow_root={os.path.dirname(LAUNCH)!r}, progress=lambda *_: os.kill(os.getpid(), signal.SIGKILL))"""
+    done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.path.join(BUILD, "python")})
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not os.listdir(tmp_path)
 
 
 def test_progress_and_what_it_raises(model):
