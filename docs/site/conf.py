@@ -18,7 +18,7 @@ nitpicky, highlight_language = True, "text"
 
 html_theme, html_title = "furo", f"Pullback {release}"
 html_static_path, html_css_files, smartquotes = ["static"], ["pages.css"], False
-html_show_sphinx = html_show_sourcelink = html_copy_source = False
+html_show_sphinx = html_show_sourcelink = html_copy_source = html_show_search_summary = False
 
 # Links to headings are those of a git host; what is no page is a file to look at.
 myst_heading_anchors = 6
@@ -48,23 +48,25 @@ def inline(text):
     """A line of plain text, in which nothing else is markup."""
     parts, at = [], 0
     for found in REFERENCES.finditer(text):
-        parts += [plain(text[at:found.start()]), reference(found) + ("\\ " if text[found.end():found.end() + 1].isalnum() else "")]
+        parts += [plain(text[at:found.start()]), f"\\ {reference(found)}\\ "]
         at = found.end()
     return "".join(parts + [plain(text[at:])])
 
 
 def plain(text):
-    text = re.sub(r"([\\*|])", r"\\\1", text)
-    text = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", text)
-    return re.sub(r"(?<!`)`([^`]+)`", r"``\1``", text)
+    """What stands in backquotes is code; all else means itself, also at the beginning of a line."""
+    parts = re.split(r"`([^`]+)`", text)
+    parts[::2] = [re.sub(r"([\\*|`_]|::|(?<=\w)[.)](?= ))", r"\\\1", part) for part in parts[::2]]
+    parts[1::2] = [f"\\ ``{part.strip()}``\\ " if part.strip() else r"\`\`" for part in parts[1::2]]
+    return re.sub(r"^(?=[^\w\s\\])", r"\\", "".join(parts))
 
 
 def paragraph(lines):
     """A list of names with what they are, an example, or a text."""
-    if lines[0].startswith("    "):
+    if all(line.startswith("    ") for line in lines):
         return [".. code-block:: python", "", *lines]
     if not ROW.match(lines[0]):
-        return [inline(line) for line in lines]
+        return [inline(line.strip()) for line in lines]
     rows = []
     for line in lines:
         row = ROW.match(line)
