@@ -5,7 +5,6 @@ import importlib.util
 import os
 import random
 import re
-import sys
 import time
 
 import pytest
@@ -33,8 +32,7 @@ def chosen():
 
 
 @pytest.mark.parametrize("path", chosen(), ids=os.path.basename)
-def test_example(path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [FOLDER, *sys.path])
+def test_example(path):
     spec = importlib.util.spec_from_file_location("example", path)
     module = importlib.util.module_from_spec(spec)
     begin = time.process_time()
