@@ -8,9 +8,10 @@
 #include "core.h"
 
 static PyThread_type_lock running;
-static PyObject *teller;     // hears of progress; NULL: nobody does
-static bool stopped;         // a signal's handler, the teller or a loss has raised
-static PyObject *raised[3];  // what
+static PyObject *teller;          // hears of progress; NULL: nobody does
+static bool stopped;              // a signal's handler, the teller or a loss has raised
+static PyObject *raised[3];       // what
+static _Thread_local int within;  // functions of Python that a command calls on this thread now
 
 bool pyCommand_Register(PyObject *module) {
   PyObject *list = PyList_New(0);
@@ -25,7 +26,11 @@ bool pyCommand_Register(PyObject *module) {
   return added;
 }
 
-void pyCommand_AfterFork(void) { running = PyThread_allocate_lock(); }
+// A child that was forked by a loss goes on with its command.
+void pyCommand_AfterFork(void) {
+  running = PyThread_allocate_lock();
+  if (running && within) PyThread_acquire_lock(running, NOWAIT_LOCK);
+}
 
 // ---- what the program has a terminal for ------------------------------------------------------------------------------
 void cliSignals_Hold(void) {}
@@ -43,7 +48,9 @@ static void stop(void) {
 bool cliSignals_Caught(void) {
   if (stopped) return true;
   PyGILState_STATE gil = PyGILState_Ensure();
+  within++;
   if (PyErr_CheckSignals() != 0) stop();
+  within--;
   PyGILState_Release(gil);
   return stopped;
 }
@@ -64,7 +71,9 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
   p->last = now;
 
   PyGILState_STATE gil = PyGILState_Ensure();
+  within++;
   PyObject *answer = PyObject_CallFunction(teller, "sddz", p->what, done, all, note);
+  within--;
   if (!answer) stop();
   Py_XDECREF(answer);
   PyGILState_Release(gil);
@@ -114,7 +123,9 @@ static bool call_host(PyObject *host, const pbLossView *view, double *value) {
 
 static pbStatus on_loss(void *host, const pbLossView *view, double *value) {
   PyGILState_STATE gil = PyGILState_Ensure();
+  within++;
   if (!stopped && !call_host(host, view, value)) stop();
+  within--;
   PyGILState_Release(gil);
   return stopped ? pb_interrupted : pb_ok;
 }
@@ -189,9 +200,11 @@ PyObject *pyCommand_Run(PyObject *module, PyObject *args) {
 
   PyObject *result = NULL;
   if (!read_words(words, &c)) goto done;
-  Py_BEGIN_ALLOW_THREADS;
-  PyThread_acquire_lock(running, WAIT_LOCK);
-  Py_END_ALLOW_THREADS;
+  if (within) {
+    pyStatus_Raise(pb_unsupported, "a loss or a progress function of a command cannot run another command: rollouts work there");
+    goto done;
+  }
+  if (!pyLock_Take(running)) goto done;
   teller = tell == Py_None ? NULL : tell;
   stopped = false;
 

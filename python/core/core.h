@@ -26,6 +26,7 @@ void pyArray_Release(pyArray *array, int count);
 // ---- errors.c
 // Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left one.
 PyObject *pyStatus_Raise(pbStatus status, const char *text);
+void pyStatus_TellWorld(Py_ssize_t world);  // of the exception that is set, where it has one
 // For pbBatch_OnProgress and the like: nonzero where a signal's handler raised. user: a callable that hears of progress, or NULL.
 int pyProgress(void *user, const pbProgress *progress);
 
@@ -35,12 +36,16 @@ typedef struct pyPool {
   pbPool *pool;  // NULL: one thread
   int threads;
   PyThread_type_lock lock;  // one caller at a time
+  unsigned long holder;     // the thread that has it; 0: none
   struct pyPool *next;
 } pyPool;
-pyPool *pyPool_Of(int threads);  // 0: the processors that this process may run on; NULL with an exception
-void pyPool_Lock(pyPool *pool);  // without the interpreter's lock while it waits
+// 0: the processors that this process may run on; NULL with an exception. One thread where the caller's own call has the pool.
+pyPool *pyPool_Of(int threads);
+bool pyPool_Lock(pyPool *pool);  // false with an exception: a signal's handler raised, or the caller's own call has it
 void pyPool_Unlock(pyPool *pool);
 void pyPool_AfterFork(void);  // in a child: locks that other threads held are free
+// Without the interpreter's lock while it waits; false where a signal's handler raised.
+bool pyLock_Take(PyThread_type_lock lock);
 
 // ---- model.c
 typedef struct pyWork {  // of one thread at a time

@@ -13,6 +13,17 @@ PyObject *pyStatus_Raise(pbStatus status, const char *text) {
   return NULL;
 }
 
+void pyStatus_TellWorld(Py_ssize_t world) {
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+
+  PyObject *number = PyLong_FromSsize_t(world);
+  if (number && error && PyObject_HasAttrString(error, "world")) PyObject_SetAttrString(error, "world", number);
+  Py_XDECREF(number);
+  PyErr_Restore(type, error, trace);
+}
+
 int pyProgress(void *user, const pbProgress *progress) {
   PyGILState_STATE gil = PyGILState_Ensure();
   int stop = PyErr_CheckSignals();

@@ -1,5 +1,18 @@
 #include "core.h"
 
+enum { signals_every = 50000 };  // us
+
+bool pyLock_Take(PyThread_type_lock lock) {
+  PyLockStatus status = PyThread_acquire_lock_timed(lock, 0, 0);
+  while (status != PY_LOCK_ACQUIRED) {
+    if (PyErr_CheckSignals() != 0) return false;
+    Py_BEGIN_ALLOW_THREADS;
+    status = PyThread_acquire_lock_timed(lock, signals_every, 0);
+    Py_END_ALLOW_THREADS;
+  }
+  return true;
+}
+
 static pyPool *all;  // guarded by the interpreter's lock
 
 static pyPool *create(int threads) {
@@ -25,24 +38,38 @@ static pyPool *create(int threads) {
   return p;
 }
 
+static bool is_mine(const pyPool *p) { return p->holder == PyThread_get_thread_ident(); }
+
 pyPool *pyPool_Of(int threads) {
-  for (pyPool *p = all; p; p = p->next)
-    if (p->threads == threads) return p;
-  return create(threads);
+  pyPool *p = all;
+  while (p && p->threads != threads) p = p->next;
+  if (!p) return create(threads);
+  return is_mine(p) ? pyPool_Of(1) : p;  // a progress function asks, whose own call keeps them busy
 }
 
-void pyPool_Lock(pyPool *pool) {
-  if (PyThread_acquire_lock(pool->lock, NOWAIT_LOCK)) return;
-  Py_BEGIN_ALLOW_THREADS;
-  PyThread_acquire_lock(pool->lock, WAIT_LOCK);
-  Py_END_ALLOW_THREADS;
+bool pyPool_Lock(pyPool *pool) {
+  if (!pool->pool) return true;  // nothing that callers share
+  if (is_mine(pool)) {
+    pyStatus_Raise(pb_bad_argument, "its threads are at work for the call that this one comes from: wait until that returns");
+    return false;
+  }
+  if (!pyLock_Take(pool->lock)) return false;
+  pool->holder = PyThread_get_thread_ident();
+  return true;
 }
 
-void pyPool_Unlock(pyPool *pool) { PyThread_release_lock(pool->lock); }
+void pyPool_Unlock(pyPool *pool) {
+  if (!pool->pool) return;
+  pool->holder = 0;
+  PyThread_release_lock(pool->lock);
+}
 
+// Locks of other threads are free; what forked in a progress function goes on to give its own back.
 void pyPool_AfterFork(void) {
   for (pyPool *p = all; p; p = p->next) {
     PyThread_type_lock fresh = PyThread_allocate_lock();
     if (fresh) p->lock = fresh;
+    if (is_mine(p)) PyThread_acquire_lock(p->lock, NOWAIT_LOCK);
+    else p->holder = 0;
   }
 }

@@ -53,7 +53,15 @@ static PyObject *run_bytes(PyObject *self, PyObject *none) {
 }
 
 // ---- creation ---------------------------------------------------------------------------------------------------------
+// A progress function may hold the rollout that this belongs to.
+static int run_traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(((Run *)self)->progress);
+  return 0;
+}
+
 static void run_dealloc(PyObject *self) {
+  PyObject_GC_UnTrack(self);
   Run *r = (Run *)self;
   pbBatch_Destroy(r->batch);
   pbContext_Destroy(r->ctx);
@@ -103,7 +111,7 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 
   const char **names = texts_of(own);
   r->pool = names ? pyPool_Of(worlds == 1 ? 1 : threads) : NULL;
-  if (!r->ctx || !r->pool) {
+  if (!r->ctx || !r->pool || !pyPool_Lock(r->pool)) {
     PyMem_Free(names);
     Py_CLEAR(r);
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -122,6 +130,7 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   status = pbBatch_Create(r->ctx, r->compiled->model, &options, &r->batch);
   if (status == pb_ok) pbBatch_OnProgress(r->batch, pyProgress, r->progress);
   Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
 
   PyMem_Free(names);
   if (status != pb_ok) {
@@ -215,7 +224,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
   const double *theta = r->input[in_theta].data;
   pbStatus status = pb_ok;
 
-  pyPool_Lock(r->pool);
+  if (!pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   if (r->input[in_own].data)
     memcpy(pbBatch_Own(r->batch), r->input[in_own].data, (size_t)r->worlds * pbBatch_OwnSize(r->batch) * sizeof(double));
@@ -350,7 +359,10 @@ static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *optio
   if (!certificate) return PyErr_NoMemory();
   pbStatus status;
 
-  pyPool_Lock(r->pool);
+  if (!pyPool_Lock(r->pool)) {
+    PyMem_Free(certificate);
+    return NULL;
+  }
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_Vjp(r->batch, bar, options, gradient, certificate);
   Py_END_ALLOW_THREADS;
@@ -418,7 +430,7 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
                                       .own = way[out_own].data};
   const pbBatchTangent tangent = {.x = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data};
   pbStatus status;
-  pyPool_Lock(r->pool);
+  if (!pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_Jvp(r->batch, &direction, &tangent);
   Py_END_ALLOW_THREADS;
@@ -448,7 +460,7 @@ static PyObject *run_linearize(PyObject *self, PyObject *args) {
     if (!pyArray_Write(object[i], rows * size[i], name[i], &out[i])) goto done;
 
   pbStatus status;
-  pyPool_Lock(r->pool);
+  if (!pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_LinearizeBy(r->batch,
                                &(pbJacobian){.by = by, .A = out[0].data, .B = out[1].data, .C = out[2].data, .D = out[3].data});
@@ -472,10 +484,11 @@ static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that i
                                 {NULL, NULL, 0, NULL}};
 static PyType_Slot slots[] = {{Py_tp_new, run_new},
                               {Py_tp_dealloc, run_dealloc},
+                              {Py_tp_traverse, (void *)run_traverse},
                               {Py_tp_methods, methods},
                               {Py_tp_doc, (char *)"A rollout of one or more worlds with its tape."},
                               {0, NULL}};
-static PyType_Spec spec = {"pullback._core.Run", sizeof(Run), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"pullback._core.Run", sizeof(Run), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 bool pyRun_Register(PyObject *module) {
   pyRun_Type = (PyTypeObject *)PyType_FromSpec(&spec);

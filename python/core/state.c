@@ -69,7 +69,9 @@ static bool make_batch(pyState *s) {
   if (!s->ctx) return PyErr_NoMemory() != NULL;
 
   const pbBatchOptions options = {.worlds = s->worlds, .pool = s->pool->pool};
+  if (!pyPool_Lock(s->pool)) return false;
   pbStatus status = pbBatch_Create(s->ctx, s->compiled->model, &options, &s->batch);
+  pyPool_Unlock(s->pool);
   if (status != pb_ok) pyStatus_Raise(status, pbContext_Error(s->ctx));
   return status == pb_ok;
 }
@@ -81,7 +83,7 @@ static bool step_all(const pyModel *m, pyState *s, const double *ctrl) {
   pbStatus status;
 
   // The batch's own states, so that those of the caller stay as they were where a world fails.
-  pyPool_Lock(s->pool);
+  if (!pyPool_Lock(s->pool)) return false;
   Py_BEGIN_ALLOW_THREADS;
   memcpy(pbBatch_States(s->batch), s->flat.data, bytes);
   status = pbBatch_Step(s->batch, m->theta.data, NULL, 0, &input, NULL);
@@ -89,8 +91,12 @@ static bool step_all(const pyModel *m, pyState *s, const double *ctrl) {
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(s->pool);
 
-  if (status != pb_ok) pyStatus_Raise(status, pbContext_Error(s->ctx));
-  return status == pb_ok;
+  if (status == pb_ok) return true;
+  int world = 0;
+  while (world < s->worlds - 1 && pbBatch_Status(s->batch)[world] == pb_ok) world++;
+  pyStatus_Raise(status, pbContext_Error(s->ctx));
+  pyStatus_TellWorld(world);
+  return false;
 }
 
 // ---- step_into --------------------------------------------------------------------------------------------------------------
@@ -127,19 +133,25 @@ static bool is_finite(const double *x, Py_ssize_t count) {
   return true;
 }
 
+// (nu,), or (worlds, nu); numbers are counted already.
+static bool has_axes(const pyArray *a, int worlds) {
+  if (!a->held) return true;
+  return worlds > 0 ? a->view.ndim == 2 && a->view.shape[0] == worlds : a->view.ndim == 1;
+}
+
 PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   const pyModel *m = (pyModel *)self;
   PyObject *state_object, *ctrl_object;
   if (!read_arguments(args, count, names, &state_object, &ctrl_object)) return NULL;
   pyState *s = (pyState *)state_object;
-  if (s->compiled != m->compiled) return PyErr_Format(PyExc_ValueError, "step_into: this state belongs to another model");
+  if (s->compiled != m->compiled) return pyStatus_Raise(pb_bad_argument, "step_into: this state belongs to another model");
 
   // Arrays as they are; everything else is made one, or refused, by Python.
   Py_ssize_t worlds = s->worlds > 0 ? s->worlds : 1;
   PyObject *made = NULL;
   pyArray ctrl;
-  bool plain =
-      pyArray_Read(ctrl_object, worlds * m->compiled->nu, "ctrl", &ctrl) && is_finite(ctrl.data, worlds * m->compiled->nu);
+  bool plain = pyArray_Read(ctrl_object, worlds * m->compiled->nu, "ctrl", &ctrl) && has_axes(&ctrl, s->worlds) &&
+               is_finite(ctrl.data, worlds * m->compiled->nu);
   if (!plain) {
     PyErr_Clear();
     pyArray_Release(&ctrl, 1);
@@ -216,6 +228,7 @@ static PyObject *evaluate_all(const pyModel *m, const pyArray array[3], Py_ssize
     double *sensordata = array[2].data ? array[2].data + w * c->nsensordata : NULL;
     bool went = pyModel_Advance(m, array[0].data + w * c->nx, ctrl, steps, work, sensordata);
     PyObject *one = went ? fields_of(work->scratch, names) : NULL;
+    if (!went) pyStatus_TellWorld(w);
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);
   }

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 def _as_numpy(value, name):
     """The value as an array of whatever type; tensors of other libraries by DLPack, from the host's memory alone."""
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError:  # rows of unequal length
+            return np.asarray(None)
 
     device = value.__dlpack_device__()
     if device[0] != 1:  # kDLCPU
@@ -41,6 +45,17 @@ def real(value, name, finite=True):
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
         raise ArgumentError(f"{name}: entry {where} is {a[where]}")
     return a
+
+
+def whole(value, name, least, most=2**31 - 2):
+    """A whole number, least or more: 20, np.int64(20) or 2e1; truth values, text and 2.5 are none."""
+    try:
+        number = None if isinstance(value, (bool, np.bool_, str, bytes)) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or number != value or not least <= number <= most:
+        raise ArgumentError(f"{name}: expected a whole number, {least} or more, found {value!r}" + (f"; at most {most}" if number and number > most else ""))
+    return number
 
 
 def words(shape):
@@ -87,6 +102,18 @@ def tree_sum(rows):
     return rows[0]
 
 
+def _plain(value):
+    """What JSON has for it: lists for arrays, texts for paths."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    found = _as_numpy(value, "a description")
+    if found.dtype.kind not in "fiubU":
+        raise TypeError(f"expected what JSON can hold, found {type(value).__name__}: {value!r}")
+    return found.tolist()
+
+
 class Description:
     """The file of something that is described in JSON, given as a path or as a dict, which becomes a file in memory; the files that it
     names lie below the current folder. None stays None."""
@@ -98,7 +125,9 @@ class Description:
     def __enter__(self) -> str | None:
         if self._given is None or isinstance(self._given, (str, os.PathLike)):
             return None if self._given is None else os.fspath(self._given)
-        text = json.dumps(self._given, default=lambda a: np.asarray(a).tolist())
+        if not isinstance(self._given, Mapping):
+            raise ArgumentError(f"expected a path or a dict, found {type(self._given).__name__}")
+        text = json.dumps(dict(self._given), default=_plain)
         self._memory = os.memfd_create("pullback")
         with open(self._memory, "w", encoding="utf-8", closefd=False) as f:
             f.write(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from . import _core
-from .arrays import Description, real
+from .arrays import Description, real, shaped
 from .errors import ArgumentError
 from .losses import Loss, Losses
 from .model import Model
@@ -69,6 +69,8 @@ class _Files:
     def state(self, state):
         if state is None:
             return None
+        if not isinstance(state, State):
+            raise ArgumentError(f"state: expected a State (Model.state makes one of its numbers), found {type(state).__name__}")
         if state.batch is not None:
             raise ArgumentError("state: expected that of one world")
         np.savez(self.path("state.npz"), **{name: getattr(state, name)[None] if name != "time" else state.time for name in state.fields})
@@ -152,7 +154,7 @@ def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = N
     """
     with _Files() as files:
         _run(["inspect", _path(model), "-o", files.path("out.npz"), "-q",
-              *_options(init=files.state(state), control=files.array("ctrl", ctrl), keyframe=keyframe)], model)
+              *_options(init=files.state(state), control=files.array("ctrl", ctrl if ctrl is None else shaped(ctrl, (model.nu,), "ctrl")), keyframe=keyframe)], model)
         return dict(np.load(files.path("out.npz"), allow_pickle=False))
 
 

@@ -36,6 +36,9 @@ class StepError(Error, ArithmeticError):
         super().__init__(reason)
         self.reason, self.world, self.step, self.rollout = reason, world, step, rollout
 
+    def __reduce__(self):  # on its way out of a worker, without the rollout, whose tape belongs to the process
+        return type(self), (self.reason, self.world, self.step)
+
 
 class NotDifferentiableError(Error, ArithmeticError):
     """A derivative was asked for where there is none."""

@@ -51,6 +51,8 @@ class Losses:
     """The functions of a task, by the names that stand for them in its JSON."""
 
     def __init__(self, task: Any, functions: Mapping[str, Loss] | None) -> None:
+        if functions is not None and not isinstance(functions, Mapping):
+            raise ArgumentError(f"functions: expected a dict of functions by name, found {type(functions).__name__}")
         self._functions: dict[str, Loss] = dict(functions or {})
         for name, function in self._functions.items():
             if not callable(function):
@@ -73,7 +75,7 @@ class Losses:
         known = {id(f): name for name, f in self._functions.items()}
         if id(function) not in known:
             own = getattr(function, "__qualname__", type(function).__qualname__)
-            name = own if own not in self._functions else f"{own} {len(self._functions)}"
+            name = next(n for n in (own, *(f"{own} {k}" for k in range(2, len(self._functions) + 3))) if n not in self._functions)
             self._functions[name] = function
             return name
         return known[id(function)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from . import _core
-from .arrays import Description, batched, real, shaped, words
+from .arrays import Description, batched, real, shaped, whole, words
 from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
 from .state import State
@@ -81,6 +81,13 @@ class Params(Mapping[str, "Array"]):
             return False
         return True
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Params):
+            return NotImplemented
+        return self is other or (list(self) == list(other) and all(np.array_equal(self[n], other[n]) for n in self))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def about(self, name: str) -> Parameter:
         """Unit, range, shape and place of a parameter or of a part of it; KeyError where there is none of the name."""
         return self._model._parameter(name)[0]
@@ -91,7 +98,9 @@ class Params(Mapping[str, "Array"]):
 
 def _texts(settings):
     """Names and values of settings as the C library reads them."""
-    text = lambda v: ("enable" if v else "disable") if isinstance(v, bool) else ",".join(v) if isinstance(v, (list, tuple)) else \
+    if settings is not None and not isinstance(settings, Mapping):
+        raise ArgumentError(f"settings: expected a dict of values by name, found {type(settings).__name__}")
+    text = lambda v: ("enable" if v else "disable") if isinstance(v, (bool, np.bool_)) else ",".join(map(str, v)) if isinstance(v, (list, tuple)) else \
         repr(float(v)) if isinstance(v, (float, np.floating)) else str(v)
     return {str(name): text(value) for name, value in (settings or {}).items()}
 
@@ -150,7 +159,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
                         expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
                         inertia=inertia, missing_meshes=missing_meshes)
     model = Model(compiled, None)
-    model.path = os.path.abspath(path)
+    model.path = os.path.abspath(os.fsdecode(path))
     return model
 
 
@@ -164,6 +173,8 @@ def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: s
     """
     settings = {"options": options, "contact": contact, "deformables": deformables, "policy": policy, "expose": expose, "design": design,
                 "floating_base": floating_base, "fuse": fuse, "motors": motors, "inertia": inertia, "missing_meshes": missing_meshes}
+    if not isinstance(text, (str, bytes)):
+        raise ArgumentError(f"text: expected that of a model, found {type(text).__name__}")
     if not assets:
         return Model(_compile(name, text, **settings), None)
     with tempfile.TemporaryDirectory() as folder:
@@ -180,14 +191,18 @@ def _write(folder, path, data):
     place = os.path.normpath(os.path.join(folder, path))
     if os.path.isabs(path) or not place.startswith(folder + os.sep):
         raise ArgumentError(f"assets: expected a path below the model's folder, found {path!r}")
+    if not isinstance(data, (str, bytes, bytearray, memoryview)):
+        raise ArgumentError(f"assets: expected bytes or text of {path!r}, found {type(data).__name__}")
     os.makedirs(os.path.dirname(place), exist_ok=True)
     with open(place, "wb") as f:
         f.write(data.encode() if isinstance(data, str) else bytes(data))
 
 
-def _unpacked(packed, theta):
+def _unpacked(packed, theta, path):
     """A model from a pickle."""
-    return Model(_core.Compiled.unpack(packed), np.frombuffer(theta, dtype=np.float64).copy())
+    model = Model(_core.Compiled.unpack(packed), np.frombuffer(theta, dtype=np.float64).copy())
+    model.path = path
+    return model
 
 
 class Model(_core.Model):
@@ -252,20 +267,35 @@ class Model(_core.Model):
         values: by name, each in the shape of params[name] and in its unit (params.about). Raises KeyError for a name, ArgumentError
         for a shape, InputError where a value is out of range.
         """
-        model = Model(self._compiled, self._theta_with(values, derive=True))
+        theta, each = self._theta.copy(), self._each(values, "values")
+        for name, p, shape in each:
+            theta[p.place] = shaped(values[name], shape, name).ravel()
+        self._compiled.check_params(theta)
+        if values:
+            given = theta.copy()
+            self._compiled.constants(theta)
+            self._follow(((name, p) for name, p, _ in each), given, theta)
+        model = Model(self._compiled, theta)
         model.path = self.path
         return model
 
-    def _theta_with(self, values, derive):
-        """A copy of theta with these values; derive: with the constants that follow from them."""
-        theta = self._theta.copy()
-        for name, value in values.items():
-            p, shape = self._parameter(name)
-            theta[p.place] = shaped(value, shape, name).ravel()
-        self._compiled.check_params(theta)
-        if derive and values:
-            self._compiled.constants(theta)
-        return theta
+    def _each(self, values, what):
+        """Name, slice and shape of each of several parameters, no two of which have an entry in common."""
+        if not isinstance(values, Mapping):
+            raise ArgumentError(f"{what}: expected a dict of values by name, found {type(values).__name__}")
+        each = [(name, *self._parameter(name)) for name in values]
+        ordered = sorted((e for e in each if e[1].rows * e[1].cols > 0), key=lambda e: e[1].offset)
+        for (first, p, _), (second, q, _) in zip(ordered, ordered[1:], strict=False):
+            if q.offset < p.place.stop:
+                raise ArgumentError(f"{what}: '{first}' and '{second}' have entries in common")
+        return each
+
+    @staticmethod
+    def _follow(names, given, theta):
+        """Refuses a value of what follows from other parameters, but the one that follows."""
+        for name, p in names:
+            if p.derived and not np.allclose(given[p.place], theta[p.place], rtol=1e-9, atol=1e-12):
+                raise ArgumentError(f"'{name}' follows from other parameters: a rollout takes another value with constants='keep' alone")
 
     @property
     def name(self) -> str:
@@ -342,11 +372,9 @@ class Model(_core.Model):
         batch: so many of them side by side, flat (B, StateSize); None: one, flat (StateSize,). Raises ArgumentError where there is no such
         keyframe.
         """
-        if isinstance(keyframe, str):
-            keyframe = find(self, "keyframe", keyframe).id
         x = np.zeros(self._size)
-        self._init_into(-1 if keyframe is None else keyframe, x)
-        return State(self, x if batch is None else np.repeat(x[None], batch, axis=0))
+        self._init_into(-1 if keyframe is None else find(self, "keyframe", keyframe).id, x)
+        return State(self, x if batch is None else np.repeat(x[None], whole(batch, "batch", 1), axis=0))
 
     def state(self, flat: ArrayLike) -> State:
         """A state from all its numbers, (StateSize,) or (B, StateSize); a copy. Raises ArgumentError for another shape, or NaN."""
@@ -362,29 +390,29 @@ class Model(_core.Model):
             raise ArgumentError(f"ctrl: expected shape {words((self.nu,))} or {words((worlds, self.nu))}, found {words(a.shape)}")
         return np.ascontiguousarray(np.broadcast_to(a, (worlds, self.nu)))
 
-    def step(self, state: State, ctrl: ArrayLike | None = None) -> State:
+    def step(self, state: State | ArrayLike, ctrl: ArrayLike | None = None) -> State:
         """The state one time step later; the one given stays as it is.
 
         ctrl: (nu,) or (B, nu), in the units of the actuators; None: zero. With controls of B worlds a state of one world becomes B of them.
         Raises StepError, ArgumentError for a shape.
         """
+        state = self.state(self._flat(state))
         if ctrl is not None and state.batch is None and np.ndim(ctrl) == 2:
             state = State(self, np.repeat(state.flat[None], len(ctrl), axis=0))
-        else:
-            state = State(self, state.flat.copy())
         if ctrl is not None:
             ctrl = self._read_ctrl(ctrl, state.batch or 0)
         self.step_into(state, ctrl)
         return state
 
-    def evaluate(self, state: State, ctrl: ArrayLike | None = None, names: str | Sequence[str] = ("M", "qfrc_bias", "qacc", "sensordata")) -> Any:
+    def evaluate(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, names: str | Sequence[str] = ("M", "qfrc_bias", "qacc", "sensordata")) -> Any:
         """Quantities at a state without a step, by MuJoCo's names: {"M": (nv, nv), "qfrc_bias": (nv,), "xpos": (nbody, 3), ...}.
 
         ctrl: (nu,) or (B, nu), None: zero. Of B worlds a list of B dicts, as numbers of contacts and rows may differ. `inspect` has
         all names. Raises KeyError for one that is none, StepError.
         """
         names = (names,) if isinstance(names, str) else tuple(names)
-        flat = np.array(np.atleast_2d(state.flat), order="C")
+        state = self.state(self._flat(state))
+        flat = np.atleast_2d(state.flat)
         if ctrl is not None:
             ctrl = np.ascontiguousarray(np.atleast_2d(self._read_ctrl(ctrl, state.batch or 0)))
         sensors = np.zeros((len(flat), self.nsensordata))
@@ -481,7 +509,7 @@ class Model(_core.Model):
         return linearize(self, state, ctrl, sensors, wrt, inputs)
 
     def __reduce__(self):
-        return _unpacked, (self._compiled.pack(), self._theta.tobytes())
+        return _unpacked, (self._compiled.pack(), self._theta.tobytes(), self.path)
 
     def __copy__(self) -> Self:
         return self
@@ -500,7 +528,7 @@ class Model(_core.Model):
             return False
 
     def __hash__(self) -> int:
-        return hash(self._theta.tobytes())
+        return hash((self._theta + 0.0).tobytes())  # one zero of either sign
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: nq {self.nq}, nv {self.nv}, nu {self.nu}, na {self.na}, {len(self.params)} parameters, {self.timestep:g} s a step>"

@@ -66,15 +66,20 @@ def _slice(first, count):
 def find(model: Model, kind: str, name: str | int) -> Thing:
     """A thing by name or number; ArgumentError with the nearest name."""
     number = OBJECTS[kind]
-    if isinstance(name, (int, np.integer)):
-        text = model._compiled.name(number, int(name)) if name >= 0 else None
+    if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
+        raise ArgumentError(f"{kind}: expected a name or a number, found {name!r}")
+    if not isinstance(name, str):
+        text = model._compiled.name(number, int(name)) if 0 <= name < 2**31 else None
         if text is None:
             raise ArgumentError(f"no {kind} {name}: there are {len(names(model, kind))}")
         return Thing(model, kind, int(name), text)
-    id = model._compiled.id(number, name)
+    try:
+        id = model._compiled.id(number, name)
+    except ValueError:  # not even text: a zero in it, or half a character
+        id = -1
     if id < 0:
-        near = difflib.get_close_matches(name, names(model, kind), 1)
-        raise ArgumentError(f"no {kind} '{name}'" + (f"; did you mean '{near[0]}'?" if near else f"; there are {len(names(model, kind))}"))
+        near = difflib.get_close_matches(name, [n for n in names(model, kind) if n], 1)
+        raise ArgumentError(f"no {kind} {name!r}" + (f"; did you mean '{near[0]}'?" if near else f"; there are {len(names(model, kind))}"))
     return Thing(model, kind, id, name)
 
 

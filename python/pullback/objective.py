@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 _STATE = ("qpos", "qvel", "act")
+_SEEN = (*_STATE, "state", "sensordata", "xpos", "site_xpos")  # what Rollout.vjp takes cotangents of
 
 
 class Objective:
@@ -41,8 +42,10 @@ class Objective:
                  params: Mapping[str, ArrayLike] | None = None, *, wrt: str | Sequence[str] = "ctrl", **options: Any) -> None:
         self.model, self.state, self.loss, self._options = model, state.copy(), loss, options
         self.wrt = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-        self._ctrl = None if ctrl is None else real(ctrl, "ctrl")
-        self._params = {name: batched(value, model._parameter(name)[1], name)[0] for name, value in (params or {}).items()}
+        if not self.wrt:
+            raise ArgumentError("wrt: expected some of ctrl, qpos, qvel, act and names of parameters, found none")
+        self._ctrl = None if ctrl is None else real(ctrl, "ctrl").copy()
+        self._params = {name: batched(value, model._parameter(name)[1], name)[0].copy() for name, value in (params or {}).items()}
         self.certificate = None
         at, dof = (first[:, None] + np.arange(count) for first, count in zip(quaternions(model), (4, 3), strict=True))
         self._turns = dof.ravel()  # dofs of rotations; the others, and their places in qpos, are coordinates
@@ -114,10 +117,24 @@ class Objective:
         params = {**self._params, **{n: v for n, v in parts.items() if n != "ctrl" and n not in _STATE}}
         return self.model.rollout(state, parts.get("ctrl", self._ctrl), params=params, **self._options)
 
+    def _answer(self, r):
+        """Value and cotangents that the loss says."""
+        answer = self.loss(r)
+        try:
+            value, bars = answer
+            number, bars = float(value), dict(bars)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"loss: expected (value, cotangents by name), found {answer!r}") from None
+        known = (*_SEEN, "ctrl", *self._params)
+        unknown = [name for name in bars if name not in known]
+        if unknown:
+            raise ArgumentError(f"loss: a cotangent of {unknown[0]}; expected some of {', '.join(known)}")
+        return number, bars
+
     def __call__(self, x: ArrayLike) -> tuple[float, Array]:
         with self.rollout(x) as r:
-            value, given = self.loss(r)
-            bars, direct = dict(given), {}
+            value, bars = self._answer(r)
+            direct = {}
             for name in set(bars) & {"ctrl", *self._params}:
                 direct[name] = bars.pop(name)
             g = r.vjp(**bars, wrt=[name for name in self.wrt if name not in _STATE])
@@ -128,7 +145,7 @@ class Objective:
             if name == "qpos":
                 own = self._pull_place(parts["qpos"], own)
             gradient.append(np.ravel(own + shaped(direct[name], start.shape, f"cotangent of {name}") if name in direct else own))
-        return float(value), np.concatenate(gradient)
+        return value, np.concatenate(gradient)
 
     def __repr__(self) -> str:
         return f"<Objective of {', '.join(f'{n} {words(v.shape)}' for n, v in self._start.items())}: {self.x0.size} numbers>"

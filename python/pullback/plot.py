@@ -65,7 +65,7 @@ def _entries(r: Rollout, name: str) -> tuple[Array, list[str]]:
     values = getattr(r, array, None)
     if not isinstance(values, np.ndarray):
         raise ArgumentError(f"names: the rollout has no '{array}'")
-    lead = 2 if values.ndim > 1 and r.batch is not None and values.shape[0] == r.batch else 1
+    lead = 1 if (r._inputs[array].worlds if array in r._inputs else r.batch) is None else 2
     values = values.reshape(values.shape[0] if lead == 2 else 1, values.shape[lead - 1], -1)
     labels = _labels(r.model, array, values.shape[2])
     if thing:

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from . import _core
-from .arrays import batched, common, real, tree_sum, words
+from .arrays import batched, common, real, tree_sum, whole, words
 from .errors import ArgumentError, StepError, of_status
 from .names import C
 from .progress import Telling
@@ -93,6 +95,11 @@ class Tangent:
             return self.x[..., parts[name]]
         raise AttributeError(f"no tangent of '{name}'; there are {', '.join(parts)}")
 
+    def __repr__(self) -> str:
+        outputs = {k: v.shape for k, v in vars(self).items() if k in _OUTPUTS}
+        shapes = {"x": self.x.shape, **{k: self.x[..., v].shape for k, v in self._parts.items()}, **outputs}
+        return f"<Tangent: {', '.join(f'{k} {words(v)}' for k, v in shapes.items())}>"
+
 
 class _Input(NamedTuple):
     """An array that acts during a rollout: its values as C takes them, and how it came."""
@@ -109,7 +116,7 @@ def _tangent_parts(model):
 def memory_of_tapes(memory: int | None = None) -> int:
     """Bytes that a tape may take: an eighth of the machine's unless it was said."""
     if memory is not None:
-        return int(memory)
+        return whole(memory, "memory", 1, sys.maxsize)
     return _MACHINE // 8
 
 
@@ -123,12 +130,18 @@ def check_words(outputs: str | Sequence[str], gradient: str, constants: str, on_
             raise ArgumentError(f"outputs: expected some of {', '.join(_OUTPUTS)}, found {name!r}")
 
 
+def _widths(m):
+    """Shapes of inputs of one step."""
+    return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
+            "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4)}
+
+
 class Rollout:
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
     qpos, qvel, act, ...         (N + 1, size) or (B, N + 1, size): every field of the states, row 0 the start; time (N + 1,) or (B, N + 1), s
     states                       (N + 1, StateSize) or (B, N + 1, StateSize): all of them, read-only
-    ctrl, qfrc_applied, ...      what was given, read-only: (N, nu), or (B, N, nu) where worlds differ
+    ctrl, qfrc_applied, ...      what was given, read-only, in its shape: (N, nu), or with an axis of worlds (B, N, nu)
     sensordata, xpos, site_xpos  (N + 1, ...) as asked for by `outputs`: row k at state k with the inputs of step k, the last row with those of
                                  the last step
     steps_done                   steps that succeeded, an int, or (B,) of worlds
@@ -149,7 +162,7 @@ class Rollout:
                  command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: str = "exact",
                  memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
                  progress: Progress = None) -> None:
-        self.model, self.gradient, self._lock = model, gradient, threading.RLock()
+        self.model, self.gradient, self._lock, self._working = model, gradient, threading.RLock(), False
         check_words(outputs, gradient, constants, on_failure)
         self._recompute = constants == "recompute"
         inputs = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
@@ -160,23 +173,21 @@ class Rollout:
         flat, worlds = batched(state.flat if isinstance(state, State) else state, (model._size,), "state")
         self._state_worlds = worlds
         read = self._read_inputs(inputs)
-        given = self._read_params(params or {})
+        given = self._read_params({} if params is None else params)
         self.batch = common([worlds, *(i.worlds for i in read.values()), *(g.worlds for g in given.values())],
                             ["state", *read, *(f"params['{n}']" for n in given)])
         count = self.batch or 1
 
         own = tuple(n for n, g in given.items() if (g.worlds or 1) > 1)
         self._telling = Telling(progress)
-        self._run = _core.Run(compiled=model._compiled, worlds=count, steps=self.steps, threads=threads or 0, keep=keep,
+        self._run = _core.Run(compiled=model._compiled, worlds=count, steps=self.steps, threads=whole(threads or 0, "threads", 0), keep=keep,
                               shared_inputs=keep, own=own, budget=memory_of_tapes(memory), partial=on_failure == "mask", progress=self._telling.tell)
         self._keep, self._inputs, self._given, self._own = keep, read, given, own
         self._forward(flat, count, outputs, on_failure)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
     def _widths(self):
-        m = self.model
-        return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
-                "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4)}
+        return _widths(self.model)
 
     def _steps(self, steps, inputs):
         """N, as said or as the inputs have rows."""
@@ -184,14 +195,14 @@ class Rollout:
         rows = {}
         for name, value in inputs.items():
             if value is not None:
-                shape = np.shape(value)
+                shape = np.shape(value) if hasattr(value, "shape") else real(value, name).shape
                 axes = len(width[name])
                 if len(shape) not in (axes + 1, axes + 2):
                     raise ArgumentError(f"{name}: expected shape {words(('N', *width[name]))}, or {words(('B', 'N', *width[name]))} of B worlds, "
                                         f"found {words(shape)}")
                 rows.setdefault(shape[-axes - 1], name)
         if steps is not None:
-            rows.setdefault(int(steps), "steps")
+            rows.setdefault(whole(steps, "steps", 1), "steps")
         if len(rows) > 1:
             (a, first), (b, second) = list(rows.items())[:2]
             raise ArgumentError(f"{first} has {a} steps and {second} has {b}" if second != "steps" else f"{first} has {a} steps, but steps is {b}")
@@ -216,9 +227,8 @@ class Rollout:
 
     def _read_params(self, params):
         given = {}
-        for name, value in params.items():
-            p, shape = self.model._parameter(name)
-            a, worlds = batched(value, shape, f"params['{name}']")
+        for name, p, shape in self.model._each(params, "params"):
+            a, worlds = batched(params[name], shape, f"params['{name}']")
             given[name] = _Input((p, a[0] if worlds == 1 else a), worlds, a.shape)
         return given
 
@@ -252,6 +262,7 @@ class Rollout:
         if self._recompute and shared:
             theta = theta.copy()
             m._compiled.constants(theta)
+            m._follow(((n, self._given[n].data[0]) for n in shared), before, theta)
 
         columns = self._run.own()
         if not columns:
@@ -327,7 +338,7 @@ class Rollout:
             return part[..., 0] if name == "time" else part
         inputs = self.__dict__.get("_inputs", {})
         if name in inputs and inputs[name].data is not None:
-            given = inputs[name].data.view()
+            given = inputs[name].data.reshape(inputs[name].shape)
             given.flags.writeable = False
             return given
         raise AttributeError(f"a rollout has no '{name}'")
@@ -368,6 +379,25 @@ class Rollout:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextmanager
+    def _alone(self):
+        """One derivative at a time: other threads wait, and a progress function of one cannot ask for another."""
+        with self._lock:
+            if self._working:
+                raise ArgumentError("this rollout is at work for a derivative, from whose progress function this call comes")
+            self._working = True
+            try:
+                with self._telling:
+                    yield
+            finally:
+                self._working = False
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __reduce__(self):
+        raise TypeError("a Rollout does not pickle: its tape belongs to this process. Take r.states, r.final or Rollout.save")
+
     def _open(self):
         if self._run is None:
             raise ArgumentError("this rollout was closed: its tape is gone")
@@ -388,6 +418,17 @@ class Rollout:
         if a.shape == every:
             return a, True
         raise ArgumentError(f"cotangent of {name}: expected shape {words(last)} of the last state or {words(every)} of all, found {words(a.shape)}")
+
+    def _seen(self, bar):
+        """Cotangents of outputs (array, whether of every state) without those of the state at which a world failed: nothing was seen of it."""
+        a, every = bar
+        failed = np.flatnonzero(np.atleast_1d(self.steps_done) < self.steps)
+        if a is None or not every or not failed.size:
+            return bar
+        a = np.array(a).reshape(self.batch or 1, self.steps + 1, -1)
+        for w in failed:
+            a[w, np.atleast_1d(self.steps_done)[w]:] = 0
+        return a, every
 
     def _summed(self, rows, worlds):
         """Rows of worlds in the shape of what was passed: summed where that was shared."""
@@ -434,12 +475,13 @@ class Rollout:
         Raises ArgumentError for what does not fit or after close, KeyError for a name in wrt, NotDifferentiableError.
         """
         run, m, count = self._open(), self.model, self.batch or 1
-        if check not in _CHECKS:
+        if not isinstance(check, (str, bool, type(None))) or check not in _CHECKS:
             raise ArgumentError(f"check: expected False, 'steps' or 'full', found {check!r}")
         n = len(m.tangent_names)
         width = {"qpos": (m.nv,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3), "state": (n,)}
         given = {"qpos": qpos, "qvel": qvel, "act": act, "sensordata": sensordata, "xpos": xpos, "site_xpos": site_xpos, "state": state}
         bars = [self._cotangent(name, value, width[name]) for name, value in given.items()]
+        bars = [self._seen(bar) if name in _OUTPUTS else bar for name, bar in zip(given, bars, strict=True)]
         inputs, params = self._wanted(wrt)
 
         # Rows of every world, or one where an input is shared.
@@ -450,11 +492,11 @@ class Rollout:
         x0 = np.zeros((count, n))
         theta = np.zeros(len(m._theta)) if params else None
         own = np.zeros((count, self._own_width())) if self._own else None
-        with self._lock, self._telling:
+        with self._alone():
             run.choose(self.gradient, self._fields(params))
             certificates = run.vjp(tuple(a for a, _ in bars), tuple(every for _, every in bars),
                                    (x0, *(out[name] for name in ("ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_rot")), theta, own),
-                                   _CHECKS[check], seed, decay, window, clip)
+                                   _CHECKS[check], whole(seed, "seed", 0, 2**63 - 1), decay, window, clip)
         if theta is not None and self._recompute:
             m._compiled.constants(self._before, theta)
         return Gradient(self._summed(x0, self._state_worlds), _tangent_parts(m), self._shaped_inputs(out, inputs), self._shaped_params(theta, own, params),
@@ -474,7 +516,7 @@ class Rollout:
         shaped = {}
         for name in wanted:
             a = out[name]
-            i = self._inputs["mocap_pos" if name == "mocap_rot" else name]
+            i = self._inputs["mocap_quat" if name == "mocap_rot" else name]
             worlds = i.worlds
             if self.batch is None:
                 shaped[name] = a[0]
@@ -516,44 +558,47 @@ class Rollout:
         for name, value in (("state", state), ("qpos", qpos), ("qvel", qvel), ("act", act)):
             if value is not None:
                 place = parts.get(name, slice(0, n))
-                a, _ = batched(value, (place.stop - place.start,), f"direction of {name}")
-                x0[:, place] += a
+                x0[:, place] += self._way(name, value, (place.stop - place.start,))[0]
         ways = [self._direction(*pair) for pair in (("ctrl", ctrl), ("qfrc_applied", qfrc_applied), ("xfrc_applied", xfrc_applied),
                                                     ("command", command), ("mocap_pos", mocap_pos), ("mocap_rot", mocap_rot))]
-        theta, own = self._param_direction(params or {})
+        theta, own = self._param_direction(params)
         outputs = [name for name in _OUTPUTS if name in self.__dict__]
         shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
         x = np.zeros((count, self.steps + 1, n))
         out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
-        with self._lock, self._telling:
+        with self._alone():
             run.choose(self.gradient, ())
             run.jvp((x0, *ways, theta, own), (x, *(out[name] for name in _OUTPUTS)))
         pick = (lambda a: a[0]) if self.batch is None else (lambda a: a)
         return Tangent(pick(x), parts, {name: pick(out[name]) for name in outputs})
+
+    def _way(self, name, value, shape):
+        """A direction as it came, and its worlds: as many as the rollout has, 1, or None."""
+        a, worlds = batched(value, shape, f"direction of {name}")
+        if worlds not in (None, 1, self.batch or 1):
+            raise ArgumentError(f"direction of {name}: expected {self.batch or 1} worlds, found {worlds}")
+        return a, worlds
 
     def _direction(self, name, value):
         """A direction of an input as C takes it."""
         if value is None:
             return None
         width = {**self._widths(), "mocap_rot": (self.model.nmocap, 3)}[name]
-        a, worlds = batched(value, (self.steps, *width), f"direction of {name}")
+        a, worlds = self._way(name, value, (self.steps, *width))
         count = self.batch or 1
-        if worlds not in (None, 1, count):
-            raise ArgumentError(f"direction of {name}: expected {count} worlds, found {worlds}")
         one = bool(self._bits & _SHARED[name])
         if one and (worlds or 1) > 1:
             raise ArgumentError(f"direction of {name}: it is shared by all worlds, and so is a direction of it")
-        a = a.reshape(-1, self.steps, *width)
+        a = a[None] if worlds is None else a
         return np.ascontiguousarray(a[0] if one else np.broadcast_to(a, (count, *a.shape[1:])))
 
     def _param_direction(self, params):
-        if not params:
+        if params is None:
             return None, None
         theta = np.zeros(len(self.model._theta))
         own = np.zeros((self.batch, self._own_width())) if self._own else None
-        for name, value in params.items():
-            p, shape = self.model._parameter(name)
-            a, worlds = batched(value, shape, f"direction of params['{name}']")
+        for name, p, shape in self.model._each(params, "direction of params"):
+            a, worlds = self._way(f"params['{name}']", params[name], shape)
             if name in self._own:
                 own[:, self._columns[name]] = a.reshape(worlds or 1, -1)
             elif (worlds or 1) > 1:
@@ -576,7 +621,7 @@ class Rollout:
         by, columns = self._columns_by((wrt,) if isinstance(wrt, str) else wrt)
         a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, columns))
         c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, columns))) if sensors else (None, None)
-        with self._lock, self._telling:
+        with self._alone():
             run.choose(self.gradient, ())
             run.linearize(a, b, c, d, by)
         found = (a, b, c, d) if sensors else (a, b)
@@ -598,7 +643,10 @@ class Rollout:
 def linearize(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None, sensors: bool, wrt: str | Sequence[str],
               inputs: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
     """Jacobians of one step: Model.linearize."""
-    axes = {"xfrc_applied": 3, "mocap_pos": 3, "mocap_quat": 3}
-    one = {name: None if a is None else np.expand_dims(real(a, name), -axes.get(name, 2)) for name, a in {"ctrl": ctrl, **inputs}.items()}
+    one, width = {}, _widths(model)
+    for name, value in {"ctrl": ctrl, **inputs}.items():
+        if value is not None:
+            a, worlds = batched(value, width[name], name)
+            one[name] = a[None] if worlds is None else a[:, None]
     with Rollout(model, state, steps=1, outputs=(), **one) as r:
         return tuple(f[..., 0, :, :] for f in r.linearize(sensors, wrt))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import _core
-from .arrays import words
+from .arrays import real, words
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class State(_core.State):
     flat: Array
 
     def __new__(cls, model: Model, flat: Array) -> Self:
+        if flat.ndim not in (1, 2) or flat.shape[-1] != model._size or not len(flat):
+            raise ArgumentError(f"state: expected shape {words((model._size,))}, or {words(('B', model._size))} of B worlds, found {words(flat.shape)}")
         worlds = len(flat) if flat.ndim == 2 else 0
         self = super().__new__(cls, model._compiled, flat, worlds)
         self.model, self.flat = model, flat
@@ -52,11 +54,13 @@ class State(_core.State):
         if name in ("model", "flat") and name not in self.__dict__:
             object.__setattr__(self, name, value)
         elif name in self.model._slots:
-            view = self.flat[..., self.model._slots[name]]
+            view, a = self.flat[..., self.model._slots[name]], real(value, name)
             try:
-                view[...] = value
+                view[...] = a
             except ValueError:
-                raise ArgumentError(f"{name}: expected shape {words(view.shape)}, found {words(np.shape(value))}") from None
+                raise ArgumentError(f"{name}: expected shape {words(view.shape)}, found {words(a.shape)}") from None
+        elif name in ("model", "flat"):
+            raise AttributeError(f"a state keeps its {name}: write into it with flat[:], or make another with Model.state")
         else:
             raise AttributeError(f"a state has no field '{name}'; it has {', '.join(self.fields)}")
 
@@ -77,11 +81,17 @@ class State(_core.State):
             raise TypeError("a state of one world has no length")
         return self.batch
 
+    def __bool__(self) -> bool:
+        return True
+
     def __getitem__(self, world: Any) -> State:
-        """The state of a world, or of several: a copy."""
+        """The state of a world, or of several: a copy. Raises IndexError where there is none of them."""
         if self.batch is None:
             raise TypeError("a state of one world has no worlds to choose from")
-        return State(self.model, np.array(self.flat[world], order="C"))
+        chosen = np.arange(self.batch)[world]
+        if chosen.ndim > 1 or chosen.size == 0:
+            raise IndexError(f"expected some of {self.batch} worlds, found {world!r}")
+        return State(self.model, np.array(self.flat[chosen], order="C"))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):

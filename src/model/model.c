@@ -417,9 +417,10 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
 
   pbSuggest_Write(&near, hint, sizeof hint);
   if (!near.best) {
-    snprintf(hint, sizeof hint,
-             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, noslip_iterations, servo, timestep, "
-             "gravity and the other parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+    snprintf(
+        hint, sizeof hint,
+        "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, noslip_iterations, servo and flags such as "
+        "contact, gravity, filterparent (docs/mjcf.md); timestep, gravity and the like are parameters");
   }
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }

@@ -182,10 +182,9 @@ static pbStatus unknown_row(pbContext *ctx, const pbModel *m, const pbParam *p, 
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
 
-// Rows that a name stands for: one, or those of a joint (several where it is a ball or free joint). False if there are none.
-static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
+// Rows of a thing by its name: one, or those of a joint (several where it is a ball or free joint). False if there are none.
+static bool find_named(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
   *count = 1;
-  if (pbText_Count(row, first)) return *first < p->rows;
 
   // Degrees of freedom and positions go by the name of their joint.
   if (positions || p->rows_are == pb_objDof) {
@@ -199,6 +198,13 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
   if (p->rows_are == pb_objCount) return false;
   *first = pbModel_Id(m, p->rows_are, row);  // controls of deformables have the names of actuators, but no rows
   return *first >= 0 && *first < p->rows;
+}
+
+// By name or, where nothing is called so, by number.
+static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
+  if (find_named(m, p, positions, row, first, count)) return true;
+  *count = 1;
+  return pbText_Count(row, first) && *first < p->rows;
 }
 
 // Narrows the chosen rows to one number, the entry `text` of them, counted from 0.

@@ -246,3 +246,12 @@ def test_a_line_of_progress(capsys):
     with pytest.raises(pb.ArgumentError, match="progress: expected a function, True or None, found int"):
         pb.check(slow, progress=3)
     assert pb.check(slow, horizon=2, progress=False).ok and capsys.readouterr().err == ""
+
+
+def test_odd_states_and_controls_are_refused():
+    model = pb.load(os.path.join(ROOT, "examples", "arm", "arm.xml"))
+    for call in (pb.check, pb.inspect):
+        with pytest.raises(pb.ArgumentError, match="state: expected a State .*, found ndarray"):
+            call(model, model.init().flat)
+    with pytest.raises(pb.ArgumentError, match=r"ctrl: expected shape \(\d+,\)"):
+        pb.inspect(model, ctrl=np.zeros((3, model.nu)))

@@ -1,6 +1,7 @@
 """The contract of the package: axes of arguments and gradients, states, failures, what is refused."""
 import copy
 import itertools
+import pickle
 import threading
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_an_unknown_spot_check_is_refused(model):
     (dict(ctrl=np.zeros((3, 5, 2)), params={"body_mass": np.ones((2, 4))}), r"params\['body_mass'\] has 2 worlds and ctrl has 3"),
     (dict(ctrl=np.zeros((5, 2)), steps=4), "ctrl has 5 steps, but steps is 4"),
     (dict(), "how many steps"),
-    (dict(steps=0), "1 step or more"),
+    (dict(steps=0), "steps: expected a whole number, 1 or more, found 0"),
     (dict(ctrl=np.zeros((5, 2)), params={"body_mass": np.ones(3)}), r"params\['body_mass'\]: expected shape \(4,\), or \(B, 4\)"),
     (dict(ctrl=np.full((5, 2), np.nan)), r"ctrl: entry \(0, 0\) is nan"),
     (dict(steps=3, gradient="smoth"), "gradient: expected exact, event, smooth"),
@@ -397,3 +398,169 @@ def test_bytes_are_those_that_are_held():
     assert np.array_equal(whole.vjp(qpos=bar).qvel, thrifty.vjp(qpos=bar).qvel)
     whole.close()
     assert whole.nbytes == arrays
+
+
+# ---- odd values -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("options, message", [
+    (dict(steps=2.5), "steps: expected a whole number, 1 or more, found 2.5"), (dict(steps=True), "found True"),
+    (dict(steps="3"), "found '3'"), (dict(steps=2**40), "at most"), (dict(steps=3, memory=-5), "memory: expected a whole number, 1 or more"),
+    (dict(steps=3, threads=1.5), "threads: expected a whole number"),
+    (dict(steps=3, params=[1]), "params: expected a dict of values by name, found list"),
+    (dict(steps=3, params={"body_mass:hand": 1, "body_mass": np.ones(4)}), "'body_mass' and 'body_mass:hand' have entries in common"),
+    (dict(steps=3, params={"geom_friction:floor": np.ones((2, 3)), "geom_friction:floor:0": 1}), "have entries in common")])
+def test_odd_options_are_refused(model, options, message):
+    with pytest.raises(pb.ArgumentError, match=message):
+        model.rollout(model.init(), **options)
+
+
+def test_parameters_that_overlap_are_refused(model):
+    """Which of the two would act, and whose would the gradient be?"""
+    both = {"body_mass": model.params["body_mass"], "body_mass:hand": 1.}
+    with pytest.raises(pb.ArgumentError, match="values: 'body_mass' and 'body_mass:hand' have entries in common"):
+        model.with_params(both)
+    with pytest.raises(pb.ArgumentError, match="direction of params: 'body_mass' and 'body_mass:hand'"):
+        model.rollout(model.init(), steps=2).jvp(params=both)
+    apart = {"geom_friction:floor:0": .5, "geom_friction:floor:2": .1, "geom_friction:ball": [1, .1, .1]}
+    assert set(model.rollout(model.init(), steps=2, params=apart).vjp(qpos=np.ones(NV)).params) == set(apart)
+
+
+def test_controls_in_place_have_the_right_axes(model):
+    one, three = model.init(), model.init(batch=3)
+    for state, shape in ((one, (1, 2)), (one, (2, 1)), (three, (2, 3)), (three, (6,)), (three, (1, 6)), (three, (6, 1))):
+        with pytest.raises(pb.ArgumentError, match=r"ctrl: expected shape \(2,\)"):
+            model.step_into(state, np.zeros(shape))
+    for shape in ((2,), (1, 2), (3, 2)):
+        model.step_into(three, np.zeros(shape))
+
+
+def test_odd_states_are_refused(model):
+    three = model.init(batch=3)
+    for world in ([], slice(0, 0), None, (0, 0), True, 3, "qpos"):
+        with pytest.raises(IndexError):
+            three[world]
+    assert three[[2, 0]].batch == 2 and len(list(three)) == 3
+    for keyframe in (-1, 1, True, 0., "uq", "\0", "\ud800", 10**12):
+        with pytest.raises(pb.ArgumentError, match="keyframe"):
+            model.init(keyframe)
+    for batch in (0, -1, 2.5, True, "3"):
+        with pytest.raises(pb.ArgumentError, match="batch: expected a whole number, 1 or more"):
+            model.init(batch=batch)
+    for value, error in ((None, TypeError), ("1", TypeError), (True, TypeError), (1j, TypeError), (np.nan, pb.ArgumentError), ([1, 2], pb.ArgumentError)):
+        with pytest.raises(error, match="qpos: e"):
+            three.qpos = value
+    with pytest.raises(AttributeError, match=r"write into it with flat\[:\]"):
+        three.flat = np.zeros(3)
+    small = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
+    for call in (small.step, small.evaluate, lambda s: small.rollout(s, steps=1)):
+        with pytest.raises(pb.ArgumentError, match=r"state: expected shape \(4,\)"):
+            call(three)
+        with pytest.raises(TypeError, match="state: expected real numbers"):
+            call(None)
+    for name in (True, 1., None, b"hand"):
+        with pytest.raises(pb.ArgumentError, match="body: expected a name or a number"):
+            model.body(name)
+    with pytest.raises(TypeError, match="ctrl: expected real numbers, found objects of unequal kind or length"):
+        model.rollout(three, [[0, 0], [0]])
+
+
+def test_a_step_that_fails_tells_the_world(model):
+    s = model.init(batch=3)
+    s.qvel[1] = 1e200
+    for call in (model.step, model.evaluate, model.linearize, lambda s: model.rollout(s, steps=2)):
+        with pytest.raises(pb.StepError) as caught:
+            call(s)
+        assert caught.value.world == 1
+    back = pickle.loads(pickle.dumps(caught.value))  # on its way out of a worker
+    assert (back.world, back.step, str(back), back.rollout) == (1, 0, str(caught.value), None)
+    with pytest.raises(TypeError, match="a Rollout does not pickle"):
+        pickle.dumps(caught.value.rollout)
+
+
+def test_equal_models_hash_alike(model):
+    a, b = (model.with_params({"gravity": [zero, 0, -9]}) for zero in (0., -0.))
+    assert a == b and hash(a) == hash(b)
+
+
+MOCAP = """<mujoco><option timestep=".01"/><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom size=".1"/></body>
+<body name="load" pos="0 0 .5"><freejoint/><geom type="box" size=".1 .2 .1" mass="1"/></body></worldbody>
+<equality><weld body1="hand" body2="load" solref=".1 1"/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("worlds", list(itertools.product((None, 1, 5), repeat=2)))
+def test_places_and_orientations_of_mocap_bodies_have_axes_of_their_own(worlds):
+    """Either may be shared; the gradient by rotations has the axes of the quaternions."""
+    model, rng, n = pb.loads(MOCAP), np.random.default_rng(0), 4
+    pos, quat = rng.normal(size=(5, n, 1, 3)), rng.normal(size=(5, n, 1, 4))
+    pick = lambda a, b: a[0] if b is None else a[:b]
+    pos, quat = (pick(a, b) for a, b in zip((pos, quat), worlds))
+    s, bar = states(model, 5), rng.normal(size=(5, 6))
+    r = model.rollout(s, mocap_pos=pos, mocap_quat=quat)
+    g = r.vjp(qvel=bar)
+    alone = [model.rollout(s[w], mocap_pos=pos if worlds[0] is None else pos[w % worlds[0]], mocap_quat=quat if worlds[1] is None else quat[w % worlds[1]])
+             .vjp(qvel=bar[w]) for w in range(5)]
+    for name, b, given in (("mocap_pos", worlds[0], pos), ("mocap_rot", worlds[1], quat[..., :3])):
+        rows = np.array([getattr(a, name) for a in alone])
+        assert getattr(g, name).shape == given.shape
+        np.testing.assert_allclose(getattr(g, name), rows if b == 5 else rows.sum(axis=0).reshape(given.shape), rtol=1e-11, atol=1e-13)
+
+
+def test_directions_have_the_worlds_of_the_rollout(model):
+    r = model.rollout(states(model, 3), np.zeros((4, 2)), params={"body_mass": np.tile(model.params["body_mass"], (3, 1))})
+    n = len(model.tangent_names)
+    for way in (dict(state=np.ones((2, n))), dict(qpos=np.ones((2, NV))), dict(params={"body_mass": np.ones((2, 4))})):
+        with pytest.raises(pb.ArgumentError, match=r"direction of \w+.*: expected 3 worlds, found 2"):
+            r.jvp(**way)
+    none = pb.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")  # without a control
+    assert none.rollout(none.init(batch=2), np.zeros((2, 3, 0))).jvp(ctrl=np.zeros((2, 3, 0))).x.shape == (2, 4, 12)
+
+
+def test_nothing_was_seen_of_the_state_at_which_a_world_failed(model):
+    """Its row of an output repeats the one before, and a cotangent of it has no effect; one of the state has."""
+    push = np.zeros((2, 8, model.nbody, 6))
+    push[1, 5, 1, 0] = 1e300
+    r = model.rollout(states(model, 2), xfrc_applied=push, on_failure="mask", outputs=("sensordata", "xpos"))
+    assert list(r.steps_done) == [8, 5] and np.array_equal(r.sensordata[1, 5], r.sensordata[1, 4])
+    for name in ("sensordata", "xpos"):
+        bar = np.zeros(getattr(r, name).shape)
+        bar[1, 5:] = 1
+        assert not r.vjp(**{name: bar}).state.any()
+        bar[1, 4] = 1
+        assert r.vjp(**{name: bar}).state[1].any()
+    bar = np.zeros((2, 9, NV))
+    bar[1, 5] = 1
+    assert r.vjp(qvel=bar).state[1].any()
+
+
+def test_a_name_goes_before_a_number():
+    """A geom that is called as another's number."""
+    model = pb.loads("<mujoco><worldbody><body><freejoint/><geom name='1' size='.1'/><geom size='.2'/><geom name='x:0' size='.3'/></body></worldbody></mujoco>")
+    for k, size in enumerate((.1, .2, .3)):
+        assert model.geom(k).name in ("1", "", "x:0")
+        if k != 1:  # whose number is the name of another
+            assert model.params[model.geom(k).param("size")][0] == size
+    assert model.params["geom_size:1:0"] == .1 and model.params["geom_size:0"][0] == .1 and model.params["geom_size:2"][0] == .3
+
+
+def test_shapes_of_a_linearization_are_those_of_a_step(model):
+    s = model.init(batch=3)
+    for inputs, message in ((dict(ctrl=np.zeros(3)), r"ctrl: expected shape \(2,\), or \(B, 2\) of B worlds, found \(3,\)"),
+                            (dict(ctrl=0.), r"ctrl: .* found \(\)"), (dict(xfrc_applied=np.zeros(6)), r"xfrc_applied: expected shape \(4, 6\)")):
+        with pytest.raises(pb.ArgumentError, match=message):
+            model.linearize(s, **inputs)
+    for seed in (-1, 2.5, None, 2**70):
+        with pytest.raises(pb.ArgumentError, match="seed: expected a whole number"):
+            model.rollout(s, steps=1).vjp(seed=seed)
+
+
+def test_what_follows_from_other_parameters_is_not_ignored(model):
+    """Its value would be computed anew: another one acts where constants are kept, and all parameters of a model go into another."""
+    weights = model.params["body_invweight0"]
+    for call in (model.with_params, lambda p: model.rollout(model.init(), steps=2, params=p)):
+        with pytest.raises(pb.ArgumentError, match="'body_invweight0' follows from other parameters"):
+            call({"body_invweight0": 2 * weights})
+        call(dict(model.params))
+    kept = model.rollout(model.init(), steps=2, params={"body_invweight0": 2 * weights}, constants="keep")
+    assert not np.array_equal(kept.states, model.rollout(model.init(), steps=2).states)
+    heavy = model.with_params({"body_mass": 2 * model.params["body_mass"]})
+    assert model.with_params(dict(heavy.params)) == heavy and heavy.params != model.params == model.params
+    assert model.init() and model.init(batch=2)

@@ -136,3 +136,20 @@ def test_quantities_of_an_evaluation():
         model.evaluate(state, names="mass")
     with pytest.raises(pb.ArgumentError):
         model.evaluate(state, np.zeros(3))
+
+
+def test_odd_texts_and_settings_are_refused():
+    mesh = "<mujoco><asset><mesh name='m' file='m.obj'/></asset></mujoco>"
+    for data in (3, None, [1, 2], True):
+        with pytest.raises(pb.ArgumentError, match="assets: expected bytes or text of 'm.obj'"):
+            pb.loads(mesh, assets={"m.obj": data})
+    for text in (None, 3):
+        with pytest.raises(pb.ArgumentError, match="text: expected that of a model"):
+            pb.loads(text)
+    for settings in ("tolerance", [1], 3):
+        with pytest.raises(pb.ArgumentError, match="settings: expected a dict of values by name"):
+            pb.loads(EMPTY, options=settings)
+    with pytest.raises(pb.ArgumentError, match="timestep, gravity and the like are parameters"):
+        pb.loads(EMPTY, options={"timestep": .01})
+    assert pb.loads(EMPTY, options={"contact": np.bool_(False)}).option["contact"] is False
+    assert pb.load(os.fsencode(os.path.join(ROOT, "examples", "arm", "arm.xml"))).name == "arm"

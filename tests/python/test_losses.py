@@ -177,3 +177,23 @@ def test_terms_that_are_refused(term, message):
         pb.optimize(task([{"function": rest, **term}]))
     with pytest.raises(pb.InputError, match="gauss-newton needs"):
         pb.optimize(task([{"function": rest}], "gauss-newton"))
+
+
+def test_odd_tasks_leave_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for odd, message in (({"loss": (t for t in [{"function": rest}])}, "expected what JSON can hold, found generator"),
+                         ({"steps": rest}, "expected what JSON can hold, found function")):
+        with pytest.raises(TypeError, match=message):
+            pb.optimize({**task([]), **odd})
+    with pytest.raises(pb.ArgumentError, match="functions: expected a dict of functions by name, found list"):
+        pb.optimize(task([]), functions=[rest])
+    with pytest.raises(pb.ArgumentError, match="expected a path or a dict, found int"):
+        pb.optimize(3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_of_one_name_are_told_apart():
+    one, two = (lambda seen, k=k: (k, {}) for k in (1., 2.))
+    own = one.__qualname__
+    found = pb.optimize(task([{"function": own}, {"function": f"{own} 2"}, {"function": two}]), functions={own: one, f"{own} 2": one})
+    assert [t["value"] for t in found["terms"]] == [1, 1, 2]

@@ -96,3 +96,35 @@ def test_worlds_share_what_has_no_axis_of_them():
     found = scipy.minimize(f, f.x0, jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
     np.testing.assert_allclose(found.x, 1.3 * model.params["body_mass:1"], rtol=1e-5)
     assert pb.Objective(model, start, misfit, ctrl).x0.shape == (120,)
+
+
+@pytest.mark.parametrize("answer, message", [
+    (3., r"expected \(value, cotangents by name\), found 3.0"), ((np.ones(2), {}), "expected .value, cotangents"), ((1., None), "expected .value"),
+    ((1., {"points": 1}), "a cotangent of points; expected some of qpos, qvel, act, state, sensordata, xpos, site_xpos, ctrl"),
+    ((1., {"wrt": "gravity"}), "a cotangent of wrt")])
+def test_answers_that_are_refused(answer, message):
+    model = pb.loads(PENDULUM)
+    with pytest.raises(pb.ArgumentError, match=f"loss: {message}"):
+        pb.Objective(model, model.init(), lambda r: answer, np.zeros((3, 1)))(np.zeros(3))
+    with pytest.raises(pb.ArgumentError, match="wrt: expected some of"):
+        pb.Objective(model, model.init(), lambda r: answer, np.zeros((3, 1)), wrt=())
+
+
+def test_what_was_given_may_change_afterwards():
+    model, ctrl = pb.loads(PENDULUM), np.zeros((3, 1))
+    mass = model.params["body_mass"].copy()
+    f = pb.Objective(model, model.init(), loss, ctrl, {"body_mass": mass}, wrt=["ctrl", "qvel"])
+    value = f(f.x0)[0]
+    ctrl[:], mass[:] = 1, 2 * mass
+    assert f(f.x0)[0] == value and not f.x0.any()
+
+
+def test_a_batch_of_one():
+    """What a rollout shows of its inputs has the shape of what was given, so that cotangents of it go back."""
+    model, ctrl = pb.loads(PENDULUM), .1 * np.ones((1, 5, 1))
+    effort = lambda r: (np.sum(r.ctrl ** 2), {"ctrl": 2 * r.ctrl})
+    for worlds in (1, 3):
+        r = model.rollout(model.init(batch=worlds), ctrl)
+        assert r.ctrl.shape == (1, 5, 1) and r.qpos.shape == (worlds, 6, 2)
+        value, gradient = pb.Objective(model, model.init(batch=worlds), effort, ctrl)(np.full(5, .2))
+        assert np.isclose(value, .2) and np.allclose(gradient, .4)

@@ -6,6 +6,7 @@ import pytest
 
 import pullback as pb
 from conftest import ROOT
+from test_contract import SCENE
 
 pytest.importorskip("matplotlib")  # conftest refuses to run without it where frameworks are asked for
 
@@ -64,3 +65,11 @@ def test_what_is_refused(model):
             pb.plot(r, names)
     with pytest.raises(pb.ArgumentError, match="expected a Rollout or a Result, found dict"):
         pb.plot({})
+
+
+def test_controls_of_as_many_steps_as_worlds():
+    """Two controls over three steps that three worlds share are two lines, not three."""
+    model = pb.loads(SCENE)
+    for ctrl in (np.zeros((3, 2)), np.zeros((1, 3, 2))):
+        picture, = pb.plot(model.rollout(model.init(batch=3), ctrl), "ctrl").axes
+        assert [line.get_xdata().size for line in picture.lines] == [3, 3]
