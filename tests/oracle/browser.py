@@ -76,10 +76,10 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
 
-    def open(self, path, timeout=120):
-        """Load a file; its errors and what it asked the network for are collected anew."""
+    def open(self, path, timeout=120, query=""):
+        """Load a file, with what a query says behind its name; its errors and what it asked the network for are collected anew."""
         self.events = []
-        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri() + query)
         until = time.monotonic() + timeout
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             assert time.monotonic() < until, f"{path}: not loaded in {timeout} s"
