@@ -67,7 +67,6 @@ def test_a_policy_that_acts_on_many_joints():
     assert one == one and one != each and one != plain  # no bytes to compare, and yet an answer
 
 
-@pytest.mark.hulls
 def test_parameters_on_request_and_designs():
     assert "mesh_vert:m" not in pb.loads(TETRAHEDRON).params
     model = pb.loads(TETRAHEDRON, expose="mesh_vert:m")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from conftest import BUILD, ROOT
+from conftest import PROGRAMS, ROOT
 
 TEXT = """<mujoco><option timestep=".01" integrator="implicitfast"/>
 <worldbody><geom name="floor" type="plane" size="9 9 1"/>
@@ -125,9 +125,9 @@ def test_a_file_names_functions(tmp_path):
     with pytest.raises(pb.ArgumentError, match="names the function 'mine'; given are none"):
         pb.optimize(path)
 
-    done = subprocess.run([os.path.join(BUILD, "pullback"), "optimize", path, "-o", tmp_path / "r.json"], capture_output=True, text=True)
+    done = subprocess.run([os.path.join(PROGRAMS, "pullback"), "optimize", path, "-o", tmp_path / "r.json"], capture_output=True, text=True)
     assert done.returncode == 2 and "term 'mine': it is a function of the program that runs the task, which gives none" in done.stderr
-    done = subprocess.run([os.path.join(BUILD, "pullback"), "gradient", path, "--loss", path, "-o", tmp_path / "g.npz"], capture_output=True, text=True)
+    done = subprocess.run([os.path.join(PROGRAMS, "pullback"), "gradient", path, "--loss", path, "-o", tmp_path / "g.npz"], capture_output=True, text=True)
     assert done.returncode == 3 and "only optimizations and audits take them" in done.stderr
 
 
