@@ -109,8 +109,11 @@ class _Input(NamedTuple):
 
 
 def _tangent_parts(model):
-    nv, na = model.nv, model.na
-    return {"qpos": slice(0, nv), "qvel": slice(nv, 2 * nv), "act": slice(2 * nv, 2 * nv + na)}
+    """Places in a tangent; those of deformables' points where there are any."""
+    nv, na, np3 = model.nv, model.na, 3 * model.npoint
+    parts = {"qpos": slice(0, nv), "qvel": slice(nv, 2 * nv), "act": slice(2 * nv, 2 * nv + na)}
+    first = 2 * nv + na
+    return {**parts, "points": slice(first, first + np3), "point_velocity": slice(first + np3, first + 2 * np3)} if np3 else parts
 
 
 def memory_of_tapes(memory: int | None = None) -> int:
@@ -430,6 +433,23 @@ class Rollout:
             a[w, np.atleast_1d(self.steps_done)[w]:] = 0
         return a, every
 
+    def _with_points(self, bar, given):
+        """Cotangents of the state with those of deformables' points added."""
+        parts, size = _tangent_parts(self.model), len(self.model.tangent_names)
+        for name, value in given.items():
+            if value is None:
+                continue
+            if name not in parts:
+                raise ArgumentError(f"cotangent of {name}: the model has no deformables")
+            a, every = self._cotangent(name, value, (parts[name].stop - parts[name].start,))
+            lead = () if self.batch is None else (self.batch,)
+            whole = np.zeros((*lead, self.steps + 1, size))
+            if bar[0] is not None:
+                whole[(...,) if bar[1] else (..., -1, slice(None))] = bar[0]
+            whole[(..., parts[name]) if every else (..., -1, parts[name])] += a
+            bar = whole, True
+        return bar
+
     def _summed(self, rows, worlds):
         """Rows of worlds in the shape of what was passed: summed where that was shared."""
         if self.batch is None:
@@ -455,14 +475,16 @@ class Rollout:
 
     def vjp(self, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None, act: ArrayLike | None = None,
             sensordata: ArrayLike | None = None, xpos: ArrayLike | None = None, site_xpos: ArrayLike | None = None,
-            state: ArrayLike | None = None, *, wrt: str | Sequence[str] | None = None, check: str | bool | None = "steps", seed: int = 0,
-            decay: float = 0.0, window: float = 0.0, clip: float = 0.0) -> Gradient:
+            state: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None, *,
+            wrt: str | Sequence[str] | None = None, check: str | bool | None = "steps", seed: int = 0, decay: float = 0.0, window: float = 0.0,
+            clip: float = 0.0) -> Gradient:
         """Pull cotangents back to the start: the derivative of their inner product with the trajectory. May be called again, from any thread.
 
         Each is of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch; anything else is refused.
 
         qpos, qvel      (nv,) or (N + 1, nv), qpos in the tangent space (Model.to_tangent);  act (na,) or (N + 1, na)
         state           (n,) or (N + 1, n), in the order of Model.tangent_names, in place of the three or added to them
+        points, point_velocity  (3 npoint,) or (N + 1, 3 npoint): of deformables
         sensordata      (nsensordata,) or (N + 1, nsensordata);  xpos (..., nbody, 3), site_xpos (..., nsite, 3): what the rollout has as outputs
         wrt             names of inputs and parameters that gradients are wanted by, also of those not passed; None: those that were passed.
                         By the initial state there always is one
@@ -482,6 +504,7 @@ class Rollout:
         given = {"qpos": qpos, "qvel": qvel, "act": act, "sensordata": sensordata, "xpos": xpos, "site_xpos": site_xpos, "state": state}
         bars = [self._cotangent(name, value, width[name]) for name, value in given.items()]
         bars = [self._seen(bar) if name in _OUTPUTS else bar for name, bar in zip(given, bars, strict=True)]
+        bars[-1] = self._with_points(bars[-1], {"points": points, "point_velocity": point_velocity})
         inputs, params = self._wanted(wrt)
 
         # Rows of every world, or one where an input is shared.
@@ -541,12 +564,14 @@ class Rollout:
     def jvp(self, state: ArrayLike | None = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None,
             act: ArrayLike | None = None, ctrl: ArrayLike | None = None, qfrc_applied: ArrayLike | None = None,
             xfrc_applied: ArrayLike | None = None, command: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
-            mocap_rot: ArrayLike | None = None, params: Mapping[str, ArrayLike] | None = None) -> Tangent:
+            mocap_rot: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None,
+            params: Mapping[str, ArrayLike] | None = None) -> Tangent:
         """The derivative of the trajectory along one direction of its inputs, of each world its own: exact to rounding, no differences.
 
         Directions have the shapes of what was passed; what is not named does not move.
 
-        state       (n,) or (B, n), in the order of Model.tangent_names; or its parts qpos, qvel (nv,), act (na,); qpos in the tangent space
+        state       (n,) or (B, n), in the order of Model.tangent_names; or its parts qpos, qvel (nv,), act (na,); qpos in the tangent space;
+                    of deformables points, point_velocity (3 npoint,)
         ctrl        (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos, mocap_rot (N, nmocap, 3), m and rad
         params      {"body_mass": (nbody,), ...}, also of parameters that were not passed
 
@@ -555,8 +580,10 @@ class Rollout:
         run, m, count = self._open(), self.model, self.batch or 1
         n, parts = len(m.tangent_names), _tangent_parts(m)
         x0 = np.zeros((count, n))
-        for name, value in (("state", state), ("qpos", qpos), ("qvel", qvel), ("act", act)):
+        for name, value in (("state", state), ("qpos", qpos), ("qvel", qvel), ("act", act), ("points", points), ("point_velocity", point_velocity)):
             if value is not None:
+                if name != "state" and name not in parts:
+                    raise ArgumentError(f"direction of {name}: the model has no deformables")
                 place = parts.get(name, slice(0, n))
                 x0[:, place] += self._way(name, value, (place.stop - place.start,))[0]
         ways = [self._direction(*pair) for pair in (("ctrl", ctrl), ("qfrc_applied", qfrc_applied), ("xfrc_applied", xfrc_applied),

@@ -152,3 +152,28 @@ def test_odd_texts_and_settings_are_refused():
         pb.loads(EMPTY, options={"timestep": .01})
     assert pb.loads(EMPTY, options={"contact": np.bool_(False)}).option["contact"] is False
     assert pb.load(os.fsencode(os.path.join(ROOT, "examples", "arm", "arm.xml"))).name == "arm"
+
+
+def test_points_are_parts_of_states():
+    """Cotangents and directions of deformables' points by name are those of the state; with worlds, and of all states or the last."""
+    with open(os.path.join(ROOT, "examples", "cloth", "drape.json"), encoding="utf-8") as f:
+        model = pb.loads(EMPTY, deformables=json.load(f)["deformables"])
+    rng, count, size = np.random.default_rng(0), 3 * model.npoint, len(model.tangent_names)
+    for batch in (None, 2):
+        r = model.rollout(model.init(batch=batch), steps=4)
+        lead = () if batch is None else (batch,)
+        bar, last = rng.standard_normal((*lead, 5, count)), rng.standard_normal((*lead, count))
+        whole = np.zeros((*lead, 5, size))
+        whole[..., :count] = bar
+        whole[..., -1, count:] = last
+        ours, state = r.vjp(points=bar, point_velocity=last), r.vjp(state=whole)
+        assert np.array_equal(ours.points, state.state[..., :count]) and np.array_equal(ours.point_velocity, state.state[..., count:])
+        way = rng.standard_normal((*lead, count))
+        t = r.jvp(points=way)
+        assert t.points.shape == (*lead, 5, count)
+        np.testing.assert_allclose(np.sum(t.points * bar) + np.sum(t.point_velocity[..., -1, :] * last), np.sum(ours.points * way), rtol=1e-9)
+    plain = pb.loads(TETRAHEDRON)
+    with pytest.raises(pb.ArgumentError, match="points: the model has no deformables"):
+        plain.rollout(plain.init(), steps=2).vjp(points=np.zeros(3))
+    with pytest.raises(pb.ArgumentError, match="points: the model has no deformables"):
+        plain.rollout(plain.init(), steps=2).jvp(points=np.zeros(3))
