@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
 
 _NAMES = {"control": "ctrl"}  # of the program, where ours is another
+_SEES = {"ctrl": "control", "sensordata": "sensor", "xpos": "body", "site_xpos": "site"}  # of a task, by what a loss calls it
 _BODIES = ("xpos", "site_xpos", "points", "point_velocity")  # three numbers each
 
 
@@ -21,7 +22,7 @@ class Seen:
 
     time        (count,) s from the start; trajectory: its number
     qpos, qvel, act, sensordata, ctrl, points, ...  (count, width), as far as the model has them; "sees" of the term says which
-    xpos, site_xpos  (count, nbody, 3), where "sees" names "body", "site"; m
+    xpos, site_xpos  (count, nbody, 3), where "sees" names them; m
     """
 
     trajectory: int
@@ -65,11 +66,19 @@ class Losses:
         if callable(part.get("loss")):
             part["loss"] = [{"function": part["loss"]}]
         if isinstance(part.get("loss"), (list, tuple)):
-            part["loss"] = [{**term, "function": self._name(term["function"])} if isinstance(term, Mapping) and callable(term.get("function")) else term
-                            for term in part["loss"]]
+            part["loss"] = [self._term(term) if isinstance(term, Mapping) and "function" in term else term for term in part["loss"]]
         if isinstance(part.get("trajectories"), (list, tuple)):
             part["trajectories"] = [self._named(t) if isinstance(t, Mapping) else t for t in part["trajectories"]]
         return part
+
+    def _term(self, term: Mapping[str, Any]) -> dict[str, Any]:
+        """A term with the name of its function, and what it sees by the names of tasks."""
+        term = dict(term)
+        if callable(term["function"]):
+            term["function"] = self._name(term["function"])
+        if isinstance(term.get("sees"), (list, tuple)):
+            term["sees"] = [_SEES.get(name, name) if isinstance(name, str) else name for name in term["sees"]]
+        return term
 
     def _name(self, function):
         known = {id(f): name for name, f in self._functions.items()}

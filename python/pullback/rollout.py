@@ -433,6 +433,14 @@ class Rollout:
             a[w, np.atleast_1d(self.steps_done)[w]:] = 0
         return a, every
 
+    def _add_starts(self, x0, bars):
+        """Of worlds that failed at their first step there is nothing to pull back; cotangents of the start itself act."""
+        places = {**_tangent_parts(self.model), "state": slice(None)}
+        for w in np.flatnonzero(np.atleast_1d(self.steps_done) == 0):
+            for name, (a, every) in bars.items():
+                if every:
+                    x0[w, places[name]] += a.reshape(self.batch or 1, self.steps + 1, -1)[w, 0]
+
     def _with_points(self, bar, given):
         """Cotangents of the state with those of deformables' points added."""
         parts, size = _tangent_parts(self.model), len(self.model.tangent_names)
@@ -468,7 +476,9 @@ class Rollout:
         known = {*self._widths(), "mocap_rot"} - {"mocap_quat"}
         names = [wrt] if isinstance(wrt, str) else list(wrt)
         inputs = [n for n in names if n in known]
-        params = [n for n in names if n not in known and n not in ("qpos", "qvel", "act", "state")]
+        params = [n for n in names if n not in known and n not in ("state", *_tangent_parts(self.model))]
+        if "mocap_quat" in params:
+            raise ArgumentError("wrt: gradients by orientations of mocap bodies are by 'mocap_rot', rotation vectors in the body's frame")
         for n in params:
             self.model._parameter(n)
         return inputs, params
@@ -522,6 +532,7 @@ class Rollout:
                                    _CHECKS[check], whole(seed, "seed", 0, 2**63 - 1), decay, window, clip)
         if theta is not None and self._recompute:
             m._compiled.constants(self._before, theta)
+        self._add_starts(x0, {name: bar for name, bar in zip(given, bars, strict=True) if name not in _OUTPUTS})
         return Gradient(self._summed(x0, self._state_worlds), _tangent_parts(m), self._shaped_inputs(out, inputs), self._shaped_params(theta, own, params),
                         certificates[0] if self.batch is None else certificates)
 

@@ -2,6 +2,7 @@
 
     qpos, qvel, act = pb.torch.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
 """
+import inspect
 import itertools
 import threading
 import weakref
@@ -44,9 +45,7 @@ def _tensor(array, dtype):
     return torch.tensor(array, dtype=dtype)
 
 
-# Derivatives of a call as operators of one vector: what PyTorch cannot look into, but can map over.
-@torch.library.custom_op("pullback::pull", mutates_args=())
-def _pull(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str) -> torch.Tensor:
+def _pull_now(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str) -> torch.Tensor:
     call = _recall(handle)
     values, shapes, at = _numpy(bars), call.shapes(), 0
     cotangents = {}
@@ -57,8 +56,7 @@ def _pull(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str) -> 
     return torch.from_numpy(np.concatenate([found[n].ravel() for n in wanted.split()]))
 
 
-@torch.library.custom_op("pullback::push", mutates_args=())
-def _push(handle: torch.Tensor, ways: torch.Tensor, given: str) -> torch.Tensor:
+def _push_now(handle: torch.Tensor, ways: torch.Tensor, given: str) -> torch.Tensor:
     call = _recall(handle)
     values, at, tangents = _numpy(ways), 0, {}
     for name in given.split():
@@ -66,6 +64,16 @@ def _push(handle: torch.Tensor, ways: torch.Tensor, given: str) -> torch.Tensor:
         tangents[name], at = values[at:at + a.size].reshape(a.shape), at + a.size
     found = call.push(tangents)
     return torch.from_numpy(np.concatenate([found[n].ravel() for n in call.spec.outputs]))
+
+
+# The same as operators, which PyTorch cannot look into, but can map over: below its transformations. Without any they would cost as
+# much as a step of a small model.
+_pull = torch.library.custom_op("pullback::pull", _pull_now, mutates_args=())
+_push = torch.library.custom_op("pullback::push", _push_now, mutates_args=())
+
+
+def _transformed():
+    return torch._C._are_functorch_transforms_active()
 
 
 def _packed(tensors):
@@ -154,7 +162,7 @@ class _Pull(torch.autograd.Function):
         call, names = _recall(handle), (*spec.names, *spec.params)
         of = " ".join(name for name, g in zip(spec.outputs, given) if g)
         to = [(n, d) for n, w, d in zip(names, wanted, dtypes) if w]
-        found = _pull(handle, _packed(bars), of, " ".join(n for n, _ in to))
+        found = (_pull if _transformed() else _pull_now)(handle, _packed(bars), of, " ".join(n for n, _ in to))
         return _unpacked(found, [call.arrays[n].shape for n, _ in to], [d for _, d in to])
 
     @staticmethod
@@ -176,7 +184,7 @@ class _Push(torch.autograd.Function):
     @staticmethod
     def forward(spec, given, dtype, handle, *ways):
         call, names = _recall(handle), (*spec.names, *spec.params)
-        found = _push(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
+        found = (_push if _transformed() else _push_now)(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
         return _unpacked(found, [call.shapes()[name] for name in spec.outputs], [dtype] * len(spec.outputs))
 
     @staticmethod
@@ -190,6 +198,10 @@ class _Push(torch.autograd.Function):
     @staticmethod
     def vmap(info, in_dims, spec, given, dtype, handle, *ways):
         return _mapped(_Push, info, handle, in_dims[3], ways, in_dims[4:], lambda h, w: _Push.apply(spec, given, dtype, h, *w))
+
+
+for _function in (_Rollout, _Pull, _Push):  # PyTorch asks for the signature in every call
+    _function.forward.__signature__ = inspect.signature(_function.forward)
 
 
 # ---- what users call ------------------------------------------------------------------------------------------------------

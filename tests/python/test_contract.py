@@ -564,3 +564,21 @@ def test_what_follows_from_other_parameters_is_not_ignored(model):
     heavy = model.with_params({"body_mass": 2 * model.params["body_mass"]})
     assert model.with_params(dict(heavy.params)) == heavy and heavy.params != model.params == model.params
     assert model.init() and model.init(batch=2)
+
+
+def test_a_world_that_fails_at_once_still_has_its_start():
+    """What cannot be stepped from is still where the cotangents of row 0 are; everything later has no effect."""
+    model = pb.loads("<mujoco><worldbody><body><freejoint/><geom size='.1' mass='1'/></body></worldbody></mujoco>")
+    force = np.zeros((2, 3, model.nbody, 6))
+    force[0, 0, 1, 0] = 1e300
+    r = model.rollout(model.init(batch=2), steps=3, xfrc_applied=force, on_failure="mask")
+    assert list(r.steps_done) == [0, 3]
+    rng = np.random.default_rng(0)
+    bar, state = rng.standard_normal((2, 4, model.nv)), rng.standard_normal((2, 4, len(model.tangent_names)))
+    g = r.vjp(qvel=bar, state=state)
+    np.testing.assert_array_equal(g.state[0], state[0, 0] + np.r_[np.zeros(model.nv), bar[0, 0]])
+    alone = model.rollout(model.init(), steps=3).vjp(qvel=bar[1], state=state[1])
+    np.testing.assert_allclose(g.state[1], alone.state, rtol=1e-12)
+    assert not g.xfrc_applied[0].any() and not r.vjp(qvel=bar[:, -1]).qvel[0].any()
+    with pytest.raises(pb.ArgumentError, match="by 'mocap_rot'"):
+        r.vjp(qvel=bar, wrt="mocap_quat")

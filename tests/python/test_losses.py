@@ -48,7 +48,7 @@ def gyro(seen):
     return np.sum(seen.sensordata ** 2), {"sensordata": 2 * seen.sensordata}
 
 
-FUNCTIONS = [{"function": place, "sees": ["body"], "weight": 2}, {"function": rest},
+FUNCTIONS = [{"function": place, "sees": ["xpos"], "weight": 2}, {"function": rest},
              {"function": gyro, "at": {"from": .1, "to": .3, "every": .1}}]
 
 
