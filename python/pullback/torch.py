@@ -72,8 +72,12 @@ _pull = torch.library.custom_op("pullback::pull", _pull_now, mutates_args=())
 _push = torch.library.custom_op("pullback::push", _push_now, mutates_args=())
 
 
-def _transformed():
-    return torch._C._are_functorch_transforms_active()
+_is_mapped = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: True)  # of no public interface
+
+
+def _transformed(tensors):
+    """Whether the tensors may be others than they seem: below torch.func, or mapped over as gradcheck's batched gradients are."""
+    return torch._C._are_functorch_transforms_active() or any(map(_is_mapped, tensors))
 
 
 def _packed(tensors):
@@ -162,7 +166,7 @@ class _Pull(torch.autograd.Function):
         call, names = _recall(handle), (*spec.names, *spec.params)
         of = " ".join(name for name, g in zip(spec.outputs, given) if g)
         to = [(n, d) for n, w, d in zip(names, wanted, dtypes) if w]
-        found = (_pull if _transformed() else _pull_now)(handle, _packed(bars), of, " ".join(n for n, _ in to))
+        found = (_pull if _transformed(bars) else _pull_now)(handle, _packed(bars), of, " ".join(n for n, _ in to))
         return _unpacked(found, [call.arrays[n].shape for n, _ in to], [d for _, d in to])
 
     @staticmethod
@@ -184,7 +188,7 @@ class _Push(torch.autograd.Function):
     @staticmethod
     def forward(spec, given, dtype, handle, *ways):
         call, names = _recall(handle), (*spec.names, *spec.params)
-        found = (_push if _transformed() else _push_now)(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
+        found = (_push if _transformed(ways) else _push_now)(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
         return _unpacked(found, [call.shapes()[name] for name in spec.outputs], [dtype] * len(spec.outputs))
 
     @staticmethod
