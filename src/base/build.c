@@ -12,7 +12,7 @@ const char *pbBuild_Compiler(void) {
 }
 
 const char *pbBuild_Kernels(int index) {
-#define X(suffix) #suffix + 1,
+#define X(suffix) &#suffix[1],
   static const char *const name[] = {PB_VARIANTS(X)};
 #undef X
   int variant = index < 0 ? -1 : pbCpu_Variant(index);
