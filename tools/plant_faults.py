@@ -821,7 +821,7 @@ class Copy:
             if old.is_file() and old.relative_to(self.source).as_posix() not in wanted and "__pycache__" not in old.parts:
                 old.unlink()
         return sh("cmake", "-S", str(self.source), "-B", str(self.build), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
-                  "-DCMAKE_BUILD_TYPE=Debug", "-DPULLBACK_TESTS=ON", "-DPULLBACK_VALIDATE=ON", env=self.environment)
+                  "-DCMAKE_BUILD_TYPE=Debug", "-DPULLBACK_TESTS=ON", "-DPULLBACK_PYTHON=ON", "-DPULLBACK_VALIDATE=ON", env=self.environment)
 
     def make(self, tests, jobs=1):
         """What tests need: to link all programs for each fault would take most of the time."""
@@ -829,6 +829,8 @@ class Copy:
         needs = {t.rstrip("$").replace("/", "_") for t in tests if "/" in t and not t.startswith("pytest:")}
         if any(t.startswith("pytest:") for t in tests):
             needs |= {"pullback_program", "pullback_shared"}
+        if any(t.startswith("pytest:tests/python/") for t in tests):
+            needs.add("pullback_core")
         if not needs:  # tests that are no programs
             return sh("true")
         return sh("nice", "cmake", "--build", str(self.build), "-j", str(jobs), "--target", *sorted(needs), env=self.environment)

@@ -1,6 +1,7 @@
 """Models: loaded from MJCF, URDF or a task file, with their parameters, states, steps and Jacobians."""
 from __future__ import annotations
 
+import difflib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -248,8 +249,8 @@ class Model(_core.Model):
             p = self._parameters[name]
             return p, p.shape
         if not isinstance(name, str) or ":" not in name:
-            names = list(self._parameters)
-            raise KeyError(f"no parameter '{name}'; there are {', '.join(names[:6])}, ...")
+            near = difflib.get_close_matches(name, self._parameters, 1) if isinstance(name, str) else []
+            raise KeyError(f"no parameter {name!r}" + (f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(list(self._parameters)[:6])}, ..."))
         try:
             p = Parameter(*self._compiled.param(name))
         except ArgumentError as error:
