@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults sweep-certificate check-robots python-env wheel check-python docs check-docs install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -35,7 +35,10 @@ help:
 	@echo 'make check-style    what makes functions hard to read, counted; no folder may get worse [WORST=5 FOLDER=src/solve STORE=1]'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
+	@echo 'make mutate         empty and halve the pullback of every entry of every list in one build: a test must turn red (part of make faults)'
+	@echo 'make check-deform   random scenes of deformables, each derivative against differences [SCENES=300 SEED=x]'
 	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
+	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500 of each pair]'
 	@echo 'make sweep-certificate   plant the faults of adjoints one by one and see which spot check of a gradient finds each'
 	@echo 'make check          format, style and layers'
 	@echo 'make tidy           clang-tidy over what changed since it was last clean [ALL=1: over everything]'
@@ -86,6 +89,14 @@ threads:
 	@$(MAKE) --no-print-directory configure PRESET=tsan
 	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy
 	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch'
+
+# Of 78 pairs of shapes, twice.
+POSES ?= 6500
+poses:
+	@tools/setup test
+	@$(MAKE) --no-print-directory configure PRESET=asan
+	@cmake --build --preset asan -j $(JOBS) --target unit_test_poses
+	@build/asan/tests/unit_test_poses $(POSES)
 
 # Both parts run even when the first fails, so that one run says all that is wrong.
 test: build-tests
@@ -162,8 +173,11 @@ fuzz:
 	@tools/setup fuzz
 	@tools/run_fuzz $(SECONDS)
 
-faults:
+mutate:
 	@tools/setup test
+	@python3 tools/mutate_pullbacks.py
+
+faults: mutate
 	@python3 tools/plant_faults.py $(if $(SHARE),--share $(SHARE) --seed $(SEED)) $(if $(MOST_SECONDS),--seconds $(MOST_SECONDS))
 
 sweep-certificate:
@@ -196,6 +210,9 @@ docs: build
 check-docs: docs
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) build/frameworks/bin/python -m pytest -q -p no:cacheprovider tests/site
 
+# Random scenes of deformables, each derivative against differences. A share of them, chosen by SEED, is in make check-python.
+check-deform: build
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) tests/python/deform_campaign.py --scenes $(or $(SCENES),300)
 check-all:
 	@tools/check_all
 

@@ -73,6 +73,8 @@ static const Option option_table[opt_count] = {
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
     [opt_horizon] = {"horizon", "N", "steps of the rollout that is checked (default: 20)"},
+    [opt_at_start] = {"at-start", NULL,
+                      "begin at rest with controls 0, where a search begins, and compare each number with its one-sided slopes"},
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
     [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
     [opt_result] = {"result", "FILE.json", "audit what optimize found; else the task's start"},

@@ -12,28 +12,47 @@ static int on_progress(void *user, const pbProgress *p) {
   return cliSignals_Caught();
 }
 
-static void print_row(const pbAuditReport *r, const pbAuditRow *row) {
-  const pbAuditRow *trained = &r->row[pb_auditTrained];
+// The part of what was gained that is left of it; none of a gain of rounding.
+static void print_gain(const pbAuditReport *r, const pbAuditRow *row) {
+  double mean = r->row[pb_auditTrained].mean, gained = isnan(r->gained) ? mean : r->gained;
+  double part = 100 * (1 + (row->mean - mean) / gained);
+  bool rounding = fabs(gained) <= 1e-12 * fmax(fabs(mean), fabs(mean - gained));
 
+  if (rounding) fprintf(cli_out, "%6s  ", "-");
+  else fprintf(cli_out, "%6.1f %%", fabs(part) < 0.05 ? 0 : part);
+}
+
+// Work that is rounding beside what moved is none.
+static void print_ledger(const pbAuditRow *row) {
+  double size = fabs(row->energy) + fabs(row->taken), work = fabs(row->work) > 1e-12 * size ? row->work : 0;
+  double gap = row->gap > 1e-12 ? row->gap : 0;
+
+  fprintf(cli_out, "  %8.4g W  %9.4g J %8.3g %%", row->power, work, 100 * gap);
+}
+
+static void print_row(const pbAuditReport *r, const pbAuditRow *row) {
   if (!row->ran) {
     fprintf(cli_out, "%-20s %s\n", row->name, row->why);
     return;
   }
 
-  fprintf(cli_out, "%-20s %10.4g +- %-9.3g %6.1f %%", row->name, row->mean, row->deviation, 100 * row->mean / trained->mean);
-  fprintf(cli_out, "  %8.3g mm  %8.4g of %-8.4g", 1e3 * row->penetration, row->torque, row->torque_limit);
-  if (row->has_ledger) fprintf(cli_out, "  %8.4g W  %9.4g J %8.3g %%", row->power, row->work, 100 * row->gap);
+  fprintf(cli_out, "%-20s %10.4g +- %-9.3g ", row->name, row->mean, row->deviation);
+  print_gain(r, row);
+  fprintf(cli_out, "  %8.3g mm", 1e3 * row->overlap.value);
+  if (row->torque_limit > 0) fprintf(cli_out, "  %8.4g of %-8.4g", row->torque, row->torque_limit);
+  else fprintf(cli_out, "  %20s", "-   ");
+  if (row->has_ledger) print_ledger(row);
   if (row->failed) fprintf(cli_out, "  %d of %d starts failed: %s", row->failed, r->starts, row->why);
   fprintf(cli_out, "%s\n", row->counts ? "" : "  (reported)");
 }
 
 static void print_report(const pbAuditReport *r) {
   fprintf(cli_out, "%s\n\n", r->verdict);
-  fprintf(cli_out, "%s%s%s%s over %d starts (seed %llu); limits: %.3g %%, %.3g mm, energy %.3g %% of the work%s%s\n",
-          r->objective, r->unit[0] ? " [" : "", r->unit, r->unit[0] ? "]" : "", r->starts, (unsigned long long)r->seed,
-          100 * r->tolerance, 1e3 * r->penetration, 100 * r->ledger, r->why_no_ledger[0] ? ", of which no ledger is kept: " : "",
-          r->why_no_ledger);
-  fprintf(cli_out, "%-20s %10s    %-9s %8s  %11s  %20s  %10s  %11s %10s\n", "", "mean", "deviation", "", "penetration",
+  fprintf(cli_out, "%s%s%s%s over %d starts (seed %llu); limits: %.3g %% of %s, energy %.3g %% of the work%s%s\n", r->objective,
+          r->unit[0] ? " [" : "", r->unit, r->unit[0] ? "]" : "", r->starts, (unsigned long long)r->seed, 100 * r->tolerance,
+          isnan(r->gained) ? "it" : "what was gained", 100 * r->ledger,
+          r->why_no_ledger[0] ? ", of which no ledger is kept: " : "", r->why_no_ledger);
+  fprintf(cli_out, "%-20s %10s    %-9s %8s  %11s  %20s  %10s  %11s %10s\n", "", "mean", "deviation", "gain", "penetration",
           "force of actuator", "power", "work", "remainder");
   for (int i = 0; i < pb_auditRunCount; i++) print_row(r, &r->row[i]);
 }

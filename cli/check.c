@@ -5,6 +5,7 @@
 //   differences   <w, J d> against Richardson differences of the model's own step; kinks are found, named and left out
 //   slopes        states and sensors of a short rollout against one-sided and central differences, parameters at bounds and
 //                 ties included
+//   --at-start    from rest with controls 0: each control and each number of the state against one-sided slopes
 //   Taylor        |f(x + e d) - f(x) - e <g, d>| falls as e^2 over the whole rollout, along the gradient and random directions
 //   --mode        with event or smooth: <w, J d> = <J' w, d> of that gradient over the whole rollout
 //   certificate   residual of the solver, growth of the costate, contact onsets and releases
@@ -182,7 +183,8 @@ static pbStatus record_rollout(cliCheck *d) {
 
 // Whether nobody says what the controls are.
 static bool has_random_controls(const cliRun *run) {
-  return run->nu && !run->task && !run->app->args.text[opt_control] && !run->app->args.text[opt_keyframe];
+  const char *const *text = run->app->args.text;
+  return run->nu && !run->task && !text[opt_control] && !text[opt_keyframe] && !text[opt_at_start];
 }
 
 // Controls that make the model move: inside their ranges where they have one.
@@ -440,6 +442,7 @@ static pbStatus run_tests(cliCheck *d) {
   PB_TRY(cliCheck_Jacobians(d));
   PB_TRY(cliCheck_Differences(d));
   PB_TRY(slope_tests(d));
+  if (d->run->app->args.text[opt_at_start]) PB_TRY(cliCheck_AtStart(d));
   PB_TRY(cliCheck_TaylorRemainders(d));
   return cliCheck_Mode(d);
 }
@@ -477,7 +480,7 @@ static pbStatus examine_rollout(cliCheck *d) {
 
   // the rollout that everything is about
   if (has_random_controls(d->run)) random_controls(d);
-  if (!text[opt_init] && !text[opt_keyframe] && !d->run->task) random_velocity(d);
+  if (!text[opt_init] && !text[opt_keyframe] && !text[opt_at_start] && !d->run->task) random_velocity(d);
   PB_TRY(record_rollout(d));
   PB_TRY(test_derivatives(d));
   cliProgress_End(&d->run->progress);

@@ -1,5 +1,6 @@
 // pullback check: what its parts share. check.c runs it and reports; check_step.c tests the derivatives of single steps by dot
-// products and Jacobians, check_differences.c by differences, check_slopes.c those of a short rollout, check_rollout.c those of
+// products and Jacobians, check_differences.c by differences, check_slopes.c and check_slope_sets.c those of a short rollout,
+// check_start.c those of each entry where it starts, check_rollout.c those of
 // the whole one; check_findings.c says in words what is wrong, where and why.
 #ifndef PB_CLI_CHECK_H
 #define PB_CLI_CHECK_H
@@ -72,6 +73,7 @@ typedef struct cliCheck {
   cliCheckFinding findings[CLI_CHECK_FINDINGS];
   int finding_count;
   pbCertificate certificate;
+  pbNoise noise;  // measured where the costate grows much; else its time is infinite
   pbGradientKind mode;
 } cliCheck;
 
@@ -132,7 +134,10 @@ pbStatus cliCheck_DotProducts(cliCheck *d);
 pbStatus cliCheck_Jacobians(cliCheck *d);
 pbStatus cliCheck_Differences(cliCheck *d);
 pbStatus cliCheck_TaylorRemainders(cliCheck *d);
-pbStatus cliCheck_Mode(cliCheck *d);  // modes event and smooth
+pbStatus cliCheck_Mode(cliCheck *d);     // modes event and smooth
+pbStatus cliCheck_AtStart(cliCheck *d);  // --at-start
+// The side to which a control may move from the run's first: 1, -1 at an end of its range, 0: to both; *span: of the range.
+int cliCheck_ControlSide(const cliRun *run, int i, double *span);
 
 // ---- findings ------------------------------------------------------------------------------------------------------
 

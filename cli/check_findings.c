@@ -65,8 +65,8 @@ static void event_findings(cliCheck *d) {
     snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->grazing, c->grazing_step, c->grazing_contact);
     cliCheck_AddFinding(
         d, "grazing contacts", where,
-        "they touch too slowly for the time of impact to have a usable derivative; they are treated as in mode exact. "
-        "Mode smooth has a gradient there.");
+        "they touch too slowly for the time of impact to have a usable derivative, and are treated as in mode exact, or their "
+        "speed changes so much within a step that it is coarse. Mode smooth has a gradient there.");
   }
 
   if (c->simultaneous) {
@@ -221,16 +221,17 @@ void cliCheck_PenetrationFindings(cliCheck *d) {
 void cliCheck_GrowthFindings(cliCheck *d) {
   const pbCertificate *c = &d->certificate;
   double factor = exp(c->growth);
-  if (!(factor > cli_growthLimit)) return;
+  if (!(factor > cli_growthLimit) && d->noise.step < 0) return;
 
   // exact, but of little use: the linearization holds for tiny changes only
-  char where[64];
+  char where[64], reach[160];
   snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
+  cliNoise_Say(&d->noise, reach, sizeof reach);
   cliCheck_AddFinding(
       d, "chaotic growth", where,
       "going back through %ld steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
-      "says little about changes larger than %.0e. Shorten the horizon or raise the damping.",
-      d->run->steps, factor, c->growth_rate, 1 / factor);
+      "says little about changes larger than %.0e. %sShorten the horizon or raise the damping.",
+      d->run->steps, factor, c->growth_rate, 1 / factor, reach);
 }
 
 // A failed test as a finding; `event`: other constraints act at its step than at the one before.

@@ -143,6 +143,7 @@ static pbStatus rollout_gradient(cliCheck *d, double *x_bar, double *u_bar) {
 
   if (status == pb_ok && !(cli_finite(x_bar, (size_t)d->nt) && cli_finite(u_bar, (size_t)run->steps * (size_t)d->nu)))
     status = pbContext_Fail(run->ctx, pb_not_finite, "the gradient of the rollout is not finite");
+  if (status == pb_ok) status = cliNoise_Measure(rollout, &d->certificate, &d->noise);
   pbRollout_Destroy(rollout);
   return status;
 }

@@ -1,36 +1,13 @@
 // pullback check, a short rollout: derivatives of all states and all sensors by state, control and parameters, in reverse and
 // forward mode, against one-sided slopes. A parameter at a bound moves into its domain, any other to both sides, where the mean
 // of both counts: at a tie that is the even share. What does not settle as the move shrinks (a jump, an onset) is left out.
-#include "slopes.h"
+#include "slopes_inside.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { most_steps = 3, blamed = 60 };
-typedef enum Kind { by_state, by_control, by_parameter } Kind;
-typedef enum Seen { in_states, in_sensors, seen_count } Seen;
-
-// Sets of a parameter's entries, each moved by itself: with a size of their own, zero, at a bound.
-typedef enum Set { inside, zeros, edges, set_count } Set;
-
-typedef struct Slopes {
-  cliRun *run;
-  pbRng *rng;
-  cliSlopes *out;
-  pbRollout *rollout;
-  int steps;
-  bool touching, tied;       // there are contacts, some of which have no derivative of every direction
-  double size[seen_count];   // of the terms of a functional, for what rounding leaves of its differences
-  double noise[seen_count];  // what it changes by where every parameter moves by some units in its last place
-  size_t nx, nt, nv, na, nu, ns, np, points;
-  const pbParam *dry;                                   // the friction loss that leaves its bound 0, or NULL
-  double *states, *sensors, *states_try, *sensors_try;  // (steps + 1) rows
-  double *w[seen_count];                                // cotangents: (steps + 1, nt), (steps + 1, ns)
-  double *split;                                        // the first by quantity
-  double *x_bar[seen_count], *u_bar[seen_count], *theta_bar[seen_count];
-  double *x_direction, *u_direction, *theta_direction, *x_start, *x, *u, *theta, *theta_near, *change, *tangent, *memory;
-} Slopes;
+enum { most_steps = 3 };
 
 // ---- the rollout -----------------------------------------------------------------------------------------------------
 static size_t rows(const Slopes *s) { return (size_t)s->steps + 1; }
@@ -197,7 +174,7 @@ static void evaluate_move(Slopes *s, double e, double value[seen_count]) {
   for (size_t i = 0; i < rows(s) * s->ns; i++) value[in_sensors] += s->w[in_sensors][i] * (s->sensors_try[i] - s->sensors[i]);
 }
 
-static void clear_directions(Slopes *s) {
+void cliSlopes_ClearDirections(Slopes *s) {
   memset(s->x_direction, 0, s->nt * sizeof(double));
   memset(s->u_direction, 0, (size_t)s->steps * s->nu * sizeof(double));
   memset(s->theta_direction, 0, s->np * sizeof(double));
@@ -210,7 +187,7 @@ static void draw_near(Slopes *s) {
 
 static void measure_noise(Slopes *s) {
   double value[seen_count], *theta = s->run->theta;
-  clear_directions(s);
+  cliSlopes_ClearDirections(s);
 
   for (int i = 0; i < 3; i++) {
     draw_near(s);
@@ -274,7 +251,7 @@ static pbStatus push_along(Slopes *s, double ahead[seen_count]) {
 }
 
 // The direction is shortened by what they say.
-static pbStatus push(Slopes *s, double ahead[seen_count]) {
+pbStatus cliSlopes_Push(Slopes *s, double ahead[seen_count]) {
   PB_TRY(push_along(s, ahead));
   shorten_direction(s, ahead);
   return pb_ok;
@@ -285,12 +262,6 @@ static double gradient_along(const Slopes *s, Seen seen) {
          cli_dotAlong(s->u_bar[seen], s->u_direction, (size_t)s->steps * s->nu) +
          cli_dotAlong(s->theta_bar[seen], s->theta_direction, s->np);
 }
-
-// How a gradient stands to the slopes of both sides (one: only to the right). strict: at a bend, to their mean.
-typedef struct Verdict {
-  bool known, bent, drowned;  // drowned: rounding alone hides the slopes
-  double gradient, right, left, error;
-} Verdict;
 
 // agreement is measured relative to all slopes and a little of the functional's norm
 static Verdict judge(const Slopes *s, Seen seen, bool one, bool strict, const Slope *right, const Slope *left) {
@@ -335,7 +306,7 @@ static bool drowns(const Slopes *s, double e) {
 }
 
 // Compares along the directions that are set, at the first step size that agrees with the gradient, else at the most certain one.
-static void measure_slopes(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit) {
+void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit) {
   static const double sizes[] = {1e-4, 1e-6, 1e-8};
   for (int i = 0; i < 3; i++) {
     Slope right[seen_count], left[seen_count];
@@ -358,46 +329,37 @@ static void measure_slopes(Slopes *s, bool one, bool strict, Verdict v[seen_coun
 }
 
 // ---- tests ---------------------------------------------------------------------------------------------------------------
-static void add_words(cliSlopeTest *t, const char *before, const char *name, const char *what) {
+void cliSlopes_AddWords(cliSlopeTest *t, const char *before, const char *name, const char *what) {
   size_t used = strlen(t->words);
   if (used + 120 > sizeof t->words) return;
   snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s", used ? "; " : before, name ? name : "", name ? " " : "", what);
 }
 
 // Which test a functional's slope belongs to; NULL: none. States that move by their state and control are tested step by step.
-static cliSlopeTest *test_of(Slopes *s, Kind kind, Seen seen) {
+cliSlopeTest *cliSlopes_TestOf(Slopes *s, Kind kind, Seen seen) {
   cliSlopeTest *t = s->out->tests;
   if (seen == in_states) return kind == by_parameter && s->nt ? &t[0] : NULL;
   return s->ns ? &t[1 + kind] : NULL;
 }
 
-static const char *place_of(const Verdict *v, bool one) {
+const char *cliSlopes_Place(const Verdict *v, bool one) {
   if (v->bent) return "at a tie or kink";
   return one ? "at its bound" : "";
 }
-
-// What is compared along the directions that are set.
-typedef struct Comparison {
-  Kind kind;
-  bool one;             // into the domain only, as at a bound
-  bool strict;          // at a bend the mean of both slopes
-  const char *name;     // of the parameter, or NULL
-  const char *excused;  // why a disagreement is left out; NULL: it is not
-} Comparison;
 
 // One functional's verdict; true where it holds or says nothing.
 static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t) {
   if (!v->known) {
     t->skipped++;
-    add_words(t, "left out: ", c->name,
-              v->drowned ? "is too small to see beside rounding"
-                         : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
+    cliSlopes_AddWords(t, "left out: ", c->name,
+                       v->drowned ? "is too small to see beside rounding"
+                                  : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
     return true;
   }
 
   if (v->error > t->limit && c->excused) {
     t->skipped++;
-    add_words(t, "left out: ", c->name, c->excused);
+    cliSlopes_AddWords(t, "left out: ", c->name, c->excused);
     return true;
   }
 
@@ -408,7 +370,7 @@ static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t
   // of a test that fails nothing else is told
   if (t->holds) t->words[0] = 0;
   t->holds = false;
-  add_words(t, "disagrees: ", c->name, place_of(v, c->one));
+  cliSlopes_AddWords(t, "disagrees: ", c->name, cliSlopes_Place(v, c->one));
   return false;
 }
 
@@ -457,15 +419,15 @@ static pbStatus derivative_noise(Slopes *s, Seen seen, double ahead, double back
 }
 
 // Slopes against reverse mode, forward mode against reverse mode. wrong: one of them disagrees.
-static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong) {
+pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong) {
   static const double dot_limit = 1e-9;
   double ahead[seen_count];
   *wrong = false;
-  PB_TRY(push(s, ahead));
-  measure_slopes(s, c->one, c->strict, v, s->out->tests[0].limit);
+  PB_TRY(cliSlopes_Push(s, ahead));
+  cliSlopes_Measure(s, c->one, c->strict, v, s->out->tests[0].limit);
 
   for (int k = 0; k < seen_count; k++) {
-    cliSlopeTest *t = test_of(s, c->kind, k);
+    cliSlopeTest *t = cliSlopes_TestOf(s, c->kind, k);
     if (!t) continue;
 
     // both differentiate the same program: only rounding may tell them apart
@@ -474,7 +436,7 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
     if (!(apart <= dot_limit) && !(fabs(ahead[k] - back) < 10 * noise)) {
       t->holds = false;
       *wrong = true;
-      add_words(t, "", c->name, "differs between forward and reverse mode");
+      cliSlopes_AddWords(t, "", c->name, "differs between forward and reverse mode");
     }
 
     Comparison own = *c;
@@ -486,182 +448,18 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
   return pb_ok;
 }
 
-// ---- parameters --------------------------------------------------------------------------------------------------------
-static Set set_of(const Slopes *s, const pbParam *p, int row, int column, pbBend *bend) {
-  *bend = pbBend_At(s->run->model, s->run->theta, p, row, column);
-  if (bend->kind == pb_bendLower || bend->kind == pb_bendUpper) return edges;
+// A random direction of all controls, into the range of those at its end. Whether there is one.
+static bool draw_controls(Slopes *s) {
+  bool one = false;
+  cliSlopes_ClearDirections(s);
 
-  // nothing depends on it: in no set
-  if (bend->kind == pb_bendFlat) return set_count;
-  return s->run->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
-}
-
-// How far entries at zero move where their field has no value: what acts on joints by their inertia.
-static double unit_of(const Slopes *s, const pbParam *p) {
-  pbField size;
-  bool joints = strncmp(p->name, "dof_", 4) == 0 || strncmp(p->name, "jnt_stiffness", 13) == 0;
-  return joints && pbModel_Field(s->run->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
-}
-
-// Random direction of the entries of one set; returns their number. Zeros move by a part of the field's largest value.
-static int draw_set(Slopes *s, const pbParam *p, Set set) {
-  double *direction = s->theta_direction, most = 0, unit = unit_of(s, p);
-  int count = 0;
-
-  clear_directions(s);
-  cliCheck_DrawParameter(s->run, s->rng, p, direction);
-  for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) most = fmax(most, fabs(s->run->theta[p->offset + i]));
-
-  for (int r = 0; r < p->rows; r++) {
-    for (int c = 0; c < p->cols; c++) {
-      size_t at = p->offset + (size_t)(r * p->cols + c);
-      pbBend bend;
-      Set own = set_of(s, p, r, c, &bend);
-
-      double size = 0.5 + pbRng_Uniform(s->rng);
-
-      // entries of the other sets stand still
-      if (own != set) direction[at] = 0;
-      else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : unit) * pbRng_Normal(s->rng);
-      else if (set == edges) direction[at] = size * (bend.at != 0 ? fabs(bend.at) : unit) * (bend.kind == pb_bendUpper ? -1 : 1);
-
-      count += direction[at] != 0;
-    }
-
-    // a rest band of no width moves as one: its ends cannot pass each other
-    const double *value = s->run->theta + p->offset + r * p->cols;
-    if (strcmp(p->name, "tendon_lengthspring") == 0 && value[0] == value[1])
-      direction[p->offset + (size_t)(2 * r + 1)] = direction[p->offset + (size_t)(2 * r)];
+  for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) {
+    double span, move = pbRng_Normal(s->rng);
+    int side = cliCheck_ControlSide(s->run, (int)(i % s->nu), &span);
+    s->u_direction[i] = side ? side * fabs(move) : move;
+    one = one || side;
   }
-  return count;
-}
-
-// Limits of forces and ends of ranges: a value exactly at its limit may take either side.
-static bool has_limits(const pbParam *p) {
-  return strncmp(p->name, "actuator_", 9) == 0 || strstr(p->name, "range") || strcmp(p->name, "sensor_cutoff") == 0;
-}
-
-// Adds what is wrong of one entry; returns how many functionals.
-static int name_entry(Slopes *s, size_t entry, bool one, const Verdict v[seen_count]) {
-  char name[120], what[160];
-
-  // for the message per unit of the entry
-  double scale = 1 / s->theta_direction[entry];
-  int named = 0;
-
-  for (int k = 0; k < seen_count; k++) {
-    cliSlopeTest *t = test_of(s, by_parameter, k);
-    if (!t || !v[k].known || v[k].error <= t->limit) continue;
-    const char *place = one ? "at its bound" : place_of(&v[k], false);
-    snprintf(what, sizeof what, "has gradient %.4g%s%s, difference %.4g", v[k].gradient * scale, *place ? " " : "", place,
-             0.5 * (v[k].right + v[k].left) * scale);
-    add_words(t, "", pbModel_ParamName(s->run->model, entry, name, sizeof name), what);
-    named++;
-  }
-  return named;
-}
-
-// Names the entries of a set that are wrong by themselves: the first two of some dozens.
-static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set) {
-  size_t first = p->offset, count = (size_t)p->rows * (size_t)p->cols;
-  int tried = 0, named = 0;
-  if (cli_hasSuffix(p->name, "quat") || strcmp(p->name, "jnt_axis") == 0) return pb_ok;  // no entry of these moves alone
-
-  for (size_t i = first; i < first + count && tried < blamed && named < 2; i++) {
-    pbBend bend;
-    double ahead[seen_count];
-    Verdict v[seen_count];
-    int row = (int)(i - first) / p->cols, column = (int)(i - first) % p->cols;
-    if (set_of(s, p, row, column, &bend) != set) continue;
-
-    clear_directions(s);
-    s->theta_direction[i] = (set == inside ? fabs(s->run->theta[i]) : unit_of(s, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
-    PB_TRY(push(s, ahead));
-    measure_slopes(s, set == edges, !has_limits(p), v, s->out->tests[0].limit);
-    named += name_entry(s, i, set == edges, v);
-    tried++;
-  }
-  return pb_ok;
-}
-
-static const char *entry_name(const Slopes *s, size_t entry, char *text, size_t size) {
-  return pbModel_ParamName(s->run->model, entry, text, size);
-}
-
-// The first tie of a field that bends, for the report.
-static void note_bend(Slopes *s, const pbParam *p) {
-  char name[90], other[90];
-  for (int i = 0; i < p->rows * p->cols && s->out->bend_count < slopes_bends; i++) {
-    pbBend bend = pbBend_At(s->run->model, s->run->theta, p, i / p->cols, i % p->cols);
-    if (bend.kind != pb_bendTie) continue;
-
-    cliBend *b = &s->out->bends[s->out->bend_count++];
-    entry_name(s, p->offset + (size_t)i, name, sizeof name);
-    entry_name(s, bend.other, other, sizeof other);
-    snprintf(b->where, sizeof b->where, "%s", name);
-    snprintf(
-        b->why, sizeof b->why,
-        "has the same value %.4g as %s, and only one of the two acts: the slopes to both sides differ, and the gradient is half "
-        "of each. Move one of them, or both together.",
-        bend.at, other);
-    return;
-  }
-}
-
-// The first entry of a field at a bound with a gradient that holds to one side only, for the report.
-static void note_bound(Slopes *s, const pbParam *p) {
-  char name[90];
-  for (int i = 0; i < p->rows * p->cols && s->out->bend_count < slopes_bends; i++) {
-    pbBend bend = pbBend_At(s->run->model, s->run->theta, p, i / p->cols, i % p->cols);
-    size_t at = p->offset + (size_t)i;
-    if ((bend.kind != pb_bendLower && bend.kind != pb_bendUpper) || s->theta_bar[in_states][at] == 0) continue;
-
-    cliBend *b = &s->out->bends[s->out->bend_count++];
-    snprintf(b->where, sizeof b->where, "%s", entry_name(s, at, name, sizeof name));
-    snprintf(b->why, sizeof b->why, "is at its bound %.4g; the gradient is that towards %s values.", bend.at,
-             bend.kind == pb_bendLower ? "larger" : "smaller");
-    return;
-  }
-}
-
-// Where shapes touch, the least move or rotation may change which of their features meet; the differences by step say more there.
-static const char *excuse(const Slopes *s, const pbParam *p) {
-  static const char *const poses[] = {"geom_pos",  "geom_quat", "geom_size", "body_pos",
-                                      "body_quat", "jnt_pos",   "jnt_axis",  "qpos0"};
-  if (!s->touching) return NULL;
-
-  for (size_t i = 0; i < sizeof poses / sizeof *poses; i++) {
-    if (strcmp(p->name, poses[i]) == 0) return "where shapes touch, whose features may change";
-  }
-  return NULL;
-}
-
-// One set of a parameter's entries.
-static pbStatus compare_set(Slopes *s, const pbParam *p, Set set) {
-  Verdict v[seen_count];
-  bool wrong = false;
-  if (!draw_set(s, p, set)) return pb_ok;
-
-  Comparison c = {.kind = by_parameter, .one = set == edges, .strict = !has_limits(p), .name = p->name, .excused = excuse(s, p)};
-
-  s->dry = set == edges && strstr(p->name, "frictionloss") ? p : NULL;
-  PB_TRY(compare(s, &c, v, &wrong));
-  if (wrong) PB_TRY(blame_entries(s, p, set));
-  s->dry = NULL;
-
-  // what a user should know of a gradient that is right
-  if (set == edges && p->lower == 0 && strstr(p->name, "frictionloss")) note_bound(s, p);
-  if (v[in_states].known && v[in_states].bent && !wrong) note_bend(s, p);
-  return pb_ok;
-}
-
-static pbStatus compare_parameters(Slopes *s) {
-  for (int i = 0; i < pbModel_ParamCount(s->run->model); i++) {
-    pbParam p = pbModel_ParamAt(s->run->model, i);
-    PB_TRY(cliRun_GoOn(s->run, "slopes of a rollout", i, pbModel_ParamCount(s->run->model)));
-    for (Set set = 0; set < set_count; set++) PB_TRY(compare_set(s, &p, set));
-  }
-  return pb_ok;
+  return one;
 }
 
 static pbStatus compare_all(Slopes *s) {
@@ -670,16 +468,15 @@ static pbStatus compare_all(Slopes *s) {
   PB_TRY(draw_functionals(s));
   measure_noise(s);
   s->tied = cliRun_FirstTie(s->run, s->states, s->steps) >= 0;
-  PB_TRY(compare_parameters(s));
+  PB_TRY(cliSlopes_Parameters(s));
 
   // states by state and control are tested step by step: here the sensors alone
-  clear_directions(s);
+  cliSlopes_ClearDirections(s);
   for (size_t i = 0; i < s->nt; i++) s->x_direction[i] = pbRng_Normal(s->rng);
-  if (s->ns) PB_TRY(compare(s, &(Comparison){.kind = by_state}, v, &wrong));
+  if (s->ns) PB_TRY(cliSlopes_Compare(s, &(Comparison){.kind = by_state}, v, &wrong));
 
-  clear_directions(s);
-  for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) s->u_direction[i] = pbRng_Normal(s->rng);
-  return s->ns && s->nu ? compare(s, &(Comparison){.kind = by_control}, v, &wrong) : pb_ok;
+  bool one = draw_controls(s);
+  return s->ns && s->nu ? cliSlopes_Compare(s, &(Comparison){.kind = by_control, .one = one}, v, &wrong) : pb_ok;
 }
 
 pbStatus cliSlopes_Run(cliRun *run, pbRng *rng, cliSlopes *slopes) {

@@ -56,6 +56,7 @@ typedef enum cliOptionId {
   opt_compressed,
   opt_quiet,
   opt_horizon,
+  opt_at_start,
   opt_fresh,
   opt_starts,
   opt_result,
@@ -225,6 +226,9 @@ typedef struct cliRun {
   double *x0;
   double *control, *qfrc, *xfrc, *command;  // steps rows each (at least one); NULL where not given (control: never)
   double *mocap_pos, *mocap_quat;           // likewise; NULL: the model's
+  double *mocap_vel;                        // velocities as given; NULL: as the poses say, which is
+  double *mocap_rate;                       // where there are poses
+  double *mocap_before;                     // where they were before: positions, then quaternions; NULL: the model's
   pbScratch *scratch;
   cliDrawn drawn;
   double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
@@ -240,6 +244,12 @@ typedef struct cliRun {
   double gain;
   int gaining[2];
 } cliRun;
+
+// How far the derivative of a rollout that was just pulled back reaches, where its costate grows much; else *noise says to the
+// end.
+pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
+// In a sentence that ends with a blank, or "". Returns text.
+const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size);
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
 
@@ -261,6 +271,8 @@ void cliRun_End(cliRun *run);
 void cliScene_End(cliRun *run);                   // what cliScene_Begin took; nothing where it was not called
 pbRolloutInput cliRun_Inputs(const cliRun *run);  // of all steps
 size_t cliRun_NoDirection(const pbArray *quat);  // number of the first quaternion whose length is not 1e-6 to 1e6; else the count
+// Velocities of mocap bodies in all steps, by their poses and where they were before, to mocap_rate (pbModel_MocapVelocity).
+pbStatus cliRun_KeepRates(cliRun *run);
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
 // Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
 void cliRun_NoteSolve(cliRun *run, long k);

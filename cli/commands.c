@@ -25,7 +25,8 @@ const cliCommand cliCommands[] = {
          CLI_BIT(threads),
      CLI_BIT(output), "npz",
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given,\n"
-     "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, param/NAME in the shape of the field, and meta with the "
+     "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, mocap_vel if given, param/NAME in the shape of the field, and meta "
+     "with the "
      "certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
      "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
      cliGradient_Run},
@@ -37,8 +38,8 @@ const cliCommand cliCommands[] = {
      "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs.",
      cliJacobian_Run},
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
-     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
-     "Exits with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(at_start) | CLI_BIT(mode), 0, NULL,
+     "Exits with 1 if a check fails. Without --control the rollout has random controls, with --at-start none.", cliCheck_Run},
     {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
      CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",
      "The page (without -o: MODEL.html in the current folder) is self-contained: it needs no network and no other files.\n"

@@ -9,8 +9,8 @@
 
 enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
 // What can be asked for beside parameters; the order of `wanted`.
-static const char *const state_names[CLI_GRADIENT_STATES] = {"qpos",    "qvel", "act",  "points",    "point_velocity",
-                                                             "control", "qfrc", "xfrc", "mocap_pos", "mocap_rot"};
+static const char *const state_names[CLI_GRADIENT_STATES] = {
+    "qpos", "qvel", "act", "points", "point_velocity", "control", "qfrc", "xfrc", "mocap_pos", "mocap_rot", "mocap_vel"};
 enum {
   want_qpos,
   want_qvel,
@@ -21,7 +21,8 @@ enum {
   want_qfrc,
   want_xfrc,
   want_mocap_pos,
-  want_mocap_rot
+  want_mocap_rot,
+  want_mocap_vel
 };
 
 // ---- what is wanted ------------------------------------------------------------------------------------------------
@@ -36,11 +37,11 @@ static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
 
   const char *near = pbName_Nearest(name, names, n);
-  return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                        near ? near : "",
-                        near ? "'?"
-                             : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, mocap_pos, mocap_rot, param, or "
-                               "a parameter)");
+  return pbContext_Fail(
+      g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
+      near ? "'?"
+           : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, mocap_pos, mocap_rot, mocap_vel, param, or "
+             "a parameter)");
 }
 
 static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param) {
@@ -114,6 +115,7 @@ static pbStatus read_wanted(cliGradient *g) {
     g->wanted[want_qfrc] = run->qfrc != NULL;
     g->wanted[want_xfrc] = run->xfrc != NULL;
     g->wanted[want_mocap_pos] = g->wanted[want_mocap_rot] = run->nmocap > 0;
+    g->wanted[want_mocap_vel] = run->mocap_vel != NULL;
     return want_all_parameters(g);
   }
 
@@ -349,7 +351,10 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
   if (all->mocap_pos) out.mocap_pos = all->mocap_pos + row * 3 * (size_t)run->nmocap;
   if (all->mocap_rot) out.mocap_rot = all->mocap_rot + row * 3 * (size_t)run->nmocap;
 
+  if (all->mocap_vel) out.mocap_vel = all->mocap_vel + row * 6 * (size_t)run->nmocap;
+
   PB_TRY(pull_back(g, &out));
+  PB_TRY(cliNoise_Measure(g->rollout, &g->certificate, &g->noises[t]));
   g->certificates[t] = g->certificate;
   g->losses[t] = g->loss_value;
 
@@ -380,7 +385,8 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   g->losses = pbContext_Alloc(run->ctx, count * sizeof *g->losses);
   g->certificates = pbContext_Alloc(run->ctx, count * sizeof *g->certificates);
   if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
-  if (!g->x0 || !g->losses || !g->certificates || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
+  g->noises = pbContext_Alloc(run->ctx, count * sizeof *g->noises);
+  if (!g->x0 || !g->losses || !g->certificates || !g->noises || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
 
   // inputs go straight into the arrays of the file
   pbRolloutGradient out = {0};
@@ -389,6 +395,7 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   PB_TRY(add_input(g, set, want_xfrc, run->nbody, 6, &out.xfrc));
   PB_TRY(add_input(g, set, want_mocap_pos, run->nmocap, 3, &out.mocap_pos));
   PB_TRY(add_input(g, set, want_mocap_rot, run->nmocap, 3, &out.mocap_rot));
+  PB_TRY(add_input(g, set, want_mocap_vel, run->nmocap, 6, &out.mocap_vel));
 
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
@@ -595,6 +602,7 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbContext_Free(app->ctx, g.x0);
   pbContext_Free(app->ctx, g.losses);
   pbContext_Free(app->ctx, g.certificates);
+  pbContext_Free(app->ctx, g.noises);
   pbContext_Free(app->ctx, g.theta);
   cliRun_End(&run);
   return status;

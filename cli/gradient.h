@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-enum { CLI_GRADIENT_STATES = 10 };  // qpos, qvel, ..., beside parameters
+enum { CLI_GRADIENT_STATES = 11 };  // qpos, qvel, ..., beside parameters
 
 typedef struct cliSlice {  // parameters to write
   char name[256];          // as it was asked for
@@ -31,6 +31,7 @@ typedef struct cliGradient {
   double *losses;                            // count
   double *x0, *theta;                        // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
   pbCertificate certificate, *certificates;  // of the trajectory at hand; of all
+  pbNoise *noises;                           // of all
 } cliGradient;
 
 pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set);

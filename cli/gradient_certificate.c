@@ -6,103 +6,62 @@
 
 #include "gradient.h"
 
-static void write_spot(const pbCertificate *c, cliJson *j) {
-  cliJson_Bool(j, "spot_checked", c->spot_checked);
-  cliJson_Text(j, "checked", pbCertificate_Checked(c));
-  if (!c->spot_checked) return;
-
-  cliJson_Number(j, "spot_gradient", c->spot_gradient);
-  cliJson_Number(j, "spot_difference", c->spot_difference);
-  cliJson_Number(j, "spot_error", c->spot_error);
-  cliJson_Number(j, "spot_limit", c->spot_limit);
-  cliJson_Bool(j, "spot_off", c->spot_off);
-  cliJson_Integer(j, "spot_step", c->spot_step);
-  cliJson_Text(j, "spot_where", c->spot_where);
-  cliJson_Text(j, "spot_row", c->spot_row);
-
-  cliJson_Integer(j, "spot_steps", (long)c->spot_steps);
-  cliJson_Integer(j, "spot_quotients", (long)c->spot_quotients);
-  cliJson_Integer(j, "spot_left_out", (long)c->spot_left_out);
-  cliJson_Integer(j, "spot_kink", c->spot_kink);
-  cliJson_Integer(j, "spot_tie_step", c->spot_tie_step);
-  cliJson_Text(j, "spot_tie", c->spot_tie);
+static void write_geoms(cliJson *j, const char *name, const int geoms[2]) {
+  cliJson_Open(j, name, '[');
+  cliJson_Integer(j, NULL, geoms[0]);
+  cliJson_Integer(j, NULL, geoms[1]);
+  cliJson_Close(j, ']');
 }
 
-// Modes event and smooth: what became of the contact events.
-static void write_events(const pbCertificate *c, cliJson *j) {
-  cliJson_Integer(j, "events", (long)c->events);
-  cliJson_Integer(j, "event_step", c->event_step);
-  cliJson_Integer(j, "grazing", (long)c->grazing);
-  cliJson_Integer(j, "grazing_step", c->grazing_step);
-  cliJson_Text(j, "grazing_contact", c->grazing_contact);
-  cliJson_Integer(j, "simultaneous", (long)c->simultaneous);
-  cliJson_Integer(j, "simultaneous_step", c->simultaneous_step);
-  cliJson_Text(j, "simultaneous_contact", c->simultaneous_contact);
+static void write_member(const pbCertificate *c, const pbCertificateMember *member, cliJson *j) {
+  const void *value = (const char *)c + member->offset;
+
+  switch (member->type) {
+    case pb_certificateReal: cliJson_Number(j, member->name, *(const double *)value); break;
+    case pb_certificateInteger: cliJson_Integer(j, member->name, *(const int *)value); break;
+    case pb_certificateCount: cliJson_Integer(j, member->name, (long)*(const int64_t *)value); break;
+    case pb_certificateBytes: cliJson_Integer(j, member->name, (long)*(const size_t *)value); break;
+    case pb_certificateFlag: cliJson_Bool(j, member->name, *(const bool *)value); break;
+    case pb_certificateText: cliJson_Text(j, member->name, value); break;
+    case pb_certificateGeoms: write_geoms(j, member->name, value); break;
+  }
 }
 
-// What was left out of the derivative on purpose.
-static void write_truncation(const pbCertificate *c, cliJson *j) {
+// Where the gradient is noise; null: nowhere, or its growth gave no reason to look.
+static void write_noise(const pbNoise *noise, cliJson *j) {
+  cliJson_Open(j, "noise", '{');
+  cliJson_Number(j, "time", noise->time);
+  cliJson_Integer(j, "step", noise->step);
+  cliJson_Number(j, "move", noise->move);
+  cliJson_Number(j, "growth", noise->growth);
+  cliJson_Number(j, "unforeseen", noise->unforeseen);
+  cliJson_Close(j, '}');
+}
+
+static void write_certificate(const cliGradient *g, const char *key, int t, cliJson *j) {
+  int count;
   char text[400];
-  cliJson_Bool(j, "truncated", c->truncated);
-  if (!c->truncated) return;
+  const pbCertificate *c = &g->certificates[t];
+  const pbCertificateMember *members = pbCertificate_Members(&count);
 
-  cliJson_Text(j, "truncation", pbCertificate_Truncation(c, text, sizeof text));
-  cliJson_Number(j, "decay", c->decay);
-  cliJson_Number(j, "window", c->window);
-  cliJson_Number(j, "clip", c->clip);
-  cliJson_Integer(j, "cuts", (long)c->cuts);
-  cliJson_Integer(j, "clips", (long)c->clips);
-  cliJson_Integer(j, "clip_step", c->clip_step);
-  cliJson_Number(j, "clip_most", c->clip_most);
-}
-
-static void write_certificate(const cliGradient *g, const char *key, const pbCertificate *c, cliJson *j) {
   cliJson_Open(j, key, '{');
   cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
-
-  // the constraint solves that the adjoint assumes to be exact
-  cliJson_Number(j, "worst_residual", c->worst_residual);
-  cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
-  cliJson_Integer(j, "unconverged", (long)c->unconverged);
-  cliJson_Text(j, "worst_row", c->worst_row);
-  cliJson_Number(j, "worst_condition", c->worst_condition);
-
-  // contacts
-  cliJson_Integer(j, "onsets", (long)c->onsets);
-  cliJson_Integer(j, "releases", (long)c->releases);
-  if (isfinite(c->approach)) {
-    cliJson_Integer(j, "simultaneous_impacts", (long)c->simultaneous);
-    cliJson_Number(j, "slowest_approach", c->approach);
-  }
-  if (g->mode == pb_gradientEvent) write_events(c, j);
+  cliJson_Text(j, "checked", pbCertificate_Checked(c));
+  if (c->truncated) cliJson_Text(j, "truncation", pbCertificate_Truncation(c, text, sizeof text));
   if (c->gains) cli_energy_made(j, (long)c->gains, c->gain, c->gain_step, c->gaining);
-  cliJson_Integer(j, "most_contacts", c->most_contacts);
-  cliJson_Integer(j, "most_rows", c->most_rows);
 
-  // growth of the costate, from the last step to the first
-  cliJson_Number(j, "costate_initial", c->costate_initial);
-  cliJson_Number(j, "costate_final", c->costate_final);
-  cliJson_Number(j, "growth", c->growth);
-  cliJson_Number(j, "growth_rate", c->growth_rate);
-  cliJson_Number(j, "costate_worst", c->costate_worst);
-  cliJson_Integer(j, "costate_worst_step", c->costate_worst_step);
-
-  write_truncation(c, j);
-
-  // what it took
-  cliJson_Integer(j, "steps", (long)c->steps);
-  cliJson_Integer(j, "recomputed", (long)c->recomputed);
-  cliJson_Integer(j, "tape_bytes", (long)c->tape_bytes);
-  cliJson_Integer(j, "full_tape_bytes", (long)c->full_tape_bytes);
-
-  write_spot(c, j);
+  // then every member that says something here
+  for (int i = 0; i < count; i++) {
+    if (pbCertificate_Says(c, &members[i])) write_member(c, &members[i], j);
+  }
+  write_noise(&g->noises[t], j);
   cliJson_Close(j, '}');
 }
 
 static void write_certificates(const cliGradient *g, cliJson *j) {
   cliJson_Integer(j, "trajectories", g->count);
   cliJson_Open(j, "certificates", '[');
-  for (int t = 0; t < g->count; t++) write_certificate(g, NULL, &g->certificates[t], j);
+  for (int t = 0; t < g->count; t++) write_certificate(g, NULL, t, j);
   cliJson_Close(j, ']');
 }
 
@@ -117,10 +76,20 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
   cliRun_Meta(g->run, &j);
 
   if (g->run->app->args.text[opt_loss]) cliJson_Number(&j, "loss", g->loss_value);
-  if (g->count == 1) write_certificate(g, "certificate", &g->certificates[0], &j);
+  if (g->count == 1) write_certificate(g, "certificate", 0, &j);
   if (g->count > 1) write_certificates(g, &j);
   cliJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
+}
+
+// What helps: derivatives over a shorter time, or of a smoother motion, from more than one start.
+static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise *noise) {
+  char text[160];
+  fprintf(cli_err,
+          "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e. %sA window of half that time "
+          "(--window %.2g) keeps the gradient within reach; --mode smooth, damping and the mean over several starts smooth the "
+          "rest\n",
+          run->steps, exp(c->growth), cliNoise_Say(noise, text, sizeof text), noise->time / 2);
 }
 
 static void warn_growth(const cliRun *run, const pbCertificate *c) {
@@ -144,9 +113,9 @@ static void warn_events(const cliGradient *g, const pbCertificate *c) {
 
   if (c->grazing > 0) {
     fprintf(cli_err,
-            "pullback: warning: %ld of %ld contact events graze (first at step %d: %s): their time of impact has no usable "
-            "derivative and was left out; --mode smooth has a gradient there\n",
-            (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step, c->grazing_contact);
+            "pullback: warning: %ld contact events graze or close unsteadily (first at step %d: %s): their time of impact has no "
+            "usable derivative and was left out, or one that is coarse at this time step; --mode smooth has a gradient there\n",
+            (long)c->grazing, c->grazing_step, c->grazing_contact);
   }
 
   if (c->simultaneous > 0) {
@@ -157,19 +126,34 @@ static void warn_events(const cliGradient *g, const pbCertificate *c) {
   }
 }
 
-// The check of a whole rollout that could not be made: it says nothing about the gradient.
-static void note_kink(const pbCertificate *c) {
-  char where[128] = "";
-  if (c->spot_kink >= 0)
-    snprintf(where, sizeof where, ": a constraint or a feature of a contact changes at step %d", c->spot_kink);
+// Told, as what the gradient is: one of several, or their mean.
+static void note_ties(const cliRun *run, const pbCertificate *c) {
+  if (c->ties == 0) return;
   fprintf(cli_err,
-          "pullback: note: the gradient was not compared over the whole rollout: differences over shorter moves, or to both "
-          "sides, disagree, as they do near a kink%s (--spot-check steps compares single steps)\n",
-          where);
+          "pullback: note: in %ld of %ld steps two features of shapes tie (first at step %d: %s): which of them meets hangs on "
+          "the direction of a move, and the gradient is that of one of them, or of their mean\n",
+          (long)c->ties, run->steps, c->tie_step, c->tie_contact);
+}
+
+// The check of a whole rollout that could not be made: it says nothing about the gradient.
+static void note_left_out(const pbCertificate *c) {
+  char why[512];
+
+  // the contact where it is known, else the step
+  if (c->spot_tie_step >= 0) snprintf(why, sizeof why, "at step %d %.400s", c->spot_tie_step, c->spot_tie);
+  else if (c->spot_left_tie) snprintf(why, sizeof why, "features of a contact tie at step %d", c->spot_kink);
+  else if (c->spot_kink >= 0)
+    snprintf(why, sizeof why, "near a kink: a constraint or a feature of a contact changes at step %d", c->spot_kink);
+  else
+    snprintf(why, sizeof why, "differences over shorter moves, or to both sides, disagree, as they do near a kink or in noise");
+
+  fprintf(cli_err,
+          "pullback: note: the gradient was not compared over the whole rollout: %s (--spot-check steps compares single steps)\n",
+          why);
 }
 
 static void warn_spot(const pbCertificate *c) {
-  if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) note_kink(c);
+  if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) note_left_out(c);
   if (!c->spot_off) return;
 
   char where[64] = "over the whole rollout";
@@ -201,7 +185,9 @@ void cliGradient_Warn(const cliGradient *g, int t) {
   // told here; the certificates in meta have it trajectory by trajectory
   run->gains = 0;
   note_truncation(c);
-  warn_growth(run, c);
+  if (g->noises[t].step >= 0 && !c->truncated) warn_noise(run, c, &g->noises[t]);
+  else warn_growth(run, c);
   warn_events(g, c);
   warn_spot(c);
+  note_ties(g->run, c);
 }

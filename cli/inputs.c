@@ -409,7 +409,8 @@ static pbStatus begin_trajectory(cliRun *run) {
 }
 
 pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
-  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc, &run->command, &run->mocap_pos, &run->mocap_quat};
+  double **memory[] = {&run->x0,        &run->control,    &run->qfrc,      &run->xfrc,       &run->command,
+                       &run->mocap_pos, &run->mocap_quat, &run->mocap_vel, &run->mocap_rate, &run->mocap_before};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
     pbContext_Free(run->ctx, *memory[i]);
     *memory[i] = NULL;
@@ -438,8 +439,8 @@ void cliRun_End(cliRun *run) {
 
   cliScene_End(run);
   pbScratch_Destroy(run->scratch);
-  double *memory[] = {run->theta, run->theta_before, run->x0,        run->control,   run->qfrc,
-                      run->xfrc,  run->command,      run->mocap_pos, run->mocap_quat};
+  double *memory[] = {run->theta,   run->theta_before, run->x0,         run->control,   run->qfrc,       run->xfrc,
+                      run->command, run->mocap_pos,    run->mocap_quat, run->mocap_vel, run->mocap_rate, run->mocap_before};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
 
   // the model last: others refer to it
@@ -454,7 +455,10 @@ pbRolloutInput cliRun_Inputs(const cliRun *run) {
                           .xfrc = run->xfrc,
                           .command = run->command,
                           .mocap_pos = run->mocap_pos,
-                          .mocap_quat = run->mocap_quat};
+                          .mocap_quat = run->mocap_quat,
+                          .mocap_vel = run->mocap_vel,
+                          .mocap_pos_before = run->mocap_before,
+                          .mocap_quat_before = run->mocap_before ? run->mocap_before + 3 * run->nmocap : NULL};
 }
 
 static const double *row_of(const double *rows, size_t row, int width) { return rows ? rows + row * (size_t)width : NULL; }
@@ -467,5 +471,6 @@ pbInput cliRun_Input(const cliRun *run, long k) {
                    .xfrc = row_of(run->xfrc, row, 6 * run->nbody),
                    .command = row_of(run->command, row, run->ncommand),
                    .mocap_pos = row_of(run->mocap_pos, row, 3 * run->nmocap),
-                   .mocap_quat = row_of(run->mocap_quat, row, 4 * run->nmocap)};
+                   .mocap_quat = row_of(run->mocap_quat, row, 4 * run->nmocap),
+                   .mocap_vel = row_of(run->mocap_vel ? run->mocap_vel : run->mocap_rate, row, 6 * run->nmocap)};
 }

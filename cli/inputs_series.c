@@ -1,6 +1,7 @@
 // Inputs over time: controls and applied forces from files, tasks or keyframes, and how many steps they make.
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +151,18 @@ static long default_steps(const cliRun *run, long other) {
 }
 
 // ---- poses of mocap bodies -------------------------------------------------------------------------------------------
-enum { in_control, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_quat, series_count };
+enum {
+  in_control,
+  in_qfrc,
+  in_xfrc,
+  in_command,
+  in_mocap_pos,
+  in_mocap_quat,
+  in_mocap_vel,
+  in_pos_before,
+  in_quat_before,
+  series_count
+};
 
 size_t cliRun_NoDirection(const pbArray *quat) {
   for (size_t i = 0; i < quat->count / 4; i++) {
@@ -161,11 +173,17 @@ size_t cliRun_NoDirection(const pbArray *quat) {
   return quat->count / 4;
 }
 
+// Where they were before there is one row.
+static pbStatus check_before(const cliRun *run, const Series *s) {
+  if (!s->array || s->constant) return pb_ok;
+  return wrong_series(run, s);
+}
+
 // A file has one of the arrays at least, and no quaternion without direction: which row is at fault.
-static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *quat) {
+static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *quat, const Series *vel) {
   if (!pos->path) return pb_ok;
   if (!run->nmocap) return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: the model has no mocap bodies", pos->path);
-  if (!pos->array && !quat->array)
+  if (!pos->array && !quat->array && !vel->array)
     return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: holds neither mocap_pos nor mocap_quat", pos->path);
 
   // named by the first that has no direction
@@ -182,6 +200,19 @@ static pbStatus keep_poses(cliRun *run, const double *pos, const double *quat, b
   // rows of all steps
   PB_TRY(expand(run, pos, constant, 3 * n, &run->mocap_pos));
   return expand(run, quat, constant, 4 * n, &run->mocap_quat);
+}
+
+// As a task gives them.
+static pbStatus task_velocities(cliRun *run, size_t rows) {
+  size_t width = 6 * (size_t)run->nmocap;
+  double *all = pbContext_Alloc(run->ctx, (rows * width + 1) * sizeof *all);
+  if (!all) return cli_noMemory(run->ctx);
+
+  pbStatus status = pb_ok;
+  if (pbTask_PoseMotion(run->task, run->trajectory, NULL, NULL, all))
+    status = expand(run, all, (size_t)run->steps > rows, width, &run->mocap_vel);
+  pbContext_Free(run->ctx, all);
+  return status;
 }
 
 // Those of a task, for as many steps as the run has: the first of them, or, where they are constant, the same ones further on.
@@ -202,6 +233,7 @@ static pbStatus task_poses(cliRun *run) {
     status = pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies cover %zu steps, but %ld are requested",
                             run->model_path, rows, run->steps);
   if (status == pb_ok && given) status = keep_poses(run, pos, quat, (size_t)run->steps > rows);
+  if (status == pb_ok && given) status = task_velocities(run, rows);
   pbContext_Free(run->ctx, pos);
   return status;
 }
@@ -224,10 +256,57 @@ static pbStatus start_poses(cliRun *run, bool task, int keyframe) {
   return status;
 }
 
+// Before row 0 stands what the file says; else, where the poses are one row, that row; else the keyframe's pose or the model's.
+static pbStatus keep_before(cliRun *run, const Series *s, int keyframe) {
+  size_t n = (size_t)run->nmocap;
+  const Series *given[2] = {&s[in_pos_before], &s[in_quat_before]}, *path[2] = {&s[in_mocap_pos], &s[in_mocap_quat]};
+  const double *rows[2] = {run->mocap_pos, run->mocap_quat};
+  bool task = run->task && keyframe < 0 && !path[0]->array && !path[1]->array;
+  run->mocap_before = pbContext_Alloc(run->ctx, 7 * n * sizeof *run->mocap_before);
+  if (!run->mocap_before) return cli_noMemory(run->ctx);
+
+  if (task) pbTask_PoseMotion(run->task, run->trajectory, run->mocap_before, run->mocap_before + 3 * n, NULL);
+  else pbModel_MocapPose(run->model, run->theta, keyframe, run->mocap_before, run->mocap_before + 3 * n);
+  for (int i = 0; i < 2; i++) {
+    size_t width = (i ? 4 : 3) * n;
+    bool moves = path[i]->array && !path[i]->constant;
+    const double *from = !moves && rows[i] && run->steps > 0 ? rows[i] : NULL;
+    // a task says it itself
+    if (task) from = NULL;
+    if (given[i]->array) from = given[i]->array->reals;
+    if (from) memcpy(run->mocap_before + (i ? 3 * n : 0), from, width * sizeof *from);
+  }
+  return pb_ok;
+}
+
+pbStatus cliRun_KeepRates(cliRun *run) {
+  size_t n = (size_t)run->nmocap;
+  const double *pos = run->mocap_before ? run->mocap_before : run->mocap_pos;
+  const double *quat = run->mocap_before ? run->mocap_before + 3 * n : run->mocap_quat;
+  char text[500];
+  PB_TRY(expand(run, NULL, true, 6 * n, &run->mocap_rate));
+
+  for (size_t k = 0; k < (size_t)run->steps; k++) {
+    const double *to[2] = {run->mocap_pos ? run->mocap_pos + k * 3 * n : NULL,
+                           run->mocap_quat ? run->mocap_quat + k * 4 * n : NULL};
+    pbStatus status =
+        pbModel_MocapVelocity(run->ctx, run->model, run->theta, pos, quat, to[0], to[1], run->mocap_rate + k * 6 * n);
+    if (status != pb_ok) {
+      snprintf(text, sizeof text, "%s", pbContext_Error(run->ctx));
+      return pbContext_Fail(run->ctx, status, "step %zu of %ld: %s", k, run->steps, text);
+    }
+    pos = to[0];  // NULL: the model's
+    quat = to[1];
+  }
+  return pb_ok;
+}
+
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   bool task = run->task && pbTask_Steps(run->task, run->trajectory) > 0;
   for (int i = 0; i < series_count; i++) PB_TRY(load_series(run, &s[i]));
-  PB_TRY(check_poses(run, &s[in_mocap_pos], &s[in_mocap_quat]));
+  PB_TRY(check_poses(run, &s[in_mocap_pos], &s[in_mocap_quat], &s[in_mocap_vel]));
+  PB_TRY(check_before(run, &s[in_pos_before]));
+  PB_TRY(check_before(run, &s[in_quat_before]));
   PB_TRY(settle_steps(run, s, series_count, default_steps(run, other)));
 
   // controls: a file's, else the task's, else the keyframe's or zeros
@@ -256,7 +335,13 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
     *poses[i] = NULL;
     PB_TRY(expand(run, given->array->reals, given->constant, given->width, poses[i]));
   }
-  return pb_ok;
+
+  // velocities: the file's, else what the poses say
+  const Series *vel = &s[in_mocap_vel];
+  if (vel->array) PB_TRY(expand(run, vel->array->reals, vel->constant, vel->width, &run->mocap_vel));
+  if (!run->mocap_pos && !run->mocap_quat && !s[in_pos_before].array && !s[in_quat_before].array) return pb_ok;
+  PB_TRY(keep_before(run, s, keyframe));
+  return run->mocap_vel ? pb_ok : cliRun_KeepRates(run);
 }
 
 pbStatus cliRun_ReadInputs(cliRun *run, int keyframe, long other) {
@@ -270,7 +355,10 @@ pbStatus cliRun_ReadInputs(cliRun *run, int keyframe, long other) {
       {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody},
       {.option = "command", .path = text[opt_command], .ndim = 1, .shape = {commands}, .width = commands},
       {.option = "mocap", .name = "mocap_pos", .path = mocap, .ndim = 2, .shape = {nmocap, 3}, .width = 3 * nmocap},
-      {.option = "mocap", .name = "mocap_quat", .path = mocap, .ndim = 2, .shape = {nmocap, 4}, .width = 4 * nmocap}};
+      {.option = "mocap", .name = "mocap_quat", .path = mocap, .ndim = 2, .shape = {nmocap, 4}, .width = 4 * nmocap},
+      {.option = "mocap", .name = "mocap_vel", .path = mocap, .ndim = 2, .shape = {nmocap, 6}, .width = 6 * nmocap},
+      {.option = "mocap", .name = "mocap_pos_before", .path = mocap, .ndim = 2, .shape = {nmocap, 3}, .width = 3 * nmocap},
+      {.option = "mocap", .name = "mocap_quat_before", .path = mocap, .ndim = 2, .shape = {nmocap, 4}, .width = 4 * nmocap}};
 
   pbStatus status = read_series(run, s, keyframe, other);
   for (int i = 0; i < series_count; i++) pbArrays_Destroy(s[i].set);

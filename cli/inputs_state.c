@@ -31,8 +31,19 @@ pbStatus cliRun_ReadKeyframe(const cliRun *run, int *keyframe) {
 
 // Names that a trajectory file holds beside state fields; an initial state ignores them.
 static bool known_beside_state(const char *name) {
-  static const char *const names[] = {"control", "sensordata", "meta",      "qfrc",      "xfrc",
-                                      "command", "xpos",       "site_xpos", "mocap_pos", "mocap_quat"};
+  static const char *const names[] = {"control",
+                                      "sensordata",
+                                      "meta",
+                                      "qfrc",
+                                      "xfrc",
+                                      "command",
+                                      "xpos",
+                                      "site_xpos",
+                                      "mocap_pos",
+                                      "mocap_quat",
+                                      "mocap_vel",
+                                      "mocap_pos_before",
+                                      "mocap_quat_before"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(name, names[i]) == 0) return true;
   }

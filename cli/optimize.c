@@ -56,7 +56,19 @@ static pbStatus keep_poses(cliRun *run, pbTask *task, const double *z, int traje
   run->mocap_pos = pbContext_Alloc(run->ctx, numbers * 3 * sizeof *run->mocap_pos);
   run->mocap_quat = pbContext_Alloc(run->ctx, numbers * 4 * sizeof *run->mocap_quat);
   if (!run->mocap_pos || !run->mocap_quat) return cli_noMemory(run->ctx);
-  return pbTask_Poses(task, z, trajectory, run->mocap_pos, run->mocap_quat, &given);
+  PB_TRY(pbTask_Poses(task, z, trajectory, run->mocap_pos, run->mocap_quat, &given));
+
+  // and how they move
+  size_t bodies = (size_t)run->nmocap;
+  run->mocap_before = pbContext_Alloc(run->ctx, 7 * bodies * sizeof *run->mocap_before);
+  double *velocity = pbContext_Alloc(run->ctx, numbers * 6 * sizeof *velocity);
+  if (!run->mocap_before || !velocity) return cli_noMemory(run->ctx);
+  if (pbTask_PoseMotion(task, trajectory, run->mocap_before, run->mocap_before + 3 * bodies, velocity)) {
+    run->mocap_vel = velocity;
+    return pb_ok;
+  }
+  pbContext_Free(run->ctx, velocity);
+  return cliRun_KeepRates(run);
 }
 
 // The trajectory that a solution gives. Its file appears whole: signals wait.

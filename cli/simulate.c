@@ -46,6 +46,7 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
   if (run->command) input += run->ncommand;
   if (run->mocap_pos) input += 3. * run->nmocap;
   if (run->mocap_quat) input += 4. * run->nmocap;
+  if (run->mocap_vel) input += 6. * run->nmocap;
 
   double inputs = META_ROOM + sizeof(double) * input * (double)run->steps, state = sizeof(double) * numbers;
   if (inputs + state * (double)r->kept <= (double)PB_ARRAY_LIMIT) return pb_ok;
@@ -81,6 +82,12 @@ static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
   if (run->command) PB_TRY(pbArrays_AddReals(set, "command", 2, (size_t[]){n, (size_t)run->ncommand}, run->command, NULL));
   if (run->mocap_pos) PB_TRY(pbArrays_AddReals(set, "mocap_pos", 3, (size_t[]){n, nmocap, 3}, run->mocap_pos, NULL));
   if (run->mocap_quat) PB_TRY(pbArrays_AddReals(set, "mocap_quat", 3, (size_t[]){n, nmocap, 4}, run->mocap_quat, NULL));
+  if (run->mocap_vel) PB_TRY(pbArrays_AddReals(set, "mocap_vel", 3, (size_t[]){n, nmocap, 6}, run->mocap_vel, NULL));
+  if (run->mocap_before) {
+    const double *quat = run->mocap_before + 3 * nmocap;
+    PB_TRY(pbArrays_AddReals(set, "mocap_pos_before", 2, (size_t[]){nmocap, 3}, run->mocap_before, NULL));
+    PB_TRY(pbArrays_AddReals(set, "mocap_quat_before", 2, (size_t[]){nmocap, 4}, quat, NULL));
+  }
   return pbArrays_AddReals(set, "sensordata", 2, (size_t[]){r->kept, (size_t)run->nsensordata}, NULL, &r->sensordata);
 }
 

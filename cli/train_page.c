@@ -64,12 +64,14 @@ static bool take(cliRun *run, long count, double **out) {
 // Mocap bodies along the episode's path, or none where they are the model's.
 static pbStatus take_path(cliRun *run, const pbTrain *train) {
   long poses = run->steps * run->nmocap;
-  if (!take(run, 3 * poses, &run->mocap_pos) || !take(run, 4 * poses, &run->mocap_quat)) return cli_noMemory(run->ctx);
-  if (pbTrain_EvaluationPath(train, 0, (int)run->steps, run->mocap_pos, run->mocap_quat)) return pb_ok;
+  bool room = take(run, 3 * poses, &run->mocap_pos) && take(run, 4 * poses, &run->mocap_quat);
+  if (!room || !take(run, 6 * poses, &run->mocap_vel)) return cli_noMemory(run->ctx);
+  if (pbTrain_EvaluationPath(train, 0, (int)run->steps, run->mocap_pos, run->mocap_quat, run->mocap_vel)) return pb_ok;
 
   pbContext_Free(run->ctx, run->mocap_pos);
   pbContext_Free(run->ctx, run->mocap_quat);
-  run->mocap_pos = run->mocap_quat = NULL;
+  pbContext_Free(run->ctx, run->mocap_vel);
+  run->mocap_pos = run->mocap_quat = run->mocap_vel = NULL;
   return pb_ok;
 }
 

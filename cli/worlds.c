@@ -85,6 +85,31 @@ static pbStatus check_poses(const cliWorlds *w, const pbArray *a, size_t width) 
                         w->file, at / bodies / rows, at / bodies % rows, at % bodies);
 }
 
+// The run's, a row for each world.
+static pbStatus repeat(cliWorlds *w, const char *name, const double *row, size_t n, const double **to) {
+  double *rows = NULL;
+  *to = row;
+  if (!row || w->input.shared & pb_sharedMocap) return pb_ok;
+
+  PB_TRY(pbArrays_AddReals(w->set, name, 2, (size_t[]){(size_t)w->count, n}, NULL, &rows));
+  for (size_t k = 0; k < (size_t)w->count; k++) memcpy(rows + k * n, row, n * sizeof *rows);
+  *to = rows;
+  return pb_ok;
+}
+
+// Before the first row all worlds stand where the run does; where the file has single rows, there.
+static pbStatus keep_before(cliWorlds *w, const pbArray *pos, const pbArray *quat) {
+  const cliRun *run = w->run;
+  size_t n = (size_t)run->nmocap;
+  const double *own = run->mocap_before;
+
+  PB_TRY(repeat(w, "mocap_pos before", own, 3 * n, &w->input.mocap_pos_before));
+  PB_TRY(repeat(w, "mocap_quat before", own ? own + 3 * n : NULL, 4 * n, &w->input.mocap_quat_before));
+  if (pos && pos->ndim == 3) w->input.mocap_pos_before = pos->reals;
+  if (quat && quat->ndim == 3) w->input.mocap_quat_before = quat->reals;
+  return pb_ok;
+}
+
 // Both are of each world, or shared: what the file has of one, the run gives of the other.
 static pbStatus read_poses(cliWorlds *w) {
   cliRun *run = w->run;
@@ -103,7 +128,12 @@ static pbStatus read_poses(cliWorlds *w) {
 
   // one bit is of both
   if (pos || quat) w->input.shared &= ~(unsigned)pb_sharedMocap;
-  return pb_ok;
+  // velocities as given are all worlds'
+  if ((pos || quat) && run->mocap_vel)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies of each world, but velocities (mocap_vel) of all",
+                          w->file);
+  w->input.mocap_vel = run->mocap_vel;
+  return run->nmocap ? keep_before(w, pos, quat) : pb_ok;
 }
 
 static pbStatus read_parameter(cliWorlds *w, const pbArray *a) {

@@ -20,6 +20,11 @@ target_compile_options(pullback_flags INTERFACE
   $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
   $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant -Wno-unknown-pragmas>)
 target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
+# Of the library's own sources: what is const stays so (src/base/own.h is the one way around). Tests and files of formats may cast.
+set(PULLBACK_SOURCE_OPTIONS -Wcast-qual -Werror=cast-qual)
+if(PULLBACK_MUTATE)
+  target_compile_definitions(pullback_flags INTERFACE PULLBACK_MUTATE)
+endif()
 if(PULLBACK_VALIDATE)
   target_compile_definitions(pullback_flags INTERFACE PULLBACK_VALIDATE)
 endif()

@@ -24,6 +24,22 @@ SPIN = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><free
 ARM = """<mujoco><option timestep="{h}"/><worldbody><geom type="plane" size="5 5 .1" pos="0 0 -.6"/><body><joint name="j" axis="0 1 0" damping=".5"/>
 <geom type="capsule" size=".03" fromto="0 0 0 0 0 -.5"/></body></worldbody><actuator><motor name="m" joint="j" gear="3" ctrlrange="-2 2"
 ctrllimited="true" forcerange="-2 2" forcelimited="true"/></actuator></mujoco>"""
+STOP = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="hinge" axis="0 1 0" range="-45 45" damping="1" solreflimit="{soft}"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 .5" mass=".2" contype="0"/></body></worldbody><actuator><motor joint="hinge" gear="1"
+forcerange="-40 40" ctrlrange="-40 40"/></actuator></mujoco>"""
+THIN = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><geom name="wall" type="box" size=".005 1 1" pos="1.03 0 0"/><body>
+<joint name="x" type="slide" axis="1 0 0"/><geom name="ball" type="sphere" size=".01" mass=".1"/></body></worldbody><actuator>
+<motor joint="x" forcerange="-1 1"/></actuator></mujoco>"""
+ROPE = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><site name="a"/><body pos=".3 0 0"><joint name="x" type="slide" axis="1 0 0" damping="1"/>
+<geom size=".05" mass="1"/><site name="b"/></body></worldbody><tendon><spatial name="rope" limited="true" range="0 .5" solreflimit=".1 1"><site site="a"/>
+<site site="b"/></spatial></tendon><actuator><motor joint="x" forcerange="-50 50"/></actuator></mujoco>"""
+HANDS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body name="left" pos="-.1 0 0"><joint name="l" type="slide" axis="1 0 0"/><geom size=".02" mass="1"/></body>
+<body name="right" pos=".1 0 0"><joint name="r" type="slide" axis="1 0 0" damping="5"/><geom size=".02" mass="1"/></body></worldbody><equality>
+<joint name="hold" joint1="l" joint2="r" solref=".2 1"/></equality><actuator><motor joint="r" forcerange="-50 50"/></actuator></mujoco>"""
+GEAR = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="hinge" axis="0 1 0" damping="5"/>
+<geom type="capsule" size=".05" fromto="0 0 0 0 0 .5" mass="20"/></body></worldbody><actuator><motor joint="hinge" gear="200"/></actuator></mujoco>"""
+POLE = """<mujoco><option timestep="{h}"/><worldbody><body><joint name="j" axis="0 1 0" damping=".5"/><geom type="capsule" size=".03" fromto="0 0 0 0 0 .5"/></body>
+</worldbody><actuator><motor joint="j" gear="3" ctrlrange="-2 2" forcerange="-2 2"/></actuator></mujoco>"""
 
 
 def wall(h):
@@ -93,13 +109,63 @@ def balance(h):
             "loss": [{"name": "upright", "qpos": "j", "type": "linear"}], "audit": {"objective": "upright", "unit": "rad", "spread": {"qvel": 0.2}}}
 
 
+def far(term):
+    """The trot with its speed told beside a constant: what it gains over standing is small beside that."""
+    def make(h):
+        task = trot(h)
+        task["loss"] = [{"name": "speed"} | term]
+        task["audit"] = {"objective": "speed", "penetration": 0.03}
+        return task
+    return make
+
+
+def driven(model, joint, force, seconds, limits=None, **more):
+    """Driven along a joint as far as it goes."""
+    def make(h):
+        return {"model": model.format(h=h, **more), "duration": seconds, "variables": [{"control": True, "knots": 1, "start": force}],
+                "loss": [{"name": "way", "qpos": joint, "type": "linear", "weight": -1}],
+                "audit": {"objective": "way", "factor": -1, "spread": {"qvel": 0.05}} | (limits or {})}
+    return make
+
+
+def bullet(v):
+    """A ball of 1 cm, shot at a wall of 1 cm: at no step it is seen to touch."""
+    def make(h):
+        return {"model": THIN.format(h=h), "duration": 0.1, "init": {"qvel": [v]}, "variables": [{"control": True, "knots": 1}],
+                "loss": [{"name": "way", "qpos": "x", "type": "linear", "weight": -1}],
+                "audit": {"objective": "way", "factor": -1, "unit": "m", "spread": {"qvel": 0.05}}}
+    return make
+
+
+def balanced(kind):
+    """A pole that feedback holds upright to 1e-10 rad: all that is left of its loss is rounding."""
+    def make(h):
+        return {"model": POLE.format(h=h), "duration": 3, "policy": {"every": round(0.02 / h), "observe": [{"qpos": "j"}, {"qvel": "j"}],
+                "layers": [{"formula": ["-5*x0 - 0.7*x1"]}]}, "loss": [{"name": "tilt", "qpos": "j", "type": kind}], "audit": {"spread": {"qvel": 0.2}}}
+    return make
+
+
 CASES = [("through a wall", wall, 0.02, False, "m at h/"), ("to its end at a wall", wall, 0.0005, True, ""),
          ("a servo's resonance", resonance, 0.05, False, "m2 at h/4"), ("a servo's resonance, fine", resonance, 0.002, True, ""),
          ("pressed into the floor", press, 0.02, False, "m at h/2"), ("pressed onto the floor", press, 0.001, True, ""),
          ("spinning up by itself", spin, 0.02, False, "of the work unaccounted for"), ("spinning", spin, 0.0005, True, ""),
          ("a quadruped's trot, open loop", trot, 0.005, False, "m/s at h/4"), ("an arm swung up", arm, 0.01, True, ""),
          ("a policy beyond a wall", chase, 0.02, False, "m at h/"), ("a policy at a wall", chase, 0.0005, True, ""),
-         ("a policy that balances", balance, 0.005, True, "")]
+         ("a policy that balances", balance, 0.005, True, ""),
+         ("a trot, told as (x - 100)^2", far({"qpos": "root", "components": [0], "target": 100}), 0.005, False, "at h/4"),
+         ("a trot, told as 10 - v", far({"formula": "10 - v.x", "inputs": {"v": {"qvel": "root", "components": [0, 1, 2]}}, "at": "all", "mean": True}),
+          0.005, False, "at h/4"),
+         ("a bullet of 50 m/s through a wall", bullet(50), 0.005, False, "between two steps"),
+         ("a bullet of 100 m/s through a wall", bullet(100), 0.005, False, "between two steps"),
+         ("a ball of 5 m/s, which the wall is too far for", bullet(5), 0.005, True, ""),
+         ("a soft stop driven through", driven(STOP, "hinge", 40, 1, soft="0.1 1"), 0.001, False, "limit of joint 'hinge' gives way"),
+         ("a stop driven into", driven(STOP, "hinge", 40, 1, soft="0.02 1"), 0.001, False, "limit of joint 'hinge' gives way"),
+         ("a stop leaned on", driven(STOP, "hinge", 2, 1, soft="0.02 1"), 0.001, True, ""),
+         ("a rope stretched", driven(ROPE, "x", 50, 1), 0.001, False, "limit of tendon 'rope' gives way"),
+         ("hands pulled apart", driven(HANDS, "r", 50, 1, {"ledger": 1}), 0.001, False, "equality 'hold' gives way"),
+         ("200 N m behind a gear of 200, 50 allowed", driven(GEAR, "hinge", 1, 0.2, {"torque": 50}), 0.001, False, "force 200 at joint 'hinge'"),
+         ("200 N m behind a gear of 200, as allowed", driven(GEAR, "hinge", 1, 0.2, {"torque": 200}), 0.001, True, ""),
+         ("a pole balanced, squared", balanced("squared"), 0.005, True, ""), ("a pole balanced, plain", balanced("linear"), 0.005, True, "")]
 
 
 def report(bench, task, *options, name="task.json"):

@@ -20,13 +20,17 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   const char *objective;  // name of a term [the whole loss]
   double factor;          // objectives are told as value * factor [1]
   const char *unit;       // in words [""]
-  double tolerance;       // relative [0.1]
-  double penetration;     // m [0.005]
-  double torque;       // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
-                       // bodies [needed there]
-  double ledger;       // remainder by work [0.01]
-  const char *method;  // contact method that is reported beside [cones, or soft where the task has cones]
-  const char *const *field;  // parameters that are perturbed, each number by a factor within 1 +- relative
+  // The objective may differ by this part of what was gained over the reference [0.1], but always by `absolute` [0]. Reference:
+  // the task's start, where something else is audited; else controls of zero and a policy that puts out zeros.
+  double tolerance, absolute;
+  double penetration;   // m [a tenth of the least extent of the lesser geom, but 0.005 at least and half of that extent at most]
+  double torque;        // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
+                        // bodies [needed there]
+  double joint_torque;  // N, N m: of all actuators of a hinge or slide together, gears counted [any]
+  double stop_angle, stop_length;  // rad, m: what limits of joints and tendons, and equalities, may give way [0.035, 0.005]
+  double ledger;                   // remainder by work [0.01]
+  const char *method;              // contact method that is reported beside [cones, or soft where the task has cones]
+  const char *const *field;        // parameters that are perturbed, each number by a factor within 1 +- relative
   const double *relative;
   int fields;  // [0: body_mass, dof_damping and geom_friction by 0.1]
   pbProgressFunction progress;
@@ -40,8 +44,16 @@ typedef enum pbAuditRun {
   pb_auditTight,      // solver run until rounding ends it
   pb_auditMethod,     // another contact method: reported, no part of the verdict
   pb_auditPerturbed,  // other parameters: likewise
+  pb_auditReference,  // what is not audited: the task's start, or controls of zero; likewise
   pb_auditRunCount
 } pbAuditRun;
+
+// What came nearest to its limit, or furthest beyond.
+typedef struct pbAuditMost {
+  double value, limit;  // 0 of 1: nothing
+  bool angle;           // rad, else m (forces: N m, N)
+  char name[120];       // "limit of joint 'knee'", "geoms 'ball' and 'wall', between two steps"
+} pbAuditMost;
 
 // What came of one kind of run, over all starts.
 typedef struct pbAuditRow {
@@ -52,7 +64,9 @@ typedef struct pbAuditRow {
   char why[300];                          // also where the kind of run is not to be had: then ran and failed are 0
   double timestep;                        // s
   double mean, deviation, least, most;    // of the objective, times factor
-  double penetration;                     // m: the deepest
+  pbAuditMost overlap;                    // of two geoms, in steps and, where they are fast, between them
+  pbAuditMost given_way;                  // of limits of joints and tendons, and of equalities
+  pbAuditMost at_joint;                   // force at a joint, where one is stated
   double torque, torque_limit;            // of the actuator nearest to its limit
   char actuator[96];                      // its name; "policy": of what the policy puts on joints and bodies
   double power;                           // W: largest of all actuators together
@@ -68,16 +82,19 @@ typedef struct pbAuditReport {
   int starts;
   uint64_t seed;
   char objective[96], unit[32];
-  double tolerance, penetration, ledger;  // the limits
+  double tolerance, absolute, ledger;  // the limits; of overlaps and stops: of each row
+  double better;                       // 1: more of the objective is better; -1: less
+  double gained;                       // objective as trained less that of the reference; NaN: there is none
   pbAuditRow row[pb_auditRunCount];
 } pbAuditReport;
 
-// Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each within tolerance of that
-// as trained; in these four kinds of runs no start that fails, penetration and torques within their limits, and the ledger
-// closed. The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy
-// with outputs on joints or bodies, without a known limit, an unknown term, field or method. pb_not_finite: an objective as
-// trained that is not finite. pb_unsupported: a policy whose part that acts every step has a memory, which counts steps.
-// pb_interrupted.
+// Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each no worse than that as trained
+// by more than the tolerance (better is a note; a loss is better where it is less); in these four kinds of runs no start that
+// fails; overlaps, forces, stops and equalities within their limits, and the ledger closed. Where there is no reference (neither
+// another start, nor controls, nor a policy; or it fails), the tolerance is of the objective itself. The task is as before.
+// pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy with outputs on joints or bodies,
+// without a known limit, an unknown term, field or method. pb_not_finite: an objective as trained that is not finite.
+// pb_unsupported: a policy whose part that acts every step has a memory, which counts steps. pb_interrupted.
 PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
 // A task to be audited: as pbTask_LoadWith. "variables" may be missing; of a training, the length is that of its episodes; the
 // loss is that of "audit" where it has one.

@@ -85,10 +85,12 @@ PB_API PB_NODISCARD pbStatus pbBatch_SetGradient(pbBatch *batch, pbGradientKind 
 // ---- forward ------------------------------------------------------------------------------------------------------
 // What acts, NULL: zero; of mocap bodies the model's poses. Of each array (worlds, steps, width) where `shared` has not its bit,
 // else (steps, width) for all worlds; constant: one row each for all steps, (worlds, width) or (width). Width nu, nv, 6 nbody,
-// the policy's commands, 3 nmocap and 4 nmocap (pb_sharedMocap is of both).
+// the policy's commands, 3 nmocap, 4 nmocap and 6 nmocap (pb_sharedMocap is of all). mocap_*_before: (worlds, 3 or 4 nmocap),
+// shared (3 or 4 nmocap).
 enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4, pb_sharedCommand = 8, pb_sharedMocap = 16 };
 typedef struct pbBatchInput {
   const double *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat;
+  const double *mocap_vel, *mocap_pos_before, *mocap_quat_before;  // as of pbRolloutInput
   bool constant;
   unsigned shared;
 } pbBatchInput;
@@ -117,7 +119,8 @@ PB_API PB_NODISCARD pbStatus pbBatch_Rollout(pbBatch *batch, const double *theta
 // The same in parts, for all worlds: steps first .. last - 1 of a rollout of `steps`, which theta, input, output and the tape are
 // of. The first part begins at 0, each further one where the one before has ended, with the same of all else; worlds that have
 // failed stay out. Between parts the caller may write to the states: what is written is a new start, which owes nothing to what
-// was before, and the row of output there, with its cotangents, is of the state that was left.
+// was before, and the row of output there, with its cotangents, is of the state that was left, with the inputs that its row had
+// then: behind a new start the caller may have written others.
 // pb_bad_argument where parts do not follow one another, and of a world with more new starts than pbBatchOptions.restarts.
 PB_API PB_NODISCARD pbStatus pbBatch_RolloutPart(pbBatch *batch, const double *theta, int steps, int first, int last,
                                                  const pbBatchInput *input, const pbBatchOutput *output);
@@ -129,6 +132,7 @@ typedef struct pbBatchGradient {
   double *x0;                            // (worlds, TangentSize)
   double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input: of shared ones the sum (pbBatchOptions.shared_inputs)
   double *mocap_pos, *mocap_rot;         // 3 nmocap each, see pbInputBar; else likewise
+  double *mocap_vel, *mocap_pos_before, *mocap_rot_before;  // 6 nmocap; 3 nmocap each, one row; as of pbRolloutGradient
   double *theta;  // ParamSize: the sum over worlds of the gradients by what they share; entries of own values stay
   double *own;    // (worlds, OwnSize)
 } pbBatchGradient;
@@ -142,8 +146,9 @@ typedef struct pbBatchDirection {
   const double *x0;                            // (worlds, TangentSize)
   const double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input
   const double *mocap_pos, *mocap_rot;         // those of pbBatchGradient
-  const double *theta;                         // ParamSize, the same for all; entries of own values are not read
-  const double *own;                           // (worlds, OwnSize)
+  const double *mocap_vel, *mocap_pos_before, *mocap_rot_before;
+  const double *theta;  // ParamSize, the same for all; entries of own values are not read
+  const double *own;    // (worlds, OwnSize)
 } pbBatchDirection;
 typedef struct pbBatchTangent {  // (worlds, steps + 1 or row_count, width) each; NULL: not wanted
   double *x;                     // TangentSize

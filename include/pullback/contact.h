@@ -28,6 +28,9 @@
 // damping       N s/m     >= 0       50        penalty: sets the parameter contact_damping
 // width         m         > 0        1e-4      penalty: depth over which the force sets in, twice differentiable
 // slip          m/s       > 0        0.1       penalty: sliding speed from which on friction is about its full force
+// mocap_motion  word                 ignored   contacts of bodies that mocap bodies carry: ignored: forces and impacts as if these
+//                                              stood still, as in MuJoCo; followed: by relative velocities, so that friction
+//                                              drags, damping yields, and restitution throws (pbInput.mocap_vel)
 //
 // With the defaults the results are MuJoCo's. docs/contact-gradients.md has the formulas, says which method takes which settings,
 // and how to choose.
@@ -64,6 +67,9 @@ typedef enum pbContactMixing {
 // impact leaves the kinetic energy as it was, where Newton's with friction would make some; else e.
 typedef enum pbRestitutionLaw { pb_restitutionNewton, pb_restitutionCapped } pbRestitutionLaw;
 
+// Times of impacts and events follow the motion of mocap bodies either way.
+typedef enum pbMocapMotion { pb_mocapIgnored, pb_mocapFollowed } pbMocapMotion;
+
 typedef struct pbContactSettings {
   pbContactMethod method;
   double kappa, onset;
@@ -74,6 +80,7 @@ typedef struct pbContactSettings {
   double smooth_kappa, smooth_onset;
   double width, slip;
   pbRestitutionLaw restitution_law;
+  pbMocapMotion mocap_motion;
 } pbContactSettings;
 
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);

@@ -37,12 +37,19 @@ enum { pb_fixX = 1, pb_fixY = 2, pb_fixZ = 4, pb_fixAll = 7 };
 // These points do not follow forces along these axes: they go on with the velocity they have. Their positions and velocities
 // are state like others', so boundary values have gradients. Contradictory pins cannot be stated: fixing twice is fixing once.
 PB_API PB_NODISCARD pbStatus pbDeformable_Fix(pbDeformable *deformable, int count, const int *points, int axes);
+// Leads points: along these axes they go along a path, in step k from where they are to where they start (pbDeformable_AddPoints)
+// plus displacement k, with the velocity of that way; what comes after the last row stays there. k counts steps by the state's
+// time over the time step. path: steps x rows x 3 [m], rows 1 (all alike) or `count` (one each), the parameter NAME.path, whose
+// entries along other axes do nothing; NULL (steps 0, rows 1): displacements are controls, one for each axis, NAME.x, NAME.y,
+// NAME.z, 0 at the start. `name` is a word, unique among groups and paths. A coordinate is led once, and not by a body.
+PB_API PB_NODISCARD pbStatus pbDeformable_Lead(pbDeformable *deformable, const char *name, int count, const int *points, int axes,
+                                               int steps, int rows, const double *path);
 // All points, those added later too, keep their z: a planar scene.
 PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
 
 // Appends points attached to a body of the model (or "world"), at positions `local` (count x 3, m, body frame; the parameter
 // attach_local). Energies and surfaces over them push the body, inside the same step; they have no mass of their own, and their
-// part of the state is written by the step. Joint damping of such a world acts explicitly.
+// part of the state is written by the step.
 PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const char *body, int count, const double *local,
                                                  int *first);
 // Attaches points to a body, where they are in the reference configuration of the model; masses, pins and velocities that they

@@ -91,9 +91,9 @@ PB_API PB_NODISCARD pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *o
 // Where the evaluations' episode `start` (0 on) begins: x0 (StateSize), and what the policy is commanded throughout it (command:
 // as many numbers as it observes; NULL where it observes none). After a Run.
 PB_API void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command);
-// Poses of mocap bodies in its first `steps` steps: pos (steps, nmocap, 3), quat (steps, nmocap, 4). False, with nothing written,
-// where they are the model's. After a Run.
-PB_API bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat);
+// Poses of mocap bodies in its first `steps` steps: pos (steps, nmocap, 3), quat (steps, nmocap, 4), vel (steps, nmocap, 6:
+// pbInput). False, with nothing written, where they are the model's. After a Run.
+PB_API bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat, double *vel);
 
 #ifdef __cplusplus
 }

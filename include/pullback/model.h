@@ -97,6 +97,13 @@ PB_API int pbModel_MocapBody(const pbModel *model, int mocap);
 // x + eps d, q exp(eps r). In place.
 PB_API void pbModel_MocapMove(const pbModel *model, const double *pos_direction, const double *rotation, double eps, double *pos,
                               double *quat);
+// How the mocap bodies move that stood at the poses `before` and stand at pos, quat a time step of theta later (as pbInput; NULL,
+// each: the model's): velocity (nmocap x 6: of the origin, then angular, in the world's axes), by the shorter way round. What
+// goes further than four times the scene's extent or turns by more than a quarter jumps: pb_bad_input, with the body in the text
+// of ctx (NULL: none is wanted), where a step reads the velocity and something meets the body; else it rests.
+PB_API PB_NODISCARD pbStatus pbModel_MocapVelocity(pbContext *ctx, const pbModel *model, const double *theta,
+                                                   const double *pos_before, const double *quat_before, const double *pos,
+                                                   const double *quat, double *velocity);
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
 // tendon_length0, eq_data of weld relative poses...). Memory, text of errors and warnings: ctx, not NULL (also below).

@@ -162,6 +162,9 @@ PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int tr
 // The same of mocap bodies: positions (steps, nmocap, 3) and quaternions (steps, nmocap, 4); either may be NULL. *given: false
 // where they are the model's, and nothing is written.
 PB_API PB_NODISCARD pbStatus pbTask_Poses(pbTask *task, const double *z, int trajectory, double *pos, double *quat, bool *given);
+// After pbTask_Poses, where they are given: poses before the first row (nmocap x 3, nmocap x 4), and velocities (steps, nmocap,
+// 6) as the task has them: false, with nothing written to `velocity`, where poses say them. Any may be NULL.
+PB_API bool pbTask_PoseMotion(pbTask *task, int trajectory, double *pos_before, double *quat_before, double *velocity);
 // theta (ParamSize) with the unknowns in, derived constants as the file has them. pb_not_finite: a tie has no value there.
 PB_API PB_NODISCARD pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta);
 // Certificate of the gradient at z, spot check included, of one trajectory.
@@ -182,11 +185,12 @@ typedef struct pbRunOptions {
 // Why a search ended: the first that fits.
 typedef enum pbRunOutcome {
   pb_runCriteriaMet,     // the stop criteria of the task hold
-  pb_runConverged,       // nothing is left to gain: gradient zero within its tolerance, or a Newton step that promises nothing
+  pb_runConverged,       // nothing is left to gain, nor sideways: gradient zero within its tolerance, or no step promises any
   pb_runNoInfluence,     // the loss depends on none of the unknowns
   pb_runStalledAtJump,   // the loss jumps beside the answer
   pb_runStalled,         // no better point was found for another reason
   pb_runIterationLimit,  // the iterations are used up
+  pb_runSaddle,          // the gradient is zero, but the loss falls to both sides along a direction (before "converged")
   pb_runOutcomeCount
 } pbRunOutcome;
 PB_API const char *pbRunOutcome_Name(pbRunOutcome outcome);  // "criteria met", "converged", ...
@@ -204,6 +208,8 @@ typedef struct pbRunResult {
   const char *reason;          // one sentence: why it ended
   const char *advice;          // lines of what else is to be known: unknowns without influence, kinks, what to try; "" for none
   const unsigned char *notes;  // n: pb_unknown... of each
+  const double *direction;     // n: of a saddle, its largest entry relative to 1 + |z| one; NULL: the answer is none
+  int left;                    // saddles that the search left ("saddle": "leave")
   int iterations;
   int64_t simulations;      // trajectories simulated by the optimiser
   int64_t gradients;        // evaluations with a gradient or Jacobian

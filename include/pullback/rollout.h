@@ -33,8 +33,8 @@ typedef struct pbRolloutPlan {
 } pbRolloutPlan;
 
 // Cheapest plan (fewest steps computed) whose records, snapshots and cached evaluations stay within `budget` bytes; 0: no
-// limit. Cached evaluations take four times what the core's own cache (L2) holds, 16 MiB at most, and are those of the last steps;
-// of deformables, whose factors cost more than reading them, 1 GiB at most.
+// limit. Cached evaluations take four times what the core's own cache (L2) holds, 16 MiB at most, and are those of the last
+// steps; of deformables, whose factors cost more than reading them, 1 GiB at most.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
 PB_API PB_NODISCARD pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
 // A plan by the numbers themselves: snapshots >= 0, leaf >= 1.
@@ -82,7 +82,13 @@ typedef struct pbRolloutInput {  // what acts during step k is row k; the last r
   const double *command;         // (steps, commands): numbers that a policy observes; NULL: zero
   const double *mocap_pos;       // (steps, nmocap, 3), and
   const double *mocap_quat;      // (steps, nmocap, 4): poses of mocap bodies; NULL: the model's (pbInput)
-  bool constant;                 // true: one row each, for all steps
+  // How mocap bodies move during step k (pbInput): (steps, nmocap, 6). NULL: as the rows of poses say, from row k - 1 to row k in
+  // a time step; constant: at rest.
+  const double *mocap_vel;
+  // Their poses before row 0: nmocap x 3, nmocap x 4; NULL, each: the model's. Of a run from a keyframe: pbModel_MocapPose; of
+  // one that goes on: the last row of the one before.
+  const double *mocap_pos_before, *mocap_quat_before;
+  bool constant;  // true: one row each, for all steps
 } pbRolloutInput;
 
 typedef struct pbRolloutOutput {  // any may be NULL
@@ -123,6 +129,9 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
   double *theta;                    // ParamSize
   double *command;                  // as ctrl
   double *mocap_pos, *mocap_rot;    // (steps, nmocap, 3) each, see pbInputBar (one row where constant)
+  // (steps, nmocap, 6) where the input has mocap_vel, else left alone: what velocities owe to poses goes to those, of rows k and
+  // k - 1, of before row 0 (nmocap x 3 each) where the input says where that is, else to theta.
+  double *mocap_vel, *mocap_pos_before, *mocap_rot_before;
 } pbRolloutGradient;
 
 // Diagnostics of a gradient.
@@ -135,12 +144,19 @@ typedef struct pbCertificate {
   int64_t onsets, releases;  // contacts that came and went
   int64_t simultaneous;      // impacts while another contact touched and approached too: their order decides the gradient
   double approach;           // slowest speed of approach [m/s] of an impact: derivatives grow like its inverse; infinite: none
-  // gradient by events: onsets and releases corrected; left as in exact because how fast the distance passes says nothing of its moment.
-  // `simultaneous` counts those that come with others that they change: soft ones at the same time (the mean of both orders is taken),
-  // hard ones in the same step (they strike as one: right for changes that keep them together). The first step of each, or -1.
+  // gradient by events: onsets and releases corrected; left as in exact because how fast the distance passes says nothing of its
+  // moment, or (hard contact) corrected coarsely, as the closing speed changes by more than half a percent within the step.
+  // `simultaneous` counts those that come with others that they change: soft ones at the same time (the mean of both orders is
+  // taken), hard ones in the same step (they strike as one: right for changes that keep them together). The first step of each,
+  // or -1.
   int64_t events, grazing;
   int event_step, grazing_step, simultaneous_step;
   char grazing_contact[200], simultaneous_contact[200];  // what grazes first, what is first among others; ""
+  // Steps in which features of two shapes tie, so that on one side of a move others meet than on the other and no linear map is
+  // the derivative: that of one of them was taken. All steps are looked at. The first one, or -1, and its pair of geoms ("").
+  int64_t ties;
+  int tie_step;
+  char tie_contact[200];
   int most_contacts, most_rows;
   double penetration;                     // m: deepest overlap of two geoms, and
   int penetrating[2], penetration_step;   // its geoms and step; -1 where nothing overlaps
@@ -154,24 +170,31 @@ typedef struct pbCertificate {
   int costate_worst_step;
   int64_t steps, recomputed;
   size_t tape_bytes, full_tape_bytes;  // held, and of the tape of all steps
-  // Spot check (pbVjpOptions). The worst comparison, by how far its error is beyond its limit: the directional derivative by the
-  // gradient, by what it is compared with, |their difference| by the size of their terms, and what rounding and the length of the
-  // move allow there.
+  // Spot check (pbVjpOptions): whether anything was compared (a quotient of differences; where there are impacts or corrected
+  // events the forward derivative). The worst comparison, by how far its error is beyond its limit: the directional derivative by
+  // the gradient, by what it is compared with, |their difference| by the size of their terms, and what rounding and the length of
+  // the move allow there.
   bool spot_checked;
   double spot_gradient, spot_difference, spot_error;
   double spot_limit;
-  bool spot_off;           // it is beyond its limit
-  int spot_step;           // its step; -1: none, or the whole rollout
-  char spot_where[96];     // where it is off: the part of the direction that is off most, "qvel", "geom_friction"; else ""
-  char spot_row[256];      // and the constraint that pushes most in that step ("contact of geom 'a' and geom 'b'"), or ""
-  int spot_part;           // bits pb_partSteps, ...: what was checked, see pbCertificate_Checked
-  int64_t spot_steps;      // steps at which forward and reverse derivatives were compared,
-  int64_t spot_quotients;  // quotients of differences that were compared,
-  int64_t spot_left_out;   // and those left out because something begins, ends or has a kink within every move
-  int spot_kink;           // pb_checkFull: of what is left out, the first step at which the ends of a move part; -1: none
-  int spot_tie_step;       // of the steps left out the first whose contacts have no derivative of every direction; -1: none,
-  char spot_tie[480];      // and these contacts (pbScratch_Tie)
-  int most_contacts_step;  // the first step with most_contacts; -1 where there is no contact
+  bool spot_off;              // it is beyond its limit
+  int spot_step;              // its step; -1: none, or the whole rollout
+  char spot_where[96];        // where it is off: the part of the direction that is off most, "qvel", "geom_friction"; else ""
+  char spot_row[256];         // and the constraint that pushes most in that step ("contact of geom 'a' and geom 'b'"), or ""
+  int spot_part;              // bits pb_partSteps, ...: what was checked, see pbCertificate_Checked
+  int64_t spot_steps;         // steps at which forward and reverse derivatives were compared,
+  int64_t spot_quotients;     // quotients of differences that were compared,
+  int64_t spot_left_out;      // and those left out, for one of these reasons:
+  int64_t spot_left_kink;     // something begins, ends or bends within every move,
+  int64_t spot_left_tie;      // features tie, so that moves to both sides meet others,
+  int64_t spot_left_noise;    // no two quotients agree with each other: rounding, or growth of the motion
+  int64_t spot_evaluations;   // steps that were run for the check; a forward derivative counts for four
+  double spot_steps_share;    // of the steps those at which a quotient was compared, 0 .. 1; of a whole rollout 1
+  double spot_entries_share;  // of state, inputs and wanted parameters of such a step the entries that moved, at most, 0 .. 1
+  int spot_kink;              // pb_checkFull: of what is left out, the first step at which the ends of a move part; -1: none
+  int spot_tie_step;          // of the steps left out the first whose contacts have no derivative of every direction; -1: none,
+  char spot_tie[480];         // and these contacts (pbScratch_Tie)
+  int most_contacts_step;     // the first step with most_contacts; -1 where there is no contact
   // Truncation (pbVjpOptions): whether anything was left out of the derivative, and what. Norms and growth above are of the
   // costate as it went back, each before it was clipped and decayed.
   bool truncated;
@@ -188,11 +211,34 @@ enum { pb_partSteps = 1, pb_partImpacts = 2, pb_partRollout = 4 };
 // "steps and impacts", "rollout".
 PB_API const char *pbCertificate_Checked(const pbCertificate *certificate);
 
+// The members of a certificate by name, for who prints it: files and Python have these names.
+typedef enum pbCertificateType {
+  pb_certificateReal,     // double
+  pb_certificateInteger,  // int
+  pb_certificateCount,    // int64_t
+  pb_certificateBytes,    // size_t
+  pb_certificateFlag,     // bool
+  pb_certificateText,     // char[], ended by 0
+  pb_certificateGeoms     // int[2]: geoms, -1: none
+} pbCertificateType;
+// Where a member says something: always, where something was compared (spot_checked), where the gradient is truncated.
+typedef enum pbCertificateWhere { pb_certificateAlways, pb_certificateCompared, pb_certificateTruncated } pbCertificateWhere;
+typedef struct pbCertificateMember {
+  const char *name;
+  pbCertificateType type;
+  size_t offset;  // in pbCertificate
+  pbCertificateWhere where;
+} pbCertificateMember;
+// All of them, `count` in all, in the order of the struct.
+PB_API const pbCertificateMember *pbCertificate_Members(int *count);
+// Whether the member says something in this certificate.
+PB_API bool pbCertificate_Says(const pbCertificate *certificate, const pbCertificateMember *member);
+
 typedef enum pbSpotCheck {
   pb_checkNone,
-  // Steps at random (one of each 400 steps, another of each 200, and that with most contacts), while the pullback goes through them:
-  // forward against reverse derivative by state, inputs and parameters, rounding apart; and against quotients of differences of that
-  // step, over moves that stay on one branch. Costs some 2 % of a rollout and its pullback from 200 steps on.
+  // Steps at random (one of each 400 steps, another of each 200, and that with most contacts), while the pullback goes through
+  // them: forward against reverse derivative by state, inputs and parameters, rounding apart; and against quotients of
+  // differences of that step, over moves that stay on one branch. Costs some 2 % of a rollout and its pullback from 200 steps on.
   pb_checkSteps,
   // Two more rollouts (more where they disagree): derivative along one random direction of x0, and the inputs and parameters
   // wanted, both ways. A gradient is off where quotients over shorter and shorter moves agree with each other and not with it;
@@ -219,11 +265,11 @@ typedef struct pbVjpOptions {
   double clip;             // largest norm of the costate, > 0; 0, infinite: none
 } pbVjpOptions;
 
-// Parameters that a Vjp gives gradients by from now on: `count` names of fields (pbModel_ParamAt; a part, "geom_friction:floor", stands
-// for all of its field). What only others need is left out of the pullback. Entries of `theta` of fields that are not wanted stay as
-// they are; those wanted have the same bits as without a choice. names NULL: all fields (the default); count 0: none.
-// constants: pbModel_SetConstantsVjp is called with the gradient afterwards; what it takes (derived fields, eq_data, geom_fluid) is
-// wanted, too. pb_bad_argument for a name that is none of the model's.
+// Parameters that a Vjp gives gradients by from now on: `count` names of fields (pbModel_ParamAt; a part, "geom_friction:floor",
+// stands for all of its field). What only others need is left out of the pullback. Entries of `theta` of fields that are not
+// wanted stay as they are; those wanted have the same bits as without a choice. names NULL: all fields (the default); count 0:
+// none. constants: pbModel_SetConstantsVjp is called with the gradient afterwards; what it takes (derived fields, eq_data,
+// geom_fluid) is wanted, too. pb_bad_argument for a name that is none of the model's.
 PB_API PB_NODISCARD pbStatus pbRollout_WantParameters(pbRollout *rollout, const char *const *names, int count, bool constants);
 
 // Pullback of the last Forward. options and certificate may be NULL. May be called several times.
@@ -237,6 +283,7 @@ typedef struct pbRolloutDirection {     // NULL: zero
   const double *theta;                  // ParamSize
   const double *command;                // as ctrl
   const double *mocap_pos, *mocap_rot;  // as of pbRolloutGradient
+  const double *mocap_vel, *mocap_pos_before, *mocap_rot_before;
 } pbRolloutDirection;
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   double *x;                       // TangentSize
@@ -247,6 +294,31 @@ typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
 // Derivatives of the last Forward's trajectory along `count` directions, exact to rounding.
 PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const pbRolloutDirection *directions,
                                            const pbRolloutTangent *tangents);
+
+// ---- how far a derivative reaches ----------------------------------------------------------------------------------
+// Of a motion that amplifies what it starts from, derivatives go on growing while moves of any length end up anywhere: beyond
+// some time they are exact and say nothing. The start moves along random directions of its tangent space by `move`; at each state
+// what comes of it is compared with what the derivative foresees. The time is the first from which on, at three quarters of the
+// states at least, it errs by more than pb_noiseShare of what comes (half of its square), where foreseen moves have grown by a
+// factor of pb_noiseGrowth at least: what does not grow is a kink or a missed onset, not noise. A derivative that errs at each
+// stiff impact (of a step's phase, exact mode) ends earlier than the motion's own.
+#define pb_noiseShare  0.7
+#define pb_noiseGrowth 30
+typedef struct pbNoiseOptions {
+  double move;     // length in the tangent space; 0: 1e-3
+  int directions;  // 0: 8
+  uint64_t seed;
+} pbNoiseOptions;
+typedef struct pbNoise {
+  double time;        // s from the start; infinite: the derivative foresees such moves to the end
+  int step;           // its state; -1
+  double move;        // as it acted
+  double growth;      // ln of how much the foreseen moves have grown at the end
+  double unforeseen;  // at the end: of the moves made the share that was not foreseen
+} pbNoise;
+// Of the last Forward. Costs as many rollouts as there are directions, and their forward derivatives. A rollout that fails after
+// a move ends there. pb_bad_argument before a Forward, or for options out of range.
+PB_API PB_NODISCARD pbStatus pbRollout_Noise(pbRollout *rollout, const pbNoiseOptions *options, pbNoise *noise);
 
 typedef enum pbGradientMode { pb_modeForward, pb_modeReverse } pbGradientMode;
 // Mode for the derivatives of `outputs` numbers by `parameters` numbers: forward where parameters <= max(2, outputs),

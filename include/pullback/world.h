@@ -19,8 +19,8 @@ PB_API pbStateField pbModel_StateFieldAt(const pbModel *model, int index);
 // What an entry of a state is, or of its tangent (TangentSize), in words: "qpos[7] (joint 'knee')"; returns text.
 PB_API char *pbState_EntryName(const pbModel *model, int entry, char *text, size_t size);
 PB_API char *pbState_TangentName(const pbModel *model, int entry, char *text, size_t size);
-// State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries. ctx (may be NULL): text of
-// the error, pb_bad_argument where there is no such keyframe.
+// State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries. ctx (may be NULL): text
+// of the error, pb_bad_argument where there is no such keyframe.
 PB_API PB_NODISCARD pbStatus pbState_Init(pbContext *ctx, const pbModel *model, const double *theta, int keyframe, double *x);
 // Tangent of the way from state a to state b: out (TangentSize) = (dq, dv, dact, ...); q in the tangent space at a.
 PB_API void pbState_Difference(const pbModel *model, const double *a, const double *b, double *out);
@@ -36,17 +36,22 @@ typedef struct pbInput {
   const double *qfrc;     // nv, generalised forces; NULL: zero
   const double *xfrc;     // nbody x 6: force, torque at the body's centre of mass, world axes; NULL: zero
   const double *command;  // numbers that a policy observes (pbPolicyInfo.commands); NULL: zero
-  // Poses of the mocap bodies during the step, in the world; they have no velocity, whatever they do from one step to the next.
-  // NULL, each: that of the model (body_pos, body_quat in theta); of a keyframe: pbModel_MocapPose. Quaternions are normalized,
-  // pb_bad_input where their length is not in 1e-6 to 1e6, or a number is not finite.
+  // Poses of the mocap bodies during the step, in the world. NULL, each: that of the model (body_pos, body_quat in theta); of a
+  // keyframe: pbModel_MocapPose. Quaternions are normalized, pb_bad_input where their length is not in 1e-6 to 1e6, or a number
+  // is not finite.
   const double *mocap_pos;   // nmocap x 3
   const double *mocap_quat;  // nmocap x 4
+  // How they move there: velocity of each body's origin [m/s], then its angular velocity [rad/s], in the world's axes. So a body
+  // came from x - h v and turned by exp(h w) since the step before. NULL: they rest. A single step cannot know where they were;
+  // a rollout does (pbRolloutInput), and pbModel_MocapVelocity tells it of two poses. pb_bad_input where not finite.
+  const double *mocap_vel;  // nmocap x 6
 } pbInput;
 typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
   double *ctrl, *qfrc, *xfrc, *command;
   // nmocap x 3 each: of positions, and of rotations in the bodies' frames (quat exp(r), as of a ball joint); also where the pose
   // is the model's
   double *mocap_pos, *mocap_rot;
+  double *mocap_vel;  // nmocap x 6
 } pbInputBar;
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
@@ -55,8 +60,8 @@ typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
 typedef struct pbScratch pbScratch;
 typedef struct pbCapacity {
   int contacts;  // most contacts of geoms at one time; 0: what the model's pairs can make, at most 4096
-  // Contacts of deformables, which can grow between steps (pbScratch_Grow). Pairs of points, edges and triangles that are close, of
-  // each of seven types and again of friction; 0: a quarter of the surfaces' primitives, and 256.
+  // Contacts of deformables, which can grow between steps (pbScratch_Grow). Pairs of points, edges and triangles that are close,
+  // of each of seven types and again of friction; 0: a quarter of the surfaces' primitives, and 256.
   int stencils;
   // Bytes of the matrix that they couple, analysis and factor included; 0: twice what that of the elements takes, and 1 MiB.
   size_t matrix;
@@ -65,8 +70,8 @@ PB_API PB_NODISCARD pbStatus pbScratch_Create(pbContext *ctx, const pbModel *mod
                                               pbScratch **scratch);
 PB_API void pbScratch_Destroy(pbScratch *scratch);
 // Between calls: more room for contacts of deformables after a call that ended with *status. True where that was pb_capacity of
-// theirs and there is more room now: the call can be made again, it left its outputs untouched, and its result has the bits it would
-// have had with room from the start. Else false; *status pb_no_memory where more was not to be had.
+// theirs and there is more room now: the call can be made again, it left its outputs untouched, and its result has the bits it
+// would have had with room from the start. Else false; *status pb_no_memory where more was not to be had.
 //   do status = pbStep_Forward(...); while (pbScratch_Grow(scratch, &status));
 // Rollouts do this themselves; pbReport.grown counts.
 PB_API bool pbScratch_Grow(pbScratch *scratch, pbStatus *status);
@@ -112,17 +117,17 @@ PB_API const char *pbScratch_Tie(pbScratch *scratch, char *text, size_t size);
 // where the path comes to the geom and where it leaves it (world axes; zeros where it is straight). By sensors: sensor_look has
 // the geom that a rangefinder's ray meets, or the nearest pair of a distance (-1: none), and a number that changes with the
 // part of the surface or the features that are nearest.
-// The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had). Poses of
-// sites and geoms are completed when they are asked for: theta of that evaluation must still be there as it was. False if the name is
-// unknown.
+// The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had).
+// Poses of sites and geoms are completed when they are asked for: theta of that evaluation must still be there as it was. False
+// if the name is unknown.
 PB_API void pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);
 
 // All calls below, and rollouts. theta and the state are read as they are: NaN and infinity are pb_bad_input (in a state
 // pb_not_finite), which names the entry. Axes and quaternions may have any length from 1e-6 to 1e6, in theta (jnt_axis, *_quat,
-// *_iquat, the rotations in qpos0 and qpos_spring, relative orientations of welds) and in states; others are pb_bad_input. They are
-// normalised where they are used (a length within 1e-12 of one is left alone), and a derivative by them is that of the normalised
-// value: it has no part along them.
+// *_iquat, the rotations in qpos0 and qpos_spring, relative orientations of welds) and in states; others are pb_bad_input. They
+// are normalised where they are used (a length within 1e-12 of one is left alone), and a derivative by them is that of the
+// normalised value: it has no part along them.
 // A scratch belongs to the model as it was when it was made: after pbModel_SetOption, pbModel_SetContact or pbModel_SetDeformable
 // a call with it is pb_bad_argument, and so is one with a rollout or a tape record from before. They can still be destroyed.
 // pbModel_SetDeformable changes the length of states too, of which calls cannot know: states and records from before do not fit.
@@ -161,6 +166,7 @@ typedef struct pbDirection {
   const double *ctrl, *qfrc, *xfrc, *command;
   const double *theta;                  // ParamSize
   const double *mocap_pos, *mocap_rot;  // as in pbInputBar
+  const double *mocap_vel;              // nmocap x 6
 } pbDirection;
 // Push a direction through one step: next (TangentSize), sensordata (may be NULL); exact to rounding (complex step of the
 // same source, active set frozen).

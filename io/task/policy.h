@@ -7,11 +7,14 @@
 #include "compile/spec_pool.h"
 #include "io/task/task_reader.h"
 
+#define PB_SAMPLES "normalizer.samples"  // the array of a policy's file that has pbPolicyFile.samples
 typedef struct pbPolicyFile {
   pbContext *ctx;
   pbSpecPool pool;  // rows, layers and what they point to
   char *text;       // the object, on one line
   pbNetwork *decide, *act;
+  bool trained;    // weights came with it, from an NPZ
+  double samples;  // that the numbers of its normalizer are of; 0: not said
 } pbPolicyFile;
 
 // ---- task_policy_layers.c
@@ -24,7 +27,5 @@ int pbTask_LayerOutputs(const json_t *list);
 // ---- task_policy.c
 // "policy" of a task into the model that the reader works on: an object, or the name of a file. NULL: none.
 PB_NODISCARD pbStatus pbTask_ReadPolicy(pbTaskReader *r, const json_t *value, pbModel *model);
-// Slices of the model's policy that are not fixed, by index from 0; false at their end.
-bool pbTask_PolicyUnknown(const pbModel *model, int index, pbParam *param);
 
 #endif

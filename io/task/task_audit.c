@@ -29,6 +29,22 @@ static pbStatus read_positive(pbTaskReader *r, const json_t *object, const char 
   return *out > 0 ? pb_ok : pbTaskReader_FailAt(r, key, "expected a positive number");
 }
 
+// An object of two positive numbers, either of which may be missing; a number is the first.
+static pbStatus read_pair(pbTaskReader *r, const json_t *object, const char *key, const char *const names[3], double *first,
+                          double *second) {
+  const json_t *pair = json_object_get(object, key);
+  if (!json_is_object(pair)) return read_positive(r, object, key, first);
+
+  // both positive
+  pbTaskReader_Enter(r, key);
+  PB_TRY(pbTaskReader_Keys(r, pair, names));
+  PB_TRY(read_positive(r, pair, names[0], first));
+  PB_TRY(read_positive(r, pair, names[1], second));
+  pbTaskReader_Leave(r);
+
+  return pb_ok;
+}
+
 // One joint's deviations, over those of all.
 static pbStatus read_joint_spread(pbTaskReader *r, const json_t *value, const char *name, double *spread) {
   static const char *const keys[] = {"qpos", "qvel", NULL};
@@ -133,8 +149,10 @@ static pbStatus read_perturbed(pbTaskReader *r, const json_t *audit, pbTask *tas
 }
 
 pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
-  static const char *const keys[] = {"starts",    "seed",        "spread", "objective", "factor", "unit",    "loss",
-                                     "tolerance", "penetration", "torque", "ledger",    "method", "perturb", NULL};
+  static const char *const keys[] = {"starts",      "seed",   "spread", "objective", "factor",  "unit",  "loss", "tolerance",
+                                     "penetration", "torque", "ledger", "method",    "perturb", "stops", NULL};
+  static const char *const tolerances[] = {"relative", "absolute", NULL}, *const torques[] = {"actuator", "joint", NULL};
+  static const char *const stops[] = {"angle", "length", NULL};
   const json_t *object = json_object_get(root, "audit");
   pbAuditOptions *o = &task->audit;
   int seed = 0;
@@ -156,9 +174,11 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   if (json_object_get(object, "factor") && o->factor == 0)
     return pbTaskReader_FailAt(r, "factor", "expected a number other than 0");
 
-  PB_TRY(read_positive(r, object, "tolerance", &o->tolerance));
+  PB_TRY(read_pair(r, object, "tolerance", tolerances, &o->tolerance, &o->absolute));
   PB_TRY(read_positive(r, object, "penetration", &o->penetration));
-  PB_TRY(read_positive(r, object, "torque", &o->torque));
+  PB_TRY(read_pair(r, object, "torque", torques, &o->torque, &o->joint_torque));
+  if (json_is_number(json_object_get(object, "torque"))) o->joint_torque = o->torque;
+  PB_TRY(read_pair(r, object, "stops", stops, &o->stop_angle, &o->stop_length));
   PB_TRY(read_positive(r, object, "ledger", &o->ledger));
   PB_TRY(read_perturbed(r, object, task));
   pbTaskReader_Leave(r);
@@ -278,6 +298,17 @@ static json_t *ledger_json(const pbAuditRow *row) {
   return o;
 }
 
+// null: nothing of the kind was seen.
+static json_t *most_json(const pbAuditMost *most) {
+  if (!most->name[0]) return json_null();
+
+  json_t *o = json_object();
+  json_object_set_new(o, "value", real(most->value));
+  json_object_set_new(o, "limit", real(most->limit));
+  json_object_set_new(o, "name", json_string(most->name));
+  return o;
+}
+
 static json_t *row_json(const pbAuditRow *row) {
   json_t *o = json_object();
   json_object_set_new(o, "name", json_string(row->name));
@@ -296,7 +327,11 @@ static json_t *row_json(const pbAuditRow *row) {
   json_object_set_new(o, "most", real(row->most));
 
   // limits and what came near them
-  json_object_set_new(o, "penetration", real(row->penetration));
+  json_object_set_new(o, "penetration", real(row->overlap.value));
+  json_object_set_new(o, "penetration_limit", real(row->overlap.limit));
+  json_object_set_new(o, "penetrating", json_string(row->overlap.name));
+  json_object_set_new(o, "stop", most_json(&row->given_way));
+  json_object_set_new(o, "joint_force", most_json(&row->at_joint));
   json_object_set_new(o, "torque", real(row->torque));
   json_object_set_new(o, "torque_limit", real(row->torque_limit));
   json_object_set_new(o, "actuator", json_string(row->actuator));
@@ -316,7 +351,8 @@ pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **
   json_object_set_new(o, "seed", json_integer((json_int_t)report->seed));
 
   json_object_set_new(o, "tolerance", real(report->tolerance));
-  json_object_set_new(o, "penetration_limit", real(report->penetration));
+  json_object_set_new(o, "tolerance_absolute", real(report->absolute));
+  json_object_set_new(o, "gained", real(report->gained));
   json_object_set_new(o, "ledger_limit", real(report->ledger));
   if (report->why_no_ledger[0]) json_object_set_new(o, "why_no_ledger", json_string(report->why_no_ledger));
 

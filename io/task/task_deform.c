@@ -271,13 +271,15 @@ static pbStatus hold(pbTaskReader *r, pbDeformBody *body, int count, const int *
 }
 
 static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, double *velocity) {
-  static const char *const keys[] = {"points", "axes", "velocity", "comment", NULL};
+  static const char *const keys[] = {"points", "axes", "velocity", "path", "name", "comment", NULL};
   int axes, count, *points = NULL;
   double v[3] = {0};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(read_axes(r, o, &axes));
   PB_TRY(numbers(r, o, "velocity", 3, v));
   if (!json_object_get(o, "points")) return pbTaskReader_Fail(r, pb_bad_input, "\"points\" is missing");
+  if (json_object_get(o, "path") && json_object_get(o, "velocity"))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"path\" and \"velocity\": a pin has one of them");
 
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
@@ -286,6 +288,68 @@ static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, d
   pbStatus status = hold(r, body, count, points, axes, v, velocity);
   pbContext_Free(r->ctx, points);
   return status;
+}
+
+// "path": rows of three numbers, or of three for each point; a file of such; or "control".
+static pbStatus lead(pbTaskReader *r, const json_t *value, pbDeformable *d, const char *name, int count, const int *points,
+                     int axes) {
+  if (json_is_string(value)) {
+    if (strcmp(json_string_value(value), "control"))
+      return pbTaskReader_Fail(r, pb_bad_input, "expected \"control\" or rows of displacements, not \"%.80s\"",
+                               json_string_value(value));
+    return made(r, pbDeformable_Lead(d, name, count, points, axes, 0, 1, NULL));
+  }
+
+  pbTaskNumbers n = {0};
+  PB_TRY(json_is_object(value) ? from_file(r, value, &n) : pbTaskReader_Numbers(r, value, &n));
+  pbStatus status;
+
+  // one displacement for all points of the pin, or one for each
+  bool each = n.cols == 3 * (size_t)count;
+  if ((n.cols == 3 || each) && n.rows > 0 && (n.nested || !json_is_array(value)))
+    status = made(r, pbDeformable_Lead(d, name, count, points, axes, (int)n.rows, each ? count : 1, n.data));
+  else
+    status =
+        pbTaskReader_Fail(r, pb_bad_input, "expected a row for each step, of 3 numbers or of %d: 3 for each point", 3 * count);
+
+  pbContext_Free(r->ctx, n.data);
+  return status;
+}
+
+static pbStatus read_path(pbTaskReader *r, const json_t *o, const pbDeformBody *body, pbDeformable *d) {
+  const char *text = "pin";
+  char name[256];
+  int axes;
+  int count;
+  int *points;
+  if (!json_object_get(o, "path")) return pb_ok;
+
+  PB_TRY(read_axes(r, o, &axes));
+  PB_TRY(pbTaskReader_Text(r, o, "name", &text));
+  snprintf(name, sizeof name, "%.100s_%.100s", body->name, text);
+  pbTaskReader_Enter(r, "points");
+  PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
+  pbTaskReader_Leave(r);
+
+  // from the body's own numbers to those of the whole deformable
+  for (int i = 0; i < count; i++) points[i] += body->first;
+  pbTaskReader_Enter(r, "path");
+  pbStatus status = lead(r, json_object_get(o, "path"), d, name, count, points, axes);
+  pbContext_Free(r->ctx, points);
+  if (status == pb_ok) pbTaskReader_Leave(r);
+  return status;
+}
+
+// Pins that have one, when the body's points are among all.
+static pbStatus read_paths(pbTaskReader *r, const json_t *list, const pbDeformBody *body, pbDeformable *d) {
+  pbTaskReader_Enter(r, "pins");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    pbTaskReader_EnterAt(r, i);
+    PB_TRY(read_path(r, json_array_get(list, i), body, d));
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
 }
 
 static pbStatus read_pins(pbTaskReader *r, const json_t *list, pbDeformBody *body, double *velocity) {
@@ -344,6 +408,7 @@ static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, cons
     if (body->fixed[i]) PB_TRY(made(r, pbDeformable_Fix(d, 1, &point, body->fixed[i])));
   }
 
+  PB_TRY(read_paths(r, json_object_get(o, "pins"), body, d));
   PB_TRY(add_cells(r, body, d));
   PB_TRY(name_points(r, body, NULL, n, NULL, d));
   for (int i = 0; i < body->set_count; i++)

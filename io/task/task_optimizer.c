@@ -45,6 +45,14 @@ pbStatus pbTaskReader_NotNegative(pbTaskReader *r, const json_t *object, const c
   return pbTaskReader_FailAt(r, key, "expected a number from 0 to %g", most);
 }
 
+static pbStatus read_saddle(pbTaskReader *r, const json_t *object, pbTask *task) {
+  const char *text = "leave";
+  PB_TRY(pbTaskReader_Text(r, object, "saddle", &text));
+  task->report_saddles = strcmp(text, "report") == 0;
+  if (task->report_saddles || strcmp(text, "leave") == 0) return pb_ok;
+  return pbTaskReader_FailAt(r, "saddle", "expected \"leave\" or \"report\"");
+}
+
 pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) {
   static const char *const keys[] = {"method",
                                      "iterations",
@@ -62,6 +70,7 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
                                      "restart_size",
                                      "gradient_tolerance",
                                      "step_tolerance",
+                                     "saddle",
                                      NULL};
   const char *method = "lbfgs", *between = "constant";
   char text[200];
@@ -94,6 +103,7 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   PB_TRY(pbTaskReader_Int(r, object, "population", 4, 100000, &o->population));
   PB_TRY(pbTaskReader_Int(r, object, "restarts", 0, 1000000, &o->restarts));
   PB_TRY(pbTaskReader_NotNegative(r, object, "restart_size", 1e6, &o->restart_size));
+  PB_TRY(read_saddle(r, object, task));
   PB_TRY(pbTaskReader_Real(r, object, "gradient_tolerance", &o->gradient_tolerance));
   return pbTaskReader_Real(r, object, "step_tolerance", &o->step_tolerance);
 }

@@ -1,6 +1,7 @@
 // "policy" of a task: what is observed, layers, outputs; the same from a file of its own, with weights or without.
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include <pullback/io.h>
@@ -583,6 +584,19 @@ static pbStatus take_weights(pbModel *model, const pbArrays *set, const char *pa
   return pb_ok;
 }
 
+// How many samples the normalizer's numbers are of: training goes on from there.
+static pbStatus take_samples(pbModel *model, const pbArrays *set, const char *path) {
+  const pbArray *array = pbArrays_Find(set, PB_SAMPLES);
+  model->policy_file->trained = true;
+  if (!array) return pb_ok;
+
+  if (array->type != pb_arrayReal || array->count != 1 || !isfinite(array->reals[0]) || array->reals[0] < 0)
+    return pbContext_Fail(model->ctx, pb_bad_input, "%.400s: %s: expected one number, zero or positive", path, PB_SAMPLES);
+
+  model->policy_file->samples = array->reals[0];
+  return pb_ok;
+}
+
 // ---- files ------------------------------------------------------------------------------------------------------------
 static pbStatus parse(pbTaskReader *r, pbModel *model) {
   json_t *root;
@@ -615,6 +629,7 @@ static pbStatus load_arrays(pbModel *model, const char *path) {
   else status = pbPolicy_Parse(model, text->text, strlen(text->text), path);
 
   if (status == pb_ok) status = take_weights(model, set, path);
+  if (status == pb_ok) status = take_samples(model, set, path);
   pbArrays_Destroy(set);
 
   return status;
@@ -661,7 +676,8 @@ static pbStatus add_slices(const pbModel *model, const double *theta, pbArrays *
     if (is_slice(p.name)) PB_TRY(pbArrays_AddReals(set, p.name, p.cols > 1 ? 2 : 1, shape, theta + p.offset, NULL));
   }
 
-  return pb_ok;
+  const double *samples = &model->policy_file->samples;
+  return *samples > 0 ? pbArrays_AddReals(set, PB_SAMPLES, 0, NULL, samples, NULL) : pb_ok;
 }
 
 pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model, const double *theta, const char *path) {
@@ -675,13 +691,4 @@ pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model, const double *theta
   pbArrays_Destroy(set);
 
   return status;
-}
-
-// ---- unknowns ---------------------------------------------------------------------------------------------------------
-bool pbTask_PolicyUnknown(const pbModel *model, int index, pbParam *param) {
-  for (int i = 0; i < pbModel_ParamCount(model); i++) {
-    *param = pbModel_ParamAt(model, i);
-    if (is_slice(param->name) && !param->fixed && index-- == 0) return true;
-  }
-  return false;
 }

@@ -29,9 +29,12 @@ static void skip_string(Scan *s) {
 
 static void skip_value(Scan *s) {
   int depth = 0;
+
+  // a plain value ends at once, a container where it is closed
   do {
     skip_space(s);
     if (s->at >= s->end) return;
+
     if (*s->at == '"') {
       skip_string(s);
     } else if (strchr("[{", *s->at)) {

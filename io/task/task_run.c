@@ -142,7 +142,18 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
   return o;
 }
 
-static json_t *variables_json(const pbTask *task, const double *z, const unsigned char *notes) {
+// Of a saddle: the parts of the direction along which the loss falls.
+static json_t *direction_json(const pbVariable *v, const double *direction) {
+  json_t *list = json_array();
+
+  // in the minimizer's coordinates
+  for (int k = v->first; k < v->first + v->count; k++) json_array_append_new(list, real(direction[k]));
+
+  return list;
+}
+
+static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
+  const double *z = result->z;
   json_t *list = json_array();
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
@@ -162,7 +173,8 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
     json_object_set_new(o, "name", json_string(v->name));
     json_object_set_new(o, "value", values);
     json_object_set_new(o, "start", starts);
-    json_object_set_new(o, "notes", notes_json(v, notes));
+    json_object_set_new(o, "notes", notes_json(v, result->notes));
+    if (result->direction) json_object_set_new(o, "direction", direction_json(v, result->direction));
 
     if (v->kind == pb_varyTie) json_object_set_new(o, "sets", sets_json(task, v));
     if (v->kind == pb_varyControl) {
@@ -176,78 +188,34 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
   return list;
 }
 
-// Modes event and smooth: what became of the contact events.
-static void add_events(json_t *o, const pbCertificate *c) {
-  json_object_set_new(o, "events", json_integer(c->events));
-  json_object_set_new(o, "event_step", json_integer(c->event_step));
-  json_object_set_new(o, "grazing", json_integer(c->grazing));
-  json_object_set_new(o, "grazing_step", json_integer(c->grazing_step));
-  json_object_set_new(o, "grazing_contact", json_string(c->grazing_contact));
-  json_object_set_new(o, "simultaneous", json_integer(c->simultaneous));
-  json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
-  json_object_set_new(o, "simultaneous_contact", json_string(c->simultaneous_contact));
-}
+static json_t *member_json(const pbCertificate *c, const pbCertificateMember *member) {
+  const void *value = (const char *)c + member->offset;
 
-static void add_spot_check(json_t *o, const pbCertificate *c) {
-  json_object_set_new(o, "checked", json_string(pbCertificate_Checked(c)));
-  if (!c->spot_checked) return;
-
-  json_object_set_new(o, "spot_gradient", real(c->spot_gradient));
-  json_object_set_new(o, "spot_difference", real(c->spot_difference));
-  json_object_set_new(o, "spot_error", real(c->spot_error));
-  json_object_set_new(o, "spot_limit", real(c->spot_limit));
-  json_object_set_new(o, "spot_off", json_boolean(c->spot_off));
-  json_object_set_new(o, "spot_step", json_integer(c->spot_step));
-  json_object_set_new(o, "spot_where", json_string(c->spot_where));
-}
-
-// What was left out of the derivative on purpose.
-static void add_truncation(json_t *o, const pbCertificate *c) {
-  char text[400];
-  json_object_set_new(o, "truncated", json_boolean(c->truncated));
-  if (!c->truncated) return;
-
-  json_object_set_new(o, "truncation", json_string(pbCertificate_Truncation(c, text, sizeof text)));
-  json_object_set_new(o, "decay", real(c->decay));
-  json_object_set_new(o, "window", real(c->window));
-  json_object_set_new(o, "clip", real(c->clip));
-  json_object_set_new(o, "cuts", json_integer(c->cuts));
-  json_object_set_new(o, "clips", json_integer(c->clips));
+  switch (member->type) {
+    case pb_certificateReal: return real(*(const double *)value);
+    case pb_certificateInteger: return json_integer(*(const int *)value);
+    case pb_certificateCount: return json_integer(*(const int64_t *)value);
+    case pb_certificateBytes: return json_integer((json_int_t) * (const size_t *)value);
+    case pb_certificateFlag: return json_boolean(*(const bool *)value);
+    case pb_certificateText: return json_string(value);
+    case pb_certificateGeoms: return json_pack("[ii]", ((const int *)value)[0], ((const int *)value)[1]);
+  }
+  return NULL;
 }
 
 static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
+  int count;
+  char text[400];
+  const pbCertificateMember *members = pbCertificate_Members(&count);
   json_t *o = json_object();
+
   json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
+  json_object_set_new(o, "checked", json_string(pbCertificate_Checked(c)));
+  if (c->truncated) json_object_set_new(o, "truncation", json_string(pbCertificate_Truncation(c, text, sizeof text)));
 
-  // the constraint solves that the adjoint assumes to be exact
-  json_object_set_new(o, "worst_residual", real(c->worst_residual));
-  json_object_set_new(o, "worst_residual_step", json_integer(c->worst_residual_step));
-
-  // contacts
-  json_object_set_new(o, "contact_onsets", json_integer(c->onsets));
-  json_object_set_new(o, "contact_releases", json_integer(c->releases));
-  if (isfinite(c->approach)) {
-    json_object_set_new(o, "simultaneous_impacts", json_integer(c->simultaneous));
-    json_object_set_new(o, "slowest_approach", real(c->approach));
+  for (int i = 0; i < count; i++) {
+    if (pbCertificate_Says(c, &members[i])) json_object_set_new(o, members[i].name, member_json(c, &members[i]));
   }
-  if (kind == pb_gradientEvent) add_events(o, c);
-  json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
-  json_object_set_new(o, "penetration", real(c->penetration));
-  json_object_set_new(o, "penetration_step", json_integer(c->penetration_step));
-
-  // growth of the costate, from the last step to the first
-  json_object_set_new(o, "costate_growth", real(c->growth));
-  json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));
-
-  add_truncation(o, c);
-
-  // what it took
-  json_object_set_new(o, "steps", json_integer(c->steps));
-  json_object_set_new(o, "recomputed_steps", json_integer(c->recomputed));
-  json_object_set_new(o, "tape_bytes", json_integer((json_int_t)c->tape_bytes));
-  json_object_set_new(o, "full_tape_bytes", json_integer((json_int_t)c->full_tape_bytes));
-
-  add_spot_check(o, c);
   return o;
 }
 
@@ -281,6 +249,7 @@ static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
 // Certificates of the gradient at the answer, one per trajectory; one whose gradient fails says why.
 static json_t *certificates_json(pbTask *task, const double *z) {
   json_t *list = json_array();
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbCertificate c;
     json_t *o = NULL;
@@ -290,6 +259,7 @@ static json_t *certificates_json(pbTask *task, const double *z) {
       o = json_object();
       json_object_set_new(o, "error", json_string(pbContext_Error(task->ctx)));
     }
+
     json_array_append_new(list, o);
   }
   return list;
@@ -302,6 +272,7 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   // what variables set, at the answer
   task->same = false;
   pbStatus put = pbTask_Parameters(task, result->z, task->theta_now);
+
   if (put != pb_ok) {
     json_decref(o);
     return put;
@@ -319,6 +290,7 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   json_object_set_new(o, "iterations", json_integer(result->iterations));
   json_object_set_new(o, "simulations", json_integer(result->simulations));
   json_object_set_new(o, "gradients", json_integer(result->gradients));
+  json_object_set_new(o, "saddles_left", json_integer(result->left));
   json_object_set_new(o, "seconds", real(result->seconds));
   json_object_set_new(o, "resumed", json_boolean(result->resumed));
 
@@ -329,7 +301,7 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   }
   json_object_set_new(o, "version", json_string(pbVersion()));
 
-  json_object_set_new(o, "variables", variables_json(task, result->z, result->notes));
+  json_object_set_new(o, "variables", variables_json(task, result));
   json_object_set_new(o, "terms", terms_json(task, false));
   if (task->confirm > 1) json_object_set_new(o, "confirm", confirm_json(task, result));
 

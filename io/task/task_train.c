@@ -170,6 +170,19 @@ static const char *normalizer_name(const json_t *layers, int index, char *text, 
   return text;
 }
 
+// A trained policy brings the numbers of its normalizer along, and goes on with them. Files without a count of samples are older.
+static void note_statistics(pbTrain *t, size_t mean, size_t deviation) {
+  const pbPolicyFile *file = t->task->model->policy_file;
+  const double *theta = t->task->theta;
+  if (!file || !file->trained) return;
+
+  // of an older file: other numbers than mean 0 and deviation 1 were learned
+  bool moved = file->samples > 0;
+  for (int i = 0; i < t->features; i++) moved = moved || theta[mean + (size_t)i] != 0 || theta[deviation + (size_t)i] != 1;
+  t->brought = moved;
+  t->samples = file->samples;
+}
+
 static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int normalizer, int inputs, pbTrain *t) {
   char number[16], name[200];
   pbParam mean, deviation;
@@ -184,6 +197,7 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   t->mean_at = (ptrdiff_t)mean.offset;
   t->deviation_at = (ptrdiff_t)deviation.offset;
   t->features = mean.rows * mean.cols;
+  note_statistics(t, mean.offset, deviation.offset);
 
   if (t->critic) t->critic_mean_at = slice_at(t->critic, layer, "mean");
   if (t->critic) t->critic_deviation_at = slice_at(t->critic, layer, "deviation");
@@ -560,5 +574,9 @@ pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResul
   if (!options) options = &none;
   pbStateFile file = {train->ctx, options->state_file, train->task->made_from};
   pbRunStore kept = pbStateFile_Store(&file);
-  return pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
+  pbStatus status = pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
+
+  // saved with the policy
+  if (result->theta && train->mean_at >= 0) train->task->model->policy_file->samples = train->now->best_stats;
+  return status;
 }

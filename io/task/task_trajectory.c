@@ -210,6 +210,11 @@ static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbT
   return pb_ok;
 }
 
+// What a task may say of mocap bodies, and how many numbers a body has.
+enum { of_velocities = 2, of_before, MOTIONS = 5 };
+static const char *const pose_names[MOTIONS] = {"mocap_pos", "mocap_quat", "mocap_vel", "mocap_pos_before", "mocap_quat_before"};
+static const int pose_widths[MOTIONS] = {3, 4, 6, 3, 4};
+
 // ---- poses of mocap bodies ------------------------------------------------------------------------------------------
 // One row for all steps, or one for each; what is absent keeps what it has.
 static pbStatus spread_poses(pbTaskReader *r, const char *name, const pbTaskNumbers *given, size_t width, int steps, double *to) {
@@ -250,16 +255,16 @@ static pbStatus check_shape(pbTaskReader *r, const char *file, const pbArray *a,
 }
 
 // The arrays of a file, as numbers.
-static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *const names[2], pbTaskNumbers numbers[2]) {
+static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, pbTaskNumbers numbers[MOTIONS]) {
   pbArrays *set;
   PB_TRY(pbTaskReader_Load(r, value, &set));
 
   // positions, quaternions, or both
   pbStatus status = pb_ok;
-  for (int i = 0; i < 2 && status == pb_ok; i++) {
-    const pbArray *a = pbArrays_Find(set, names[i]);
+  for (int i = 0; i < MOTIONS && status == pb_ok; i++) {
+    const pbArray *a = pbArrays_Find(set, pose_names[i]);
     if (!a) continue;
-    status = check_shape(r, json_string_value(json_object_get(value, "file")), a, i ? 4 : 3);
+    status = check_shape(r, json_string_value(json_object_get(value, "file")), a, (size_t)pose_widths[i]);
     if (status != pb_ok) break;
     numbers[i] = (pbTaskNumbers){.data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double)), .rows = 1, .cols = a->count};
     if (!numbers[i].data) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for poses");
@@ -267,31 +272,29 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, const char *
   }
 
   pbArrays_Destroy(set);
-  if (status == pb_ok && !numbers[0].data && !numbers[1].data)
+  if (status == pb_ok && !numbers[0].data && !numbers[1].data && !numbers[of_velocities].data)
     status = pbTaskReader_FailAt(r, "file", "%s: holds neither mocap_pos nor mocap_quat",
                                  json_string_value(json_object_get(value, "file")));
   return status;
 }
 
-static const char *const pose_names[2] = {"mocap_pos", "mocap_quat"};
-
 // {"file": ...}, or "mocap_pos" and "mocap_quat" as numbers.
-static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTaskNumbers numbers[2]) {
-  static const char *const keys[] = {"file", "mocap_pos", "mocap_quat", NULL};
-  const char *const *names = pose_names;
+static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTaskNumbers numbers[MOTIONS]) {
+  static const char *const keys[] = {"file", "mocap_pos", "mocap_quat", "mocap_vel", "mocap_pos_before", "mocap_quat_before",
+                                     NULL};
   if (!value) return pb_ok;
   if (!r->model->nmocap) return pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
 
   PB_TRY(pbTaskReader_Keys(r, value, keys));
-  pbStatus status = json_object_get(value, "file") ? poses_of_file(r, value, names, numbers) : pb_ok;
-  for (int i = 0; i < 2 && status == pb_ok; i++) {
-    const json_t *given = json_object_get(value, names[i]);
+  pbStatus status = json_object_get(value, "file") ? poses_of_file(r, value, numbers) : pb_ok;
+  for (int i = 0; i < MOTIONS && status == pb_ok; i++) {
+    const json_t *given = json_object_get(value, pose_names[i]);
     if (!given) continue;
 
     // numbers stand over those of a file
     pbContext_Free(r->ctx, numbers[i].data);
     numbers[i] = (pbTaskNumbers){0};
-    pbTaskReader_Enter(r, names[i]);
+    pbTaskReader_Enter(r, pose_names[i]);
     status = pbTaskReader_Numbers(r, given, &numbers[i]);
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
@@ -299,25 +302,62 @@ static pbStatus read_poses(pbTaskReader *r, const json_t *value, pbTaskNumbers n
 }
 
 // How many rows there are of what is given, where there are more than one.
-static size_t pose_rows(const pbModel *m, const pbTaskNumbers numbers[2]) {
+static size_t pose_rows(const pbModel *m, const pbTaskNumbers numbers[MOTIONS]) {
   size_t n = (size_t)m->nmocap, rows = 1;
-  for (int i = 0; i < 2 && rows == 1; i++) {
-    size_t width = (i ? 4 : 3) * n;
+  for (int i = 0; i < of_before && rows == 1; i++) {
+    size_t width = (size_t)pose_widths[i] * n;
     if (numbers[i].data && numbers[i].rows * numbers[i].cols > width) rows = numbers[i].rows * numbers[i].cols / width;
   }
   return rows;
 }
 
+// Velocities, where they are given, and the poses before the first row: what is given; of a path the keyframe's or the model's;
+// else the row that holds for all steps.
+static pbStatus fill_motion(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS], pbTask *task, int key, pbTrajectory *tr) {
+  size_t n = (size_t)r->model->nmocap;
+  pbPoses *p = &tr->poses;
+  PB_TRY(pbPoses_GiveMotion(task, tr));
+  pbModel_MocapPose(r->model, task->theta, key, p->before[0], p->before[1]);
+
+  for (int i = 0; i < 2; i++) {
+    const pbTaskNumbers *before = &numbers[of_before + i];
+    size_t count = numbers[i].rows * numbers[i].cols, width = (size_t)pose_widths[i] * n;
+    bool path = numbers[i].data && count > width;
+
+    // a row that is alone has stood there for ever
+    p->origin[i] = pb_fromFirstRow;
+    if (path) p->origin[i] = key < 0 ? pb_fromModel : pb_fromGiven;
+    if (!before->data) continue;
+
+    // what the task says stands over both
+    p->origin[i] = pb_fromGiven;
+    if (before->rows * before->cols != width)
+      return pbTaskReader_FailAt(r, pose_names[of_before + i], "expected %zu numbers, found %zu", width,
+                                 before->rows * before->cols);
+    memcpy(p->before[i], before->data, width * sizeof(double));
+  }
+
+  // as those of the rows: any length that has a direction
+  PB_TRY(check_quaternions(r, n, n, p->before[1]));
+
+  const pbTaskNumbers *velocities = &numbers[of_velocities];
+  if (velocities->data) return spread_poses(r, pose_names[of_velocities], velocities, 6 * n, tr->steps, p->vel);
+  p->vel = NULL;
+  return pb_ok;
+}
+
 // What the keyframe or the model has, and over it what is given.
-static pbStatus fill_poses(pbTaskReader *r, const pbTaskNumbers numbers[2], pbTask *task, int key, pbTrajectory *tr) {
-  bool given = numbers[0].data || numbers[1].data;
+static pbStatus fill_poses(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS], pbTask *task, int key, pbTrajectory *tr) {
+  bool given = false;
+  for (int i = 0; i < MOTIONS; i++) given = given || numbers[i].data;
   size_t n = (size_t)r->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
   if (key >= 0 || given) PB_TRY(pbPoses_Give(task, tr, key));
   if (!given) return pb_ok;
 
   PB_TRY(spread_poses(r, pose_names[0], &numbers[0], 3 * n, tr->steps, tr->poses.pos));
   PB_TRY(spread_poses(r, pose_names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat));
-  return check_quaternions(r, rows * n, n, tr->poses.quat);
+  PB_TRY(check_quaternions(r, rows * n, n, tr->poses.quat));
+  return fill_motion(r, numbers, task, key, tr);
 }
 
 // ---- a trajectory ---------------------------------------------------------------------------------------------------
@@ -385,7 +425,7 @@ static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { ret
 // What acts along a trajectory, as it is read.
 typedef struct Given {
   Controls controls;
-  pbTaskNumbers poses[2];  // positions, quaternions; data NULL: not given
+  pbTaskNumbers poses[MOTIONS];  // positions, quaternions, ...; data NULL: not given
 } Given;
 
 static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, Given *given,
@@ -420,7 +460,7 @@ static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t
   Given given = {0};
   pbStatus status = fill_trajectory(r, own, root, task, &given, tr);
   pbContext_Free(r->ctx, given.controls.data);
-  for (int i = 0; i < 2; i++) pbContext_Free(r->ctx, given.poses[i].data);
+  for (int i = 0; i < MOTIONS; i++) pbContext_Free(r->ctx, given.poses[i].data);
   return status;
 }
 

@@ -63,15 +63,25 @@ pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recomput
   return pb_ok;
 }
 
+// Slices of the model's policy that are not fixed, by index from 0; false at their end.
+static bool policy_unknown(const pbModel *model, int index, pbParam *param) {
+  for (int i = 0; i < pbModel_ParamCount(model); i++) {
+    *param = pbModel_ParamAt(model, i);
+    if (strncmp(param->name, "policy.", 7) == 0 && !param->fixed && index-- == 0) return true;
+  }
+
+  return false;
+}
+
 // All weights of the policy but constants, which a normalizer's numbers are.
 static pbStatus policy_entries(pbTaskReader *r, Entries *e) {
   pbParam p;
   size_t count = 0;
-  for (int i = 0; pbTask_PolicyUnknown(r->model, i, &p); i++) count += (size_t)p.rows * (size_t)p.cols;
+  for (int i = 0; policy_unknown(r->model, i, &p); i++) count += (size_t)p.rows * (size_t)p.cols;
   if (!count) return pbTaskReader_FailAt(r, "parameter", "the task has no policy, or one without weights");
 
   PB_TRY(entries_room(r, count, e));
-  for (int i = 0; pbTask_PolicyUnknown(r->model, i, &p); i++) {
+  for (int i = 0; policy_unknown(r->model, i, &p); i++) {
     for (size_t k = 0; k < (size_t)p.rows * (size_t)p.cols; k++)
       add_entry(e, p.offset + k, r->theta[p.offset + k], p.lower, p.upper);
   }
@@ -107,8 +117,10 @@ static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity
   int *ids, count, qpos = state_offset(m, "qpos"), qvel = state_offset(m, "qvel");
   PB_TRY(pbTaskReader_Ids(r, joint ? joint : all, pb_objJoint, m->njnt, &ids, &count));
 
+  // six at most: those of a free joint
   pbStatus status = entries_room(r, (size_t)count * 6, e);
   if (status != pb_ok) count = 0;
+
   for (int i = 0; i < count; i++) {
     int j = ids[i], type = m->jnt_type[j];
     for (int k = 0; k < pbJoint_DofCount(type); k++) {

@@ -24,7 +24,8 @@ bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray
 void pyArray_Release(pyArray *array, int count);
 
 // ---- errors.c
-// Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left one.
+// Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left
+// one.
 PyObject *pyStatus_Raise(pbStatus status, const char *text);
 void pyStatus_TellWorld(Py_ssize_t world);  // of the exception that is set, where it has one
 // For pbBatch_OnProgress and the like: nonzero where a signal's handler raised. user: a callable that hears of progress, or NULL.
@@ -81,21 +82,25 @@ typedef struct pyState {
 } pyState;
 bool pyState_Register(PyObject *module);
 PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-// (worlds, states, ctrl, sensordata, steps, names): so many steps of each in place, 0: an evaluation alone; a list of quantities of
-// its last evaluation for each.
+// (worlds, states, ctrl, sensordata, steps, names): so many steps of each in place, 0: an evaluation alone; a list of quantities
+// of its last evaluation for each.
 PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
 // The same of one state: steps, or for 0 of them an evaluation alone; the scratch of `work` then has its quantities. False with
 // an exception.
-bool pyModel_Advance(const pyModel *model, double *x, const double *ctrl, int steps, pyWork *work, double *sensordata);
+bool pyModel_Advance(const pyModel *model, double *x, const pbInput *input, int steps, pyWork *work, double *sensordata);
 
 // ---- mirror.c: what environments of Gymnasium read
 bool pyMirror_Register(PyObject *module);
 PyObject *pyModel_Mirror(PyObject *self, PyObject *args);
 
+// ---- watch.c: arrays in which changes are noticed
+bool pyWatch_Register(PyObject *module);
+
 // ---- command.c: what the program can do
 bool pyCommand_Register(PyObject *module);
 // (words, model or None, progress or None, loss or None): (whether what it checks holds, its results, its notes) as texts.
-// progress(what, done, all, note); loss(name, trajectory, time, rows, whether slopes are wanted): (value, a list of slopes or None).
+// progress(what, done, all, note); loss(name, trajectory, time, rows, whether slopes are wanted): (value, a list of slopes or
+// None).
 PyObject *pyCommand_Run(PyObject *module, PyObject *args);
 void pyCommand_AfterFork(void);
 
@@ -103,14 +108,16 @@ void pyCommand_AfterFork(void);
 bool pyEnergy_Register(PyObject *module);
 
 // ---- xla.c: custom calls of programs that JAX compiled
-// (find, call): find(token) is the object that stands for a call; call(object, inputs, outputs) computes from memories into memories,
-// None or (a code of XLA's, bytes) of a failure. Capsules of the handlers and of the type of their state, None without XLA's header.
+// (find, call): find(token) is the object that stands for a call; call(object, inputs, outputs) computes from memories into
+// memories, None or (a code of XLA's, bytes) of a failure. Capsules of the handlers and of the type of their state, None without
+// XLA's header.
 PyObject *pyXla_Targets(PyObject *module, PyObject *args);
 PyObject *pyXla_Close(PyObject *module, PyObject *none);  // no more calls; how many are still going on
 void pyXla_AfterFork(void);
 
 // ---- build.c
-// ABI, compiler, kernels, whether there are hulls, and libraries as "expat=2.5.0 zlib= ...", without a version where it was not there.
+// ABI, compiler, kernels, whether there are hulls, and libraries as "expat=2.5.0 zlib= ...", without a version where it was not
+// there.
 PyObject *pyBuild_Info(PyObject *module, PyObject *none);
 
 // ---- run.c: rollouts of batches and their derivatives

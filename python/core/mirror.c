@@ -1,4 +1,7 @@
-// The fields of MuJoCo's data as it leaves them after a step: computed with the step, shown when the environment asks for its own.
+// The fields of MuJoCo's data as it leaves them after a step: computed with the step, shown when the environment asks for its
+// own. What acts in a step beside the controls is read from the same data: wrenches, and where mocap bodies are.
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core.h"
@@ -7,13 +10,14 @@ static PyTypeObject *type_of_mirror;
 
 // What is converted; after these stand the fields that are copied, then numbers of the model.
 enum { to_xmat, to_cvel, to_cinert, to_cfrc_ext, to_sensordata, to_count };
-enum { from_xfrc_applied, from_inertia, from_mass, from_count };
+enum { from_inertia, from_mass, from_qfrc, from_xfrc, from_mocap_pos, from_mocap_quat, from_count, from_inputs = from_qfrc };
 
 typedef struct Mirror {
   PyObject_HEAD int copied, nbody;
   PyObject *names;  // of what is copied
   pyArray *to;      // to_count of what is converted, then those that are copied
   double *stage;    // the same, one after the other, of a step that was computed
+  double *acted;    // the inputs that it was computed with, one after the other
   pyArray from[from_count];
   Py_buffer root, geom_body;  // body_rootid, geom_bodyid: int
   bool held;
@@ -21,6 +25,7 @@ typedef struct Mirror {
 } Mirror;
 
 static Py_ssize_t numbers(const Mirror *m, int i) { return m->to[i].view.len / (Py_ssize_t)sizeof(double); }
+static Py_ssize_t given(const Mirror *m, int i) { return m->from[i].view.len / (Py_ssize_t)sizeof(double); }
 
 static double *staged(const Mirror *m, int which) {
   double *at = m->stage;
@@ -39,6 +44,7 @@ static void mirror_dealloc(PyObject *self) {
   Py_XDECREF(m->names);
   PyMem_Free(m->to);
   PyMem_Free(m->stage);
+  PyMem_Free(m->acted);
 
   PyTypeObject *type = Py_TYPE(self);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -69,17 +75,15 @@ static bool hold_bodies(PyObject *object, int nbody, Py_buffer *view) {
 }
 
 static bool lengths_fit(const Mirror *m) {
-  static const int to_width[to_count] = {9, 6, 10, 6, 0}, from_width[from_count] = {6, 3, 1};
-  bool fit = true;
+  static const int to_width[to_count] = {9, 6, 10, 6, 0};
+  bool fit = given(m, from_inertia) == 3 * (Py_ssize_t)m->nbody && given(m, from_xfrc) == 6 * (Py_ssize_t)m->nbody;
   for (int i = 0; i < to_sensordata; i++) fit = fit && numbers(m, i) == (Py_ssize_t)to_width[i] * m->nbody;
-  for (int i = 0; i < from_count; i++)
-    fit = fit && m->from[i].view.len == (Py_ssize_t)from_width[i] * m->nbody * (Py_ssize_t)sizeof(double);
   if (!fit) PyErr_SetString(PyExc_ValueError, "arrays of other lengths than MuJoCo's");
   return fit;
 }
 
-// (names of what is copied, their arrays, (xmat, cvel, cinert, cfrc_ext, sensordata), (xfrc_applied, body_inertia, body_mass),
-// body_rootid, geom_bodyid): arrays of MuJoCo's data and model.
+// (names of what is copied, their arrays, (xmat, cvel, cinert, cfrc_ext, sensordata), (body_inertia, body_mass, qfrc_applied,
+// xfrc_applied, mocap_pos, mocap_quat), body_rootid, geom_bodyid): arrays of MuJoCo's data and model.
 static PyObject *mirror_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   (void)kwargs;
   PyObject *names, *copied, *converted, *model, *root, *geom_body;
@@ -113,9 +117,12 @@ static PyObject *mirror_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   }
   m->held = right;
 
+  Py_ssize_t inputs = 1;
+  for (int i = from_inputs; right && i < from_count; i++) inputs += given(m, i);
   m->stage = right ? PyMem_Calloc((size_t)all, sizeof *m->stage) : NULL;
-  if (right && !m->stage) PyErr_NoMemory();
-  if (!m->stage) Py_CLEAR(m);
+  m->acted = right ? PyMem_Calloc((size_t)inputs, sizeof *m->acted) : NULL;
+  if (right && (!m->stage || !m->acted)) PyErr_NoMemory();
+  if (!m->stage || !m->acted) Py_CLEAR(m);
   return (PyObject *)m;
 }
 
@@ -174,7 +181,7 @@ static void external_forces(const Mirror *m, const pbScratch *s, const double *c
   double *out = staged(m, to_cfrc_ext);
   const int *root = m->root.buf;
   for (int b = 0; b < m->nbody; b++) {
-    const double *applied = m->from[from_xfrc_applied].data + 6 * (Py_ssize_t)b;
+    const double *applied = m->from[from_xfrc].data + 6 * (Py_ssize_t)b;
     double arm[3], turn[3];
     for (int k = 0; k < 3; k++) arm[k] = xipos[3 * b + k] - center[3 * root[b] + k];
     cross(arm, applied, turn);
@@ -243,17 +250,113 @@ static bool take(Mirror *m, const pbScratch *scratch) {
 // The model's bodies and geoms are those of the arrays.
 static bool fits(const Mirror *m, const pyCompiled *c) {
   bool same = c->nbody == m->nbody && m->root.len == m->nbody * (Py_ssize_t)sizeof(int) &&
-              numbers(m, to_sensordata) == c->nsensordata &&
+              numbers(m, to_sensordata) == c->nsensordata && given(m, from_qfrc) == c->nv &&
+              given(m, from_mocap_pos) == 3 * (Py_ssize_t)c->nmocap && given(m, from_mocap_quat) == 4 * (Py_ssize_t)c->nmocap &&
               m->geom_body.len == pbModel_Size(c->model, "ngeom") * (Py_ssize_t)sizeof(int);
   if (!same) PyErr_SetString(PyExc_ValueError, "MuJoCo's data is of another model");
   return same;
 }
 
-// (states, ctrl, steps, mirrors): so many steps of each state in place, 0: an evaluation alone, into the stages of the mirrors. A world
-// that fails ends the call.
+// ---- what acts ------------------------------------------------------------------------------------------------------------
+// -1: all are finite.
+static Py_ssize_t first_bad(const double *x, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!isfinite(x[i])) return i;
+  return -1;
+}
+
+static void refuse(const char *what, double value) {
+  char text[400];
+  snprintf(text, sizeof text, "%s is %s: expected a finite number", what, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+  pyStatus_Raise(pb_bad_argument, text);
+}
+
+static bool check_action(const pyCompiled *c, const double *ctrl) {
+  Py_ssize_t bad = first_bad(ctrl, ctrl ? c->nu : 0);
+  if (bad < 0) return true;
+
+  char what[300];
+  const char *name = pbModel_Name(c->model, pb_objActuator, (int)bad);
+  if (name && *name) snprintf(what, sizeof what, "action: ctrl[%zd] (actuator '%.200s')", bad, name);
+  else snprintf(what, sizeof what, "action: ctrl[%zd]", bad);
+  refuse(what, ctrl[bad]);
+  return false;
+}
+
+// Wrenches and mocap bodies as they are in the data now; noted, so that Acted can tell whether they changed since.
+static bool read_inputs(Mirror *m, pbInput *input) {
+  static const char *const name[from_count] = {[from_qfrc] = "qfrc_applied",
+                                               [from_xfrc] = "xfrc_applied",
+                                               [from_mocap_pos] = "mocap_pos",
+                                               [from_mocap_quat] = "mocap_quat"};
+  const double **to[from_count] = {[from_qfrc] = &input->qfrc,
+                                   [from_xfrc] = &input->xfrc,
+                                   [from_mocap_pos] = &input->mocap_pos,
+                                   [from_mocap_quat] = &input->mocap_quat};
+  double *at = m->acted;
+
+  for (int i = from_inputs; i < from_count; i++) {
+    Py_ssize_t count = given(m, i), bad = first_bad(m->from[i].data, count);
+    if (bad >= 0) {
+      char what[80];
+      snprintf(what, sizeof what, "data.%s: number %zd of it", name[i], bad);
+      refuse(what, m->from[i].data[bad]);
+      return false;
+    }
+
+    // wrenches that are zero are none
+    bool acts = i >= from_mocap_pos && count > 0;
+    for (Py_ssize_t k = 0; k < count && !acts; k++) acts = m->from[i].data[k] != 0;
+    if (count) memcpy(at, m->from[i].data, (size_t)count * sizeof *at);
+    *to[i] = acts ? at : NULL;
+    at += count;
+  }
+  return true;
+}
+
+// Whether what acts is what the staged step was computed with.
+static PyObject *mirror_acted(PyObject *self, PyObject *none) {
+  (void)none;
+  const Mirror *m = (const Mirror *)self;
+  const double *at = m->acted;
+  bool same = true;
+  for (int i = from_inputs; i < from_count; i++) {
+    Py_ssize_t count = given(m, i);
+    same = same && (count == 0 || memcmp(at, m->from[i].data, (size_t)count * sizeof *at) == 0);
+    at += count;
+  }
+  return PyBool_FromLong(same);
+}
+
+// So many steps of a world in place, 0: an evaluation alone, into the stage of its mirror. False with an exception.
+static bool advance_world(const pyModel *model, double *x, const double *ctrl, int steps, Mirror *m) {
+  pyCompiled *c = model->compiled;
+  pbInput input = {.ctrl = ctrl};
+  if (!fits(m, c) || !check_action(c, ctrl) || !read_inputs(m, &input)) return false;
+
+  pyWork *work = pyCompiled_Take(c);
+  if (!work) return false;
+  m->bodies = steps > 0;
+  bool taken = pyModel_Advance(model, x, &input, steps, work, staged(m, to_sensordata)) && take(m, work->scratch);
+  pyCompiled_Give(c, work);
+  return taken;
+}
+
+// The exception that is set, as an object; it is no longer set.
+static PyObject *catch_error(void) {
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return error;
+}
+
+// (states, ctrl, steps, mirrors): a list of what went wrong in each world, None where nothing did. Worlds do not hear of each
+// other.
 PyObject *pyModel_Mirror(PyObject *self, PyObject *args) {
   const pyModel *model = (const pyModel *)self;
-  pyCompiled *c = model->compiled;
+  const pyCompiled *c = model->compiled;
   PyObject *object[2], *mirrors, *result = NULL;
   pyArray states = {.held = false}, ctrl = {.held = false};
   int steps;
@@ -262,21 +365,15 @@ PyObject *pyModel_Mirror(PyObject *self, PyObject *args) {
   if (!pyArray_Write(object[0], worlds * c->nx, "state", &states) || !pyArray_Read(object[1], worlds * c->nu, "ctrl", &ctrl))
     goto done;
 
-  for (Py_ssize_t w = 0; w < worlds; w++) {
-    Mirror *m = (Mirror *)PyTuple_GetItem(mirrors, w);
-    if (!PyObject_TypeCheck((PyObject *)m, type_of_mirror)) PyErr_SetString(PyExc_TypeError, "expected mirrors");
-    if (PyErr_Occurred() || !fits(m, c)) goto done;
-
-    pyWork *work = pyCompiled_Take(c);
-    if (!work) goto done;
-    m->bodies = steps > 0;
-    const double *u = ctrl.data ? ctrl.data + w * c->nu : NULL;
-    bool taken =
-        pyModel_Advance(model, states.data + w * c->nx, u, steps, work, staged(m, to_sensordata)) && take(m, work->scratch);
-    pyCompiled_Give(c, work);
-    if (!taken) goto done;
+  result = PyList_New(0);
+  for (Py_ssize_t w = 0; result && w < worlds; w++) {
+    PyObject *m = PyTuple_GetItem(mirrors, w), *error = NULL;
+    if (!PyObject_TypeCheck(m, type_of_mirror)) PyErr_SetString(PyExc_TypeError, "expected mirrors");
+    else if (!advance_world(model, states.data + w * c->nx, ctrl.data ? ctrl.data + w * c->nu : NULL, steps, (Mirror *)m))
+      error = catch_error();
+    if (PyErr_Occurred() || PyList_Append(result, error ? error : Py_None) != 0) Py_CLEAR(result);
+    Py_XDECREF(error);
   }
-  result = Py_NewRef(Py_None);
 
 done:
   pyArray_Release(&states, 1);
@@ -298,6 +395,7 @@ static PyObject *mirror_show(PyObject *self, PyObject *none) {
 }
 
 static PyMethodDef methods[] = {{"show", mirror_show, METH_NOARGS, "What was computed last, into MuJoCo's data."},
+                                {"acted", mirror_acted, METH_NOARGS, "Whether what acts is what it was computed with."},
                                 {NULL, NULL, 0, NULL}};
 static PyType_Slot slots[] = {{Py_tp_new, mirror_new},
                               {Py_tp_dealloc, mirror_dealloc},

@@ -8,7 +8,21 @@
 
 PyTypeObject *pyRun_Type;
 
-enum { in_theta, in_x0, in_own, in_ctrl, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_quat, in_count };
+enum {
+  in_theta,
+  in_x0,
+  in_own,
+  in_ctrl,
+  in_qfrc,
+  in_xfrc,
+  in_command,
+  in_mocap_pos,
+  in_mocap_quat,
+  in_mocap_vel,
+  in_pos_before,
+  in_quat_before,
+  in_count
+};
 
 typedef struct Run {
   PyObject_HEAD pyCompiled *compiled;
@@ -166,8 +180,14 @@ static pbBatchInput inputs_of(const Run *r) {
                         .command = r->input[in_command].data,
                         .mocap_pos = r->input[in_mocap_pos].data,
                         .mocap_quat = r->input[in_mocap_quat].data,
+                        .mocap_vel = r->input[in_mocap_vel].data,
+                        .mocap_pos_before = r->input[in_pos_before].data,
+                        .mocap_quat_before = r->input[in_quat_before].data,
                         .shared = r->shared};
 }
+
+// Poses before the first step: one row.
+static Py_ssize_t before_of(const Run *r, Py_ssize_t width) { return (r->shared & pb_sharedMocap ? 1 : r->worlds) * width; }
 
 // All inputs in the order of the enum, each of its length.
 static bool hold_inputs(Run *r, PyObject *const object[in_count]) {
@@ -180,9 +200,13 @@ static bool hold_inputs(Run *r, PyObject *const object[in_count]) {
                                        rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody),
                                        rows_of(r, pb_sharedCommand, c->commands),
                                        rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap),
-                                       rows_of(r, pb_sharedMocap, 4 * (Py_ssize_t)c->nmocap)};
-  static const char *const name[in_count] = {"parameters",   "state",   "own parameters", "ctrl",      "qfrc_applied",
-                                             "xfrc_applied", "command", "mocap_pos",      "mocap_quat"};
+                                       rows_of(r, pb_sharedMocap, 4 * (Py_ssize_t)c->nmocap),
+                                       rows_of(r, pb_sharedMocap, 6 * (Py_ssize_t)c->nmocap),
+                                       before_of(r, 3 * (Py_ssize_t)c->nmocap),
+                                       before_of(r, 4 * (Py_ssize_t)c->nmocap)};
+  static const char *const name[in_count] = {"parameters",   "state",        "own parameters",   "ctrl",
+                                             "qfrc_applied", "xfrc_applied", "command",          "mocap_pos",
+                                             "mocap_quat",   "mocap_vel",    "mocap_pos_before", "mocap_quat_before"};
 
   pyArray_Release(r->input, in_count);
   for (int i = 0; i < in_count; i++)
@@ -199,9 +223,9 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
   PyObject *object[in_count], *out_object[4];
   int derive;
   Py_buffer done;
-  if (!PyArg_ParseTuple(args, "(OOOOOOOOO)Ip(OOOO)w*", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
-                        &object[6], &object[7], &object[8], &r->shared, &derive, &out_object[0], &out_object[1], &out_object[2],
-                        &out_object[3], &done))
+  if (!PyArg_ParseTuple(args, "(OOOOOOOOOOOO)Ip(OOOO)w*", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
+                        &object[6], &object[7], &object[8], &object[9], &object[10], &object[11], &r->shared, &derive,
+                        &out_object[0], &out_object[1], &out_object[2], &out_object[3], &done))
     return NULL;
 
   const pyCompiled *c = r->compiled;
@@ -271,19 +295,41 @@ static PyObject *run_choose(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-// What is told of a gradient, as a dictionary; the tables name the members once.
+static PyObject *member_of(const pbCertificate *c, const pbCertificateMember *member) {
+  const void *value = (const char *)c + member->offset;
+
+  switch (member->type) {
+    case pb_certificateReal: return PyFloat_FromDouble(*(const double *)value);
+    case pb_certificateInteger: return PyLong_FromLong(*(const int *)value);
+    case pb_certificateCount: return PyLong_FromLongLong(*(const int64_t *)value);
+    case pb_certificateBytes: return PyLong_FromSize_t(*(const size_t *)value);
+    case pb_certificateFlag: return PyBool_FromLong(*(const bool *)value);
+    case pb_certificateText: return PyUnicode_FromString(value);
+    case pb_certificateGeoms: return Py_BuildValue("(ii)", ((const int *)value)[0], ((const int *)value)[1]);
+    default: break;
+  }
+  return PyErr_Format(PyExc_SystemError, "%s: a type of members of certificates that is not known here", member->name);
+}
+
+static bool put_item(PyObject *dict, const char *name, PyObject *value) {
+  bool good = value && PyDict_SetItemString(dict, name, value) == 0;
+  Py_XDECREF(value);
+  return good;
+}
+
+// What is told of a gradient, as a dictionary: every member by its name, and in words what was checked and what was left out on
+// purpose.
 static PyObject *describe(const pbCertificate *c) {
-  return Py_BuildValue(
-      "{s:d,s:i,s:L,s:L,s:L,s:L,s:d,s:L,s:L,s:i,s:i,s:d,s:d,s:d,s:d,s:O,s:O,s:d,s:d,s:d,s:d,s:i,s:s,s:s,s:L,s:L,s:O}",
-      "worst_residual", c->worst_residual, "worst_residual_step", c->worst_residual_step, "unconverged",
-      (long long)c->unconverged, "onsets", (long long)c->onsets, "releases", (long long)c->releases, "simultaneous",
-      (long long)c->simultaneous, "approach", c->approach, "events", (long long)c->events, "grazing", (long long)c->grazing,
-      "most_contacts", c->most_contacts, "most_rows", c->most_rows, "penetration", c->penetration, "costate_initial",
-      c->costate_initial, "costate_final", c->costate_final, "growth_rate", c->growth_rate, "spot_checked",
-      c->spot_checked ? Py_True : Py_False, "spot_off", c->spot_off ? Py_True : Py_False, "spot_gradient", c->spot_gradient,
-      "spot_difference", c->spot_difference, "spot_error", c->spot_error, "spot_limit", c->spot_limit, "spot_step", c->spot_step,
-      "spot_where", c->spot_where, "spot_row", c->spot_row, "spot_steps", (long long)c->spot_steps, "spot_quotients",
-      (long long)c->spot_quotients, "truncated", c->truncated ? Py_True : Py_False);
+  int count;
+  char text[400];
+  const pbCertificateMember *members = pbCertificate_Members(&count);
+  PyObject *dict = PyDict_New();
+  bool good = dict && put_item(dict, "checked", PyUnicode_FromString(pbCertificate_Checked(c))) &&
+              put_item(dict, "truncation", PyUnicode_FromString(pbCertificate_Truncation(c, text, sizeof text)));
+
+  for (int i = 0; good && i < count; i++) good = put_item(dict, members[i].name, member_of(c, &members[i]));
+  if (!good) Py_CLEAR(dict);
+  return dict;
 }
 
 static PyObject *describe_all(const pbCertificate *certificate, int count) {
@@ -297,7 +343,21 @@ static PyObject *describe_all(const pbCertificate *certificate, int count) {
 }
 
 enum { bar_qpos, bar_qvel, bar_act, bar_sensordata, bar_xpos, bar_site_xpos, bar_x, bar_count };
-enum { out_x0, out_ctrl, out_qfrc, out_xfrc, out_command, out_mocap_pos, out_mocap_rot, out_theta, out_own, out_count };
+enum {
+  out_x0,
+  out_ctrl,
+  out_qfrc,
+  out_xfrc,
+  out_command,
+  out_mocap_pos,
+  out_mocap_rot,
+  out_mocap_vel,
+  out_pos_before,
+  out_rot_before,
+  out_theta,
+  out_own,
+  out_count
+};
 
 static const Py_ssize_t *gradient_lengths(const Run *r, Py_ssize_t length[out_count]) {
   const pyCompiled *c = r->compiled;
@@ -307,15 +367,18 @@ static const Py_ssize_t *gradient_lengths(const Run *r, Py_ssize_t length[out_co
   length[out_xfrc] = rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody);
   length[out_command] = rows_of(r, pb_sharedCommand, c->commands);
   length[out_mocap_pos] = length[out_mocap_rot] = rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap);
+  length[out_mocap_vel] = rows_of(r, pb_sharedMocap, 6 * (Py_ssize_t)c->nmocap);
+  length[out_pos_before] = length[out_rot_before] = before_of(r, 3 * (Py_ssize_t)c->nmocap);
   length[out_theta] = c->ntheta;
   length[out_own] = (Py_ssize_t)r->worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch);
   return length;
 }
 
 static const char *const out_name[out_count] = {
-    "gradient by the state",       "gradient by ctrl",       "gradient by qfrc_applied",
-    "gradient by xfrc_applied",    "gradient by command",    "gradient by mocap_pos",
-    "gradient by mocap rotations", "gradient by parameters", "gradient by own parameters"};
+    "gradient by the state",        "gradient by ctrl",       "gradient by qfrc_applied",
+    "gradient by xfrc_applied",     "gradient by command",    "gradient by mocap_pos",
+    "gradient by mocap rotations",  "gradient by mocap_vel",  "gradient by mocap_pos_before",
+    "gradient by rotations before", "gradient by parameters", "gradient by own parameters"};
 
 // Cotangents: (worlds, width) of the last state or, where `all` says so, (worlds, steps + 1, width).
 static bool hold_cotangents(const Run *r, PyObject *const object[bar_count], const int all[bar_count], pyArray array[bar_count],
@@ -349,6 +412,9 @@ static bool hold_gradients(const Run *r, PyObject *const object[out_count], pyAr
                                 .command = out[out_command].data,
                                 .mocap_pos = out[out_mocap_pos].data,
                                 .mocap_rot = out[out_mocap_rot].data,
+                                .mocap_vel = out[out_mocap_vel].data,
+                                .mocap_pos_before = out[out_pos_before].data,
+                                .mocap_rot_before = out[out_rot_before].data,
                                 .theta = out[out_theta].data,
                                 .own = out[out_own].data};
   return true;
@@ -380,9 +446,10 @@ static PyObject *run_vjp(PyObject *self, PyObject *args) {
   int all[bar_count], check;
   unsigned long long seed;
   pbVjpOptions options = {0};
-  if (!PyArg_ParseTuple(args, "(OOOOOOO)(ppppppp)(OOOOOOOOO)iKddd", &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &in[6],
+  if (!PyArg_ParseTuple(args, "(OOOOOOO)(ppppppp)(OOOOOOOOOOOO)iKddd", &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &in[6],
                         &all[0], &all[1], &all[2], &all[3], &all[4], &all[5], &all[6], &to[0], &to[1], &to[2], &to[3], &to[4],
-                        &to[5], &to[6], &to[7], &to[8], &check, &seed, &options.decay, &options.window, &options.clip))
+                        &to[5], &to[6], &to[7], &to[8], &to[9], &to[10], &to[11], &check, &seed, &options.decay, &options.window,
+                        &options.clip))
     return NULL;
   options.spot_check = (pbSpotCheck)check;
   options.seed = seed;
@@ -402,9 +469,9 @@ static PyObject *run_vjp(PyObject *self, PyObject *args) {
 static PyObject *run_jvp(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
   PyObject *way_object[out_count], *out_object[4], *result = NULL;
-  if (!PyArg_ParseTuple(args, "(OOOOOOOOO)(OOOO)", &way_object[0], &way_object[1], &way_object[2], &way_object[3], &way_object[4],
-                        &way_object[5], &way_object[6], &way_object[7], &way_object[8], &out_object[0], &out_object[1],
-                        &out_object[2], &out_object[3]))
+  if (!PyArg_ParseTuple(args, "(OOOOOOOOOOOO)(OOOO)", &way_object[0], &way_object[1], &way_object[2], &way_object[3],
+                        &way_object[4], &way_object[5], &way_object[6], &way_object[7], &way_object[8], &way_object[9],
+                        &way_object[10], &way_object[11], &out_object[0], &out_object[1], &out_object[2], &out_object[3]))
     return NULL;
 
   const pyCompiled *c = r->compiled;
@@ -426,6 +493,9 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
                                       .command = way[out_command].data,
                                       .mocap_pos = way[out_mocap_pos].data,
                                       .mocap_rot = way[out_mocap_rot].data,
+                                      .mocap_vel = way[out_mocap_vel].data,
+                                      .mocap_pos_before = way[out_pos_before].data,
+                                      .mocap_rot_before = way[out_rot_before].data,
                                       .theta = way[out_theta].data,
                                       .own = way[out_own].data};
   const pbBatchTangent tangent = {.x = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data};

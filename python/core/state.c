@@ -190,27 +190,26 @@ static PyObject *fields_of(const pbScratch *scratch, PyObject *names) {
   return list;
 }
 
-static pbStatus evaluate(const pyModel *m, double *x, const double *ctrl, int steps, pbScratch *scratch, double *sensordata) {
-  const pbInput input = {.ctrl = ctrl};
+static pbStatus evaluate(const pyModel *m, double *x, const pbInput *input, int steps, pbScratch *scratch, double *sensordata) {
   pbStatus status;
   if (steps == 0) {
-    do status = pbStep_Observe(m->compiled->model, m->theta.data, x, &input, scratch, sensordata);
+    do status = pbStep_Observe(m->compiled->model, m->theta.data, x, input, scratch, sensordata);
     while (pbScratch_Grow(scratch, &status));
     return status;
   }
 
   for (int k = 0; k < steps; k++) {
-    do status = pbStep_Forward(m->compiled->model, m->theta.data, x, &input, scratch, sensordata);
+    do status = pbStep_Forward(m->compiled->model, m->theta.data, x, input, scratch, sensordata);
     while (pbScratch_Grow(scratch, &status));
     if (status != pb_ok) return status;
   }
   return pb_ok;
 }
 
-bool pyModel_Advance(const pyModel *m, double *x, const double *ctrl, int steps, pyWork *work, double *sensordata) {
+bool pyModel_Advance(const pyModel *m, double *x, const pbInput *input, int steps, pyWork *work, double *sensordata) {
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  status = evaluate(m, x, ctrl, steps, work->scratch, sensordata);
+  status = evaluate(m, x, input, steps, work->scratch, sensordata);
   if (status == pb_ok) pbScratch_Gather(work->scratch);
   Py_END_ALLOW_THREADS;
   if (status != pb_ok) pyStatus_Raise(status, text_of(work));
@@ -224,9 +223,9 @@ static PyObject *evaluate_all(const pyModel *m, const pyArray array[3], Py_ssize
   PyObject *list = PyList_New(0);
 
   for (Py_ssize_t w = 0; list && w < worlds; w++) {
-    const double *ctrl = array[1].data ? array[1].data + w * c->nu : NULL;
+    const pbInput input = {.ctrl = array[1].data ? array[1].data + w * c->nu : NULL};
     double *sensordata = array[2].data ? array[2].data + w * c->nsensordata : NULL;
-    bool went = pyModel_Advance(m, array[0].data + w * c->nx, ctrl, steps, work, sensordata);
+    bool went = pyModel_Advance(m, array[0].data + w * c->nx, &input, steps, work, sensordata);
     PyObject *one = went ? fields_of(work->scratch, names) : NULL;
     if (!went) pyStatus_TellWorld(w);
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);

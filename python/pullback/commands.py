@@ -105,12 +105,14 @@ class Check(Report):
 
 def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, horizon: int | None = None, keyframe: int | str | None = None,
           gradient: str = "exact", qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
-          mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None, seed: int = 0, progress: Progress = None) -> Check:
+          mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None, at_start: bool = False, seed: int = 0, progress: Progress = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
     state         where it begins (None: the reference configuration, or keyframe, with random velocities)
     ctrl          (N, nu) or (nu,) (None: random ones);  qfrc_applied (N, nv), xfrc_applied (N, nbody, 6), mocap_pos, mocap_quat, command
     horizon       steps; None: 20
+    at_start      True: from rest with controls 0 where none are given, where a search begins and motions bend: each control and each number
+                  of the state is compared with its one-sided slopes, at a bound with that into the domain
     gradient      "exact", "event" or "smooth", as of Model.rollout
     seed          of what is drawn
     progress      called now and then as progress("check", done, all, part); what it raises ends it; True: a line on standard error
@@ -121,7 +123,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
         words = ["check", _path(model), "--json", *_options(
             init=files.state(state), control=files.array("ctrl", ctrl), horizon=horizon, keyframe=keyframe, mode=gradient, seed=seed,
             qfrc=files.array("qfrc_applied", qfrc_applied), xfrc=files.array("xfrc_applied", xfrc_applied),
-            command=files.array("command", command), mocap=files.mocap(mocap_pos, mocap_quat))]
+            command=files.array("command", command), mocap=files.mocap(mocap_pos, mocap_quat)), *(["--at-start"] if at_start else [])]
         holds, text = _run(words, model, progress)
     return Check(json.loads(text), holds)
 
@@ -238,7 +240,7 @@ def arrays(rollout: Rollout) -> dict[str, Array]:
     """What a trajectory file holds, by the program's names."""
     found = {name: getattr(rollout, name) for name in rollout.model._slots}
     names = {"ctrl": "control", "qfrc_applied": "qfrc", "xfrc_applied": "xfrc", "command": "command", "mocap_pos": "mocap_pos",
-             "mocap_quat": "mocap_quat"}
+             "mocap_quat": "mocap_quat", "mocap_vel": "mocap_vel", "mocap_pos_before": "mocap_pos_before", "mocap_quat_before": "mocap_quat_before"}
     for name, i in rollout._inputs.items():
         if i.data is not None:
             found[names[name]] = i.data
@@ -261,8 +263,18 @@ def save(rollout: Rollout, path: Path) -> str:
         raise ArgumentError("a page shows one world: save model.rollout of one")
     with _Files() as files:
         save(rollout, files.path("run.npz"))
-        _run(["view", _path(rollout.model), files.path("run.npz"), *_options(**{"output" if kind == ".html" else "glb": path})], rollout.model)
+        _run(["view", _path(rollout.model), files.path("run.npz"), *_options(**{"output" if kind == ".html" else "glb": path})], _as_run(rollout))
     return path
+
+
+def _as_run(rollout):
+    """The model with the parameters that the rollout was given."""
+    if not rollout._given:
+        return rollout.model
+    theta = rollout._before.copy()
+    if rollout._recompute:
+        rollout.model._compiled.constants(theta)
+    return rollout.model._with_theta(theta)
 
 
 def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False) -> str:

@@ -6,12 +6,16 @@ and cotangents of qpos are by its numbers (nq), 1/|q| of the start included. Tan
 import numpy as np
 
 from .arrays import real, tree_sum, words
-from .errors import ArgumentError
+from .errors import ArgumentError, UnsupportedError
 from .names import C
 from .rollout import Rollout, check_words
 
 LEAST_LENGTH = 1e-6
-INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat")
+INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat", "mocap_vel",
+          "mocap_pos_before", "mocap_quat_before")
+# Inputs without a row for each step, and what rotations of mocap bodies are derivatives by.
+_ONE_ROW = ("qpos", "qvel", "act", "mocap_pos_before", "mocap_quat_before")
+_TURNS = {"mocap_quat": "mocap_rot", "mocap_quat_before": "mocap_rot_before"}
 OPTIONS = ("steps", "gradient", "constants", "memory", "threads", "on_failure", "progress")
 
 
@@ -33,6 +37,7 @@ class Spec:
             return m._parameter(name)[1]
         return {"qpos": (m.nq,), "qvel": (m.nv,), "act": (m.na,), "ctrl": (steps, m.nu), "qfrc_applied": (steps, m.nv),
                 "xfrc_applied": (steps, m.nbody, 6), "mocap_pos": (steps, m.nmocap, 3), "mocap_quat": (steps, m.nmocap, 4),
+                "mocap_vel": (steps, m.nmocap, 6), "mocap_pos_before": (m.nmocap, 3), "mocap_quat_before": (m.nmocap, 4),
                 "command": (steps, m._compiled.size("ncommand"))}[name]
 
     def axes(self, name):
@@ -43,7 +48,7 @@ class Spec:
         """N, by the inputs that have a row for each step, or as said."""
         said = self.options.get("steps")
         for name, shape in shapes.items():
-            if name not in self.params and name not in ("qpos", "qvel", "act"):
+            if name not in self.params and name not in _ONE_ROW:
                 if len(shape) < self.axes(name):
                     raise ArgumentError(f"{name}: expected shape {words(('N', *self.width(name, 0)[1:]))} behind any axes of a batch, found {words(shape)}")
                 found = shape[-self.axes(name)]
@@ -53,6 +58,14 @@ class Spec:
         if said is None:
             raise ArgumentError("how many steps? Give ctrl or steps")
         return said
+
+
+def refuse_rest(model):
+    """A loop of single steps hands over qpos, qvel and act alone: raises UnsupportedError where a state has more that the next step depends on."""
+    rest = [name for name in model._slots if name not in ("time", "qpos", "qvel", "act", "qacc_warmstart")]
+    if rest:
+        raise UnsupportedError(f"step takes and gives qpos, qvel and act, but a state of this model also has {', '.join(rest)}, which each step would "
+                               "begin anew: call rollout with all steps, or Model.step, whose State has all of it")
 
 
 def quaternions(model):
@@ -116,8 +129,8 @@ class Call:
         if all(n == 1 for n in lead):
             if rows.size != np.prod(width, dtype=int):
                 rows = tree_sum(rows.reshape(self.worlds, -1))
-            return rows.reshape(*lead, *width)
-        a = rows.reshape(*self.lead, *width)
+            return rows.reshape((*lead, *width))
+        a = rows.reshape((*self.lead, *width))
         extra = len(self.lead) - len(lead)
         a = a.sum(axis=tuple(range(extra))) if extra else a
         alone = tuple(i for i, n in enumerate(lead) if n == 1 and self.lead[extra + i] != 1)
@@ -177,7 +190,7 @@ class Call:
             shape = bars["qpos"].shape[:-1]
             bars["qpos"] = m.to_tangent(self._states(), bars["qpos"].reshape(-1, m.nq)).reshape(*shape, m.nv)
         names = [n for n in wanted if n not in ("qpos", "qvel", "act")]
-        wrt = ["mocap_rot" if n == "mocap_quat" else n for n in names]
+        wrt = [_TURNS.get(n, n) for n in names]
         g = self.rollout.vjp(wrt=wrt, check=False, **bars)
 
         found = {}
@@ -186,8 +199,8 @@ class Call:
                 found[name] = self._gathered(name, getattr(g, name))
             elif name == "qpos":
                 found[name] = self._pull_start(g.qpos)
-            elif name == "mocap_quat":
-                found[name] = self._pull_mocap(g.mocap_rot)
+            elif name in _TURNS:
+                found[name] = self._pull_mocap(name, getattr(g, _TURNS[name]))
             else:
                 found[name] = self._gathered(name, g.params[name] if name in self.spec.params else getattr(g, name))
         return found
@@ -205,11 +218,15 @@ class Call:
             bar[..., at] = bar[..., at] / self.lengths
         return bar
 
-    def _pull_mocap(self, rotation_bar):
+    def _orientations(self, name):
+        """Quaternions of mocap bodies as the rollout ran with them: the array that was given may have changed since."""
+        return self.rollout._inputs[name].data
+
+    def _pull_mocap(self, name, rotation_bar):
         """Of rotations in the bodies' frames to quaternions as they were given: q exp(r), r = 2 q* dq / |q|."""
-        q = self._spread("mocap_quat")
+        q = self._orientations(name)
         length2 = (q ** 2).sum(axis=-1, keepdims=True)
-        return self._gathered("mocap_quat", 2 * _rotate_back(q, rotation_bar) / length2)
+        return self._gathered(name, 2 * _rotate_back(q, rotation_bar) / length2)
 
     def push(self, tangents):
         """Tangents of all outputs by name, of tangents of inputs by name."""
@@ -241,10 +258,11 @@ class Call:
             if all(n == 1 for n in lead):
                 return a.reshape(width)
             return np.ascontiguousarray(np.broadcast_to(a, (*self.lead, *width))).reshape(self.worlds, *width)
-        inputs = {name: way_of(name) for name in ways if name not in ("qpos", "qvel", "act", "mocap_quat") and name not in self.spec.params}
-        if "mocap_quat" in ways:
-            q = self._spread("mocap_quat")
-            inputs["mocap_rot"] = 2 * _turn_back(q, way_of("mocap_quat")) / (q ** 2).sum(axis=-1, keepdims=True)
+        inputs = {name: way_of(name) for name in ways if name not in ("qpos", "qvel", "act", *_TURNS) and name not in self.spec.params}
+        for name in _TURNS:
+            if name in ways:
+                q = self._orientations(name)
+                inputs[_TURNS[name]] = 2 * _turn_back(q, way_of(name)) / (q ** 2).sum(axis=-1, keepdims=True)
         params = {name: way_of(name) for name in ways if name in self.spec.params}
         t = self.rollout.jvp(full if self.batched else full[0], params=params, **inputs)
 

@@ -3,8 +3,9 @@
     env = pb.gym.make("Ant-v5")
     venv = pb.gym.make_vec("Ant-v5", num_envs=8)
 
-An environment keeps MuJoCo's model and data as the place where its code looks: after each step the fields of the data hold what MuJoCo
-would leave there (with RK4: of the last stage). Nothing of MuJoCo computes them.
+An environment keeps MuJoCo's model and data as the place where its code looks and writes: after each step the fields of the data hold what
+MuJoCo would leave there (with RK4: of the last stage). Nothing of MuJoCo computes them. What the code writes into model and data acts as it
+does in MuJoCo (follow.py), or is an error that names the field.
 """
 from __future__ import annotations
 
@@ -25,13 +26,17 @@ except ImportError as error:
     raise ImportError("pullback.gym needs Gymnasium and MuJoCo: pip install 'pullback[gym]'") from error
 
 from . import _core
-from .errors import ArgumentError
-from .model import load
+from .errors import ArgumentError, CapacityError, StepError
+from .follow import Followed
+from .model import Model, load
+from .state import State
 
 # Fields of MuJoCo's data that have the same numbers here, and those that python/core/mirror.c converts.
 _COPIED = ("xpos", "xquat", "xipos", "ximat", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "subtree_com", "qfrc_bias", "qfrc_passive",
            "qfrc_actuator", "qfrc_constraint", "qacc", "ten_length", "ten_velocity", "actuator_length", "actuator_velocity", "actuator_force")
 _CONVERTED = ("xmat", "cvel", "cinert", "cfrc_ext", "sensordata")
+_INPUTS = ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")  # what acts beside the controls
+_FAILURES = ("terminate", "raise")
 
 
 @functools.lru_cache(maxsize=32)
@@ -59,49 +64,87 @@ class _Ahead(NamedTuple):
     ctrl: np.ndarray
     steps: int
     after: np.ndarray
+    error: Exception | None
 
-    def fits(self, state, ctrl, steps):
-        return steps == self.steps and np.array_equal(self.ctrl, ctrl) and np.array_equal(self.before, state.flat)
+    def fits(self, state, ctrl, steps, mirror):
+        return steps == self.steps and np.array_equal(self.ctrl, ctrl) and np.array_equal(self.before, state) and mirror.acted()
 
 
 class Physics:
-    """What takes the place of mj_step, mj_forward and mj_rnePostConstraint in an environment; goes before its class."""
+    """What takes the place of mj_step, mj_forward and mj_rnePostConstraint in an environment; goes before its class.
 
-    options = {}
+    physics          the model, with all that was changed in MuJoCo's since; another one may be put in its place
+    physics_state    the state that it is in
+    """
+
+    options: dict[str, Any] = {}
+    on_failure = "terminate"
 
     def _initialize_simulation(self):
         model, data = super()._initialize_simulation()
-        self.physics = _loaded(self.fullpath, repr(self.options), **self.options)
+        physics = self._load_physics({})
         self._mirror = _core.Mirror(_COPIED, tuple(getattr(data, n) for n in _COPIED), tuple(getattr(data, n) for n in _CONVERTED),
-                                    (data.xfrc_applied, model.body_inertia, model.body_mass), model.body_rootid, model.geom_bodyid)
-        self._begin()
+                                    (model.body_inertia, model.body_mass, *(getattr(data, n) for n in _INPUTS)), model.body_rootid, model.geom_bodyid)
+        self._followed = Followed(model, physics, self._load_physics)
+        self._own = model, data
+        self._begin(physics)
         return model, data
 
-    def _begin(self):
+    def _load_physics(self, settings):
+        options = {**self.options, **({"options": {**self.options.get("options", {}), **settings}} if settings else {})}
+        return _loaded(self.fullpath, repr(options), **options)
+
+    @property
+    def physics(self) -> Model:
+        """The model as it is now. Raises UnsupportedError where the environment's code changed what has no counterpart."""
+        self._look()
+        return self._followed.physics()
+
+    @physics.setter
+    def physics(self, model: Model) -> None:
+        """Another model in its place, with what was changed in MuJoCo's on top."""
+        self._followed.replace(model)
+        self._go_on(self._followed.physics())
+
+    def _look(self):
+        """Raises where the code of the environment wrote what is not there."""
+        if self.model is not self._own[0] or self.data is not self._own[1]:
+            raise ArgumentError("the environment's model or data was replaced by another one: make another environment")
+        self._followed.refuse_data(self.data)
+
+    def _begin(self, physics):
         """The state that the model begins in."""
-        self.physics_state = s = self.physics.init()
+        self._set(physics.init())
+
+    def _set(self, state):
+        self.physics_state = s = state
         self._state_views = s.time, s.qpos, s.qvel, s.act
         self._ahead = None
+
+    def _go_on(self, physics):
+        """The same state, of the model as it is now; a step that was computed ahead with another one is not taken."""
+        if self.physics_state.model is not physics:
+            self._set(State(physics, self.physics_state.flat.copy()))
 
     def __reduce__(self):
         """As Gymnasium's own are copied and pickled: made anew with the same arguments."""
         own = next(c for c in type(self).__mro__ if not issubclass(c, Physics))
-        return _remade, (own, self.options, self._ezpickle_args, self._ezpickle_kwargs)
+        return _remade, (own, {"options": self.options, "on_failure": self.on_failure}, self._ezpickle_args, self._ezpickle_kwargs)
 
     # ---- in place of MuJoCo's functions -----------------------------------------------------------------------------------
     def set_state(self, qpos, qvel):
         """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
         assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
-        self._begin()
+        self._begin(self.physics)
         for view, value in zip(self._state_views, (self.data.time, qpos, qvel, self.data.act), strict=True):
             view[...] = value
-        self._evaluate(0)
+        self._evaluate(0, self.physics_state.model)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
     def _step_mujoco_simulation(self, ctrl, n_frames):
         self.data.ctrl[:] = ctrl
-        self._read_state()
-        self._evaluate(n_frames)
+        physics = self._read_state()
+        self._evaluate(n_frames, physics)
         d, (time, qpos, qvel, act) = self.data, self._state_views
         d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
 
@@ -111,19 +154,45 @@ class Physics:
         return super().render()
 
     def _read_state(self):
-        """What the environment's code wrote into the data since the last step."""
-        d = self.data
+        """What the environment's code wrote into the data since the last step; the model as it is now."""
+        physics, d = self.physics, self.data
+        self._go_on(physics)
         for view, value in zip(self._state_views, (d.time, d.qpos, d.qvel, d.act), strict=True):
             view[...] = value
+        return physics
 
-    def _evaluate(self, steps):
-        """Steps, or for 0 an evaluation alone; then the data has what MuJoCo would leave there."""
-        if self._ahead and self._ahead.fits(self.physics_state, self.data.ctrl, steps):
-            self.physics_state.flat[:] = self._ahead.after
+    def _evaluate(self, steps, physics):
+        """Steps, or for 0 an evaluation alone; then the data has what MuJoCo would leave there. Where they fail all is as it was."""
+        flat = self.physics_state.flat
+        if self._ahead and self._ahead.fits(flat, self.data.ctrl, steps, self._mirror):
+            after, error = self._ahead.after, self._ahead.error
         else:
-            self.physics._mirror(self.physics_state.flat, self.data.ctrl, steps, (self._mirror,))
+            after = flat.copy()
+            error, = physics._mirror(after, self.data.ctrl, steps, (self._mirror,))
         self._ahead = None
+        if error is not None:
+            raise error
+        flat[:] = after
         self._mirror.show()
+
+    # ---- failures -------------------------------------------------------------------------------------------------------
+    def reset(self, *, seed=None, options=None):
+        """Gymnasium's own reset."""
+        found = super().reset(seed=seed, options=options)
+        self._last_seen = found[0]
+        return found
+
+    def step(self, action):
+        """The environment's own step; one that fails ends the episode: terminated, info["failed"] with the reason, the observation before it."""
+        try:
+            found = super().step(action)
+        except (StepError, CapacityError) as error:
+            if self.on_failure == "raise":
+                raise
+            seen = self._get_obs() if hasattr(self, "_get_obs") else self._last_seen
+            return seen, 0.0, True, False, {"failed": str(error)}
+        self._last_seen = found[0]
+        return found
 
 
 # ---- making environments ------------------------------------------------------------------------------------------------------
@@ -134,71 +203,82 @@ def _on_pullback(cls):
     return type(cls.__name__, (Physics, cls), {"__module__": __name__, "__doc__": cls.__doc__})
 
 
-def _with_options(cls, options):
-    return cls if not options else type(cls.__name__, (cls,), {"options": options, "__module__": __name__})
+def _with_options(cls, settings):
+    return type(cls.__name__, (cls,), {**settings, "__module__": __name__})
 
 
-def _remade(own, options, args, kwargs):
-    return _with_options(_on_pullback(own), options)(*args, **kwargs)
+def _remade(own, settings, args, kwargs):
+    return _with_options(_on_pullback(own), settings)(*args, **kwargs)
 
 
-def spec(name: str, **options: Any) -> EnvSpec:
+def spec(name: str, *, on_failure: str = "terminate", **options: Any) -> EnvSpec:
     """Gymnasium's description of an environment by its name, with Pullback's physics in it: what gymnasium.make takes.
 
-    options: those of pb.load. Raises ArgumentError for what is not one of gymnasium.envs.mujoco, gymnasium.error.Error for an unknown name.
+    on_failure: of make; options: those of pb.load. Raises ArgumentError for what is not one of gymnasium.envs.mujoco,
+    gymnasium.error.Error for an unknown name.
     """
+    if on_failure not in _FAILURES:
+        raise ArgumentError(f"on_failure: expected {' or '.join(_FAILURES)}, found {on_failure!r}")
     found = copy.deepcopy(gymnasium.spec(name))
     creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
-    found.entry_point = _with_options(_on_pullback(creator), options)
+    found.entry_point = _with_options(_on_pullback(creator), {"options": options, "on_failure": on_failure})
     return found
 
 
-def make(name: str, *, physics: dict[str, Any] | None = None, **arguments: Any) -> gymnasium.Env[Any, Any]:
+def make(name: str, *, physics: dict[str, Any] | None = None, on_failure: str = "terminate", **arguments: Any) -> gymnasium.Env[Any, Any]:
     """gymnasium.make on Pullback's physics: the environment's own observations, rewards, noise and termination.
 
     name        "Ant-v5", ...: an environment of gymnasium.envs.mujoco
     physics     options of pb.load: {"options": {"tolerance": 0}}
+    on_failure  "terminate": a step that fails (the state grows beyond bounds) ends the episode, with info["failed"] as the reason, reward 0
+                and the observation before it; "raise" StepError
     arguments   go to gymnasium.make: render_mode, max_episode_steps, those of the environment
 
-    The model is env.unwrapped.physics, its state env.unwrapped.physics_state. Raises ArgumentError for another environment, and what load
-    raises.
+    The model is env.unwrapped.physics, its state env.unwrapped.physics_state. What is written into MuJoCo's model and data acts, or is an
+    UnsupportedError that names the field, at the next step. Raises ArgumentError for another environment, and what load raises.
     """
-    return gymnasium.make(spec(name, **(physics or {})), **arguments)
+    return gymnasium.make(spec(name, on_failure=on_failure, **(physics or {})), **arguments)
 
 
 class PhysicsVector(SyncVectorEnv):
     """Environments side by side, the steps of all in one call of the C library; bit for bit as each alone.
 
+    Worlds may have physics of their own; those that share theirs are one call. One that fails is terminated, and the others' step is there.
     autoreset_mode: gymnasium.vector.AutoresetMode, NEXT_STEP (the default: an episode that ended is reset by the next step), SAME_STEP
     or DISABLED.
     """
 
     def step(self, actions):
-        """Gymnasium's step of a vector environment; actions (num_envs, nu)."""
+        """Gymnasium's step of a vector environment; actions (num_envs, nu). Raises ArgumentError for one that is not a number."""
         self._step_ahead(actions)
         return super().step(actions)
 
     def _step_ahead(self, actions):
         at_reset = self.autoreset_mode == AutoresetMode.NEXT_STEP
-        going = [(e.unwrapped, a) for e, a, ended in zip(self.envs, actions, self._autoreset_envs) if not (at_reset and ended)]
-        if not going:
-            return
-        first = going[0][0]
-        for e, _ in going:
-            e._read_state()
-        before = np.stack([e.physics_state.flat for e, _ in going])
-        ctrl = np.stack([np.asarray(a, dtype=np.float64) for _, a in going])
-        flat = before.copy()
-        first.physics._mirror(flat, ctrl, first.frame_skip, tuple(e._mirror for e, _ in going))
-        for (e, _), *ahead, after in zip(going, before, ctrl, flat, strict=True):
-            e._ahead = _Ahead(*ahead, e.frame_skip, after)
+        groups: dict[tuple[int, int], list[Any]] = {}
+        for k, (env, action, ended) in enumerate(zip(self.envs, actions, self._autoreset_envs, strict=False)):
+            if at_reset and ended:
+                continue
+            e, ctrl = env.unwrapped, np.asarray(action, dtype=np.float64)
+            if not np.isfinite(ctrl).all():
+                bad = tuple(map(int, np.argwhere(~np.isfinite(ctrl))[0]))
+                raise ArgumentError(f"world {k}: action{list(bad)} is {ctrl[bad]}: expected a finite number")
+            physics = e._read_state()
+            groups.setdefault((id(physics), e.frame_skip), []).append((e, physics, ctrl))
+        for (_, frames), worlds in groups.items():
+            before = np.stack([e.physics_state.flat for e, _, _ in worlds])
+            ctrl = np.stack([c for _, _, c in worlds])
+            flat, physics = before.copy(), worlds[0][1]
+            errors = physics._mirror(flat, ctrl, frames, tuple(e._mirror for e, _, _ in worlds))
+            for (e, _, _), *ahead, after, error in zip(worlds, before, ctrl, flat, errors, strict=True):
+                e._ahead = _Ahead(*ahead, frames, after, error)
 
 
-def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
-             **arguments: Any) -> PhysicsVector:
+def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, on_failure: str = "terminate",
+             autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any) -> PhysicsVector:
     """num_envs environments as one, stepped together in one call of the library; bit for bit as each alone.
 
-    autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them; physics and arguments as of make.
+    autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them; physics, on_failure and arguments as of make.
     """
-    described = spec(name, **(physics or {}))
+    described = spec(name, on_failure=on_failure, **(physics or {}))
     return PhysicsVector([lambda: gymnasium.make(described, **arguments)] * num_envs, autoreset_mode=autoreset_mode)

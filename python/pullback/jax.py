@@ -29,7 +29,7 @@ except ImportError as error:
 
 from . import xla
 from .errors import ArgumentError, UnsupportedError
-from .functional import INPUTS, Call, Spec
+from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
 from .rollout import memory_of_tapes
 
@@ -341,6 +341,7 @@ batching.primitive_batchers[_pull] = _linear_batch(_pull)
 # ---- what users call --------------------------------------------------------------------------------------------------------
 def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, params: Mapping[str, Array] | None = None,
             qfrc_applied: Array | None = None, xfrc_applied: Array | None = None, mocap_pos: Array | None = None, mocap_quat: Array | None = None,
+            mocap_vel: Array | None = None, mocap_pos_before: Array | None = None, mocap_quat_before: Array | None = None,
             command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, backend: str | None = None,
             **options: Any) -> tuple[Array, ...]:
     """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
@@ -349,18 +350,21 @@ def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *
     ctrl         (..., N, nu); None: zero, and `steps` says how many
     params       {"body_mass": (..., nbody), "geom_friction:floor": (..., 3)}: in place of the model's, with gradients
     qfrc_applied (..., N, nv);  xfrc_applied (..., N, nbody, 6);  mocap_pos (..., N, nmocap, 3);  mocap_quat (..., N, nmocap, 4);  command
+    mocap_vel    (..., N, nmocap, 6), as of Model.rollout;  mocap_pos_before (..., nmocap, 3);  mocap_quat_before (..., nmocap, 4)
     outputs      of "sensordata", "xpos", "site_xpos": these follow, (..., N + 1, ...)
     backend      of compiled programs, "ffi" or "callback"; None: as backend() says
     options      as of Model.rollout: gradient, constants, memory, threads
 
     Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
-    function's. Float32 is computed in double, and comes back as float32; jax_enable_x64 keeps double.
+    function's. Points of deformables, what a policy holds and the time begin as in model.init(). Float32 is computed in double, and comes
+    back as float32; jax_enable_x64 keeps double.
     Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
     What fails in a compiled program is an error of JAX with the same text.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
-                 mocap_pos=mocap_pos, mocap_quat=mocap_quat)
+                 mocap_pos=mocap_pos, mocap_quat=mocap_quat, mocap_vel=mocap_vel, mocap_pos_before=mocap_pos_before,
+                 mocap_quat_before=mocap_quat_before)
     arrays = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
     of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
     spec = _Spec(model, arrays, of, outputs, steps=steps, backend=backend, **options)
@@ -376,7 +380,11 @@ def _read(value, name):
 
 
 def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, **options: Any) -> tuple[Array, Array, Array]:
-    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout."""
+    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
+
+    Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.
+    """
+    refuse_rest(model)
     ctrl = None if ctrl is None else jnp.expand_dims(jnp.asarray(ctrl), -2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
     return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]

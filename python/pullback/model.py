@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Description, batched, real, shaped, whole, words
+from .checks import Checks
 from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
 from .state import State
@@ -226,7 +227,7 @@ class Model(_core.Model):
         theta = np.frombuffer(compiled.theta(), dtype=np.float64).copy() if theta is None else theta
         theta.flags.writeable = False
         self = super().__new__(cls, compiled, theta)
-        self._compiled, self._theta, self._fields = compiled, theta, {}
+        self._compiled, self._theta, self._fields, self._checks = compiled, theta, {}, Checks()
         self._parameters = MappingProxyType({p.name: p for p in (Parameter(*row) for row in compiled.params())})
         self._slots = {name: slice(offset, offset + size) for name, offset, size in compiled.state_fields()}
         self.path = None  # of the file that it was loaded from
@@ -257,10 +258,19 @@ class Model(_core.Model):
             raise KeyError(str(error)) from None
 
         # A row of one thing is a row, and an entry a number.
-        field, parts = self._parameters[name.split(":")[0]], name.count(":")
+        field = self._parameters[self._field_of(name)]
+        parts = name.count(":") - field.name.count(":")
         rows = (p.rows,) if p.rows > 1 else ()
         columns = (p.cols,) if p.cols > 1 or (parts == 1 and field.cols > 1 and not field.option) else ()
         return p, rows + columns
+
+    def _field_of(self, name):
+        """The parameter that a name or a part of it belongs to: "body_mass" of "body_mass:arm", "mesh_vert:foot" of "mesh_vert:foot:3"."""
+        while name not in self._parameters:
+            name, _, rest = name.rpartition(":")
+            if not rest:
+                raise KeyError(f"no parameter {name!r}")
+        return name
 
     def with_params(self, values: Mapping[str, ArrayLike]) -> Model:
         """A model with other parameters, as if its file had said so: what derives from them is computed again.
@@ -276,8 +286,14 @@ class Model(_core.Model):
             given = theta.copy()
             self._compiled.constants(theta)
             self._follow(((name, p) for name, p, _ in each), given, theta)
-        model = Model(self._compiled, theta)
-        model.path = self.path
+        return self._with_theta(theta)
+
+    def _with_theta(self, theta):
+        """The same model with these parameters, whatever they are."""
+        theta.flags.writeable = False
+        model = _core.Model.__new__(type(self), self._compiled, theta)
+        model.__dict__.update(self.__dict__)
+        model._theta, model.params = theta, Params(model)
         return model
 
     def _each(self, values, what):
@@ -478,6 +494,8 @@ class Model(_core.Model):
         constants       "recompute" what follows from params, and differentiate through it, or "keep" it
         qfrc_applied    (N, nv): forces on dofs, N or N m;  xfrc_applied (N, nbody, 6): force and torque on bodies, in the world's frame
         mocap_pos       (N, nmocap, 3) m;  mocap_quat (N, nmocap, 4);  command (N, ...): what a policy is told
+        mocap_vel       (N, nmocap, 6): how mocap bodies move, m/s and rad/s in the world's axes; None: from row to row of their poses
+        mocap_pos_before, mocap_quat_before  (nmocap, 3), (nmocap, 4): where they stood before row 0; None: the model's poses
         outputs         of "sensordata", "xpos", "site_xpos": what is kept of each step, (N + 1, ...)
         gradient        "exact", of the steps as taken; "event", in which times of contact move; "smooth" (docs/contact-gradients.md)
         memory          bytes of tape, beyond which states are checkpointed and run again; None: an eighth of the machine's
@@ -494,7 +512,8 @@ class Model(_core.Model):
 
     def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False, *, wrt: str | Sequence[str] = "ctrl",
                   qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
-                  mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None) -> tuple[Array, ...]:
+                  mocap_quat: ArrayLike | None = None, mocap_vel: ArrayLike | None = None,
+                  command: ArrayLike | None = None) -> tuple[Array, ...]:
         """Jacobians (A, B) of one step: the next state moves by A dx + B dctrl, in the order of tangent_names (n of them).
 
         state     a State, or all its numbers;  ctrl (nu,) or (B, nu); None: zero
@@ -506,7 +525,7 @@ class Model(_core.Model):
         shapes, StepError, NotDifferentiableError.
         """
         from .rollout import linearize
-        inputs = {"qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "mocap_pos": mocap_pos, "mocap_quat": mocap_quat, "command": command}
+        inputs = {"qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "mocap_pos": mocap_pos, "mocap_quat": mocap_quat, "mocap_vel": mocap_vel, "command": command}
         return linearize(self, state, ctrl, sensors, wrt, inputs)
 
     def __reduce__(self):

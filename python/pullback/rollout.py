@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from .progress import Progress
 
 _SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc_applied": C["pb_sharedXfrc"], "command": C["pb_sharedCommand"],
-           **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot"), C["pb_sharedMocap"])}
+           **dict.fromkeys(("mocap_pos", "mocap_quat", "mocap_rot", "mocap_vel", "mocap_pos_before", "mocap_quat_before", "mocap_rot_before"),
+                           C["pb_sharedMocap"])}
+_ONE_ROW = ("mocap_pos_before", "mocap_quat_before", "mocap_rot_before")  # not one for each step
+# What derivatives by orientations of mocap bodies are by.
+_ROTATIONS = {"mocap_quat": "mocap_rot", "mocap_quat_before": "mocap_rot_before"}
+_DERIVED = ("ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_rot", "mocap_vel", "mocap_pos_before", "mocap_rot_before")
 _BY = {"ctrl": C["pb_byControl"], "mocap_pos": C["pb_byMocapPos"], "mocap_rot": C["pb_byMocapRot"]}
 _OUTPUTS = ("sensordata", "xpos", "site_xpos")
 _MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of its memory
@@ -41,10 +46,13 @@ class Gradient:
     qpos, qvel    (nv,): by the initial position, in its tangent space, and the initial velocity;  act (na,)
     state         (n,): by all of the initial state, in the order of Model.tangent_names
     ctrl          (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos (N, nmocap, 3);  mocap_rot (N, nmocap, 3),
-                  by rotations of the mocap bodies in their own frames, rad
+                  by rotations of the mocap bodies in their own frames, rad;  mocap_vel (N, nmocap, 6);  mocap_pos_before, mocap_rot_before
+                  (nmocap, 3)
     params        by name: params["body_mass"], in the shape in which it was passed, or of Model.params
     certificate   how far to trust it: a dict, of a batch one for each world. worst_residual and unconverged of the solver; onsets, releases
-                  of contacts; growth_rate of the costate, 1/s; spot_checked, and spot_off where a difference quotient disagrees
+                  of contacts; ties, tie_step, tie_contact: steps in which features of shapes tie; growth_rate of the costate, 1/s; spot_checked: whether something could be compared, spot_off where a
+                  difference quotient disagrees, spot_steps_share and spot_entries_share of what one reached. All members of the C
+                  library's pbCertificate by their names
 
     What carried an axis of B worlds has B; what was shared or not passed is the sum over worlds. Inputs are there where they were given or
     named in wrt; AttributeError says which are.
@@ -136,7 +144,8 @@ def check_words(outputs: str | Sequence[str], gradient: str, constants: str, on_
 def _widths(m):
     """Shapes of inputs of one step."""
     return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
-            "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4)}
+            "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4), "mocap_vel": (m.nmocap, 6), "mocap_pos_before": (m.nmocap, 3),
+            "mocap_quat_before": (m.nmocap, 4)}
 
 
 class Rollout:
@@ -162,6 +171,7 @@ class Rollout:
     def __init__(self, model: Model, state: State | ArrayLike, ctrl: ArrayLike | None = None, *, steps: int | None = None,
                  params: Mapping[str, ArrayLike] | None = None, constants: str = "recompute", qfrc_applied: ArrayLike | None = None,
                  xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None, mocap_quat: ArrayLike | None = None,
+                 mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None, mocap_quat_before: ArrayLike | None = None,
                  command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: str = "exact",
                  memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
                  progress: Progress = None) -> None:
@@ -169,7 +179,7 @@ class Rollout:
         check_words(outputs, gradient, constants, on_failure)
         self._recompute = constants == "recompute"
         inputs = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
-                  "mocap_quat": mocap_quat}
+                  "mocap_quat": mocap_quat, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before, "mocap_quat_before": mocap_quat_before}
         self.steps = self._steps(steps, inputs)
 
         # What is there once and what for each world.
@@ -197,7 +207,7 @@ class Rollout:
         width = self._widths()
         rows = {}
         for name, value in inputs.items():
-            if value is not None:
+            if value is not None and name not in _ONE_ROW:
                 shape = np.shape(value) if hasattr(value, "shape") else real(value, name).shape
                 axes = len(width[name])
                 if len(shape) not in (axes + 1, axes + 2):
@@ -223,7 +233,8 @@ class Rollout:
             if value is None:
                 read[name] = _Input(None, None, ())
                 continue
-            a, worlds = batched(value, (self.steps, *self._widths()[name]), name)
+            rows = () if name in _ONE_ROW else (self.steps,)
+            a, worlds = batched(value, (*rows, *self._widths()[name]), name)
             data = a[0] if worlds == 1 else a
             read[name] = _Input(np.array(data, order="C"), worlds, a.shape)
         return read
@@ -238,7 +249,7 @@ class Rollout:
     def _shared(self):
         """Bits of the inputs that all worlds have in common, and each input as C takes it."""
         count, bits, arrays = self.batch or 1, 0, {}
-        mocap = [self._inputs[n] for n in ("mocap_pos", "mocap_quat") if self._inputs[n].data is not None]
+        mocap = [i for n, i in self._inputs.items() if n.startswith("mocap") and i.data is not None]
         mixed = len({(i.worlds or 1) > 1 for i in mocap}) > 1
         for name, i in self._inputs.items():
             alone = (i.worlds or 1) == 1
@@ -303,8 +314,7 @@ class Rollout:
         self._bits = bits
         self._before, theta, own = self._theta()
         self._derived_own = bool(own is not None and self._recompute)
-        inputs = (theta, x0, own, arrays["ctrl"], arrays["qfrc_applied"], arrays["xfrc_applied"], arrays["command"], arrays["mocap_pos"],
-                  arrays["mocap_quat"])
+        inputs = (theta, x0, own, *(arrays[name] for name in self._widths()))
         with self._telling:
             failed = self._run.forward(inputs, bits, self._derived_own, (self.states, *(out[name] for name in _OUTPUTS)), self.steps_done)
 
@@ -468,25 +478,35 @@ class Rollout:
 
     def _wanted(self, wrt):
         """Names of inputs and of parameters."""
-        given = [n for n, i in self._inputs.items() if i.data is not None and n != "mocap_quat"]
-        if self._inputs["mocap_quat"].data is not None or self._inputs["mocap_pos"].data is not None:
-            given = [n for n in given if n != "mocap_pos"] + ["mocap_pos", "mocap_rot"]
+        given = [n for n, i in self._inputs.items() if i.data is not None and n not in _ROTATIONS]
+        for pos, quat in (("mocap_pos", "mocap_quat"), ("mocap_pos_before", "mocap_quat_before")):
+            if self._inputs[pos].data is not None or self._inputs[quat].data is not None:
+                given = [n for n in given if n != pos] + [pos, _ROTATIONS[quat]]
         if wrt is None:
             return given, list(self._given)
-        known = {*self._widths(), "mocap_rot"} - {"mocap_quat"}
+        known = set(_DERIVED)
         names = [wrt] if isinstance(wrt, str) else list(wrt)
         inputs = [n for n in names if n in known]
         params = [n for n in names if n not in known and n not in ("state", *_tangent_parts(self.model))]
-        if "mocap_quat" in params:
-            raise ArgumentError("wrt: gradients by orientations of mocap bodies are by 'mocap_rot', rotation vectors in the body's frame")
+        for n in params:
+            if n in _ROTATIONS:
+                raise ArgumentError(f"wrt: gradients by orientations of mocap bodies are by '{_ROTATIONS[n]}', rotation vectors in the body's frame")
+        missing = [n for n in inputs if (n == "mocap_vel" or n in _ONE_ROW) and not self._has(n)]
+        if missing:
+            raise ArgumentError(f"wrt: the rollout was not given {missing[0]}: what it owes to the bodies' path is in mocap_pos and mocap_rot")
         for n in params:
             self.model._parameter(n)
         return inputs, params
 
+    def _has(self, name):
+        """Was the input given that a derivative by `name` is by?"""
+        back = {v: k for k, v in _ROTATIONS.items()}
+        return self._inputs[back.get(name, name)].data is not None
+
     def vjp(self, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None, act: ArrayLike | None = None,
             sensordata: ArrayLike | None = None, xpos: ArrayLike | None = None, site_xpos: ArrayLike | None = None,
             state: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None, *,
-            wrt: str | Sequence[str] | None = None, check: str | bool | None = "steps", seed: int = 0, decay: float = 0.0, window: float = 0.0,
+            wrt: str | Sequence[str] | None = None, check: str | bool | None = "auto", seed: int | None = None, decay: float = 0.0, window: float = 0.0,
             clip: float = 0.0) -> Gradient:
         """Pull cotangents back to the start: the derivative of their inner product with the trajectory. May be called again, from any thread.
 
@@ -498,7 +518,9 @@ class Rollout:
         sensordata      (nsensordata,) or (N + 1, nsensordata);  xpos (..., nbody, 3), site_xpos (..., nsite, 3): what the rollout has as outputs
         wrt             names of inputs and parameters that gradients are wanted by, also of those not passed; None: those that were passed.
                         By the initial state there always is one
-        check, seed     the spot check of the certificate: False, "steps" (2 % of the time) or "full" (two more rollouts), and its draw
+        check, seed     the spot check of the certificate: False, "steps" (2 % of the time of long rollouts, up to two rollouts of short ones),
+                        "full" (two more rollouts), or "auto": as "steps", but in loops of calls on a model only as often as it costs at most a
+                        fifth of a rollout a call; the first is checked, and the next after one that was off. seed: its draw; None: another each time
         decay           1/s: cotangents fade by exp(-decay t) on their way back; 0: they do not
         window          s: they are cut to zero at the borders of windows this long; 0: none
         clip            their largest norm, scaled to it where it is more; 0: any. With any of the three the gradient is truncated: the
@@ -507,8 +529,11 @@ class Rollout:
         Raises ArgumentError for what does not fit or after close, KeyError for a name in wrt, NotDifferentiableError.
         """
         run, m, count = self._open(), self.model, self.batch or 1
-        if not isinstance(check, (str, bool, type(None))) or check not in _CHECKS:
-            raise ArgumentError(f"check: expected False, 'steps' or 'full', found {check!r}")
+        if not isinstance(check, (str, bool, type(None))) or check not in {"auto", *_CHECKS}:
+            raise ArgumentError(f"check: expected False, 'auto', 'steps' or 'full', found {check!r}")
+        if check == "auto":
+            check = m._checks.due(self.steps * count)
+        seed = m._checks.count if seed is None else whole(seed, "seed", 0, 2**63 - 1)
         n = len(m.tangent_names)
         width = {"qpos": (m.nv,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3), "state": (n,)}
         given = {"qpos": qpos, "qvel": qvel, "act": act, "sensordata": sensordata, "xpos": xpos, "site_xpos": site_xpos, "state": state}
@@ -519,29 +544,33 @@ class Rollout:
 
         # Rows of every world, or one where an input is shared.
         rows = lambda bit: (1 if self._bits & bit else count)
-        shape = {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": self._widths()["command"],
-                 "mocap_pos": (m.nmocap, 3), "mocap_rot": (m.nmocap, 3)}
-        out = {name: np.zeros((rows(_SHARED[name]), self.steps, *shape[name])) if name in inputs else None for name in shape}
+        out = {name: np.zeros((rows(_SHARED[name]), *self._row(name))) if name in inputs else None for name in _DERIVED}
         x0 = np.zeros((count, n))
         theta = np.zeros(len(m._theta)) if params else None
         own = np.zeros((count, self._own_width())) if self._own else None
         with self._alone():
             run.choose(self.gradient, self._fields(params))
             certificates = run.vjp(tuple(a for a, _ in bars), tuple(every for _, every in bars),
-                                   (x0, *(out[name] for name in ("ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_rot")), theta, own),
-                                   _CHECKS[check], whole(seed, "seed", 0, 2**63 - 1), decay, window, clip)
+                                   (x0, *out.values(), theta, own),
+                                   _CHECKS[check], seed, decay, window, clip)
+            m._checks.note(certificates)
         if theta is not None and self._recompute:
             m._compiled.constants(self._before, theta)
         self._add_starts(x0, {name: bar for name, bar in zip(given, bars, strict=True) if name not in _OUTPUTS})
         return Gradient(self._summed(x0, self._state_worlds), _tangent_parts(m), self._shaped_inputs(out, inputs), self._shaped_params(theta, own, params),
                         certificates[0] if self.batch is None else certificates)
 
+    def _row(self, name):
+        """Shape of a derivative by an input."""
+        width = self._widths()[name] if name in self._widths() else (self.model.nmocap, 3)
+        return width if name in _ONE_ROW else (self.steps, *width)
+
     def _own_width(self):
         return max(c + rows * cols for _, c, rows, cols, _ in self._run.own())
 
     def _fields(self, params):
         """Fields of theta that the pullback must carry: those wanted, and where constants follow from parameters all that may."""
-        fields = {n.split(":")[0] for n in params}
+        fields = {self.model._field_of(n) for n in params}
         if fields and self._recompute:
             fields |= {p.name for p in self.model._parameters.values() if p.derived} | {"eq_data", "geom_fluid"} & set(self.model._parameters)
         return tuple(sorted(fields))
@@ -550,7 +579,7 @@ class Rollout:
         shaped = {}
         for name in wanted:
             a = out[name]
-            i = self._inputs["mocap_quat" if name == "mocap_rot" else name]
+            i = self._inputs[{v: k for k, v in _ROTATIONS.items()}.get(name, name)]
             worlds = i.worlds
             if self.batch is None:
                 shaped[name] = a[0]
@@ -575,7 +604,8 @@ class Rollout:
     def jvp(self, state: ArrayLike | None = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None,
             act: ArrayLike | None = None, ctrl: ArrayLike | None = None, qfrc_applied: ArrayLike | None = None,
             xfrc_applied: ArrayLike | None = None, command: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
-            mocap_rot: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None,
+            mocap_rot: ArrayLike | None = None, mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None,
+            mocap_rot_before: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None,
             params: Mapping[str, ArrayLike] | None = None) -> Tangent:
         """The derivative of the trajectory along one direction of its inputs, of each world its own: exact to rounding, no differences.
 
@@ -583,7 +613,8 @@ class Rollout:
 
         state       (n,) or (B, n), in the order of Model.tangent_names; or its parts qpos, qvel (nv,), act (na,); qpos in the tangent space;
                     of deformables points, point_velocity (3 npoint,)
-        ctrl        (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos, mocap_rot (N, nmocap, 3), m and rad
+        ctrl        (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos, mocap_rot (N, nmocap, 3), m and rad;
+                    mocap_vel (N, nmocap, 6);  mocap_pos_before, mocap_rot_before (nmocap, 3)
         params      {"body_mass": (nbody,), ...}, also of parameters that were not passed
 
         Returns a Tangent. Raises ArgumentError for what does not fit or after close.
@@ -598,7 +629,8 @@ class Rollout:
                 place = parts.get(name, slice(0, n))
                 x0[:, place] += self._way(name, value, (place.stop - place.start,))[0]
         ways = [self._direction(*pair) for pair in (("ctrl", ctrl), ("qfrc_applied", qfrc_applied), ("xfrc_applied", xfrc_applied),
-                                                    ("command", command), ("mocap_pos", mocap_pos), ("mocap_rot", mocap_rot))]
+                                                    ("command", command), ("mocap_pos", mocap_pos), ("mocap_rot", mocap_rot), ("mocap_vel", mocap_vel),
+                                                    ("mocap_pos_before", mocap_pos_before), ("mocap_rot_before", mocap_rot_before))]
         theta, own = self._param_direction(params)
         outputs = [name for name in _OUTPUTS if name in self.__dict__]
         shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
@@ -621,8 +653,9 @@ class Rollout:
         """A direction of an input as C takes it."""
         if value is None:
             return None
-        width = {**self._widths(), "mocap_rot": (self.model.nmocap, 3)}[name]
-        a, worlds = self._way(name, value, (self.steps, *width))
+        if (name == "mocap_vel" or name in _ONE_ROW) and not self._has(name):
+            raise ArgumentError(f"direction of {name}: the rollout was not given it; what moves is the bodies' path, mocap_pos and mocap_rot")
+        a, worlds = self._way(name, value, self._row(name))
         count = self.batch or 1
         one = bool(self._bits & _SHARED[name])
         if one and (worlds or 1) > 1:
@@ -686,5 +719,9 @@ def linearize(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None, se
         if value is not None:
             a, worlds = batched(value, width[name], name)
             one[name] = a[None] if worlds is None else a[:, None]
+    # A single step knows of no step before: bodies rest unless mocap_vel says more.
+    for pose in ("mocap_pos", "mocap_quat"):
+        if pose in one and "mocap_vel" not in one:
+            one[f"{pose}_before"] = one[pose][..., 0, :, :]
     with Rollout(model, state, steps=1, outputs=(), **one) as r:
         return tuple(f[..., 0, :, :] for f in r.linearize(sensors, wrt))

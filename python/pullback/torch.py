@@ -18,7 +18,7 @@ except ImportError as error:
     raise ImportError("pullback.torch needs PyTorch: pip install 'pullback[torch]'") from error
 
 from .errors import UnsupportedError
-from .functional import INPUTS, Call, Spec
+from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
 
 # ---- calls, by number ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,11 @@ def _unpacked(flat, shapes, dtypes):
     return tuple(parts)
 
 
-_REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True) is refused"
+_REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True), and forward over reverse, are refused"
+
+
+def _refuse(*_):
+    raise UnsupportedError(_REFUSED)
 
 
 class _Rollout(torch.autograd.Function):
@@ -109,8 +113,8 @@ class _Rollout(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         ctx.spec, ctx.call = inputs[0], _latest.call  # alive as long as the graph
         ctx.mark_non_differentiable(output[-1])
-        ctx.save_for_backward(output[-1])
-        ctx.save_for_forward(output[-1])
+        ctx.save_for_backward(output[-1], *inputs[1:])
+        ctx.save_for_forward(output[-1], *inputs[1:])
         ctx.dtypes = tuple(t.dtype for t in inputs[1:])
         ctx.set_materialize_grads(False)
 
@@ -120,16 +124,16 @@ class _Rollout(torch.autograd.Function):
         given = tuple(b is not None for b in bars[:-1])
         if not any(wanted) or not any(given):
             return (None,) * (1 + len(wanted))
-        handle, = ctx.saved_tensors
-        found = iter(_Pull.apply(ctx.spec, wanted, given, ctx.dtypes, handle, *(b for b in bars[:-1] if b is not None)))
+        handle, *inputs = ctx.saved_tensors
+        found = iter(_Pull.apply(ctx.spec, wanted, given, ctx.dtypes, handle, *(b for b in bars[:-1] if b is not None), *inputs))
         return (None, *(next(found) if w else None for w in wanted))
 
     @staticmethod
     def jvp(ctx, _, *ways):
-        handle, = ctx.saved_tensors
+        handle, *inputs = ctx.saved_tensors
         given = tuple(w is not None for w in ways)
         dtype = _result_type_of(ctx.dtypes)
-        return (*_Push.apply(ctx.spec, given, dtype, handle, *(w for w in ways if w is not None)), None)
+        return (*_Push.apply(ctx.spec, given, dtype, handle, *(w for w in ways if w is not None), *inputs), None)
 
     @staticmethod
     def vmap(info, in_dims, spec, *tensors):
@@ -158,12 +162,14 @@ def _mapped(function, info, handle, handle_dim, rest, rest_dims, apply):
     return out, tuple(0 for _ in out)
 
 
+# The rollout's inputs are operands of its derivatives, though their values are the call's: so PyTorch sees that these depend on them, and
+# a second derivative arrives at a refusal instead of being taken for zero.
 class _Pull(torch.autograd.Function):
-    """Pullback of a call: (spec, wanted, given, dtypes, handle, *cotangents) -> gradients by what is wanted."""
+    """Pullback of a call: (spec, wanted, given, dtypes, handle, *cotangents, *inputs) -> gradients by what is wanted."""
 
     @staticmethod
-    def forward(spec, wanted, given, dtypes, handle, *bars):
-        call, names = _recall(handle), (*spec.names, *spec.params)
+    def forward(spec, wanted, given, dtypes, handle, *operands):
+        call, names, bars = _recall(handle), (*spec.names, *spec.params), operands[:sum(given)]
         of = " ".join(name for name, g in zip(spec.outputs, given) if g)
         to = [(n, d) for n, w, d in zip(names, wanted, dtypes) if w]
         found = (_pull if _transformed(bars) else _pull_now)(handle, _packed(bars), of, " ".join(n for n, _ in to))
@@ -173,21 +179,20 @@ class _Pull(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         pass
 
-    @staticmethod
-    def backward(ctx, *_):
-        raise UnsupportedError(_REFUSED)
+    backward = jvp = staticmethod(_refuse)
 
     @staticmethod
-    def vmap(info, in_dims, spec, wanted, given, dtypes, handle, *bars):
-        return _mapped(_Pull, info, handle, in_dims[4], bars, in_dims[5:], lambda h, b: _Pull.apply(spec, wanted, given, dtypes, h, *b))
+    def vmap(info, in_dims, spec, wanted, given, dtypes, handle, *operands):
+        bars, inputs = operands[:sum(given)], operands[sum(given):]
+        return _mapped(_Pull, info, handle, in_dims[4], bars, in_dims[5:], lambda h, b: _Pull.apply(spec, wanted, given, dtypes, h, *b, *inputs))
 
 
 class _Push(torch.autograd.Function):
-    """Forward derivative of a call: (spec, given, dtype, handle, *tangents) -> tangents of the outputs."""
+    """Forward derivative of a call: (spec, given, dtype, handle, *tangents, *inputs) -> tangents of the outputs."""
 
     @staticmethod
-    def forward(spec, given, dtype, handle, *ways):
-        call, names = _recall(handle), (*spec.names, *spec.params)
+    def forward(spec, given, dtype, handle, *operands):
+        call, names, ways = _recall(handle), (*spec.names, *spec.params), operands[:sum(given)]
         found = (_push if _transformed(ways) else _push_now)(handle, _packed(ways), " ".join(n for n, g in zip(names, given) if g))
         return _unpacked(found, [call.shapes()[name] for name in spec.outputs], [dtype] * len(spec.outputs))
 
@@ -195,13 +200,12 @@ class _Push(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         pass
 
-    @staticmethod
-    def backward(ctx, *_):
-        raise UnsupportedError(_REFUSED)
+    backward = jvp = staticmethod(_refuse)
 
     @staticmethod
-    def vmap(info, in_dims, spec, given, dtype, handle, *ways):
-        return _mapped(_Push, info, handle, in_dims[3], ways, in_dims[4:], lambda h, w: _Push.apply(spec, given, dtype, h, *w))
+    def vmap(info, in_dims, spec, given, dtype, handle, *operands):
+        ways, inputs = operands[:sum(given)], operands[sum(given):]
+        return _mapped(_Push, info, handle, in_dims[3], ways, in_dims[4:], lambda h, w: _Push.apply(spec, given, dtype, h, *w, *inputs))
 
 
 for _function in (_Rollout, _Pull, _Push):  # PyTorch asks for the signature in every call
@@ -231,6 +235,7 @@ def _read(value, name):
 @torch.compiler.disable  # the graph breaks here
 def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, params: Mapping[str, Tensor] | None = None,
             qfrc_applied: Tensor | None = None, xfrc_applied: Tensor | None = None, mocap_pos: Tensor | None = None, mocap_quat: Tensor | None = None,
+            mocap_vel: Tensor | None = None, mocap_pos_before: Tensor | None = None, mocap_quat_before: Tensor | None = None,
             command: Tensor | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Tensor, ...]:
     """N steps from (qpos, qvel, act): tensors qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
@@ -238,16 +243,19 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
     ctrl         (..., N, nu); None: zero, and `steps` says how many
     params       {"body_mass": (..., nbody), "geom_friction:floor": (..., 3)}: in place of the model's, with gradients
     qfrc_applied (..., N, nv);  xfrc_applied (..., N, nbody, 6);  mocap_pos (..., N, nmocap, 3);  mocap_quat (..., N, nmocap, 4);  command
+    mocap_vel    (..., N, nmocap, 6), as of Model.rollout;  mocap_pos_before (..., nmocap, 3);  mocap_quat_before (..., nmocap, 4)
     outputs      of "sensordata", "xpos", "site_xpos": these follow, (..., N + 1, ...)
     options      as of Model.rollout: gradient, constants, memory, threads
 
     Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
-    function's. Float64 or float32, each gradient in the type of its tensor; computed in double.
+    function's. Points of deformables, what a policy holds and the time begin as in model.init(). Float64 or float32, each gradient in the
+    type of its tensor; computed in double.
     Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,
-                 mocap_pos=mocap_pos, mocap_quat=mocap_quat)
+                 mocap_pos=mocap_pos, mocap_quat=mocap_quat, mocap_vel=mocap_vel, mocap_pos_before=mocap_pos_before,
+                 mocap_quat_before=mocap_quat_before)
     tensors = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
     of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
     spec = Spec(model, tensors, of, outputs, steps=steps, **options)
@@ -255,7 +263,11 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
 
 
 def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout."""
+    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
+
+    Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.
+    """
+    refuse_rest(model)
     ctrl = None if ctrl is None else _read(ctrl, "ctrl").unsqueeze(-2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
     return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]

@@ -11,6 +11,7 @@
 #include "barrier/parts.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/own.h"
 #include "math/vec.h"
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -412,10 +413,10 @@ static void fill_view(pbBarrier *b, pbStencilList *l, const pbBarrierValues *val
   pbStencils *s = &l->view;
 
   s->count = l->rows;
-  int *vertex = (int *)s->vertex, *pair = (int *)s->pair;
+  int *vertex = pb_own(s->vertex), *pair = pb_own(s->pair);
   double *own[pb_stencilParameters];
 
-  for (int k = 0; k < own_values; k++) own[own_value[k]] = (double *)s->parameter[own_value[k]];
+  for (int k = 0; k < own_values; k++) own[own_value[k]] = pb_own(s->parameter[own_value[k]]);
 
   for (int e = 0; e < s->count; e++) {
     const pbStencilRow *row = l->row + e;

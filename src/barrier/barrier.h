@@ -139,6 +139,9 @@ bool pbStencils_Pullback(const pbBarrier *barrier, const pbStencils *stencils, c
 PB_NODISCARD pbStatus pbBarrier_MaxStep(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *dx,
                                         double keep, double *step);
 
+// In words the pair that made the last step of pbBarrier_MaxStep less than 1; "" where none did.
+const char *pbBarrier_Limit(const pbBarrier *barrier);
+
 // Acceptance test of positions: no edge meets a triangle (decided exactly), no gap is closed (distances, to rounding), no point
 // is behind a plane. pb_bad_input: names the first pair, where it is, and how many there are.
 PB_NODISCARD pbStatus pbBarrier_Check(pbBarrier *barrier, const pbBarrierValues *values, const double *x);

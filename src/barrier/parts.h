@@ -43,6 +43,7 @@ typedef struct pbStencilList {
 
 struct pbBarrier {
   pbContext *ctx;
+  char limit[256];  // see pbBarrier_Limit
   const pbCollision *collision;
   char error[512];
   void *memory;

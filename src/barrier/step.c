@@ -14,6 +14,7 @@ typedef struct Mover {
   pbBarrier *b;
   const double *x, *dx;
   double dhat, keep, step;
+  pbPair limit;  // of the smallest step, where that is below 1
 } Mover;
 
 static pbStatus fail_closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
@@ -48,8 +49,10 @@ static pbStatus shorten_step(void *user, const pbPair *p) {
 
   if (t < 0) return fail_closed(m->b, p, m->x, "have no gap between them", 1);
   PB_ASSERT(t <= 1);
-  m->step = fmin(m->step, t);
+  if (!(t < m->step)) return pb_ok;
 
+  m->step = t;
+  m->limit = *p;
   return pb_ok;
 }
 
@@ -66,9 +69,13 @@ pbStatus pbBarrier_MaxStep(pbBarrier *b, const pbBarrierValues *values, const do
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
   b->begun = true;
   *step = m.step;
+  b->limit[0] = 0;
+  if (m.step < 1) snprintf(b->limit, sizeof b->limit, "%s", pbPair_Text(b, &m.limit).text);
 
   return pb_ok;
 }
+
+const char *pbBarrier_Limit(const pbBarrier *b) { return b->limit; }
 
 // ---- acceptance -----------------------------------------------------------------------------------------------------
 typedef struct Checker {

@@ -16,7 +16,7 @@ static void release(void *user, void *memory) { pbContext_Free(user, memory); }
 // Numbers of inputs of a rollout as long as the tape.
 static size_t input_numbers(const pbBatch *b) {
   size_t rows = (size_t)(b->steps > 0 ? b->steps : 1);
-  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody + b->ncommand + 6 * b->nmocap);
+  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody + b->ncommand + 12 * b->nmocap) + 6 * (size_t)b->nmocap;
 }
 
 static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
@@ -121,8 +121,10 @@ static pbStatus create_tapes(pbBatch *b) {
   b->records = pbContext_AllocArray(b->ctx, worlds, world);
   b->ends = pbContext_AllocArray(b->ctx, worlds, (b->record + nx) * sizeof(double));
   b->left = pbContext_AllocArray(b->ctx, worlds, (restarts * b->record + 1) * sizeof(double));
+  size_t inputs = restarts ? (restarts + 1) * pbTrack_InputSize(b->model) : 0;
+  b->left_input = pbContext_AllocArray(b->ctx, worlds, (inputs + 1) * sizeof(double));
   b->restart_at = pbContext_AllocArray(b->ctx, worlds, (restarts + 1) * sizeof(int));
-  if (!b->track || !b->records || !b->ends || !b->left || !b->restart_at) return pb_no_memory;
+  if (!b->track || !b->records || !b->ends || !b->left || !b->left_input || !b->restart_at) return pb_no_memory;
 
   for (size_t w = 0; w < worlds; w++) {
     double *end = b->ends + w * (b->record + nx);
@@ -132,7 +134,8 @@ static pbStatus create_tapes(pbBatch *b) {
                             .x_final = end + b->record,
                             .most = b->restarts,
                             .restart_at = b->restart_at + w * restarts,
-                            .left = b->left + w * restarts * b->record};
+                            .left = b->left + w * restarts * b->record,
+                            .left_input = b->left_input + w * inputs};
   }
 
   return pb_ok;
@@ -217,8 +220,8 @@ void pbBatch_Destroy(pbBatch *b) {
   pbGroupSum_Destroy(&b->sum);
   pbBatch_DestroyOwn(b);
 
-  void *all[] = {b->worker, b->states, b->starts,   b->made,   b->records, b->ends,   b->left,        b->restart_at,
-                 b->track,  b->active, b->has_tape, b->status, b->error,   b->report, b->groups.group};
+  void *all[] = {b->worker,     b->states, b->starts, b->made,     b->records, b->ends,  b->left,   b->left_input,
+                 b->restart_at, b->track,  b->active, b->has_tape, b->status,  b->error, b->report, b->groups.group};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
   pbContext_Free(b->ctx, b);
 }

@@ -59,6 +59,7 @@ struct pbBatch {
   int *made;                // (worlds): steps that each made in it
   double *records, *ends;   // (worlds, steps, record), (worlds, record + nx)
   double *left;             // (worlds, restarts, record)
+  double *left_input;       // (worlds, restarts + 1, pbTrack_InputSize)
   int *restart_at;          // (worlds, restarts)
   pbTrack *track;           // (worlds), where there are tapes
   bool *active, *has_tape;  // takes part in this call; in the last rollout, or its parts so far, and did not fail

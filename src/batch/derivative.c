@@ -13,7 +13,20 @@ typedef struct Part {
   size_t size, at;
   bool wanted, shared;
 } Part;
-enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_command, part_mocap_pos, part_mocap_rot, part_x0, part_count };
+enum {
+  part_theta,
+  part_ctrl,
+  part_qfrc,
+  part_xfrc,
+  part_command,
+  part_mocap_pos,
+  part_mocap_rot,
+  part_mocap_vel,
+  part_pos_before,
+  part_rot_before,
+  part_x0,
+  part_count
+};
 
 typedef struct Pull {
   pbBatch *batch;
@@ -33,6 +46,13 @@ static Part input_part(const pbBatch *b, double *to, int width, unsigned shared)
                 .shared = (b->input.shared & shared) != 0};
 }
 
+// One row, whatever the steps.
+static Part before_part(const pbBatch *b, double *to) {
+  Part part = input_part(b, to, 3 * b->nmocap, pb_sharedMocap);
+  part.size = 3 * (size_t)b->nmocap;
+  return part;
+}
+
 static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
   p->part[part_theta] = (Part){.to = g->theta, .size = b->ntheta, .wanted = g->theta || g->own, .shared = g->theta != NULL};
   p->part[part_ctrl] = input_part(b, g->ctrl, b->nu, pb_sharedCtrl);
@@ -41,6 +61,9 @@ static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
   p->part[part_command] = input_part(b, g->command, b->ncommand, pb_sharedCommand);
   p->part[part_mocap_pos] = input_part(b, g->mocap_pos, 3 * b->nmocap, pb_sharedMocap);
   p->part[part_mocap_rot] = input_part(b, g->mocap_rot, 3 * b->nmocap, pb_sharedMocap);
+  p->part[part_mocap_vel] = input_part(b, g->mocap_vel, 6 * b->nmocap, pb_sharedMocap);
+  p->part[part_pos_before] = before_part(b, g->mocap_pos_before);
+  p->part[part_rot_before] = before_part(b, g->mocap_rot_before);
   p->part[part_x0] = (Part){.to = g->x0, .size = (size_t)b->n, .wanted = g->x0 != NULL};
 
   size_t at = 0;
@@ -130,6 +153,9 @@ static pbRolloutGradient gradient_in(const pbBatchSlot *slot, const Part *part) 
                              .command = piece(slot, &part[part_command]),
                              .mocap_pos = piece(slot, &part[part_mocap_pos]),
                              .mocap_rot = piece(slot, &part[part_mocap_rot]),
+                             .mocap_vel = piece(slot, &part[part_mocap_vel]),
+                             .mocap_pos_before = piece(slot, &part[part_pos_before]),
+                             .mocap_rot_before = piece(slot, &part[part_rot_before]),
                              .theta = piece(slot, &part[part_theta])};
 }
 
@@ -251,7 +277,7 @@ static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
 
 static pbStatus check_shared(const pbBatch *b, const Pull *p) {
   bool inputs = false;
-  for (int i = part_ctrl; i <= part_mocap_rot; i++) inputs |= p->part[i].wanted && p->part[i].shared;
+  for (int i = part_ctrl; i < part_x0; i++) inputs |= p->part[i].wanted && p->part[i].shared;
   if (!inputs || b->shared_inputs) return pb_ok;
   return pbContext_Fail(b->ctx, pb_bad_argument,
                         "gradients by inputs that worlds share need pbBatchOptions.shared_inputs: memory for their sums");
@@ -291,6 +317,10 @@ static const double *direction_part(const pbBatch *b, const double *data, int wi
   return b->input.shared & shared ? data : pbBatch_Row(data, world, pbBatch_InputSize(b, width, b->tape_steps));
 }
 
+static const double *before_direction(const pbBatch *b, const double *data, int world) {
+  return b->input.shared & pb_sharedMocap ? data : pbBatch_Row(data, world, 3 * (size_t)b->nmocap);
+}
+
 static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
   const Push *p = user;
   pbBatch *b = k->batch;
@@ -313,6 +343,9 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
                                         .command = direction_part(b, d->command, b->ncommand, pb_sharedCommand, world),
                                         .mocap_pos = direction_part(b, d->mocap_pos, 3 * b->nmocap, pb_sharedMocap, world),
                                         .mocap_rot = direction_part(b, d->mocap_rot, 3 * b->nmocap, pb_sharedMocap, world),
+                                        .mocap_vel = direction_part(b, d->mocap_vel, 6 * b->nmocap, pb_sharedMocap, world),
+                                        .mocap_pos_before = before_direction(b, d->mocap_pos_before, world),
+                                        .mocap_rot_before = before_direction(b, d->mocap_rot_before, world),
                                         .theta = theta};
   size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
   size_t at = (size_t)world * rows;

@@ -18,6 +18,10 @@ static const double *part_of(const pbBatch *b, const double *data, int width, un
   return b->input.shared & shared ? data : pbBatch_Row(data, world, pbBatch_InputSize(b, width, steps));
 }
 
+static const double *before_of(const pbBatch *b, const double *data, int width, int world) {
+  return b->input.shared & pb_sharedMocap ? data : pbBatch_Row(data, world, (size_t)width);
+}
+
 pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps) {
   const pbBatchInput *in = &b->input;
   return (pbRolloutInput){.ctrl = part_of(b, in->ctrl, b->nu, pb_sharedCtrl, world, steps),
@@ -26,6 +30,9 @@ pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps) {
                           .command = part_of(b, in->command, b->ncommand, pb_sharedCommand, world, steps),
                           .mocap_pos = part_of(b, in->mocap_pos, 3 * b->nmocap, pb_sharedMocap, world, steps),
                           .mocap_quat = part_of(b, in->mocap_quat, 4 * b->nmocap, pb_sharedMocap, world, steps),
+                          .mocap_vel = part_of(b, in->mocap_vel, 6 * b->nmocap, pb_sharedMocap, world, steps),
+                          .mocap_pos_before = before_of(b, in->mocap_pos_before, 3 * b->nmocap, world),
+                          .mocap_quat_before = before_of(b, in->mocap_quat_before, 4 * b->nmocap, world),
                           .constant = in->constant};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/mutate.h"
 #include "compile/design.h"
 #include "compile/setconst.h"
 #include "model/equality_data.h"
@@ -503,5 +504,6 @@ pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double 
   pbStatus status = pull_constants(ctx, m, after, theta_bar);
   if (status == pb_ok) status = pbDesign_Vjp(ctx, m, theta, after, theta_bar);
   pbContext_Free(ctx, after);
+  PB_MUTE_PARAMS(m, theta_bar);
   return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/own.h"
 #include "math/vec.h"
 
 #ifdef PB_HAVE_QHULL
@@ -136,7 +137,7 @@ static pbStatus run_qhull(pbHull *hull, const double *point, int points, int mos
   qhT state;
   memset(&state, 0, sizeof state);
   qh_zero(&state, messages);
-  int failed = qh_new_qhull(&state, 3, points, (double *)point, False, command, NULL, messages);
+  int failed = qh_new_qhull(&state, 3, points, pb_own(point), False, command, NULL, messages);
   fclose(messages);
 
   pbStatus status = pb_ok;

@@ -106,7 +106,7 @@ static void to_unknowns(const pbCondensed *c, const double *x, double *out) {
 }
 
 void pbCondensed_Mul(pbCondensed *c, const double *z, double *out) {
-  pbReduced *r = (pbReduced *)c->reduced;  // its vectors are scratch
+  pbReduced *r = c->reduced;  // its vectors are scratch
 
   // G P G'z: Primal gives -P of its right-hand side.
   gather(c, z);

@@ -15,7 +15,7 @@ enum { PB_BLOCK = 16 };          // rows of a block at most
 
 typedef struct pbCondensed {
   int n, m, blocks;
-  const pbReduced *reduced;  // for P
+  pbReduced *reduced;  // for P
   const pbLcp *l;
   bool pays;  // is this form there, and cheaper than the dense one?
   // blocks of rows that F, or being one contact, ties together: their rows, one after the other
@@ -41,7 +41,7 @@ typedef struct pbCondensed {
 
 void pbCondensed_Layout(pbArena *arena, pbCondensed *c, int n, int m);
 // Blocks, pattern, ordering; needs the rows' scales in `reduced`. contact: rows of one contact, 1 if F alone ties rows.
-void pbCondensed_Make(pbCondensed *c, const pbReduced *reduced, const pbLcp *problem, int contact);
+void pbCondensed_Make(pbCondensed *c, pbReduced *reduced, const pbLcp *problem, int contact);
 
 // Products; vectors of rows are scaled, those of unknowns in the caller's order.
 void pbCondensed_Mul(pbCondensed *c, const double *z, double *out);         // out = M z

@@ -319,7 +319,7 @@ static double condensed_cost(const pbCondensed *c) {
   return cost;
 }
 
-void pbCondensed_Make(pbCondensed *c, const pbReduced *reduced, const pbLcp *problem, int contact) {
+void pbCondensed_Make(pbCondensed *c, pbReduced *reduced, const pbLcp *problem, int contact) {
   PB_ASSERT(problem->n == c->n && problem->m == c->m);
   c->reduced = reduced;
   c->l = problem;

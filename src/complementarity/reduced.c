@@ -35,7 +35,7 @@ void pbReduced_Layout(pbArena *a, pbReduced *r, int n, int m, int e) {
 static pbStatus factor_mass(pbReduced *r, const pbLcp *l, int *bad_row) {
   int n = r->n;
   for (int i = 0; i < n; i++) {
-    double d = row_of((double *)l->Q, i, n)[i];
+    double d = l->Q[(size_t)i * (size_t)n + (size_t)i];
     *bad_row = i;
     if (!(d > 0)) return pb_singular;
     r->dx[i] = 1 / sqrt(d);

@@ -92,6 +92,11 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
   return !(x * x + y * y + z * z > reach * reach);
 }
 
+// What the margin of an explicit pair adds, with the gap where anything sees it; the balls have the geoms' own.
+static double pair_reach(const NUM(pbWork) *w, int pair) {
+  return fabs(re(w->p.pair_margin[pair])) + (keeps_gap(w->m) ? fabs(re(w->p.pair_gap[pair])) : 0);
+}
+
 int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   const pbCandidate *c = w->t->candidate;
   const double *balls = w->geom_ball;
@@ -101,17 +106,10 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   if (w->m->disableflags & (pb_disConstraint | pb_disContact)) return 0;
   set_balls(w);
 
-  // Explicit pairs come last, and have margins of their own.
-  int masked = count;
-  while (masked > 0 && c[masked - 1].pair >= 0) masked--;
-
   int n = 0;
-  for (int k = 0; k < masked; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach)) near[n++] = k;
-  }
-  for (int k = masked; k < count; k++) {
-    // With the gap, where anything sees it.
-    double margin = fabs(re(w->p.pair_margin[c[k].pair])) + (keeps_gap(w->m) ? fabs(re(w->p.pair_gap[c[k].pair])) : 0);
+  for (int k = 0; k < count; k++) {
+    // Of geoms the balls have it in them.
+    double margin = c[k].pair < 0 ? 0 : pair_reach(w, c[k].pair);
     if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + margin)) near[n++] = k;
   }
 
@@ -261,6 +259,7 @@ static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbS
   bool keeps = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing && w->ncon < w->max_con;
   int n = NUM(pbPair_CollideKeeping)(s1, s2, re(margin) + reach, keeps ? w->searched + w->ncon : NULL, points);
   PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
+  PB_ASSERT(prism >= 0 || n <= most);
   if (n > most) n = most;
   if (w->ncon + n > w->max_con) return pb_capacity;
 
@@ -349,7 +348,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   NUM(pbShape) s1, s2;
   geom_shape(w, k->geom1, &s1);
   geom_shape(w, k->geom2, &s2);
-  return add_contacts(w, k, &s1, &s2, -1, PB_MAX_CONTACT_POINTS, reach);
+  return add_contacts(w, k, &s1, &s2, -1, k->contacts, reach);
 }
 
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {

@@ -1,8 +1,10 @@
 // How a contact's rows move with the poses and sizes of its two geoms: the power of its force under the fields of velocity,
 // through its frame (make_frame in contact.c), its point and its distance (geometry/pair.h: Jacobians of pairs).
+#include "contact/prescribed.h"
 #include "contact/row_adjoint.h"
 
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -98,6 +100,7 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
     in[i] = bar[0] * J->d[0][i];
     for (int r = 1; r < 10; r++) in[i] += bar[r] * J->d[r][i];
   }
+  PB_MUTE(pb_mutePair, pb_mute_pair(w->m->geom_type[c->geom1], w->m->geom_type[c->geom2]), in, 12);
 
   // Rigid motion of both: the point, normal and hint move along; about the center of geom 1.
   const double *x1 = w->geom_xpos + 3 * c->geom1;
@@ -149,7 +152,7 @@ typedef struct functionals {
 
 static void set_functionals(const NUM(pbContact) *c, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, functionals *s) {
   memset(s, 0, sizeof *s);
-  s->f = r->f;
+  s->f = bar->f;
   for (int k = 0; k < r->dim; k++) {
     const double *axis = c->frame + 3 * (k % 3);
     s->fa[k] = -bar->z[k];
@@ -160,7 +163,7 @@ static void set_functionals(const NUM(pbContact) *c, const NUM(pbRow) *r, const 
     lane *Fa = k < 3 ? s->Fa : s->Ta;
     lane *Fv = k < 3 ? s->Fv : s->Tv;
     for (int e = 0; e < 3; e++) {
-      F[e] += axis[e] * r->f[k];
+      F[e] += axis[e] * bar->f[k];
       Fa[e] += axis[e] * s->fa[k];
       Fv[e] += axis[e] * s->fv[k];
     }
@@ -197,6 +200,36 @@ static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double
     for (int k = 0; k < 3; k++) (o)[k] = (X2)[k] - (X1)[k]; \
   } while (0)
 
+// Paths of mocap bodies add to the relative motion u, o under the velocity; its cotangent goes to their velocities and places.
+static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const functionals *s, double u[3], double o[3]) {
+  const NUM(pbWork) *w = a->w;
+
+  for (int side = 0; side < 2; side++) {
+    int b = pb_carrier(w->m, side ? c->geom2 : c->geom1);
+    if (b < 0) continue;
+
+    // The point's velocity v + turn x arm, and the angular velocity.
+    const double *velocity = w->mocap_vel + 6 * b, *turn = velocity + 3;
+    double sign = side ? 1 : -1;
+    double arm[3], across[3];
+    v3_sub(arm, c->pos, w->mocap_pos + 3 * b);
+    v3_cross(across, turn, arm);
+    for (int i = 0; i < 3; i++) {
+      u[i] += sign * (velocity[i] + across[i]);
+      o[i] += sign * turn[i];
+    }
+
+    // By the place of the body through the arm, by its velocities as they stand.
+    if (a->mocap_pos) PB_ADDCROSS(a->mocap_pos + 3 * b, -sign, s->Fv, turn);
+    if (!a->mocap_vel) continue;
+    PB_ADDCROSS(a->mocap_vel + 6 * b + 3, sign, arm, s->Fv);
+    for (int i = 0; i < 3; i++) {
+      a->mocap_vel[6 * b + i] += sign * s->Fv[i];
+      a->mocap_vel[6 * b + 3 + i] += sign * s->Tv[i];
+    }
+  }
+}
+
 // Cotangents of the contact's point and of the axes of its frame, to the geoms.
 static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const double d1[3], const double d2[3],
                                  const functionals *s, lane dist_bar) {
@@ -210,6 +243,7 @@ static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
   RELATIVE_MOTION(ux, ox, v1, a->Vx + b1, a->Vx + b2, d1, d2);
   RELATIVE_MOTION(ua, oa, u1, a->Va + b1, a->Va + b2, d1, d2);
   RELATIVE_MOTION(uv, ov, u1, w->V + b1, w->V + b2, d1, d2);
+  if (w->m->nmocap && pb_follows(w->m)) pull_prescribed(a, c, s, uv, ov);
 
   // A point that moves by dp sees the relative velocity u + o x dp.
   lane bar[10];

@@ -78,12 +78,12 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
 
   // rho: the coefficients of the rows; Y: vector parts, then scalar parts.
   for (int k = 0; k < 3; k++) {
-    rho[of_force][k] = PB_LANE_ZERO + r->f[3 + k];
+    rho[of_force][k] = PB_LANE_ZERO + bar->f[3 + k];
     rho[of_acceleration][k] = -bar->z[3 + k];
     rho[of_velocity][k] = -r->b * bar->z[3 + k];
     rho[of_residual][k] = bar->pos[3 + k];
     s->Y[of_force][1 + k] = 0.5 * (a->Vx[b1 + k] - a->Vx[b2 + k]);
-    s->Y[of_acceleration][1 + k] = PB_LANE_ZERO + 0.5 * (w->A[b1 + k] - w->A[b2 + k] + cross[k]);
+    s->Y[of_acceleration][1 + k] = PB_LANE_ZERO + 0.5 * (a->at.A[b1 + k] - a->at.A[b2 + k] + cross[k]);
     s->Y[of_velocity][1 + k] = PB_LANE_ZERO + 0.5 * s->rel[k];
   }
   s->Y[of_acceleration][0] = PB_LANE_ZERO - 0.25 * PB_DOT3(s->rel, s->rel);
@@ -183,14 +183,14 @@ static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sig
                      lane point[3]) {
   const NUM(pbWork) *w = a->w;
   const double *V = w->V + 6 * body;
-  const double *A = w->A + 6 * body;
+  const double *A = a->at.A + 6 * body;
   double d[3], F[3], u[3], wrench[6] = {0};
   lane Fa[3], Fv[3], wa[6] = {0}, wv[6] = {0};
 
   body_offset(w, body, p, d);
   PB_POINTVEL(u, V, d);
   for (int k = 0; k < 3; k++) {
-    F[k] = sign * r->f[k];
+    F[k] = sign * bar->f[k];
     Fa[k] = -sign * bar->z[k];
     Fv[k] = -sign * r->b * bar->z[k];
   }

@@ -7,15 +7,15 @@
 // -z . f dR, R = (regularization) + little diag. Error reduction has R = cfm / h, which moves with the time step.
 static void pull_softness(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
   double little = pb_little(w->m);
-  for (int i = 0; i < r->dim; i++) bar->diag[pb_diag_entry(r, i)] -= bar->z[i] * r->f[i] * little;
+  for (int i = 0; i < r->dim; i++) bar->diag[pb_diag_entry(r, i)] -= bar->z[i] * bar->f[i] * little;
 
   // Friction loss has no error reduction: its R is that of soft rows.
   if (r->kind == pb_rowFriction) {
-    lane g = bar->z[0] * r->f[0] * (r->R[0] - little * r->diag[0]);
+    lane g = bar->z[0] * bar->f[0] * (r->R[0] - little * r->diag[0]);
     LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);
     return;
   }
-  for (int i = 0; i < r->dim; i++) bar->log_timestep += bar->z[i] * r->f[i] * (pb_cfm(w->m) / w->p.timestep[0]);
+  for (int i = 0; i < r->dim; i++) bar->log_timestep += bar->z[i] * bar->f[i] * (pb_cfm(w->m) / w->p.timestep[0]);
 }
 
 void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {

@@ -6,7 +6,7 @@
 
 void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale) {
   // pbRow_EntryBar of every dof.
-  a->ten_lam[tendon] += scale * r->f[0];
+  a->ten_lam[tendon] += scale * bar->f[0];
   a->ten_acc[tendon] -= scale * bar->z[0];
   a->ten_vel[tendon] -= scale * r->b * bar->z[0];
 }

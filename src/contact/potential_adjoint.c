@@ -10,7 +10,7 @@ typedef LANE(pbRowBar) row_bar;
 // f_i = -D_i x_i; the same for one side, f = D phi(x).
 static void pull_quadratic(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g[6];
-  for (int i = 0; i < r->dim; i++) g[i] = bar->y[i] * r->f[i];
+  for (int i = 0; i < r->dim; i++) g[i] = bar->y[i] * bar->f[i];
   LANE(pbRow_PullRegularization)(w, r, r->dim, g, bar);
 }
 
@@ -24,7 +24,7 @@ static void pull_bounded(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
 // The force of a cone is proportional to D_0 (a pyramid's to that of its edges). Returns y . f.
 static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g = PB_LANE_ZERO;
-  for (int i = 0; i < r->dim; i++) g += bar->y[i] * r->f[i];
+  for (int i = 0; i < r->dim; i++) g += bar->y[i] * bar->f[i];
   LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);
   return g;
 }
@@ -49,7 +49,7 @@ static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
 // Bottom zone: ln D_j = ln D_0 + ln impratio - 2 ln friction_0 + 2 ln friction_j.
 static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double impratio, row_bar *bar) {
   for (int k = 1; k < r->dim; k++) {
-    lane g = bar->y[k] * r->f[k];
+    lane g = bar->y[k] * bar->f[k];
     bar->impratio += g / impratio;
     bar->friction[0] -= 2 * g / friction[0];
     bar->friction[k - 1] += 2 * g / friction[k - 1];

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/penalty.h"
+#include "contact/prescribed.h"
 #include "contact/row.h"
 #include "linalg/vector.h"
 #include "math/vec.h"
@@ -511,6 +512,7 @@ static void set_force(NUM(pbWork) *w, NUM(pbRow) *r) {
   num damping = w->p.contact_damping[0];
 
   NUM(pbRow_Times)(w, r, w->qvel, r->vel);
+  NUM(pb_add_prescribed)(w, r);
   num normal = NUM(pbPenalty_Normal)(stiffness, damping, c->width, r->margin - r->pos[0], r->vel[0]).force;
   NUM(pbPenalty_Force)(r->dim, normal, friction, c->slip, r->vel, r->f);
 

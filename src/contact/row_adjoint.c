@@ -2,6 +2,7 @@
 #include "contact/row_adjoint.h"
 
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "math/vec.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
@@ -70,7 +71,7 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
     if (a->has_Vs && relative_rows(w, r, a->Vx, by_Vs)) {
       for (int i = 0; i < r->dim; i++) y0[i] += by_Vs[i];
     }
-    if (!r->zone || pb_hard(w->m) || pb_noslip(w->m)) continue;  // see pbDual_Adjoint, pbSlip_Begin
+    if (!r->zone || pb_hard(w->m) || pb_noslip(w->m)) continue;  // see pbDual_Adjoint, pbSlip_Pull
 
     // The force moves with the acceleration by -K J.
     LANE(pbRow_HessianTimes)(r, y0, z);
@@ -153,8 +154,9 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
   row_bar bar;
 
   memset(&bar, 0, sizeof bar);
-
+  bar.f = a->at.force ? a->at.force + 6 * index : r->f;
   row_functional(a, index, bar.y);
+  PB_MUTE(pb_muteRow, pb_mute_row(r->kind, r->kind ? 0 : w->m->eq_type[r->equality]), bar.y, r->dim);
 
   // The force, and what its residual was made of.
   if (pb_explicit(w->m, r)) LANE(pbPenalty_Pull)(w, r, &bar);
@@ -207,22 +209,27 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
 }
 
 // ---- all rows ---------------------------------------------------------------------------------------------------------
-// A loss of zero makes no row: W = -loss sign (J lam) has its slope alone (multibody/kink.h).
+// A loss of zero makes no row: W = -loss sign (J lam) has its slope alone (multibody/kink.h), and what sweeps against slip ask of
+// the force that they begin with.
 static void pull_zero_losses(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
   if (!PB_WANTS(a, pb_wantLoss) || !loss_acts(w->m)) return;
+  bool swept = pb_noslip(w->m);
 
   for (int i = 0; i < w->m->nv; i++) {
-    if (w->p.dof_frictionloss[i] == 0) PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, w->qacc) * a->lam[i]);
+    // Those that act have rows.
+    if (w->p.dof_frictionloss[i] != 0) continue;
+    double power = a->lam[i] + (swept ? a->slip_loss[i] : 0);
+    PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, a->at.qacc) * power);
   }
 
   // Tendons: the power of their Jacobian.
   for (int k = 0; k < w->m->ntendon; k++) {
     if (w->p.tendon_frictionloss[k] > 0) continue;
-    double power = 0;
+    double power = swept ? a->slip_loss[w->m->nv + k] : 0;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
-    PB_THETA(a, tendon_frictionloss, k, -loss_sign(w, w->m->nv + k, w->qacc) * power);
+    PB_THETA(a, tendon_frictionloss, k, -loss_sign(w, w->m->nv + k, a->at.qacc) * power);
   }
 #else
   (void)a;

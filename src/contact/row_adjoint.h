@@ -21,6 +21,7 @@
 
 // Cotangents of a row's numbers.
 typedef struct LANE(pbRowBar) {
+  const double *f;  // the row's forces where they are differentiated
   lane y[6], z[6];
   lane pos[6];  // of the position residual
   lane vel[6];  // of J v
@@ -45,7 +46,7 @@ static inline void LANE(pbRow_HessianTimes)(const NUM(pbRow) *r, const lane *y, 
 // Cotangent of the Jacobian entry of a dof, in rows of one: f lam - z a - b z v.
 static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int dof) {
   const NUM(pbWork) *w = a->w;
-  return r->f[0] * a->lam[dof] - bar->z[0] * w->qacc[dof] - r->b * bar->z[0] * w->qvel[dof];
+  return bar->f[0] * a->lam[dof] - bar->z[0] * a->at.qacc[dof] - r->b * bar->z[0] * w->qvel[dof];
 }
 
 // The same of all entries of a tendon, which the row has times scale, with the velocity in them.

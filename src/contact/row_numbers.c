@@ -1,5 +1,6 @@
 // Numbers of a row once its Jacobian, residual and margin are set: impedance, stiffness and damping, regularization, reference
 // acceleration. Their derivatives: parameters_adjoint.c.
+#include "contact/prescribed.h"
 #include "contact/row.h"
 
 #include "base/assert.h"
@@ -244,6 +245,7 @@ void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
 
   set_impedance(w, r, solimp);
   pb_row_times(w, r, v, r->vel);
+  NUM(pb_add_prescribed)(w, r);
   set_reference(w, r, solref, solreffriction, solimp);
   set_regularization(w, r);
 

@@ -12,12 +12,12 @@ typedef struct pbAttachmentQuery {
   const double *local;              // count x 3: local coordinates
   const double *force;              // count x 3: forces on the points; NULL: tau is not wanted
   const pbInput *input;             // poses of mocap bodies; may be NULL
-  bool start;                       // at the start of the step
+  bool start;                       // at the start of the step, where mocap bodies came from with their velocities
   void *room;                       // pbJvp_AttachmentRoom bytes
 } pbAttachmentQuery;
 typedef struct pbAttachmentTangent {  // a direction of the same; NULL: zero
   const double *q, *v, *acc, *local;
-  const double *mocap_pos, *mocap_rot;
+  const double *mocap_pos, *mocap_rot, *mocap_vel;
 } pbAttachmentTangent;
 // Positions (count x 3), the gradient tau of force . x by the accelerations (nv), and both along the direction; NULL: not wanted.
 typedef struct pbAttachmentOut {
@@ -33,5 +33,9 @@ void pbJvp_LoadAttachmentTheta(void *block, const double *theta, const double *d
 void pbJvp_SeedAttachmentTheta(void *block, const double *theta, size_t entry, int col, int cols, bool unit, double slope);
 void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent,
                        const pbAttachmentOut *out);
+// h B (nv), B the slopes of the joints' dampers at qvel, and its derivative along the direction; zero where the flags turn
+// implicit damping off. NULL: not wanted.
+void pbJvp_JointDamping(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent, double *damping,
+                        double *damping_tangent);
 
 #endif

@@ -73,6 +73,21 @@ static void write_out(const pbJvp *j, const num *z, int n, double *value, double
   pbJvp_Imaginary(j, tangent, z, n);
 }
 
+// Where mocap bodies were a step ago: x - h v, exp(-h w) q.
+static void move_mocap_back(pbWork_c *w, num h) {
+  for (int k = 0; k < w->m->nmocap; k++) {
+    const num *velocity = w->mocap_vel + 6 * k;
+    num turn[3];
+    num q[4];
+
+    // The angular velocity is in the world's axes: the turn comes from the left.
+    v3_addscl(w->mocap_pos + 3 * k, velocity, -h);
+    v3_scale(turn, velocity + 3, -h);
+    quat_exp(q, turn);
+    quat_mul(w->mocap_quat + 4 * k, q, w->mocap_quat + 4 * k);
+  }
+}
+
 void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent,
                        const pbAttachmentOut *out) {
   pbJvp *j = block;
@@ -97,7 +112,10 @@ void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAtta
   }
 
   if (!query->start) pbIntegrate_Position_c(m, w->qpos, u, h);
-  pbJvp_LoadMocap(j, query->input, &(pbDirection){.mocap_pos = tangent->mocap_pos, .mocap_rot = tangent->mocap_rot});
+  pbJvp_LoadMocap(
+      j, query->input,
+      &(pbDirection){.mocap_pos = tangent->mocap_pos, .mocap_rot = tangent->mocap_rot, .mocap_vel = tangent->mocap_vel});
+  if (query->start && w->mocap_moves) move_mocap_back(w, h);
   pbStage_Kinematics_c(w);
 
   pbJvp_Blend(j, local, query->local, tangent->local, n);
@@ -108,6 +126,25 @@ void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAtta
   pbAttach_Force_c(w, query->points, x, query->force, wrench, tau);
   by_acceleration(m, u, h, tau);
   write_out(j, tau, nv, out->tau, out->tau_tangent);
+}
+
+void pbJvp_JointDamping(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent, double *damping,
+                        double *damping_tangent) {
+  pbJvp *j = block;
+  const pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  bool off = m->disableflags & (pb_disEulerdamp | pb_disDamper);
+  num *v = query->room;
+
+  // The slope of each joint's polynomial, in place of its velocity.
+  PB_ASSERT(v);
+  pbJvp_Blend(j, v, query->qvel, tangent->v, m->nv);
+  for (int i = 0; i < m->nv; i++) {
+    num c[3];
+    pbDof_Damping_c(w, i, c);
+    v[i] = off ? 0 : w->p.timestep[0] * pb_polynomialSlope(c, v[i], true);
+  }
+  write_out(j, v, m->nv, damping, damping_tangent);
 }
 
 #endif

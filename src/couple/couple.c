@@ -22,10 +22,12 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   size_t all = 3 * (size_t)d->npoint;
 
   // Vectors by what they have an entry for
-  double **by_dof[] = {&c->acc,      &c->tau,         &c->g,   &c->model_at,  &c->direction,   &c->phi_gradient, &c->trial_acc,
-                       &c->path_acc, &c->adjoint_rhs, &c->lam, &c->g_tangent, &c->acc_tangent, &c->tau_tangent,  &c->unit};
-  double **by_attached[] = {&c->attached.x, &c->attached.gradient, &c->force,         &c->start_bar,
-                            &c->end_bar,    &c->x_tangent,         &c->start_tangent, &c->local_unit};
+  double **by_dof[] = {&c->acc,         &c->tau,          &c->g,         &c->model_at,
+                       &c->direction,   &c->phi_gradient, &c->trial_acc, &c->path_acc,
+                       &c->adjoint_rhs, &c->lam,          &c->g_tangent, &c->acc_tangent,
+                       &c->tau_tangent, &c->unit,         &c->damping,   &c->damping_tangent};
+  double **by_attached[] = {&c->attached.x, &c->attached.gradient, &c->force,      &c->start_bar, &c->end_bar,
+                            &c->x_tangent,  &c->start_tangent,     &c->local_unit, &c->led};
   double **by_point[] = {&c->path_from, &c->path_to, &c->path_step};
   double **by_tangent[] = {&c->next_bar, &c->state_bar, &c->state_tangent};
   take_vectors(a, nv, by_dof, sizeof by_dof / sizeof *by_dof);
@@ -33,7 +35,7 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   take_vectors(a, all, by_point, sizeof by_point / sizeof *by_point);
   take_vectors(a, (size_t)m->deform_tangent, by_tangent, sizeof by_tangent / sizeof *by_tangent);
   c->state = pbArena_Take(a, (size_t)m->deform_state, sizeof(double));
-  c->mocap_unit = pbArena_Take(a, 3 * (size_t)m->nmocap, sizeof(double));
+  c->mocap_unit = pbArena_Take(a, 6 * (size_t)m->nmocap, sizeof(double));
 
   // Matrices
   c->K = pbArena_Take(a, nv * nv, sizeof(double));
@@ -64,6 +66,8 @@ pbStatus pbCouple_Create(pbScratch *s) {
   c->points = (pbAttachments){d->nattached, d->attached_body, d->attached_geom, d->attached_size};
   c->query.points = &c->points;
   c->attached.n = m->nv;
+  c->led_share = 1;
+
   return pb_ok;
 }
 
@@ -135,6 +139,10 @@ void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points) {
   query.acc = acc;
   query.force = NULL;
   pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->attached.x});
+
+  // Of what is led only a share of the way, where contacts stopped it.
+  int led = c->led_share < 1 ? 3 * c->points.count : 0;
+  for (int i = 0; i < led; i++) c->attached.x[i] -= (1 - c->led_share) * c->led[i];
   pbCouple_Scatter(s->model->deform, c->attached.x, points);
 }
 
@@ -180,7 +188,9 @@ pbStatus pbCouple_Begin(pbScratch *s, const double *theta, const double *x, cons
 
   memcpy(state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
   pbCouple_PlaceAtStart(s, theta, x, input, state);
+  pbJvp_JointDamping(s->complex_work, &s->couple->query, &no_tangent, s->couple->damping, NULL);
   pbCouple_ClearVelocities(m->deform, state);
+
   return pbDeform_Begin(s->deform, &in, state);
 }
 
@@ -196,6 +206,7 @@ pbStatus pbCouple_LoadSolution(pbScratch *s, const pbStepRecord *step, const dou
   *next = step->record + pbTape_Size(m) - pb_deformRecord(m);
   memcpy(s->couple->acc, step->record + tape_stages(m), (size_t)m->nv * sizeof(double));
   memcpy(s->deform->x, *next, 3 * (size_t)m->deform->npoint * sizeof(double));
+
   return pb_ok;
 }
 
@@ -218,6 +229,7 @@ pbStatus pbCouple_Linearize(pbScratch *s, bool definite, double *value) {
   }
 
   differentiate_forces(s, c->attached.gradient);
+
   return pb_ok;
 }
 
@@ -238,7 +250,7 @@ static pbStatus solve_columns(pbScratch *s) {
   return pb_ok;
 }
 
-// g = (tau - B Hxx^-1 V_x) / h^4, with Hxx^-1 V_x in w->step                                                       (5)
+// g = (tau - B Hxx^-1 V_x) / h^4 + D a, with Hxx^-1 V_x in w->step                                                       (5)
 static void reduce_gradient(pbScratch *s, double h4) {
   pbCouple *c = s->couple;
   const pbDeform *d = s->deform->d;
@@ -247,11 +259,11 @@ static void reduce_gradient(pbScratch *s, double h4) {
   for (int k = 0; k < c->attached.n; k++) {
     // The sum in the order of the points
     double sum = pbCouple_AddFree(d, c->tau[k], -1, c->attached.B + k * width, s->deform->step);
-    c->g[k] = sum / h4;
+    c->g[k] = sum / h4 + c->damping[k] * c->acc[k];
   }
 }
 
-// S = (A + K - B Hxx^-1 B') / h^4, the Schur complement of the free points, symmetric but for rounding              (5)
+// S = (A + K - B Hxx^-1 B') / h^4 + D, the Schur complement of the free points, symmetric but for rounding              (5)
 static void reduce_matrix(pbScratch *s, double h4) {
   pbCouple *c = s->couple;
   const pbDeform *d = s->deform->d;
@@ -261,8 +273,9 @@ static void reduce_matrix(pbScratch *s, double h4) {
 
   for (int k = 0; k < n; k++) {
     for (int l = 0; l < n; l++) {
+      double damping = l == k ? c->damping[k] : 0;
       double direct = c->attached.A[k * n + l] + c->K[k * n + l];
-      c->S[k * n + l] = pbCouple_AddFree(d, direct, -1, c->attached.B + k * width, c->columns + (size_t)l * all) / h4;
+      c->S[k * n + l] = pbCouple_AddFree(d, direct, -1, c->attached.B + k * width, c->columns + (size_t)l * all) / h4 + damping;
     }
   }
 
@@ -291,6 +304,7 @@ pbStatus pbCouple_Eliminate(pbScratch *s) {
   reduce_gradient(s, h4);
   reduce_matrix(s, h4);
   memcpy(c->model_at, c->acc, (size_t)c->attached.n * sizeof(double));
+
   return pb_ok;
 }
 
@@ -309,5 +323,6 @@ pbStatus pbCouple_Settle(pbScratch *s, pbStatus status, unsigned failures) {
   status = pbDeform_Settle(w, status);
   // Solvers of the deformables leave their text in w->error.
   if (status == pb_ok || explained) return status;
+
   return pbScratch_Fail(s, status, "%s at time %.9g", *w->error ? w->error : pbStatus_Text(status), s->w.time);
 }

@@ -24,6 +24,12 @@ typedef struct pbCouple {
   double *columns;           // nv x 3 npoint: Hxx^-1 B'
   double *S, *g, *model_at;  // nv x nv, nv, nv: the quadratic for the bodies, g . (a - at) + 1/2 (a - at)' S (a - at)
   double *eigen;             // room of the projection of S
+  double *damping;           // nv: h B, B the slopes of the joints' dampers: Phi gains 1/2 a' h B a
+
+  // Points that mocap bodies lead: their way over the step with the other bodies where they were, and the share of it that the
+  // search has gone (1: all of it)
+  double *led;  // 3 per attached point
+  double led_share;
 
   // The line search
   double *direction, *phi_gradient;         // nv: of a; dPhi/da
@@ -37,8 +43,9 @@ typedef struct pbCouple {
   double *g_tangent, *acc_tangent;    // nv
   double *x_tangent, *start_tangent;  // 3 per attached point: of positions at the end and the start
   double *tau_tangent;                // nv
+  double *damping_tangent;            // nv
   double *unit, *local_unit;          // nv, 3 per attached point: a direction, one entry at a time
-  double *mocap_unit;                 // 3 nmocap: likewise
+  double *mocap_unit;                 // 6 nmocap: likewise
   double *state;                      // the deformables' part of a state, attached points where their bodies have them
   double *next_bar, *state_bar, *state_tangent;
 

@@ -8,7 +8,8 @@
 void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDirection *direction) {
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
-  pbAttachmentTangent tangent = {.q = direction->x, .mocap_pos = direction->mocap_pos, .mocap_rot = direction->mocap_rot};
+  pbAttachmentTangent tangent = {
+      .q = direction->x, .mocap_pos = direction->mocap_pos, .mocap_rot = direction->mocap_rot, .mocap_vel = direction->mocap_vel};
 
   if (direction->x) tangent.v = direction->x + m->nv;
   if (direction->theta) tangent.local = direction->theta + m->deform_theta + m->deform->local_at;
@@ -22,6 +23,7 @@ void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDi
   query.force = c->force;
   pbJvp_Attachments(s->complex_work, &query, &tangent,
                     &(pbAttachmentOut){.x_tangent = c->x_tangent, .tau_tangent = c->tau_tangent});
+  pbJvp_JointDamping(s->complex_work, &query, &tangent, NULL, c->damping_tangent);
 }
 
 // The state's tangent, with that of attached points where their bodies have them.
@@ -34,6 +36,7 @@ static const double *state_tangent(pbScratch *s, const double *given) {
   else memset(c->state_tangent, 0, bytes);
   pbCouple_Scatter(d, c->start_tangent, c->state_tangent);
   pbCouple_ClearVelocities(d, c->state_tangent);
+
   return c->state_tangent;
 }
 
@@ -56,7 +59,7 @@ static pbStatus reduce_tangent(pbScratch *s, double h_tangent) {
   PB_TRY(pbDeform_Solve(w, false, w->step));
   for (int k = 0; k < nv; k++) {
     double sum = pbCouple_AddFree(d, c->g_tangent[k], 1, c->attached.B + k * 3 * d->nfree, w->step);
-    c->g_tangent[k] = sum / h4;
+    c->g_tangent[k] = sum / h4 + c->damping_tangent[k] * c->acc[k];
   }
 
   return pb_ok;
@@ -72,6 +75,7 @@ static pbStatus solve_tangent_bodies(pbScratch *s, const pbStepRecord *step, con
   // The run's, before the quadratic is taken away
   pbJvp_Acceleration(s->complex_work, c->acc_tangent);
   pbJvp_Couple(s->complex_work, NULL, NULL, NULL, NULL);
+
   return status;
 }
 
@@ -109,6 +113,7 @@ static pbStatus jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d
   memcpy(c->force, c->attached.gradient, 3 * (size_t)m->deform->nattached * sizeof(double));
   pbCouple_PushAttachments(s, step, direction);
   along.state = state_tangent(s, along.state);
+  along.state = pbDeformLead_Push(w, &along);
   PB_TRY(pbDeform_JvpBegin(w, c->state, next, &along, c->x_tangent));
 
   PB_TRY(reduce_tangent(s, along.h));
@@ -117,6 +122,7 @@ static pbStatus jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d
 
   pbDeform_JvpEnd(w, c->state, next, &along, next_tangent);
   pbCouple_ClearVelocities(m->deform, next_tangent);
+
   return pb_ok;
 }
 

@@ -29,6 +29,12 @@ void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points);
 PB_NODISCARD pbStatus pbCouple_Begin(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *state);
 // The same for a recorded step, at its solution: c->state, c->acc and the free points. *next: its state after the step.
 PB_NODISCARD pbStatus pbCouple_LoadSolution(pbScratch *s, const pbStepRecord *step, const double **next);
+// a' D b, D = h B the joints' dampers (c->damping): Phi gains 1/2 a' D a.
+static inline double pbCouple_DampedProduct(const pbCouple *c, const double *a, const double *b) {
+  double sum = 0;
+  for (int k = 0; k < c->attached.n; k++) sum += c->damping[k] * a[k] * b[k];
+  return sum;
+}
 // V, its derivatives and those of P at (c->acc, w->x), with a factor of Hxx; definite: of Hxx made positive definite.
 PB_NODISCARD pbStatus pbCouple_Linearize(pbScratch *s, bool definite, double *value);
 // After it: columns, S and g; w->step = Hxx^-1 V_x.

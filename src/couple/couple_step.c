@@ -33,6 +33,7 @@ static pbStatus minimize_accelerations(pbScratch *s) {
   }
 
   pbCouple_UseModel(s, false);
+
   return status == pb_ok ? pb_ok : pbScratch_Explain(s, status);
 }
 
@@ -57,6 +58,17 @@ static void back_substitute_attached(pbScratch *s) {
     w->step[pb_attachedAt(w->d, i)] = -pb_dot(c->attached.J + i * nv, c->direction, nv);
 }
 
+// Phi(a), with the work of dampers over the step; its gradient without them is left in c->phi_gradient.
+static double damped_cost(pbScratch *s, const double *acc) {
+  pbCouple *c = s->couple;
+  return s->variant->cost(&s->w, acc, c->phi_gradient) + 0.5 * pbCouple_DampedProduct(c, acc, acc);
+}
+
+// Phi' . da at acc, after damped_cost there.
+static double damped_slope(const pbCouple *c, const double *acc) {
+  return pb_dot(c->phi_gradient, c->direction, c->attached.n) + pbCouple_DampedProduct(c, acc, c->direction);
+}
+
 // Newton's direction from (c->acc, w->x): c->direction, -w->step.
 static pbStatus newton_direction(pbScratch *s, iteration *it) {
   pbCouple *c = s->couple;
@@ -75,13 +87,13 @@ static pbStatus newton_direction(pbScratch *s, iteration *it) {
   back_substitute_free(s);
 
   // F, and -F' . (da, dx) = V_x . step - tau . da - h^4 Phi' . da
-  it->value = potential + h4 * s->variant->cost(&s->w, c->acc, c->phi_gradient);
-  it->slope =
-      pb_dot(w->gradient, w->step, all) - pb_dot(c->tau, c->direction, nv) - h4 * pb_dot(c->phi_gradient, c->direction, nv);
+  it->value = potential + h4 * damped_cost(s, c->acc);
+  it->slope = pb_dot(w->gradient, w->step, all) - pb_dot(c->tau, c->direction, nv) - h4 * damped_slope(c, c->acc);
 
   back_substitute_attached(s);
   it->length = fmax(pb_largest(w->step, all), h2 * pb_largest(c->direction, nv));
   if (it->length < INFINITY) return pb_ok;
+
   return pbScratch_Fail(s, pb_not_finite, "Newton's step of bodies and deformables is not finite");
 }
 
@@ -93,7 +105,7 @@ static double objective(pbScratch *s, const double *acc, double *x) {
 
   pbCouple_PlaceAt(s, acc, x);
   if (pbDeform_Look(w, x, &potential, NULL, false, 0) != pb_ok) return INFINITY;
-  return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->phi_gradient) + potential;
+  return pow(w->in.h, 4) * damped_cost(s, acc) + potential;
 }
 
 // Pieces of a path to a trial, in each of which no body rotates by more than this.
@@ -152,18 +164,59 @@ static void accept_trial(pbScratch *s) {
   memcpy(w->x, w->next_x, 3 * (size_t)w->d->npoint * sizeof(double));
 }
 
+// Minus the derivative of F along the direction at the trial: V_x . step - f . (J da) - h^4 Phi' . da, where objective() left
+// Phi'. false: outside of an energy's domain.
+static bool slope_at_trial(pbScratch *s, double *slope) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  double h4 = pow(w->in.h, 4);
+  double ignored;
+
+  // V_x at the trial, then J da there.
+  if (pbDeform_Look(w, w->next_x, &ignored, w->y_bar, false, 0) != pb_ok) return false;
+  pbAttachmentQuery query = c->query;
+  query.acc = c->trial_acc;
+  query.force = NULL;
+  pbJvp_Attachments(s->complex_work, &query, &(pbAttachmentTangent){.acc = c->direction},
+                    &(pbAttachmentOut){.x_tangent = c->x_tangent});
+
+  *slope = pb_dot(w->step, w->y_bar, 3 * w->d->npoint) - pb_dot(c->attached.gradient, c->x_tangent, 3 * w->d->nattached) -
+           h4 * damped_slope(c, c->trial_acc);
+
+  return true;
+}
+
+// Whether the trial is better by (6); where rounding hides what it gains, or the move is very short, by the slope there, as
+// pbDeform_Decreases does: F is a sum of large terms, gravity's among them, whose rounding its own value does not tell.
+static bool decreases(pbScratch *s, const iteration *it, double size) {
+  static const double small = 1e-6;  // of the scene
+  pbDeformWork *w = s->deform;
+  double there = objective(s, s->couple->trial_acc, w->next_x);
+  double gain = it->value - PB_SUFFICIENT_DECREASE * size * it->slope - there;
+  double noise = rounding * fabs(it->value);
+  double slope;
+  PB_ASSERT(size > 0 && size <= 1);
+
+  // Clear cases first: values that differ by more than their rounding decide.
+  if (gain > noise) return true;
+  if (!(there < INFINITY) || (gain < -noise && size * it->length > small * w->d->size)) return false;
+
+  // Between them the slope: of a quadratic it has changed its sign where the step went too far.
+  if (!slope_at_trial(s, &slope)) return false;
+
+  return slope >= (2 * PB_SUFFICIENT_DECREASE - 1) * it->slope || fabs(it->slope) <= 1e-10 * noise;
+}
+
 // Halves steps from the largest that contacts admit until one decreases F enough (6) along a path without contact. Returns
 // whether the iterate moved: not where none was found, nor by less than the tolerance, where values differ by rounding alone.
 static bool line_search(pbScratch *s, const iteration *it, double tolerance) {
-  pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   double size = pbDeform_MaxStep(w, w->x, w->step);
   PB_ASSERT(size >= 0 && size <= 1);
 
   for (int k = 0; k < pb_newtonHalvings; k++, size *= 0.5) {
     move_to_trial(s, size);
-    double enough = it->value - PB_SUFFICIENT_DECREASE * size * it->slope + rounding * fabs(it->value);
-    if (!(objective(s, c->trial_acc, w->next_x) <= enough)) continue;
+    if (!decreases(s, it, size)) continue;
     if (!path_is_free(s, size)) continue;
 
     accept_trial(s);
@@ -178,7 +231,7 @@ static pbStatus minimize(pbScratch *s) {
   pbDeformWork *w = s->deform;
   const pbDeformOptions *o = &w->d->options;
   int most = o->iterations ? o->iterations : pb_newtonIterations;
-  double tolerance = pbDeform_Tolerance(w->d);
+  double tolerance = pbDeform_ToleranceAt(w);
   iteration it = {.length = INFINITY};
   bool moved = true;
 
@@ -203,28 +256,130 @@ static pbStatus minimize(pbScratch *s) {
       w->report.iterations, it.length, tolerance, moved ? "" : ", and the line search found no decrease in that direction");
 }
 
-// Prescribed points to where they go, as far as gaps allow; bodies and free points make room in between.
+// ---- prescribed points ----------------------------------------------------------------------------------------------------
+// What is left of the way of prescribed points, and of what mocap bodies lead, to w->step; false: nothing is.
+static bool remaining_way(pbScratch *s) {
+  const pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  bool some = pbDeform_PrescribedStep(w);
+
+  // Steps are subtracted from positions.
+  for (int i = 0; i < 3 * w->d->nattached; i++) w->step[pb_attachedAt(w->d, i)] = -(1 - c->led_share) * c->led[i];
+
+  return some || c->led_share < 1;
+}
+
+// A share of that way is gone: w->next_x is where the points are then, c->led_share counts it.
+static void go_share(pbScratch *s, double share) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+
+  // The whole of it exactly, whatever the shares before were rounded to.
+  PB_ASSERT(share >= 0 && share <= 1);
+  c->led_share = share < 1 ? c->led_share + share * (1 - c->led_share) : 1;
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->next_x[i] = w->x[i] - share * w->step[i];
+}
+
+// The largest of share, share/2, ... of the way that leaves F finite; led and prescribed points have gone it.
+static double move_admissibly(pbScratch *s, double share) {
+  enum { halvings = 40 };
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  double before = c->led_share;
+
+  for (int k = 0; k < halvings; k++, share *= 0.5) {
+    go_share(s, share);
+    // An energy's domain ends before: half of it.
+    if (!(objective(s, c->acc, w->next_x) < INFINITY)) {
+      c->led_share = before;
+      continue;
+    }
+
+    // Pins go, and with them what mocap bodies lead.
+    pbDeform_MovePrescribed(w, share);
+    pbCouple_PlaceAt(s, c->acc, w->x);
+    return share;
+  }
+
+  return 0;
+}
+
+// F where prescribed and led points alone have gone, w->next_x being where the former go.
+static double left_behind(pbScratch *s) {
+  pbCouple *c = s->couple;
+  const pbDeformWork *w = s->deform;
+  const pbDeform *d = w->d;
+
+  // All others stay where the step begins.
+  for (int i = 0; i < 3 * d->npoint; i++) {
+    bool pinned = pbDeform_IsFixed(d, i) && d->attached_of[i / 3] < 0;
+    c->path_to[i] = pinned ? w->next_x[i] : w->y[i];
+  }
+
+  return objective(s, c->acc, c->path_to);
+}
+
+// All points and bodies go on as they came (a = 0), prescribed and led ones where they must; false, and nothing changed, where
+// that is not finite, passes through something, or is worse than leaving the others behind.
+static bool predict(pbScratch *s) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int nv = c->attached.n;
+  double before = c->led_share;
+
+  // From a = -v/h, where all stands still, in one straight step
+  for (int i = 0; i < nv; i++) c->direction[i] = -c->acc[i];
+  memset(c->trial_acc, 0, (size_t)nv * sizeof(double));
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->next_x[i] = w->y[i] + w->in.h * w->v[i];
+
+  // It counts only where no contact is passed and no energy is worse for it.
+  c->led_share = 1;
+  double there = objective(s, c->trial_acc, w->next_x);
+  bool better = there < INFINITY && path_is_free(s, 1) && there <= left_behind(s);
+  c->led_share = better ? 1 : before;
+  if (better) accept_trial(s);
+
+  return better;
+}
+
+// Prescribed and led points to where they go, as far as gaps and energies allow; bodies and free points make room in between.
 static pbStatus move_prescribed_points(pbScratch *s) {
   enum { most = 200 };
   pbDeformWork *w = s->deform;
 
-  for (int k = 0; k < most && pbDeform_PrescribedStep(w); k++) {
-    double share = pbDeform_MaxStep(w, w->x, w->step);
+  if (!remaining_way(s) || predict(s)) return pb_ok;
+  for (int k = 0; k < most && remaining_way(s); k++) {
+    double share = move_admissibly(s, pbDeform_MaxStep(w, w->x, w->step));
     PB_ASSERT(share >= 0 && share <= 1);
-    pbDeform_MovePrescribed(w, share);
     if (share == 1) return pb_ok;
 
-    // A contact stops them: the rest gives way.
+    // Something stops them: the rest gives way.
     pbStatus status = minimize(s);
     if (status != pb_ok && status != pb_no_convergence) return status;
   }
 
-  if (!pbDeform_PrescribedStep(w)) return pb_ok;
-  return pbScratch_Fail(s, pb_no_convergence,
-                        "prescribed points are blocked by contact: no step towards their positions is admissible");
+  if (!remaining_way(s)) return pb_ok;
+
+  return pbScratch_Fail(s, pb_no_convergence, "prescribed points are blocked: no step towards their positions is admissible");
 }
 
 // ---- the step -------------------------------------------------------------------------------------------------------------
+// c->led: what mocap bodies move over the step where no joint moves; its share gone is 0 where there is any.
+static void find_led_way(pbScratch *s) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  c->led_share = 1;
+  if (!s->w.mocap_moves) return;
+
+  // Bodies stand still here: what has moved is led.
+  pbCouple_PlaceAt(s, c->acc, c->path_to);
+  for (int i = 0; i < 3 * w->d->nattached; i++) {
+    int at = pb_attachedAt(w->d, i);
+    c->led[i] = c->path_to[at] - w->y[at];
+  }
+  c->led_share = 0;
+}
+
 // The first iterate: positions as they are, accelerations that keep bodies there (v + h a = 0). The solution without
 // deformables may have gone through them.
 static pbStatus start(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *state) {
@@ -239,6 +394,8 @@ static pbStatus start(pbScratch *s, const double *theta, const double *x, const 
   PB_TRY(pbCouple_Begin(s, theta, x, input, state));
   memcpy(w->x, w->y, 3 * (size_t)w->d->npoint * sizeof(double));
   for (int i = 0; i < s->model->nv; i++) s->couple->acc[i] = -s->w.qvel[i] / w->in.h;
+  find_led_way(s);
+
   return pb_ok;
 }
 
@@ -258,14 +415,19 @@ static pbStatus finish(pbScratch *s, bool sense, double *state, double *next) {
 
   pbDeform_Finish(w, state, state);
   pbScratch_State(s, s->w.time + w->in.h, next);
+
   return pb_ok;
 }
 
 static pbStatus step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
   double *state = next + state_layout(s->model).deform;
   PB_TRY(start(s, theta, x, input, state));
-  PB_TRY(move_prescribed_points(s));
+  // Whatever comes of it, the next step begins with all of its way before it.
+  pbStatus status = move_prescribed_points(s);
+  s->couple->led_share = 1;
+  PB_TRY(status);
   PB_TRY(minimize(s));
+
   return finish(s, sense, state, next);
 }
 

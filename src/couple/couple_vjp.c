@@ -26,6 +26,7 @@ double pbCouple_Pull(pbScratch *s, const pbAttachmentTangent *tangent) {
   query.start = true;
   query.force = NULL;
   pbJvp_Attachments(s->complex_work, &query, tangent, &(pbAttachmentOut){.x_tangent = c->x_tangent});
+
   return sum + pb_dot(c->start_bar, c->x_tangent, n);
 }
 
@@ -71,23 +72,27 @@ void pbCouple_PullParameters(pbScratch *s, const double *theta, double *theta_ba
   pull_local_positions(s, theta_bar + m->deform_theta + m->deform->local_at);
 }
 
-static void pull_poses(pbScratch *s, double *bar, bool rotations) {
+// `tangent` has the unit vector (n numbers) in the place that the cotangents are of.
+static void pull_mocap(pbScratch *s, double *bar, int n, const pbAttachmentTangent *tangent) {
   double *unit = s->couple->mocap_unit;
-  int n = 3 * s->model->nmocap;
-  if (!bar || !n) return;
+  if (!bar) return;
 
   memset(unit, 0, (size_t)n * sizeof *unit);
   for (int i = 0; i < n; i++) {
     unit[i] = 1;
-    bar[i] += pbCouple_Pull(s, rotations ? &(pbAttachmentTangent){.mocap_rot = unit} : &(pbAttachmentTangent){.mocap_pos = unit});
+    bar[i] += pbCouple_Pull(s, tangent);
     unit[i] = 0;
   }
 }
 
 void pbCouple_PullMocap(pbScratch *s, const pbInputBar *bar) {
+  // One direction at a time, as of all that attached points follow.
+  const double *unit = s->couple->mocap_unit;
+  int n = s->model->nmocap;
   if (!bar) return;
-  pull_poses(s, bar->mocap_pos, false);
-  pull_poses(s, bar->mocap_rot, true);
+  pull_mocap(s, bar->mocap_pos, 3 * n, &(pbAttachmentTangent){.mocap_pos = unit});
+  pull_mocap(s, bar->mocap_rot, 3 * n, &(pbAttachmentTangent){.mocap_rot = unit});
+  pull_mocap(s, bar->mocap_vel, 6 * n, &(pbAttachmentTangent){.mocap_vel = unit});
 }
 
 // From start_bar, end_bar and lam to the bodies' state (q and v, one degree of freedom at a time), to theta and mocap bodies.
@@ -153,6 +158,7 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
   // Theirs is h^4 times the coupled system's.
   for (int k = 0; k < nv; k++) c->lam[k] /= h4;
   PB_VALIDATE(pb_allFinite(c->lam, (size_t)nv));
+
   return pb_ok;
 }
 
@@ -191,6 +197,7 @@ static pbStatus pull_points(pbScratch *s, const pbDeformBar *bar) {
     c->state_bar[at] = 0;
   }
   pbCouple_ClearVelocities(d, c->state_bar);
+
   return pb_ok;
 }
 
@@ -212,14 +219,17 @@ static pbStatus vjp(pbScratch *s, const pbStepRecord *step, const double *next_b
 
   // Its transpose                                                                                                    (7)
   PB_TRY(solve_adjoint_points(s));
+  pbDeformLead_PullBegin(w, c->state_bar);
   pbDeform_VjpPast(w, next, c->next_bar, c->state_bar, &bar);
   PB_TRY(solve_adjoint_bodies(s, step, pull));
   back_substitute(s);
 
   // From the residual to what it depends on                                                                          (11)
   PB_TRY(pull_points(s, &bar));
+  pbDeformLead_PullEnd(w, c->state_bar, &bar);
   pbCouple_AddTo(out->x + tangent, c->state_bar, m->deform_tangent);
   pull_attachment_points(s, step, out);
+
   return pb_ok;
 }
 

@@ -20,6 +20,7 @@ pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const doub
   // Their controls stand behind those of the actuators.
   if (input && input->ctrl) in.control = input->ctrl + m->nu;
   for (int k = 0; k < 3; k++) in.gravity[k] = gravity_acts(m) ? gravity[k] : 0;
+
   return in;
 }
 
@@ -32,6 +33,7 @@ pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double
   bar.theta = theta_bar + m->deform_theta;
   bar.h = theta_bar + (m->timestep - m->theta0);
   if (gravity_acts(m)) bar.gravity = theta_bar + (m->gravity - m->theta0);
+
   return bar;
 }
 
@@ -45,6 +47,7 @@ pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *dire
   d.theta = direction->theta + m->deform_theta;
   d.h = direction->theta[m->timestep - m->theta0];
   if (gravity_acts(m)) d.gravity = direction->theta + (m->gravity - m->theta0);
+
   return d;
 }
 
@@ -87,6 +90,14 @@ void pbScratch_DeformRecord(const pbScratch *s, double *record) {
   // The preconditioner's point, and whether it has one: a coupled step leaves none.
   memcpy(record + m->deform_state, s->deform->preconditioner_x, points * sizeof(double));
   record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->preconditioner_valid;
+}
+
+void pbScratch_GuessDeform(pbScratch *s, const double *record) {
+  if (!s->deform) return;
+
+  // The state after the step stands behind the bodies' part of the record.
+  const pbModel *m = s->model;
+  s->deform->guess = record ? record + pbTape_Size(m) - pb_deformRecord(m) + pbDeform_State(m->deform).x : NULL;
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------------------------
@@ -132,5 +143,6 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const pbStepRecord *step, const pbDir
   const double *state = state_of(s, step->theta, x, step->input);
   if (s->couple) d.state = pbCouple_RestTangent(s, step, direction);
   pbStatus status = pbDeform_Jvp(s->deform, &in, state, x + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
+
   return status == pb_ok ? pb_ok : fail_at(s, status, in.time);
 }

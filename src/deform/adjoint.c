@@ -167,6 +167,7 @@ static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDef
   }
 
   if (bar->h) *bar->h += sum;
+
   return pb_ok;
 }
 
@@ -289,6 +290,7 @@ static bool load_cached(pbDeformWork *w, const void *memory) {
   if (pairs != head.pairs || (pairs && memcmp(m->pairs, from, 2 * pairs * sizeof(int)))) return false;
 
   pbSparseFactor_Load(m->factor, from + 2 * pairs * sizeof(int));
+
   return true;
 }
 
@@ -307,6 +309,7 @@ static pbStatus factor_nearby(pbDeformWork *w, const double *x, bool *same) {
 
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
   *same = m->factor == factor && m->made == made;
+
   return pb_ok;
 }
 
@@ -343,12 +346,14 @@ static bool solve_near(pbDeformWork *w, double *x) {
   memset(x, 0, 3 * (size_t)d->npoint * sizeof(double));
 
   for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], packed + 3 * i, 3 * sizeof(double));
+
   return true;
 }
 
 static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformPreconditioner *near) {
   double value;
-  bool same = near->x && !w->d->unsymmetric && w->d->nfree;
+  // Of an equilibrium the matrix at the solution is factored: its pivots tell whether there is a derivative.
+  bool same = near->x && !w->d->unsymmetric && w->d->nfree && w->scheme->inertia;
 
   // A factor of the matrix nearby that is cached, or made again there, or (the last two lines) one of the matrix at the solution.
   if (same && near->cached) {
@@ -360,6 +365,7 @@ static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformPreconditioner *nea
 
   if (same && solve_near(w, w->adjoint)) return pb_ok;
   PB_TRY(pbDeform_Factor(w));
+
   return pbDeform_Solve(w, true, w->adjoint);
 }
 
@@ -379,8 +385,12 @@ static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *stat
   }
 
   if (w->lacks) return pb_capacity;  // before anything is added
+  pbDeformLead_PullBegin(w, state_bar);
   pbDeform_VjpPast(w, next, next_bar, state_bar, bar);
-  return pbDeform_VjpEnd(w, next_bar, state_bar, bar);
+  pbStatus status = pbDeform_VjpEnd(w, next_bar, state_bar, bar);
+  pbDeformLead_PullEnd(w, state_bar, bar);
+
+  return status;
 }
 
 pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,

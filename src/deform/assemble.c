@@ -70,7 +70,7 @@ static pbStatus fail_outside(pbDeformWork *w, const pbElementGroup *g, int first
   const int *v = g->vertex + (size_t)(first + fault->element) * (size_t)g->points;
   const double *x = w->x + 3 * v[0];
 
-  return pbDeform_Fail(w, pb_bad_input, "%s: element %d (point %d at %.6g %.6g %.6g) leaves the domain of its energy: %s",
+  return pbDeform_Fail(w, pb_not_finite, "%s: element %d (point %d at %.6g %.6g %.6g) leaves the domain of its energy: %s",
                        g->name, first + fault->element, v[0], x[0], x[1], x[2], fault->what);
 }
 
@@ -138,6 +138,7 @@ static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, 
                        .time = points->time};
 
   if (pbEnergy_Pullback(g->energy, in, weights, &out, w->energy_work, &fault)) return pb_ok;
+
   return fail_outside(w, g, first, &fault);
 }
 

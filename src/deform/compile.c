@@ -37,8 +37,8 @@ void pbDeform_Destroy(pbDeform *d) {
   pbSparsePattern_Destroy(d->pattern);
 
   pbContext *ctx = d->ctx;
-  void *all[] = {d->set,      d->scenery, d->attached, d->attached_of, d->loose,  d->group, d->control_name, d->slice, d->start,
-                 d->velocity, d->fixed,   d->unknown,  d->point,       d->theta0, d->data,  d->control0,     d};
+  void *all[] = {d->led,   d->set,      d->scenery, d->attached, d->attached_of, d->loose,  d->group, d->control_name, d->slice,
+                 d->start, d->velocity, d->fixed,   d->unknown,  d->point,       d->theta0, d->data,  d->control0,     d};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
@@ -61,6 +61,7 @@ static pbStatus allocate_points(pbDeform *d, const pbDeformable *from) {
   d->point = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
 
   d->npoint = from->npoint;
+
   return d->start && d->velocity && d->fixed && d->unknown && d->point ? pb_ok : no_memory(d);
 }
 
@@ -95,6 +96,7 @@ static pbStatus compile_points(pbDeform *d, const pbDeformable *from, const doub
   }
 
   d->size = scene_size(d);
+
   return pb_ok;
 }
 
@@ -216,6 +218,7 @@ static pbStatus allot_parameter(pbDeform *d, const pbElementGroup *g, const pbVa
                           p->def->name);
 
   p->offset = take_numbers(d, p->source, (size_t)p->rows * (size_t)p->size);
+
   return pb_ok;
 }
 
@@ -327,6 +330,7 @@ static pbStatus add_contact_slices(pbDeform *d) {
                                    {NULL, "m/s", d->velocity_at, 1, 1, 0, INFINITY}};
 
   for (int i = 0; i < 5; i++) PB_TRY(add_slice(d, "contact", names[i], contact[i]));
+
   return pb_ok;
 }
 
@@ -351,8 +355,8 @@ static pbStatus add_group_slices(pbDeform *d) {
 }
 
 // Names, units and bounds of the parts of theta.
-static pbStatus compile_slices(pbDeform *d) {
-  size_t most = 8;  // points, masses, attachments, contact
+static pbStatus compile_slices(pbDeform *d, int leads) {
+  size_t most = 8 + (size_t)leads;  // points, masses, attachments, contact, paths
   for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
   d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice);
   if (!d->slice) return no_memory(d);
@@ -369,6 +373,7 @@ static pbStatus compile_slices(pbDeform *d) {
   if (d->collision) PB_TRY(add_contact_slices(d));
   PB_TRY(add_group_slices(d));
   PB_ASSERT((size_t)d->nslice <= most);
+
   return pb_ok;
 }
 
@@ -510,6 +515,7 @@ static pbStatus find_loose(pbDeform *d, bool planar) {
 
   pbStatus status = loose < 0 ? pb_ok : explain_loose(d, loose, held[loose], planar);
   pbContext_Free(d->ctx, parent);
+
   return status;
 }
 
@@ -524,6 +530,64 @@ static pbStatus compile_groups(pbDeform *d, const pbDeformable *from) {
   }
 
   return status;
+}
+
+// Coordinates along paths: where their displacements are in theta, or which controls they are.
+static pbStatus compile_leads(pbDeform *d, const pbDeformable *from) {
+  size_t most = 0;
+  for (int i = 0; i < from->nlead; i++) most += 3 * (size_t)from->leads[i].count;
+  d->led = pbContext_AllocArray(d->ctx, most + 1, sizeof *d->led);
+  if (!d->led) return no_memory(d);
+
+  for (int n = 0; n < from->nlead; n++) {
+    const pbLeadDef *l = &from->leads[n];
+    size_t first = l->path ? d->ntheta : (size_t)d->ncontrol;
+    for (int i = 0; i < l->count; i++) {
+      int axes_before = 0;
+      if (d->attached_of[l->points[i]] >= 0)
+        return pbContext_Fail(d->ctx, pb_bad_input, "path '%.100s': point %d is attached to a body, which leads it", l->name,
+                              l->points[i]);
+      for (int k = 0; k < 3; k++) {
+        if (!(l->axes >> k & 1)) continue;
+        pbLedCoordinate c = {.coordinate = 3 * l->points[i] + k, .control = !l->path, .steps = l->steps};
+        c.stride = 3 * (size_t)l->rows;
+
+        // In a path by its row and axis, among controls by the axes before.
+        int row = l->rows > 1 ? i : 0;
+        c.at = first + (size_t)(l->path ? 3 * row + k : axes_before);
+        d->led[d->nled++] = c;
+        axes_before++;
+      }
+    }
+    if (l->path) d->ntheta += 3 * (size_t)l->steps * (size_t)l->rows;
+    else d->ncontrol += __builtin_popcount((unsigned)l->axes);
+  }
+
+  return pb_ok;
+}
+
+// Their initial values, and names.
+static pbStatus copy_leads(pbDeform *d, const pbDeformable *from, size_t theta, int control) {
+  for (int n = 0; n < from->nlead; n++) {
+    const pbLeadDef *l = &from->leads[n];
+    size_t numbers = 3 * (size_t)l->steps * (size_t)l->rows;
+    if (l->path) {
+      pbDeformSlice s = {
+          .unit = "m", .offset = theta, .rows = l->steps * l->rows, .cols = 3, .lower = -INFINITY, .upper = INFINITY};
+      memcpy(d->theta0 + theta, l->path, numbers * sizeof(double));
+      PB_TRY(add_slice(d, l->name, "path", s));
+      theta += numbers;
+      continue;
+    }
+    for (int k = 0; k < 3; k++) {
+      char text[256];
+      if (!(l->axes >> k & 1)) continue;
+      snprintf(text, sizeof text, "%.200s.%c", l->name, "xyz"[k]);
+      if (!(d->control_name[control++] = pbContext_CopyText(d->ctx, text))) return no_memory(d);
+    }
+  }
+
+  return pb_ok;
 }
 
 // Offsets in theta are handed out in this order: rest positions, masses, positions on bodies, groups, contact.
@@ -541,6 +605,9 @@ static pbStatus compile_all(pbDeform *d, const pbDeformable *from, const int *at
 
   PB_TRY(compile_groups(d, from));
   PB_TRY(pbDeformContact_Compile(d, from));
+  size_t path_at = d->ntheta;
+  int path_control = d->ncontrol;
+  PB_TRY(compile_leads(d, from));
 
   // Only Newton's method finds the zero of forces that are no gradient.
   if (d->unsymmetric && d->options.method != pb_minimizeNewton)
@@ -549,8 +616,9 @@ static pbStatus compile_all(pbDeform *d, const pbDeformable *from, const int *at
                           pbDeformMinimizer_Name(d->options.method));
 
   PB_TRY(copy_values(d, from));
-  PB_TRY(compile_slices(d));
-  PB_TRY(pbDeformContact_Check(d));
+  PB_TRY(compile_slices(d, from->nlead));
+  PB_TRY(copy_leads(d, from, path_at, path_control));
+  PB_TRY(pbDeformContact_Check(d, from));
   if (d->options.scheme == pb_schemeStatic) PB_TRY(find_loose(d, from->planar));
 
   return compile_matrix(d);
@@ -582,7 +650,9 @@ static pbStatus check_start(pbDeform *d) {
                                                          .gradient = w->gradient,
                                                          .gradient_scale = 1});
 
+  // What a step could not compute is here what the description says wrong.
   w->barrier = barrier;
+  if (status == pb_not_finite) status = pb_bad_input;
   if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "barrier/distance.h"
 #include "deform/deform.h"
 #include "energy/energy_inside.h"
 #include "number/number.h"
@@ -58,7 +59,8 @@ static void fill_lists(const pbDeformable *from, SurfaceLists *l) {
   }
 
   // Settings of pairs go last: they overrule those of surfaces.
-  for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
+  for (int i = 0; i < from->npair; i++) {
+    const pbSurfacePair *p = &from->pairs[i];
     l->collide[p->first * n + p->second] = p->meet;
     l->collide[p->second * n + p->first] = p->meet;
   }
@@ -87,6 +89,7 @@ static pbStatus create_collision(pbDeform *d, const pbDeformable *from, SurfaceL
                         .friction = kinds[from->contact.kind]};
 
   PB_VALIDATE(pb_allWithin(l->point, l->points, 0, d->npoint) && pb_allWithin(l->edge, 2 * l->edges, 0, d->npoint));
+
   return pbCollision_Create(d->ctx, &def, &d->collision);
 }
 
@@ -107,6 +110,7 @@ static bool allocate_lists(pbDeform *d, const pbDeformable *from, SurfaceLists *
   l->plane = pbContext_AllocArray(d->ctx, 3 * n + 1, sizeof(int));
   l->group = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
   l->collide = pbContext_AllocArray(d->ctx, n * n + 1, sizeof(bool));
+
   return l->triangle && l->edge && l->point && l->plane && l->group && l->collide;
 }
 
@@ -123,6 +127,7 @@ static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
 
   void *all[] = {l.triangle, l.edge, l.point, l.plane, l.group, l.collide};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(d->ctx, all[i]);
+
   return status;
 }
 
@@ -156,6 +161,37 @@ static pbStatus check_settings(pbDeform *d, const pbDeformable *from) {
   return pb_ok;
 }
 
+// Cloth that rubs: Newton's method does not converge on forces without a potential there, whatever the iterations.
+static pbStatus check_cloth(const pbDeform *d, const pbDeformable *from) {
+  bool *touches = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof *touches);
+  if (!touches) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for contact");
+  for (int k = 0; k < from->nsurface; k++) {
+    const pbSurfaceDef *s = &from->surfaces[k];
+    for (int i = 0; i < 3 * s->triangles; i++) touches[s->triangle[i]] = true;
+  }
+
+  pbStatus status = pb_ok;
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    const char *law = g->mass ? "" : pbEnergy_Definition(g->energy)->name;
+    bool cloth = !strncmp(law, "membrane_", 9) || !strncmp(law, "bending_", 8);
+    bool meets = false;
+
+    // Sheets that have no part in contact are none of its business.
+    if (!cloth) continue;
+    for (int i = 0; i < g->count * g->points; i++) meets = meets || touches[g->vertex[i]];
+    if (!meets) continue;
+
+    status = pbContext_Fail(
+        d->ctx, pb_unsupported,
+        "contact: friction of kind implicit does not converge on cloth ('%.100s' is %.60s): take the kind lagged", g->name, law);
+    break;
+  }
+
+  pbContext_Free(d->ctx, touches);
+
+  return status;
+}
+
 pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
   if (from->nsurface == 0) return pb_ok;
   PB_TRY(check_settings(d, from));
@@ -171,7 +207,9 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
   d->distance_at = take_theta(d, 1);
   d->velocity_at = take_theta(d, 1);
 
-  return make_lists(d, from);
+  PB_TRY(make_lists(d, from));
+
+  return from->contact.kind == pb_frictionImplicit ? check_cloth(d, from) : pb_ok;
 }
 
 void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
@@ -185,7 +223,8 @@ void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
   }
 
   // Pairs with values of their own (negative: those of the contact settings), on both sides of the diagonal.
-  for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
+  for (int i = 0; i < from->npair; i++) {
+    const pbSurfacePair *p = &from->pairs[i];
     for (int side = 0; side < 2; side++) {
       size_t at = (size_t)(side ? p->second * n + p->first : p->first * n + p->second);
       if (p->stiffness >= 0) d->theta0[d->stiffness_at + at] = p->stiffness;
@@ -217,7 +256,56 @@ static void widen_work(pbDeform *d, const pbStencils *s) {
   if (complex > d->work_bytes) d->work_bytes = complex;
 }
 
-pbStatus pbDeformContact_Check(pbDeform *d) {
+// Pairs of one body that its rest shape has nearer than where the barrier begins.
+typedef struct SelfContact {
+  int count, first, second;  // and a vertex of each of the nearest
+  int group;
+  double gap;
+} SelfContact;
+
+static void note_self_contacts(const pbDeform *d, const pbStencils *s, int side, SelfContact *found) {
+  const double *X = d->theta0 + pb_restAt;
+  const double *radius = d->theta0 + d->radius_at;
+
+  for (int i = 0; i < s->count; i++) {
+    const int *v = s->vertex + i * s->points;
+    int group = s->pair[i] / d->nsurface;
+    double at[12];
+    if (s->pair[i] % d->nsurface != group) continue;
+
+    for (int k = 0; k < 3 * s->points; k++) at[k] = X[3 * v[k / 3] + k % 3];
+    double gap = sqrt(pbClosest_Find(side, at, s->points - side, at + 3 * side).d2) - 2 * radius[group];
+    found->count++;
+    if (gap >= found->gap) continue;
+    found->gap = gap;
+    found->group = group;
+    found->first = v[0];
+    found->second = v[side];
+  }
+}
+
+// At rest nothing may push: a distance that exceeds the gaps of a body's own features makes it swell.
+static pbStatus check_rest(pbDeform *d, const pbDeformable *from, pbBarrier *barrier, const pbBarrierValues *values) {
+  static const int side[pb_stencilTypes] = {1, 1, 1, 2, 2, 2, 1};  // vertices of the first primitive
+  const double *X = d->theta0 + pb_restAt;
+  SelfContact found = {.gap = INFINITY};
+
+  pbStatus status;
+  do {
+    status = pbBarrier_Begin(barrier, values, X, X);
+    if (status == pb_ok) status = pbBarrier_Update(barrier, values, X, X);
+  } while (status == pb_capacity && (status = pbBarrier_Grow(barrier)) == pb_ok);
+  if (status != pb_ok) return pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
+
+  for (int t = 0; t < pb_stencilPN; t++) note_self_contacts(d, pbBarrier_Contacts(barrier, (pbStencilType)t), side[t], &found);
+  if (!found.count) return pb_ok;
+  return pbContext_Fail(d->ctx, pb_bad_input,
+                        "contact: at rest %d pairs of '%.100s' and its like are nearer to each other than the distance of %.4g m "
+                        "(points %d and %d: %.4g m), so that it would swell: take a distance below that, or \"self\": false",
+                        found.count, from->surfaces[found.group].name, values->dhat, found.first, found.second, found.gap);
+}
+
+pbStatus pbDeformContact_Check(pbDeform *d, const pbDeformable *from) {
   pbBarrier *barrier;
   if (!d->collision) return pb_ok;
 
@@ -239,6 +327,7 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
 
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
   if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
+  else status = check_rest(d, from, barrier, &values);
   pbBarrier_Destroy(barrier);
 
   return status;
@@ -329,7 +418,7 @@ static void add_matrices(pbDeformWork *w, const pbElements *in, int p, double sc
 
 static pbStatus fail_closed(pbDeformWork *w, const pbElements *in, int points, const pbEnergyFault *fault) {
   const int *v = in->vertex + (size_t)(fault->element * points);
-  return pbDeform_Fail(w, pb_bad_input, "contact of points %d and %d: %s", v[0], v[points - 1], fault->what);
+  return pbDeform_Fail(w, pb_not_finite, "contact of points %d and %d: %s", v[0], v[points - 1], fault->what);
 }
 
 static pbStatus evaluate_chunk(pbDeformWork *w, const pbStencils *s, int first, const pbEvaluation *e) {
@@ -357,6 +446,7 @@ static pbStatus evaluate_chunk(pbDeformWork *w, const pbStencils *s, int first, 
   }
 
   add_matrices(w, &in, s->points, e->hessian_scale);
+
   return pb_ok;
 }
 
@@ -451,7 +541,7 @@ pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_dot, double s
                               .timestep = h,
                               .time = &time};
       if (!pbEnergy_EvaluateComplex(s->energy, &in, &(pbComplexOut){.gradient = w->complex_out}, w->energy_work, &fault))
-        return pbDeform_Fail(w, pb_bad_input, "contact: %s", fault.what);
+        return pbDeform_Fail(w, pb_not_finite, "contact: %s", fault.what);
 
       for (int i = 0; i < count * s->points; i++) {
         for (int k = 0; k < 3; k++) out[3 * in.vertex[i] + k] += scale / PB_IMAG_STEP * __imag__ w->complex_out[3 * i + k];

@@ -56,6 +56,13 @@ typedef struct pbSceneryPoints {  // points that nobody listed: of a plane, or o
   int first, count;
 } pbSceneryPoints;
 
+typedef struct pbLedCoordinate {  // a fixed coordinate that goes along a path
+  int coordinate;
+  bool control;       // else of theta
+  size_t at, stride;  // its displacement from the start: of step 0, and from step to step
+  int steps;
+} pbLedCoordinate;
+
 typedef struct pbDeform {
   pbContext *ctx;
   int npoint;
@@ -67,6 +74,8 @@ typedef struct pbDeform {
   int *attached_body, *attached_geom, *attached_size;  // nattached, nattached (-1: none), nattached x 3; set by the world
   size_t local_at;                                     // in theta
   bool coupled;                                        // some of them move
+  int nled;
+  pbLedCoordinate *led;
   int ngroup;
   pbElementGroup *group;
   size_t ntheta;  // rest positions, masses, parameters
@@ -203,16 +212,17 @@ typedef struct pbDeformWork {
   pbContext *ctx;
   pbDeformInput in;
   const pbSchemeTable *scheme;
-  double *mass, *mass_bar;                         // npoint
-  double *ago, *ago_bar;                           // npoint x 3: see pbDeform_Ago
-  double *x, *y, *v, *v1, *xhat, *accel;           // npoint x 3: solution, state before, velocities, prediction, M^-1 force
-  double *gradient, *step, *next_x;                // of Newton's method
-  double *point, *weights;                         // where energies are evaluated; weights of pullbacks
-  double *saddle;                                  // npoint x 3, of statics: an equilibrium that is left
-  double *preconditioner_x;                        // npoint x 3: see adjoint.c
-  double *adjoint, *z_bar, *y_bar, *past_bar;      // of the pullback
-  double *history;                                 // of L-BFGS, moments of Adam, vectors of conjugate gradients
-  double *rhs;                                     // nfree x 3
+  double *mass, *mass_bar;                     // npoint
+  double *ago, *ago_bar;                       // npoint x 3: see pbDeform_Ago
+  double *x, *y, *v, *v1, *xhat, *accel;       // npoint x 3: solution, state before, velocities, prediction, M^-1 force
+  double *gradient, *step, *next_x;            // of Newton's method
+  double *point, *weights;                     // where energies are evaluated; weights of pullbacks
+  double *saddle;                              // npoint x 3, of statics: an equilibrium that is left
+  double *preconditioner_x;                    // npoint x 3: see adjoint.c
+  const double *guess;                         // npoint x 3: where the search of a step begins, if it may; NULL: as the past says
+  double *adjoint, *z_bar, *y_bar, *past_bar;  // of the pullback
+  double *history;                             // of L-BFGS, moments of Adam, vectors of conjugate gradients
+  double *rhs;                                 // nfree x 3
   double *value_out, *gradient_out, *hessian_out;  // of a chunk of elements
   _Complex double *complex_out, *complex_z, *complex_y, *complex_theta, *complex_control, *complex_data;
   double *eigen;  // room of the projection
@@ -222,7 +232,8 @@ typedef struct pbDeformWork {
   const void **parameter_complex;
   int *stride;
   double *zero_control;
-  const double *theta_dot;  // of the forward derivative at hand
+  double *led_bar, *led_state;  // nled; a tangent of the state
+  const double *theta_dot;      // of the forward derivative at hand
   void *energy_work, *cg_work;
   bool preconditioner_valid;
   double project;      // share of projection that made the last matrix of this step definite
@@ -252,8 +263,8 @@ PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const c
 PB_NODISCARD pbStatus pbDeform_Masses(pbDeformWork *w);
 PB_NODISCARD pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar);
 // Sum over elements at positions z, for which the start of the step is `ago`, the time step `span`; for contact they are y and h.
-// value alone: infinite outside of an energy's domain, pb_ok; with derivatives: pb_bad_input that names the element. project > 0:
-// negative eigenvalues of element matrices changed by that share
+// value alone: infinite outside of an energy's domain, pb_ok; with derivatives: pb_not_finite that names the element. project >
+// 0: negative eigenvalues of element matrices changed by that share
 // (project.h).
 typedef struct pbEvaluation {
   const double *z, *y, *ago;
@@ -305,7 +316,8 @@ PB_NODISCARD pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_
                                            const _Complex double *h);
 // Pairs of blocks (i > j) that contacts couple, each as often as they do; pairs NULL: their number alone.
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs);
-PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d);  // no intersections at the start
+PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d,
+                                            const pbDeformable *from);  // nothing meets at the start, or itself at rest
 
 // ---- attachments.c: points attached to bodies
 // --------------------------------------------------------------------------------------- What the bodies' part of a coupled step
@@ -322,12 +334,20 @@ void pbAttached_Clear(pbDeformWork *w);  // A and B to zero
 // Adds scale H of an element with attached points to A and B.
 void pbAttached_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
 
+// ---- lead.c ---------------------------------------------------------------------------------------------------------
+// In pbDeform_Begin: the velocities of led coordinates, to w->v.
+void pbDeformLead_Begin(pbDeformWork *w);
+// Around a pullback, with all that it adds to state_bar between them.
+void pbDeformLead_PullBegin(pbDeformWork *w, double *state_bar);
+void pbDeformLead_PullEnd(pbDeformWork *w, double *state_bar, const pbDeformBar *bar);
+
 // ---- newton.c -----------------------------------------------------------------------------------------------------
 // Of Newton's methods here and in couple/couple_step.c: which part of the decrease that the slope promises a step must make;
 // iterations without an option for them; how often a step is halved. Below the tolerance (m) Newton's step counts as none.
 #define PB_SUFFICIENT_DECREASE 1e-4
 enum { pb_newtonIterations = 100, pb_newtonHalvings = 60 };
 double pbDeform_Tolerance(const pbDeform *deform);
+double pbDeform_ToleranceAt(const pbDeformWork *w);  // no less than the rounding of positions at w->x
 // x at the start of the step to the solution; y, v, xhat, mass are set.
 PB_NODISCARD pbStatus pbDeform_Newton(pbDeformWork *w);
 // c h^2, and sum_t a_t b_t; where term t looks.
@@ -348,8 +368,9 @@ PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *va
 PB_NODISCARD pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, double *value, double *gradient);
 // A share of the largest diagonal entry more on the diagonal.
 void pbDeform_ShiftDiagonal(pbDeformWork *w, double share);
-// Largest s <= 1 that x - s step may go.
+// Largest s <= 1 that x - s step may go, and so that a share `keep` of every gap is left.
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step);
+double pbDeform_MaxStepTo(pbDeformWork *w, const double *x, const double *step, double keep);
 // Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where rounding
 // hides what it gains or the move is very short, by the slope there: a parabola with it would have decreased (Hager and Zhang
 // 2005, approximate Wolfe conditions).
@@ -391,6 +412,8 @@ typedef struct pbDeformDirection {  // NULL: zero
   const double *state, *theta, *control, *gravity;
   double h;
 } pbDeformDirection;
+// (lead.c) The direction of the state with the velocities of led coordinates along it; valid until the next call.
+const double *pbDeformLead_Push(pbDeformWork *w, const pbDeformDirection *along);
 PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformDirection *direction, double *out);
 

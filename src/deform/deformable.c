@@ -45,9 +45,16 @@ void pbDeformable_Destroy(pbDeformable *d) {
     pbContext_Free(d->ctx, d->sets[i].points);
   }
 
+  for (int i = 0; i < d->nlead; i++) {
+    pbContext_Free(d->ctx, d->leads[i].name);
+    pbContext_Free(d->ctx, d->leads[i].points);
+    pbContext_Free(d->ctx, d->leads[i].path);
+  }
+
   pbCellSets_Free(d->ctx, &d->cells);
 
-  void *all[] = {d->attachments, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
+  void *all[] = {d->leads, d->attachments, d->surfaces, d->pairs,    d->sets,  d->groups,
+                 d->rest,  d->mass,        d->start,    d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -138,6 +145,67 @@ pbStatus pbDeformable_Fix(pbDeformable *d, int count, const int *points, int axe
   return pb_ok;
 }
 
+static bool is_led(const pbDeformable *d, int point, int axes) {
+  for (const pbLeadDef *l = d->leads; l < d->leads + d->nlead; l++) {
+    for (int i = 0; i < l->count; i++) {
+      if (l->points[i] == point && l->axes & axes) return true;
+    }
+  }
+  return false;
+}
+
+static pbStatus check_lead(pbDeformable *d, const char *name, int count, const int *points, int axes, int steps, int rows,
+                           const double *path) {
+  if (!*name || strpbrk(name, ":. "))
+    return pbContext_Fail(d->ctx, pb_bad_argument, "'%.100s' cannot name a path: expected a word", name);
+  for (int i = 0; i < d->nlead + d->ngroup; i++) {
+    const char *other = i < d->nlead ? d->leads[i].name : d->groups[i - d->nlead].name;
+    if (!strcmp(other, name)) return pbContext_Fail(d->ctx, pb_bad_input, "there is a '%.100s' already: name this path", name);
+  }
+
+  bool fits = path ? steps > 0 && (rows == 1 || rows == count) : steps == 0 && rows == 1;
+  if (!fits || (double)steps * rows * 3 > 1e9)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "path '%.100s': %d steps of %d rows for %d points", name, steps, rows, count);
+  for (int i = 0; i < 3 * steps * rows; i++) {
+    if (!isfinite(path[i]))
+      return pbContext_Fail(d->ctx, pb_bad_input, "path '%.100s': row %d has a number that is not finite", name, i / (3 * rows));
+  }
+
+  // Fix checks points and axes.
+  for (int i = 0; i < count; i++) {
+    if (is_led(d, points[i], axes))
+      return pbContext_Fail(d->ctx, pb_bad_input, "path '%.100s': point %d is led along another", name, points[i]);
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbDeformable_Lead(pbDeformable *d, const char *name, int count, const int *points, int axes, int steps, int rows,
+                           const double *path) {
+  PB_TRY(check_lead(d, name, count, points, axes, steps, rows, path));
+  if (!grow(d->ctx, &d->leads, (size_t)d->nlead + 1, sizeof *d->leads))
+    return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a path");
+
+  size_t numbers = 3 * (size_t)steps * (size_t)rows;
+  pbLeadDef l = {.count = count, .axes = axes, .steps = steps, .rows = rows, .name = pbContext_CopyText(d->ctx, name)};
+  l.points = pbContext_AllocArray(d->ctx, (size_t)count + 1, sizeof(int));
+  if (path) l.path = pbContext_AllocArray(d->ctx, numbers, sizeof(double));
+  pbStatus status = l.name && l.points && (l.path || !path) ? pbDeformable_Fix(d, count, points, axes)
+                                                            : pbContext_Fail(d->ctx, pb_no_memory, "no memory for a path");
+  if (status != pb_ok) {
+    pbContext_Free(d->ctx, l.name);
+    pbContext_Free(d->ctx, l.points);
+    pbContext_Free(d->ctx, l.path);
+    return status;
+  }
+
+  if (count) memcpy(l.points, points, (size_t)count * sizeof(int));
+  if (path) memcpy(l.path, path, numbers * sizeof(double));
+  d->leads[d->nlead++] = l;
+
+  return pb_ok;
+}
+
 pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, const int *points) {
   pbPointSet set = {.count = count};
   for (int i = 0; i < count; i++) {
@@ -160,6 +228,7 @@ pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, c
 
   memcpy(set.points, points, (size_t)count * sizeof(int));
   d->sets[d->nset++] = set;
+
   return pb_ok;
 }
 
@@ -365,6 +434,7 @@ static pbStatus check_value(pbDeformable *d, const pbGroupDef *g, const pbEnergy
   if (!isfinite(value) || (!open && (value < p->lower || value > p->upper)))
     return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name, p->name,
                           row, value, p->lower, p->upper);
+
   return pb_ok;
 }
 
@@ -465,6 +535,7 @@ pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *from, bool
 
   if (number) *number = d->nsurface;
   d->surfaces[d->nsurface++] = s;
+
   return pb_ok;
 }
 

@@ -45,6 +45,12 @@ typedef struct pbAttachmentDef {  // a point on a body; on a geom where geom >= 
   double local[3];
 } pbAttachmentDef;
 
+typedef struct pbLeadDef {  // points along a path
+  char *name;
+  int count, *points, axes, steps, rows;
+  double *path;  // steps x rows x 3; NULL: controls
+} pbLeadDef;
+
 struct pbDeformable {
   pbContext *ctx;
   int npoint, capacity;
@@ -53,6 +59,8 @@ struct pbDeformable {
   bool planar;
   int nset;
   pbPointSet *sets;
+  int nlead;
+  pbLeadDef *leads;
   int ngroup;
   pbGroupDef *groups;
   pbDeformOptions options;

@@ -46,7 +46,7 @@ static pbStatus push_group(pbDeformWork *w, const pbElementGroup *g, const pbCom
     in.vertex = g->vertex + (size_t)first * (size_t)g->points;
 
     if (!pbEnergy_EvaluateComplex(g->energy, &in, &(pbComplexOut){.gradient = w->complex_out}, w->energy_work, &fault))
-      return pbDeform_Fail(w, pb_bad_input, "%s: element %d leaves the domain of its energy: %s", g->name, first + fault.element,
+      return pbDeform_Fail(w, pb_not_finite, "%s: element %d leaves the domain of its energy: %s", g->name, first + fault.element,
                            fault.what);
 
     // The imaginary part of the gradient at z + i eps dz is eps times its derivative along dz.
@@ -196,6 +196,7 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
   }
 
   for (int t = 0; t < s->terms; t++) PB_TRY(push_term(w, t, dir));
+
   return pb_ok;
 }
 
@@ -271,8 +272,11 @@ void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, c
 }
 
 static pbStatus push_step(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                          const pbDeformDirection *dir, double *out) {
+                          const pbDeformDirection *along, double *out) {
+  pbDeformDirection led = *along;
+  const pbDeformDirection *dir = &led;
   PB_TRY(pbDeform_Begin(w, in, state));
+  led.state = pbDeformLead_Push(w, along);
 
   PB_TRY(pbDeform_JvpBegin(w, state, next, dir, NULL));
   if (w->scheme->implicit) {
@@ -282,6 +286,7 @@ static pbStatus push_step(pbDeformWork *w, const pbDeformInput *in, const double
   }
 
   pbDeform_JvpEnd(w, state, next, dir, out);
+
   return pb_ok;
 }
 

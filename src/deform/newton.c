@@ -103,6 +103,7 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
   }
 
   if (gradient) clear_fixed(w->d, gradient);
+
   return pb_ok;
 }
 
@@ -146,6 +147,7 @@ static pbStatus factor_projected(pbDeformWork *w, const double *x, double projec
 
   pbStatus status = pbDeformMatrix_Factor(w, &negative);
   *definite = status == pb_ok && negative == 0;
+
   return status == pb_singular ? pb_ok : status;
 }
 
@@ -179,11 +181,12 @@ pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, double *value, 
   if (status != pb_ok && status != pb_singular) return status;
 
   w->report.projections++;
+
   return project_progressively(w, x);
 }
 
-double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
-  static const double keep = 0.1;  // of every gap: the rest is left to the next iterations
+double pbDeform_MaxStepTo(pbDeformWork *w, const double *x, const double *step, double keep) {
+  PB_ASSERT(keep >= 0 && keep < 1);
   double s = 1;
 
   if (!w->barrier) return 1;
@@ -195,6 +198,11 @@ double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
   PB_ASSERT(!found || (s > 0 && s <= 1));
 
   return found ? s : 0;
+}
+
+double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
+  static const double keep = 0.1;  // of every gap: the rest is left to the next iterations
+  return pbDeform_MaxStepTo(w, x, step, keep);
 }
 
 // Forces without a potential: their size in the metric of the inverse masses, which a step must decrease instead.
@@ -232,6 +240,7 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
 
   // Rounding hides the gain, or the move is very short: the slope there decides.
   if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, 0) != pb_ok) return false;
+
   return pb_dot(w->step, w->y_bar, n) >= (2 * PB_SUFFICIENT_DECREASE - 1) * slope || fabs(slope) <= 1e-10 * noise;
 }
 
@@ -306,12 +315,12 @@ static double least_step(const pbDeformWork *w) { return 4 * DBL_EPSILON * pb_la
 
 double pbDeform_Tolerance(const pbDeform *d) { return d->options.tolerance > 0 ? d->options.tolerance : 1e-10 * d->size; }
 
-static double tolerance_of(const pbDeformWork *w) { return fmax(pbDeform_Tolerance(w->d), least_step(w)); }
+double pbDeform_ToleranceAt(const pbDeformWork *w) { return fmax(pbDeform_Tolerance(w->d), least_step(w)); }
 
 // Iterations until Newton's full step is below the tolerance, at most `most` of them.
 static pbStatus descend(pbDeformWork *w, int most) {
   bool moved = true;
-  double length = INFINITY, tolerance = tolerance_of(w);
+  double length = INFINITY, tolerance = pbDeform_ToleranceAt(w);
 
   w->report.converged = false;
   while (!w->report.converged && moved && w->report.iterations < most) {
@@ -400,6 +409,7 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
 
   w->report.residual = w->report.change / d->size;
   w->report.force = pb_largest(w->gradient, n) / pbDeform_Scale(w);
+
   return pb_ok;
 }
 

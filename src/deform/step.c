@@ -67,6 +67,8 @@ static void lay_out(pbArena *a, pbDeformWork *w) {
   w->parameter_complex = pbArena_Take(a, most_parameters, sizeof *w->parameter_complex);
   w->stride = pbArena_Take(a, most_parameters, sizeof *w->stride);
   w->zero_control = pbArena_Take(a, (size_t)d->ncontrol, real);
+  w->led_bar = pbArena_Take(a, (size_t)d->nled, real);
+  w->led_state = pbArena_Take(a, d->nled ? (size_t)pbDeform_State(d).tangent : 0, real);
 }
 
 pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, const pbDeformCapacity *capacity, pbDeformWork **work) {
@@ -180,6 +182,7 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   PB_TRY(pbDeform_Masses(w));
   memcpy(w->y, state + at.x, (size_t)n * sizeof(double));
   memcpy(w->v, state + at.v, (size_t)n * sizeof(double));
+  pbDeformLead_Begin(w);
 
   const pbSchemeTable *s = w->scheme;
   const double *ago = s->ago[0];
@@ -205,8 +208,11 @@ static pbStatus minimize(pbDeformWork *w) {
   return w->d->options.method == pb_minimizeNewton ? pbDeform_Newton(w) : pbDeform_Minimize(w);
 }
 
-// Fixed coordinates go on with their velocity, x+ = x + h v; those of attached points go where bodies take them.
-static bool is_prescribed(const pbDeform *d, int i) { return pbDeform_IsFixed(d, i) && d->attached_of[i / 3] < 0; }
+// Fixed coordinates go on with their velocity, x+ = x + h v; in a coupled step those of attached points go where bodies take
+// them.
+static bool is_prescribed(const pbDeform *d, int i) {
+  return pbDeform_IsFixed(d, i) && (d->attached_of[i / 3] < 0 || !d->coupled);
+}
 
 bool pbDeform_PrescribedStep(pbDeformWork *w) {
   bool some = false;
@@ -227,24 +233,84 @@ void pbDeform_MovePrescribed(pbDeformWork *w, double share) {
   }
 }
 
-// x+ = xhat of explicit schemes, with attached points where they were and prescribed coordinates where they go.
+// x+ = xhat of explicit schemes, with prescribed coordinates where they go.
 static void explicit_solution(pbDeformWork *w) {
-  const pbDeform *d = w->d;
-
-  memcpy(w->x, w->xhat, 3 * (size_t)d->npoint * sizeof(double));
-  for (int i = 0; i < d->nattached; i++) memcpy(w->x + 3 * d->attached[i], w->y + 3 * d->attached[i], 3 * sizeof(double));
+  memcpy(w->x, w->xhat, 3 * (size_t)w->d->npoint * sizeof(double));
   pbDeform_MovePrescribed(w, 1);
 }
 
-// Where the search begins: the state before, with prescribed coordinates where they go. They must not pass through anything:
-// where gaps
-// stop them, the free points are minimized with them there, which makes room, and they go on.
+// An explicit step finds out afterwards what it would pass through: nothing slows it on the way, so it is refused.
+static pbStatus check_explicit_path(pbDeformWork *w) {
+  static const double keep = 0.01;  // of every gap: less is as good as closed
+  int n = 3 * w->d->npoint;
+
+  if (!w->barrier) return pb_ok;
+  for (int i = 0; i < n; i++) w->step[i] = w->y[i] - w->x[i];
+  double share = pbDeform_MaxStepTo(w, w->y, w->step, keep);
+  if (share == 1) return pb_ok;
+
+  return pbDeform_Fail(
+      w, pb_no_convergence,
+      "contact: in a step of %.3g s of the explicit scheme %s would meet; with the velocities at hand they would not "
+      "in %.3g s (implicit schemes stop there)",
+      w->in.h, pbBarrier_Limit(w->barrier), share * w->in.h);
+}
+
+// The potential at x; infinite outside of an energy's domain.
+static double potential_at(pbDeformWork *w, const double *x) {
+  PB_ASSERT(x);
+  double value;
+  return pbDeform_Look(w, x, &value, NULL, false, 0) == pb_ok ? value : INFINITY;
+}
+
+// The largest of share, share/2, ... of the way of prescribed points that leaves the potential finite.
+static double admissible_share(pbDeformWork *w, double share) {
+  PB_ASSERT(share >= 0 && share <= 1);
+  enum { halvings = 40 };
+  int n = 3 * w->d->npoint;
+
+  for (int k = 0; k < halvings; k++, share *= 0.5) {
+    for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - share * w->step[i];
+    if (potential_at(w, w->next_x) < INFINITY) return share;
+  }
+
+  return 0;
+}
+
+// All points go on as they came, prescribed ones where they must: w->next_x; true where that is an admissible start of the
+// search, and none worse than leaving the free points behind. What moves as a whole is then at its solution, however fast it
+// moves; left behind, elements between prescribed points and others would be torn, inverted, or caught in a false minimum.
+static bool predict(pbDeformWork *w) {
+  int n = 3 * w->d->npoint;
+  if (!w->scheme->inertia) return false;
+
+  for (int i = 0; i < n; i++) {
+    w->next_x[i] = w->y[i] + w->in.h * w->v[i];
+    w->step[i] = w->y[i] - w->next_x[i];
+  }
+
+  if (pbDeform_MaxStep(w, w->y, w->step) < 1) return false;
+  double there = potential_at(w, w->next_x);
+  if (!(there < INFINITY)) return false;
+
+  pbDeform_PrescribedStep(w);
+  pbDeform_MovePrescribed(w, 1);
+  bool better = there <= potential_at(w, w->x);
+  memcpy(w->x, better ? w->next_x : w->y, (size_t)n * sizeof(double));
+
+  return better;
+}
+
+// Where the search begins: the state before; where prescribed coordinates move, the prediction, or the state before with these
+// where they go. They must not pass through anything, nor take their neighbors out of an energy's domain: where that stops them,
+// the free points are minimized with them there, which makes room, and they go on.
 static pbStatus first_guess(pbDeformWork *w) {
   enum { most = 200 };
   memcpy(w->x, w->y, 3 * (size_t)w->d->npoint * sizeof(double));
+  if (!pbDeform_PrescribedStep(w) || predict(w)) return pb_ok;
 
   for (int k = 0; k < most && pbDeform_PrescribedStep(w); k++) {
-    double share = pbDeform_MaxStep(w, w->x, w->step);
+    double share = admissible_share(w, pbDeform_MaxStep(w, w->x, w->step));
     pbDeform_MovePrescribed(w, share);
     if (share == 1) return pb_ok;
 
@@ -253,8 +319,23 @@ static pbStatus first_guess(pbDeformWork *w) {
   }
 
   if (!pbDeform_PrescribedStep(w)) return pb_ok;
-  return pbDeform_Fail(w, pb_no_convergence,
-                       "prescribed points are blocked by contact: no step towards their positions is admissible");
+  return pbDeform_Fail(w, pb_no_convergence, "prescribed points are blocked: no step towards their positions is admissible%s",
+                       w->barrier ? "" : " to the energies");
+}
+
+// The search begins at positions that the caller has, the solution of a step close by: not where a way of prescribed coordinates
+// meets something, nor outside of an energy's domain.
+static bool begin_at_guess(pbDeformWork *w) {
+  double value;
+  if (!w->guess) return false;
+
+  memcpy(w->x, w->guess, 3 * (size_t)w->d->npoint * sizeof(double));
+  if (pbDeform_PrescribedStep(w)) {
+    if (pbDeform_MaxStep(w, w->x, w->step) < 1) return false;
+    pbDeform_MovePrescribed(w, 1);
+  }
+
+  return pbDeform_Look(w, w->x, &value, NULL, false, 0) == pb_ok && value < INFINITY;
 }
 
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
@@ -288,7 +369,7 @@ static pbStatus take_step(pbDeformWork *w, const pbDeformInput *in, const double
   PB_TRY(pbDeform_Begin(w, in, state));
 
   if (w->scheme->implicit) {
-    PB_TRY(first_guess(w));
+    if (!begin_at_guess(w)) PB_TRY(first_guess(w));
     PB_TRY(minimize(w));
   } else {
     explicit_solution(w);
@@ -299,7 +380,9 @@ static pbStatus take_step(pbDeformWork *w, const pbDeformInput *in, const double
     return pbDeform_Fail(w, pb_not_finite, "point %d becomes %g: the motion grows beyond bounds", i / 3, w->x[i]);
   }
 
+  if (!w->scheme->implicit) PB_TRY(check_explicit_path(w));
   pbDeform_Finish(w, state, next);
+
   return pb_ok;
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/mutate.h"
+#include "base/own.h"
 #include "energy/derive.h"
 #include "energy/energy_inside.h"
 #include "energy/formula.h"
@@ -45,13 +47,13 @@ void pbEnergy_Destroy(pbEnergy *e) {
   for (int i = 0; i < 5; i++) pbProgram_Destroy(ctx, programs[i]);
 
   for (int i = 0; i < e->def.parameter_count; i++) {
-    pbContext_Free(ctx, (char *)e->parameter[i].name);
-    pbContext_Free(ctx, (char *)e->parameter[i].unit);
+    pbContext_Free(ctx, pb_own(e->parameter[i].name));
+    pbContext_Free(ctx, pb_own(e->parameter[i].unit));
   }
 
   pbContext_Free(ctx, e->parameter);
-  pbContext_Free(ctx, (char *)e->def.name);
-  pbContext_Free(ctx, (char *)e->def.formula);
+  pbContext_Free(ctx, pb_own(e->def.name));
+  pbContext_Free(ctx, pb_own(e->def.formula));
   pbContext_Free(ctx, e);
 }
 
@@ -200,6 +202,7 @@ static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComp
 static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void *w, const pbComplexBar *bar, void *work,
                      pbRunElements *elements, pbEnergyFault *fault) {
   pbRun run = new_run(e, in, work);
+  PB_MUTE_NAMED(pb_muteEnergy, e->def.name);
   void *const to[] = {bar->x, bar->rest, bar->previous, bar->timestep, bar->time};
 
   // Cotangents by group, as the ports of the programs name them.

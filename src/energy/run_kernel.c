@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "number/block.h"
 
 typedef struct Slot {
@@ -225,7 +226,9 @@ static void add_port(const pbRun *run, const pbPort *port, const Block *b, const
   for (int i = 0; i < b->live; i++) {
     if (b->bad[i] != 0) continue;
     size_t at = port->group <= pb_groupPrevious ? 3 * vertex_of(run, port->index, b->first + i) : (size_t)(b->first + i) * stride;
-    to[at + port->offset] += from[i];
+    num bar = from[i];
+    PB_MUTE(pb_muteEnergy, 1, &bar, 1);
+    to[at + port->offset] += bar;
   }
 }
 

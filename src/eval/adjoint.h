@@ -51,10 +51,19 @@ typedef struct LANE(pbSlipBar) {
 } LANE(pbSlipBar);
 struct NUM(pbSlipUpdate);
 
+// The solution that the forces, the rows and the inertia of an evaluation are differentiated at. With sweeps against slip it is
+// Newton's, which they begin with; the work holds what they made of it, which sensors and integrators see. Without, both are one.
+typedef struct LANE(pbSolution) {
+  const double *qacc;   // nv
+  const double *A;      // nbody x 6: accelerations of bodies
+  const double *force;  // max_row x 6: of rows; NULL: those that the rows have (pbRow.f)
+} LANE(pbSolution);
+
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
 typedef struct LANE(pbAdjoint) {
   const NUM(pbWork) *w;
+  LANE(pbSolution) at;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
   pbBars bar;     // the same by field, where it is wanted
   unsigned want;  // groups of parameters (eval/wanted.h) that are wanted; 0 where theta is NULL
@@ -68,8 +77,8 @@ typedef struct LANE(pbAdjoint) {
   lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
 
   // what depends on the evaluation alone
-  double *Va, *Vw;                      // nbody x 6: body motions of qacc and of qacc - qacc_integrated
-  double *IV, *rate_IV, *IW;            // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
+  double *Va, *Vw;                      // nbody x 6: body motions of at.qacc and of at.qacc - qacc_integrated
+  double *IV, *rate_IV, *IW;            // nbody x 6: I V; I at.A + V x* I V, what the body's motion takes; I Vw
   double *damping;                      // nv x 3: coefficients of each dof's damper
   pbContactJacobian *contact_jacobian;  // max_con: how each contact moves with its pair
 
@@ -102,8 +111,7 @@ typedef struct LANE(pbAdjoint) {
   lane *X, *G;      // nbody x 6: scratch fields
   double *F;        // nbody x 6
 
-  lane *z, *u;      // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
-  bool fresh_dual;  // the factor of the laws is still to be made
+  lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
 
   // sweeps against slip (solve/noslip_adjoint.c), of n rows that slide
   lane *slip_w;                           // nv: M^-1 of the cotangent of qacc
@@ -114,7 +122,10 @@ typedef struct LANE(pbAdjoint) {
   lane *slip_M, *slip_S, *slip_I;         // cotangents of M's entries, of axes (nv x 6); room (nbody x 10)
   LANE(pbSlipBar) *slip_row;              // max_row
   struct NUM(pbSlipUpdate) *slip_update;  // n: of one sweep
-  bool slip_newton, slip_seen;            // work shows Newton's solution; slip_FA is set
+  bool slip_seen;                         // slip_FA is set
+  double *slip_A, *slip_force;            // nbody x 6, max_row x 6: Newton's accelerations of bodies, forces of rows
+  int *slip_sign;                         // nv + ntendon: of losses of zero, against which their force is in a sweep
+  lane *slip_loss;                        // nv + ntendon: cotangents of these forces
 
   lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
   bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
@@ -127,6 +138,7 @@ typedef struct LANE(pbAdjoint) {
   lane *q, *v, *act;            // nv, nv, na: tangent of the state
   lane *ctrl, *qfrc, *xfrc;     // nu, nv, nbody x 6
   lane *mocap_pos, *mocap_rot;  // nmocap x 3 each
+  lane *mocap_vel;              // nmocap x 6
 } LANE(pbAdjoint);
 
 // Short blocks: memset and memcpy would be string instructions, slow to start.
@@ -194,8 +206,8 @@ void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X);
 void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X);
 // qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
 void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
-// Va to damping.
-void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+// What the evaluation is differentiated at, and Va to damping there.
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w, LANE(pbSolution) at);
 // Inertial part of W: FX, FA, FV, FM, FW and the gradient by mass and inertia.
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a);
 // Everything on bodies down to joints: q, v, and the gradient by kinematic parameters and gravity.
@@ -266,13 +278,13 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // J x of a row, and out += J'f.
 void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x, lane *out);
 void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
-// Sweeps against slip: from the cotangents of qacc and forces after them (qacc, y0) to those of Newton's solution, which work
-// shows until End; Power, after the rows and before tendons: what falls to the sweeps themselves.
-void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a);
+// Sweeps against slip: Newton's solution; from the cotangents of qacc and forces after them (qacc, y0) to those of that solution;
+// after the rows and before tendons: what falls to the sweeps themselves.
+LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a);
 void LANE(pbSlip_Power)(LANE(pbAdjoint) *a);
-void LANE(pbSlip_End)(LANE(pbAdjoint) *a);
-// Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0).
-PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
+// Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0), by the factor at the solution (pbDual_Factor).
+void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `contact_jacobian`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 // act_residual and act_target of servos; before pbForce_Actuators.

@@ -105,6 +105,8 @@ typedef struct NUM(pbWork) {
   // inputs: state and controls of this evaluation
   num *qpos, *qvel, *act, *ctrl, *qfrc_applied, *xfrc_applied;
   num *mocap_pos, *mocap_quat;         // nmocap x 3, 4: poses of mocap bodies,
+  num *mocap_vel;                      // nmocap x 6: how they move (pbInput), zero unless
+  bool mocap_moves;                    // some do
   bool mocap_own_pos, mocap_own_quat;  // and whether they are the model's: body_pos, body_quat act
   double time;
 
@@ -190,6 +192,7 @@ typedef struct NUM(pbWork) {
     num *qacc;               // nv: of Newton's solution
     int *island, *ended;     // nv each, by trees: the first of those that rows connect; how many sweeps it had
     double *gain, *inertia;  // nv each, by island: of a sweep; trace of M
+    int *sign;               // nv + ntendon: of losses of zero, against which their force is (complex program)
   } slip;
 
   // integrator
@@ -245,7 +248,8 @@ pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);      // row
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
 void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force of servos: what their rows have found
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
-void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A), but for contact sensors:
+void NUM(pbAccelerations)(const NUM(pbWork) *w, const num *qacc, num *accelerations);  // the same by other joint accelerations
+void NUM(pbStage_Sensors)(NUM(pbWork) *w);  // sensordata (needs A), but for contact sensors:
 void NUM(pbStage_ContactSensors)(NUM(pbWork) *w);
 // Lengths, velocities and moments of actuators: a part of Actuation.
 void NUM(pbActuator_Transmissions)(NUM(pbWork) *w);

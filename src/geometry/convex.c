@@ -3,6 +3,7 @@
 #include "geometry/convex.h"
 
 #include "base/assert.h"
+#include "geometry/standing.h"
 
 enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
 // Cosine and sine of k pi / DISC_SIDES, as cos and sin round them: corners of a hexagon and, between them, middles of its sides.
@@ -200,6 +201,7 @@ static int reference_face(const convex_pair *p, const pbConvexNormal *found, fac
   }
 
   if (shape >= 0) make_face(p->shape[shape], axis, sign, f);
+
   return shape;
 }
 
@@ -227,6 +229,7 @@ static int box_polygon(const NUM(pbShape) *box, const num m[3], num out[][3]) {
     v3_along(out[k], center, u, k == 0 || k == 3 ? box->size[iu] : -box->size[iu]);
     v3_addscl(out[k], v, k < 2 ? box->size[iv] : -box->size[iv]);
   }
+
   return 4;
 }
 
@@ -238,6 +241,7 @@ static int disc_polygon(const NUM(pbShape) *cylinder, const num m[3], num out[][
   m3_col(v, cylinder->mat, 1);
   v3_along(center, cylinder->pos, axis, re(m[2]) > 0 ? -cylinder->size[1] : cylinder->size[1]);
   for (int k = 0; k < DISC_SIDES; k++) disc_corner(center, u, v, cylinder->size[0], k, out[k]);
+
   return DISC_SIDES;
 }
 
@@ -261,6 +265,7 @@ static int incident_polygon(const NUM(pbShape) *shape, const num outward[3], num
   v3_along(center, shape->pos, u, shape->size[0]);
   v3_along(out[0], center, axis, shape->size[1]);
   v3_along(out[1], center, axis, -shape->size[1]);
+
   return 2;
 }
 
@@ -278,6 +283,7 @@ static int clip(int n, const num (*in)[3], num (*out)[3], double cx, double cy, 
       v3_along(out[count++], p, step, num_div(dp, dp - dq));
     }
   }
+
   return count;
 }
 
@@ -289,6 +295,7 @@ static bool over_face(const convex_pair *p, const face *f, const num point[3]) {
 
   double x = re(v3_dot(d, f->u)), y = re(v3_dot(d, f->v));
   if (f->disc) return sqrt(x * x + y * y) <= re(f->half_u) + slack;
+
   return fabs(x) <= re(f->half_u) + slack && fabs(y) <= re(f->half_v) + slack;
 }
 
@@ -311,7 +318,27 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
     n = clip(n, poly[*which], poly[!*which], cx, cy, limit);
     *which = !*which;
   }
+
   return n;
+}
+
+// A cylinder that stands with all of its disc over the face; seen along the face's normal, as it would stand upright.
+static bool stands_over(const convex_pair *p, const face *f, const NUM(pbShape) *other) {
+  num d[3], axis[3];
+  if (other->type != pb_geomCylinder) return false;
+  m3_col(axis, other->mat, 2);
+  double along = re(v3_dot(axis, f->normal)), radius = re(other->size[0]), slack = 1e-9 * p->scale;
+  if (!(fabs(along) > PB_STANDING)) return false;
+
+  // The middle of the cap that faces it.
+  v3_along(d, other->pos, axis, along > 0 ? -other->size[1] : other->size[1]);
+  v3_subfrom(d, f->center);
+
+  // In a disc, in a rectangle.
+  double x = re(v3_dot(d, f->u)), y = re(v3_dot(d, f->v));
+  if (f->disc) return sqrt(x * x + y * y) + radius <= re(f->half_u) + slack;
+
+  return fabs(x) + radius <= re(f->half_u) + slack && fabs(y) + radius <= re(f->half_v) + slack;
 }
 
 static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbContactPoint) *contacts) {
@@ -320,8 +347,12 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
   if (ref < 0) return 0;
 
-  // The deepest point first, unless it is one of many (flat on flat). Alone it is also what is left where nothing faces it.
   PB_ASSERT(ref == 0 || ref == 1);
+  if (stands_over(p, &f, p->shape[other])) {
+    return stand_on_plane(f.center, f.normal, p->shape[other], ref, p->margin, p->most, contacts);
+  }
+
+  // The deepest point first, unless it is one of many (flat on flat). Alone it is also what is left where nothing faces it.
   bool deepest = !p->flat[0] || !p->flat[1];
   if (found->kind == pb_normalFace) deepest = !p->flat[other] && over_face(p, &f, p->point[other]);
   if (deepest) put_deepest(p, &contacts[count++]);
@@ -350,6 +381,7 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
     v3_addscl(pos, f.normal, 0.5 * q[2]);
     if (!is_near(p, contacts, count, pos, 1e-6)) put_contact(&contacts[count++], q[2], pos, normal);
   }
+
   return count;
 }
 
@@ -387,6 +419,7 @@ static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], l
   }
 
   m3_col(l->axis, shape->mat, a);
+
   return true;
 }
 
@@ -403,6 +436,7 @@ static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, N
   v3_along(pos, l1->center, l1->axis, s);
   v3_addscl(pos, p->n, l1->radius + 0.5 * p->dist);
   put_contact(contact, p->dist, pos, p->n);
+
   return true;
 }
 
@@ -432,6 +466,7 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
     // Kept where the normal is near that of the pair and no contact is there yet.
     if (re(v3_dot(contact.normal, p->n)) > 0.5 && !is_near(p, contacts, count, contact.pos, 1e-3)) contacts[count++] = contact;
   }
+
   return count;
 }
 
@@ -442,6 +477,7 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
 
   if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, contacts)) count = 1;
   if (count == p->most) return count;
+
   return put_overlap(p, &l1, &l2, contacts, count);
 }
 
@@ -460,5 +496,6 @@ int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape
   if (!count) count = face_contacts(&p, found, contacts);
   if (!count) put_deepest(&p, &contacts[count++]);
   PB_ASSERT(count >= 1 && count <= PB_MAX_CONTACT_POINTS);
+
   return count;
 }

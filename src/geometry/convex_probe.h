@@ -17,6 +17,16 @@ typedef struct search {
   pbConvexNormal *out;
 } search;
 
+// Axes that are normals of faces: first axis and number.
+static inline void face_axes(int type, int *first, int *count) {
+  *first = type == pb_geomBox ? 0 : 2;
+  *count = type == pb_geomCylinder;
+  if (type == pb_geomBox) *count = 3;
+}
+
+// A normal of one of two parallel faces becomes that of the one which reaches around the other.
+void pbConvex_PreferWider(const search *s);
+
 // sigma and what it comes from at one direction
 typedef struct probe {
   double n[3], value;

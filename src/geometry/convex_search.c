@@ -35,12 +35,7 @@ static void offer_both_signs(search *s, const double direction[3], pbNormalKind 
   }
 }
 
-// Axes that are normals of faces, and directions of straight lines: first axis and number.
-static void face_axes(int type, int *first, int *count) {
-  *first = type == pb_geomBox ? 0 : 2;
-  *count = type == pb_geomCylinder;
-  if (type == pb_geomBox) *count = 3;
-}
+// Directions of straight lines: first axis and number.
 static void line_axes(int type, int *first, int *count) {
   *first = type == pb_geomBox ? 0 : 2;
   *count = type == pb_geomCylinder || type == pb_geomCapsule;
@@ -164,6 +159,7 @@ static bool polish_circle(const search *s, const circle *c, double angle, double
     *hessian = trial_hessian;
     v3_copy(n, trial);
   }
+
   return fabs(slope) < GRADIENT * s->scale && (*hessian) > 1e-9 * s->scale;
 }
 
@@ -186,6 +182,7 @@ static bool circle_minimum(const search *s, const circle *c, double lo, double h
     width = hi - lo;
     angle = next > lo && next < hi && shrinks ? next : 0.5 * (lo + hi);
   }
+
   return polish_circle(s, c, angle, slope, n, hessian);
 }
 
@@ -205,6 +202,7 @@ static bool leave_crease(const search *s, const circle *c, double crease, double
   } else {
     *lo = crease + 4 * FLAT;
   }
+
   return true;
 }
 
@@ -218,6 +216,7 @@ static bool leave_creases(const search *s, const circle *c, double *lo, double *
 
   double angle = atan2(v3_dot(s->out->n, c->v), v3_dot(s->out->n, c->u));
   if (angle < *lo) angle += 2 * PB_PI;
+
   return leave_crease(s, c, angle, lo, hi);
 }
 
@@ -385,6 +384,7 @@ static bool descend(search *s, probe *p, double t[2][3], double move[2], double 
     *p = trial;
     return true;
   }
+
   return false;
 }
 
@@ -466,6 +466,7 @@ static bool crease_push(const search *s, const double n[3], double push[3], bool
     m3_mulv(world, core->mat, local);
     v3_addto(push, world);
   }
+
   return falls;
 }
 
@@ -489,6 +490,7 @@ static bool step_off(const search *s, double n[3]) {
       v3_copy(n, trial);
     }
   }
+
   return true;
 }
 
@@ -567,6 +569,7 @@ static bool shallow(const search *s) {
     for (int i = 0; i < radii; i++) smallest = fmin(smallest, core->size[i]);
     smooth = smooth || core->type == pb_geomEllipsoid;
   }
+
   return smooth && s->best < 0.1 * smallest;
 }
 
@@ -650,6 +653,7 @@ bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pb
   find_minimum(&s);
 
   if (s.apart || !(s.best < INFINITY)) return false;
+  pbConvex_PreferWider(&s);
   // The features that support the normal, which the derivative freezes.
   for (int k = 0; k < 2; k++) {
     double m[3];
@@ -657,6 +661,7 @@ bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pb
     v3_scale(m, m, k ? -1 : 1);
     pick_signs(s.core[k]->type, m, FLAT, k ? out->sign2 : out->sign1);
   }
+
   return true;
 }
 

@@ -67,11 +67,12 @@ static inline void hull_move(const NUM(pbShape) *shape, double pos[3], double ma
 int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]);
 
 // What of a hull is nearest to a point: one to three corners; of a point inside, those of the triangle whose plane is nearest.
+// A polygon is one face, whatever triangles it is made of: over it, and over its border to `rounding`, three of its corners.
 typedef struct pbHullNearest {
   int count, corner[3];
   bool inside;
 } pbHullNearest;
-pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]);
+pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3], double rounding);
 
 // The corner furthest along a direction.
 int pbHull_Support(const pbHullView *view, const double direction[3]);

@@ -59,6 +59,7 @@ static int facing_polygon(const pbHullView *view, int corner, const double n[3])
     best = h->face[k];
     least = cosine;
   }
+
   return best;
 }
 
@@ -74,6 +75,7 @@ static int deepest_of(const pbHullView *view, int polygon, const double n[3], in
     if (v3_dot(x, n) <= depth + TIE * view->radius) return k - h->first[polygon];
   }
   PB_ASSERT(false);
+
   return 0;
 }
 
@@ -88,6 +90,7 @@ static double spread_of(const pbHullView *view, int polygon, const double n[3]) 
     least = fmin(least, v3_dot(x, n));
     most = fmax(most, v3_dot(x, n));
   }
+
   return most - least;
 }
 
@@ -124,6 +127,7 @@ static bool grow(const pbHullView *view, const int *around, int count, const dou
   measure(view, around, n, &moved);
   if (!(moved.area > q->area * (1 - share))) return false;
   *q = moved;
+
   return true;
 }
 
@@ -140,6 +144,7 @@ static bool settle(const pbHullView *view, const int *around, int count, const d
     *q = moved;
     return true;
   }
+
   return false;
 }
 
@@ -328,7 +333,62 @@ static pbHullNearest nearest_plane(const pbHullView *view, const double point[3]
   return out;
 }
 
-pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]) {
+// Is the corner one of the polygon's, and which?
+static int place_around(const pbMeshHull *h, int polygon, int corner) {
+  for (int k = h->first[polygon]; k < h->first[polygon + 1]; k++) {
+    if (h->around[k] == corner) return k - h->first[polygon];
+  }
+  return -1;
+}
+
+// Of an edge: does it run across the polygon, as those between its triangles do, and not along its border?
+static bool runs_across(const pbMeshHull *h, int polygon, const int corner[2]) {
+  int count = h->first[polygon + 1] - h->first[polygon];
+  int a = place_around(h, polygon, corner[0]), b = place_around(h, polygon, corner[1]);
+  return a >= 0 && b >= 0 && (a + 1) % count != b && (b + 1) % count != a;
+}
+
+// The polygon that a corner or an edge nearest to a point is a part of: one that it is inside of, or that the point is straight
+// over but for rounding. toward: from what is nearest to the point, a unit vector; angle: what is rounding of it. -1: none.
+static int polygon_under(const pbHullView *view, const simplex *s, const double toward[3], double angle) {
+  const pbMeshHull *h = view->hull;
+  int best = -1, begin = h->first_face[s->corner[0]], end = h->first_face[s->corner[0] + 1];
+  bool edge = s->count == 2, inside = begin == end || (edge && h->first_face[s->corner[1]] == h->first_face[s->corner[1] + 1]);
+  double nearest = inside ? INFINITY : angle;
+
+  // A corner inside of a polygon is none of its own: of all.
+  for (int k = inside ? 0 : begin; k < (inside ? h->polygons : end); k++) {
+    int polygon = inside ? k : h->face[k];
+    double normal[3], beside[3];
+    if (edge && runs_across(h, polygon, s->corner)) return polygon;
+
+    // Straight over it.
+    pbHull_Normal(view, polygon, normal);
+    v3_sub(beside, normal, toward);
+    if (!(v3_norm(beside) <= nearest)) continue;
+    nearest = v3_norm(beside);
+    best = polygon;
+  }
+  return best;
+}
+
+// Three corners of the polygon instead.
+static void widen(const pbHullView *view, const simplex *s, double rounding, pbHullNearest *out) {
+  const pbMeshHull *h = view->hull;
+  double toward[3], length = v3_norm(s->nearest);
+  if (s->count > 2 || !(length > 0)) return;
+
+  v3_scale(toward, s->nearest, -1 / length);
+  int polygon = polygon_under(view, s, toward, rounding / length);
+  if (polygon < 0) return;
+
+  // Spread around it.
+  int sides = h->first[polygon + 1] - h->first[polygon];
+  out->count = 3;
+  for (int k = 0; k < 3; k++) out->corner[k] = h->around[h->first[polygon] + k * sides / 3];
+}
+
+pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3], double rounding) {
   double toward[3], scale = view->radius + v3_norm(point);
   simplex s = {0};
 
@@ -357,6 +417,7 @@ pbHullNearest pbHull_Nearest(const pbHullView *view, const double point[3]) {
 
   pbHullNearest out = {.count = s.count};
   memcpy(out.corner, s.corner, (size_t)s.count * sizeof *s.corner);
+  widen(view, &s, rounding, &out);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "geometry/hull.h"
 #include "geometry/primitive.h"
+#include "geometry/tie.h"
 #include "model/model.h"
 
 // A world vector's real part in the shape's frame.
@@ -102,6 +103,8 @@ static void meet_triangle(const num center[3], num x[3][3], bool inside, ball_on
   v3_along(b->nearest, center, b->normal, b->height);
 }
 
+static double re_norm(const num v[3]) { return sqrt(re(v[0]) * re(v[0]) + re(v[1]) * re(v[1]) + re(v[2]) * re(v[2])); }
+
 static pbHullNearest find_nearest(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh) {
   num dif[3];
   double center[3];
@@ -110,7 +113,8 @@ static pbHullNearest find_nearest(const NUM(pbShape) *sphere, const NUM(pbShape)
   hull_view(mesh, &view);
   v3_sub(dif, sphere->pos, mesh->pos);
   to_shape(mesh, dif, center);
-  return pbHull_Nearest(&view, center);
+  double away = fmax(re_norm(sphere->pos), re_norm(mesh->pos));
+  return pbHull_Nearest(&view, center, pb_rounding(view.radius + re(sphere->size[0]), away));
 }
 
 static void meet(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, const pbHullNearest *found, ball_on_hull *b) {

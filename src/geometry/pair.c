@@ -344,19 +344,36 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
   return feature;
 }
 
+static bool is_upright(const NUM(pbShape) *cylinder, const double normal[3]) {
+  double axis[3], across[3];
+  m3_col(axis, cylinder->mat, 2);
+  v3_cross(across, normal, axis);
+  return v3_dot(across, across) < PB_UPRIGHT * PB_UPRIGHT;
+}
+
+// A cylinder on a box or a cylinder.
+static int standing_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
+  pbSearched found = {.kind = pb_searchedConvex};
+  if (s2->type < pb_geomCylinder || !NUM(pbPair_Search)(s1, s2, INFINITY, &found)) return 0;
+
+  // Either of them.
+  const double *n = found.normal.n;
+  bool second = s2->type == pb_geomCylinder && is_upright(s2, n);
+  return second || is_upright(s1, n) ? -1 : 0;
+}
+
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
   bool hulls = shape2->type == pb_geomMesh && shape1->type > pb_geomSphere;
   if (shape1->type == pb_geomHfield || hulls) return NUM(pbPolytope_Feature)(shape1, shape2);
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
   if (shape1->type == pb_geomBox && shape2->type == pb_geomBox) return NUM(pbBox_Feature)(shape1, shape2);
   if (shape2->type == pb_geomMesh) return NUM(pbMesh_Feature)(shape1, shape2);
+  if (shape1->type == pb_geomCylinder) return standing_feature(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;
 
   // Upright, any point of a cylinder's rim may be the lowest, and a capsule's axis gives no tangent.
-  double normal[3], axis[3], across[3];
+  double normal[3];
   m3_col(normal, shape1->mat, 2);
-  m3_col(axis, shape2->mat, 2);
-  v3_cross(across, normal, axis);
-  return v3_dot(across, across) < PB_UPRIGHT * PB_UPRIGHT ? -1 : 0;
+  return is_upright(shape2, normal) ? -1 : 0;
 }
 #endif

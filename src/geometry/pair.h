@@ -25,8 +25,9 @@ _Static_assert(sizeof(pbShape_c) - offsetof(pbShape_c, pos) == 2 * (sizeof(NUM(p
 
 // Of touching shapes, which features meet where a small motion can exchange them: a number that is the same on both sides of
 // a move that stays on one branch; -1 where two tie to rounding, and the slopes are a mean of theirs, or of one of them. Knows
-// boxes on boxes, meshes on planes and balls, parallel capsules (whose ends bound the contact), and cylinders and capsules that
-// stand on planes (whose tilt says where contacts are, or their tangents); else 0.
+// boxes on boxes, meshes on planes and balls, parallel capsules (whose ends bound the contact), cylinders that stand on faces and
+// planes, and capsules on planes (whose tilt says where contacts are, or their tangents); else 0. Whether contacts beside a pose
+// have another linear map, for all pairs: geometry/tie.h.
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);
 
 // Jacobian of one contact: rows dist, pos (3), normal (3), hint (3); columns: rotation (3, about shape 2's pos, world axes)

@@ -26,6 +26,9 @@ static inline int clip_by_plane(int n, const num (*in)[3], num (*out)[3], int (*
       v3_copy(out[count++], p);
     }
     if (p_in == q_in || k >= sides || count == PB_POLYGON_MOST) continue;
+
+    // The end inside is on the plane but for the slack: it is the crossing, which would lie beyond it.
+    if (re(p_in ? hp : hq) > 0) continue;
     v3_sub(step, q, p);
     from[count][0] = k;
     from[count][1] = k + 1 == n ? 0 : k + 1;
@@ -65,6 +68,49 @@ static inline void largest_quadrangle(const double n[3], int count, const double
       best[3] = d % count;
     }
   }
+}
+
+// Normal of a polygon's plane, from corners that are spread around it.
+static inline void plane_normal(int n, const num (*corner)[3], num out[3]) {
+  num u[3], v[3];
+  v3_sub(u, corner[n / 3], corner[0]);
+  v3_sub(v, corner[2 * n / 3], corner[0]);
+  v3_cross(out, u, v);
+  v3_normalize(out);
+}
+
+// The point of a polygon next to a point x, both seen along the normal: x itself where it is inside, else on a side.
+static inline void nearest_on_polygon(const num n[3], int sides, const num (*corner)[3], const num x[3], num out[3]) {
+  double least = INFINITY, plane_side = 0;
+  bool inside = sides > 2;
+  num plane[3], d[3];
+
+  v3_copy(out, corner[0]);
+  for (int k = 0; k < (sides == 2 ? 1 : sides); k++) {
+    num e[3], across[3], on[3] = {0, 0, 0};
+    v3_sub(e, corner[k + 1 == sides ? 0 : k + 1], corner[k]);
+    v3_sub(d, x, corner[k]);
+    v3_cross(across, e, n);
+    double side = re(v3_dot(across, d));
+    inside = inside && side * plane_side >= 0;
+    plane_side = plane_side != 0 ? plane_side : side;
+
+    // Along the side, from one end to the other.
+    v3_cross(across, n, across);
+    num length2 = v3_dot(e, across);
+    if (!(re(length2) > 0)) continue;
+    v3_along(on, corner[k], e, num_clip(num_div(v3_dot(d, across), length2), 0, 1));
+    v3_sub(d, x, on);
+    double height = re(v3_dot(d, n)), distance = re(v3_dot(d, d)) - height * height;
+    if (!(distance < least)) continue;
+    least = distance;
+    v3_copy(out, on);
+  }
+  if (!inside) return;
+
+  plane_normal(sides, corner, plane);
+  v3_sub(d, corner[0], x);
+  v3_along(out, x, n, num_div(v3_dot(d, plane), v3_dot(n, plane)));
 }
 
 #endif

@@ -5,14 +5,18 @@
 
 #include "base/assert.h"
 #include "geometry/convex.h"
+#include "geometry/feature_hash.h"
 #include "geometry/hull.h"
 #include "geometry/polytope_contact.h"
+#include "geometry/standing.h"
 
 enum { FLAT_CONTACTS = 4, ROUND_CONTACTS = 8 };  // most contacts of two flat features (as MuJoCo's); where one is a cylinder's
 enum { DISC_SIDES = 6 };
 #define PARALLEL 0.9999999  // cosine of edges that overlap along a line
 #define SAME     1e-7       // of the scale: corners closer than this are one
-#define ROUNDED  1e-10      // of the scale: rounding of distances
+#define ROUNDED  1e-9       // of the scale: rounding of distances
+#define UNEVEN   1e-7       // of the scale: of faces whose corners are in single precision
+#define UPRIGHT  1e-4       // sine: a cylinder's axis that is nearer to the normal stands upright
 #define SIDE     1e-12      // of the scale: corners this near to a side are on it
 
 typedef NUM(pbTouch) contact_pair;
@@ -155,6 +159,28 @@ static void step_to_stationary(const contact_pair *p, const num corner[3], const
   v3_normalize(u);
 }
 
+// An edge crosses the rim of a cylinder that lies almost flat on it: there the direction of the rim's point is rounding.
+// Where the edge, moved by the distance, is as far from the axis as the rim, next to that point.
+static void cross_rim(const contact_pair *p, const num corner[3], const num edge[3], const num axis[3], const num point[3],
+                      num out[3]) {
+  const pbRound *r = &p->found->round;
+  const NUM(pbShape) *round = p->shape[!r->body];
+  num x[3], e[3], d[3], radius = round->size[0];
+
+  // Across the axis.
+  v3_sub(x, corner, round->pos);
+  v3_addscl(x, p->n, r->body ? -p->dist : p->dist);
+  v3_addscl(x, axis, -v3_dot(x, axis));
+  v3_along(e, edge, axis, -v3_dot(edge, axis));
+  num a = v3_dot(e, e), b = v3_dot(e, x), root = b * b - a * (v3_dot(x, x) - radius * radius);
+  root = re(root) > 0 ? num_sqrt(root) : 0;
+
+  // Of both crossings the nearer one.
+  v3_sub(d, point, corner);
+  num along = v3_dot(d, edge), low = num_div(-b - root, a), high = num_div(-b + root, a);
+  v3_along(out, corner, edge, fabs(re(along) - re(low)) < fabs(re(along) - re(high)) ? low : high);
+}
+
 // The normal of what carries it (pbRoundKind), the distance, and the deepest point.
 static void set_round(contact_pair *p) {
   const pbRound *r = &p->found->round;
@@ -197,6 +223,11 @@ static void set_round(contact_pair *p) {
   bool on_other = r->kind == pb_roundFace || r->kind == pb_roundCircle;
   p->deepest_shape = on_other ? !r->body : r->body;
   v3_copy(p->deepest, on_other ? point : corner[0]);
+  double sine2 = 1 - re(v3_dot(u, axis)) * re(v3_dot(u, axis));
+  if (r->kind == pb_roundCircle && other->type == pb_geomCylinder && sine2 < UPRIGHT * UPRIGHT) {
+    p->deepest_shape = r->body;
+    cross_rim(p, corner[0], edge, axis, point, p->deepest);
+  }
   if (r->kind == pb_roundCross) {
     num ends[2][3], along[2][3];
     for (int k = 0; k < 2; k++) {
@@ -256,13 +287,18 @@ static int flat_corners(const contact_pair *p, int shape, num (*out)[3]) {
   return count;
 }
 
-// Normal of a polygon's plane, from corners that are spread around it.
-static void plane_normal(int n, const num (*corner)[3], num out[3]) {
-  num u[3], v[3];
-  v3_sub(u, corner[n / 3], corner[0]);
-  v3_sub(v, corner[2 * n / 3], corner[0]);
-  v3_cross(out, u, v);
-  v3_normalize(out);
+// How far a polygon's corners are from its plane.
+static double unevenness(int n, const num (*corner)[3]) {
+  double most = 0;
+  num normal[3], x[3];
+  if (n < 4) return 0;
+
+  plane_normal(n, corner, normal);
+  for (int k = 1; k < n; k++) {
+    v3_sub(x, corner[k], corner[0]);
+    most = fmax(most, fabs(re(v3_dot(x, normal))));
+  }
+  return most;
 }
 
 static void add_point(const contact_pair *p, manifold *m, const num point[3], num dist, int from) {
@@ -279,9 +315,12 @@ static void add_point(const contact_pair *p, manifold *m, const num point[3], nu
 
   m->from[m->count] = from;
 
-  // Nothing is deeper than the deepest point; faces that are not quite plane may look so.
-  m->deepest[m->count] = re(dist) < re(p->dist);
-  m->dist[m->count++] = re(dist) < re(p->dist) ? p->dist : dist;
+  // Nothing is deeper than the deepest point; faces that are not quite plane may look so. As deep to rounding, as all corners of
+  // what lies flat, it has a distance of its own.
+  bool below = re(dist) < re(p->dist);
+  m->deepest[m->count] = re(dist) < re(p->dist) - ROUNDED * p->found->scale;
+  if (below) dist = m->deepest[m->count] ? p->dist : num_make(re(p->dist), im(dist));
+  m->dist[m->count++] = dist;
 }
 
 // Cuts of a polygon's corners after those before. Without room the numbers go on.
@@ -336,11 +375,12 @@ static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3]
     follow_cuts(n, poly[which], from, k, m, cut);
   }
 
-  // The plane that carries the normal, or the face's own.
+  // The plane that carries the normal, or the face's own; that where the first is of a sliver of what is not quite plane.
   num slope, corner[3];
   plane_normal(n_face, face, normal);
   v3_copy(corner, face[0]);
-  if (carries_normal(p->found, m->ref)) {
+  bool even = m->tie <= 2 * ROUNDED * p->found->scale;
+  if (even && carries_normal(p->found, m->ref)) {
     v3_scale(normal, p->n, m->ref ? -1 : 1);
     if (!p->found->is_round) NUM(pbPolytope_Corner)(p->shape[m->ref], p->found->id[0][m->ref], corner);
   }
@@ -385,11 +425,16 @@ static void find_manifold(const contact_pair *p, manifold *m) {
 
   m->count = m->ref = m->taken = m->cuts = 0;
   m->edges = false;
+  m->low = -1;
+  m->uneven = 0;
+  m->tie = ROUNDED * p->found->scale;
   // Both must have one.
   for (int k = 0; k < 2; k++) {
     n[k] = flat_corners(p, k, corner[k]);
     if (n[k] < 2) return;
   }
+  m->uneven = unevenness(n[0], corner[0]) + unevenness(n[1], corner[1]);
+  if (m->uneven < UNEVEN * p->found->scale) m->tie += m->uneven;  // else the faces are no planes at all
   if (n[0] == 2 && n[1] == 2) {
     m->edges = true;
     overlap_edges(p, corner[0], corner[1], m);
@@ -402,10 +447,29 @@ static void find_manifold(const contact_pair *p, manifold *m) {
   clip_to_face(p, n[m->ref], corner[m->ref], n[!m->ref], poly, m);
 }
 
+// The manifold's points in another order; those that it does not name are lost.
+static void reorder_manifold(const int *from, int count, manifold *m) {
+  num point[5][3], dist[5];
+  int cut[5];
+  bool deepest[5];
+  PB_ASSERT(count <= 5);
+  for (int k = 0; k < count; k++) {
+    v3_copy(point[k], m->point[from[k]]);
+    dist[k] = m->dist[from[k]];
+    cut[k] = m->from[from[k]];
+    deepest[k] = m->deepest[from[k]];
+  }
+
+  memcpy(m->point, point, (size_t)count * sizeof *point);
+  memcpy(m->dist, dist, (size_t)count * sizeof *dist);
+  memcpy(m->from, cut, (size_t)count * sizeof *cut);
+  memcpy(m->deepest, deepest, (size_t)count * sizeof *deepest);
+}
+
 // Too many: the four that enclose most, in their order.
 static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
   double corner[PB_POLYGON_MOST][3], n[3];
-  int best[4];
+  int best[5], low = 0;
 
   if (m->count <= most) return;
   for (int i = 0; i < 3; i++) {
@@ -414,34 +478,34 @@ static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
   }
   largest_quadrangle(n, m->count, corner, best);
 
-  // They alone stay.
-  num point[4][3], dist[4];
-  int from[4];
-  bool deepest[4];
-  for (int k = 0; k < 4; k++) {
-    v3_copy(point[k], m->point[best[k]]);
-    dist[k] = m->dist[best[k]];
-    from[k] = m->from[best[k]];
-    deepest[k] = m->deepest[best[k]];
-    m->taken = m->taken * PB_POLYGON_MOST + best[k];
-  }
+  // Behind them the lowest.
+  for (int k = 1; k < m->count; k++) low = re(m->dist[k]) < re(m->dist[low]) ? k : low;
+  best[4] = low;
+  for (int k = 0; k < 4; k++) m->taken = m->taken * PB_POLYGON_MOST + best[k];
+  reorder_manifold(best, 5, m);
   m->count = 4;
-  memcpy(m->point, point, sizeof point);
-  memcpy(m->dist, dist, sizeof dist);
-  memcpy(m->from, from, sizeof from);
-  memcpy(m->deepest, deepest, sizeof deepest);
+  m->low = 4;
 }
 
-// The deepest point is always among the contacts: instead of the one next to it where there are as many as there may be.
-static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *contacts, int *source, int count) {
+// The deepest point is always among the contacts: instead of the one next to it where there are as many as there may be. Where
+// several corners are as deep, those that are not over the other shape are none; then what was left out is.
+static int with_deepest(const contact_pair *p, const manifold *m, int most, NUM(pbContactPoint) *contacts, int *source,
+                        int count) {
   NUM(pbContactPoint) deepest;
-  int next = 0;
-  double nearest = INFINITY;
+  int next = 0, from = -1;
+  double nearest = INFINITY, level = re(p->dist) + m->tie;
 
+  for (int k = 0; k < count; k++) {
+    if (re(contacts[k].dist) <= level) return count;
+  }
   put_at(p, p->deepest_shape, p->deepest, p->dist, &deepest);
+  if (m->low >= 0 && re(m->dist[m->low]) <= level) {
+    from = m->low;
+    put_at(p, !m->ref, m->point[from], m->dist[from], &deepest);
+  }
+
   for (int k = 0; k < count; k++) {
     num d[3];
-    if (re(contacts[k].dist) <= re(p->dist) + ROUNDED * p->found->scale) return count;
     v3_sub(d, contacts[k].pos, deepest.pos);
     if (re(v3_dot(d, d)) < nearest) {
       nearest = re(v3_dot(d, d));
@@ -450,9 +514,31 @@ static int with_deepest(const contact_pair *p, int most, NUM(pbContactPoint) *co
   }
   if (count < most) next = count++;
   contacts[next] = deepest;
-  source[next] = -1;
-
+  source[next] = from;
   return count;
+}
+
+// A cylinder's cap or side lies flat on an edge or a face, and what stands for it there misses that: any point of the other
+// one that is as deep and next to the cylinder's center.
+static void meet_center(contact_pair *p, const manifold *m) {
+  const pbRound *r = &p->found->round;
+  const NUM(pbShape) *round = p->shape[!r->body];
+  num corner[PB_POLYGON_SIDES][3] = {{0}}, on[3], u[3], top[3], x[3];
+  if (m->count || round->type != pb_geomCylinder || r->kind == pb_roundCross) return;
+  bool carried = r->kind == pb_roundCap || r->kind == pb_roundSide;
+  if (!carried && !support_is_flat(round->type, r->sign)) return;
+
+  int sides = flat_corners(p, r->body, corner);
+  if (sides < 2) return;
+  nearest_on_polygon(p->n, sides, corner, round->pos, on);
+  v3_scale(u, p->n, r->body ? -1 : 1);
+  round_point(p, u, top);
+  v3_sub(x, top, on);
+  num dist = v3_dot(u, x);
+  if (!(re(dist) <= re(p->dist) + 3 * m->tie)) return;
+  p->dist = dist;
+  p->deepest_shape = r->body;
+  v3_copy(p->deepest, on);
 }
 
 static void find_contacts(contact_pair *p, manifold *m) {
@@ -467,6 +553,7 @@ static void find_contacts(contact_pair *p, manifold *m) {
     set_deepest(p);
   }
   find_manifold(p, m);
+  if (p->found->is_round) meet_center(p, m);
   reduce_manifold(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, m);
 }
 
@@ -485,15 +572,69 @@ static void put_deepest_first(NUM(pbContactPoint) *contacts, int *source, int co
   source[best] = number;
 }
 
+#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+// The two points of each contact lie in their shapes: to rounding, the unevenness of faces, and of edges that count as parallel
+// what they are beside each other. Of hulls that touch to rounding the normal is rounding too.
+static bool are_within(const contact_pair *p, const manifold *m, int count, const NUM(pbContactPoint) *contacts) {
+  bool lines = count == 2;
+  for (int k = 0; k < 2; k++)
+    lines = lines && (p->found->flat[k].sides == 2 || (p->found->is_round && k != p->found->round.body));
+  double slack = ROUNDED * p->found->scale + 8 * m->tie + (m->edges || lines ? 5e-4 * p->found->scale : 0);
+  if (!p->found->is_round && fabs(p->dist) < 1e-7 * p->found->scale) return true;
+  pbSupport shape[2];
+  for (int k = 0; k < 2; k++) {
+    to_support(p->shape[k], &shape[k]);
+    slack += 8 * pbPolytope_Unevenness(&shape[k]);
+  }
+
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < count; i++) {
+      double point[3];
+      v3_along(point, contacts[i].pos, contacts[i].normal, (k ? 0.5 : -0.5) * contacts[i].dist);
+      if (!(pbPolytope_Outside(&shape[k], point) <= slack)) return false;
+    }
+  }
+  return true;
+}
+#endif
+
+// ---- standing cylinders ------------------------------------------------------------------------------------------------
+// A cylinder that stands on a face: the face's contacts with it. Returns their number, 0: it does not stand on one.
+static int stand(const contact_pair *p, NUM(pbContactPoint) *contacts, int *source) {
+  const pbRound *r = &p->found->round;
+  num corner[PB_POLYGON_SIDES][3], outward[3], off[3];
+  if (!p->found->is_round || p->shape[!r->body]->type != pb_geomCylinder) return 0;
+  if (r->kind != pb_roundFace && r->kind != pb_roundCap) return 0;
+
+  int n = flat_corners(p, r->body, corner);
+  if (n < 3) return 0;
+  plane_normal(n, corner, outward);
+
+  // Its own, and it carries the normal of contact, or lies on the cap to rounding.
+  v3_scale(off, p->n, r->body ? -1 : 1);
+  v3_subfrom(off, outward);
+  if (!(re(v3_dot(off, off)) <= PB_UPRIGHT * PB_UPRIGHT)) return 0;
+  if (!holds_disc(n, corner, outward, p->shape[!r->body], 1e-9 * p->found->scale)) return 0;
+
+  int count = stand_on_plane(corner[0], outward, p->shape[!r->body], r->body, p->margin, PB_MAX_CONTACT_POINTS, contacts);
+  for (int k = 0; k < count; k++) source[k] = k;
+  return count;
+}
+
 int NUM(pbPolytope_Touch)(contact_pair *p, manifold *m, NUM(pbContactPoint) *contacts, int *source) {
   find_contacts(p, m);
+  int standing = stand(p, contacts, source);
+  if (standing) return standing;
 
   for (int k = 0; k < m->count; k++) {
     put_at(p, !m->ref, m->point[k], m->dist[k], &contacts[k]);
     source[k] = k;
   }
-  int count = with_deepest(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, source, m->count);
+  int count = with_deepest(p, m, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, source, m->count);
   put_deepest_first(contacts, source, count);
+#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+  PB_VALIDATE(are_within(p, m, count, contacts));
+#endif
   return count;
 }
 
@@ -516,17 +657,14 @@ int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
 }
 
 #if !PB_IS_COMPLEX
-static unsigned mix(unsigned hash, int value) { return (hash ^ (unsigned)value) * 16777619u; }  // FNV-1a by an int
-
-// A set of corners, in any order; each counts once.
-static int mix_corners(const int *id, int count, int stride) {
-  unsigned sum = 0;
-  for (int i = 0; i < count; i++) {
-    bool fresh = true;
-    for (int j = 0; j < i; j++) fresh = fresh && id[stride * j] != id[stride * i];
-    if (fresh) sum += mix(2166136261u, id[stride * i] + 1);
-  }
-  return (int)sum;
+// Does a cylinder stand on a face, with its axis along the normal?
+static bool shape_is_upright(const contact_pair *p) {
+  const NUM(pbShape) *s = p->shape[!p->found->round.body];
+  double axis[3], across[3];
+  if (s->type != pb_geomCylinder || p->found->flat[p->found->round.body].sides < 3) return false;
+  m3_col(axis, s->mat, 2);
+  v3_cross(across, axis, p->n);
+  return v3_dot(across, across) < PB_UPRIGHT * PB_UPRIGHT;
 }
 
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
@@ -541,6 +679,8 @@ int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   contact_pair p = {.shape = {shape1, shape2}, .found = &found, .margin = 0};
   find_contacts(&p, &m);
 
+  // Of an upright cylinder any point of the rim may be the lowest.
+  if (found.is_round && shape_is_upright(&p)) return -1;
   // What carries the normal. On a face any of the corners that lie flat may, so then the faces count alone.
   bool on_face = carries_normal(&found, 0) || carries_normal(&found, 1);
   unsigned hash = mix(mix(2166136261u, found.count), carries_normal(&found, 1));

@@ -39,6 +39,7 @@ typedef struct pbDifference {
 typedef struct pbPolytopePair {
   pbSupport shape[2];
   double scale;  // size of M
+  double away;   // of the shapes from the origin
   bool round;    // one shape is a cylinder or an ellipsoid
   double gap;    // how far M may reach beyond the plane through what counts as its point next to 0
 } pbPolytopePair;
@@ -94,6 +95,10 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out);
 // The facet of M whose plane is nearest to 0, or (negative depth) which 0 is furthest beyond; to `accuracy`. False: flat M.
 bool pbPolytope_Epa(pbPolytopePair *pair, double accuracy, const pbDifference *simplex, int count, pbDifference facet[3],
                     double n[3], double *depth);
+// Invariants, slowly (polytope_check.c).
+bool pbPolytope_IsLeast(const pbPolytopePair *pair, const pbPolytopeNormal *found, double dist);
+double pbPolytope_Unevenness(const pbSupport *shape);
+double pbPolytope_Outside(const pbSupport *shape, const double point[3]);
 #endif
 
 // Real parts of a shape; the search puts in the rest.

@@ -31,6 +31,8 @@ typedef struct NUM(pbManifold) {
   num point[PB_POLYGON_MOST][3], dist[PB_POLYGON_MOST];
   int from[PB_POLYGON_MOST];      // number of its cut
   bool deepest[PB_POLYGON_MOST];  // its distance is the deepest point's
+  int low;                        // of those that were left out the lowest, stored behind the others; -1: none was
+  double uneven, tie;             // how far the faces are from plane; distances closer than this are one
   NUM(pbCut) cut[PB_CUTS];
 } NUM(pbManifold);
 

@@ -9,11 +9,18 @@
 #include "geometry/convex_probe.h"
 #include "geometry/polytope.h"
 
-enum { NEWTON_STEPS = 15, HALVINGS = 6, ROUNDS = 20 };
-#define NEAR  0.9    // cosine: candidates further away are none
-#define BELOW 1e-14  // of the scale: what counts as lower
-#define LOWER 1e-10  // of the scale: what is worth another round at the same corner
-#define FLATS 1e-9   // of the scale: curvature below it is none
+enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40 };
+#define NEAR     0.9    // cosine: candidates further away are none
+#define BELOW    1e-14  // of the scale: what counts as lower
+#define WINS     1e-9   // of the scale: how much higher than the start a piece's minimum may be
+#define UNEVEN   1e-7   // of the scale: the same where nothing else carries the normal
+#define LOWER    1e-10  // of the scale: what is worth another round at the same corner
+#define FLATS    1e-9   // of the scale: curvature below it is none
+#define THIN     1e-9   // sine of the angle of corners that make no plane
+#define PASSES   0.05   // sine: edges this nearly across a cylinder's axis have circles that pass it closely
+#define ARC_FROM 1e-13  // radians: of a walk along such a circle
+#define ARC_TO   0.5
+#define BESIDE   1e-12  // of the scale: what counts as beyond a side
 
 typedef struct polishing {
   pbPolytopePair *pair;
@@ -132,7 +139,58 @@ static void newton_step(const double g[2], const double h[3], double floor, doub
   for (int k = 0; k < 2; k++) step[k] *= 0.2 / length;
 }
 
-static bool is_stationary(const double g[2], double scale) { return fabs(g[0]) < 1e-12 * scale && fabs(g[1]) < 1e-12 * scale; }
+// To the rounding of a unit vector, where sigma is sharply bent.
+static bool is_stationary(const double g[2], const double h[3], double scale) {
+  return fabs(g[0]) < 1e-12 * scale + 1e-15 * h[0] && fabs(g[1]) < 1e-12 * scale + 1e-15 * h[2];
+}
+
+// Along an edge's circle from a toward b, f by the angle: its slope.
+static double arc_slope(const polishing *p, const double corner[3], const double a[3], const double b[3], double t, double u[3]) {
+  double along[3];
+  piece f;
+  for (int i = 0; i < 3; i++) {
+    u[i] = cos(t) * a[i] + sin(t) * b[i];
+    along[i] = cos(t) * b[i] - sin(t) * a[i];
+  }
+  piece_at(p, corner, u, &f);
+  return v3_dot(f.x, along);
+}
+
+// The minimum of f downhill from u on a circle that passes the cylinder's axis so closely that f is bent there within less than
+// Newton's steps: the slope's sign is followed outward, then halved.
+static bool minimize_past_axis(const polishing *p, const double corner[3], const double edge[3], double u[3]) {
+  double a[3], b[3], low = 0, high = ARC_FROM;
+  v3_copy(a, u);
+  v3_cross(b, edge, a);
+  if (arc_slope(p, corner, a, b, 0, u) > 0) v3_neg(b, b);
+
+  while (high < ARC_TO && arc_slope(p, corner, a, b, high, u) < 0) {
+    low = high;
+    high *= 4;
+  }
+  if (!(high < ARC_TO)) return false;
+
+  for (int k = 0; k < ARC_HALVINGS; k++) {
+    double middle = 0.5 * (low + high);
+    bool falls = arc_slope(p, corner, a, b, middle, u) < 0;
+    low = falls ? middle : low;
+    high = falls ? high : middle;
+  }
+  return true;
+}
+
+// A minimum of a corner's f, and how curved. False: it is none, or its curvature none.
+static bool is_minimum(const polishing *p, const double corner[3], const double *edge, const double u[3], double t[2][3],
+                       double h[3]) {
+  double g[2], scale = p->pair->scale;
+  piece f;
+
+  piece_at(p, corner, u, &f);
+  slopes(p, &f, make_tangents(u, edge, t), t, g, h);
+  double det = h[0] * h[2] - h[1] * h[1];
+
+  return is_stationary(g, h, scale) && h[0] > FLATS * scale && det > FLATS * scale * fabs(h[2]);
+}
 
 // The minimum of a corner's f near u, of all directions or of those across an edge. False: it is none, or its curvature none.
 static bool minimize_piece(const polishing *p, const double corner[3], const double *edge, double u[3], double t[2][3],
@@ -141,10 +199,6 @@ static bool minimize_piece(const polishing *p, const double corner[3], const dou
   piece f;
   int tangents = 0;
 
-  if (edge) {
-    v3_addscl(u, edge, -v3_dot(u, edge));
-    if (!(v3_normalize(u) > 0.1)) return false;
-  }
   piece_at(p, corner, u, &f);
 
   // Newton's method, kept downhill.
@@ -176,11 +230,21 @@ static bool minimize_piece(const polishing *p, const double corner[3], const dou
     if (v3_dot(u, p->start) < NEAR) return false;
   }
 
-  // A minimum, and how curved.
-  slopes(p, &f, make_tangents(u, edge, t), t, g, h);
-  double det = h[0] * h[2] - h[1] * h[1];
+  return is_minimum(p, corner, edge, u, t, h);
+}
 
-  return is_stationary(g, scale) && h[0] > FLATS * scale && det > FLATS * scale * fabs(h[2]);
+// From a corner beside and beyond a cap to the rim; else u stays.
+static void toward_rim(const polishing *p, const double corner[3], double u[3]) {
+  double x[3], along[3], radial[3];
+  v3_sub(x, corner, p->center);
+  double height = v3_dot(x, p->axis), beyond = fabs(height) - p->other->size[1];
+  v3_scale(along, p->axis, height > 0 ? 1 : -1);
+  v3_along(radial, x, p->axis, -height);
+  double aside = v3_normalize(radial) - p->other->size[0];
+  if (!(beyond > 0 && aside > 0)) return;
+
+  for (int i = 0; i < 3; i++) u[i] = -(beyond * along[i] + aside * radial[i]);
+  v3_normalize(u);
 }
 
 static void try_corner(polishing *p, int id) {
@@ -188,6 +252,7 @@ static void try_corner(polishing *p, int id) {
 
   corner_at(p, id, corner);
   v3_copy(u, p->start);
+  if (p->other->type == pb_geomCylinder) toward_rim(p, corner, u);
   if (!minimize_piece(p, corner, NULL, u, t, h) || !offer_round(p, u, pb_roundSphere, id, id, id)) return;
 
   // The inverse Hessian carries the derivative of the normal (polytope.c).
@@ -199,9 +264,17 @@ static void try_corner(polishing *p, int id) {
 }
 
 static void try_edge_circle(polishing *p, int id, int other, const double corner[3], const double edge[3]) {
-  double u[3], t[2][3], h[3];
-  v3_copy(u, p->start);
-  if (!minimize_piece(p, corner, edge, u, t, h) || !offer_round(p, u, pb_roundCircle, id, other, other)) return;
+  double u[3], from[3], t[2][3], h[3];
+  v3_along(from, p->start, edge, -v3_dot(p->start, edge));
+  if (!(v3_normalize(from) > 0.1)) return;
+  v3_copy(u, from);
+
+  if (!minimize_piece(p, corner, edge, u, t, h)) {
+    bool passes = p->other->type == pb_geomCylinder && fabs(v3_dot(edge, p->axis)) < PASSES;
+    if (!passes || !minimize_past_axis(p, corner, edge, from) || !is_minimum(p, corner, edge, from, t, h)) return;
+    v3_copy(u, from);
+  }
+  if (!offer_round(p, u, pb_roundCircle, id, other, other)) return;
   p->out->inverse[0] = 1 / h[0];
 }
 
@@ -210,6 +283,38 @@ static void offer_toward(polishing *p, double u[3], pbRoundKind kind, int a, int
   if (!(v3_normalize(u) > 1e-9)) return;
   if (v3_dot(u, p->start) < 0) v3_neg(u, u);
   offer_round(p, u, kind, a, b, c);
+}
+
+static void offer_plane(polishing *p, int a, int b, int c) {
+  double corner[3], first[3], second[3], u[3];
+  corner_at(p, a, corner);
+  corner_at(p, b, first);
+  corner_at(p, c, second);
+  v3_subfrom(first, corner);
+  v3_subfrom(second, corner);
+  v3_cross(u, first, second);
+  double area = v3_norm(u);
+  if (!(area > THIN * v3_norm(first) * v3_norm(second))) return;
+  v3_scale(u, u, 1 / area);
+  offer_toward(p, u, pb_roundFace, a, b, c);
+}
+
+// Where the search ended, if it was on a face; of a hull the faces of several corners at this one, by corners far from each
+// other, as the planes of neighbors may be those of slivers.
+static void try_found(polishing *p, const int found[3]) {
+  if (found[0] < 0 || found[0] == found[1] || found[1] == found[2] || found[2] == found[0]) return;
+  offer_plane(p, found[0], found[1], found[2]);
+}
+
+static void try_polygons(polishing *p, int id) {
+  const pbMeshHull *h = p->body->hull;
+  if (!h) return;
+
+  for (int k = h->first_face[id]; k < h->first_face[id + 1]; k++) {
+    int f = h->face[k], sides = h->first[f + 1] - h->first[f];
+    const int *around = h->around + h->first[f];
+    if (sides > 3) offer_plane(p, around[0], around[sides / 3], around[2 * sides / 3]);
+  }
 }
 
 // The planes of a corner and two of its neighbors: its faces are among them.
@@ -245,6 +350,7 @@ static void try_at_corner(polishing *p, int id) {
   }
 
   // Faces; a cylinder's cap and side.
+  try_polygons(p, id);
   try_faces(p, id, corner, next, count);
   if (cylinder) {
     v3_copy(u, p->axis);
@@ -268,6 +374,97 @@ static void try_at_corner(polishing *p, int id) {
   if (!cylinder || p->best < 0) try_corner(p, id);
 }
 
+// Of the face that carries the normal the side that the round shape's point is beyond: there the minimum is not. False: none.
+static bool beyond_side(const polishing *p, int end[2]) {
+  const pbRound *r = p->out;
+  const pbMeshHull *h = p->body->hull;
+  int box[4] = {r->id[0], r->id[1], r->id[0] ^ r->id[1] ^ r->id[2], r->id[2]}, sides = 4;
+  const int *around = box;
+  double m[3], point[3], best = BESIDE * p->pair->scale;
+
+  if (h) {
+    int face = -1;
+    double nearest = -1;
+    m3_tmulv(m, p->body->mat, r->u);
+    for (int k = h->first_face[r->id[0]]; k < h->first_face[r->id[0] + 1]; k++) {
+      double cosine = v3_dot(m, h->normal + 3 * h->face[k]);
+      face = cosine > nearest ? h->face[k] : face;
+      nearest = fmax(nearest, cosine);
+    }
+    if (face < 0) return false;
+    around = h->around + h->first[face];
+    sides = h->first[face + 1] - h->first[face];
+  }
+
+  // Outward: away from the other corners.
+  round_point(p, r->u, m, point);
+  end[0] = end[1] = -1;
+  for (int k = 0; k < sides; k++) {
+    double a[3], b[3], c[3], side[3];
+    corner_at(p, around[k], a);
+    corner_at(p, around[(k + 1) % sides], b);
+    corner_at(p, around[(k + sides / 2 + 1) % sides], c);
+    v3_subfrom(b, a);
+    v3_subfrom(c, a);
+    v3_cross(side, b, r->u);
+    if (!(v3_normalize(side) > 0)) continue;
+    v3_sub(b, point, a);
+    double beyond = v3_dot(side, b) * (v3_dot(side, c) > 0 ? -1 : 1);
+    if (!(beyond > best)) continue;
+    best = beyond;
+    end[0] = around[k];
+    end[1] = around[(k + 1) % sides];
+  }
+  return end[0] >= 0;
+}
+
+// The corners at which there may be something lower yet: that which supports the normal, those that it hangs on, and the ends of
+// the side that it belongs to. Of these the first that was not tried; -1: none.
+static int next_corner(const polishing *p, int support, const int *tried, int count) {
+  const pbRound *r = p->out;
+  int from[5] = {support, -1, -1, -1, -1};
+  if (r->kind == pb_roundFace) {
+    int end[2];
+    if (beyond_side(p, end)) memcpy(from + 1, end, sizeof end);
+  } else {
+    memcpy(from + 1, r->id, sizeof r->id);
+  }
+
+  for (int k = 0; k < 5; k++) {
+    bool fresh = from[k] >= 0;
+    for (int j = 0; j < count; j++) fresh = fresh && tried[j] != from[k];
+    if (fresh) return from[k];
+  }
+  return -1;
+}
+
+// From corner to corner, as long as there is one that was not tried since the last gain.
+static void descend(polishing *p, const int found[3]) {
+  int tried[ROUNDS], count = 0;
+  double toward = p->out->body ? -1 : 1;
+
+  for (int round = 0; round < ROUNDS; round++) {
+    double n[3], before = p->best;
+    pbDifference w;
+
+    // The pieces at the corner that supports this direction.
+    v3_copy(p->start, p->out->u);
+    v3_scale(n, p->start, toward);
+    pbPolytope_Support(p->pair, n, &w);
+    int support = w.id[p->out->body];
+    if (round == 0) {
+      for (int k = 0; k < 3; k++) p->out->id[k] = support;
+      try_found(p, found);
+    }
+
+    int corner = next_corner(p, support, tried, count);
+    if (corner < 0) return;
+    try_at_corner(p, corner);
+    if (p->best < before - LOWER * p->pair->scale) count = 0;
+    tried[count++] = corner;
+  }
+}
+
 void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
   int body = pair->shape[0].corners ? 0 : 1;
   polishing p = {.pair = pair, .body = &pair->shape[body], .other = &pair->shape[!body], .out = &out->round};
@@ -280,23 +477,15 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
   m3_col(p.axis, p.other->mat, 2);
   v3_scale(out->round.u, out->n, body ? -1 : 1);
   pbDifference w;
-  p.best = sigma_at(&p, out->round.u) + 1e-9 * pair->scale;  // a piece's own minimum wins against it
+  int found[3] = {out->id[0][body], out->id[1][body], out->id[2][body]};
 
-  bool lower = true;
-  for (int round = 0, last = -1; round < ROUNDS; round++) {
-    double n[3], before = p.best;
-
-    // The pieces at the corner that supports this direction.
-    v3_copy(p.start, out->round.u);
-    v3_scale(n, p.start, body ? -1 : 1);
-    pbPolytope_Support(pair, n, &w);
-    out->id[0][body] = w.id[body];
-    if (round == 0) out->round.id[0] = w.id[body];
-
-    if (w.id[body] == last && !lower) break;
-    last = w.id[body];
-    try_at_corner(&p, last);
-    lower = p.best < before - LOWER * pair->scale;
+  // A piece's own minimum wins against the start, which single precision of corners may leave a little deeper than any piece.
+  double start = sigma_at(&p, out->round.u);
+  p.best = start + WINS * pair->scale;
+  descend(&p, found);
+  if (out->round.kind == pb_roundFixed) {
+    p.best = start + UNEVEN * pair->scale;
+    descend(&p, found);
   }
 
   v3_scale(out->n, out->round.u, body ? -1 : 1);

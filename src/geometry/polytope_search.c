@@ -4,12 +4,15 @@
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 #include "base/assert.h"
 #include "geometry/polytope.h"
+#include "geometry/tie.h"
 
 #define ACCURACY 1e-12  // of the scale: of depths
 #define ROUGH    1e-4   // of the scale: where a shape is round, before Newton's method
+#define BASIN    5e-10  // of the scale: of depths there; among minima as close as this any may be taken
 #define GAP      1e-13  // of the scale: how far M may reach beyond the plane through its point next to 0
 #define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
 #define APART    1e-9   // of the scale: boxes must be further apart
+#define LEVEL    1e-10  // sine of the angle of faces that lie on each other: tilted by more one of them is deeper
 #define PARALLEL 1e-6   // sine of the angle of edges whose cross product is noise
 
 // ---- supports ----------------------------------------------------------------------------------------------------------
@@ -396,6 +399,109 @@ static void find_carrier(pbPolytopePair *pair, const pbDifference m[3], double d
   }
 }
 
+// ---- faces -------------------------------------------------------------------------------------------------------------
+static int corner_around(const pbSupport *s, const pbFlat *flat, int k) {
+  if (s->hull) return s->hull->around[s->hull->first[flat->face] + k];
+
+  // Of a box, counterclockwise from outside.
+  int axis = flat->face / 2, upper = flat->face % 2, u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3;
+  int turn[4] = {0, upper ? u : v, u | v, upper ? v : u};
+  return upper << axis | turn[k];
+}
+
+// Seen along n: is a point over the face of shape k?
+static bool is_over(const pbPolytopePair *pair, int k, const pbFlat *flat, const double n[3], const double x[3], double slack) {
+  const pbSupport *s = &pair->shape[k];
+
+  for (int i = 0; i < flat->sides; i++) {
+    double a[3], edge[3], side[3];
+    corner_in_world(s, corner_around(s, flat, i), a);
+    corner_in_world(s, corner_around(s, flat, i + 1 == flat->sides ? 0 : i + 1), edge);
+    v3_subfrom(edge, a);
+    v3_cross(side, edge, n);
+    if (k) v3_neg(side, side);
+    v3_normalize(side);
+
+    // Outward from this side.
+    v3_sub(edge, x, a);
+    if (v3_dot(edge, side) > slack) return false;
+  }
+  return true;
+}
+
+// Does the other shape's nearest corner to a face stand over it, so that the face carries the normal for certain?
+static bool nearest_is_over(const pbPolytopePair *pair, int k, const pbFlat *flat, const double n[3]) {
+  pbDifference w;
+  double x[3];
+  pbPolytope_Support(pair, n, &w);
+  corner_in_world(&pair->shape[!k], w.id[!k], x);
+  return is_over(pair, k, flat, n, x, pb_rounding(pair->scale, pair->away));
+}
+
+// What is next to 0 of M is of a face of one of the shapes, or 0 is over its border but for rounding: that carries the normal.
+// (The search for the point next to 0 stops where distances are equal: an angle may be off by the root of what that is.)
+static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
+  double angle = pb_rounding(pair->scale, pair->away) / out->dist;
+
+  for (int k = 0; k < 2; k++) {
+    pbPolytopeNormal face = *out;
+    double local[3], beside[3];
+    int id[3];
+    pbFlat flat;
+    direction_in(pair, k, out->n, local);
+    if (!flat_face(&pair->shape[k], local, out->id[0][k], &flat)) continue;
+
+    // Over a face that keeps the shapes apart their distance is that from it.
+    spread_corners(&pair->shape[k], &flat, id);
+    if (!offer_face(pair, k, id, out->id[0][!k], 0, &face)) continue;
+    v3_sub(beside, face.n, out->n);
+    if (!(v3_norm(beside) <= angle) && !nearest_is_over(pair, k, &flat, face.n)) continue;
+
+    // With the corner that is nearest to it.
+    pbDifference w;
+    pbPolytope_Support(pair, face.n, &w);
+    for (int i = 0; i < 3; i++) face.id[i][!k] = w.id[!k];
+    *out = face;
+    return;
+  }
+}
+
+// Seen along n: does the face of shape k hold all of the other one?
+static bool reaches_around(const pbPolytopePair *pair, int k, const pbFlat flat[2], const double n[3]) {
+  const pbSupport *other = &pair->shape[!k];
+
+  for (int j = 0; j < flat[!k].sides; j++) {
+    double x[3];
+    corner_in_world(other, corner_around(other, &flat[!k], j), x);
+    if (!is_over(pair, k, &flat[k], n, x, APART * pair->scale)) return false;
+  }
+  return true;
+}
+
+// Of two faces that lie on each other either carries the normal; tilted any way that of the one around the other does.
+static void prefer_wider(pbPolytopePair *pair, pbPolytopeNormal *out) {
+  if (out->count != 3) return;
+  int k = out->id[0][1] == out->id[1][1] && out->id[0][1] == out->id[2][1] ? 0 : 1, id[3];
+  if (out->id[0][!k] != out->id[1][!k] || out->id[0][!k] != out->id[2][!k]) return;
+
+  // The faces at both.
+  pbFlat flat[2];
+  for (int i = 0; i < 2; i++) {
+    double local[3];
+    direction_in(pair, i, out->n, local);
+    if (!flat_face(&pair->shape[i], local, out->id[0][i], &flat[i])) return;
+  }
+
+  // The other one's normal is the same, or nearly.
+  pbPolytopeNormal wider = *out;
+  double beside[3];
+  spread_corners(&pair->shape[!k], &flat[!k], id);
+  if (!offer_face(pair, !k, id, out->id[0][k], -out->dist, &wider)) return;
+  v3_sub(beside, wider.n, out->n);
+  if (!(v3_norm(beside) <= LEVEL)) return;
+  if (reaches_around(pair, !k, flat, out->n) && !reaches_around(pair, k, flat, out->n)) *out = wider;
+}
+
 // ---- the search --------------------------------------------------------------------------------------------------------
 static void from_outside(pbPolytopePair *pair, const pbDifference *simplex, int count, const double v[3], pbPolytopeNormal *out) {
   double length = v3_norm(v);
@@ -404,19 +510,27 @@ static void from_outside(pbPolytopePair *pair, const pbDifference *simplex, int 
   v3_scale(out->n, v, -1 / length);
   out->dist = length;
   out->count = count < 3 ? count : 0;
-  for (int k = 0; k < count; k++) memcpy(out->id[k], simplex[k].id, sizeof out->id[k]);
-  if (count == 3 && !pair->round) find_carrier(pair, simplex, -length, out);
+  for (int k = 0; k < 3; k++) memcpy(out->id[k], simplex[k < count ? k : 0].id, sizeof out->id[k]);
+  if (pair->round) return;
+
+  // Of a short v the direction is rounding: then a plainer normal need only be as deep as what it gives.
+  if (count == 3) find_carrier(pair, simplex, fmax(-length, pbPolytope_Sigma(pair, out->n)), out);
+  if (out->count < 3) find_level(pair, out);
+  prefer_wider(pair, out);
 }
 
 static bool from_inside(pbPolytopePair *pair, const pbDifference *simplex, int count, pbPolytopeNormal *out) {
   pbDifference facet[3];
-  double depth, accuracy = (pair->round ? ROUGH : ACCURACY) * pair->scale;
+  double depth, accuracy = (pair->round ? BASIN : ACCURACY) * pair->scale;
 
   if (!pbPolytope_Epa(pair, accuracy, simplex, count, facet, out->n, &depth)) return false;
   out->dist = -depth;
   out->count = 0;
-  memcpy(out->id[0], facet[0].id, sizeof out->id[0]);
-  if (!pair->round) find_carrier(pair, facet, depth, out);
+  for (int k = 0; k < 3; k++) memcpy(out->id[k], facet[k].id, sizeof out->id[k]);
+  if (pair->round) return true;
+
+  find_carrier(pair, facet, depth, out);
+  prefer_wider(pair, out);
 
   return true;
 }
@@ -446,6 +560,7 @@ bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *ou
   }
 
   // Positions from the center of shape 1.
+  pair->away = fmax(v3_norm(apart), v3_norm(pair->shape[0].pos));
   v3_subfrom(apart, pair->shape[0].pos);
   v3_zero(pair->shape[0].pos);
   if (!(v3_norm(apart) <= pair->scale + margin) || !(pair->scale < 1e150)) return false;  // also where a position is NaN
@@ -468,6 +583,7 @@ bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *ou
   } else {
     set_support(pair, out);
   }
+  PB_VALIDATE(pbPolytope_IsLeast(pair, out, out->dist));
   out->dist -= radii;
   if (!(out->dist <= margin)) return false;
   find_flat(pair, out);

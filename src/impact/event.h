@@ -24,6 +24,7 @@ typedef struct pbEvent {
   bool release;
   bool pushes;            // there is a force at the guard, so something jumps
   bool grazing;           // the rate may change its sign within a step: not corrected
+  bool unsteady;          // hard contact: corrected, but the rate changes so much within a step that this is coarse
   bool together;          // with another event at the same time: the mean of both orders
   double when, rate;      // time from the event to the state (onset), from the state to the event (release)
   bool acts;              // hard contact: pushes and does not graze,
@@ -43,7 +44,7 @@ typedef struct pbEventPull {
 
 // What was found in a step.
 typedef struct pbEventCount {
-  int corrected, grazing, together;
+  int corrected, grazing, together;            // grazing: unsteady ones, too, which are among the corrected
   char grazing_name[200], together_name[200];  // the last of each, where there are any
 } pbEventCount;
 

@@ -4,9 +4,11 @@
 #if !PB_IS_COMPLEX
 
 #include "base/assert.h"
+#include "contact/prescribed.h"
 #include "contact/row.h"
 #include "impact/event_kernel.h"
 #include "math/vec.h"
+#include "multibody/spatial.h"
 #include "solve/newton.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
@@ -28,6 +30,15 @@ static double normal_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const doub
   double s = 0;
   for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
   return s;
+}
+
+// How fast a row's distance grows beside J_n v: by the paths of mocap bodies, where the forces have not seen it already.
+static double prescribed(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  return r->kind == pb_rowContact ? NUM(pb_prescribed_rate)(w, w->contact + r->contact) : 0;
+}
+
+static double closing(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  return pb_follows(w->m) ? r->vel[0] : r->vel[0] + prescribed(w, r);
 }
 
 // Can the row appear or go with a force? Penalty contacts have none at their margin, and with an onset forces fade in.
@@ -59,7 +70,7 @@ int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *event
 
     // An onset: outside a step before. A release: outside a step after.
     double gap = r->pos[0] - r->margin;
-    double rate = v_next ? normal_times(w, r, v_next) : r->vel[0];
+    double rate = v_next ? normal_times(w, r, v_next) + prescribed(w, r) : closing(w, r);
     double before = rate < 0 && pb_hard(w->m) ? gap - (1 + bend) * h * rate : gap - h * rate;
     bool crossed = v_next ? gap + h * rate >= 0 : before >= 0;
     if (!crossed) continue;
@@ -69,6 +80,7 @@ int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *event
   }
 
   PB_VALIDATE(latest_first(events, n));
+
   return n;
 }
 
@@ -213,6 +225,7 @@ static pbStatus apply_group(jumps *j, int first, int end) {
   if (!together) return add_rows(j, first, end, false, 1);
   PB_TRY(add_rows(j, first, end, true, 0.5));
   reverse_rows(w, j->rows + first, j->rows + end);
+
   return add_rows(j, first, end, false, 0.5);
 }
 
@@ -229,6 +242,7 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
   // Where their rows are, before any moves
   for (int e = 0; e < count; e++) j->events[e].slot = j->events[e].row;
   move_to_end(j, v, count);
+
   return solve(w, j->rows);
 }
 
@@ -273,7 +287,8 @@ static bool disturbed(const NUM(pbWork) *w, const NUM(pbRow) *r, bool onset, con
   double slip = 0;
   int dim = r->kind == pb_rowContact ? r->dim : 1;
   for (int i = 1; i < dim; i++) slip += w->contact[r->contact].friction[i - 1] * fabs(u[i]);
-  return fmax(fabs(u[0]), slip) > weak * fabs(r->vel[0]);
+
+  return fmax(fabs(u[0]), slip) > weak * fabs(closing(w, r));
 }
 
 static int find_root(const int *parent, int k) {
@@ -330,6 +345,44 @@ int NUM(pbEvent_Group)(const NUM(pbWork) *w, pbEvent *events, int count, int *pa
   return groups;
 }
 
+// Acceleration of the body's point there, m/s^2, at the accelerations a of the dofs.
+static void point_acceleration(const NUM(pbWork) *w, int b, const double *point, const double *a, double out[3]) {
+  double A[6] = {0}, d[3], v[3];
+  const double *V = w->V + 6 * b;
+
+  // A = sum S a + Sdot v up to the root.
+  for (int body = b; body > 0; body = w->m->body_parentid[body]) {
+    int first = w->m->body_dofadr[body];
+    for (int i = first; i < first + w->m->body_dofnum[body]; i++) {
+      PB_AXPY6(A, w->qvel[i], w->Sdot + 6 * i);
+      PB_AXPY6(A, a[i], w->S + 6 * i);
+    }
+  }
+
+  // a + alpha x d + omega x (v + omega x d)
+  body_offset(w, b, point, d);
+  PB_POINTVEL(out, A, d);
+  PB_POINTVEL(v, V, d);
+  PB_ADDCROSS(out, 1, V, v);
+}
+
+// Does the closing speed change by more than this part within a step? What is left of a gradient, of first order in the time
+// step, is a few times as much. By the acceleration of what meets, along the normal: curvature is not looked at.
+static bool is_unsteady(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *a) {
+  static const double part = 0.005;
+  double first[3], second[3], change = normal_times(w, r, a);
+
+  // Of limits J a is all; of contacts the points turn with their bodies.
+  if (r->kind == pb_rowContact) {
+    const NUM(pbContact) *c = w->contact + r->contact;
+    point_acceleration(w, w->m->geom_bodyid[c->geom1], c->pos, a, first);
+    point_acceleration(w, w->m->geom_bodyid[c->geom2], c->pos, a, second);
+    change = v3_dot(c->frame, second) - v3_dot(c->frame, first);
+  }
+
+  return w->p.timestep[0] * fabs(change) > part * fabs(rate);
+}
+
 void NUM(pbEvent_Classify)(const NUM(pbWork) *w, pbEvent *events, int count, const double *a) {
   double h = w->p.timestep[0];
 
@@ -339,6 +392,7 @@ void NUM(pbEvent_Classify)(const NUM(pbWork) *w, pbEvent *events, int count, con
     // A rate that its own acceleration undoes within the step says nothing of the time.
     events[e].grazing = a && fabs(events[e].rate) <= h * fabs(normal_times(w, r, a));
     events[e].acts = events[e].pushes && !events[e].grazing;
+    events[e].unsteady = a && events[e].acts && is_unsteady(w, r, events[e].rate, a);
   }
 }
 
@@ -381,6 +435,7 @@ pbStatus NUM(pbEvent_Rate)(NUM(pbWork) *w, const double *v, const pbEvent *event
 
   PB_TRY(solve(w, keep_rows(w, v, events, count, without, at_guard)));
   memcpy(a, w->qacc_integrated, bytes);
+
   return pb_ok;
 }
 

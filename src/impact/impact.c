@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "contact/prescribed.h"
 #include "impact/variants.h"
 #include "model/topology.h"
 
@@ -44,10 +45,13 @@ static size_t carve(pbImpacts *p, const pbModel *m, double *block) {
   p->x_bar = take(block, &used, n);
   p->pulled = take(block, &used, n);
   p->by_time = take(block, &used, n);
-  p->slope = take(block, &used, (size_t)m->nv);
+  p->slope = take(block, &used, (size_t)m->nv + 1);
   p->v_bar = take(block, &used, n);
   p->tangent = take(block, &used, n);
   p->moved = take(block, &used, n);
+  p->pose_bar = take(block, &used, 12 * (size_t)m->nmocap);
+  p->flow = take(block, &used, 6 * (size_t)m->nmocap);
+
   return used;
 }
 
@@ -64,6 +68,7 @@ pbStatus pbImpacts_Create(pbScratch *s, int contacts) {
   // One list behind the other
   p->then.list = p->now.list + contacts;
   carve(p, s->model, p->flight[0].start);
+
   return pb_ok;
 }
 
@@ -97,10 +102,14 @@ static pbStatus fail_at_rest(pbScratch *s, const double *x, int candidate, const
   bool bounces = restitution[c->geom1] > 0 || restitution[c->geom2] > 0;
   char first[96], second[96];
 
+  const char *why = bounces ? "" : " (they have no restitution, so the first touch is the last)";
+
+  // Either the law takes all speed, or what is led comes after it again.
+  bool led = pb_carrier(m, c->geom1) != pb_carrier(m, c->geom2) && s->w.mocap_moves && !pb_follows(m);
+  if (bounces && led) why = " (one is led and the other not thrown, unless mocap_motion is followed)";
   return pbScratch_Fail(s, pb_no_convergence,
                         "geoms %s and %s %s at time %.9g%s: impacts alone cannot hold a contact, contact method soft can",
-                        geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(m).time],
-                        bounces ? "" : " (they have no restitution, so the first touch is the last)");
+                        geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(m).time], why);
 }
 
 // ---- flights --------------------------------------------------------------------------------------------------------
@@ -118,11 +127,16 @@ static pbStatus fly(pbScratch *s, pbFlight *f, const pbInput *input, double time
   p->residual = fmax(p->residual, s->report.residual);
   p->converged = p->converged && s->report.converged;
   pbScratch_State(s, f->start[state_layout(s->model).time] + time, f->end);
+
   return pb_ok;
 }
 
-static pbStatus find_touches(pbScratch *s, const double *x, const pbInput *input, pbTouches *found) {
+// Bodies that are led go from where they stood in the step before to the pose of this one: where they are after a part of it.
+static void stand(pbScratch *s, double over) { s->variant->impact->stand(&s->w, pb_spanAt(s->impacts, over)); }
+
+static pbStatus find_touches(pbScratch *s, const double *x, double over, const pbInput *input, pbTouches *found) {
   pbScratch_Load(s, s->impacts->theta, x, input);
+  stand(s, over);
   found->count = s->variant->impact->find_contacts(&s->w, PB_TOUCH, s->impacts->most, found->list);
   PB_ASSERT(found->count <= s->impacts->most);
   if (found->count >= 0) return pb_ok;
@@ -153,6 +167,7 @@ static int find_fastest(const pbTouches *in, int candidate) {
     if (candidate >= 0 && t->candidate != candidate) continue;
     if (t->rate < -PB_REST && (best < 0 || t->rate < in->list[best].rate)) best = i;
   }
+
   return best;
 }
 
@@ -175,6 +190,17 @@ static int find_deepest(const pbImpacts *p) {
   return found;
 }
 
+// A candidate of those at the start whose geoms overlap and do not part; -1: none. Impacts would never drive them apart.
+static int find_stuck(const pbImpacts *p) {
+  for (int i = 0; i < p->now.count; i++) {
+    // What parts by itself comes out; what rests or closes would sink.
+    const pbTouch *t = p->now.list + i;
+    PB_ASSERT(t->candidate >= 0);
+    if (t->gap < -PB_TOUCH && !(t->rate > PB_REST)) return t->candidate;
+  }
+  return -1;
+}
+
 // ---- the time of impact ---------------------------------------------------------------------------------------------
 // The gap of a candidate as a function of a flight's time.
 typedef struct gap_function {
@@ -182,13 +208,15 @@ typedef struct gap_function {
   const pbInput *input;
   int candidate;
   bool touched;  // it touches at the start: the gap is divided by the time, so that the start is no root
+  double sunk;   // then by how much it has sunk in there, by rounding: less than this is no touch
 } gap_function;
 
 static pbStatus gap_after(pbScratch *s, const gap_function *g, double time, double *gap) {
   PB_ASSERT(!g->touched || time > 0);
   PB_TRY(fly(s, g->f, g->input, time, false));
+  stand(s, g->f->begun + time);
   // The gap over the time is the mean rate, which starts at the rate and stays positive until the next touch.
-  *gap = s->variant->impact->gap(&s->w, g->candidate, reach) / (g->touched ? time : 1);
+  *gap = (s->variant->impact->gap(&s->w, g->candidate, reach) + g->sunk) / (g->touched ? time : 1);
   return pb_ok;
 }
 
@@ -265,6 +293,7 @@ static pbStatus find_touch_time(pbScratch *s, const gap_function *g, double open
     PB_TRY(gap_after(s, g, z.b, &z.fb));
   }
   *time = z.b;
+
   return pb_ok;
 }
 
@@ -284,13 +313,14 @@ static pbStatus shorten_to_touch(pbScratch *s, pbFlight *f, const pbInput *input
     if (touched && !(rate > PB_REST)) return fail_at_rest(s, f->start, next, "come to rest on each other");
     if (!touched) {
       pbScratch_Load(s, p->theta, f->start, input);
+      stand(s, f->begun);
       gap = s->variant->impact->gap(&s->w, next, reach);
     }
 
-    const gap_function g = {f, input, next, touched};
+    const gap_function g = {f, input, next, touched, touched ? fmax(-gap, 0) : 0};
     PB_TRY(find_touch_time(s, &g, touched ? rate : gap, end, &time));
     PB_TRY(fly(s, f, input, time, false));
-    PB_TRY(find_touches(s, f->end, input, &p->then));
+    PB_TRY(find_touches(s, f->end, f->begun + f->time, input, &p->then));
     // To rounding the same flight: no further candidate can shorten it.
     if (time >= end) break;
   }
@@ -332,14 +362,18 @@ static pbStatus fly_to_impact(pbScratch *s, pbFlight *f, const pbInput *input, d
   memcpy(f->stages, s->stages, pb_stageBytes(s->model));
 
   // At the start geoms that touch and approach collide at once.
-  PB_TRY(find_touches(s, f->start, input, &p->now));
+  PB_TRY(find_touches(s, f->start, f->begun, input, &p->now));
   int index = find_fastest(&p->now, -1);
   if (index >= 0) {
     set_impact_at_start(s, f, index);
     return pb_ok;
   }
 
-  PB_TRY(find_touches(s, f->end, input, &p->then));
+  // What is in each other already has no instant of touch.
+  int stuck = find_stuck(p);
+  if (stuck >= 0) return fail_at_rest(s, f->start, stuck, "overlap and do not part (start them apart)");
+
+  PB_TRY(find_touches(s, f->end, f->begun + f->time, input, &p->then));
   // Without an overlap at its end the flight is the rest of the step.
   if (find_deepest(p) < 0) {
     *ends = false;
@@ -355,6 +389,7 @@ static pbStatus fly_to_impact(pbScratch *s, pbFlight *f, const pbInput *input, d
         s, f->end, candidate,
         "touch without approaching (they graze, rest, or bounce within one step of an integrator other than RK4)");
   set_impact(p, f, &p->then, index);
+
   return pb_ok;
 }
 
@@ -391,15 +426,19 @@ static pbStatus apply_impact(pbScratch *s, const pbFlight *f, const pbInput *inp
 
   pbImpacts_SetTime(s, 0);
   pbScratch_Load(s, s->impacts->theta, f->end, input);
+  stand(s, f->begun + f->time);
   pbStatus status = s->variant->impact->change(&s->w, f->candidate, f->point);
   // A singular mass matrix has its own text.
   if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return fail_at_rest(s, f->end, f->candidate, "collide without a solution of Coulomb's law");
 
-  note_energy(s, f, f->end + qvel);
+  // What a body that is led gives is no fault of the law.
+  bool led = m->contact.mocap_motion == pb_mocapFollowed && s->w.mocap_moves;
+  if (!led) note_energy(s, f, f->end + qvel);
   // Positions stay, velocities jump.
   memcpy(after, f->end, pb_stateBytes(m));
   memcpy(after + qvel, s->w.qvel, (size_t)m->nv * sizeof(double));
+
   return pb_ok;
 }
 
@@ -407,6 +446,7 @@ static void begin_step(pbScratch *s, const double *theta, const double *x) {
   pbImpacts *p = s->impacts;
 
   memcpy(p->theta, theta, s->model->ntheta * sizeof(double));
+  p->timestep = theta[pb_timestepAt(s->model)];
   memcpy(p->flight[0].start, x, pb_stateBytes(s->model));
   p->count = 0;
   p->simultaneous = 0;
@@ -430,6 +470,7 @@ pbStatus pbImpacts_Fly(pbScratch *s, const double *theta, const double *x, const
   for (;; p->count++) {
     pbFlight *f = p->flight + p->count;
     bool impact;
+    f->begun = p->timestep - left;
     PB_TRY(fly_to_impact(s, f, input, left, sense && p->count == 0, &impact));
     if (p->count == 0) memcpy(p->stages, f->stages, pb_stageBytes(m));
     if (!impact) return pb_ok;
@@ -473,5 +514,6 @@ pbStatus pbImpacts_Step(pbScratch *s, const double *theta, const double *x, cons
   memcpy(s->stages, p->stages, pb_stageBytes(m));
   s->w.ncon = 0;
   report_impacts(s);
+
   return pb_ok;
 }

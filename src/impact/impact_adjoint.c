@@ -5,6 +5,7 @@
 // under three fields: lam, w - u and u.
 #include "base/assert.h"
 #include "contact/contact.h"
+#include "contact/prescribed.h"
 #include "impact/impact_adjoint.h"
 #include "impact/impact_kernel.h"
 #include "math/vec.h"
@@ -35,6 +36,7 @@ static double cap_multiplier(const NUM(pbImpact) *s, double *nu) {
   }
   // Orthogonal to what the restitution moves
   for (int i = 0; i < s->n; i++) nu[i] -= law / gain * slope[i];
+
   return law / gain;
 }
 
@@ -141,6 +143,39 @@ static void pull_velocities(const NUM(pbWork) *w, const NUM(pbContact) *c, const
   }
 }
 
+// The velocities that paths prescribe, times coefficients: to those, to where the bodies stand, and to point, axes and frictions.
+static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double coefficient[3], geometry_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  double force[3] = {0};
+  double along[6];
+
+  for (int k = 0; k < 3; k++) v3_addscl(force, c->frame + 3 * k, coefficient[k] * (k ? c->friction[k - 1] : 1));
+  NUM(pbContact_Prescribed)(w, c, along);
+  for (int k = 1; k < 3; k++) bar->friction[k - 1] += coefficient[k] * along[k];
+
+  // Each body's share, with the sign of its side.
+  for (int side = 0; side < 2; side++) {
+    int b = pb_carrier(w->m, side ? c->geom2 : c->geom1);
+    if (b < 0) continue;
+
+    // u: the point's velocity
+    const double *velocity = w->mocap_vel + 6 * b, *turn = velocity + 3;
+    double sign = side ? 1 : -1;
+    double arm[3], u[3];
+    v3_sub(arm, c->pos, w->mocap_pos + 3 * b);
+    v3_cross(u, turn, arm);
+    for (int i = 0; i < 3; i++) u[i] = sign * (u[i] + velocity[i]);
+
+    // Power force . (v + turn x arm)
+    PB_ADDCROSS(bar->point, sign, force, turn);
+    for (int k = 0; k < 3; k++) v3_addscl(bar->axes[k], u, coefficient[k] * (k ? c->friction[k - 1] : 1));
+    if (a->mocap_pos) PB_ADDCROSS(a->mocap_pos + 3 * b, -sign, force, turn);
+    if (!a->mocap_vel) continue;
+    for (int i = 0; i < 3; i++) a->mocap_vel[6 * b + i] += sign * force[i];
+    PB_ADDCROSS(a->mocap_vel + 6 * b + 3, sign, arm, force);
+  }
+}
+
 // A contact's share of W, with the body fields Vm (of -lam), Vw (of the change of velocity) and V (before).
 static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbImpact) *s, int index, const pbImpactBar *b) {
   const NUM(pbWork) *w = a->w;
@@ -164,6 +199,7 @@ static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbImpact) *s, int index, 
   pull_velocities(w, c, p, a->Vm, a->FM, &bar);
   pull_velocities(w, c, change, a->Vw, a->FW, &bar);
   pull_velocities(w, c, start, w->V, a->FV, &bar);
+  if (w->m->nmocap && pb_follows(w->m)) pull_prescribed(a, c, start, &bar);
   // From there to the geoms' poses and parameters; the restitution is that of the first contact.
   LANE(pbRows_Touch)(a, t->point, PB_TOUCH, 0, bar.point, bar.axes, bar.friction, index == 0 ? b->restitution : 0);
 }
@@ -180,6 +216,7 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   LANE(pbVjp_Begin)(k, w);
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
   memset(a->lam, 0, nv * sizeof(lane));
+  memset(a->lam_act, 0, nv * sizeof(lane));
   memset(a->ten_power, 0, (size_t)w->m->ntendon * sizeof(lane));
   memset(a->Vl, 0, bodies * sizeof(lane));
   // No tangents of positions: Vx is zero as Vl is.
@@ -193,11 +230,13 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   a->qfrc = NULL;
   a->xfrc = NULL;
 
-  // Of the inputs, poses of mocap bodies alone act at an instant.
+  // Of the inputs, poses and velocities of mocap bodies alone act at an instant.
   a->mocap_pos = p->mocap_pos ? k->mocap_pos : NULL;
   a->mocap_rot = p->mocap_rot ? k->mocap_rot : NULL;
   memset(k->mocap_pos, 0, 3 * (size_t)w->m->nmocap * sizeof(lane));
   memset(k->mocap_rot, 0, 3 * (size_t)w->m->nmocap * sizeof(lane));
+  a->mocap_vel = p->mocap_vel ? k->mocap_vel : NULL;
+  memset(k->mocap_vel, 0, 6 * (size_t)w->m->nmocap * sizeof(lane));
 }
 
 static void end_impact(block *k, const pbPullback *p) {
@@ -208,6 +247,7 @@ static void end_impact(block *k, const pbPullback *p) {
   LANE(pbVjp_AddOut)(p->v, k->a.v, nv);
   LANE(pbVjp_AddOut)(p->mocap_pos, k->mocap_pos, mocap);
   LANE(pbVjp_AddOut)(p->mocap_rot, k->mocap_rot, mocap);
+  LANE(pbVjp_AddOut)(p->mocap_vel, k->mocap_vel, 2 * mocap);
 }
 
 // The impact again; then the evaluation of a state whose acceleration is the change of velocity, and whose velocity that before.
@@ -224,6 +264,7 @@ static pbStatus replay_impact(NUM(pbWork) *w, int candidate, int point, NUM(pbIm
     w->qacc_integrated[i] = 0;
   }
   memcpy(w->qvel, w->v0, (size_t)nv * sizeof(double));
+
   return pb_ok;
 }
 
@@ -244,6 +285,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
 
   PB_TRY(replay_impact(w, candidate, point, &s));
   memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
+  gap_slope[nv] = NUM(pb_prescribed_rate)(w, w->contact + point);
 
   // mu = -lam is the virtual velocity of the terms with M.
   pbImpactBar b = {.lam = a->mu};
@@ -252,7 +294,8 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
 
   // Fields of the evaluation at that acceleration
   evaluate_change(w);
-  LANE(pbSweep_Evaluation)(a, w);
+  LANE(pbSweep_Evaluation)(a, w, (LANE(pbSolution)){.qacc = w->qacc, .A = w->A});
+  LANE(pbVjp_Place)(k, w, p);
   begin_impact(k, w, p);
   a->damped = true;
   a->has_mu = true;
@@ -264,6 +307,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
   for (int c = 0; c < s.count; c++) pull_contact(a, &s, c, &b);
   LANE(pbForce_Tendons)(a);
   end_impact(k, p);
+
   return pb_ok;
 }
 

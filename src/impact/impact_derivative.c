@@ -3,6 +3,7 @@
 #include "impact/impact_parts.h"
 
 #include "impact/impact_jvp.h"
+#include "model/mocap.h"
 #include "step/jvp.h"
 
 static double dot(const double *a, const double *b, int n) {
@@ -50,6 +51,7 @@ static pbStatus pull_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
     b.xfrc = out->input->xfrc;
     b.mocap_pos = out->input->mocap_pos;
     b.mocap_rot = out->input->mocap_rot;
+    b.mocap_vel = out->input->mocap_vel;
   }
 
   // The flight's time is the kernels' time step.
@@ -66,6 +68,7 @@ static pbStatus pull_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
   // What was the result is the next cotangent.
   p->x_bar = start;
   p->pulled = x;
+
   return pb_ok;
 }
 
@@ -77,6 +80,7 @@ static pbStatus push_along(pbScratch *s, const pbFlight *f, const pbInput *input
   memcpy(s->stages, f->stages, pb_stageBytes(m));
   pbImpacts_SetTime(s, f->time);
   pbStatus status = pbJvp_Run(s->complex_work, &step, s->stages, direction, true, &(pbStepTangent){.next = tangent});
+
   return explain(s, status, forward);
 }
 
@@ -89,35 +93,71 @@ static pbStatus motion_by_time(pbScratch *s, const pbFlight *f, const pbInput *i
   return push_along(s, f, input, &(pbDirection){.theta = p->direction}, p->by_time);
 }
 
+// Cotangents of where bodies that are led stand at an instant, a time `span` from their pose: to pose and velocity, to the step,
+// and to the time of the step that is over.
+static void pull_poses(pbScratch *s, double span, const pbStepBar *out, double *over_bar) {
+  const pbModel *m = s->model;
+  pbImpacts *p = s->impacts;
+  size_t n = 3 * (size_t)m->nmocap;
+  const double *pos = p->pose_bar, *rot = pos + n, *vel = rot + n;
+  const pbInputBar *to = out->input;
+  double along;
+  if (!n) return;
+
+  // Along the path: what the instant's time moves them by.
+  PB_ASSERT(out->theta && over_bar);
+  pbMocap_Flow(m, s->w.mocap_quat, s->w.mocap_vel, p->flow, p->flow + n);
+  along = dot(p->pose_bar, p->flow, 2 * (int)n);
+  *over_bar += along;
+  out->theta[pb_timestepAt(m)] -= along;
+
+  // At held time: the pose itself, and the velocity over the span.
+  if (to && to->mocap_pos) add(to->mocap_pos, pos, (int)n);
+  if (to && to->mocap_rot) add(to->mocap_rot, rot, (int)n);
+  if (!to || !to->mocap_vel) return;
+  add(to->mocap_vel, vel, 2 * (int)n);
+  pbMocap_PullMove(m, s->w.mocap_quat, s->w.mocap_vel, span, pos, rot, to->mocap_vel);
+}
+
 // Pullback of the impact at the end of a flight: x_bar becomes the cotangent of the state before it, the share of its time
-// included. rest_bar: cotangent of the time left after it.
-static pbStatus pull_impact(pbScratch *s, const pbFlight *f, const pbInput *input, const pbStepBar *out, double rest_bar) {
+// included. *over_bar: cotangent of the time of the step that is over then, and becomes that of the flight's start.
+static pbStatus pull_impact(pbScratch *s, const pbFlight *f, const pbInput *input, const pbStepBar *out, double *over_bar) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   int nv = m->nv;
+  size_t n = 3 * (size_t)m->nmocap;
   double *q = p->x_bar;
   double *v = q + nv;
+  double span = pb_spanAt(p, f->begun + f->time);
 
   if (f->timed) PB_TRY(motion_by_time(s, f, input));
 
   // The velocity after, at a given time
   memcpy(p->v_bar, v, (size_t)nv * sizeof(double));
-  pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = out->theta};
-
-  if (out->input) {
-    b.mocap_pos = out->input->mocap_pos;
-    b.mocap_rot = out->input->mocap_rot;
-  }
+  memset(p->pose_bar, 0, 4 * n * sizeof(double));
+  pbPullback b = {.v_next = p->v_bar,
+                  .q = q,
+                  .v = v,
+                  .theta = out->theta,
+                  .mocap_pos = p->pose_bar,
+                  .mocap_rot = p->pose_bar + n,
+                  .mocap_vel = p->pose_bar + 2 * n};
 
   pbImpacts_SetTime(s, 0);
   pbScratch_Load(s, p->theta, f->end, input);
+  s->variant->impact->stand(&s->w, span);
   pbStatus status = s->variant->impact->vjp_impact(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope);
   PB_TRY(explain(s, status, reverse));
+  pull_poses(s, span, out, over_bar);
   if (!f->timed) return pb_ok;
 
   // The time, at which the gap is zero: dt = -dgap / (rate of the gap by the time)
-  double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) - rest_bar;
-  s->variant->impact->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / dot(p->slope, p->by_time, nv), &b);
+  double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) + *over_bar;
+  double rate = dot(p->slope, p->by_time, nv) + p->slope[nv];
+  memset(p->pose_bar, 0, 4 * n * sizeof(double));
+  s->variant->impact->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / rate, &b);
+  pull_poses(s, span, out, over_bar);
+
   return pb_ok;
 }
 
@@ -128,14 +168,16 @@ static pbStatus pull_step(pbScratch *s, const pbInput *input, const pbStepBar *o
 
   // The last flight has the time that is left: a later impact shortens it.
   PB_TRY(pull_flight(s, p->flight + p->count, input, out, &rest_bar));
+  double over_bar = -rest_bar;
   for (int i = p->count - 1; i >= 0; i--) {
     const pbFlight *f = p->flight + i;
-    PB_TRY(pull_impact(s, f, input, out, rest_bar));
+    PB_TRY(pull_impact(s, f, input, out, &over_bar));
     // Its time is that of the gap's root, which pull_impact has taken into account.
     if (f->time > 0) PB_TRY(pull_flight(s, f, input, out, &time_bar));
   }
   // A longer step lengthens the last flight.
   out->theta[pb_timestepAt(s->model)] += rest_bar;
+
   return pb_ok;
 }
 
@@ -154,6 +196,7 @@ pbStatus pbImpacts_Vjp(pbScratch *s, const pbStepRecord *step, const double *nex
   }
   PB_TRY(pull_step(s, step->input, &out));
   add(out.x, p->x_bar, pbModel_TangentSize(m));
+
   return pb_ok;
 }
 
@@ -203,6 +246,7 @@ static pbStatus push_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
   along.theta = p->direction;
   PB_TRY(push_along(s, f, input, &along, p->moved));
   memcpy(p->tangent, p->moved, pb_tangentBytes(m));
+
   return pb_ok;
 }
 
@@ -210,7 +254,8 @@ static pbStatus push_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
 static pbStatus push_impact(pbScratch *s, const pbFlight *f, const pbInput *input, const pbDirection *d, double *rate) {
   pbImpacts *p = s->impacts;
   int nv = s->model->nv;
-  const pbImpactAt impact = {p->theta, f->end, input, f->candidate, f->point};
+  // At held time bodies that are led stand where they do but for what is left of the step; with the time they go on.
+  pbImpactAt impact = {p->theta, f->end, input, f->candidate, f->point, pb_spanAt(p, f->begun + f->time), 1};
   double gap, closing;
 
   // Motion by the time: the gap's rate, and what the impact makes of the velocity
@@ -222,7 +267,9 @@ static pbStatus push_impact(pbScratch *s, const pbFlight *f, const pbInput *inpu
   }
 
   // The velocity after, at a given time
-  const pbDirection along = {.x = p->tangent, .theta = d->theta, .mocap_pos = d->mocap_pos, .mocap_rot = d->mocap_rot};
+  const pbDirection along = {
+      .x = p->tangent, .theta = d->theta, .mocap_pos = d->mocap_pos, .mocap_rot = d->mocap_rot, .mocap_vel = d->mocap_vel};
+  impact.span_rate = -*rate;
   pbImpacts_SetTime(s, 0);
   PB_TRY(pbJvp_Impact(s->complex_work, &impact, &along, &gap, p->moved));
   memcpy(p->tangent + nv, p->moved, (size_t)nv * sizeof(double));
@@ -233,6 +280,7 @@ static pbStatus push_impact(pbScratch *s, const pbFlight *f, const pbInput *inpu
   memcpy(p->by_time + nv, p->v_bar, (size_t)nv * sizeof(double));
   for (int i = 0; i < pbModel_TangentSize(s->model); i++) p->tangent[i] += later * p->by_time[i];
   *rate -= later;
+
   return pb_ok;
 }
 
@@ -253,5 +301,6 @@ pbStatus pbImpacts_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection
   }
   PB_TRY(push_flight(s, p->flight + p->count, step->input, d, rate));
   memcpy(next, p->tangent, pb_tangentBytes(m));
+
   return pb_ok;
 }

@@ -9,6 +9,7 @@ typedef struct pbImpactAt {
   const double *theta, *x;
   const pbInput *input;  // poses of mocap bodies
   int candidate, point;
+  double span, span_rate;  // how far mocap bodies have gone beyond their pose, and along the direction
 } pbImpactAt;
 // The slope of its gap, and of the velocity after (nv), along a direction.
 pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *direction, double *gap, double *velocity);

@@ -22,10 +22,12 @@ pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *
   pbJvp_LoadPosition(j, impact->x + at.qpos, d->x);
   pbJvp_Blend(j, w->qvel, impact->x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
 
+  pbImpact_Stand_c(w, num_make(impact->span, pbJvp_StepIn(j, impact->span_rate)));
   PB_TRY(pbImpact_Solve_c(w, impact->candidate, impact->point, &s));
   // The gap, and the velocity after
   pbJvp_Imaginary(j, gap, &s.gap, 1);
   pbJvp_Imaginary(j, velocity, w->qvel, m->nv);
+
   return pb_ok;
 }
 

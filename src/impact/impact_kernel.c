@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "contact/contact.h"
+#include "contact/prescribed.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -46,10 +47,24 @@ static void relative_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c, num
 static double normal_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c) {
   num u[3];
   relative_velocity(w, c, u);
-  return re(v3_dot(c->frame, u));
+  return re(v3_dot(c->frame, u) + NUM(pb_prescribed_rate)(w, c));
 }
 
 static double gap_of(const NUM(pbContact) *c) { return re(c->dist) - re(c->margin); }
+
+void NUM(pbImpact_Stand)(NUM(pbWork) *w, num span) {
+  int bodies = w->mocap_moves ? w->m->nmocap : 0;
+
+  for (int k = 0; k < bodies; k++) {
+    const num *velocity = w->mocap_vel + 6 * k;
+    num angle[3], turn[4];
+    v3_addscl(w->mocap_pos + 3 * k, velocity, span);
+    // About the world's axes
+    v3_scale(angle, velocity + 3, span);
+    quat_exp(turn, angle);
+    quat_mul(w->mocap_quat + 4 * k, turn, w->mocap_quat + 4 * k);
+  }
+}
 
 int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *touch) {
   int count = 0;
@@ -78,6 +93,7 @@ double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach) {
   w->ncon = 0;
   if (NUM(pbContact_Pair)(w, candidate, reach) != pb_ok) return reach;
   for (int i = 0; i < w->ncon; i++) gap = fmin(gap, gap_of(w->contact + i));
+
   return gap;
 }
 
@@ -179,6 +195,23 @@ static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
   s->n += t->n;
 }
 
+// What paths prescribe of the rows' velocities, where the law sees it.
+static void add_prescribed(const NUM(pbWork) *w, NUM(pbImpact) *s) {
+  for (int i = 0; i < s->count; i++) {
+    // Contacts of one body's geoms, or of one path, have nothing to add.
+    const pbImpactContact *t = s->contact + i;
+    const NUM(pbContact) *c = w->contact + t->point;
+    num u[6];
+    if (!pb_prescribed(w, c)) continue;
+    NUM(pbContact_Prescribed)(w, c, u);
+
+    // Along the directions of slip, times friction
+    num a = u[1] * c->friction[0], b = u[2] * c->friction[1];
+    const num rows[3] = {u[0], t->cos * a + t->sin * b, t->cos * b - t->sin * a};
+    for (int k = 0; k < t->n; k++) s->before[t->first + k] += rows[k];
+  }
+}
+
 // Is the mobility symmetric but for rounding, with no negative diagonal entry?
 static bool is_symmetric(const NUM(pbImpact) *s) {
   for (int i = 0; i < s->n; i++) {
@@ -188,6 +221,7 @@ static bool is_symmetric(const NUM(pbImpact) *s) {
       if (fabs(re(s->A[i][j] - s->A[j][i])) > 1e-9 * (own + re(s->A[j][j]))) return false;
     }
   }
+
   return true;
 }
 
@@ -217,6 +251,8 @@ static bool solve_contacts(NUM(pbWork) *w, int point, bool together, NUM(pbImpac
   }
 
   set_mobility(w, s);
+  if (pb_follows(w->m)) add_prescribed(w, s);
+
   return NUM(pbImpact_FindImpulses)(s, w->m->contact.restitution_law == pb_restitutionCapped);
 }
 
@@ -232,6 +268,7 @@ static pbStatus load_pair(NUM(pbWork) *w, int candidate, int point) {
   if (point >= w->ncon) return pb_no_convergence;
 
   memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));
+
   return NUM(pbTree_Factor)(&w->t->M, w->LD, w->Dinv) >= 0 ? pb_singular : pb_ok;
 }
 

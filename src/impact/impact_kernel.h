@@ -40,6 +40,9 @@ double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach);
 pbStatus NUM(pbImpact_Solve)(NUM(pbWork) *w, int candidate, int point, NUM(pbImpact) *s);
 pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point);  // the same, of the velocity alone
 
+// Mocap bodies a time `span` further along their path (negative: before).
+void NUM(pbImpact_Stand)(NUM(pbWork) *w, num span);
+
 // ---- impact_law_kernel.c ------------------------------------------------------------------------------------------------
 // The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before`
 // there is one, the restitution in the first entry (none where it is open).

@@ -17,6 +17,7 @@
   X(find_contacts, pbImpact_FindContacts, ##__VA_ARGS__) \
   X(gap, pbImpact_Gap, ##__VA_ARGS__)                    \
   X(change, pbImpact_Change, ##__VA_ARGS__)              \
+  X(stand, pbImpact_Stand, ##__VA_ARGS__)                \
   X(vjp_impact, pbVjp_Impact_one, ##__VA_ARGS__)         \
   X(vjp_gap, pbVjp_Gap_one, ##__VA_ARGS__)
 

@@ -121,7 +121,8 @@ static pbStatus take_window(pbTrain *t) {
   size_t poses = 0;
   PB_TRY(pbTrain_GivePoses(t, &poses));
   if (poses) PB_TRY(reals(t, worlds * (size_t)t->steps * poses, &t->pose_pos));
-  if (poses) t->pose_quat = t->pose_pos + worlds * (size_t)t->steps * poses / 7 * 3;
+  if (poses) t->pose_quat = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 3;
+  if (poses) t->pose_vel = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 7;
   PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
   if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
   if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
@@ -198,14 +199,26 @@ static pbStatus set_sizes(pbTrain *t) {
   return there ? find_slices(t) : pb_bad_argument;
 }
 
+// What the policy's normalizer knows already.
+static void take_statistics(pbTrain *t) {
+  for (int i = 0; i < t->features; i++) {
+    double deviation = t->theta[t->deviation_at + i];
+    t->stat_mean[i] = t->theta[t->mean_at + i];
+    t->stat_square[i] = deviation * deviation;
+  }
+  t->now->stats = t->now->best_stats = t->samples;
+}
+
 static void set_first_states(pbTrain *t) {
   memcpy(t->theta, t->task->theta, t->ntheta * sizeof(double));
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
   for (int i = 0; i < t->features; i++) t->stat_square[i] = 1;
+  if (t->brought) take_statistics(t);
   if (t->critic) {
     memcpy(t->critic_param, t->head_critic.param, t->head_critic.params * sizeof(double));
     memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
   }
+  if (t->brought) pbTrain_SyncNormalizer(t);
 
   for (int w = 0; w < t->settings.worlds; w++) {
     t->age[w] = pbTrain_FirstAge(t, w);
@@ -216,6 +229,10 @@ static void set_first_states(pbTrain *t) {
 
 pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   PB_TRY(set_sizes(t));
+
+  // its own noise is a part of what a policy did last; where another function acts on the decision, noise comes behind that
+  pbPolicyModel *policy = t->task->model->policy;
+  policy->hears = !policy->act;
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
   PB_TRY(take_window(t));
@@ -238,6 +255,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
 }
 
 void pbTrain_End(pbTrain *t) {
+  if (t->model) t->task->model->policy->hears = false;
   pbOptimizer_Destroy(t->search);
   pbBatch_Destroy(t->batch);
   pbBatch_Destroy(t->trial);
@@ -264,6 +282,8 @@ void pbTrain_End(pbTrain *t) {
                   .critic_mean_at = t->critic_mean_at,
                   .critic_deviation_at = t->critic_deviation_at,
                   .features = t->features,
+                  .brought = t->brought,
+                  .samples = t->samples,
                   .ramp = t->ramp,
                   .ramps = t->ramps};
   *t = kept;

@@ -103,11 +103,12 @@ pbStatus pbTrain_MakeTargets(pbTrain *t) {
 // ---- the normalizer ---------------------------------------------------------------------------------------------------
 enum { MOST_SAMPLES = 200000 };  // beyond, old ones are forgotten: the policy's states change
 
-// The numbers in theta and in the critic's from the statistics.
+// The numbers in theta and in the critic's from the statistics. Those that a policy brought are what its weights were learned
+// on: in theta they stay, to the bit.
 void pbTrain_SyncNormalizer(pbTrain *t) {
   if (t->mean_at < 0) return;
   for (int i = 0; i < t->features; i++) {
-    double deviation = sqrt(t->stat_square[i] + 1e-5);
+    double deviation = t->brought ? t->theta[t->deviation_at + i] : sqrt(t->stat_square[i] + 1e-5);
     t->theta[t->mean_at + i] = t->stat_mean[i];
     t->theta[t->deviation_at + i] = deviation;
     if (!t->critic || t->critic_mean_at < 0) continue;
@@ -130,7 +131,7 @@ static void note_features(pbTrain *t, const double *feature, size_t stride) {
 
 pbStatus pbTrain_Normalize(pbTrain *t) {
   int window = t->settings.window;
-  if (t->mean_at < 0) return pb_ok;
+  if (t->mean_at < 0 || t->brought) return pb_ok;
 
   for (int w = 0; w < t->settings.worlds; w++) {
     const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;

@@ -11,7 +11,7 @@ pbStatus pbTrain_GivePoses(pbTrain *t, size_t *numbers) {
   for (int i = 0; i < t->task->trajectory_count; i++) models &= pbPoses_AreModels(t->task, &t->task->trajectories[i]);
 
   // where one has poses, those of the others are written out
-  *numbers = models ? 0 : 7 * (size_t)t->model->nmocap;
+  *numbers = models ? 0 : 13 * (size_t)t->model->nmocap;
   if (models) return pb_ok;
   for (int i = 0; i < t->task->trajectory_count; i++) PB_TRY(pbPoses_Give(t->task, &t->task->trajectories[i], -1));
   return pb_ok;
@@ -34,6 +34,17 @@ static void copy_row(const pbTrain *t, const pbTrajectory *tr, long row, double 
   memcpy(quat, tr->poses.quat + from * 4 * n, 4 * n * sizeof *quat);
 }
 
+// How they move there, as a rollout of the trajectory alone has it; beyond its end they rest. A jump that no step allows is told
+// when the task is run.
+static void copy_rate(const pbTrain *t, const pbTrajectory *tr, long row, double *velocity) {
+  size_t n = (size_t)t->model->nmocap;
+  long last = tr->steps > 0 ? tr->steps - 1 : 0;
+  memset(velocity, 0, 6 * n * sizeof *velocity);
+  if (row > last) return;
+
+  pbPoses_RateAt(t->task, tr, (size_t)row, velocity);
+}
+
 void pbTrain_SetPath(pbTrain *t, int lane, const pbTrajectory *tr, long row, int first) {
   size_t n = (size_t)t->model->nmocap;
   PB_ASSERT(lane >= 0 && lane < t->lanes && row >= 0);
@@ -42,23 +53,30 @@ void pbTrain_SetPath(pbTrain *t, int lane, const pbTrajectory *tr, long row, int
   for (int step = first; step < t->steps; step++) {
     size_t at = (size_t)lane * (size_t)t->steps + (size_t)step;
     copy_row(t, tr, row + step - first, t->pose_pos + at * 3 * n, t->pose_quat + at * 4 * n);
+    copy_rate(t, tr, row + step - first, t->pose_vel + at * 6 * n);
   }
 }
 
-bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat) {
+bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat, double *vel) {
   PB_ASSERT(train->now && start >= 0 && steps >= 0);
   const pbTrajectory *tr = pbTrain_Trajectory(train, (uint64_t)start, 0);
   size_t n = (size_t)train->model->nmocap;
   if (!train->pose_pos) return false;
 
-  for (int k = 0; k < steps; k++) copy_row(train, tr, k, pos + (size_t)k * 3 * n, quat + (size_t)k * 4 * n);
+  for (int k = 0; k < steps; k++) {
+    copy_row(train, tr, k, pos + (size_t)k * 3 * n, quat + (size_t)k * 4 * n);
+    copy_rate(train, tr, k, vel + (size_t)k * 6 * n);
+  }
   return true;
 }
 
 // ---- inputs -----------------------------------------------------------------------------------------------------------
 pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl) {
-  return (pbBatchInput){
-      .ctrl = ctrl, .command = t->ncommand ? t->command_steps : NULL, .mocap_pos = t->pose_pos, .mocap_quat = t->pose_quat};
+  return (pbBatchInput){.ctrl = ctrl,
+                        .command = t->ncommand ? t->command_steps : NULL,
+                        .mocap_pos = t->pose_pos,
+                        .mocap_quat = t->pose_quat,
+                        .mocap_vel = t->pose_vel};
 }
 
 pbInput pbTrain_Input(const pbTrain *t, int w, int k) {
@@ -69,5 +87,6 @@ pbInput pbTrain_Input(const pbTrain *t, int w, int k) {
   pbInput input = {.command = t->command_steps + at * (size_t)t->ncommand};
   if (t->pose_pos) input.mocap_pos = t->pose_pos + at * 3 * n;
   if (t->pose_quat) input.mocap_quat = t->pose_quat + at * 4 * n;
+  if (t->pose_vel) input.mocap_vel = t->pose_vel + at * 6 * n;
   return input;
 }

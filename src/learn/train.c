@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "learn/train.h"
+#include "model/policy_data.h"
 
 // ---- methods ----------------------------------------------------------------------------------------------------------
 static pbStatus update_gradient(pbTrain *t, bool critic, pbTrainRow *row) {
@@ -142,6 +143,7 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   t->now->best_score = row->score;
   t->now->best_alive = row->alive;
   t->now->best_update = row->update;
+  t->now->best_stats = t->now->stats;
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
   return pb_ok;
 }
@@ -233,6 +235,7 @@ pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStor
   t->options = options;
   pbStatus status = begin(t, store, &result->resumed);
   if (status == pb_ok) status = run_updates(t, store);
+  t->task->model->policy->hears = false;
   if (status == pb_ok || status == pb_interrupted) {
     if (t->theta_out && t->now->evaluated) write_result(t, result);
   }

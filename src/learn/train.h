@@ -62,7 +62,7 @@ enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 64 };
 
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
-      seed, method, reserved[4];
+      seed, method, best_stats, reserved[3];
 } pbTrainNumbers;
 
 // What random numbers are for.
@@ -79,6 +79,8 @@ struct pbTrain {
   pbNetwork *before, *critic;
   ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
   int features;
+  bool brought;    // the policy came with the numbers of its normalizer, which stay
+  double samples;  // that these are of; 0: not known
   pbRamp *ramp;
   int ramps;
 
@@ -117,6 +119,7 @@ struct pbTrain {
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
+  double *pose_vel;                                              // (lanes, steps, nmocap, 6)
   int *row_steps;                                                // (window + 1)
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
   double *fresh;                                                 // (worlds, window, nx): new starts right after a decision

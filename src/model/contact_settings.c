@@ -16,6 +16,7 @@
 static const char *const method_words[] = {"soft", "lcp", "cones", "sweeps", "impact", "penalty", NULL};
 static const char *const law_words[] = {"newton", "capped", NULL};
 static const char *const order_words[] = {"gauss-seidel", "jacobi", NULL};
+static const char *const motion_words[] = {"ignored", "followed", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
 // One setting, of one of three kinds: a word, a number, or a parameter that theta holds.
@@ -51,13 +52,15 @@ static const pbSetting setting_table[] = {
     {.name = "damping", PARAM(contact_damping), 0, 1e15, .is_param = true, .rows = PARAM(one)},
     {.name = "width", AT(width), 1e-12, 1e3},
     {.name = "slip", AT(slip), 1e-9, 1e3},
+    {.name = "mocap_motion", AT(mocap_motion), .words = motion_words},
 };
 // clang-format on
 #undef AT
 #undef PARAM
 enum { SETTING_COUNT = sizeof setting_table / sizeof *setting_table };
 
-static void *member_of(const pbContactSettings *c, const pbSetting *e) { return (char *)c + e->member; }
+static const void *member_of(const pbContactSettings *c, const pbSetting *e) { return (const char *)c + e->member; }
+static void *place_of(pbContactSettings *c, const pbSetting *e) { return (char *)c + e->member; }
 
 pbContactSettings pbModel_ContactSettings(const pbModel *m) { return m->contact; }
 
@@ -84,12 +87,12 @@ bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, ch
 
   // Words go by the enumerator.
   if (e->words) {
-    snprintf(text, size, "%s", e->words[*(int *)member_of(&m->contact, e)]);
+    snprintf(text, size, "%s", e->words[*(const int *)member_of(&m->contact, e)]);
     return true;
   }
 
   // Numbers with all digits, so that they can be set again.
-  double value = e->is_param ? common_value(m, e) : *(double *)member_of(&m->contact, e);
+  double value = e->is_param ? common_value(m, e) : *(const double *)member_of(&m->contact, e);
   if (e->can_be_off && value < 0) snprintf(text, size, "off");
   else snprintf(text, size, "%.17g", value);
   return true;
@@ -208,7 +211,7 @@ static pbStatus set_word(pbModel *m, const pbSetting *e, const char *value) {
   for (int i = 0; e->words[i]; i++) {
     pbSuggest_Offer(&near, e->words[i]);
     if (strcmp(e->words[i], value) != 0) continue;
-    *(int *)member_of(&m->contact, e) = i;
+    *(int *)place_of(&m->contact, e) = i;
     return pb_ok;
   }
 
@@ -236,7 +239,7 @@ static pbStatus set_number(pbModel *m, const pbSetting *e, const char *value) {
     return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: expected a whole number, found '%.80s'", e->name, value);
 
   if (!e->is_param) {
-    *(double *)member_of(&m->contact, e) = number;
+    *(double *)place_of(&m->contact, e) = number;
     return pb_ok;
   }
 

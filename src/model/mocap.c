@@ -65,7 +65,7 @@ int pbModel_Columns(const pbModel *m, unsigned by) {
   return columns;
 }
 
-static void name_body(const pbModel *m, int mocap, char *text, size_t size) {
+void pbMocap_Name(const pbModel *m, int mocap, char *text, size_t size) {
   const char *name = pbModel_Name(m, pb_objBody, pbModel_MocapBody(m, mocap));
 
   if (name && *name) snprintf(text, size, "mocap body '%.100s'", name);
@@ -78,21 +78,28 @@ static bool is_finite(const double *x, int n) {
   return finite;
 }
 
-bool pbMocap_Readable(const pbModel *m, const double *pos, const double *quat, char *text, size_t size) {
+bool pbMocap_Readable(const pbModel *m, const pbInput *input, const char *when, char *text, size_t size) {
+  const double *pos = input->mocap_pos, *quat = input->mocap_quat, *vel = input->mocap_vel;
   char body[160];
 
   for (int k = 0; k < m->nmocap; k++) {
-    name_body(m, k, body, sizeof body);
+    pbMocap_Name(m, k, body, sizeof body);
     if (pos && !is_finite(pos + 3 * k, 3)) {
-      snprintf(text, size, "mocap_pos of %s is not finite", body);
+      snprintf(text, size, "mocap_pos%s of %s is not finite", when, body);
       return false;
     }
 
     // As directions in theta and in states
     double length = quat ? pbSphere_Length(quat + 4 * k, 4) : 1;
-    if (length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST) continue;
-    snprintf(text, size, "mocap_quat of %s has length %g; it is normalized, from lengths of %g to %g", body, length,
-             PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+    if (!(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST)) {
+      snprintf(text, size, "mocap_quat%s of %s has length %g; it is normalized, from lengths of %g to %g", when, body, length,
+               PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+      return false;
+    }
+
+    // Behind poses, which it may come of
+    if (!vel || is_finite(vel + 6 * k, 6)) continue;
+    snprintf(text, size, "mocap_vel%s of %s is not finite", when, body);
     return false;
   }
 

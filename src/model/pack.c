@@ -98,7 +98,7 @@ pbStatus pbModel_Pack(pbContext *ctx, const pbModel *model, void **bytes, size_t
   if (what) return pbContext_Fail(ctx, pb_unsupported, "a model with %s as bytes", what);
 
   // The model is only read.
-  pbModel *m = (pbModel *)model;
+  pbModel copy = *model, *m = &copy;
   Stream count = {.size = 0};
   PB_TRY(pass_model(&count, m));
   char *to = pbContext_Alloc(ctx, sizeof(Head) + count.used);

@@ -45,6 +45,7 @@ typedef struct pbPolicyModel {
   pbOutputTarget *target;
   int outputs, held, memory, decide_memory;
   int every, commands;
+  bool hears;  // exploration: what is held at the end of a decision is what went out, with the controls that were given beside it
   bool reaches[pb_outputKindCount];        // some output goes there
   bool evaluates, transmissions, sensors;  // some row needs an evaluation, and of it these
   bool lengths;                            // of tendons or actuators, whose gradients come before those of bodies

@@ -5,15 +5,16 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/own.h"
 #include "model/model.h"
 
 void pbSurfaces_Destroy(pbContext *ctx, pbSurfaces *surfaces) {
   if (!surfaces) return;
 
   for (int i = 0; i < surfaces->count; i++) {
-    pbContext_Free(ctx, (void *)surfaces->surface[i].name);
-    pbContext_Free(ctx, (void *)surfaces->surface[i].point);
-    pbContext_Free(ctx, (void *)surfaces->surface[i].triangle);
+    pbContext_Free(ctx, pb_own(surfaces->surface[i].name));
+    pbContext_Free(ctx, pb_own(surfaces->surface[i].point));
+    pbContext_Free(ctx, pb_own(surfaces->surface[i].triangle));
   }
   pbContext_Free(ctx, surfaces->surface);
   pbContext_Free(ctx, surfaces->geom);

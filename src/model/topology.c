@@ -2,6 +2,7 @@
 // candidate pairs of geoms, directions in theta, and bounds on sizes that a step's work memory is laid out by.
 #include "model/topology.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -126,10 +127,13 @@ static int max_contact_points(int type1, int type2) {
     return type2 == pb_geomCapsule ? 2 : 4;
   }
 
-  // Sphere: one point. Capsule: one at each end, but on an ellipsoid. Others: a face against a face.
+  // Sphere: one point. Capsule: one at each end, but on an ellipsoid; on a cylinder with the deepest between them.
   if (type1 == pb_geomSphere) return 1;
-  if (type1 == pb_geomCapsule && type2 <= pb_geomBox) return type2 == pb_geomEllipsoid ? 1 : 2;
+  if (type1 == pb_geomCapsule && type2 == pb_geomEllipsoid) return 1;
+  if (type1 == pb_geomCapsule && type2 <= pb_geomBox) return type2 == pb_geomCylinder ? 3 : 2;
 
+  // Others: a face against a face. A cap is a hexagon: cut by another one it has 12 corners, by a box 10; and the deepest.
+  if (type1 == pb_geomCylinder) return type2 == pb_geomCylinder ? 13 : 11;
   return 8;
 }
 
@@ -163,8 +167,16 @@ static int pair_between(const pbModel *m, int g1, int g2) {
   return -1;
 }
 
-// All geom pairs of two bodies, in order; explicit pairs replace what the masks would give.
+static int compare_candidates(const void *a, const void *b) {
+  const pbCandidate *x = a, *y = b;
+  if (x->geom1 != y->geom1) return x->geom1 < y->geom1 ? -1 : 1;
+  return (x->geom2 > y->geom2) - (x->geom2 < y->geom2);
+}
+
+// All geom pairs of two bodies, in MuJoCo's order; explicit pairs replace what the masks would give. With its midphase that is by
+// the numbers of the contacts' geoms, which stand in the order of their types; without it geom by geom of the bodies.
 static void body_candidates(const pbModel *m, pbTopology *t, int b1, int b2) {
+  int first = t->ncandidate;
   for (int i = 0; i < m->body_geomnum[b1]; i++) {
     for (int j = 0; j < m->body_geomnum[b2]; j++) {
       int g1 = m->body_geomadr[b1] + i, g2 = m->body_geomadr[b2] + j;
@@ -172,10 +184,23 @@ static void body_candidates(const pbModel *m, pbTopology *t, int b1, int b2) {
       if (mask && pair_between(m, g1, g2) < 0) add_candidate(m, t, g1, g2, -1);
     }
   }
+
+  if (!t->candidate || (m->disableflags & pb_disMidphase)) return;
+  qsort(t->candidate + first, (size_t)(t->ncandidate - first), sizeof *t->candidate, compare_candidates);
 }
 
-// Pairs of bodies in order, then explicit pairs, which are subject to no filter.
+// Explicit pairs from the one at hand, up to those of two bodies; returns the next one.
+static int explicit_candidates(const pbModel *m, pbTopology *t, int pair, int signature) {
+  while (pair < m->npair && m->pair_signature[pair] <= signature) {
+    add_candidate(m, t, m->pair_geom1[pair], m->pair_geom2[pair], pair);
+    pair++;
+  }
+  return pair;
+}
+
+// Pairs of bodies in order, those of each after its explicit pairs, which are subject to no filter.
 static void find_candidates(const pbModel *m, pbTopology *t) {
+  int pair = 0;
   t->ncandidate = t->max_contacts = 0;
 
   for (int b1 = 0; b1 < m->nbody; b1++) {
@@ -183,11 +208,14 @@ static void find_candidates(const pbModel *m, pbTopology *t) {
     for (int b2 = b1 + 1; b2 < m->nbody; b2++) {
       // Two bodies that stand still need no contact.
       bool fixed = t->body_dofend[b1] < 0 && t->body_dofend[b2] < 0;
-      if (!fixed && m->body_geomnum[b2] && bodies_collide(m, b1, b2)) body_candidates(m, t, b1, b2);
+      if (fixed || !m->body_geomnum[b2] || !bodies_collide(m, b1, b2)) continue;
+
+      pair = explicit_candidates(m, t, pair, (b1 << 16) + b2);
+      body_candidates(m, t, b1, b2);
     }
   }
 
-  for (int p = 0; p < m->npair; p++) add_candidate(m, t, m->pair_geom1[p], m->pair_geom2[p], p);
+  explicit_candidates(m, t, pair, INT_MAX);
 }
 
 static pbStatus refuse_pair(const pbModel *m, const pbCandidate *c) {

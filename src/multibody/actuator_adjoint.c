@@ -1,5 +1,6 @@
 // Gradient of the virtual power of actuators: limits, activations, force laws, transmissions. Each line stands below the power it
 // differentiates. Primal: actuator.c; tests: tests/conformance/test_step.c.
+#include "base/mutate.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
@@ -188,14 +189,12 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int end = holding_end(w, u);
-  if (end >= 0) {
-    PB_THETA(a, actuator_forcerange, 2 * u + end, bar);
-    return PB_LANE_ZERO;
-  }
+  if (end >= 0) PB_THETA(a, actuator_forcerange, 2 * u + end, bar);
+  if (w->act_scale[u] == 1) return end >= 0 ? PB_LANE_ZERO : bar;
 
-  if (w->act_scale[u] == 1) return bar;
-
-  // The tendon's limit scales f = held f0 / total: all its actuators share the scale.
+  // The tendon's limit scales f = held f0 / total: all its actuators share the scale, and also one at an end of its own range
+  // moves the total.
+  if (end >= 0) bar = PB_LANE_ZERO;
   int k = m->actuator_trnid[2 * u];
   double total = 0;
   lane shared = PB_LANE_ZERO;
@@ -553,7 +552,7 @@ static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
   const NUM(pbWork) *w = a->w;
   double force = w->actuator_force[u];
   if (!w->m->actuator_servo[u]) return force * a->lam_act[dof];
-  return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * w->qacc[dof] - a->act_target[u] * w->qvel[dof];
+  return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * a->at.qacc[dof] - a->act_target[u] * w->qvel[dof];
 }
 
 // Is the moment the motion of sites? Entries that are zero now may not stay so.
@@ -614,6 +613,9 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
   lane *all = a->act_force;  // cotangent of each force: m . lam and what sensors gave
   for (int u = 0; u < m->nu; u++) {
     for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) all[u] += w->mom[i] * a->lam_act[w->mom_dofs[i]];
+    PB_MUTE(pb_muteTransmission, m->actuator_trntype[u], all + u, 1);
+    PB_MUTE(pb_muteGain, m->actuator_gaintype[u], all + u, 1);
+    PB_MUTE(pb_muteBias, m->actuator_biastype[u], all + u, 1);
   }
 
   memset(a->c, 0, (size_t)m->nv * sizeof(lane));
@@ -621,6 +623,8 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
 
   // Activations last: inputs have added to what they will be.
   for (int u = 0; u < m->nu; u++) {
-    if (!pb_actuator_off(m, u)) pull_activation(a, u);
+    if (pb_actuator_off(m, u)) continue;
+    PB_MUTE(pb_muteDynamics, m->actuator_dyntype[u], a->act_dot + m->actuator_actadr[u], m->actuator_actnum[u]);
+    pull_activation(a, u);
   }
 }

@@ -15,10 +15,11 @@ static inline bool within_gap(const NUM(pbWork) *w, const NUM(pbContact) *c) {
   return re(c->dist) <= re(c->margin) + contact_gap(w, c->geom1, c->geom2, c->pair);
 }
 
-// Does an actuator on a body pull at the contact?
+// Does an actuator on a body pull at the contact? Not where its sides cannot move against each other: one body, or two that are
+// welded together.
 static inline bool adheres(const NUM(pbWork) *w, int actuator, const NUM(pbContact) *c) {
   int body = w->m->actuator_trnid[2 * actuator], b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
-  bool moves = w->t->body_dofend[b1] >= 0 || w->t->body_dofend[b2] >= 0;
+  bool moves = w->t->body_dofend[b1] != w->t->body_dofend[b2];
 
   return (b1 == body || b2 == body) && moves && within_gap(w, c);
 }

@@ -403,18 +403,20 @@ void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {
+void NUM(pbStage_Acceleration)(NUM(pbWork) *w) { NUM(pbAccelerations)(w, w->qacc, w->A); }
+
+void NUM(pbAccelerations)(const NUM(pbWork) *w, const num *qacc, num *accelerations) {
   const pbModel *m = w->m;
 
-  memcpy(w->A, w->A0, 6 * sizeof(num));
+  memcpy(accelerations, w->A0, 6 * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
     num A[6];
-    v6_copy(A, w->A + 6 * m->body_parentid[b]);
+    v6_copy(A, accelerations + 6 * m->body_parentid[b]);
     for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
       const num *S = w->S + 6 * i, *Sdot = w->Sdot + 6 * i;
       PB_AXPY6(A, w->qvel[i], Sdot);
-      PB_AXPY6(A, w->qacc[i], S);
+      PB_AXPY6(A, qacc[i], S);
     }
-    v6_copy(w->A + 6 * b, A);
+    v6_copy(accelerations + 6 * b, A);
   }
 }

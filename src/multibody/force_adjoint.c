@@ -107,8 +107,10 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
 
   bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_disEulerdamp);
   bool implicit = euler || w->m->integrator == pb_intImplicitfast;
-  if (a->has_mu && implicit) {
-    lane x = -h * a->mu[i] * w->qacc_integrated[i];
+  // In one step with deformables dampers are a part of what is minimized: its adjoint is lam.
+  bool inside = euler && w->couple_S && !(w->m->disableflags & pb_disDamper);
+  if (inside || (a->has_mu && implicit)) {
+    lane x = inside ? -h * lam * w->qacc_integrated[i] : -h * a->mu[i] * w->qacc_integrated[i];
     a->v[i] += x * pb_signOf(v) * (2 * c[1] + 6 * c[2] * s);
     bar[0] += x;
     bar[1] += x * 2 * s;
@@ -141,10 +143,10 @@ static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
 static void dof_armature(LANE(pbAdjoint) *a, int i) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
-  double bar = -a->lam[i] * w->qacc[i];
+  double bar = -a->lam[i] * a->at.qacc[i];
 
   // Implicit damping sees it, too: in M and in Mhat.
-  if (a->damped) bar += a->mu[i] * (w->qacc[i] - w->qacc_integrated[i]);
+  if (a->damped) bar += a->mu[i] * (a->at.qacc[i] - w->qacc_integrated[i]);
   pull_dof_armature(a, i, bar);
 #else
   (void)a;
@@ -320,7 +322,7 @@ static void empty_medium(LANE(pbAdjoint) *a) {
     if (box) {
       box_unit_power(w, b, a->Vl + 6 * b, power);
     } else {
-      NUM(pbStage_AllGeoms)((NUM(pbWork) *)w);
+      PB_ASSERT(w->all_geoms);
       NUM(pbFluid_UnitPower)(w, b, a->Vl + 6 * b, power);
     }
   }

@@ -199,7 +199,22 @@ typedef struct rate {
   num share, slope;  // of the first time constant, and its slope by the excess
   num tau;
   bool smooth;
+  num at_rest;  // without excess: slope of the rate by it; else 0
 } rate;
+
+// Share of activation where the control equals the activation, so that there is a kink: all of it at the least control, from
+// where it can only rise, none at the largest, half between them. A control beyond its bounds does not move, and so the
+// activation decides, which is not below 0 nor above 1.
+static double share_at_rest(const NUM(pbWork) *w, int u) {
+  bool limited = w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl);
+  const num *range = w->p.actuator_ctrlrange + 2 * u;
+  double ctrl = re(w->ctrl[u]), low = limited ? fmax(0, re(range[0])) : 0, high = limited ? fmin(1, re(range[1])) : 1;
+  if (low == high) return 0.5;
+  if (ctrl < low) return low == 0 ? 0 : 0.5;
+  if (ctrl > high) return high == 1 ? 1 : 0.5;
+  if (ctrl == low) return 1;
+  return ctrl == high ? 0 : 0.5;
+}
 
 static rate rate_at(const NUM(pbWork) *w, int u, num ctrl, num act) {
   const num *prm = w->p.actuator_dynprm + 10 * u;
@@ -216,6 +231,10 @@ static rate rate_at(const NUM(pbWork) *w, int u, num ctrl, num act) {
     s.share = re(s.excess) > 0 ? 1 : 0;
     s.slope = 0;
     s.tau = re(s.excess) > 0 ? s.act_time : s.deact_time;
+    if (re(s.excess) != 0) return s;
+
+    double share = share_at_rest(w, u);
+    s.at_rest = share / num_at_least(s.act_time, MIN_VALUE) + (1 - share) / num_at_least(s.deact_time, MIN_VALUE);
   }
 
   return s;
@@ -223,13 +242,16 @@ static rate rate_at(const NUM(pbWork) *w, int u, num ctrl, num act) {
 
 num NUM(pbMuscle_Rate)(const NUM(pbWork) *w, int u, num ctrl, num act) {
   rate s = rate_at(w, u, ctrl, act);
+  if (re(s.at_rest) != 0) return s.excess * s.at_rest;
+
   return s.excess / num_at_least(s.tau, MIN_VALUE);
 }
 
 void NUM(pbMuscle_RatePartials)(const NUM(pbWork) *w, int u, num ctrl, num act, NUM(pbMuscleRatePartials) *out) {
   const num *prm = w->p.actuator_dynprm + 10 * u;
   rate s = rate_at(w, u, ctrl, act);
-  num tau = num_at_least(s.tau, MIN_VALUE), excess = 1 / tau, by_tau = re(s.tau) > MIN_VALUE ? -s.excess / (tau * tau) : 0;
+  num tau = num_at_least(s.tau, MIN_VALUE), excess = re(s.at_rest) != 0 ? s.at_rest : 1 / tau;
+  num by_tau = re(s.tau) > MIN_VALUE ? -s.excess / (tau * tau) : 0;
   *out = (NUM(pbMuscleRatePartials)){0};
   PB_ASSERT(w->m->actuator_dyntype[u] == pb_dynMuscle);
 

@@ -146,13 +146,14 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
 }
 #endif
 
-void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w, LANE(pbSolution) at) {
   const pbModel *m = w->m;
+  a->at = at;
 
   // Motions of bodies by the accelerations, and by what implicit damping took of them.
-  LANE(pbSweep_PushPlain)(w, w->qacc, a->Va);
+  LANE(pbSweep_PushPlain)(w, at.qacc, a->Va);
   if (w->damped) {
-    for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] - w->qacc_integrated[i];
+    for (int i = 0; i < m->nv; i++) w->tmp[i] = at.qacc[i] - w->qacc_integrated[i];
     LANE(pbSweep_PushPlain)(w, w->tmp, a->Vw);
   }
   for (int b = 1; b < m->nbody; b++) {
@@ -162,7 +163,7 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
 
     // I V, and what the body's motion takes: I A + V x* I V.
     p6_store(a->IV + 6 * b, momentum);
-    p6_store(a->rate_IV + 6 * b, p6_add(p6_momentum(&I, p6_load(w->A + 6 * b)), p6_wrench(V, momentum)));
+    p6_store(a->rate_IV + 6 * b, p6_add(p6_momentum(&I, p6_load(at.A + 6 * b)), p6_wrench(V, momentum)));
     if (w->damped) p6_store(a->IW + 6 * b, p6_momentum(&I, p6_load(a->Vw + 6 * b)));
   }
 
@@ -200,7 +201,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
     if (!moves) continue;
 
     const p3inertia I = inertia_load(w->inert + 10 * b);
-    const p6 V = p6_load(w->V + 6 * b), A = p6_load(w->A + 6 * b), rate = p6_load(a->rate_IV + 6 * b);
+    const p6 V = p6_load(w->V + 6 * b), A = p6_load(a->at.A + 6 * b), rate = p6_load(a->rate_IV + 6 * b);
     const l6 Vx = l6_load(a->Vx + 6 * b), moved = inertia_times(&I, Vx), across = l6_motion(V, Vx);  // V x Vx
     const l6 fv = l6_sub(inertia_times(&I, across), l6_onto(p6_load(a->IV + 6 * b), Vx));
 
@@ -457,7 +458,7 @@ PB_INLINE void pull_axes(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) 
   const NUM(pbWork) *w = a->w;
   for (int k = 0; k < n; k++) {
     int i = first + k;
-    double v = w->qvel[i], acc = w->qacc[i];
+    double v = w->qvel[i], acc = a->at.qacc[i];
 
     // By the axis itself: every field that it moves, times its rate there.
     l6 g = l6_add(l6_times(f->L, a->lam[i]), l6_scale(f->a, acc));

@@ -76,7 +76,7 @@ static void pull_fixed_path(LANE(pbAdjoint) *a, int k) {
   for (int i = m->tendon_adr[k], end = i + m->tendon_num[k]; i < end; i++) {
     // The coefficient of a joint is the tendon's Jacobian there.
     int j = m->wrap_objid[i], dof = m->jnt_dofadr[j];
-    lane c = a->ten_lam[k] * a->lam[dof] + a->ten_vel[k] * w->qvel[dof] + a->ten_acc[k] * w->qacc[dof];
+    lane c = a->ten_lam[k] * a->lam[dof] + a->ten_vel[k] * w->qvel[dof] + a->ten_acc[k] * a->at.qacc[dof];
     if (other) c += other[dof];
     a->q[dof] += w->p.wrap_prm[i] * a->ten_len[k];
     a->v[dof] += w->p.wrap_prm[i] * a->ten_vel[k];
@@ -245,7 +245,7 @@ static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
     double moved = 0, kept = 0;
     for (int j = 0; j < n; j++) {
       if (i != j && !dofs_are_related(w, dofs[i], dofs[j])) continue;
-      moved += J[j] * w->qacc[dofs[j]];
+      moved += J[j] * a->at.qacc[dofs[j]];
       if (a->damped) kept += J[j] * unused[dofs[j]];
     }
 
@@ -264,13 +264,13 @@ static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const dou
   // Where there is none, only its own gradient is wanted.
   if (armature == 0 && !pb_isSpatial(w->m, k)) return row_power(a, k, unused);
   if (armature == 0) {
-    lane bar = -path_power(a, k, a->lam, w->qacc);
+    lane bar = -path_power(a, k, a->lam, a->at.qacc);
     return a->damped ? bar + path_power(a, k, a->mu, unused) : bar;
   }
 
   // On the pattern of M: with the accelerations, and what implicit damping takes from them.
   lane *c = LANE(pbTendon_Other)(a, k);
-  lane bar = -pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -armature, a->lam, w->qacc, c);
+  lane bar = -pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -armature, a->lam, a->at.qacc, c);
   if (a->damped) bar += pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, armature, a->mu, unused, c);
   return bar;
 }
@@ -335,7 +335,7 @@ void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   double *unused = w->tmp;
   if (m->ntendon && a->damped) {
-    for (int i = 0; i < m->nv; i++) unused[i] = w->qacc[i] - w->qacc_integrated[i];
+    for (int i = 0; i < m->nv; i++) unused[i] = a->at.qacc[i] - w->qacc_integrated[i];
   }
 
   for (int k = 0; k < m->ntendon; k++) {

@@ -33,6 +33,7 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
   TAKE(xfrc_applied, 6 * m->nbody)
   TAKE(mocap_pos, 3 * m->nmocap)
   TAKE(mocap_quat, 4 * m->nmocap)
+  TAKE(mocap_vel, 6 * m->nmocap)
 }
 
 static bool searches(const NUM(pbWork) *w) {
@@ -185,6 +186,7 @@ static void lay_out_slip(pbArena *arena, NUM(pbWork) *w) {
   TAKE(slip.ended, trees)
   TAKE(slip.gain, trees)
   TAKE(slip.inertia, trees)
+  TAKE(slip.sign, n ? m->nv + m->ntendon : 0)
 }
 
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory) {

@@ -31,16 +31,12 @@ typedef struct Audit {
   bool *good;          // starts: it ran
   // nu + 1: largest force in the kind of run at hand; what it may be. Last of what the policy puts on joints and bodies.
   double *torque, *limit;
-  double *memory;
+  double *memory, *watched;  // watched: of a pbAuditWatch
+  const double *z;           // what is audited
+  pbOutputTarget *silent;    // outputs of a policy that puts out zeros
+  bool at_rest;              // the reference: controls of zero, such a policy
   int done;
 } Audit;
-
-// What is seen of a run while it goes.
-typedef struct Watch {
-  Audit *audit;
-  pbLedger *ledger;  // NULL: none is kept
-  double penetration, power;
-} Watch;
 
 static pbStatus fail(const Audit *a, pbStatus status, const char *text) {
   return pbContext_Fail(a->task->ctx, status, "%s: %s", a->task->name, text);
@@ -64,7 +60,8 @@ static pbAuditOptions complete(const pbTask *task, const pbAuditOptions *given) 
 
   or_default(&o.factor, 1);
   or_default(&o.tolerance, 0.1);
-  or_default(&o.penetration, 0.005);
+  or_default(&o.stop_angle, pbAudit_DefaultAngle());
+  or_default(&o.stop_length, pbAudit_DefaultLength());
   or_default(&o.ledger, 0.01);
 
   // What is known least of a robot.
@@ -82,7 +79,7 @@ static pbStatus check_numbers(const Audit *a) {
   const struct {
     const char *name;
     double value;
-  } all[] = {{"tolerance", o->tolerance}, {"penetration", o->penetration}, {"ledger", o->ledger}};
+  } all[] = {{"tolerance", o->tolerance}, {"ledger", o->ledger}, {"stop angle", o->stop_angle}, {"stop length", o->stop_length}};
 
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (all[i].value > 0 && isfinite(all[i].value)) continue;
@@ -94,8 +91,10 @@ static pbStatus check_numbers(const Audit *a) {
     return pbContext_Fail(a->task->ctx, pb_bad_argument, "%s: audit: a verdict takes at least %d starts, found %d", a->task->name,
                           PB_AUDIT_STARTS, o->starts);
 
-  // Zero stands for the actuators' own.
-  if (!(o->torque >= 0)) return fail(a, pb_bad_argument, "audit: expected a torque >= 0");
+  // Zero stands for the actuators' own, and for what follows from sizes.
+  if (!(o->torque >= 0) || !(o->joint_torque >= 0)) return fail(a, pb_bad_argument, "audit: expected a torque >= 0");
+  if (!(o->penetration >= 0) || !(o->absolute >= 0))
+    return fail(a, pb_bad_argument, "audit: expected a penetration and an absolute tolerance >= 0");
   if (!isfinite(o->factor)) return fail(a, pb_bad_argument, "audit: expected a finite factor");
   return pb_ok;
 }
@@ -219,33 +218,7 @@ static pbStatus perturb(const Audit *a, size_t start) {
   return a->task->recompute ? pbModel_SetConstants(a->task->ctx, a->task->model, a->theta) : pb_ok;
 }
 
-// ---- one run ----------------------------------------------------------------------------------------------------------------
-// The largest number of what a policy puts on degrees of freedom and bodies.
-static double policy_force(const pbScratch *s) {
-  const pbPolicyModel *p = s->model->policy;
-  double most = 0;
-  if (!p) return 0;
-
-  // Controls are judged by what their actuators do.
-  for (int i = 0; i < p->outputs; i++) {
-    if (p->target[i].kind != pb_outputControl) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
-  }
-  return most;
-}
-
-static void watch_step(void *watcher, pbScratch *s) {
-  Watch *w = watcher;
-  pbReport report = pbScratch_Report(s);
-  w->penetration = fmax(w->penetration, report.penetration);
-
-  for (int u = 0; u < s->model->nu; u++) w->audit->torque[u] = fmax(w->audit->torque[u], fabs(s->w.actuator_force[u]));
-  double *last = w->audit->torque + s->model->nu;
-  *last = fmax(*last, policy_force(s));
-
-  // At once: it reads the evaluation of the step.
-  if (w->ledger) pbLedger_Add(s, w->ledger);
-}
-
+// ---- one run ---------------------------------------------------------------------------------------------------------------
 typedef struct Pass {  // a kind of run on one trajectory
   pbAuditRun kind;
   int divide;
@@ -291,7 +264,7 @@ static void add_ledger(pbAuditRow *row, const pbLedger *l, double *delivered) {
   if (gap > 0) *delivered += fabs(l->remainder) / gap;
 }
 
-static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
+static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, pbAuditWatch *watch) {
   pbRollout *r = p->rollout;
   pbRolloutInput input = p->poses;
   input.ctrl = p->ctrl;
@@ -303,15 +276,21 @@ static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   // The first row of controls acts at the first state, the last at the last.
   size_t steps = (size_t)(p->trajectory->steps * p->divide), last = steps ? steps - 1 : 0,
          nmocap = (size_t)a->task->model->nmocap;
-  const pbInput first = {.ctrl = p->ctrl, .command = p->command, .mocap_pos = input.mocap_pos, .mocap_quat = input.mocap_quat};
+  const pbInput first = {.ctrl = p->ctrl,
+                         .command = p->command,
+                         .mocap_pos = input.mocap_pos,
+                         .mocap_quat = input.mocap_quat,
+                         .mocap_vel = input.mocap_vel};
   pbInput at_end = first;
   at_end.ctrl += last * (size_t)a->task->model->nu;
   if (input.mocap_pos) at_end.mocap_pos += last * 3 * nmocap;
   if (input.mocap_quat) at_end.mocap_quat += last * 4 * nmocap;
+  if (input.mocap_vel) at_end.mocap_vel += last * 6 * nmocap;
   if (row->has_ledger)
     PB_TRY(ledger_failed(a, r, pbLedger_Begin(&a->twin.model, a->theta, a->x0, &first, r->scratch, watch->ledger)));
 
   PB_TRY(pbRollout_Forward(r, a->theta, a->x0, &input, &output));
+  PB_TRY(pbAuditWatch_End(watch, r->x_final));
 
   if (!row->has_ledger) return pb_ok;
   return ledger_failed(a, r, pbLedger_End(&a->twin.model, a->theta, r->x_final, &at_end, r->scratch, watch->ledger));
@@ -344,18 +323,31 @@ static pbStatus make_start(Audit *a, Pass *p, size_t start, size_t t) {
 static pbStatus run_start(Audit *a, Pass *p, size_t start, size_t t, pbAuditRow *row, double *delivered) {
   pbParam h;
   pbLedger ledger;
-  Watch watch = {.audit = a, .ledger = row->has_ledger ? &ledger : NULL};
   PB_TRY(pbModel_Param(a->task->ctx, a->task->model, "timestep", &h));
 
   PB_TRY(make_start(a, p, start, t));
   a->theta[h.offset] /= p->divide;
   row->timestep = a->theta[h.offset];
 
-  p->rollout->watch = watch_step;
-  p->rollout->watcher = &watch;
-  PB_TRY(run_forward(a, p, row, &watch));
+  // Runs are watched one after another, all with the same memory.
+  pbAuditWatch watch = {.ctx = a->task->ctx,
+                        .model = &a->twin.model,
+                        .o = &a->o,
+                        .theta = a->theta,
+                        .rollout = p->rollout,
+                        .ledger = row->has_ledger ? &ledger : NULL,
+                        .overlap = &row->overlap,
+                        .given_way = &row->given_way,
+                        .at_joint = &row->at_joint,
+                        .torque = a->torque};
 
-  row->penetration = fmax(row->penetration, watch.penetration);
+  pbAuditWatch_Begin(&watch, a->watched);
+  p->rollout->watch = pbAuditWatch_Step;
+  p->rollout->watcher = &watch;
+  pbStatus status = run_forward(a, p, row, &watch);
+  pbAuditWatch_Free(&watch);
+  PB_TRY(status);
+
   if (row->has_ledger) {
     row->power = fmax(row->power, ledger.power);
     add_ledger(row, &ledger, delivered);
@@ -365,8 +357,9 @@ static pbStatus run_start(Audit *a, Pass *p, size_t start, size_t t, pbAuditRow 
 }
 
 // ---- one kind of run --------------------------------------------------------------------------------------------------------
-static const char *const row_names[pb_auditRunCount] = {"as trained", "h/2", "h/4", "tight solver", "", "other parameters"};
-static const int divides[pb_auditRunCount] = {1, 2, 4, 1, 1, 1};
+static const char *const row_names[pb_auditRunCount] = {"as trained",       "h/2",      "h/4", "tight solver", "",
+                                                        "other parameters", "reference"};
+static const int divides[pb_auditRunCount] = {1, 2, 4, 1, 1, 1, 1};
 
 // A failure of the simulation counts against the answer; anything else ends the audit. What is reported beside the verdict may be
 // refused as well: a method that the model does not take, parameters that are none of a body.
@@ -441,7 +434,17 @@ static pbStatus run_pass(Audit *a, Pass *p, size_t t, pbAuditRow *row, double *d
 static pbStatus make_twin(Audit *a, pbAuditRun kind) {
   PB_TRY(pbTask_Fine(a->task, divides[kind], &a->twin));
   if (kind == pb_auditTight) a->twin.model.tolerance = 0;
+  if (kind == pb_auditReference && a->at_rest && a->twin.model.policy) a->twin.policy.target = a->silent;
   return kind == pb_auditMethod ? pbModel_SetContact(&a->twin.model, "method", a->o.method) : pb_ok;
+}
+
+// A row before anything is seen.
+static pbAuditRow empty_row(const Audit *a, pbAuditRun kind) {
+  pbAuditRow row = {.counts = kind < pb_auditMethod, .failed_start = -1};
+  row.overlap.limit = row.given_way.limit = row.at_joint.limit = 1;
+  snprintf(row.name, sizeof row.name, kind == pb_auditMethod ? "method %.38s" : "%.38s",
+           kind == pb_auditMethod ? a->o.method : row_names[kind]);
+  return row;
 }
 
 static void summarize(const Audit *a, pbAuditRow *row, double delivered) {
@@ -503,9 +506,7 @@ static pbStatus run_trajectories(Audit *a, pbAuditRun kind, pbAuditRow *row, dou
 static pbStatus run_kind(Audit *a, pbAuditRun kind) {
   pbAuditRow *row = &a->report->row[kind];
   double delivered = 0;
-  *row = (pbAuditRow){.counts = kind < pb_auditMethod, .failed_start = -1};
-  snprintf(row->name, sizeof row->name, kind == pb_auditMethod ? "method %.38s" : "%.38s",
-           kind == pb_auditMethod ? a->o.method : row_names[kind]);
+  *row = empty_row(a, kind);
 
   // Sums over trajectories begin at zero.
   for (size_t i = 0; i < a->starts; i++) {
@@ -532,10 +533,12 @@ static pbStatus allocate(Audit *a) {
   size_t forces = (size_t)a->task->model->nu + 1, nx = (size_t)a->task->trajectories[0].terms.nx;
   // Lengths of the arrays, in the order of the pieces.
   const size_t sizes[] = {
-      a->starts * a->trajectories * a->n, a->starts * a->perturbed, a->task->ntheta, nx, a->starts, forces, forces};
-  double **const pieces[] = {&a->offset, &a->factor, &a->theta, &a->x0, &a->objective, &a->torque, &a->limit};
+      a->starts * a->trajectories * a->n,  a->starts * a->perturbed, a->task->ntheta, nx, a->starts, forces, forces,
+      pbAuditWatch_Numbers(a->task->model)};
+  double **const pieces[] = {&a->offset, &a->factor, &a->theta, &a->x0, &a->objective, &a->torque, &a->limit, &a->watched};
+  enum { count = sizeof sizes / sizeof *sizes };
   size_t total = 1;
-  for (int i = 0; i < 7; i++) total += sizes[i];
+  for (int i = 0; i < count; i++) total += sizes[i];
 
   a->memory = pbContext_AllocArray(a->task->ctx, total, sizeof(double));
   a->good = pbContext_AllocArray(a->task->ctx, a->starts, sizeof *a->good);
@@ -543,7 +546,7 @@ static pbStatus allocate(Audit *a) {
 
   // Side by side in one block.
   double *next = a->memory;
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < count; i++) {
     *pieces[i] = next;
     next += sizes[i];
   }
@@ -555,7 +558,9 @@ static void begin_report(const Audit *a) {
   *r = (pbAuditReport){.starts = a->o.starts,
                        .seed = a->o.seed,
                        .tolerance = a->o.tolerance,
-                       .penetration = a->o.penetration,
+                       .absolute = a->o.absolute,
+                       .better = a->o.factor > 0 ? -1 : 1,
+                       .gained = NAN,
                        .ledger = a->o.ledger};
   snprintf(r->objective, sizeof r->objective, "%.90s", a->o.objective ? a->o.objective : "loss");
   snprintf(r->unit, sizeof r->unit, "%.30s", a->o.unit);
@@ -563,6 +568,61 @@ static void begin_report(const Audit *a) {
   if (a->task->model->deform) snprintf(r->why_no_ledger, sizeof r->why_no_ledger, "worlds with deformables have none");
   else if (a->task->model->contact.method == pb_contactImpact)
     snprintf(r->why_no_ledger, sizeof r->why_no_ledger, "contact method impact has none: velocities jump within a step");
+}
+
+// ---- the reference ------------------------------------------------------------------------------------------------------------
+// Other unknowns than the task's start are compared with it; else what is done with doing nothing. False: nothing is done.
+static bool choose_reference(Audit *a, bool *same) {
+  const pbTask *task = a->task;
+  bool acts = task->model->policy != NULL;
+  *same = task->n == 0 || memcmp(a->z, task->start, (size_t)task->n * sizeof(double)) == 0;
+  a->at_rest = *same;
+
+  for (size_t t = 0; t < a->trajectories; t++) {
+    const pbTrajectory *tr = &task->trajectories[t];
+    size_t numbers = (size_t)tr->steps * (size_t)pb_controls(task->model);
+    for (size_t i = 0; i < numbers; i++) acts |= tr->ctrl_now[i] != 0;
+  }
+
+  return acts || !*same;
+}
+
+static pbStatus make_silent(Audit *a) {
+  const pbPolicyModel *p = a->task->model->policy;
+  if (!p) return pb_ok;
+
+  a->silent = pbContext_AllocArray(a->task->ctx, (size_t)p->outputs + 1, sizeof *a->silent);
+  if (!a->silent) return fail(a, pb_no_memory, "no memory for the audit");
+  for (int i = 0; i < p->outputs; i++) a->silent[i] = (pbOutputTarget){.kind = p->target[i].kind, .index = p->target[i].index};
+  return pb_ok;
+}
+
+static void clear_controls(const Audit *a) {
+  for (size_t t = 0; t < a->trajectories; t++) {
+    const pbTrajectory *tr = &a->task->trajectories[t];
+    memset(tr->ctrl_now, 0, (size_t)tr->steps * (size_t)pb_controls(a->task->model) * sizeof(double));
+  }
+}
+
+// What was gained over it. One that cannot be run is none.
+static pbStatus run_reference(Audit *a) {
+  pbAuditRow *row = &a->report->row[pb_auditReference];
+  bool same;
+  *row = empty_row(a, pb_auditReference);
+  snprintf(row->why, sizeof row->why, "there is none: neither another start, nor controls, nor a policy");
+  if (!choose_reference(a, &same)) return pb_ok;
+
+  // The unknowns are those of the answer again at the end.
+  if (same) clear_controls(a);
+  else PB_TRY(pbTask_Apply(a->task, a->task->start));
+  pbStatus status = same ? make_silent(a) : pb_ok;
+  if (status == pb_ok) status = run_kind(a, pb_auditReference);
+  a->at_rest = false;
+  a->task->same = false;
+  PB_TRY(pbTask_Apply(a->task, a->z));
+
+  if (status == pb_ok && row->ran && !row->failed) a->report->gained = a->report->row[pb_auditTrained].mean - row->mean;
+  return status;
 }
 
 static pbStatus run_all(Audit *a, const double *z) {
@@ -579,7 +639,8 @@ static pbStatus run_all(Audit *a, const double *z) {
   PB_TRY(find_limits(a));
   begin_report(a);
 
-  for (int kind = 0; kind < pb_auditRunCount; kind++) {
+  a->z = z;
+  for (int kind = 0; kind < pb_auditReference; kind++) {
     PB_TRY(run_kind(a, (pbAuditRun)kind));
 
     // Without an answer to compare with there is nothing to audit.
@@ -589,6 +650,7 @@ static pbStatus run_all(Audit *a, const double *z) {
                             row->failed_start, row->why);
   }
 
+  PB_TRY(run_reference(a));
   pbAuditReport_Judge(a->report);
   return pb_ok;
 }
@@ -606,5 +668,6 @@ pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *optio
   pbStatus status = run_all(&a, z);
   pbContext_Free(task->ctx, a.memory);
   pbContext_Free(task->ctx, a.good);
+  pbContext_Free(task->ctx, a.silent);
   return status;
 }

@@ -27,6 +27,13 @@ static const char *where(pbAuditRun kind) {
   return words[kind];
 }
 
+// Within a part of what was gained; of rounding nothing is a part.
+static bool is_within(const pbAuditReport *r, double mean) {
+  double trained = r->row[pb_auditTrained].mean, gained = isnan(r->gained) ? trained : r->gained;
+  double rounding = 1e-9 * fmax(fabs(trained), fabs(trained - gained));
+  return fabs(mean - trained) <= fmax(r->tolerance * fabs(gained), fmax(r->absolute, rounding));
+}
+
 static void judge_objective(const pbAuditReport *r, pbAuditRun kind, Text *t) {
   const pbAuditRow *row = &r->row[kind], *trained = &r->row[pb_auditTrained];
   const char *space = r->unit[0] ? " " : "";
@@ -39,19 +46,31 @@ static void judge_objective(const pbAuditReport *r, pbAuditRun kind, Text *t) {
     return;
   }
 
-  // To both sides: what is much better at a finer step was not simulated either.
-  if (fabs(row->mean - trained->mean) <= r->tolerance * fabs(trained->mean)) return;
+  // What is better at a finer step is a note.
+  if (is_within(r, row->mean) || r->better * (row->mean - trained->mean) > 0) return;
   snprintf(part, sizeof part, "%.4g of %.4g%s%s %s", row->mean, trained->mean, space, r->unit, where(kind));
   say(t, part);
 }
 
 static void judge_penetration(const pbAuditReport *r, pbAuditRun kind, Text *t) {
-  const pbAuditRow *row = &r->row[kind];
-  char part[160];
+  const pbAuditMost *m = &r->row[kind].overlap;
+  char part[280];
 
-  if (row->penetration <= r->penetration) return;
-  snprintf(part, sizeof part, "penetration of %.3g mm %s, limit %.3g mm", 1e3 * row->penetration, where(kind),
-           1e3 * r->penetration);
+  if (m->value <= m->limit) return;
+  snprintf(part, sizeof part, "penetration of %.3g mm %s, limit %.3g mm (%s)", 1e3 * m->value, where(kind), 1e3 * m->limit,
+           m->name);
+  say(t, part);
+}
+
+// Limits of joints and tendons, and equalities.
+static void judge_stops(const pbAuditReport *r, pbAuditRun kind, Text *t) {
+  const pbAuditMost *m = &r->row[kind].given_way;
+  double unit = m->angle ? 1 : 1e3;
+  char part[280];
+
+  if (m->value <= m->limit) return;
+  snprintf(part, sizeof part, "%s gives way by %.3g %s %s, limit %.3g %s", m->name, unit * m->value, m->angle ? "rad" : "mm",
+           where(kind), unit * m->limit, m->angle ? "rad" : "mm");
   say(t, part);
 }
 
@@ -63,6 +82,16 @@ static void judge_torque(const pbAuditReport *r, pbAuditRun kind, Text *t) {
   if (row->torque <= row->torque_limit * (1 + 1e-9)) return;
   snprintf(part, sizeof part, "force %.4g of actuator '%s' %s, limit %.4g", row->torque, row->actuator, where(kind),
            row->torque_limit);
+  say(t, part);
+}
+
+// Of all actuators of a joint together, by gears and arms.
+static void judge_joint(const pbAuditReport *r, pbAuditRun kind, Text *t) {
+  const pbAuditMost *m = &r->row[kind].at_joint;
+  char part[280];
+
+  if (m->value <= m->limit * (1 + 1e-9)) return;
+  snprintf(part, sizeof part, "force %.4g at %s %s, limit %.4g", m->value, m->name, where(kind), m->limit);
   say(t, part);
 }
 
@@ -84,6 +113,13 @@ static void confirm(pbAuditReport *r) {
            row[pb_auditHalf].mean, row[pb_auditQuarter].mean, row[pb_auditTight].mean, row[pb_auditTrained].mean, space, r->unit,
            r->starts, r->why_no_ledger[0] ? " (without an energy ledger: " : "", r->why_no_ledger,
            r->why_no_ledger[0] ? ")" : "");
+
+  // What is better by more than what is tolerated.
+  for (int kind = pb_auditHalf; kind <= pb_auditTight; kind++) {
+    size_t used = strlen(r->verdict);
+    if (is_within(r, row[kind].mean)) continue;
+    snprintf(r->verdict + used, sizeof r->verdict - used, "; better %s", where((pbAuditRun)kind));
+  }
 }
 
 void pbAuditReport_Judge(pbAuditReport *r) {
@@ -95,6 +131,8 @@ void pbAuditReport_Judge(pbAuditReport *r) {
   for (int kind = pb_auditHalf; kind <= pb_auditTight; kind++) judge_objective(r, (pbAuditRun)kind, &t);
   for (int kind = pb_auditTrained; kind <= pb_auditTight; kind++) judge_penetration(r, (pbAuditRun)kind, &t);
   for (int kind = pb_auditTrained; kind <= pb_auditTight; kind++) judge_torque(r, (pbAuditRun)kind, &t);
+  for (int kind = pb_auditTrained; kind <= pb_auditTight; kind++) judge_joint(r, (pbAuditRun)kind, &t);
+  for (int kind = pb_auditTrained; kind <= pb_auditTight; kind++) judge_stops(r, (pbAuditRun)kind, &t);
   for (int kind = pb_auditTrained; kind <= pb_auditTight; kind++) judge_ledger(r, (pbAuditRun)kind, &t);
 
   // Nothing was found that does not hold.

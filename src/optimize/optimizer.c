@@ -111,12 +111,17 @@ void pbVec_Eigen(double *A, double *B, double *D, int n) {
 }
 
 // ---- evaluations ----------------------------------------------------------------------------------------------------
-static bool is_soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
+// A trial that cannot be computed is worth nothing, and the search goes on. Input that is refused is so, too, once a point was
+// found that can: then it is the trial's unknowns that are out of range (a mass of 0, a gap that is closed), not the file.
+static bool is_soft(const pbOptimizer *o, pbStatus status) {
+  if (status == pb_bad_input) return isfinite(o->h->best_value);
+  return status == pb_not_finite || status == pb_no_convergence || status == pb_singular;
+}
 
 // An evaluation is complete: a soft failure is an infinite value, the best point is remembered.
 static pbStatus end_evaluation(pbOptimizer *o, const double *x, pbStatus status, double *value) {
   PB_VALIDATE(pb_allFinite(x, (size_t)o->n));
-  if (status != pb_ok && !is_soft(status)) return status;
+  if (status != pb_ok && !is_soft(o, status)) return status;
   if (status != pb_ok || isnan(*value)) *value = INFINITY;
 
   // x may be best itself.
@@ -322,6 +327,15 @@ void pbOptimizer_Destroy(pbOptimizer *o) {
   pbContext_Free(o->ctx, o);
 }
 
+// As if begun at x, but for the counts and the best point.
+static void begin_anew(pbOptimizer *o) {
+  pbOptimizer_Project(o, o->x);
+  memset(o->own, 0, o->method->state_size(o) * sizeof *o->own);
+  o->method->begin(o);
+  o->h->begun = 0;
+  o->h->outcome = pb_running;
+}
+
 // Stuck: forget all but the best point, and go on beside it. What is random follows from the seed and the number of restarts.
 static void restart(pbOptimizer *o) {
   pbOptimizerHeader *h = o->h;
@@ -329,12 +343,14 @@ static void restart(pbOptimizer *o) {
   pbRng rng = pbRng_Seed(o->options.seed ^ ((uint64_t)h->restarts << 32));
   for (int i = 0; i < o->n; i++) o->x[i] = o->best[i] + o->options.restart_size * (1 + fabs(o->best[i])) * pbRng_Normal(&rng);
 
-  // As if begun there, but for the counts and the best point.
-  pbOptimizer_Project(o, o->x);
-  memset(o->own, 0, o->method->state_size(o) * sizeof *o->own);
-  o->method->begin(o);
-  h->begun = 0;
-  h->outcome = pb_running;
+  begin_anew(o);
+}
+
+void pbOptimizer_Leave(pbOptimizer *o, const double *x) {
+  PB_ASSERT(o->h->outcome != pb_running);
+  memcpy(o->x, x, (size_t)o->n * sizeof *x);
+  o->h->left++;
+  begin_anew(o);
 }
 
 pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
@@ -362,13 +378,16 @@ pbIterate pbOptimizer_Get(const pbOptimizer *o) {
                      .outcome = (pbOutcome)h->outcome};
 }
 
+int pbOptimizer_Left(const pbOptimizer *o) { return (int)o->h->left; }
+
 size_t pbOptimizer_StateSize(const pbOptimizer *o) { return o->state_size; }
 
 void pbOptimizer_Save(const pbOptimizer *o, double *state) { memcpy(state, o->state, o->state_size * sizeof *state); }
 
 pbStatus pbOptimizer_Restore(pbOptimizer *o, const double *state) {
   const pbOptimizerHeader *h = (const pbOptimizerHeader *)state;
-  if (!(h->iteration >= 0 && h->iteration < 1e9) || !(h->outcome >= 0 && h->outcome < pb_outcomeCount))
+  if (!(h->iteration >= 0 && h->iteration < 1e9) || !(h->outcome >= 0 && h->outcome < pb_outcomeCount) ||
+      !(h->left >= 0 && h->left < 1e9))
     return pbContext_Fail(o->ctx, pb_bad_input, "the saved state of the optimizer is not one");
 
   // Options and bounds are not part of it: they come from the task again.

@@ -6,8 +6,9 @@
 #include <pullback/optimize.h>
 
 typedef struct pbOptimizerHeader {  // doubles only, for it is saved as such
-  double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome, restarts;
-  double reserved[5];
+  double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome, restarts,
+      left;  // saddles
+  double reserved[4];
 } pbOptimizerHeader;
 enum { PB_HEADER_DOUBLES = sizeof(pbOptimizerHeader) / sizeof(double) };
 
@@ -58,6 +59,10 @@ void pbAdam_Begin(pbOptimizer *o);
 void pbAdam_Clip(const pbOptimizer *o, double *g);                  // to the norm of the options
 void pbAdam_Step(pbOptimizer *o, const double *g, double *before);  // before (n): scratch, the move with its sign turned
 void pbAdam_Retreat(pbOptimizer *o);                                // half way back to the best point, more slowly from here
+
+// A search that ended is begun anew at x, beside a saddle.
+void pbOptimizer_Leave(pbOptimizer *o, const double *x);
+int pbOptimizer_Left(const pbOptimizer *o);  // how often
 
 double pbVec_Dot(const double *a, const double *b, int n);
 double pbVec_Norm(const double *a, int n);

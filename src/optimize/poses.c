@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/mocap.h"
 #include "model/model.h"
 #include "optimize/task.h"
 
@@ -31,6 +32,19 @@ pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe) {
   return pb_ok;
 }
 
+pbStatus pbPoses_GiveMotion(pbTask *task, pbTrajectory *tr) {
+  size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+
+  double *memory = pbContext_AllocArray(task->ctx, (rows * 6 + 7) * n, sizeof(double));
+  if (!memory) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for poses", task->name);
+
+  // One block, freed by the pointer to its begin.
+  tr->poses.before[0] = memory;
+  tr->poses.before[1] = memory + 3 * n;
+  tr->poses.vel = memory + 7 * n;
+  return pb_ok;
+}
+
 pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
   pbPoses *p = &tr->poses;
   size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
@@ -46,7 +60,17 @@ pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
   p->turn = p->rot_bar + rows * 3 * n;
 
   // Derivatives are taken only where something is unknown.
-  for (int i = 0; i < task->variable_count; i++) p->varied = p->varied || is_pose(&task->variables[i]);
+  int t = (int)(tr - task->trajectories);
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    p->varied = p->varied || is_pose(v);
+
+    // An unknown path begins at rest.
+    for (int part = 0; part < 2; part++) {
+      bool own = is_of(v, part ? pb_varyMocapRot : pb_varyMocapPos, t);
+      if (own && p->origin[part] == pb_fromModel) p->origin[part] = pb_fromFirstRow;
+    }
+  }
   return pb_ok;
 }
 
@@ -57,6 +81,7 @@ bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
   bool same = true;
 
   if (!tr->poses.pos) return true;
+  if (tr->poses.vel) return false;
 
   // To the bit: a keyframe that says nothing has the model's.
   for (size_t i = 0; i < rows * n; i++) {
@@ -70,6 +95,7 @@ bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
 void pbPoses_Free(pbContext *ctx, pbPoses *p) {
   pbContext_Free(ctx, p->pos);
   pbContext_Free(ctx, p->pos_now);
+  pbContext_Free(ctx, p->before[0]);
 }
 
 // ---- from unknowns to poses -----------------------------------------------------------------------------------------
@@ -192,27 +218,91 @@ void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, do
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
 void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input) {
-  input->mocap_pos = tr->poses.pos_now;
-  input->mocap_quat = tr->poses.quat_now;
+  const pbPoses *p = &tr->poses;
+  const double *first[2] = {p->pos_now, p->quat_now}, *from[2] = {NULL, NULL};
+  for (int i = 0; i < 2; i++) {
+    if (p->origin[i] == pb_fromFirstRow) from[i] = first[i];
+    if (p->origin[i] == pb_fromGiven) from[i] = p->before[i];
+  }
+
+  input->mocap_pos = p->pos_now;
+  input->mocap_quat = p->quat_now;
+  input->mocap_vel = p->vel;
+  input->mocap_pos_before = from[0];
+  input->mocap_quat_before = from[1];
 }
 
-size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr) { return tr->poses.pos ? 7 * (size_t)task->model->nmocap : 0; }
+// Numbers of a step that Fine takes: poses and velocities.
+size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr) {
+  return tr->poses.pos ? 13 * (size_t)task->model->nmocap : 0;
+}
+
+// Velocities in the step of a row; false: what jumps rests, and is told by the steps as they are.
+static bool rate_at(const pbTask *task, const pbRolloutInput *in, size_t row, double *velocity) {
+  const pbModel *m = task->model;
+  size_t n = (size_t)m->nmocap;
+
+  if (in->mocap_vel) memcpy(velocity, in->mocap_vel + row * 6 * n, 6 * n * sizeof *velocity);
+  if (in->mocap_vel) return true;
+
+  // From the pose before, which for the first row stands apart.
+  const double *pos = row ? in->mocap_pos + (row - 1) * 3 * n : in->mocap_pos_before;
+  const double *quat = row ? in->mocap_quat + (row - 1) * 4 * n : in->mocap_quat_before;
+  pbStatus status =
+      pbModel_MocapVelocity(NULL, m, task->theta, pos, quat, in->mocap_pos + row * 3 * n, in->mocap_quat + row * 4 * n, velocity);
+  if (status != pb_ok) pbMocap_Settle(m, task->theta[m->timestep - m->theta0], false, velocity, NULL, 0);
+  return status == pb_ok;
+}
+
+bool pbPoses_RateAt(const pbTask *task, const pbTrajectory *tr, size_t row, double *velocity) {
+  const pbPoses *p = &tr->poses;
+  pbRolloutInput in = {0};
+
+  // As the file says it
+  pbPoses_Act(tr, &in);
+  in.mocap_pos = p->pos;
+  in.mocap_quat = p->quat;
+  if (p->origin[0] == pb_fromFirstRow) in.mocap_pos_before = p->pos;
+  if (p->origin[1] == pb_fromFirstRow) in.mocap_quat_before = p->quat;
+  return rate_at(task, &in, row, velocity);
+}
+
+// Poses of a shorter step, the part `left` of a step before those of the row.
+static void move_back(const pbModel *m, double left, double h, const double *velocity, double *pos, double *quat) {
+  enum { most = 64 };
+  double along[6 * most];
+  if (left <= 0 || m->nmocap > most) return;
+
+  pbMocap_Flow(m, quat, velocity, along, along + 3 * m->nmocap);
+  pbModel_MocapMove(m, along, along + 3 * m->nmocap, -left * h, pos, quat);
+}
 
 void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double *memory, pbRolloutInput *input) {
-  size_t n = (size_t)task->model->nmocap, steps = (size_t)tr->steps * (size_t)divide;
+  const pbModel *m = task->model;
+  size_t n = (size_t)m->nmocap, steps = (size_t)tr->steps * (size_t)divide;
   if (!tr->poses.pos) return;
 
-  double *pos = memory, *quat = memory + steps * 3 * n;
+  double *pos = memory, *quat = memory + steps * 3 * n, *velocity = quat + steps * 4 * n;
+  double h = task->theta[m->timestep - m->theta0];
 
-  // What acts during a step acts in all its parts.
+  // What acts during a step acts in all its parts; where velocities count, what is led goes on from part to part.
+  bool counts = pbMocap_Counts(m);
+  pbRolloutInput act = {0};
+  pbPoses_Act(tr, &act);
   for (size_t k = 0; k < steps; k++) {
     size_t row = k / (size_t)divide;
+    double *own = velocity + k * 6 * n;
     memcpy(pos + k * 3 * n, tr->poses.pos_now + row * 3 * n, 3 * n * sizeof *pos);
     memcpy(quat + k * 4 * n, tr->poses.quat_now + row * 4 * n, 4 * n * sizeof *quat);
+
+    bool moves = rate_at(task, &act, row, own);
+    double left = 1 - (double)(k % (size_t)divide + 1) / divide;
+    if (counts && moves) move_back(m, left, h, own, pos + k * 3 * n, quat + k * 4 * n);
   }
 
   input->mocap_pos = pos;
   input->mocap_quat = quat;
+  input->mocap_vel = velocity;
 }
 
 pbStatus pbTask_Poses(pbTask *task, const double *z, int t, double *pos, double *quat, bool *given) {
@@ -227,4 +317,17 @@ pbStatus pbTask_Poses(pbTask *task, const double *z, int t, double *pos, double 
   if (pos) memcpy(pos, tr->poses.pos_now, (size_t)tr->steps * 3 * n * sizeof *pos);
   if (quat) memcpy(quat, tr->poses.quat_now, (size_t)tr->steps * 4 * n * sizeof *quat);
   return pb_ok;
+}
+
+bool pbTask_PoseMotion(pbTask *task, int t, double *pos_before, double *quat_before, double *velocity) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  size_t n = (size_t)task->model->nmocap;
+  pbRolloutInput in = {0};
+
+  pbPoses_Act(tr, &in);
+  pbModel_MocapPose(task->model, task->theta, -1, pos_before, quat_before);
+  if (pos_before && in.mocap_pos_before) memcpy(pos_before, in.mocap_pos_before, 3 * n * sizeof *pos_before);
+  if (quat_before && in.mocap_quat_before) memcpy(quat_before, in.mocap_quat_before, 4 * n * sizeof *quat_before);
+  if (velocity && in.mocap_vel) memcpy(velocity, in.mocap_vel, (size_t)tr->steps * 6 * n * sizeof *velocity);
+  return in.mocap_vel != NULL;
 }

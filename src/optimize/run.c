@@ -49,6 +49,7 @@ typedef struct Loop {
   double *state;  // of the last whole iteration
   size_t size;
   double saved_at;
+  bool judged;  // the verdict is of the answer
 } Loop;
 
 static double *write_numbers(double *out, const double *in, size_t count) {
@@ -312,7 +313,9 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
                           pbContext_Error(task->ctx));
 
   pbStatus status = confirm_result(task, result);
-  if (status == pb_ok) status = pbTask_Judge(task, i.outcome == pb_running);
+  if (status == pb_ok && !l->judged) status = pbTask_Judge(task, i.outcome == pb_running);
+  result->left = pbOptimizer_Left(l->optimizer);
+  result->direction = task->verdict.outcome == pb_runSaddle ? task->verdict.direction : NULL;
   result->outcome = task->verdict.outcome;
   result->reason = task->verdict.reason;
   result->advice = task->verdict.advice;
@@ -325,6 +328,51 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   task->evaluations = evaluations;
 
   return status;
+}
+
+// A search that ended by itself at a saddle goes on beside it. What is evaluated to find that out is none of the run's, and
+// after an interruption it is found out again.
+static pbStatus leave_saddle(Loop *l, bool *again) {
+  pbTask *task = l->task;
+  pbIterate i = pbOptimizer_Get(l->optimizer);
+  int64_t simulations = task->simulations, evaluations = task->evaluations;
+  *again = false;
+  if (task->report_saddles || task->met || i.outcome == pb_running || i.iteration >= l->iterations) return pb_ok;
+
+  // By the draws that results are told by.
+  task->watch = false;
+  task->sample.iteration = 0;
+  memcpy(task->result_z, task->sample.fresh ? i.x : i.best, (size_t)task->n * sizeof(double));
+  if (isfinite(i.best_value)) PB_TRY(pbTask_Judge(task, false));
+  l->judged = isfinite(i.best_value);
+
+  // As if nothing had been looked at.
+  task->simulations = simulations;
+  task->evaluations = evaluations;
+  task->same = false;
+  task->counted = false;
+  task->watch = !task->sample.fresh;
+
+  // Anything else is the end.
+  if (!l->judged || task->verdict.outcome != pb_runSaddle) return pb_ok;
+
+  // The new answer is judged when the search ends there.
+  pbOptimizer_Leave(l->optimizer, task->verdict.beside);
+  copy_state(l);
+  l->judged = false;
+  *again = true;
+
+  return pb_ok;
+}
+
+static pbStatus run_to_end(Loop *l, const pbRunStore *store, double save_seconds) {
+  bool again = true;
+  while (again) {
+    PB_TRY(run_iterations(l, store, save_seconds));
+    PB_TRY(leave_saddle(l, &again));
+  }
+
+  return pb_ok;
 }
 
 // With draws that change: the start by those that results are told by. Criteria are judged by them at the end.
@@ -345,7 +393,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   loop.saved_at = pbTask_Clock();
   task->watch = !task->sample.fresh;
   if (status == pb_ok && task->sample.fresh && !result->resumed) status = evaluate_start(&loop);
-  if (status == pb_ok) status = run_iterations(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);
+  if (status == pb_ok) status = run_to_end(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);
 
   // Nothing to search for: the start is the answer.
   if (status == pb_ok && loop.iterations == 0) {

@@ -62,6 +62,8 @@ void pbTask_Destroy(pbTask *task) {
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
   pbContext_Free(ctx, task->verdict.notes);
+  pbContext_Free(ctx, task->verdict.direction);
+  pbContext_Free(ctx, task->verdict.beside);
   pbTask_FreeThreads(task);
   if (!task->borrowed) pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
@@ -179,6 +181,8 @@ pbStatus pbTask_SetUp(pbTask *task) {
   PB_TRY(allocate_numbers(task, n, &task->last_z));
   task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
   if (!task->verdict.notes) return no_memory(task);
+  PB_TRY(allocate_numbers(task, n, &task->verdict.direction));
+  PB_TRY(allocate_numbers(task, n, &task->verdict.beside));
 
   // A loss is a sum of squares where the terms of every trajectory are.
   bool squares = true;

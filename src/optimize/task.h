@@ -194,12 +194,18 @@ typedef struct pbSample {
   bool fresh;         // the method takes others in every iteration
 } pbSample;
 
+// Where mocap bodies come from in the first step.
+typedef enum pbPoseOrigin { pb_fromFirstRow, pb_fromModel, pb_fromGiven } pbPoseOrigin;
+
 typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at least)
   double *pos, *quat;          // as the file or the keyframe says; NULL: the model's
   double *pos_now, *quat_now;  // with the unknowns in
   double *pos_bar, *rot_bar;   // nmocap x 3 each
   double *turn;                // nmocap x 3: rotation vectors of one step
   bool varied;                 // some are unknowns
+  double *vel;                 // nmocap x 6: velocities as given; NULL: as the poses say
+  pbPoseOrigin origin[2];      // of positions, orientations
+  double *before[2];           // nmocap x 3, 4: where they are given
 } pbPoses;
 
 typedef struct pbTrajectory {
@@ -239,8 +245,10 @@ typedef struct pbHistory {
 typedef struct pbVerdict {  // why the run ended
   pbRunOutcome outcome;
   char reason[512], advice[2048];
-  unsigned char *notes;  // n
-  int undetermined;      // directions that the loss does not see
+  unsigned char *notes;        // n
+  double *direction, *beside;  // n each, of a saddle: the loss falls to both sides along it; a point where it is less
+  double beside_value;         // the loss there
+  int undetermined;            // directions that the loss does not see
 } pbVerdict;
 
 struct pbTask {
@@ -271,6 +279,7 @@ struct pbTask {
   pbOptimizerOptions optimizer;
   pbRate *rates;
   int iterations;
+  bool report_saddles;  // a search that ends at one stays there
   pbStop stop;
   pbAuditOptions audit;  // texts and arrays of which are
   char *audit_texts[3];  // these: of the task
@@ -355,6 +364,10 @@ void pbRotation_Column(const double *w, int axis, double *column);
 PB_NODISCARD pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe);
 PB_NODISCARD pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr);  // after all variables are read
 bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr);
+// From here on velocities of all steps, and poses before the first: memory for them.
+PB_NODISCARD pbStatus pbPoses_GiveMotion(pbTask *task, pbTrajectory *tr);
+// Velocities (nmocap x 6) in the step of a row of the path as the file says it; false: what jumps rests.
+bool pbPoses_RateAt(const pbTask *task, const pbTrajectory *tr, size_t row, double *velocity);
 void pbPoses_Free(pbContext *ctx, pbPoses *poses);
 void pbPoses_Apply(pbTask *task, int t);
 void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradient);

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/mutate.h"
 #include "model/model.h"
 #include "optimize/task.h"
 
@@ -392,6 +393,7 @@ static double component(const pbTermSet *s, const TermState *p, const double *ct
 }
 
 static void component_pull(const pbTermSet *s, const TermState *p, const double *ctrl, int i, double bar, double *ctrl_bar) {
+  PB_MUTE(pb_muteQuantity, p->term->formula ? pb_observedFormula : p->term->quantity, &bar, 1);
   if (p->term->formula) formula_pull(s, p, ctrl, bar, ctrl_bar);
   else deviation_pull(&p->term->parts[i], observed_row(s, p, ctrl), p->target, bar, bar_row(s, p, ctrl_bar));
 }
@@ -438,6 +440,7 @@ static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const d
   for (int i = 0; i < t->part_count; i++) {
     double slope;
     value += entry_loss(t, component(s, p, ctrl, i), norm, &slope);
+    PB_MUTE(pb_muteTerm, t->type, &slope, 1);
     if (pull && slope != 0) component_pull(s, p, ctrl, i, p->weight * slope, ctrl_bar);
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/own.h"
 #include "model/model.h"
 #include "optimize/task.h"
 
@@ -50,6 +51,9 @@ pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, do
   if (tr->poses.varied) {
     g.mocap_pos = tr->poses.pos_bar;
     g.mocap_rot = tr->poses.rot_bar;
+    // Where they stand in the first row they stood before.
+    if (tr->poses.origin[0] == pb_fromFirstRow) g.mocap_pos_before = tr->poses.pos_bar;
+    if (tr->poses.origin[1] == pb_fromFirstRow) g.mocap_rot_before = tr->poses.rot_bar;
   }
 
   return pbRollout_Vjp(tr->rollout, &bar, options, &g, certificate);
@@ -135,6 +139,8 @@ static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch
     b->along[i] = (pbTaskDirection){piece[0], piece[1], piece[2] ? piece[2] : piece[1], piece[7], piece[8]};
     b->directions[i] =
         (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0], .mocap_pos = piece[7], .mocap_rot = piece[8]};
+    if (tr->poses.origin[0] == pb_fromFirstRow) b->directions[i].mocap_pos_before = piece[7];
+    if (tr->poses.origin[1] == pb_fromFirstRow) b->directions[i].mocap_rot_before = piece[8];
     b->tangents[i] = (pbRolloutTangent){.x = piece[3],
                                         .sensordata = piece[4],
                                         .xpos = piece[5],
@@ -223,7 +229,7 @@ pbStatus pbTask_SetUpThreads(pbTask *task) {
 void pbTask_FreeThreads(pbTask *task) {
   // Also where there is nothing yet.
   pbGroupSum_Destroy(&task->sum);
-  pbContext_Free(task->ctx, (void *)task->groups.active);
+  pbContext_Free(task->ctx, pb_own(task->groups.active));
   pbContext_Free(task->ctx, task->groups.group);
   pbContext_Free(task->ctx, task->bars);
   task->groups = (pbGroups){0};

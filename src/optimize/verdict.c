@@ -17,12 +17,15 @@ static const double no_gain = 1e-8;            // of the loss: a full step that 
 static const double noise_of_loss = 1e-11;     // rounding of a loss, relative; what is below 1e3 of it is no jump
 
 const char *pbRunOutcome_Name(pbRunOutcome outcome) {
-  static const char *const names[pb_runOutcomeCount] = {"criteria met",      "converged", "no influence",
-                                                        "stalled at a jump", "stalled",   "iteration limit"};
+  static const char *const names[pb_runOutcomeCount] = {"criteria met", "converged",       "no influence", "stalled at a jump",
+                                                        "stalled",      "iteration limit", "saddle"};
   return (unsigned)outcome < pb_runOutcomeCount ? names[outcome] : "unknown";
 }
 
-bool pbJudge_IsSoft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
+// Beside an answer, unknowns may leave what a model takes (pb_bad_input), as the search's own trials may.
+bool pbJudge_IsSoft(pbStatus status) {
+  return status == pb_not_finite || status == pb_no_convergence || status == pb_singular || status == pb_bad_input;
+}
 
 pbStatus pbJudge_Value(Judge *j, const double *z, double *value) {
   pbStatus status = pbTask_Loss(j->task, z, value, NULL);
@@ -208,10 +211,34 @@ static void factorize(const Judge *j, const double *A, double *L) {
   }
 }
 
+// Cuts p off at the bounds. What a step along it promises by -g'p - p'A p, a part of it where the whole is too long.
+static double promise_along(const Judge *j, double *p) {
+  int n = j->n;
+  double slope = 0, bend = 0;
+
+  for (int i = 0; i < n; i++) {
+    p[i] = fmin(fmax(j->z[i] + p[i], j->task->lower[i]), j->task->upper[i]) - j->z[i];
+    slope -= j->g[i] * p[i];
+  }
+
+  // The best part of the way, at most all of it.
+  for (int a = 0; a < n; a++) bend += p[a] * pbVec_Dot(j->A + a * n, p, n);
+  if (!(slope > 0)) return 0;
+
+  return slope >= 2 * bend ? slope - bend : slope * slope / (4 * bend);
+}
+
+// The same along the gradient, each unknown in its own unit: where bounds cut Newton's step off, it may promise nothing although
+// the loss falls.
+static double promise_downhill(Judge *j) {
+  for (int i = 0; i < j->n; i++) j->trial[i] = takes_part(j, i) ? -0.5 * j->g[i] / j->A[i * j->n + i] : 0;
+  return promise_along(j, j->trial);
+}
+
 // The Gauss-Newton step on the unknowns that no bound holds, and the fall of the loss that it promises.
 static double newton_direction(Judge *j) {
   int n = j->n;
-  double *A = j->A, *L = j->B, *p = j->d, promised = 0;
+  double *A = j->A, *L = j->B, *p = j->d;
   form_normal_matrix(j, A);
   pbJudge_HoldLengths(j, A, NULL);
   factorize(j, A, L);
@@ -229,14 +256,7 @@ static double newton_direction(Judge *j) {
     p[i] /= L[i * n + i];
   }
 
-  // Cut off by the bounds, it promises -g'p - p'A p.
-  for (int i = 0; i < n; i++) {
-    p[i] = fmin(fmax(j->z[i] + p[i], j->task->lower[i]), j->task->upper[i]) - j->z[i];
-    promised -= j->g[i] * p[i];
-  }
-
-  for (int a = 0; a < n; a++) promised -= p[a] * pbVec_Dot(A + a * n, p, n);
-  return promised;
+  return fmax(promise_along(j, p), promise_downhill(j));
 }
 
 // The negative gradient on the unknowns that no bound holds.
@@ -394,16 +414,24 @@ static pbStatus judge(Judge *j, bool used_up) {
   return stalled(j, promised);
 }
 
+// What nothing more can be gained from, or seems so, is looked at sideways.
+static pbStatus judge_sideways(Judge *j) {
+  bool found;
+  pbRunOutcome outcome = j->verdict->outcome;
+  return outcome == pb_runConverged || outcome == pb_runStalled ? pbJudge_FindSaddle(j, &found) : pb_ok;
+}
+
 pbStatus pbTask_Judge(pbTask *task, bool used_up) {
   Judge j = {.task = task, .verdict = &task->verdict, .z = task->result_z, .n = task->n};
-  unsigned char *notes = task->verdict.notes;
+  pbVerdict *v = &task->verdict;
 
-  memset(notes, 0, (size_t)task->n);
-  task->verdict = (pbVerdict){.notes = notes};
+  memset(v->notes, 0, (size_t)task->n);
+  *v = (pbVerdict){.notes = v->notes, .direction = v->direction, .beside = v->beside};
   pbStatus status = judge(&j, used_up);
+  if (status == pb_ok && j.smooth) status = judge_sideways(&j);
 
   // All memory of the verdict.
-  double *all[] = {j.g, j.trial, j.d, j.J, j.A, j.B, j.D, j.residuals};
+  double *all[] = {j.g, j.trial, j.d, j.J, j.A, j.B, j.D, j.residuals, j.look};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(task->ctx, all[i]);
 
   return status;

@@ -14,6 +14,7 @@ typedef struct Judge {
   double *g, *trial, *d;            // n each: gradient, a point, a direction
   double *J, *A, *B, *D;            // Jacobian, J'J with its eigenvectors and roots of eigenvalues; NULL where it is not formed
   double *residuals;
+  double *look;  // of a look sideways
 } Judge;
 
 // A simulation that fails at a point, which is no failure of the search.
@@ -34,6 +35,11 @@ void pbJudge_HoldLengths(const Judge *j, double *A, const double *length);
 int pbJudge_CountNotes(const Judge *j, unsigned note);  // unknowns with a note
 PB_NODISCARD pbStatus pbJudge_FindInert(Judge *j);
 void pbJudge_FindUndetermined(Judge *j);  // writes A, B, D and d
+// Eigenvectors of J'J with columns of length one into B, roots of its eigenvalues into D, those lengths (n); writes A.
+void pbJudge_Decompose(Judge *j, double *length);
+
+// ---- verdict_saddle.c: sets outcome, reason, direction and the point beside where the answer is one; writes A, B, D and d
+PB_NODISCARD pbStatus pbJudge_FindSaddle(Judge *j, bool *found);
 
 // ---- verdict_jump.c
 enum { DECADES = 12 };  // lengths of a step along a direction: 1e-2 ... 1e-13 of 1 + |z|

@@ -138,7 +138,7 @@ static pbStatus begin_side(Judge *j, double t, int trajectory, Side *side) {
   // What the unknowns at t mean: parameters, state, controls.
   PB_TRY(pbTask_Expand(j->task, j->trial, trajectory, side->theta, side->x, side->ctrl));
 
-  size_t poses = (size_t)pbTask_Steps(j->task, trajectory) * pbPoses_Numbers(j->task, &j->task->trajectories[trajectory]) / 7;
+  size_t poses = (size_t)pbTask_Steps(j->task, trajectory) * pbPoses_Numbers(j->task, &j->task->trajectories[trajectory]) / 13;
   bool given;
   if (poses) {
     PB_TRY(pbJudge_Allocate(j, 3 * poses, &side->pos));

@@ -228,15 +228,19 @@ static void scale_normal_matrix(Judge *j, double *length) {
   }
 }
 
+void pbJudge_Decompose(Judge *j, double *length) {
+  scale_normal_matrix(j, length);
+  pbJudge_HoldLengths(j, j->A, length);
+  pbVec_Eigen(j->A, j->B, j->D, j->n);
+}
+
 // Of J'J with columns of length one: eigenvalues below 1e-12 of the largest (their roots are in D) are rounding.
 void pbJudge_FindUndetermined(Judge *j) {
   size_t n = (size_t)j->n;
   if (!j->J) return;
 
   double *length = j->d, most = 0;
-  scale_normal_matrix(j, length);
-  pbJudge_HoldLengths(j, j->A, length);
-  pbVec_Eigen(j->A, j->B, j->D, j->n);
+  pbJudge_Decompose(j, length);
   for (size_t i = 0; i < n; i++) most = fmax(most, j->D[i]);
 
   // A combination of unknowns for each, of which two are named.

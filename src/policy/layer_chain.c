@@ -1,5 +1,6 @@
 // A chain of layers: each takes the outputs of the one before it.
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "policy/layer.h"
 
 static const pbLayerOps *ops_of(const pbLayer *l) {
@@ -63,6 +64,7 @@ void REAL(pbChain_Pull)(const pbChain *chain, pbPass *pass, const real *x, const
     Place at = place_of(l, pass->batch, i > 0 ? end - rows_of(l - 1) * n : x, end);
     real *to = i > 0 ? room[i % 2] : x_bar;
     ops_of(l)->pull(l, pass, at.x, at.y, at.tape, y_bar, to);
+    PB_MUTE(pb_muteLayer, l->kind, to, l->inputs * pass->batch);
     y_bar = to;
   }
 

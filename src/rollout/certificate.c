@@ -102,7 +102,9 @@ static double dot(const double *a, const double *b, size_t n) {
 static double products(const pbSpot *s, const pbRolloutGradient *g) {
   return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc) +
          dot(s->command, g->command, s->ncommand) + dot(s->mocap_pos, g->mocap_pos, s->nmocap_pos) +
-         dot(s->mocap_rot, g->mocap_rot, s->nmocap_rot) + dot(s->theta, g->theta, s->ntheta);
+         dot(s->mocap_rot, g->mocap_rot, s->nmocap_rot) + dot(s->mocap_vel, g->mocap_vel, s->nmocap_vel) +
+         dot(s->pos_before, g->mocap_pos_before, s->npos_before) + dot(s->rot_before, g->mocap_rot_before, s->nrot_before) +
+         dot(s->theta, g->theta, s->ntheta);
 }
 
 static double *take(double **next, size_t n) {
@@ -121,8 +123,12 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->ncommand = g->command && r->input.command ? input_rows(r) * (size_t)r->ncommand : 0;
   s->nmocap_pos = g->mocap_pos && r->input.mocap_pos ? input_rows(r) * 3 * (size_t)r->nmocap : 0;
   s->nmocap_rot = g->mocap_rot && r->input.mocap_quat ? input_rows(r) * 3 * (size_t)r->nmocap : 0;
+  s->nmocap_vel = g->mocap_vel && r->input.mocap_vel ? input_rows(r) * 6 * (size_t)r->nmocap : 0;
+  s->npos_before = g->mocap_pos_before && r->input.mocap_pos_before ? 3 * (size_t)r->nmocap : 0;
+  s->nrot_before = g->mocap_rot_before && r->input.mocap_quat_before ? 3 * (size_t)r->nmocap : 0;
   s->ntheta = g->theta ? r->ntheta : 0;
-  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand + s->nmocap_pos + s->nmocap_rot;
+  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand + s->nmocap_pos + s->nmocap_rot + s->nmocap_vel +
+                 s->npos_before + s->nrot_before;
   s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double));
   if (!s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
@@ -144,6 +150,9 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->command = take_some(&next, s->ncommand);
   s->mocap_pos = take_some(&next, s->nmocap_pos);
   s->mocap_rot = take_some(&next, s->nmocap_rot);
+  s->mocap_vel = take_some(&next, s->nmocap_vel);
+  s->pos_before = take_some(&next, s->npos_before);
+  s->rot_before = take_some(&next, s->nrot_before);
   s->theta = take_some(&next, s->ntheta);
   pbRollout_DrawTheta(r, &rng, true, s->theta);
 
@@ -157,16 +166,20 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
 void pbSpot_End(const pbRollout *r, pbSpot *s) { pbContext_Free(r->ctx, s->memory); }
 
 typedef struct Twin {  // working memory of the two rollouts
-  double *x[2], *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
+  double *x[2], *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat, *mocap_rate, *sensor[2], *xpos[2], *site[2], *difference,
+      *theta[2];
   double at[2];  // where they are along the direction
   int parted;    // the first step at which they take different branches, or features tie; -1: none
+  bool tied;     // there features tie
+  int64_t evaluations;
+  bool bends;  // quotients that agree with each other differ to both sides
   double *memory;
 } Twin;
 
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   size_t outputs = ns + nb + nsite, nmocap = (size_t)r->nmocap;
-  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand + 7 * nmocap;
+  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand + 27 * nmocap;
   size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + inputs;
   t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
   if (!t->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
@@ -189,6 +202,7 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   t->command = take(&next, (size_t)r->ncommand);
   t->mocap_pos = take(&next, 3 * nmocap);
   t->mocap_quat = take(&next, 4 * nmocap);
+  t->mocap_rate = take(&next, 20 * nmocap);
 
   PB_ASSERT(next == t->memory + total);
   return pb_ok;
@@ -227,6 +241,12 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   in.xfrc = displaced(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
   in.command = displaced(in.command, r->input.command, s->command, r->ncommand, size, t->command);
   displace_poses(r, s, k, size, t, &in);
+  const pbRolloutDirection paths = {.mocap_pos = s->mocap_pos,
+                                    .mocap_rot = s->mocap_rot,
+                                    .mocap_vel = s->mocap_vel,
+                                    .mocap_pos_before = s->pos_before,
+                                    .mocap_rot_before = s->rot_before};
+  if (r->nmocap) in.mocap_vel = pbPrescribed_Moved(r, &paths, size, theta, k, t->mocap_rate);
 
   // Where a step's last evaluation is not at its first state, positions and sensors take one of their own.
   bool last = k == r->plan.steps;
@@ -288,6 +308,7 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
   }
 
   t->parted = -1;
+  t->tied = false;
   for (int k = 0; k <= steps; k++) {
     const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps);
     const double *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
@@ -303,7 +324,10 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
       branch[side] = pbScratch_Branch(r->scratch);
     }
 
-    if (t->parted < 0 && (branch[0] != branch[1] || !branch[0])) t->parted = k;
+    if (t->parted < 0 && (branch[0] != branch[1] || !branch[0])) {
+      t->parted = k;
+      t->tied = !branch[0] || !branch[1];
+    }
 
     // What is observed enters with the caller's cotangents of this state.
     *sum += across(sensor, t->sensor[0], t->sensor[1], r->ns) + across(xpos, t->xpos[0], t->xpos[1], 3 * r->nbody) +
@@ -324,6 +348,7 @@ static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, dou
 
   PB_TRY(twin_run(r, s, bar, t, &sum));
   *quotient = sum / (to - from);
+  t->evaluations += 2 * r->plan.steps;
 
   return pb_ok;
 }
@@ -366,6 +391,7 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
     bool agrees = c->spot_error <= c->spot_limit;
     bool contradicts = !agrees && fabs(value - before) < gap / 8;
     if (contradicts) PB_TRY(is_smooth(r, s, bar, t, value, gap, &c->spot_off));
+    t->bends = contradicts && !c->spot_off;
     *decided = c->spot_off || agrees;
     c->spot_kink = *decided ? -1 : t->parted;
     if (*decided) break;
@@ -374,6 +400,31 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
 
   s->size = first;
   return pb_ok;
+}
+
+// One comparison of the whole rollout: made, or left out and why.
+static void count_comparison(const pbRollout *r, const pbSpot *s, const pbRolloutGradient *g, const Twin *t, bool decided,
+                             pbCertificate *c) {
+  size_t same = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand + s->nmocap_pos + s->nmocap_rot + s->nmocap_vel +
+                s->npos_before + s->nrot_before;
+  PB_ASSERT(!(decided && c->spot_kink >= 0));
+  size_t all = same + (g->theta ? pbRollout_WantedEntries(r) : 0), moved = same + pbRollout_CountMoved(s->theta, s->ntheta);
+
+  c->spot_part |= pb_partRollout;
+  c->spot_evaluations += t->evaluations;
+  c->spot_checked = decided;
+
+  c->spot_quotients += decided;
+  c->spot_steps_share = decided;
+  c->spot_entries_share = decided && all > 0 ? (double)moved / (double)all : 0;
+  if (decided) return;
+
+  // Why it was not.
+  bool kink = t->parted >= 0 || t->bends;
+  c->spot_left_out++;
+  c->spot_left_tie += kink && t->tied;
+  c->spot_left_kink += kink && !t->tied;
+  c->spot_left_noise += !kink;
 }
 
 pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g,
@@ -394,11 +445,8 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
   }
 
   // Undecided is no verdict: it is counted apart.
-  c->spot_quotients += decided;
-  c->spot_left_out += !decided;
+  if (status == pb_ok) count_comparison(r, s, g, &t, decided, c);
   pbContext_Free(r->ctx, t.memory);
-  c->spot_checked = status == pb_ok;
-  c->spot_part |= status == pb_ok ? pb_partRollout : 0;
 
   return status;
 }
@@ -416,5 +464,6 @@ void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, cons
 
 const char *pbCertificate_Checked(const pbCertificate *c) {
   static const char *const names[] = {"nothing", "steps", "impacts", "steps and impacts"};
+  if (!c->spot_checked) return names[0];
   return c->spot_part & pb_partRollout ? "rollout" : names[c->spot_part & (pb_partSteps | pb_partImpacts)];
 }

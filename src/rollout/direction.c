@@ -132,3 +132,23 @@ void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *
     draw_field(r, rng, &(ThetaField){number, p.name, p.offset, p.rows, p.cols}, together, direction);
   }
 }
+
+size_t pbRollout_WantedEntries(const pbRollout *r) {
+  size_t count = 0;
+
+  for (int i = 0; i < pbModel_ParamCount(r->model); i++) {
+    pbParam p = pbModel_ParamAt(r->model, i);
+    if (!r->unwanted || !r->unwanted[i]) count += (size_t)p.rows * (size_t)p.cols;
+  }
+
+  PB_ASSERT(count <= r->ntheta);
+  return count;
+}
+
+size_t pbRollout_CountMoved(const double *direction, size_t n) {
+  size_t moved = 0;
+  if (!direction) return 0;
+
+  for (size_t i = 0; i < n; i++) moved += direction[i] != 0;
+  return moved;
+}

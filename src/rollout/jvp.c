@@ -20,6 +20,7 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   pbDirection out = {.x = x, .theta = d->theta};
   if (r->plan.steps == 0 && !r->input.constant) return out;
 
+  out.mocap_vel = pbPrescribed_Push(r, d, k);
   k = pbRollout_InputRow(r, k);
 
   // Inputs of a direction have the rows of the inputs themselves.
@@ -54,6 +55,8 @@ static pbStatus push_one(pbRollout *r, const Tangents *all, int k, const pbRollo
   double *sensordata = out_row(t->sensordata, at, r->ns);
   pbStatus status;
   s->ticks = k;
+  // From the last state no step was taken: there is none to push.
+  next = k < r->plan.steps ? next : NULL;
   do {
     status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, sensordata, out_row(t->xpos, at, 3 * r->nbody),
                         out_row(t->site_xpos, at, 3 * r->nsite));
@@ -128,6 +131,7 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
     return pbContext_Fail(r->ctx, pb_bad_argument, "sensitivities along %d directions: there must be none or more", count);
   if (count == 0) return pb_ok;
   PB_TRY(pbRollout_Ready(r));
+  PB_TRY(pbPrescribed_CheckAll(r));
   for (int i = 0; i < count; i++) PB_TRY(pbRows_Check(r, tangents[i].rows, tangents[i].row_count));
 
   // One block: tangents of all directions at two states, a record, two states.

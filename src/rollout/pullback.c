@@ -97,12 +97,16 @@ static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, i
   if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){0};
 
   k = pbRollout_InputRow(r, k);
+  // Velocities that are not given are the caller's poses'.
+  double *velocity = row_bar(r->input.mocap_vel ? g->mocap_vel : NULL, k, 6 * r->nmocap);
+  if (pbPrescribed_Wanted(r, g)) velocity = r->mocap_rate_bar;
   return (pbInputBar){.ctrl = row_bar(g->ctrl, k, r->nu),
                       .qfrc = row_bar(g->qfrc, k, r->nv),
                       .xfrc = row_bar(g->xfrc, k, 6 * r->nbody),
                       .command = row_bar(g->command, k, r->ncommand),
                       .mocap_pos = row_bar(g->mocap_pos, k, 3 * r->nmocap),
-                      .mocap_rot = row_bar(g->mocap_rot, k, 3 * r->nmocap)};
+                      .mocap_rot = row_bar(g->mocap_rot, k, 3 * r->nmocap),
+                      .mocap_vel = velocity};
 }
 
 static void count_events(int64_t *all, int *first, int here, int k) {
@@ -119,6 +123,15 @@ static void note_events(const pbEventCount *here, int k, pbCertificate *c) {
   if (here->together) memcpy(c->simultaneous_contact, here->together_name, sizeof c->simultaneous_contact);
 }
 
+// Steps come from the last to the first.
+static void note_tie(pbScratch *s, int k, pbCertificate *c) {
+  char pair[sizeof c->tie_contact];
+  if (!pbScratch_TiedPair(s, pair, sizeof pair)) return;
+  c->ties++;
+  c->tie_step = k;
+  memcpy(c->tie_contact, pair, sizeof pair);
+}
+
 // A step to pull back, and what is observed at its state.
 typedef struct StepAt {
   int k;
@@ -126,6 +139,7 @@ typedef struct StepAt {
   void *cached;
   const double *next;                // costate of the state after it; NULL: what is observed alone
   const pbObservationBar *observed;  // NULL: nothing
+  const pbInput *input;              // NULL: the row's
   bool events;                       // written: events were corrected
 } StepAt;
 
@@ -139,7 +153,7 @@ typedef struct StepCall {
 } StepCall;
 
 static void call_of(const pbRollout *r, const pbRolloutGradient *g, const StepAt *at, StepCall *call) {
-  call->input = pbRollout_InputAt(r, at->k);
+  call->input = at->input ? *at->input : pbRollout_InputAt(r, at->k);
   call->input_bar = input_bar_at(r, g, at->k);
   call->step =
       (pbStepRecord){.model = r->model, .theta = r->theta, .record = at->record, .cached = at->cached, .input = &call->input};
@@ -178,6 +192,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
     at->events = here.corrected > 0;
   }
 
+  if (status == pb_ok && at->next) note_tie(s, at->k, c);
   if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, call.step.record, at->k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, at->k, pbScratch_Error(s));
 }
@@ -196,10 +211,10 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
 
 // A new start owes nothing to what was before it: from here on back it is that of the state that was left, by what was observed
 // of that one.
-static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *left,
-                      pbCertificate *c) {
+static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, pbCertificate *c) {
   pbObservationBar observed;
-  StepAt alone = {.k = k, .record = left, .observed = &observed};
+  pbInput input;
+  StepAt alone = {.k = k, .record = pbTrack_LeftAt(r, k, &input), .observed = &observed, .input = &input};
 
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
   return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
@@ -207,7 +222,7 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
 
 // What is observed at the state that a step begins from.
 static const pbObservationBar *observed_of_step(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *bars) {
-  return observed_at(r, bar, k, bars) && !pbTrack_LeftAt(r, k) ? bars : NULL;
+  return observed_at(r, bar, k, bars) && !pbTrack_LeftAt(r, k, NULL) ? bars : NULL;
 }
 
 // The costate that a step is pulled with.
@@ -217,6 +232,7 @@ static void begin_pull(pbRollout *r, int k, pbCertificate *certificate) {
 
   // The last state has no step behind it.
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
+  pbPrescribed_Begin(r);
   if (k < r->plan.steps) pbTruncation_Shorten(r, k + 1, certificate);
 }
 
@@ -225,7 +241,7 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
                      pbCertificate *certificate) {
   bool last = k == r->plan.steps;
   pbObservationBar bars;
-  const double *left = pbTrack_LeftAt(r, k);
+  bool left = pbTrack_LeftAt(r, k, NULL) != NULL;
   const pbObservationBar *observed = observed_of_step(r, bar, k, &bars);
   StepAt at = {.k = k, .record = record, .cached = cached, .next = last ? NULL : r->costate, .observed = observed};
 
@@ -238,7 +254,8 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   if (observed || !last) PB_TRY(pull_step(r, g, &at, certificate));
   if (r->step_check && !last) PB_TRY(pbStepCheck_Step(r, r->step_check, k, record, cached, observed, at.events, certificate));
   if (pbTruncation_Cuts(r, k)) PB_TRY(cut(r, &at, certificate));
-  if (left) PB_TRY(leave(r, bar, g, k, left, certificate));
+  if (left) PB_TRY(leave(r, bar, g, k, certificate));
+  pbPrescribed_Pull(r, g, k);
   add_direct(r, bar, k, r->costate_before);
 
   // The costate before this step is the one after the step before.
@@ -428,6 +445,7 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
   PB_TRY(check_input(r, "command", g->command, r->ncommand));
   PB_TRY(check_input(r, "mocap_pos", g->mocap_pos, 3 * r->nmocap));
   PB_TRY(check_input(r, "mocap_rot", g->mocap_rot, 3 * r->nmocap));
+  PB_TRY(check_input(r, "mocap_vel", g->mocap_vel, 6 * r->nmocap));
   return check_input(r, "xfrc", g->xfrc, 6 * r->nbody);
 }
 
@@ -484,6 +502,7 @@ pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
   PB_TRY(pbRollout_Ready(r));
   PB_TRY(pbRolloutBar_Check(r, p->bar));
+  PB_TRY(pbPrescribed_CheckAll(r));
 
   begin_certificate(r, p->certificate);
   PB_TRY(pbTruncation_Begin(r, p->options, p->certificate));

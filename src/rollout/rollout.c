@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/mocap.h"
 #include "model/policy_data.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
@@ -30,6 +31,12 @@ static void layout(pbArena *a, pbRollout *r) {
   r->x_final = pbArena_Take(a, nx, sizeof(double));
   r->costate = pbArena_Take(a, n, sizeof(double));
   r->costate_before = pbArena_Take(a, n, sizeof(double));
+
+  size_t bodies = (size_t)r->nmocap;
+  r->mocap_rate = pbArena_Take(a, 6 * bodies, sizeof(double));
+  r->mocap_rate_bar = pbArena_Take(a, 6 * bodies, sizeof(double));
+  r->mocap_own = pbArena_Take(a, 7 * bodies, sizeof(double));
+  r->mocap_own_rate = pbArena_Take(a, 6 * bodies, sizeof(double));
 }
 
 static void read_sizes(pbRollout *r, const pbModel *m) {
@@ -136,13 +143,15 @@ static const double *row(const double *data, int k, int width) { return data ? d
 pbInput pbRollout_InputAt(const pbRollout *r, int k) {
   if (r->plan.steps == 0 && !r->input.constant) return (pbInput){0};
 
+  const double *velocity = pbPrescribed_Rate(r, k);
   k = pbRollout_InputRow(r, k);
   return (pbInput){.ctrl = row(r->input.ctrl, k, r->nu),
                    .qfrc = row(r->input.qfrc, k, r->nv),
                    .xfrc = row(r->input.xfrc, k, 6 * r->nbody),
                    .command = row(r->input.command, k, r->ncommand),
                    .mocap_pos = row(r->input.mocap_pos, k, 3 * r->nmocap),
-                   .mocap_quat = row(r->input.mocap_quat, k, 4 * r->nmocap)};
+                   .mocap_quat = row(r->input.mocap_quat, k, 4 * r->nmocap),
+                   .mocap_vel = velocity};
 }
 
 pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what) {
@@ -190,11 +199,15 @@ const double *pbRollout_ObservedField(const pbScratch *s, const char *name) {
   return pbScratch_Field(s, name, &data, &rows, &cols) ? data : NULL;
 }
 
-pbStatus pbRollout_Observe(pbRollout *r, const double *x, int k, double *sensordata) {
-  pbInput input = pbRollout_InputAt(r, k);
-  pbStatus status = pbStep_Observe(r->model, r->theta, x, &input, r->scratch, sensordata);
+pbStatus pbRollout_ObserveWith(pbRollout *r, const double *x, int k, const pbInput *input, double *sensordata) {
+  pbStatus status = pbStep_Observe(r->model, r->theta, x, input, r->scratch, sensordata);
 
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+}
+
+pbStatus pbRollout_Observe(pbRollout *r, const double *x, int k, double *sensordata) {
+  pbInput input = pbRollout_InputAt(r, k);
+  return pbRollout_ObserveWith(r, x, k, &input, sensordata);
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
@@ -323,6 +336,7 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
 
 // Step k of the first sweep, and what it says.
 static pbStatus first_step(pbRollout *r, int k, int left, pbRolloutOutput *out) {
+  PB_TRY(pbPrescribed_Check(r, k));
   PB_TRY(advance(r, k, left, out));
 
   // What the solver and the contacts were like
@@ -408,6 +422,7 @@ static pbCertificate empty_certificate(void) {
                          .event_step = -1,
                          .grazing_step = -1,
                          .simultaneous_step = -1,
+                         .tie_step = -1,
                          .penetrating = {-1, -1},
                          .penetration_step = -1,
                          .gaining = {-1, -1},
@@ -439,6 +454,9 @@ pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double 
   if (!pbState_Readable(r->model, x0, text, sizeof text))
     return pbContext_Fail(r->ctx, pb_bad_input, "the initial state: %s", text);
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, first);
+  const pbInput before = {.mocap_pos = r->input.mocap_pos_before, .mocap_quat = r->input.mocap_quat_before};
+  if (!pbMocap_Readable(r->model, &before, " before row 0", text, sizeof text))
+    return pbContext_Fail(r->ctx, pb_bad_input, "%s", text);
   if (r->track) PB_TRY(pbTrack_NoteRestart(r, x0, first));
 
   // What the scratch did before is no step of this rollout: its contacts neither appear nor go.
@@ -449,6 +467,7 @@ pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double 
 
 pbStatus pbRollout_EndForward(pbRollout *r, int last, pbRolloutOutput *out) {
   PB_TRY(final_state(r, last, out));
+  if (r->track && last < r->plan.steps) pbTrack_KeepInput(r, last);
   r->ran = last == r->plan.steps;
   r->tape_fresh = true;
 

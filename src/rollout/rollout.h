@@ -74,6 +74,9 @@ struct pbRollout {
   bool vouched;                      // of a batch: theta was looked at, in this call, and so was the model
   double *x, *x_before, *x_final;    // nx
   double *costate, *costate_before;  // n
+  // Of mocap bodies, nmocap of each (prescribed.c): velocities of the step at hand and their cotangents or tangents (6); the
+  // model's poses (7), and cotangents or tangents of these (6).
+  double *mocap_rate, *mocap_rate_bar, *mocap_own, *mocap_own_rate;
   char *memory;
   struct pbTrack *track;  // lent; NULL: none
 };
@@ -91,6 +94,7 @@ typedef struct pbTrack {
   int restarts, most;
   int *restart_at;
   double *left;
+  double *left_input;  // (most + 1, pbTrack_InputSize): rows of inputs at those states as they were
 } pbTrack;
 // A rollout with one record, which is the track `bare`. Lend: a Forward takes `steps` steps and writes to the track from here on.
 PB_NODISCARD pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
@@ -103,8 +107,12 @@ void pbTrack_Keep(const pbRollout *r, pbTrack *track);
 void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta, const pbRolloutInput *input);
 // Before a Forward goes on at step k from x: if that is not where it had come to, a new start.
 PB_NODISCARD pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k);
-// Record of the state that was left for a new start at state k; NULL: there is none.
-const double *pbTrack_LeftAt(const pbRollout *r, int k);
+// Numbers of a row of all inputs.
+size_t pbTrack_InputSize(const pbModel *m);
+// After a part that ends at state k: keeps the inputs of that row, which the caller may change before the next part begins.
+void pbTrack_KeepInput(const pbRollout *r, int k);
+// Record of the state that was left for a new start at state k, and the inputs that it was observed with; NULL: there is none.
+const double *pbTrack_LeftAt(const pbRollout *r, int k, pbInput *input);
 
 // ---- rollout.c
 PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
@@ -119,14 +127,31 @@ PB_NODISCARD pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, 
 PB_NODISCARD pbStatus pbRollout_Sense(pbRollout *r, int k);
 PB_NODISCARD pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput *output);
 PB_NODISCARD pbStatus pbRollout_EndForward(pbRollout *r, int last, pbRolloutOutput *output);
+// ---- prescribed.c: how mocap bodies move in step k (pbInput.mocap_vel), NULL: they rest; overwritten by the next call
+const double *pbPrescribed_Rate(const pbRollout *r, int k);
+// A path that jumps while something meets the body, and its velocity counts: pb_bad_input with body and step.
+PB_NODISCARD pbStatus pbPrescribed_Check(pbRollout *r, int k);
+PB_NODISCARD pbStatus pbPrescribed_CheckAll(pbRollout *r);  // all steps, for a kind of gradient that Forward did not know of
+// Along a direction: its derivative, NULL: zero; and what it is at `size` along it (room: 20 nmocap), by a theta that has moved.
+const double *pbPrescribed_Push(const pbRollout *r, const pbRolloutDirection *direction, int k);
+const double *pbPrescribed_Moved(const pbRollout *r, const pbRolloutDirection *direction, double size, const double *theta, int k,
+                                 double *room);
+// Do poses or parameters that the gradient is wanted by owe anything to the velocity? Then mocap_rate_bar, zero from Begin on,
+// gathers its cotangent, and Pull hands it on.
+bool pbPrescribed_Wanted(const pbRollout *r, const pbRolloutGradient *gradient);
+void pbPrescribed_Begin(const pbRollout *r);
+void pbPrescribed_Pull(const pbRollout *r, const pbRolloutGradient *gradient, int k);
+
+// ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,
                                             double *sensordata);
 PB_NODISCARD pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what);
 // Positions of bodies and sites of a scratch's last evaluation (which must have been at the state meant); NULL: there are none.
 const double *pbRollout_ObservedField(const pbScratch *s, const char *name);
-// An evaluation at state k without a step; sensordata may be NULL.
+// An evaluation at state k without a step; sensordata may be NULL. ObserveWith: with inputs other than those of that row.
 PB_NODISCARD pbStatus pbRollout_Observe(pbRollout *r, const double *x, int k, double *sensordata);
+PB_NODISCARD pbStatus pbRollout_ObserveWith(pbRollout *r, const double *x, int k, const pbInput *input, double *sensordata);
 // The schedule from its start, and its actions up to the next Reverse or Done, which is returned. out: NULL but in Forward.
 void pbRollout_Restart(pbRollout *r);
 PB_NODISCARD pbStatus pbRollout_Play(pbRollout *r, pbRolloutOutput *out, bool first, pbScheduleAction *action);
@@ -194,6 +219,9 @@ int pbStepCheck_DrawSteps(pbRng *rng, int steps, int count, int one, int *out);
 // zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
 // so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
 void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction);
+size_t pbRollout_CountMoved(const double *direction, size_t n);  // entries that are not zero; of NULL none
+// Entries of theta that derivatives are wanted by.
+size_t pbRollout_WantedEntries(const pbRollout *r);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbStepCheck_Before(pbRollout *r, pbStepCheck *check, int k);
@@ -204,8 +232,8 @@ PB_NODISCARD pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *check, int k, 
 // A random direction of the initial state, the inputs and theta, and the derivative along it.
 typedef struct pbSpot {
   // x0: n; the others NULL where no gradient is wanted
-  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_rot, *theta;
-  size_t nctrl, nqfrc, nxfrc, ncommand, nmocap_pos, nmocap_rot, ntheta;
+  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_rot, *mocap_vel, *pos_before, *rot_before, *theta;
+  size_t nctrl, nqfrc, nxfrc, ncommand, nmocap_pos, nmocap_rot, nmocap_vel, npos_before, nrot_before, ntheta;
   double before, theta_before;  // products with what the gradient arrays held before: all of it, and its part by theta
   double *memory;
 } pbSpot;

@@ -13,56 +13,13 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include <pullback/random.h>
 #include "impact/impact.h"
-#include "model/mocap.h"
 #include "model/model.h"
 #include "model/state_layout.h"
-#include "rollout/rollout.h"
+#include "rollout/sample.h"
 #include "step/scratch.h"
 
 enum { per_sample = 400, few = 200 };  // one sample of each kind for so many steps; below so many all are cheap
-// A quotient is taken over moves of this length, and where it does not agree over shorter ones: what lies within a move of a
-// contact that begins, or of another kink, is no derivative.
-static const double longest = 1e-7, shorter = 1. / 32;
-enum { sizes = 4 };
-
-// What acts during a step, each with its own direction and cotangent.
-enum { in_ctrl, in_qfrc, in_xfrc, in_command, in_mocap_pos, in_mocap_rot, inputs };
-// A direction, or cotangents, of one step. Parts that are not wanted are NULL.
-typedef struct StepVectors {
-  double *x, *input[inputs], *theta;
-} StepVectors;
-
-struct pbStepCheck {
-  const pbRolloutGradient *gradient;
-  pbRng rng;
-  int *steps, *quotients;  // ascending; those at the end are the next
-  int step_count, quotient_count;
-  int event_seen;  // a step with events was sampled
-  StepVectors direction, added, moved;
-  size_t width[inputs];  // of the inputs' directions
-  double *input_before;  // inputs' gradients before the step, side by side
-  double *poses;         // 7 nmocap: of mocap bodies, moved
-  double *next, *state[2], *after[3];
-  double *sensor[3], *xpos[3], *site[3], *apart;
-  double *memory;
-};
-
-// The step that is checked.
-typedef struct StepCheck {
-  pbRollout *r;
-  pbStepCheck *s;
-  const pbModel *m;
-  pbScratch *scratch;
-  const double *record;
-  void *cached;
-  const pbObservationBar *observed;  // NULL: nothing
-  const double *w_next, *w;
-  pbInput input;
-  int k;
-  bool events;
-} StepCheck;
 
 static double dot(const double *a, const double *b, size_t n) {
   if (!a || !b) return 0;
@@ -90,14 +47,17 @@ static double *take(double **next, size_t n) {
 
 static void find_widths(const pbRollout *r, size_t width[inputs]) {
   // Rotations of mocap bodies have as many numbers as their positions.
-  const int n[inputs] = {r->nu, r->nv, 6 * r->nbody, r->ncommand, 3 * r->nmocap, 3 * r->nmocap};
+  const int n[inputs] = {r->nu, r->nv, 6 * r->nbody, r->ncommand, 3 * r->nmocap, 3 * r->nmocap, 6 * r->nmocap};
 
   for (int i = 0; i < inputs; i++) width[i] = (size_t)n[i];
 }
 
 // The gradients by inputs, in the same order.
-static void input_bars(const pbRolloutGradient *g, const double *bars[inputs]) {
-  const double *all[inputs] = {g->ctrl, g->qfrc, g->xfrc, g->command, g->mocap_pos, g->mocap_rot};
+static void input_bars(const pbRollout *r, const pbRolloutGradient *g, const double *bars[inputs]) {
+  const double *all[inputs] = {g->ctrl, g->qfrc, g->xfrc, g->command, g->mocap_pos, g->mocap_rot, g->mocap_vel};
+
+  // Velocities that poses say are checked before they are handed on to these.
+  if (!r->input.mocap_vel) all[in_mocap_vel] = pbPrescribed_Wanted(r, g) ? r->mocap_rate_bar : NULL;
 
   memcpy(bars, all, sizeof all);
 }
@@ -107,7 +67,7 @@ static StepVectors carve_vectors(const pbRollout *r, const pbStepCheck *s, const
   StepVectors v = {.x = take(next, (size_t)r->n)};
   const double *wanted[inputs];
 
-  input_bars(g, wanted);
+  input_bars(r, g, wanted);
   for (int i = 0; i < inputs; i++) v.input[i] = wanted[i] ? take(next, s->width[i]) : NULL;
   if (g->theta) v.theta = take(next, r->ntheta);
 
@@ -220,15 +180,14 @@ static void keep_part(const pbRollout *r, const pbStepCheck *s, const StepVector
 }
 
 static const char *part_name(const pbRollout *r, int part) {
-  static const char *const names[] = {"qpos", "qvel", "act",     "points",    "policy",   "control",
-                                      "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot"};
+  static const char *const names[] = {"qpos", "qvel", "act",     "points",    "policy",    "control",
+                                      "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot", "mocap_vel"};
   if (part < 0) return "";
   return part < part_theta ? names[part] : pbModel_ParamAt(r->model, part - part_theta).name;
 }
 
 // ---- both sides ------------------------------------------------------------------------------------------------------
-// <w, d> + <added, d>, and the size of its terms.
-static double reverse_product(const StepCheck *a, const StepVectors *d, bool theta, double *size) {
+double pbStepCheck_Reverse(const StepCheck *a, const StepVectors *d, bool theta, double *size) {
   const pbRollout *r = a->r;
   const StepVectors *g = &a->s->added;
   size_t n = (size_t)r->n, nt = theta ? r->ntheta : 0;
@@ -254,7 +213,7 @@ static pbStatus pull_again(const StepCheck *a) {
   const pbRollout *r = a->r;
   StepVectors *g = &a->s->added;
   double *const *u = g->input;
-  pbInputBar bar = {u[in_ctrl], u[in_qfrc], u[in_xfrc], u[in_command], u[in_mocap_pos], u[in_mocap_rot]};
+  pbInputBar bar = {u[in_ctrl], u[in_qfrc], u[in_xfrc], u[in_command], u[in_mocap_pos], u[in_mocap_rot], u[in_mocap_vel]};
   pbEventCount count = {0};
 
   // From zero, by the cached evaluation where there is one.
@@ -268,6 +227,7 @@ static pbStatus pull_again(const StepCheck *a) {
   const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
 
+  a->s->evaluations++;
   a->scratch->ticks = a->k;
   do {
     status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed}, a->scratch, &out);
@@ -289,10 +249,13 @@ static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double
   pbStepCheck *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
   double *const *u = d->input;
-  pbDirection direction = {d->x, u[in_ctrl], u[in_qfrc], u[in_xfrc], u[in_command], d->theta, u[in_mocap_pos], u[in_mocap_rot]};
+  pbDirection direction = {d->x,     u[in_ctrl],      u[in_qfrc],      u[in_xfrc],     u[in_command],
+                           d->theta, u[in_mocap_pos], u[in_mocap_rot], u[in_mocap_vel]};
   size_t n = (size_t)r->n, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
 
+  enum { as_steps = 4 };  // complex arithmetic
   memset(s->next, 0, n * sizeof(double));
+  s->evaluations += as_steps;
   pbStatus status;
   a->scratch->ticks = a->k;
 
@@ -320,158 +283,6 @@ static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double
   return failed(a, status);
 }
 
-// ---- quotients -------------------------------------------------------------------------------------------------------
-static const double *displaced(const double *base, const double *direction, double size, size_t n, double *out) {
-  if (!direction) return base;
-
-  for (size_t i = 0; i < n; i++) out[i] = (base ? base[i] : 0) + size * direction[i];
-  return out;
-}
-
-// Poses of mocap bodies along the direction, from those of the input or of the model.
-static void displace_poses(const StepCheck *a, const StepVectors *d, double size, const double *theta, pbInput *in) {
-  double *pos = a->s->poses, *quat = pos + 3 * a->r->nmocap;
-  if (!d->input[in_mocap_pos] && !d->input[in_mocap_rot]) return;
-
-  // What the input does not say is the model's.
-  pbModel_MocapPose(a->m, theta, -1, pos, quat);
-  if (in->mocap_pos) memcpy(pos, in->mocap_pos, 3 * (size_t)a->r->nmocap * sizeof *pos);
-  if (in->mocap_quat) memcpy(quat, in->mocap_quat, 4 * (size_t)a->r->nmocap * sizeof *quat);
-
-  pbModel_MocapMove(a->m, d->input[in_mocap_pos], d->input[in_mocap_rot], size, pos, quat);
-  in->mocap_pos = pos;
-  in->mocap_quat = quat;
-}
-
-static bool step_forward(const StepCheck *a, const double *theta, double *x, const pbInput *input, double *sensordata) {
-  pbStatus status;
-  do {
-    status = pbStep_Forward(a->m, theta, x, input, a->scratch, sensordata);
-  } while (pbScratch_Grow(a->scratch, &status));
-  return status == pb_ok;
-}
-
-static void copy_field(const StepCheck *a, const char *name, size_t n, double *out) {
-  const double *data = pbRollout_ObservedField(a->scratch, name);
-  if (data) memcpy(out, data, n * sizeof *data);
-}
-
-static void copy_positions(const StepCheck *a, int side) {
-  copy_field(a, "xpos", 3 * (size_t)a->r->nbody, a->s->xpos[side]);
-  copy_field(a, "site_xpos", 3 * (size_t)a->r->nsite, a->s->site[side]);
-}
-
-// The program at a distance along the direction: side 0, 1 behind and before, 2 in the middle. False: it fails there.
-static bool evaluate(const StepCheck *a, const StepVectors *d, double size, bool theta, int side, uint64_t *branch) {
-  pbRollout *r = a->r;
-  pbStepCheck *s = a->s;
-  double *x = s->after[side];
-  const pbObservationBar *o = a->observed;
-  // Each input moves from what acts at this step.
-  const double *given[] = {a->input.ctrl, a->input.qfrc, a->input.xfrc, a->input.command};
-  for (int i = 0; i <= in_command; i++) given[i] = displaced(given[i], d->input[i], size, s->width[i], s->moved.input[i]);
-  pbInput in = {.ctrl = given[in_ctrl],
-                .qfrc = given[in_qfrc],
-                .xfrc = given[in_xfrc],
-                .command = given[in_command],
-                .mocap_pos = a->input.mocap_pos,
-                .mocap_quat = a->input.mocap_quat};
-  const double *parameters = theta ? displaced(r->theta, d->theta, size, r->ntheta, s->moved.theta) : r->theta;
-  displace_poses(a, d, size, parameters, &in);
-
-  // The time of state k is that of the start and k time steps.
-  memcpy(x, a->record, (size_t)r->nx * sizeof(double));
-  if (size != 0) pbState_Move(a->m, x, d->x, size);
-  if (theta && d->theta) x[state_layout(a->m).time] += a->k * size * d->theta[a->m->timestep - a->m->theta0];
-
-  // Positions at the state itself: where the step's last evaluation is at another one, of an evaluation before it.
-  bool positions = o && (o->xpos || o->site_xpos);
-  bool early = positions && r->xpos_by_observing;
-  if (early) {
-    if (pbStep_Observe(a->m, parameters, x, &in, a->scratch, NULL) != pb_ok) return false;
-    copy_positions(a, side);
-  }
-
-  if (!step_forward(a, parameters, x, &in, o && o->sensordata ? s->sensor[side] : NULL)) return false;
-  if (positions && !early) copy_positions(a, side);
-
-  // Zero where features tie: no branch of its own.
-  *branch = pbScratch_Branch(a->scratch);
-  return true;
-}
-
-// <w, to - from>
-static double across(const double *w, const double *from, const double *to, size_t n) {
-  if (!w) return 0;
-
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += w[i] * (to[i] - from[i]);
-  return sum;
-}
-
-static double product_between(const StepCheck *a, int from, int to) {
-  pbRollout *r = a->r;
-  pbStepCheck *s = a->s;
-  const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
-
-  // The difference of states is taken in the tangent space, as the costate is.
-  pbState_Difference(a->m, s->after[from], s->after[to], s->apart);
-  return dot(a->w_next, s->apart, (size_t)r->n) + across(o->sensordata, s->sensor[from], s->sensor[to], (size_t)r->ns) +
-         across(o->xpos, s->xpos[from], s->xpos[to], 3 * (size_t)r->nbody) +
-         across(o->site_xpos, s->site[from], s->site[to], 3 * (size_t)r->nsite);
-}
-
-// Rounding of a product between two states: a few units in the last place of every number that counts.
-static double rounding(const StepCheck *a) {
-  const pbRollout *r = a->r;
-  const double *x = a->s->after[1];
-  double state = 0, w = 0;
-
-  // Positions may be large against their differences.
-  for (int i = 0; i < r->nx; i++) state = fmax(state, fabs(x[i]));
-  for (int i = 0; i < r->n; i++) w += fabs(a->w_next[i]);
-  return 4 * DBL_EPSILON * w * fmax(1, state);
-}
-
-typedef enum Verdict { agrees, differs, undecided } Verdict;
-typedef struct Quotient {
-  double value, gradient, error, limit;  // error and limit relative to the terms' size
-} Quotient;
-
-// Central quotients over shorter and shorter moves, until one agrees. What they say counts only where both sides of a move take
-// the same branches; and against the gradient only where two of them agree with each other, and forward and backward quotients
-// too.
-static Verdict compare(const StepCheck *a, const StepVectors *d, bool theta, Quotient *q) {
-  double size = 0, before = NAN, h = longest;
-  q->gradient = reverse_product(a, d, theta, &size);
-  if (!(size > 0)) return agrees;
-
-  for (int i = 0; i < sizes; i++, h *= shorter) {
-    uint64_t branch[2] = {0, 0};
-    if (!evaluate(a, d, -h, theta, 0, branch) || !evaluate(a, d, h, theta, 1, branch + 1) || branch[0] != branch[1]) continue;
-
-    double noise = rounding(a) / h, allowed = size * h + noise;
-    q->value = product_between(a, 0, 1) / (2 * h);
-    double gap = fabs(q->value - q->gradient);
-    q->error = gap / size;
-    q->limit = allowed / size;
-    if (gap <= allowed) return agrees;
-
-    // A single quotient proves nothing: the one before must say the same, well above its noise.
-    double change = fabs(q->value - before);
-    before = q->value;
-    if (!(change < gap / 8) || !(noise < gap / 8)) continue;
-
-    // Between the middle and both ends: a bend, or features that tie there (branch 0), is a kink.
-    uint64_t middle;
-    if (!evaluate(a, d, 0, theta, 2, &middle) || middle != branch[0] || !middle) return undecided;
-    double bend = fabs(product_between(a, 2, 1) - product_between(a, 0, 2)) / h;
-    return bend < gap / 8 ? differs : undecided;
-  }
-
-  return undecided;
-}
-
 // ---- findings --------------------------------------------------------------------------------------------------------
 // Notes the worst so far, by how far it is beyond what is allowed. Whether this is it, and off.
 static bool worst_is_off(const StepCheck *a, pbCertificate *c, double gradient, double other, double error, double limit) {
@@ -495,12 +306,12 @@ static bool worst_is_off(const StepCheck *a, pbCertificate *c, double gradient, 
 static bool measure_gap(const StepCheck *a, const StepVectors *d, bool by_quotient, double *gap) {
   if (by_quotient) {
     Quotient q = {0};
-    *gap = compare(a, d, true, &q) == differs ? fabs(q.value - q.gradient) : 0;
+    *gap = pbStepCheck_Compare(a, d, true, &q) == differs ? fabs(q.value - q.gradient) : 0;
     return true;
   }
 
   double size = 0, value = 0;
-  double back = reverse_product(a, d, true, &size);
+  double back = pbStepCheck_Reverse(a, d, true, &size);
   if (forward_product(a, d, &value, &size) != pb_ok) return false;
   *gap = fabs(value - back);
   return true;
@@ -562,7 +373,7 @@ static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
   pbRollout_DrawTheta(a->r, &s->rng, false, s->direction.theta);
 
   PB_TRY(forward_product(a, &s->direction, &value, &size));
-  double back = reverse_product(a, &s->direction, true, &other);
+  double back = pbStepCheck_Reverse(a, &s->direction, true, &other);
   double error = size + other > 0 ? fabs(value - back) / (size + other) : 0;
   c->spot_steps++;
   if (worst_is_off(a, c, back, value, error, limit)) find_worst_part(a, &s->direction, false, c);
@@ -588,8 +399,19 @@ static void normalize(const pbRollout *r, const pbStepCheck *s) {
   }
 }
 
-// theta too where it is there and stays on its branch.
-static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
+// Nothing can be said here: neither for the gradient nor against it.
+static void leave_out(const StepCheck *a, Verdict why, pbCertificate *c) {
+  pbCertificate_NoteTie(c, a->r, a->record, &a->input, a->k);
+  if (c->spot_tie_step == a->k) why = at_tie;
+
+  c->spot_left_out++;
+  c->spot_left_kink += why == at_kink;
+  c->spot_left_tie += why == at_tie;
+  c->spot_left_noise += why == in_noise;
+}
+
+// theta too where it is there and stays on its branch. Whether anything was compared.
+static bool check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
   pbStepCheck *s = a->s;
   Quotient q = {0};
   draw_state_and_inputs(a->r, s);
@@ -599,22 +421,24 @@ static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
   else direction.theta = NULL;
 
   // Many parameters have kinks: where the direction meets one, state and inputs are compared without them.
-  Verdict v = compare(a, &direction, theta, &q);
+  Verdict v = pbStepCheck_Compare(a, &direction, theta, &q);
 
-  if (v == undecided && theta) {
+  if (v > differs && theta) {
     direction.theta = NULL;
-    v = compare(a, &direction, false, &q);
+    v = pbStepCheck_Compare(a, &direction, false, &q);
   }
 
-  // Nothing can be said here: neither for the gradient nor against it.
-  if (v == undecided) {
-    c->spot_left_out++;
-    pbCertificate_NoteTie(c, a->r, a->record, &a->input, a->k);
-    return;
+  if (v > differs) {
+    leave_out(a, v, c);
+    return false;
   }
 
   c->spot_quotients++;
+  c->spot_steps_share = (double)c->spot_quotients / a->r->plan.steps;
+  c->spot_entries_share = fmax(c->spot_entries_share, pbStepCheck_MovedShare(a, &direction));
   if (worst_is_off(a, c, q.gradient, q.value, q.error, q.limit)) find_worst_part(a, &direction, true, c);
+
+  return true;
 }
 
 // ---- on the way back -------------------------------------------------------------------------------------------------
@@ -624,8 +448,11 @@ static bool next_is(const int *steps, int count, int k) { return count > 0 && st
 static void find_input_rows(const pbRollout *r, const pbStepCheck *s, int k, const double *rows[inputs]) {
   size_t row = r->input.constant || k == 0 ? 0 : (size_t)k;
 
-  input_bars(s->gradient, rows);
-  for (int i = 0; i < inputs; i++) rows[i] = rows[i] ? rows[i] + row * s->width[i] : NULL;
+  input_bars(r, s->gradient, rows);
+  for (int i = 0; i < inputs; i++) {
+    bool alone = i == in_mocap_vel && !r->input.mocap_vel;
+    if (rows[i] && !alone) rows[i] += row * s->width[i];
+  }
 }
 
 // Notes what the inputs' gradients hold before a sampled step.
@@ -686,14 +513,17 @@ pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *s, int k, const double *rec
   else added_inputs(&a);
   if (both) PB_TRY(check_forward(&a, c));
 
-  // Of a step corrected for its events a quotient of one step is no truth.
-  if (!events) check_quotient(&a, both && s->added.theta, c);
+  // Of a step corrected for its events a quotient of one step is no truth: there the forward derivative is.
+  bool impact = events || pbImpacts_Recorded(r->scratch, record);
+  bool compared = both && impact;
+  if (!events) compared |= check_quotient(&a, both && s->added.theta, c);
   s->event_seen |= events;
 
   // Which kinds of steps were checked: pbCertificate_Checked.
-  bool impact = events || pbImpacts_Recorded(r->scratch, record);
-  c->spot_checked = true;
-  c->spot_part |= impact ? pb_partImpacts : pb_partSteps;
+  if (compared) c->spot_part |= impact ? pb_partImpacts : pb_partSteps;
+  c->spot_evaluations = s->evaluations;
+
+  c->spot_checked |= compared || c->spot_off;
 
   return pb_ok;
 }

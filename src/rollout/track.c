@@ -19,12 +19,15 @@ pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapa
 
 void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps) {
   PB_ASSERT(steps >= 0 && r->plan.snapshots == 0 && r->plan.cached_bytes == 0);
+
+  // Nothing is run again: the only leaf is the whole, or one record that each step overwrites.
   r->plan.steps = steps;
   r->plan.forward_steps = steps;
   r->plan.recomputed = 0;
   r->plan.leaf = track->whole && steps > 0 ? steps : 1;
   r->plan.full_bytes = (size_t)steps * r->plan.record_bytes;
   r->plan.planned_bytes = (size_t)r->plan.leaf * r->plan.record_bytes;
+
   r->track = track;
   r->records = track->records;
   r->final_record = track->final_record;
@@ -34,6 +37,8 @@ void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps) {
 pbStatus pbRollout_Shorten(pbRollout *r, int steps) {
   PB_ASSERT(!r->track);
   if (steps == r->plan.steps) return pb_ok;
+
+  // Within the memory that there is.
   pbRolloutPlan plan;
   PB_TRY(pbRollout_PlanSlots(r->ctx, r->model, steps, r->most_snapshots, r->most_leaf, &plan));
 
@@ -41,31 +46,94 @@ pbStatus pbRollout_Shorten(pbRollout *r, int steps) {
   plan.planned_bytes += plan.cached_bytes;
   r->plan = plan;
   r->ran = false;
+
   return pb_ok;
 }
 
 // ---- new starts on the way ------------------------------------------------------------------------------------------------
+// An input in its place of a kept row, of which *at is moved on; NULL where it was not given.
+static const double *kept_input(const double *given, int width, const double **at) {
+  const double *here = *at;
+  *at += width;
+  return given ? here : NULL;
+}
+
+// The row kept as number i, in the shape of the inputs given.
+static pbInput kept_row(const pbRollout *r, int i) {
+  const pbRolloutInput *given = &r->input;
+  const double *at = r->track->left_input + (size_t)i * pbTrack_InputSize(r->model);
+  pbInput input = {0};
+  PB_ASSERT(i >= 0 && i <= r->track->most);
+
+  // In the order of pbTrack_KeepInput.
+  input.ctrl = kept_input(given->ctrl, r->nu, &at);
+  input.qfrc = kept_input(given->qfrc, r->nv, &at);
+  input.xfrc = kept_input(given->xfrc, 6 * r->nbody, &at);
+  input.command = kept_input(given->command, r->ncommand, &at);
+  input.mocap_pos = kept_input(given->mocap_pos, 3 * r->nmocap, &at);
+  input.mocap_quat = kept_input(given->mocap_quat, 4 * r->nmocap, &at);
+  input.mocap_vel = kept_input(at, 6 * r->nmocap, &at);
+
+  PB_ASSERT(at == r->track->left_input + (size_t)(i + 1) * pbTrack_InputSize(r->model));
+  return input;
+}
+
+size_t pbTrack_InputSize(const pbModel *m) {
+  int commands = m->policy ? m->policy->commands : 0;
+  return (size_t)(m->nu + m->nv + 6 * m->nbody + commands + 13 * m->nmocap);
+}
+
+static double *keep(double *to, const double *from, int width) {
+  if (from) memcpy(to, from, (size_t)width * sizeof *to);
+  return to + width;
+}
+
+void pbTrack_KeepInput(const pbRollout *r, int k) {
+  const pbTrack *t = r->track;
+  if (!t->whole || !t->most) return;
+  PB_ASSERT(t->restarts >= 0 && t->restarts <= t->most);
+
+  pbInput input = pbRollout_InputAt(r, k);
+  double *to = t->left_input + (size_t)t->restarts * pbTrack_InputSize(r->model);
+  to = keep(to, input.ctrl, r->nu);
+  to = keep(to, input.qfrc, r->nv);
+  to = keep(to, input.xfrc, 6 * r->nbody);
+  to = keep(to, input.command, r->ncommand);
+  to = keep(to, input.mocap_pos, 3 * r->nmocap);
+  to = keep(to, input.mocap_quat, 4 * r->nmocap);
+
+  // Bodies whose motion is not said are at rest.
+  memset(to, 0, 6 * (size_t)r->nmocap * sizeof *to);
+  keep(to, input.mocap_vel, 6 * r->nmocap);
+}
+
 pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k) {
   pbTrack *t = r->track;
+
+  // A part that goes on from where the one before ended is no new start.
   if (k == 0) t->restarts = 0;
   if (k == 0 || !t->whole || memcmp(x, t->x_final, (size_t)r->nx * sizeof *x) == 0) return pb_ok;
   if (t->restarts == t->most)
     return pbContext_Fail(r->ctx, pb_bad_argument, "step %d: a new start, of which a rollout with this tape has at most %d", k,
                           t->most);
 
-  // What the caller wants of state k is of the one that is left.
-  PB_TRY(pbRollout_Observe(r, t->x_final, k, NULL));
+  // What the caller wants of state k is of the one that is left, with the inputs that it had.
+  pbInput input = kept_row(r, t->restarts);
+  PB_TRY(pbRollout_ObserveWith(r, t->x_final, k, &input, NULL));
   pbTape_Record(r->model, t->x_final, r->scratch, t->left + (size_t)t->restarts * (size_t)r->nrecord);
   t->restart_at[t->restarts++] = k;
   return pb_ok;
 }
 
-const double *pbTrack_LeftAt(const pbRollout *r, int k) {
+const double *pbTrack_LeftAt(const pbRollout *r, int k, pbInput *input) {
   const pbTrack *t = r->track;
   int i = t ? t->restarts - 1 : -1;
 
+  // They are ascending.
   while (i >= 0 && t->restart_at[i] > k) i--;
-  return i >= 0 && t->restart_at[i] == k ? t->left + (size_t)i * (size_t)r->nrecord : NULL;
+  if (i < 0 || t->restart_at[i] != k) return NULL;
+  if (input) *input = kept_row(r, i);
+  return t->left + (size_t)i * (size_t)r->nrecord;
 }
 
 // ---- from one rollout to another ------------------------------------------------------------------------------------------

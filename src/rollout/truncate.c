@@ -94,6 +94,8 @@ char *pbCertificate_Truncation(const pbCertificate *c, char *text, size_t size) 
   char part[160];
   PB_ASSERT(size > 0);
   *text = 0;
+
+  // Only what acted is told.
   if (!c->truncated) return text;
 
   if (c->decay > 0) {

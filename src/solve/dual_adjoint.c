@@ -119,17 +119,13 @@ static void motion_by_rows(LANE(pbAdjoint) *a) {
   LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->lam);
 }
 
-pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
-  NUM(pbWork) *w = (NUM(pbWork) *)a->w;
+void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
   memcpy(a->lam, a->qacc, (size_t)w->m->nv * sizeof(lane));
   if (!w->nrow) {
     LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
-    return pb_ok;
+    return;
   }
-
-  // The factor of the laws at the solution serves all cotangents.
-  if (a->fresh_dual) PB_TRY(NUM(pbDual_Factor)(w));
-  a->fresh_dual = false;
 
   if (w->dual.condensed) {
     solve_by_dofs(a);
@@ -138,6 +134,4 @@ pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
     solve_by_rows(a);
     motion_by_rows(a);
   }
-
-  return pb_ok;
 }

@@ -5,6 +5,7 @@
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "linalg/tree_ldl.h"
+#include "multibody/kink.h"
 
 typedef NUM(pbSlipBlock) slip_block;
 typedef NUM(pbSlipUpdate) slip_update;
@@ -125,8 +126,8 @@ static void update_one(const NUM(pbWork) *w, const NUM(pbRow) *r, int i, const n
     NUM(pbSlip_Edges)(w, r, i + 1, edge);
     u->bound = mu * (edge[0] + edge[1]);
 
-    // Nothing moves it.
-    if (re(4 * mu * mu * A) < 1e-15) {
+    // Nothing moves it, or nothing presses.
+    if (re(4 * mu * mu * A) < 1e-15 || re(u->bound) <= 0) {
       u->zone = pb_slipZero;
       u->f[0] = 0;
       return;
@@ -311,6 +312,18 @@ bool NUM(pbSlip_Goes)(const NUM(pbWork) *w, const NUM(pbRow) *r, int s) {
   return slides && w->slip.ended[island_of(w, r)] > s;
 }
 
+int NUM(pbSlip_LossSign)(const NUM(pbWork) *w, int id, int s, const num *a) {
+  const pbModel *m = w->m;
+  int tendon = id - m->nv;
+  if (tendon < 0 ? re(w->p.dof_frictionloss[id]) != 0 : re(w->p.tendon_frictionloss[tendon]) > 0) return pb_slipNoLoss;
+
+  // Tendons without a dof move nothing.
+  if (tendon >= 0 && w->ten_start[tendon] == w->ten_start[tendon + 1]) return pb_slipNoLoss;
+  int dof = tendon < 0 ? id : w->ten_dofs[w->ten_start[tendon]];
+  if (w->slip.ended[w->slip.island[m->dof_treeid[dof]]] <= s) return pb_slipNoLoss;
+  return (int)loss_sign(w, id, a);
+}
+
 // What the cost loses where forces are no longer softened: 1/2 f'R f.
 static double soft_cost(const NUM(pbWork) *w, const NUM(pbRow) *r) {
   double sum = 0;
@@ -328,16 +341,65 @@ static double soft_cost(const NUM(pbWork) *w, const NUM(pbRow) *r) {
   return sum;
 }
 
+// ---- losses of zero -------------------------------------------------------------------------------------------------
+// In the complex program each is a force of an imaginary size: against its sign at Newton's solution, then at its turns.
+static void begin_losses(NUM(pbWork) *w) {
+  if (!PB_IS_COMPLEX || !loss_acts(w->m)) return;
+  memcpy(w->tmp, w->qacc, (size_t)w->m->nv * sizeof(num));
+
+  for (int id = 0; id < w->m->nv + w->m->ntendon; id++) w->slip.sign[id] = NUM(pbSlip_LossSign)(w, id, 0, w->tmp);
+}
+
+// One of them turns: accelerations and residuals of all move.
+static void move_loss(NUM(pbWork) *w, int id, num change) {
+  int nv = w->m->nv, tendon = id - nv;
+  num *z = w->step;
+
+  // z = M^-1 J'
+  memset(z, 0, (size_t)nv * sizeof(num));
+  if (tendon < 0) z[id] = 1;
+  else
+    for (int i = w->ten_start[tendon]; i < w->ten_start[tendon + 1]; i++) z[w->ten_dofs[i]] = w->ten_J[i];
+  NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, z);
+
+  // By it accelerations move, by J z residuals.
+  for (int d = 0; d < nv; d++) w->qacc[d] += z[d] * change;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    for (int i = 0; i < pb_slip_count(r); i++) {
+      const num *J = jacobian_row(w, r, i);
+      for (int d = 0; d < r->n; d++) w->slip.x[r->at + i] += J[d] * z[w->row_dofs[r->dofs + d]] * change;
+    }
+  }
+}
+
+// Those before `end` in this sweep, at accelerations w->tmp. Returns which come next.
+static int turn_losses(NUM(pbWork) *w, int next, int end) {
+  if (!PB_IS_COMPLEX || !loss_acts(w->m)) return next;
+
+  for (; next < end; next++) {
+    int tendon = next - w->m->nv, sign = NUM(pbSlip_LossSign)(w, next, w->slip.sweeps, w->tmp);
+    double size = im(tendon < 0 ? w->p.dof_frictionloss[next] : w->p.tendon_frictionloss[tendon]);
+    if (sign == pb_slipNoLoss || size == 0) continue;
+
+    // Only where it turns.
+    if (sign != w->slip.sign[next]) move_loss(w, next, num_make(0, (w->slip.sign[next] - sign) * size));
+    w->slip.sign[next] = sign;
+  }
+  return next;
+}
+
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 // All blocks of islands that go on, at forces f. gain: by island, added to.
 static void sweep_once(NUM(pbWork) *w, num *f) {
-  int n = w->slip.n;
+  int n = w->slip.n, nv = w->m->nv, loss = 0;
   num *x = w->slip.x;
 
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     int island = island_of(w, r);
     if (!NUM(pbSlip_Goes)(w, r, w->slip.sweeps)) continue;
+    loss = turn_losses(w, loss, pb_slip_losses(w, r));
 
     for (int i = 0; i < pb_slip_count(r); i += pb_slip_together(w->m, r)) {
       slip_update u;
@@ -351,9 +413,12 @@ static void sweep_once(NUM(pbWork) *w, num *f) {
         if (is_zero(change)) continue;
         const num *A = w->slip.A + (u.at + c) * n;
         for (int j = 0; j < n; j++) x[j] += A[j] * change;
+        if (!PB_IS_COMPLEX) continue;
+        for (int d = 0; d < nv; d++) w->tmp[d] += w->slip.Z[(u.at + c) * nv + d] * change;
       }
     }
   }
+  turn_losses(w, loss, nv + w->m->ntendon);
 }
 
 // Each sweep begins with a copy of the forces before it, which the way back needs.
@@ -369,6 +434,7 @@ static void sweep_all(NUM(pbWork) *w) {
   }
   for (int k = 0; k < w->nrow; k++) w->slip.gain[island_of(w, w->row + k)] += soft_cost(w, w->row + k);
 
+  begin_losses(w);
   for (bool going = n > 0; going && w->slip.sweeps < most; w->slip.sweeps++) {
     num *f = w->slip.f + (w->slip.sweeps + 1) * n;
     memcpy(f, f - n, (size_t)n * sizeof(num));

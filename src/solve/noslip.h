@@ -58,6 +58,15 @@ bool NUM(pbSlip_Solve)(const NUM(pbSlipBlock) *s, num la, num *x);
 // Forces of the two edges of tangent k > 0 of a pyramid, at the row's x.
 void NUM(pbSlip_Edges)(const NUM(pbWork) *w, const NUM(pbRow) *r, int k, num edge[2]);
 
+// A loss of zero (id: dof, or nv + tendon) makes no row, but has a slope (multibody/kink.h): the sign against which its force
+// would be in sweep s at accelerations a (nv). pb_slipNoLoss: there is a row, or its island has ended: the force stays.
+enum { pb_slipNoLoss = 2 };
+int NUM(pbSlip_LossSign)(const NUM(pbWork) *w, int id, int s, const num *a);
+// The losses of zero in front of a row that slides, of all: those rows stand in the order of their ids before those of contacts.
+static inline int pb_slip_losses(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  return r->kind == pb_rowFriction ? r->id : w->m->nv + w->m->ntendon;
+}
+
 // How many numbers of a block of rows slide, and the first of them in its basis.
 static inline int pb_slip_count(const NUM(pbRow) *r) {
   if (r->kind == pb_rowFriction) return 1;

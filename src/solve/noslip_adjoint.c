@@ -14,6 +14,7 @@
 #include "contact/row_adjoint.h"
 #include "math/vec.h"
 #include "multibody/force_adjoint.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "solve/noslip.h"
 
@@ -206,19 +207,86 @@ static void pull_update(LANE(pbAdjoint) *a, int index, int i, const slip_update 
   }
 }
 
+// ---- losses of zero -------------------------------------------------------------------------------------------------
+// They make no rows, but the rows they would make take part (multibody/kink.h): each force is the loss against its sign in every
+// sweep, at the accelerations of its turn, and when it turns it moves the residuals of all. Nothing else moves.
+static inline bool losses_count(const LANE(pbAdjoint) *a) { return PB_WANTS(a, pb_wantLoss) && loss_acts(a->w->m); }
+
+static int loss_count(const NUM(pbWork) *w) { return w->m->nv + w->m->ntendon; }
+
+// J x of the row that a loss would make.
+static lane loss_rate(const NUM(pbWork) *w, int id, const lane *x) {
+  int tendon = id - w->m->nv;
+  if (tendon < 0) return x[id];
+
+  lane sum = PB_LANE_ZERO;
+  for (int i = w->ten_start[tendon]; i < w->ten_start[tendon + 1]; i++) sum += w->ten_J[i] * x[w->ten_dofs[i]];
+  return sum;
+}
+
+// A unit of each force moves the accelerations by M^-1 J'.
+static void begin_losses(LANE(pbAdjoint) *a) {
+  if (!losses_count(a)) return;
+
+  for (int id = 0; id < loss_count(a->w); id++) a->slip_loss[id] = a->w->slip.n ? loss_rate(a->w, id, a->slip_w) : PB_LANE_ZERO;
+}
+
+// What is left is that of the forces before the sweeps, without what Newton's own adjoint counts.
+static void end_losses(LANE(pbAdjoint) *a) {
+  if (!losses_count(a) || !a->w->slip.n) return;
+
+  for (int id = 0; id < loss_count(a->w); id++) a->slip_loss[id] -= loss_rate(a->w, id, a->slip_w);
+}
+
+// Signs of those before `end`, at their turn: accelerations in w->tmp. Returns which come next.
+static int note_losses(LANE(pbAdjoint) *a, int s, int next, int end) {
+  const NUM(pbWork) *w = a->w;
+  if (!losses_count(a)) return next;
+
+  for (; next < end; next++) a->slip_sign[next] = NUM(pbSlip_LossSign)(w, next, s, w->tmp);
+  return next;
+}
+
+// Sweep s, those from `first` on that come before `end`, which were not pulled yet; in reverse.
+static void pull_losses(LANE(pbAdjoint) *a, int first, int end) {
+  const NUM(pbWork) *w = a->w;
+  int n = w->slip.n, nv = w->m->nv;
+  if (first >= end || !losses_count(a)) return;
+
+  // The accelerations that the residuals' cotangents stand for: M^-1 J'x.
+  lane *u = a->slip_u;
+  memset(u, 0, (size_t)nv * sizeof *u);
+  for (int j = 0; j < n; j++) {
+    for (int d = 0; d < nv; d++) u[d] += w->slip.Z[j * nv + d] * a->slip_x[j];
+  }
+
+  for (int id = end - 1; id >= first; id--) {
+    if (a->slip_sign[id] == pb_slipNoLoss) continue;
+
+    // The force is set anew: what moved the residuals is its change, so the one before counts against it.
+    lane g = loss_rate(w, id, u), bar = a->slip_loss[id] + g;
+    a->slip_loss[id] = -g;
+    if (id < nv) PB_THETA(a, dof_frictionloss, id, -a->slip_sign[id] * bar);
+    else PB_THETA(a, tendon_frictionloss, id - nv, -a->slip_sign[id] * bar);
+  }
+}
+
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
-// What residuals change by with force i.
-static void move_residuals(const NUM(pbWork) *w, int i, double change, double *x) {
-  const double *A = w->slip.A + i * w->slip.n;
+// What residuals change by with force i; and accelerations, where losses of zero ask.
+static void move_residuals(const LANE(pbAdjoint) *a, int i, double change, double *x) {
+  const NUM(pbWork) *w = a->w;
+  const double *A = w->slip.A + i * w->slip.n, *z = w->slip.Z + i * w->m->nv;
   PB_ASSERT(i < w->slip.n);
 
   for (int j = 0; j < w->slip.n; j++) x[j] += A[j] * change;
+  if (!losses_count(a)) return;
+  for (int d = 0; d < w->m->nv; d++) w->tmp[d] += z[d] * change;
 }
 
 // Updates of sweep s in their order; residuals in w->slip.x. Returns how many there are.
 static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
   const NUM(pbWork) *w = a->w;
-  int n = w->slip.n, count = 0;
+  int n = w->slip.n, count = 0, loss = 0;
   const double *first = w->slip.f, *before = w->slip.f + s * n;
   double *x = w->slip.x;
 
@@ -227,32 +295,39 @@ static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
     const NUM(pbRow) *r = w->row + k;
     for (int i = 0; i < pb_slip_count(r); i++) x[r->at + i] = r->x[pb_slip_first(r) + i];
   }
-  for (int j = 0; j < n; j++) move_residuals(w, j, before[j] - first[j], x);
+  memcpy(w->tmp, w->slip.qacc, (size_t)w->m->nv * sizeof(double));
+  for (int j = 0; j < n; j++) move_residuals(a, j, before[j] - first[j], x);
 
   // Then block by block.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!NUM(pbSlip_Goes)(w, r, s)) continue;
+    loss = note_losses(a, s, loss, pb_slip_losses(w, r));
 
     for (int i = 0; i < pb_slip_count(r); i += pb_slip_together(w->m, r)) {
       slip_update *u = a->slip_update + count++;
       PB_ASSERT(count <= n);
       NUM(pbSlip_Update)(w, r, i, before, x, u);
       for (int c = 0; c < u->n; c++) {
-        move_residuals(w, u->at + c, u->f[c] - before[u->at + c], x);
+        move_residuals(a, u->at + c, u->f[c] - before[u->at + c], x);
       }
     }
   }
+  note_losses(a, s, loss, loss_count(w));
   return count;
 }
 
 static void pull_sweep(LANE(pbAdjoint) *a, int s) {
   const NUM(pbWork) *w = a->w;
-  int count = repeat_sweep(a, s);
+  int count = repeat_sweep(a, s), loss = loss_count(w);
 
   for (int k = w->nrow - 1; k >= 0; k--) {
     const NUM(pbRow) *r = w->row + k;
     if (!NUM(pbSlip_Goes)(w, r, s)) continue;
+    if (r->kind == pb_rowFriction) {
+      pull_losses(a, r->id, loss);
+      loss = r->id;
+    }
 
     int step = pb_slip_together(w->m, r);
     for (int i = pb_slip_count(r) - step; i >= 0; i -= step) {
@@ -260,6 +335,7 @@ static void pull_sweep(LANE(pbAdjoint) *a, int s) {
     }
   }
   PB_ASSERT(count == 0);
+  pull_losses(a, 0, loss);
 }
 
 // ---- Newton's solution ----------------------------------------------------------------------------------------------
@@ -307,33 +383,22 @@ static void pull_newton(LANE(pbAdjoint) *a) {
   }
 }
 
-// Work shows Newton's solution instead of what the sweeps made of it, or back again.
-static void exchange(LANE(pbAdjoint) *a) {
-  NUM(pbWork) *w = (NUM(pbWork) *)a->w;
-  double *after = w->slip.f + w->slip.sweeps * w->slip.n;
+LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+  NUM(pbAccelerations)(w, w->slip.qacc, a->slip_A);
 
-  for (int i = 0; i < w->m->nv; i++) {
-    double other = w->slip.qacc[i];
-    w->slip.qacc[i] = w->qacc[i];
-    w->qacc[i] = other;
-  }
-
-  a->slip_newton = !a->slip_newton;
+  // The sweeps have changed the forces of what slides alone.
   for (int k = 0; k < w->nrow; k++) {
-    NUM(pbRow) *r = w->row + k;
-    const double *f = (a->slip_newton ? w->slip.f : after) + r->at;
-    for (int i = 0; i < pb_slip_count(r); i++) r->f[pb_slip_first(r) + i] = f[i];
+    const NUM(pbRow) *r = w->row + k;
+    double *f = a->slip_force + 6 * k;
+    memcpy(f, r->f, sizeof r->f);
+    for (int i = 0; i < pb_slip_count(r); i++) f[pb_slip_first(r) + i] = w->slip.f[r->at + i];
   }
-
-  // What follows from accelerations.
-  NUM(pbStage_Acceleration)(w);
-  LANE(pbSweep_Evaluation)(a, w);
+  return (LANE(pbSolution)){.qacc = w->slip.qacc, .A = a->slip_A, .force = a->slip_force};
 }
 
-void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a) {
+void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   int n = w->slip.n, nv = w->m->nv;
-  PB_ASSERT(!a->slip_newton);
 
   // Nothing has been collected yet; w.
   memset(a->slip_row, 0, (size_t)w->nrow * sizeof *a->slip_row);
@@ -341,6 +406,7 @@ void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a) {
   memset(a->slip_x, 0, (size_t)n * sizeof(lane));
   memcpy(a->slip_w, a->qacc, (size_t)nv * sizeof(lane));
   if (n) LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->slip_w);
+  begin_losses(a);
 
   // Cotangents of the forces after the sweeps: z . (cotangent of qacc), and what sensors ask.
   for (int k = 0; k < w->nrow; k++) {
@@ -356,6 +422,7 @@ void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a) {
 
   for (int s = w->slip.sweeps - 1; s >= 0; s--) pull_sweep(a, s);
   for (int i = 0; i < n; i++) a->slip_f[i] -= a->slip_z[i];
+  end_losses(a);
 
   // What sensors see moves with the accelerations after the sweeps: kept apart.
   a->slip_seen = !a->fresh;
@@ -364,10 +431,7 @@ void LANE(pbSlip_Begin)(LANE(pbAdjoint) *a) {
   }
 
   pull_newton(a);
-  exchange(a);
 }
-
-void LANE(pbSlip_End)(LANE(pbAdjoint) *a) { exchange(a); }
 
 // ---- pairs of fields ------------------------------------------------------------------------------------------------
 // c times the functional of one of a contact's rows under the field X: wrenches on the field to F, the rest to the contact's
@@ -552,7 +616,7 @@ static void pull_changed_accelerations(LANE(pbAdjoint) *a) {
   double *change = w->tmp;
 
   for (int i = 0; i < nv; i++) {
-    change[i] = w->slip.qacc[i] - w->qacc[i];
+    change[i] = w->qacc[i] - w->slip.qacc[i];
     a->slip_u[i] = (a->damped ? a->mu[i] : PB_LANE_ZERO) - a->slip_w[i];
   }
 

@@ -1,6 +1,7 @@
 // Hard contact: the kinetic energy that Newton's restitution makes where friction couples its normals with slip.
 #include <math.h>
 
+#include "contact/prescribed.h"
 #include "contact/row.h"
 #include "step/scratch.h"
 
@@ -31,8 +32,14 @@ static work_done work_of(const pbWork_r *w, const pbRow_r *r, int from, int to, 
   return (work_done){fmin(work_shared, work_last), moved};
 }
 
+// By what is led, which may do work?
+static bool is_driven(const pbWork_r *w, const pbRow_r *r) {
+  if (r->kind == pb_rowServo) return true;
+  return r->kind == pb_rowContact && pb_follows(w->m) && pb_prescribed(w, w->contact + r->contact);
+}
+
 static bool bounces(const pbWork_r *w, const pbRow_r *r) {
-  if (r->kind != pb_rowContact || !r->zone || !(w->contact[r->contact].restitution > 0)) return false;
+  if (r->kind != pb_rowContact || !r->zone || is_driven(w, r) || !(w->contact[r->contact].restitution > 0)) return false;
   return pb_normal_law(w, r) == pb_normalBounce;
 }
 
@@ -61,7 +68,7 @@ void pbScratch_NoteBounces(pbScratch *s) {
 
   for (k = 0; k < w->nrow; k++) {
     const pbRow_r *r = w->row + k;
-    if (r->kind == pb_rowServo) continue;  // drives, and may do work
+    if (is_driven(w, r)) continue;
     work_done done = r->kind == pb_rowContact ? work_of_contact(w, r) : work_of_other(w, r);
     gain += done.work;
     moved += done.moved;

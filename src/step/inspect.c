@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/own.h"
 #include "base/assert.h"
 #include "base/context.h"
 #include "contact/contact.h"
@@ -374,8 +375,8 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
   if (pbScratch_Stale(s, s->model)) return false;
   // A step places those that it reads; before the first there are none.
   bool evaluated = s->w.p.timestep != NULL;
-  if (evaluated && !strncmp(name, "site_", 5)) pbStage_AllSites_r((pbWork_r *)&s->w);
-  if (evaluated && !strncmp(name, "geom_", 5)) pbStage_AllGeoms_r((pbWork_r *)&s->w);
+  if (evaluated && !strncmp(name, "site_", 5)) pbStage_AllSites_r(pb_own(&s->w));
+  if (evaluated && !strncmp(name, "geom_", 5)) pbStage_AllGeoms_r(pb_own(&s->w));
 
   for (int i = 0, n = list_fields(s, list); i < n; i++) {
     if (strcmp(list[i].name, name)) continue;

@@ -168,12 +168,13 @@ static void make_free_block(NUM(pbWork) *w, int j) {
   }
 }
 
-// Mhat = M + h B, B the dampers' slopes. Is any of them not zero?
+// Mhat = M + h B, B the dampers' slopes. Is any of them not zero? With deformables (couple_S) they are in the accelerations
+// already.
 static bool make_euler_matrix(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   bool any = false;
-  if (m->disableflags & (pb_disEulerdamp | pb_disDamper)) return false;
+  if ((m->disableflags & (pb_disEulerdamp | pb_disDamper)) || w->couple_S) return false;
 
   memcpy(w->Mhat, w->M, (size_t)tree->size * sizeof(num));
   for (int i = 0; i < m->nv; i++) {

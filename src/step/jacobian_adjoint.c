@@ -214,6 +214,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.qfrc = k->a.xfrc = NULL;
   k->a.mocap_pos = by & pb_byMocapPos ? k->mocap_pos : NULL;
   k->a.mocap_rot = by & pb_byMocapRot ? k->mocap_rot : NULL;
+  k->a.mocap_vel = NULL;
   k->a.w = w;
   solve_seeds(k);
   for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);

@@ -60,6 +60,7 @@ void pbJvp_SetScale(pbJvp *j, const pbDirection *d) {
   most = largest_entry(most, d->xfrc, 6 * (size_t)m->nbody);
   most = largest_entry(most, d->mocap_pos, 3 * (size_t)m->nmocap);
   most = largest_entry(most, d->mocap_rot, 3 * (size_t)m->nmocap);
+  most = largest_entry(most, d->mocap_vel, 6 * (size_t)m->nmocap);
   most = largest_entry(most, d->theta, own_params(m));
 
   if (isfinite(most)) frexp(most, &exponent);
@@ -138,7 +139,13 @@ void pbJvp_LoadMocap(pbJvp *j, const pbInput *input, const pbDirection *d) {
   const pbModel *m = w->m;
   const double *pos = input ? input->mocap_pos : NULL, *quat = input ? input->mocap_quat : NULL;
   const double none[3] = {0};
+  w->mocap_moves = false;
   if (!m->nmocap) return;
+
+  // A body that rests now may still be set in motion by the direction.
+  const double *vel = input ? input->mocap_vel : NULL;
+  pbJvp_Blend(j, w->mocap_vel, vel, d->mocap_vel, 6 * m->nmocap);
+  w->mocap_moves = vel || d->mocap_vel;
 
   for (int b = 0; b < m->nbody; b++) {
     int k = m->body_mocapid[b];

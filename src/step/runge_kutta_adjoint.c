@@ -234,8 +234,7 @@ static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int
   NUM(pbStage_Acceleration)(w);
   memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(double));
   w->damped = false;
-  LANE(pbSweep_Evaluation)(&k->a, w);
-  LANE(pbRows_Evaluation)(&k->a, w);
+  PB_TRY(LANE(pbVjp_Prepare)(k, w));
   LANE(pbVjp_Begin)(k, w);
   return pb_ok;
 }
@@ -248,6 +247,7 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
   for (int s = 3; s >= 0; s--) {
     k->phase = s == 0 ? phase : pb_pullWhole;
     PB_TRY(replay_stage(k, w, stages, s));
+    LANE(pbVjp_Place)(k, w, p);
     if (s == 3) {
       pull_last_line(k);
       LANE(pbVjp_Begin)(k, w);
@@ -261,7 +261,7 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
       NUM(pbStage_ContactSensors)(w);
     }
     bool sensed = s == 0 && LANE(pbVjp_Observe)(k, p);
-    PB_TRY(LANE(pbVjp_Evaluation)(k, sensed));
+    LANE(pbVjp_Evaluation)(k, sensed);
 
     if (s > 0) pull_stage_state(k, s);
     else if (k->phase == pb_pullWhole) LANE(pbVjp_FirstStage)(k);

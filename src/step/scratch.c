@@ -121,7 +121,13 @@ static void load_mocap(pbWork_r *w, const pbInput *input) {
 
   w->mocap_own_pos = !pos;
   w->mocap_own_quat = !quat;
+  w->mocap_moves = false;
   if (!m->nmocap) return;
+
+  const double *vel = input ? input->mocap_vel : NULL;
+  copy_or_clear(w->mocap_vel, vel, 6 * m->nmocap);
+  int given = vel ? 6 * m->nmocap : 0;
+  for (int i = 0; i < given; i++) w->mocap_moves = w->mocap_moves || vel[i] != 0;
 
   for (int b = 0; b < m->nbody; b++) {
     int k = m->body_mocapid[b];
@@ -208,6 +214,17 @@ pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
   }
 }
 
+// -1: all accelerations that were found are finite. An evaluation alone finds those of the first stage (with noslip two of them);
+// in the others' places is what an earlier step left, perhaps one that failed.
+static int first_bad_solution(const pbScratch *s, bool integrate) {
+  const pbModel *m = s->model;
+  int nv = m->nv, found = pb_stages(m) * nv;
+  if (integrate) return pbScratch_FirstNotFinite(s->stages, pb_solutions(m) * nv);
+
+  int bad = pbScratch_FirstNotFinite(s->stages, nv);
+  return bad < 0 && pb_noslip(m) ? pbScratch_FirstNotFinite(s->stages + found, nv) : bad;
+}
+
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
   if (status != pb_ok) return pbScratch_Explain(s, status);
@@ -226,7 +243,7 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
 
-  int nv = s->model->nv, bad = pbScratch_FirstNotFinite(s->stages, pb_solutions(s->model) * nv);
+  int nv = s->model->nv, bad = first_bad_solution(s, integrate);
   char name[160];
   if (bad < 0) return pb_ok;
   return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",

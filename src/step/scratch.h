@@ -41,6 +41,7 @@ struct pbScratch {
   struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   double *event_columns;              // hard contact: pbEvents_Room numbers
+  double *event_poses;                // 6 nmocap: how poses flow
   int *event_parent;                  // rows
   void *cache_at;                     // where the next evaluation is to be cached; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
@@ -66,6 +67,10 @@ void pbScratch_InspectDestroy(pbScratch *s);
 // solve_report.c, on the last solve. A row in words, by its index or by kind and id; NoteSolve: the report's part on it.
 char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
 char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);
+// Do features of the pair tie whose first contact this is?
+bool pbScratch_PairTies(const pbScratch *s, int first);
+// The first pair of geoms in contact of the last evaluation whose features tie (geometry/tie.h), as text. False: none.
+bool pbScratch_TiedPair(const pbScratch *s, char *text, size_t size);
 void pbScratch_NoteSolve(pbScratch *s);
 void pbScratch_NoteBounces(pbScratch *s);  // bounce.c: the report's gains of a step with hard contact
 // Condition number of the matrix last factored (a lower bound).

@@ -2,6 +2,7 @@
 // did not converge, was singular, or has a row too stiff for the time step.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "contact/contact.h"
@@ -223,7 +224,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     // Which features meet; a tie has no branch of its own.
     const pbContact_r *c = w->contact + r->contact;
     int met = contact_feature(w, c);
-    if (met < 0) return 0;
+    if (met < 0 || (c->point == 0 && pbScratch_PairTies(s, r->contact))) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
   // What else has branches: tendons around geoms, sensors.
@@ -268,6 +269,16 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
   return pb_ok;
 }
 
+// A row's weight is what its bodies have at their centers of mass (body_invweight0), of which its softness is a share. Where
+// that is zero, as of a body whose center of mass is its joint's anchor, the row is next to rigid.
+static void note_weightless(pbScratch *s, const pbRow_r *r) {
+  size_t used = strlen(s->worst_row);
+  if (!(r->diag[0] < 1e-14)) return;
+
+  snprintf(s->worst_row + used, sizeof s->worst_row - used,
+           " (next to rigid: body_invweight0 of its bodies is 0, their centers of mass cannot move)");
+}
+
 void pbScratch_NoteSolve(pbScratch *s) {
   pbWork_r *w = &s->w;
   int worst = 0;
@@ -284,7 +295,10 @@ void pbScratch_NoteSolve(pbScratch *s) {
   // Of the dof with the largest residual: the row that pushes it most.
   for (int i = 1; i < s->model->nv; i++) worst = fabs(w->grad[i]) > fabs(w->grad[worst]) ? i : worst;
   int row = strongest_row(w, worst, false);
-  if (row >= 0) pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);
+  if (row >= 0) {
+    pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);
+    note_weightless(s, w->row + row);
+  }
   s->report.condition = pbScratch_Condition(s);
 }
 

@@ -4,12 +4,14 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "math/vec.h"
 #include "model/exposed.h"
 #include "model/policy_data.h"
 #include "multibody/spatial.h"
-#include "step/integrate.h"
+#include "solve/dual.h"
 #include "solve/noslip.h"
+#include "step/integrate.h"
 #include "step/kernels.h"
 
 typedef LANE(pbVjpBlock) block;
@@ -33,6 +35,7 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
   TAKE(k->xfrc, 6 * m->nbody);
   TAKE(k->mocap_pos, 3 * m->nmocap);
   TAKE(k->mocap_rot, 3 * m->nmocap);
+  TAKE(k->mocap_vel, 6 * m->nmocap);
 
   // of Runge-Kutta's stages
   TAKE(k->rk_v, 4 * m->nv);
@@ -133,6 +136,10 @@ static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contact
   TAKE(a->slip_I, 10 * m->nbody);
   TAKE(a->slip_row, contacts + m->topology->max_blocks);
   TAKE(a->slip_update, n);
+  TAKE(a->slip_A, 6 * m->nbody);
+  TAKE(a->slip_force, 6 * (contacts + m->topology->max_blocks));
+  TAKE(a->slip_sign, m->nv + m->ntendon);
+  TAKE(a->slip_loss, m->nv + m->ntendon);
 }
 
 static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contacts) {
@@ -181,8 +188,6 @@ void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   a->w = w;
   a->fresh = true;
-  a->fresh_dual = true;
-  a->slip_newton = false;
   a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
 
   PB_ASSERT(k->bodies_from < k->cleared_from && k->cleared_from <= k->cleared_to);
@@ -277,7 +282,7 @@ static void pull_sensed_accelerations(block *k) {
   LANE(pbRows_Direct)(a);
 }
 
-pbStatus LANE(pbVjp_Evaluation)(block *k, bool sensed) {
+void LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   size_t nv = (size_t)w->m->nv;
@@ -287,11 +292,11 @@ pbStatus LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   }
   PB_VALIDATE(pb_allFinite((const double *)a->qacc, nv * PB_LANES));
 
-  if (pb_noslip(w->m)) LANE(pbSlip_Begin)(a);
+  if (pb_noslip(w->m)) LANE(pbSlip_Pull)(a);
 
   // The adjoint system: H lam = cotangent of qacc. Nothing else of the solve is differentiated.
   if (pb_hard(w->m)) {
-    PB_TRY(LANE(pbDual_Adjoint)(a));
+    LANE(pbDual_Adjoint)(a);
   } else {
     memcpy(a->lam, a->qacc, nv * sizeof(lane));
     LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
@@ -301,8 +306,6 @@ pbStatus LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   }
 
   LANE(pbVjp_Power)(k);
-  if (pb_noslip(w->m)) LANE(pbSlip_End)(a);
-  return pb_ok;
 }
 
 // ---- what is observed at the start ----------------------------------------------------------------------------------
@@ -311,6 +314,9 @@ static void observe_sensors(block *k, const double *sensordata) {
   LANE(pbAdjoint) *a = &k->a;
   const pbModel *m = a->w->m;
   memcpy(k->sensordata, sensordata, (size_t)m->nsensordata * sizeof(lane));
+  for (int i = 0; i < m->nsensor; i++) {
+    PB_MUTE(pb_muteSensor, m->sensor_type[i], k->sensordata + m->sensor_adr[i], m->sensor_dim[i]);
+  }
   LANE(pbSensor_Adjoint)(a, k->sensordata);
   LANE(pbContactSensors_Adjoint)(a, k->sensordata);
 
@@ -348,7 +354,7 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
     }
   }
   if (p->site_xpos) {
-    NUM(pbStage_AllSites)((NUM(pbWork) *)w);
+    PB_ASSERT(w->all_sites);
     for (int s = 0; s < m->nsite; s++) {
       memcpy(f, p->site_xpos + (size_t)(3 * s * PB_LANES), sizeof f);
       observe_point(a, m->site_bodyid[s], w->site_xpos + 3 * s, f);
@@ -475,12 +481,11 @@ static void pull_euler_update(block *k) {
   pull_activations(k);
 }
 
-static pbStatus pull_euler(block *k, const pbPullback *p, bool step) {
+static void pull_euler(block *k, const pbPullback *p, bool step) {
   if (step) pull_euler_update(k);
   bool sensed = LANE(pbVjp_Observe)(k, p);
-  PB_TRY(LANE(pbVjp_Evaluation)(k, sensed));
+  LANE(pbVjp_Evaluation)(k, sensed);
   if (k->phase == pb_pullWhole) add_results(k);
-  return pb_ok;
 }
 
 // ---- the step -------------------------------------------------------------------------------------------------------
@@ -514,9 +519,27 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
     NUM(pbStage_Sensors)(w);
     NUM(pbStage_ContactSensors)(w);
   }
-  LANE(pbSweep_Evaluation)(&k->a, w);
-  LANE(pbRows_Evaluation)(&k->a, w);
-  return pb_ok;
+  return LANE(pbVjp_Prepare)(k, w);
+}
+
+pbStatus LANE(pbVjp_Prepare)(block *k, NUM(pbWork) *w) {
+  LANE(pbAdjoint) *a = &k->a;
+  const LANE(pbSolution) work = {.qacc = w->qacc, .A = w->A};
+  LANE(pbSweep_Evaluation)(a, w, pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
+  LANE(pbRows_Evaluation)(a, w);
+
+  // The factor of the laws at the solution serves all cotangents.
+  return pb_hard(w->m) && w->nrow ? NUM(pbDual_Factor)(w) : pb_ok;
+}
+
+void LANE(pbVjp_Place)(const block *k, NUM(pbWork) *w, const pbPullback *p) {
+  if (p->site_xpos) NUM(pbStage_AllSites)(w);
+  if (!PB_WANTS(&k->a, pb_wantMedium) || w->has_fluid) return;
+
+  // A medium that is absent: what it would make of shapes has a slope.
+  for (int g = 0; g < w->m->ngeom; g++) {
+    if (w->p.geom_fluid[12 * g] > 0) NUM(pbStage_AllGeoms)(w);
+  }
 }
 
 static pbStatus pull_step(block *k, NUM(pbWork) *w, const double *stages, const pbPullback *p) {
@@ -525,8 +548,10 @@ static pbStatus pull_step(block *k, NUM(pbWork) *w, const double *stages, const 
   if (step && w->m->integrator == pb_intRK4) return LANE(pbVjp_RungeKutta)(k, w, stages, p);
 
   if (!p->evaluated) PB_TRY(LANE(pbVjp_Replay)(k, w, stages, p->cached, p->sensordata != NULL));
+  LANE(pbVjp_Place)(k, w, p);
   LANE(pbVjp_Begin)(k, w);
-  return pull_euler(k, p, step);
+  pull_euler(k, p, step);
+  return pb_ok;
 }
 
 int LANE(pbVjp_Lanes)(void) { return PB_LANES; }
@@ -588,9 +613,10 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
   a->xfrc = p->xfrc ? k->xfrc : NULL;
   a->mocap_pos = p->mocap_pos ? k->mocap_pos : NULL;
   a->mocap_rot = p->mocap_rot ? k->mocap_rot : NULL;
+  a->mocap_vel = p->mocap_vel ? k->mocap_vel : NULL;
 
   // Sums of all stages, and where they go: first what comes down the tree.
-  enum { tree_results = 5, result_count = 8 };
+  enum { tree_results = 5, result_count = 9 };
   struct {
     lane *sum;
     int size;
@@ -602,7 +628,8 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
                              {a->mocap_rot, 3 * m->nmocap, p->mocap_rot},
                              {a->ctrl, m->nu, p->ctrl},
                              {a->qfrc, nv, p->qfrc},
-                             {a->xfrc, 6 * m->nbody, p->xfrc}};
+                             {a->xfrc, 6 * m->nbody, p->xfrc},
+                             {a->mocap_vel, 6 * m->nmocap, p->mocap_vel}};
   for (int i = 0; i < result_count; i++) {
     if (results[i].sum) memset(results[i].sum, 0, (size_t)results[i].size * sizeof(lane));
   }
@@ -612,5 +639,6 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
   int first = p->phase == pb_pullWhole ? 0 : tree_results;
   for (int i = first; i < result_count; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
   if (a->theta && p->phase == pb_pullWhole) *a->bar.timestep += a->h_bar;
+  if (a->theta) PB_MUTE_PARAMS(m, a->theta);
   return pb_ok;
 }

@@ -16,6 +16,7 @@ typedef struct LANE(pbVjpBlock) {
   lane *q_next, *v_next, *act_next;  // cotangents after the step
   lane *q_sum, *v_sum, *act_sum;     // results of all stages
   lane *mocap_pos, *mocap_rot;       // the same, nmocap x 3 each
+  lane *mocap_vel;                   // nmocap x 6
   lane *ctrl, *qfrc, *xfrc;          // the same; a points to those that are wanted
   lane *rk_v, *rk_a, *rk_d;          // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
   lane *rate;                        // nv: of the rates that move positions
@@ -45,12 +46,16 @@ void LANE(pbVjp_AddOut)(double *to, const lane *from, int n);
 // The evaluation at the state in w as the step left it: from the accelerations of the tape, or (cached) from all but a few
 // fields.
 PB_NODISCARD pbStatus LANE(pbVjp_Replay)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense);
+// Of an evaluation, for all cotangents: at which solution it is differentiated and what follows from that.
+PB_NODISCARD pbStatus LANE(pbVjp_Prepare)(LANE(pbVjpBlock) *k, NUM(pbWork) *w);
+// Poses that no step reads and these cotangents do.
+void LANE(pbVjp_Place)(const LANE(pbVjpBlock) *k, NUM(pbWork) *w, const pbPullback *p);
 // Cotangents of what is observed at the start of the step. Returns whether sensors gave any.
 bool LANE(pbVjp_Observe)(LANE(pbVjpBlock) *k, const pbPullback *p);
 // Cotangents of what a policy observes (step/observe_adjoint.c), with room for those of body fields.
 void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation);
 // With the cotangents of qacc (a->qacc) and of what sensors see set: lam, and everything else. sensed: by pbVjp_Observe.
-PB_NODISCARD pbStatus LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
+void LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
 // The gradient of the virtual power W at lam and mu: to bodies, joints and inputs, and unless a policy comes between, down the
 // tree (pbSweep_Pull).
 void LANE(pbVjp_Power)(LANE(pbVjpBlock) *k);

@@ -27,24 +27,23 @@ static void observe_start(NUM(pbWork) *w) {
 #endif
 }
 
-// Evaluate at the state in w; the solution goes to (replay: comes from) stages.
-static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay) {
-  int nv = w->m->nv;
-  double *solution = stages + stage * nv;
-  double *found = pb_noslip(w->m) ? stages + (pb_stages(w->m) + stage) * nv : solution;
+// Evaluate at the state in w; the solution is that of `known`, or where that is NULL goes to stages.
+static pbStatus evaluate(NUM(pbWork) *w, const double *known, double *stages, int stage) {
+  int nv = w->m->nv, solution = stage * nv;
+  int found = pb_noslip(w->m) ? (pb_stages(w->m) + stage) * nv : solution;
   double worst = stage ? w->residual : 0;  // the residual of a step is that of its worst stage
   PB_ASSERT(stage >= 0 && stage < pb_stages(w->m));
-  if (replay) {
-    for (int i = 0; i < nv; i++) w->qacc_warmstart[i] = found[i];
+  if (known) {
+    for (int i = 0; i < nv; i++) w->qacc_warmstart[i] = known[found + i];
   }
 
-  PB_TRY(NUM(pbEvaluate)(w, replay));
+  PB_TRY(NUM(pbEvaluate)(w, known != NULL));
   w->residual = fmax(w->residual, worst);
 
   // Later stages, and pullbacks, build states from these.
   for (int i = 0; i < nv; i++) {
-    if (!replay && pb_noslip(w->m)) found[i] = re(w->slip.qacc[i]);
-    if (!replay) solution[i] = re(w->qacc[i]);
+    if (!known && pb_noslip(w->m)) stages[found + i] = re(w->slip.qacc[i]);
+    if (!known) stages[solution + i] = re(w->qacc[i]);
     w->rk_v[stage * nv + i] = w->qvel[i];
     w->rk_a[stage * nv + i] = w->qacc[i];
   }
@@ -118,7 +117,7 @@ static pbStatus step_runge_kutta(NUM(pbWork) *w, double *stages, bool replay) {
   for (int s = 1; s < 4; s++) {
     memcpy(w->qacc_warmstart, w->qacc, (size_t)w->m->nv * sizeof(num));
     make_stage_state(w, s);
-    PB_TRY(evaluate(w, stages, s, replay));
+    PB_TRY(evaluate(w, replay ? stages : NULL, stages, s));
   }
 
   combine_stages(w);
@@ -138,7 +137,7 @@ static pbStatus step_euler(NUM(pbWork) *w) {
 
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate) {
   save_start(w);
-  PB_TRY(evaluate(w, stages, 0, replay));
+  PB_TRY(evaluate(w, replay ? stages : NULL, stages, 0));
   if (sense) observe_start(w);
   if (!integrate) return pb_ok;
   return w->m->integrator == pb_intRK4 ? step_runge_kutta(w, stages, replay) : step_euler(w);
@@ -171,5 +170,5 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
     activation_rates(w, w->rk_d + s * m->na);
     make_stage_state(w, s + 1);
   }
-  return evaluate(w, (double *)stages, stage, true);
+  return evaluate(w, stages, NULL, stage);
 }

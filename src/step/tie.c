@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "contact/contact.h"
+#include "geometry/tie.h"
 #include "solve/dual.h"
 #include "step/scratch.h"
 
@@ -43,6 +44,24 @@ static void explain_laws(const pbScratch *s, char *text, size_t size) {
               "no forces were found that obey its law to the end; the derivative is that of a law smoothed a little", text, size);
 }
 
+// Contact `first` is the first of its pair. Those within reach of their margin alone push.
+bool pbScratch_PairTies(const pbScratch *s, int first) {
+  const pbWork_r *w = &s->w;
+  const pbContact_r *c = w->contact + first;
+  pbColumn_r column;
+  pbShape_r s1, s2;
+  pbContactPoint_r points[PB_MAX_CONTACT_POINTS];
+  int n = 0;
+
+  contact_shapes(w, c, &column, &s1, &s2);
+  for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].point == n; n++) {
+    points[n].dist = c[n].dist;
+    memcpy(points[n].pos, c[n].pos, sizeof points[n].pos);
+    memcpy(points[n].normal, c[n].frame, sizeof points[n].normal);
+  }
+  return pbPair_Tied_r(&s1, &s2, c->margin, n, points);
+}
+
 // Of the ties on planes only an upright cylinder's moves points: a capsule's shows in the contact's tangents alone.
 static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
   pbColumn_r column;
@@ -57,10 +76,12 @@ static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
 static void explain(const pbScratch *s, const pbContact_r *c, bool told[2], char *text, size_t size) {
   const pbContactSettings *settings = &s->model->contact;
   double gap = c->dist - c->margin, scale = fmax(1, fmax(fabs(c->pos[0]), fmax(fabs(c->pos[1]), fabs(c->pos[2]))));
-  bool boxes, sharp = settings->onset == 0 && settings->method != pb_contactImpact;
+  bool boxes = false, sharp = settings->onset == 0 && settings->method != pb_contactImpact;
   char why[128];
 
-  if (!told[0] && gap < 0 && features_tie(&s->w, c, &boxes)) {
+  bool ties = !told[0] && gap < 0 && features_tie(&s->w, c, &boxes);
+  if (!told[0] && gap < 0 && !ties && c->point == 0) ties = pbScratch_PairTies(s, (int)(c - s->w.contact));
+  if (ties) {
     put_contact(s, c,
                 boxes ? "two faces tie: which of them bounds the contact hangs on the direction of a tilt"
                       : "two features tie: which of them meets hangs on the direction of a move",
@@ -72,6 +93,15 @@ static void explain(const pbScratch *s, const pbContact_r *c, bool told[2], char
   snprintf(why, sizeof why, "they touch to %.0e m: moved together there is contact, moved apart there is none", fabs(gap));
   put_contact(s, c, why, text, size);
   told[1] = true;
+}
+
+bool pbScratch_TiedPair(const pbScratch *s, char *text, size_t size) {
+  for (int k = 0; k < s->w.ncon; k++) {
+    if (s->w.contact[k].point != 0 || !pbScratch_PairTies(s, k)) continue;
+    pbScratch_KindName(s, pb_rowContact, k, text, size);
+    return true;
+  }
+  return false;
 }
 
 const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {

@@ -22,6 +22,7 @@ typedef struct pbPullback {
   const double *distance;                       // nrow, one cotangent only: of pos - margin of limits and contacts there
   double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
   double *mocap_pos, *mocap_rot;                // nmocap x 3 each
+  double *mocap_vel;                            // nmocap x 6
   double *theta;                                // ParamSize; one cotangent only
   unsigned skip;                                // groups of its fields that are not wanted (eval/wanted.h)
   const double *qacc;                           // more cotangent of the accelerations; one cotangent only. NULL: none

@@ -158,6 +158,7 @@ size_t pbCached_Guess(pbScratch *s) {
   if (evaluates_again(s->model)) return 0;
   walk k = {.used = s->w.cached_bytes};
   pass_evaluation(&k, &s->w);
+
   return k.used;
 }
 
@@ -170,6 +171,7 @@ bool pbCached_Begin(pbScratch *s, void *cached, size_t room) {
 
   if (evaluates_again(s->model) || room < s->w.cached_bytes) return false;
   s->cache_at = cached;
+
   return true;
 }
 
@@ -196,6 +198,7 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   walk save = {.at = s->w.cached_at, .used = s->w.cached_bytes};
   pass_evaluation(&save, &s->w);
   PB_ASSERT(save.used == count.used);
+
   return pb_ok;
 }
 
@@ -228,6 +231,7 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
     p.xfrc = out->input->xfrc;
     p.mocap_pos = out->input->mocap_pos;
     p.mocap_rot = out->input->mocap_rot;
+    p.mocap_vel = out->input->mocap_vel;
   }
 
   return p;
@@ -248,6 +252,7 @@ static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *
   p->cached = step->cached != NULL;
   pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);
   s->report.residual = s->w.residual;
+
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }
 
@@ -274,6 +279,7 @@ pbStatus pbStep_VjpOpen(pbScratch *s, const pbStepRecord *given, const pbStepCot
   pbPullback p = bodies_pullback(m, &in, out);
   p.skip = s->skip;
   if (pb_coupled(m) && in.next) return pbCouple_Vjp(s, &step, in.next, &p, out);
+
   return pull_bodies(s, &step, &p);
 }
 
@@ -285,6 +291,7 @@ pbStatus pbStep_VjpToFunctions(const pbStepRecord *given, const pbStepCotangent 
 
   // pbStep_VjpCached puts entries aside that a normalized theta has; here there are none.
   PB_ASSERT(given->model->policy && step.theta == given->theta);
+
   return pbPolicy_VjpToFunctions(s, &step, in, out);
 }
 
@@ -302,5 +309,6 @@ pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, 
   bool closed = m->policy && !step.open;
   pbStatus status = closed ? pbPolicy_Vjp(s, &step, in, out) : pbStep_VjpOpen(s, &step, in, out);
   if (normalized) pbSphere_Pull(m, given->theta, s->theta_aside, out->theta);
+
   return status;
 }

@@ -1,4 +1,6 @@
 // Deformables become part of a model: checks, bodies that points are attached to, parameters, names of controls.
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -77,6 +79,7 @@ static pbStatus find_positions(const pbModel *m, const pbDeformable *from, const
     }
   }
   pbScratch_Destroy(s);
+
   return status;
 }
 
@@ -98,6 +101,7 @@ static pbStatus check_model(pbContext *ctx, const pbModel *m, bool coupled) {
   if (pb_hard(m) || m->contact.method == pb_contactImpact) missing = "the contact method soft or penalty";
   if (m->integrator != pb_intEuler) missing = "the integrator Euler";
   if (pb_noslip(m)) missing = "the option noslip_iterations=0: sweeps against slip do not see points";
+
   return require_coupled(ctx, missing);
 }
 
@@ -111,16 +115,25 @@ static pbStatus check_coupled(pbContext *ctx, const pbDeformable *from) {
 
 pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
   if (!m->deform) return pb_ok;
-  PB_TRY(check_model(ctx, m, m->deform->coupled));
-
-  // Attached points move as bodies do under explicit damping.
-  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);
-  return require_coupled(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
+  return check_model(ctx, m, m->deform->coupled);
 }
 
 pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
   PB_TRY(pbModel_CheckContact(ctx, m));
   return pbModel_CheckDeform(ctx, m);
+}
+
+// A coupled step is the minimum of a potential: freeze() makes forces that have none.
+static pbStatus check_potential(pbContext *ctx, const pbDeform *d) {
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    if (g->mass || pbEnergy_Symmetric(g->energy)) continue;
+    // Masses and symmetric formulas have one.
+    char missing[200];
+    snprintf(missing, sizeof missing, "forces with a potential: the formula of '%.80s' has none, by its freeze()", g->name);
+    return require_coupled(ctx, missing);
+  }
+
+  return pb_ok;
 }
 
 // ---- into the model ---------------------------------------------------------------------------------------------------------
@@ -131,7 +144,11 @@ static pbStatus compile(pbModel *m, const pbDeformable *from, attached *to, pbDe
   if (from->nattached > 0) PB_TRY(find_positions(m, from, to));
   PB_TRY(check_model(m->ctx, m, to->moving));
   if (to->moving) PB_TRY(check_coupled(m->ctx, from));
-  return pbDeform_Compile(m->ctx, from, to->bodies, to->positions, deform);
+  PB_TRY(pbDeform_Compile(m->ctx, from, to->bodies, to->positions, deform));
+  pbStatus status = to->moving ? check_potential(m->ctx, *deform) : pb_ok;
+  if (status != pb_ok) pbDeform_Destroy(*deform);
+
+  return status;
 }
 
 // Parameters and controls go behind those of the bodies.
@@ -149,7 +166,77 @@ static pbStatus add_to_model(pbModel *m, pbDeform *d) {
   m->deform_controls = d->ncontrol;
   m->revision++;
   PB_ASSERT(m->ntheta == at + d->ntheta && m->names_count[pb_objActuator] == pb_controls(m));
+
   return pb_ok;
+}
+
+// ---- what a description will show that its author may not expect (docs/deformables.md) --------------------------------------
+// Linear tetrahedra of a material that hardly changes its volume are much too stiff in bending.
+static void warn_of_locking(const pbModel *m, const pbDeform *d) {
+  static const double limit = 0.4;
+
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    const char *law = g->mass ? "" : pbEnergy_Definition(g->energy)->name;
+    bool linear = strstr(law, "_tetrahedron") && g->points == 4;
+    int count = linear ? g->parameter_count : 0;
+
+    // Each that has a ratio of Poisson's, by its largest value.
+    for (int i = 0; i < count; i++) {
+      // Of many rows the stiffest counts.
+      const pbGroupParameter *p = &g->parameter[i];
+      double most = 0;
+      if (strcmp(p->def->name, "poisson") || p->source != pb_fromTheta) continue;
+      for (int k = 0; k < p->rows; k++) most = fmax(most, d->theta0[p->offset + (size_t)k]);
+      if (most > limit)
+        pbContext_Warn(
+            m->ctx,
+            "%.100s: linear tetrahedra lock at Poisson's ratio %.3g: slender parts bend far too little; \"quadratic\": true "
+            "does not (docs/deformables.md#locking)",
+            g->name, most);
+    }
+  }
+}
+
+// w^2 of what spins: squared velocities over squared distances, both about the mean.
+static double spin_of(const pbDeform *d, const pbPointSet *set) {
+  double squares[2] = {0};
+  // Axis by axis: means, then squares about them.
+  for (int k = 0; k < 3; k++) {
+    double mean[2] = {0};
+    for (int i = 0; i < set->count; i++) {
+      mean[0] += d->start[3 * set->points[i] + k] / set->count;
+      mean[1] += d->velocity[3 * set->points[i] + k] / set->count;
+    }
+    for (int i = 0; i < set->count; i++) {
+      double x = d->start[3 * set->points[i] + k] - mean[0];
+      double v = d->velocity[3 * set->points[i] + k] - mean[1];
+      squares[0] += x * x;
+      squares[1] += v * v;
+    }
+  }
+
+  return squares[0] > 0 ? squares[1] / squares[0] : 0;
+}
+
+// Implicit Euler takes about the share w^2 h of the energy of a turn or vibration a second.
+static void warn_of_lost_energy(const pbModel *m, const pbDeform *d) {
+  static const double limit = 0.1;
+  const pbPointSet *found = NULL;
+  double worst = limit;
+  if (d->options.scheme != pb_schemeImplicitEuler) return;
+
+  // The set that loses most.
+  for (const pbPointSet *s = d->set; s < d->set + d->nset; s++) {
+    double rate = s->count > 2 ? spin_of(d, s) * *m->timestep : 0;
+    if (!(rate > worst)) continue;
+    worst = rate;
+    found = s;
+  }
+  if (found)
+    pbContext_Warn(m->ctx,
+                   "%.100s: at its start velocities the scheme implicit_euler loses about %.0f %% of the energy of turns and "
+                   "vibrations in a second; bdf2, trapezoid and avf4 do not (docs/deformables.md#energy)",
+                   found->name, 100 * (1 - exp(-worst)));
 }
 
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
@@ -168,12 +255,18 @@ pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbContext_Free(m->ctx, to.bodies);
   PB_TRY(status);
 
-  // A coupled world has explicit damping from here on.
   d->coupled = to.moving;
-  if (to.moving) m->disableflags |= pb_disEulerdamp;
   status = add_to_model(m, d);
-  if (status != pb_ok) pbDeform_Destroy(d);
-  return status;
+  if (status != pb_ok) {
+    pbDeform_Destroy(d);
+    return status;
+  }
+
+  // What is allowed, and seldom meant.
+  warn_of_locking(m, d);
+  warn_of_lost_energy(m, d);
+
+  return pb_ok;
 }
 
 // ---- what callers ask -------------------------------------------------------------------------------------------------------
@@ -197,6 +290,7 @@ pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *m, const double *the
   if (status == pb_ok) memcpy(mass, w->mass, (size_t)m->deform->npoint * sizeof *mass);
   else status = pbContext_Fail(ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);
+
   return status;
 }
 
@@ -233,6 +327,7 @@ bool pbModel_DeformGroupAt(const pbModel *m, int index, pbDeformGroup *group) {
                            .count = g->count,
                            .points = g->points,
                            .vertex = g->vertex};
+
   return true;
 }
 

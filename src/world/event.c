@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "impact/variants.h"
+#include "model/mocap.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
@@ -29,6 +30,7 @@ static step_events find_events(const pbScratch *s, const double *v, bool first) 
   f.onsets = f.releases + f.release_count;
   if (!first) f.onset_count = s->variant->impact->event_find(&s->w, NULL, f.onsets);
   PB_ASSERT(f.release_count <= s->w.nrow && f.onset_count <= s->w.nrow);  // one for a row
+
   return f;
 }
 
@@ -64,9 +66,11 @@ static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEve
     const pbEvent *e = events + i;
     // Without a force at the guard nothing jumps.
     if (!e->pushes) continue;
-    if (e->grazing) pbScratch_KindName(s, e->kind, e->id, count->grazing_name, sizeof count->grazing_name);
+    // Told alike: neither can be relied on at this time step.
+    bool coarse = e->grazing || e->unsteady;
+    if (coarse) pbScratch_KindName(s, e->kind, e->id, count->grazing_name, sizeof count->grazing_name);
     if (e->together) pbScratch_KindName(s, e->kind, e->id, count->together_name, sizeof count->together_name);
-    count->grazing += e->grazing;
+    count->grazing += coarse;
     count->corrected += !e->grazing;
     count->together += e->together;
   }
@@ -155,6 +159,7 @@ static pbStatus group_events(impacts *p) {
   s->variant->impact->event_classify(&s->w, p->events, p->count, a);
   p->groups = s->variant->impact->event_group(&s->w, p->events, p->count, s->event_parent);
   for (int g = 0; g < p->groups; g++) set_shares(p, g);
+
   return pb_ok;
 }
 
@@ -162,13 +167,22 @@ static pbStatus group_events(impacts *p) {
 static pbStatus saltation_column(impacts *p, const double *record, double *column) {
   const pbModel *m = p->s->model;
   // D F: the step along the rate of the state before
-  const pbDirection flow = {.x = p->F};
+  pbDirection flow = {.x = p->F};
 
   pbStepRecord step = p->step;
+  // What is prescribed flows too.
+  double *pos = p->s->event_poses, *rot = pos + 3 * m->nmocap;
+  if (p->s->w.mocap_moves) {
+    pbMocap_Flow(m, p->s->w.mocap_quat, p->s->w.mocap_vel, pos, rot);
+    flow.mocap_pos = pos;
+    flow.mocap_rot = rot;
+  }
+
   step.record = record;
   PB_TRY(pbScratch_Enter(p->s, m, &step.theta));
   PB_TRY(pbStep_JvpRecord(p->s, &step, &flow, &(pbStepTangent){.next = p->by_flow}));
   for (int i = 0; i < 2 * m->nv; i++) column[i] = p->F_after[i] - p->by_flow[i];
+
   return pb_ok;
 }
 
@@ -219,6 +233,7 @@ static pbStatus take_as_last(impacts *p, int group) {
   PB_TRY(saltation_column(p, p->modified, column));
   apply_column(p, group, column, 1);
   for (size_t i = 0; i < 2 * nv; i++) p->sum[i] += column[i];
+
   return pb_ok;
 }
 
@@ -236,6 +251,7 @@ static bool groups_commute(impacts *p) {
   for (int i = 0; i < 2 * nv; i++) p->sum[i] -= p->all[i];
   double v = largest(p->all, nv);
   double a = largest(p->all + nv, nv) + largest(p->F_after + nv, nv);
+
   return largest(p->sum, nv) <= little * v && largest(p->sum + nv, nv) <= little * a;
 }
 
@@ -278,6 +294,7 @@ static pbStatus whole_column(impacts *p) {
   PB_TRY(find_rate(p, p->v_after, pb_eventsNone, true, p->F_after + nv));
   PB_TRY(find_rate(p, v, pb_eventsAll, true, p->F + nv));
   memcpy(p->F, v, nv * sizeof(double));
+
   return saltation_column(p, p->step.record, p->all);
 }
 
@@ -302,6 +319,7 @@ static pbStatus differentiate_impacts(impacts *p) {
     apply_column(p, 0, p->all, 1);
   }
   add_results(p);
+
   return pb_ok;
 }
 
@@ -321,6 +339,7 @@ static pbStatus pull_events(pbScratch *s, const step_events *f, const double *v,
   for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + release_bar[nv + i];
   pull.v_bar = after;
   pull.q_bar = next_bar;
+
   return apply_jumps(s, s->w.qvel, f->onsets, f->onset_count, &pull);
 }
 
@@ -336,6 +355,7 @@ static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_
 
   PB_TRY(differentiate_impacts(&p));
   *some = p.groups > 0;
+
   return pb_ok;
 }
 
@@ -376,6 +396,7 @@ static pbStatus push_events(pbScratch *s, const step_events *f, const double *v,
   // Releases see the velocity that onsets have moved.
   memcpy(after, next + nv, nv * sizeof(double));
   const pbEventPull releases = {.distance = distance, .v_next = after, .v = next + nv};
+
   return apply_jumps(s, v, f->releases, f->release_count, &releases);
 }
 
@@ -406,5 +427,6 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   if (!pb_hard(m)) return push_events(s, &f, v, distance, next);
   impacts p = {
       .s = s, .step = step, .events = f.onsets, .count = f.onset_count, .v_after = v, .next = next, .distance = distance};
+
   return differentiate_impacts(&p);
 }

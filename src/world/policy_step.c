@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/mutate.h"
 #include "base/assert.h"
 #include "base/context.h"
 #include "step/jvp.h"
@@ -195,6 +196,7 @@ static void add_outputs(pbPolicyWork *k, const pbModel *m, const pbInput *input)
   const pbPolicyModel *p = k->model;
   const pbInput none = {0};
   k->input = input ? *input : none;
+  k->given = k->input.ctrl;
 
   double *to[pb_outputKindCount] = {k->ctrl, k->qfrc, k->xfrc};
   const double **seen[pb_outputKindCount] = {&k->input.ctrl, &k->input.qfrc, &k->input.xfrc};
@@ -249,6 +251,32 @@ pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, con
   return pbPolicy_Accept(s, x, input);
 }
 
+// Whether this is the last step of a decision, and the next one hears what went out.
+static bool hears_now(const pbPolicyWork *k, const double *tail) {
+  const pbPolicyModel *p = k->model;
+  return p->hears && (k->decides ? 1 : tail[p->memory + p->held] + 1) >= p->every;
+}
+
+// Controls that were given, or their tangents, as if they had been decided.
+static void hear(const pbPolicyModel *p, const double *ctrl, double *held) {
+  PB_ASSERT(!p->act);
+  if (!ctrl) return;
+
+  // In the decision's own scale; what it gives to nothing else has no noise.
+  for (int i = 0; i < p->outputs; i++) {
+    const pbOutputTarget *t = &p->target[i];
+    if (t->kind == pb_outputControl && t->scale != 0) held[i] += ctrl[t->index] / t->scale;
+  }
+}
+
+static void pull_heard(const pbPolicyModel *p, const double *held_bar, double *ctrl_bar) {
+  // held += ctrl / scale
+  for (int i = 0; i < p->outputs; i++) {
+    const pbOutputTarget *t = &p->target[i];
+    if (t->kind == pb_outputControl && t->scale != 0) ctrl_bar[t->index] += held_bar[i] / t->scale;
+  }
+}
+
 void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
   const pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
@@ -259,6 +287,8 @@ void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
 
   memcpy(tail, k->memory, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held, (size_t)p->held * sizeof(double));
+  // In training with the noise that was added behind the policy.
+  if (hears_now(k, state_tail(s, x))) hear(p, k->given, tail + held_at(p));
   tail[p->memory + p->held] = count < p->every ? count : 0;
 }
 
@@ -478,7 +508,10 @@ static void end_input_bars(pbPolicyWork *k, const pbModel *m, const pbInputBar *
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (p->reaches[kind] && to[kind]) add_to(to[kind], own[kind], size[kind]);
   }
-  for (int i = 0; i < p->outputs; i++) k->out_bar[i] = p->target[i].scale * own[p->target[i].kind][p->target[i].index];
+  for (int i = 0; i < p->outputs; i++) {
+    k->out_bar[i] = p->target[i].scale * own[p->target[i].kind][p->target[i].index];
+    PB_MUTE(pb_muteOutput, p->target[i].kind, k->out_bar + i, 1);
+  }
 }
 
 // Where the step has one evaluation at the state that was observed, its pullback waits for what the observations add.
@@ -498,6 +531,8 @@ pbStatus pbPolicy_VjpToFunctions(pbScratch *s, const pbStepRecord *step, const p
   // Of the step with the inputs that it saw
   PB_TRY(pbStep_VjpOpen(s, &open, &given, &to));
   end_input_bars(k, m, out->input);
+  if (out->input && out->input->ctrl && hears_now(k, state_tail(s, step->record)))
+    pull_heard(k->model, next_tail(s, in->next) + held_at(k->model), out->input->ctrl);
   return pb_ok;
 }
 
@@ -510,6 +545,9 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
   if (!called) {
     PB_TRY(pbPolicy_VjpToFunctions(s, step, in, out));
     PB_TRY(pull_functions(s, step, in->next, out->x, out->theta));
+  }
+  for (int r = 0; r < k->model->rows; r++) {
+    PB_MUTE(pb_muteObservation, k->model->row[r].kind, k->observation_bar + k->model->row[r].at, k->model->row[r].count);
   }
   pull_inputs(s, out);
   if (!k->model->evaluates) return pb_ok;
@@ -657,5 +695,6 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
   double *tail = out->next + tangent_policy(m);
   memcpy(tail, k->memory_bar, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held_bar, (size_t)p->held * sizeof(double));
+  if (hears_now(k, state_tail(s, step->record))) hear(p, d->ctrl, tail + held_at(p));
   return pb_ok;
 }

@@ -34,6 +34,7 @@ typedef struct pbPolicyWork {
   double *act_input;      // held and what act observes
   pbInput input;          // what the open step sees: the arrays below, or the caller's where nothing is added
   double *ctrl, *qfrc, *xfrc;
+  const double *given;  // controls of the caller's; NULL: none
 
   // Cotangents, and in forward derivatives tangents, of the same.
   double *observation_bar, *held_bar, *memory_bar, *out_bar, *act_input_bar;

@@ -59,11 +59,12 @@ static pbStatus allocate_events(pbScratch *s, int contacts) {
   s->events = pbContext_AllocArray(s->ctx, 2 * rows, sizeof *s->events);
   s->event_numbers = reals(s, rows + 2 * (size_t)pbModel_TangentSize(m));
   // Columns of the saltation matrix: hard contact alone
+  s->event_poses = reals(s, 6 * (size_t)m->nmocap + 1);
   s->event_columns = reals(s, pb_hard(m) ? pbEvents_Room(m) : 1);
   s->event_parent = pbContext_AllocArray(s->ctx, rows, sizeof(int));
   s->ids = pbContext_AllocArray(s->ctx, ids, sizeof(int));
   s->ids_before = pbContext_AllocArray(s->ctx, ids, sizeof(int));
-  bool all = s->events && s->event_numbers && s->event_columns && s->event_parent && s->ids && s->ids_before;
+  bool all = s->events && s->event_numbers && s->event_columns && s->event_poses && s->event_parent && s->ids && s->ids_before;
   return all ? pb_ok : pb_no_memory;
 }
 
@@ -165,9 +166,9 @@ void pbScratch_Destroy(pbScratch *s) {
   pbDeformWork_Destroy(s->deform);
   pbPolicyWork_Destroy(s);
 
-  void *blocks[] = {s->w.memory, s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
-                    s->row,      s->state,        s->events,      s->event_numbers, s->event_columns, s->event_parent,
-                    s->ids,      s->ids_before,   s->theta_unit,  s->theta_tangent, s->theta_aside};
+  void *blocks[] = {s->w.memory,     s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
+                    s->row,          s->state,        s->events,      s->event_numbers, s->event_columns, s->event_poses,
+                    s->event_parent, s->ids,          s->ids_before,  s->theta_unit,    s->theta_tangent, s->theta_aside};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) pbContext_Free(ctx, blocks[i]);
   pbContext_Free(ctx, s);
 }
@@ -236,7 +237,7 @@ static void count_events(pbScratch *s) {
 static pbStatus check_state(pbScratch *s, const double *x, const pbInput *input) {
   char text[400];
   if (!pbState_Readable(s->model, x, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
-  if (!input || pbMocap_Readable(s->model, input->mocap_pos, input->mocap_quat, text, sizeof text)) return pb_ok;
+  if (!input || pbMocap_Readable(s->model, input, "", text, sizeof text)) return pb_ok;
   return pbScratch_Fail(s, pb_bad_input, "%s", text);
 }
 

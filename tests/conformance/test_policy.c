@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <glob.h>
 
+#include "mutation.h"
 #include "policies.h"
 #include "world/policy_step.h"
 
@@ -272,8 +273,8 @@ static void check_dot(const Case *c, const char *what, double forward, double re
   bool hard = pbModel_ContactSettings(c->m).method != pb_contactSoft || c->m->deform;
   compared++;
   if (!(fabs(forward - reverse) <= (hard ? 1e-8 : 1e-11) * size))
-    fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, setting_of(c), what, forward, reverse,
-             size);
+    FAIL("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, setting_of(c), what, forward, reverse,
+         size);
 }
 
 // A direction of theta that keeps what must be kept: unit quaternions and axes move along their spheres.
@@ -323,9 +324,44 @@ static void check_dot_products(const Case *c) {
   }
 }
 
+#ifdef PULLBACK_MUTATE
+// Observations, then outputs, by kind: emptied and halved, in the first model that sees it.
+static bool red[pb_observeKindCount + pb_outputKindCount][2];
+
+static void mutate(const Case *c) {
+  heard = 0;
+  check_dot_products(c);
+  bool green = heard == 0;
+
+  for (int k = 0; green && k < pb_observeKindCount + pb_outputKindCount; k++) {
+    bool observed = k < pb_observeKindCount;
+    for (int half = 0; half < 2; half++) {
+      if (red[k][half]) continue;
+      heard = 0;
+      pb_mutation = (pbMutation){.list = observed ? pb_muteObservation : pb_muteOutput,
+                                 .entry = observed ? k : k - pb_observeKindCount,
+                                 .factor = 0.5 * half};
+      check_dot_products(c);
+      pb_mutation = (pbMutation){.list = pb_muteNothing};
+      red[k][half] = heard > 0;
+    }
+  }
+  heard = -1;
+}
+#endif
+
+// Where what a policy did last holds the controls that were given beside it.
+static void check_while_exploring(const Case *c) {
+  pbPolicyModel *p = c->m->policy;
+  p->hears = !p->act;
+  check_dot_products(c);
+  p->hears = false;
+}
+
 static void test_dot_products(void **state) {
   (void)state;
   on_every_model(check_dot_products);
+  on_every_model(check_while_exploring);
   assert_true(compared > 1000);
 }
 
@@ -500,37 +536,40 @@ static void test_budgets_and_resumes(void **state) {
 }
 
 // Forward mode through all steps against the pullback, whose gradients by weights are products over blocks of steps.
+static void check_rollout(const void *of) {
+  double *rows = draw_commands(), *along = draw_commands();
+  Case c;
+  assert_true(begin(&c, run_context, "hostile/model.xml", of, true, 0));
+  size_t n = (size_t)pbModel_TangentSize(c.m), np = pbModel_ParamSize(c.m);
+  Run run = run_case(&c, 0, rows, pb_gradientExact, pb_checkFull);
+  if (!LISTENS) assert_true(run.certificate.spot_checked && !run.certificate.spot_off);
+
+  double *x0 = calloc(n, sizeof *x0), *theta = calloc(np, sizeof *theta), *tangent = calloc((steps + 1) * n, sizeof *tangent);
+  fill(x0, (int)n, 1);
+  parameter_direction(&c, true, theta);
+  theta[c.m->timestep - c.m->theta0] = 0.1 * *c.m->timestep;  // the time that is observed
+  pbRolloutDirection direction = {.x0 = x0, .theta = theta, .command = along};
+  pbRolloutTangent out = {.x = tangent};
+  assert_int_equal(pbRollout_Jvp(run.r, 1, &direction, &out), pb_ok);
+
+  double *w = bar_of(&c);
+  const double *last = tangent + steps * n;
+  size_t seen = 2 * (size_t)c.m->nv;
+  double forward = dot(w, last, seen);
+  double reverse = dot(x0, run.x_bar, n) + dot(theta, run.theta_bar, np) + dot(along, run.command_bar, steps * commands);
+  double size = dot_size(w, last, seen) + dot_size(x0, run.x_bar, n) + dot_size(theta, run.theta_bar, np) +
+                dot_size(along, run.command_bar, steps * commands);
+  check_dot(&c, "a rollout", forward, reverse, 100 * size);
+  free(w), free(x0), free(theta), free(tangent);
+  free_run(&run);
+  end(&c);
+  free(rows), free(along);
+}
+
 static void test_whole_rollouts(void **state) {
   (void)state;
   run_context = pbContext_Create(NULL);
-  double *rows = draw_commands(), *along = draw_commands();
-  for (int k = 0; k < 3; k++) {
-    Case c;
-    assert_true(begin(&c, run_context, "hostile/model.xml", &settings[k], true, 0));
-    size_t n = (size_t)pbModel_TangentSize(c.m), np = pbModel_ParamSize(c.m);
-    Run run = run_case(&c, 0, rows, pb_gradientExact, pb_checkFull);
-    assert_true(run.certificate.spot_checked && !run.certificate.spot_off);
-
-    double *x0 = calloc(n, sizeof *x0), *theta = calloc(np, sizeof *theta), *tangent = calloc((steps + 1) * n, sizeof *tangent);
-    fill(x0, (int)n, 1);
-    parameter_direction(&c, true, theta);
-    pbRolloutDirection direction = {.x0 = x0, .theta = theta, .command = along};
-    pbRolloutTangent out = {.x = tangent};
-    assert_int_equal(pbRollout_Jvp(run.r, 1, &direction, &out), pb_ok);
-
-    double *w = bar_of(&c);
-    const double *last = tangent + steps * n;
-    size_t seen = 2 * (size_t)c.m->nv;
-    double forward = dot(w, last, seen);
-    double reverse = dot(x0, run.x_bar, n) + dot(theta, run.theta_bar, np) + dot(along, run.command_bar, steps * commands);
-    double size = dot_size(w, last, seen) + dot_size(x0, run.x_bar, n) + dot_size(theta, run.theta_bar, np) +
-                  dot_size(along, run.command_bar, steps * commands);
-    check_dot(&c, "a rollout", forward, reverse, 100 * size);
-    free(w), free(x0), free(theta), free(tangent);
-    free_run(&run);
-    end(&c);
-  }
-  free(rows), free(along);
+  for (int k = 0; k < 3; k++) check_rollout(&settings[k]);
   pbContext_Destroy(run_context);
 }
 
@@ -672,6 +711,9 @@ static void test_deformables(void **state) {
       if (status != pb_ok) fail_msg("%s: %s", files[f], pbScratch_Error(c.s));
       pbTape_Record(m, c.before, c.s, c.record);
       check_dot_products(&c);
+#ifdef PULLBACK_MUTATE
+      mutate(&c);
+#endif
     }
     free(c.theta);
     free(c.record);
@@ -683,6 +725,27 @@ static void test_deformables(void **state) {
   assert_true(compared > 2000000);
   pbContext_Destroy(ctx);
 }
+
+#ifdef PULLBACK_MUTATE
+static void test_every_pullback_is_seen(void **state) {
+  (void)state;
+  static const char *const outputs[] = {"control", "force", "wrench"};
+  on_every_model(mutate);
+
+  // Only from the second step of a rollout on does the time move with the time step.
+  run_context = pbContext_Create(NULL);
+  bool time = sees_mutation(pb_muteObservation, pb_observeTime, NULL, check_rollout, &settings[0]);
+  red[pb_observeTime][0] = red[pb_observeTime][1] = time;
+  pbContext_Destroy(run_context);
+
+  for (int k = 0; k < pb_observeKindCount + pb_outputKindCount; k++) {
+    const char *name = k < pb_observeKindCount ? pbObserveKind_Name((pbObserveKind)k) : outputs[k - pb_observeKindCount];
+    const char *list = k < pb_observeKindCount ? "observation" : "output";
+    if (!red[k][0] || !red[k][1]) fail_msg("%s %s: its pullback may be lost", list, name);
+    print_message("%s,%s,conformance/test_policy,red\n", list, name);
+  }
+}
+#endif
 
 // ---- what is refused ------------------------------------------------------------------------------------------------------------------
 static pbStatus put_nan(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
@@ -820,6 +883,10 @@ int main(void) {
       cmocka_unit_test(test_impacts),
       cmocka_unit_test(test_events_and_impacts_agree),
       cmocka_unit_test(test_deformables),
+#ifdef PULLBACK_MUTATE
+      cmocka_unit_test(test_every_pullback_is_seen),
+#endif
+
       cmocka_unit_test(test_bad_numbers_are_named),
       cmocka_unit_test(test_wrong_tables_are_refused),
       cmocka_unit_test(test_a_wrong_function_is_refused),

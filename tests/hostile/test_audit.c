@@ -57,7 +57,7 @@ static void test_every_allocation_fails_in_turn(void **state) {
   for (long at = 1; fails(at, &report); at++) continue;
   for (int i = 0; i < pb_auditRunCount; i++) {
     assert_true(report.row[i].mean == right.row[i].mean && report.row[i].gap == right.row[i].gap);
-    assert_true(report.row[i].penetration == right.row[i].penetration && report.row[i].torque == right.row[i].torque);
+    assert_true(report.row[i].overlap.value == right.row[i].overlap.value && report.row[i].torque == right.row[i].torque);
   }
 }
 

@@ -3,7 +3,8 @@
     build/venv/bin/python tests/oracle/robot_checks.py [--anew] [NAME...]       make check-robots
 
 checks them all, or those whose names hold a NAME, and prints a table; what was checked with the same sources is not checked again, so that
-a run that was interrupted goes on. Exit status 1 if one falls short, or if more are refused than REFUSED allows.
+a run that was interrupted goes on. Exit status 1 if one falls short (also where the program crashes on it: an exit above 5), or if more
+are refused than REFUSED allows.
 
 A case counts only as far as MuJoCo's own answer to a change of 1e-14 of start, sizes and frames, and of a unit in the last place of half of the
 coordinates of its mesh vertices (they are floats), stays below a fifth of the tolerance.
@@ -15,6 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +32,7 @@ import test_compile
 
 STEPS, STATES, APPROACH = 100, 5, 400  # steps compared; states differentiated; steps within which contacts are waited for
 CALM = 10.0                            # m/s or rad/s: where a run blows up, the last state below
+CRASH_STEPS = 50                       # of the program, before anything is compared
 REFUSED = 0.03                         # share of the models that may be refused
 GRADIENT, SETTLED, UNSETTLED = 1e-6, 2e-7, 0.10
 MESH = 1e-9   # of what follows from meshes, relative
@@ -406,8 +409,20 @@ def gradients(result, model, m, name, count):
                     result.faults.append(f"state {number}, {kind}: pullback and MuJoCo's differences {gap:.1e} apart")
 
 
+def crash(robot, program=None):
+    """How the program ends on a file where it does not end as it may (exit 0 to 5), else "". In a process of its own: this one goes on."""
+    command = [program or os.path.join(inside.build_dir(), "pullback"), "simulate", robot.path, "--steps", str(CRASH_STEPS), "--allow-root", robot.allow_root,
+               "-q", "-o", os.devnull]
+    ended = subprocess.run(command, capture_output=True).returncode
+    return "" if 0 <= ended <= 5 else f"the program ends with signal {-ended}" if ended < 0 else f"the program ends with exit {ended}"
+
+
 def check(robot, canonical=False, states=STATES):
     began, result = time.process_time(), Result(robot.name)
+    crashed = crash(robot)
+    if crashed:
+        result.faults.append(crashed)
+        return result
     model, said = load(robot)
     if model is None:
         result.refused = said

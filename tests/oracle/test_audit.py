@@ -35,9 +35,9 @@ def test_runs_are_the_tasks_own(run, write, tmp_path):
     """With starts that hardly differ, each kind of run is the task at that step."""
     model = TASK["model"].replace("</actuator>", '<motor name="n" joint="j" gear=".4"/></actuator>')
     drive = [{"control": True, "knots": 5, "start": [1, 2, 1, -1, 0, 0.5, 1, 0.7, -1, 2]}]
-    task = write(model=model, variables=drive, audit={"objective": "angle", "factor": -2, "unit": "halves", "torque": 3, "ledger": 0.05, "spread": {"qvel": 1e-12}})
+    task = write(model=model, variables=drive, audit={"objective": "angle", "factor": -2, "unit": "halves", "torque": {"actuator": 3, "joint": 7}, "ledger": 0.05, "spread": {"qvel": 1e-12}})
     r = audit(run, task)
-    assert r["confirmed"] and r["starts"] == 8 and r["unit"] == "halves" and [x["ran"] for x in r["runs"]] == [8] * 6
+    assert r["confirmed"] and r["starts"] == 8 and r["unit"] == "halves" and [x["ran"] for x in r["runs"]] == [8] * 7
     for x, divide in zip(r["runs"], (1, 2, 4, 1)):
         fine = write(model=model, steps=50 * divide, variables=drive, options={"timestep": 0.01 / divide})
         o = simulated(run, fine, tmp_path)
@@ -83,6 +83,86 @@ def test_each_limit_counts(run, write, audited, text):
         assert "penetration of" in done.stdout
 
 
+PAIR = """<mujoco><option timestep="0.005" gravity="0 0 0"/><worldbody><geom name="wall" type="box" size=".005 1 1" pos="1.03 0 0"/><body>
+<joint name="x" type="slide" axis="1 0 0"/><geom name="ball" size=".01" mass=".1"/></body></worldbody><actuator><motor joint="x" forcerange="-1 1"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("speed, holds", [(5, True), (50, False), (137, False)])
+def test_between_steps(run, write, speed, holds):
+    """Nothing touches at the ends of steps that go past the wall, at any of the three step sizes; a far wall is no matter."""
+    task = {"model": PAIR, "steps": 20, "init": {"qvel": [speed]}, "variables": [{"control": True, "knots": 1}], "loss": [{"qpos": "x", "type": "linear", "weight": -1}],
+            "audit": {"penetration": 0.03, "factor": -1}}
+    r = audit(run, write(**task), code=0 if holds else 1)
+    assert r["confirmed"] == holds and (holds or "geoms 'wall' and 'ball', between two steps" in r["verdict"] or "geoms 'ball' and 'wall', between two steps" in r["verdict"])
+    apart = PAIR.replace('name="wall"', 'name="wall" contype="0" conaffinity="0"')
+    assert audit(run, write(**{**task, "model": apart}))["runs"][0]["penetration"] == 0
+    named = apart.replace("</mujoco>", '<contact><pair geom1="ball" geom2="wall"/></contact></mujoco>')
+    assert audit(run, write(**{**task, "model": named}), code=0 if holds else 1)["verdict"][:40] == r["verdict"][:40]
+
+
+STOPS = """<mujoco><option timestep="0.001" gravity="0 0 0"/><worldbody><site name="a"/><body pos=".3 0 0"><joint name="x" type="slide" axis="1 0 0" damping="20" {}/>
+<geom size=".05" mass="1" contype="0"/><site name="b"/></body><body pos="0 0 1"><joint name="h" axis="0 1 0" damping="1"{}/><geom size=".05" mass="1" pos=".2 0 0"
+contype="0"/></body></worldbody><tendon><spatial name="rope"{}><site site="a"/><site site="b"/></spatial></tendon>{}
+<actuator><motor joint="x" forcerange="-20 20" gear="10"/><motor joint="h" forcerange="-20 20"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("where, text, reason", [
+    (0, 'range="-1 .1" solreflimit=".1 1"', "limit of joint 'x' gives way by "), (1, ' range="-45 45" solreflimit=".1 1"', "limit of joint 'h' gives way by "),
+    (2, ' limited="true" range="0 .4" solreflimit=".1 1"', "limit of tendon 'rope' gives way by "),
+    (3, '<equality><joint name="gears" joint1="h" joint2="x" polycoef="0 -1 0 0 0" solref=".3 1"/></equality>', "equality 'gears' gives way by ")])
+def test_what_gives_way(run, write, where, text, reason):
+    """The same as far as it is allowed; nothing is said where there is no limit."""
+    fill = lambda i: text if i == where else ""
+    task = {"model": STOPS.format(*map(fill, range(4))), "steps": 400, "variables": [{"control": True, "knots": 1, "start": [1, 5]}],
+            "loss": [{"qpos": True, "type": "linear", "weight": -1}], "audit": {"ledger": 10, "tolerance": 10}}
+    r = audit(run, write(**task), code=1)
+    unit = "rad" if where in (1, 3) else "mm"
+    assert reason in r["verdict"] and f"limit {'0.035 rad' if unit == 'rad' else '5 mm'}" in r["verdict"]
+    stop = r["runs"][0]["stop"]
+    assert stop["value"] > stop["limit"] and stop["name"] in reason
+    allowed = {**task, "audit": {**task["audit"], "stops": {"angle": 10, "length": 10}}}
+    assert audit(run, write(**allowed))["confirmed"]
+    assert audit(run, write(**{**task, "model": STOPS.format("", "", "", "")}))["runs"][0]["stop"] is None
+
+
+def test_forces_at_joints(run, write):
+    """Gears and other actuators of the joint count; where only the actuators are limited, they alone do."""
+    model = TASK["model"].replace("</actuator>", '<motor name="n" joint="j" gear="-2"/></actuator>')
+    task = {"model": model, "variables": [{"control": True, "knots": 1, "start": [1, 0.25]}], "loss": TASK["loss"][:1]}
+    for torque, holds in ((2.6, True), (2.4, False), ({"joint": 2.6, "actuator": 2}, True), ({"joint": 2.4, "actuator": 2}, False), ({"actuator": 2}, True)):
+        r = audit(run, write(**task, audit={"torque": torque}), code=0 if holds else 1)
+        assert r["confirmed"] == holds
+    r = audit(run, write(**task, audit={"torque": {"joint": 2.4, "actuator": 2}}), code=1)
+    assert "force 2.5 at joint 'j' as trained, limit 2.4" in r["verdict"] and r["runs"][0]["joint_force"]["value"] == pytest.approx(2.5)
+
+
+SPIN = """<mujoco><option timestep="{}" gravity="0 0 0"/><worldbody><body><freejoint name="root"/><geom type="box" size=".3 .1 .02" mass="2"/></body></worldbody></mujoco>"""
+
+
+def test_better_is_a_note(run, write):
+    """Explicit gyroscopic forces make spin: bad where spin is wanted, and where it is not."""
+    spin = {"model": SPIN.format(0.02), "steps": 100, "init": {"qvel": [0, 0, 0, 0.3, 8, 0.3]}, "variables": [{"state": "qvel", "components": [4]}]}
+    terms = lambda weight: [{"qvel": "root", "components": [3, 4, 5], "weight": weight}]
+    assert "at h/4" in audit(run, write(**spin, loss=terms(-1), audit={"ledger": 1}), code=1)["verdict"]
+    r = audit(run, write(**spin, loss=terms(1), audit={"ledger": 1}))
+    assert r["verdict"].startswith("confirmed: ") and r["verdict"].endswith("better at h/4") and r["gained"] is None
+
+
+def test_what_was_gained(run, write, tmp_path):
+    """Over controls of zero, or over the start where a result is audited; a constant beside the term changes nothing."""
+    start = audit(run, write(loss=TASK["loss"][:1], audit={"factor": -1}))
+    rest = simulated(run, write(loss=TASK["loss"][:1], variables=[{"control": True, "knots": 5, "start": 0}]), tmp_path)["qpos"][-1, 0]
+    assert start["gained"] == pytest.approx(start["runs"][0]["mean"] - start["runs"][6]["mean"]) and start["runs"][6]["mean"] == pytest.approx(rest, abs=0.05)
+    run("optimize", write(), "-o", tmp_path / "r.json", cwd=tmp_path)
+    found = audit(run, write(), "--result", tmp_path / "r.json")
+    assert found["runs"][6]["mean"] == pytest.approx(audit(run, write())["runs"][0]["mean"], rel=1e-12) and not found["runs"][6]["counts"]
+    coarse = TASK["model"].replace('"0.01"', '"0.1"')
+    for target, kind in ((0, "linear"), (-1000, "squared")):
+        far = {"model": coarse, "steps": 20, "loss": [{"qpos": "j", "type": kind, "target": target}]}
+        assert "at h/4" in audit(run, write(**far, audit={"ledger": 10, "tolerance": 0.01}), code=1)["verdict"]
+        assert audit(run, write(**far, audit={"ledger": 10, "tolerance": {"relative": 0.01, "absolute": 1e4}}))["confirmed"]
+
+
 def test_a_start_that_fails_is_told(run, write):
     """The hinge of a long arm may fail in a finer step as well: here the contact method is refused for this model."""
     r = audit(run, write(options={"integrator": "RK4"}, audit={"method": "lcp"}))
@@ -112,6 +192,9 @@ def test_what_a_policy_puts_on_joints_and_bodies_has_a_limit(run, write):
     ({"audit": {"tolerance": 0}}, (), 3, "audit.tolerance: expected a positive number"),
     ({"audit": {"spread": {"joints": {"k": {}}}}}, (), 3, "audit.spread.joints"),
     ({"audit": {"start": 3}}, (), 3, "did you mean"),
+    ({"audit": {"stops": {"angel": 1}}}, (), 3, "audit.stops: unknown key 'angel', did you mean 'angle'"),
+    ({"audit": {"torque": {"joint": -1}}}, (), 3, "audit.torque.joint: expected a positive number"),
+    ({"audit": {"tolerance": {"absolute": 0}}}, (), 3, "audit.tolerance.absolute: expected a positive number"),
     ({"loss": [{"formula": "log(x)", "inputs": {"x": {"qpos": "j"}}}], "audit": {"spread": {"qpos": 3}}}, (), 4, "audit: start"),
 ])
 def test_what_is_refused(run, write, changes, options, code, text):

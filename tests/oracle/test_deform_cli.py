@@ -144,7 +144,7 @@ def test_a_minimum_that_was_not_found_is_told(run, tmp_path):
 
 
 def test_a_search_between_bodies_and_points_that_finds_nothing_ends(run, tmp_path):
-    """The force on a point pushes it up where the energy says down: no place on Newton's way is better, however near."""
+    """The energy has an edge where the point comes to rest, and Newton's way leads over it from either side: in the end no place on it is better."""
     (tmp_path / "hand.xml").write_text("<mujoco><option timestep='.01'><flag eulerdamp='disable'/></option><worldbody><body name='hand' pos='0 0 1'>"
                                        "<joint type='slide' axis='0 0 1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>")
     def step(formula, code):
@@ -153,10 +153,10 @@ def test_a_search_between_bodies_and_points_that_finds_nothing_ends(run, tmp_pat
                              dict(name="push", on="tail", formula=formula, parameters=dict(f=5))])
         (tmp_path / "rod.json").write_text(json.dumps(dict(bodies=[rod])))
         return run("simulate", tmp_path / "hand.xml", "--deformables", tmp_path / "rod.json", "--steps", 3, "-o", tmp_path / "run.npz", code=code).stderr
-    said = step("f*(freeze(2*x0[2]) - x0[2])", 4)
+    said = step("10*f*max(0.4999 - x0[2], 0)", 4)
     iterations = int(said.split("after ")[1].split()[0])
-    assert "step 0 of 3" in said and "the line search found no decrease in that direction" in said and iterations <= 3, said
-    assert step("-f*x0[2]", 0) == ""  # the same force with its potential
+    assert "step 0 of 3" in said and "the line search found no decrease in that direction" in said and iterations <= 50, said
+    assert step("-f*x0[2]", 0) == ""  # without an edge
     at = np.load(tmp_path / "run.npz")
     assert at["points"][1].reshape(2, 3)[1, 2] > 0.5
 

@@ -1,5 +1,7 @@
 """Mocap bodies: compiled fields and motion as MuJoCo's, and their poses as inputs of everything that runs or differentiates."""
 import json
+import os
+import subprocess
 
 import mujoco as mj
 import numpy as np
@@ -252,6 +254,8 @@ def test_jacobians_have_columns_of_poses(options):
     m, r = oracle.load(PATH), np.random.default_rng(8)
     pos, quat = (a[0] for a in path_of(m, 1, 9, 0.02))
     x = p.init()
+    if "contact" in options:
+        x[p.slots["qpos"]][[11, 19]] += .1  # impacts begin apart: the link and the ball that lie in the tray
     for _ in range(10):
         x, _ = p.step(x, mocap=(pos, quat))
     _, _, record = p.step_recorded(x, mocap=(pos, quat))
@@ -388,6 +392,33 @@ def test_events_at_a_mocap_body(tmp_path, contact):
     assert certificate.events > 0 and abs(found["event"] - found["exact"]) > 1e-6 * abs(found["exact"])
 
 
+@pytest.mark.parametrize("speed", [0, .3, -.4])
+def test_events_at_a_mocap_body_that_moves(tmp_path, speed):
+    """Where a ball is after a bounce on a plate that rises or sinks, by where it began and by where the plate is: against secants over a
+    centimeter, at ten phases of a step."""
+    path, h, steps = tmp_path / "m.xml", 1e-3, 350
+    path.write_text(f"<mujoco><option timestep='{h}'/><worldbody><body name='plate' mocap='true' pos='0 0 .1'>"
+                    "<geom type='box' size='.5 .5 .02'/></body><body pos='.03 .02 .3'><joint type='slide' axis='0 0 1'/>"
+                    "<geom size='.05' mass='.2'/></body></worldbody></mujoco>")
+    p = inside.Model(str(path), contact={"method": "cones", "restitution": .8})
+    pos, quat = np.zeros((steps, 1, 3)), np.tile([[[1., 0, 0, 0]]], (steps, 1, 1))
+    pos[:, 0, 2] = .1 + speed * h * np.arange(steps)
+    w = np.zeros(p.nt)
+    w[0] = 1
+
+    def end(height):
+        x = p.init()
+        x[p.slots["qpos"]] += height
+        rollout = inside.Rollout(p, steps)
+        return rollout, rollout.forward(x, mocap=(pos, quat))
+    slope = (end(.006)[1][p.slots["qpos"]][0] - end(-.004)[1][p.slots["qpos"]][0]) / .01
+    for phase in range(10):
+        x0_bar, _, certificate, g = end(phase * 2e-4)[0].vjp("event", x=w, mocap=True)
+        assert certificate.events > 0 and abs(x0_bar[0] - slope) < .05 * max(1, abs(slope)), (phase, x0_bar[0], slope)
+        # Both together move all
+        assert abs(x0_bar[0] + g[0][:, 0, 2].sum() - 1) < 1e-6
+
+
 def test_optimize_gradient_of_a_path(files, lib, context, tmp_path):
     """The gradient by unknown positions and large rotations along knots, against differences of the task's own losses."""
     task = {"model": files[0], "steps": 20,
@@ -479,3 +510,82 @@ def test_a_mocap_finger_presses_cloth(run, tmp_path, moving):
         theirs = richardson(at, (4e-5, 2e-5, 1e-5))
         print(f"{('positions', 'rotations')[k]}: {ours[k]:.12g}, differences {theirs:.12g}")
         assert abs(ours[k] - theirs) < 1e-6 * abs(theirs)
+
+
+# ---- velocities ---------------------------------------------------------------------------------------------------------------
+BAT = """<mujoco><option timestep=".002"/><worldbody><body name="bat" mocap="true" pos="0 0 .1"><geom type="box" size=".5 .5 .02" condim="1"/></body>
+<body name="ball" pos=".03 .02 .2"><joint type="slide" axis="0 0 1"/><geom size=".05" mass=".2" condim="1"/></body></worldbody>
+<keyframe><key name="up" mpos="0 0 .11" mquat="1 0 0 0"/></keyframe></mujoco>"""
+THROWN = {"method": "impact", "restitution": .8, "mocap_motion": "followed"}
+
+
+def bat_path(steps):
+    pos = np.zeros((steps, 1, 3))
+    pos[:, 0, 2] = .1 + .02 * np.sin(30 * .002 * np.arange(1, steps + 1))
+    return pos
+
+
+def test_velocities_through_the_program(tmp_path):
+    """A path in a file, and the same with its velocities written out, move a ball as a rollout does; their gradients differ by what
+    poses owe to velocities, which mocap_vel has."""
+    path, steps = tmp_path / "bat.xml", 120
+    path.write_text(BAT)
+    pos = bat_path(steps)
+    before = np.array([[0., 0, .1]])
+    vel = np.zeros((steps, 1, 6))
+    vel[:, :, :3] = np.diff(np.concatenate([before[None], pos]), axis=0) / .002
+    np.savez(tmp_path / "rows.npz", mocap_pos=pos)
+    np.savez(tmp_path / "said.npz", mocap_pos=pos, mocap_vel=vel)
+    words = [w for n, v in THROWN.items() for w in ("--contact", f"{n}={v}")]
+    found = {}
+    for name in ("rows", "said"):
+        out, grad = tmp_path / f"{name}_out.npz", tmp_path / f"{name}_grad.npz"
+        run_program(["simulate", str(path), "--mocap", str(tmp_path / f"{name}.npz"), "-o", str(out), *words])
+        np.savez(tmp_path / "bar.npz", qvel=np.ones(1))
+        run_program(["gradient", str(path), "--mocap", str(tmp_path / f"{name}.npz"), "--cotangent", str(tmp_path / "bar.npz"), "-o", str(grad), *words])
+        found[name] = np.load(out), np.load(grad)
+    assert np.allclose(found["rows"][0]["qvel"], found["said"][0]["qvel"], atol=1e-9) and found["rows"][0]["qvel"].max() > 1
+    by_rows, said = found["rows"][1]["mocap_pos"], found["said"][1]
+    owed = said["mocap_vel"][:, :, :3] / .002
+    together = said["mocap_pos"] + owed
+    together[:-1] -= owed[1:]
+    assert "mocap_vel" not in found["rows"][1] and np.allclose(by_rows, together, atol=1e-9 * abs(by_rows).max())
+
+
+def run_program(words):
+    build = os.environ.get("PULLBACK_BUILD", f"{oracle.HERE}/../../build/release")
+    done = subprocess.run([f"{build}/pullback", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("mocap", [{}, {"mocap_pos_before": [0, 0, .1002]}, {"mocap_vel": [0, 0, .3, .01, .02, 0]}])
+def test_velocities_in_a_task(lib, context, tmp_path, mocap):
+    """The path of a task is that of a rollout, before it the model's pose or one that is given; the gradient by that goes
+    through the velocities; unknown paths begin at rest."""
+    (tmp_path / "bat.xml").write_text(BAT)
+    steps = 120
+    pos = bat_path(steps)
+    task = {"model": "bat.xml", "contact": THROWN, "steps": steps, "mocap": {"mocap_pos": pos[:, 0].tolist(), **mocap},
+            "variables": [{"parameter": "body_pos:bat", "start": [0, 0, 0.1]}, {"mocap_rot": "bat", "start": [0.01, 0, 0]}], "loss": [{"body": "ball", "target": [0, 0, 0.3]}]}
+    for name, change in (("path", {}), ("knots", {"variables": [{"mocap_pos": "bat", "knots": 4, "interpolation": "linear", "start":
+                                                                 [0, 0, .1, 0, 0, .11, 0, 0, .105, 0, 0, .12]}]}),
+                         ("far", {"variables": [{"mocap_pos": "bat", "start": [30, 0, 0]}]})):
+        if name == "far" and "mocap_pos_before" in mocap:
+            continue
+        (tmp_path / "task.json").write_text(json.dumps({**task, **change}))
+        ptr = inside.native.handle()
+        status = lib.pbTask_Load(context, str(tmp_path / "task.json").encode(), None, ptr)
+        n, value = lib.pbTask_Size(ptr), inside.native.double()
+        z, g = inside.native.array(lib.pbTask_Start(ptr), n,).copy(), np.zeros(n)
+        lib.pbTask_Loss(ptr, z, value, g)
+        for k in range(n):
+            d = np.zeros(n)
+            d[k] = 1e-7
+            sides = []
+            for e in (d, -d):
+                lib.pbTask_Loss(ptr, z + e, value, None)
+                sides.append(value.value)
+            quotient = (sides[0] - sides[1]) / 2e-7
+            assert abs(quotient - g[k]) < 1e-4 * (abs(g).max() + 1e-3), (name, k, quotient, g[k])
+        lib.pbTask_Destroy(ptr)

@@ -38,3 +38,17 @@ def test_fields_steps_and_derivatives_of_a_draw():
     robot_checks.verdict(results)
     short = [str(r) for r in results if not r.holds and not r.refused]
     assert not short, "\n".join(short)
+
+
+def test_a_crash_is_a_failure_of_its_own(tmp_path, monkeypatch):
+    """Not a file that does not load."""
+    robot = robots.mjcf()[0]
+    assert robot_checks.crash(robot) == ""
+    for text, said in (("exit 3", ""), ("exit 139", "exit 139"), ("kill -SEGV $$", "signal 11")):
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        assert robot_checks.crash(robot, str(program)).endswith(said) and bool(robot_checks.crash(robot, str(program))) == bool(said)
+    monkeypatch.setattr(robot_checks, "crash", lambda robot: "the program ends with signal 11")
+    result = robot_checks.check(robot)
+    assert not result.refused and not result.holds and "FALLS SHORT the program ends with signal 11" in str(result)

@@ -197,3 +197,16 @@ def test_what_does_not_fit_is_refused(run, tmp_path):
     assert "no list of trajectories" in run("simulate", tmp_path / "arm.xml", "--trajectory", 0, *out, code=2).stderr
     assert "trajectory 0 of 3" in run("simulate", path, *out).stderr
     assert "trajectory 0 of 3" not in run("simulate", path, "--trajectory", 0, *out).stderr
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "gauss-newton"])
+@pytest.mark.parametrize("span", ["0 20", "-20 0"])
+def test_a_search_leaves_a_saddle_at_its_bounds(tmp_path, run, method, span):
+    """A thruster: controls of zero are an end of their range and every slope vanishes; the loss falls inwards, and the search goes there."""
+    (tmp_path / "up.xml").write_text(f"""<mujoco><option timestep=".01"/><worldbody><body><joint name="j" axis="0 1 0" damping=".05"/>
+      <geom type="capsule" fromto="0 0 0 0 0 .5" size=".03" mass="1"/><site name="tip" pos="0 0 .5"/></body></worldbody>
+      <actuator><motor name="u" joint="j" ctrllimited="true" ctrlrange="{span}"/></actuator></mujoco>""")
+    (tmp_path / "task.json").write_text(json.dumps({"model": "up.xml", "steps": 60, "loss": [{"site": "tip", "target": [0, 0, -.5]}],
+                                                    "variables": [{"control": True}], "optimizer": {"method": method}}))
+    found = json.loads(run("optimize", "task.json", cwd=tmp_path).stdout)
+    assert found["loss"] < 1e-6 and found["saddles_left"] == 1, found["reason"]

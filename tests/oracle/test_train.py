@@ -70,6 +70,37 @@ def test_a_policy_is_one_file(run, trained):
     assert last[1] == 40 * 128 + 5 * 4 * 112
 
 
+def evaluated(path):
+    return np.genfromtxt(path, delimiter=",", names=True)["evaluated"]
+
+
+@pytest.mark.parametrize("method", ["bptt", "shac", "ppo"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_policy_brings_its_statistics(run, trained, tmp_path, method, counted):
+    """Updates that change next to nothing change next to nothing; files without a count are those of before it was there."""
+    before = numbers(trained[0] / "arm.npz")
+    best = max(int(row.split(",")[0]) for row in (trained[0] / "arm.csv").read_text().splitlines()[1:] if row.split(",")[5])
+    assert 0 < before["normalizer.samples"] <= best * 8 * 8 and before["normalizer.samples"] % 64 == 0
+    given = before if counted else {k: v for k, v in before.items() if k != "normalizer.samples"}
+    np.savez(tmp_path / "given.npz", **given)
+    task = write(tmp_path, with_method(method, updates=6, rate=1e-12, evaluate={"every": 1, "starts": 4}))
+    run("train", task, "-o", tmp_path / "next.npz", "--policy", tmp_path / "given.npz")
+    found = evaluated(tmp_path / "next.csv")
+    run("train", write(tmp_path, with_method(method, updates=1, rate=1e-12)), "-o", tmp_path / "first.npz", "--policy", tmp_path / "given.npz")
+    assert len(found) == 6 and np.ptp(np.append(found, evaluated(tmp_path / "first.csv"))) < 1e-9
+    after = numbers(tmp_path / "next.npz")
+    assert all(np.array_equal(after[k], before[k]) for k in ("policy.0.mean", "policy.0.deviation"))
+    assert after.get("normalizer.samples", 0) == given.get("normalizer.samples", 0)
+
+
+def test_a_count_of_samples_that_is_none(run, trained, tmp_path):
+    write(tmp_path, TASK)
+    for bad in (np.nan, -1., [1., 2.]):
+        np.savez(tmp_path / "bad.npz", **{**numbers(trained[0] / "arm.npz"), "normalizer.samples": bad})
+        done = run("train", tmp_path / "task.json", "--policy", tmp_path / "bad.npz", code=3)
+        assert "bad.npz: normalizer.samples: expected one number, zero or positive" in done.stderr
+
+
 def test_the_page(run, tmp_path):
     """Curves are the table's columns; what moves is the best policy from the evaluation's start, which is judged again here from its picture."""
     task = write(tmp_path, {**with_method("shac", evaluate={"every": 4, "starts": 1}, rate=0.1), "seed": 2})

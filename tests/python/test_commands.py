@@ -255,3 +255,16 @@ def test_odd_states_and_controls_are_refused():
             call(model, model.init().flat)
     with pytest.raises(pb.ArgumentError, match=r"ctrl: expected shape \(\d+,\)"):
         pb.inspect(model, ctrl=np.zeros((3, model.nu)))
+
+
+@pytest.mark.parametrize("kind", ["html", "glb"])
+@pytest.mark.parametrize("constants", ["recompute", "keep"])
+def test_pages_show_the_parameters_of_the_rollout(tmp_path, kind, constants):
+    """A page of a rollout with parameters of its own is that of a model that has them."""
+    text = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/><body name="ball" pos="0 0 1"><joint type="slide" axis="0 0 1"/>
+    <geom name="ball" size=".1" mass="1"/></body></worldbody></mujoco>"""
+    model, values = pb.loads(text), {"geom_size:ball": [.5, 0, 0], "body_pos:ball": [1., 0, 3.]}
+    other = model.with_params(values)
+    runs = (model.rollout(model.init(), steps=20), model.rollout(model.init(), steps=20, params=values, constants=constants), other.rollout(other.init(), steps=20))
+    plain, passed, built = (open(r.save(tmp_path / f"{k}.{kind}"), "rb").read() for k, r in enumerate(runs))
+    assert passed != plain and passed == built

@@ -345,3 +345,22 @@ def test_programs_out_of_a_cache(tmp_path):
     first, second = process(text, **flags), process(text, **flags)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     assert first.stdout == second.stdout and int(first.stdout.split()[1]) > 0
+
+
+@pytest.mark.parametrize("name", ["body_mass:ball", "gravity:2", "timestep"])
+def test_parameters_of_one_number(name):
+    model = pb.loads("""<mujoco><worldbody><body name="ball"><joint type="slide" axis="0 0 1" stiffness="3"/><geom size=".1" mass="1"/></body>
+    </worldbody></mujoco>""")
+    s = model.init()
+    s.qpos = .1
+    expected = float(model.rollout(s, steps=10, params={name: model.params[name]}).vjp(qpos=np.ones(1)).params[name])
+    end = lambda p: pj.rollout(model, s.qpos, s.qvel, steps=10, params={name: p})[0][..., -1, 0]
+    value = jnp.array(float(model.params[name]))
+    for found in (jax.grad(end)(value), jax.jit(jax.grad(end))(value), jax.jvp(end, (value,), (1.,))[1], jax.vmap(jax.grad(end))(value[None])[0]):
+        np.testing.assert_allclose(float(found), expected, rtol=1e-12)
+
+
+def test_a_step_refuses_what_it_would_begin_anew():
+    model = pb.loads(PENDULUM, policy={"observe": [{"qpos": True}], "layers": [{"dense": 1}], "every": 5})
+    with pytest.raises(pb.UnsupportedError, match="a state of this model also has policy_memory, policy_held"):
+        pj.step(model, jnp.zeros(1), jnp.zeros(1))

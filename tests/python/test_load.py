@@ -79,6 +79,33 @@ def test_parameters_on_request_and_designs():
         pb.loads(TETRAHEDRON, expose=["mesh_vert:nothing"])
 
 
+EXPOSED = """<mujoco><asset><hfield name="hf" nrow="3" ncol="3" size="1 1 .2 .1" elevation=".1 .2 .1 .3 .5 .2 .1 .1 .4"/>
+<mesh name="m" vertex="-.05 -.05 -.05  .05 -.05 -.05  -.05 .05 -.05  .06 .05 -.05  -.05 -.05 .05  .05 -.05 .05  -.05 .05 .05  .05 .05 .06"/></asset>
+<worldbody><geom type="hfield" hfield="hf"/><body pos=".03 .07 .15" euler="20 33 47"><freejoint/>
+<geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("constants", ["recompute", "keep"])
+@pytest.mark.parametrize("name", ["mesh_vert:m", "mesh_vert:m:3", "mesh_vert:m:3:2", "hfield_data:hf", "hfield_data:hf:1"])
+def test_gradients_by_exposed_vertices_and_heights(name, constants):
+    """Asked for by name, or passed; whole, a row and a number; shared and each world's own: one gradient, that of differences."""
+    model, bar = pb.loads(EXPOSED, expose=["mesh_vert:m", "hfield_data:hf"]), np.array([.3, -.2, 1, .4, .2, -.5])
+    model = model.with_params({"hfield_data:hf": .01 + model.params["hfield_data:hf"]})  # none at its bound
+    value = model.params[name]
+    roll = lambda v: model.rollout(model.init(), steps=5, constants=constants, params={name: v})
+    found = roll(value).vjp(qvel=bar).params[name]
+    assert found.shape == value.shape and np.abs(found).max() > .1
+    assert np.array_equal(model.rollout(model.init(), steps=5, constants=constants).vjp(qvel=bar, wrt=[name]).params[name], found)
+    both = roll(np.stack([value, value])).vjp(qvel=np.stack([bar, 2 * bar])).params[name]
+    np.testing.assert_allclose(both, np.stack([found, 2 * found]), rtol=1e-12)
+
+    for entry in np.ndindex(value.shape):
+        way = np.zeros(value.shape)
+        way[entry] = 1
+        away = [float(bar @ roll(value + step * way).qvel[-1]) for step in (1e-7, -1e-7)]
+        assert abs((away[0] - away[1]) / 2e-7 - found[entry]) < 1e-5 * max(1, np.abs(found).max()), entry
+
+
 def test_rules_of_urdf():
     text = """<robot name="r"><link name="a"/><link name="b"/><link name="c"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"
 ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry><mesh filename="nowhere.stl"/></geometry></collision></link>

@@ -1,10 +1,13 @@
 """PyTorch: gradcheck, vmap, torch.func, dtypes; all on a scene with contact, a free body and a ball joint whose quaternion is not of length one."""
 import itertools
+import json
+import os
 
 import numpy as np
 import pytest
 
 import pullback as pb
+from conftest import ROOT
 from test_contract import SCENE
 
 torch = pytest.importorskip("torch")
@@ -181,6 +184,108 @@ def test_options_are_read_at_once(model, start):
                                  (pb.ArgumentError, "outputs: expected some of", {"outputs": "nothing"}), (TypeError, "unknown option 'keep'", {"keep": False})):
         with pytest.raises(error, match=text):
             pt.rollout(model, q, v, c, **options)
+
+
+PENDULUM = """<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom type="capsule" size=".02" fromto="0 0 0 0 0 -.5"/></body></worldbody>
+<actuator><motor joint="j"/></actuator></mujoco>"""
+
+
+def second_derivatives(f):
+    """All ways to ask for one, by name."""
+    from torch.func import grad, hessian, jacfwd, jacrev, jvp
+    twice = torch.autograd.functional
+
+    def created(x):
+        g, = torch.autograd.grad(f(x), x, create_graph=True)
+        return torch.autograd.grad(g.sum(), x)[0]
+
+    def penalty(x):
+        y = f(x)
+        g, = torch.autograd.grad(y, x, create_graph=True)
+        (g.square().sum() + y).backward()
+        return x.grad
+    return {"hessian": hessian(f), "jacfwd(grad)": jacfwd(grad(f)), "jacrev(jacrev)": jacrev(jacrev(f)), "grad(grad)": grad(lambda x: grad(f)(x).sum()),
+            "jacfwd(jacfwd)": jacfwd(jacfwd(f)), "jacrev(jacfwd)": jacrev(jacfwd(f)), "jvp(grad)": lambda x: jvp(grad(f), (x,), (torch.ones_like(x),))[1],
+            "functional.hessian": lambda x: twice.hessian(f, x), "functional.hvp": lambda x: twice.hvp(f, x, torch.ones_like(x))[1],
+            "create_graph": lambda x: created(x.clone().requires_grad_()), "penalty": lambda x: penalty(x.clone().requires_grad_())}
+
+
+@pytest.mark.parametrize("loss", ["linear", "quadratic", "sine"])
+@pytest.mark.parametrize("by", ["qpos", "qvel", "ctrl", "params"])
+def test_second_derivatives_raise_in_every_way(loss, by):
+    """By each kind of input, and of losses in whose second derivative the rollout's own is all, or a part."""
+    model, zero = pb.loads(PENDULUM), torch.zeros(1, dtype=torch.float64)
+
+    def end(x):
+        given = {"qpos": zero + .7, "qvel": zero, "ctrl": torch.zeros(20, 1, dtype=torch.float64), "params": {"dof_damping": zero}}
+        given[by] = {"dof_damping": x} if by == "params" else x + given[by]
+        return pt.rollout(model, **given)[0][-1, 0]
+    f = {"linear": end, "quadratic": lambda x: (end(x) - 1)**2, "sine": lambda x: torch.sin(end(x))}[loss]
+    assert torch.func.grad(f)(zero + .1).abs() > 0 and torch.func.jacfwd(f)(zero + .1).abs() > 0
+    ways = second_derivatives(f)
+    assert len(ways) == 11
+    for name, way in ways.items():
+        with pytest.raises(pb.UnsupportedError, match="second derivative"):
+            pytest.fail(f"{name}: {way(zero + .1)}")
+
+
+def test_arrays_that_change_are_noticed():
+    """What a loop writes into a buffer after the forward pass: PyTorch's own error, and never another gradient."""
+    model = pb.loads("""<mujoco><worldbody><body name="hand" mocap="true"><geom size=".05" contype="0" conaffinity="0"/></body>
+    <body name="held"><freejoint/><geom size=".1"/></body></worldbody><equality><weld body1="hand" body2="held"/></equality></mujoco>""")
+    s, steps = model.init(), 5
+    plain = torch.tensor([1., .1, 0, 0], dtype=torch.float64).expand(steps, 1, 4).contiguous()
+    other = torch.tensor([.3, .9, .2, 0], dtype=torch.float64)
+
+    def gradient(change):
+        leaf = plain.clone().requires_grad_()
+        buffer = leaf * 1
+        v = pt.rollout(model, torch.tensor(s.qpos), torch.tensor(s.qvel), steps=steps, mocap_quat=buffer)[1]
+        change(buffer)
+        v[-1].sum().backward()
+        return leaf.grad
+    expected = gradient(lambda buffer: None)
+    assert expected.abs().max() > 1
+
+    def in_place(buffer):
+        with torch.no_grad():
+            buffer.copy_(other.expand_as(buffer))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        gradient(in_place)
+    assert torch.equal(gradient(lambda buffer: buffer.data.copy_(other.expand_as(buffer))), expected)  # behind PyTorch's back
+
+
+@pytest.mark.parametrize("name", ["body_mass:ball", "gravity:2", "timestep"])
+def test_parameters_of_one_number(name):
+    model = pb.loads("""<mujoco><worldbody><body name="ball"><joint type="slide" axis="0 0 1" stiffness="3"/><geom size=".1" mass="1"/></body>
+    </worldbody></mujoco>""")
+    s = model.init()
+    s.qpos = .1
+    expected = model.rollout(s, steps=10, params={name: model.params[name]}).vjp(qpos=np.ones(1)).params[name]
+    leaf = torch.tensor(float(model.params[name]), dtype=torch.float64, requires_grad=True)
+    end = lambda p: pt.rollout(model, torch.tensor(s.qpos), torch.tensor(s.qvel), steps=10, params={name: p})[0][..., -1, 0]
+    end(leaf).backward()
+    assert expected != 0 and leaf.grad.shape == () and float(leaf.grad) == float(expected)
+    pushed = torch.func.jvp(end, (leaf.detach(),), (torch.ones_like(leaf),))[1]
+    np.testing.assert_allclose(float(pushed), float(expected), rtol=1e-12)
+    each = torch.func.vmap(torch.func.grad(end))(leaf.detach() * torch.tensor([1., 1.1], dtype=torch.float64))
+    assert each.shape == (2,) and float(each[0]) == float(expected)
+    if name == "body_mass:ball":
+        sim = pt.Simulator(model, [name])
+        sim(torch.tensor(s.qpos), torch.tensor(s.qvel), steps=10)[0][-1].sum().backward()
+        assert float(sim.body_mass__ball.grad) == float(expected)
+
+
+def test_a_step_refuses_what_it_would_begin_anew():
+    held = {"observe": [{"qpos": True}], "layers": [{"dense": 1}], "every": 5}
+    with open(os.path.join(ROOT, "examples", "cloth", "drape.json"), encoding="utf-8") as f:
+        cloth = json.load(f)["deformables"]
+    for what, more in (("policy_held", {"policy": held}), ("points", {"deformables": cloth})):
+        model = pb.loads(PENDULUM, **more)
+        s = model.init()
+        with pytest.raises(pb.UnsupportedError, match=f"step takes and gives qpos, qvel and act, but .* {what}"):
+            pt.step(model, torch.tensor(s.qpos), torch.tensor(s.qvel))
+        assert pt.rollout(model, torch.tensor(s.qpos), torch.tensor(s.qvel), steps=3)[0].shape == (4, 1)
 
 
 def test_second_derivatives_are_refused_by_name(model, start):

@@ -82,6 +82,7 @@ void probe_potential_pull(const PotentialRow *c, const double y[6], PotentialInp
   (void)NUM(pbRow_Evaluate)(&s.w, &s.row);
   memset(&bar, 0, sizeof bar);
   memcpy(bar.y, y, sizeof bar.y);
+  bar.f = s.row.f;
   LANE(pbPotential_Pull)(&s.w, &s.row, &bar);
   LANE(pbPotential_PullSmoothCone)(&s.w, &s.row, &bar);
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/mutate.h"
 #include "barrier/parts.h"
 #include <pullback/random.h>
 #include "energy/energy_inside.h"
@@ -331,6 +332,36 @@ static void test_formulas(void **state) {
     close_formulas();
   }
 }
+
+#ifdef PULLBACK_MUTATE
+// How far a formula's pullback is off, emptied (0), halved (.5), as it is (1).
+static double pullback_off(const pbEnergy *e, const Stencil *s, double factor) {
+  pbRng r = pbRng_Seed(2);
+  Worst w = {0};
+  pb_mutation = (pbMutation){.list = pb_muteEnergy, .name = pbEnergy_Definition(e)->name, .factor = factor};
+  check_formula(e, s, &r, &w);
+  pb_mutation = (pbMutation){.list = pb_muteNothing};
+  return w.pullback;
+}
+
+static void test_every_pullback_is_seen(void **state) {
+  (void)state;
+  static const char *const forces[] = {"contact", "lagged friction", "implicit friction"};
+  pbRng r = pbRng_Seed(1);
+  for (pbBarrierFriction f = pb_barrierNone; f <= pb_barrierImplicit; f++) {
+    open_formulas(f);
+    for (pbStencilType type = 0; type < pb_stencilTypes; type++) {
+      Stencil s = make_stencil(&r, type, .5, 1, .05, false);
+      const pbEnergy *e = f ? collision->friction_energy[type] : collision->contact_energy[type];
+      const char *name = pbEnergy_Definition(e)->name;
+      assert_true(pullback_off(e, &s, 1) < 1e-10);
+      if (pullback_off(e, &s, 0) < 1e-3 || pullback_off(e, &s, .5) < 1e-3) fail_msg("%s of %s may be lost", forces[f], name);
+      print_message("barrier,\"%s of %s\",unit/test_barrier,red\n", forces[f], name);
+    }
+    close_formulas();
+  }
+}
+#endif
 
 // ---- the potential as a whole ---------------------------------------------------------------------------------------
 // Gap function of the header, by hand
@@ -938,6 +969,10 @@ static void test_size(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_formulas),
+#ifdef PULLBACK_MUTATE
+                                     cmocka_unit_test(test_every_pullback_is_seen),
+#endif
+
                                      cmocka_unit_test(test_surface_counts_once),
                                      cmocka_unit_test(test_barrier_function),
                                      cmocka_unit_test(test_continuous_gradient),

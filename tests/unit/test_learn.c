@@ -15,6 +15,7 @@
 #include <pullback/learn.h>
 
 #include "learn/train.h"
+#include "model/policy_data.h"
 
 #define PENDULUM                                                                                                           \
   "<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='5 5 1' pos='0 0 -.448' friction='.05'/><body "     \
@@ -58,9 +59,10 @@ static const char *write_file(const char *name, const char *text) {
   "{\"time\": true}, {\"last\": true}], \"layers\": [{\"scale\": [1, 1, 1, 1, 1]}, {\"normalize\": true}, {\"dense\": 6, " \
   "\"activation\": \"elu\"}, "                                                                                             \
   "{\"dense\": 1, \"activation\": \"tanh\"}]}"
-#define LOSS                                                                      \
+#define LOSS_TERMS                                                                \
   "[{\"site\": \"tip\", \"components\": [2], \"target\": 0.4, \"at\": \"all\"}, " \
-  "{\"qvel\": true, \"target\": 0, \"weight\": 0.01, \"at\": \"all\"}]"
+  "{\"qvel\": true, \"target\": 0, \"weight\": 0.01, \"at\": \"all\"}"
+#define LOSS LOSS_TERMS "]"
 
 static const char *task_text(char *text, size_t size, const char *train, const char *episode) {
   snprintf(text, size, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {%s}}", PENDULUM, POLICY,
@@ -85,15 +87,50 @@ static pbTrain *load(pbContext *ctx, const char *train, const char *episode) {
 static void collect_again(pbTrain *t) {
   size_t worlds = (size_t)t->settings.worlds;
   double steps = t->now->steps, *age = malloc(2 * worlds * sizeof *age), *episode = age + worlds;
+  size_t commands = worlds * (size_t)t->ncommand * sizeof(double);
+  double *command = malloc(commands + 1);
   memcpy(age, t->age, worlds * sizeof *age);
   memcpy(episode, t->episode, worlds * sizeof *age);
+  memcpy(command, t->command, commands);
 
   good(t->ctx, pbTrain_Collect(t));
   good(t->ctx, pbTrain_Observe(t));
   t->now->steps = steps;
   memcpy(t->age, age, worlds * sizeof *age);
   memcpy(t->episode, episode, worlds * sizeof *age);
+  memcpy(t->command, command, commands);
   free(age);
+  free(command);
+}
+
+// What a policy did last: with the noise, divided by how much of an output goes out; and what it would be without.
+static void test_noise_is_heard(void **state) {
+  pbTrain *t = load(*state, "\"method\": \"ppo\", \"noise\": 0.2, " SMALL, EPISODE);
+  pbTrainOptions options = {.threads = 1};
+  t->options = &options;
+  good(*state, pbTrain_Begin(t, 1));
+  pbPolicyModel *policy = t->task->model->policy;
+  assert_true(policy->hears && policy->held == 1 && policy->every == 2);
+
+  size_t held = (size_t)t->nx - 2, last = (size_t)t->nobs - 1;  // in a state, before the count; in an observation
+  double heard[5], out[5];
+  collect_again(t);
+  for (size_t w = 0; w < 5; w++) {
+    for (size_t k = 1; k <= 4; k++) {
+      size_t row = w * 5 + k;
+      assert_true(t->observed[row * (size_t)t->nobs + last] == t->row_states[row * (size_t)t->nx + held]);
+    }
+    heard[w] = t->row_states[(w * 5 + 1) * (size_t)t->nx + held];
+  }
+
+  policy->hears = false;
+  collect_again(t);
+  for (size_t w = 0; w < 5; w++) {
+    out[w] = t->row_states[(w * 5 + 1) * (size_t)t->nx + held];
+    double noise = t->ctrl[w * (size_t)t->steps] / policy->target[0].scale;
+    assert_true(fabs(noise) > 1e-4 && fabs(heard[w] - out[w] - noise) < 1e-15);
+  }
+  pbTrain_Destroy(t);
 }
 
 // Mean discounted cost of a window, each of its episodes by itself, with the critic behind it, at present weights.
@@ -499,14 +536,35 @@ static void test_commands(void **state) {
   }
 }
 
+// What a loss sees of an episode's end hangs on its own command, not on the next one's.
+static void test_gradients_with_commands(void **state) {
+  char text[6000], model[2000];
+  pbTrain *t;
+  static const char last[] = "</actuator></mujoco>";
+  snprintf(model, sizeof model, "%.*s</actuator><sensor><actuatorfrc actuator='motor'/></sensor></mujoco>",
+           (int)(strlen(PENDULUM) - strlen(last)), PENDULUM);
+  snprintf(
+      text, sizeof text,
+      "{\"model\": \"%s\", \"policy\": {\"every\": 2, \"observe\": [{\"command\": 2}, {\"qpos\": \"swing\"}, {\"time\": true}], "
+      "\"layers\": [{\"dense\": 6, \"activation\": \"elu\"}, {\"dense\": 1}]}, \"loss\": [{\"sensor\": true, \"at\": \"all\"}], "
+      "\"sample\": {\"command\": [{\"uniform\": [-1, 1]}]}, \"train\": {\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, "
+      "\"window\": 4, \"updates\": 12}, \"episode\": {" ENDING "}}",
+      model);
+  good(*state, pbTrain_Load(*state, write_file("heard.json", text), NULL, NULL, &t));
+  check_gradient(*state, t, true, true);
+}
+
 // ---- paths of mocap bodies --------------------------------------------------------------------------------------------
 // A body that is led upwards by a time step in each step pulls the pendulum; it begins at y = 0 and y = 0.1 in turn.
 #define LED                                                                                                                  \
   "<mujoco><option timestep='0.01'/><worldbody><body name='lead' mocap='true' pos='.1 0 0'><site name='lead'/></body>"       \
   "<body><joint name='swing' axis='0 1 0' damping='.02'/><geom type='capsule' size='.05' fromto='0 0 0 0 0 -.4' mass='1'/>"  \
-  "<site name='tip' pos='0 0 -.4'/></body></worldbody><tendon><spatial springlength='.2' stiffness='20'><site site='lead'/>" \
+  "<site name='tip' pos='0 0 -.4'/></body></worldbody><tendon><spatial name='rope' springlength='.2' stiffness='20'><site "  \
+  "site='lead'/>"                                                                                                            \
   "<site site='tip'/></spatial></tendon><actuator><motor name='motor' joint='swing' gear='2'/></actuator><sensor>"           \
-  "<framepos name='led' objtype='site' objname='lead'/></sensor></mujoco>"
+  "<framepos name='led' objtype='site' objname='lead'/><actuatorfrc name='drive' actuator='motor'/><tendonpos name='reach' " \
+  "tendon='rope'/></sensor></mujoco>"
+#define LED_LOSS LOSS_TERMS ", {\"sensor\": \"drive\", \"at\": \"all\"}, {\"sensor\": \"reach\", \"at\": \"all\"}]"
 #define LED_POLICY                                                                                                        \
   "{\"every\": 2, \"observe\": [{\"sensor\": \"led\"}, {\"time\": true}, {\"qvel\": true}], \"layers\": [{\"dense\": 6, " \
   "\"activation\": \"elu\"}, {\"dense\": 1, \"activation\": \"tanh\"}]}"
@@ -525,7 +583,7 @@ static pbTrain *load_led(pbContext *ctx, const char *train, const char *done) {
   snprintf(text, sizeof text,
            "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {\"seconds\": 0.2, \"spread\": "
            "{\"qvel\": 1}%s}, \"trajectories\": [{\"mocap\": %s}, {\"mocap\": %s, \"init\": {\"qpos\": [0.3]}}]}",
-           LED, LED_POLICY, LOSS, train, done, led_path(path[0], 0, 40), led_path(path[1], .1, 7));
+           LED, LED_POLICY, LED_LOSS, train, done, led_path(path[0], 0, 40), led_path(path[1], .1, 7));
   good(ctx, pbTrain_Load(ctx, write_file("led.json", text), NULL, NULL, &t));
   return t;
 }
@@ -567,8 +625,8 @@ static void test_paths(void **state) {
     fail_msg("%d late, %d within, %d and %d of the paths", late, within, of[0], of[1]);
 
   // an evaluation goes along them likewise
-  double pos[60], quat[80], score, alive;
-  assert_true(pbTrain_EvaluationPath(t, 1, 20, pos, quat));
+  double pos[60], quat[80], vel[120], score, alive;
+  assert_true(pbTrain_EvaluationPath(t, 1, 20, pos, quat, vel));
   assert_true(pos[1] == .1 && pos[3 * 6 + 2] == .06 && pos[3 * 19 + 2] == .06 && quat[76] == 1);
   good(*state, pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, 3, &score, &alive));
   assert_true(isfinite(score));
@@ -628,6 +686,7 @@ int main(void) {
   snprintf(folder, sizeof folder, "/tmp/pullback-learn-XXXXXX");
   if (!mkdtemp(folder)) return 1;
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_noise_is_heard, setup, teardown),
       cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
       cmocka_unit_test_setup_teardown(test_gradients_of_points, setup, teardown),
       cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
@@ -639,6 +698,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
       cmocka_unit_test_setup_teardown(test_divergence_is_not_cheap, setup, teardown),
       cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_gradients_with_commands, setup, teardown),
       cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

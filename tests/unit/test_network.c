@@ -13,8 +13,10 @@
 #include <pullback/policy.h>
 #include <pullback/random.h>
 
+#include "mutation.h"
 #include "hostile/hostile.h"
 #include "policy/exponential.h"
+#include "policy/layer.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -158,13 +160,13 @@ static void check_derivatives(const pbPolicyFunction *f, const Point *a, const c
   Bars bar = pull_at(a, false, 0);
   double reverse = dot(bar.o, a->O_dot, a->o, &size) + dot(bar.m, a->M_dot, a->m, &size) + dot(bar.p, a->P_dot, a->p, &size);
   double forward = weighted(a, y_dot, m_dot);
-  if (!(fabs(reverse - forward) <= rounding * 1e4 * size)) fail_msg("%s: pull %.17g, push %.17g", what, reverse, forward);
+  if (!(fabs(reverse - forward) <= rounding * 1e4 * size)) FAIL("%s: pull %.17g, push %.17g", what, reverse, forward);
 
   // Differences, extrapolated (Richardson).
   if (rounding < 1e-12) {
     double h = 1e-4, wide = (phi(a, h) - phi(a, -h)) / (2 * h), narrow = (phi(a, h / 2) - phi(a, -h / 2)) / h;
     double quotient = (4 * narrow - wide) / 3;
-    if (!(fabs(quotient - forward) <= 1e-8 * size)) fail_msg("%s: push %.12g, difference %.12g", what, forward, quotient);
+    if (!(fabs(quotient - forward) <= 1e-8 * size)) FAIL("%s: push %.12g, difference %.12g", what, forward, quotient);
   }
   drop_bars(&bar);
   free(y_dot);
@@ -326,6 +328,37 @@ static void test_every_kind_through_the_kit(void **state) {
   }
   pbContext_Destroy(ctx);
 }
+
+#ifdef PULLBACK_MUTATE
+static void check_case(const void *index) {
+  int k = *(const int *)index;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbNetwork *network = network_of(ctx, kinds[k].inputs, kinds[k].layer, kinds[k].count, false);
+  Point a = make_point(pbNetwork_Function(network), 7, 1, 13);
+  check_derivatives(pbNetwork_Function(network), &a, kinds[k].what, 1.1e-16);
+  drop_point(&a);
+  pbNetwork_Destroy(network);
+  pbContext_Destroy(ctx);
+}
+
+static void test_every_pullback_is_seen(void **state) {
+  (void)state;
+#define X(kind, file) {kind, #kind},
+  static const struct {
+    int kind;
+    const char *name;
+  } list[] = {PB_LAYER_FILES(X)};
+#undef X
+  for (int i = 0; i < COUNT(list); i++) {
+    const char *red = NULL;
+    for (int k = 0; k < COUNT(kinds) && !red; k++) {
+      if (sees_mutation(pb_muteLayer, list[i].kind, NULL, check_case, &k)) red = kinds[k].what;
+    }
+    if (!red) fail_msg("%s: its pullback may be lost", list[i].name);
+    print_message("layer,%s,unit/test_network %s,red\n", list[i].name, red);
+  }
+}
+#endif
 
 // A batch of none is nothing, and touches nothing.
 static void test_no_columns(void **state) {
@@ -696,6 +729,10 @@ static void test_nan_stays_in_its_column(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+
+#ifdef PULLBACK_MUTATE
+      cmocka_unit_test(test_every_pullback_is_seen),
+#endif
       cmocka_unit_test(test_every_kind_through_the_kit),
       cmocka_unit_test(test_no_columns),
       cmocka_unit_test(test_closed_forms),

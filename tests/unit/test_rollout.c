@@ -333,6 +333,8 @@ static void test_steps_are_checked(void **state) {
     good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps, .seed = seed}, &all, &c));
     if (c.spot_off) fail_msg("seed %d: %g for %g at step %d", (int)seed, c.spot_gradient, c.spot_difference, c.spot_step);
     assert_true(c.spot_checked && c.spot_steps > 0 && c.spot_quotients > 0 && c.spot_error <= c.spot_limit);
+    assert_true(c.spot_steps_share == (double)c.spot_quotients / N && c.spot_entries_share > 0 && c.spot_entries_share <= 1);
+    assert_int_equal(c.spot_left_out, c.spot_left_kink + c.spot_left_tie + c.spot_left_noise);
   }
   assert_string_equal(pbCertificate_Checked(&c), "steps");
   assert_memory_equal(g, plain, ((size_t)s->n + N + s->ntheta) * sizeof *g);  // a check changes no bit
@@ -614,6 +616,7 @@ int main(void) {
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),
+
                                      cmocka_unit_test(test_steps_are_checked),
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
                                      cmocka_unit_test(test_every_integrator),

@@ -301,9 +301,8 @@ static int count_calls(void *user, const pbProgress *p) {
   return ++s->calls == s->stop_at;
 }
 
-static void resumed_run(pbContext *ctx, const char *method, int iterations) {
+static void resume_task(pbContext *ctx, pbTask *task, const char *method, int iterations) {
   const char *file = "pb_test_state.npy";
-  pbTask *task = arm(ctx, "keep", "");
   pbRunOptions options = {.method = method, .iterations = iterations, .has_seed = true, .seed = 4};
   pbRunResult whole, part;
   double z[32];
@@ -324,12 +323,28 @@ static void resumed_run(pbContext *ctx, const char *method, int iterations) {
   assert_true(rounds > 2 && part.resumed);
   assert_memory_equal(z, part.z, sizeof *z * (size_t)pbTask_Size(task));
   assert_true(part.loss == whole.loss && part.simulations == whole.simulations && part.iterations == whole.iterations &&
-              part.start_loss == whole.start_loss);
+              part.start_loss == whole.start_loss && part.left == whole.left && part.outcome == whole.outcome);
   options.seed = 5;
   assert_int_equal(pbTask_Run(task, &options, &part), pb_bad_input);  // the state is another run's
   unlink(file);
   pbTask_Destroy(task);
 }
+
+static void resumed_run(pbContext *ctx, const char *method, int iterations) {
+  resume_task(ctx, arm(ctx, "keep", ""), method, iterations);
+}
+
+// Interrupted before, while and after it leaves the saddle that it begins at.
+static void test_interrupted_runs_leave_saddles(void **state) {
+  static const char *const text =
+      "{\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body><joint name='j' axis='0 1 0'/><geom type='capsule' "
+      "size='.02' fromto='0 0 0 0 0 .5' mass='1'/><site name='tip' pos='0 0 .5'/></body></worldbody></mujoco>\", \"steps\": 10,"
+      "\"variables\": [{\"state\": \"qpos\", \"start\": 0}], \"loss\": [{\"site\": \"tip\", \"components\": [2], "
+      "\"target\": [-0.4]}]}";
+  static const char *const methods[] = {"lbfgs", "gauss-newton", "adam"};
+  for (int k = 0; k < 3; k++) resume_task(*state, parse(*state, text), methods[k], 8);
+}
+
 static void test_interrupted_runs_lose_nothing(void **state) {
   resumed_run(*state, "gauss-newton", 6);
   resumed_run(*state, "cmaes", 12);
@@ -516,6 +531,7 @@ int main(void) {
                                      cmocka_unit_test(test_residuals_agree_with_the_gradient),
                                      cmocka_unit_test(test_identification_from_a_recording),
                                      cmocka_unit_test(test_interrupted_runs_lose_nothing),
+                                     cmocka_unit_test(test_interrupted_runs_leave_saddles),
                                      cmocka_unit_test(test_the_loss_at_the_start_is_told),
                                      cmocka_unit_test(test_several_trajectories),
                                      cmocka_unit_test(test_bad_tasks_are_refused_with_the_place),

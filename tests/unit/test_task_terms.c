@@ -12,6 +12,9 @@
 
 #include <pullback/optimize.h>
 
+#include "mutation.h"
+#include "optimize/task.h"
+
 // Without gravity x = 0.01 k v exactly but for rounding, and z = 0.02 k.
 #define POINT                                                                                                               \
   "\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='p'><joint name='x' type='slide' "   \
@@ -27,6 +30,21 @@
   "objtype='site' objname='end'/></sensor></mujoco>\", \"steps\": 40, \"controls\": [0.5], \"init\": {\"joints\": {\"ball\": "   \
   "{\"qpos\": [0.8, 0.2, 0.5, 0.1], \"qvel\": [1, -2, 0.5]}}}, \"variables\": [{\"parameter\": \"body_mass:low\"}, {\"state\": " \
   "\"qvel\"}, {\"control\": \"motor\", \"knots\": 3, \"interpolation\": \"linear\"}]"
+
+// What the others have not: an activation, the place of a body; points.
+#define SLOW                                                                                                                    \
+  "\"model\": \"<mujoco><worldbody><body name='arm'><joint name='j' axis='0 1 0'/><geom type='capsule' size='.03' fromto='0 0 " \
+  "0 .4 "                                                                                                                       \
+  "0 .1'/><body name='end' pos='.4 0 .1'><geom size='.05'/></body></body></worldbody><actuator><general name='slow' joint='j' " \
+  "dyntype='filter' dynprm='.05' gainprm='2'/></actuator></mujoco>\", \"steps\": 20, \"controls\": [0.5], \"variables\": "      \
+  "[{\"state\": \"qvel\"}, {\"control\": \"slow\", \"knots\": 2}]"
+#define ROPE                                                                                                                     \
+  "\"deformables\": {\"bodies\": [{\"name\": \"rope\", \"mesh\": {\"chain\": {\"from\": [0, 0, 1], \"to\": [1, 0, 1], "          \
+  "\"edges\": 4}}, "                                                                                                             \
+  "\"pins\": [{\"points\": 0}], \"energies\": [{\"name\": \"pull\", \"energy\": \"spring\", \"parameters\": {\"stiffness\": 9, " \
+  "\"density\": 2}}]}]}, \"options\": {\"timestep\": 0.02}, \"steps\": 6, \"variables\": [{\"state\": \"points\", \"points\": "  \
+  "4, "                                                                                                                          \
+  "\"components\": [0, 2]}]"
 
 static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
 static int teardown(void **state) {
@@ -133,7 +151,11 @@ static const char others[] =
     "{\"qpos\": true, \"type\": \"linear\", \"weight\": 0.3, \"at\": [0.1]}, {\"qvel\": true, \"type\": \"norm\", \"discount\": "
     "3, "
     "\"at\": \"all\"}, {\"formula\": \"-norm(tip)*exp(-u) + atan2(q, e)*w.x\", \"weight\": 2, \"at\": {\"every\": "
-    "0.02}, " FORMULA_INPUTS "}";
+    "0.02}, " FORMULA_INPUTS "}, {\"qvel\": true, \"type\": \"huber\", \"delta\": 0.7, \"at\": [0.1, 0.2]}";
+
+static const char states_of_others[] =
+    "{\"act\": true, \"at\": \"all\"}, {\"body\": \"end\", \"components\": [2], \"at\": \"all\"}",
+                  points[] = "{\"points\": true, \"at\": \"all\", \"target\": 0.1}, {\"point_velocity\": true, \"at\": \"all\"}";
 
 static void move(pbContext *ctx, pbTask *task, int i, double step, double *value, double *r) {
   double z[32];
@@ -143,8 +165,8 @@ static void move(pbContext *ctx, pbTask *task, int i, double step, double *value
   else good(ctx, pbTask_Residuals(task, z, r, NULL));
 }
 
-static void check_gradient(pbContext *ctx, const char *loss) {
-  pbTask *task = parse(ctx, ARM, loss);
+static void check_gradient(pbContext *ctx, const char *world, const char *loss) {
+  pbTask *task = parse(ctx, world, loss);
   double g[32], value, v[4];
   good(ctx, pbTask_Loss(task, pbTask_Start(task), &value, g));
 
@@ -152,9 +174,8 @@ static void check_gradient(pbContext *ctx, const char *loss) {
     const double h = 1e-4, steps[4] = {h, -h, h / 2, -h / 2};
     for (int k = 0; k < 4; k++) move(ctx, task, i, steps[k], &v[k], NULL);
     double difference = (4 * (v[2] - v[3]) / h - (v[0] - v[1]) / (2 * h)) / 3;
-    if (!(fabs(difference - g[i]) <= 1e-7 * (1 + fabs(g[i]))))
-      fail_msg("unknown %d: %.12g, difference %.12g", i, g[i], difference);
-    assert_true(fabs(g[i]) > 1e-6);
+    if (!(fabs(difference - g[i]) <= 1e-7 * (1 + fabs(g[i])))) FAIL("unknown %d: %.12g, difference %.12g", i, g[i], difference);
+    if (!(fabs(g[i]) > 1e-6)) FAIL("unknown %d: no slope", i);
   }
   pbTask_Destroy(task);
 }
@@ -162,9 +183,37 @@ static void check_gradient(pbContext *ctx, const char *loss) {
 static void test_gradient_against_differences(void **state) {
   char all[8192];
   snprintf(all, sizeof all, "%s%s", squares, others);
-  check_gradient(*state, squares);
-  check_gradient(*state, all);
+  check_gradient(*state, ARM, squares);
+  check_gradient(*state, ARM, all);
+  check_gradient(*state, SLOW, states_of_others);
+  check_gradient(*state, ROPE, points);
 }
+
+#ifdef PULLBACK_MUTATE
+static void check_all_terms(const void *ctx) {
+  char all[8192];
+  snprintf(all, sizeof all, "%s%s", squares, others);
+  check_gradient(*(pbContext *const *)ctx, ARM, all);
+  check_gradient(*(pbContext *const *)ctx, SLOW, states_of_others);
+  check_gradient(*(pbContext *const *)ctx, ROPE, points);
+}
+
+static void test_every_pullback_is_seen(void **state) {
+  static const char *const names[] = {"squared", "norm", "huber", "linear", "above", "below"};
+  for (int type = pb_termSquared; type <= pb_termBelow; type++) {
+    if (!sees_mutation(pb_muteTerm, type, NULL, check_all_terms, state)) fail_msg("%s: its pullback may be lost", names[type]);
+    print_message("term,%s,unit/test_task_terms,red\n", names[type]);
+  }
+
+  static const char *const seen[] = {"qpos",   "qvel",           "act",     "sensor", "body", "site",
+                                     "points", "point_velocity", "control", "formula"};
+  for (int quantity = 0; quantity <= pb_observedFormula; quantity++) {
+    if (!sees_mutation(pb_muteQuantity, quantity, NULL, check_all_terms, state))
+      fail_msg("terms of %s: their pullback may be lost", seen[quantity]);
+    print_message("quantity,%s,unit/test_task_terms,red\n", seen[quantity]);
+  }
+}
+#endif
 
 // Few residuals are pulled back one by one, many are pushed forward: both are J of the same r, and 2 J'r is the gradient.
 static void check_jacobian(pbContext *ctx, const char *loss) {
@@ -381,6 +430,9 @@ int main(void) {
                                      cmocka_unit_test(test_a_quantity_is_maximized),
                                      cmocka_unit_test(test_a_loss_of_zero_is_no_end),
                                      cmocka_unit_test(test_a_formula_out_of_its_domain_is_told),
+#ifdef PULLBACK_MUTATE
+                                     cmocka_unit_test(test_every_pullback_is_seen),
+#endif
                                      cmocka_unit_test(test_bad_terms_are_refused_with_the_place)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -144,12 +144,95 @@ static void test_balance(void **state) {
       "size='.02' "
       "fromto='0 0 0 0 0 .5' mass='1'/><site name='tip' pos='0 0 .5'/></body></worldbody></mujoco>\", \"steps\": 30,"
       "\"variables\": [{\"state\": \"qpos\", \"start\": 0}], \"loss\": [{\"site\": \"tip\", \"components\": [2], \"target\": "
-      "[-0.5]}]}";
+      "[-0.5]}], \"optimizer\": {\"saddle\": \"%s\"}}";
+  char filled[1024];
   pbRunResult r;
-  pbTask *task = run(*state, text, &r);
-  expect(&r, pb_runStalled);
+  snprintf(filled, sizeof filled, text, "report");
+  pbTask *task = run(*state, filled, &r);
+  expect(&r, pb_runSaddle);
+  assert_true(r.loss == r.start_loss && r.left == 0 && fabs(r.direction[0]) == 1);
   assert_int_equal(r.notes[0], pb_unknownKink);
   expect_text(r.advice, "qpos = 0 has the gradient 0");
+  pbTask_Destroy(task);
+
+  snprintf(filled, sizeof filled, text, "leave");
+  task = run(*state, filled, &r);
+  expect(&r, pb_runConverged);
+  assert_true(r.loss < 1e-9 * r.start_loss && r.left == 1 && !r.direction);
+  pbTask_Destroy(task);
+}
+
+// A cart-pole that hangs at rest: the tip is raised by the square of the swing, and no unknown alone shows it.
+#define HANGING                                                                                                                 \
+  "{\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body><joint name='x' type='slide' axis='1 0 0'/><geom size='.1' " \
+  "mass='1'/><body><joint name='j' axis='0 1 0' damping='.002'/><geom type='capsule' size='.02' fromto='0 0 0 0 0 -.5' "        \
+  "mass='.2'/><site name='tip' pos='0 0 -.5'/></body></body></worldbody><actuator><motor name='push' joint='x' "                \
+  "ctrlrange='-20 20'/></actuator></mujoco>\", \"steps\": 150, \"variables\": [{\"control\": \"push\", \"knots\": 12, "         \
+  "\"interpolation\": \"linear\"}], \"loss\": [{\"name\": \"up\", \"site\": \"tip\", \"components\": [0, 2], \"target\": [0, "  \
+  "0.5]}, {\"control\": true, \"at\": \"all\", \"weight\": 1e-6}, {\"qvel\": true, \"weight\": %s}], \"stop\": {\"terms\": "    \
+  "{\"up\": 0.02}}, \"optimizer\": "                                                                                            \
+  "{\"method\": \"%s\", \"saddle\": \"%s\", \"rate\": 0.3, \"iterations\": %d}}"
+
+static void test_hanging(void **state) {
+  static const char *const methods[] = {"lbfgs", "gauss-newton", "adam"};
+  for (int k = 0; k < 3; k++) {
+    char text[2048];
+    pbRunResult r;
+    snprintf(text, sizeof text, HANGING, "0.3", methods[k], "report", 400);
+    pbTask *task = run(*state, text, &r);
+    expect(&r, pb_runSaddle);
+    assert_int_equal(r.iterations, 1);
+    expect_text(r.advice, "the loss falls along ");
+
+    // To both sides of the answer, and by far less than the step.
+    double z[12], value;
+    for (int side = -1; side < 2; side += 2) {
+      for (int i = 0; i < 12; i++) z[i] = r.z[i] + side * 0.5 * r.direction[i];
+      assert_int_equal(pbTask_Loss(task, z, &value, NULL), pb_ok);
+      assert_true(value < r.loss * (1 - 1e-6));
+    }
+    char *json;
+    assert_int_equal(pbTask_ResultJson(task, &r, &json), pb_ok);
+    expect_text(json, "\"outcome\": \"saddle\"");
+    expect_text(json, "\"direction\": [");
+    pbContext_Free(*state, json);
+    pbTask_Destroy(task);
+
+    snprintf(text, sizeof text, HANGING, "0", methods[k], "leave", 400);
+    task = run(*state, text, &r);
+    expect(&r, pb_runCriteriaMet);
+    assert_int_equal(r.left, 1);
+    pbTask_Destroy(task);
+  }
+}
+
+// Iterations that are used up leave nothing to go on with.
+static void test_saddle_at_the_end(void **state) {
+  char text[2048];
+  pbRunResult r;
+  snprintf(text, sizeof text, HANGING, "0", "lbfgs", "leave", 1);
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runSaddle);
+  assert_int_equal(r.left, 0);
+  pbTask_Destroy(task);
+
+  snprintf(text, sizeof text, HANGING, "0", "lbfgs", "stay", 1);
+  assert_int_equal(pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task), pb_bad_input);
+  expect_text(pbContext_Error(*state), "expected \"leave\" or \"report\"");
+}
+
+// Newton's step leads out of a bound; what is left of it would raise the loss, though the gradient leads inwards.
+static void test_newton_cut_off(void **state) {
+  static const char *const text =
+      "{" POINT_MODEL
+      ", \"steps\": 50, \"options\": {\"gravity\": [0, 0, 0]}, \"variables\": [{\"state\": \"qvel\", \"joint\": [\"x\", \"z\"], "
+      "\"start\": [1, 1], \"upper\": [1, 100]}], \"loss\": [{\"type\": \"squared\", \"formula\": \"x + 0.99*z - 0.545\", "
+      "\"inputs\": {\"x\": {\"qpos\": "
+      "\"x\"}, \"z\": {\"qpos\": \"z\"}}}, {\"qpos\": \"z\", \"target\": -4.5, \"weight\": 0.0199}], \"optimizer\": {\"method\": "
+      "\"gauss-newton\", \"iterations\": 0}}";
+  pbRunResult r;
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runIterationLimit);
   pbTask_Destroy(task);
 }
 
@@ -190,6 +273,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_jump, setup, teardown),
       cmocka_unit_test_setup_teardown(test_kink, setup, teardown),
       cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_hanging, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_saddle_at_the_end, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_newton_cut_off, setup, teardown),
       cmocka_unit_test_setup_teardown(test_iteration_limit, setup, teardown),
       cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
   };

@@ -1,0 +1,48 @@
+"""pullback check --at-start: where a search begins, each entry against one-sided slopes; what it says of right and of wrong gradients."""
+import json
+import pathlib
+
+import pytest
+
+MODELS = pathlib.Path(__file__).resolve().parent / "models"
+LINK = """<mujoco><option timestep=".002"/><worldbody><body><joint name="h" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.3" size=".03"/></body>
+</worldbody><actuator>{}</actuator></mujoco>"""
+PILE = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/>
+  <body pos="0 0 .099"><freejoint/><geom type="box" size=".1 .1 .1" mass=".2"/></body>
+  <body pos=".03 0 .298"><freejoint/><geom type="sphere" size=".1" mass="20"/></body></worldbody></mujoco>"""
+
+
+def checked(run, path, *options, code=0):
+    report = json.loads(run("check", path, "--at-start", "--json", *options, code=code).stdout)
+    return {c["name"]: c for c in report["checks"]}, [f for f in report["findings"] if f["what"] == "a bend at the start"]
+
+
+@pytest.mark.parametrize("actuators, bends", [
+    ('<motor name="m" joint="h"/>', []),
+    ('<motor name="m" joint="h" ctrlrange="-1 1" ctrllimited="true"/>', []),
+    ('<motor name="m" joint="h" ctrlrange="0 1" ctrllimited="true"/>', [("control of 'm'", "into the domain")]),
+    ('<motor name="m" joint="h" ctrlrange="-1 0" ctrllimited="true"/>', [("control of 'm'", "into the domain")]),
+    ('<motor name="m" joint="h" forcerange="0 1" forcelimited="true"/>', [("control of 'm'", "moves to the other side")]),
+], ids=["free", "inside", "lower end", "upper end", "force at its limit"])
+def test_each_entry_has_the_slope_into_its_domain(run, tmp_path, actuators, bends):
+    (tmp_path / "m.xml").write_text(LINK.format(actuators))
+    checks, found = checked(run, tmp_path / "m.xml")
+    for by, cases in (("control", 1), ("state", 2)):
+        c = checks[f"slopes at the start, by {by}"]
+        assert c["holds"] and c["cases"] == cases and c["left_out"] == 0, c
+    assert len(found) == len(bends) and all(f["where"] == where and words in f["why"] for f, (where, words) in zip(found, bends, strict=True)), found
+
+
+def test_a_gradient_that_is_wrong_at_the_start_fails(run, tmp_path):
+    """Sweeps that have not settled: entries are named with their slopes."""
+    (tmp_path / "m.xml").write_text(PILE)
+    checks, _ = checked(run, tmp_path / "m.xml", "--contact", "method=sweeps", "--contact", "sweeps=30", code=1)
+    c = checks["slopes at the start, by state"]
+    assert not c["holds"] and "disagrees: " in c["words"] and "slopes" in c["words"], c
+
+
+@pytest.mark.parametrize("model", ["actuators", "adhesion", "saturation", "servos", "planar", "keyframes", "sensors_rays", "tendon_spatial"])
+def test_models_at_rest_hold(run, model):
+    """Losses of zero at rest, controls at bounds, muscles at ctrl = act: nothing that is right is called wrong."""
+    checks, _ = checked(run, MODELS / f"{model}.xml", "--horizon", 10)
+    assert all(c["holds"] for c in checks.values())
