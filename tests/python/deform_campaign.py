@@ -83,8 +83,9 @@ CONTACTS = ["none", "plane", "table", "tool", "arm", "all, own too"]
 FRICTIONS = ["none", "lagged", "implicit"]
 COUPLINGS = ["none", "hinge", "slide", "ball", "free", "world"]
 HOLDS = ["free", "pin", "velocity", "path", "control", "hand"]
-JOINTS = {"hinge": "<joint name='j' axis='.2 1 .1' damping='.02' armature='.001'/>", "slide": "<joint name='j' type='slide' axis='.3 .1 1' damping='.1'/>",
-          "ball": "<joint name='j' type='ball' damping='.01'/>", "free": "<freejoint name='j'/>", "world": ""}
+# Their axes do not go through the center of mass: a contact of a body that can only turn there is next to rigid.
+JOINTS = {"hinge": "<joint name='j' pos='-.02 .01 .03' axis='.2 1 .1' damping='.02' armature='.001'/>", "slide": "<joint name='j' type='slide' axis='.3 .1 1' damping='.1'/>",
+          "ball": "<joint name='j' type='ball' pos='-.02 .01 .03' damping='.01'/>", "free": "<freejoint name='j'/>", "world": ""}
 
 
 def drawn(names, seed, k, salt):
@@ -138,7 +139,7 @@ def build(seed, k):
     above = {"box": .0855, "grid": .0325, "chain": .036}[next(iter(body["mesh"]))] + .033  # of the tool: within the distance of contact, nearly
     arm = f"<body name='arm' pos='.235 .05 .05'>{JOINTS.get(c['coupling'], '')}<geom name='arm' type='capsule' size='.015 .02' mass='.1'/></body>"
     xml = f"""<mujoco><option timestep='{h}' gravity='.2 .1 -9.81'/><worldbody><geom name='table' type='box' size='.3 .3 .02' pos='.1 .05 -.004' euler='{rng.uniform(-2, 2)} {rng.uniform(-2, 2)} 0'/>
-        <body name='hand' mocap='true' pos='-.05 .05 .1'><geom name='tool' type='sphere' size='.03' pos='.12 0 {above - .1}'/></body>{arm}</worldbody></mujoco>"""
+        <body name='hand' mocap='true' pos='-.05 .05 .1'><geom name='tool' type='sphere' size='.03' pos='{.12 + rng.uniform(-.01, .01)} {rng.uniform(-.01, .01)} {above - .1}'/></body>{arm}</worldbody></mujoco>"""
     with_contact = {"contact": {"method": str(rng.choice(["soft", "penalty"]))}} if coupled else {}
     model = pb.loads(xml, deformables=top, **with_contact)
 
