@@ -428,6 +428,8 @@ FAULTS = [
      "pytest:tests/oracle/test_cli.py::test_a_wrong_gradient_is_called_off", "a quotient that contradicts the gradient is left out"),
     ("src/rollout/sample_quotient.c", "  if (a->m == r->model) pbScratch_GuessDeform(a->scratch, a->record);\n", "",
      "pytest:tests/python/test_contract.py::test_the_check_of_a_step_with_contact_begins_at_its_solution", "quotients are solved from where the step began"),
+    ("src/couple/couple_step.c", "begin_at_guess(s) ? pb_ok : move_prescribed_points(s)", "move_prescribed_points(s)", "unit/test_guess",
+     "bodies and deformables: quotients are solved from where the step began"),
     ("src/rollout/noise.c", "if (s->beyond[k] && 4 * beyond >= 3 * (s->last - k + 1)) noise->step = k;", "if (s->beyond[k]) noise->step = k;",
      "pytest:tests/oracle/test_noise.py", "a gradient is called noise from the first state on that by chance is not foreseen"),
     ("src/rollout/sample.c", "  c->spot_checked |= compared || c->spot_off;", "  c->spot_checked = true;",

@@ -31,6 +31,8 @@ typedef struct pbCouple {
   double *led;  // 3 per attached point
   double led_share;
 
+  const double *guess;  // nv: accelerations where the search of a step begins, with pbDeformWork.guess; NULL: as the past says
+
   // The line search
   double *direction, *phi_gradient;         // nv: of a; dPhi/da
   double *trial_acc, *path_acc;             // nv: at a trial; on the path there

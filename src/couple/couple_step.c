@@ -419,11 +419,42 @@ static pbStatus finish(pbScratch *s, bool sense, double *state, double *next) {
   return pb_ok;
 }
 
+// The search begins at positions and accelerations that the caller has, the solution of a step close by, prescribed and led
+// points where they must be now: not where they meet something on their way there, nor outside of an energy's domain.
+static bool begin_at_guess(pbScratch *s) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int all = 3 * w->d->npoint;
+  double before = c->led_share;
+  if (!w->guess || !c->guess) return false;
+
+  // Pins go all of their way from there.
+  memcpy(w->x, w->guess, (size_t)all * sizeof(double));
+  pbDeform_PrescribedStep(w);
+  pbDeform_MovePrescribed(w, 1);
+  memcpy(w->next_x, w->x, (size_t)all * sizeof(double));
+  memcpy(c->trial_acc, c->guess, (size_t)c->attached.n * sizeof(double));
+
+  // Attached points are placed by what it costs there; then the way from the guess is known.
+  c->led_share = 1;
+  bool finite = objective(s, c->trial_acc, w->next_x) < INFINITY;
+  for (int i = 0; i < all; i++) w->step[i] = w->guess[i] - w->next_x[i];
+  if (finite && pbDeform_MaxStep(w, w->guess, w->step) == 1) {
+    accept_trial(s);
+    return true;
+  }
+
+  // As if there were none.
+  c->led_share = before;
+  memcpy(w->x, w->y, (size_t)all * sizeof(double));
+  return false;
+}
+
 static pbStatus step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
   double *state = next + state_layout(s->model).deform;
   PB_TRY(start(s, theta, x, input, state));
   // Whatever comes of it, the next step begins with all of its way before it.
-  pbStatus status = move_prescribed_points(s);
+  pbStatus status = begin_at_guess(s) ? pb_ok : move_prescribed_points(s);
   s->couple->led_share = 1;
   PB_TRY(status);
   PB_TRY(minimize(s));

@@ -98,6 +98,8 @@ void pbScratch_GuessDeform(pbScratch *s, const double *record) {
   // The state after the step stands behind the bodies' part of the record.
   const pbModel *m = s->model;
   s->deform->guess = record ? record + pbTape_Size(m) - pb_deformRecord(m) + pbDeform_State(m->deform).x : NULL;
+  // The accelerations found, of bodies that share the step's minimum.
+  if (s->couple) s->couple->guess = record && pb_coupled(m) ? record + tape_stages(m) : NULL;
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------------------------
