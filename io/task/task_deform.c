@@ -229,6 +229,10 @@ static pbStatus name_points(pbTaskReader *r, const pbDeformBody *body, const cha
   return made(r, status);
 }
 
+// Names that parameters are called by.
+static const char expected_word[] = "expected a word of at most 60 letters without ':' and '.'";
+static bool is_word(const char *name) { return *name && !strpbrk(name, ":. \t\r\n") && strlen(name) <= 60; }
+
 static int axis_bit(char c) {
   switch (c) {
     case 'x': return pb_fixX;
@@ -280,6 +284,8 @@ static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, d
   if (!json_object_get(o, "points")) return pbTaskReader_Fail(r, pb_bad_input, "\"points\" is missing");
   if (json_object_get(o, "path") && json_object_get(o, "velocity"))
     return pbTaskReader_Fail(r, pb_bad_input, "\"path\" and \"velocity\": a pin has one of them");
+  if (json_object_get(o, "name") && !json_object_get(o, "path"))
+    return pbTaskReader_FailAt(r, "name", "names the path of a pin: \"path\" is missing");
 
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
@@ -301,6 +307,8 @@ static pbStatus lead(pbTaskReader *r, const json_t *value, pbDeformable *d, cons
   }
 
   pbTaskNumbers n = {0};
+  if (!json_is_object(value) && !json_is_array(value))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected rows of displacements, a file of such or \"control\"");
   PB_TRY(json_is_object(value) ? from_file(r, value, &n) : pbTaskReader_Numbers(r, value, &n));
   pbStatus status;
 
@@ -326,6 +334,7 @@ static pbStatus read_path(pbTaskReader *r, const json_t *o, const pbDeformBody *
 
   PB_TRY(read_axes(r, o, &axes));
   PB_TRY(pbTaskReader_Text(r, o, "name", &text));
+  if (!is_word(text)) return pbTaskReader_FailAt(r, "name", expected_word);
   snprintf(name, sizeof name, "%.100s_%.100s", body->name, text);
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
@@ -433,8 +442,7 @@ static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch,
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &body->name));
   if (!body->name) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing");
-  if (!*body->name || strpbrk(body->name, ":. \t\r\n") || strlen(body->name) > 60)
-    return pbTaskReader_FailAt(r, "name", "expected a word of at most 60 letters without ':' and '.'");
+  if (!is_word(body->name)) return pbTaskReader_FailAt(r, "name", expected_word);
 
   PB_TRY(pbTask_ReadMesh(r, o, &body->mesh));
 

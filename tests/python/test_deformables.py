@@ -492,7 +492,10 @@ def test_derivatives_by_paths(scheme, coupled, kind):
 
 def test_paths_that_cannot_be():
     for pin, says in (({"path": [[0, 0]]}, "expected a row for each step, of 3 numbers or of 9: 3 for each point"), ({"path": "ctrl"}, "expected \"control\" or rows of displacements"),
-                      ({"path": [[0, 0, 0]], "velocity": [1, 0, 0]}, "a pin has one of them"), ({"path": []}, "expected a row for each step")):
+                      ({"path": [[0, 0, 0]], "velocity": [1, 0, 0]}, "a pin has one of them"), ({"path": []}, "expected a row for each step"),
+                      ({"path": None}, r"pins\[0\].path: expected rows of displacements, a file of such or \"control\""), ({"path": 1}, "expected rows of displacements"),
+                      ({"name": "q"}, r"pins\[0\].name: names the path of a pin: \"path\" is missing"), ({"name": "q", "velocity": [1, 0, 0]}, "\"path\" is missing"),
+                      ({"name": "a.b", "path": "control"}, r"pins\[0\].name: expected a word"), ({"name": "", "path": "control"}, "expected a word")):
         with pytest.raises(pb.InputError, match=says): pinned_net(pin)
 
 
