@@ -138,14 +138,16 @@ static inline double curvature(const search *s, const probe *p, const double a[3
   return sum;
 }
 
-// Take a candidate if it is lower by slack. Earlier kinds win ties, also of directions that are equal within FLAT.
+// Take a candidate if it is lower by slack. Earlier kinds win ties, also of directions that are equal within FLAT; of two faces
+// the lower one wins however little they are tilted.
 static inline bool offer(search *s, const double n[3], double value, double slack, pbNormalKind kind) {
   if (value < s->limit) s->apart = true;
   if (!(value < s->best - slack * s->scale)) return false;
 
   double difference[3];
+  bool faces = kind == pb_normalFace && s->out->kind == pb_normalFace;
   v3_sub(difference, n, s->out->n);
-  if (s->out->kind != pb_normalFixed && v3_dot(difference, difference) < 4 * FLAT * FLAT) return false;
+  if (!faces && s->out->kind != pb_normalFixed && v3_dot(difference, difference) < 4 * FLAT * FLAT) return false;
 
   s->best = value;
   s->out->kind = kind;

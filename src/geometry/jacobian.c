@@ -94,12 +94,11 @@ static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pb
 }
 
 // A cylinder on a plane, as pbPlane_Cylinder sees it. axis points to the plane; down = radius u, u = m / |m|,
-// m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
+// m = (n x axis) x axis = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
 typedef struct standing_cylinder {
   double n[3], axis[3], u[3], side[3], radius, half;
   row daxis[3], du[3], dside[3];
   bool upright;
-  bool other_rim;  // the lowest point of the other rim touches, too
 } standing_cylinder;
 
 // du = (1 - u u') d(axis slope) / |m|; upright, u rotates with the cylinder.
@@ -134,8 +133,8 @@ static void side_rate(standing_cylinder *s) {
   }
 }
 
-static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, standing_cylinder *s) {
-  double m[3], dif[3];
+static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, standing_cylinder *s) {
+  double level[3], steepest[3];
   s->radius = cylinder->size[0];
   s->half = cylinder->size[1];
   m3_col(s->n, plane->mat, 2);
@@ -144,22 +143,19 @@ static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
   double slope = v3_dot(s->n, s->axis);
   rotation_rate(s->daxis, s->axis);
 
-  // The steepest radius; without one, MuJoCo takes the cylinder's x axis.
-  v3_scale(m, s->axis, slope);
-  v3_subfrom(m, s->n);
-  double length2 = v3_dot(m, m), inverse_length = 1 / sqrt(length2);
+  // The steepest radius, as pair.c has it; without one, MuJoCo takes the cylinder's x axis.
+  v3_cross(level, s->n, s->axis);
+  v3_cross(steepest, level, s->axis);
+  double length2 = v3_dot(steepest, steepest), inverse_length = 1 / sqrt(length2);
   s->upright = length2 < PB_UPRIGHT * PB_UPRIGHT;
   if (length2 >= PB_TINY * PB_TINY) {
-    v3_scale(s->u, m, inverse_length);
+    v3_scale(s->u, steepest, inverse_length);
   } else {
     m3_col(s->u, cylinder->mat, 0);
   }
 
   steepest_rate(s, slope, inverse_length);
   side_rate(s);
-
-  v3_sub(dif, cylinder->pos, plane->pos);
-  s->other_rim = v3_dot(dif, s->n) - slope * s->half + s->radius * v3_dot(s->u, s->n) <= margin;
 }
 
 // The point p2 + x[0] down + x[1] half axis + x[2] side.
@@ -188,12 +184,14 @@ static void standing_point_rate(const standing_cylinder *s, const double x[3], p
   memcpy(j->d[DIST], dist, sizeof dist);
 }
 
-static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count,
-                           pbContactJacobian *j) {
+static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, int count, pbContactJacobian *j) {
   static const double points[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
   standing_cylinder s;
-  stand_cylinder(plane, cylinder, margin, &s);
-  for (int k = 0; k < count; k++) standing_point_rate(&s, points[k == 0 || s.other_rim ? k : k + 1], &j[k]);
+  stand_cylinder(plane, cylinder, &s);
+
+  // The two beside the lowest come together: of an even number the second is the other rim's.
+  bool other_rim = count % 2 == 0;
+  for (int k = 0; k < count; k++) standing_point_rate(&s, points[k == 0 || other_rim ? k : k + 1], &j[k]);
 }
 
 // point = p2 + R (+-size)
@@ -483,7 +481,7 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
     case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomEllipsoid): plane_ellipsoid(shape1, shape2, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, count, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomSphere, pb_geomSphere):
       if (is_singular(shape1, shape2, contacts)) break;

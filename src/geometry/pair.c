@@ -84,7 +84,7 @@ typedef struct standing_cylinder {
 } standing_cylinder;
 
 static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, standing_cylinder *s) {
-  num dif[3];
+  num dif[3], level[3];
   s->radius = cylinder->size[0];
   m3_col(s->normal, plane->mat, 2);
   m3_col(s->axis, cylinder->mat, 2);
@@ -96,9 +96,10 @@ static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
   v3_sub(dif, cylinder->pos, plane->pos);
   s->height = v3_dot(dif, s->normal);
 
-  // The steepest radius: -normal without its part along the axis; standing upright, MuJoCo takes the cylinder's x axis.
-  v3_scale(s->down, s->axis, slope);
-  v3_subfrom(s->down, s->normal);
+  // The steepest radius, -normal without its part along the axis: by cross products, so that it is at right angles to the axis
+  // however little that is tilted. Standing upright, MuJoCo takes the cylinder's x axis.
+  v3_cross(level, s->normal, s->axis);
+  v3_cross(s->down, level, s->axis);
   num len2 = v3_dot(s->down, s->down);
   if (re(len2) >= PB_TINY * PB_TINY) {
     v3_scale(s->down, s->down, num_div(s->radius, num_sqrt(len2)));
