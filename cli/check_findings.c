@@ -224,7 +224,7 @@ void cliCheck_GrowthFindings(cliCheck *d) {
   if (!(factor > cli_growthLimit) && d->noise.step < 0) return;
 
   // exact, but of little use: the linearization holds for tiny changes only
-  char where[64], reach[160];
+  char where[64], reach[cli_noiseText];
   snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
   cliNoise_Say(&d->noise, reach, sizeof reach);
   cliCheck_AddFinding(

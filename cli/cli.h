@@ -248,8 +248,11 @@ typedef struct cliRun {
 // How far the derivative of a rollout that was just pulled back reaches, where its costate grows much; else *noise says to the
 // end.
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
-// In a sentence that ends with a blank, or "". Returns text.
+enum { cli_noiseText = 512 };
+// The verdict and what to do instead (pbNoise_Say, pbNoise_Propose), each in a sentence that ends with a blank, or "". Returns text.
 const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size);
+const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size);
+void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standard error, behind `where`; nothing without noise
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
 

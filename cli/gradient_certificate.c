@@ -35,6 +35,7 @@ static void write_noise(const pbNoise *noise, cliJson *j) {
   cliJson_Number(j, "move", noise->move);
   cliJson_Number(j, "growth", noise->growth);
   cliJson_Number(j, "unforeseen", noise->unforeseen);
+  cliJson_Number(j, "window", noise->window);
   cliJson_Close(j, '}');
 }
 
@@ -82,14 +83,10 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
   return cliRun_AddMeta(set, stream, &text);
 }
 
-// What helps: derivatives over a shorter time, or of a smoother motion, from more than one start.
 static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise *noise) {
-  char text[160];
-  fprintf(cli_err,
-          "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e. %sA window of half that time "
-          "(--window %.2g) keeps the gradient within reach; --mode smooth, damping and the mean over several starts smooth the "
-          "rest\n",
-          run->steps, exp(c->growth), cliNoise_Say(noise, text, sizeof text), noise->time / 2);
+  char where[120];
+  snprintf(where, sizeof where, "going back through %ld steps the costate grows by a factor of %.1e. ", run->steps, exp(c->growth));
+  cliNoise_Warn(noise, where);
 }
 
 static void warn_growth(const cliRun *run, const pbCertificate *c) {

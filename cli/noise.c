@@ -1,25 +1,42 @@
 // Where a gradient is noise (pbRollout_Noise), for those commands that warn of growth: measured where the costate grows much.
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gradient.h"
 
 static const double much = 1e3;
 
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *c, pbNoise *noise) {
-  *noise = (pbNoise){.time = INFINITY, .step = -1};
+  *noise = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
   if (!(exp(c->growth) > much)) return pb_ok;
 
   // as many directions as tell, in a command that has just made a gradient
   return pbRollout_Noise(rollout, &(pbNoiseOptions){.directions = 16}, noise);
 }
 
-const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size) {
-  text[0] = 0;
-  if (noise->step < 0) return text;
+// A sentence: begun with a capital, ended by a full stop and a space.
+static const char *sentence(char *text, size_t size) {
+  size_t length = strlen(text);
+  if (length == 0 || length + 3 > size) return text;
 
-  snprintf(text, size,
-           "The gradient is noise beyond t = %.3g s: from there on moves of %.0e at the start do not go where it says. ",
-           noise->time, noise->move);
+  text[0] = (char)toupper((unsigned char)text[0]);
+  memcpy(text + length, ". ", 3);
   return text;
+}
+
+const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size) {
+  return sentence(pbNoise_Say(noise, text, size), size);
+}
+
+const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size) {
+  return sentence(pbNoise_Propose(noise, text, size), size);
+}
+
+void cliNoise_Warn(const pbNoise *noise, const char *where) {
+  char says[cli_noiseText], helps[cli_noiseText];
+  if (noise->step < 0) return;
+  fprintf(cli_err, "pullback: warning: %s%s%s\n", where, cliNoise_Say(noise, says, sizeof says),
+          cliNoise_Propose(noise, helps, sizeof helps));
 }

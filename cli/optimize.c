@@ -232,6 +232,7 @@ static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbR
   // done: the next run starts over
   unlink(names->state);
   print_summary(app, task, names, result);
+  cliNoise_Warn(&result->noise, "");
 
   // criteria that were not met fail the command as a failed check does
   return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;

@@ -215,6 +215,11 @@ typedef struct pbRunResult {
   int64_t gradients;        // evaluations with a gradient or Jacobian
   double loss, start_loss;  // of a task with draws that change: by one set of draws that is none of the search's
   double seconds;
+  // Of a search by gradients that did not meet its criteria: how far those reach at the answer (pbNoise_Say, pbNoise_Propose), of
+  // the first trajectory where they are noise, and its number. Without noise, or where nothing was looked at (gradients that are
+  // truncated, methods without): step -1, -1.
+  pbNoise noise;
+  int noise_trajectory;
   double *z;           // n, best; owned by the task, valid until the next Run
   bool confirmed_run;  // simulated again at a finer time step ("confirm")
   double confirm_loss, confirm_timestep;

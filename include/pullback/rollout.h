@@ -297,11 +297,12 @@ PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const 
 
 // ---- how far a derivative reaches ----------------------------------------------------------------------------------
 // Of a motion that amplifies what it starts from, derivatives go on growing while moves of any length end up anywhere: beyond
-// some time they are exact and say nothing. The start moves along random directions of its tangent space by `move`; at each state
-// what comes of it is compared with what the derivative foresees. The time is the first from which on, at three quarters of the
-// states at least, it errs by more than pb_noiseShare of what comes (half of its square), where foreseen moves have grown by a
-// factor of pb_noiseGrowth at least: what does not grow is a kink or a missed onset, not noise. A derivative that errs at each
-// stiff impact (of a step's phase, exact mode) ends earlier than the motion's own.
+// some time they are exact and say nothing. The start moves along random directions of its tangent space (positions, velocities,
+// activations, points of deformables) by `move`; at each of up to 512 states what comes of it is compared with what the
+// derivative foresees. The time is the first at which it errs by more than pb_noiseShare of what comes (half of its square), as it
+// does at three quarters at least of the states within the next quarter of that time, and of all to the end, where foreseen moves
+// have grown by a factor of pb_noiseGrowth at least: what does not grow is a kink or a missed onset, not noise. A derivative that
+// errs at each stiff impact (of a step's phase, exact mode) ends earlier than the motion's own.
 #define pb_noiseShare  0.7
 #define pb_noiseGrowth 30
 typedef struct pbNoiseOptions {
@@ -314,11 +315,17 @@ typedef struct pbNoise {
   int step;           // its state; -1
   double move;        // as it acted
   double growth;      // ln of how much the foreseen moves have grown at the end
-  double unforeseen;  // at the end: of the moves made the share that was not foreseen
+  double unforeseen;  // at the end: of the moves made the share that was not foreseen; 0 where so little grows that none was made
+  double window;      // s: what is proposed, half of that time; infinite
+  bool contact;       // something touched: a derivative of a smoother contact may reach further
 } pbNoise;
-// Of the last Forward. Costs as many rollouts as there are directions, and their forward derivatives. A rollout that fails after
-// a move ends there. pb_bad_argument before a Forward, or for options out of range.
+// Of the last Forward. Costs as many rollouts as there are directions, and their forward derivatives; the forward derivative of
+// two where these grow too little for noise. A rollout that fails after a move ends there. pb_bad_argument before a Forward, or
+// for options out of range.
 PB_API PB_NODISCARD pbStatus pbRollout_Noise(pbRollout *rollout, const pbNoiseOptions *options, pbNoise *noise);
+// In words: "the gradient is noise beyond t = 3.2 s: ...", and what to do instead; "" where there is none. Return text.
+PB_API char *pbNoise_Say(const pbNoise *noise, char *text, size_t size);
+PB_API char *pbNoise_Propose(const pbNoise *noise, char *text, size_t size);
 
 typedef enum pbGradientMode { pb_modeForward, pb_modeReverse } pbGradientMode;
 // Mode for the derivatives of `outputs` numbers by `parameters` numbers: forward where parameters <= max(2, outputs),

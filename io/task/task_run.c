@@ -265,6 +265,28 @@ static json_t *certificates_json(pbTask *task, const double *z) {
   return list;
 }
 
+// Where the gradient is noise at the answer; null: nowhere, or nobody looked.
+static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
+  const pbNoise *noise = &result->noise;
+  char text[512];
+  if (noise->step < 0) return json_null();
+
+  json_t *o = json_object();
+  json_object_set_new(o, "time", real(noise->time));
+  json_object_set_new(o, "step", json_integer(noise->step));
+  json_object_set_new(o, "move", real(noise->move));
+  json_object_set_new(o, "growth", real(noise->growth));
+  json_object_set_new(o, "unforeseen", real(noise->unforeseen));
+  json_object_set_new(o, "window", real(noise->window));
+  json_object_set_new(o, "contact", json_boolean(noise->contact));
+  if (task->trajectory_count > 1) json_object_set_new(o, "trajectory", json_integer(result->noise_trajectory));
+
+  // in words, as the program says it
+  json_object_set_new(o, "verdict", json_string(pbNoise_Say(noise, text, sizeof text)));
+  json_object_set_new(o, "proposal", json_string(pbNoise_Propose(noise, text, sizeof text)));
+  return o;
+}
+
 pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
   json_t *o = json_object();
   *text = NULL;
@@ -283,6 +305,7 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   json_object_set_new(o, "met", json_boolean(result->met));
   json_object_set_new(o, "reason", json_string(result->reason ? result->reason : ""));
   json_object_set_new(o, "advice", lines_json(result->advice));
+  json_object_set_new(o, "noise", noise_json(task, result));
 
   json_object_set_new(o, "loss", real(result->loss));
   json_object_set_new(o, "start_loss", real(result->start_loss));

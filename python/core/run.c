@@ -513,6 +513,47 @@ done:
   return result;
 }
 
+// Of each world a dict, with the verdict and the proposal in words ("" without noise).
+static PyObject *describe_noise(const pbNoise *noise, int count) {
+  char says[512], helps[512];
+  PyObject *list = PyList_New(0);
+
+  for (int i = 0; list && i < count; i++) {
+    const pbNoise *n = &noise[i];
+    PyObject *one = Py_BuildValue("{sdsisdsdsdsdsNssss}", "time", n->time, "step", n->step, "move", n->move, "growth", n->growth,
+                                  "unforeseen", n->unforeseen, "window", n->window, "contact", PyBool_FromLong(n->contact),
+                                  "verdict", pbNoise_Say(n, says, sizeof says), "proposal",
+                                  pbNoise_Propose(n, helps, sizeof helps));
+    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+// (move, directions, seed): how far derivatives of each world reach.
+static PyObject *run_noise(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  unsigned long long seed;
+  pbNoiseOptions options = {0};
+  if (!PyArg_ParseTuple(args, "diK", &options.move, &options.directions, &seed)) return NULL;
+  options.seed = seed;
+
+  pbNoise *noise = PyMem_Calloc((size_t)r->worlds, sizeof *noise);
+  if (!noise) return PyErr_NoMemory();
+  PyObject *result = NULL;
+  if (pyPool_Lock(r->pool)) {
+    pbStatus status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = pbBatch_Noise(r->batch, &options, noise);
+    Py_END_ALLOW_THREADS;
+    pyPool_Unlock(r->pool);
+    result = status == pb_ok ? describe_noise(noise, r->worlds) : fail(r, status);
+  }
+
+  PyMem_Free(noise);
+  return result;
+}
+
 // (A, B, C, D, by): Jacobians of every step; None: not wanted. by: pb_byControl, ... of B and D.
 static PyObject *run_linearize(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
@@ -550,6 +591,7 @@ static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that i
                                 {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},
                                 {"vjp", run_vjp, METH_VARARGS, "Pullback; certificates."},
                                 {"jvp", run_jvp, METH_VARARGS, "Tangents along one direction a world."},
+                                {"noise", run_noise, METH_VARARGS, "How far derivatives of each world reach."},
                                 {"linearize", run_linearize, METH_VARARGS, "Jacobians of every step."},
                                 {NULL, NULL, 0, NULL}};
 static PyType_Slot slots[] = {{Py_tp_new, run_new},

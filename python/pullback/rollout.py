@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -679,6 +680,27 @@ class Rollout:
         if self._recompute:
             self.model._compiled.constants(self._before, theta, True)
         return theta, own
+
+    def noise(self, *, move: float = 1e-3, directions: int = 16, seed: int = 0) -> dict[str, Any] | list[dict[str, Any]]:
+        """How far derivatives by the start reach: moves of it as they are made, beside those that the derivative foresees.
+
+        move        their length in the tangent space;  directions: how many, random ones; seed: of these
+
+        Returns a dict, of a batch one a world: "time" beyond which the gradient is noise, s (inf: it reaches to the end), "step" (-1), "window"
+        that is proposed, s, "growth" (logarithm), "unforeseen" (share at the end), "contact", and "verdict" and "proposal" in words ("").
+        Warns (RuntimeWarning) where there is noise. Costs as many rollouts as directions, and their forward derivatives; where little grows
+        two of these. Raises ArgumentError for what does not fit or after close.
+        """
+        run, count = self._open(), whole(directions, "directions", 1, 256)
+        if not 0 < move < np.inf:
+            raise ArgumentError(f"move: expected a number above 0, found {move!r}")
+        with self._alone():
+            run.choose(self.gradient, ())
+            found = run.noise(float(move), count, whole(seed, "seed", 0, 2**63 - 1))
+        first = min(found, key=lambda n: n["time"])
+        if first["verdict"]:
+            warnings.warn(f"{first['verdict']}. What helps: {first['proposal']}", RuntimeWarning, stacklevel=2)
+        return found[0] if self.batch is None else found
 
     def linearize(self, sensors: bool = False, wrt: str | Sequence[str] = "ctrl") -> tuple[Array, ...]:
         """Jacobians of every step of the trajectory: x[k + 1] moves by A[k] dx[k] + B[k] dctrl[k], in the order of Model.tangent_names.

@@ -1,4 +1,5 @@
 // Derivatives of the last rollout, world by world from its tape; gradients by what worlds share, summed by src/batch/sum.c.
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -363,6 +364,32 @@ pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatc
   PB_TRY(pbBatch_BeginTape(b, "forward"));
   PB_TRY(check_restarts(b, "forward derivatives"));
   pbBatch_Each(b, push_world, &(Push){direction, tangent});
+  return pbBatch_End(b);
+}
+
+// ---- how far they reach -----------------------------------------------------------------------------------------------------
+typedef struct Reach {
+  pbNoiseOptions options;
+  pbNoise *noise;
+} Reach;
+
+static pbStatus noise_of_world(pbBatchWorker *k, int world, const void *user) {
+  const Reach *reached = user;
+  pbNoiseOptions options = reached->options;
+  options.seed += (uint64_t)world;
+  pbRollout *r;
+  PB_TRY(reach(k, world, &r));
+
+  return pbRollout_Noise(r, &options, &reached->noise[world]);
+}
+
+pbStatus pbBatch_Noise(pbBatch *b, const pbNoiseOptions *options, pbNoise *noise) {
+  PB_TRY(pbBatch_BeginTape(b, "noise"));
+  PB_TRY(check_restarts(b, "noise"));
+
+  // Of worlds without a tape nothing is known.
+  for (int w = 0; w < b->worlds; w++) noise[w] = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
+  pbBatch_Each(b, noise_of_world, &(Reach){options ? *options : (pbNoiseOptions){0}, noise});
   return pbBatch_End(b);
 }
 

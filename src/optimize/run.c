@@ -299,6 +299,17 @@ static pbStatus evaluate_answer(pbTask *task, pbRunResult *result) {
   return pb_ok;
 }
 
+// Of gradients that the search went by; where it found what it was to find nobody asks.
+static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
+  pbTask *task = l->task;
+  bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton;
+  result->noise = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
+  result->noise_trajectory = -1;
+  if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
+
+  return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
@@ -314,6 +325,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
 
   pbStatus status = confirm_result(task, result);
   if (status == pb_ok && !l->judged) status = pbTask_Judge(task, i.outcome == pb_running);
+  if (status == pb_ok) status = look_for_noise(l, result);
   result->left = pbOptimizer_Left(l->optimizer);
   result->direction = task->verdict.outcome == pb_runSaddle ? task->verdict.direction : NULL;
   result->outcome = task->verdict.outcome;

@@ -394,6 +394,9 @@ bool pbTask_Met(const pbTask *task, double value);
 // Why the run ended at result_z, into task->verdict; used_up: the iterations were.
 PB_NODISCARD pbStatus pbTask_Judge(pbTask *task, bool used_up);
 
+// How far the gradients at z reach: of the first trajectory where they are noise, and its number; step -1, -1: of none.
+PB_NODISCARD pbStatus pbTask_Noise(pbTask *task, const double *z, pbNoise *noise, int *trajectory);
+
 // The loop, told where its state is kept.
 typedef struct pbRunStore {
   void *user;
