@@ -178,6 +178,8 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_positive(r, object, "penetration", &o->penetration));
   PB_TRY(read_pair(r, object, "torque", torques, &o->torque, &o->joint_torque));
   if (json_is_number(json_object_get(object, "torque"))) o->joint_torque = o->torque;
+  if (json_is_number(json_object_get(object, "stops")))
+    return pbTaskReader_FailAt(r, "stops", "expected {\"angle\": rad, \"length\": m}: one number cannot be both");
   PB_TRY(read_pair(r, object, "stops", stops, &o->stop_angle, &o->stop_length));
   PB_TRY(read_positive(r, object, "ledger", &o->ledger));
   PB_TRY(read_perturbed(r, object, task));

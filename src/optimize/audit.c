@@ -282,7 +282,7 @@ static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, pbAuditWatch *wa
                          .mocap_quat = input.mocap_quat,
                          .mocap_vel = input.mocap_vel};
   pbInput at_end = first;
-  at_end.ctrl += last * (size_t)a->task->model->nu;
+  at_end.ctrl += last * (size_t)pb_controls(a->task->model);
   if (input.mocap_pos) at_end.mocap_pos += last * 3 * nmocap;
   if (input.mocap_quat) at_end.mocap_quat += last * 4 * nmocap;
   if (input.mocap_vel) at_end.mocap_vel += last * 6 * nmocap;

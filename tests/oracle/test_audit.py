@@ -125,6 +125,10 @@ def test_what_gives_way(run, write, where, text, reason):
     assert audit(run, write(**{**task, "model": STOPS.format("", "", "", "")}))["runs"][0]["stop"] is None
 
 
+def test_one_number_is_no_angle_and_length(run, write):
+    assert "audit.stops: expected {\"angle\": rad, \"length\": m}" in run("audit", write(audit={"stops": 0.02}), code=3).stderr
+
+
 def test_forces_at_joints(run, write):
     """Gears and other actuators of the joint count; where only the actuators are limited, they alone do."""
     model = TASK["model"].replace("</actuator>", '<motor name="n" joint="j" gear="-2"/></actuator>')
