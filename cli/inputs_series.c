@@ -179,12 +179,27 @@ static pbStatus check_before(const cliRun *run, const Series *s) {
   return wrong_series(run, s);
 }
 
-// A file has one of the arrays at least, and no quaternion without direction: which row is at fault.
-static pbStatus check_poses(const cliRun *run, const Series *pos, const Series *quat, const Series *vel) {
+// A file has one of the arrays at least, says in one way how bodies move, and has no quaternion without direction: which row is
+// at fault.
+static pbStatus check_poses(const cliRun *run, const Series *s) {
+  const Series *pos = &s[in_mocap_pos], *quat = &s[in_mocap_quat];
+  bool any = false;
   if (!pos->path) return pb_ok;
   if (!run->nmocap) return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: the model has no mocap bodies", pos->path);
-  if (!pos->array && !quat->array && !vel->array)
-    return pbContext_Fail(run->ctx, pb_bad_input, "--mocap %s: holds neither mocap_pos nor mocap_quat", pos->path);
+  for (int i = in_mocap_pos; i < series_count; i++) any = any || s[i].array;
+  if (!any)
+    return pbContext_Fail(
+        run->ctx, pb_bad_input,
+        "--mocap %s: expected some of mocap_pos, mocap_quat, mocap_vel, mocap_pos_before and mocap_quat_before, "
+        "found none",
+        pos->path);
+
+  const Series *before = s[in_pos_before].array ? &s[in_pos_before] : &s[in_quat_before];
+  if (s[in_mocap_vel].array && before->array)
+    return pbContext_Fail(
+        run->ctx, pb_bad_input,
+        "--mocap %s: mocap_vel and %s: velocities that are given do not follow from poses; expected one of both", pos->path,
+        before->name);
 
   // named by the first that has no direction
   size_t bodies = (size_t)run->nmocap, at = quat->array ? cliRun_NoDirection(quat->array) : 0;
@@ -301,10 +316,27 @@ pbStatus cliRun_KeepRates(cliRun *run) {
   return pb_ok;
 }
 
+// Velocities: the file's; the task's, unless the file has another path; else what the poses say.
+static pbStatus keep_motion(cliRun *run, const Series *s, int keyframe) {
+  const Series *vel = &s[in_mocap_vel];
+  bool path = false;
+  for (int i = in_mocap_pos; i < series_count; i++) path = path || s[i].array;
+
+  if (path) {
+    pbContext_Free(run->ctx, run->mocap_vel);
+    run->mocap_vel = NULL;
+  }
+  if (vel->array) return expand(run, vel->array->reals, vel->constant, vel->width, &run->mocap_vel);
+  if (run->mocap_vel || (!run->mocap_pos && !run->mocap_quat && !path)) return pb_ok;
+
+  PB_TRY(keep_before(run, s, keyframe));
+  return cliRun_KeepRates(run);
+}
+
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   bool task = run->task && pbTask_Steps(run->task, run->trajectory) > 0;
   for (int i = 0; i < series_count; i++) PB_TRY(load_series(run, &s[i]));
-  PB_TRY(check_poses(run, &s[in_mocap_pos], &s[in_mocap_quat], &s[in_mocap_vel]));
+  PB_TRY(check_poses(run, s));
   PB_TRY(check_before(run, &s[in_pos_before]));
   PB_TRY(check_before(run, &s[in_quat_before]));
   PB_TRY(settle_steps(run, s, series_count, default_steps(run, other)));
@@ -336,12 +368,7 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
     PB_TRY(expand(run, given->array->reals, given->constant, given->width, poses[i]));
   }
 
-  // velocities: the file's, else what the poses say
-  const Series *vel = &s[in_mocap_vel];
-  if (vel->array) PB_TRY(expand(run, vel->array->reals, vel->constant, vel->width, &run->mocap_vel));
-  if (!run->mocap_pos && !run->mocap_quat && !s[in_pos_before].array && !s[in_quat_before].array) return pb_ok;
-  PB_TRY(keep_before(run, s, keyframe));
-  return run->mocap_vel ? pb_ok : cliRun_KeepRates(run);
+  return keep_motion(run, s, keyframe);
 }
 
 pbStatus cliRun_ReadInputs(cliRun *run, int keyframe, long other) {

@@ -64,7 +64,10 @@ static pbStatus keep_poses(cliRun *run, pbTask *task, const double *z, int traje
   double *velocity = pbContext_Alloc(run->ctx, numbers * 6 * sizeof *velocity);
   if (!run->mocap_before || !velocity) return cli_noMemory(run->ctx);
   if (pbTask_PoseMotion(task, trajectory, run->mocap_before, run->mocap_before + 3 * bodies, velocity)) {
+    // given: they do not follow from where the bodies were
     run->mocap_vel = velocity;
+    pbContext_Free(run->ctx, run->mocap_before);
+    run->mocap_before = NULL;
     return pb_ok;
   }
   pbContext_Free(run->ctx, velocity);

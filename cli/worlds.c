@@ -1,6 +1,6 @@
 // --worlds FILE.npz: many worlds of one model. Arrays have the worlds as their first axis: fields of the initial state (qpos,
-// qvel, ...), control, qfrc, xfrc (N rows of each world, or one that is constant), param/NAME. What the file lacks, all worlds
-// have from the other options.
+// qvel, ...), control, qfrc, xfrc, command, poses of mocap bodies (N rows of each world, or one that is constant), param/NAME.
+// What the file lacks, all worlds have from the other options.
 #include "worlds.h"
 
 #include <string.h>
@@ -67,22 +67,24 @@ static pbStatus read_input(cliWorlds *w, const char *name, int width, unsigned b
   return pb_ok;
 }
 
-// (worlds, steps, nmocap, width) or, constant, without the steps; quaternions with a direction.
-static pbStatus check_poses(const cliWorlds *w, const pbArray *a, size_t width) {
-  size_t bodies = (size_t)w->run->nmocap;
+// (worlds, steps, nmocap, width) or, constant or before them all, without the steps; quaternions with a direction.
+static pbStatus check_poses(const cliWorlds *w, const pbArray *a, int numbers, bool before) {
+  size_t bodies = (size_t)w->run->nmocap, width = (size_t)numbers;
   if (!a) return pb_ok;
-  if (a->ndim < 3 || a->ndim > 4 || a->shape[a->ndim - 1] != width || a->shape[a->ndim - 2] != bodies) {
+  if (a->ndim < 3 || a->ndim > (before ? 3 : 4) || a->shape[a->ndim - 1] != width || a->shape[a->ndim - 2] != bodies) {
     char text[120];
-    snprintf(text, sizeof text, "(%d, N, %zu, %zu), or (%d, %zu, %zu) for all steps", w->count, bodies, width, w->count, bodies,
-             width);
+    if (before) snprintf(text, sizeof text, "(%d, %zu, %zu)", w->count, bodies, width);
+    else
+      snprintf(text, sizeof text, "(%d, N, %zu, %zu), or (%d, %zu, %zu) for all steps", w->count, bodies, width, w->count, bodies,
+               width);
     return wrong(w, a, text);
   }
 
   size_t rows = a->count / (width * bodies * (size_t)w->count), at = width == 4 ? cliRun_NoDirection(a) : a->count;
   if (at * width >= a->count) return pb_ok;
   return pbContext_Fail(w->run->ctx, pb_bad_input,
-                        "%s: mocap_quat: world %zu, row %zu, mocap body %zu: expected a quaternion of length 1e-6 to 1e6",
-                        w->file, at / bodies / rows, at / bodies % rows, at % bodies);
+                        "%s: %s: world %zu, row %zu, mocap body %zu: expected a quaternion of length 1e-6 to 1e6", w->file,
+                        a->name, at / bodies / rows, at / bodies % rows, at % bodies);
 }
 
 // The run's, a row for each world.
@@ -97,43 +99,77 @@ static pbStatus repeat(cliWorlds *w, const char *name, const double *row, size_t
   return pb_ok;
 }
 
-// Before the first row all worlds stand where the run does; where the file has single rows, there.
-static pbStatus keep_before(cliWorlds *w, const pbArray *pos, const pbArray *quat) {
-  const cliRun *run = w->run;
-  size_t n = (size_t)run->nmocap;
-  const double *own = run->mocap_before;
+enum { path_pos, path_quat, path_vel, path_pos_before, path_quat_before, PATHS };
+static const char *const path_names[PATHS] = {"mocap_pos", "mocap_quat", "mocap_vel", "mocap_pos_before", "mocap_quat_before"};
+static const int path_widths[PATHS] = {3, 4, 6, 3, 4};
 
-  PB_TRY(repeat(w, "mocap_pos before", own, 3 * n, &w->input.mocap_pos_before));
-  PB_TRY(repeat(w, "mocap_quat before", own ? own + 3 * n : NULL, 4 * n, &w->input.mocap_quat_before));
-  if (pos && pos->ndim == 3) w->input.mocap_pos_before = pos->reals;
-  if (quat && quat->ndim == 3) w->input.mocap_quat_before = quat->reals;
+// Before the first row all worlds stand where the file says, or its single rows; else where the run does.
+static pbStatus keep_before(cliWorlds *w, const pbArray *const path[PATHS]) {
+  size_t n = (size_t)w->run->nmocap;
+  const double *given = w->run->mocap_before, *own[2] = {given, given ? given + 3 * n : NULL},
+               **to[2] = {&w->input.mocap_pos_before, &w->input.mocap_quat_before};
+
+  // velocities that are given say it all
+  if (w->input.mocap_vel) return pb_ok;
+
+  for (int i = 0; i < 2; i++) {
+    const pbArray *rows = path[path_pos + i], *before = path[path_pos_before + i];
+    size_t width = (i ? 4 : 3) * n;
+    char name[64];
+    snprintf(name, sizeof name, "%s of the run", path_names[path_pos_before + i]);
+    PB_TRY(repeat(w, name, own[i], width, to[i]));
+
+    if (rows && rows->ndim == 3) *to[i] = rows->reals;
+    if (before) *to[i] = before->reals;
+  }
   return pb_ok;
 }
 
-// Both are of each world, or shared: what the file has of one, the run gives of the other.
-static pbStatus read_poses(cliWorlds *w) {
-  cliRun *run = w->run;
-  const pbArray *pos = pbArrays_Find(w->set, "mocap_pos"), *quat = pbArrays_Find(w->set, "mocap_quat");
+// What says how bodies move, by the worlds' file or by the run: one and the same for all of it.
+static pbStatus check_motion(const cliWorlds *w, const pbArray *const path[PATHS]) {
+  const cliRun *run = w->run;
+  const double *of_run[PATHS] = {run->mocap_pos, run->mocap_quat, run->mocap_vel, NULL, NULL};
+  int own = -1, other = -1;
+
+  for (int i = 0; i < PATHS; i++) {
+    if (path[i]) own = i;
+    else if (of_run[i]) other = i;
+  }
 
   // refused, not ignored
-  if ((pos || quat) && !run->nmocap)
+  if (own >= 0 && !run->nmocap)
     return pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies, of which the model has none", w->file);
-  if ((pos && !quat && run->mocap_quat) || (quat && !pos && run->mocap_pos))
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected both of mocap_pos and mocap_quat, or none", w->file);
+  if (own >= 0 && other >= 0)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: %s of each world, but %s of all; expected both of each world, or neither",
+                          w->file, path_names[own], path_names[other]);
 
-  PB_TRY(check_poses(w, pos, 3));
-  PB_TRY(check_poses(w, quat, 4));
-  PB_TRY(read_input(w, "mocap_pos", 3 * run->nmocap, pb_sharedMocap, run->mocap_pos, &w->input.mocap_pos));
-  PB_TRY(read_input(w, "mocap_quat", 4 * run->nmocap, pb_sharedMocap, run->mocap_quat, &w->input.mocap_quat));
+  int before = path[path_pos_before] ? path_pos_before : path_quat_before;
+  if (path[path_vel] && path[before])
+    return pbContext_Fail(run->ctx, pb_bad_input,
+                          "%s: mocap_vel and %s: velocities that are given do not follow from poses; expected one of both",
+                          w->file, path_names[before]);
+  return pb_ok;
+}
 
-  // one bit is of both
-  if (pos || quat) w->input.shared &= ~(unsigned)pb_sharedMocap;
-  // velocities as given are all worlds'
-  if ((pos || quat) && run->mocap_vel)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: poses of mocap bodies of each world, but velocities (mocap_vel) of all",
-                          w->file);
-  w->input.mocap_vel = run->mocap_vel;
-  return run->nmocap ? keep_before(w, pos, quat) : pb_ok;
+static pbStatus read_poses(cliWorlds *w) {
+  const cliRun *run = w->run;
+  const double *of_run[PATHS] = {run->mocap_pos, run->mocap_quat, run->mocap_vel};
+  const double **to[] = {&w->input.mocap_pos, &w->input.mocap_quat, &w->input.mocap_vel};
+  const pbArray *path[PATHS];
+  bool any = false;
+
+  for (int i = 0; i < PATHS; i++) {
+    path[i] = pbArrays_Find(w->set, path_names[i]);
+    any = any || path[i];
+  }
+  PB_TRY(check_motion(w, path));
+  for (int i = 0; i < PATHS; i++) PB_TRY(check_poses(w, path[i], path_widths[i], i >= path_pos_before));
+  for (int i = 0; i <= path_vel; i++)
+    PB_TRY(read_input(w, path_names[i], path_widths[i] * run->nmocap, pb_sharedMocap, of_run[i], to[i]));
+
+  // one bit is of all
+  if (any) w->input.shared &= ~(unsigned)pb_sharedMocap;
+  return run->nmocap ? keep_before(w, path) : pb_ok;
 }
 
 static pbStatus read_parameter(cliWorlds *w, const pbArray *a) {
@@ -166,7 +202,9 @@ static bool is_state(const cliRun *run, const char *name) {
 }
 
 static pbStatus read_names(cliWorlds *w) {
-  static const char *const inputs[] = {"control", "qfrc", "xfrc", "command", "mocap_pos", "mocap_quat", "meta"};
+  static const char *const inputs[] = {"control",           "qfrc",       "xfrc",      "command",
+                                       "mocap_pos",         "mocap_quat", "mocap_vel", "mocap_pos_before",
+                                       "mocap_quat_before", "meta"};
   // every array is a field of the state, an input, a parameter, or meta
   for (size_t i = 0; i < pbArrays_Count(w->set); i++) {
     const pbArray *a = pbArrays_At(w->set, i);
@@ -176,7 +214,8 @@ static pbStatus read_names(cliWorlds *w) {
     else if (!known)
       return pbContext_Fail(
           w->run->ctx, pb_bad_input,
-          "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, command, mocap_pos, mocap_quat, param/NAME)",
+          "%s: unknown array '%.80s' (fields of the state, control, qfrc, xfrc, command, mocap_pos, mocap_quat, mocap_vel, "
+          "mocap_pos_before, mocap_quat_before, param/NAME)",
           w->file, a->name);
   }
 

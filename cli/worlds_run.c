@@ -273,6 +273,7 @@ static pbStatus gradient(cliWorlds *w, pbArrays *set, const pbArrays *cotangents
   if (w->input.xfrc) PB_TRY(add_input(w, set, "xfrc", 6 * (size_t)run->nbody, pb_sharedXfrc, &g.xfrc));
   if (run->nmocap) PB_TRY(add_input(w, set, "mocap_pos", 3 * (size_t)run->nmocap, pb_sharedMocap, &g.mocap_pos));
   if (run->nmocap) PB_TRY(add_input(w, set, "mocap_rot", 3 * (size_t)run->nmocap, pb_sharedMocap, &g.mocap_rot));
+  if (w->input.mocap_vel) PB_TRY(add_input(w, set, "mocap_vel", 6 * (size_t)run->nmocap, pb_sharedMocap, &g.mocap_vel));
   if (!run->nu) g.ctrl = NULL;
 
   cliProgress progress;

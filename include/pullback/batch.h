@@ -90,7 +90,7 @@ PB_API PB_NODISCARD pbStatus pbBatch_SetGradient(pbBatch *batch, pbGradientKind 
 enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4, pb_sharedCommand = 8, pb_sharedMocap = 16 };
 typedef struct pbBatchInput {
   const double *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_quat;
-  const double *mocap_vel, *mocap_pos_before, *mocap_quat_before;  // as of pbRolloutInput
+  const double *mocap_vel, *mocap_pos_before, *mocap_quat_before;  // as of pbRolloutInput; single steps take no poses before
   bool constant;
   unsigned shared;
 } pbBatchInput;

@@ -85,8 +85,8 @@ typedef struct pbRolloutInput {  // what acts during step k is row k; the last r
   // How mocap bodies move during step k (pbInput): (steps, nmocap, 6). NULL: as the rows of poses say, from row k - 1 to row k in
   // a time step; constant: at rest.
   const double *mocap_vel;
-  // Their poses before row 0: nmocap x 3, nmocap x 4; NULL, each: the model's. Of a run from a keyframe: pbModel_MocapPose; of
-  // one that goes on: the last row of the one before.
+  // Their poses before row 0: nmocap x 3, nmocap x 4; NULL, each: the model's; not beside mocap_vel, which is not of poses. Of a
+  // run from a keyframe: pbModel_MocapPose; of one that goes on: the last row of the one before.
   const double *mocap_pos_before, *mocap_quat_before;
   bool constant;  // true: one row each, for all steps
 } pbRolloutInput;

@@ -100,6 +100,8 @@ PB_NODISCARD pbStatus pbTask_StepsOfTimes(const pbTaskReader *r, const double *t
 PB_NODISCARD pbStatus pbTask_StepsRange(const pbTaskReader *r, int from, int to, int every, pbTerm *t);
 // The terms of a "loss" on a trajectory whose set was begun.
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
+// A trajectory has poses of mocap bodies of its own from here on, and what an unknown of this kind is about.
+PB_NODISCARD pbStatus pbTask_GivePoses(pbTaskReader *r, pbTask *task, pbTrajectory *tr, pbVariableKind kind);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task);
 // "optimizer" where there is one; "stop" (NULL: none).

@@ -272,8 +272,12 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, pbTaskNumber
   }
 
   pbArrays_Destroy(set);
-  if (status == pb_ok && !numbers[0].data && !numbers[1].data && !numbers[of_velocities].data)
-    status = pbTaskReader_FailAt(r, "file", "%s: holds neither mocap_pos nor mocap_quat",
+  bool any = false;
+  for (int i = 0; i < MOTIONS; i++) any = any || numbers[i].data;
+  if (status == pb_ok && !any)
+    status = pbTaskReader_FailAt(r, "file",
+                                 "%s: expected some of mocap_pos, mocap_quat, mocap_vel, mocap_pos_before and mocap_quat_before, "
+                                 "found none",
                                  json_string_value(json_object_get(value, "file")));
   return status;
 }
@@ -329,8 +333,12 @@ static pbStatus fill_motion(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS
     if (path) p->origin[i] = key < 0 ? pb_fromModel : pb_fromGiven;
     if (!before->data) continue;
 
-    // what the task says stands over both
+    // what the task says stands over both; beside velocities it would be ignored
     p->origin[i] = pb_fromGiven;
+    if (numbers[of_velocities].data)
+      return pbTaskReader_FailAt(
+          r, pose_names[of_before + i],
+          "found mocap_vel beside it: velocities that are given do not follow from poses; expected one of both");
     if (before->rows * before->cols != width)
       return pbTaskReader_FailAt(r, pose_names[of_before + i], "expected %zu numbers, found %zu", width,
                                  before->rows * before->cols);
@@ -358,6 +366,20 @@ static pbStatus fill_poses(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS]
   PB_TRY(spread_poses(r, pose_names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat));
   PB_TRY(check_quaternions(r, rows * n, n, tr->poses.quat));
   return fill_motion(r, numbers, task, key, tr);
+}
+
+pbStatus pbTask_GivePoses(pbTaskReader *r, pbTask *task, pbTrajectory *tr, pbVariableKind kind) {
+  PB_TRY(pbPoses_Give(task, tr, -1));
+  if (kind == pb_varyMocapVel && !tr->poses.vel)
+    return pbTaskReader_Fail(
+        r, pb_bad_input,
+        "velocities of mocap bodies follow from their poses where the task gives none: expected mocap_vel in \"mocap\"");
+  if (kind != pb_varyMocapPosBefore && kind != pb_varyMocapRotBefore) return pb_ok;
+
+  // they would be ignored
+  if (tr->poses.vel)
+    return pbTaskReader_Fail(r, pb_bad_input, "the task gives mocap_vel: such velocities do not follow from poses before");
+  return pbPoses_GiveBefore(task, tr, kind == pb_varyMocapRotBefore);
 }
 
 // ---- a trajectory ---------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@
 #include "model/sphere.h"
 #include "model/topology.h"
 
-static const char *const variable_keys[] = {"parameter", "state",     "control",    "mocap_pos",  "mocap_rot", "joint",
-                                            "actuator",  "points",    "components", "trajectory", "knots",     "interpolation",
-                                            "start",     "lower",     "upper",      "transform",  "scale",     "name",
-                                            "sets",      "constants", NULL};
+static const char *const variable_keys[] = {
+    "parameter", "state",    "control",   "mocap_pos",  "mocap_rot",  "mocap_vel", "mocap_pos_before", "mocap_rot_before",
+    "joint",     "actuator", "points",    "components", "trajectory", "knots",     "interpolation",    "start",
+    "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
@@ -242,21 +242,34 @@ static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, 
   return pb_ok;
 }
 
-// Components of mocap bodies by name; rotations start at zero: they are relative to what the file says. The trajectories have
-// poses of their own from here on.
+// What varies along a trajectory, by its key.
+static const struct {
+  const char *key;
+  pbVariableKind kind;
+} courses[] = {{"control", pb_varyControl},
+               {"mocap_pos", pb_varyMocapPos},
+               {"mocap_rot", pb_varyMocapRot},
+               {"mocap_vel", pb_varyMocapVel},
+               {"mocap_pos_before", pb_varyMocapPosBefore},
+               {"mocap_rot_before", pb_varyMocapRotBefore}};
+enum { COURSES = sizeof courses / sizeof *courses };
+
+static bool is_before(const pbVariable *v) { return v->kind == pb_varyMocapPosBefore || v->kind == pb_varyMocapRotBefore; }
+
+// Components of mocap bodies by name.
 static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task, const pbVariable *v, Entries *e) {
   const pbModel *m = r->model;
-  int *ids, count;
+  int *ids, count, width = v->kind == pb_varyMocapVel ? 6 : 3;
   PB_TRY(pbTaskReader_Ids(r, names, pb_objBody, m->nbody, &ids, &count));
 
-  pbStatus status =
-      m->nmocap ? entries_room(r, (size_t)count * 3, e) : pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
+  pbStatus status = m->nmocap ? entries_room(r, (size_t)(count * width), e)
+                              : pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
   for (int t = 0; status == pb_ok && t < task->trajectory_count; t++) {
-    if (v->trajectory < 0 || v->trajectory == t) status = pbPoses_Give(task, &task->trajectories[t], -1);
+    if (v->trajectory < 0 || v->trajectory == t) status = pbTask_GivePoses(r, task, &task->trajectories[t], v->kind);
   }
 
-  // positions start where the first of them has them
-  const double *pos = task->trajectories[v->trajectory < 0 ? 0 : v->trajectory].poses.pos;
+  // as the first of them has them
+  const double *from = pbPoses_Start(&task->trajectories[v->trajectory < 0 ? 0 : v->trajectory], v->kind);
   for (int i = 0; status == pb_ok && i < count; i++) {
     int mocap = m->body_mocapid[ids[i]];
 
@@ -264,10 +277,10 @@ static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task,
     if (mocap < 0 && json_is_true(names)) continue;
     if (mocap < 0)
       status = pbTaskReader_Fail(r, pb_bad_input, "body '%.100s' is no mocap body", pbModel_Name(m, pb_objBody, ids[i]));
-    int end = status == pb_ok ? 3 * mocap + 3 : 0;
+    int end = status == pb_ok ? width * (mocap + 1) : 0;
 
-    // three components of each
-    for (int k = 3 * mocap; k < end; k++) add_entry(e, (size_t)k, v->kind == pb_varyMocapPos ? pos[k] : 0, -INFINITY, INFINITY);
+    // all components of each
+    for (int k = width * mocap; k < end; k++) add_entry(e, (size_t)k, from ? from[k] : 0, -INFINITY, INFINITY);
   }
 
   pbContext_Free(r->ctx, ids);
@@ -276,12 +289,21 @@ static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task,
 
 static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
   const char *parameter = NULL, *state = NULL;
-  const json_t *control = json_object_get(object, "control");
-  const json_t *pos = json_object_get(object, "mocap_pos"), *rot = json_object_get(object, "mocap_rot");
+  const json_t *course = NULL;
+  int count = 0;
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
-  if ((parameter != NULL) + (state != NULL) + (control != NULL) + (pos != NULL) + (rot != NULL) != 1)
-    return pbTaskReader_Fail(r, pb_bad_input, "expected one of parameter, state, control, mocap_pos, mocap_rot, sets");
+  for (int i = 0; i < COURSES; i++) {
+    const json_t *given = json_object_get(object, courses[i].key);
+    if (!given) continue;
+    course = given;
+    v->kind = courses[i].kind;
+    count++;
+  }
+  if ((parameter != NULL) + (state != NULL) + count != 1)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "expected one of parameter, state, control, mocap_pos, mocap_rot, mocap_vel, mocap_pos_before, "
+                             "mocap_rot_before, sets");
 
   v->trajectory = -1;
   v->knots = 1;
@@ -291,19 +313,18 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
 
   // theta is one for all trajectories
-  v->kind = pb_varyParam;
+  if (!course) v->kind = pb_varyParam;
   if (parameter)
     return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
                               : param_entries(r, parameter, task->recompute, e);
 
   if (state) return state_entries(r, object, state, tr, v, e);
 
-  v->kind = pb_varyControl;
-  if (pos) v->kind = pb_varyMocapPos;
-  if (rot) v->kind = pb_varyMocapRot;
-  PB_TRY(control_knots(r, object, tr->steps, v));
-  if (pos || rot) return pose_entries(r, pos ? pos : rot, task, v, e);
-  return actuator_entries(r, control, false, tr, e);
+  if (is_before(v) && json_object_get(object, "knots"))
+    return pbTaskReader_FailAt(r, "knots", "before the first step there is one pose: expected no knots");
+  PB_TRY(control_knots(r, object, is_before(v) ? 1 : tr->steps, v));
+  if (v->kind == pb_varyControl) return actuator_entries(r, course, false, tr, e);
+  return pose_entries(r, course, task, v, e);
 }
 
 static pbStatus choose_entries(pbTaskReader *r, const json_t *object, Entries *e) {
@@ -485,9 +506,10 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
 // Controls and positions that say nothing of their start begin as the task's are at each knot.
 static void start_at_controls(const pbTaskReader *r, const pbTask *task, const pbVariable *v, const Entries *e, double *start) {
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
-  bool poses = v->kind == pb_varyMocapPos;
-  int nu = poses ? 3 * r->model->nmocap : pb_controls(r->model), knots = v->knots;
-  const double *from = poses ? tr->poses.pos : tr->ctrl;
+  bool poses = v->kind != pb_varyControl;
+  int width = v->kind == pb_varyMocapVel ? 6 : 3, knots = v->knots;
+  int nu = poses ? width * r->model->nmocap : pb_controls(r->model);
+  const double *from = poses ? pbPoses_Start(tr, v->kind) : tr->ctrl;
   for (int knot = 0; knot < knots; knot++) {
     // the first step at which its value holds; of a line the step next to it
     int64_t step = ((int64_t)knot * tr->steps + knots - 1) / knots;
@@ -523,7 +545,8 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   // a start that is not given lies within the bounds
   bool free_start = status == pb_ok && !json_object_get(object, "start");
   size_t moved = free_start ? count : 0;
-  if (free_start && (v->kind == pb_varyControl || v->kind == pb_varyMocapPos)) start_at_controls(r, task, v, e, values[0]);
+  bool course = v->kind == pb_varyControl || v->kind == pb_varyMocapPos || v->kind == pb_varyMocapVel;
+  if (free_start && course) start_at_controls(r, task, v, e, values[0]);
   for (size_t i = 0; i < moved; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
 
   if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);
@@ -539,16 +562,17 @@ static const char *text_of(const json_t *object, const char *key) { return json_
 // The given name, else one of what varies: "qpos:hinge", "control:motor@1".
 static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable *v) {
   const char *name = text_of(object, "name"), *parameter = text_of(object, "parameter"), *state = text_of(object, "state");
-  const char *joint = text_of(object, "joint"), *control = text_of(object, "control"), *points = text_of(object, "points");
+  const char *joint = text_of(object, "joint"), *points = text_of(object, "points"), *key = "";
   const char *of = joint ? joint : points;
-  const char *pos = text_of(object, "mocap_pos"), *rot = text_of(object, "mocap_rot"), *body = pos ? pos : rot;
   char made[200];
 
   if (parameter) snprintf(made, sizeof made, "%s", parameter);
   else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");
-  else if (v->kind != pb_varyControl)
-    snprintf(made, sizeof made, "mocap_%s%s%s", v->kind == pb_varyMocapPos ? "pos" : "rot", body ? ":" : "", body ? body : "");
-  else snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
+  else {
+    for (int i = 0; i < COURSES; i++) key = courses[i].kind == v->kind ? courses[i].key : key;
+    of = text_of(object, key);
+    snprintf(made, sizeof made, "%s%s%s", key, of ? ":" : "", of ? of : "");
+  }
 
   if (!name && v->trajectory >= 0) snprintf(made + strlen(made), sizeof made - strlen(made), "@%d", v->trajectory);
   v->name = pbContext_CopyText(r->ctx, name ? name : made);

@@ -44,7 +44,8 @@ static pbInput step_input(const pbBatch *b, int world) {
                    .xfrc = all.xfrc,
                    .command = all.command,
                    .mocap_pos = all.mocap_pos,
-                   .mocap_quat = all.mocap_quat};
+                   .mocap_quat = all.mocap_quat,
+                   .mocap_vel = all.mocap_vel};
 }
 
 // ---- resets -------------------------------------------------------------------------------------------------------------
@@ -103,10 +104,19 @@ static pbStatus check_input(pbBatch *b, const pbBatchInput *input) {
                         input->shared & ~known, known);
 }
 
+// What single steps cannot do as they know of no step before.
+static pbStatus check_step(pbBatch *b, const pbBatchInput *input) {
+  PB_TRY(check_input(b, input));
+  if (!input || !(input->mocap_pos_before || input->mocap_quat_before)) return pb_ok;
+  return pbContext_Fail(b->ctx, pb_bad_argument,
+                        "pbBatchInput: poses before are of rollouts; how mocap bodies move in a single step is mocap_vel "
+                        "(pbModel_MocapVelocity)");
+}
+
 static void read_input(pbBatch *b, const pbBatchInput *input) { b->input = input ? *input : (pbBatchInput){0}; }
 
 pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count, const pbBatchInput *input, double *sensordata) {
-  PB_TRY(check_input(b, input));
+  PB_TRY(check_step(b, input));
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
   pbBatch_Each(b, step_world, &sensordata);
@@ -131,7 +141,7 @@ pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int co
                          double *observation) {
   b->failed = 0;
   if (!b->model->policy) return pbContext_Fail(b->ctx, pb_bad_argument, "observations are a policy's: this model has none");
-  PB_TRY(check_input(b, input));
+  PB_TRY(check_step(b, input));
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
   pbBatch_Each(b, observe_world, &observation);

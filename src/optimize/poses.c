@@ -12,7 +12,31 @@ static bool is_of(const pbVariable *v, pbVariableKind kind, int t) {
   return v->kind == kind && (v->trajectory < 0 || v->trajectory == t);
 }
 
-static bool is_pose(const pbVariable *v) { return v->kind == pb_varyMocapPos || v->kind == pb_varyMocapRot; }
+static bool is_pose(const pbVariable *v) { return v->kind >= pb_varyMocapPos && v->kind <= pb_varyMocapRotBefore; }
+
+static bool is_rotation(pbVariableKind kind) { return kind == pb_varyMocapRot || kind == pb_varyMocapRotBefore; }
+
+// Numbers that a variable of poses is about, one row for each step or a single one. Rotations are read from quaternions.
+typedef struct Rows {
+  double *now, *bar;
+  size_t width;  // of a row of cotangents; of `now` but for rotations
+  int count;
+} Rows;
+
+static Rows rows_of(const pbTask *task, int t, pbVariableKind kind) {
+  const pbPoses *p = &task->trajectories[t].poses;
+  size_t n = (size_t)task->model->nmocap;
+  int steps = task->trajectories[t].steps;
+
+  // Rotations are applied to quaternions, and pulled back as rotation vectors.
+  switch (kind) {
+    case pb_varyMocapPos: return (Rows){p->pos_now, p->pos_bar, 3 * n, steps};
+    case pb_varyMocapRot: return (Rows){p->quat_now, p->rot_bar, 3 * n, steps};
+    case pb_varyMocapVel: return (Rows){p->vel_now, p->vel_bar, 6 * n, steps};
+    case pb_varyMocapPosBefore: return (Rows){p->before_now[0], p->before_bar[0], 3 * n, 1};
+    default: return (Rows){p->before_now[1], p->before_bar[1], 3 * n, 1};
+  }
+}
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe) {
@@ -45,19 +69,55 @@ pbStatus pbPoses_GiveMotion(pbTask *task, pbTrajectory *tr) {
   return pb_ok;
 }
 
-pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
+pbStatus pbPoses_GiveBefore(pbTask *task, pbTrajectory *tr, int part) {
   pbPoses *p = &tr->poses;
+  size_t width = (size_t)(part ? 4 : 3) * (size_t)task->model->nmocap;
+  PB_ASSERT(p->pos && (part == 0 || part == 1));
+
+  // Memory for velocities comes with it; without any the poses say them.
+  if (!p->before[0]) {
+    PB_TRY(pbPoses_GiveMotion(task, tr));
+    p->vel = NULL;
+    pbModel_MocapPose(task->model, task->theta, -1, p->before[0], p->before[1]);
+  }
+
+  if (p->origin[part] == pb_fromFirstRow) memcpy(p->before[part], part ? p->quat : p->pos, width * sizeof(double));
+  p->origin[part] = pb_fromGiven;
+  return pb_ok;
+}
+
+const double *pbPoses_Start(const pbTrajectory *tr, pbVariableKind kind) {
+  if (kind == pb_varyMocapPos) return tr->poses.pos;
+  if (kind == pb_varyMocapVel) return tr->poses.vel;
+  return kind == pb_varyMocapPosBefore ? tr->poses.before[0] : NULL;
+}
+
+// As used, and cotangents: of steps, of what was before, and the rotations of one step.
+static pbStatus give_room(pbTask *task, const pbTrajectory *tr, pbPoses *p) {
   size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  size_t velocities = p->vel ? 6 * rows : 0;
 
-  if (!p->pos) return pb_ok;
-
-  // As used, cotangents, and the rotations of one step.
-  p->pos_now = pbContext_AllocArray(task->ctx, (rows * 13 + 3) * n, sizeof(double));
+  p->pos_now = pbContext_AllocArray(task->ctx, (rows * 13 + 2 * velocities + 16) * n, sizeof(double));
   if (!p->pos_now) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for poses", task->name);
   p->quat_now = p->pos_now + rows * 3 * n;
   p->pos_bar = p->quat_now + rows * 4 * n;
   p->rot_bar = p->pos_bar + rows * 3 * n;
-  p->turn = p->rot_bar + rows * 3 * n;
+  p->vel_now = p->rot_bar + rows * 3 * n;
+  p->vel_bar = p->vel_now + velocities * n;
+
+  double *last = p->vel_bar + velocities * n;
+  p->before_now[0] = last;
+  p->before_now[1] = last + 3 * n;
+  p->before_bar[0] = last + 7 * n;
+  p->before_bar[1] = last + 10 * n;
+  p->turn = last + 13 * n;
+  return pb_ok;
+}
+
+pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
+  pbPoses *p = &tr->poses;
+  if (!p->pos) return pb_ok;
+  PB_TRY(give_room(task, tr, p));
 
   // Derivatives are taken only where something is unknown.
   int t = (int)(tr - task->trajectories);
@@ -81,7 +141,8 @@ bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
   bool same = true;
 
   if (!tr->poses.pos) return true;
-  if (tr->poses.vel) return false;
+  // How they move counts, too.
+  if (tr->poses.vel || tr->poses.origin[0] == pb_fromGiven || tr->poses.origin[1] == pb_fromGiven) return false;
 
   // To the bit: a keyframe that says nothing has the model's.
   for (size_t i = 0; i < rows * n; i++) {
@@ -109,29 +170,39 @@ static double value_at(const pbTask *task, const pbVariable *v, int step, int st
   return right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
 }
 
-// Rotation vectors of all mocap bodies at a step, by all variables of them.
-static const double *turn_at(const pbTask *task, int t, int step) {
+// Rotation vectors of all mocap bodies at a row, by all variables of this kind.
+static const double *turn_at(const pbTask *task, int t, pbVariableKind kind, int row) {
   const pbTrajectory *tr = &task->trajectories[t];
   double *turn = tr->poses.turn;
 
   memset(turn, 0, 3 * (size_t)task->model->nmocap * sizeof *turn);
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    if (!is_of(v, pb_varyMocapRot, t)) continue;
+    if (!is_of(v, kind, t)) continue;
 
-    for (int a = 0; a < v->index_count; a++) turn[v->index[a]] = value_at(task, v, step, tr->steps, a);
+    for (int a = 0; a < v->index_count; a++) turn[v->index[a]] = value_at(task, v, row, rows_of(task, t, kind).count, a);
   }
   return turn;
 }
 
-static void apply_positions(pbTask *task, int t, const pbVariable *v) {
-  const pbTrajectory *tr = &task->trajectories[t];
-  size_t width = 3 * (size_t)task->model->nmocap;
+static void apply_numbers(const pbTask *task, int t, const pbVariable *v) {
+  Rows rows = rows_of(task, t, v->kind);
 
-  for (int step = 0; step < tr->steps; step++) {
-    double *row = tr->poses.pos_now + (size_t)step * width;
+  // Between knots on lines, where the variable says so.
+  for (int k = 0; k < rows.count; k++) {
+    for (int a = 0; a < v->index_count; a++) rows.now[(size_t)k * rows.width + v->index[a]] = value_at(task, v, k, rows.count, a);
+  }
+}
 
-    for (int a = 0; a < v->index_count; a++) row[v->index[a]] = value_at(task, v, step, tr->steps, a);
+// All components of a body's rotation at once, whichever variables they are of.
+static void apply_rotations(const pbTask *task, int t, pbVariableKind kind) {
+  Rows rows = rows_of(task, t, kind);
+  size_t n = (size_t)task->model->nmocap;
+
+  // From the file's quaternions, which are in the rows.
+  for (int row = 0; row < rows.count; row++) {
+    const double *turn = turn_at(task, t, kind, row);
+    for (size_t k = 0; k < n; k++) pbRotation_Apply(rows.now + ((size_t)row * n + k) * 4, turn + 3 * k);
   }
 }
 
@@ -144,48 +215,53 @@ void pbPoses_Apply(pbTask *task, int t) {
   // From the file's values each time: nothing of the last point stays.
   memcpy(p->pos_now, p->pos, rows * 3 * n * sizeof(double));
   memcpy(p->quat_now, p->quat, rows * 4 * n * sizeof(double));
+  if (p->vel) memcpy(p->vel_now, p->vel, rows * 6 * n * sizeof(double));
+  if (p->before[0]) {
+    memcpy(p->before_now[0], p->before[0], 3 * n * sizeof(double));
+    memcpy(p->before_now[1], p->before[1], 4 * n * sizeof(double));
+  }
   if (!p->varied) return;
 
+  // Numbers one by one; rotations when all their components are known.
+  bool turned[2] = {false, false};
   for (int i = 0; i < task->variable_count; i++) {
-    if (is_of(&task->variables[i], pb_varyMocapPos, t)) apply_positions(task, t, &task->variables[i]);
+    const pbVariable *v = &task->variables[i];
+    if (!is_pose(v) || !is_of(v, v->kind, t)) continue;
+    if (is_rotation(v->kind)) turned[v->kind == pb_varyMocapRotBefore] = true;
+    else apply_numbers(task, t, v);
   }
 
-  // All components of a body's rotation at once, whichever variables they are of.
-  for (int step = 0; step < tr->steps; step++) {
-    const double *turn = turn_at(task, t, step);
-    for (size_t k = 0; k < n; k++) pbRotation_Apply(p->quat_now + ((size_t)step * n + k) * 4, turn + 3 * k);
-  }
+  if (turned[0]) apply_rotations(task, t, pb_varyMocapRot);
+  if (turned[1]) apply_rotations(task, t, pb_varyMocapRotBefore);
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------------------
-// Motion of the poses of a step by entry a of a variable at that step: three numbers from *at on (positions: the first alone).
-static void motion_at(const pbTask *task, int t, const pbVariable *v, int step, int a, size_t *at, double motion[3]) {
+// Motion of a row by entry a of a variable there: three numbers from *at on (no rotations: the first alone).
+static void motion_at(const pbTask *task, int t, const pbVariable *v, int row, int a, size_t *at, double motion[3]) {
   size_t index = v->index[a];
 
   *at = index;
   motion[0] = 1;
   motion[1] = motion[2] = 0;
-  if (v->kind == pb_varyMocapPos) return;
+  if (!is_rotation(v->kind)) return;
 
   // A component of a rotation vector turns the body about three axes.
   *at = index / 3 * 3;
-  pbRotation_Column(turn_at(task, t, step) + *at, (int)(index % 3), motion);
+  pbRotation_Column(turn_at(task, t, v->kind, row) + *at, (int)(index % 3), motion);
 }
 
 void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradient) {
-  const pbTrajectory *tr = &task->trajectories[t];
-  const pbPoses *p = &tr->poses;
-  bool rotations = v->kind == pb_varyMocapRot;
-  size_t width = 3 * (size_t)task->model->nmocap;
+  Rows rows = rows_of(task, t, v->kind);
+  bool rotations = is_rotation(v->kind);
 
-  for (int step = 0; step < tr->steps; step++) {
+  for (int row = 0; row < rows.count; row++) {
     double right, motion[3];
-    int knot = pbVariable_Knot(v, step, tr->steps, &right);
-    const double *bars = (rotations ? p->rot_bar : p->pos_bar) + (size_t)step * width;
+    int knot = pbVariable_Knot(v, row, rows.count, &right);
+    const double *bars = rows.bar + (size_t)row * rows.width;
 
     for (int a = 0; a < v->index_count; a++) {
       size_t at;
-      motion_at(task, t, v, step, a, &at, motion);
+      motion_at(task, t, v, row, a, &at, motion);
       double bar = motion[0] * bars[at];
       if (rotations) bar += motion[1] * bars[at + 1] + motion[2] * bars[at + 2];
 
@@ -197,40 +273,83 @@ void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradie
   }
 }
 
-void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, double *pos, double *rot) {
-  const pbTrajectory *tr = &task->trajectories[t];
-  size_t width = 3 * (size_t)task->model->nmocap;
-  double *to = v->kind == pb_varyMocapRot ? rot : pos;
-  int own_knot = k / v->index_count, entries = v->kind == pb_varyMocapRot ? 3 : 1;
+static double *direction_of(const pbTaskDirection *to, pbVariableKind kind) {
+  switch (kind) {
+    case pb_varyMocapPos: return to->mocap_pos;
+    case pb_varyMocapRot: return to->mocap_rot;
+    case pb_varyMocapVel: return to->mocap_vel;
+    case pb_varyMocapPosBefore: return to->before[0];
+    default: return to->before[1];
+  }
+}
 
-  for (int step = 0; step < tr->steps; step++) {
+void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, const pbTaskDirection *to) {
+  Rows rows = rows_of(task, t, v->kind);
+  double *out = direction_of(to, v->kind);
+  int own_knot = k / v->index_count, entries = is_rotation(v->kind) ? 3 : 1;
+  PB_ASSERT(out);
+
+  for (int row = 0; row < rows.count; row++) {
     double right, weight = 0, motion[3];
-    int knot = pbVariable_Knot(v, step, tr->steps, &right);
+    int knot = pbVariable_Knot(v, row, rows.count, &right);
     if (knot == own_knot) weight = 1 - right;
     if (knot + 1 == own_knot) weight = right;
 
     // The transpose of pbPoses_Pull
     size_t at;
-    motion_at(task, t, v, step, k % v->index_count, &at, motion);
-    for (int e = 0; e < entries; e++) to[(size_t)step * width + at + (size_t)e] = weight * size * motion[e];
+    motion_at(task, t, v, row, k % v->index_count, &at, motion);
+    for (int e = 0; e < entries; e++) out[(size_t)row * rows.width + at + (size_t)e] = weight * size * motion[e];
   }
+}
+
+void pbPoses_ClearBars(const pbTask *task, const pbTrajectory *tr) {
+  const pbPoses *p = &tr->poses;
+  size_t n = (size_t)task->model->nmocap, rows = tr->steps > 0 ? (size_t)tr->steps : 1;
+  if (!p->varied) return;
+
+  memset(p->pos_bar, 0, rows * 3 * n * sizeof(double));
+  memset(p->rot_bar, 0, rows * 3 * n * sizeof(double));
+  if (p->vel) memset(p->vel_bar, 0, rows * 6 * n * sizeof(double));
+  for (int i = 0; i < 2; i++) memset(p->before_bar[i], 0, 3 * n * sizeof(double));
+}
+
+void pbPoses_Want(const pbTrajectory *tr, pbRolloutGradient *gradient) {
+  const pbPoses *p = &tr->poses;
+  double *first[2] = {p->pos_bar, p->rot_bar}, *from[2] = {NULL, NULL};
+  if (!p->varied) return;
+
+  // Where they stand in the first row they stood before.
+  for (int i = 0; i < 2; i++) {
+    if (p->origin[i] == pb_fromFirstRow) from[i] = first[i];
+    if (p->origin[i] == pb_fromGiven) from[i] = p->before_bar[i];
+  }
+
+  // Of velocities that are given the poses before are none.
+  gradient->mocap_pos = first[0];
+  gradient->mocap_rot = first[1];
+  if (p->vel) gradient->mocap_vel = p->vel_bar;
+  gradient->mocap_pos_before = from[0];
+  gradient->mocap_rot_before = from[1];
 }
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
-void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input) {
-  const pbPoses *p = &tr->poses;
-  const double *first[2] = {p->pos_now, p->quat_now}, *from[2] = {NULL, NULL};
+// How they move: as given, else from where they stood before. Rows as the file says them, or with the unknowns in.
+static void act_by(const pbPoses *p, bool now, pbRolloutInput *input) {
+  const double *first[2] = {now ? p->pos_now : p->pos, now ? p->quat_now : p->quat}, *from[2] = {NULL, NULL};
   for (int i = 0; i < 2; i++) {
     if (p->origin[i] == pb_fromFirstRow) from[i] = first[i];
-    if (p->origin[i] == pb_fromGiven) from[i] = p->before[i];
+    if (p->origin[i] == pb_fromGiven) from[i] = now ? p->before_now[i] : p->before[i];
   }
 
-  input->mocap_pos = p->pos_now;
-  input->mocap_quat = p->quat_now;
-  input->mocap_vel = p->vel;
-  input->mocap_pos_before = from[0];
-  input->mocap_quat_before = from[1];
+  // Velocities that are given say all of it.
+  input->mocap_pos = first[0];
+  input->mocap_quat = first[1];
+  if (p->vel) input->mocap_vel = now ? p->vel_now : p->vel;
+  input->mocap_pos_before = p->vel ? NULL : from[0];
+  input->mocap_quat_before = p->vel ? NULL : from[1];
 }
+
+void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input) { act_by(&tr->poses, true, input); }
 
 // Numbers of a step that Fine takes: poses and velocities.
 size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr) {
@@ -255,15 +374,9 @@ static bool rate_at(const pbTask *task, const pbRolloutInput *in, size_t row, do
 }
 
 bool pbPoses_RateAt(const pbTask *task, const pbTrajectory *tr, size_t row, double *velocity) {
-  const pbPoses *p = &tr->poses;
   pbRolloutInput in = {0};
 
-  // As the file says it
-  pbPoses_Act(tr, &in);
-  in.mocap_pos = p->pos;
-  in.mocap_quat = p->quat;
-  if (p->origin[0] == pb_fromFirstRow) in.mocap_pos_before = p->pos;
-  if (p->origin[1] == pb_fromFirstRow) in.mocap_quat_before = p->quat;
+  act_by(&tr->poses, false, &in);
   return rate_at(task, &in, row, velocity);
 }
 

@@ -10,6 +10,7 @@
 #include <pullback/policy.h>
 
 #include "batch/sum.h"
+#include "deform/deform.h"
 #include "energy/expression.h"
 #include "model/state_layout.h"
 
@@ -138,9 +139,12 @@ typedef enum pbVariableKind {
   pb_varyPoints,
   pb_varyPointVelocity,
   pb_varyControl,
-  pb_varyMocapPos,  // of poses of mocap bodies: positions,
-  pb_varyMocapRot,  // and rotation vectors, of what the file says
-  pb_varyTie        // one unknown, of no field itself: parameters follow it by formulas
+  pb_varyMocapPos,        // of poses of mocap bodies: positions,
+  pb_varyMocapRot,        // and rotation vectors, of what the file says
+  pb_varyMocapVel,        // velocities, where the file gives some
+  pb_varyMocapPosBefore,  // where they stood before the first step: positions,
+  pb_varyMocapRotBefore,  // and rotation vectors
+  pb_varyTie              // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
   int at[4];                     // where they are among the variable's
@@ -159,7 +163,7 @@ typedef struct pbVariable {
   int first, count;  // its unknowns
   // param: entries of theta, tie: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
   // actuators (index_count);
-  // poses: 3 mocap + component (index_count)
+  // poses: 3 mocap + component, velocities: 6 mocap + component (index_count)
   size_t *index;
   int index_count, knots;  // control, poses: count = knots * index_count; else knots 1
   bool linear;             // control, poses: linear between knots, else constant
@@ -202,10 +206,12 @@ typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at lea
   double *pos_now, *quat_now;  // with the unknowns in
   double *pos_bar, *rot_bar;   // nmocap x 3 each
   double *turn;                // nmocap x 3: rotation vectors of one step
-  bool varied;                 // some are unknowns
+  bool varied;                 // some, or how they move, are unknowns
   double *vel;                 // nmocap x 6: velocities as given; NULL: as the poses say
+  double *vel_now, *vel_bar;   // the same with the unknowns in, cotangents
   pbPoseOrigin origin[2];      // of positions, orientations
-  double *before[2];           // nmocap x 3, 4: where they are given
+  // nmocap x 3, 4: where they are given; with the unknowns in; nmocap x 3 each. One row.
+  double *before[2], *before_now[2], *before_bar[2];
 } pbPoses;
 
 typedef struct pbTrajectory {
@@ -349,7 +355,9 @@ void pbTask_PullTrajectory(pbTask *task, int t, double *gradient);
 // Direction of unknown i in trajectory t, all overwritten.
 typedef struct pbTaskDirection {
   double *theta, *x0, *ctrl;      // ntheta, n, (steps, nu)
-  double *mocap_pos, *mocap_rot;  // (steps, nmocap, 3) each; NULL where poses are the model's
+  double *mocap_pos, *mocap_rot;  // (steps, nmocap, 3) each; NULL where poses are the model's,
+  double *mocap_vel;              // (steps, nmocap, 6) and
+  double *before[2];              // nmocap x 3 each: positions and rotations before the first step; NULL there, too
 } pbTaskDirection;
 PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t,
                                        const pbTaskDirection *out);
@@ -362,26 +370,35 @@ void pbRotation_Column(const double *w, int axis, double *column);
 // ---- poses.c: poses of mocap bodies; where they are the model's all but Give does nothing
 // From here on a trajectory's own: those of a keyframe, or (-1) of the model.
 PB_NODISCARD pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe);
+// Numbers that unknowns of a kind start from; NULL: rotations, which start at zero, being relative to what the file says.
+const double *pbPoses_Start(const pbTrajectory *tr, pbVariableKind kind);
 PB_NODISCARD pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr);  // after all variables are read
 bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr);
 // From here on velocities of all steps, and poses before the first: memory for them.
 PB_NODISCARD pbStatus pbPoses_GiveMotion(pbTask *task, pbTrajectory *tr);
+// From here on positions (part 0) or orientations (1) before the first step as they are now, as if they were given.
+PB_NODISCARD pbStatus pbPoses_GiveBefore(pbTask *task, pbTrajectory *tr, int part);
 // Velocities (nmocap x 6) in the step of a row of the path as the file says it; false: what jumps rests.
 bool pbPoses_RateAt(const pbTask *task, const pbTrajectory *tr, size_t row, double *velocity);
 void pbPoses_Free(pbContext *ctx, pbPoses *poses);
 void pbPoses_Apply(pbTask *task, int t);
 void pbPoses_Pull(const pbTask *task, int t, const pbVariable *v, double *gradient);
+void pbPoses_ClearBars(const pbTask *task, const pbTrajectory *tr);
+// What the gradient of a rollout by all of them goes to.
+void pbPoses_Want(const pbTrajectory *tr, pbRolloutGradient *gradient);
 // Entry k of a variable moves by `size`: added to rows that are zero.
-void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, double *pos, double *rot);
+void pbPoses_Direction(const pbTask *task, int t, const pbVariable *v, int k, double size, const pbTaskDirection *to);
 void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input);
 // With each step divided: numbers of a step, and the rows (steps x divide of them) in `memory`.
 size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr);
 void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double *memory, pbRolloutInput *input);
 
-// ---- fine.c: the model for steps h / divide. A policy decides at the same times. All but its table is borrowed.
+// ---- fine.c: the model for steps h / divide. A policy decides at the same times, led points are where they were then. All but
+// the structs is borrowed.
 typedef struct pbFineModel {
   pbModel model;
   pbPolicyModel policy;
+  pbDeform deform;
 } pbFineModel;
 // pb_unsupported where the policy cannot be the same controller.
 PB_NODISCARD pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine);

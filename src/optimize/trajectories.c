@@ -27,11 +27,7 @@ void pbTrajectory_ClearBars(pbTrajectory *tr) {
   // Pullbacks add.
   memset(tr->x0_bar, 0, (size_t)tr->terms.n * sizeof(double));
   memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)pb_controls(tr->task->model) * sizeof(double));
-  if (!tr->poses.varied) return;
-
-  size_t poses = (size_t)tr->steps * 3 * (size_t)tr->task->model->nmocap * sizeof(double);
-  memset(tr->poses.pos_bar, 0, poses);
-  memset(tr->poses.rot_bar, 0, poses);
+  pbPoses_ClearBars(tr->task, tr);
 }
 
 pbStatus pbTrajectory_Value(pbTrajectory *tr, bool pull, double *ctrl_bar) {
@@ -48,13 +44,7 @@ pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, do
   // Cotangents of the controls only where there are any.
   double *ctrl_bar = pb_controls(tr->task->model) ? tr->ctrl_bar : NULL;
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = ctrl_bar, .theta = theta_bar};
-  if (tr->poses.varied) {
-    g.mocap_pos = tr->poses.pos_bar;
-    g.mocap_rot = tr->poses.rot_bar;
-    // Where they stand in the first row they stood before.
-    if (tr->poses.origin[0] == pb_fromFirstRow) g.mocap_pos_before = tr->poses.pos_bar;
-    if (tr->poses.origin[1] == pb_fromFirstRow) g.mocap_rot_before = tr->poses.rot_bar;
-  }
+  pbPoses_Want(tr, &g);
 
   return pbRollout_Vjp(tr->rollout, &bar, options, &g, certificate);
 }
@@ -97,11 +87,11 @@ typedef struct Batch {
 } Batch;
 
 // Numbers of each direction: theta, x0, ctrl, poses, then the outputs' tangents; returns their sum.
-enum { pieces = 9 };
+enum { pieces = 12 };
 static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[pieces]) {
   const pbTermSet *s = &tr->terms;
   size_t rows = (size_t)s->row_count;
-  size_t poses = tr->poses.varied ? (size_t)tr->steps * 3 * (size_t)task->model->nmocap : 0;
+  size_t mocap = tr->poses.varied ? (size_t)task->model->nmocap : 0, poses = (size_t)tr->steps * 3 * mocap;
   const size_t wanted[pieces] = {task->ntheta,
                                  (size_t)s->n,
                                  (size_t)tr->steps * (size_t)s->nu,
@@ -110,7 +100,10 @@ static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t size
                                  s->xpos ? rows * 3 * (size_t)s->nbody : 0,
                                  s->site_xpos ? rows * 3 * (size_t)s->nsite : 0,
                                  poses,
-                                 poses};
+                                 poses,
+                                 tr->poses.vel ? 2 * poses : 0,
+                                 3 * mocap,
+                                 3 * mocap};
   size_t total = 0;
 
   for (int i = 0; i < pieces; i++) {
@@ -136,11 +129,15 @@ static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch
     }
 
     // Without controls pbTask_Direction still takes an array, of no size.
-    b->along[i] = (pbTaskDirection){piece[0], piece[1], piece[2] ? piece[2] : piece[1], piece[7], piece[8]};
-    b->directions[i] =
-        (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0], .mocap_pos = piece[7], .mocap_rot = piece[8]};
-    if (tr->poses.origin[0] == pb_fromFirstRow) b->directions[i].mocap_pos_before = piece[7];
-    if (tr->poses.origin[1] == pb_fromFirstRow) b->directions[i].mocap_rot_before = piece[8];
+    b->along[i] = (pbTaskDirection){piece[0], piece[1], piece[2] ? piece[2] : piece[1], piece[7],
+                                    piece[8], piece[9], {piece[10], piece[11]}};
+    b->directions[i] = (pbRolloutDirection){
+        .x0 = piece[1], .ctrl = piece[2], .theta = piece[0], .mocap_pos = piece[7], .mocap_rot = piece[8], .mocap_vel = piece[9]};
+
+    // Where they stood before the first step: there, or where they are given.
+    const pbPoseOrigin *origin = tr->poses.origin;
+    if (origin[0] != pb_fromModel) b->directions[i].mocap_pos_before = piece[origin[0] == pb_fromGiven ? 10 : 7];
+    if (origin[1] != pb_fromModel) b->directions[i].mocap_rot_before = piece[origin[1] == pb_fromGiven ? 11 : 8];
     b->tangents[i] = (pbRolloutTangent){.x = piece[3],
                                         .sensordata = piece[4],
                                         .xpos = piece[5],

@@ -13,7 +13,7 @@
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
 static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varyTie; }
-static bool of_poses(const pbVariable *v) { return v->kind == pb_varyMocapPos || v->kind == pb_varyMocapRot; }
+static bool of_poses(const pbVariable *v) { return v->kind >= pb_varyMocapPos && v->kind <= pb_varyMocapRotBefore; }
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
@@ -433,7 +433,7 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
   pbTrajectory *tr = &task->trajectories[t];
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
   int k = i - v->first;
-  size_t poses = out->mocap_pos ? (size_t)tr->steps * 3 * (size_t)task->model->nmocap : 0;
+  size_t mocap = out->mocap_pos ? (size_t)task->model->nmocap : 0, poses = (size_t)tr->steps * 3 * mocap;
 
   // Zero but for what the unknown moves.
   memset(out->theta, 0, task->ntheta * sizeof(double));
@@ -441,6 +441,11 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
   memset(out->ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
   if (poses) memset(out->mocap_pos, 0, poses * sizeof(double));
   if (poses) memset(out->mocap_rot, 0, poses * sizeof(double));
+  if (poses && out->mocap_vel) memset(out->mocap_vel, 0, 2 * poses * sizeof(double));
+  if (mocap) {
+    memset(out->before[0], 0, 3 * mocap * sizeof(double));
+    memset(out->before[1], 0, 3 * mocap * sizeof(double));
+  }
 
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
   size_t dof = v->knots > 1 || v->kind == pb_varyControl ? 0 : v->index[k];
@@ -460,7 +465,10 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
     }
     case pb_varyControl: control_direction(task, v, tr, k, size, out->ctrl); return pb_ok;
     case pb_varyMocapPos:
-    case pb_varyMocapRot: pbPoses_Direction(task, t, v, k, size, out->mocap_pos, out->mocap_rot); return pb_ok;
+    case pb_varyMocapRot:
+    case pb_varyMocapVel:
+    case pb_varyMocapPosBefore:
+    case pb_varyMocapRotBefore: pbPoses_Direction(task, t, v, k, size, out); return pb_ok;
     default: out->x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
   }
 }

@@ -84,6 +84,20 @@ const double *pbPrescribed_Rate(const pbRollout *r, int k) {
   return r->mocap_rate;
 }
 
+pbStatus pbPrescribed_CheckBefore(pbRollout *r) {
+  const pbRolloutInput *in = &r->input;
+  const pbInput before = {.mocap_pos = in->mocap_pos_before, .mocap_quat = in->mocap_quat_before};
+  char text[400];
+
+  // One of both would be ignored.
+  if (r->nmocap && in->mocap_vel && (before.mocap_pos || before.mocap_quat))
+    return pbContext_Fail(r->ctx, pb_bad_input,
+                          "mocap_vel and %s: velocities that are given do not follow from poses; expected one of both",
+                          before.mocap_pos ? "mocap_pos_before" : "mocap_quat_before");
+  if (pbMocap_Readable(r->model, &before, " before row 0", text, sizeof text)) return pb_ok;
+  return pbContext_Fail(r->ctx, pb_bad_input, "%s", text);
+}
+
 pbStatus pbPrescribed_Check(pbRollout *r, int k) {
   bool counts = r->gradient == pb_gradientEvent || (r->nmocap && pbMocap_Counts(r->model));
   char text[400];

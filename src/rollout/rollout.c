@@ -454,9 +454,7 @@ pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double 
   if (!pbState_Readable(r->model, x0, text, sizeof text))
     return pbContext_Fail(r->ctx, pb_bad_input, "the initial state: %s", text);
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, first);
-  const pbInput before = {.mocap_pos = r->input.mocap_pos_before, .mocap_quat = r->input.mocap_quat_before};
-  if (!pbMocap_Readable(r->model, &before, " before row 0", text, sizeof text))
-    return pbContext_Fail(r->ctx, pb_bad_input, "%s", text);
+  PB_TRY(pbPrescribed_CheckBefore(r));
   if (r->track) PB_TRY(pbTrack_NoteRestart(r, x0, first));
 
   // What the scratch did before is no step of this rollout: its contacts neither appear nor go.

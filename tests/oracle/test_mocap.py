@@ -95,7 +95,7 @@ def test_keyframes_refused(tmp_path, run, key, text):
     (dict(mocap_pos=np.zeros((40, 2, 3))), "mocap_pos: shape (40, 2, 3); expected (N, 1, 3)"),
     (dict(mocap_quat=np.zeros((40, 1, 4))), "row 0, mocap body 0: expected a quaternion of length 1e-6 to 1e6"),
     (dict(mocap_pos=np.full((1, 3), np.nan)), "finite"),
-    (dict(other=np.zeros(3)), "neither mocap_pos nor mocap_quat")])
+    (dict(other=np.zeros(3)), "expected some of mocap_pos, mocap_quat, mocap_vel, mocap_pos_before and mocap_quat_before")])
 def test_files_refused(files, run, tmp_path, arrays, text):
     np.savez(tmp_path / "bad.npz", **arrays)
     done = run("simulate", files[0], "--mocap", tmp_path / "bad.npz", "-o", tmp_path / "out.npz", code=3)
@@ -589,3 +589,108 @@ def test_velocities_in_a_task(lib, context, tmp_path, mocap):
             quotient = (sides[0] - sides[1]) / 2e-7
             assert abs(quotient - g[k]) < 1e-4 * (abs(g).max() + 1e-3), (name, k, quotient, g[k])
         lib.pbTask_Destroy(ptr)
+
+
+def knots(**kind):
+    return {**kind, "knots": 3, "interpolation": "linear"}
+
+
+@pytest.mark.parametrize("mocap, variables", [
+    ({"mocap_vel": [0, 0, .3, .01, .02, 0]}, [knots(mocap_vel="bat"), {"mocap_pos": "bat", "components": [2], "knots": 2, "interpolation": "linear"}]),
+    ({"mocap_pos_before": [0, 0, .1002]}, [{"mocap_pos_before": "bat"}, {"mocap_rot_before": "bat", "start": [.01, -.02, .003]}]),
+    ({}, [{"mocap_pos_before": "bat"}, {"mocap_rot_before": True, "components": [0, 1]}, {"mocap_rot": "bat", "knots": 1, "start": [.01, .004, 0]}])])
+def test_velocities_are_unknowns_of_a_task(lib, context, tmp_path, mocap, variables):
+    """mocap_vel, mocap_pos_before and mocap_rot_before as unknowns: gradients of both modes, and Jacobians, against differences."""
+    (tmp_path / "bat.xml").write_text(BAT.replace('pos=".03 .02 .2"', 'pos=".03 .02 .1703"'))
+    steps = 40
+    # A ball that is touched in the first steps, by soft contact that follows: there poses before act, too.
+    task = {"model": "bat.xml", "contact": {"mocap_motion": "followed"}, "steps": steps, "mocap": {"mocap_pos": bat_path(steps)[:, 0].tolist(), **mocap},
+            "variables": variables + [{"state": "qvel", "start": -.5}], "loss": [{"body": "ball", "target": [0, 0, 0.3]}, {"state": "qvel", "target": [.5]}]}
+    task["loss"][1] = {"qvel": True, "target": [.5]}
+    for more in ([], [{"parameter": "body_pos:ball"}]):  # few unknowns: forward mode; more: reverse
+        (tmp_path / "task.json").write_text(json.dumps({**task, "variables": task["variables"] + more}))
+        ptr = inside.native.handle()
+        lib.pbTask_Load(context, str(tmp_path / "task.json").encode(), None, ptr)
+        n, m, value = lib.pbTask_Size(ptr), lib.pbTask_ResidualCount(ptr), inside.native.double()
+        z, g, r, J = inside.native.array(lib.pbTask_Start(ptr), n,).copy(), np.zeros(n), np.zeros(m), np.zeros((m, n))
+        lib.pbTask_Residuals(ptr, z, r, J)
+        lib.pbTask_Loss(ptr, z, value, g)
+        assert np.abs(2 * J.T @ r - g).max() < 1e-9 * np.abs(g).max()
+
+        def loss(z):
+            lib.pbTask_Loss(ptr, np.ascontiguousarray(z), value, None)
+            return value.value
+        for i in range(n):
+            theirs = richardson(lambda e: loss(z + e * np.eye(n)[i]), (4e-7, 2e-7, 1e-7))
+            assert abs(g[i] - theirs) < 2e-5 * np.abs(g).max(), (mocap, i, g[i], theirs)
+        assert np.abs(g[:-1 - 3 * len(more)]).max() > 1e-4 * np.abs(g).max(), g
+        lib.pbTask_Destroy(ptr)
+
+
+def test_a_velocity_is_found(run, tmp_path):
+    """The trajectory that optimize writes runs to the same end in simulate: velocities found are in it, without poses before."""
+    (tmp_path / "bat.xml").write_text(BAT.replace('pos=".03 .02 .2"', 'pos=".03 .02 .167"'))
+    np.savez(tmp_path / "truth.npz", mocap_vel=[[0, 0, .4, 0, 0, 0]])
+    run("simulate", tmp_path / "bat.xml", "--contact", "mocap_motion=followed", "--mocap", tmp_path / "truth.npz", "--steps", 20, "--quiet", "-o", tmp_path / "truth_t.npz")
+    place = .167 + np.load(tmp_path / "truth_t.npz")["qpos"][-1, 0]
+    task = {"model": "bat.xml", "contact": {"mocap_motion": "followed"}, "steps": 20, "mocap": {"mocap_vel": [0, 0, 0, 0, 0, 0]},
+            "variables": [{"mocap_vel": "bat", "components": [2], "knots": 1, "lower": -.5, "upper": 2}], "loss": [{"body": "ball", "components": [2], "target": [place]}],
+            "optimizer": {"method": "lbfgs", "iterations": 40}}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    run("optimize", tmp_path / "task.json", "--quiet", "-o", tmp_path / "r.json")
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["loss"] < 1e-4 * result["start_loss"] and result["variables"][0]["name"] == "mocap_vel:bat"
+    found = np.load(tmp_path / "r.trajectory.npz")
+    assert found["mocap_vel"][0, 0, 2] != 0 and "mocap_pos_before" not in found
+    run("simulate", tmp_path / "bat.xml", "--contact", "mocap_motion=followed", "--mocap", tmp_path / "r.trajectory.npz", "--quiet", "-o", tmp_path / "again.npz")
+    assert np.abs(np.load(tmp_path / "again.npz")["qpos"] - found["qpos"]).max() < 1e-12
+
+
+@pytest.mark.parametrize("variable, mocap, says", [
+    ({"mocap_vel": "bat"}, {}, "expected mocap_vel in"), ({"mocap_pos_before": "bat"}, {"mocap_vel": [0] * 6}, "the task gives mocap_vel"),
+    ({"mocap_rot_before": "bat", "knots": 2}, {}, "knots"), ({"mocap_pos": "bat"}, {"mocap_vel": [0] * 6, "mocap_quat_before": [1, 0, 0, 0]}, "expected one of both")])
+def test_motion_that_cannot_be_unknown(run, tmp_path, variable, mocap, says):
+    (tmp_path / "bat.xml").write_text(BAT)
+    (tmp_path / "task.json").write_text(json.dumps({"model": "bat.xml", "steps": 5, "mocap": mocap, "variables": [variable], "loss": [{"body": "ball"}]}))
+    assert says in run("optimize", tmp_path / "task.json", "-o", tmp_path / "r.json", code=3).stderr
+
+
+def test_one_way_to_say_how_bodies_move(run, tmp_path):
+    """mocap_vel beside a pose before, which it would replace, is refused: for one run and for many; a pose before alone is a path."""
+    (tmp_path / "bat.xml").write_text(BAT)
+    vel, before = np.zeros((5, 1, 6)), np.array([[0, 0, .0999]])
+    np.savez(tmp_path / "both.npz", mocap_vel=vel, mocap_pos_before=before)
+    said = run("simulate", tmp_path / "bat.xml", "--mocap", tmp_path / "both.npz", "-o", tmp_path / "t.npz", code=3).stderr
+    assert "mocap_vel and mocap_pos_before" in said and "expected one of both" in said
+    np.savez(tmp_path / "w.npz", mocap_vel=vel[None], mocap_quat_before=np.array([[[1., 0, 0, 0]]]))
+    said = run("simulate", tmp_path / "bat.xml", "--worlds", tmp_path / "w.npz", "--steps", 5, "-o", tmp_path / "t.npz", code=3).stderr
+    assert "mocap_vel and mocap_quat_before" in said
+    np.savez(tmp_path / "one.npz", mocap_pos_before=before)
+    run("simulate", tmp_path / "bat.xml", "--mocap", tmp_path / "one.npz", "--steps", 5, "--quiet", "-o", tmp_path / "t.npz")
+    assert (np.load(tmp_path / "t.npz")["mocap_pos_before"] == before).all()
+
+
+@pytest.mark.parametrize("own", ["mocap_vel", "mocap_pos_before"])
+def test_worlds_with_velocities_of_their_own(run, tmp_path, own):
+    """Each world of --worlds as a run alone with its mocap_vel or its pose before; gradients by velocities, too."""
+    (tmp_path / "bat.xml").write_text(BAT.replace('pos=".03 .02 .2"', 'pos=".03 .02 .1695"'))
+    steps, worlds, words = 30, 3, ("--contact", "mocap_motion=followed", "--quiet")
+    vel = np.zeros((worlds, steps, 1, 6))
+    vel[..., 2] = np.array([-.2, .3, .8])[:, None, None]
+    values = {"mocap_vel": vel, "mocap_pos_before": np.array([[[0, 0, .1]], [[0, 0, .0995]], [[0, 0, .101]]])}[own]
+    np.savez(tmp_path / "w.npz", **{own: values}, qvel=np.full((worlds, 1), -.5))
+    np.savez(tmp_path / "qvel.npz", qvel=[-.5])
+    np.savez(tmp_path / "c.npz", qvel=np.ones((worlds, 1)))
+    np.savez(tmp_path / "c1.npz", qvel=np.ones(1))
+    run("simulate", tmp_path / "bat.xml", "--worlds", tmp_path / "w.npz", "--steps", steps, *words, "-o", tmp_path / "all.npz")
+    run("gradient", tmp_path / "bat.xml", "--worlds", tmp_path / "w.npz", "--steps", steps, "--cotangent", tmp_path / "c.npz", *words, "-o", tmp_path / "g.npz")
+    states, g = np.load(tmp_path / "all.npz"), np.load(tmp_path / "g.npz")
+    assert np.ptp(states["qvel"][:, -1]) > 1e-3
+    for w in range(worlds):
+        np.savez(tmp_path / "one.npz", **{own: values[w]})
+        alone = ("--mocap", tmp_path / "one.npz", "--init", tmp_path / "qvel.npz")
+        run("simulate", tmp_path / "bat.xml", *alone, "--steps", steps, *words, "-o", tmp_path / "t.npz")
+        assert (np.load(tmp_path / "t.npz")["qvel"] == states["qvel"][w]).all()
+        if own == "mocap_vel":
+            run("gradient", tmp_path / "bat.xml", *alone, "--steps", steps, "--cotangent", tmp_path / "c1.npz", *words, "-o", tmp_path / "one_g.npz")
+            assert (np.load(tmp_path / "one_g.npz")["mocap_vel"].ravel() == g["mocap_vel"][w].ravel()).all() and np.abs(g["mocap_vel"][w]).max() > 0

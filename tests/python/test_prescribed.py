@@ -291,3 +291,15 @@ def test_by_the_model():
     reverse = sum((g.params[n] * v).sum() for n, v in d.items())
     quotient = w @ (run(1e-7).qvel[-1] - run(-1e-7).qvel[-1]) / 2e-7
     assert abs(forward - reverse) < 1e-8 * abs(forward) and abs(quotient - forward) < 1e-4 * abs(forward), (forward, reverse, quotient)
+
+
+def test_velocities_and_poses_before_do_not_go_together():
+    """One of both would be ignored: refused by name, as an input of a rollout and of each of many worlds."""
+    m = pb.loads(BEAD.format(h=1e-3, wall=WALL))
+    s, vel = m.init(), np.zeros((5, 1, 6))
+    for before in ({"mocap_pos_before": np.array([[-1., 0, 0]])}, {"mocap_quat_before": np.array([[1., 0, 0, 0]])}):
+        name = next(iter(before))
+        with pytest.raises(pb.Error, match=f"mocap_vel and {name}.*expected one of both"):
+            m.rollout(s, steps=5, mocap_vel=vel, **before)
+        with pytest.raises(pb.Error, match=f"mocap_vel and {name}"):
+            m.rollout(s, steps=5, mocap_vel=np.stack([vel, vel]), **before)
