@@ -535,6 +535,7 @@ static pbStatus compile_groups(pbDeform *d, const pbDeformable *from) {
 // Coordinates along paths: where their displacements are in theta, or which controls they are.
 static pbStatus compile_leads(pbDeform *d, const pbDeformable *from) {
   size_t most = 0;
+  d->lead_parts = 1;
   for (int i = 0; i < from->nlead; i++) most += 3 * (size_t)from->leads[i].count;
   d->led = pbContext_AllocArray(d->ctx, most + 1, sizeof *d->led);
   if (!d->led) return no_memory(d);

@@ -74,7 +74,7 @@ typedef struct pbDeform {
   int *attached_body, *attached_geom, *attached_size;  // nattached, nattached (-1: none), nattached x 3; set by the world
   size_t local_at;                                     // in theta
   bool coupled;                                        // some of them move
-  int nled;
+  int nled, lead_parts;  // steps that go to one row of a path: 1, more in a finer run of the same motion
   pbLedCoordinate *led;
   int ngroup;
   pbElementGroup *group;

@@ -10,6 +10,13 @@ pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine) {
   const pbModel *m = task->model;
   PB_ASSERT(divide >= 1);
   fine->model = *m;
+
+  // Rows of paths are for the steps that they were written for: led points go through them in the same time.
+  if (m->deform) {
+    fine->deform = *m->deform;
+    fine->deform.lead_parts *= divide;
+    fine->model.deform = &fine->deform;
+  }
   if (!m->policy) return pb_ok;
 
   if (divide > 1 && counts_steps(m->policy))

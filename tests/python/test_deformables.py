@@ -499,6 +499,31 @@ def test_paths_that_cannot_be():
         with pytest.raises(pb.InputError, match=says): pinned_net(pin)
 
 
+@pytest.mark.parametrize("kind", ["path", "control"])
+def test_finer_steps_follow_the_same_path(kind):
+    """A led gel at finer steps, as confirm and the audit run it: its pins are where they were at the same times, and the rest follows by the
+    error of the step alone, so that an audit confirms."""
+    h, steps = .01, 30
+    t = np.arange(1, steps + 1) * h
+    way = np.stack([.15 * np.sin(4 * t), .1 * (1 - np.cos(5 * t)), 0 * t], 1)
+    gel = {"name": "gel", "mesh": {"box": {"size": [.2, .05, .05], "cells": [4, 1, 1]}}, "sets": {"hand": ENDS["points"], "tip": {"box": [[None, None, None], [0, None, None]]}},
+           "pins": [{"points": "hand", "path": "control" if kind == "control" else way.tolist()}],
+           "energies": [{"energy": "stvk", "parameters": {"young": 2e4, "poisson": .3, "density": 1000}}]}
+    # A hinge beside it, for the audit's starts to differ.
+    model = f"<mujoco><option timestep='{h}' gravity='0 0 0'/><worldbody><body pos='0 0 3'><joint/><geom size='.1'/></body></worldbody></mujoco>"
+    mesh = pb.loads(model, deformables={"bodies": [gel]}).init().points.reshape(-1, 3)
+    hand, tip = mesh[mesh[:, 0] > .199], mesh[mesh[:, 0] < .001]
+    task = {"model": model, "deformables": {"scheme": "bdf2", "bodies": [gel]}, "steps": steps, "optimizer": {"iterations": 0}, "confirm": 4,
+            "variables": [{"parameter": "gel_stvk.young", "transform": "log"}],
+            "loss": [{"points": "gel_hand", "at": (np.array([5, 18, 30]) * h).tolist(), "target": [(hand + way[k - 1]).ravel().tolist() for k in (5, 18, 30)]}]}
+    if kind == "control": task["controls"] = way.tolist()
+    there = pb.optimize(task)
+    assert there["loss"] < 1e-20 and there["confirm"]["loss"] < 1e-20, there
+    task["loss"] = [{"points": "gel_tip", "at": (np.array([10, 20, 30]) * h).tolist(), "target": tip.ravel().tolist()}]
+    report = pb.audit({**task, "audit": {"tolerance": .05, "spread": {"qvel": .05}}}, starts=8)
+    assert report.ok, report["verdict"]
+
+
 # ---- random scenes ---------------------------------------------------------------------------------------------------------------
 def test_derivatives_of_random_scenes():
     """A share of `make check-deform`, chosen by SEED: each derivative of each scene, reverse and forward, against differences."""
