@@ -109,6 +109,13 @@ static void print_summary(cliApp *app, const pbTrain *train, const Names *names,
   fprintf(cli_err, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
 }
 
+// The verdict, with the window in the unit that a task has it.
+static void warn_noise(const pbTrainResult *result) {
+  char where[120];
+  snprintf(where, sizeof where, "in most windows (half of what gradients reach is \"window\": %d): ", result->noise_window);
+  cliNoise_Warn(&result->noise, where);
+}
+
 static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
   cliSignals_Hold();
   pbStatus status = pbPolicy_Save(app->ctx, pbTrain_Model(train), result->theta, names->policy);
@@ -120,6 +127,7 @@ static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *na
   // done: the next run starts over
   unlink(names->state);
   print_summary(app, train, names, result);
+  warn_noise(result);
   return pb_ok;
 }
 

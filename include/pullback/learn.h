@@ -81,6 +81,10 @@ typedef struct pbTrainResult {
   double seconds;
   double dropped;  // worlds that diverged and were begun anew, in all
   bool resumed;
+  // Of methods that differentiate (bptt, shac): how far gradients reach within a window, after the last update, from where worlds
+  // are: the median of those in which they are noise, where that is at least half of those that were looked at; else step -1.
+  pbNoise noise;
+  int noise_window;     // decisions: what is proposed, half of that; 0
   const double *theta;  // ParamSize: the parameters with the best policy's weights; the training's, until its next Run
   const double *last;   // with the last policy's
 } pbTrainResult;

@@ -239,6 +239,7 @@ pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStor
   if (status == pb_ok || status == pb_interrupted) {
     if (t->theta_out && t->now->evaluated) write_result(t, result);
   }
+  if (status == pb_ok) status = pbTrain_Noise(t, result);
   return status;
 }
 

@@ -155,6 +155,8 @@ uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b)
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
 // Steps that the first episode of a world counts as made: spread over an episode, so that not all worlds end at once.
 int pbTrain_FirstAge(const pbTrain *t, int w);
+// What acts in the window to come beside controls: commands, and paths of mocap bodies.
+void pbTrain_Prepare(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
@@ -179,6 +181,9 @@ pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a po
 
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
+
+// ---- noise.c: how far gradients reach within a window, from where worlds are now. Writes over the window's inputs alone.
+PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);
 
 // ---- critic.c
 void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, const bool *ended,

@@ -185,6 +185,13 @@ static pbStatus collect_part(pbTrain *t, int from, int to, const pbBatchInput *i
   return pb_ok;
 }
 
+void pbTrain_Prepare(pbTrain *t) {
+  int worlds = t->settings.worlds;
+  spread_commands(t, t->command, worlds);
+  for (int w = 0; w < worlds; w++)
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), path_row(t, w), 0);
+}
+
 pbStatus pbTrain_Collect(pbTrain *t) {
   int worlds = t->settings.worlds, window = t->settings.window, lost = 0;
   draw_noise(t);
@@ -195,9 +202,7 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   }
 
   // decision by decision where an episode may end with one
-  spread_commands(t, t->command, worlds);
-  for (int w = 0; w < worlds; w++)
-    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), path_row(t, w), 0);
+  pbTrain_Prepare(t);
   pbBatchInput input = pbTrain_Inputs(t, t->ctrl);
   int part = t->end.count ? 1 : window;
   for (int k = 0; k < window; k += part) PB_TRY(collect_part(t, k, k + part, &input));
