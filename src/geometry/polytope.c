@@ -102,8 +102,10 @@ static void set_deepest(contact_pair *p) {
 
   // A corner alone.
   p->deepest_shape = other[0] == f->id[0][0] || other[1] != f->id[0][1] ? 0 : 1;
+  p->deepest_corner = -1;
   if (other[0] == f->id[0][0] || other[1] == f->id[0][1]) {
-    NUM(pbPolytope_Corner)(p->shape[p->deepest_shape], f->id[0][p->deepest_shape], p->deepest);
+    p->deepest_corner = f->id[0][p->deepest_shape];
+    NUM(pbPolytope_Corner)(p->shape[p->deepest_shape], p->deepest_corner, p->deepest);
     return;
   }
 
@@ -116,8 +118,7 @@ static void set_deepest(contact_pair *p) {
 }
 
 // ---- round shapes ------------------------------------------------------------------------------------------------------
-// Of the round shape the point furthest against u, its features frozen.
-static void round_point(const contact_pair *p, const num u[3], num out[3]) {
+void NUM(pbPolytope_RoundPoint)(const contact_pair *p, const num u[3], num out[3]) {
   const pbRound *r = &p->found->round;
   const NUM(pbShape) *s = p->shape[!r->body];
   num m[3], local[3];
@@ -147,7 +148,7 @@ static void step_to_stationary(const contact_pair *p, const num corner[3], const
   }
 
   // One step along the tangents.
-  round_point(p, u, point);
+  NUM(pbPolytope_RoundPoint)(p, u, point);
   v3_sub(x, corner, point);
   for (int k = 0; k < 2; k++) g[k] = v3_dot(x, t[k]);
   if (edge) {
@@ -214,7 +215,7 @@ static void set_round(contact_pair *p) {
   v3_normalize(u);
   if (re(u[0]) * r->u[0] + re(u[1]) * r->u[1] + re(u[2]) * r->u[2] < 0) v3_neg(u, u);
 
-  round_point(p, u, point);
+  NUM(pbPolytope_RoundPoint)(p, u, point);
   v3_sub(x, point, corner[0]);
   p->dist = v3_dot(u, x);
   v3_scale(p->n, u, r->body ? -1 : 1);
@@ -419,7 +420,7 @@ static void overlap_edges(const contact_pair *p, const num a[2][3], const num b[
   }
 }
 
-static void find_manifold(const contact_pair *p, manifold *m) {
+static void find_manifold(contact_pair *p, manifold *m) {
   num corner[2][PB_POLYGON_SIDES][3], poly[2][PB_POLYGON_MOST][3];
   int n[2];
 
@@ -445,6 +446,8 @@ static void find_manifold(const contact_pair *p, manifold *m) {
   m->ref = n[0] == 2 || (n[1] > 2 && carries_normal(p->found, 1));
   memcpy(poly[0], corner[!m->ref], (size_t)n[!m->ref] * sizeof *poly[0]);
   clip_to_face(p, n[m->ref], corner[m->ref], n[!m->ref], poly, m);
+  bool faces = n[0] > 2 && n[1] > 2 && (carries_normal(p->found, 0) || carries_normal(p->found, 1));
+  if (!m->count && faces && !p->found->is_round) NUM(pbPolytope_MeetFaces)(p, n, corner);
 }
 
 // The manifold's points in another order; those that it does not name are lost.
@@ -518,29 +521,6 @@ static int with_deepest(const contact_pair *p, const manifold *m, int most, NUM(
   return count;
 }
 
-// A cylinder's cap or side lies flat on an edge or a face, and what stands for it there misses that: any point of the other
-// one that is as deep and next to the cylinder's center.
-static void meet_center(contact_pair *p, const manifold *m) {
-  const pbRound *r = &p->found->round;
-  const NUM(pbShape) *round = p->shape[!r->body];
-  num corner[PB_POLYGON_SIDES][3] = {{0}}, on[3], u[3], top[3], x[3];
-  if (m->count || round->type != pb_geomCylinder || r->kind == pb_roundCross) return;
-  bool carried = r->kind == pb_roundCap || r->kind == pb_roundSide;
-  if (!carried && !support_is_flat(round->type, r->sign)) return;
-
-  int sides = flat_corners(p, r->body, corner);
-  if (sides < 2) return;
-  nearest_on_polygon(p->n, sides, corner, round->pos, on);
-  v3_scale(u, p->n, r->body ? -1 : 1);
-  round_point(p, u, top);
-  v3_sub(x, top, on);
-  num dist = v3_dot(u, x);
-  if (!(re(dist) <= re(p->dist) + 3 * m->tie)) return;
-  p->dist = dist;
-  p->deepest_shape = r->body;
-  v3_copy(p->deepest, on);
-}
-
 static void find_contacts(contact_pair *p, manifold *m) {
   for (int k = 0; k < 2; k++) {
     int type = p->shape[k]->type;
@@ -553,7 +533,11 @@ static void find_contacts(contact_pair *p, manifold *m) {
     set_deepest(p);
   }
   find_manifold(p, m);
-  if (p->found->is_round) meet_center(p, m);
+  if (p->found->is_round && p->shape[!p->found->round.body]->type == pb_geomCylinder) {
+    num flat[PB_POLYGON_SIDES][3] = {{0}};
+    int sides = flat_corners(p, p->found->round.body, flat);
+    NUM(pbPolytope_MeetCylinder)(p, m, sides, flat);
+  }
   reduce_manifold(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, m);
 }
 

@@ -10,8 +10,8 @@ typedef struct NUM(pbTouch) {
   const NUM(pbShape) *shape[2];
   const pbPolytopeNormal *found;
   num n[3], dist, radius[2];
-  num deepest[3];  // the deepest point, on the core of shape
-  int deepest_shape;
+  num deepest[3];                     // the deepest point, on the core of shape
+  int deepest_shape, deepest_corner;  // of two polytopes: its corner there; -1: two edges cross
   double margin;
 } NUM(pbTouch);
 
@@ -70,6 +70,13 @@ static inline bool carries_normal(const pbPolytopeNormal *f, int shape) {
 // Makes the contacts, as pbPolytope_Contacts; source: number of each in the manifold, -1: the deepest point.
 int NUM(pbPolytope_Touch)(NUM(pbTouch) *p, NUM(pbManifold) *m, NUM(pbContactPoint) *contacts, int *source);
 void NUM(pbPolytope_Corner)(const NUM(pbShape) *s, int id, num out[3]);
+// Moves the deepest point of a polytope and a cylinder to where both are, if flat features lie on each other there; corner: those
+// of the polytope's flat feature, or none.
+void NUM(pbPolytope_MeetCylinder)(NUM(pbTouch) *p, const NUM(pbManifold) *m, int sides, const num (*corner)[3]);
+// The same of two faces whose sides touch, seen along the normal, so that they have no corner in common.
+void NUM(pbPolytope_MeetFaces)(NUM(pbTouch) *p, const int sides[2], const num (*corner)[PB_POLYGON_SIDES][3]);
+// Of the round shape the point furthest against u, its features frozen.
+void NUM(pbPolytope_RoundPoint)(const NUM(pbTouch) *p, const num u[3], num out[3]);
 
 #if !PB_IS_COMPLEX
 // Jacobians of the first `count` contacts. False: not by this way (round shapes, very many cuts).

@@ -20,6 +20,7 @@ enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40 };
 #define PASSES   0.05   // sine: edges this nearly across a cylinder's axis have circles that pass it closely
 #define ARC_FROM 1e-13  // radians: of a walk along such a circle
 #define ARC_TO   0.5
+#define END_FROM 1e-6   // radians: beside where an edge crosses the axis
 #define BESIDE   1e-12  // of the scale: what counts as beyond a side
 
 typedef struct polishing {
@@ -278,6 +279,20 @@ static void try_edge_circle(polishing *p, int id, int other, const double corner
   p->out->inverse[0] = 1 / h[0];
 }
 
+// An edge that crosses the cylinder's axis may do so beyond the cylinder's end: on either side of where they cross one end alone
+// supports the normal, and there may be a minimum.
+static void try_ends(polishing *p, int id, int other, const double corner[3], const double edge[3]) {
+  double cross[3], across[3], u[3], t[2][3], h[3];
+  v3_copy(cross, p->out->u);
+  v3_cross(across, edge, cross);
+  for (int side = -1; side <= 1; side += 2) {
+    v3_along(u, cross, across, side * END_FROM);
+    v3_normalize(u);
+    if (!minimize_piece(p, corner, edge, u, t, h) || !offer_round(p, u, pb_roundCircle, id, other, other)) continue;
+    p->out->inverse[0] = 1 / h[0];
+  }
+}
+
 // ---- straight pieces ---------------------------------------------------------------------------------------------------
 static void offer_toward(polishing *p, double u[3], pbRoundKind kind, int a, int b, int c) {
   if (!(v3_normalize(u) > 1e-9)) return;
@@ -368,6 +383,8 @@ static void try_at_corner(polishing *p, int id) {
     v3_cross(u, edge, p->axis);
     if (cylinder) offer_toward(p, u, pb_roundCross, id, next[k], next[k]);
     try_edge_circle(p, id, next[k], corner, edge);
+    const pbRound *best = p->out;
+    if (best->kind == pb_roundCross && best->id[0] == id && best->id[1] == next[k]) try_ends(p, id, next[k], corner, edge);
   }
 
   // A corner inside of a cylinder is nearest to a cap or the side.
@@ -418,19 +435,17 @@ static bool beyond_side(const polishing *p, int end[2]) {
   return end[0] >= 0;
 }
 
-// The corners at which there may be something lower yet: that which supports the normal, those that it hangs on, and the ends of
-// the side that it belongs to. Of these the first that was not tried; -1: none.
+// The corners at which there may be something lower yet: that which supports the normal, those that it hangs on, and of a face
+// the ends of the side that it belongs to (where a line lies over the face, only one of them). Of these the first that was not
+// tried; -1: none.
 static int next_corner(const polishing *p, int support, const int *tried, int count) {
   const pbRound *r = p->out;
-  int from[5] = {support, -1, -1, -1, -1};
-  if (r->kind == pb_roundFace) {
-    int end[2];
-    if (beyond_side(p, end)) memcpy(from + 1, end, sizeof end);
-  } else {
-    memcpy(from + 1, r->id, sizeof r->id);
-  }
+  int from[6] = {support, -1, -1, -1, -1, -1}, end[2];
+  bool face = r->kind == pb_roundFace, beyond = face && beyond_side(p, end);
+  if (beyond) memcpy(from + 1, end, sizeof end);
+  if (beyond || !face) memcpy(from + 3, r->id, sizeof r->id);
 
-  for (int k = 0; k < 5; k++) {
+  for (int k = 0; k < 6; k++) {
     bool fresh = from[k] >= 0;
     for (int j = 0; j < count; j++) fresh = fresh && tried[j] != from[k];
     if (fresh) return from[k];
@@ -491,6 +506,10 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
   v3_scale(out->n, out->round.u, body ? -1 : 1);
   pbPolytope_Support(pair, out->n, &w);
   out->dist = -v3_dot(out->n, w.m);
+
+  // A cap that was found at one corner may rest on another that is as low but for rounding.
+  int *id = out->round.id;
+  if (out->round.kind == pb_roundCap) id[0] = id[1] = id[2] = w.id[body];
 
   // The features of the round shape there, which the derivative freezes.
   double m[3];

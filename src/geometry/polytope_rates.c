@@ -136,8 +136,8 @@ static void pull_deepest(pulling *g, const double point_bar[3]) {
   }
 
   // A corner alone.
-  if (other[0] == f->id[0][0] || other[1] == f->id[0][1]) {
-    push_corner(g, p->deepest_shape, f->id[0][p->deepest_shape], 1, point_bar);
+  if (p->deepest_corner >= 0) {
+    push_corner(g, p->deepest_shape, p->deepest_corner, 1, point_bar);
     return;
   }
 
