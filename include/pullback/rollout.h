@@ -300,9 +300,9 @@ PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const 
 // some time they are exact and say nothing. The start moves along random directions of its tangent space (positions, velocities,
 // activations, points of deformables) by `move`; at each of up to 512 states what comes of it is compared with what the
 // derivative foresees. The time is the first at which it errs by more than pb_noiseShare of what comes (half of its square), as it
-// does at three quarters at least of the states within the next quarter of that time, and of all to the end, where foreseen moves
-// have grown by a factor of pb_noiseGrowth at least: what does not grow is a kink or a missed onset, not noise. A derivative that
-// errs at each stiff impact (of a step's phase, exact mode) ends earlier than the motion's own.
+// does at three quarters at least of the states within the next quarter of that time, and of all to the end, where moves, made or
+// foreseen, have grown by a factor of pb_noiseGrowth at least: what does not grow is a kink or a missed onset, not noise. A
+// derivative that errs at each stiff impact (of a step's phase, exact mode) ends earlier than the motion's own.
 #define pb_noiseShare  0.7
 #define pb_noiseGrowth 30
 typedef struct pbNoiseOptions {

@@ -166,8 +166,10 @@ static void note(Noise *s, int row, pbNoise *noise) {
   noise->unforeseen = sums.made > 0 ? sqrt(rest / sums.made) : 0;
   noise->growth = log(fmax(sqrt(sums.foreseen) / (s->move * root), 1e-300));
 
-  // NaN: tangents beyond any number.
-  s->beyond[row] = !(noise->unforeseen < pb_noiseShare) && !(noise->growth < log(pb_noiseGrowth));
+  // Far apart, as it was foreseen or as it came. NaN: tangents beyond any number.
+  double far = pb_noiseGrowth * s->move * root;
+  bool near = sqrt(sums.foreseen) < far && sqrt(sums.made) < far;
+  s->beyond[row] = !(noise->unforeseen < pb_noiseShare) && !near;
   s->last = row;
 }
 
