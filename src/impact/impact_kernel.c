@@ -150,8 +150,31 @@ static void rotate_rows(const pbImpactContact *t, int nv, num *J) {
   }
 }
 
+// What paths prescribe of a contact's rows, where the law sees it: along the normal, and along the directions of slip, times
+// friction.
+static void rows_prescribed(const NUM(pbWork) *w, const NUM(pbContact) *c, const pbImpactContact *t, num rows[3]) {
+  num u[6];
+  memset(rows, 0, 3 * sizeof *rows);
+
+  // Contacts of one body's geoms, or of one path, have nothing to add.
+  if (!pb_follows(w->m) || !pb_prescribed(w, c)) return;
+  NUM(pbContact_Prescribed)(w, c, u);
+  num a = u[1] * c->friction[0], b = u[2] * c->friction[1];
+  rows[0] = u[0];
+  rows[1] = t->cos * a + t->sin * b;
+  rows[2] = t->cos * b - t->sin * a;
+}
+
+// Does what is led slip along the two directions, by more than what rests?
+static void slips_prescribed(const NUM(pbWork) *w, const NUM(pbContact) *c, const pbImpactContact *t, bool slips[2]) {
+  num rows[3];
+  rows_prescribed(w, c, t, rows);
+  for (int k = 0; k < 2; k++) slips[k] = fabs(re(rows[1 + k])) > PB_REST * re(c->friction[k]);
+}
+
 // The two tangents become the principal directions of their mobility (one rotation of Jacobi's method for eigenvectors), the
-// larger first; of those that can be moved at all there are t->n - 1: a scene in the plane has one.
+// larger first; of those that can be moved at all, or along which what is led slips, there are t->n - 1: a scene in the plane has
+// one. Friction that nothing gives way to still has its share of the cone.
 static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pbImpactContact *t, num *J, num *X) {
   int nv = w->m->nv;
   double A[3][3];
@@ -173,8 +196,10 @@ static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pb
   double spread = hypot(half, A[1][2]);
   double least = 1e-13 * fmax(A[0][0] * mu * mu, mean);
   t->n = 3;
-  if (!(mean - spread > least)) t->n = 2;
-  if (c->dim == 1 || !(mean + spread > least)) t->n = 1;
+  bool slips[2];
+  slips_prescribed(w, c, t, slips);
+  if (!(mean - spread > least) && !slips[1]) t->n = 2;
+  if (c->dim == 1 || (t->n == 2 && !(mean + spread > least) && !slips[0])) t->n = 1;
 }
 
 static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
@@ -195,19 +220,11 @@ static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
   s->n += t->n;
 }
 
-// What paths prescribe of the rows' velocities, where the law sees it.
 static void add_prescribed(const NUM(pbWork) *w, NUM(pbImpact) *s) {
   for (int i = 0; i < s->count; i++) {
-    // Contacts of one body's geoms, or of one path, have nothing to add.
     const pbImpactContact *t = s->contact + i;
-    const NUM(pbContact) *c = w->contact + t->point;
-    num u[6];
-    if (!pb_prescribed(w, c)) continue;
-    NUM(pbContact_Prescribed)(w, c, u);
-
-    // Along the directions of slip, times friction
-    num a = u[1] * c->friction[0], b = u[2] * c->friction[1];
-    const num rows[3] = {u[0], t->cos * a + t->sin * b, t->cos * b - t->sin * a};
+    num rows[3];
+    rows_prescribed(w, w->contact + t->point, t, rows);
     for (int k = 0; k < t->n; k++) s->before[t->first + k] += rows[k];
   }
 }
@@ -251,7 +268,7 @@ static bool solve_contacts(NUM(pbWork) *w, int point, bool together, NUM(pbImpac
   }
 
   set_mobility(w, s);
-  if (pb_follows(w->m)) add_prescribed(w, s);
+  add_prescribed(w, s);
 
   return NUM(pbImpact_FindImpulses)(s, w->m->contact.restitution_law == pb_restitutionCapped);
 }

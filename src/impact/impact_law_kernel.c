@@ -292,15 +292,21 @@ typedef struct block {
   bool open, slides;
 } block;
 
-// Sticking: no slip after. False where that takes more friction than there is. The tangents' mobility is diagonal.
+// Sticking: no slip after. False where that takes more friction than there is, or where nothing can do it: what is led slips in a
+// direction that nothing moves in, or normal and slip move as one (a bead on a wire at a tilted plane). The tangents' mobility is
+// diagonal.
 static bool sticks(block *b) {
+  const double rounding = 1e-11;
+
   // The tangents eliminated
   double A = b->A[0][0];
   double r = b->target - b->u[0];
   for (int i = 1; i < b->n; i++) {
+    if (!(b->A[i][i] > 1e-24 * b->A[0][0])) return false;
     A -= b->A[0][i] * b->A[i][0] / b->A[i][i];
     r += b->A[0][i] * b->u[i] / b->A[i][i];
   }
+  if (!(A > rounding * b->A[0][0])) return false;
 
   double friction = 0;
   b->impulse[0] = r / A;
@@ -413,6 +419,17 @@ static bool all_stick(NUM(pbImpact) *s) {
     }
   }
   solve(s->n, K, s->impulse, false);
+
+  // Where slip cannot be stopped no impulses do it.
+  double speed = largest(s->before, s->n);
+  set_after(s);
+  for (int c = 0; c < s->count; c++) {
+    const pbImpactContact *t = s->contact + c;
+    for (int i = t->first; i < t->first + t->n; i++) {
+      double target = i == t->first ? -re(s->used) * re(s->before[i]) : 0;
+      if (!(fabs(re(s->after[i]) - target) <= 1e-3 * speed)) return false;
+    }
+  }
 
   for (int c = 0; c < s->count; c++) {
     const pbImpactContact *t = s->contact + c;

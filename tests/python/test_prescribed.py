@@ -303,3 +303,70 @@ def test_velocities_and_poses_before_do_not_go_together():
             m.rollout(s, steps=5, mocap_vel=vel, **before)
         with pytest.raises(pb.Error, match=f"mocap_vel and {name}"):
             m.rollout(s, steps=5, mocap_vel=np.stack([vel, vel]), **before)
+
+
+# ---- friction of what nothing can follow -----------------------------------------------------------------------------------
+WIRE = """<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><body name="plate" mocap="true"><geom type="box" size="1 1 .02" friction="{mu}"/></body>
+<body pos="0 0 .2">{joints}<geom type="sphere" size=".05" mass=".5" friction="{mu}"/></body></worldbody></mujoco>"""
+SLIDES = {"x": '<joint type="slide" axis="1 0 0"/>', "y": '<joint type="slide" axis="0 1 0"/>', "z": '<joint type="slide" axis="0 0 1"/>'}
+
+
+def thrown(ways, mu, e, tilt, w, v, steps=400):
+    """A bead that can go along `ways` meets a tilted plate that moves with w: the run, and where it goes by Newton's and Coulomb's laws."""
+    m = pb.loads(WIRE.format(mu=mu, joints="".join(SLIDES[a] for a in ways)), contact={"method": "impact", "restitution": e, "mocap_motion": "followed"})
+    t, s = np.arange(steps) * 1e-3, m.init()
+    pos, quat = t[:, None, None] * np.asarray(w), np.tile([[[np.cos(tilt / 2), 0, np.sin(tilt / 2), 0]]], (steps, 1, 1))
+    s.qvel[:] = v
+
+    def roll(s=s, pos=pos, **more):
+        return m.rollout(s, steps=steps, mocap_pos=pos, mocap_quat=quat, mocap_pos_before=pos[0], mocap_quat_before=quat[0], **more)
+    E, n = np.eye(3)[["xyz".index(a) for a in ways]], np.array([np.sin(tilt), 0, np.cos(tilt)])
+    v, w, along = np.asarray(v, float), np.asarray(w, float), np.zeros(3)
+    for _ in range(4000):  # the slip after follows the impulse, which is against it
+        push = n - mu * along
+        p = -(1 + e) * (n @ (v @ E - w)) / (n @ (push @ E.T @ E))
+        slip = (v + p * (E @ push)) @ E - w
+        slip -= (slip @ n) * n
+        along += .5 * slip  # against it: at the cone where it slips, inside where it sticks
+        along /= max(1, np.linalg.norm(along))
+    return m, roll, v + p * (E @ push), (s, pos)
+
+
+@pytest.mark.parametrize("ways, mu, tilt, w, v", [
+    ("z", .5, .3, [.4, 0, .1], [-1]), ("z", .9, -.4, [.3, -.5, 0], [-1]), ("xz", .3, .2, [0, .6, .1], [.2, -1]), ("xz", .8, -.35, [.5, -.4, -.1], [.1, -1]),
+    ("xz", .4, 0, [.3, 0, .1], [-.5, -1]), ("xz", .4, 0, [.3, 0, .1], [.1, -1]), ("xyz", .3, .3, [.5, .7, .1], [.1, 0, -1])])
+def test_friction_along_what_nothing_follows(ways, mu, tilt, w, v):
+    """A bead on a wire cannot go with a plate that slips sideways under it: friction along that direction moves nothing and has its share of
+    the cone. Velocities after the impact by the laws, and gradients against differences."""
+    m, roll, after, (s, pos) = thrown(ways, mu, .6, tilt, w, v)
+    r = roll()
+    assert np.abs(r.qvel[-1] - after).max() < 1e-7, (r.qvel[-1], after)
+    weights, rng = np.ones(m.nv) + np.arange(m.nv), np.random.default_rng(1)
+    g = r.vjp(qpos=weights, qvel=weights)
+    dx, dp = rng.normal(size=2 * m.nv), np.repeat(rng.normal(size=(1, 1, 3)), len(pos), 0)
+
+    def end(e):
+        x = m.integrate(s, e * dx)
+        there = roll(x, pos + e * dp)
+        return weights @ (there.qpos[-1] + there.qvel[-1])
+    slope = (end(1e-6) - end(-1e-6)) / 2e-6
+    assert abs(np.concatenate([g.qpos, g.qvel]) @ dx + np.sum(g.mocap_pos * dp) - slope + np.sum(g.mocap_pos_before * dp[0])) < 1e-4 * max(1, abs(slope))
+
+
+@pytest.mark.parametrize("kind", ["ignored", "followed"])
+@pytest.mark.parametrize("V, a", [(.2, 1.5), (-.2, -1.5), (0, 4)])
+def test_soft_contact_of_a_wall_that_speeds_up(kind, V, a):
+    """Soft contact led by an accelerating path has no closed form: the gradient by events against secants at a step four times as fine."""
+    spring = 'solref="-4000 -10"'
+    text = BEAD.replace('mass="1"', f'mass="1" {spring}')
+
+    def fly(h, x0, mode):
+        m, n = pb.loads(text.format(h=h, wall=f'<geom type="box" size=".5 1 1" {spring}/>'), contact={"mocap_motion": kind}), round(.4 / h)
+        s, pos, t = m.init(), np.zeros((n, 1, 3)), np.arange(1, n + 1) * h
+        s.qpos[0], s.qvel[0] = x0, -1
+        pos[:, 0, 0] = -1 + V * t + a * t * t / 2
+        return m.rollout(s, steps=n, mocap_pos=pos, gradient=mode)
+    h, d, x0 = 4e-5, 2e-4, -.25
+    truth = (fly(h / 4, x0 + d, "exact").qpos[-1, 0] - fly(h / 4, x0 - d, "exact").qpos[-1, 0]) / (2 * d)
+    found = [fly(h, x0 + phase * h, "event").vjp(qpos=[1.], check=None).qpos[0] for phase in (.1, .4, .6, .9)]
+    assert abs(np.mean(found) - truth) < .03 and max(abs(np.array(found) - truth)) < .06, (found, truth)
