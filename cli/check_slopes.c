@@ -305,18 +305,48 @@ static bool drowns(const Slopes *s, double e) {
   return false;
 }
 
+static const double move_sizes[] = {1e-4, 1e-6, 1e-8};
+enum { sizes = sizeof move_sizes / sizeof *move_sizes };
+
+// Does a loss of the least move hold what moves: less than half of a joint's velocity is left, or more than that comes to it?
+static bool is_held(const Slopes *s, size_t dof) {
+  static const double rest_speed = 1e-10;  // what is slower is at rest: there losses hold, and their slope is zero
+  size_t at = (size_t)cliRun_StateField(s->run, "qvel").offset + dof;
+  bool held = false;
+
+  for (size_t k = 1; k < rows(s); k++) {
+    double own = s->states[k * s->nx + at], moved = s->states_try[k * s->nx + at];
+    held = held || (fabs(own) > rest_speed && fabs(moved - own) > 0.5 * fabs(own));
+  }
+  return held;
+}
+
+int cliSlopes_LeaveHeld(Slopes *s, const pbParam *p) {
+  double value[seen_count];
+  int count = 0;
+  if (strcmp(p->name, "dof_frictionloss") != 0) return 0;
+
+  evaluate_move(s, move_sizes[sizes - 1] / 4, value);
+  for (size_t i = 0; i < s->nv; i++) {
+    double *move = s->theta_direction + p->offset + i;
+    if (*move == 0 || !is_held(s, i)) continue;
+    *move = 0;
+    count++;
+  }
+  return count;
+}
+
 // Compares along the directions that are set, at the first step size that agrees with the gradient, else at the most certain one.
 void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit) {
-  static const double sizes[] = {1e-4, 1e-6, 1e-8};
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < sizes; i++) {
     Slope right[seen_count], left[seen_count];
     bool settled = true;
-    one_sided_slope(s, sizes[i], right);
-    if (!one) one_sided_slope(s, -sizes[i], left);
+    one_sided_slope(s, move_sizes[i], right);
+    if (!one) one_sided_slope(s, -move_sizes[i], left);
 
     for (int k = 0; k < seen_count; k++) {
       Verdict now = judge(s, k, one, strict, &right[k], &left[k]);
-      now.known = now.known && !drowns(s, sizes[i]);
+      now.known = now.known && !drowns(s, move_sizes[i]);
 
       // certain ones before doubtful ones, then the smaller error
       bool better = i == 0 || (now.known && (!v[k].known || now.error < v[k].error));

@@ -41,7 +41,7 @@ def test_a_gradient_that_is_wrong_at_the_start_fails(run, tmp_path):
     assert not c["holds"] and "disagrees: " in c["words"] and "slopes" in c["words"], c
 
 
-@pytest.mark.parametrize("model", ["actuators", "adhesion", "saturation", "servos", "planar", "keyframes", "sensors_rays", "tendon_spatial"])
+@pytest.mark.parametrize("model", ["actuators", "adhesion", "saturation", "servos", "planar", "keyframes", "sensors_rays", "tendon_spatial", "mocap"])
 def test_models_at_rest_hold(run, model):
     """Losses of zero at rest, controls at bounds, muscles at ctrl = act: nothing that is right is called wrong."""
     checks, _ = checked(run, MODELS / f"{model}.xml", "--horizon", 10)
