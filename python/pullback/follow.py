@@ -67,10 +67,16 @@ class Followed:
         self._arrays = {n: a for n, a in arrays.items() if a.size}
         self._options = {n: getattr(model.opt, n) for n in _names("option", True)}
         self._numbers = _option_of(tuple(n for n in _names("option", False) if n not in _NO_MATTER))
+        self._watch = _core.Watch((*self._arrays.values(), *self._options.values()))
+        self._held = 0.0
+        self._begin()
+
+    def _begin(self):
+        """What is changed from here on goes on top of the model that there is."""
         self._first = {n: a.copy() for n, a in (*self._arrays.items(), *self._options.items())}
         self._bytes = {n: a.tobytes() for n, a in self._first.items()}
-        self._first_numbers = self._seen_numbers = self._numbers(model.opt)
-        self._watch = _core.Watch((*self._arrays.values(), *self._options.values()))
+        self._first_numbers = self._seen_numbers = self._numbers(self._model.opt)
+        self._watch.accept()
 
     def _matters(self, name):
         return name in _BESIDE or name in ("cam_pos", "cam_quat") or not _SEEN.fullmatch(name) or any(p.fullmatch(name) for p in self._blind)
@@ -84,16 +90,11 @@ class Followed:
         return self._physics
 
     def replace(self, physics):
-        """Another model in place of the file's own; what was changed in MuJoCo's goes on top of it."""
-        before = self._base, self._own
-        self._base, self._own = physics, True
-        try:
-            self._physics = self._changed()
-        except Error:
-            self._base, self._own = before
-            raise
-        self._watch.accept()
-        self._seen_numbers = self._numbers(self._model.opt)
+        """Another model in place of the file's own, as it is: what was written into MuJoCo's before is over, what is written after goes on top."""
+        self.physics()  # what has no counterpart stays refused
+        self._base, self._own, self._physics = physics, True, physics
+        self._held = self._simple_inertia()
+        self._begin()
 
     def refuse_data(self, data):
         """Raises UnsupportedError where the code of an environment wrote into MuJoCo's data what has no counterpart."""
@@ -103,7 +104,7 @@ class Followed:
 
     # ---- settings -----------------------------------------------------------------------------------------------------
     def _settings(self):
-        """Options of load that differ from the file's."""
+        """Options of load that are not what they were."""
         names = [n for n in _names("option", False) if n not in _NO_MATTER]
         moved = {n: now for n, was, now in zip(names, self._first_numbers, self._numbers(self._model.opt), strict=True) if now != was and n not in _NUMBERS}
         found = {}
@@ -140,9 +141,11 @@ class Followed:
 
     # ---- parameters -----------------------------------------------------------------------------------------------------
     def _changed(self):
-        """Pullback's model with all that differs from the file."""
+        """Pullback's model with all that was written since it was put here."""
         base = self._loaded()
         theta, moved = base._theta.copy(), set()
+        armature, simple = theta[base._parameters["dof_armature"].place], self._model.dof_simplenum > 0
+        armature[simple] -= self._held  # a number of its own again
         for name, now in (*self._arrays.items(), *self._options.items()):
             if now.tobytes() != self._bytes[name]:
                 moved.add(name)
@@ -156,12 +159,12 @@ class Followed:
             return base
         base._compiled.check_params(theta)
         self._check_masses(moved)
-        if moved & _MASSES:
-            self._hold_inertia(base, theta)
+        # Of bodies that it calls simple MuJoCo takes the diagonal of the mass matrix as it was compiled, or as mj_setConst left it.
+        armature[simple] += self._simple_inertia() if moved & _MASSES else self._held
         return base._with_theta(theta)
 
     def _take(self, base, theta, name, now, moved):
-        """Entries of a field that differ from the file's."""
+        """Entries of a field that are not what they were."""
         if name in _FRAMES:
             self._refuse_rows(name, moved & (now > 0), "other frames")
         if name in _BESIDE:
@@ -228,13 +231,10 @@ class Followed:
             raise UnsupportedError(f"model.{name} was changed, and model.body_subtreemass is not the sum, with which MuJoCo's implicitfast takes "
                                    "wrong centers of mass: call mujoco.mj_setConst(model, mujoco.MjData(model))")
 
-    def _hold_inertia(self, base, theta):
-        """Of bodies that it calls simple MuJoCo takes the diagonal of the mass matrix as it was compiled, or as mj_setConst left it."""
-        m, simple = self._model, self._model.dof_simplenum > 0
-        if not simple.any():
-            return
-        fresh = _fresh_diagonal(m)
-        theta[base._parameters["dof_armature"].place][simple] += (m.dof_M0 - fresh)[simple]
+    def _simple_inertia(self):
+        """By how much that diagonal is another one than that of the masses there are."""
+        simple = self._model.dof_simplenum > 0
+        return (self._model.dof_M0 - _fresh_diagonal(self._model))[simple] if simple.any() else 0.0
 
 
 def _fresh_diagonal(model):

@@ -73,7 +73,7 @@ class _Ahead(NamedTuple):
 class Physics:
     """What takes the place of mj_step, mj_forward and mj_rnePostConstraint in an environment; goes before its class.
 
-    physics          the model, with all that was changed in MuJoCo's since; another one may be put in its place
+    physics          the model, with all that was changed in MuJoCo's since; another one may be put in its place, and the later rules
     physics_state    the state that it is in
     """
 
@@ -102,7 +102,7 @@ class Physics:
 
     @physics.setter
     def physics(self, model: Model) -> None:
-        """Another model in its place, with what was changed in MuJoCo's on top."""
+        """Another model in its place, as it is; what is written into MuJoCo's from here on goes on top, what was before is over."""
         self._followed.replace(model)
         self._go_on(self._followed.physics())
 

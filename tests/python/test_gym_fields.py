@@ -218,6 +218,38 @@ def test_masses_without_setconst_are_those_of_mujoco():
         env.step(np.zeros(5))
 
 
+def test_what_comes_later_rules():
+    """A model that is put in place acts as it is, whatever was written before; entries written after it act, the file's own value too."""
+    env = pg.make("Hopper-v5").unwrapped
+    env.reset(seed=0)
+    own = np.array(env.physics.params["dof_damping"])
+    env.model.dof_damping[:] = 2 * own
+    assert np.array_equal(env.physics.params["dof_damping"], 2 * own)
+    env.physics = env.physics.with_params({"dof_damping": 5 * own, "geom_friction": 2 * env.physics.params["geom_friction"]})
+    friction = np.array(env.physics.params["geom_friction"])
+    env.step(np.zeros(3))
+    assert np.array_equal(env.physics.params["dof_damping"], 5 * own)
+    env.model.dof_damping[3:] = own[3:]
+    env.step(np.zeros(3))
+    assert np.array_equal(env.physics.params["dof_damping"], np.concatenate([5 * own[:3], own[3:]])) and np.array_equal(env.physics.params["geom_friction"], friction)
+    env.model.opt.gravity[2] = -3
+    assert env.physics.params["gravity"][2] == -3
+    env.model.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
+    with pytest.raises(pb.UnsupportedError, match="model.opt.integrator was changed, but the environment's physics are not those of its file"):
+        env.step(np.zeros(3))
+
+
+def test_masses_before_and_after_another_model():
+    """What MuJoCo keeps of its mass matrix counts once, in the model that was put in place."""
+    def falling(env, between):
+        env.model.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
+        env.model.body_mass[:] *= 3
+        between(env)
+        env.model.body_mass[:] *= .5
+        return run(env)
+    np.testing.assert_allclose(falling(ours(), lambda e: setattr(e, "physics", e.physics)), falling(theirs(), lambda e: None), rtol=0, atol=1e-9)
+
+
 def test_worlds_with_physics_of_their_own_move_as_singly(monkeypatch):
     """By MuJoCo's model, by another model, by wrenches: to the bit, and worlds that share physics in one call."""
     def change(k, env):
