@@ -223,7 +223,9 @@ static void print_summary(cliApp *app, const pbTask *task, Names *names, const p
 static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
   for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
     name_trajectory(names, t);
-    PB_TRY(save_trajectory(app, task, result->z, t, names->trajectory));
+    pbStatus saved = save_trajectory(app, task, result->z, t, names->trajectory);
+    // what ended a run may end this, too: its result is more
+    if (saved != pb_ok && result->outcome != pb_runFailed) return saved;
   }
 
   char *text = NULL;
@@ -232,13 +234,21 @@ static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbR
   pbContext_Free(app->ctx, text);
   PB_TRY(status);
 
-  // done: the next run starts over
-  unlink(names->state);
+  // done: the next run starts over; one that failed goes on where it was
+  if (result->outcome != pb_runFailed) unlink(names->state);
   print_summary(app, task, names, result);
   cliNoise_Warn(&result->noise, "");
 
   // criteria that were not met fail the command as a failed check does
   return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;
+}
+
+// The best of a run that ended with an error; the error remains.
+static pbStatus write_best(cliApp *app, pbTask *task, Names *names, const pbRunResult *result, pbStatus ended) {
+  pbStatus status = write_results(app, task, names, result);
+  if (status == pb_ok || status == pb_check_failed)
+    return pbContext_Fail(app->ctx, ended, "%s; the best so far is written", result->reason);
+  return pbContext_Fail(app->ctx, ended, "%s; the best so far (loss %.17g) could not be written", result->reason, result->loss);
 }
 
 static pbStatus optimize_task(cliApp *app, Names *names) {
@@ -253,6 +263,7 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   if (status == pb_ok && pbTask_TrajectoryCount(task) > 1) status = pbTask_UsePool(task, pool);
   if (status == pb_ok) status = run_task(app, task, names, &result);
   if (status == pb_ok) status = write_results(app, task, names, &result);
+  else if (status != pb_interrupted && result.z) status = write_best(app, task, names, &result, status);
 
   // a run that failed numerically would fail again where it left off
   if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite)) unlink(names->state);

@@ -191,6 +191,7 @@ typedef enum pbRunOutcome {
   pb_runStalled,         // no better point was found for another reason
   pb_runIterationLimit,  // the iterations are used up
   pb_runSaddle,          // the gradient is zero, but the loss falls to both sides along a direction (before "converged")
+  pb_runFailed,          // an evaluation failed for want of memory or room: the answer is the best point before (with an error)
   pb_runOutcomeCount
 } pbRunOutcome;
 PB_API const char *pbRunOutcome_Name(pbRunOutcome outcome);  // "criteria met", "converged", ...
@@ -225,7 +226,8 @@ typedef struct pbRunResult {
   double confirm_loss, confirm_timestep;
   bool resumed;
 } pbRunResult;
-// pb_interrupted: the state file holds all; call again with resume.
+// pb_interrupted: the state file holds all; call again with resume. Any other error: where a point could be evaluated before it,
+// `result` is as after a run (outcome pb_runFailed, reason: the error, nothing judged or confirmed); else its z is NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result);
 // The result as JSON text (free with pbContext_Free): loss, terms, variables by name, history, certificate, confirm.
 PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);

@@ -190,19 +190,38 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     progress      called now and then as progress(what, done, all, note); what it raises ends it; True: a line on standard error
 
     Returns a Result, true where the stop criteria are met: found["loss"], found["variables"], found.trajectory. Raises InputError with file,
-    place and reason, FileError, UnsupportedError, StepError where the first rollout fails.
+    place and reason, FileError, UnsupportedError, StepError where the first rollout fails. An error later (memory, room for
+    contacts) has the best so far in its `result`, outcome "failed", which is written to output, too.
     """
     losses = Losses(task, functions)
     with Description(losses.task) as path, _Files() as files:
         target = os.fspath(output) if output else files.path("result.json")
-        holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
-                        progress=progress, losses=losses)
-        with open(target, encoding="utf-8") as f:
-            found = json.load(f)
-        result = Result(found, holds)
-        if not output:
-            del result["trajectory_files"]  # gone with their folder
-        return result
+        before = _written(target)
+        try:
+            holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
+                            progress=progress, losses=losses)
+        except Exception as error:
+            if _written(target) not in (None, before):
+                error.result = _result(target, False, output)  # type: ignore[attr-defined]
+            raise
+        return _result(target, holds, output)
+
+
+def _written(path):
+    """Which writing of a file stands there; None: no file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _result(path, holds, output):
+    with open(path, encoding="utf-8") as f:
+        result = Result(json.load(f), holds)
+    if not output:
+        del result["trajectory_files"]  # gone with their folder
+    return result
 
 
 def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,

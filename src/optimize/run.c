@@ -1,5 +1,6 @@
 // The loop: iterate, check the stop criteria, report, save the state, and go on from a saved one to the same bits.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -164,6 +165,14 @@ static pbStatus interrupted(Loop *l, const pbRunStore *store) {
                         pbOptimizer_Get(l->optimizer).iteration);
 }
 
+// An iteration that could not be finished: what was kept before it stays, in the file, too.
+static pbStatus failed(Loop *l, const pbRunStore *store, pbStatus status) {
+  char why[1000];
+  snprintf(why, sizeof why, "%s", pbContext_Error(l->task->ctx));
+  pbStatus saved = save_state(l, store);
+  return pbContext_Fail(l->task->ctx, status, "%s%s", why, saved == pb_ok ? "" : "; nor could the run be saved");
+}
+
 static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_seconds) {
   pbTask *task = l->task;
   for (;;) {
@@ -178,7 +187,7 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
     // Criteria that are met end an iteration as an interruption does: that is not one.
     pbStatus status = pbOptimizer_Iterate(l->optimizer);
     if (status == pb_interrupted && !task->met) return interrupted(l, store);
-    if (status != pb_ok && !task->met) return status;
+    if (status != pb_ok && !task->met) return failed(l, store, status);
 
     i = pbOptimizer_Get(l->optimizer);
     note_iteration(task, &i);
@@ -275,6 +284,16 @@ static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result)
   result->z = task->result_z;
 }
 
+static void tell_verdict(const Loop *l, pbRunResult *result) {
+  const pbVerdict *v = &l->task->verdict;
+  result->left = pbOptimizer_Left(l->optimizer);
+  result->direction = v->outcome == pb_runSaddle ? v->direction : NULL;
+  result->outcome = v->outcome;
+  result->reason = v->reason;
+  result->advice = v->advice;
+  result->notes = v->notes;
+}
+
 // The loss once more at a finer time step; a simulation that fails there is reported as not confirmed.
 static pbStatus confirm_result(pbTask *task, pbRunResult *result) {
   if (task->confirm <= 1) return pb_ok;
@@ -326,12 +345,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbStatus status = confirm_result(task, result);
   if (status == pb_ok && !l->judged) status = pbTask_Judge(task, i.outcome == pb_running);
   if (status == pb_ok) status = look_for_noise(l, result);
-  result->left = pbOptimizer_Left(l->optimizer);
-  result->direction = task->verdict.outcome == pb_runSaddle ? task->verdict.direction : NULL;
-  result->outcome = task->verdict.outcome;
-  result->reason = task->verdict.reason;
-  result->advice = task->verdict.advice;
-  result->notes = task->verdict.notes;
+  tell_verdict(l, result);
 
   // Evaluations made here are none of the run's.
   double loss;
@@ -377,6 +391,47 @@ static pbStatus leave_saddle(Loop *l, bool *again) {
   return pb_ok;
 }
 
+// Terms of a point at which the loss cannot be had again.
+static void forget_terms(pbTask *task) {
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTermSet *set = &task->trajectories[t].terms;
+    for (int k = 0; k < set->count; k++) {
+      set->terms[k].value = NAN;
+      set->terms[k].deviation = NAN;
+    }
+  }
+}
+
+// A run that ends for want of memory or room, or by a fault of whoever evaluates the loss, has a result, too: the best so far.
+// Returns what it ended with, in its words.
+static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
+  pbTask *task = l->task;
+  pbVerdict *v = &task->verdict;
+  if (!l->optimizer || ended == pb_ok || ended == pb_interrupted) return ended;
+  pbIterate i = pbOptimizer_Get(l->optimizer);
+  if (!task->met && !isfinite(i.best_value)) return ended;
+
+  // The verdict is the error: nothing more is looked at.
+  memset(v->notes, 0, (size_t)task->n);
+  *v = (pbVerdict){.outcome = pb_runFailed, .notes = v->notes, .direction = v->direction, .beside = v->beside};
+  snprintf(v->reason, sizeof v->reason, "%s", pbContext_Error(task->ctx));
+  write_result(l, &i, result);
+  result->loss = task->met ? task->met_value : i.best_value;
+  if (!task->met) memcpy(task->result_z, i.best, (size_t)task->n * sizeof(double));
+
+  // Its terms, if they can be had.
+  double loss;
+  int64_t simulations = task->simulations, evaluations = task->evaluations;
+  task->progress = NULL;
+  task->sample.iteration = 0;
+  if (pbTask_Loss(task, task->result_z, &loss, NULL) != pb_ok) forget_terms(task);
+  task->simulations = simulations;
+  task->evaluations = evaluations;
+  tell_verdict(l, result);
+
+  return pbContext_Fail(task->ctx, ended, "%s", v->reason);
+}
+
 static pbStatus run_to_end(Loop *l, const pbRunStore *store, double save_seconds) {
   bool again = true;
   while (again) {
@@ -415,6 +470,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
 
   task->watch = false;
   if (status == pb_ok) status = conclude_run(&loop, result);
+  status = save_best(&loop, status, result);
   pbOptimizer_Destroy(loop.optimizer);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;

@@ -18,7 +18,7 @@ static const double noise_of_loss = 1e-11;     // rounding of a loss, relative; 
 
 const char *pbRunOutcome_Name(pbRunOutcome outcome) {
   static const char *const names[pb_runOutcomeCount] = {"criteria met", "converged",       "no influence", "stalled at a jump",
-                                                        "stalled",      "iteration limit", "saddle"};
+                                                        "stalled",      "iteration limit", "saddle",       "failed"};
   return (unsigned)outcome < pb_runOutcomeCount ? names[outcome] : "unknown";
 }
 

@@ -268,3 +268,32 @@ def test_pages_show_the_parameters_of_the_rollout(tmp_path, kind, constants):
     runs = (model.rollout(model.init(), steps=20), model.rollout(model.init(), steps=20, params=values, constants=constants), other.rollout(other.init(), steps=20))
     plain, passed, built = (open(r.save(tmp_path / f"{k}.{kind}"), "rb").read() for k, r in enumerate(runs))
     assert passed != plain and passed == built
+
+
+# ---- ends that are errors ---------------------------------------------------------------------------------------------------
+def crowd():
+    """Many balls of one body come down to a plane: more contacts than hard methods hold, as soon as a trial reaches it."""
+    balls = "".join(f"<geom type='sphere' size='.01' pos='{.03 * (i % 30):.3f} {.03 * (i // 30):.3f} 0' mass='.01'/>" for i in range(540))
+    return {"model": f"<mujoco><option timestep='.01' gravity='0 0 0'/><worldbody><geom type='plane' size='9 9 .1'/><body name='b' pos='0 0 1'><freejoint/>{balls}"
+                     "</body></worldbody></mujoco>", "contact": {"method": "lcp"}, "steps": 1, "variables": [{"state": "qpos", "components": [2]}],
+            "loss": [{"body": "b", "components": [2], "target": 0}]}
+
+
+@pytest.mark.parametrize("method", ["adam", "cmaes"])
+def test_a_search_that_ends_by_want_of_room_writes_its_best(tmp_path, method):
+    task = crowd()
+    task["optimizer"] = {"method": method, "iterations": 20, **({"rate": .3} if method == "adam" else {"sigma": .6} if method == "cmaes" else {})}
+    with pytest.raises(pb.CapacityError, match="more than 512 contacts.*the best so far is written") as ended:
+        pb.optimize(task, output=tmp_path / "a.json")
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert found == ended.value.result and found["outcome"] == "failed" and "more than 512 contacts" in found["reason"]
+    assert found["loss"] <= found["start_loss"] == 1 and (tmp_path / "a.trajectory.npz").exists()
+    z = found["variables"][0]["value"][0]
+    assert found["loss"] == pytest.approx(z * z, rel=1e-12) and found["terms"][0]["value"] == found["loss"]
+
+    # Without a name for it the error has it, too; where nothing could be evaluated there is none.
+    with pytest.raises(pb.CapacityError) as again: pb.optimize(task)
+    assert again.value.result["loss"] == found["loss"]
+    task["init"] = {"qpos": [0, 0, 0, 1, 0, 0, 0]}
+    with pytest.raises(pb.CapacityError) as start: pb.optimize(task, output=tmp_path / "b.json")
+    assert not hasattr(start.value, "result") and not (tmp_path / "b.json").exists()

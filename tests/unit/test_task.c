@@ -475,16 +475,17 @@ static void test_files_outside_of_the_folder_are_refused(void **state) {
 // Every allocation fails once: an error, no leak (the sanitizers' build sees it), and the context stays usable.
 typedef struct Meter {
   int live, calls, fail_at;
+  bool and_after;  // all that follow, too
 } Meter;
 static void *meter_alloc(void *user, size_t size) {
   Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
+  if (++m->calls == m->fail_at || (m->and_after && m->calls > m->fail_at)) return NULL;
   m->live++;
   return malloc(size);
 }
 static void *meter_resize(void *user, void *memory, size_t size) {
   Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
+  if (++m->calls == m->fail_at || (m->and_after && m->calls > m->fail_at)) return NULL;
   m->live += memory == NULL;
   return realloc(memory, size);
 }
@@ -504,7 +505,7 @@ static void test_failing_allocations(void **state) {
       "{\"formula\": \"x^2 + t\", \"inputs\": {\"x\": {\"qpos\": \"x\"}}, \"type\": \"below\", \"target\": 0.5}], "
       "\"optimizer\": {\"method\": \"gauss-newton\", \"iterations\": 2}}";
   for (int fail_at = 1; fail_at < 2000; fail_at += fail_at < 40 ? 1 : 7) {
-    Meter meter = {0, 0, fail_at};
+    Meter meter = {.fail_at = fail_at};
     pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
     pbContext *ctx = pbContext_Create(&allocator);
     if (!ctx) continue;
@@ -522,6 +523,50 @@ static void test_failing_allocations(void **state) {
   }
 }
 
+// Whatever fails for want of memory once a point was evaluated: the best so far is the result, to the bit what a run with enough
+// of it finds at that point.
+static void test_an_end_has_its_best(void **state) {
+  (void)state;
+  const char *text =
+      "{" POINT_MODEL
+      ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"confirm\": 2, \"loss\": [{\"qpos\": \"x\", \"target\": 1}, "
+      "{\"formula\": \"x^4\", \"inputs\": {\"x\": {\"qpos\": \"x\"}}}], \"optimizer\": {\"method\": \"lbfgs\", \"iterations\": "
+      "6}}";
+  int with_best = 0;
+  pbContext *plain = pbContext_Create(NULL);
+  pbTask *whole = parse(plain, text);
+
+  for (int fail_at = 1; fail_at < 5000; fail_at++) {
+    Meter meter = {.fail_at = fail_at, .and_after = true};
+    pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
+    pbContext *ctx = pbContext_Create(&allocator);
+    if (!ctx) continue;
+    pbTask *task;
+    pbRunResult result = {.z = NULL};
+    pbStatus status = pbTask_Parse(ctx, text, strlen(text), NULL, "t", &task);
+    if (status == pb_ok) status = pbTask_Run(task, NULL, &result);
+    if (meter.calls >= fail_at) assert_int_equal(status, pb_no_memory);
+
+    // What is told is the truth about that point.
+    if (status != pb_ok && result.z) {
+      double loss;
+      with_best++;
+      assert_int_equal(result.outcome, pb_runFailed);
+      assert_non_null(strstr(result.reason, "memory"));
+      good(plain, pbTask_Loss(whole, result.z, &loss, NULL));
+      assert_true(loss == result.loss && loss <= result.start_loss);
+    }
+    pbTask_Destroy(task);
+    pbContext_Destroy(ctx);
+    assert_int_equal(meter.live, 0);
+    if (meter.calls < fail_at) break;
+  }
+
+  assert_true(with_best > 3);
+  pbTask_Destroy(whole);
+  pbContext_Destroy(plain);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_projectile),
                                      cmocka_unit_test(test_gradient_by_every_kind_of_variable_and_term),
@@ -536,6 +581,7 @@ int main(void) {
                                      cmocka_unit_test(test_several_trajectories),
                                      cmocka_unit_test(test_bad_tasks_are_refused_with_the_place),
                                      cmocka_unit_test(test_files_outside_of_the_folder_are_refused),
-                                     cmocka_unit_test(test_failing_allocations)};
+                                     cmocka_unit_test(test_failing_allocations),
+                                     cmocka_unit_test(test_an_end_has_its_best)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
