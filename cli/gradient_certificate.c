@@ -132,6 +132,15 @@ static void note_ties(const cliRun *run, const pbCertificate *c) {
           (long)c->ties, run->steps, c->tie_step, c->tie_contact);
 }
 
+static void note_kinks(const cliRun *run, const pbCertificate *c) {
+  if (c->kinks == 0) return;
+  fprintf(
+      cli_err,
+      "pullback: note: in %ld of %ld steps the energy of an element stands at a kink (first at step %d: %s): its force answers "
+      "otherwise to one side than to the other, and the gradient is that of one of them\n",
+      (long)c->kinks, run->steps, c->kink_step, c->kink_element);
+}
+
 // The check of a whole rollout that could not be made: it says nothing about the gradient.
 static void note_left_out(const pbCertificate *c) {
   char why[512];
@@ -187,4 +196,5 @@ void cliGradient_Warn(const cliGradient *g, int t) {
   warn_events(g, c);
   warn_spot(c);
   note_ties(g->run, c);
+  note_kinks(g->run, c);
 }

@@ -51,7 +51,8 @@ class Gradient:
                   (nmocap, 3)
     params        by name: params["body_mass"], in the shape in which it was passed, or of Model.params
     certificate   how far to trust it: a dict, of a batch one for each world. worst_residual and unconverged of the solver; onsets, releases
-                  of contacts; ties, tie_step, tie_contact: steps in which features of shapes tie; growth_rate of the costate, 1/s; spot_checked: whether something could be compared, spot_off where a
+                  of contacts; ties, tie_step, tie_contact: steps in which features of shapes tie; kinks, kink_step,
+                  kink_element: in which an element of deformables stands at a kink of its energy; growth_rate of the costate, 1/s; spot_checked: whether something could be compared, spot_off where a
                   difference quotient disagrees, spot_steps_share and spot_entries_share of what one reached. All members of the C
                   library's pbCertificate by their names
 

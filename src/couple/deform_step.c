@@ -92,6 +92,10 @@ void pbScratch_DeformRecord(const pbScratch *s, double *record) {
   record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->preconditioner_valid;
 }
 
+bool pbScratch_KinkedElement(pbScratch *s, char *text, size_t size) {
+  return s->deform && pbDeform_FindKink(s->deform, text, size);
+}
+
 void pbScratch_GuessDeform(pbScratch *s, const double *record) {
   if (!s->deform) return;
 

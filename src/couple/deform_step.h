@@ -14,6 +14,8 @@ pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double
 void pbScratch_DeformRecord(const pbScratch *s, double *record);
 // Steps from now on begin their search at the solution in a tape's record, which must stay; NULL: as they do by themselves.
 void pbScratch_GuessDeform(pbScratch *s, const double *record);
+// The first element whose energy stands at a kink in the step that was pulled back last (src/deform/kink.c); false: none.
+bool pbScratch_KinkedElement(pbScratch *s, char *text, size_t size);
 // The deformables' part of a step from x, of its pullback from the tape's record (cached: of pbDeform_SaveFactor), and of its
 // forward derivative.
 PB_NODISCARD pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input,

@@ -27,8 +27,7 @@ static void locate_parameters(const pbDeformWork *w, const pbElementGroup *g, in
   }
 }
 
-// A chunk of a group: elements `first` and up to PB_DEFORM_CHUNK - 1 after it.
-static pbElements chunk_elements(const pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *at) {
+pbElements pbDeform_Elements(const pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *at) {
   PB_ASSERT(first >= 0 && first < g->count);
   locate_parameters(w, g, first);
   return (pbElements){.count = g->count - first < chunk ? g->count - first : chunk,
@@ -75,7 +74,7 @@ static pbStatus fail_outside(pbDeformWork *w, const pbElementGroup *g, int first
 }
 
 static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *e) {
-  pbElements in = chunk_elements(w, g, first, e);
+  pbElements in = pbDeform_Elements(w, g, first, e);
   pbElementsOut out = {.value = e->value ? w->value_out : NULL,
                        .gradient = e->gradient ? w->gradient_out : NULL,
                        .hessian = e->hessian ? w->hessian_out : NULL};
@@ -151,7 +150,7 @@ pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, co
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
     if (g->mass) continue;
     for (int first = 0; first < g->count; first += chunk) {
-      pbElements in = chunk_elements(w, g, first, at);
+      pbElements in = pbDeform_Elements(w, g, first, at);
       PB_TRY(pull_chunk(w, g, first, &in, w->weights, points, bar));
     }
   }
@@ -162,7 +161,7 @@ pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, co
 // ---- masses -------------------------------------------------------------------------------------------------------
 static pbElements mass_elements(const pbDeformWork *w, const pbElementGroup *g, int first) {
   const double *rest = w->in.theta + pb_restAt;
-  return chunk_elements(w, g, first, &(pbEvaluation){.z = rest, .ago = rest, .span = w->in.h});
+  return pbDeform_Elements(w, g, first, &(pbEvaluation){.z = rest, .ago = rest, .span = w->in.h});
 }
 
 // A group's share of the masses. Its energy is linear in the points' x, so that its gradient by x is the share of each point.

@@ -275,6 +275,8 @@ typedef struct pbEvaluation {
   double project;
 } pbEvaluation;
 PB_NODISCARD pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e);
+// A chunk of a group: elements `first` and up to PB_DEFORM_CHUNK - 1 after it; w->parameter and w->stride are theirs.
+pbElements pbDeform_Elements(const pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *at);
 // Adds scale weights . d(grad E)/d{z, y, ago, span, time}, and of theta, control and h; of `at` only the points are read.
 // Cotangents of points npoint x 3; ago and y may be the same, and span and bar->h.
 typedef struct pbEvaluationBar {
@@ -282,6 +284,11 @@ typedef struct pbEvaluationBar {
 } pbEvaluationBar;
 PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, const double *weights,
                                     const pbEvaluationBar *points, const pbDeformBar *bar);
+
+// ---- kink.c -------------------------------------------------------------------------------------------------------
+// The first element whose energy stands at a kink in the step that was pulled back last, in words; false: there is none.
+// Overwrites vectors of the work.
+bool pbDeform_FindKink(pbDeformWork *w, char *text, size_t size);
 
 // ---- matrix.c -------------------------------------------------------------------------------------------------------
 pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes);  // of the matrix of contacts; 0: as many as that of the elements

@@ -63,6 +63,20 @@ static void note_inputs(pbEnergy *e, const pbProgram *p) {
   }
 }
 
+static bool chooses(const pbProgram *p) {
+  for (int i = 0; i < p->count; i++) {
+    switch (p->code[i].code) {
+      case pb_opAbs_code:
+      case pb_opSign_code:
+      case pb_opMin_code:
+      case pb_opMax_code:
+      case pb_opSelect_code: return true;
+      default: break;
+    }
+  }
+  return false;
+}
+
 static void compile_programs(pbGraph *g, const pbDerived *d, pbEnergy *e) {
   int n = 3 * g->inputs.points, *all = pbContext_AllocArray(g->ctx, (size_t)(1 + n + n * n), sizeof *all);
   if (!all) {
@@ -85,6 +99,7 @@ static void compile_programs(pbGraph *g, const pbDerived *d, pbEnergy *e) {
   if (!g->status) pbProgram_CompilePull(g, d->pull, 0, n, &e->pull_x);
   if (!g->status) pbProgram_CompilePull(g, d->pull, n, g->inputs.weight, &e->pull_rest);
   note_inputs(e, &e->value);
+  e->chooses = !g->status && chooses(&e->value);
   PB_ASSERT(g->status || e->hessian.output_count == 1 + n + n * n);
 }
 
@@ -139,6 +154,7 @@ pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **ener
 
 const pbEnergyDef *pbEnergy_Definition(const pbEnergy *e) { return &e->def; }
 bool pbEnergy_Symmetric(const pbEnergy *e) { return e->symmetric; }
+bool pbEnergy_Chooses(const pbEnergy *e) { return e->chooses; }
 bool pbEnergy_Uses(const pbEnergy *e, pbEnergyInput input) { return e->uses[input]; }
 
 // ---- evaluation -------------------------------------------------------------------------------------------------------

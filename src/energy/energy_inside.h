@@ -8,7 +8,7 @@ struct pbEnergy {
   pbContext *ctx;
   pbEnergyDef def;
   pbEnergyParameter *parameter;
-  bool symmetric, uses[pb_inputTime + 1];
+  bool symmetric, chooses, uses[pb_inputTime + 1];
   pbProgram value, gradient, hessian;  // the outputs of those before it and its own
   pbProgram pull_x, pull_rest;         // derivatives of w . gradient: by x, by everything else
 };
@@ -33,6 +33,8 @@ typedef struct pbComplexBar {
 } pbComplexBar;
 
 size_t pbEnergy_WorkSizeComplex(const pbEnergy *energy);
+// Whether the formula has choices in it: min, max, abs, sign, conditions.
+bool pbEnergy_Chooses(const pbEnergy *energy);
 bool pbEnergy_EvaluateComplex(const pbEnergy *energy, const pbComplexElements *elements, const pbComplexOut *out, void *work,
                               pbEnergyFault *fault);
 bool pbEnergy_PullbackComplex(const pbEnergy *energy, const pbComplexElements *elements, const void *w, const pbComplexBar *bar,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "couple/deform_step.h"
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/model.h"
@@ -132,6 +133,14 @@ static void note_tie(pbScratch *s, int k, pbCertificate *c) {
   memcpy(c->tie_contact, pair, sizeof pair);
 }
 
+static void note_kink(pbScratch *s, int k, pbCertificate *c) {
+  char element[sizeof c->kink_element];
+  if (!pbScratch_KinkedElement(s, element, sizeof element)) return;
+  c->kinks++;
+  c->kink_step = k;
+  memcpy(c->kink_element, element, sizeof element);
+}
+
 // A step to pull back, and what is observed at its state.
 typedef struct StepAt {
   int k;
@@ -193,6 +202,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
   }
 
   if (status == pb_ok && at->next) note_tie(s, at->k, c);
+  if (status == pb_ok && at->next) note_kink(s, at->k, c);
   if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, call.step.record, at->k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, at->k, pbScratch_Error(s));
 }

@@ -423,6 +423,7 @@ static pbCertificate empty_certificate(void) {
                          .grazing_step = -1,
                          .simultaneous_step = -1,
                          .tie_step = -1,
+                         .kink_step = -1,
                          .penetrating = {-1, -1},
                          .penetration_step = -1,
                          .gaining = {-1, -1},

@@ -524,6 +524,61 @@ def test_finer_steps_follow_the_same_path(kind):
     assert report.ok, report["verdict"]
 
 
+# ---- energies at a kink ------------------------------------------------------------------------------------------------------
+def kinks_of(energies, mesh=None, scheme="implicit_euler", steps=3, gravity=0, **more):
+    """kinks, kink_step and kink_element of a chain of three edges, or of another mesh."""
+    body = {"name": "n", "mesh": mesh or {"chain": {"from": [0, 0, 0], "to": [.3, 0, 0], "edges": 3}}, "mass": .1, "energies": energies, **more}
+    model = pb.loads(f"<mujoco><option timestep='.01' gravity='0 0 {gravity}'/></mujoco>", deformables={"scheme": scheme, "bodies": [body]})
+    run = model.rollout(model.init(), steps=steps)
+    certificate = run.vjp(points=np.ones(run.points.shape[1]), check=False).certificate
+    return tuple(certificate[name] for name in ("kinks", "kink_step", "kink_element"))
+
+
+def strings(slack): return [{"energy": "spring_string", "on": "edges", "name": "s", "parameters": {"stiffness": 50, "slack": slack}}]
+
+
+@pytest.mark.parametrize("scheme", ["implicit_euler", "bdf2", "trapezoid", "avf4", "symplectic_euler"])
+def test_strings_that_are_just_taut_are_named(scheme):
+    assert kinks_of(strings(1.), scheme=scheme) == (3, 0, "n_s: element 0 (point 0 at 0 0 0)")
+    assert kinks_of(strings(1.), scheme=scheme, gravity=-9.81)[0] == 3  # all of it falls
+    for slack in (.99, 1 - 1e-6, 1 + 1e-6, 1.01): assert kinks_of(strings(slack), scheme=scheme) == (0, -1, "")
+    # pinned at both ends it hangs down: but for the first step none has strings that are neither slack nor tense
+    hanging = kinks_of(strings(1.), scheme=scheme, gravity=-9.81, pins=[{"points": 0}, {"points": 3}], steps=6)[0]
+    assert hanging <= (2 if scheme == "symplectic_euler" else 1)  # its forces are those at the start of a step
+
+
+def test_the_element_at_a_kink_is_the_one_that_is_named():
+    """Of two hundred strings one is at its length, beyond the first block of elements."""
+    lengths = np.full((200, 1), .9 * .01)
+    lengths[177] = .01
+    string = {"formula": "0.5*k*max(norm(x1 - x0) - l, 0)^2", "on": "edges", "name": "s", "parameters": {"k": 50, "l": {"each": lengths.ravel().tolist()}}}
+    spring = {"energy": "spring_zero", "on": "edges", "name": "z", "parameters": {"stiffness": 1e-9}}
+    mesh = {"chain": {"from": [0, 0, 0], "to": [2, 0, 0], "edges": 200}}
+    kinks, step, element = kinks_of([spring, string], mesh, scheme="static", steps=1, pins=[{"points": list(range(201))}])
+    assert (kinks, step) == (1, 0) and element.startswith("n_s: element 177 (point 177 at 1.77 0 0)")
+
+
+@pytest.mark.parametrize("formula, kinked", [
+    ("max(x0.x - X0.x, 0)^2", True), ("max(x0.x - X0.x, 0)^3", False), ("max(x0.x - X0.x, 0)^4", False), ("min(x0.z, 1)^2", False), ("x0.z*abs(x0.z)", True),
+    ("abs(x0.z)", True), ("abs(x0.z)^3", False), ("max(x0.z - 1e-10, 0)^2", True), ("max(x0.z - 1e-6, 0)^2", False), ("select(x0.z < 0, 1, 2)*x0.z^2", True),
+    ("select(x0.z < 0.1, 1, 2)*x0.z^2", False), ("max(0, x0.z - y0.z)^2/h", True), ("max(0, x0.z - y0.z + 0.1*h)^2/h", False), ("max(0, 1e-3*x0.y - y0.z)*x0.z", True), ("max(a, 0)*x0.z", True),
+    ("max(a - 1, 0)*x0.z", False), ("max(a + 1, 0)*x0.z^2", False)])
+def test_formulas_at_their_bounds_are_named(formula, kinked):
+    """Points that rest where a choice of the formula changes, beside it, and choices that are smooth to second order."""
+    parameters = {"a": 0.} if "a " in formula or "a," in formula else {}
+    found = kinks_of([{"formula": f"{formula} + 5*dot(x0 - X0, x0 - X0)", "on": "points", "name": "f", "parameters": parameters}])
+    assert found == ((3, 0, "n_f: element 0 (point 0 at 0 0 0)") if kinked else (0, -1, ""))
+
+
+def test_laws_of_the_library_at_their_kinks():
+    def ground(energy, level, **more): return [{"energy": energy, "on": "points", "name": "g", "parameters": {"level": level, "normal": [0, 0, 1], **more}}]
+    assert kinks_of(ground("ground", 0, stiffness=100))[0] == 3 and kinks_of(ground("ground", -.1, stiffness=100))[0] == 0
+    solid = {"box": {"size": [.2, .1, .1], "cells": [2, 1, 1]}}
+    flesh = {"fibre_stiffness": 2e4, "strength": 5e3, "activation": 0, "fibre": [1, 0, 0], "young": 1e4, "poisson": .3}
+    for law, parameters in (("muscle", flesh), ("neo_hookean", {"young": 1e4, "poisson": .3}), ("corotated", {"young": 1e4, "poisson": .3})):
+        assert kinks_of([{"energy": law, "name": "m", "parameters": parameters}], solid)[0] == 0, law
+
+
 # ---- random scenes ---------------------------------------------------------------------------------------------------------------
 def test_derivatives_of_random_scenes():
     """A share of `make check-deform`, chosen by SEED: each derivative of each scene, reverse and forward, against differences."""
