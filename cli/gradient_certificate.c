@@ -134,6 +134,7 @@ static void note_ties(const cliRun *run, const pbCertificate *c) {
 
 static void note_kinks(const cliRun *run, const pbCertificate *c) {
   if (c->kinks == 0) return;
+
   fprintf(
       cli_err,
       "pullback: note: in %ld of %ld steps the energy of an element stands at a kink (first at step %d: %s): its force answers "

@@ -223,6 +223,7 @@ static void print_summary(cliApp *app, const pbTask *task, Names *names, const p
 static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
   for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
     name_trajectory(names, t);
+
     pbStatus saved = save_trajectory(app, task, result->z, t, names->trajectory);
     // what ended a run may end this, too: its result is more
     if (saved != pb_ok && result->outcome != pb_runFailed) return saved;
@@ -246,6 +247,8 @@ static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbR
 // The best of a run that ended with an error; the error remains.
 static pbStatus write_best(cliApp *app, pbTask *task, Names *names, const pbRunResult *result, pbStatus ended) {
   pbStatus status = write_results(app, task, names, result);
+
+  // the error is still how it ended
   if (status == pb_ok || status == pb_check_failed)
     return pbContext_Fail(app->ctx, ended, "%s; the best so far is written", result->reason);
   return pbContext_Fail(app->ctx, ended, "%s; the best so far (loss %.17g) could not be written", result->reason, result->loss);

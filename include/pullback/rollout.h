@@ -157,8 +157,8 @@ typedef struct pbCertificate {
   int64_t ties;
   int tie_step;
   char tie_contact[200];
-  // Steps in which the energy of an element of deformables stands at a kink (a string that is just taut, a clamp at its bound): the
-  // gradient is that of one side. All steps are looked at. The first one, or -1, and its element by group and number ("").
+  // Steps in which the energy of an element of deformables stands at a kink (a string that is just taut, a clamp at its bound):
+  // the gradient is that of one side. All steps are looked at. The first, or -1, and its element by group and number ("").
   int64_t kinks;
   int kink_step;
   char kink_element[200];
