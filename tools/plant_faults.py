@@ -432,6 +432,8 @@ FAULTS = [
      "pytest:tests/oracle/test_cli.py::test_a_wrong_gradient_is_called_off", "a quotient that contradicts the gradient is left out"),
     ("src/rollout/sample_quotient.c", "  if (a->m == r->model) pbScratch_GuessDeform(a->scratch, a->record);\n", "",
      "pytest:tests/python/test_contract.py::test_the_check_of_a_step_with_contact_begins_at_its_solution", "quotients are solved from where the step began"),
+    ("src/deform/newton.c", "  PB_TRY(pbDeformMatrix_RefuseRounding(w));\n", "",
+     "pytest:tests/python/test_deformables.py::test_an_equilibrium_that_rounding_holds_has_no_gradient", "an equilibrium that rounding alone holds has a gradient"),
     ("src/deform/kink.c", "near.second > 0.5 * shorter * far.second", "near.second > 0", "pytest:tests/python/test_deformables.py::test_formulas_at_their_bounds_are_named",
      "a smooth choice of a formula is called a kink"),
     ("src/deform/kink.c", "displace(at->ago, share * length * w->d->size, n, 2, w->step);", "displace(at->ago, 0, n, 2, w->step);", "pytest:tests/python/test_deformables.py::test_formulas_at_their_bounds_are_named",

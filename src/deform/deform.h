@@ -301,6 +301,8 @@ PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
 void pbDeformMatrix_Finish(pbDeformWork *w);
 // The same, and its factor; *negative: pivots. pb_singular with the point in the text.
 PB_NODISCARD pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative);
+// pb_singular where a pivot of that factor is of the size of rounding beside its row: what holds there is rounding alone.
+PB_NODISCARD pbStatus pbDeformMatrix_RefuseRounding(pbDeformWork *w);
 // Adds scale H of one element (or stencil) with its points' blocks of unknowns and their slots (-1: none, or above the diagonal).
 void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const int *slot, const double *H, double scale);
 // x := A^-1 x or A^-T x, packed by blocks.

@@ -1,9 +1,9 @@
 // Elements whose energy stands at a kink at the solution of a step: a string that is just taut, a clamp at its bound, ground that
-// is just touched. To one side of a move their force answers otherwise than to the other, so that no linear map is the derivative.
+// is just touched. To one side of a move their force answers otherwise than to the other: no linear map is the derivative.
 //
 // By forces at the solution and a little to both sides of it, along one direction of positions, of those at the start of the step
-// and of parameters: D1 = f(e) - f(-e/2) and D2 = f(e) - 3 f(0) + 2 f(-e/2). Of a smooth force D2 falls as e^2, at a kink as e, at
-// a jump, of either sign, not at all. Only of formulas that have choices in them.
+// and of parameters: D1 = f(e) - f(-e/2) and D2 = f(e) - 3 f(0) + 2 f(-e/2). Of a smooth force D2 falls as e^2, at a kink as e,
+// at a jump, of either sign, not at all. Only of formulas that have choices in them.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -381,6 +381,18 @@ pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x) {
   return pbDeform_Fail(w, status, "the unsymmetric matrix of friction: GMRES ends with a residual of %.3g", report.residual);
 }
 
+// Where it is, in the terms of the scene.
+static pbStatus refuse_singular(pbDeformWork *w, pbStatus status, int block) {
+  int point = w->d->point[block];
+  const double *x = w->x + 3 * point;
+
+  return pbDeform_Fail(
+      w, status,
+      "the matrix of the step is singular at point %d (%.6g %.6g %.6g): nothing holds it, or the equilibrium is not "
+      "isolated%s",
+      point, x[0], x[1], x[2], pbDeform_Loose(w->d));
+}
+
 pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   pbDeformMatrix *m = &w->matrix;
   int block = 0;
@@ -399,14 +411,15 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
     return pb_ok;
   }
 
-  // Where it fails, in the terms of the scene.
-  int point = w->d->point[block];
-  const double *x = w->x + 3 * point;
+  if (status == pb_not_finite)
+    return pbDeform_Fail(w, status, "the matrix of the step is not finite at point %d", w->d->point[block]);
+  return refuse_singular(w, status, block);
+}
 
-  if (status == pb_not_finite) return pbDeform_Fail(w, status, "the matrix of the step is not finite at point %d", point);
-  return pbDeform_Fail(
-      w, status,
-      "the matrix of the step is singular at point %d (%.6g %.6g %.6g): nothing holds it, or the equilibrium is not "
-      "isolated%s",
-      point, x[0], x[1], x[2], pbDeform_Loose(w->d));
+pbStatus pbDeformMatrix_RefuseRounding(pbDeformWork *w) {
+  static const double least = 1e-12;
+  if (!w->d->nfree) return pb_ok;
+
+  pbSparseInertia inertia = pbSparseFactor_Inertia(w->matrix.factor);
+  return inertia.smallest < least ? refuse_singular(w, pb_singular, inertia.block) : pb_ok;
 }

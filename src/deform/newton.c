@@ -420,7 +420,11 @@ pbStatus pbDeform_Factor(pbDeformWork *w) {
   // The true Hessian, unprojected: of a step with inertia it may be indefinite, of an equilibrium it may not.
   PB_TRY(pbDeformMatrix_Factor(w, &w->report.negative));
 
-  if (w->scheme->inertia || w->d->unsymmetric || w->report.negative == 0) return pb_ok;
+  // Nothing but energies holds an equilibrium, and of a pivot that is rounding the sign is, too.
+  if (w->scheme->inertia || w->d->unsymmetric) return pb_ok;
+  PB_TRY(pbDeformMatrix_RefuseRounding(w));
+  if (w->report.negative == 0) return pb_ok;
+
   return pbDeform_Fail(
       w, pb_singular,
       "the equilibrium is no minimum: its matrix has %d negative pivots, so it is a saddle (what stands straight under more "

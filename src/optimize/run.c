@@ -407,7 +407,11 @@ static void forget_terms(pbTask *task) {
 static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
   pbTask *task = l->task;
   pbVerdict *v = &task->verdict;
-  if (!l->optimizer || ended == pb_ok || ended == pb_interrupted) return ended;
+  if (ended == pb_ok) return ended;
+
+  // Nothing, or nothing that was ever evaluated, is no result.
+  result->z = NULL;
+  if (!l->optimizer || ended == pb_interrupted) return ended;
   pbIterate i = pbOptimizer_Get(l->optimizer);
   if (!task->met && !isfinite(i.best_value)) return ended;
 

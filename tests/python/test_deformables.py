@@ -185,6 +185,22 @@ def test_a_saddle_has_no_gradient():
         with pytest.raises(pb.StepError, match="saddle"): derivative()
 
 
+@pytest.mark.parametrize("seed", [2, 9, 21, 51])
+def test_an_equilibrium_that_rounding_holds_has_no_gradient(seed):
+    """A body that can turn about its two pins: in some poses no pivot vanishes to the last digits, and a gradient would be the rounding's."""
+    rng = np.random.default_rng(seed)
+    cells = [int(rng.integers(1, 5)) for _ in range(3)]
+    body = {"name": "b", "mesh": {"box": {"size": rng.uniform(.05, .2, 3).tolist(), "cells": cells}}, "euler": rng.uniform(-90, 90, 3).tolist(),
+            "energies": [{"energy": str(rng.choice(["neo_hookean", "corotated", "stvk"])), "name": "m",
+                          "parameters": {"young": float(10 ** rng.uniform(3, 6)), "poisson": .3, "density": 1000}}], "pins": [{"points": [0, 1]}]}
+    text, deformables = "<mujoco><option gravity='0 0 0'/></mujoco>", {"scheme": "static", "bodies": [body]}
+    model = pb.loads(text, deformables=deformables)
+    run = model.rollout(model.init(), steps=1)
+    task = {"model": text, "deformables": deformables, "steps": 1, "variables": [{"parameter": "b_m.young"}], "loss": [{"points": "b", "target": .1}]}
+    for derivative in (lambda: run.vjp(points=np.ones(run.points.shape[1]), check=False), lambda: run.jvp(params={"b_m.young": [1.]}), lambda: pb.optimize(task)):
+        with pytest.raises(pb.StepError, match="the matrix of the step is singular at point"): derivative()
+
+
 def test_implicit_friction_on_cloth_is_refused():
     """It did not converge in 600 iterations; lagged friction does in some tens."""
     def cloth(kind, law="membrane_stvk"):

@@ -563,6 +563,16 @@ static void test_an_end_has_its_best(void **state) {
   }
 
   assert_true(with_best > 3);
+
+  // A start that cannot be evaluated is none.
+  const char *nowhere =
+      "{" POINT_MODEL
+      ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\", \"start\": 1e300}], \"loss\": [{\"qpos\": \"x\", \"target\": 1}]}";
+  pbTask *lost = parse(plain, nowhere);
+  pbRunResult none;
+  assert_int_not_equal(pbTask_Run(lost, NULL, &none), pb_ok);
+  assert_null(none.z);
+  pbTask_Destroy(lost);
   pbTask_Destroy(whole);
   pbContext_Destroy(plain);
 }
