@@ -45,8 +45,8 @@ void cliSlopes_ClearDirections(Slopes *s);
 pbStatus cliSlopes_Push(Slopes *s, double ahead[seen_count]);
 // Compares along the direction that is set, at the first step size that agrees with the gradient, else at the most certain one.
 void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit);
-// Takes joints out of the direction that the least friction loss of the comparison would hold, because a lesser force moves them: the
-// slope there is that of still smaller losses, which no difference shows. How many.
+// Takes joints out of the direction that the least friction loss of the comparison would hold, because a lesser force moves them:
+// the slope there is that of still smaller losses, which no difference shows. How many.
 int cliSlopes_LeaveHeld(Slopes *s, const pbParam *p);
 // Slopes against reverse mode, forward mode against reverse mode. *wrong: one of them disagrees.
 pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong);

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "mutate"
 # The test, and the cases in it that go through a list.
 TESTS = ["conformance_test_lists", "conformance_test_policy", "unit_test_builtin", "unit_test_barrier", "unit_test_network",
-         "unit_test_task_terms"]
+         "unit_test_task_terms", "unit_test_deform"]
 ROW = re.compile(r"^[a-z]+,.*,(red|GREEN)$")
 
 

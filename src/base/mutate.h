@@ -22,10 +22,27 @@ typedef enum pbMuteList {
   pb_muteObservation,  // of policies, by kind
   pb_muteOutput,       // of policies, by kind
   pb_muteEnergy,       // by name: pbMutation.name
+  pb_muteHosted,       // of losses by the host, by what they see
+  pb_muteScheme,       // of deformables, by pbScheme
+  pb_muteCoupling,     // of points on bodies, by pbCoupledBy
 } pbMuteList;
 
 // Rows are told apart by what they are for, equalities by their type.
 static inline int pb_mute_row(int kind, int equality) { return kind ? kind : 8 + equality; }
+// What points on bodies are pulled back to; the rest is theta, and what they do to the bodies' own equations.
+typedef enum pbCoupledBy {
+  pb_coupledPositions,
+  pb_coupledVelocities,
+  pb_coupledPlaces,
+  pb_coupledParameters,
+  pb_coupledForces,
+  pb_coupledByCount
+} pbCoupledBy;
+static inline int pb_mute_coupled(const double *q, const double *v, const double *local) {
+  if (q) return pb_coupledPositions;
+  if (v) return pb_coupledVelocities;
+  return local ? pb_coupledPlaces : pb_coupledParameters;
+}
 // Shapes in the order of their types.
 static inline int pb_mute_pair(int type1, int type2) { return type1 < type2 ? 8 * type1 + type2 : 8 * type2 + type1; }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutate.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
 #include "step/vjp.h"
@@ -27,7 +28,10 @@ double pbCouple_Pull(pbScratch *s, const pbAttachmentTangent *tangent) {
   query.force = NULL;
   pbJvp_Attachments(s->complex_work, &query, tangent, &(pbAttachmentOut){.x_tangent = c->x_tangent});
 
-  return sum + pb_dot(c->start_bar, c->x_tangent, n);
+  sum += pb_dot(c->start_bar, c->x_tangent, n);
+  PB_MUTE(pb_muteCoupling, pb_mute_coupled(tangent->q, tangent->v, tangent->local), &sum, 1);
+
+  return sum;
 }
 
 // A field of theta that positions depend on: rows of numbers; unit: of quaternions or axes.
@@ -146,6 +150,8 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
     c->adjoint_rhs[k] = pbCouple_AddFree(d, 0, -1, c->attached.B + k * 3 * d->nfree, w->adjoint);
     for (int i = 0; i < 3 * d->nattached; i++) c->adjoint_rhs[k] += c->attached.J[i * nv + k] * c->end_bar[i];
   }
+
+  PB_MUTE(pb_muteCoupling, pb_coupledForces, c->adjoint_rhs, nv);
 
   // With S in the solver as in the step
   pull->qacc = c->adjoint_rhs;

@@ -1,6 +1,7 @@
 // The pullback of a step, each part below the line of step.c and newton.c that it is the derivative of.
 #include <string.h>
 
+#include "base/mutate.h"
 #include "deform/deform.h"
 #include "sparse/krylov.h"
 
@@ -385,6 +386,7 @@ static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *stat
   }
 
   if (w->lacks) return pb_capacity;  // before anything is added
+  PB_MUTE(pb_muteScheme, (int)d->options.scheme, w->adjoint, 3 * d->npoint);
   pbDeformLead_PullBegin(w, state_bar);
   pbDeform_VjpPast(w, next, next_bar, state_bar, bar);
   pbStatus status = pbDeform_VjpEnd(w, next_bar, state_bar, bar);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/mutate.h"
 #include "model/model.h"
 #include "optimize/task.h"
 
@@ -94,6 +95,7 @@ static void scatter(const pbTermSet *s, const pbTerm *t, double *ctrl_bar) {
   for (int i = 0; i < h->row_count; i++) {
     const double *from = h->rows[i].bar;
     int width = h->rows[i].bar_width;
+    PB_MUTE(pb_muteHosted, h->quantity[i], h->rows[i].bar, t->step_count * width);
 
     for (int k = 0, row = 0; k < t->step_count; k++, from += width) {
       row = next_row(s, row, t->steps[k]);

@@ -83,6 +83,7 @@ pbStatus pbPoses_GiveBefore(pbTask *task, pbTrajectory *tr, int part) {
 
   if (p->origin[part] == pb_fromFirstRow) memcpy(p->before[part], part ? p->quat : p->pos, width * sizeof(double));
   p->origin[part] = pb_fromGiven;
+
   return pb_ok;
 }
 
@@ -99,6 +100,7 @@ static pbStatus give_room(pbTask *task, const pbTrajectory *tr, pbPoses *p) {
 
   p->pos_now = pbContext_AllocArray(task->ctx, (rows * 13 + 2 * velocities + 16) * n, sizeof(double));
   if (!p->pos_now) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for poses", task->name);
+
   p->quat_now = p->pos_now + rows * 3 * n;
   p->pos_bar = p->quat_now + rows * 4 * n;
   p->rot_bar = p->pos_bar + rows * 3 * n;
@@ -106,17 +108,20 @@ static pbStatus give_room(pbTask *task, const pbTrajectory *tr, pbPoses *p) {
   p->vel_bar = p->vel_now + velocities * n;
 
   double *last = p->vel_bar + velocities * n;
+
   p->before_now[0] = last;
   p->before_now[1] = last + 3 * n;
   p->before_bar[0] = last + 7 * n;
   p->before_bar[1] = last + 10 * n;
   p->turn = last + 13 * n;
+
   return pb_ok;
 }
 
 pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
   pbPoses *p = &tr->poses;
   if (!p->pos) return pb_ok;
+
   PB_TRY(give_room(task, tr, p));
 
   // Derivatives are taken only where something is unknown.
@@ -215,6 +220,7 @@ void pbPoses_Apply(pbTask *task, int t) {
   // From the file's values each time: nothing of the last point stays.
   memcpy(p->pos_now, p->pos, rows * 3 * n * sizeof(double));
   memcpy(p->quat_now, p->quat, rows * 4 * n * sizeof(double));
+
   if (p->vel) memcpy(p->vel_now, p->vel, rows * 6 * n * sizeof(double));
   if (p->before[0]) {
     memcpy(p->before_now[0], p->before[0], 3 * n * sizeof(double));
@@ -227,6 +233,7 @@ void pbPoses_Apply(pbTask *task, int t) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (!is_pose(v) || !is_of(v, v->kind, t)) continue;
+
     if (is_rotation(v->kind)) turned[v->kind == pb_varyMocapRotBefore] = true;
     else apply_numbers(task, t, v);
   }
@@ -309,6 +316,7 @@ void pbPoses_ClearBars(const pbTask *task, const pbTrajectory *tr) {
 
   memset(p->pos_bar, 0, rows * 3 * n * sizeof(double));
   memset(p->rot_bar, 0, rows * 3 * n * sizeof(double));
+
   if (p->vel) memset(p->vel_bar, 0, rows * 6 * n * sizeof(double));
   for (int i = 0; i < 2; i++) memset(p->before_bar[i], 0, 3 * n * sizeof(double));
 }
@@ -327,6 +335,7 @@ void pbPoses_Want(const pbTrajectory *tr, pbRolloutGradient *gradient) {
   // Of velocities that are given the poses before are none.
   gradient->mocap_pos = first[0];
   gradient->mocap_rot = first[1];
+
   if (p->vel) gradient->mocap_vel = p->vel_bar;
   gradient->mocap_pos_before = from[0];
   gradient->mocap_rot_before = from[1];
@@ -344,6 +353,7 @@ static void act_by(const pbPoses *p, bool now, pbRolloutInput *input) {
   // Velocities that are given say all of it.
   input->mocap_pos = first[0];
   input->mocap_quat = first[1];
+
   if (p->vel) input->mocap_vel = now ? p->vel_now : p->vel;
   input->mocap_pos_before = p->vel ? NULL : from[0];
   input->mocap_quat_before = p->vel ? NULL : from[1];

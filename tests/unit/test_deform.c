@@ -15,6 +15,8 @@
 #include <pullback/rollout.h>
 #include <pullback/spec.h>
 
+#include "mutation.h"
+
 #define OK(call)                                                  \
   do {                                                            \
     if ((call) != pb_ok) fail_msg("%s", pbContext_Error(w->ctx)); \
@@ -388,7 +390,7 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   if (contacts && c.most_contacts < 3) fail_msg("%s: only %d contacts", name, c.most_contacts);
   double pushed =
       dot(r.bar, tangent + steps * r.n + 2 * r.nv, (size_t)(2 * r.np)) + dot(r.bar, tangent + steps * r.n + r.nv, (size_t)r.nv);
-  if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
+  if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) FAIL("%s: pullback %.15g, forward %.15g", name, along, pushed);
   // difference quotient of fourth order
   double q[4], e[4] = {-2, -1, 1, 2};
   double *x = calloc((size_t)r.nx, sizeof(double)), *theta = calloc(r.nt, sizeof(double)),
@@ -402,22 +404,25 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   }
   double quotient = (q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * eps);
   if (!(fabs(along - quotient) <= tolerance * fabs(quotient)))
-    fail_msg("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
+    FAIL("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
   free(x), free(theta), free(u), free(dx), free(dt), free(du), free(tangent);
   gradient_done(&g), gradient_done(&again);
   run_done(&r);
 }
 
+static void compare_scheme(const void *scheme) {
+  pbScheme which = *(const pbScheme *)scheme;
+  Run r = run_in(block(which));
+  World *w = r.w;
+  pbParam h;
+  OK(pbModel_Param(w->ctx, w->model, "timestep", &h));
+  if (which == pb_schemeSymplecticEuler) r.theta[h.offset] = 1e-3;  // the explicit scheme is stable below 2e-3
+  compare(r, pbScheme_Name(which), false, 1e-3, 1e-7);
+}
+
 static void test_gradients(void **state) {
   (void)state;
-  for (int i = 0; i < scheme_count; i++) {
-    Run r = run_in(block(schemes[i]));
-    World *w = r.w;
-    pbParam h;
-    OK(pbModel_Param(w->ctx, w->model, "timestep", &h));
-    if (schemes[i] == pb_schemeSymplecticEuler) r.theta[h.offset] = 1e-3;  // the explicit scheme is stable below 2e-3
-    compare(r, pbScheme_Name(schemes[i]), false, 1e-3, 1e-7);
-  }
+  for (int i = 0; i < scheme_count; i++) compare_scheme(&schemes[i]);
 }
 
 static void test_contact_gradients(void **state) {
@@ -577,11 +582,27 @@ static void test_resting_geoms(void **state) {
   compare(run_in(resting(pb_schemeBdf2)), "net on a table, bdf2", true, 1e-5, 1e-6);
 }
 
-static void test_coupled_gradients(void **state) {
-  (void)state;
-  Run r = run_in(held());
-  compare(r, "arm, net and ball", true, 1e-4, 1e-6);
+static void compare_coupled(const void *unused) {
+  (void)unused;
+  compare(run_in(held()), "arm, net and ball", true, 1e-4, 1e-6);
 }
+
+static void test_coupled_gradients(void **state) { compare_coupled(state); }
+
+#ifdef PULLBACK_MUTATE
+static void test_every_pullback_is_seen(void **state) {
+  static const char *const by[pb_coupledByCount] = {"positions", "velocities", "places", "parameters", "forces"};
+  for (int i = 0; i < scheme_count; i++) {
+    const char *name = pbScheme_Name(schemes[i]);
+    if (!sees_mutation(pb_muteScheme, (int)schemes[i], NULL, compare_scheme, &schemes[i])) fail_msg("scheme %s: unseen", name);
+    print_message("scheme,%s,unit/test_deform,red\n", name);
+  }
+  for (int i = 0; i < pb_coupledByCount; i++) {
+    if (!sees_mutation(pb_muteCoupling, i, NULL, compare_coupled, state)) fail_msg("coupling by %s: unseen", by[i]);
+    print_message("coupling,%s,unit/test_deform,red\n", by[i]);
+  }
+}
+#endif
 
 // Quartic springs: AVF4 keeps the energy to rounding (case E4).
 static void test_avf4_energy(void **state) {
@@ -684,11 +705,19 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_oscillator),    cmocka_unit_test(test_order),
-      cmocka_unit_test(test_gradients),     cmocka_unit_test(test_contact_gradients),
-      cmocka_unit_test(test_momentum),      cmocka_unit_test(test_coupled_gradients),
-      cmocka_unit_test(test_resting_geoms), cmocka_unit_test(test_avf4_energy),
-      cmocka_unit_test(test_driven),        cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_oscillator),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_contact_gradients),
+      cmocka_unit_test(test_momentum),
+      cmocka_unit_test(test_coupled_gradients),
+      cmocka_unit_test(test_resting_geoms),
+      cmocka_unit_test(test_avf4_energy),
+      cmocka_unit_test(test_driven),
+      cmocka_unit_test(test_errors),
+#ifdef PULLBACK_MUTATE
+      cmocka_unit_test(test_every_pullback_is_seen),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

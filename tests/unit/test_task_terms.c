@@ -165,8 +165,7 @@ static void move(pbContext *ctx, pbTask *task, int i, double step, double *value
   else good(ctx, pbTask_Residuals(task, z, r, NULL));
 }
 
-static void check_gradient(pbContext *ctx, const char *world, const char *loss) {
-  pbTask *task = parse(ctx, world, loss);
+static void check_task(pbContext *ctx, pbTask *task) {
   double g[32], value, v[4];
   good(ctx, pbTask_Loss(task, pbTask_Start(task), &value, g));
 
@@ -179,6 +178,8 @@ static void check_gradient(pbContext *ctx, const char *world, const char *loss) 
   }
   pbTask_Destroy(task);
 }
+
+static void check_gradient(pbContext *ctx, const char *world, const char *loss) { check_task(ctx, parse(ctx, world, loss)); }
 
 static void test_gradient_against_differences(void **state) {
   char all[8192];
@@ -381,6 +382,54 @@ static pbStatus height_and_controls(void *user, const pbLossView *view, double *
   return pb_ok;
 }
 
+// All that a function may see, each with the square of its numbers as its value.
+static pbStatus squares_of_all(void *user, const pbLossView *view, double *value) {
+  (void)user;
+  *value = 0;
+  for (int i = 0; i < view->row_count; i++) {
+    const pbLossRows *rows = &view->rows[i];
+    if (rows->width != rows->bar_width) continue;  // of rotations no squares
+    for (int k = 0; k < view->count * rows->width; k++) {
+      *value += 0.5 * rows->value[k] * rows->value[k];
+      if (rows->bar) rows->bar[k] = rows->value[k];
+    }
+  }
+  return pb_ok;
+}
+
+// Functions of the host that see each quantity by itself, in the order of pbQuantity.
+static const struct {
+  const char *world, *sees;
+} hosted[] = {{SLOW, "qpos"},  {ARM, "qvel"}, {SLOW, "act"},    {ARM, "sensor"},
+              {ARM, "body"},   {ARM, "site"}, {ROPE, "points"}, {ROPE, "point_velocity"},
+              {ARM, "control"}};
+static size_t hosted_first, hosted_last = pb_observedControl;
+
+static void check_functions(const void *state) {
+  pbContext *ctx = *(pbContext *const *)state;
+  char loss[200];
+  for (size_t i = hosted_first; i <= hosted_last; i++) {
+    snprintf(loss, sizeof loss, "{\"function\": \"mine\", \"sees\": [\"%s\"], \"weight\": 0.7}, {\"%s\": true}", hosted[i].sees,
+             i == pb_observedPoints || i == pb_observedPointVelocity ? "points" : "qvel");
+    pbTask *task = parse(ctx, hosted[i].world, loss);
+    pbTask_OnFunction(task, squares_of_all, NULL);
+    check_task(ctx, task);
+  }
+}
+
+static void test_functions_against_differences(void **state) { check_functions(state); }
+
+#ifdef PULLBACK_MUTATE
+static void test_every_function_is_seen(void **state) {
+  for (size_t quantity = 0; quantity <= pb_observedControl; quantity++) {
+    hosted_first = hosted_last = quantity;
+    if (!sees_mutation(pb_muteHosted, (int)quantity, NULL, check_functions, state))
+      fail_msg("functions of %s: their slopes may be lost", hosted[quantity].sees);
+    print_message("function,%s,unit/test_task_terms,red\n", hosted[quantity].sees);
+  }
+}
+#endif
+
 static void test_a_function_is_the_terms_that_it_computes(void **state) {
   static const char terms[] =
       "{\"site\": \"end\", \"components\": [2], \"type\": \"linear\", \"weight\": 6}, "
@@ -421,6 +470,7 @@ static void test_a_function_is_the_terms_that_it_computes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_function_is_the_terms_that_it_computes),
+                                     cmocka_unit_test(test_functions_against_differences),
                                      cmocka_unit_test(test_values_in_closed_form),
                                      cmocka_unit_test(test_a_discount_does_not_depend_on_the_time_step),
                                      cmocka_unit_test(test_gradient_against_differences),
@@ -432,6 +482,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_formula_out_of_its_domain_is_told),
 #ifdef PULLBACK_MUTATE
                                      cmocka_unit_test(test_every_pullback_is_seen),
+                                     cmocka_unit_test(test_every_function_is_seen),
 #endif
                                      cmocka_unit_test(test_bad_terms_are_refused_with_the_place)};
   return cmocka_run_group_tests(tests, setup, teardown);
