@@ -85,7 +85,8 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
 
 static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise *noise) {
   char where[120];
-  snprintf(where, sizeof where, "going back through %ld steps the costate grows by a factor of %.1e. ", run->steps, exp(c->growth));
+  snprintf(where, sizeof where, "going back through %ld steps the costate grows by a factor of %.1e. ", run->steps,
+           exp(c->growth));
   cliNoise_Warn(noise, where);
 }
 

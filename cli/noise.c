@@ -26,9 +26,7 @@ static const char *sentence(char *text, size_t size) {
   return text;
 }
 
-const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size) {
-  return sentence(pbNoise_Say(noise, text, size), size);
-}
+const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size) { return sentence(pbNoise_Say(noise, text, size), size); }
 
 const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size) {
   return sentence(pbNoise_Propose(noise, text, size), size);

@@ -81,7 +81,7 @@ def stadium():
     return model, pose(model, [.1, .05], [1, .7]), None, 16000, False
 
 
-def gymnasium(name, every, steps, h=.005, height=None):
+def gymnasium(name, every, steps, h=.005, qpos=None):
     """A robot of Gymnasium by a random policy."""
     package = importlib.util.find_spec("gymnasium").submodule_search_locations[0]
     with open(os.path.join(package, "envs", "mujoco", "assets", name), encoding="utf-8") as f:
@@ -91,7 +91,7 @@ def gymnasium(name, every, steps, h=.005, height=None):
     model = pb.loads(text, policy={"every": every, "seed": 1, "observe": [{"qpos": True}, {"qvel": True}] if name != "ant.xml" else
                      [{"body_rotation": "torso"}, {"qvel": True}], "layers": [
         {"dense": 32, "activation": "tanh", "gain": 1.0}, {"dense": count, "gain": 1.0}, {"activation": "tanh"}]})
-    return model, model.init(), None, steps, True
+    return model, pose(model, qpos), None, steps, True
 
 
 def quadruped():
@@ -131,8 +131,9 @@ def hulls():
 SCENES = {"double pendulum": lambda: links([2.2, .8], 2000), "triple pendulum": lambda: links([2.0, .5, -.4], 1500),
           "chain of five links": lambda: links([1.8, .3, .3, -.2, .4], 1000), "driven pendulum": driven,
           "three balls on a table, impact": lambda: billiard({"method": "impact", "restitution": 1}, .003, 3000),
-          "three balls on a table, soft contacts": lambda: billiard(None, .0005, 12000, 'solref="-100000 0" solimp="0.98 0.98 0.001"'),
-          "P-DT1": triangle, "ball in a stadium": stadium, "walker by policy": lambda: gymnasium("walker2d_v5.xml", 4, 1000),
+          "three balls on a table, soft contacts": lambda: billiard(None, .00025, 16000, 'solref="-10000 0" solimp="0.98 0.98 0.001"'),
+          "three balls on a table, stiff contacts": lambda: billiard(None, .0005, 12000, 'solref="-100000 0" solimp="0.98 0.98 0.001"'),
+          "P-DT1": triangle, "ball in a stadium": stadium, "walker by policy": lambda: gymnasium("walker2d_v5.xml", 4, 1000, qpos=[0, 1.3, .05, -.3, -.6, .1, -.6, -.4, -.1]),
           "ant by policy": lambda: gymnasium("ant.xml", 4, 1000), "R5's quadruped": quadruped, "cloth flag": flag, "two tumbling hulls": hulls}
 
 

@@ -520,10 +520,10 @@ static PyObject *describe_noise(const pbNoise *noise, int count) {
 
   for (int i = 0; list && i < count; i++) {
     const pbNoise *n = &noise[i];
-    PyObject *one = Py_BuildValue("{sdsisdsdsdsdsNssss}", "time", n->time, "step", n->step, "move", n->move, "growth", n->growth,
-                                  "unforeseen", n->unforeseen, "window", n->window, "contact", PyBool_FromLong(n->contact),
-                                  "verdict", pbNoise_Say(n, says, sizeof says), "proposal",
-                                  pbNoise_Propose(n, helps, sizeof helps));
+    PyObject *one =
+        Py_BuildValue("{sdsisdsdsdsdsNssss}", "time", n->time, "step", n->step, "move", n->move, "growth", n->growth,
+                      "unforeseen", n->unforeseen, "window", n->window, "contact", PyBool_FromLong(n->contact), "verdict",
+                      pbNoise_Say(n, says, sizeof says), "proposal", pbNoise_Propose(n, helps, sizeof helps));
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);
   }

@@ -275,10 +275,11 @@ char *pbNoise_Propose(const pbNoise *noise, char *text, size_t size) {
   if (size) text[0] = 0;
   if (noise->step < 0) return text;
 
-  snprintf(text, size,
-           "a window of half that time (%.2g s) keeps the gradient of controls and policies within reach, %sdamping and the mean "
-           "over several starts make the loss smoother, and what the whole of the motion decides is found by searches from several "
-           "starts without gradients (cmaes, es)",
-           noise->window, smoother);
+  snprintf(
+      text, size,
+      "a window of half that time (%.2g s) keeps the gradient of controls and policies within reach, %sdamping and the mean "
+      "over several starts make the loss smoother, and what the whole of the motion decides is found by searches from several "
+      "starts without gradients (cmaes, es)",
+      noise->window, smoother);
   return text;
 }
