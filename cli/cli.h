@@ -249,7 +249,8 @@ typedef struct cliRun {
 // end.
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
 enum { cli_noiseText = 512 };
-// The verdict and what to do instead (pbNoise_Say, pbNoise_Propose), each in a sentence that ends with a blank, or "". Returns text.
+// The verdict and what to do instead (pbNoise_Say, pbNoise_Propose), each in a sentence that ends with a blank, or "". Return
+// text.
 const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size);
 const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size);
 void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standard error, behind `where`; nothing without noise

@@ -1,5 +1,5 @@
-// Are the gradients of a training noise? Asked once, when it has ended: a few worlds go on for a window by the policy as it is, and
-// what comes of moves is compared with what derivatives foresee (src/rollout/noise.c). No number of the training is touched.
+// Are the gradients of a training noise? Asked once, when it has ended: a few worlds go on for a window by the policy as it is,
+// and what comes of moves is compared with what derivatives foresee (src/rollout/noise.c). No number of the training is touched.
 // Test: tests/oracle/test_noise.py.
 #include <math.h>
 #include <stdlib.h>

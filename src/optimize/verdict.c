@@ -89,8 +89,8 @@ static pbStatus form_jacobian(Judge *j) {
   size_t n = (size_t)j->n, m = j->task->m;
   PB_ASSERT(!j->J);
 
-  // Only where it is small enough to be worth the memory and time.
-  if (m == 0 || j->n > MOST_DENSE || (double)m * (double)n > most_dense_entries) return pb_ok;
+  // Only where it is small enough to be worth the memory and time; a truncated gradient has none.
+  if (m == 0 || pbTask_IsTruncated(j->task) || j->n > MOST_DENSE || (double)m * (double)n > most_dense_entries) return pb_ok;
 
   PB_TRY(pbJudge_Allocate(j, m, &j->residuals));
   PB_TRY(pbJudge_Allocate(j, m * n, &j->J));

@@ -182,7 +182,7 @@ static bool most_beyond(const Noise *s, int i, int to) {
   return 4 * beyond >= 3 * (to - i + 1);
 }
 
-// The first state that is not foreseen, as are most of those that follow at once, within a quarter of the time, and to the end: by
+// The first state that is not foreseen, as are most of those that follow, within a quarter of the time and to the end: by
 // chance some are, where moves pass through zero or the motion turns.
 static void find_time(const Noise *s, pbNoise *noise) {
   PB_ASSERT(s->last >= 0 && s->last < s->rows);

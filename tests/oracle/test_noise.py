@@ -74,3 +74,48 @@ def test_what_is_no_noise_is_not_called_noise(run, tmp_path, text, start, steps)
     np.savez(tmp_path / "x.npz", **start)
     noise, said = told(run, tmp_path, tmp_path / "m.xml", steps)
     assert noise["step"] == -1 and noise["time"] is None and "noise" not in said, (noise, said)
+
+
+# ---- searches and trainings --------------------------------------------------------------------------------------------------
+def search(run, tmp_path, method, **more):
+    """What a search for the start of a double pendulum came to, 8 s before its end."""
+    task = {"model": chain(2, h=.005), "duration": 8, "init": {"qpos": [2.0, .5]}, "variables": [{"state": "qvel"}],
+            "loss": [{"qpos": ["j0", "j1"], "target": [.3, -.2]}], "optimizer": {"method": method, "iterations": 4}, **more}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    said = run("optimize", tmp_path / "task.json", "--fresh", "-q", "-o", tmp_path / "result.json", code=1 if "stop" in more else 0).stderr
+    return json.loads((tmp_path / "result.json").read_text())["noise"], said
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "gauss-newton", "adam"])
+def test_a_search_through_noise_is_told_with_a_proposal(run, tmp_path, method):
+    noise, said = search(run, tmp_path, method)
+    assert 0 < noise["time"] < 8 and noise["window"] == noise["time"] / 2 and noise["verdict"].startswith("the gradient is noise beyond t = ")
+    assert "cmaes" in noise["proposal"] and f"{noise['window']:.2g} s" in noise["proposal"], noise
+    assert said.startswith("pullback: warning: T" + noise["verdict"][1:]) and noise["proposal"][1:] in said, said
+
+
+def test_a_search_that_follows_the_proposal_is_told_nothing(run, tmp_path):
+    for noise, said in (search(run, tmp_path, "cmaes"), search(run, tmp_path, "lbfgs", gradient={"window": 1.0}), search(run, tmp_path, "lbfgs", duration=.5),
+                        search(run, tmp_path, "lbfgs", init={"qpos": [.05, .05]}, loss=[{"qpos": ["j0", "j1"], "target": [.04, .03]}])):
+        assert noise is None and "noise" not in said, (noise, said)
+
+
+def training(run, tmp_path, window, method="bptt", gain=1.0):
+    """What is said after a few updates of a policy at a triple pendulum with motors."""
+    rest = "<actuator>" + "".join(f"<motor joint='j{k}' gear='.02'/>" for k in range(3)) + "</actuator>"
+    task = {"model": chain(3, h=.005, rest=rest), "init": {"qpos": [2.0, .5, -.4]},
+            "policy": {"every": 4, "observe": [{"qpos": True}, {"qvel": True, "scale": .1}], "layers": [{"dense": 8, "activation": "tanh", "gain": gain}, {"dense": 3, "gain": .01}]},
+            "loss": [{"qpos": ["j0", "j1", "j2"], "target": [0, 0, 0], "at": "all"}],
+            "episode": {"seconds": 8, "spread": {"qpos": .1}},
+            "train": {"method": method, "updates": 2, "worlds": 8, "window": window, "evaluate": {"every": 2, "starts": 2}}}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    return run("train", tmp_path / "task.json", "--fresh", "-q", "-o", tmp_path / "policy.npz").stderr
+
+
+def test_a_training_through_noise_is_told_a_window(run, tmp_path):
+    said = training(run, tmp_path, 400)
+    assert "The gradient is noise beyond t = " in said and '"window": ' in said, said
+    proposed = int(said.split('"window": ')[1].split(")")[0])
+    assert 1 < proposed < 200, said
+    assert "noise" not in training(run, tmp_path, min(proposed, 16))
+    assert "noise" not in training(run, tmp_path, 400, method="es")
