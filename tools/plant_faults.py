@@ -450,7 +450,7 @@ FAULTS = [
     ("src/rollout/noise.c", "if (s->beyond[i] && most_beyond(s, i, soon) && most_beyond(s, i, s->last)) noise", "if (s->beyond[i]) noise",
      "pytest:tests/oracle/test_noise.py", "a gradient is called noise from the first state on that by chance is not foreseen"),
     ("src/rollout/noise.c", "2 * r->nv + r->na + 2 * r->np;", "2 * r->nv + r->na;",
-     "pytest:tests/python/test_noise.py", "of deformables nothing moves where noise is looked for"),
+     "pytest:tests/python/test_reach.py", "of deformables nothing moves where noise is looked for"),
     ("src/optimize/run.c", "|| pbTask_IsTruncated(task)) return pb_ok;", ") return pb_ok;",
      "pytest:tests/oracle/test_noise.py", "a search by windows is told that windows would help"),
     ("src/learn/noise.c", "i * t->settings.worlds / worlds, &found[count]", "i * t->settings.worlds / worlds, &found[0]",
