@@ -1,6 +1,7 @@
 // A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp,
 // diagApprox, impratio, mixing of geoms, error reduction and force mixing, margins.
 #include "contact/row_adjoint.h"
+#include "contact/weight.h"
 
 #include "base/assert.h"
 #include "math/vec.h"
@@ -412,6 +413,20 @@ static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
   }
 }
 
+// Of a contact (weight.h).
+static void pull_contact_weight(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
+  const NUM(pbWork) *w = a->w;
+  NUM(pbTurning) of[2] = {NUM(pb_turning)(w, c->geom1), NUM(pb_turning)(w, c->geom2)};
+  double turning = of[0].weight + of[1].weight;
+  bool still = pb_hard(w->m) && NUM(pb_translation_weight)(w, c) < pb_still * turning;
+
+  for (int g = 0; g < 2; g++) {
+    if (!still) PB_THETA(a, body_invweight0, 2 * of[g].body, bar);
+    else if (of[g].alone) PB_THETA(a, body_mass, of[g].body, -bar * of[g].weight * of[g].weight);
+    else PB_THETA(a, body_invweight0, 2 * of[g].body + 1, bar * of[g].square);
+  }
+}
+
 // diagApprox of a row is the sum of the inverse weights of what it acts on.
 static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
@@ -427,9 +442,7 @@ static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *ba
   } else if (r->kind == pb_rowLimit) {
     PB_THETA(a, dof_invweight0, m->jnt_dofadr[r->joint], bar->diag[0]);
   } else if (r->kind == pb_rowContact) {
-    const NUM(pbContact) *c = w->contact + r->contact;
-    PB_THETA(a, body_invweight0, 2 * m->geom_bodyid[c->geom1], bar->diag[0]);
-    PB_THETA(a, body_invweight0, 2 * m->geom_bodyid[c->geom2], bar->diag[0]);
+    pull_contact_weight(a, w->contact + r->contact, bar->diag[0]);
   } else if (r->dim > 1) {
     // Connect and weld: every row has its own, of translation or rotation.
     int body[2];

@@ -5,6 +5,7 @@
 #include "contact/penalty.h"
 #include "contact/prescribed.h"
 #include "contact/row.h"
+#include "contact/weight.h"
 #include "linalg/vector.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
@@ -560,7 +561,7 @@ static void contact_row(NUM(pbWork) *w, int contact) {
   fill_contact_jacobian(w, r, b1, b2, n);
   r->pos[0] = c->dist;
   r->margin = c->margin;
-  r->diag[0] = w->p.body_invweight0[2 * b1] + w->p.body_invweight0[2 * b2];
+  r->diag[0] = NUM(pb_contact_weight)(w, c);
   if (pb_explicit(w->m, r)) set_force(w, r);
   else finish_row(w, r);
 }

@@ -235,7 +235,7 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
     return;
   }
   for (int i = 0; i < r->dim; i++) r->D[i] = 1 / r->R[i];
-  PB_ASSERT(is_positive(r->R, r->dim) && is_positive(r->D, r->dim));
+  PB_ASSERT(pb_hard(w->m) || (is_positive(r->R, r->dim) && is_positive(r->D, r->dim)));
 }
 
 // aref = -b (J v) - k d (pos - margin); tangents of contacts have no stiffness; servos: -b (J v - target).

@@ -178,9 +178,10 @@ typedef struct NUM(pbWork) {
     bool condensed;        // LU is of H over the dofs, with blocks Binv and K for each row, not of T over the active rows
     double *Binv, *K, *h;  // 36 per row, 36 per row, 2 nv
     int n, max, count;     // count: rows that are not held at zero
-    double *A, *LU, *Z, *b, *rho, *f, *x;                                               // n x n, count x count, nv x n, n each
-    double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *weight, *step;  // n each, step 2 n
-    int *active, *perm;                                                                 // count each
+    double *A, *LU, *Z, *b, *rho, *f, *x;  // n x n, count x count, nv x n, n each
+    double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *nearest, *weight, *softness,
+        *step;           // n each, path 4 n, step 2 n
+    int *active, *perm;  // count each
   } dual;
   int worst_row;  // that fits its law worst, where the solve did not converge
 

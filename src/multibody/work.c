@@ -165,6 +165,8 @@ static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
   TAKE(dual.from, n)
   TAKE(dual.path, 4 * n)
   TAKE(dual.origin, n)
+  TAKE(dual.nearest, n)
+  TAKE(dual.softness, n)
   TAKE(dual.weight, n)
   TAKE(dual.step, 2 * n)
   TAKE(dual.active, n)

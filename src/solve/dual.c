@@ -107,10 +107,15 @@ static void set_scale(const NUM(pbWork) *w, const NUM(pbRow) *r, double *rho) {
   for (int i = 0; i < r->dim; i++) {
     double diagonal = A[i * (w->dual.n + 1)];
     double own = is_contact(r) && i > 0 ? bound : diagonal;
-    rho[i] = 1 / fmax(own, 1e-6 * most);
-    w->dual.weight[r->at + i] = fmax(diagonal, 1e-6 * most);
+    double least = i == 0 && is_contact(r) ? 1e-2 * re(r->diag[0]) : 1e-6 * most;
+    rho[i] = 1 / fmax(own, least);
+    w->dual.weight[r->at + i] = fmax(diagonal, least);
     PB_ASSERT(!(rho[i] <= 0));
   }
+}
+
+void NUM(pbDual_SetScales)(NUM(pbWork) *w) {
+  for (int k = 0; k < w->nrow; k++) set_scale(w, w->row + k, w->dual.rho + w->row[k].at);
 }
 
 static pbStatus assemble(NUM(pbWork) *w) {
@@ -122,6 +127,7 @@ static pbStatus assemble(NUM(pbWork) *w) {
     n += w->row[k].dim;
   }
   w->dual.n = n;
+  memset(w->dual.softness, 0, (size_t)n * sizeof(double));
   half_solve(w);
   set_delassus(w);
 
@@ -130,9 +136,9 @@ static pbStatus assemble(NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     for (int j = 0; j < r->dim; j++) w->dual.b[r->at + j] = re(r->x[j]);
-    set_scale(w, r, w->dual.rho + r->at);
   }
 
+  NUM(pbDual_SetScales)(w);
   return pb_ok;
 }
 
@@ -279,68 +285,7 @@ static bool find_exact(NUM(pbWork) *w) {
     return true;
   }
 
-  return NUM(pbDual_Approach)(w, 1e-3, f, x) || NUM(pbDual_Follow)(w, 1, f, x) || NUM(pbDual_Follow)(w, 1e3, f, x);
-}
-
-// How far forces exceed what the residuals ask of each row alone: much where rows work against each other, held by little more
-// than their regularization. A power of two.
-static double jam(const NUM(pbWork) *w) {
-  double most = 0;
-  double asked = 1e-300;
-  for (int i = 0; i < w->dual.n; i++) {
-    most = fmax(most, fabs(w->dual.f[i]));
-    asked = fmax(asked, fabs(w->dual.rho[i] * w->dual.b[i]));
-  }
-  return most > asked ? ldexp(1, ilogb(most / asked)) : 1;
-}
-
-static void scale_rho(NUM(pbWork) *w, double scale) {
-  for (int i = 0; i < w->dual.n; i++) w->dual.rho[i] *= scale;
-}
-
-// Newton's method on the sharp laws with rho times `scale`, which stays where forces are found, from those at hand.
-static bool solve_jam(NUM(pbWork) *w, double scale) {
-  size_t bytes = (size_t)w->dual.n * sizeof(double);
-  double *f = w->dual.trial;
-  double *x = w->dual.trial_x;
-  double kappa = w->dual.kappa;
-  bool found = false;
-
-  w->dual.kappa = 0;
-  scale_rho(w, scale);
-  memcpy(f, w->dual.f, bytes);
-  NUM(pbDual_Residuals)(w, f, x);
-  for (int round = 0; round < 4 && !found; round++) found = NUM(pbDual_Polish)(w, 0, f, x);
-  if (!found) {
-    scale_rho(w, 1 / scale);
-    w->dual.kappa = kappa;
-    return false;
-  }
-
-  memcpy(w->dual.f, f, bytes);
-  memcpy(w->dual.x, x, bytes);
-  return true;
-}
-
-// Methods lcp and cones. Of jammed forces a share of 1e-9 is no small acceleration, and whether a contact slides is lost in
-// them: there rho makes both of one size.
-static bool find_resolved(NUM(pbWork) *w) {
-  static const double jammed = 1e3;
-  bool found = find_exact(w);
-  double scale = jam(w);
-  if (found && scale < jammed) return true;
-  if (found) return solve_jam(w, scale) || true;
-
-  // From nothing, where nothing was found; the error tells of what came nearest.
-  size_t bytes = (size_t)w->dual.n * sizeof(double);
-  memcpy(w->dual.origin, w->dual.f, bytes);
-  memset(w->dual.f, 0, bytes);
-  for (int power = 7; power < 24; power += 6) {
-    if (solve_jam(w, ldexp(1, power))) return true;
-  }
-  memcpy(w->dual.f, w->dual.origin, bytes);
-  NUM(pbDual_Residuals)(w, w->dual.f, w->dual.x);
-  return false;
+  return NUM(pbDual_Approach)(w, 1e-3, f, x) || NUM(pbDual_Follow)(w, 1, false, f, x) || NUM(pbDual_Follow)(w, 1e3, false, f, x);
 }
 
 static bool find_forces(NUM(pbWork) *w) {
@@ -353,16 +298,7 @@ static bool find_forces(NUM(pbWork) *w) {
   // Sweeps leave what so many iterations leave; the other methods solve the laws.
   if (w->m->contact.method == pb_contactSweeps) return relax_only(w);
 
-  // The residual is that of the sharp laws, whatever kappa the solution has kept, and counts accelerations, too.
-  bool found = find_resolved(w);
-  double kappa = w->dual.kappa;
-  double scale = jam(w);
-  w->dual.kappa = 0;
-  scale_rho(w, scale);
-  w->residual = NUM(pbDual_Worst)(w, w->dual.f, w->dual.x);
-  scale_rho(w, 1 / scale);
-  w->dual.kappa = found ? kappa : 0;
-  return found;
+  return NUM(pbDual_Resolve)(w, find_exact(w));
 }
 
 // Ma, qacc and x of the rows' forces.

@@ -17,6 +17,7 @@ void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x) {
 // ---- the linearized laws --------------------------------------------------------------------------------------------------
 // T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the active rows: either as it stands, or, where there are more rows than dofs,
 // with B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
+// R: and what a method has added to the diagonal (w->dual.softness).
 
 static void swap_rows(double *A, int n, int a, int b) {
   for (int j = 0; j < n; j++) {
@@ -64,7 +65,8 @@ static bool set_block(NUM(pbWork) *w, int index, const pbLaw *law) {
   double *K = w->dual.K + 36 * index;
 
   for (int i = 0; i < n; i++) {
-    for (int j = 0; j < n; j++) B[i * n + j] = law->Nw[i * n + j] * re(r->R[j]) + law->Nf[i * n + j];
+    for (int j = 0; j < n; j++)
+      B[i * n + j] = law->Nw[i * n + j] * (re(r->R[j]) + w->dual.softness[r->at + j]) + law->Nf[i * n + j];
   }
   if (!invert(n, B, inverse)) return false;
 

@@ -9,6 +9,8 @@
 // ---- dual.c -----------------------------------------------------------------------------------------------------------
 // x = A f + b
 void NUM(pbDual_Residuals)(const NUM(pbWork) *w, const double *f, double *x);
+// rho and weight of all rows, from A.
+void NUM(pbDual_SetScales)(NUM(pbWork) *w);
 // Largest misfit of a law relative to the largest force; its row goes to w->worst_row.
 double NUM(pbDual_Worst)(NUM(pbWork) *w, const double *f, const double *x);
 
@@ -28,8 +30,16 @@ double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x);
 // ---- dual_path.c ------------------------------------------------------------------------------------------------------
 // From forces near a solution of sharp laws, where redundant rows leave them undetermined: by the proximal point method.
 bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x);
-// From nothing along the central path, which begins at forces sigma times the typical one.
-bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x);
+// From nothing along the central path, which begins at forces sigma times the typical one. nearby: is a point close to its end
+// good enough, where the laws stay smoothed?
+bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, bool nearby, double *f, double *x);
+
+// ---- dual_jam.c -------------------------------------------------------------------------------------------------------
+// The forces to the digits of the motion, from those at hand, which are (found) or are not those of the laws; their residual to
+// w->residual. False where none are found: those that came nearest.
+bool NUM(pbDual_Resolve)(NUM(pbWork) *w, bool found);
+// Residual of the sharp laws at a rho at which forces and accelerations are of one size.
+double NUM(pbDual_JamResidual)(NUM(pbWork) *w);
 
 // ---- dual_edge.c ------------------------------------------------------------------------------------------------------
 // Opens rows that to rounding neither push nor part: whatever moves them apart, even along, meets no force.

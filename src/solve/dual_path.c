@@ -21,7 +21,8 @@ static double force_scale(const NUM(pbWork) *w) {
 static void set_proximal(NUM(pbWork) *w, double share, const double *at) {
   PB_ASSERT(share >= 0);
   for (int i = 0; i < w->dual.n; i++) {
-    w->dual.A[i * (w->dual.n + 1)] = w->dual.diagonal[i] + share * w->dual.weight[i];
+    w->dual.softness[i] = share * w->dual.weight[i];
+    w->dual.A[i * (w->dual.n + 1)] = w->dual.diagonal[i] + w->dual.softness[i];
     w->dual.b[i] = w->dual.origin[i] - share * w->dual.weight[i] * at[i];
   }
 }
@@ -209,7 +210,7 @@ static bool accept_nearby(NUM(pbWork) *w, const path *p, double *x) {
   return NUM(pbDual_Polish)(w, 0, p->f, x);
 }
 
-bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x) {
+bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, bool nearby, double *f, double *x) {
   int n = w->dual.n;
   size_t bytes = (size_t)n * sizeof(double);
   double *room = w->dual.path;
@@ -245,5 +246,5 @@ bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x) {
     return true;
   }
 
-  return accept_nearby(w, &p, x);
+  return nearby && accept_nearby(w, &p, x);
 }

@@ -15,7 +15,7 @@ static const struct {
     {"body_quat", pb_wantPoses},
     {"jnt_pos", pb_wantPoses},
     {"jnt_axis", pb_wantPoses},
-    {"body_mass", pb_wantInertia | pb_wantFluidShape},
+    {"body_mass", pb_wantInertia | pb_wantFluidShape | pb_wantRows},
     {"body_ipos", pb_wantInertia},
     {"body_iquat", pb_wantInertia | pb_wantInertiaAxes},
     {"body_inertia", pb_wantInertia | pb_wantFluidShape},

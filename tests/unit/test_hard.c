@@ -454,6 +454,30 @@ static void layer(World *w, int rows, bool cones, double *a) {
   free(p), free(G), free(h), free(F), free(mu), free(z), free(s), free(work);
 }
 
+// Does the step obey Coulomb's law by itself? It may have several solutions, and the layer has found one of them.
+static bool obeys(World *w, int rows) {
+  int n = w->nv, unused;
+  const double *J = field(w, "efc_J", &unused), *aref = field(w, "efc_aref", &unused), *f = field(w, "efc_force", &unused);
+  const double *a = field(w, "qacc", &unused);
+  double most = 0;
+  for (int r = 0; r < rows; r++) most = fmax(most, fabs(f[r]));
+  for (int c = 0; c < rows; c += 3) {
+    double x[3];
+    for (int r = 0; r < 3; r++) {
+      x[r] = -aref[c + r];
+      for (int i = 0; i < n; i++) x[r] += J[(c + r) * n + i] * a[i];
+    }
+    double slip = hypot(x[1], x[2]), bound = 0.6 * f[c];
+    if (f[c] < 0 || x[0] < -1e-6 || (f[c] > 1e-6 * most && x[0] > 1e-6)) return false;
+    if (hypot(f[c + 1], f[c + 2]) > bound + 1e-6 * most) return false;
+    if (slip < 1e-5) continue;
+    for (int r = 1; r < 3; r++) {
+      if (fabs(f[c + r] + bound * x[r] / slip) > 1e-4 * most) return false;
+    }
+  }
+  return true;
+}
+
 static void test_agrees_with_the_layer(void **state) {
   (void)state;
   for (int k = 0; k < 2; k++) {
@@ -475,6 +499,9 @@ static void test_agrees_with_the_layer(void **state) {
       layer(&w, rows, k == 1, a);
       double size = 1;
       for (int d = 0; d < w.nv; d++) size = fmax(size, fabs(a[d]));
+      bool other = false;
+      for (int d = 0; d < w.nv; d++) other = other || !(fabs(a[d] - qacc[d]) <= 1e-6 * size);
+      if (k == 1 && other && obeys(&w, rows)) break;
       for (int d = 0; d < w.nv; d++) {
         if (!(fabs(a[d] - qacc[d]) <= 1e-6 * size))
           fail_msg("%s, step %d, dof %d: %.12g, the layer %.12g (residual %.2g)", methods[k], i, d, qacc[d], a[d],
@@ -482,7 +509,7 @@ static void test_agrees_with_the_layer(void **state) {
       }
       compared++;
     }
-    assert_true(compared >= (k ? 1 : 6));
+    assert_true(compared >= (k ? 3 : 6));
     end(&w);
   }
 }
