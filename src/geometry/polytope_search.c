@@ -12,6 +12,7 @@
 #define GAP      1e-13  // of the scale: how far M may reach beyond the plane through its point next to 0
 #define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
 #define APART    1e-9   // of the scale: boxes must be further apart
+#define TOUCHING 1e-6   // of the scale: shapes nearer than this
 #define LEVEL    1e-10  // sine of the angle of faces that lie on each other: tilted by more one of them is deeper
 #define PARALLEL 1e-6   // sine of the angle of edges whose cross product is noise
 
@@ -441,7 +442,11 @@ static bool nearest_is_over(const pbPolytopePair *pair, int k, const pbFlat *fla
 // What is next to 0 of M is of a face of one of the shapes, or 0 is over its border but for rounding: that carries the normal.
 // (The search for the point next to 0 stops where distances are equal: an angle may be off by the root of what that is.)
 static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
-  double angle = pb_rounding(pair->scale, pair->away) / out->dist;
+  double angle = pb_rounding(pair->scale, pair->away) / out->dist, deepest = 0;
+
+  // Of shapes that touch the direction may be rounding and see them overlap: a face that sees less of that is the better one.
+  if (out->dist < TOUCHING * pair->scale) deepest = fmax(0, pbPolytope_Sigma(pair, out->n));
+  bool overlap = deepest > EQUAL * pair->scale;
 
   for (int k = 0; k < 2; k++) {
     pbPolytopeNormal face = *out;
@@ -453,9 +458,9 @@ static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
 
     // Over a face that keeps the shapes apart their distance is that from it.
     spread_corners(&pair->shape[k], &flat, id);
-    if (!offer_face(pair, k, id, out->id[0][!k], 0, &face)) continue;
+    if (!offer_face(pair, k, id, out->id[0][!k], deepest, &face)) continue;
     v3_sub(beside, face.n, out->n);
-    if (!(v3_norm(beside) <= angle) && !nearest_is_over(pair, k, &flat, face.n)) continue;
+    if (!overlap && !(v3_norm(beside) <= angle) && !nearest_is_over(pair, k, &flat, face.n)) continue;
 
     // With the corner that is nearest to it.
     pbDifference w;
