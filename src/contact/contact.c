@@ -7,6 +7,8 @@
 #include "geometry/search.h"
 #include "math/vec.h"
 
+#define ON_BORDER 1e-14  // of a height field's size
+
 // ---- candidates -------------------------------------------------------------------------------------------------------
 static double mesh_radius(const NUM(pbWork) *w, int mesh) {
   NUM(pbShape) shape;
@@ -249,9 +251,12 @@ static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
 }
 
-// prism: of a height field, whose shape s1 is then; -1: none. most: the first so many points count.
+static bool lies_on_field(const pbSearched *found) { return found->kind == pb_searchedPolytope && found->facet.lies; }
+
+// prism: of a height field, whose shape s1 is then; -1: none. most: the first so many points count, of a face that lies on a
+// field (which few prisms have corners of) the first `room`.
 static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbShape) *s1, const NUM(pbShape) *s2, int prism,
-                             int most, double reach) {
+                             int most, int room, double reach) {
   num margin = force_margin(w, k);
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
 
@@ -260,6 +265,7 @@ static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbS
   int n = NUM(pbPair_CollideKeeping)(s1, s2, re(margin) + reach, keeps ? w->searched + w->ncon : NULL, points);
   PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
   PB_ASSERT(prism >= 0 || n <= most);
+  if (keeps && prism >= 0 && n > 0 && lies_on_field(w->searched + w->ncon)) most = room;
   if (n > most) n = most;
   if (w->ncon + n > w->max_con) return pb_capacity;
 
@@ -329,12 +335,19 @@ static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach)
   pbTerrain_Open(&terrain, low, high, &window);
 
   int share = points_of_prism(&terrain, window);
+
+  // A corner on the border of two prisms belongs to one of them, which rounding must not leave out.
+  for (int i = 0; i < 2; i++) {
+    low[i] -= ON_BORDER * terrain.size[i];
+    high[i] += ON_BORDER * terrain.size[i];
+  }
+  pbTerrain_Open(&terrain, low, high, &window);
   for (int number; (number = pbTerrain_Next(&terrain, &window)) >= 0;) {
     int room = before + PB_TERRAIN_CONTACTS - w->ncon;
     PB_ASSERT(room >= 0);
     if (!room) break;
     prism_shape(w, k->geom1, number, &column, &s1);
-    PB_TRY(add_contacts(w, k, &s1, &s2, number, room < share ? room : share, reach));
+    PB_TRY(add_contacts(w, k, &s1, &s2, number, room < share ? room : share, room, reach));
   }
   return pb_ok;
 }
@@ -348,7 +361,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   NUM(pbShape) s1, s2;
   geom_shape(w, k->geom1, &s1);
   geom_shape(w, k->geom2, &s2);
-  return add_contacts(w, k, &s1, &s2, -1, k->contacts, reach);
+  return add_contacts(w, k, &s1, &s2, -1, k->contacts, k->contacts, reach);
 }
 
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {

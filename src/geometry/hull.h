@@ -26,6 +26,32 @@ static inline void hull_lever(const NUM(pbShape) *shape, int corner, num lever[3
   m3_mulv(lever, shape->mat, x);
 }
 
+// Seen along the top's normal: on which side of a prism's side is a point? Of two prisms with that side one has a point on it.
+static inline bool prism_side_has(const NUM(pbShape) *field, int side, const num x[3]) {
+  const pbMeshHull *h = field->hull;
+  const double *a = h->corner + 3 * h->around[side], *b = h->corner + 3 * h->around[(side + 1) % 3], *n = h->normal;
+  double d[3], off[3], height = 0;
+  for (int i = 0; i < 3; i++) d[i] = re(x[i]) - re(field->pos[i]);
+
+  // From the lower end on, whichever prism asks.
+  bool forth = a[1] < b[1] || (a[1] == b[1] && a[0] < b[0]);
+  const double *low = forth ? a : b, *high = forth ? b : a;
+  for (int i = 0; i < 3; i++) {
+    off[i] = re(field->mat[i]) * d[0] + re(field->mat[3 + i]) * d[1] + re(field->mat[6 + i]) * d[2] - low[i];
+    height += off[i] * n[i];
+  }
+  double side_of = (high[0] - low[0]) * (off[1] - height * n[1]) - (high[1] - low[1]) * (off[0] - height * n[0]);
+  return forth ? side_of >= 0 : side_of < 0;
+}
+
+// Where a field goes on in the plane of a prism's top, a point that is seen over a neighbor belongs to that.
+static inline bool prism_has(const NUM(pbShape) *field, const num x[3]) {
+  for (int k = 0; k < 3; k++) {
+    if ((field->hull->goes_on >> k & 1) && !prism_side_has(field, k, x)) return false;
+  }
+  return true;
+}
+
 // What searches see of a shape: its hull, and where its points are.
 typedef struct pbHullView {
   const pbMeshHull *hull;
@@ -61,10 +87,12 @@ static inline void hull_move(const NUM(pbShape) *shape, double pos[3], double ma
   }
 }
 
-// Corners of the polygon that lies on a plane: the deepest first, then counterclockwise seen from outside, at most four that
-// make a large quadrilateral, as MuJoCo 4.0 chooses them; where all are almost equally deep, of those that tie the balanced ones.
-// n: the plane's normal in the hull's frame. Returns their number.
-int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]);
+// Corners of the polygon that lies on a plane, counterclockwise seen from outside. Of one that is tilted the deepest first, and
+// at most four that make a large quadrilateral, as MuJoCo 4.0 chooses them. Of one that lies flat (its corners are equally deep
+// to a thousandth of the hull's radius) all, of more than eight four that are balanced, whichever is the deepest: contacts
+// respond by one map to every tilt. n: the plane's normal in the hull's frame. Returns their number.
+enum { PB_HULL_ON_PLANE = 8 };
+int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[PB_HULL_ON_PLANE]);
 
 // What of a hull is nearest to a point: one to three corners; of a point inside, those of the triangle whose plane is nearest.
 // A polygon is one face, whatever triangles it is made of: over it, and over its border to `rounding`, three of its corners.

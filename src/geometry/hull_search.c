@@ -150,11 +150,10 @@ static bool settle(const pbHullView *view, const int *around, int count, const d
 
 // From the deepest corner on, the others grow away from it, the last one first. Of a regular polygon many areas are the same up
 // to what single precision can tell, and rounding says where the growth stops. That is MuJoCo's choice for a tilted one. One that
-// all but lies on the plane takes the largest area, and of equal ones the one in balance: it comes to rest, all equally deep.
-static void spread_out(const pbHullView *view, int polygon, const double n[3], double spread, quadrilateral *q) {
+// lies on the plane takes the largest area, and of equal ones the one in balance: it comes to rest, all equally deep.
+static void spread_out(const pbHullView *view, int polygon, const double n[3], bool rests, quadrilateral *q) {
   const pbMeshHull *h = view->hull;
   const int *around = h->around + h->first[polygon], count = h->first[polygon + 1] - h->first[polygon];
-  bool rests = spread <= RESTS * view->radius;
   double share = rests ? FLAT : 0;
 
   measure(view, around, n, q);
@@ -165,7 +164,27 @@ static void spread_out(const pbHullView *view, int polygon, const double n[3], d
   while (rests && settle(view, around, count, n, q)) continue;
 }
 
-int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
+// All corners, or four of many, seen along the polygon's own normal: the same ones however it is tilted.
+static int corners_at_rest(const pbHullView *view, int polygon, int *corner) {
+  const pbMeshHull *h = view->hull;
+  const int *around = h->around + h->first[polygon], count = h->first[polygon + 1] - h->first[polygon];
+  quadrilateral q = {.k = {0, 1, 2, 3}};
+  double normal[3];
+
+  // Few enough.
+  if (count <= PB_HULL_ON_PLANE) {
+    memcpy(corner, around, (size_t)count * sizeof *corner);
+    return count;
+  }
+
+  // Of many a balanced quadrilateral.
+  pbHull_Normal(view, polygon, normal);
+  spread_out(view, polygon, normal, true, &q);
+  for (int i = 0; i < 4; i++) corner[i] = around[q.k[i]];
+  return 4;
+}
+
+int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[PB_HULL_ON_PLANE]) {
   const pbMeshHull *h = view->hull;
   double down[3];
   v3_neg(down, n);
@@ -173,13 +192,16 @@ int pbHull_OnPlane(const pbHullView *view, const double n[3], int corner[4]) {
   int polygon = facing_polygon(view, corner[0], n);
   if (polygon < 0) return 1;
 
-  // Lying flat it stands on the same corners whatever rounding says.
+  // Lying flat it stands on the same corners whatever rounding and small tilts say.
   int count = h->first[polygon + 1] - h->first[polygon];
   double spread = spread_of(view, polygon, n);
+  if (count > 4 && spread <= RESTS * view->radius) return corners_at_rest(view, polygon, corner);
+
+  // As MuJoCo has them.
   int start = spread <= FLAT * view->radius ? 0 : deepest_of(view, polygon, n, corner[0]);
   quadrilateral q = {.k = {start, (start + 1) % count, (start + 2) % count, (start + 3) % count}};
   PB_ASSERT(count >= 3);
-  if (count > 4) spread_out(view, polygon, n, spread, &q);
+  if (count > 4) spread_out(view, polygon, n, false, &q);
 
   int used = count < 4 ? count : 4;
   for (int i = 0; i < used; i++) corner[i] = h->around[h->first[polygon] + q.k[i]];

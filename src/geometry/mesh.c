@@ -13,10 +13,10 @@ static void to_shape(const NUM(pbShape) *shape, const num v[3], double local[3])
 }
 
 // ---- planes -------------------------------------------------------------------------------------------------------------
-// The corners that touch a plane with their levers, the deepest first; others only below the center.
-static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int touching[4],
-                            num lever[4][3]) {
-  int corner[4], used = 0;
+// The corners that touch a plane with their levers: the first, and others below the center.
+static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int touching[PB_HULL_ON_PLANE],
+                            num lever[PB_HULL_ON_PLANE][3]) {
+  int corner[PB_HULL_ON_PLANE], used = 0;
   num normal[3], dif[3];
   double n[3];
   pbHullView view;
@@ -31,8 +31,8 @@ static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
   to_shape(mesh, normal, n);
   int count = pbHull_OnPlane(&view, n, corner);
 
-  // Without the deepest there is no contact.
-  for (int k = 0; k < count && (k == 0 || used > 0); k++) {
+  // Those within reach.
+  for (int k = 0; k < count; k++) {
     touching[used] = corner[k];
     hull_lever(mesh, corner[k], lever[used]);
     double drop = re(v3_dot(normal, lever[used]));
@@ -42,8 +42,8 @@ static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
 }
 
 int NUM(pbPlane_Mesh)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, NUM(pbContactPoint) *contacts) {
-  num lever[4][3], normal[3], dif[3];
-  int corner[4], count = corners_on_plane(plane, mesh, margin, corner, lever);
+  num lever[PB_HULL_ON_PLANE][3], normal[3], dif[3];
+  int corner[PB_HULL_ON_PLANE], count = corners_on_plane(plane, mesh, margin, corner, lever);
   m3_col(normal, plane->mat, 2);
 
   for (int k = 0; k < count; k++) {
@@ -158,12 +158,12 @@ int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, dou
 #include "geometry/rate.h"
 
 void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count, pbContactJacobian *j) {
-  double lever[4][3], n[3];
+  double lever[PB_HULL_ON_PLANE][3], n[3];
   row point[3];
 
   // The same corners as the primal's, fixed to the mesh.
   m3_col(n, plane->mat, 2);
-  int corner[4], found = corners_on_plane(plane, mesh, margin, corner, lever);
+  int corner[PB_HULL_ON_PLANE], found = corners_on_plane(plane, mesh, margin, corner, lever);
 
   for (int k = 0; k < count && k < found; k++) {
     rigid_rate(point, lever[k]);
@@ -233,8 +233,8 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
 // Of a corner's point: dist = n . point, pos = point - n dist / 2.
 void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
                              const pbContactBar *bar, double strain_bar[6]) {
-  double lever[4][3], n[3];
-  int corner[4], found = corners_on_plane(plane, mesh, margin, corner, lever);
+  double lever[PB_HULL_ON_PLANE][3], n[3];
+  int corner[PB_HULL_ON_PLANE], found = corners_on_plane(plane, mesh, margin, corner, lever);
   m3_col(n, plane->mat, 2);
   memset(strain_bar, 0, 6 * sizeof *strain_bar);
 
@@ -254,8 +254,8 @@ void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh
   }
 }
 
-int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int corner[4]) {
-  double lever[4][3];
+int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int *corner) {
+  double lever[PB_HULL_ON_PLANE][3];
   if (other->type == pb_geomPlane) return corners_on_plane(other, mesh, margin, corner, lever);
 
   pbHullNearest found = find_nearest(other, mesh);
@@ -265,7 +265,7 @@ int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, do
 }
 
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh) {
-  int corner[4], count = 0;
+  int corner[PB_HULL_ON_PLANE], count = 0;
   if (other->type == pb_geomPlane) {
     double normal[3], n[3];
     pbHullView view;

@@ -10,13 +10,15 @@
 #include "geometry/polytope_contact.h"
 #include "geometry/standing.h"
 
-enum { FLAT_CONTACTS = 4, ROUND_CONTACTS = 8 };  // most contacts of two flat features (as MuJoCo's); where one is a cylinder's
-enum { DISC_SIDES = 6 };
+enum {
+  FLAT_CONTACTS = 4,
+  LEVEL_CONTACTS = 8
+};                          // most contacts of two flat features, as MuJoCo's; of those that lie on each other
 #define PARALLEL 0.9999999  // cosine of edges that overlap along a line
 #define SAME     1e-7       // of the scale: corners closer than this are one
 #define ROUNDED  1e-9       // of the scale: rounding of distances
+#define RESTS    1e-3       // of the scale: distances between faces that lie on each other differ by less
 #define UNEVEN   1e-7       // of the scale: of faces whose corners are in single precision
-#define UPRIGHT  1e-4       // sine: a cylinder's axis that is nearer to the normal stands upright
 #define SIDE     1e-12      // of the scale: corners this near to a side are on it
 
 typedef NUM(pbTouch) contact_pair;
@@ -78,18 +80,6 @@ static void put_at(const contact_pair *p, int shape, const num point[3], num dis
   v3_zero(contact->hint);
 }
 
-// The lines a[0] a[1] and b[0] b[1] cross seen along n: where on the first. Parallel: its middle.
-static void crossing(const num n[3], const num a[2][3], const num b[2][3], num out[3]) {
-  num e1[3], e2[3], dif[3], side[3];
-
-  v3_sub(e1, a[1], a[0]);
-  v3_sub(e2, b[1], b[0]);
-  v3_sub(dif, b[0], a[0]);
-  v3_cross(side, n, e2);
-  num across = v3_dot(e1, side);
-  v3_along(out, a[0], e1, re(across) != 0 ? num_div(v3_dot(dif, side), across) : 0.5);
-}
-
 // Of a corner and a feature, the corner; of two edges their crossing.
 static void set_deepest(contact_pair *p) {
   const pbPolytopeNormal *f = p->found;
@@ -114,161 +104,7 @@ static void set_deepest(contact_pair *p) {
     NUM(pbPolytope_Corner)(p->shape[0], k ? other[0] : f->id[0][0], a[k]);
     NUM(pbPolytope_Corner)(p->shape[1], k ? other[1] : f->id[0][1], b[k]);
   }
-  crossing(p->n, a, b, p->deepest);
-}
-
-// ---- round shapes ------------------------------------------------------------------------------------------------------
-void NUM(pbPolytope_RoundPoint)(const contact_pair *p, const num u[3], num out[3]) {
-  const pbRound *r = &p->found->round;
-  const NUM(pbShape) *s = p->shape[!r->body];
-  num m[3], local[3];
-
-  m3_tmulv(m, s->mat, u);
-  v3_neg(m, m);
-  core_support(s->type, s->size, m, r->sign, local);
-  m3_mulv(out, s->mat, local);
-  v3_addto(out, s->pos);
-}
-
-// Where u solves tangent . (corner - point(u)) = 0: one Newton step from the real solution with the real Hessian, whose imaginary
-// part is the derivative of the implicit function. edge: u stays at right angles to it; NULL: of all directions.
-static void step_to_stationary(const contact_pair *p, const num corner[3], const num *edge, num u[3]) {
-  const pbRound *r = &p->found->round;
-  num t[2][3], x[3], point[3], g[2] = {0, 0};
-
-  // Tangents as the search had them; that along a circle moves with the edge.
-  for (int i = 0; i < 3; i++) {
-    t[0][i] = r->tangent[0][i];
-    t[1][i] = r->tangent[1][i];
-  }
-  if (edge) {
-    v3_addscl(u, edge, -v3_dot(u, edge));
-    v3_normalize(u);
-    v3_cross(t[0], edge, u);
-  }
-
-  // One step along the tangents.
-  NUM(pbPolytope_RoundPoint)(p, u, point);
-  v3_sub(x, corner, point);
-  for (int k = 0; k < 2; k++) g[k] = v3_dot(x, t[k]);
-  if (edge) {
-    v3_addscl(u, t[0], -r->inverse[0] * g[0]);
-  } else {
-    v3_addscl(u, t[0], -(r->inverse[0] * g[0] + r->inverse[1] * g[1]));
-    v3_addscl(u, t[1], -(r->inverse[1] * g[0] + r->inverse[2] * g[1]));
-  }
-  v3_normalize(u);
-}
-
-// An edge crosses the rim of a cylinder that lies almost flat on it: there the direction of the rim's point is rounding.
-// Where the edge, moved by the distance, is as far from the axis as the rim, next to that point.
-static void cross_rim(const contact_pair *p, const num corner[3], const num edge[3], const num axis[3], const num point[3],
-                      num out[3]) {
-  const pbRound *r = &p->found->round;
-  const NUM(pbShape) *round = p->shape[!r->body];
-  num x[3], e[3], d[3], radius = round->size[0];
-
-  // Across the axis.
-  v3_sub(x, corner, round->pos);
-  v3_addscl(x, p->n, r->body ? -p->dist : p->dist);
-  v3_addscl(x, axis, -v3_dot(x, axis));
-  v3_along(e, edge, axis, -v3_dot(edge, axis));
-  num a = v3_dot(e, e), b = v3_dot(e, x), root = b * b - a * (v3_dot(x, x) - radius * radius);
-  root = re(root) > 0 ? num_sqrt(root) : 0;
-
-  // Of both crossings the nearer one.
-  v3_sub(d, point, corner);
-  num along = v3_dot(d, edge), low = num_div(-b - root, a), high = num_div(-b + root, a);
-  v3_along(out, corner, edge, fabs(re(along) - re(low)) < fabs(re(along) - re(high)) ? low : high);
-}
-
-// The normal of what carries it (pbRoundKind), the distance, and the deepest point.
-static void set_round(contact_pair *p) {
-  const pbRound *r = &p->found->round;
-  const NUM(pbShape) *other = p->shape[!r->body];
-  num corner[3][3], u[3], edge[3], axis[3], point[3], x[3];
-
-  for (int k = 0; k < 3; k++) NUM(pbPolytope_Corner)(p->shape[r->body], r->id[k], corner[k]);
-  for (int i = 0; i < 3; i++) u[i] = r->u[i];
-  v3_sub(edge, corner[1], corner[0]);
-  m3_col(axis, other->mat, 2);
-
-  // As the enumeration says.
-  switch (r->kind) {
-    case pb_roundFace:
-      v3_sub(x, corner[2], corner[0]);
-      v3_cross(u, edge, x);
-      break;
-    case pb_roundCap: v3_copy(u, axis); break;
-    case pb_roundSide:
-      v3_sub(u, corner[0], other->pos);
-      v3_addscl(u, axis, -v3_dot(u, axis));
-      break;
-    case pb_roundCross: v3_cross(u, edge, axis); break;
-    case pb_roundCircle:
-      v3_normalize(edge);
-      step_to_stationary(p, corner[0], edge, u);
-      break;
-    case pb_roundSphere: step_to_stationary(p, corner[0], NULL, u); break;
-    case pb_roundFixed: break;
-  }
-  v3_normalize(u);
-  if (re(u[0]) * r->u[0] + re(u[1]) * r->u[1] + re(u[2]) * r->u[2] < 0) v3_neg(u, u);
-
-  NUM(pbPolytope_RoundPoint)(p, u, point);
-  v3_sub(x, point, corner[0]);
-  p->dist = v3_dot(u, x);
-  v3_scale(p->n, u, r->body ? -1 : 1);
-
-  // The point that is alone: of the round shape on a face or an edge of the other.
-  bool on_other = r->kind == pb_roundFace || r->kind == pb_roundCircle;
-  p->deepest_shape = on_other ? !r->body : r->body;
-  v3_copy(p->deepest, on_other ? point : corner[0]);
-  double sine2 = 1 - re(v3_dot(u, axis)) * re(v3_dot(u, axis));
-  if (r->kind == pb_roundCircle && other->type == pb_geomCylinder && sine2 < UPRIGHT * UPRIGHT) {
-    p->deepest_shape = r->body;
-    cross_rim(p, corner[0], edge, axis, point, p->deepest);
-  }
-  if (r->kind == pb_roundCross) {
-    num ends[2][3], along[2][3];
-    for (int k = 0; k < 2; k++) {
-      v3_copy(ends[k], corner[k]);
-      v3_along(along[k], other->pos, axis, k ? 1 : -1);
-    }
-    crossing(p->n, ends, along, p->deepest);
-  }
-}
-
-// The cap of a cylinder that looks along u as a hexagon fixed in it, counterclockwise from outside, or the line of its side.
-static int round_corners(const NUM(pbShape) *s, const num u[3], num (*out)[3]) {
-  num axis[3], x[3], y[3], center[3];
-
-  if (s->type != pb_geomCylinder) return 0;
-  m3_col(axis, s->mat, 2);
-  num cosine = v3_dot(axis, u);
-  if (fabs(re(cosine)) > PB_ALIGNED) {
-    double side = re(cosine) > 0 ? 1 : -1;
-    m3_col(x, s->mat, 0);
-    m3_col(y, s->mat, 1);
-    v3_along(center, s->pos, axis, side * s->size[1]);
-    for (int k = 0; k < DISC_SIDES; k++) {
-      double angle = k * (2 * PB_PI / DISC_SIDES);
-      v3_along(out[k], center, x, s->size[0] * cos(angle));
-      v3_addscl(out[k], y, side * s->size[0] * sin(angle));
-    }
-    return DISC_SIDES;
-  }
-  if (!(fabs(re(cosine)) < PB_LEVEL)) return 0;
-
-  // Straight out from the axis.
-
-  v3_along(x, u, axis, -cosine);
-  v3_normalize(x);
-  v3_along(center, s->pos, x, s->size[0]);
-  v3_along(out[0], center, axis, -s->size[1]);
-  v3_along(out[1], center, axis, s->size[1]);
-
-  return 2;
+  lines_crossing(p->n, a, b, p->deepest);
 }
 
 // ---- flat features -----------------------------------------------------------------------------------------------------
@@ -280,7 +116,7 @@ static int flat_corners(const contact_pair *p, int shape, num (*out)[3]) {
   if (p->found->is_round && shape != p->found->round.body) {
     num u[3];
     v3_scale(u, p->n, shape ? -1 : 1);
-    return round_corners(s, u, out);
+    return NUM(pbPolytope_RoundCorners)(s, u, out);
   }
 
   int id[PB_POLYGON_SIDES], count = flat_ids(s, flat, id);
@@ -318,7 +154,7 @@ static void add_point(const contact_pair *p, manifold *m, const num point[3], nu
 
   // Nothing is deeper than the deepest point; faces that are not quite plane may look so. As deep to rounding, as all corners of
   // what lies flat, it has a distance of its own.
-  bool below = re(dist) < re(p->dist);
+  bool below = !p->found->lies && re(dist) < re(p->dist);
   m->deepest[m->count] = re(dist) < re(p->dist) - ROUNDED * p->found->scale;
   if (below) dist = m->deepest[m->count] ? p->dist : num_make(re(p->dist), im(dist));
   m->dist[m->count++] = dist;
@@ -355,6 +191,16 @@ static void begin_cuts(int n, const num (*corner)[3], manifold *m, int *cut) {
   }
 }
 
+// Where a field goes on in the same plane beyond a prism's side there is no corner of contact, and a body's corner on the side
+// belongs to one prism: contacts are those with one face.
+static bool belongs_to_prism(const contact_pair *p, const manifold *m, int cut, const num x[3]) {
+  unsigned on = p->shape[0]->hull->goes_on;
+
+  // Crossings of a border.
+  if (cut < PB_CUTS && m->cut[cut].q >= 0 && (on >> m->cut[cut].side & 1)) return false;
+  return prism_has(p->shape[0], x);
+}
+
 // What the other shape's flat feature has over a face. The height of a point over the face's plane is measured along n:
 //   dist = +-(point - corner) . normal / (n . normal), shape 1 below, shape 2 above.
 static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3], int n, num (*poly)[PB_POLYGON_MOST][3],
@@ -389,6 +235,7 @@ static void clip_to_face(const contact_pair *p, int n_face, const num (*face)[3]
   // Heights over it.
   slope = v3_dot(normal, p->n);
   for (int k = 0; k < n; k++) {
+    if (p->found->lies && !belongs_to_prism(p, m, cut[k], poly[which][k])) continue;
     v3_sub(dif, poly[which][k], corner);
     num height = num_div(v3_dot(dif, normal), slope);
     add_point(p, m, poly[which][k], (m->ref ? -height : height) - p->radius[0] - p->radius[1], cut[k]);
@@ -420,12 +267,23 @@ static void overlap_edges(const contact_pair *p, const num a[2][3], const num b[
   }
 }
 
+// Do the faces lie on each other?
+static bool lies_level(const contact_pair *p, const manifold *m) {
+  double least = INFINITY, most = -INFINITY;
+
+  for (int k = 0; k < m->count; k++) {
+    least = fmin(least, re(m->dist[k]));
+    most = fmax(most, re(m->dist[k]));
+  }
+  return carries_normal(p->found, m->ref) && most - least <= RESTS * p->found->scale;
+}
+
 static void find_manifold(contact_pair *p, manifold *m) {
   num corner[2][PB_POLYGON_SIDES][3], poly[2][PB_POLYGON_MOST][3];
   int n[2];
 
   m->count = m->ref = m->taken = m->cuts = 0;
-  m->edges = false;
+  m->edges = m->level = false;
   m->low = -1;
   m->uneven = 0;
   m->tie = ROUNDED * p->found->scale;
@@ -446,6 +304,9 @@ static void find_manifold(contact_pair *p, manifold *m) {
   m->ref = n[0] == 2 || (n[1] > 2 && carries_normal(p->found, 1));
   memcpy(poly[0], corner[!m->ref], (size_t)n[!m->ref] * sizeof *poly[0]);
   clip_to_face(p, n[m->ref], corner[m->ref], n[!m->ref], poly, m);
+  m->level = n[0] > 2 && n[1] > 2 && lies_level(p, m);
+
+  // Faces that have a corner beside each other alone.
   bool faces = n[0] > 2 && n[1] > 2 && (carries_normal(p->found, 0) || carries_normal(p->found, 1));
   if (!m->count && faces && !p->found->is_round) NUM(pbPolytope_MeetFaces)(p, n, corner);
 }
@@ -469,12 +330,17 @@ static void reorder_manifold(const int *from, int count, manifold *m) {
   memcpy(m->deepest, deepest, (size_t)count * sizeof *deepest);
 }
 
+// How many contacts may be made: of faces that lie on each other all corners, so that each has its own rate whatever the tilt.
+static int room_for(const contact_pair *p, const manifold *m) {
+  return p->found->is_round || m->level ? LEVEL_CONTACTS : FLAT_CONTACTS;
+}
+
 // Too many: the four that enclose most, in their order.
-static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
+static void reduce_manifold(const contact_pair *p, manifold *m) {
   double corner[PB_POLYGON_MOST][3], n[3];
   int best[5], low = 0;
 
-  if (m->count <= most) return;
+  if (m->count <= room_for(p, m)) return;
   for (int i = 0; i < 3; i++) {
     n[i] = re(p->n[i]);
     for (int k = 0; k < m->count; k++) corner[k][i] = re(m->point[k][i]);
@@ -491,9 +357,9 @@ static void reduce_manifold(const contact_pair *p, int most, manifold *m) {
 }
 
 // The deepest point is always among the contacts: instead of the one next to it where there are as many as there may be. Where
-// several corners are as deep, those that are not over the other shape are none; then what was left out is.
-static int with_deepest(const contact_pair *p, const manifold *m, int most, NUM(pbContactPoint) *contacts, int *source,
-                        int count) {
+// several corners are as deep, those that are not over the other shape are none; then what was left out is. Of faces that lie on
+// each other the four that stand for many corners stay the same whichever of all is the deepest.
+static int with_deepest(const contact_pair *p, const manifold *m, NUM(pbContactPoint) *contacts, int *source, int count) {
   NUM(pbContactPoint) deepest;
   int next = 0, from = -1;
   double nearest = INFINITY, level = re(p->dist) + m->tie;
@@ -503,6 +369,10 @@ static int with_deepest(const contact_pair *p, const manifold *m, int most, NUM(
   }
   put_at(p, p->deepest_shape, p->deepest, p->dist, &deepest);
   if (m->low >= 0 && re(m->dist[m->low]) <= level) {
+    // The corners chosen stand for it.
+    if (m->level) return count;
+
+    // What was left out is the deepest.
     from = m->low;
     put_at(p, !m->ref, m->point[from], m->dist[from], &deepest);
   }
@@ -515,7 +385,7 @@ static int with_deepest(const contact_pair *p, const manifold *m, int most, NUM(
       next = k;
     }
   }
-  if (count < most) next = count++;
+  if (count < room_for(p, m)) next = count++;
   contacts[next] = deepest;
   source[next] = from;
   return count;
@@ -527,7 +397,7 @@ static void find_contacts(contact_pair *p, manifold *m) {
     p->radius[k] = type == pb_geomSphere || type == pb_geomCapsule ? p->shape[k]->size[0] : 0;
   }
   if (p->found->is_round) {
-    set_round(p);
+    NUM(pbPolytope_SetRound)(p);
   } else {
     set_normal(p);
     set_deepest(p);
@@ -538,7 +408,7 @@ static void find_contacts(contact_pair *p, manifold *m) {
     int sides = flat_corners(p, p->found->round.body, flat);
     NUM(pbPolytope_MeetCylinder)(p, m, sides, flat);
   }
-  reduce_manifold(p, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, m);
+  reduce_manifold(p, m);
 }
 
 // So that whoever has room for fewer points loses the others.
@@ -605,16 +475,34 @@ static int stand(const contact_pair *p, NUM(pbContactPoint) *contacts, int *sour
   return count;
 }
 
+// A ball, or the end of a capsule, over a field that goes on in the plane of the prism's top: another prism has it.
+static bool ends_elsewhere(const contact_pair *p, const manifold *m) {
+  const pbPolytopeNormal *f = p->found;
+  int type = p->shape[1]->type;
+  num end[3];
+  if (p->shape[0]->type != pb_geomHfield || (type != pb_geomSphere && type != pb_geomCapsule)) return false;
+  if (m->count || f->lies) return false;
+
+  // One end alone.
+  for (int k = 1; k < f->count; k++) {
+    if (f->id[k][1] != f->id[0][1]) return false;
+  }
+  NUM(pbPolytope_Corner)(p->shape[1], f->id[0][1], end);
+  return !prism_has(p->shape[0], end);
+}
+
 int NUM(pbPolytope_Touch)(contact_pair *p, manifold *m, NUM(pbContactPoint) *contacts, int *source) {
   find_contacts(p, m);
-  int standing = stand(p, contacts, source);
+  int standing = p->found->lies ? 0 : stand(p, contacts, source);
   if (standing) return standing;
 
   for (int k = 0; k < m->count; k++) {
     put_at(p, !m->ref, m->point[k], m->dist[k], &contacts[k]);
     source[k] = k;
   }
-  int count = with_deepest(p, m, p->found->is_round ? ROUND_CONTACTS : FLAT_CONTACTS, contacts, source, m->count);
+  if (ends_elsewhere(p, m)) return 0;
+  int count = p->found->lies ? m->count : with_deepest(p, m, contacts, source, m->count);
+  if (!count) return 0;
   put_deepest_first(contacts, source, count);
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
   PB_VALIDATE(are_within(p, m, count, contacts));

@@ -77,6 +77,7 @@ typedef struct pbPolytopeNormal {
   int id[3][2];
   double n[3], dist, scale;
   pbFlat flat[2];  // of polytopes, also capsules and spheres
+  bool lies;       // a face or a line of shape 2 lies on the top of a height field's prism: contacts are over that alone
   bool is_round;
   pbRound round;
 } pbPolytopeNormal;

@@ -27,6 +27,7 @@ typedef struct NUM(pbManifold) {
   int count, ref;  // ref: the shape whose face the points were clipped to; they are of the other one's core
   int taken;       // which points are left of too many, as one number
   bool edges;      // ends of two edges' overlap: `from` is the end
+  bool level;      // corners of what two faces have in common, equally deep but for a small tilt
   int cuts;        // beyond PB_CUTS they are not stored
   num point[PB_POLYGON_MOST][3], dist[PB_POLYGON_MOST];
   int from[PB_POLYGON_MOST];      // number of its cut
@@ -66,6 +67,23 @@ static inline bool carries_normal(const pbPolytopeNormal *f, int shape) {
   if (f->is_round) return f->round.kind == (shape == f->round.body ? pb_roundFace : pb_roundCap);
   return f->count == 3 && f->id[0][!shape] == f->id[1][!shape] && f->id[0][!shape] == f->id[2][!shape];
 }
+
+// The lines a[0] a[1] and b[0] b[1] cross seen along n: where on the first. Parallel: its middle.
+static inline void lines_crossing(const num n[3], const num a[2][3], const num b[2][3], num out[3]) {
+  num e1[3], e2[3], dif[3], side[3];
+
+  v3_sub(e1, a[1], a[0]);
+  v3_sub(e2, b[1], b[0]);
+  v3_sub(dif, b[0], a[0]);
+  v3_cross(side, n, e2);
+  num across = v3_dot(e1, side);
+  v3_along(out, a[0], e1, re(across) != 0 ? num_div(v3_dot(dif, side), across) : 0.5);
+}
+
+// Of a polytope and a round shape: normal, distance and deepest point.
+void NUM(pbPolytope_SetRound)(NUM(pbTouch) *p);
+// The cap of a cylinder that looks along u as a hexagon fixed in it, or the line of its side. Returns their number, 0: neither.
+int NUM(pbPolytope_RoundCorners)(const NUM(pbShape) *s, const num u[3], num (*out)[3]);
 
 // Makes the contacts, as pbPolytope_Contacts; source: number of each in the manifold, -1: the deepest point.
 int NUM(pbPolytope_Touch)(NUM(pbTouch) *p, NUM(pbManifold) *m, NUM(pbContactPoint) *contacts, int *source);

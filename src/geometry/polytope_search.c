@@ -14,6 +14,8 @@
 #define APART    1e-9   // of the scale: boxes must be further apart
 #define TOUCHING 1e-6   // of the scale: shapes nearer than this
 #define LEVEL    1e-10  // sine of the angle of faces that lie on each other: tilted by more one of them is deeper
+#define LIES     1e-3   // of the scale: how far apart in height the corners of a face are that lies on a field
+#define SINKS    1e-2   // of the scale: and how far it sinks in at most
 #define PARALLEL 1e-6   // sine of the angle of edges whose cross product is noise
 
 // ---- supports ----------------------------------------------------------------------------------------------------------
@@ -507,6 +509,63 @@ static void prefer_wider(pbPolytopePair *pair, pbPolytopeNormal *out) {
   if (reaches_around(pair, !k, flat, out->n) && !reaches_around(pair, k, flat, out->n)) *out = wider;
 }
 
+// ---- height fields -----------------------------------------------------------------------------------------------------
+// How far apart in height along n (out of the ground) the ends are of what a body has next to the ground: a face, or a capsule's
+// or a cylinder's line; of a cylinder's cap, too. Infinite: a corner, or nothing flat. deepest: the corner furthest against n.
+static double unevenness_along(const pbPolytopePair *pair, const double n[3], int deepest) {
+  const pbSupport *body = &pair->shape[1];
+  double local[3], least = INFINITY, most = -INFINITY;
+  pbFlat flat;
+  direction_in(pair, 1, n, local);
+  if (body->type == pb_geomCapsule) return 2 * body->size[1] * fabs(local[2]);
+  if (body->type == pb_geomCylinder)
+    return fmin(2 * body->size[1] * fabs(local[2]), 2 * body->size[0] * sqrt(local[0] * local[0] + local[1] * local[1]));
+  if (body->corners < 4 || !flat_face(body, local, deepest, &flat)) return INFINITY;
+
+  // Of a face all corners.
+  for (int k = 0; k < flat.sides; k++) {
+    double x[3];
+    corner_in_world(body, corner_around(body, &flat, k), x);
+    least = fmin(least, v3_dot(x, n));
+    most = fmax(most, v3_dot(x, n));
+  }
+  return most - least;
+}
+
+// What lies on the top of a field's prism touches along the top's normal whatever of it is over the prism. (The prism's upright
+// sides are inside of the ground; where a body reaches over one by less than it sinks in, that is nearer than the top.)
+static bool lie_on_top(pbPolytopePair *pair, pbPolytopeNormal *out) {
+  const pbSupport *field = &pair->shape[0], *body = &pair->shape[1];
+  if (field->type != pb_geomHfield) return false;
+
+  double n[3], local[3];
+  pbDifference w;
+  m3_mulv(n, field->mat, field->hull->normal);
+  pbPolytope_Support(pair, n, &w);
+  double depth = v3_dot(n, w.m);
+
+  // Beside the ground, or too deep in it: no matter of its surface.
+  if (!(depth + body->radius <= SINKS * pair->scale)) return false;
+  if (!(unevenness_along(pair, n, w.id[1]) <= LIES * pair->scale)) return false;
+
+  // The top carries the normal.
+  out->count = 3;
+  out->dist = -depth;
+  v3_copy(out->n, n);
+  for (int i = 0; i < 3; i++) {
+    out->id[i][0] = field->hull->around[i];
+    out->id[i][1] = w.id[1];
+  }
+
+  // A cylinder with its cap or its side; see what is polished.
+  direction_in(pair, 1, n, local);
+  out->is_round = pair->round;
+  out->round = (pbRound){.kind = pb_roundFace, .sign = {0, 0, local[2] > 0 ? 1 : -1}};
+  for (int i = 0; i < 3; i++) out->round.id[i] = field->hull->around[i];
+  v3_copy(out->round.u, n);
+  return true;
+}
+
 // ---- the search --------------------------------------------------------------------------------------------------------
 static void from_outside(pbPolytopePair *pair, const pbDifference *simplex, int count, const double v[3], pbPolytopeNormal *out) {
   double length = v3_norm(v);
@@ -550,10 +609,25 @@ static void set_support(pbPolytopePair *pair, pbPolytopeNormal *out) {
   out->dist = -v3_dot(out->n, w.m);
 }
 
-bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out) {
+static bool find_normal(pbPolytopePair *pair, double reach, pbPolytopeNormal *out) {
   pbDifference simplex[4];
-  double v[3], radii = 0, *apart = pair->shape[1].pos;
+  double v[3];
   int count = 0;
+
+  // On a height field first: touching to rounding the others may find nothing.
+  out->lies = lie_on_top(pair, out);
+  if (out->lies) return true;
+
+  // Of shapes that overlap the nearest facet, of others the nearest point.
+  switch (pbPolytope_Gjk(pair, reach, simplex, &count, v)) {
+    case pb_gjkApart: return false;
+    case pb_gjkNear: from_outside(pair, simplex, count, v, out); return true;
+    default: return from_inside(pair, simplex, count, out);
+  }
+}
+
+bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out) {
+  double radii = 0, *apart = pair->shape[1].pos;
 
   pair->scale = 0;
   pair->round = out->is_round = false;
@@ -574,21 +648,16 @@ bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *ou
   if (boxes_apart(pair, fmax(margin, 0) + APART * pair->scale)) return false;
 
   pair->gap = (pair->round ? ROUGH : GAP) * pair->scale;
-  switch (pbPolytope_Gjk(pair, margin + radii, simplex, &count, v)) {
-    case pb_gjkApart: return false;
-    case pb_gjkNear: from_outside(pair, simplex, count, v, out); break;
-    default:
-      if (!from_inside(pair, simplex, count, out)) return false;
-  }
+  if (!find_normal(pair, margin + radii, out)) return false;
 
   // Newton's method for what is round, then the shapes' radii.
   out->scale = pair->scale;
-  if (pair->round) {
+  if (pair->round && !out->lies) {
     pbPolytope_Polish(pair, out);
-  } else {
+  } else if (!out->lies) {
     set_support(pair, out);
   }
-  PB_VALIDATE(pbPolytope_IsLeast(pair, out, out->dist));
+  PB_VALIDATE(out->lies || pbPolytope_IsLeast(pair, out, out->dist));
   out->dist -= radii;
   if (!(out->dist <= margin)) return false;
   find_flat(pair, out);

@@ -26,8 +26,8 @@ void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh
 // As pbPair_Jacobian, of what pbPolytope_Collide returned.
 void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                               pbContactJacobian *jacobians);
-// The corners that a plane or ball meets, at most four; returns their number.
-int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int corner[4]);
+// The corners that a plane or ball meets, at most PB_HULL_ON_PLANE; returns their number.
+int NUM(pbMesh_Touching)(const NUM(pbShape) *other, const NUM(pbShape) *mesh, double margin, int *corner);
 int NUM(pbBox_Feature)(const NUM(pbShape) *box1, const NUM(pbShape) *box2);           // as pbPair_Feature, of two boxes
 int NUM(pbMesh_Feature)(const NUM(pbShape) *other, const NUM(pbShape) *mesh);         // as pbPair_Feature, of a plane or sphere
 int NUM(pbPolytope_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);  // as pbPair_Feature

@@ -102,7 +102,7 @@ void NUM(pbPair_PullCorners)(const NUM(pbShape) shape[2], double margin, const p
                              const pbContactBar *bar, int which, double *vertex_bar) {
   pbSearched room;
   const pbSearched *found = search(&shape[0], &shape[1], margin, kept, &room);
-  int corner[4];
+  int corner[PB_HULL_ON_PLANE];
   PB_ASSERT(shape[which].hull && shape[which].hull->vertex);
   if (!found) return;
 

@@ -24,7 +24,7 @@ enum { DIST = 0, POS = 1, NORMAL = 4, DIRECTIONS = 3, NUMBERS = 36 + 18 + 18 + 9
 typedef struct response {
   double v[NUMBERS];
   int count;
-  bool still;
+  bool still, lies;  // no normal was found; a face lies on a height field
 } response;
 
 // The rate of a contact's wrench, of unit force along its normal: (normal, lever x normal).
@@ -84,6 +84,7 @@ static bool respond(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margi
   int count = NUM(pbPair_CollideKeeping)(s1, s2, margin, &found, contacts);
   bool searched = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing;
   out->still = searched && count > 0 && stands_still(&found);
+  out->lies = searched && count > 0 && found.kind == pb_searchedPolytope && found.facet.lies;
   NUM(pbPair_Jacobian)(s1, s2, margin, searched ? &found : NULL, count, contacts, jacobians);
 
   // Depths count from their mean.
@@ -135,13 +136,11 @@ static double size_of(const NUM(pbShape) *s) {
   return most;
 }
 
-// A mesh's corners are in single precision, and with them what it is put to. On a plane a hull stands by four corners of a face,
-// the same ones until it is tilted by more. Searches for what is round stop where depths, which go by the square of an angle,
-// are equal.
+// A mesh's corners are in single precision, and with them what it is put to. Searches for what is round stop where depths, which
+// go by the square of an angle, are equal.
 static double how_far(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
   bool round = s2->type == pb_geomCylinder || s2->type == pb_geomEllipsoid;
 
-  if (s1->type == pb_geomPlane) return s2->type == pb_geomMesh ? PB_TILTED : PB_BESIDE;
   if (s1->type == pb_geomCylinder || (s1->type == pb_geomCapsule && round)) return PB_BESIDE_ROUND;
   if ((s1->hull && round) || (s2->hull && s1->type == pb_geomEllipsoid)) return PB_BESIDE_ROUND;
   if (s2->type == pb_geomMesh) return PB_BESIDE_MESH;
@@ -176,62 +175,64 @@ static bool corner_meets_edge(const NUM(pbShape) *s1, const NUM(pbShape) *s2, in
   return false;
 }
 
-// More than two corners on a plane, and equally deep.
-static bool lies_flat(const NUM(pbShape) *mesh, int count, const NUM(pbContactPoint) *contacts) {
-  double least = INFINITY, most = -INFINITY;
-
-  for (int k = 0; k < count; k++) {
-    least = fmin(least, contacts[k].dist);
-    most = fmax(most, contacts[k].dist);
-  }
-  return count > 2 && most - least <= 4 * PB_TILTED * mesh->hull->radius;
-}
-
-static bool is_corner(const NUM(pbShape) *s, const double point[3]) {
-  int count = s->type == pb_geomBox ? 8 : 0;
-
-  if (s->hull) count = s->hull->corners;
-  for (int i = 0; i < count; i++) {
-    double x[3], d[3];
-    NUM(pbPolytope_Corner)(s, i, x);
-    v3_sub(d, x, point);
-    if (v3_norm(d) <= ALIGNED) return true;
-  }
-  return false;
-}
-
-// Is a point beside one of the prism's sides, which are upright?
-static bool at_a_side(const NUM(pbShape) *prism, const double point[3]) {
+// Is a corner of the other shape in the prism and beside one of its upright sides, of those that `sides` names?
+static bool corner_is_beside(const NUM(pbShape) *prism, const double corner[3], unsigned sides) {
   const pbMeshHull *h = prism->hull;
   double d[3], local[3], a[3];
-  v3_sub(d, point, prism->pos);
+  bool beside = false;
+  v3_sub(d, corner, prism->pos);
   m3_tmulv(local, prism->mat, d);
 
+  // Polygons are the top, the bottom and the sides.
   for (int f = 0; f < h->polygons; f++) {
-    const double *normal = h->normal + 3 * f;
-    if (normal[2] != 0) continue;
     v3_sub(a, local, h->corner + 3 * h->around[h->first[f]]);
-    if (fabs(v3_dot(a, normal)) <= ALIGNED) return true;
+    double out = v3_dot(a, h->normal + 3 * f);
+    if (out > ALIGNED) return false;
+    beside = beside || (f > 1 && (sides >> (f - 2) & 1) && out >= -ALIGNED);
   }
-  return false;
+  return beside;
 }
 
 // The prisms of a field go deep: a corner that stands on the border of two of them, and crosses it, ends one contact and begins
-// another, which is none yet.
-static bool stands_on_border(const NUM(pbShape) *prism, const NUM(pbShape) *other, int count,
-                             const NUM(pbContactPoint) *contacts) {
-  for (int k = 0; k < count; k++) {
+// another, which is none yet; but for a face that lies on both.
+static bool stands_on_border(const NUM(pbShape) *prism, const NUM(pbShape) *other, bool lies) {
+  unsigned sides = lies ? ~prism->hull->goes_on : ~0u;
+  int count = other->type == pb_geomBox ? 8 : 0;
+  if (other->hull) count = other->hull->corners;
+
+  // All of them, not contacts alone: what begins to touch is none yet.
+  for (int i = 0; i < count; i++) {
     double x[3];
-    v3_along(x, contacts[k].pos, contacts[k].normal, 0.5 * contacts[k].dist);
-    if (at_a_side(prism, x) && is_corner(other, x)) return true;
+    NUM(pbPolytope_Corner)(other, i, x);
+    if (corner_is_beside(prism, x, sides)) return true;
   }
   return false;
+}
+
+// A ball, or a capsule's end, over the top of a field's prism.
+static bool rolls_on_top(const NUM(pbShape) *prism, const NUM(pbShape) *other, int count, const NUM(pbContactPoint) *contacts) {
+  double n[3];
+  if (count != 1 || (other->type != pb_geomSphere && other->type != pb_geomCapsule)) return false;
+  m3_mulv(n, prism->mat, prism->hull->normal);
+  v3_subfrom(n, contacts->normal);
+  return v3_norm(n) <= ALIGNED;
+}
+
+// On a height field: what lies or rolls on prisms in one plane has a tie at their border alone. 1: a tie, 0: none, -1: look
+// beside.
+static int ties_on_field(const NUM(pbShape) *prism, const NUM(pbShape) *other, bool lies, int count,
+                         const NUM(pbContactPoint) *contacts) {
+  if (stands_on_border(prism, other, lies)) return 1;
+
+  // Each point has its own rate, whichever prism has it.
+  if (lies) return 0;
+  return rolls_on_top(prism, other, count, contacts) ? corner_is_beside(prism, contacts->pos, ~prism->hull->goes_on) : -1;
 }
 
 // In how many directions to look beside a pose: none where no tie can be, one where features meet along a line, all where faces
 // do.
 static int directions(const NUM(pbShape) *s1, const NUM(pbShape) *s2, int count, const NUM(pbContactPoint) *contacts) {
-  if (s1->type == pb_geomPlane) return s2->type == pb_geomMesh && lies_flat(s2, count, contacts) ? DIRECTIONS : 0;
+  if (s1->type == pb_geomPlane) return 0;
   if (s1->type == pb_geomSphere) return s2->type != pb_geomSphere && s2->type != pb_geomEllipsoid;
   if (s1->type == pb_geomEllipsoid && s2->type == pb_geomEllipsoid) return 0;
   if (s1->type == pb_geomBox && s2->type == pb_geomBox) return corner_meets_edge(s1, s2, count, contacts) ? DIRECTIONS : 0;
@@ -250,12 +251,15 @@ bool NUM(pbPair_Tied)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, do
   response here, side[2];
   NUM(pbShape) moved;
 
-  if (shape1->type == pb_geomHfield && stands_on_border(shape1, shape2, count, contacts)) return true;
   if (knows_ties(shape1->type, shape2->type) && NUM(pbPair_Feature)(shape1, shape2) < 0) return true;
   margin += TOUCHES * beside * scale;
 
   if (most == 0 || !respond(shape1, shape2, margin, scale, &here)) return false;
   if (here.still) return true;
+  if (shape1->type == pb_geomHfield) {
+    int tied = ties_on_field(shape1, shape2, here.lies, count, contacts);
+    if (tied >= 0) return tied;
+  }
 
   // To both sides along each. What only just touches does so on both.
   for (int k = 0; k < most; k++) {

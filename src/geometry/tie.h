@@ -15,7 +15,6 @@ static inline double pb_rounding(double size, double away) { return 64 * DBL_EPS
 #define PB_BESIDE_MESH  6e-8  // of hulls: half a unit of single precision
 #define PB_BESIDE_BOX   1e-7  // of two boxes that are aligned
 #define PB_BESIDE_ROUND 5e-7  // of cylinders, and ellipsoids on hulls
-#define PB_TILTED       1e-6  // of hulls on planes (FLAT in hull_search.c)
 
 #if !PB_IS_COMPLEX
 // Whether touching shapes have no linear map at their pose: contacts beside it, moved and turned either way, respond by another

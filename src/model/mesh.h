@@ -24,6 +24,7 @@ typedef struct pbMeshHull {
   double radius;              // of the ball about the origin that holds it
   double center[3], half[3];  // of the box along the axes that holds it
   const int *start;           // PB_HULL_STARTS: where climbs begin, by direction; of hulls with many corners
+  unsigned goes_on;           // of a height field's prism: bit k where its top goes on beyond side k in the same plane
 } pbMeshHull;
 
 // The corner furthest along a direction (in the frame of the corners, of any length); of equal ones the first.

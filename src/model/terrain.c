@@ -10,6 +10,7 @@
 // ---- prisms -------------------------------------------------------------------------------------------------------------
 // Corners 0 to 2 are the bottom's, counterclockwise seen from above, 3 to 5 the top's above them. Polygons: top, bottom, sides.
 enum { POLYGONS = 5 };
+#define SAME 1e-7  // of the elevation: heights that differ by less
 static const int first[POLYGONS + 1] = {0, 3, 6, 10, 14, 18};
 static const int around[18] = {3, 4, 5, 0, 2, 1, 0, 1, 4, 3, 1, 2, 5, 4, 2, 0, 3, 5};
 static const int first_face[7] = {0, 3, 6, 9, 12, 15, 18};
@@ -36,6 +37,30 @@ void pbTerrain_Heights(const pbTerrain *t, int number, size_t height[3]) {
 
   for (int k = 0; k < 3; k++)
     height[k] = (size_t)(r + step_row[half][k]) * (size_t)t->columns + (size_t)(c + step_column[half][k]);
+}
+
+// Beyond which sides of the prism the surface goes on in the plane of its top: what a neighbor's third corner, opposite to that
+// of the top, must have for it. Heights are in single precision.
+static unsigned goes_on(const pbTerrain *t, int row, int column, int half) {
+  unsigned sides = 0;
+
+  for (int k = 0; k < 3; k++) {
+    int r[4], c[4];
+    for (int i = 0; i < 3; i++) {
+      r[i] = row + step_row[half][(k + i) % 3];
+      c[i] = column + step_column[half][(k + i) % 3];
+    }
+
+    // Across the side's middle from the top's own.
+    r[3] = r[0] + r[1] - r[2];
+    c[3] = c[0] + c[1] - c[2];
+    if (r[3] < 0 || r[3] >= t->rows || c[3] < 0 || c[3] >= t->columns) continue;
+
+    double h[4];
+    for (int i = 0; i < 4; i++) h[i] = t->height[(size_t)r[i] * (size_t)t->columns + (size_t)c[i]];
+    if (fabs(h[0] + h[1] - h[2] - h[3]) <= SAME) sides |= 1u << k;
+  }
+  return sides;
 }
 
 void pbTerrain_Prism(const pbTerrain *t, int number, pbPrism *p) {
@@ -77,7 +102,8 @@ void pbTerrain_Prism(const pbTerrain *t, int number, pbPrism *p) {
                          .next = next,
                          .triangles = 8,
                          .triangle = triangle,
-                         .radius = sqrt(farthest)};
+                         .radius = sqrt(farthest),
+                         .goes_on = goes_on(t, r, c, half)};
   pbMeshHull_SetBox(&p->hull);
 }
 

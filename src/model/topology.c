@@ -120,8 +120,9 @@ static int max_contact_points(int type1, int type2) {
   // A hull, by the search of geometry/polytope.h.
   if (type2 == pb_geomMesh && type1 > pb_geomHfield) {
     if (type1 == pb_geomSphere || type1 == pb_geomEllipsoid) return 1;
-    return type1 == pb_geomCylinder ? 8 : 4;
+    return type1 == pb_geomCapsule ? 4 : 8;
   }
+  if (type1 == pb_geomPlane && type2 == pb_geomMesh) return 8;
   if (type1 == pb_geomPlane) {
     if (type2 == pb_geomSphere || type2 == pb_geomEllipsoid) return 1;
     return type2 == pb_geomCapsule ? 2 : 4;
