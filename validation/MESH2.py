@@ -2,9 +2,9 @@
 
 What stands on meshes stands still: a box, piles of five, a box between two pads, prisms of many corners, ten seconds after a second of settling,
 beside the same of primitive geoms and beside MuJoCo. Soft friction creeps, in MuJoCo too; with method `cones` nothing does. In a twisted pile
-faces cut each other to octagons: box geoms touch at their eight corners, meshes at four of them, so that the two creep differently. Prisms of an even
-number of corners come to rest however they arrive. Those of an odd number have no rest in soft contact by four corners, here or in MuJoCo: where four
-carry the weight, one that is left out is the deepest; in hard contact they stand."""
+faces cut each other to octagons, with whose eight corners both box geoms and meshes touch. Prisms come to rest however they arrive, those of
+five and seven corners, too: lying flat they touch with all of them (in MuJoCo with four; where four carry the weight, one that is left out is
+the deepest, and there is no rest)."""
 import re
 
 import mujoco
@@ -91,7 +91,7 @@ def prisms(bench):
         text = meshes.standing(corners, 1e-2, 1)
         hard, soft = rocking(*states(bench, text, contact={"method": "cones"})), rocking(*states(bench, text))
         name = f"a prism of {corners} corners let go tilted: largest speed, m/s and rad/s, "
-        out += [below(name + "method cones", hard, 1e-5), reported(name + "soft; in MuJoCo", f"{soft:.3g}; {rocking_there(text):.3g}")]
+        out += [below(name + "method cones", hard, 1e-5), below(name + "soft", soft, 1e-5), reported(name + "soft, in MuJoCo", rocking_there(text))]
     return out
 
 
