@@ -91,7 +91,7 @@ def prisms(bench):
         text = meshes.standing(corners, 1e-2, 1)
         hard, soft = rocking(*states(bench, text, contact={"method": "cones"})), rocking(*states(bench, text))
         name = f"a prism of {corners} corners let go tilted: largest speed, m/s and rad/s, "
-        out += [below(name + "method cones", hard, 1e-5), below(name + "soft", soft, 1e-5), reported(name + "soft, in MuJoCo", rocking_there(text))]
+        out += [below(name + "method cones", hard, 1e-5), below(name + "soft", soft, 1e-5), reported(name + "soft, in MuJoCo", float(rocking_there(text)))]
     return out
 
 
