@@ -36,6 +36,8 @@ static int displace_parameters(pbDeformWork *w, const pbElementGroup *g, pbEleme
   unsigned seed = 7;
   size_t each = 0;
   for (int i = 0; i < g->parameter_count; i++) each += (size_t)g->parameter[i].size;
+
+  // Displaced copies lie where the second derivatives of a chunk do.
   if (each > room) return 0;
   if (each * (size_t)e->count > room) e->count = (int)(room / each);
 
@@ -64,6 +66,7 @@ static bool forces(pbDeformWork *w, const pbElementGroup *g, const pbEvaluation 
   pbEnergyFault fault;
   pbEvaluation there = *at;
 
+  // Points and their places at the start of the step move in directions of their own.
   displace(at->z, share * length * w->d->size, n, 1, w->next_x);
   displace(at->ago, share * length * w->d->size, n, 2, w->step);
   there.z = w->next_x;
@@ -102,6 +105,7 @@ static bool look_at(pbDeformWork *w, const pbElementGroup *g, const pbEvaluation
 // The first of some elements at a kink, -1: none.
 static int find_among(pbDeformWork *w, const pbElementGroup *g, const pbEvaluation *at, int first, int count) {
   int n = 3 * g->points, all = n * count;
+  // Outside of the domain to one side: nothing is said.
   if (!look_at(w, g, at, first, count, shorter)) return -1;
 
   for (int i = 0; i < count; i++) {
@@ -120,6 +124,7 @@ static int find_among(pbDeformWork *w, const pbElementGroup *g, const pbEvaluati
 
 static int find_in_group(pbDeformWork *w, const pbElementGroup *g, const pbEvaluation *at) {
   for (int first = 0, count; first < g->count; first += count) {
+    // As many at once as the three sides, and their parameters, have room for.
     pbElements e = pbDeform_Elements(w, g, first, at);
     if (e.count > at_once) e.count = at_once;
     count = displace_parameters(w, g, &e, 0);
@@ -133,6 +138,7 @@ static int find_in_group(pbDeformWork *w, const pbElementGroup *g, const pbEvalu
 
 static bool find_at(pbDeformWork *w, const pbEvaluation *at, char *text, size_t size) {
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
+    // Formulas without choices have no kinks.
     if (g->mass || !pbEnergy_Chooses(g->energy)) continue;
     int i = find_in_group(w, g, at);
     if (i < 0) continue;
@@ -158,6 +164,7 @@ bool pbDeform_FindKink(pbDeformWork *w, char *text, size_t size) {
     return find_at(w, &at, text, size);
   }
 
+  // Each evaluation of the scheme by itself.
   for (int t = 0; t < s->terms; t++) {
     const double *ago = pbDeform_Ago(w, t);
     pbEvaluation at = {
