@@ -209,9 +209,7 @@ static bool find(NUM(pbWork) *w, bool found) {
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   best b = {.residual = INFINITY};
 
-  // Few are jammed.
   bool solved = is_resolved(w, found, &b);
-  if (solved && jam(w) < jammed) return true;
   if (sharpen(w, &b) || solved) return true;
   // From soft rows, then along the smoothed laws.
   if (harden(w) && is_resolved(w, true, &b)) return true;
@@ -227,6 +225,10 @@ static bool find(NUM(pbWork) *w, bool found) {
 }
 
 bool NUM(pbDual_Resolve)(NUM(pbWork) *w, bool found) {
+  // Few are jammed.
+  w->residual = NUM(pbDual_JamResidual)(w);
+  if (found && w->dual.kappa == 0 && w->residual <= resolved && jam(w) < jammed) return true;
+
   found = find(w, found);
   w->residual = NUM(pbDual_JamResidual)(w);
   double scale = jam(w);
