@@ -38,7 +38,7 @@ help:
 	@echo 'make mutate         empty and halve the pullback of every entry of every list in one build: a test must turn red (part of make faults)'
 	@echo 'make check-deform   random scenes of deformables, each derivative against differences [SCENES=300 SEED=x]'
 	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
-	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500 of each pair]'
+	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500: twice so many of each pair; PART=memory: fewer, below valgrind]'
 	@echo 'make sweep-certificate   plant the faults of adjoints one by one and see which spot check of a gradient finds each'
 	@echo 'make check          format, style and layers'
 	@echo 'make tidy           clang-tidy over what changed since it was last clean [ALL=1: over everything]'
@@ -90,13 +90,15 @@ threads:
 	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy
 	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch'
 
-# Of 78 pairs of shapes, twice.
-POSES ?= 6500
+# Of 78 pairs of shapes, twice. With PART=memory below valgrind, which sees what is read and was never written: ten times as slow.
+POSES ?= $(if $(filter memory,$(PART)),300,6500)
+poses: PRESET = $(if $(filter memory,$(PART)),release,asan)
 poses:
 	@tools/setup test
-	@$(MAKE) --no-print-directory configure PRESET=asan
-	@cmake --build --preset asan -j $(JOBS) --target unit_test_poses
-	@build/asan/tests/unit_test_poses $(POSES)
+	@$(if $(filter memory,$(PART)),command -v valgrind >/dev/null || { echo 'make poses PART=memory: valgrind is not there' >&2; exit 1; })
+	@$(MAKE) --no-print-directory configure PRESET=$(PRESET)
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target unit_test_poses
+	@$(if $(filter memory,$(PART)),valgrind -q --error-exitcode=9) build/$(PRESET)/tests/unit_test_poses $(POSES)
 
 # Both parts run even when the first fails, so that one run says all that is wrong.
 test: build-tests

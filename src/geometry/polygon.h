@@ -2,6 +2,7 @@
 #ifndef PB_POLYGON_H
 #define PB_POLYGON_H
 
+#include "base/assert.h"
 #include "math/vec.h"
 
 enum { PB_POLYGON_SIDES = 96, PB_POLYGON_MOST = 2 * PB_POLYGON_SIDES };  // of a face; of what two have in common
@@ -111,6 +112,24 @@ static inline void nearest_on_polygon(const num n[3], int sides, const num (*cor
   plane_normal(sides, corner, plane);
   v3_sub(d, corner[0], x);
   v3_along(out, x, n, num_div(v3_dot(d, plane), v3_dot(n, plane)));
+}
+
+// Of a polygon's sides (counterclockwise) that which x is furthest beyond, more than slack; -1: none, or no polygon.
+static inline int side_beyond(int sides, const num (*corner)[3], double slack, const num x[3]) {
+  num plane[3], e[3], d[3], across[3];
+  int best = -1;
+  if (sides < 3) return best;
+
+  plane_normal(sides, corner, plane);
+  for (int k = 0; k < sides; k++) {
+    v3_sub(e, corner[k + 1 == sides ? 0 : k + 1], corner[k]);
+    v3_sub(d, x, corner[k]);
+    v3_cross(across, e, plane);
+    if (!(re(v3_normalize(across)) > 0) || !(re(v3_dot(across, d)) > slack)) continue;
+    slack = re(v3_dot(across, d));
+    best = k;
+  }
+  return best;
 }
 
 #endif

@@ -149,7 +149,6 @@ static void add_point(const contact_pair *p, manifold *m, const num point[3], nu
   }
   PB_ASSERT(m->count < PB_POLYGON_MOST);
   v3_copy(m->point[m->count], point);
-
   m->from[m->count] = from;
 
   // Nothing is deeper than the deepest point; faces that are not quite plane may look so. As deep to rounding, as all corners of
@@ -252,7 +251,6 @@ static void overlap_edges(const contact_pair *p, const num a[2][3], const num b[
   if (!(fabs(re(cosine)) > PARALLEL)) return;
 
   // Of all four ends those that are beside the other edge.
-
   for (int end = 0; end < 4; end++) {
     // An end of the one edge, and the point of the other with the same place along it.
     num point[3];
@@ -426,32 +424,6 @@ static void put_deepest_first(NUM(pbContactPoint) *contacts, int *source, int co
   source[best] = number;
 }
 
-#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
-// The two points of each contact lie in their shapes: to rounding, the unevenness of faces, and of edges that count as parallel
-// what they are beside each other. Of hulls that touch to rounding the normal is rounding too.
-static bool are_within(const contact_pair *p, const manifold *m, int count, const NUM(pbContactPoint) *contacts) {
-  bool lines = count == 2;
-  for (int k = 0; k < 2; k++)
-    lines = lines && (p->found->flat[k].sides == 2 || (p->found->is_round && k != p->found->round.body));
-  double slack = ROUNDED * p->found->scale + 8 * m->tie + (m->edges || lines ? 5e-4 * p->found->scale : 0);
-  if (!p->found->is_round && fabs(p->dist) < 1e-7 * p->found->scale) return true;
-  pbSupport shape[2];
-  for (int k = 0; k < 2; k++) {
-    to_support(p->shape[k], &shape[k]);
-    slack += 8 * pbPolytope_Unevenness(&shape[k]);
-  }
-
-  for (int k = 0; k < 2; k++) {
-    for (int i = 0; i < count; i++) {
-      double point[3];
-      v3_along(point, contacts[i].pos, contacts[i].normal, (k ? 0.5 : -0.5) * contacts[i].dist);
-      if (!(pbPolytope_Outside(&shape[k], point) <= slack)) return false;
-    }
-  }
-  return true;
-}
-#endif
-
 // ---- standing cylinders ------------------------------------------------------------------------------------------------
 // A cylinder that stands on a face: the face's contacts with it. Returns their number, 0: it does not stand on one.
 static int stand(const contact_pair *p, NUM(pbContactPoint) *contacts, int *source) {
@@ -505,7 +477,7 @@ int NUM(pbPolytope_Touch)(contact_pair *p, manifold *m, NUM(pbContactPoint) *con
   if (!count) return 0;
   put_deepest_first(contacts, source, count);
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
-  PB_VALIDATE(are_within(p, m, count, contacts));
+  PB_VALIDATE(pbPolytope_AreWithin(p, m, count, contacts));
 #endif
   return count;
 }

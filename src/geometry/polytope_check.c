@@ -5,7 +5,10 @@
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 #include "geometry/polytope.h"
 
+#include "geometry/polytope_contact.h"
+
 #define CLOSE   1e-9   // of the scale
+#define UNEVEN  1e-7   // of the scale: of faces whose corners are in single precision; no face is less flat for the depth
 #define CERTAIN 1e-10  // of the scale: of a polytope that bounds the depth from below
 
 // How far corners of a hull's polygons are from their planes, which single precision leaves.
@@ -37,7 +40,7 @@ bool pbPolytope_IsLeast(const pbPolytopePair *given, const pbPolytopeNormal *fou
   pbDifference simplex[4], facet[3];
   double v[3], n[3], depth, slack = CLOSE * given->scale;
   int count = 0;
-  for (int k = 0; k < 2; k++) slack += 4 * pbPolytope_Unevenness(&pair.shape[k]);
+  for (int k = 0; k < 2; k++) slack += 4 * fmin(pbPolytope_Unevenness(&pair.shape[k]), UNEVEN * given->scale);
 
   // The normal gives it. Of two polytopes apart it follows from what carries it, which may differ by rounding.
   if (!found->is_round && dist > 0) return true;
@@ -92,6 +95,30 @@ double pbPolytope_Outside(const pbSupport *s, const double point[3]) {
     case pb_geomBox: return fmax(fabs(x[0]) - size[0], fmax(fabs(x[1]) - size[1], fabs(x[2]) - size[2]));
     default: return v3_norm(x) - size[0];
   }
+}
+
+// The two points of each contact lie in their shapes: to rounding, the unevenness of faces, and of edges that count as parallel
+// what they are beside each other. Of hulls that touch to rounding the normal is rounding too.
+bool pbPolytope_AreWithin(const pbTouch_r *p, const pbManifold_r *m, int count, const pbContactPoint_r *contacts) {
+  bool lines = count == 2;
+  for (int k = 0; k < 2; k++)
+    lines = lines && (p->found->flat[k].sides == 2 || (p->found->is_round && k != p->found->round.body));
+  double slack = CLOSE * p->found->scale + 8 * m->tie + (m->edges || lines ? 5e-4 * p->found->scale : 0);
+  if (!p->found->is_round && fabs(p->found->dist) < 1e-7 * p->found->scale) return true;
+  pbSupport shape[2];
+  for (int k = 0; k < 2; k++) {
+    to_support(p->shape[k], &shape[k]);
+    slack += 8 * pbPolytope_Unevenness(&shape[k]);
+  }
+
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < count; i++) {
+      double point[3];
+      v3_along(point, contacts[i].pos, contacts[i].normal, (k ? 0.5 : -0.5) * contacts[i].dist);
+      if (!(pbPolytope_Outside(&shape[k], point) <= slack)) return false;
+    }
+  }
+  return true;
 }
 
 #else

@@ -96,6 +96,11 @@ void NUM(pbPolytope_MeetFaces)(NUM(pbTouch) *p, const int sides[2], const num (*
 // Of the round shape the point furthest against u, its features frozen.
 void NUM(pbPolytope_RoundPoint)(const NUM(pbTouch) *p, const num u[3], num out[3]);
 
+#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+// An invariant of theirs (polytope_check.c).
+bool pbPolytope_AreWithin(const pbTouch_r *p, const pbManifold_r *m, int count, const pbContactPoint_r *contacts);
+#endif
+
 #if !PB_IS_COMPLEX
 // Jacobians of the first `count` contacts. False: not by this way (round shapes, very many cuts).
 bool NUM(pbPolytope_Rates)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbPolytopeNormal *found,

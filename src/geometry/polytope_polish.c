@@ -9,7 +9,7 @@
 #include "geometry/convex_probe.h"
 #include "geometry/polytope.h"
 
-enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40 };
+enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40, TOWARD = 7 };
 #define NEAR     0.9    // cosine: candidates further away are none
 #define BELOW    1e-14  // of the scale: what counts as lower
 #define WINS     1e-9   // of the scale: how much higher than the start a piece's minimum may be
@@ -20,14 +20,16 @@ enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40 };
 #define PASSES   0.05   // sine: edges this nearly across a cylinder's axis have circles that pass it closely
 #define ARC_FROM 1e-13  // radians: of a walk along such a circle
 #define ARC_TO   0.5
-#define END_FROM 1e-6   // radians: beside where an edge crosses the axis
-#define BESIDE   1e-12  // of the scale: what counts as beyond a side
+#define END_FROM 1e-6      // radians: beside where an edge crosses the axis
+#define ACROSS   0.999999  // cosine: of normals that count as that of a face
+#define LYING    1e-3      // sine: a cylinder's axis that is nearer to a face's plane lies on it
+#define BESIDE   1e-12     // of the scale: what counts as beyond a side
 
 typedef struct polishing {
   pbPolytopePair *pair;
   const pbSupport *body, *other;
   double center[3], axis[3];  // of the round shape, from the body's
-  double best, start[3];
+  double best, slack, start[3];
   pbRound *out;
 } polishing;
 
@@ -55,12 +57,23 @@ static double sigma_at(const polishing *p, const double u[3]) {
   return pbPolytope_Sigma(p->pair, n);
 }
 
+// Is the corner that a piece hangs on the one that supports u? What is straight may have the direction of a minimum that another
+// corner is at. Of a face, whose corners may be uneven, to single precision.
+static bool is_support(const polishing *p, const double u[3], pbRoundKind kind, int id, double value) {
+  double corner[3], point[3], m[3], x[3];
+  corner_at(p, id, corner);
+  round_point(p, u, m, point);
+  v3_sub(x, corner, point);
+  return value - v3_dot(u, x) <= (kind == pb_roundFace ? UNEVEN : p->slack) * p->pair->scale;
+}
+
 static bool offer_round(polishing *p, const double u[3], pbRoundKind kind, int a, int b, int c) {
   if (!(v3_dot(u, p->start) > NEAR)) return false;
 
   // The full sigma: a piece's own value counts only where its corner is the support.
   double value = sigma_at(p, u);
   if (!(value < p->best - BELOW * p->pair->scale)) return false;
+  if (!is_support(p, u, kind, a, value)) return false;
   p->best = value;
   p->out->kind = kind;
   p->out->id[0] = a;
@@ -391,31 +404,40 @@ static void try_at_corner(polishing *p, int id) {
   if (!cylinder || p->best < 0) try_corner(p, id);
 }
 
-// Of the face that carries the normal the side that the round shape's point is beyond: there the minimum is not. False: none.
-static bool beyond_side(const polishing *p, int end[2]) {
+// The corners of the face whose normal u is, or nearly: of a hull one at the first corner that carries u. Returns their number;
+// 0: there is none.
+static int face_across(const polishing *p, int box[4], const int **around) {
   const pbRound *r = p->out;
   const pbMeshHull *h = p->body->hull;
-  int box[4] = {r->id[0], r->id[1], r->id[0] ^ r->id[1] ^ r->id[2], r->id[2]}, sides = 4;
-  const int *around = box;
-  double m[3], point[3], best = BESIDE * p->pair->scale;
+  double m[3], nearest = r->kind == pb_roundFace ? -1 : ACROSS;
+  int face = -1, axis = 0;
 
-  if (h) {
-    int face = -1;
-    double nearest = -1;
-    m3_tmulv(m, p->body->mat, r->u);
-    for (int k = h->first_face[r->id[0]]; k < h->first_face[r->id[0] + 1]; k++) {
-      double cosine = v3_dot(m, h->normal + 3 * h->face[k]);
-      face = cosine > nearest ? h->face[k] : face;
-      nearest = fmax(nearest, cosine);
-    }
-    if (face < 0) return false;
-    around = h->around + h->first[face];
-    sides = h->first[face + 1] - h->first[face];
+  m3_tmulv(m, p->body->mat, r->u);
+  if (!h) {
+    for (int i = 1; i < 3; i++) axis = fabs(m[i]) > fabs(m[axis]) ? i : axis;
+    if (!(fabs(m[axis]) >= nearest)) return 0;
+    int base = m[axis] > 0 ? 1 << axis : 0, first = 1 << (axis + 1) % 3, second = 1 << (axis + 2) % 3;
+    const int corner[4] = {base, base | first, base | first | second, base | second};
+    memcpy(box, corner, sizeof corner);
+    *around = box;
+    return 4;
   }
 
+  for (int k = h->first_face[r->id[0]]; k < h->first_face[r->id[0] + 1]; k++) {
+    double cosine = v3_dot(m, h->normal + 3 * h->face[k]);
+    face = cosine > nearest ? h->face[k] : face;
+    nearest = fmax(nearest, cosine);
+  }
+  if (face < 0) return 0;
+  *around = h->around + h->first[face];
+  return h->first[face + 1] - h->first[face];
+}
+
+// The ends of that side of a face that a point is furthest beyond; where it is beyond none they stay.
+static void beyond_side(const polishing *p, int sides, const int *around, const double point[3], int end[2]) {
+  double best = BESIDE * p->pair->scale;
+
   // Outward: away from the other corners.
-  round_point(p, r->u, m, point);
-  end[0] = end[1] = -1;
   for (int k = 0; k < sides; k++) {
     double a[3], b[3], c[3], side[3];
     corner_at(p, around[k], a);
@@ -423,7 +445,7 @@ static bool beyond_side(const polishing *p, int end[2]) {
     corner_at(p, around[(k + sides / 2 + 1) % sides], c);
     v3_subfrom(b, a);
     v3_subfrom(c, a);
-    v3_cross(side, b, r->u);
+    v3_cross(side, b, p->out->u);
     if (!(v3_normalize(side) > 0)) continue;
     v3_sub(b, point, a);
     double beyond = v3_dot(side, b) * (v3_dot(side, c) > 0 ? -1 : 1);
@@ -432,20 +454,63 @@ static bool beyond_side(const polishing *p, int end[2]) {
     end[0] = around[k];
     end[1] = around[(k + 1) % sides];
   }
-  return end[0] >= 0;
 }
 
-// The corners at which there may be something lower yet: that which supports the normal, those that it hangs on, and of a face
-// the ends of the side that it belongs to (where a line lies over the face, only one of them). Of these the first that was not
-// tried; -1: none.
+// Of a face that lies on one side of the cylinder's axis the corner next to it; -1: the axis passes over it.
+static int beside_axis(const polishing *p, int sides, const int *around) {
+  double aside[3], least = INFINITY, most = -INFINITY;
+  int low = -1, high = -1;
+
+  v3_cross(aside, p->axis, p->out->u);
+  for (int k = 0; k < sides; k++) {
+    double corner[3];
+    corner_at(p, around[k], corner);
+    v3_subfrom(corner, p->center);
+    double place = v3_dot(aside, corner);
+    low = place < least ? around[k] : low;
+    high = place > most ? around[k] : high;
+    least = fmin(least, place);
+    most = fmax(most, place);
+  }
+  if (least > 0) return low;
+  return most < 0 ? high : -1;
+}
+
+// Where the normal is that of a face and what touches there of the round shape is beside the face, the minimum is not there:
+// corners toward it. Of a cylinder that lies on it a line touches, of one that stands a disc.
+static void toward_touching(const polishing *p, int from[TOWARD]) {
+  const double *u = p->out->u;
+  const int *around = NULL;
+  int box[4], sides = face_across(p, box, &around);
+  double m[3], point[3], end[3];
+  if (!sides) return;
+
+  round_point(p, u, m, point);
+  if (p->out->kind == pb_roundCap) v3_copy(point, p->center);
+  beyond_side(p, sides, around, point, from);
+  if (p->other->type != pb_geomCylinder || !(fabs(v3_dot(u, p->axis)) < LYING)) return;
+
+  from[2] = beside_axis(p, sides, around);
+  for (int k = 0; k < 2; k++) {
+    v3_sub(end, point, p->center);
+    v3_addscl(point, p->axis, (k ? 1 : -1) * p->other->size[1] - v3_dot(end, p->axis));
+    beyond_side(p, sides, around, point, from + 3 + 2 * k);
+  }
+}
+
+// The corners at which there may be something lower yet: that which supports the normal, those that it hangs on, and those of the
+// face that it is of. Of these the first that was not tried; -1: none.
 static int next_corner(const polishing *p, int support, const int *tried, int count) {
   const pbRound *r = p->out;
-  int from[6] = {support, -1, -1, -1, -1, -1}, end[2];
-  bool face = r->kind == pb_roundFace, beyond = face && beyond_side(p, end);
-  if (beyond) memcpy(from + 1, end, sizeof end);
-  if (beyond || !face) memcpy(from + 3, r->id, sizeof r->id);
+  int from[4 + TOWARD] = {support};
+  for (int k = 1; k < 4 + TOWARD; k++) from[k] = -1;
 
-  for (int k = 0; k < 6; k++) {
+  // What is straight may be as deep as a face that it lies in, and end beside it as that does. Where a line lies over the face,
+  // only one of its corners is.
+  toward_touching(p, from + 4);
+  if (r->kind != pb_roundFace || from[4] >= 0) memcpy(from + 1, r->id, sizeof r->id);
+
+  for (int k = 0; k < 4 + TOWARD; k++) {
     bool fresh = from[k] >= 0;
     for (int j = 0; j < count; j++) fresh = fresh && tried[j] != from[k];
     if (fresh) return from[k];
@@ -496,9 +561,11 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out) {
 
   // A piece's own minimum wins against the start, which single precision of corners may leave a little deeper than any piece.
   double start = sigma_at(&p, out->round.u);
+  p.slack = WINS;
   p.best = start + WINS * pair->scale;
   descend(&p, found);
   if (out->round.kind == pb_roundFixed) {
+    p.slack = UNEVEN;
     p.best = start + UNEVEN * pair->scale;
     descend(&p, found);
   }

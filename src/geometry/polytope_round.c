@@ -5,7 +5,8 @@
 #include "geometry/polytope_contact.h"
 
 enum { DISC_SIDES = 6 };
-#define UPRIGHT 1e-4  // sine: a cylinder's axis that is nearer to the normal stands upright
+#define SIDE    1e-12  // of the scale: points this near to a side are on it
+#define UPRIGHT 1e-4   // sine: a cylinder's axis that is nearer to the normal stands upright
 
 typedef NUM(pbTouch) contact_pair;
 
@@ -53,9 +54,10 @@ static void step_to_stationary(const contact_pair *p, const num corner[3], const
 }
 
 // An edge crosses the rim of a cylinder that lies almost flat on it: there the direction of the rim's point is rounding.
-// Where the edge, moved by the distance, is as far from the axis as the rim, next to that point.
-static void cross_rim(const contact_pair *p, const num corner[3], const num edge[3], const num axis[3], const num point[3],
+// Where the edge, moved by the distance, is as far from the axis as the rim, next to that point; or the edge's end before it.
+static void cross_rim(const contact_pair *p, const num ends[2][3], const num edge[3], const num axis[3], const num point[3],
                       num out[3]) {
+  const num *corner = ends[0];
   const pbRound *r = &p->found->round;
   const NUM(pbShape) *round = p->shape[!r->body];
   num x[3], e[3], d[3], radius = round->size[0];
@@ -71,7 +73,26 @@ static void cross_rim(const contact_pair *p, const num corner[3], const num edge
   // Of both crossings the nearer one.
   v3_sub(d, point, corner);
   num along = v3_dot(d, edge), low = num_div(-b - root, a), high = num_div(-b + root, a);
-  v3_along(out, corner, edge, fabs(re(along) - re(low)) < fabs(re(along) - re(high)) ? low : high);
+  num at = fabs(re(along) - re(low)) < fabs(re(along) - re(high)) ? low : high;
+
+  v3_sub(d, ends[1], corner);
+  v3_along(out, corner, edge, at);
+  if (re(at) < 0 || re(at) > re(v3_dot(d, edge))) v3_copy(out, ends[re(at) > 0]);
+}
+
+// The same of a rim beside the face that carries it: where it crosses the face's side.
+static void stay_on_face(contact_pair *p, const num axis[3]) {
+  int body = p->found->round.body, id[PB_POLYGON_SIDES], sides = flat_ids(p->shape[body], &p->found->flat[body], id);
+  num corner[PB_POLYGON_SIDES + 1][3], edge[3];
+  for (int k = 0; k < sides; k++) NUM(pbPolytope_Corner)(p->shape[body], id[k], corner[k]);
+  int side = side_beyond(sides, corner, SIDE * p->found->scale, p->deepest);
+  if (side < 0) return;
+
+  v3_copy(corner[sides], corner[0]);
+  v3_sub(edge, corner[side + 1], corner[side]);
+  v3_normalize(edge);
+  cross_rim(p, corner + side, edge, axis, p->deepest, p->deepest);
+  p->deepest_shape = body;
 }
 
 // The normal of what carries it (pbRoundKind), the distance, and the deepest point.
@@ -117,9 +138,11 @@ void NUM(pbPolytope_SetRound)(contact_pair *p) {
   p->deepest_shape = on_other ? !r->body : r->body;
   v3_copy(p->deepest, on_other ? point : corner[0]);
   double sine2 = 1 - re(v3_dot(u, axis)) * re(v3_dot(u, axis));
-  if (r->kind == pb_roundCircle && other->type == pb_geomCylinder && sine2 < UPRIGHT * UPRIGHT) {
+  bool upright = other->type == pb_geomCylinder && sine2 < UPRIGHT * UPRIGHT;
+  if (upright && r->kind == pb_roundFace) stay_on_face(p, axis);
+  if (upright && r->kind == pb_roundCircle) {
     p->deepest_shape = r->body;
-    cross_rim(p, corner[0], edge, axis, point, p->deepest);
+    cross_rim(p, corner, edge, axis, point, p->deepest);
   }
   if (r->kind == pb_roundCross) {
     num ends[2][3], along[2][3];

@@ -268,8 +268,8 @@ static double edge_sine(const pbSupport *s, const double n[3], double edge[3]) {
   return v3_normalize(edge) > 0 ? fabs(v3_dot(edge, world)) : 1;
 }
 
-// The face of a box or hull at a corner whose normal is nearest to n (in its frame); false: none is near.
-static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
+// The face of a box or hull at a corner whose normal is nearest to n (in its frame): the cosine, 0 where none is near.
+static double flat_face(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
   double best = PB_ALIGNED;
 
   flat->sides = 1;
@@ -278,9 +278,10 @@ static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat 
     for (int i = 1; i < 3; i++) axis = fabs(n[i]) > fabs(n[axis]) ? i : axis;
     flat->face = 2 * axis + (n[axis] > 0);
     if (fabs(n[axis]) > best) flat->sides = 4;
+    best = fabs(n[axis]);
   }
   PB_ASSERT(corner >= 0 && corner < s->corners);
-  if (!s->hull) return flat->sides > 1;
+  if (!s->hull) return flat->sides > 1 ? best : 0;
 
   // Of the faces at the corner.
   const pbMeshHull *h = s->hull;
@@ -293,7 +294,7 @@ static bool flat_face(const pbSupport *s, const double n[3], int corner, pbFlat 
     flat->sides = h->first[flat->face + 1] - h->first[flat->face];
   }
 
-  return flat->sides > 1;
+  return flat->sides > 1 ? best : 0;
 }
 
 // The edge at a corner that is nearest to right angles with n.
@@ -327,18 +328,24 @@ static void direction_in(const pbPolytopePair *pair, int k, const double n[3], d
   if (k) v3_neg(local, local);
 }
 
-// Flat features at the corners that carry the normal: faces, else the edge among them, else any edge.
+// Flat features at the corners that carry the normal: faces, else the edge among them, else any edge. Of the faces at all these
+// corners the nearest, whichever corner the search named first.
 static void find_flat(const pbPolytopePair *pair, pbPolytopeNormal *out) {
   for (int k = 0; k < 2; k++) {
     pbFlat *flat = &out->flat[k];
-    double n[3];
-    bool found = false;
+    double n[3], nearest = 0;
     *flat = (pbFlat){.sides = 1};
     if (!pair->shape[k].corners) continue;
 
     direction_in(pair, k, out->n, n);
-    for (int i = 0; i == 0 || (i < out->count && !found); i++) found = flat_face(&pair->shape[k], n, out->id[i][k], flat);
-    if (found) continue;
+    for (int i = 0; i == 0 || i < out->count; i++) {
+      pbFlat at = {.sides = 1};
+      double cosine = flat_face(&pair->shape[k], n, out->id[i][k], &at);
+      if (!(cosine > nearest || (cosine > 0 && cosine == nearest && at.face < flat->face))) continue;
+      nearest = cosine;
+      *flat = at;
+    }
+    if (nearest > 0) continue;
 
     // No face: an edge.
     int other = out->id[0][k];
@@ -383,7 +390,7 @@ static void find_carrier(pbPolytopePair *pair, const pbDifference m[3], double d
     int face[3];
     pbFlat flat;
     direction_in(pair, k, out->n, local);
-    if (!flat_face(&pair->shape[k], local, id[k][0], &flat)) continue;
+    if (!(flat_face(&pair->shape[k], local, id[k][0], &flat) > 0)) continue;
 
     spread_corners(&pair->shape[k], &flat, face);
     if (offer_face(pair, k, face, id[!k][0], deepest, out)) return;
@@ -456,7 +463,7 @@ static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
     int id[3];
     pbFlat flat;
     direction_in(pair, k, out->n, local);
-    if (!flat_face(&pair->shape[k], local, out->id[0][k], &flat)) continue;
+    if (!(flat_face(&pair->shape[k], local, out->id[0][k], &flat) > 0)) continue;
 
     // Over a face that keeps the shapes apart their distance is that from it.
     spread_corners(&pair->shape[k], &flat, id);
@@ -496,7 +503,7 @@ static void prefer_wider(pbPolytopePair *pair, pbPolytopeNormal *out) {
   for (int i = 0; i < 2; i++) {
     double local[3];
     direction_in(pair, i, out->n, local);
-    if (!flat_face(&pair->shape[i], local, out->id[0][i], &flat[i])) return;
+    if (!(flat_face(&pair->shape[i], local, out->id[0][i], &flat[i]) > 0)) return;
   }
 
   // The other one's normal is the same, or nearly.

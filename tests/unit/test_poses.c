@@ -1,9 +1,11 @@
 // Random and aligned poses of every pair of shapes: the points of both shapes, half of the distance from a contact along its
 // normal, lie in their shapes, no direction has a smaller depth, and (under sanitizers) nothing is read that was not written.
-//   unit_test_poses [POSES]: of each pair, 300 where none is given; make poses: a million in all, with sanitizers and invariants
+//   unit_test_poses [POSES]: of each pair, twice, 300 where none is given
+//   make poses: a million in all, with sanitizers and invariants; make poses PART=memory: fewer, below valgrind
 // SEED in the environment draws others.
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +25,10 @@
 #include "model/topology.h"
 
 enum { HULLS = 7, ROUNDS = 5, SHAPES = HULLS + ROUNDS, VERTICES = 400, DIRECTIONS = 60 };
-#define WITHIN         1e-9  // m, of shapes of about .1 m
+#define WITHIN 1e-9  // m, of shapes of about .1 m
+// m: of faces of vertices in single precision. Faces that are bent more, as meshes of many small ones have them once neighbors are
+// merged to polygons, have contacts in their plane; the depth is right all the same.
+#define ROUNDED_FACES  1e-8
 #define PARALLEL_EDGES 1e-4  // m, sideways, of edges that count as parallel (within 4.5e-4)
 
 static int poses_of_pair = 300;
@@ -245,12 +250,14 @@ static double least_seen(const pbPolytopePair *pair, const double n[3], uint64_t
 }
 
 typedef struct tally {
-  long poses, touching, searched, outside, deeper, fixed, many;
+  long poses, touching, searched, outside, deeper, fixed, many, stopped;
   int most;
   double worst_outside, worst_deeper;
 } tally;
 
-static bool says(tally *t, long *count) { return t->outside + t->deeper + t->fixed + t->many <= 12 && *count <= 3; }
+static long faults_of(const tally *t) { return t->outside + t->deeper + t->fixed + t->many + t->stopped; }
+
+static bool says(tally *t, long *count) { return faults_of(t) <= 12 && *count <= 3; }
 
 // Contacts that a model has room for.
 static int room_of(const pbModel *m, int type1, int type2) {
@@ -289,7 +296,7 @@ static void check_pose(const pbModel *m, const pbShape_r *s1, const pbShape_r *s
     v3_along(p2, c[k].pos, c[k].normal, 0.5 * c[k].dist);
     worst = fmax(worst, fmax(outside(s1, p1), outside(s2, p2)));
   }
-  double within = WITHIN + 4 * unevenness(s1) + 4 * unevenness(s2);
+  double uneven = 2 * (unevenness(s1) + unevenness(s2)), within = WITHIN + uneven, deep = WITHIN + fmin(uneven, ROUNDED_FACES);
   bool first = kept.facet.flat[0].sides == 2 || (kept.facet.is_round && kept.facet.round.body == 1);
   bool second = kept.facet.flat[1].sides == 2 || (kept.facet.is_round && kept.facet.round.body == 0);
   if (first && second && count == 2) within += PARALLEL_EDGES;
@@ -310,12 +317,12 @@ static void check_pose(const pbModel *m, const pbShape_r *s1, const pbShape_r *s
   search_pair(s1, s2, &pair);
   if (!pbPolytope_Search(&pair, margin, &room_for_one)) fail_msg("no contact when searched again");
   double beyond = -c[deepest].dist - least_seen(&pair, c[deepest].normal, seed) - pair.shape[0].radius - pair.shape[1].radius;
-  if (!(beyond <= within)) {
+  if (!(beyond <= deep)) {
     t->deeper++;
     t->worst_deeper = fmax(beyond, t->worst_deeper);
     if (says(t, &t->deeper)) print_error("the depth is %.3g more than the least (kind %d)\n", beyond, kept.facet.round.kind);
   }
-  if (fixed || worst > within || beyond > within) {
+  if (fixed || worst > within || beyond > deep) {
     if (t->outside + t->deeper + t->fixed <= 6) {
       describe(s1, number1);
       describe(s2, number2);
@@ -333,6 +340,21 @@ static void check_pose(const pbModel *m, const pbShape_r *s1, const pbShape_r *s
   }
 }
 
+// An assertion that does not hold stops a pose, which is said, not those that come after it.
+static sigjmp_buf before_pose;
+
+static void stop_pose(int signal) { siglongjmp(before_pose, signal); }
+
+static void check_guarded(const pbModel *m, const pbShape_r *s1, const pbShape_r *s2, int number1, int number2, uint64_t *seed,
+                          tally *t) {
+  if (!sigsetjmp(before_pose, 1)) {
+    check_pose(m, s1, s2, number1, number2, seed, t);
+  } else if (++t->stopped <= 3) {
+    describe(s1, number1);
+    describe(s2, number2);
+  }
+}
+
 static long check_pair(const pbModel *m, int a, int b, uint64_t *seed) {
   tally t = {0};
   for (int k = 0; k < poses_of_pair; k++) {
@@ -343,14 +365,14 @@ static long check_pair(const pbModel *m, int a, int b, uint64_t *seed) {
     turn_shape(&s1, seed, s2.mat);
     place_shape(&s1, seed, &s2);
     bool swap = s1.type > s2.type;
-    check_pose(m, swap ? &s2 : &s1, swap ? &s1 : &s2, swap ? b : a, swap ? a : b, seed, &t);
+    check_guarded(m, swap ? &s2 : &s1, swap ? &s1 : &s2, swap ? b : a, swap ? a : b, seed, &t);
   }
-  long faults = t.outside + t.deeper + t.fixed + t.many;
+  long faults = faults_of(&t);
   if (faults)
     print_error(
         "pair %d %d: %ld touch, at most %d points; %ld outside (by %.3g), %ld too deep (by %.3g), %ld fixed, %ld with too many "
-        "points\n",
-        a, b, t.touching, t.most, t.outside, t.worst_outside, t.deeper, t.worst_deeper, t.fixed, t.many);
+        "points, %ld stopped by an assertion\n",
+        a, b, t.touching, t.most, t.outside, t.worst_outside, t.deeper, t.worst_deeper, t.fixed, t.many, t.stopped);
   return faults;
 }
 
@@ -361,6 +383,7 @@ static void test_poses(void **unused) {
   for (const char *c = drawn ? drawn : ""; *c; c++) seed = seed * 31 + (unsigned char)*c;
   long faults = 0;
   pbContext *ctx = pbContext_Create(NULL);
+  signal(SIGABRT, stop_pose);
   for (int turned = 0; turned < 2; turned++) {
     pbModel *m = make_model(ctx, turned);
     for (int a = 0; a < SHAPES; a++) {
@@ -384,6 +407,7 @@ static void test_cases(void **unused) {
   pbContext *ctx = pbContext_Create(NULL);
   uint64_t seed = 99;
   tally t = {0};
+  signal(SIGABRT, stop_pose);
   for (int turned = 0; turned < 2; turned++) {
     pbModel *m = make_model(ctx, turned);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k += 2) {
@@ -394,16 +418,57 @@ static void test_cases(void **unused) {
         v3_copy(s[i].pos, cases[k + i].pos);
         m3_copy(s[i].mat, cases[k + i].mat);
       }
-      check_pose(m, &s[0], &s[1], cases[k].number, cases[k + 1].number, &seed, &t);
+      check_guarded(m, &s[0], &s[1], cases[k].number, cases[k + 1].number, &seed, &t);
     }
     pbModel_Destroy(m);
   }
   pbContext_Destroy(ctx);
-  assert_int_equal(t.outside + t.deeper + t.fixed + t.many, 0);
+  assert_int_equal(faults_of(&t), 0);
+}
+
+// The flat features of two hulls in contact are those of the pair, whichever is named first: of the corners that carry the normal
+// none is special. Seen as contacts that came and went from step to step (the arm jaco of dm_control).
+static void test_named_either_way(void **unused) {
+  (void)unused;
+  uint64_t seed = 5;
+  long compared = 0, differ = 0;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbModel *m = make_model(ctx, true);
+
+  for (int k = 0; k < 20000; k++) {
+    pbShape_r s1 = make_shape(m, 2 + random_below(&seed, 3), &seed), s2 = make_shape(m, 2 + random_below(&seed, 3), &seed);
+    random_rotation(&seed, s1.mat);
+    random_rotation(&seed, s2.mat);
+    for (int i = 0; i < 3; i++) s2.pos[i] = 0.05 * random_unit(&seed);
+
+    // Both ways.
+    pbPolytopePair pair;
+    pbPolytopeNormal one, other;
+    search_pair(&s1, &s2, &pair);
+    if (!pbPolytope_Search(&pair, 0, &one)) continue;
+    search_pair(&s2, &s1, &pair);
+    if (!pbPolytope_Search(&pair, 0, &other)) continue;
+    double apart[3];
+    v3_add(apart, one.n, other.n);
+    if (v3_norm(apart) > 1e-6) continue;
+
+    compared++;
+    for (int i = 0; i < 2; i++) {
+      const pbFlat *a = &one.flat[i], *b = &other.flat[!i];
+      if (a->sides == b->sides && (a->sides < 3 || a->face == b->face)) continue;
+      differ++;
+      break;
+    }
+  }
+  pbModel_Destroy(m);
+  pbContext_Destroy(ctx);
+  assert_true(compared > 1000);
+  if (differ) fail_msg("%ld of %ld pairs of hulls have other flat features when they are named the other way", differ, compared);
 }
 
 int main(int argc, char **argv) {
   if (argc > 1) poses_of_pair = atoi(argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_poses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_poses),
+                                     cmocka_unit_test(test_named_either_way)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
