@@ -135,7 +135,7 @@ static pbStatus read_rotation(pbTaskReader *r, const json_t *o, double *R) {
 
 // x = pos + R diag(scale) X
 static pbStatus place_rest(pbTaskReader *r, const json_t *o, const pbMesh *mesh, double *rest) {
-  double pos[3] = {0}, scale[3] = {1, 1, 1}, R[9];
+  double pos[3] = {0}, scale[3] = {1, 1, 1}, R[9] = {0};
   PB_TRY(numbers(r, o, "pos", 3, pos));
   PB_TRY(pbTaskReader_Spread(r, o, "scale", 3, scale));
   PB_TRY(read_rotation(r, o, R));

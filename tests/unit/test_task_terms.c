@@ -57,7 +57,7 @@ static void good(pbContext *ctx, pbStatus status) {
 }
 
 static pbTask *parse(pbContext *ctx, const char *world, const char *loss) {
-  char text[8192];
+  char text[16384];
   pbTask *task;
   snprintf(text, sizeof text, "{%s, \"loss\": [%s]}", world, loss);
   good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
