@@ -40,7 +40,7 @@ WRONG = {
     "text": (dict(mocap_pos=np.array(["a", "b", "c"])), "expected numbers, found text", "expected numbers"),
     "complex": (dict(mocap_pos=POS.astype(complex)), "element type '<c16' is not supported", None),
     "objects": (dict(mocap_pos=np.array([[[None, 1, 2]]], dtype=object)), "holds Python objects (a pickle)", None),
-    "other names": (dict(mocap=POS), "neither mocap_pos nor mocap_quat", "unknown array 'mocap'"),
+    "other names": (dict(mocap=POS), "expected some of mocap_pos", "unknown array 'mocap'"),
 }
 RIGHT = {
     "Fortran order": lambda a: np.asfortranarray(a), "float32": lambda a: a.astype(np.float32),

@@ -63,7 +63,7 @@ def test_upright_cylinder_as_on_a_plane(ground, tilt, x, y, yaw):
 
 
 UPRIGHT = [0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 3e-11, 6e-11, 1e-10, 1.3e-10, 1.6e-10, 1.9e-10, 3e-10, 1e-9, 1e-8, 1e-7, 9e-7, 1.1e-6, 1e-5]
-LEVEL = '<hfield name="level" nrow="2" ncol="2" size=".5 .5 .1 .1" elevation="0 0 0 1e-300"/>'  # the cylinder stands on one of its two triangles
+FLAT_FIELD = '<hfield name="level" nrow="2" ncol="2" size=".5 .5 .1 .1" elevation="0 0 0 1e-300"/>'  # the cylinder stands on one of its two triangles
 HEXAGON = [[.5 * np.cos(k * np.pi / 3), .5 * np.sin(k * np.pi / 3), z] for z in (-.0625, .0625) for k in range(6)]
 STANDS_ON = {**{k: GROUND[k] for k in ("plane", "box", "mesh", "cylinder")}, "prism": '<geom name="ground" type="mesh" mesh="hexagon"/>',
              "field": '<geom name="ground" type="hfield" hfield="level" pos=".1 -.1 .0625"/>'}
@@ -78,7 +78,7 @@ def leaning(tilt, azimuth, yaw=.4):
 
 def standing(ground, contact):
     """go(tilt, azimuth) -> state after three steps, gradient by the first one. Slowly, so that all points push and stick."""
-    m = pb.loads(f'<mujoco><option timestep=".002"/><asset>{LEVEL}{ties.mesh("ground", CUBE)}{ties.mesh("hexagon", HEXAGON)}</asset><worldbody>{STANDS_ON[ground]}'
+    m = pb.loads(f'<mujoco><option timestep=".002"/><asset>{FLAT_FIELD}{ties.mesh("ground", CUBE)}{ties.mesh("hexagon", HEXAGON)}</asset><worldbody>{STANDS_ON[ground]}'
                  '<body><freejoint/><geom name="body" type="cylinder" size=".05 .06" mass="1"/></body></worldbody></mujoco>', contact=contact)
     w = np.random.default_rng(0).standard_normal(len(m.tangent_names))
 
@@ -108,8 +108,9 @@ def test_a_standing_cylinder_moves_alike_however_little_it_is_tilted(ground, con
             direction = min(1, 1e-14 / tilt) if tilt else 0  # of the tilt, known to this
             assert abs(there - end).max() < 100 * tilt + 3e-9, (tilt, azimuth)
             assert apart(by_there, by) < 1000 * tilt + 3e-3, (tilt, azimuth)
-            assert abs(there - plane).max() < 1e-12 + 3e-9 * direction, (tilt, azimuth)
-            assert apart(by_there, by_plane) < 1e-9 + 3e-3 * direction, (tilt, azimuth)
+            if ground != "field":  # on which it has six points of its own
+                assert abs(there - plane).max() < 1e-12 + 3e-9 * direction, (tilt, azimuth)
+                assert apart(by_there, by_plane) < 1e-9 + 3e-3 * direction, (tilt, azimuth)
             if 0 < tilt < 1e-6:  # beyond, rates know that points go around the rim as the steepest radius does
                 assert apart(by_there, by_beside) < 1000 * tilt + 1e-7 + 3e-3 * direction, (tilt, azimuth)
 

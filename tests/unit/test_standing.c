@@ -152,6 +152,9 @@ static void within(double value, double bound, const char *what, const char *whe
     fail_msg("%s on a %s: %.3g beyond %.3g, tilt %.3g at %.3g", what, where, value, bound, tilt, azimuth);
 }
 
+// On fields, whose prisms share a disc, six that turn with it; else the lowest and two more.
+static int points_on(partner which) { return which == on_field ? 6 : 3; }
+
 // The cylinder's points lie on its lower rim and are as deep as the contact says; the first is the lowest of all.
 static void check_points(const touch *t, partner which, const double frame[9], double tilt, double azimuth) {
   const char *where = names[which];
@@ -159,9 +162,9 @@ static void check_points(const touch *t, partner which, const double frame[9], d
   m3_col(up, t->cylinder.mat, 2);
   m3_tmulv(axis, frame, up);
   double sine = hypot(axis[0], axis[1]);
-  if (t->count != 3) fail_msg("%d contacts on a %s, tilt %.3g at %.3g", t->count, where, tilt, azimuth);
+  if (t->count != points_on(which)) fail_msg("%d contacts on a %s, tilt %.3g at %.3g", t->count, where, tilt, azimuth);
 
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < t->count; k++) {
     double n[3], pos[3], x[3], d[3], local[3];
     look(t, frame, k, n, pos, x);
     within(n[0], 4e-15, "normal x", where, tilt, azimuth);
@@ -177,7 +180,7 @@ static void check_points(const touch *t, partner which, const double frame[9], d
     within(hypot(local[0], local[1]) - RADIUS, EXACT, "rim", where, tilt, azimuth);
     least = fmin(least, t->c[k].dist);
   }
-  within(least + DEPTH + RADIUS * sine, EXACT, "deepest", where, tilt, azimuth);
+  if (which != on_field) within(least + DEPTH + RADIUS * sine, EXACT, "deepest", where, tilt, azimuth);
   within(t->c[0].dist - least, EXACT, "the first", where, tilt, azimuth);
 }
 
@@ -186,7 +189,7 @@ static void check_points(const touch *t, partner which, const double frame[9], d
 static void check_spread(const touch *t, partner which, const double frame[9], double tilt, double azimuth) {
   const char *where = names[which];
   double sum[3] = {0, 0, 0}, square[3] = {0, 0, 0}, n[3], pos[3], x[3];
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < t->count; k++) {
     look(t, frame, k, n, pos, x);
     double dx = x[0] - 0.02, dy = x[1] + 0.013;
     double part[3] = {dx, dy, 0}, product[3] = {dx * dx, dy * dy, dx * dy};
@@ -195,13 +198,14 @@ static void check_spread(const touch *t, partner which, const double frame[9], d
 
     // Down the slope it is at the azimuth, the others at 120 degrees.
     double across = dx * sin(azimuth) - dy * cos(azimuth);
-    if (k == 0 && tilt > 1e-13) within(across, RADIUS * 8 * ROUNDED / tilt + EXACT, "down the slope", where, tilt, azimuth);
+    if (k == 0 && tilt > 1e-13 && which != on_field)
+      within(across, RADIUS * 8 * ROUNDED / tilt + EXACT, "down the slope", where, tilt, azimuth);
   }
-  double bend = RADIUS * tilt * tilt + EXACT;
+  double bend = 2 * RADIUS * tilt * tilt + EXACT, spread = 0.5 * t->count * RADIUS * RADIUS;
   within(sum[0], bend, "middle x", where, tilt, azimuth);
   within(sum[1], bend, "middle y", where, tilt, azimuth);
-  within(square[0] - 1.5 * RADIUS * RADIUS, bend, "spread x", where, tilt, azimuth);
-  within(square[1] - 1.5 * RADIUS * RADIUS, bend, "spread y", where, tilt, azimuth);
+  within(square[0] - spread, bend, "spread x", where, tilt, azimuth);
+  within(square[1] - spread, bend, "spread y", where, tilt, azimuth);
   within(square[2], bend, "spread xy", where, tilt, azimuth);
 }
 
