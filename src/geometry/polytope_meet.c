@@ -1,7 +1,7 @@
 // Where a polytope and a cylinder meet, of what lies flat on each other to rounding: what stands for it may be beside the other
-// shape, a corner of an edge that is level with the cap but beyond its rim, or the rim's lowest point beyond a side of the face.
-// Then another point that is as deep. The same of two faces that touch along their sides. In the number type; all decisions look
-// at real parts.
+// shape, a corner of an edge that is level with the cap but beyond its rim, or the rim's lowest point, or a line's lower end,
+// beyond a side of the face. Then another point that is as deep. The same of two faces that touch along their sides. In the
+// number type; all decisions look at real parts.
 #include "base/assert.h"
 #include "geometry/convex.h"
 #include "geometry/polytope_contact.h"
@@ -73,8 +73,23 @@ static bool draw_in(const contact_pair *p, const num from[3], num to[3]) {
   return true;
 }
 
+// Of what was found over the face the deepest point, where that is as deep as the faces are plane: of corners in single precision
+// the piece that a tilted line would rest on may be a diagonal, which is no edge, and the minimum is that of the face but for
+// rounding.
+static bool take_lowest(contact_pair *p, const NUM(pbManifold) *m) {
+  int low = 0;
+  if (!m->count || m->ref != p->found->round.body) return false;
+
+  for (int k = 1; k < m->count; k++) low = re(m->dist[k]) < re(m->dist[low]) ? k : low;
+  if (!(re(m->dist[low]) <= re(p->dist) + 3 * m->tie)) return false;
+  p->dist = m->dist[low];
+  p->deepest_shape = !m->ref;
+  v3_copy(p->deepest, m->point[low]);
+  return true;
+}
+
 // The rim's lowest point beyond a face: instead the point of the face next to it that is under the cylinder, if that is as deep.
-static bool meet_face(contact_pair *p, const num u[3], int sides, const num (*corner)[3]) {
+static bool meet_face(contact_pair *p, const NUM(pbManifold) *m, const num u[3], int sides, const num (*corner)[3]) {
   num on[3], middle[3], x[3];
   double slack = INSIDE * p->found->scale;
   nearest_on_polygon(p->n, sides, corner, p->deepest, on);
@@ -84,7 +99,7 @@ static bool meet_face(contact_pair *p, const num u[3], int sides, const num (*co
 
   if (!faces_cylinder(p, u, on, p->dist)) {
     nearest_on_polygon(p->n, sides, corner, p->shape[!p->found->round.body]->pos, middle);
-    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist)) return false;
+    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist)) return take_lowest(p, m);
   }
   p->deepest_shape = p->found->round.body;
   v3_copy(p->deepest, on);
@@ -103,7 +118,7 @@ void NUM(pbPolytope_MeetCylinder)(contact_pair *p, const NUM(pbManifold) *m, int
   if (carried && !faces_cylinder(p, u, p->deepest, p->dist) && meet_edges(p, m->tie, u)) return;
   if (sides < 2) return;
 
-  if (r->kind == pb_roundFace && meet_face(p, u, sides, corner)) return;
+  if (r->kind == pb_roundFace && meet_face(p, m, u, sides, corner)) return;
 
   // Any point of the face that is as deep, and next to the cylinder's center.
   bool flat = carried || (r->kind != pb_roundCross && support_is_flat(round->type, r->sign));
