@@ -18,6 +18,11 @@ enum { DIST = 0, POS = 1, NORMAL = 4, DIRECTIONS = 3, NUMBERS = 36 + 18 + 18 + 9
 #define DIFFERENT 1e-5  // relative: what maps may differ by,
 #define TOUCHES   16    // times the move: how near counts as touching
 #define CURVED    2000  // and by how many times the move besides, as curvature has it
+#define FORETOLD  2e-6  // of the move: contacts beside a pose this near to where the map of the pose puts them have that map
+
+// Of moves, then of turns: in none of them lies a symmetry.
+static const double direction[DIRECTIONS][6] = {
+    {0.37, -0.61, 0.83, 0.53, -0.29, 0.71}, {-0.79, 0.43, 0.31, 0.67, 0.59, -0.23}, {0.47, 0.73, -0.19, -0.41, 0.89, 0.61}};
 
 // What the contacts of a pair do together, to first order, however they are numbered or spread: how the wrench of springs at them
 // changes with a move of shape 2, how their normals and points turn and move, and where they are.
@@ -239,13 +244,57 @@ static int directions(const NUM(pbShape) *s1, const NUM(pbShape) *s2, int count,
   return s1->type == pb_geomCapsule && s2->type == pb_geomCapsule ? 1 : DIRECTIONS;
 }
 
+// Do the contacts stand where the map of those at the pose puts them?
+static bool as_foretold(int count, const NUM(pbContactPoint) *here, const pbContactJacobian *map, const double d[6], double turn,
+                        double scale, const NUM(pbContactPoint) *there) {
+  double move[6], most = FORETOLD * fabs(turn);
+  for (int i = 0; i < 3; i++) {
+    move[i] = d[3 + i] * turn;
+    move[3 + i] = d[i] * turn * scale;
+  }
+
+  for (int k = 0; k < count; k++) {
+    const double *a = &here[k].dist, *b = &there[k].dist;
+    for (int row = 0; row < NORMAL + 3; row++) {
+      double error = b[row] - a[row];
+      for (int i = 0; i < 6; i++) error -= map[k].d[row][i] * move[i];
+      if (!(fabs(error) <= (row < NORMAL ? scale : 1) * most)) return false;
+    }
+  }
+  return true;
+}
+
+// Says cheaply of most pairs that no tie is near: contacts are continuous, so where they change to another map beside the pose
+// they leave what the map there foretells by as much as the maps differ along the move. Only values of contacts are needed then,
+// whose maps are the dearer part. Around shape 2, so that coordinates have no larger rounding than the pair. False: unknown.
+static bool is_far_from_ties(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, double scale, double beside, int most) {
+  NUM(pbContactPoint) here[PB_MAX_CONTACT_POINTS], there[PB_MAX_CONTACT_POINTS];
+  pbContactJacobian map[PB_MAX_CONTACT_POINTS];
+  NUM(pbShape) first = *s1, second = *s2, moved;
+  pbSearched found, side;
+  v3_sub(first.pos, s1->pos, s2->pos);
+  v3_zero(second.pos);
+
+  bool searched = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing;
+  int count = NUM(pbPair_CollideKeeping)(&first, &second, margin, &found, here);
+  if (count == 0 || (searched && stands_still(&found))) return false;
+  NUM(pbPair_Jacobian)(&first, &second, margin, searched ? &found : NULL, count, here, map);
+
+  for (int k = 0; k < 2 * most; k++) {
+    double step = k % 2 ? beside : -beside;
+    move_shape(&second, direction[k / 2], step, step * scale, &moved);
+    if (NUM(pbPair_CollideKeeping)(&first, &moved, margin, &side, there) != count) return false;
+    if (searched && stands_still(&side)) return false;
+    if (!as_foretold(count, here, map, direction[k / 2], step, scale, there)) return false;
+  }
+  return true;
+}
+
 // Pairs whose features say so themselves.
 static bool knows_ties(int type1, int type2) { return type1 == type2 && (type1 == pb_geomBox || type1 == pb_geomCapsule); }
 
 bool NUM(pbPair_Tied)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                       const NUM(pbContactPoint) *contacts) {
-  static const double direction[DIRECTIONS][6] = {
-      {0.37, -0.61, 0.83, 0.53, -0.29, 0.71}, {-0.79, 0.43, 0.31, 0.67, 0.59, -0.23}, {0.47, 0.73, -0.19, -0.41, 0.89, 0.61}};
   double scale = size_of(shape1) + size_of(shape2), beside = how_far(shape1, shape2);
   int most = directions(shape1, shape2, count, contacts);
   response here, side[2];
@@ -254,9 +303,14 @@ bool NUM(pbPair_Tied)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, do
   if (knows_ties(shape1->type, shape2->type) && NUM(pbPair_Feature)(shape1, shape2) < 0) return true;
   margin += TOUCHES * beside * scale;
 
-  if (most == 0 || !respond(shape1, shape2, margin, scale, &here)) return false;
+  if (most == 0) return false;
+
+  // Prisms of a field go deep: ties are at their borders.
+  bool field = shape1->type == pb_geomHfield;
+  if (!field && is_far_from_ties(shape1, shape2, margin, scale, beside, most)) return false;
+  if (!respond(shape1, shape2, margin, scale, &here)) return false;
   if (here.still) return true;
-  if (shape1->type == pb_geomHfield) {
+  if (field) {
     int tied = ties_on_field(shape1, shape2, here.lies, count, contacts);
     if (tied >= 0) return tied;
   }
