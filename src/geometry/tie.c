@@ -267,7 +267,8 @@ static bool as_foretold(int count, const NUM(pbContactPoint) *here, const pbCont
 // Says cheaply of most pairs that no tie is near: contacts are continuous, so where they change to another map beside the pose
 // they leave what the map there foretells by as much as the maps differ along the move. Only values of contacts are needed then,
 // whose maps are the dearer part. Around shape 2, so that coordinates have no larger rounding than the pair. False: unknown.
-static bool is_far_from_ties(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, double scale, double beside, int most) {
+static bool is_far_from_ties(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, double scale, double beside,
+                             int most) {
   NUM(pbContactPoint) here[PB_MAX_CONTACT_POINTS], there[PB_MAX_CONTACT_POINTS];
   pbContactJacobian map[PB_MAX_CONTACT_POINTS];
   NUM(pbShape) first = *s1, second = *s2, moved;
