@@ -38,11 +38,29 @@ typedef struct pbDifference {
 
 typedef struct pbPolytopePair {
   pbSupport shape[2];
-  double scale;  // size of M
-  double away;   // of the shapes from the origin
-  bool round;    // one shape is a cylinder or an ellipsoid
-  double gap;    // how far M may reach beyond the plane through what counts as its point next to 0
+  double scale;           // size of M
+  double away;            // of the shapes from the origin
+  bool round;             // one shape is a cylinder or an ellipsoid
+  double gap;             // how far M may reach beyond the plane through what counts as its point next to 0
+  struct pbGrown *grown;  // where a polytope is kept for searches close by; NULL: nowhere
 } pbPolytopePair;
+
+// A polytope of corners of M that grew where it is nearest to 0 (polytope_epa.c).
+enum { PB_GROWN_CORNERS = 500, PB_GROWN_FACES = 1100 };
+typedef struct pbGrownFace {
+  short corner[3], next[3];  // counterclockwise from outside; next[k]: across corner k to k + 1
+  bool dead;
+  double n[3], low;  // all points of the face are at least this far along n
+} pbGrownFace;
+typedef struct pbGrown {
+  pbPolytopePair *pair;
+  int corners, faces;
+  pbDifference corner[PB_GROWN_CORNERS];
+  pbGrownFace face[PB_GROWN_FACES];
+  short start[PB_GROWN_CORNERS];  // new face whose first side starts at a corner, -1: none
+  short open[PB_GROWN_FACES], opens, spare[PB_GROWN_FACES], spares;
+  bool whole;  // it ended at a facet of M, and may be used again
+} pbGrown;
 
 // The largest feature of a shape that lies flat across the normal, or nearly so.
 typedef struct pbFlat {
@@ -96,6 +114,10 @@ void pbPolytope_Polish(pbPolytopePair *pair, pbPolytopeNormal *out);
 // The facet of M whose plane is nearest to 0, or (negative depth) which 0 is furthest beyond; to `accuracy`. False: flat M.
 bool pbPolytope_Epa(pbPolytopePair *pair, double accuracy, const pbDifference *simplex, int count, pbDifference facet[3],
                     double n[3], double *depth);
+// The same from the polytope that pair->grown holds, of the same shapes close by; false: it is of no use here.
+bool pbPolytope_EpaAgain(pbPolytopePair *pair, double accuracy, pbDifference facet[3], double n[3], double *depth);
+// The corner of M of these corners of polytopes.
+void pbPolytope_Difference(const pbPolytopePair *pair, const int id[2], double m[3]);
 // Invariants, slowly (polytope_check.c).
 bool pbPolytope_IsLeast(const pbPolytopePair *pair, const pbPolytopeNormal *found, double dist);
 double pbPolytope_Unevenness(const pbSupport *shape);
@@ -118,5 +140,8 @@ static inline void to_support(const NUM(pbShape) *shape, pbSupport *s) {
 
 // shape: from to_support, in the world. False: no contact within margin.
 bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out);
+// The same of one of many poses of two shapes close to each other: what one search grew the next ones go on from. grown->whole:
+// false before the first.
+bool pbPolytope_SearchNear(pbPolytopePair *pair, double margin, pbGrown *grown, pbPolytopeNormal *out);
 
 #endif

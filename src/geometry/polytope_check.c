@@ -37,6 +37,7 @@ double pbPolytope_Unevenness(const pbSupport *s) {
 // dist: of the cores, without their radii.
 bool pbPolytope_IsLeast(const pbPolytopePair *given, const pbPolytopeNormal *found, double dist) {
   pbPolytopePair pair = *given;
+  pair.grown = NULL;
   pbDifference simplex[4], facet[3];
   double v[3], n[3], depth, slack = CLOSE * given->scale;
   int count = 0;

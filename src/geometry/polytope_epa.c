@@ -7,23 +7,11 @@
 #include "base/assert.h"
 #include "geometry/polytope.h"
 
-enum { MAX_CORNERS = 500, MAX_FACES = 1100 };
-#define FLAT 1e-9  // of the scale: a first tetrahedron must be thicker
+#define FLAT   1e-9  // of the scale: a first tetrahedron must be thicker
+#define INSIDE 1e-6  // of the scale: 0 is this far below the faces of a polytope that is used again
 
-typedef struct face {
-  short corner[3], next[3];  // counterclockwise from outside; next[k]: across corner k to k + 1
-  bool dead;
-  double n[3], low;  // all points of the face are at least this far along n
-} face;
-
-typedef struct growing {
-  pbPolytopePair *pair;
-  int corners, faces;
-  pbDifference corner[MAX_CORNERS];
-  face face[MAX_FACES];
-  short start[MAX_CORNERS];  // new face whose first side starts at a corner, -1: none
-  short open[MAX_FACES], opens, spare[MAX_FACES], spares;
-} growing;
+typedef pbGrownFace face;
+typedef pbGrown growing;
 
 // ---- the first tetrahedron ---------------------------------------------------------------------------------------------
 // How far a point is from the first corner, the line through two, the plane through three.
@@ -172,14 +160,14 @@ static int side_from(const face *f, int corner) {
 }
 
 static void kill(growing *g, int f) {
-  PB_ASSERT(!g->face[f].dead && g->opens < MAX_FACES);
+  PB_ASSERT(!g->face[f].dead && g->opens < PB_GROWN_FACES);
   g->face[f].dead = true;
   g->open[g->opens++] = (short)f;
 }
 
 // A face from the side u v of the horizon, beyond which face `beyond` stays, to the new corner.
 static bool add_face(growing *g, short u, short v, short beyond) {
-  if (g->start[u] >= 0 || (!g->spares && g->faces == MAX_FACES)) return false;
+  if (g->start[u] >= 0 || (!g->spares && g->faces == PB_GROWN_FACES)) return false;
 
   short made = g->spares ? g->spare[--g->spares] : (short)g->faces++;
   face *f = &g->face[made], *other = &g->face[beyond];
@@ -190,7 +178,7 @@ static bool add_face(growing *g, short u, short v, short beyond) {
   f->next[1] = f->next[2] = -1;
 
   int side = side_from(other, v);
-  PB_ASSERT(beyond >= 0 && made < MAX_FACES && side >= 0 && other->corner[(side + 1) % 3] == u);
+  PB_ASSERT(beyond >= 0 && made < PB_GROWN_FACES && side >= 0 && other->corner[(side + 1) % 3] == u);
   other->next[side] = made;
 
   set_plane(g, f, other->n);
@@ -200,7 +188,7 @@ static bool add_face(growing *g, short u, short v, short beyond) {
 }
 
 // The faces that see the new corner, from the seed on; their rim: sides (from, to) and the face beyond. Returns its length.
-static int find_rim(growing *g, int seed, const double w[3], short rim[MAX_FACES][3]) {
+static int find_rim(growing *g, int seed, const double w[3], short rim[PB_GROWN_FACES][3]) {
   int rims = 0;
   double zero = 1e-14 * g->pair->scale;
 
@@ -221,7 +209,7 @@ static int find_rim(growing *g, int seed, const double w[3], short rim[MAX_FACES
     const face *f = &g->face[g->open[k]];
     for (int e = 0; e < 3; e++) {
       if (g->face[f->next[e]].dead) continue;
-      if (rims == MAX_FACES) return 0;
+      if (rims == PB_GROWN_FACES) return 0;
       rim[rims][0] = f->corner[e];
       rim[rims][1] = f->corner[(e + 1) % 3];
       rim[rims++][2] = f->next[e];
@@ -233,10 +221,10 @@ static int find_rim(growing *g, int seed, const double w[3], short rim[MAX_FACES
 
 // They give way to a fan from their rim to the new corner. False: no room, or rounding tore the polytope.
 static bool grow(growing *g, int seed, const pbDifference *w) {
-  short rim[MAX_FACES][3];
+  short rim[PB_GROWN_FACES][3];
   int rims = find_rim(g, seed, w->m, rim);
 
-  if (!rims || g->corners == MAX_CORNERS) return false;
+  if (!rims || g->corners == PB_GROWN_CORNERS) return false;
 
   g->corner[g->corners++] = *w;
   // A face for each side of the rim.
@@ -281,44 +269,69 @@ static double take(const growing *g, const face *f, double value, pbDifference f
   return value;
 }
 
-bool pbPolytope_Epa(pbPolytopePair *pair, double accuracy, const pbDifference *simplex, int count, pbDifference facet[3],
-                    double n[3], double *depth) {
-  growing g;
-
-  PB_ASSERT(count >= 1 && count <= 4);
-  g.pair = pair;
-  g.corners = count;
-  g.spares = 0;
-  memcpy(g.corner, simplex, (size_t)count * sizeof *simplex);
-
-  // A tetrahedron to begin with.
-  keep_wide(&g);
-  if (!complete(&g)) return false;
-  first_faces(&g);
-
-  // The nearest face moves outward, or is what was looked for.
+// The nearest face moves outward, or is what was looked for. Returns whether it is.
+static bool find_facet(growing *g, double accuracy, pbDifference facet[3], double n[3], double *depth) {
   *depth = INFINITY;
   for (;;) {
-    int nearest = nearest_face(&g);
+    int nearest = nearest_face(g);
     pbDifference w;
-    face *f = &g.face[nearest];
-    if (nearest < 0) break;
+    face *f = &g->face[nearest];
+    if (nearest < 0) return false;
 
-    bool found = is_facet(&g, f, accuracy, &w);
+    bool found = is_facet(g, f, accuracy, &w);
     double value = v3_dot(f->n, w.m);
 
     // It only looked nearer, by rounding: no corner is left to take.
     if (found && value > f->low + accuracy) {
       f->low = value;
-      if (value < *depth) *depth = take(&g, f, value, facet, n);
+      if (value < *depth) *depth = take(g, f, value, facet, n);
       continue;
     }
 
-    if (value < *depth || found) *depth = take(&g, f, value, facet, n);
-    if (found || !grow(&g, nearest, &w)) break;
+    if (value < *depth || found) *depth = take(g, f, value, facet, n);
+    if (found || !grow(g, nearest, &w)) return found;
   }
+}
+
+bool pbPolytope_Epa(pbPolytopePair *pair, double accuracy, const pbDifference *simplex, int count, pbDifference facet[3],
+                    double n[3], double *depth) {
+  growing room, *g = pair->grown ? pair->grown : &room;
+
+  PB_ASSERT(count >= 1 && count <= 4);
+  g->pair = pair;
+  g->corners = count;
+  g->spares = 0;
+  g->whole = false;
+  memcpy(g->corner, simplex, (size_t)count * sizeof *simplex);
+
+  // A tetrahedron to begin with.
+  keep_wide(g);
+  if (!complete(g)) return false;
+  first_faces(g);
+  g->whole = find_facet(g, accuracy, facet, n, depth);
 
   return *depth < INFINITY;
+}
+
+bool pbPolytope_EpaAgain(pbPolytopePair *pair, double accuracy, pbDifference facet[3], double n[3], double *depth) {
+  growing *g = pair->grown;
+  if (!g->whole) return false;
+
+  // Its corners are still of M; their bounds hold if 0 is inside, well below all faces.
+  g->pair = pair;
+  g->whole = false;
+  for (int k = 0; k < g->corners; k++) pbPolytope_Difference(pair, g->corner[k].id, g->corner[k].m);
+  for (int k = 0; k < g->faces; k++) {
+    face *f = &g->face[k];
+    double before[3];
+    if (f->dead) continue;
+    v3_copy(before, f->n);
+    set_plane(g, f, before);
+    if (!(f->low > INSIDE * pair->scale) || !(v3_dot(f->n, before) > 0)) return false;
+  }
+
+  g->whole = find_facet(g, accuracy, facet, n, depth);
+  return g->whole;
 }
 
 #else

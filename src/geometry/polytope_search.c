@@ -72,6 +72,12 @@ void pbPolytope_Support(const pbPolytopePair *pair, const double d[3], pbDiffere
   v3_sub(out->m, point[0], point[1]);
 }
 
+void pbPolytope_Difference(const pbPolytopePair *pair, const int id[2], double m[3]) {
+  double point[2][3];
+  for (int k = 0; k < 2; k++) corner_in_world(&pair->shape[k], id[k], point[k]);
+  v3_sub(m, point[0], point[1]);
+}
+
 double pbPolytope_Sigma(const pbPolytopePair *pair, const double n[3]) {
   pbDifference w;
   pbPolytope_Support(pair, n, &w);
@@ -590,11 +596,14 @@ static void from_outside(pbPolytopePair *pair, const pbDifference *simplex, int 
   prefer_wider(pair, out);
 }
 
+// count: of the simplex; 0: from what was grown close by.
 static bool from_inside(pbPolytopePair *pair, const pbDifference *simplex, int count, pbPolytopeNormal *out) {
   pbDifference facet[3];
   double depth, accuracy = (pair->round ? BASIN : ACCURACY) * pair->scale;
 
-  if (!pbPolytope_Epa(pair, accuracy, simplex, count, facet, out->n, &depth)) return false;
+  // Well inside of what was grown close by, or from the simplex.
+  bool again = !count && pbPolytope_EpaAgain(pair, accuracy, facet, out->n, &depth);
+  if (!again && (!count || !pbPolytope_Epa(pair, accuracy, simplex, count, facet, out->n, &depth))) return false;
   out->dist = -depth;
   out->count = 0;
   for (int k = 0; k < 3; k++) memcpy(out->id[k], facet[k].id, sizeof out->id[k]);
@@ -624,6 +633,7 @@ static bool find_normal(pbPolytopePair *pair, double reach, pbPolytopeNormal *ou
   // On a height field first: touching to rounding the others may find nothing.
   out->lies = lie_on_top(pair, out);
   if (out->lies) return true;
+  if (pair->grown && pair->grown->whole && !pair->round && from_inside(pair, simplex, 0, out)) return true;
 
   // Of shapes that overlap the nearest facet, of others the nearest point.
   switch (pbPolytope_Gjk(pair, reach, simplex, &count, v)) {
@@ -634,8 +644,13 @@ static bool find_normal(pbPolytopePair *pair, double reach, pbPolytopeNormal *ou
 }
 
 bool pbPolytope_Search(pbPolytopePair *pair, double margin, pbPolytopeNormal *out) {
+  return pbPolytope_SearchNear(pair, margin, NULL, out);
+}
+
+bool pbPolytope_SearchNear(pbPolytopePair *pair, double margin, pbGrown *grown, pbPolytopeNormal *out) {
   double radii = 0, *apart = pair->shape[1].pos;
 
+  pair->grown = grown;
   pair->scale = 0;
   pair->round = out->is_round = false;
   for (int k = 0; k < 2; k++) {

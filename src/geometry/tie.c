@@ -264,6 +264,19 @@ static bool as_foretold(int count, const NUM(pbContactPoint) *here, const pbCont
   return true;
 }
 
+// As pbPair_CollideKeeping, of poses close to each other: searches of two polytopes go on from the last one.
+static int collide_near(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, pbGrown *grown, pbSearched *found,
+                        NUM(pbContactPoint) *contacts) {
+  pbPolytopePair pair;
+  found->kind = pbSearch_KindOf(s1->type, s2->type);
+  if (found->kind != pb_searchedPolytope) return NUM(pbPair_CollideKeeping)(s1, s2, margin, found, contacts);
+
+  to_support(s1, &pair.shape[0]);
+  to_support(s2, &pair.shape[1]);
+  if (!pbPolytope_SearchNear(&pair, margin, grown, &found->facet)) return 0;
+  return NUM(pbPolytope_Contacts)(s1, s2, margin, &found->facet, contacts);
+}
+
 // Says cheaply of most pairs that no tie is near: contacts are continuous, so where they change to another map beside the pose
 // they leave what the map there foretells by as much as the maps differ along the move. Only values of contacts are needed then,
 // whose maps are the dearer part. Around shape 2, so that coordinates have no larger rounding than the pair. False: unknown.
@@ -273,18 +286,20 @@ static bool is_far_from_ties(const NUM(pbShape) *s1, const NUM(pbShape) *s2, dou
   pbContactJacobian map[PB_MAX_CONTACT_POINTS];
   NUM(pbShape) first = *s1, second = *s2, moved;
   pbSearched found, side;
+  pbGrown grown;
+  grown.whole = false;
   v3_sub(first.pos, s1->pos, s2->pos);
   v3_zero(second.pos);
 
   bool searched = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing;
-  int count = NUM(pbPair_CollideKeeping)(&first, &second, margin, &found, here);
+  int count = collide_near(&first, &second, margin, &grown, &found, here);
   if (count == 0 || (searched && stands_still(&found))) return false;
   NUM(pbPair_Jacobian)(&first, &second, margin, searched ? &found : NULL, count, here, map);
 
   for (int k = 0; k < 2 * most; k++) {
     double step = k % 2 ? beside : -beside;
     move_shape(&second, direction[k / 2], step, step * scale, &moved);
-    if (NUM(pbPair_CollideKeeping)(&first, &moved, margin, &side, there) != count) return false;
+    if (collide_near(&first, &moved, margin, &grown, &side, there) != count) return false;
     if (searched && stands_still(&side)) return false;
     if (!as_foretold(count, here, map, direction[k / 2], step, scale, there)) return false;
   }
