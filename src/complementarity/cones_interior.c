@@ -38,15 +38,17 @@ static double room_left(const Iterate *p, int i) {
   return b - dot2(z, z) / b - p->at.g[i];
 }
 
-// While there is room enough in the cone, g is what its equation says.
-static void follow_room(Iterate *p) {
+// While there is room enough in the cone, g is what its equation says. False where a contact is left without room.
+static bool follow_room(Iterate *p) {
   for (int i = 0; i < p->contacts; i++) {
     if (p->mu[i] == 0) continue;
 
-    // Near the mantle g keeps what the steps give it.
+    // Near the mantle g keeps what the steps give it; a step from farther inside has minded the cone, not g.
     double left = room_left(p, i);
-    if (p->at.g[i] + left > ROOM * p->mu[i] * p->at.z[3 * i]) p->at.g[i] += left;
+    if (p->at.g[i] + left > ROOM * p->mu[i] * p->at.z[3 * i] || p->at.g[i] <= 0) p->at.g[i] += left;
+    if (!(p->at.g[i] > 0)) return false;
   }
+  return true;
 }
 
 // The laws' derivatives, psi and g eliminated.
@@ -219,9 +221,8 @@ static bool step_mehrotra(Iterate *p, double t, int *short_steps) {
   if (!(a > 1e-9) || *short_steps > 8) return false;
   pbDense_Add(in->z, a, in->dz, all);
   pbDense_Add(in->s, a, in->ds, p->m);
-  follow_room(p);
 
-  return true;
+  return follow_room(p);
 }
 
 bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry *try, void *user) {

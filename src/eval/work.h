@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "eval/found.h"
 #include "geometry/pair.h"
 #include "geometry/wrap.h"
 #include "linalg/tree_ldl.h"
@@ -174,6 +175,7 @@ typedef struct NUM(pbWork) {
 
   // hard contact (solve/dual.h): n numbers of all rows side by side, at most max (0: the method needs none)
   struct {
+    const pbFound *known;  // the forces, where they are known; NULL: they are searched for
     double kappa;          // smooths the laws on the way to a solution, 0 there
     bool condensed;        // LU is of H over the dofs, with blocks Binv and K for each row, not of T over the active rows
     double *Binv, *K, *h;  // 36 per row, 36 per row, 2 nv

@@ -316,9 +316,52 @@ static void accelerate(NUM(pbWork) *w) {
   set_residuals(w, w->qacc);
 }
 
-static void set_forces(NUM(pbWork) *w) {
+// The forces that are known, of the same rows.
+static bool take_known(NUM(pbWork) *w) {
+  const pbFound *known = w->dual.known;
+  size_t bytes = (size_t)w->dual.n * sizeof(double);
+  int c = 0;
+  if (!known || known->n != w->dual.n || known->rows != w->nrow) return false;
+
+  memcpy(w->dual.f, known->f, bytes);
+  memcpy(w->dual.x, known->x, bytes);
+  memcpy(w->dual.rho, known->rho, bytes);
+  w->dual.kappa = known->kappa;
+  w->iterations = 0;
+  w->residual = 0;
+
+  // Zones too: a row at the edge of being idle is what it was there.
+  for (int k = 0; k < w->nrow; k++) {
+    NUM(pbRow) *r = w->row + k;
+    r->zone = c < known->count && known->active[c] == r->at ? pb_zoneActive : pb_zoneOpen;
+    if (r->zone) c += r->dim;
+  }
+  return c == known->count;
+}
+
+void NUM(pbDual_Found)(NUM(pbWork) *w, pbFound *found) {
+  int count = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    if (!r->zone) continue;
+    for (int j = 0; j < r->dim; j++) w->dual.active[count++] = r->at + j;
+  }
+  *found = (pbFound){.rows = w->nrow,
+                     .n = w->nrow ? w->dual.n : 0,
+                     .kappa = w->dual.kappa,
+                     .f = w->dual.f,
+                     .x = w->dual.x,
+                     .rho = w->dual.rho,
+                     .active = w->dual.active,
+                     .count = count};
+}
+
+static void set_zones(NUM(pbWork) *w) {
   NUM(pbDual_Classify)(w, w->dual.f, w->dual.x);
   NUM(pbDual_OpenIdle)(w);
+}
+
+static void set_forces(NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
     for (int j = 0; j < r->dim; j++) r->f[j] = r->zone ? w->dual.f[r->at + j] : 0;
@@ -403,7 +446,10 @@ static pbStatus carry_derivative(NUM(pbWork) *w) {
 
 pbStatus NUM(pbDual_Solve)(NUM(pbWork) *w) {
   PB_TRY(assemble(w));
-  if (!find_forces(w)) return pb_no_convergence;
+  if (!take_known(w)) {
+    if (!find_forces(w)) return pb_no_convergence;
+    set_zones(w);
+  }
   set_forces(w);
   return carry_derivative(w);
 }

@@ -9,8 +9,11 @@
 
 #include "eval/work.h"
 
-// Forces, qacc, Ma, x, zones (open: no force), from nothing. pb_no_convergence: w->residual and w->worst_row tell.
+// Forces, qacc, Ma, x, zones (open: no force), from nothing or (w->dual.known) as they are. pb_no_convergence: w->residual and
+// w->worst_row tell.
 pbStatus NUM(pbDual_Solve)(NUM(pbWork) *w);
+// What was found, for others.
+void NUM(pbDual_Found)(NUM(pbWork) *w, pbFound *found);
 // Factor of the linearized equations at the solution, for derivatives: dual.LU over the dual.count rows dual.active.
 pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w);
 // Where the laws leave a row no derivative of every direction: to rounding it neither pushes nor parts, or stands at the edge of

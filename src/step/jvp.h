@@ -4,6 +4,7 @@
 
 #include <pullback/world.h>
 
+#include "eval/found.h"
 #include "step/record.h"
 
 // Bytes of a complex evaluation for a capacity of contacts; carving it from a block. jvp.h's handle is that block.
@@ -12,6 +13,8 @@ void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
 // The step along a direction; of its record only the state before it is read. stages: the accelerations it found.
 pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const pbDirection *direction, bool integrate,
                    const pbStepTangent *out);
+// For the next runs: the forces of hard contact that the step found; NULL: they are searched for.
+void pbJvp_KnowForces(void *block, const pbFound *found);
 // Tangent of what the policy of a step observes of its state (eval/work.h).
 void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *direction, double *tangent);
 // For the next runs: a further potential of the accelerations (work.h), and the derivative of its slope g; S NULL: none.

@@ -247,6 +247,11 @@ void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *d, do
   pbJvp_Imaginary(j, tangent, w->observation, w->m->policy->observing);
 }
 
+void pbJvp_KnowForces(void *block, const pbFound *found) {
+  pbJvp *j = block;
+  j->w.dual.known = found;
+}
+
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at) {
   pbJvp *j = block;
   j->couple_S = S;

@@ -9,6 +9,7 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/sphere.h"
+#include "solve/dual.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
@@ -21,6 +22,22 @@ static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDir
   if (status == pb_ok) return pb_ok;
   const char *text = *s->deform->error ? s->deform->error : pbStatus_Text(status);
   return pbScratch_Fail(s, status, "forward derivative: %s", text);
+}
+
+// The complex program at the step's accelerations. With hard contact at its forces, too: those that the reverse derivative is
+// taken at, from the same evaluation.
+static pbStatus push_bodies(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
+  pbFound found;
+
+  if (pb_hard(s->model)) {
+    pbScratch_Load(s, step->theta, step->record, step->input);
+    PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
+    pbDual_Found_r(&s->w, &found);
+    pbJvp_KnowForces(s->complex_work, &found);
+  }
+  pbStatus status = pbJvp_Run(s->complex_work, step, s->stages, direction, out->next != NULL, out);
+  pbJvp_KnowForces(s->complex_work, NULL);
+  return status;
 }
 
 pbStatus pbStep_JvpOpen(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *given) {
@@ -38,7 +55,7 @@ pbStatus pbStep_JvpOpen(pbScratch *s, const pbStepRecord *step, const pbDirectio
 
   // The step is replayed from the accelerations that it found.
   memcpy(s->stages, step->record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
-  pbStatus status = pbJvp_Run(s->complex_work, step, s->stages, direction, out.next != NULL, &out);
+  pbStatus status = push_bodies(s, step, direction, &out);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
 }
 

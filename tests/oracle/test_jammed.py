@@ -134,6 +134,24 @@ def test_jammed_starts():
     assert wrong["silent"] == 0 and wrong.total() <= 1, wrong
 
 
+@pytest.mark.parametrize("start", [1339, 1542])
+def test_forward_derivatives_at_the_forces_found(tmp_path, start):
+    """Starts whose forces, searched for once more, were others: 1339 another solution, 1542 the same with other digits. The
+    forward derivative is taken where the step and the reverse one are, by state and parameters."""
+    r = np.random.default_rng(1)
+    text = [jammed_starts.scene(r) for _ in range(start + 1)][start]
+    g, x = build(tmp_path, text, "cones")
+    r = np.random.default_rng([1, start])
+    x[g.slots["qvel"]] = r.standard_normal(g.nv)
+    _, _, record = g.step_recorded(x, [])
+    assert g.report().converged and g.report().residual < 1e-9
+    a, b = r.standard_normal((2, g.nt))
+    reverse = g.vjp(record, next_bar=a, ctrl=[])
+    for bar, given in ((reverse["x"] * b, {"x": b}), (reverse["theta"] * g.theta, {"d_theta": g.theta})):
+        forward = a @ g.jvp(record, ctrl=[], **given)[0]
+        assert abs(forward - bar.sum()) < 1e-7 * (1 + np.abs(bar).max()), (given.keys(), forward, bar.sum())
+
+
 def test_jammed_slide(tmp_path):
     """All contacts of the cylinder slide: friction at its bound, against the slip, to what is left of digits."""
     g, x = build(tmp_path, SCENES["cylinder"], "cones")
