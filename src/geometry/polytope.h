@@ -60,6 +60,7 @@ typedef struct pbGrown {
   short start[PB_GROWN_CORNERS];  // new face whose first side starts at a corner, -1: none
   short open[PB_GROWN_FACES], opens, spare[PB_GROWN_FACES], spares;
   bool whole;  // it ended at a facet of M, and may be used again
+  bool moved;  // its corners, since it grew from nothing
 } pbGrown;
 
 // The largest feature of a shape that lies flat across the normal, or nearly so.

@@ -281,8 +281,9 @@ static bool find_facet(growing *g, double accuracy, pbDifference facet[3], doubl
     bool found = is_facet(g, f, accuracy, &w);
     double value = v3_dot(f->n, w.m);
 
-    // It only looked nearer, by rounding: no corner is left to take.
+    // It only looked nearer, by rounding: no corner is left to take. (Where corners moved the polytope may have a dent.)
     if (found && value > f->low + accuracy) {
+      if (g->moved) return false;
       f->low = value;
       if (value < *depth) *depth = take(g, f, value, facet, n);
       continue;
@@ -301,7 +302,7 @@ bool pbPolytope_Epa(pbPolytopePair *pair, double accuracy, const pbDifference *s
   g->pair = pair;
   g->corners = count;
   g->spares = 0;
-  g->whole = false;
+  g->whole = g->moved = false;
   memcpy(g->corner, simplex, (size_t)count * sizeof *simplex);
 
   // A tetrahedron to begin with.
@@ -320,6 +321,7 @@ bool pbPolytope_EpaAgain(pbPolytopePair *pair, double accuracy, pbDifference fac
   // Its corners are still of M; their bounds hold if 0 is inside, well below all faces.
   g->pair = pair;
   g->whole = false;
+  g->moved = true;
   for (int k = 0; k < g->corners; k++) pbPolytope_Difference(pair, g->corner[k].id, g->corner[k].m);
   for (int k = 0; k < g->faces; k++) {
     face *f = &g->face[k];

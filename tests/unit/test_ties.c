@@ -1,12 +1,15 @@
 // Features of two shapes that meet exactly: one map where there is one, that of the primitives a hull is made after; else a tie.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "geometry/pair.h"
+#include "geometry/polytope.h"
 #include "geometry/tie.h"
 #include "math/vec.h"
 #include "model/mesh.h"
@@ -194,8 +197,44 @@ static void test_ties_are_told(void **unused) {
   assert_false(meet(&a, &b).tied);
 }
 
+static bool search(const pbShape_r *s1, const pbShape_r *s2, pbGrown *grown, pbPolytopeNormal *found) {
+  pbPolytopePair pair;
+  to_support(s1, &pair.shape[0]);
+  to_support(s2, &pair.shape[1]);
+  return pbPolytope_SearchNear(&pair, 0, grown, found);
+}
+
+// Deep in each other: a search that goes on from the one at a pose nearby finds what one from nothing does. Far away it may begin
+// anew.
+static void test_searches_go_on(void **state) {
+  static const double half1[3] = {0.11, 0.07, 0.05}, half2[3] = {0.06, 0.09, 0.04}, move[3] = {1e-7, 1e-4, 3e-2};
+  static pbGrown grown;
+  solid s, t;
+  pbPolytopeNormal again, anew;
+  (void)state;
+
+  pbShape_r a = make_hull(half1, &s), b = make_hull(half2, &t);
+  for (int k = 0; k < 100; k++) {
+    double turn = 0.3 + 0.37 * k, tilt = 0.2 + 0.53 * k;
+    double mat[9] = {cos(turn), -sin(turn) * cos(tilt), sin(turn) * sin(tilt),  //
+                     sin(turn), cos(turn) * cos(tilt),  -cos(turn) * sin(tilt), 0, sin(tilt), cos(tilt)};
+    memcpy(b.mat, mat, sizeof mat);
+    for (int i = 0; i < 3; i++) b.pos[i] = 0.05 * sin(1.1 * k + 2.3 * i + 0.4);
+
+    grown.whole = false;
+    assert_true(search(&a, &b, &grown, &again) && grown.whole);
+    for (int i = 0; i < 6; i++) {
+      pbShape_r moved = b;
+      moved.pos[i % 3] += move[i / 2];
+      assert_true(search(&a, &moved, &grown, &again) && search(&a, &moved, NULL, &anew));
+      assert_true(fabs(again.dist - anew.dist) < 1e-12);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_ball_on_a_face), cmocka_unit_test(test_flat_on_a_face),
-                                     cmocka_unit_test(test_upright_cylinder), cmocka_unit_test(test_ties_are_told)};
+                                     cmocka_unit_test(test_upright_cylinder), cmocka_unit_test(test_ties_are_told),
+                                     cmocka_unit_test(test_searches_go_on)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
