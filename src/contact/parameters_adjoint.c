@@ -416,13 +416,23 @@ static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
 // Of a contact (weight.h).
 static void pull_contact_weight(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
   const NUM(pbWork) *w = a->w;
-  NUM(pbTurning) of[2] = {NUM(pb_turning)(w, c->geom1), NUM(pb_turning)(w, c->geom2)};
-  double turning = of[0].weight + of[1].weight;
-  bool still = pb_hard(w->m) && NUM(pb_translation_weight)(w, c) < pb_still * turning;
+  bool still = false;
+  NUM(pbTurning) of[2];
+
+  // Soft contact asks for no turning.
+  if (pb_hard(w->m)) {
+    of[0] = NUM(pb_turning)(w, c->geom1);
+    of[1] = NUM(pb_turning)(w, c->geom2);
+    still = NUM(pb_translation_weight)(w, c) < pb_still * (of[0].weight + of[1].weight);
+  }
+  if (!still) {
+    PB_THETA(a, body_invweight0, 2 * w->m->geom_bodyid[c->geom1], bar);
+    PB_THETA(a, body_invweight0, 2 * w->m->geom_bodyid[c->geom2], bar);
+    return;
+  }
 
   for (int g = 0; g < 2; g++) {
-    if (!still) PB_THETA(a, body_invweight0, 2 * of[g].body, bar);
-    else if (of[g].alone) PB_THETA(a, body_mass, of[g].body, -bar * of[g].weight * of[g].weight);
+    if (of[g].alone) PB_THETA(a, body_mass, of[g].body, -bar * of[g].weight * of[g].weight);
     else PB_THETA(a, body_invweight0, 2 * of[g].body + 1, bar * of[g].square);
   }
 }

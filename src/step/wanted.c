@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "eval/wanted.h"
+#include "model/model.h"
 
 // Everything that the code of a group adds to. A field that stands nowhere costs next to nothing and is always computed.
 static const struct {
@@ -15,7 +16,7 @@ static const struct {
     {"body_quat", pb_wantPoses},
     {"jnt_pos", pb_wantPoses},
     {"jnt_axis", pb_wantPoses},
-    {"body_mass", pb_wantInertia | pb_wantFluidShape | pb_wantRows},
+    {"body_mass", pb_wantInertia | pb_wantFluidShape},  // hard contact: and rows (contact/weight.h)
     {"body_ipos", pb_wantInertia},
     {"body_iquat", pb_wantInertia | pb_wantInertiaAxes},
     {"body_inertia", pb_wantInertia | pb_wantFluidShape},
@@ -98,7 +99,10 @@ static unsigned groups_of(const char *name) {
 unsigned pbWanted_Skip(const pbModel *m, const bool *unwanted) {
   unsigned wanted = 0;
   for (int i = 0; i < pbModel_ParamCount(m); i++) {
-    if (!unwanted[i]) wanted |= groups_of(pbModel_ParamAt(m, i).name);
+    const char *name = pbModel_ParamAt(m, i).name;
+    if (unwanted[i]) continue;
+    wanted |= groups_of(name);
+    if (pb_hard(m) && !strcmp(name, "body_mass")) wanted |= pb_wantRows;
   }
   return pb_wantEverything & ~wanted;
 }
