@@ -128,6 +128,20 @@ def test_centers_of_mass_that_stand_still(tmp_path, joint, shape, condim, method
         assert theta @ move == pytest.approx(a @ g.jvp(record, d_theta=move, ctrl=[])[0], rel=1e-6, abs=1e-9), name
 
 
+def test_gradient_by_mass_alone(tmp_path):
+    """Softness by turning follows the mass: asked for by itself, its gradient has what comes by way of rows, to the bit."""
+    g, x = build(tmp_path, WHEELS.format("ball", "ellipsoid", 4), "cones")
+    x[g.slots["qvel"]] = .3
+    rollout, bar = inside.Rollout(g, 2), np.random.default_rng(1).standard_normal(g.nv)
+    rollout.forward(x)
+    by_mass = []
+    for want in (None, ["body_mass"]):
+        rollout.want(want)
+        theta = rollout.vjp("exact", qpos=bar, qvel=bar)[1]
+        by_mass.append(g.param(theta, "body_mass").copy())
+    assert np.abs(by_mass[0]).max() > 0 and by_mass[0].tobytes() == by_mass[1].tobytes(), by_mass
+
+
 def test_jammed_starts():
     """The first of the campaign (jammed_starts.py), all of which are found; another processor's digits may lose one."""
     wrong = jammed_starts.count(200, 1)
