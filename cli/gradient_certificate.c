@@ -62,6 +62,7 @@ static void write_certificate(const cliGradient *g, const char *key, int t, cliJ
 static void write_certificates(const cliGradient *g, cliJson *j) {
   cliJson_Integer(j, "trajectories", g->count);
   cliJson_Open(j, "certificates", '[');
+
   for (int t = 0; t < g->count; t++) write_certificate(g, NULL, t, j);
   cliJson_Close(j, ']');
 }
@@ -87,12 +88,14 @@ static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise 
   char where[120];
   snprintf(where, sizeof where, "going back through %ld steps the costate grows by a factor of %.1e. ", run->steps,
            exp(c->growth));
+
   cliNoise_Warn(noise, where);
 }
 
 static void warn_growth(const cliRun *run, const pbCertificate *c) {
   double factor = exp(c->growth);
   if (!(factor > cli_growthLimit)) return;
+
   fprintf(cli_err,
           "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the "
           "gradient says little about changes larger than %.0e ('pullback check' examines it)\n",
@@ -103,10 +106,20 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
 static void note_truncation(const pbCertificate *c) {
   char text[400];
   if (!c->truncated) return;
+
   fprintf(cli_err, "pullback: note: the gradient is truncated: %s\n", pbCertificate_Truncation(c, text, sizeof text));
 }
 
 static void warn_events(const cliGradient *g, const pbCertificate *c) {
+  // Of method impact; in mode event below.
+  if (g->mode != pb_gradientEvent && c->simultaneous > 0) {
+    fprintf(cli_err,
+            "pullback: warning: %ld impacts come while another contact touches and approaches, too (first at step %d): the "
+            "gradient is "
+            "that of the order in which they were taken\n",
+            (long)c->simultaneous, c->simultaneous_step);
+  }
+
   if (g->mode != pb_gradientEvent) return;
 
   if (c->grazing > 0) {
@@ -127,6 +140,7 @@ static void warn_events(const cliGradient *g, const pbCertificate *c) {
 // Told, as what the gradient is: one of several, or their mean.
 static void note_ties(const cliRun *run, const pbCertificate *c) {
   if (c->ties == 0) return;
+
   fprintf(cli_err,
           "pullback: note: in %ld of %ld steps two features of shapes tie (first at step %d: %s): which of them meets hangs on "
           "the direction of a move, and the gradient is that of one of them, or of their mean\n",

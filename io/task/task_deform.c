@@ -274,6 +274,16 @@ static pbStatus hold(pbTaskReader *r, pbDeformBody *body, int count, const int *
   return pb_ok;
 }
 
+// What a pin does not hold it cannot lead.
+static pbStatus check_along(pbTaskReader *r, size_t count, const double *numbers, int axes) {
+  for (size_t i = 0; i < count; i++) {
+    if (numbers[i] == 0 || axes >> i % 3 & 1) continue;
+    return pbTaskReader_Fail(r, pb_bad_input, "%.6g along %c, which is not among the pin's \"axes\"", numbers[i], "xyz"[i % 3]);
+  }
+
+  return pb_ok;
+}
+
 static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, double *velocity) {
   static const char *const keys[] = {"points", "axes", "velocity", "path", "name", "comment", NULL};
   int axes, count, *points = NULL;
@@ -286,6 +296,10 @@ static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, d
     return pbTaskReader_Fail(r, pb_bad_input, "\"path\" and \"velocity\": a pin has one of them");
   if (json_object_get(o, "name") && !json_object_get(o, "path"))
     return pbTaskReader_FailAt(r, "name", "names the path of a pin: \"path\" is missing");
+
+  pbTaskReader_Enter(r, "velocity");
+  PB_TRY(check_along(r, 3, v, axes));
+  pbTaskReader_Leave(r);
 
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
@@ -314,11 +328,13 @@ static pbStatus lead(pbTaskReader *r, const json_t *value, pbDeformable *d, cons
 
   // one displacement for all points of the pin, or one for each
   bool each = n.cols == 3 * (size_t)count;
-  if ((n.cols == 3 || each) && n.rows > 0 && (n.nested || !json_is_array(value)))
-    status = made(r, pbDeformable_Lead(d, name, count, points, axes, (int)n.rows, each ? count : 1, n.data));
-  else
+  if ((n.cols == 3 || each) && n.rows > 0 && (n.nested || !json_is_array(value))) {
+    status = check_along(r, n.rows * n.cols, n.data, axes);
+    if (status == pb_ok) status = made(r, pbDeformable_Lead(d, name, count, points, axes, (int)n.rows, each ? count : 1, n.data));
+  } else {
     status =
         pbTaskReader_Fail(r, pb_bad_input, "expected a row for each step, of 3 numbers or of %d: 3 for each point", 3 * count);
+  }
 
   pbContext_Free(r->ctx, n.data);
   return status;

@@ -230,13 +230,13 @@ static pbStatus spread_poses(pbTaskReader *r, const char *name, const pbTaskNumb
   return pb_ok;
 }
 
-static pbStatus check_quaternions(pbTaskReader *r, size_t count, size_t bodies, const double *quat) {
+static pbStatus check_quaternions(pbTaskReader *r, const char *name, size_t count, size_t bodies, const double *quat) {
   // of any length that has a direction: steps normalize them
   for (size_t i = 0; i < count; i++) {
     double length = pbSphere_Length(quat + 4 * i, 4);
     if (length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST) continue;
     return pbTaskReader_Fail(r, pb_bad_input,
-                             "mocap_quat: row %zu, mocap body %zu: a quaternion of length %g, expected one of 1e-6 to 1e6",
+                             "%s: row %zu, mocap body %zu: a quaternion of length %g, expected one of 1e-6 to 1e6", name,
                              i / bodies, i % bodies, length);
   }
   return pb_ok;
@@ -346,7 +346,7 @@ static pbStatus fill_motion(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS
   }
 
   // as those of the rows: any length that has a direction
-  PB_TRY(check_quaternions(r, n, n, p->before[1]));
+  PB_TRY(check_quaternions(r, "mocap_quat_before", n, n, p->before[1]));
 
   const pbTaskNumbers *velocities = &numbers[of_velocities];
   if (velocities->data) return spread_poses(r, pose_names[of_velocities], velocities, 6 * n, tr->steps, p->vel);
@@ -364,7 +364,7 @@ static pbStatus fill_poses(pbTaskReader *r, const pbTaskNumbers numbers[MOTIONS]
 
   PB_TRY(spread_poses(r, pose_names[0], &numbers[0], 3 * n, tr->steps, tr->poses.pos));
   PB_TRY(spread_poses(r, pose_names[1], &numbers[1], 4 * n, tr->steps, tr->poses.quat));
-  PB_TRY(check_quaternions(r, rows * n, n, tr->poses.quat));
+  PB_TRY(check_quaternions(r, "mocap_quat", rows * n, n, tr->poses.quat));
   return fill_motion(r, numbers, task, key, tr);
 }
 

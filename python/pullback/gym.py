@@ -102,7 +102,16 @@ class Physics:
 
     @physics.setter
     def physics(self, model: Model) -> None:
-        """Another model in its place, as it is; what is written into MuJoCo's from here on goes on top, what was before is over."""
+        """Another model in its place, as it is; what is written into MuJoCo's from here on goes on top, what was before is over.
+
+        Raises ArgumentError, and all stays as it was, for what is no model, or one of other sizes.
+        """
+        if not isinstance(model, Model):
+            raise ArgumentError(f"physics: expected a Model, found {model!r}")
+        now = self._followed.physics()
+        other = [f"{n} is {getattr(model, n)} and was {getattr(now, n)}" for n in ("nq", "nv", "na", "nu", "nbody") if getattr(model, n) != getattr(now, n)]
+        if other:
+            raise ArgumentError(f"physics: a model of other sizes: {', '.join(other)}")
         self._followed.replace(model)
         self._go_on(self._followed.physics())
 

@@ -693,7 +693,7 @@ class Rollout:
         two of these. Raises ArgumentError for what does not fit or after close.
         """
         run, count = self._open(), whole(directions, "directions", 1, 256)
-        if not 0 < move < np.inf:
+        if not (isinstance(move, (int, float)) and 0 < move < np.inf):
             raise ArgumentError(f"move: expected a number above 0, found {move!r}")
         with self._alone():
             run.choose(self.gradient, ())

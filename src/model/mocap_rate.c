@@ -23,7 +23,8 @@ typedef struct Turn {
 
 static void unit_quat(const double *quat, double *out) {
   double length = sqrt(quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3]);
-  for (int i = 0; i < 4; i++) out[i] = quat[i] / length;
+  // Of no length: the step that takes it says so.
+  for (int i = 0; i < 4; i++) out[i] = length > 0 ? quat[i] / length : i == 0;
 }
 
 static Turn turn_of(const double *before, const double *quat) {

@@ -30,6 +30,7 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
 
   // Counts and extremes over all steps; of an extreme the step that it was met at.
   c->unconverged += !report->converged;
+  if (report->simultaneous > 0 && c->simultaneous == 0) c->simultaneous_step = step;
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
 
