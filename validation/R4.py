@@ -144,9 +144,9 @@ class Sees(Learner):
         return [self.arms.pull_parameters(hand_bar)[self.at]]
 
 
-def short(updates=40, count=256):
-    """(error at the start, after so many updates) of the small network."""
-    net, targets = Told("small"), places(np.random.default_rng(99), count)
+def short(updates=40, count=256, name="small"):
+    """(error at the start, after so many updates) of a network."""
+    net, targets = Told(name), places(np.random.default_rng(99), count)
     before = net.errors(targets).mean()
     for _ in range(updates):
         net.learn()
