@@ -140,12 +140,25 @@ def convex_tier(m, d):
     for c in d.contact:
         a, b = sorted((int(m.geom_type[c.geom1]), int(m.geom_type[c.geom2])))
         if a == SHAPES.mjGEOM_PLANE:
+            if b == SHAPES.mjGEOM_MESH and lies_on_many(m, d, c):
+                return True
             continue
         if b == SHAPES.mjGEOM_CYLINDER and a == SHAPES.mjGEOM_SPHERE:
             continue
         if {a, b} & {int(SHAPES.mjGEOM_ELLIPSOID), int(SHAPES.mjGEOM_CYLINDER), int(SHAPES.mjGEOM_MESH), int(SHAPES.mjGEOM_HFIELD)}:
             return True
     return False
+
+
+def lies_on_many(m, d, c):
+    """True if a mesh lies flat on a plane with a polygon of more than four corners: all of them touch here (docs/mjcf.md), four in MuJoCo."""
+    g = c.geom1 if m.geom_type[c.geom1] == SHAPES.mjGEOM_MESH else c.geom2
+    mesh, first = m.geom_dataid[g], m.mesh_vertadr[m.geom_dataid[g]]
+    down = -c.frame[:3] @ d.geom_xmat[g].reshape(3, 3)
+    polygons = m.mesh_polyadr[mesh] + np.arange(m.mesh_polynum[mesh])
+    facing = polygons[np.argmax(m.mesh_polynormal[polygons] @ down)]
+    corners = m.mesh_polyvert[m.mesh_polyvertadr[facing]:][:m.mesh_polyvertnum[facing]]
+    return len(corners) > 4 and np.ptp(m.mesh_vert[first + corners] @ down) <= 2e-3 * m.geom_rbound[g]
 
 
 @dataclasses.dataclass

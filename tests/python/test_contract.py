@@ -625,20 +625,20 @@ def test_checks_in_a_loop_cost_a_share_of_the_rollouts():
 
 def test_the_check_of_a_step_with_contact_begins_at_its_solution():
     """A cloth that lies on a ball: a quotient's steps are solved from where the recorded step ended, so that checks cost less than rollouts."""
-    cells = 10
-    cloth = {"name": "cloth", "mesh": {"grid": {"u": [.6, 0, 0], "v": [0, .6, 0], "cells": [cells, cells]}}, "pos": [-.3, -.3, .204], "surface": {"self": True},
-             "energies": [{"energy": "membrane_stvk", "parameters": {"young": 2e5, "poisson": .3, "thickness": 1e-3, "density": 150}}]}
-    model = pb.loads("<mujoco><option timestep='.01'/><worldbody><geom name='ball' type='sphere' size='.2'/></worldbody></mujoco>",
-                     deformables={"bodies": [cloth], "contact": {"distance": .02, "stiffness": 100, "friction": .3, "geoms": ["ball"]}})
+    cells = 15
+    cloth = {"name": "cloth", "mesh": {"grid": {"u": [1, 0, 0], "v": [0, 1, 0], "cells": [cells, cells], "pattern": "alternating"}}, "pos": [-.5, -.5, .303],
+             "surface": {"self": True}, "energies": [{"energy": "membrane_stvk", "parameters": {"young": 1e5, "poisson": .3, "thickness": 1e-3, "density": 200}}]}
+    model = pb.loads("<mujoco><option timestep='.01'/><worldbody><geom name='ball' type='sphere' size='.3'/></worldbody></mujoco>",
+                     deformables={"bodies": [cloth], "contact": {"distance": .4 / cells, "stiffness": 100, "friction": .3, "geoms": ["ball"]}})
 
     def seconds(run):
         begun = time.process_time()
         return run(), time.process_time() - begun
 
-    r, rollout = seconds(lambda: model.rollout(model.init(), steps=6))
+    r, rollout = seconds(lambda: model.rollout(model.init(), steps=5))
     w = np.linspace(-1, 1, r.points.shape[1])
     plain, gradient = seconds(lambda: r.vjp(points=w, check=False))
     checked, both = seconds(lambda: r.vjp(points=w))
     assert checked.certificate["spot_quotients"] > 0 and not checked.certificate["spot_off"], checked.certificate
-    assert both - gradient < 2 * rollout, (rollout, gradient, both)
+    assert both - gradient < 2 * rollout, (rollout, gradient, both)  # measured: .3 to .5
     assert np.array_equal(plain.state, checked.state)  # a check changes no bit
