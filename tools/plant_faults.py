@@ -906,6 +906,8 @@ FAULTS = [
      "hulls: a climb ends at a corner that looks highest by the rounding of its neighbors"),
     ("src/geometry/polytope_search.c", "first + half[1][j] + reach) return true;", "first + reach) return true;", "unit/test_polytope",
      "hulls: boxes that overlap count as apart"),
+    ("python/pullback/functional.py", "if counts and options.get(pose) is not None", "if False", "pytest:tests/python/test_torch.py::test_a_step_asks_where_a_led_body_was_before",
+     "single steps of a loop take the model's pose for the one before"),
     ("src/geometry/polytope_search.c", "  if (out->count < 3) find_level(pair, out);\n", "", "pytest:tests/python/test_ties.py::test_at_rest_on_a_mesh_as_on_a_box",
      "hulls: what is next to an edge between coplanar triangles turns about it"),
     ("src/geometry/polytope_search.c", "  prefer_wider(pair, out);\n\n  return true;", "  return true;", "unit/test_ties",

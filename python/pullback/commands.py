@@ -76,11 +76,12 @@ class _Files:
         np.savez(self.path("state.npz"), **{name: getattr(state, name)[None] if name != "time" else state.time for name in state.fields})
         return self.path("state.npz")
 
-    def mocap(self, pos, quat):
-        if pos is None and quat is None:
-            return None
-        np.savez(self.path("mocap.npz"), **{n: real(a, n) for n, a in (("mocap_pos", pos), ("mocap_quat", quat)) if a is not None})
-        return self.path("mocap.npz")
+    def mocap(self, **arrays):
+        """The file of poses and velocities by their names; None where there are none."""
+        given = {n: real(a, n) for n, a in arrays.items() if a is not None}
+        if given:
+            np.savez(self.path("mocap.npz"), **given)
+        return self.path("mocap.npz") if given else None
 
 
 class Report(dict[str, Any]):
@@ -105,11 +106,14 @@ class Check(Report):
 
 def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, horizon: int | None = None, keyframe: int | str | None = None,
           gradient: str = "exact", qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
-          mocap_quat: ArrayLike | None = None, command: ArrayLike | None = None, at_start: bool = False, seed: int = 0, progress: Progress = None) -> Check:
+          mocap_quat: ArrayLike | None = None, mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None,
+          mocap_quat_before: ArrayLike | None = None, command: ArrayLike | None = None, at_start: bool = False, seed: int = 0,
+          progress: Progress = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
     state         where it begins (None: the reference configuration, or keyframe, with random velocities)
-    ctrl          (N, nu) or (nu,) (None: random ones);  qfrc_applied (N, nv), xfrc_applied (N, nbody, 6), mocap_pos, mocap_quat, command
+    ctrl          (N, nu) or (nu,) (None: random ones);  qfrc_applied (N, nv), xfrc_applied (N, nbody, 6), mocap_pos, mocap_quat, mocap_vel,
+                  mocap_pos_before, mocap_quat_before, command
     horizon       steps; None: 20
     at_start      True: from rest with controls 0 where none are given, where a search begins and motions bend: each control and each number
                   of the state is compared with its one-sided slopes, at a bound with that into the domain
@@ -120,10 +124,12 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
     with _Files() as files:
+        led = files.mocap(mocap_pos=mocap_pos, mocap_quat=mocap_quat, mocap_vel=mocap_vel, mocap_pos_before=mocap_pos_before,
+                          mocap_quat_before=mocap_quat_before)
         words = ["check", _path(model), "--json", *_options(
             init=files.state(state), control=files.array("ctrl", ctrl), horizon=horizon, keyframe=keyframe, mode=gradient, seed=seed,
             qfrc=files.array("qfrc_applied", qfrc_applied), xfrc=files.array("xfrc_applied", xfrc_applied),
-            command=files.array("command", command), mocap=files.mocap(mocap_pos, mocap_quat)), *(["--at-start"] if at_start else [])]
+            command=files.array("command", command), mocap=led), *(["--at-start"] if at_start else [])]
         holds, text = _run(words, model, progress)
     return Check(json.loads(text), holds)
 

@@ -60,12 +60,20 @@ class Spec:
         return said
 
 
-def refuse_rest(model):
-    """A loop of single steps hands over qpos, qvel and act alone: raises UnsupportedError where a state has more that the next step depends on."""
+def refuse_rest(model, options):
+    """A loop of single steps hands over qpos, qvel and act alone: raises UnsupportedError where a state has more that the next step depends on, and
+    ArgumentError where it depends on how mocap bodies move and the options do not say it: before a single step they stood where the model has them.
+    """
     rest = [name for name in model._slots if name not in ("time", "qpos", "qvel", "act", "qacc_warmstart")]
     if rest:
         raise UnsupportedError(f"step takes and gives qpos, qvel and act, but a state of this model also has {', '.join(rest)}, which each step would "
                                "begin anew: call rollout with all steps, or Model.step, whose State has all of it")
+
+    counts = options.get("gradient") == "event" or model.contact["method"] == "impact" or model.contact["mocap_motion"] == "followed"
+    for pose in ("mocap_pos", "mocap_quat"):
+        if counts and options.get(pose) is not None and options.get("mocap_vel") is None and options.get(f"{pose}_before") is None:
+            raise ArgumentError(f"step: {pose} without {pose}_before or mocap_vel: how mocap bodies move counts here (gradient 'event', contact method impact, "
+                                f"mocap_motion followed), and a single step knows of none before: give that step's {pose} as {pose}_before")
 
 
 def quaternions(model):

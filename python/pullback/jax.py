@@ -383,8 +383,9 @@ def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, a
     """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
 
     Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.
+    Where it counts how mocap bodies move, their poses need those of the step before, or mocap_vel: ArgumentError.
     """
-    refuse_rest(model)
+    refuse_rest(model, options)
     ctrl = None if ctrl is None else jnp.expand_dims(jnp.asarray(ctrl), -2)
     qpos, qvel, act, *_ = rollout(model, qpos, qvel, ctrl, act=act, steps=1, **options)
     return qpos[..., 1, :], qvel[..., 1, :], act[..., 1, :]

@@ -297,3 +297,18 @@ def test_a_search_that_ends_by_want_of_room_writes_its_best(tmp_path, method):
     task["init"] = {"qpos": [0, 0, 0, 1, 0, 0, 0]}
     with pytest.raises(pb.CapacityError) as start: pb.optimize(task, output=tmp_path / "b.json")
     assert not hasattr(start.value, "result") and not (tmp_path / "b.json").exists()
+
+
+def test_a_check_is_told_how_led_bodies_move():
+    """Velocities and the poses before, as rollouts take them; the program has them from its file."""
+    model = pb.loads(MOCAP, contact={"mocap_motion": "followed"})
+    pos = np.array([0, 0, 1.02]) + .001 * np.arange(1, 11)[:, None, None]
+    assert pb.check(model, mocap_pos=pos, mocap_pos_before=pos[0] - .001, horizon=10)
+    vel = np.zeros((10, 1, 6))
+    assert pb.check(model, mocap_pos=pos, mocap_vel=vel, horizon=10)
+    vel[4, 0, 2] = np.inf
+    with pytest.raises(pb.Error, match="mocap_vel"):
+        pb.check(model, mocap_pos=pos, mocap_vel=vel, horizon=10)
+    far = pos[0] - 100  # before it the body jumps
+    with pytest.raises(pb.Error, match="step 0 .*the path of mocap body 'hand' jumps"):
+        pb.check(model, mocap_pos=pos, mocap_pos_before=far, horizon=10)

@@ -364,3 +364,13 @@ def test_a_step_refuses_what_it_would_begin_anew():
     model = pb.loads(PENDULUM, policy={"observe": [{"qpos": True}], "layers": [{"dense": 1}], "every": 5})
     with pytest.raises(pb.UnsupportedError, match="a state of this model also has policy_memory, policy_held"):
         pj.step(model, jnp.zeros(1), jnp.zeros(1))
+
+
+def test_a_step_asks_where_a_led_body_was_before():
+    model = pb.loads("""<mujoco><worldbody><body mocap="true"><geom type="box" size="1 1 .02"/></body><body pos="0 0 .069"><freejoint/><geom size=".05"/></body>
+        </worldbody></mujoco>""", contact={"mocap_motion": "followed"})
+    s, pos = model.init(), jnp.array([[[.01, 0, 0]]])
+    with pytest.raises(pb.ArgumentError, match="step: mocap_pos without mocap_pos_before or mocap_vel"):
+        jax.jit(lambda p: pj.step(model, s.qpos, s.qvel, mocap_pos=p))(pos)
+    rest = pj.step(model, s.qpos, s.qvel, mocap_pos=pos, mocap_pos_before=pos[0])[1]
+    np.testing.assert_allclose(rest, model.rollout(s, steps=1, mocap_pos=pos, mocap_pos_before=pos[0]).qvel[-1], atol=1e-12)

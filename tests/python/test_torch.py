@@ -288,6 +288,32 @@ def test_a_step_refuses_what_it_would_begin_anew():
         assert pt.rollout(model, torch.tensor(s.qpos), torch.tensor(s.qvel), steps=3)[0].shape == (4, 1)
 
 
+BELT = """<mujoco><option timestep=".002"/><worldbody><body name="belt" mocap="true"><geom type="box" size="2 1 .02"/></body>
+<body pos="0 0 {z}"><freejoint/><geom size=".05" mass=".1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("contact, mode, z", [({"mocap_motion": "followed"}, "exact", .069), ({"method": "impact", "restitution": .9}, "exact", .071), ({}, "event", .071)])
+def test_a_step_asks_where_a_led_body_was_before(contact, mode, z):
+    """Each step of a loop took the model's pose for the one before: a belt of 1 m/s threw what lies on it to 2 m/s."""
+    model = pb.loads(BELT.format(z=z), contact=contact)
+    q, v = (torch.tensor(x) for x in (model.init().qpos, model.init().qvel))
+    path = torch.zeros(30, 1, 3, dtype=torch.float64)
+    path[:, 0, 0] = .002 * torch.arange(1, 31)
+    whole = pt.rollout(model, q, v, steps=30, mocap_pos=path, gradient=mode)
+    with pytest.raises(pb.ArgumentError, match="step: mocap_pos without mocap_pos_before or mocap_vel"):
+        pt.step(model, q, v, mocap_pos=path[3:4], gradient=mode)
+    with pytest.raises(pb.ArgumentError, match="step: mocap_quat without mocap_quat_before or mocap_vel"):
+        pt.step(model, q, v, mocap_pos=path[3:4], mocap_pos_before=path[2], mocap_quat=torch.tensor([[[1., 0, 0, 0]]]), gradient=mode)
+    before = torch.zeros(1, 3, dtype=torch.float64)
+    for k in range(30):
+        q, v, _ = pt.step(model, q, v, mocap_pos=path[k:k + 1], mocap_pos_before=before, gradient=mode)
+        before = path[k]
+    np.testing.assert_allclose(q, whole[0][-1], atol=1e-12)
+    np.testing.assert_allclose(v, whole[1][-1], atol=1e-12)
+    pt.step(model, q, v, mocap_pos=path[3:4], mocap_vel=torch.zeros(1, 1, 6, dtype=torch.float64), gradient=mode)
+    pt.step(pb.loads(BELT.format(z=z)), q, v, mocap_pos=path[3:4])  # where no velocity counts
+
+
 def test_second_derivatives_are_refused_by_name(model, start):
     q, v, a = run(model, *start.values())
     g, = torch.autograd.grad(v.square().sum(), start["ctrl"], create_graph=True)
