@@ -906,6 +906,8 @@ FAULTS = [
      "hulls: a climb ends at a corner that looks highest by the rounding of its neighbors"),
     ("src/geometry/polytope_search.c", "first + half[1][j] + reach) return true;", "first + reach) return true;", "unit/test_polytope",
      "hulls: boxes that overlap count as apart"),
+    ("src/deform/contact.c", "led = led && is_led(w->d, v[i])", "led = false", "pytest:tests/python/test_deformables.py::test_what_is_led_into_a_plane_is_said",
+     "what is led into a plane is told as a derivative of '/'"),
     ("python/pullback/functional.py", "if counts and options.get(pose) is not None", "if False", "pytest:tests/python/test_torch.py::test_a_step_asks_where_a_led_body_was_before",
      "single steps of a loop take the model's pose for the one before"),
     ("src/geometry/polytope_search.c", "  if (out->count < 3) find_level(pair, out);\n", "", "pytest:tests/python/test_ties.py::test_at_rest_on_a_mesh_as_on_a_box",

@@ -416,8 +416,24 @@ static void add_matrices(pbDeformWork *w, const pbElements *in, int p, double sc
   }
 }
 
+// Does a point go where it is led, whatever pushes it?
+static bool is_led(const pbDeform *d, int point) {
+  for (int k = 0; k < 3; k++) {
+    if (!pbDeform_IsFixed(d, 3 * point + k)) return false;
+  }
+  return d->attached_of[point] < 0 || !d->coupled;
+}
+
 static pbStatus fail_closed(pbDeformWork *w, const pbElements *in, int points, const pbEnergyFault *fault) {
   const int *v = in->vertex + (size_t)(fault->element * points);
+  bool led = true;
+  for (int i = 0; i < points; i++) led = led && is_led(w->d, v[i]);
+
+  if (led)
+    return pbDeform_Fail(
+        w, pb_not_finite,
+        "contact of points %d and %d closes: all that meets there is held or led, and none of it can give way (%s)", v[0],
+        v[points - 1], fault->what);
   return pbDeform_Fail(w, pb_not_finite, "contact of points %d and %d: %s", v[0], v[points - 1], fault->what);
 }
 

@@ -369,6 +369,21 @@ def test_a_led_plate_does_not_pass_through_cloth(speed, coupled):
     assert heights[-1].max() < -.1
 
 
+@pytest.mark.parametrize("how", ["pin", "hand"])
+@pytest.mark.parametrize("speed", [.5, 20])
+def test_what_is_led_into_a_plane_is_said(how, speed):
+    """A hand that takes two corners of a cloth through the floor: it was the derivative of '/' that was not finite."""
+    way = [[0, 0, -speed * .01 * (k + 1)] for k in range(max(3, round(8 / speed)))]
+    cloth = {"name": "c", "mesh": {"grid": {"u": [.2, 0, 0], "v": [0, .2, 0], "cells": [4, 4]}}, "pos": [0, 0, .05],
+             "energies": [{"energy": "membrane_stvk", "parameters": {"young": 1e4, "poisson": .3, "thickness": 1e-3, "density": 300}}],
+             **({"pins": [{"points": [0, 1], "path": way}]} if how == "pin" else {"attach": [{"points": [0, 1], "body": "hand"}]})}
+    model = pb.loads(HAND.format(h=.01, g="0 0 -9.81"),
+                     deformables={"bodies": [cloth], "contact": {"distance": .004, "stiffness": 500, "planes": [{"name": "f", "normal": [0, 0, 1]}]}})
+    led = {"mocap_pos": np.array(way)[:, None]} if how == "hand" else {}
+    with pytest.raises(pb.StepError, match="contact of points [01] and [0-9]+ closes: all that meets there is held or led, and none of it can give way"):
+        model.rollout(model.init(), steps=len(way), **led)
+
+
 def held_between(coupled, scheme="implicit_euler", contact=False):
     """A net between the hand and a body on a hinge, or the world."""
     arm = "<joint name='j' axis='0 1 .2' damping='.01' armature='.001'/>" if coupled else ""
