@@ -430,13 +430,12 @@ static int stand(const contact_pair *p, NUM(pbContactPoint) *contacts, int *sour
   const pbRound *r = &p->found->round;
   num corner[PB_POLYGON_SIDES][3], outward[3], off[3];
   if (!p->found->is_round || p->shape[!r->body]->type != pb_geomCylinder) return 0;
-  if (r->kind != pb_roundFace && r->kind != pb_roundCap) return 0;
 
   int n = flat_corners(p, r->body, corner);
   if (n < 3) return 0;
   plane_normal(n, corner, outward);
 
-  // Its own, and it carries the normal of contact, or lies on the cap to rounding.
+  // Its own, and it carries the normal of contact, or that is the same to rounding, whatever it was found by.
   v3_scale(off, p->n, r->body ? -1 : 1);
   v3_subfrom(off, outward);
   if (!(re(v3_dot(off, off)) <= PB_UPRIGHT * PB_UPRIGHT)) return 0;

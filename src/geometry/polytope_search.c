@@ -334,6 +334,13 @@ static void direction_in(const pbPolytopePair *pair, int k, const double n[3], d
   if (k) v3_neg(local, local);
 }
 
+// Of a mesh the face with this normal that a corner is level with, be there but slivers at it.
+static bool take_level_face(const pbSupport *s, const double n[3], int corner, pbFlat *flat) {
+  int face = s->hull && !s->moved ? pbMeshHull_LevelFace(s->hull, n, corner) : -1;
+  if (face >= 0) *flat = (pbFlat){.face = face, .sides = s->hull->first[face + 1] - s->hull->first[face]};
+  return face >= 0;
+}
+
 // Flat features at the corners that carry the normal: faces, else the edge among them, else any edge. Of the faces at all these
 // corners the nearest, whichever corner the search named first.
 static void find_flat(const pbPolytopePair *pair, pbPolytopeNormal *out) {
@@ -351,6 +358,7 @@ static void find_flat(const pbPolytopePair *pair, pbPolytopeNormal *out) {
       nearest = cosine;
       *flat = at;
     }
+    if (pair->round && nearest < 1 - PB_SAME_FACE && take_level_face(&pair->shape[k], n, out->id[0][k], flat)) continue;
     if (nearest > 0) continue;
 
     // No face: an edge.

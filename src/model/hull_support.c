@@ -122,6 +122,33 @@ static int highest_close_by(const pbMeshHull *h, const double d[3], double slack
   return best;
 }
 
+// A face whose normal is that one, a unit vector, but for rounding; -1: there is none.
+static int face_along(const pbMeshHull *h, const double normal[3], int corner) {
+  for (int k = h->first_face[corner]; k < h->first_face[corner + 1]; k++) {
+    if (v3_dot(h->normal + 3 * h->face[k], normal) >= 1 - PB_SAME_FACE) return h->face[k];
+  }
+  return -1;
+}
+
+int pbMeshHull_LevelFace(const pbMeshHull *h, const double normal[3], int corner) {
+  PB_ASSERT(corner >= 0 && corner < h->corners);
+  int list[CLOSE_BY] = {corner}, count = 1;
+  double height = height_of(h, corner, normal);
+
+  // The list grows on the way.
+  for (int i = 0; i < count; i++) {
+    int face = face_along(h, normal, list[i]);
+    if (face >= 0) return face;
+
+    for (int k = h->first_next[list[i]]; k < h->first_next[list[i] + 1] && count < CLOSE_BY; k++) {
+      int next = h->next[k];
+      if (!(fabs(height_of(h, next, normal) - height) <= ROUNDED * h->radius) || is_among(list, count, next)) continue;
+      list[count++] = next;
+    }
+  }
+  return -1;
+}
+
 // Which of the directions in the table one is next to: on a cube's sides, in squares.
 static int direction_cell(const double d[3]) {
   // The side of the cube: the largest coordinate.

@@ -30,6 +30,12 @@ typedef struct pbMeshHull {
 // The corner furthest along a direction (in the frame of the corners, of any length); of equal ones the first.
 int pbMeshHull_Support(const pbMeshHull *hull, const double direction[3]);
 
+// The polygon whose normal is this one (a unit vector in the frame of the corners) but for rounding, at a corner or at those that
+// hang together with it at the same height, but for single precision; -1: there is none. (At corners along the sides of a flat
+// face there may be slivers alone, whose normals are anything.)
+#define PB_SAME_FACE 5e-13  // of a cosine: normals 1e-6 apart
+int pbMeshHull_LevelFace(const pbMeshHull *hull, const double normal[3], int corner);
+
 // From the corners: the table, in `start`, and the box.
 void pbMeshHull_SetStarts(pbMeshHull *hull, int *start);
 void pbMeshHull_SetBox(pbMeshHull *hull);

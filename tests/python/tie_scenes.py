@@ -120,6 +120,21 @@ def mesh(name, corners):
     return f'<mesh name="{name}" vertex="{" ".join(repr(float(x)) for x in np.asarray(corners).ravel())}" inertia="exact"/>'
 
 
+def plate(cells, half, R):
+    """A box of so many cells along x and y, turned by R: vertices and triangles. In single precision what is level is uneven then, and of
+    corners along an edge the hull has slivers."""
+    x = np.linspace(-1, 1, cells + 1)
+    points, m = np.array([(a, b, z) for z in (-1, 1) for a in x for b in x]) * half, (cells + 1)**2
+    at, faces = lambda side, i, j: side * m + i * (cells + 1) + j, []
+    for i, j in itertools.product(range(cells), repeat=2):
+        up = [at(1, i, j), at(1, i + 1, j), at(1, i + 1, j + 1), at(1, i, j + 1)]
+        faces += [up[:3], [up[0], *up[2:]], [k - m for k in up[2::-1]], [up[3] - m, up[2] - m, up[0] - m]]
+    for i in range(cells):
+        for a, b in (((i, 0), (i + 1, 0)), ((i + 1, cells), (i, cells)), ((0, i + 1), (0, i)), ((cells, i), (cells, i + 1))):
+            faces += [[at(0, *a), at(0, *b), at(1, *b)], [at(0, *a), at(1, *b), at(1, *a)]]
+    return points @ R.T, np.array(faces)
+
+
 ASSETS = ('<hfield name="flat" nrow="9" ncol="9" size=".4 .4 .1 .1" elevation="' + " ".join(["0"] * 80 + ["1"]) + '"/>'
           '<hfield name="ridge" nrow="3" ncol="3" size=".2 .2 .1 .1" elevation="0 1 0 0 1 0 0 1 0"/>')
 for _name, _s in SHAPES.items():
