@@ -66,7 +66,9 @@ static void event_findings(cliCheck *d) {
     cliCheck_AddFinding(
         d, "grazing contacts", where,
         "they touch too slowly for the time of impact to have a usable derivative, and are treated as in mode exact, or their "
-        "speed changes so much within a step that it is coarse. Mode smooth has a gradient there.");
+        "speed changes so much within a step that it is coarse, or what they meet is led by a path that accelerates, and how "
+        "much "
+        "faster it throws later is left out. Mode smooth has a gradient there.");
   }
 
   if (c->simultaneous) {

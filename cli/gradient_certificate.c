@@ -120,13 +120,15 @@ static void warn_events(const cliGradient *g, const pbCertificate *c) {
             (long)c->simultaneous, c->simultaneous_step);
   }
 
-  if (g->mode != pb_gradientEvent) return;
+  if (g->mode != pb_gradientEvent && !c->grazing) return;
 
   if (c->grazing > 0) {
-    fprintf(cli_err,
-            "pullback: warning: %ld contact events graze or close unsteadily (first at step %d: %s): their time of impact has no "
-            "usable derivative and was left out, or one that is coarse at this time step; --mode smooth has a gradient there\n",
-            (long)c->grazing, c->grazing_step, c->grazing_contact);
+    fprintf(
+        cli_err,
+        "pullback: warning: %ld contact events graze, close unsteadily, or throw with a path that accelerates (first at step %d: "
+        "%s): their time of impact has no usable derivative and was left out, or one that is coarse at this time step; --mode "
+        "smooth has a gradient there\n",
+        (long)c->grazing, c->grazing_step, c->grazing_contact);
   }
 
   if (c->simultaneous > 0) {

@@ -145,7 +145,8 @@ typedef struct pbCertificate {
   int64_t simultaneous;      // impacts while another contact touched and approached too: their order decides the gradient
   double approach;           // slowest speed of approach [m/s] of an impact: derivatives grow like its inverse; infinite: none
   // gradient by events: onsets and releases corrected; left as in exact because how fast the distance passes says nothing of its
-  // moment, or (hard contact) corrected coarsely, as the closing speed changes by more than half a percent within the step.
+  // moment, or (hard contact) corrected coarsely, as the closing speed changes by more than half a percent within the step; with them
+  // impacts (of method impact, too) that throw with a mocap body whose path accelerates, which the gradient leaves out.
   // `simultaneous` counts those that come with others that they change: soft ones at the same time (the mean of both orders is
   // taken), hard ones in the same step (they strike as one: right for changes that keep them together). The first step of each,
   // or -1.

@@ -44,8 +44,10 @@ typedef struct pbEventPull {
 
 // What was found in a step.
 typedef struct pbEventCount {
-  int corrected, grazing, together;            // grazing: unsteady ones, too, which are among the corrected
-  char grazing_name[200], together_name[200];  // the last of each, where there are any
+  int corrected, grazing, together;  // grazing: unsteady ones, too, which are among the corrected
+  int led;  // impacts of hard contact, and of method impact, that throw with the velocity of mocap body led_by
+  int led_by;
+  char grazing_name[200], together_name[200], led_name[200];  // the last of each, where there are any
 } pbEventCount;
 
 // Numbers that scratch->event_columns holds for hard contact.

@@ -112,6 +112,23 @@ static pbStatus fail_at_rest(pbScratch *s, const double *x, int candidate, const
                         geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(m).time], why);
 }
 
+void pbImpacts_CountLed(const pbScratch *s, pbEventCount *count) {
+  const pbModel *m = s->model;
+  char first[96], second[96];
+  if (!pb_follows(m) || !s->w.mocap_moves) return;
+
+  for (int i = 0; i < s->impacts->count; i++) {
+    const pbCandidate *c = m->topology->candidate + s->impacts->flight[i].candidate;
+    int a = pb_carrier(m, c->geom1), b = pb_carrier(m, c->geom2);
+    if (a == b) continue;
+
+    count->led++;
+    count->led_by = a > b ? a : b;
+    snprintf(count->led_name, sizeof count->led_name, "contact of geom %.80s and geom %.80s", geom_name(s, c->geom1, first),
+             geom_name(s, c->geom2, second));
+  }
+}
+
 // ---- flights --------------------------------------------------------------------------------------------------------
 // Work and f->end: the state after `time`.
 static pbStatus fly(pbScratch *s, pbFlight *f, const pbInput *input, double time, bool sense) {

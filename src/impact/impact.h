@@ -5,6 +5,7 @@
 
 #include <pullback/world.h>
 
+#include "impact/event.h"
 #include "step/record.h"
 
 typedef struct pbImpacts pbImpacts;
@@ -23,6 +24,8 @@ int pbImpacts_Recorded(const pbScratch *scratch, const double *record);
 // For a step with impacts; next_bar and next not NULL.
 PB_NODISCARD pbStatus pbImpacts_Vjp(pbScratch *scratch, const pbStepRecord *step, const double *next_bar, const pbStepBar *out);
 PB_NODISCARD pbStatus pbImpacts_Jvp(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction, double *next);
+// Of the step that Vjp was last called for: impacts that throw with the velocity of a path (pbEventCount.led).
+void pbImpacts_CountLed(const pbScratch *scratch, pbEventCount *count);
 // A and B of pbStep_Jacobian.
 PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const pbStepRecord *step, unsigned by, double *A, double *B);
 

@@ -2,6 +2,7 @@
 // before to that of the step. What a step owes to these velocities goes back to both rows, and to the time step between them.
 // Nothing is kept from step to step: whatever the budget, part or world, a step has the same bits. Tests:
 // tests/oracle/test_mocap.py.
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -82,6 +83,25 @@ const double *pbPrescribed_Rate(const pbRollout *r, int k) {
   // What jumps rests; pbPrescribed_Check refuses it where that would matter.
   pbMocap_Settle(r->model, p.h, false, r->mocap_rate, NULL, 0);
   return r->mocap_rate;
+}
+
+bool pbPrescribed_Bends(const pbRollout *r, int k, int mocap) {
+  static const double rounding = 1e-6;  // relative
+  int other = k + 1 < r->plan.steps ? k + 1 : k - 1;
+  double here[6] = {0}, change = 0, size = 0;
+  PB_ASSERT(mocap >= 0 && mocap < r->nmocap);
+
+  const double *rate = other >= 0 ? pbPrescribed_Rate(r, other) : NULL;
+  if (rate) memcpy(here, rate + 6 * mocap, sizeof here);
+  bool known = rate;
+  rate = pbPrescribed_Rate(r, k);  // last, so that what the step's input points to is there again
+  if (!rate || !known) return false;
+
+  for (int i = 0; i < 6; i++) {
+    change = fmax(change, fabs(rate[6 * mocap + i] - here[i]));
+    size = fmax(size, fmax(fabs(here[i]), fabs(rate[6 * mocap + i])));
+  }
+  return change > rounding * size;
 }
 
 pbStatus pbPrescribed_CheckBefore(pbRollout *r) {

@@ -7,6 +7,7 @@
 #include "couple/deform_step.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "impact/impact.h"
 #include "model/model.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
@@ -124,6 +125,14 @@ static void note_events(const pbEventCount *here, int k, pbCertificate *c) {
   if (here->together) memcpy(c->simultaneous_contact, here->together_name, sizeof c->simultaneous_contact);
 }
 
+// With a path that accelerates an impact that comes later throws otherwise, by the acceleration times what the time moves: no
+// branch of a step knows that, whatever the time step.
+static void note_led(const pbRollout *r, const pbEventCount *here, int k, pbCertificate *c) {
+  if (!here->led || !pbPrescribed_Bends(r, k, here->led_by)) return;
+  count_events(&c->grazing, &c->grazing_step, here->led, k);
+  snprintf(c->grazing_contact, sizeof c->grazing_contact, "%.120s, led by a path that accelerates", here->led_name);
+}
+
 // Steps come from the last to the first.
 static void note_tie(pbScratch *s, int k, pbCertificate *c) {
   char pair[sizeof c->tie_contact];
@@ -198,7 +207,14 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
     pbEventCount here = {0};
     status = pbStep_EventsVjp(&call.step, at->next, at->k == 0, s, &call.out, &here);
     note_events(&here, at->k, c);
+    note_led(r, &here, at->k, c);
     at->events = here.corrected > 0;
+  }
+
+  if (status == pb_ok && at->next && s->impacts && pbImpacts_Recorded(s, at->record)) {
+    pbEventCount here = {0};
+    pbImpacts_CountLed(s, &here);
+    note_led(r, &here, at->k, c);
   }
 
   if (status == pb_ok && at->next) note_tie(s, at->k, c);

@@ -129,6 +129,8 @@ PB_NODISCARD pbStatus pbRollout_ForwardStep(pbRollout *r, int k, pbRolloutOutput
 PB_NODISCARD pbStatus pbRollout_EndForward(pbRollout *r, int last, pbRolloutOutput *output);
 // ---- prescribed.c: how mocap bodies move in step k (pbInput.mocap_vel), NULL: they rest; overwritten by the next call
 const double *pbPrescribed_Rate(const pbRollout *r, int k);
+// Does the velocity of a mocap body change between step k and the one after it (the last: before it), beyond rounding?
+bool pbPrescribed_Bends(const pbRollout *r, int k, int mocap);
 // Poses before row 0: readable, and not beside velocities, which would be taken instead of them.
 PB_NODISCARD pbStatus pbPrescribed_CheckBefore(pbRollout *r);
 // A path that jumps while something meets the body, and its velocity counts: pb_bad_input with body and step.

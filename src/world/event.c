@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "contact/prescribed.h"
 #include "impact/variants.h"
 #include "model/mocap.h"
 #include "step/integrate.h"
@@ -61,6 +62,18 @@ static void copy_cached(pbWork_r *w) {
   if (cached != w->cached_at) memcpy(w->cached_at, cached, w->cached_bytes);
 }
 
+// What it meets has the velocity of a path, which the impulse sees.
+static void count_led(const pbScratch *s, const pbEvent *e, pbEventCount *count) {
+  if (!pb_hard(s->model) || !pb_follows(s->model) || e->kind != pb_rowContact) return;
+  const pbContact_r *c = s->w.contact + s->w.row[e->row].contact;
+  if (!pb_prescribed(&s->w, c)) return;
+
+  int first = pb_carrier(s->model, c->geom1), second = pb_carrier(s->model, c->geom2);
+  count->led++;
+  count->led_by = first > second ? first : second;
+  pbScratch_KindName(s, e->kind, e->id, count->led_name, sizeof count->led_name);
+}
+
 static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {
   for (int i = 0; i < n; i++) {
     const pbEvent *e = events + i;
@@ -73,6 +86,7 @@ static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEve
     count->grazing += coarse;
     count->corrected += !e->grazing;
     count->together += e->together;
+    if (e->acts && !e->release) count_led(s, e, count);
   }
 }
 

@@ -126,6 +126,26 @@ def test_thrown(contact, mode, V):
         assert abs(r.vjp(qpos=[1.]).qpos[0] + E) < .05 * E
 
 
+@pytest.mark.parametrize("contact, mode", [({"method": "cones"}, "event"), ({"method": "impact"}, "exact")])
+@pytest.mark.parametrize("a", [0, 1.5, -1.5])
+def test_a_wall_that_speeds_up_throws_otherwise_later(contact, mode, a):
+    """With v+ = V + e (1 + V) and V = .2 + a t, the time of touch moves dx(T)/dx0 by (1 + e) a (T - t) dt/dx0, which no branch of a step knows: -.80 for
+    -.14. It is counted and named; walls of constant speed are not, nor those whose speed forces do not see."""
+    h, n = 1e-3, 500
+    t, pos = np.arange(1, n + 1) * h, np.zeros((n, 1, 3))
+    pos[:, 0, 0] = -1 + .2 * t + a * t * t / 2
+    for motion in ("followed", "ignored"):
+        m = pb.loads(BEAD.format(h=h, wall=WALL.replace("/>", ' name="paddle"/>')), contact={"restitution": E, "mocap_motion": motion, **contact})
+        s = m.init()
+        s.qpos[0], s.qvel[0] = -.2004, -1
+        certificate = m.rollout(s, steps=n, mocap_pos=pos, gradient=mode).vjp(qpos=[1.]).certificate
+        counted = bool(a) and motion == "followed"
+        assert certificate["grazing"] == counted, (a, motion)
+        if counted:
+            assert "paddle" in certificate["grazing_contact"] and "led by a path that accelerates" in certificate["grazing_contact"]
+            assert 140 < certificate["grazing_step"] < 200
+
+
 BELT = """<mujoco><option timestep=".002"/><worldbody><body name="belt" mocap="true" pos="0 0 0"><geom type="box" size="2 1 .02"/></body>
 <body name="box" pos="0 0 .0699"><freejoint/><geom type="box" size=".08 .08 .05" mass=".5" friction=".8"/></body></worldbody></mujoco>"""
 
