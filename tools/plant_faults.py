@@ -908,6 +908,8 @@ FAULTS = [
      "hulls: boxes that overlap count as apart"),
     ("src/geometry/polytope_search.c", "pair->round && nearest < 1 - PB_SAME_FACE && take_level_face(", "false && take_level_face(",
      "pytest:tests/python/test_ties.py::test_cylinders_on_a_plate_of_many_triangles", "a cylinder at a corner of slivers does not know the face that they border"),
+    ("python/pullback/rollout.py", "        self._warn_of_path(flat, read)\n", "", "pytest:tests/python/test_prescribed.py::test_a_run_that_goes_on_is_asked_where_bodies_were",
+     "a run that goes on comes from the model's pose in one step, and nothing is said"),
     ("src/rollout/pullback.c", "!here->led || !pbPrescribed_Bends(r, k, here->led_by)", "true",
      "pytest:tests/python/test_prescribed.py::test_a_wall_that_speeds_up_throws_otherwise_later", "what an accelerating path adds to a throw is left out and not counted"),
     ("src/deform/contact.c", "led = led && is_led(w->d, v[i])", "led = false", "pytest:tests/python/test_deformables.py::test_what_is_led_into_a_plane_is_said",

@@ -8,7 +8,7 @@ import numpy as np
 from .arrays import real, tree_sum, words
 from .errors import ArgumentError, UnsupportedError
 from .names import C
-from .rollout import Rollout, check_words
+from .rollout import Rollout, check_words, velocity_counts
 
 LEAST_LENGTH = 1e-6
 INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat", "mocap_vel",
@@ -69,7 +69,7 @@ def refuse_rest(model, options):
         raise UnsupportedError(f"step takes and gives qpos, qvel and act, but a state of this model also has {', '.join(rest)}, which each step would "
                                "begin anew: call rollout with all steps, or Model.step, whose State has all of it")
 
-    counts = options.get("gradient") == "event" or model.contact["method"] == "impact" or model.contact["mocap_motion"] == "followed"
+    counts = velocity_counts(model, options.get("gradient"))
     for pose in ("mocap_pos", "mocap_quat"):
         if counts and options.get(pose) is not None and options.get("mocap_vel") is None and options.get(f"{pose}_before") is None:
             raise ArgumentError(f"step: {pose} without {pose}_before or mocap_vel: how mocap bodies move counts here (gradient 'event', contact method impact, "

@@ -150,6 +150,11 @@ def _widths(m):
             "mocap_quat_before": (m.nmocap, 4)}
 
 
+def velocity_counts(model, gradient):
+    """Whether anything reads how mocap bodies move."""
+    return gradient == "event" or model.contact["method"] == "impact" or model.contact["mocap_motion"] == "followed" or "points" in model._slots
+
+
 class Rollout:
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
@@ -188,6 +193,7 @@ class Rollout:
         flat, worlds = batched(state.flat if isinstance(state, State) else state, (model._size,), "state")
         self._state_worlds = worlds
         read = self._read_inputs(inputs)
+        self._warn_of_path(flat, read)
         given = self._read_params({} if params is None else params)
         self.batch = common([worlds, *(i.worlds for i in read.values()), *(g.worlds for g in given.values())],
                             ["state", *read, *(f"params['{n}']" for n in given)])
@@ -240,6 +246,22 @@ class Rollout:
             data = a[0] if worlds == 1 else a
             read[name] = _Input(np.array(data, order="C"), worlds, a.shape)
         return read
+
+    def _warn_of_path(self, flat, read):
+        """A run that goes on needs the last pose of the part before: before row 0 stands the model's, from which a body would come in one step."""
+        m = self.model
+        if not velocity_counts(m, self.gradient) or read["mocap_vel"].data is not None or not np.any(flat[..., m._slots["time"]] > 0):
+            return
+        for name, own in (("mocap_pos", "body_pos"), ("mocap_quat", "body_quat")):
+            rows = read[name].data
+            if rows is None or read[f"{name}_before"].data is not None:
+                continue
+            mocap = m._field("body_mocapid")
+            led = np.flatnonzero(mocap >= 0)
+            if np.any(rows[..., 0, mocap[led], :] != m.params[own][led]):
+                warnings.warn(f"the state is of a later time, and {name}_before was not given: before row 0 of {name} the bodies stood where the model has "
+                              f"them, so they come from there in one step; where a run goes on, give the last {name} of the part before",
+                              RuntimeWarning, stacklevel=4)
 
     def _read_params(self, params):
         given = {}

@@ -1,4 +1,6 @@
 """Bodies that are led have the velocity of their path: times of impacts and events, what they are thrown by, and paths that jump."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -160,6 +162,25 @@ def test_carried(method):
         m = pb.loads(BELT, contact={"method": method, "mocap_motion": motion})
         r = m.rollout(m.init(), steps=n, mocap_pos=pos)
         assert abs(r.qvel[-1, 0] - speed) < .03 * V, (motion, r.qvel[-1])
+
+
+def test_a_run_that_goes_on_is_asked_where_bodies_were():
+    """In parts of 20 steps each came from the model's pose in one step: the box was thrown to four times the belt's speed."""
+    path = np.zeros((60, 1, 3))
+    path[:, 0, 0] = .3 * .002 * np.arange(1, 61)
+    m = pb.loads(BELT, contact={"mocap_motion": "followed"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = m.rollout(m.init(), steps=60, mocap_pos=path)
+        part = m.rollout(m.init(), steps=20, mocap_pos=path[:20])
+        rest = m.rollout(part.final, steps=40, mocap_pos=path[20:], mocap_pos_before=path[19])
+        m.rollout(part.final, steps=2, mocap_pos=path[20:22], mocap_vel=np.zeros((2, 1, 6)))
+        m.rollout(part.final, steps=2, mocap_pos=np.zeros((2, 1, 3)))  # where the model has it
+        plain = pb.loads(BELT)
+        plain.rollout(plain.state(part.final.flat), steps=40, mocap_pos=path[20:])  # nothing reads the velocity
+    assert np.array_equal(rest.states[-1], whole.states[-1])
+    with pytest.warns(RuntimeWarning, match="the state is of a later time, and mocap_pos_before was not given"):
+        m.rollout(part.final, steps=40, mocap_pos=path[20:])
 
 
 # Both sides of a contact: a plate that tilts and goes, with a finger on a joint of its own, under balls and a box with friction of all
