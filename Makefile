@@ -30,7 +30,8 @@ help:
 	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
-	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
+	@echo 'make unit           the C tests; cmocka is all they need [TEST=sphere: one; TEST=src/model/sphere.c: those of a source]'
+	@echo 'make oracle         tests against MuJoCo [PYTEST_ARGS="-k name"]'
 	@echo 'make golden         store the bits of trajectories and derivatives anew (tests/conformance/golden), after a change that is meant to alter them'
 	@echo 'make check-style    what makes functions hard to read, counted; no folder may get worse [WORST=5 FOLDER=src/solve STORE=1]'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
@@ -66,8 +67,11 @@ build-tests:
 	@$(MAKE) --no-print-directory configure
 	@cmake --build --preset $(PRESET) -j $(JOBS)
 
-unit: build-tests
-	ctest --preset $(PRESET)
+# Neither Python nor a browser: a tree that was configured for more stays so.
+unit:
+	@tools/setup unit
+	@grep -qs '^PULLBACK_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=ON); }
+	@JOBS=$(JOBS) tools/run_unit $(PRESET) $(TEST)
 
 oracle: build-tests
 	PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q tests/oracle $(PYTEST_ARGS)
