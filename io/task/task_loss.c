@@ -3,22 +3,47 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
 #include "model/model.h"
 
-static const char *const term_keys[] = {
-    "name", "qpos",   "qvel", "act",    "sensor", "body",    "site",  "control",  "points",  "point_velocity", "components",
-    "at",   "target", "type", "weight", "mean",   "epsilon", "delta", "discount", "formula", "inputs",         NULL};
+// Quantities that a term observes, in the order of pbQuantity: their words, and their arrays in files of data.
+#define QUANTITIES(X)                                                                                                        \
+  X("qpos", "qpos")                                                                                                          \
+  X("qvel", "qvel") X("act", "act") X("sensor", "sensordata") X("body", "xpos") X("site", "site_xpos") X("points", "points") \
+      X("point_velocity", "point_velocity") X("control", "control")
+
+#define WORD(word, array)  word,
+#define ARRAY(word, array) array,
+static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
+static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
+static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
+static const char *const term_keys[] = {QUANTITIES(WORD) "name",
+                                        "components",
+                                        "at",
+                                        "target",
+                                        "type",
+                                        "weight",
+                                        "mean",
+                                        "epsilon",
+                                        "delta",
+                                        "discount",
+                                        "formula",
+                                        "inputs",
+                                        NULL};
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
-static const char *const input_keys[] = {"qpos",   "qvel",           "act",        "sensor", "body", "site", "control",
-                                         "points", "point_velocity", "components", NULL};
-static const char *const quantity_keys[pb_quantityCount + 1] = {"qpos",   "qvel",           "act",     "sensor", "body", "site",
-                                                                "points", "point_velocity", "control", "formula"};
-static const char *const array_names[pb_quantityCount + 1] = {
-    "qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "points", "point_velocity", "control", "formula"};
+_Static_assert(sizeof quantity_keys / sizeof *quantity_keys == pb_quantityCount + 1, "a word for each quantity, and formulas");
+
+// What a distance from the target costs.
+static const struct {
+  const char *name;
+  pbTermType type;
+} term_types[] = {{"squared", pb_termSquared}, {"norm", pb_termNorm},   {"huber", pb_termHuber},
+                  {"linear", pb_termLinear},   {"above", pb_termAbove}, {"below", pb_termBelow}};
+enum { TERM_TYPES = sizeof term_types / sizeof *term_types };
 
 // What a term names, before components are chosen: parts, and for each target entry its column in a full row.
 typedef struct Layout {
@@ -317,12 +342,18 @@ static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, co
 
 // ---- terms ----------------------------------------------------------------------------------------------------------
 static pbStatus unknown_type(pbTaskReader *r, const char *type) {
-  static const char *const types[] = {"squared", "norm", "huber", "linear", "above", "below"};
   pbSuggest near = pbSuggest_For(type);
-  char hint[64];
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++) pbSuggest_Offer(&near, types[i]);
-  return pbTaskReader_FailAt(r, "type", "expected squared, norm, huber, linear, above or below, found '%.60s'%s", type,
-                             pbSuggest_Write(&near, hint, sizeof hint));
+  char hint[64], words[160] = "";
+  size_t n = 0;
+
+  // All of them: "squared, norm, ... or below".
+  for (int i = 0; i < TERM_TYPES; i++) {
+    const char *between = i == 0 ? "" : i == TERM_TYPES - 1 ? " or " : ", ";
+    n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", between, term_types[i].name);
+    PB_ASSERT(n < sizeof words);
+    pbSuggest_Offer(&near, term_types[i].name);
+  }
+  return pbTaskReader_FailAt(r, "type", "expected %s, found '%.60s'%s", words, type, pbSuggest_Write(&near, hint, sizeof hint));
 }
 
 // Weights of the states by their times, where the future counts less.
@@ -339,13 +370,8 @@ static pbStatus read_discount(pbTaskReader *r, const json_t *object, pbTerm *t) 
 }
 
 static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
-  static const struct {
-    const char *name;
-    pbTermType type;
-  } types[] = {{"squared", pb_termSquared}, {"norm", pb_termNorm},   {"huber", pb_termHuber},
-               {"linear", pb_termLinear},   {"above", pb_termAbove}, {"below", pb_termBelow}};
   const char *type = t->formula ? "linear" : "squared";
-  size_t which = 0, count = sizeof types / sizeof *types;
+  int which = 0;
   bool mean = false;
   t->weight = 1;
   t->epsilon = 1e-8;
@@ -358,9 +384,9 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
 
   // by its word
-  while (which < count && strcmp(type, types[which].name) != 0) which++;
-  if (which == count) return unknown_type(r, type);
-  t->type = types[which].type;
+  while (which < TERM_TYPES && strcmp(type, term_types[which].name) != 0) which++;
+  if (which == TERM_TYPES) return unknown_type(r, type);
+  t->type = term_types[which].type;
 
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
 

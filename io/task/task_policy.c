@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "io/task/policy.h"
 #include "model/joint.h"
+#include "model/observe.h"
 #include "model/policy_data.h"
 
 enum { MOST_ROWS = 4096, MOST_NUMBERS = 1 << 20 };
@@ -27,40 +28,8 @@ typedef struct Rows {
   int held;            // outputs of a decision; -1: not known
 } Rows;
 
-static int joint_numbers(int type) { return pbJoint_PlainCount(type) + (pbJoint_HasRotation(type) ? 9 : 0); }
-
-// Numbers of the objects from `first` to before `last`.
-static int object_numbers(const pbModel *m, pbObserveKind kind, int first, int last) {
-  int numbers = 0;
-  for (int i = first; i < last; i++) {
-    if (kind == pb_observeQpos) numbers += joint_numbers(m->jnt_type[i]);
-    if (kind == pb_observeQvel) numbers += pbJoint_DofCount(m->jnt_type[i]);
-    if (kind == pb_observeAct) numbers += m->actuator_actadr[i] < 0 ? 0 : m->actuator_actnum[i];
-
-    // of all sensors those of the stages before a decision, of one whatever it is
-    if (kind == pb_observeSensor && (last == first + 1 || pb_sensedBefore(m->sensor_type[i]))) numbers += m->sensor_dim[i];
-  }
-
-  return numbers;
-}
-
-static pbObject object_of(pbObserveKind kind) {
-  switch (kind) {
-    case pb_observeQpos:
-    case pb_observeRotation:
-    case pb_observeQvel: return pb_objJoint;
-    case pb_observeAct: return pb_objActuator;
-    case pb_observeSensor: return pb_objSensor;
-    case pb_observeBodyPosition:
-    case pb_observeBodyRotation: return pb_objBody;
-    case pb_observeSitePosition:
-    case pb_observeSiteRotation: return pb_objSite;
-    default: return pb_objCount;
-  }
-}
-
 static int objects_of(const pbModel *m, pbObserveKind kind) {
-  switch (object_of(kind)) {
+  switch (pbObserve_Object(kind)) {
     case pb_objJoint: return m->njnt;
     case pb_objActuator: return m->nu;
     case pb_objSensor: return m->nsensor;
@@ -79,21 +48,12 @@ static int point_numbers(const pbModel *m, const pbObserveDef *d) {
 
 // Numbers of a row before components are chosen; id -1: of all.
 static int row_numbers(const Rows *w, const pbObserveDef *d, int id) {
-  const pbModel *m = w->r->model;
-  switch (d->kind) {
-    case pb_observeQpos:
-    case pb_observeQvel:
-    case pb_observeAct:
-    case pb_observeSensor: return object_numbers(m, d->kind, id < 0 ? 0 : id, id < 0 ? objects_of(m, d->kind) : id + 1);
-    case pb_observeBodyRotation:
-    case pb_observeSiteRotation: return 9;
-    case pb_observeCommand: return d->count;
-    case pb_observeLast: return w->held;
-    case pb_observeTime: return 1;
-    case pb_observePoints:
-    case pb_observePointVelocity: return d->form == pb_formMean ? 3 : 3 * point_numbers(w->r->model, d);
-    default: return 3;
-  }
+  int own = 0;
+  if (d->kind == pb_observeCommand) own = d->count;
+  if (d->kind == pb_observeLast) own = w->held;
+  if (pb_observesPoints(d->kind)) own = d->form == pb_formMean ? 1 : point_numbers(w->r->model, d);
+
+  return pbObserve_Width(w->r->model, d->kind, id, own);
 }
 
 static pbStatus copy_name(Rows *w, const char *name, const char **out) {
@@ -137,7 +97,7 @@ static pbStatus add_row(Rows *w, const json_t *object, pbObserveDef d, const cha
 
   // by name in the description, whatever its number in the model
   if (name) {
-    PB_TRY(pbTaskReader_Id(w->r, name, object_of(d.kind), &id));
+    PB_TRY(pbTaskReader_Id(w->r, name, pbObserve_Object(d.kind), &id));
     PB_TRY(check_object(w->r, d.kind, id, name));
     PB_TRY(copy_name(w, name, &d.object));
   }
@@ -176,11 +136,10 @@ static pbStatus fail_kind(const pbTaskReader *r, const json_t *object) {
 // Keys beside the kind's own that rows of a kind may have.
 static void row_keys(pbObserveKind kind, const char **keys) {
   int n = 0;
-  bool place = kind >= pb_observeBodyPosition && kind <= pb_observeSiteRotation;
   keys[n++] = pbObserveKind_Name(kind);
   keys[n++] = "components";
   keys[n++] = "scale";
-  if (place) keys[n++] = "frame";
+  if (pbObserve_TakesFrame(kind)) keys[n++] = "frame";
   if (kind == pb_observeBodyPosition) keys[n++] = "point";
   if (kind == pb_observeCommand) keys[n++] = "first";
   if (kind == pb_observeSensor) keys[n++] = "previous";
@@ -249,7 +208,7 @@ static pbStatus read_points(Rows *w, const json_t *value, pbObserveDef *d) {
 
 // A name, a list of names, or true.
 static pbStatus read_objects(Rows *w, const json_t *object, const json_t *value, pbObserveDef d) {
-  bool all = objects_of(w->r->model, d.kind) > 0 && d.kind != pb_observeRotation;
+  bool all = pbObserve_TakesAll(d.kind) && objects_of(w->r->model, d.kind) > 0;
   if (json_is_true(value) && all) return add_row(w, object, d, NULL);
   if (json_is_string(value)) return add_row(w, object, d, json_string_value(value));
 

@@ -10,57 +10,11 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "model/joint.h"
+#include "model/observe.h"
 #include "model/policy_data.h"
 #include "step/scratch.h"
 #include "world/policy_points.h"
 #include "world/policy_step.h"
-
-// ---- names of kinds ------------------------------------------------------------------------------------------------
-static const char *const kind_names[pb_observeKindCount] = {
-    [pb_observeQpos] = "qpos",
-    [pb_observeRotation] = "rotation",
-    [pb_observeQvel] = "qvel",
-    [pb_observeAct] = "act",
-    [pb_observeSensor] = "sensor",
-    [pb_observeBodyPosition] = "body_position",
-    [pb_observeBodyRotation] = "body_rotation",
-    [pb_observeSitePosition] = "site_position",
-    [pb_observeSiteRotation] = "site_rotation",
-    [pb_observeCommand] = "command",
-    [pb_observeLast] = "last",
-    [pb_observeTime] = "time",
-    [pb_observePoints] = "points",
-    [pb_observePointVelocity] = "point_velocity",
-};
-
-const char *pbObserveKind_Name(pbObserveKind kind) { return (unsigned)kind < pb_observeKindCount ? kind_names[kind] : NULL; }
-
-bool pbObserveKind_Named(const char *name, pbObserveKind *kind) {
-  for (int i = 0; i < pb_observeKindCount; i++) {
-    if (strcmp(kind_names[i], name) != 0) continue;
-    *kind = (pbObserveKind)i;
-    return true;
-  }
-  return false;
-}
-
-// The kind of thing that a row is of; pb_objCount: none.
-static pbObject object_of(pbObserveKind kind) {
-  switch (kind) {
-    case pb_observeQpos:
-    case pb_observeRotation:
-    case pb_observeQvel: return pb_objJoint;
-    case pb_observeAct: return pb_objActuator;
-    case pb_observeSensor: return pb_objSensor;
-    case pb_observeBodyPosition:
-    case pb_observeBodyRotation: return pb_objBody;
-    case pb_observeSitePosition:
-    case pb_observeSiteRotation: return pb_objSite;
-    case pb_observePoints:
-    case pb_observePointVelocity: return pb_objPoint;
-    default: return pb_objCount;
-  }
-}
 
 static const char *object_word(pbObject object) {
   switch (object) {
@@ -71,12 +25,6 @@ static const char *object_word(pbObject object) {
     case pb_objPoint: return "set of points";
     default: return "site";
   }
-}
-
-static bool takes_frame(pbObserveKind kind) { return kind >= pb_observeBodyPosition && kind <= pb_observeSiteRotation; }
-static bool takes_all(pbObserveKind kind) {
-  return kind == pb_observeQpos || kind == pb_observeQvel || kind == pb_observeAct || kind == pb_observeSensor ||
-         pb_observesPoints(kind);
 }
 
 // ---- reading a table -----------------------------------------------------------------------------------------------
@@ -117,56 +65,26 @@ static pbStatus find_object(const reader *r, pbObject kind, const char *name, in
                         object_word(kind), name, pbSuggest_Write(&near, hint, sizeof hint));
 }
 
-static int position_width(int joint_type) { return pbJoint_PlainCount(joint_type) + (pbJoint_HasRotation(joint_type) ? 9 : 0); }
-
-// Numbers of a row of a joint, or of all.
-static int width_of_joints(const pbModel *m, pbObserveKind kind, int joint) {
-  if (kind == pb_observeQvel) return joint < 0 ? m->nv : pbJoint_DofCount(m->jnt_type[joint]);
-  if (joint >= 0) return position_width(m->jnt_type[joint]);
-
-  // A rotation of all counts with its matrix.
-  int width = 0;
-  for (int j = 0; j < m->njnt; j++) width += position_width(m->jnt_type[j]);
-  return width;
-}
-
-static int width_of_sensors(const pbModel *m, int sensor) {
-  int width = 0;
-
-  // Of all: those that are there before the controls
-  if (sensor >= 0) return m->sensor_dim[sensor];
-  for (int i = 0; i < m->nsensor; i++) width += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
-  return width;
-}
-
-static int width_of(const pbModel *m, const pbObserveRow *row, const pbObserveDef *def, int held) {
-  switch (row->kind) {
-    case pb_observeQpos:
-    case pb_observeQvel: return width_of_joints(m, row->kind, row->object);
-    case pb_observeAct: return row->object < 0 ? m->na : m->actuator_actnum[row->object];
-    case pb_observeSensor: return width_of_sensors(m, row->object);
-    case pb_observeBodyRotation:
-    case pb_observeSiteRotation: return 9;
-    case pb_observeCommand: return def->count;
-    case pb_observeLast: return held;
-    case pb_observeTime: return 1;
-    case pb_observePoints:
-    case pb_observePointVelocity: return row->form == pb_formMean ? 3 : 3 * row->point_count;
-    default: return 3;
-  }
+// What a row says itself of its width.
+static int own_width(const pbObserveRow *row, const pbObserveDef *def, int held) {
+  if (row->kind == pb_observeCommand) return def->count;
+  if (row->kind == pb_observeLast) return held;
+  return row->form == pb_formMean ? 1 : row->point_count;
 }
 
 // What a row is of, and whether that can be observed.
 static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveRow *row) {
   const pbModel *m = r->m;
-  pbObject object = object_of(def->kind);
+  pbObject object = pbObserve_Object(def->kind);
   row->object = row->frame = -1;
 
   // A kind of things has them by name, some all at once; of bodies and sites a frame may look.
   if (def->object && object == pb_objCount) return fail_row(r, "this kind of observation is of no object");
-  if (!def->object && object != pb_objCount && !takes_all(def->kind)) return fail_row(r, "expected the name of an object");
+  if (!def->object && object != pb_objCount && !pbObserve_TakesAll(def->kind))
+    return fail_row(r, "expected the name of an object");
   if (def->object) PB_TRY(find_object(r, object, def->object, &row->object));
-  if (def->frame && !takes_frame(def->kind)) return fail_row(r, "only positions and rotations of bodies and sites have a frame");
+  if (def->frame && !pbObserve_TakesFrame(def->kind))
+    return fail_row(r, "only positions and rotations of bodies and sites have a frame");
   if (def->frame) PB_TRY(find_object(r, pb_objBody, def->frame, &row->frame));
 
   if (def->kind == pb_observeAct && row->object >= m->nu) return fail_row(r, "controls of deformables have no activation");
@@ -249,7 +167,7 @@ static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbP
   row->scale = def->scale == 0 ? 1 : def->scale;
   row->first = def->kind == pb_observeCommand ? def->first : 0;
   memcpy(row->point, def->point, sizeof row->point);
-  row->width = width_of(r->m, row, def, held);
+  row->width = pbObserve_Width(r->m, row->kind, row->object, own_width(row, def, held));
   PB_TRY(read_components(r, def, row));
 
   // What all rows together need
@@ -498,10 +416,10 @@ static char *name_point(const pbObserveRow *r, int index, char *text, size_t siz
   char axis = "xyz"[entry % 3];
 
   if (r->form == pb_formMean) {
-    snprintf(text, size, "%s: %c of the mean of %d points", kind_names[r->kind], axis, r->point_count);
+    snprintf(text, size, "%s: %c of the mean of %d points", pbObserveKind_Name(r->kind), axis, r->point_count);
     return text;
   }
-  snprintf(text, size, "%s: %c of point %d%s", kind_names[r->kind], axis, r->points[entry / 3],
+  snprintf(text, size, "%s: %c of point %d%s", pbObserveKind_Name(r->kind), axis, r->points[entry / 3],
            r->form == pb_formOffset ? " less the mean" : "");
   return text;
 }
@@ -520,12 +438,12 @@ char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t si
     // Which number of what, and as seen from where
 
     int entry = r->first + (r->component ? r->component[index - r->at] : index - r->at);
-    pbObject object = object_of(r->kind);
+    pbObject object = pbObserve_Object(r->kind);
     const char *name = r->object >= 0 ? pbModel_Name(m, object, r->object) : NULL;
     char of[160] = "", frame[160] = "";
     if (name) snprintf(of, sizeof of, " of %s '%.100s'", object_word(object), name);
     if (r->frame >= 0) snprintf(frame, sizeof frame, " in the frame of body '%.100s'", pbModel_Name(m, pb_objBody, r->frame));
-    snprintf(text, size, "%s[%d]%s%s", kind_names[r->kind], entry, of, frame);
+    snprintf(text, size, "%s[%d]%s%s", pbObserveKind_Name(r->kind), entry, of, frame);
   }
   return text;
 }
