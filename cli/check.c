@@ -255,12 +255,11 @@ void cliCheck_DrawParameter(const cliRun *run, pbRng *rng, const pbParam *p, dou
   for (size_t i = 0; i < count; i++) direction[p->offset + i] = pbRng_Normal(rng) * fabs(theta[p->offset + i]);
 
   pbField eq_type = {0};
-  bool weld = strcmp(p->name, "eq_data") == 0 && pbModel_Field(run->model, "eq_type", &eq_type);
+  bool weld = p->moves == pb_movesWelds && pbModel_Field(run->model, "eq_type", &eq_type);
 
   for (int r = 0; r < p->rows; r++) {
     size_t at = p->offset + (size_t)r * (size_t)p->cols;
-    if (cli_hasSuffix(p->name, "quat") && p->cols == 4) keep_unit_length(theta + at, direction + at, 4);
-    if (strcmp(p->name, "jnt_axis") == 0) keep_unit_length(theta + at, direction + at, 3);
+    if (p->moves == pb_movesAxis || p->moves == pb_movesQuaternion) keep_unit_length(theta + at, direction + at, p->cols);
 
     // in a weld's data the relative quaternion follows anchor and position
     if (weld && eq_type.integers[r] == 1) keep_unit_length(theta + at + 6, direction + at + 6, 4);
@@ -269,7 +268,7 @@ void cliCheck_DrawParameter(const cliRun *run, pbRng *rng, const pbParam *p, dou
     if (strstr(p->name, "solimp")) direction[at + 3] = direction[at + 4] = 0;
   }
 
-  if (strcmp(p->name, "qpos0") == 0 || strcmp(p->name, "qpos_spring") == 0) keep_joint_quaternions(run, p, direction);
+  if (p->moves == pb_movesPositions) keep_joint_quaternions(run, p, direction);
 }
 
 void cliCheck_DrawTheta(cliCheck *d) {

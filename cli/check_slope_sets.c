@@ -90,7 +90,7 @@ static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set, bool *none) 
   size_t first = p->offset, count = (size_t)p->rows * (size_t)p->cols;
   int tried = 0, named = 0;
   *none = false;
-  if (cli_hasSuffix(p->name, "quat") || strcmp(p->name, "jnt_axis") == 0) return pb_ok;  // no entry of these moves alone
+  if (p->moves == pb_movesAxis || p->moves == pb_movesQuaternion) return pb_ok;  // no entry of these moves alone
 
   for (size_t i = first; i < first + count && tried < blamed && named < 2; i++) {
     pbBend bend;

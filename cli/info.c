@@ -249,6 +249,7 @@ static void json_params(const cliRun *run, cliJson *j) {
     cliJson_Close(j, ']');
 
     cliJson_Text(j, "unit", p.unit);
+    cliJson_Text(j, "meaning", p.meaning);
     cliJson_Number(j, "lower", p.lower);
     cliJson_Number(j, "upper", p.upper);
     cliJson_Bool(j, "derived", p.derived);

@@ -53,11 +53,17 @@ PB_API const char *pbModel_Name(const pbModel *model, pbObject kind, int id);
 // Id by name; -1 if there is none.
 PB_API int pbModel_Id(const pbModel *model, pbObject kind, const char *name);
 
-// A named slice of theta.
+// In what a parameter may move: any numbers; unit vectors, unit quaternions; in positions (as qpos) the quaternions of ball and free
+// joints; in the numbers of a weld its relative orientation.
+typedef enum pbMoves { pb_movesFree, pb_movesAxis, pb_movesQuaternion, pb_movesPositions, pb_movesWelds } pbMoves;
+
+// A named slice of theta (docs/parameters.md has them all).
 typedef struct pbParam {
-  const char *name;  // MuJoCo's name: "body_mass", "gravity"
-  const char *unit;  // "kg"; "a|b" where it depends on the row
-  int rows, cols;    // theta[offset + r * cols + c]; 1 row for options
+  const char *name;     // MuJoCo's name: "body_mass", "gravity"
+  const char *unit;     // "kg"; "a|b" where it depends on the row
+  const char *meaning;  // a few words
+  pbMoves moves;
+  int rows, cols;  // theta[offset + r * cols + c]; 1 row for options
   size_t offset;
   pbObject rows_are;    // what a row belongs to (pb_objCount: nothing named)
   double lower, upper;  // range of meaningful values (+-infinity where open)

@@ -32,10 +32,11 @@ _MISSING = {"refuse": False, "skip": True}
 class Parameter(NamedTuple):
     """What there is to know of a parameter beside its values.
 
-    unit as text ("kg"); rows, cols and offset in theta; range lower to upper; derived: follows from others; option: of no thing.
+    unit as text ("kg"); meaning in a few words; rows, cols and offset in theta; range lower to upper; derived: follows from others; option: of no thing.
     """
     name: str
     unit: str
+    meaning: str
     rows: int
     cols: int
     offset: int

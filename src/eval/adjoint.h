@@ -15,8 +15,8 @@
 #define PB_ADJOINT_H
 
 #include "eval/lane.h"
-#include "eval/wanted.h"
 #include "eval/work.h"
+#include "model/wanted.h"
 
 #if PB_LANES > 1
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
@@ -26,7 +26,7 @@ typedef double lane;
 
 // Views of the gradient by theta, one to a field (as in par.h).
 typedef struct pbBars {
-#define X(name, rows, cols, unit) double *name;
+#define X(name, rows, cols, ...) double *name;
   PB_MODEL_PARAMS(X)
 #undef X
 } pbBars;
@@ -35,7 +35,7 @@ static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
   PB_ASSERT(theta != NULL);
 
   // each field where the model has it in theta
-#define X(name, rows, cols, unit) b->name = theta + (m->name - m->theta0);
+#define X(name, rows, cols, ...) b->name = theta + (m->name - m->theta0);
   PB_MODEL_PARAMS(X)
 #undef X
 }
@@ -66,7 +66,7 @@ typedef struct LANE(pbAdjoint) {
   LANE(pbSolution) at;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
   pbBars bar;     // the same by field, where it is wanted
-  unsigned want;  // groups of parameters (eval/wanted.h) that are wanted; 0 where theta is NULL
+  unsigned want;  // groups of parameters (model/wanted.h) that are wanted; 0 where theta is NULL
 
   // virtual motions
   lane *lam;      // nv: H^-1 of the cotangent of qacc

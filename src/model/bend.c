@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "model/model.h"
+#include "model/param.h"
 #include "model/topology.h"
 
 // Ends of a value beyond which another takes its place (contact/row.c, contact/contact.c).
@@ -13,34 +14,29 @@ typedef struct Clamp {
 
 static const double least_friction = 1e-5;  // PB_LEAST_FRICTION
 
-static bool ends_with(const char *text, const char *suffix) {
-  size_t n = strlen(text), m = strlen(suffix);
-  return n >= m && strcmp(text + n - m, suffix) == 0;
-}
-
-static Clamp clamp_of(const pbParam *p, int column) {
+static Clamp clamp_of(const pbParam *p, pbKink kink, int column) {
   static const Clamp impedance[5] = {{1e-4, 0.9999}, {1e-4, 0.9999}, {0, INFINITY}, {1e-4, 0.9999}, {1, INFINITY}};
-  if (strstr(p->name, "_solimp") && column < 5) return impedance[column];
-  if (ends_with(p->name, "_friction")) return (Clamp){least_friction, INFINITY};
-  if (strcmp(p->name, "geom_fluid") == 0 && column == 0) return (Clamp){0, INFINITY};
+  if (kink == pb_kinkImpedance) return impedance[column];
+  if (kink == pb_kinkFriction || kink == pb_kinkMixedFriction) return (Clamp){least_friction, INFINITY};
+  if (kink == pb_kinkFluid && column == 0) return (Clamp){0, INFINITY};
   return (Clamp){p->lower, p->upper};
 }
 
 // Does a contact of the two geoms read the field from one of them by comparing their values? Friction and restitution under
 // mixing by maximum or minimum; solref in its direct format, of which the lesser counts. Means and priorities do not compare
 // values.
-static bool takes_extreme(const pbModel *m, const double *theta, const pbParam *p, int geom1, int geom2) {
+static bool takes_extreme(const pbModel *m, const double *theta, pbKink kink, int geom1, int geom2) {
   bool extreme = m->contact.mixing == pb_mixingMaximum || m->contact.mixing == pb_mixingMinimum;
-  if (strcmp(p->name, "geom_restitution") == 0) return extreme;
+  if (kink == pb_kinkMixedRestitution) return extreme;
   if (m->geom_priority[geom1] != m->geom_priority[geom2]) return false;
-  if (strcmp(p->name, "geom_friction") == 0) return extreme;
+  if (kink == pb_kinkMixedFriction) return extreme;
   const double *solref = theta + (m->geom_solref - m->theta0);
 
-  return strcmp(p->name, "geom_solref") == 0 && !(solref[2 * geom1] > 0 && solref[2 * geom2] > 0);
+  return kink == pb_kinkMixedReference && !(solref[2 * geom1] > 0 && solref[2 * geom2] > 0);
 }
 
-static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, int row, int column, pbBend *bend) {
-  if (p->rows_are != pb_objGeom) return false;
+static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, pbKink kink, int row, int column, pbBend *bend) {
+  if (kink < pb_kinkMixedFriction) return false;
   const double *values = theta + p->offset;
 
   for (int c = 0; c < m->topology->ncandidate; c++) {
@@ -50,7 +46,7 @@ static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, in
     // Both geoms have the same value and one of them counts: which one depends on the smallest change of either.
     int other = pair->geom1 == row ? pair->geom2 : pair->geom1;
     bool level = values[other * p->cols + column] == values[row * p->cols + column];
-    if (!level || !takes_extreme(m, theta, p, row, other)) continue;
+    if (!level || !takes_extreme(m, theta, kink, row, other)) continue;
 
     bend->kind = pb_bendTie;
     bend->other = p->offset + (size_t)(other * p->cols + column);
@@ -67,14 +63,16 @@ static pbBendKind kind_at_end(Clamp c, double value) {
 pbBend pbBend_At(const pbModel *m, const double *theta, const pbParam *p, int row, int column) {
   PB_ASSERT(row >= 0 && row < p->rows && column >= 0 && column < p->cols);
   double value = theta[p->offset + (size_t)(row * p->cols + column)];
-  Clamp c = clamp_of(p, column);
+  const pbParamRow *facts = pbParam_Named(p->name);
+  pbKink kink = facts ? facts->kink : pb_kinkSmooth;
+  Clamp c = clamp_of(p, kink, column);
   pbBend bend = {.at = value};
 
   // Beyond an end the value has no effect; at an end it has a slope on one side.
   if (value < c.least || value > c.most) {
     bend.kind = pb_bendFlat;
     bend.at = value < c.least ? c.least : c.most;
-  } else if (!find_tie(m, theta, p, row, column, &bend)) {
+  } else if (!find_tie(m, theta, p, kink, row, column, &bend)) {
     bend.kind = kind_at_end(c, value);
   }
 

@@ -57,16 +57,16 @@ enum { nuser_body = 1, nuser_jnt = 1, nuser_geom = 1, nuser_site = 1, nuser_cam 
 // clang-format on
 
 static const pbFieldEntry field_table[] = {
-#define X(name) {#name, kind_number, 0, offsetof(pbModel, name), 1, 0},
+#define X(name, ...) {#name, kind_number, 0, offsetof(pbModel, name), 1, 0},
     PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
 #undef X
-#define X(name, rows, cols) {#name, kind_ints, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+#define X(name, rows, cols, ...) {#name, kind_ints, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
         PB_MODEL_INTS(X)
 #undef X
-#define X(name, rows, cols, unit) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+#define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
             PB_MODEL_PARAMS(X)
 #undef X
-#define X(name, rows, cols) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
+#define X(name, rows, cols, ...) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
                 PB_MODEL_CONSTANTS(X)
 #undef X
 };

@@ -14,7 +14,7 @@ enum { PB_NOSLIP_MOST = 1000 };  // sweeps against slip: the forces of each are 
 
 struct pbModel {
   pbContext *ctx;
-#define X(name) int name;
+#define X(name, ...) int name;
   PB_MODEL_SIZES(X)
   PB_MODEL_OPTIONS(X)
 #undef X
@@ -24,13 +24,13 @@ struct pbModel {
   pbContactSettings contact;
   bool inertia_kept;  // inertias are as given, also where no body has them (pb_inertiaKeep)
 
-#define X(name, rows, cols) int *name;
+#define X(name, rows, cols, ...) int *name;
   PB_MODEL_INTS(X)
 #undef X
-#define X(name, rows, cols, unit) double *name;
+#define X(name, rows, cols, ...) double *name;
   PB_MODEL_PARAMS(X)
 #undef X
-#define X(name, rows, cols) double *name;
+#define X(name, rows, cols, ...) double *name;
   PB_MODEL_CONSTANTS(X)
 #undef X
 

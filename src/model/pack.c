@@ -43,7 +43,7 @@ static void put_version(char version[24]) {
 
 // ---- what a model is ------------------------------------------------------------------------------------------------------
 static void pass_settings(Stream *s, pbModel *m) {
-#define X(name) pass(s, &m->name, sizeof m->name);
+#define X(name, ...) pass(s, &m->name, sizeof m->name);
   PB_MODEL_SIZES(X)
   PB_MODEL_OPTIONS(X)
 #undef X

@@ -11,13 +11,13 @@
 #endif
 
 typedef struct NUM(pbPar) {
-#define X(name, rows, cols, unit) const num *name;
+#define X(name, rows, cols, ...) const num *name;
   PB_MODEL_PARAMS(X)
 #undef X
 } NUM(pbPar);
 
 static inline void par_view(NUM(pbPar) *p, const pbModel *m, const num *theta) {
-#define X(name, rows, cols, unit) p->name = theta + (m->name - m->theta0);
+#define X(name, rows, cols, ...) p->name = theta + (m->name - m->theta0);
   PB_MODEL_PARAMS(X)
 #undef X
 }

@@ -11,18 +11,13 @@
 #include "model/exposed.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/param.h"
 #include "model/policy_data.h"
 #include "model/servo.h"
 #include "model/sphere.h"
+#include "model/wanted.h"
 
 // ---- the table ----------------------------------------------------------------------------------------------------
-typedef struct pbParamEntry {
-  const char *name, *unit;
-  size_t rows, pointer;  // offsets in the model
-  int cols;
-  pbObject rows_are;
-} pbParamEntry;
-
 // What a row is, by the size that counts the rows.
 #define ROWS_one         pb_objCount
 #define ROWS_nq          pb_objCount
@@ -43,49 +38,45 @@ typedef struct pbParamEntry {
 #define ROWS_ndesigngeom pb_objGeom
 #define ROWS_ndesignmesh pb_objMesh
 
-static const pbParamEntry param_table[] = {
-#define X(name, rows, cols, unit) {#name, unit, offsetof(pbModel, rows), offsetof(pbModel, name), cols, ROWS_##rows},
+static const pbParamRow param_table[] = {
+#define X(field, count, columns, of_unit, values, motion, bends, source, groups, known, text) \
+  {.name = #field,                                                                            \
+   .unit = of_unit,                                                                           \
+   .meaning = text,                                                                           \
+   .rows = offsetof(pbModel, count),                                                          \
+   .pointer = offsetof(pbModel, field),                                                       \
+   .cols = columns,                                                                           \
+   .rows_are = ROWS_##count,                                                                  \
+   .range = pb_range##values,                                                                 \
+   .moves = pb_moves##motion,                                                                 \
+   .kink = pb_kink##bends,                                                                    \
+   .follows = pb_follows##source,                                                             \
+   .wakes = groups},
     PB_MODEL_PARAMS(X)
 #undef X
 };
-enum { PARAM_COUNT = sizeof param_table / sizeof *param_table };
-
-static const struct {
-  const char *name;
-  double lower, upper;
-} bound_table[] = {
-    {"timestep", 0, INFINITY},          {"density", 0, INFINITY},         {"viscosity", 0, INFINITY},
-    {"impratio", 0, INFINITY},          {"o_margin", 0, INFINITY},        {"o_friction", 0, INFINITY},
-    {"body_mass", 0, INFINITY},         {"body_inertia", 0, INFINITY},    {"body_subtreemass", 0, INFINITY},
-    {"body_invweight0", 0, INFINITY},   {"dof_invweight0", 0, INFINITY},  {"tendon_invweight0", 0, INFINITY},
-    {"dof_frictionloss", 0, INFINITY},  {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
-    {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
-    {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
-    {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
-    {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY}, {"actuator_speed", 0, INFINITY},
-    {"actuator_deadband", 0, INFINITY}, {"geom_density", 0, INFINITY},
-};
-static const char *const derived_table[] = {"body_subtreemass", "body_invweight0",   "dof_invweight0",
-                                            "tendon_length0",   "tendon_invweight0", "actuator_acc0",
-                                            "mesh_center",      "mesh_axes",         "body_products"};
-
-static bool is_derived(const char *name) {
-  for (size_t i = 0; i < sizeof derived_table / sizeof *derived_table; i++) {
-    if (!strcmp(derived_table[i], name)) return true;
-  }
-  return false;
-}
 
 size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
+
+const pbParamRow *pbParam_Row(int number) { return number >= 0 && number < pb_paramCount ? &param_table[number] : NULL; }
+
+const pbParamRow *pbParam_Named(const char *name) {
+  for (int i = 0; i < pb_paramCount; i++) {
+    if (!strcmp(param_table[i].name, name)) return &param_table[i];
+  }
+  return NULL;
+}
+
 static int deform_count(const pbModel *m) { return m->deform ? m->deform->nslice : 0; }
 int pbModel_ParamCount(const pbModel *m) {
-  return PARAM_COUNT + m->nexposed + deform_count(m) + (m->policy ? m->policy->params : 0);
+  return pb_paramCount + m->nexposed + deform_count(m) + (m->policy ? m->policy->params : 0);
 }
 const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
 
 static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
   return (pbParam){.name = s->name,
                    .unit = s->unit,
+                   .meaning = "of a deformable",
                    .rows = s->rows,
                    .cols = s->cols,
                    .rows_are = pb_objCount,
@@ -98,6 +89,7 @@ static pbParam exposed_param(const pbExposed *e) {
   bool heights = e->of == pb_objHfield;  // shares of the elevation above the base
   return (pbParam){.name = e->name,
                    .unit = heights ? "" : "m",
+                   .meaning = heights ? "heights, as shares of the elevation" : "vertices, in the frame of the geoms",
                    .rows = e->rows,
                    .cols = e->cols,
                    .rows_are = pb_objCount,
@@ -114,6 +106,7 @@ static pbParam policy_param(const pbPolicyParam *p) {
   // Its rows belong to nothing that has a name.
   return (pbParam){.name = p->name,
                    .unit = s->unit ? s->unit : "",
+                   .meaning = "of the policy",
                    .rows = s->rows,
                    .cols = s->cols,
                    .rows_are = pb_objCount,
@@ -124,39 +117,33 @@ static pbParam policy_param(const pbPolicyParam *p) {
 }
 
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
-  int own = PARAM_COUNT + m->nexposed, behind = index - own - deform_count(m);
+  int own = pb_paramCount + m->nexposed, behind = index - own - deform_count(m);
 
   // From the last to the first: a policy's, those of deformables, what is exposed, the model's own fields.
   if (index >= pbModel_ParamCount(m)) index = -1;
   if (index >= own && behind >= 0) return policy_param(&m->policy->param[behind]);
   if (index >= own) return deform_param(m, &m->deform->slice[index - own]);
-  if (index >= PARAM_COUNT) return exposed_param(&m->exposed[index - PARAM_COUNT]);
-  if (index < 0) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
+  if (index >= pb_paramCount) return exposed_param(&m->exposed[index - pb_paramCount]);
+  if (index < 0) return (pbParam){.name = "", .unit = "", .meaning = "", .rows_are = pb_objCount};
 
   // The pointer of a field says where in theta it begins.
-  const pbParamEntry *e = &param_table[index];
+  const pbParamRow *e = &param_table[index];
   const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
 
   pbParam p = {.name = e->name,
                .unit = e->unit,
+               .meaning = e->meaning,
+               .moves = e->moves,
                .cols = e->cols,
                .rows_are = e->rows_are,
                .rows = *(const int *)(const void *)((const char *)m + e->rows),
                .offset = (size_t)(start - m->theta0),
-               .lower = -INFINITY,
-               .upper = INFINITY,
+               .lower = e->range == pb_rangeAny ? -INFINITY : 0,
+               .upper = e->range == pb_rangeShare ? 1 : INFINITY,
                .option = e->rows == offsetof(pbModel, one),
-               .derived = is_derived(e->name)};
+               .derived = e->follows == pb_followsDerived};
 
   PB_ASSERT(p.offset + (size_t)p.rows * (size_t)p.cols <= m->ntheta);
-
-  // Most fields are unbounded; the table holds the others.
-  for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
-    if (!strcmp(bound_table[i].name, e->name)) {
-      p.lower = bound_table[i].lower;
-      p.upper = bound_table[i].upper;
-    }
-  }
   return p;
 }
 
@@ -280,7 +267,7 @@ pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbPar
   }
 
   // Positions have no objects of their own: their rows go by joints.
-  bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
+  bool positions = index < pb_paramCount && param_table[index].rows == offsetof(pbModel, nq);
   return colon ? choose_rows(ctx, m, positions, colon + 1, param) : pb_ok;
 }
 
@@ -364,9 +351,8 @@ static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
 
-    // Zero bounds of these are exclusive: they divide.
-    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness") ||
-                    p.lower == PB_MORE_THAN_ZERO;
+    const pbParamRow *row = pbParam_Row(i);
+    bool positive = (row && row->range == pb_rangePositive) || p.lower == PB_MORE_THAN_ZERO;
 
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
       double v = c->theta[k];
@@ -374,10 +360,10 @@ static pbStatus check_bounds(const pbChecker *c) {
       if (positive && !(v > 0)) return fail_at_entry(c, k, "expected a positive number");
       bool kept = c->m->inertia_kept && (!strcmp(p.name, "body_mass") || !strcmp(p.name, "body_inertia"));
       if (v < p.lower && p.lower == 0 && !kept) return fail_at_entry(c, k, "expected zero or a positive number");
-      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper))
+      if (i >= pb_paramCount && !(v >= p.lower && v <= p.upper))
         return fail_at_entry(c, k,
-                             i - PARAM_COUNT - c->m->nexposed < deform_count(c->m) ? "expected a value in its energy's range"
-                                                                                   : "expected a value within its bounds");
+                             i - pb_paramCount - c->m->nexposed < deform_count(c->m) ? "expected a value in its energy's range"
+                                                                                     : "expected a value within its bounds");
     }
   }
   return pb_ok;

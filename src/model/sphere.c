@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
+#include "model/param.h"
 #include "model/topology.h"
 
 // ---- which rows -----------------------------------------------------------------------------------------------------
@@ -16,33 +17,35 @@ static int add_row(const pbModel *m, const double *field, int size, pbSphereRow 
   return n + 1;
 }
 
-static int add_field(const pbModel *m, const double *field, int count, int size, pbSphereRow *rows, int n) {
-  for (int i = 0; i < count; i++) n = add_row(m, field + i * size, size, rows, n);
+// Rotations of free and ball joints among positions, and relative orientations among the numbers of welds.
+static int add_parts(const pbModel *m, const double *field, pbMoves moves, pbSphereRow *rows, int n) {
+  for (int j = 0; moves == pb_movesPositions && j < m->njnt; j++) {
+    int type = m->jnt_type[j];
+    if (pbJoint_HasRotation(type)) n = add_row(m, field + m->jnt_qposadr[j] + pbJoint_PlainCount(type), 4, rows, n);
+  }
+  for (int e = 0; moves == pb_movesWelds && e < m->neq; e++) {
+    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, field + pbWeld_Relquat(e), 4, rows, n);
+  }
   return n;
+}
+
+// Has the field directions in it? Those that follow from others are unit by themselves.
+static bool is_directed(int number) {
+  const pbParamRow *row = pbParam_Row(number);
+  return row->moves != pb_movesFree && row->follows != pb_followsDerived;
 }
 
 int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
   int n = 0;
 
-  n = add_field(m, m->jnt_axis, m->njnt, 3, rows, n);
-  n = add_field(m, m->body_quat, m->nbody, 4, rows, n);
-  n = add_field(m, m->body_iquat, m->nbody, 4, rows, n);
-  n = add_field(m, m->geom_quat, m->ngeom, 4, rows, n);
-  n = add_field(m, m->site_quat, m->nsite, 4, rows, n);
-  n = add_field(m, m->cam_quat, m->ncam, 4, rows, n);
-  n = add_field(m, m->mesh_refquat, m->nmesh, 4, rows, n);
+  for (int i = 0; i < pb_paramCount; i++) {
+    if (!is_directed(i)) continue;
+    pbParam p = pbModel_ParamAt(m, i);
+    const double *field = m->theta0 + p.offset;
+    bool whole = p.moves == pb_movesAxis || p.moves == pb_movesQuaternion;
 
-  // Rotations of free joints follow their position.
-  for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j], q = m->jnt_qposadr[j] + pbJoint_PlainCount(type);
-    if (!pbJoint_HasRotation(type)) continue;
-    n = add_row(m, m->qpos0 + q, 4, rows, n);
-    n = add_row(m, m->qpos_spring + q, 4, rows, n);
-  }
-
-  // Relative orientations of welds.
-  for (int e = 0; e < m->neq; e++) {
-    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + pbWeld_Relquat(e), 4, rows, n);
+    for (int r = 0; whole && r < p.rows; r++) n = add_row(m, field + r * p.cols, p.cols, rows, n);
+    n = add_parts(m, field, p.moves, rows, n);
   }
   return n;
 }
@@ -73,18 +76,13 @@ bool pbSphere_On(const pbModel *m, const double *theta) {
   return on;
 }
 
-static bool is_same_field(const pbModel *m, const double *a, const double *b, const double *field, int count) {
-  // A null pointer may stand for an empty field.
-  size_t at = (size_t)(field - m->theta0);
-  return count == 0 || memcmp(a + at, b + at, (size_t)count * sizeof(double)) == 0;
-}
-
 bool pbSphere_Same(const pbModel *m, const double *a, const double *b) {
-  return is_same_field(m, a, b, m->jnt_axis, 3 * m->njnt) && is_same_field(m, a, b, m->body_quat, 4 * m->nbody) &&
-         is_same_field(m, a, b, m->body_iquat, 4 * m->nbody) && is_same_field(m, a, b, m->geom_quat, 4 * m->ngeom) &&
-         is_same_field(m, a, b, m->site_quat, 4 * m->nsite) && is_same_field(m, a, b, m->cam_quat, 4 * m->ncam) &&
-         is_same_field(m, a, b, m->mesh_refquat, 4 * m->nmesh) && is_same_field(m, a, b, m->qpos0, m->nq) &&
-         is_same_field(m, a, b, m->qpos_spring, m->nq) && is_same_field(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
+  for (int i = 0; i < pb_paramCount; i++) {
+    if (!is_directed(i)) continue;
+    pbParam p = pbModel_ParamAt(m, i);
+    if (memcmp(a + p.offset, b + p.offset, (size_t)p.rows * (size_t)p.cols * sizeof *a) != 0) return false;
+  }
+  return true;
 }
 
 const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {

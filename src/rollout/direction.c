@@ -6,6 +6,7 @@
 #include <pullback/random.h>
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/param.h"
 #include "rollout/rollout.h"
 
 int pbStepCheck_DrawSteps(pbRng *rng, int steps, int count, int one, int *out) {
@@ -48,11 +49,6 @@ static void draw_rotation(pbRng *rng, const double *value, double *direction, in
   for (int i = 0; i < n; i++) direction[i] -= value[i] * along / squared;
 }
 
-static bool ends_with(const char *text, const char *suffix) {
-  size_t n = strlen(text), m = strlen(suffix);
-  return n >= m && strcmp(text + n - m, suffix) == 0;
-}
-
 // Quaternions among the positions of joints.
 static void draw_joint_rotations(pbRng *rng, const pbModel *m, size_t from, const double *theta, double *direction) {
   for (int j = 0; j < m->njnt; j++) {
@@ -61,33 +57,19 @@ static void draw_joint_rotations(pbRng *rng, const pbModel *m, size_t from, cons
   }
 }
 
-// A field of theta: its rows from `from` on.
-typedef struct ThetaField {
-  int number;
-  const char *name;
-  size_t from;
-  int rows, cols;
-} ThetaField;
+// Axes and quaternions rotate; exponents of impedances with a kink at their defaults do not move.
+static void restrict_field(pbRng *rng, const pbModel *m, const pbParam *p, int number, const double *theta, double *direction) {
+  const pbParamRow *row = pbParam_Row(number);
+  if (!row) return;
 
-// Axes and quaternions rotate; exponents with a kink at their defaults do not move.
-static void restrict_field(pbRng *rng, const pbModel *m, const ThetaField *f, const double *theta, double *direction) {
-  bool quaternion = f->cols == 4 && ends_with(f->name, "quat");
-  bool axis = f->cols == 3 && strcmp(f->name, "jnt_axis") == 0;
-  bool weld = f->cols == 12 && strcmp(f->name, "eq_data") == 0;
-  bool impedance = f->cols == 5 && strstr(f->name, "solimp") != NULL;
-
-  for (int row = 0; row < f->rows; row++) {
-    size_t i = f->from + (size_t)row * (size_t)f->cols;
-    if (quaternion) draw_rotation(rng, theta + i, direction + i, 4);
-    if (axis) draw_rotation(rng, theta + i, direction + i, 3);
-    if (weld && m->eq_type[row] == pb_eqWeld) draw_rotation(rng, theta + i + 6, direction + i + 6, 4);
-    if (!impedance) continue;
-    direction[i + 3] = 0;
-    direction[i + 4] = 0;
+  for (int r = 0; r < p->rows; r++) {
+    size_t i = p->offset + (size_t)r * (size_t)p->cols;
+    if (p->moves == pb_movesAxis || p->moves == pb_movesQuaternion) draw_rotation(rng, theta + i, direction + i, p->cols);
+    if (p->moves == pb_movesWelds && m->eq_type[r] == pb_eqWeld) draw_rotation(rng, theta + i + 6, direction + i + 6, 4);
+    if (row->kink == pb_kinkImpedance) direction[i + 3] = direction[i + 4] = 0;
   }
 
-  bool positions = strcmp(f->name, "qpos0") == 0 || strcmp(f->name, "qpos_spring") == 0;
-  if (positions) draw_joint_rotations(rng, m, f->from, theta, direction);
+  if (p->moves == pb_movesPositions) draw_joint_rotations(rng, m, p->offset, theta, direction);
 }
 
 static double largest(const double *x, size_t n) {
@@ -96,41 +78,30 @@ static double largest(const double *x, size_t n) {
   return most;
 }
 
-static void draw_field(const pbRollout *r, pbRng *rng, const ThetaField *f, bool together, double *direction) {
-  size_t n = (size_t)f->rows * (size_t)f->cols;
-  PB_ASSERT(f->from + n <= r->ntheta);
-  double factor = draw_symmetric(rng), most = largest(r->theta + f->from, n), usual = most > 0 ? most : 1;
+static void draw_field(const pbRollout *r, pbRng *rng, int number, bool together, double *direction) {
+  pbParam p = pbModel_ParamAt(r->model, number);
+  size_t n = (size_t)p.rows * (size_t)p.cols;
+  double factor = draw_symmetric(rng), most = largest(r->theta + p.offset, n), usual = most > 0 ? most : 1;
 
-  if (r->unwanted && r->unwanted[f->number]) {
-    for (size_t i = f->from; i < f->from + n; i++) direction[i] = 0;
+  if (r->unwanted && r->unwanted[number]) {
+    for (size_t i = p.offset; i < p.offset + n; i++) direction[i] = 0;
     return;
   }
 
   // Relative to what is there; a zero of its own moves as far as the largest of its field.
-  for (size_t i = f->from; i < f->from + n; i++) {
+  for (size_t i = p.offset; i < p.offset + n; i++) {
     double size = fabs(r->theta[i]);
     if (together) direction[i] = factor * size;
     else direction[i] = draw_symmetric(rng) * (size > 0 ? size : usual);
   }
 
-  if (together) restrict_field(rng, r->model, f, r->theta, direction);
+  if (together) restrict_field(rng, r->model, &p, number, r->theta, direction);
 }
 
 void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction) {
-  const pbModel *m = r->model;
-  int number = 0;
   if (!direction) return;
 
-#define X(name, rows, cols, unit) \
-  draw_field(r, rng, &(ThetaField){number++, #name, (size_t)(m->name - m->theta0), m->rows, cols}, together, direction);
-  PB_MODEL_PARAMS(X)
-#undef X
-
-  // Fields of deformables follow.
-  for (; number < pbModel_ParamCount(m); number++) {
-    pbParam p = pbModel_ParamAt(m, number);
-    draw_field(r, rng, &(ThetaField){number, p.name, p.offset, p.rows, p.cols}, together, direction);
-  }
+  for (int i = 0; i < pbModel_ParamCount(r->model); i++) draw_field(r, rng, i, together, direction);
 }
 
 size_t pbRollout_WantedEntries(const pbRollout *r) {

@@ -54,7 +54,7 @@ struct pbScratch {
   double *theta_unit;     // ParamSize: the last theta looked at, its directions normalized
   bool unit_before;       // they were of length one already
   bool defaults_unit;     // so were those of the model's own parameters, which were looked at
-  unsigned skip;          // groups of parameters that pullbacks leave out (eval/wanted.h)
+  unsigned skip;          // groups of parameters that pullbacks leave out (model/wanted.h)
   double *theta_tangent;  // ParamSize: a direction of theta, likewise
   double *theta_aside;    // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
   char worst_row[256];    // of the last solve, if it did not converge

@@ -24,7 +24,7 @@ typedef struct pbPullback {
   double *mocap_pos, *mocap_rot;                // nmocap x 3 each
   double *mocap_vel;                            // nmocap x 6
   double *theta;                                // ParamSize; one cotangent only
-  unsigned skip;                                // groups of its fields that are not wanted (eval/wanted.h)
+  unsigned skip;                                // groups of its fields that are not wanted (model/wanted.h)
   const double *qacc;                           // more cotangent of the accelerations; one cotangent only. NULL: none
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
   bool cached;                                  // work holds the evaluation of this step, accelerations and sensors aside

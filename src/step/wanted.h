@@ -1,4 +1,4 @@
-// Groups of parameters (eval/wanted.h) by the fields that belong to them.
+// Groups of parameters (model/wanted.h) by the fields that belong to them.
 #ifndef PB_WORLD_WANTED_H
 #define PB_WORLD_WANTED_H
 

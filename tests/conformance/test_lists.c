@@ -78,7 +78,7 @@ static void list_all(void) {
   PB_SENSOR_TABLE(X)
 #undef X
   int number = 0;
-#define X(field, rows, cols, unit) add(pb_muteParam, number++, "parameter", #field);
+#define X(field, rows, cols, ...) add(pb_muteParam, number++, "parameter", #field);
   PB_MODEL_PARAMS(X)
 #undef X
   static const char *const rows[] = {NULL, "friction loss", "servo", "limit", "contact"};

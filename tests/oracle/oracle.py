@@ -9,11 +9,15 @@ import functools
 import glob
 import hashlib
 import os
+import sys
 import warnings
 
 import gymnasium
 import mujoco as mj
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import fields  # noqa: E402
 
 mj.set_mju_user_warning(lambda text: None)  # MuJoCo would write a log file into the working folder
 
@@ -77,11 +81,8 @@ def set_option(m, key, value):
         raise KeyError(key)
 
 
-OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_servo", "wrap_side", "actuator_speed", "actuator_deadband",  # what MuJoCo has no word for
-        "mesh_scale", "mesh_refpos", "mesh_refquat",  # its steps do not read them
-        "ndesignbody", "ndesigngeom", "ndesignmesh", "geom_density", "mesh_center", "mesh_axes", "body_products",  # of designs alone
-        "mesh_scale0", "mesh_refpos0", "mesh_refquat0",  # as compiled
-        "mat_cells", "cam_lens", "file_tolerance", "file_iterations", "file_ls_iterations"}
+# What MuJoCo has no word for, or its steps do not read.
+OURS = {f.name for rows in fields.table().values() for f in rows if f.known != "Mujoco"} | {"ndesignbody", "ndesigngeom", "ndesignmesh"}
 
 
 def get_field(m, field):
@@ -271,15 +272,7 @@ def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6), size=0):
 @functools.lru_cache(maxsize=None)
 def field_table():
     """Lists of src/model/model_fields.h: name -> kind ('int', 'param', 'constant', 'size', 'option')."""
-    import re
-
-    text = open(os.path.join(HERE, "..", "..", "src", "model", "model_fields.h")).read()
-    out = {}
-    for macro, kind in (("SIZES", "size"), ("INTS", "int"), ("PARAMS", "param"), ("CONSTANTS", "constant"), ("OPTIONS", "option")):
-        block = re.search(r"#define PB_MODEL_%s\(X\)(.*?)(?:\n\n|\Z)" % macro, text, re.S)[1]
-        for n in re.findall(r"X\((\w+)", block):
-            out[n] = kind
-    return out
+    return {f.name: kind for kind, rows in fields.table().items() for f in rows}
 
 
 def tendons_inside(m):

@@ -1,5 +1,5 @@
 // Which parameters a pullback computes gradients for, in groups that share work. A group is left out where none of its fields is
-// wanted (step/wanted.c lists them); the adjoint then writes nothing, or a part only, to those fields.
+// wanted (column "wakes" of model_fields.h); the adjoint then writes nothing, or a part only, to those fields.
 #ifndef PB_WANTED_H
 #define PB_WANTED_H
 
