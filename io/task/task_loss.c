@@ -11,29 +11,18 @@
 #include "model/model.h"
 
 // Quantities that a term observes, in the order of pbQuantity: their words, and their arrays in files of data.
-#define QUANTITIES(X)                                                                                                        \
-  X("qpos", "qpos")                                                                                                          \
-  X("qvel", "qvel") X("act", "act") X("sensor", "sensordata") X("body", "xpos") X("site", "site_xpos") X("points", "points") \
-      X("point_velocity", "point_velocity") X("control", "control")
-
+// clang-format off
+#define QUANTITIES(X)                                                                                                     \
+  X("qpos", "qpos") X("qvel", "qvel") X("act", "act") X("sensor", "sensordata") X("body", "xpos") X("site", "site_xpos")  \
+  X("points", "points") X("point_velocity", "point_velocity") X("control", "control")
 #define WORD(word, array)  word,
 #define ARRAY(word, array) array,
 static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
 static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
-static const char *const term_keys[] = {QUANTITIES(WORD) "name",
-                                        "components",
-                                        "at",
-                                        "target",
-                                        "type",
-                                        "weight",
-                                        "mean",
-                                        "epsilon",
-                                        "delta",
-                                        "discount",
-                                        "formula",
-                                        "inputs",
-                                        NULL};
+static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
+                                        "epsilon", "delta", "discount", "formula", "inputs", NULL};
+// clang-format on
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
 _Static_assert(sizeof quantity_keys / sizeof *quantity_keys == pb_quantityCount + 1, "a word for each quantity, and formulas");
 
@@ -348,8 +337,8 @@ static pbStatus unknown_type(pbTaskReader *r, const char *type) {
 
   // All of them: "squared, norm, ... or below".
   for (int i = 0; i < TERM_TYPES; i++) {
-    const char *between = i == 0 ? "" : i == TERM_TYPES - 1 ? " or " : ", ";
-    n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", between, term_types[i].name);
+    const char *before = i == TERM_TYPES - 1 ? " or " : ", ";
+    n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", i > 0 ? before : "", term_types[i].name);
     PB_ASSERT(n < sizeof words);
     pbSuggest_Offer(&near, term_types[i].name);
   }

@@ -235,8 +235,9 @@ static PyObject *compiled_contact(PyObject *self, PyObject *none) {
 }
 
 static PyObject *describe_param(const pbParam *p) {
-  return Py_BuildValue("sssiiniddOOO", p->name, p->unit, p->meaning, p->rows, p->cols, (Py_ssize_t)p->offset, (int)p->rows_are, p->lower,
-                       p->upper, p->derived ? Py_True : Py_False, p->fixed ? Py_True : Py_False, p->option ? Py_True : Py_False);
+  return Py_BuildValue("sssiiniddOOO", p->name, p->unit, p->meaning, p->rows, p->cols, (Py_ssize_t)p->offset, (int)p->rows_are,
+                       p->lower, p->upper, p->derived ? Py_True : Py_False, p->fixed ? Py_True : Py_False,
+                       p->option ? Py_True : Py_False);
 }
 
 // All slices of theta, or the one of a name.

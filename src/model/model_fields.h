@@ -1,5 +1,5 @@
-// Every compiled field of a model, a row each, in MuJoCo's own names (sizes as in MuJoCo 4.0's mjModel). From these lists come the
-// struct (model.h), the parameter table (param.h), the views of the number-generic kernels (par.h), the inspection of fields,
+// Every compiled field of a model, a row each, in MuJoCo's own names (sizes as in MuJoCo 4.0's mjModel). From these lists come
+// the struct (model.h), the parameter table (param.h), the views of the number-generic kernels (par.h), the inspection of fields,
 // docs/parameters.md, and the tests that compare with the oracle. What is not a word of param.h in a row does not compile.
 // Tests: tests/oracle/test_parameters.py.
 #ifndef PB_MODEL_FIELDS_H
@@ -120,7 +120,7 @@
   X(sensor_adr, nsensor, 1, Mujoco, "its first number in sensordata")
 
 // X(name, rows, columns, unit, range, moves, kink, follows, wakes, known, meaning): real fields the step reads. They make up
-// theta, in this order, row-major: the parameters of pbStep_*, differentiated one by one. Options are mjOption's, without a prefix.
+// theta, in this order, row-major: the parameters of pbStep_*, differentiated one by one. Options are mjOption's.
 // The words of columns 5 to 8 are those of param.h: pb_range*, pb_moves*, pb_kink*, pb_follows*. wakes: the groups of the
 // pullback's work that add to the field (model/wanted.h); 0: it costs next to nothing and is always computed.
 #define PB_MODEL_PARAMS(X) \

@@ -53,14 +53,16 @@ static int width_of_positions(const pbModel *m, int joint) {
   return pbJoint_PlainCount(type) + (pbJoint_HasRotation(type) ? 9 : 0);
 }
 
-static int width_of_all(const pbModel *m, pbObserveKind kind) {
+static int width_of_joints(const pbModel *m) {
   int width = 0;
-  if (kind == pb_observeQvel) return m->nv;
-  if (kind == pb_observeAct) return m->na;
+  for (int j = 0; j < m->njnt; j++) width += width_of_positions(m, j);
+  return width;
+}
 
-  // Of sensors those that are there before the controls.
-  for (int j = 0; kind == pb_observeQpos && j < m->njnt; j++) width += width_of_positions(m, j);
-  for (int i = 0; kind == pb_observeSensor && i < m->nsensor; i++) width += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
+// Those that are there before the controls.
+static int width_of_sensors(const pbModel *m) {
+  int width = 0;
+  for (int i = 0; i < m->nsensor; i++) width += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
   return width;
 }
 
@@ -69,10 +71,10 @@ int pbObserve_Width(const pbModel *m, pbObserveKind kind, int object, int own) {
   bool all = object < 0;
 
   switch (kind) {
-    case pb_observeQpos: return all ? width_of_all(m, kind) : width_of_positions(m, object);
-    case pb_observeQvel: return all ? width_of_all(m, kind) : pbJoint_DofCount(m->jnt_type[object]);
-    case pb_observeAct: return all ? width_of_all(m, kind) : m->actuator_actnum[object];
-    case pb_observeSensor: return all ? width_of_all(m, kind) : m->sensor_dim[object];
+    case pb_observeQpos: return all ? width_of_joints(m) : width_of_positions(m, object);
+    case pb_observeQvel: return all ? m->nv : pbJoint_DofCount(m->jnt_type[object]);
+    case pb_observeAct: return all ? m->na : m->actuator_actnum[object];
+    case pb_observeSensor: return all ? width_of_sensors(m) : m->sensor_dim[object];
     case pb_observeRotation:
     case pb_observeBodyPosition:
     case pb_observeSitePosition: return 3;

@@ -12,8 +12,8 @@
 // Which values are meaningful. Positive: zero divides.
 typedef enum pbRange { pb_rangeAny, pb_rangeNonnegative, pb_rangePositive, pb_rangeShare } pbRange;  // share: 0 to 1
 
-// Where the motion bends by it (bend.c). Impedance: its five entries have ends of their own; Friction: the least that counts; Fluid:
-// its switch. Mixed: the greater or lesser of two geoms' values counts, too.
+// Where the motion bends by it (bend.c). Impedance: its five entries have ends of their own; Friction: the least that counts;
+// Fluid: its switch. Mixed: the greater or lesser of two geoms' values counts, too.
 typedef enum pbKink {
   pb_kinkSmooth,
   pb_kinkImpedance,

@@ -19,11 +19,13 @@ static int add_row(const pbModel *m, const double *field, int size, pbSphereRow 
 
 // Rotations of free and ball joints among positions, and relative orientations among the numbers of welds.
 static int add_parts(const pbModel *m, const double *field, pbMoves moves, pbSphereRow *rows, int n) {
-  for (int j = 0; moves == pb_movesPositions && j < m->njnt; j++) {
+  int joints = moves == pb_movesPositions ? m->njnt : 0, equalities = moves == pb_movesWelds ? m->neq : 0;
+
+  for (int j = 0; j < joints; j++) {
     int type = m->jnt_type[j];
     if (pbJoint_HasRotation(type)) n = add_row(m, field + m->jnt_qposadr[j] + pbJoint_PlainCount(type), 4, rows, n);
   }
-  for (int e = 0; moves == pb_movesWelds && e < m->neq; e++) {
+  for (int e = 0; e < equalities; e++) {
     if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, field + pbWeld_Relquat(e), 4, rows, n);
   }
   return n;
@@ -42,9 +44,10 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
     if (!is_directed(i)) continue;
     pbParam p = pbModel_ParamAt(m, i);
     const double *field = m->theta0 + p.offset;
-    bool whole = p.moves == pb_movesAxis || p.moves == pb_movesQuaternion;
+    int whole = p.moves == pb_movesAxis || p.moves == pb_movesQuaternion ? p.rows : 0;
 
-    for (int r = 0; whole && r < p.rows; r++) n = add_row(m, field + r * p.cols, p.cols, rows, n);
+    // One direction a row, or parts of what is more.
+    for (int r = 0; r < whole; r++) n = add_row(m, field + r * p.cols, p.cols, rows, n);
     n = add_parts(m, field, p.moves, rows, n);
   }
   return n;
