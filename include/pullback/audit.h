@@ -26,7 +26,7 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   double penetration;   // m [a tenth of the least extent of the lesser geom, but 0.005 at least and half of that extent at most]
   double torque;        // N, N m, of each actuator [its own force range, or its joint's], and of what a policy puts on joints and
                         // bodies [needed there]
-  double joint_torque;  // N, N m: of all actuators of a hinge or slide together, gears counted [any]
+  double joint_torque;  // N, N m: of all actuators of a hinge, slide or axis of a ball together, gears counted [any]
   double stop_angle, stop_length;  // rad, m: what limits of joints and tendons, and equalities, may give way [0.035, 0.005]
   double ledger;                   // remainder by work [0.01]
   const char *method;              // contact method that is reported beside [cones, or soft where the task has cones]

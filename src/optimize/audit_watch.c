@@ -258,15 +258,32 @@ static double policy_force(const pbScratch *s) {
   return most;
 }
 
-// All actuators of a joint together, gears and arms counted; of free and ball joints, which no motor drives, nothing.
+// All actuators together at a degree of freedom, gears and arms counted. Forces of servos are those of rows.
+static double actuation_at(const pbWork_r *w, int dof) {
+  double force = w->qfrc_actuator[dof];
+
+  // By their arms there.
+  for (int u = 0; u < w->m->nu; u++) {
+    if (!w->m->actuator_servo[u]) continue;
+    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) {
+      if (w->mom_dofs[a] == dof) force += w->mom[a] * w->actuator_force[u];
+    }
+  }
+
+  return force;
+}
+
+// Of hinges, slides and the axes of balls; free joints are moved by thrusters, each with a limit of its own.
 static void watch_joints(pbAuditWatch *w, const pbScratch *s) {
   const pbModel *m = w->model;
   if (!(w->o->joint_torque > 0)) return;
 
-  for (int j = 0; j < m->njnt; j++) {
-    if (!pbJoint_IsScalar(m->jnt_type[j])) continue;
+  // The largest, with the joint's name.
+  for (int i = 0; i < m->nv; i++) {
+    int j = m->dof_jntid[i];
+    if (m->jnt_type[j] == pb_jntFree) continue;
 
-    double force = fabs(s->w.qfrc_actuator[m->jnt_dofadr[j]]);
+    double force = fabs(actuation_at(&s->w, i));
     if (keep(w->at_joint, force, w->o->joint_torque)) name_it(m, w->at_joint, "joint", pb_objJoint, j);
   }
 }

@@ -140,6 +140,24 @@ def test_forces_at_joints(run, write):
     assert "force 2.5 at joint 'j' as trained, limit 2.4" in r["verdict"] and r["runs"][0]["joint_force"]["value"] == pytest.approx(2.5)
 
 
+JOINT = """<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><body><joint name="j" type="{}" axis="0 1 0" damping="1"/>
+<geom type="capsule" size=".03" fromto="0 0 0 0 0 .5" mass="1"/><site name="s"/></body></worldbody><actuator>{}</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("kind, actuator, options, force", [
+    ("hinge", '<position joint="j" kp="500" kv="5" gear="2" forcerange="-500 500"/>', {"servo": "all"}, None),
+    ("ball", '<motor joint="j" gear="0 200 0"/>', {}, 200), ("ball", '<motor site="s" gear="0 0 0 200 100 0"/>', {}, 200),
+    ("free", '<motor site="s" gear="200 0 0 0 200 0"/>', {}, 0)])
+def test_forces_of_servos_and_at_ball_joints(run, write, kind, actuator, options, force):
+    """Servos are rows of the solver, and count as motors do; of a ball joint each axis counts. What flies has thrusters, no joint that is driven."""
+    task = {"model": JOINT.format(kind, actuator), "options": options, "steps": 50, "variables": [{"control": True, "knots": 1, "start": 1}],
+            "loss": [{"qvel": "j", "type": "linear", "weight": -1}]}
+    r = audit(run, write(**task, audit={"torque": {"actuator": 500, "joint": 50}, "ledger": 1, "tolerance": 10}), code=1 if force != 0 else 0)
+    most = r["runs"][0]["joint_force"]["value"] if force != 0 else 0
+    assert most > 100 if force is None else most == pytest.approx(force)
+    assert r["confirmed"] == (force == 0) and (force == 0 or "at joint 'j' as trained, limit 50" in r["verdict"])
+
+
 SPIN = """<mujoco><option timestep="{}" gravity="0 0 0"/><worldbody><body><freejoint name="root"/><geom type="box" size=".3 .1 .02" mass="2"/></body></worldbody></mujoco>"""
 
 
