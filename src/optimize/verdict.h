@@ -11,6 +11,7 @@ typedef struct Judge {
   int n;
   double value, noise, negligible;  // loss at the answer, its rounding, a gain that is none
   bool smooth;                      // the loss has a gradient there
+  bool together;                    // some unknowns change the loss with others alone, as the factors of a product that is zero
   double *g, *trial, *d;            // n each: gradient, a point, a direction
   double *J, *A, *B, *D;            // Jacobian, J'J with its eigenvectors and roots of eigenvalues; NULL where it is not formed
   double *residuals;

@@ -29,10 +29,10 @@ typedef struct Look {
   // (steps + 1) x n: Lanczos' vectors; n each: the vector at hand, a difference of gradients, lengths of the columns of J
   double *basis, *v, *up, *down, *length;
   double T[LANCZOS_STEPS * LANCZOS_STEPS];
-  bool known;     // the curvatures of all directions are
-  bool whitened;  // by the eigenvectors of J'J, in j->B and j->D
-  double most;    // of j->D
-  bool inwards;   // found from bounds, to one side
+  bool known;       // the curvatures of all directions are
+  bool whitened;    // by the eigenvectors of J'J, in j->B and j->D
+  double most;      // of j->D
+  const char *way;  // it was found
   pbRng rng;
 } Look;
 
@@ -306,6 +306,40 @@ static pbStatus look_inwards(Judge *j, bool *found) {
   return pb_ok;
 }
 
+// Along j->d to one side, shortest move first, until two neighbours agree that the loss falls as a parabola or a higher power.
+static pbStatus look_to_side(Judge *j, double direction, bool *found) {
+  double t = first_size, before = 0, threshold = 1e3 * j->noise;
+  PB_ASSERT(direction == 1 || direction == -1);
+
+  for (int k = 0; k < SIZES; k++, t *= sqrt(10)) {
+    double value;
+    PB_TRY(value_at(j, direction * t, &value));
+
+    // Up: nothing to find further away.
+    double fall = j->value - value;
+    if (-fall > threshold) return pb_ok;
+
+    // Tenfold by a parabola, more by what has no curvature.
+    *found = fall > threshold && before > threshold && fall > 5 * before;
+    if (*found) return descend(j, t, direction, value);
+    before = fall;
+  }
+
+  return pb_ok;
+}
+
+// To one side or the other.
+static pbStatus look_aside(Judge *j, bool *found) {
+  double most = largest_entry(j, j->d);
+  if (!(most > 0)) return pb_ok;
+
+  // Lengths of moves are parts of the unknowns' sizes.
+  for (int i = 0; i < j->n; i++) j->d[i] /= most;
+
+  PB_TRY(look_to_side(j, 1, found));
+  return *found ? pb_ok : look_to_side(j, -1, found);
+}
+
 // ---- the whole --------------------------------------------------------------------------------------------------------------
 static pbStatus prepare(Look *l) {
   Judge *j = l->j;
@@ -328,6 +362,12 @@ static pbStatus prepare(Look *l) {
   return pb_ok;
 }
 
+// j->d at random, each unknown by its size; those at bounds stay.
+static void draw_direction(Look *l) {
+  draw(l, l->up);
+  for (int i = 0; i < l->n; i++) l->j->d[i] = is_free(l->j, i) ? l->up[i] * size_of(l->j, i) : 0;
+}
+
 static pbStatus look(Look *l, bool *found) {
   Judge *j = l->j;
   double curvature;
@@ -338,16 +378,22 @@ static pbStatus look(Look *l, bool *found) {
   // Chance finds what differences of gradients hide.
   for (int k = 0; k < RANDOM_DIRECTIONS; k++) {
     if (*found || l->known) break;
-    draw(l, l->up);
-
-    for (int i = 0; i < j->n; i++) j->d[i] = is_free(j, i) ? l->up[i] * size_of(j, i) : 0;
+    draw_direction(l);
     PB_TRY(look_along(j, found));
+  }
+
+  // Products of three factors that are zero have no curvature, and fall to one side.
+  for (int k = 0; k < RANDOM_DIRECTIONS; k++) {
+    if (*found || !j->together) break;
+    draw_direction(l);
+    PB_TRY(look_aside(j, found));
+    if (*found) l->way = "to one side";
   }
 
   for (int k = 0; k < RANDOM_DIRECTIONS; k++) {
     if (*found || !point_inwards(l, k)) break;
     PB_TRY(look_inwards(j, found));
-    l->inwards = *found;
+    if (*found) l->way = "inwards from bounds";
   }
 
   return pb_ok;
@@ -372,7 +418,8 @@ static void name_parts(Judge *j) {
 }
 
 pbStatus pbJudge_FindSaddle(Judge *j, bool *found) {
-  Look l = {.j = j, .n = j->n, .steps = j->n < LANCZOS_STEPS ? j->n : LANCZOS_STEPS, .rng = pbRng_Seed(0x5add1e)};
+  int n = j->n, steps = n < LANCZOS_STEPS ? n : LANCZOS_STEPS;
+  Look l = {.j = j, .n = n, .steps = steps, .way = "to both sides", .rng = pbRng_Seed(0x5add1e)};
   *found = false;
   j->verdict->beside_value = INFINITY;
 
@@ -387,8 +434,7 @@ pbStatus pbJudge_FindSaddle(Judge *j, bool *found) {
   // For the result.
   memcpy(j->verdict->direction, j->d, (size_t)j->n * sizeof(double));
   j->verdict->outcome = pb_runSaddle;
-  pbJudge_Say(j, "the gradient is zero, but the loss falls %s along one direction, by %.3g where it is least",
-              l.inwards ? "inwards from bounds" : "to both sides", fall);
+  pbJudge_Say(j, "the gradient is zero, but the loss falls %s along one direction, by %.3g where it is least", l.way, fall);
   name_parts(j);
 
   return pb_ok;

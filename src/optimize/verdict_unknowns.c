@@ -39,9 +39,8 @@ static bool zero_gradient(const Judge *j, int i) {
 
 static double probe_size(const Judge *j, int i) { return 1e-3 * (1 + fabs(j->z[i])); }
 
-// z with the unknowns of [first, end) that have a zero gradient moved by `part` of their probe, within their bounds.
+// In j->trial, the unknowns of [first, end) that have a zero gradient moved by `part` of their probe, within their bounds.
 static void move_suspects(const Judge *j, int first, int end, double part) {
-  memcpy(j->trial, j->z, (size_t)j->n * sizeof(double));
   for (int i = first; i < end; i++) {
     if (!(j->verdict->notes[i] & pb_unknownInert)) continue;
 
@@ -56,6 +55,7 @@ static void move_suspects(const Judge *j, int first, int end, double part) {
 static pbStatus probe(Judge *j, int first, int end, double out[2], bool *any) {
   *any = false;
   for (int side = 0; side < 2; side++) {
+    memcpy(j->trial, j->z, (size_t)j->n * sizeof(double));
     move_suspects(j, first, end, side ? 1 : -1);
     PB_TRY(pbJudge_Value(j, j->trial, &out[side]));
     *any |= out[side] != j->value;
@@ -154,6 +154,47 @@ static bool any_suspect(const Judge *j, int first, int end) {
   return false;
 }
 
+// The same of all suspects but those of [first, end).
+static pbStatus probe_others(Judge *j, int first, int end, double out[2]) {
+  for (int side = 0; side < 2; side++) {
+    memcpy(j->trial, j->z, (size_t)j->n * sizeof(double));
+
+    // Before them and behind.
+    move_suspects(j, 0, first, side ? 1 : -1);
+    move_suspects(j, end, j->n, side ? 1 : -1);
+    PB_TRY(pbJudge_Value(j, j->trial, &out[side]));
+  }
+
+  return pb_ok;
+}
+
+// Weights of two layers that are zero change nothing alone. Where all suspects together do, a variable takes part whose absence
+// is seen.
+static pbStatus acquit_those_together(Judge *j) {
+  double all[2], others[2];
+  PB_TRY(probe(j, 0, j->n, all, &j->together));
+  if (!j->together) return pb_ok;
+
+  // The set stays the same until each has been left out.
+  memset(j->d, 0, (size_t)j->n * sizeof(double));
+  for (int v = 0; v < j->task->variable_count; v++) {
+    int first = j->task->variables[v].first, end = first + j->task->variables[v].count;
+    if (!any_suspect(j, first, end)) continue;
+    PB_TRY(probe_others(j, first, end, others));
+
+    // To the last bit, as it is for one alone.
+    bool seen = others[0] != all[0] || others[1] != all[1];
+    for (int i = first; i < end; i++) j->d[i] = seen;
+  }
+
+  // Those that take part.
+  for (int i = 0; i < j->n; i++) {
+    if (j->d[i] != 0) j->verdict->notes[i] &= (unsigned char)~pb_unknownInert;
+  }
+
+  return pb_ok;
+}
+
 pbStatus pbJudge_FindInert(Judge *j) {
   int probed = 0;
   bool any;
@@ -172,7 +213,7 @@ pbStatus pbJudge_FindInert(Judge *j) {
     if (any) PB_TRY(examine_variable(j, variable, &probed));
   }
 
-  return pb_ok;
+  return pbJudge_CountNotes(j, pb_unknownInert) > 0 ? acquit_those_together(j) : pb_ok;
 }
 
 int pbJudge_CountNotes(const Judge *j, unsigned note) {

@@ -106,6 +106,42 @@ static void test_no_influence(void **state) {
   pbTask_Destroy(task);
 }
 
+// Weights of layers that are zero: none of them changes anything alone. Of two layers the loss falls to both sides, of three to
+// one; what nothing depends on beside them is still named, and nothing else.
+static void test_products(void **state) {
+  static const char *const text =
+      "{\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body><joint name='x' type='slide' axis='1 0 0' "
+      "damping='.3'/><geom size='.1' mass='1'/></body><body name='other' pos='3 0 0'><joint type='slide'/><geom "
+      "size='.1'/></body>"
+      "</worldbody><actuator><motor joint='x'/></actuator></mujoco>\", \"steps\": 100, \"init\": {\"qpos\": [0.5, 0]},"
+      "\"policy\": {\"observe\": [{\"qpos\": \"x\"}], \"layers\": [{\"dense\": 1}, {\"dense\": 1}%s]},"
+      "\"variables\": [{\"parameter\": \"policy.0.weight\", \"start\": 0}, {\"parameter\": \"body_mass:other\"}, "
+      "{\"parameter\": \"policy.1.weight\", \"start\": 0}%s], \"loss\": [{\"qpos\": \"x\", \"target\": 1}],"
+      "\"optimizer\": {\"method\": \"%s\", \"saddle\": \"%s\", \"rate\": 0.3}}";
+  static const char *const layer[] = {"", ", {\"dense\": 1}"}, *const weight[] = {
+                                                                   "", ", {\"parameter\": \"policy.2.weight\", \"start\": 0}"};
+  static const char *const methods[] = {"lbfgs", "gauss-newton", "adam"};
+  char filled[2048];
+  pbRunResult r;
+
+  for (int k = 0; k < 6; k++) {
+    snprintf(filled, sizeof filled, text, layer[k / 3], weight[k / 3], methods[k % 3], "report");
+    pbTask *task = run(*state, filled, &r);
+    expect(&r, pb_runSaddle);
+    expect_text(r.reason, k / 3 ? "to one side" : "to both sides");
+    expect_text(r.advice, "nothing in the loss depends on body_mass:other\n");
+    assert_int_equal(r.notes[0] & pb_unknownInert, 0);
+    assert_int_equal(r.notes[1], pb_unknownInert);
+    assert_int_equal(r.notes[2] & pb_unknownInert, 0);
+    pbTask_Destroy(task);
+
+    snprintf(filled, sizeof filled, text, layer[k / 3], weight[k / 3], methods[k % 3], "leave");
+    task = run(*state, filled, &r);
+    assert_true(r.loss < 0.01 * r.start_loss && r.left == 1);
+    pbTask_Destroy(task);
+  }
+}
+
 // A falling ball touches the floor in the last step or not; a weak pull upwards holds the search at the edge.
 static void test_jump(void **state) {
   static const char *const text =
@@ -270,6 +306,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_converged, setup, teardown),
       cmocka_unit_test_setup_teardown(test_perfect_fit, setup, teardown),
       cmocka_unit_test_setup_teardown(test_no_influence, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_products, setup, teardown),
       cmocka_unit_test_setup_teardown(test_jump, setup, teardown),
       cmocka_unit_test_setup_teardown(test_kink, setup, teardown),
       cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
