@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "optimize/audit.h"
 
+static const double nothing = 1e-9;  // of an objective without a reference, in its own unit
+
 typedef struct Text {
   char *at;
   size_t size;
@@ -27,11 +29,12 @@ static const char *where(pbAuditRun kind) {
   return words[kind];
 }
 
-// Within a part of what was gained; of rounding nothing is a part.
+// Within a part of what was gained; of rounding nothing is a part. Where nothing was gained, zero is nothing to measure by.
 static bool is_within(const pbAuditReport *r, double mean) {
-  double trained = r->row[pb_auditTrained].mean, gained = isnan(r->gained) ? trained : r->gained;
-  double rounding = 1e-9 * fmax(fabs(trained), fabs(trained - gained));
-  return fabs(mean - trained) <= fmax(r->tolerance * fabs(gained), fmax(r->absolute, rounding));
+  bool measured = !isnan(r->gained);
+  double trained = r->row[pb_auditTrained].mean, gained = measured ? r->gained : trained;
+  double rounding = 1e-9 * fmax(fabs(trained), fabs(trained - gained)), floor = measured ? 0 : nothing;
+  return fabs(mean - trained) <= fmax(r->tolerance * fabs(gained), fmax(r->absolute, fmax(floor, rounding)));
 }
 
 static void judge_objective(const pbAuditReport *r, pbAuditRun kind, Text *t) {

@@ -36,6 +36,14 @@ static double thickness(const pbModel *m, int geom) {
 
 static double pair_thickness(const pbModel *m, int a, int b) { return fmin(thickness(m, a), thickness(m, b)); }
 
+// What has to be passed on the way through a geom: of a field its base, where it is lowest.
+static double depth(const pbModel *m, int geom) {
+  bool field = geom >= 0 && geom < m->ngeom && m->geom_type[geom] == pb_geomHfield;
+  return field ? m->hfield_size[4 * m->geom_dataid[geom] + 3] : thickness(m, geom);
+}
+
+static double pair_depth(const pbModel *m, int a, int b) { return fmin(depth(m, a), depth(m, b)); }
+
 // How far a pair may overlap.
 static double overlap_limit(const pbAuditWatch *w, int a, int b) {
   double size = pair_thickness(w->model, a, b);
@@ -134,9 +142,9 @@ static double parts_of_step(const pbAuditWatch *w, const pbScratch *s) {
 
     for (int b = 0; b < m->ngeom; b++) {
       // Two that move are a pair once. Nothing passes through a plane.
-      double way = w->way[a] + w->way[b], size = pair_thickness(m, a, b);
+      double way = w->way[a] + w->way[b], size = pair_depth(m, a, b);
       bool once = b > a || !(w->way[b] > 0);
-      if (!once || !(2 * way > size) || !isfinite(thickness(m, a)) || !isfinite(thickness(m, b))) continue;
+      if (!once || !(2 * way > size) || !isfinite(depth(m, a)) || !isfinite(depth(m, b))) continue;
       if (may_touch(m, a, b) && may_meet(w, s, a, b, way)) parts = fmax(parts, 2 * way / size);
     }
   }
@@ -152,7 +160,7 @@ static void watch_contacts_between(pbAuditWatch *w, const pbScratch *s) {
     if (!(c->dist < 0) || c->geom1 < 0 || c->geom2 < 0 || c->geom1 >= m->ngeom || c->geom2 >= m->ngeom) continue;
 
     // Of pairs that might have passed through each other: never deeper than half of the thinner.
-    double size = pair_thickness(m, c->geom1, c->geom2), limit = overlap_limit(w, c->geom1, c->geom2);
+    double size = pair_depth(m, c->geom1, c->geom2), limit = overlap_limit(w, c->geom1, c->geom2);
     if (!(2 * (w->way[c->geom1] + w->way[c->geom2]) > size) || !isfinite(size)) continue;
     if (keep(w->overlap, -c->dist, fmin(limit, size / 2))) name_pair(m, w->overlap, c->geom1, c->geom2, ", between two steps");
   }

@@ -100,6 +100,25 @@ def test_between_steps(run, write, speed, holds):
     assert audit(run, write(**{**task, "model": named}), code=0 if holds else 1)["verdict"][:40] == r["verdict"][:40]
 
 
+def test_through_a_field(run, write):
+    """Flat ground of a field, with a base of 1 cm, passed between two steps."""
+    field = '<geom name="wall" type="hfield" hfield="f" pos="1.03 0 0" zaxis="-1 0 0"/>'
+    model = PAIR.replace('<geom name="wall" type="box" size=".005 1 1" pos="1.03 0 0"/>', field)
+    model = model.replace("<worldbody>", '<asset><hfield name="f" nrow="3" ncol="3" size="1 1 .01 .01" elevation="0 0 0 0 0 0 0 0 0"/></asset><worldbody>')
+    task = {"model": model, "steps": 10, "variables": [{"control": True, "knots": 1}], "loss": [{"qpos": "x", "type": "linear", "weight": -1}], "audit": {"factor": -1}}
+    assert "geoms 'wall' and 'ball', between two steps" in audit(run, write(**task, init={"qvel": [50]}), code=1)["verdict"]
+    assert audit(run, write(**task, init={"qvel": [5]}))["confirmed"]
+
+
+def test_what_rests_at_zero(run, write):
+    """A servo that holds zero against small pushes: without a reference nothing is a part of zero."""
+    model = TASK["model"].replace('<motor name="m" joint="j" gear="3"', '<position name="m" joint="j" kp="50"').replace("0 0 -.6", "0 0 -.7")
+    task = {"model": model, "steps": 600, "loss": [{"qpos": "j"}], "variables": [{"control": True, "knots": 1}]}
+    r = audit(run, write(**task, options={"timestep": 0.005}))
+    mean = [row["mean"] for row in r["runs"][:4]]
+    assert r["confirmed"] and r["gained"] is None and 0 < mean[0] < 1e-9 and max(mean) > 1.1 * mean[0]
+
+
 STOPS = """<mujoco><option timestep="0.001" gravity="0 0 0"/><worldbody><site name="a"/><body pos=".3 0 0"><joint name="x" type="slide" axis="1 0 0" damping="20" {}/>
 <geom size=".05" mass="1" contype="0"/><site name="b"/></body><body pos="0 0 1"><joint name="h" axis="0 1 0" damping="1"{}/><geom size=".05" mass="1" pos=".2 0 0"
 contype="0"/></body></worldbody><tendon><spatial name="rope"{}><site site="a"/><site site="b"/></spatial></tendon>{}
