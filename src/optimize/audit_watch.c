@@ -289,7 +289,7 @@ static void watch_joints(pbAuditWatch *w, const pbScratch *s) {
   // The largest, with the joint's name.
   for (int i = 0; i < m->nv; i++) {
     int j = m->dof_jntid[i];
-    if (m->jnt_type[j] == pb_jntFree) continue;
+    if (pbJoint_DofCount(m->jnt_type[j]) > 3) continue;
 
     double force = fabs(actuation_at(&s->w, i));
     if (keep(w->at_joint, force, w->o->joint_torque)) name_it(m, w->at_joint, "joint", pb_objJoint, j);
