@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError("pullback.gym needs Gymnasium and MuJoCo: pip install 'pullback[gym]'") from error
 
 from . import _core
-from .errors import ArgumentError, CapacityError, StepError
+from .errors import ArgumentError, CapacityError, StepError, UnsupportedError
 from .follow import Followed
 from .model import Model, load
 from .state import State
@@ -37,6 +37,7 @@ _COPIED = ("xpos", "xquat", "xipos", "ximat", "geom_xpos", "geom_xmat", "site_xp
 _CONVERTED = ("xmat", "cvel", "cinert", "cfrc_ext", "sensordata")
 _INPUTS = ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")  # what acts beside the controls
 _FAILURES = ("terminate", "raise")
+_CALLBACKS = {n.replace("get", "set"): getattr(mujoco, n) for n in dir(mujoco) if n.startswith("get_mjcb_") and n != "get_mjcb_time"}
 
 
 @functools.lru_cache(maxsize=32)
@@ -71,7 +72,7 @@ class _Ahead(NamedTuple):
 
 
 class Physics:
-    """What takes the place of mj_step, mj_forward and mj_rnePostConstraint in an environment; goes before its class.
+    """What steps an environment in place of mj_step, mj_forward and mj_rnePostConstraint; goes before its class, as _Simulation behind it.
 
     physics          the model, with all that was changed in MuJoCo's since; another one may be put in its place, and the later rules
     physics_state    the state that it is in
@@ -81,14 +82,13 @@ class Physics:
     on_failure = "terminate"
 
     def _initialize_simulation(self):
-        model, data = super()._initialize_simulation()
-        physics = self._load_physics({})
-        self._mirror = _core.Mirror(_COPIED, tuple(getattr(data, n) for n in _COPIED), tuple(getattr(data, n) for n in _CONVERTED),
-                                    (model.body_inertia, model.body_mass, *(getattr(data, n) for n in _INPUTS)), model.body_rootid, model.geom_bodyid)
-        self._followed = Followed(model, physics, self._load_physics)
-        self._own = model, data
-        self._begin(physics)
-        return model, data
+        found = super()._initialize_simulation()
+        own = getattr(self, "_own", (None, None))
+        if found[0] is not own[0] or found[1] is not own[1]:
+            name = next(c for c in type(self).__mro__ if not issubclass(c, Physics) and "_initialize_simulation" in vars(c)).__name__
+            raise UnsupportedError(f"{name}._initialize_simulation gives a model or data of its own: expected those of super()._initialize_simulation(), "
+                                   "which it may change")
+        return found
 
     def _load_physics(self, settings):
         options = {**self.options, **({"options": {**self.options.get("options", {}), **settings}} if settings else {})}
@@ -119,7 +119,16 @@ class Physics:
         """Raises where the code of the environment wrote what is not there."""
         if self.model is not self._own[0] or self.data is not self._own[1]:
             raise ArgumentError("the environment's model or data was replaced by another one: make another environment")
+        self._refuse_steps()
+        for name, callback in _CALLBACKS.items():
+            if callback() is not None:
+                raise UnsupportedError(f"mujoco.{name} is in force, and acts on MuJoCo's own steps alone: write into model and data before each step")
         self._followed.refuse_data(self.data)
+
+    def _refuse_steps(self):
+        """Raises where MuJoCo has computed a motion since the last reset: it counts its steps."""
+        if self._count.number > 0:
+            raise UnsupportedError("mujoco.mj_step was called with the environment's data, which moves it by MuJoCo: call do_simulation, and reset the environment")
 
     def _begin(self, physics):
         """The state that the model begins in."""
@@ -140,28 +149,7 @@ class Physics:
         own = next(c for c in type(self).__mro__ if not issubclass(c, Physics))
         return _remade, (own, {"options": self.options, "on_failure": self.on_failure}, self._ezpickle_args, self._ezpickle_kwargs)
 
-    # ---- in place of MuJoCo's functions -----------------------------------------------------------------------------------
-    def set_state(self, qpos, qvel):
-        """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
-        assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
-        self._begin(self.physics)
-        for view, value in zip(self._state_views, (self.data.time, qpos, qvel, self.data.act), strict=True):
-            view[...] = value
-        self._evaluate(0, self.physics_state.model)
-        self.data.qpos[:], self.data.qvel[:] = qpos, qvel
-
-    def _step_mujoco_simulation(self, ctrl, n_frames):
-        self.data.ctrl[:] = ctrl
-        physics = self._read_state()
-        self._evaluate(n_frames, physics)
-        d, (time, qpos, qvel, act) = self.data, self._state_views
-        d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
-
-    def render(self):
-        """Gymnasium's picture; cameras and lights go with the bodies."""
-        mujoco.mj_camlight(self.model, self.data)
-        return super().render()
-
+    # ---- a step -----------------------------------------------------------------------------------------------------------
     def _read_state(self):
         """What the environment's code wrote into the data since the last step; the model as it is now."""
         physics, d = self.physics, self.data
@@ -188,6 +176,7 @@ class Physics:
     def reset(self, *, seed=None, options=None):
         """Gymnasium's own reset."""
         found = super().reset(seed=seed, options=options)
+        self._refuse_steps()
         self._last_seen = found[0]
         return found
 
@@ -200,8 +189,44 @@ class Physics:
                 raise
             seen = self._get_obs() if hasattr(self, "_get_obs") else self._last_seen
             return seen, 0.0, True, False, {"failed": str(error)}
+        self._refuse_steps()
         self._last_seen = found[0]
         return found
+
+
+class _Simulation(MujocoEnv):
+    """What takes the place of MuJoCo's functions; goes behind an environment's class, whose own methods call these by super()."""
+
+    def _initialize_simulation(self):
+        model, data = super()._initialize_simulation()
+        physics = self._load_physics({})
+        self._mirror = _core.Mirror(_COPIED, tuple(getattr(data, n) for n in _COPIED), tuple(getattr(data, n) for n in _CONVERTED),
+                                    (model.body_inertia, model.body_mass, *(getattr(data, n) for n in _INPUTS)), model.body_rootid, model.geom_bodyid)
+        self._followed = Followed(model, physics, self._load_physics)
+        self._own, self._count = (model, data), data.timer[int(mujoco.mjtTimer.mjTIMER_STEP)]
+        self._begin(physics)
+        return model, data
+
+    def set_state(self, qpos, qvel):
+        """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
+        assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
+        self._begin(self.physics)
+        for view, value in zip(self._state_views, (self.data.time, qpos, qvel, self.data.act), strict=True):
+            view[...] = value
+        self._evaluate(0, self.physics_state.model)
+        self.data.qpos[:], self.data.qvel[:] = qpos, qvel
+
+    def _step_mujoco_simulation(self, ctrl, n_frames):
+        self.data.ctrl[:] = ctrl
+        physics = self._read_state()
+        self._evaluate(n_frames, physics)
+        d, (time, qpos, qvel, act) = self.data, self._state_views
+        d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
+
+    def render(self):
+        """Gymnasium's picture; cameras and lights go with the bodies."""
+        mujoco.mj_camlight(self.model, self.data)
+        return super().render()
 
 
 # ---- making environments ------------------------------------------------------------------------------------------------------
@@ -209,7 +234,7 @@ class Physics:
 def _on_pullback(cls):
     if not issubclass(cls, MujocoEnv):
         raise ArgumentError(f"{cls.__name__} is not an environment of gymnasium.envs.mujoco")
-    return type(cls.__name__, (Physics, cls), {"__module__": __name__, "__doc__": cls.__doc__})
+    return type(cls.__name__, (Physics, cls, _Simulation), {"__module__": __name__, "__doc__": cls.__doc__})
 
 
 def _with_options(cls, settings):

@@ -363,3 +363,107 @@ def test_another_model_or_data_is_refused():
     env.data = mujoco.MjData(env.model)
     with pytest.raises(pb.ArgumentError, match="was replaced by another one"):
         env.step(np.zeros(3))
+
+
+class Louder(Moved):
+    """What Gymnasium lets a class override, each in one place: the motion is that of the class."""
+
+    def _initialize_simulation(self):
+        model, data = super()._initialize_simulation()
+        model.opt.gravity[:] = 0, .2, -4
+        model.body_inertia[:] *= 1.1
+        return model, data
+
+    def set_state(self, qpos, qvel):
+        super().set_state(qpos, .5 * qvel)
+
+    def do_simulation(self, ctrl, n_frames):
+        super().do_simulation(.9 * np.asarray(ctrl), n_frames)
+
+    def _step_mujoco_simulation(self, ctrl, n_frames):
+        for _ in range(n_frames):
+            self.data.xfrc_applied[1, :3] = .3 * self.data.qvel[:3]
+            super()._step_mujoco_simulation(.8 * ctrl, 1)
+
+
+class Other(Moved):
+    def _initialize_simulation(self):
+        spec = mujoco.MjSpec.from_file(self.fullpath)
+        spec.option.gravity = [0, 0, -4]
+        model = spec.compile()
+        return model, mujoco.MjData(model)
+
+
+class ByMujoco(Moved):
+    def step(self, action):
+        self.data.ctrl[:] = action
+        mujoco.mj_step(self.model, self.data)
+        return self._get_obs(), 0., False, False, {}
+
+
+class SettledByMujoco(Moved):
+    def reset_model(self):
+        found = super().reset_model()
+        mujoco.mj_step(self.model, self.data)
+        return found
+
+
+@pytest.fixture
+def own(request):
+    """The name of an own class."""
+    name = request.param.__name__ + "-v0"
+    gymnasium.register(name, request.param, kwargs=gymnasium.registry["Moved-v0"].kwargs)
+    yield name
+    del gymnasium.registry[name]
+
+
+@pytest.mark.parametrize("own", [Louder], indirect=True)
+def test_what_a_class_overrides_acts(own):
+    env, other = pg.make(own, physics={"options": {"tolerance": 0}}).unwrapped, gymnasium.make(own).unwrapped
+    other.model.opt.tolerance, other.model.opt.iterations, other.model.opt.ls_iterations = 0, 200, 200
+    env.reset(seed=0), other.reset(seed=0)
+    found, reference = run(env), run(other)
+    assert np.abs(found - reference).max() < 1e-9 and np.abs(found - run(ours())).max() > 1e-2
+    vector, single = pg.make_vec(own, 2), pg.make(own)
+    vector.reset(seed=0), single.reset(seed=0)
+    action = np.full(5, .3)
+    assert np.array_equal(vector.step(np.stack([action, action]))[0][0], single.step(action)[0])
+
+
+@pytest.mark.parametrize("own", [Other], indirect=True)
+def test_a_model_that_a_class_makes_is_refused(own):
+    with pytest.raises(pb.UnsupportedError, match=r"Other\._initialize_simulation gives a model or data of its own.*super"):
+        pg.make(own)
+
+
+@pytest.mark.parametrize("own", [ByMujoco, SettledByMujoco], indirect=True)
+def test_steps_of_mujoco_are_refused(own):
+    """A class that calls mj_step itself would move by MuJoCo, and no gradient would know of it."""
+    env, words = pg.make(own), r"mujoco\.mj_step was called.*do_simulation"
+    with pytest.raises(pb.UnsupportedError, match=words):
+        env.reset(seed=0)
+        env.step(np.zeros(5))
+    with pytest.raises(pb.UnsupportedError, match=words):  # until it is reset without
+        env.step(np.zeros(5))
+
+
+def test_steps_of_mujoco_from_outside():
+    env = ours()
+    mujoco.mj_forward(env.model, env.data)  # moves nothing
+    assert np.array_equal(run(env), run(ours()))
+    mujoco.mj_step(env.model, env.data)
+    with pytest.raises(pb.UnsupportedError, match="mujoco.mj_step was called"):
+        env.step(np.zeros(5))
+    env.reset(seed=0)
+    assert np.array_equal(run(env), run(ours()))
+
+
+def test_callbacks_of_mujoco_are_refused():
+    env = ours()
+    mujoco.set_mjcb_control(lambda model, data: None)
+    try:
+        with pytest.raises(pb.UnsupportedError, match="mujoco.set_mjcb_control"):
+            env.step(np.zeros(5))
+    finally:
+        mujoco.set_mjcb_control(None)
+    assert np.array_equal(run(env), run(ours()))
