@@ -162,7 +162,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
                         expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
                         inertia=inertia, missing_meshes=missing_meshes)
     model = Model(compiled, None)
-    model.path = os.path.abspath(os.fsdecode(path))
+    model._keep(path=os.path.abspath(os.fsdecode(path)))
     return model
 
 
@@ -204,7 +204,7 @@ def _write(folder, path, data):
 def _unpacked(packed, theta, path):
     """A model from a pickle."""
     model = Model(_core.Compiled.unpack(packed), np.frombuffer(theta, dtype=np.float64).copy())
-    model.path = path
+    model._keep(path=path)
     return model
 
 
@@ -222,6 +222,7 @@ class Model(_core.Model):
     """
 
     params: Params
+    path: str | None
     warnings: tuple[str, ...]  # of the load
 
     def __new__(cls, compiled: _core.Compiled, theta: Array | None) -> Self:
@@ -231,19 +232,40 @@ class Model(_core.Model):
         self._compiled, self._theta, self._fields, self._checks = compiled, theta, {}, Checks()
         self._parameters = MappingProxyType({p.name: p for p in (Parameter(*row) for row in compiled.params())})
         self._slots = {name: slice(offset, offset + size) for name, offset, size in compiled.state_fields()}
-        self.path = None  # of the file that it was loaded from
         self._size = max((place.stop for place in self._slots.values()), default=0)
-        self.params = Params(self)
-        self.warnings = tuple(compiled.warnings().splitlines())
+        self._keep(path=None, params=Params(self), warnings=tuple(compiled.warnings().splitlines()))
         return self
+
+    def _keep(self, **values):
+        """What was worked out once; from outside nothing is set."""
+        self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> int:
         if name.startswith("n"):
             size = self._compiled.size(name)
             if size >= 0:
-                setattr(self, name, size)
+                self._keep(**{name: size})
                 return size
         raise AttributeError(f"a model has no '{name}'")
+
+    if not TYPE_CHECKING:  # where it would allow every name
+        def __setattr__(self, name, value):
+            if not name.startswith("_"):
+                raise AttributeError(f"a model never changes: {self._way_of(name)}")
+            object.__setattr__(self, name, value)
+
+        def __delattr__(self, name):
+            raise AttributeError(f"a model never changes: '{name}' stays")
+
+    def _way_of(self, name):
+        """How another value of what is called so comes about, in words."""
+        if name in self._parameters:
+            return f"with_params({{'{name}': ...}}) makes another"
+        for what, settings in (("options", self.option), ("contact", self.contact)):
+            if name in settings:
+                return f"load({what}={{'{name}': ...}}) makes another"
+        near = difflib.get_close_matches(name, self._parameters, 1)
+        return f"with_params makes another, of the parameters that it has, and '{name}' is none" + (f"; did you mean '{near[0]}'?" if near else "")
 
     def _parameter(self, name):
         """The slice of a name and its shape; KeyError with the nearest name."""
@@ -294,7 +316,7 @@ class Model(_core.Model):
         theta.flags.writeable = False
         model = _core.Model.__new__(type(self), self._compiled, theta)
         model.__dict__.update(self.__dict__)
-        model._theta, model.params = theta, Params(model)
+        model._keep(_theta=theta, params=Params(model))
         return model
 
     def _each(self, values, what):

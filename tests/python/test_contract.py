@@ -238,6 +238,23 @@ def test_parameters_are_read_only_and_in_mujocos_shapes(model):
     assert "body_mass" in model.params and "body_mas" not in model.params and model.params.about("body_mass").unit == "kg"
 
 
+@pytest.mark.parametrize("name, words", [
+    ("gravity", r"with_params\(\{'gravity': ...\}\)"), ("body_mass", r"with_params\(\{'body_mass': ...\}\)"), ("timestep", r"with_params\(\{'timestep': ...\}\)"),
+    ("integrator", r"load\(options=\{'integrator': ...\}\)"), ("method", r"load\(contact=\{'method': ...\}\)"), ("body_mas", "did you mean 'body_mass'"),
+    ("params", "never changes"), ("nq", "never changes"), ("path", "never changes"), ("anything", "never changes")])
+def test_a_model_takes_no_attributes(name, words):
+    """What is assigned would act nowhere: an error that says how."""
+    m = pb.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    before = m.rollout(m.init(), steps=3).states
+    with pytest.raises(AttributeError, match=words):
+        setattr(m, name, 3)
+    for n in ("nq", "params", "path", "warnings"):
+        with pytest.raises(AttributeError, match="never changes"):
+            delattr(m, n)
+    assert m.nq == 7 and m.params["gravity"][2] == -9.81 and m.path is None
+    assert np.array_equal(m.rollout(m.init(), steps=3).states, before)
+
+
 def test_parameters_mean_as_if_the_file_had_said_so(model):
     heavy = pb.loads(SCENE.replace('size=".1" mass="1"', 'size=".1" mass="2"'))
     inertia = heavy.params["body_inertia"]
