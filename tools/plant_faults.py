@@ -61,6 +61,8 @@ FAULTS = [
      "what an environment's class overrides is passed over"),
     ("python/pullback/gym.py", "if self._count.number > 0:", "if self._count.number > 1e9:", "pytest:tests/python/test_gym_fields.py::test_steps_of_mujoco_are_refused",
      "an environment moves by MuJoCo where its class calls mj_step"),
+    ("python/pullback/gym.py", "if ctrl.shape != (e.model.nu,):", "if False:", "pytest:tests/python/test_gym_fields.py::test_actions_that_are_no_controls",
+     "actions that are no controls end a vector of environments"),
     ("python/pullback/gym.py", "if self.physics_state.model is not physics:", "if not physics:", "pytest:tests/python/test_gym_fields.py::test_physics_that_change_within_a_step",
      "a step computed ahead is taken for that of other physics"),
     ("python/core/mirror.c", "*to[i] = acts ? at : NULL;", "*to[i] = i >= from_mocap_pos && acts ? at : NULL;",

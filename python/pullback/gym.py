@@ -26,6 +26,7 @@ except ImportError as error:
     raise ImportError("pullback.gym needs Gymnasium and MuJoCo: pip install 'pullback[gym]'") from error
 
 from . import _core
+from .arrays import words
 from .errors import ArgumentError, CapacityError, StepError, UnsupportedError
 from .follow import Followed
 from .model import Model, load
@@ -128,7 +129,8 @@ class Physics:
     def _refuse_steps(self):
         """Raises where MuJoCo has computed a motion since the last reset: it counts its steps."""
         if self._count.number > 0:
-            raise UnsupportedError("mujoco.mj_step was called with the environment's data, which moves it by MuJoCo: call do_simulation, and reset the environment")
+            raise UnsupportedError("mujoco.mj_step or a part of it was called with the environment's data, which moves it by MuJoCo: call do_simulation "
+                                   "(mj_forward where something is to be seen), and reset the environment")
 
     def _begin(self, physics):
         """The state that the model begins in."""
@@ -147,6 +149,8 @@ class Physics:
     def __reduce__(self):
         """As Gymnasium's own are copied and pickled: made anew with the same arguments."""
         own = next(c for c in type(self).__mro__ if not issubclass(c, Physics))
+        if not hasattr(self, "_ezpickle_args"):
+            raise TypeError(f"{own.__name__} cannot be copied or pickled: expected gymnasium.utils.EzPickle among its bases, which makes it anew")
         return _remade, (own, {"options": self.options, "on_failure": self.on_failure}, self._ezpickle_args, self._ezpickle_kwargs)
 
     # ---- a step -----------------------------------------------------------------------------------------------------------
@@ -154,9 +158,17 @@ class Physics:
         """What the environment's code wrote into the data since the last step; the model as it is now."""
         physics, d = self.physics, self.data
         self._go_on(physics)
-        for view, value in zip(self._state_views, (d.time, d.qpos, d.qvel, d.act), strict=True):
-            view[...] = value
+        self._put(d.time, d.qpos, d.qvel, d.act)
         return physics
+
+    def _put(self, *state):
+        """Time, positions, velocities and activations; ArgumentError for what is not a number."""
+        for view, value in zip(self._state_views, state, strict=True):
+            view[...] = value
+        if not np.isfinite(self.physics_state.flat).all():
+            s = self.physics_state
+            name, k, value = next((n, k, x) for n in s.fields for k, x in enumerate(getattr(s, n)) if not np.isfinite(x))
+            raise ArgumentError(f"data.{name}: number {k} of it is {value}")
 
     def _evaluate(self, steps, physics):
         """Steps, or for 0 an evaluation alone; then the data has what MuJoCo would leave there. Where they fail all is as it was."""
@@ -211,8 +223,7 @@ class _Simulation(MujocoEnv):
         """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
         assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
         self._begin(self.physics)
-        for view, value in zip(self._state_views, (self.data.time, qpos, qvel, self.data.act), strict=True):
-            view[...] = value
+        self._put(self.data.time, qpos, qvel, self.data.act)
         self._evaluate(0, self.physics_state.model)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
@@ -288,6 +299,12 @@ class PhysicsVector(SyncVectorEnv):
         return super().step(actions)
 
     def _step_ahead(self, actions):
+        """The steps of all whose actions are controls; the others' classes make controls of them in their own steps."""
+        space = self.single_action_space
+        if space.shape is not None and np.shape(actions) != (self.num_envs, *space.shape):
+            raise ArgumentError(f"actions: expected shape {words((self.num_envs, *space.shape))}, found {words(np.shape(actions))}")
+        if not isinstance(space, gymnasium.spaces.Box):
+            return
         at_reset = self.autoreset_mode == AutoresetMode.NEXT_STEP
         groups: dict[tuple[int, int], list[Any]] = {}
         for k, (env, action, ended) in enumerate(zip(self.envs, actions, self._autoreset_envs, strict=False)):
@@ -297,6 +314,8 @@ class PhysicsVector(SyncVectorEnv):
             if not np.isfinite(ctrl).all():
                 bad = tuple(map(int, np.argwhere(~np.isfinite(ctrl))[0]))
                 raise ArgumentError(f"world {k}: action{list(bad)} is {ctrl[bad]}: expected a finite number")
+            if ctrl.shape != (e.model.nu,):
+                continue
             physics = e._read_state()
             groups.setdefault((id(physics), e.frame_skip), []).append((e, physics, ctrl))
         for (_, frames), worlds in groups.items():

@@ -1,5 +1,6 @@
 """Every field of MuJoCo's model, option and data is moved in turn in an environment of Gymnasium: the motion follows MuJoCo's, or an error
 names the field. The world of moved_fields.py; nothing of MuJoCo computes in ours."""
+import copy
 import os
 import re
 
@@ -439,7 +440,7 @@ def test_a_model_that_a_class_makes_is_refused(own):
 @pytest.mark.parametrize("own", [ByMujoco, SettledByMujoco], indirect=True)
 def test_steps_of_mujoco_are_refused(own):
     """A class that calls mj_step itself would move by MuJoCo, and no gradient would know of it."""
-    env, words = pg.make(own), r"mujoco\.mj_step was called.*do_simulation"
+    env, words = pg.make(own), r"mujoco\.mj_step or a part of it was called.*do_simulation"
     with pytest.raises(pb.UnsupportedError, match=words):
         env.reset(seed=0)
         env.step(np.zeros(5))
@@ -452,7 +453,7 @@ def test_steps_of_mujoco_from_outside():
     mujoco.mj_forward(env.model, env.data)  # moves nothing
     assert np.array_equal(run(env), run(ours()))
     mujoco.mj_step(env.model, env.data)
-    with pytest.raises(pb.UnsupportedError, match="mujoco.mj_step was called"):
+    with pytest.raises(pb.UnsupportedError, match="mujoco.mj_step or a part of it was called"):
         env.step(np.zeros(5))
     env.reset(seed=0)
     assert np.array_equal(run(env), run(ours()))
@@ -467,3 +468,65 @@ def test_callbacks_of_mujoco_are_refused():
     finally:
         mujoco.set_mjcb_control(None)
     assert np.array_equal(run(env), run(ours()))
+
+
+class Chosen(Moved):
+    """An action that is no row of controls: one of three."""
+
+    def _set_action_space(self):
+        super()._set_action_space()
+        self.action_space = gymnasium.spaces.Discrete(3)
+        return self.action_space
+
+    def step(self, action):
+        return super().step(np.full(5, .2 * action))
+
+
+class Pair(Moved):
+    def _set_action_space(self):
+        super()._set_action_space()
+        self.action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float64)
+        return self.action_space
+
+    def step(self, action):
+        return super().step(np.concatenate([action, .5 * action, [.1]]))
+
+
+@pytest.mark.parametrize("own, actions", [(Chosen, [0, 2, 1]), (Pair, [[.1, .2], [-.3, .4], [.5, 0]])], indirect=["own"])
+def test_actions_that_are_no_controls(own, actions):
+    vector, single = pg.make_vec(own, 3), [pg.make(own) for _ in range(3)]
+    vector.reset(seed=0)
+    for k, env in enumerate(single):
+        env.reset(seed=k)
+    for _ in range(3):
+        assert np.array_equal(vector.step(np.array(actions))[0], [e.step(np.array(a) if np.ndim(a) else a)[0] for e, a in zip(single, actions, strict=True)])
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3,), (3, 4), (4, 3), ()])
+def test_actions_of_another_shape_are_named(shape):
+    vector = pg.make_vec("Hopper-v5", 3)
+    vector.reset(seed=0)
+    with pytest.raises(pb.ArgumentError, match=r"actions: expected shape \(3, 3\), found \("):
+        vector.step(np.zeros(shape))
+
+
+@pytest.mark.parametrize("name, k", [("qpos", 2), ("qvel", 1)])
+def test_a_state_that_is_not_a_number_is_named(name, k):
+    """It is what the code wrote, and not the mass matrix."""
+    env = pg.make("Hopper-v5").unwrapped
+    env.reset(seed=0)
+    getattr(env.data, name)[k] = np.nan
+    with pytest.raises(pb.ArgumentError, match=rf"data\.{name}: number {k} of it is nan"):
+        env.step(np.zeros(3))
+    q, v = env.init_qpos.copy(), env.init_qvel.copy()
+    {"qpos": q, "qvel": v}[name][k] = np.inf
+    with pytest.raises(pb.ArgumentError, match=rf"data\.{name}: number {k} of it is inf"):
+        env.set_state(q, v)
+    env.reset(seed=0)
+    assert np.isfinite(env.step(np.zeros(3))[0]).all()
+
+
+def test_what_cannot_be_copied_says_so():
+    """Gymnasium's own are made anew by EzPickle; a class without it has nothing to be made from."""
+    with pytest.raises(TypeError, match=r"Moved cannot be copied or pickled: expected gymnasium.utils.EzPickle among its bases"):
+        copy.deepcopy(ours())
