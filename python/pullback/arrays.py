@@ -33,7 +33,9 @@ def _as_numpy(value, name):
 
 
 def real(value, name, finite=True):
-    """Contiguous float64; no copy where it is that already. Refuses complex numbers, truth values, text and NaN."""
+    """Contiguous float64; no copy where it is that already. Refuses complex numbers, truth values, text, NaN and what is masked."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{name}: expected real numbers, found {np.ma.count_masked(value)} that are masked: what stands for them? (filled)")
     a = _as_numpy(value, name)
     if a.dtype.kind not in "fiu":
         kinds = {"c": "complex numbers", "b": "truth values", "U": "text", "S": "text", "O": "objects of unequal kind or length"}

@@ -128,8 +128,9 @@ def test_what_is_refused(model, arguments, words):
         model.rollout(model.init(), **arguments)
 
 
-@pytest.mark.parametrize("ctrl, kind", [(np.zeros((5, 2), complex), "complex numbers"), (np.zeros((5, 2), bool), "truth values"),
-                                        ([["a", "b"]] * 5, "text"), (np.array([[1, None]] * 5), "objects")])
+@pytest.mark.parametrize("ctrl, kind", [(np.zeros((5, 2), complex), "complex numbers"),
+                                        (np.ma.masked_array(np.zeros((5, 2)), np.eye(5, 2)), "2 that are masked"),
+                                        (np.zeros((5, 2), bool), "truth values"), ([["a", "b"]] * 5, "text"), (np.array([[1, None]] * 5), "objects")])
 def test_kinds_of_numbers_that_are_refused(model, ctrl, kind):
     with pytest.raises(TypeError, match=f"ctrl: expected real numbers, found {kind}"):
         model.rollout(model.init(), ctrl)
@@ -239,7 +240,8 @@ def test_parameters_are_read_only_and_in_mujocos_shapes(model):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("gravity", r"with_params\(\{'gravity': ...\}\)"), ("body_mass", r"with_params\(\{'body_mass': ...\}\)"), ("timestep", r"with_params\(\{'timestep': ...\}\)"),
+    ("gravity", r"with_params\(\{'gravity': ...\}\)"), ("body_mass", r"with_params\(\{'body_mass': ...\}\)"),
+    ("timestep", r"with_params\(\{'timestep': ...\}\)"),
     ("integrator", r"load\(options=\{'integrator': ...\}\)"), ("method", r"load\(contact=\{'method': ...\}\)"), ("body_mas", "did you mean 'body_mass'"),
     ("params", "never changes"), ("nq", "never changes"), ("path", "never changes"), ("anything", "never changes")])
 def test_a_model_takes_no_attributes(name, words):
