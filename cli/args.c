@@ -1,4 +1,5 @@
 // Options: one table; parsing and help follow from it.
+// Tests: tests/oracle/test_cli.py.
 #include <ctype.h>
 #include <getopt.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 // pullback audit: does what was found survive a finer time step and a tight solver? The verdict, and what it rests on.
+// Tests: tests/oracle/test_audit.py.
 #include <limits.h>
 #include <math.h>
 

@@ -9,6 +9,7 @@
 //   Taylor        |f(x + e d) - f(x) - e <g, d>| falls as e^2 over the whole rollout, along the gradient and random directions
 //   --mode        with event or smooth: <w, J d> = <J' w, d> of that gradient over the whole rollout
 //   certificate   residual of the solver, growth of the costate, contact onsets and releases
+// Tests: tests/oracle/test_check.py.
 #include "check.h"
 
 #include <limits.h>

@@ -1,5 +1,6 @@
 // pullback check, derivatives of single steps against Richardson differences of the model's own step. Kinks are found, named
 // and left out: next to one, a difference says nothing about a derivative.
+// Tests: tests/oracle/test_check.py.
 #include <math.h>
 #include <string.h>
 

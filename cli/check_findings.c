@@ -1,4 +1,5 @@
 // pullback check, in words: what is wrong or worth knowing about a rollout's gradient, where and why.
+// Tests: tests/oracle/test_check.py.
 #include <math.h>
 #include <string.h>
 

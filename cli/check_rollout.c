@@ -1,5 +1,6 @@
 // pullback check, the gradient of the whole rollout: Taylor remainders |f(x + e d) - f(x) - e <g, d>| that must fall as e^2,
 // and for the modes event and smooth forward against reverse mode.
+// Tests: tests/oracle/test_check.py.
 #include <float.h>
 #include <math.h>
 #include <string.h>

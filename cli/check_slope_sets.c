@@ -1,5 +1,6 @@
 // pullback check, a short rollout: derivatives by parameters, field by field, in sets of entries that move together (those with a
 // size of their own, zeros, those at a bound), along what check_slopes.c compares.
+// Tests: tests/oracle/test_check.py.
 #include "slopes_inside.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 // pullback check, a short rollout: derivatives of all states and all sensors by state, control and parameters, in reverse and
 // forward mode, against one-sided slopes. A parameter at a bound moves into its domain, any other to both sides, where the mean
 // of both counts: at a tie that is the even share. What does not settle as the move shrinks (a jump, an onset) is left out.
+// Tests: tests/oracle/test_check.py.
 #include "slopes_inside.h"
 
 #include <float.h>

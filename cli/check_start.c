@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <pullback/spec.h>
+#include <pullback/enums.h>
 
 enum { most_steps = 10, most_entries = 100 };
 static const double start_limit = 1e-4;

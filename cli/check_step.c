@@ -1,5 +1,6 @@
 // pullback check, derivatives of single steps against each other: <w, J d> = <J' w, d> with jvp (complex step of the same
 // source) and vjp (hand-written adjoint), and rows of the full Jacobians against the pullback of w.
+// Tests: tests/oracle/test_check.py.
 #include <float.h>
 #include <math.h>
 #include <string.h>

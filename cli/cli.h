@@ -6,7 +6,26 @@
 #include <stdio.h>
 
 #include <pullback/array.h>
-#include <pullback/pullback.h>
+#include <pullback/audit.h>
+#include <pullback/base.h>
+#include <pullback/batch.h>
+#include <pullback/build.h>
+#include <pullback/contact.h>
+#include <pullback/deform.h>
+#include <pullback/energy.h>
+#include <pullback/io.h>
+#include <pullback/learn.h>
+#include <pullback/ledger.h>
+#include <pullback/materials.h>
+#include <pullback/mesh.h>
+#include <pullback/model.h>
+#include <pullback/optimize.h>
+#include <pullback/policy.h>
+#include <pullback/pool.h>
+#include <pullback/random.h>
+#include <pullback/rollout.h>
+#include <pullback/solid.h>
+#include <pullback/world.h>
 
 // ---- commands and options ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
 // The commands of the program.
+// Tests: tests/oracle/test_cli.py.
 #include <string.h>
 
 #include "cli.h"

@@ -1,4 +1,5 @@
 // pullback energies: the built-in energies of deformables, what they act on, their parameters and formulas.
+// Tests: tests/oracle/test_energies.py.
 #include <string.h>
 
 #include "cli.h"

@@ -1,4 +1,5 @@
 // pullback gradient: the pullback of cotangents, or of a task's loss, through a rollout.
+// Tests: tests/oracle/test_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

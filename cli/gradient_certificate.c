@@ -1,5 +1,6 @@
 // pullback gradient: the certificate of a gradient, in "meta" of its file and, where it says that something is wrong, on
 // standard error.
+// Tests: tests/oracle/test_cli.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // pullback info: what a model holds, for people and as JSON.
+// Tests: tests/oracle/test_cli.py.
 #include <math.h>
 #include <string.h>
 

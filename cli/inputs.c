@@ -1,4 +1,5 @@
 // What a run starts from: model, parameters, initial state, inputs.
+// Tests: tests/oracle/test_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // Inputs over time: controls and applied forces from files, tasks or keyframes, and how many steps they make.
+// Tests: tests/oracle/test_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // Initial states: keyframes, and the files of --init.
+// Tests: tests/oracle/test_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

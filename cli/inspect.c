@@ -1,4 +1,5 @@
 // pullback inspect: all compiled fields, and all quantities of one forward evaluation. For tests and for looking inside.
+// Tests: tests/oracle/test_cli.py.
 #include <string.h>
 
 #include "cli.h"

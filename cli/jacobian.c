@@ -1,4 +1,5 @@
 // pullback jacobian: A, B, C, D of every step along a rollout.
+// Tests: tests/oracle/test_cli.py.
 #include <math.h>
 #include <string.h>
 

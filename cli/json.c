@@ -1,4 +1,5 @@
 // JSON output. The program never sets a locale, so printf writes numbers as C does.
+// Tests: tests/oracle/test_cli.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

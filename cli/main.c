@@ -1,4 +1,5 @@
 // pullback: the command line of the library.
+// Tests: tests/oracle/test_cli.py.
 #include <string.h>
 
 #include "cli.h"

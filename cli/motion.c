@@ -1,5 +1,6 @@
 // A motion as files for other programs: VTU series and glTF. Deformables with their points; geoms, sites and tendons with their
 // bodies.
+// Tests: tests/oracle/test_view.py.
 #include <math.h>
 #include <string.h>
 

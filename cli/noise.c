@@ -1,4 +1,5 @@
 // Where a gradient is noise (pbRollout_Noise), for those commands that warn of growth: measured where the costate grows much.
+// Tests: tests/oracle/test_noise.py.
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

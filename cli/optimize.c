@@ -1,4 +1,5 @@
 // pullback optimize: a task file in, the result as JSON and the trajectories out.
+// Tests: tests/oracle/test_task_run.py.
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

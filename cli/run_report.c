@@ -1,4 +1,5 @@
 // What is said of a run: failed steps, unconverged solves and gained energy on standard error, and "meta" of the files it writes.
+// Tests: tests/oracle/test_task_run.py.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // Shapes, tendons and colors as they are shown, and their surfaces as triangles.
+// Tests: tests/oracle/test_view.py.
 #include "scene.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // pullback simulate: a rollout, all of its states or every so many.
+// Tests: tests/oracle/test_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Signals, and progress on a terminal.
+// Tests: tests/oracle/test_cli.py.
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 // pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
+// Tests: tests/oracle/test_train.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // The page of a training: how it went as curves, and an episode of the best policy.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // pullback view: one page with the model's shapes, the motion of its bodies, and the library that draws them; or a glTF file.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <stdlib.h>
 #include <string.h>
 

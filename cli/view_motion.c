@@ -1,4 +1,5 @@
 // The motion on a page: frames of a trajectory, poses and contacts in them, numbers to be plotted, and where the camera looks.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

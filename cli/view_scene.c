@@ -1,4 +1,5 @@
 // The scene on a page: meshes, shapes, tendons, cameras, and the tree of joints by which the page moves bodies itself.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

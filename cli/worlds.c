@@ -1,6 +1,7 @@
 // --worlds FILE.npz: many worlds of one model. Arrays have the worlds as their first axis: fields of the initial state (qpos,
 // qvel, ...), control, qfrc, xfrc, command, poses of mocap bodies (N rows of each world, or one that is constant), param/NAME.
 // What the file lacks, all worlds have from the other options.
+// Tests: tests/oracle/test_worlds.py.
 #include "worlds.h"
 
 #include <string.h>

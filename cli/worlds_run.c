@@ -1,5 +1,6 @@
 // simulate and gradient with --worlds: what they write has the worlds as its first axis. Of a world that failed rows are NaN from
 // the step on at which it did.
+// Tests: tests/oracle/test_worlds.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Files that appear whole or not at all, and files read as a whole. A file is written beside its target, without a name where
 // the system has that, and renamed onto it at the end.
+// Tests: tests/unit/test_npz.c.
 #include "io/file.h"
 
 #include <errno.h>

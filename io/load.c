@@ -1,8 +1,10 @@
 // A model from a file of any kind: a task (JSON), MJCF or URDF.
+// Tests: tests/unit/test_surface.c.
 #include <stdio.h>
 #include <string.h>
 
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 #include "io/task/task_reader.h"
 

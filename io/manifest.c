@@ -1,4 +1,5 @@
 // What a task was made from: hashes of the program's version, of its text and of every file that was read for it.
+// Tests: tests/oracle/test_files.py.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

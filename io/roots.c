@@ -1,4 +1,5 @@
 // Folders that files may be read from, links resolved.
+// Tests: tests/oracle/test_files.py.
 #include "io/roots.h"
 
 #include <limits.h>

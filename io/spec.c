@@ -1,4 +1,5 @@
 // A spec from a file or a text of either kind: MJCF, or URDF by its root element.
+// Tests: tests/unit/test_mjcf.c.
 #include <string.h>
 
 #include <pullback/io.h>

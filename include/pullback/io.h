@@ -5,12 +5,14 @@
 
 #include <pullback/deform.h>
 #include <pullback/model.h>
+#include <pullback/enums.h>
 #include <pullback/policy.h>
-#include <pullback/spec.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct pbSpec pbSpec;  // spec.h
 
 // What becomes of a collision mesh of URDF whose file is not there.
 typedef enum pbMissingMeshes {

@@ -1,4 +1,5 @@
 // The set of named arrays, and files of them as a whole.
+// Tests: tests/unit/test_npz.c.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

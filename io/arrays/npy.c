@@ -1,4 +1,5 @@
 // NPY: magic, version, a Python literal that says element type, order and shape, then the elements.
+// Tests: tests/unit/test_npz.c.
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 // NPZ: a ZIP of NPY files. The central directory is what counts; sizes and offsets in it are checked against the file
 // before anything is allocated. Formats: PKWARE APPNOTE 4.3 (end record, central and local headers, ZIP64 extra field).
+// Tests: tests/unit/test_npz.c.
 #include <string.h>
 
 #include "base/assert.h"

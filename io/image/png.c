@@ -1,4 +1,5 @@
 // Pictures by libpng, row by row. libpng jumps out of its calls on an error, so what must be freed lies outside of the jump.
+// Tests: tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py.
 #include "io/image/png.h"
 
 #include <png.h>

@@ -2,6 +2,7 @@
 // as positions and each later one as a morph target (differences); weights go from target to target, so a viewer's linear
 // interpolation of weights is that of positions. The JSON and the bytes are made by the same walk over the arrays, once to
 // find where each lies and its bounds, once to write them.
+// Tests: tests/unit/test_mesh_files.c.
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>

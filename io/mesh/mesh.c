@@ -1,4 +1,5 @@
 // Mesh files: which reader, and what all of them share.
+// Tests: tests/unit/test_urdf.c.
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>

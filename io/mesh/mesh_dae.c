@@ -1,5 +1,6 @@
 // COLLADA (DAE) as ROS reads it: the triangles and polygons of all geometries that the scene shows, by the matrices of their
 // nodes, in metres. The up axis is ignored, lines are skipped, and points that no face has are left out.
+// Tests: tests/oracle/test_dae.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

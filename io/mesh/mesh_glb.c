@@ -1,5 +1,6 @@
 // GLB: glTF in one binary file. The triangles of all meshes that the scene shows, by the poses of their nodes; points that no
 // triangle has are left out. Compressed meshes are refused by name.
+// Tests: tests/unit/test_mesh_files.c.
 #include <jansson.h>
 #include <math.h>
 #include <string.h>

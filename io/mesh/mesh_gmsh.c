@@ -1,5 +1,6 @@
 // Gmsh's .msh, versions 2.2 and 4.1, text or binary (https://gmsh.info/doc/texinfo/gmsh.html, "MSH file format"). Nodes have
 // tags, any numbers; what is no node, element, entity or name is passed over.
+// Tests: tests/unit/test_mesh_files.c.
 #include <stdlib.h>
 
 #include "base/assert.h"

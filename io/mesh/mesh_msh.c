@@ -1,4 +1,5 @@
 // MuJoCo's own binary meshes: counts, then arrays; normals and texture coordinates are passed over.
+// Tests: tests/unit/test_mesh_files.c.
 #include "io/mesh/mesh_reader.h"
 
 pbStatus pbRead_Msh(pbMeshReader *r) {

@@ -1,4 +1,5 @@
 // Wavefront OBJ: v, f, l, p, and groups (g); what only looks (normals, textures, materials) is passed over.
+// Tests: tests/unit/test_mesh_files.c.
 #include "base/context.h"
 #include "io/mesh/mesh_reader.h"
 #include "io/mesh/vtu.h"

@@ -1,5 +1,6 @@
 // PLY, text or binary of either order: elements vertex (x, y, z), face (vertex_indices) and edge (vertex1, vertex2); others are
 // passed over.
+// Tests: tests/unit/test_mesh_files.c.
 #include "base/assert.h"
 #include "io/mesh/mesh_reader.h"
 

@@ -1,4 +1,5 @@
 // Meshes into files, by the ending of the name: OBJ, legacy VTK, Gmsh, STL and (vtu.c) VTU.
+// Tests: tests/unit/test_mesh_files.c.
 #include <string.h>
 #include <strings.h>
 

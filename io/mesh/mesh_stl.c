@@ -1,4 +1,5 @@
 // STL, text or binary: triangles with corners of their own, joined where their positions are the same.
+// Tests: tests/unit/test_mesh_files.c.
 #include "io/mesh/mesh_reader.h"
 
 static pbStatus add_triangle(pbMeshReader *r, const double x[3][3]) {

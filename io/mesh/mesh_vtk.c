@@ -1,5 +1,6 @@
 // Legacy VTK, text or binary (big-endian), versions 1 to 5.1: UNSTRUCTURED_GRID and POLYDATA. What follows the cells (data) is
 // not read.
+// Tests: tests/unit/test_mesh_files.c.
 #include <strings.h>
 
 #include "base/context.h"

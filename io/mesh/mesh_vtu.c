@@ -1,4 +1,5 @@
 // VTU: XML around arrays that come as text, as base64 or as raw bytes behind the XML, plain or in blocks compressed by zlib.
+// Tests: tests/unit/test_mesh_files.c.
 #include <expat.h>
 #include <limits.h>
 #include <stdlib.h>

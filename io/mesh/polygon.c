@@ -1,5 +1,6 @@
 // Polygons of rigid shapes cut into triangles as MuJoCo's reader of OBJ files cuts them, in single precision: quadrangles along
 // the shorter diagonal, others ear by ear.
+// Tests: tests/unit/test_mesh_files.c.
 #include <math.h>
 #include <string.h>
 

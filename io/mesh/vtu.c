@@ -1,4 +1,5 @@
 // VTU files: XML that says where in the appended bytes each array lies, and the bytes; a .pvd lists them with their times.
+// Tests: tests/unit/test_mesh_files.c.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

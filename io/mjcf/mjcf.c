@@ -1,5 +1,6 @@
 // MJCF to spec. The tree is read and checked against the table first (io/xml, mjcf_check.c), replicas are made of replicate
 // (mjcf_replicate.c), then sections are taken in the order settings, defaults, tree, everything outside the tree.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <math.h>
 #include <string.h>
 

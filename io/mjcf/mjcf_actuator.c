@@ -2,6 +2,7 @@
 // one actuator default. Mechanical attributes (gear, ranges, ...) are inherited from it whatever it was written as; what a
 // shortcut means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain
 // type, in the nearest class up the hierarchy.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <string.h>
 
 #include "io/mjcf/mjcf_reader.h"

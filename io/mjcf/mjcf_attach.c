@@ -3,6 +3,7 @@
 // What is attached is then copied from its tree (mjcf_copy.c) with all assets, numbers and texts, with whatever refers to the
 // contents, and with its keyframes. Nodes keep the number of their model (pbPlace.model), by which defaults, folders and
 // compiler settings are found. The rules are those of MuJoCo 4.0.
+// Tests: tests/oracle/test_attach.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // The whole tree against the table, in the order of the file, before anything is made of it.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <stdio.h>
 #include <string.h>
 

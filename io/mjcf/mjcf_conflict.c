@@ -1,6 +1,7 @@
 // Settings of a model against those of one that is attached to it. What acts on elements goes with them (pbPlace.model); options
 // and sizes are those of the whole model, and compiler conflict says what becomes of the other's: a warning, a merge, or an
 // error.
+// Tests: tests/oracle/test_attach.py.
 #include <string.h>
 
 #include "base/context.h"

@@ -1,5 +1,6 @@
 // Copies of parts of a tree: names get a prefix and a suffix, and whatever outside the tree refers to the contents is copied
 // along. The rules of which references may stay as they are are MuJoCo's: the list of an element kind at the time of each copy.
+// Tests: tests/oracle/test_attach.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Custom numbers, texts and tuples of a model.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <string.h>
 
 #include "io/mjcf/mjcf_reader.h"

@@ -1,5 +1,6 @@
 // Height fields: the element, and the files of those on which something that moves depends. Rows of files and of text come from
 // above, those of a spec from below; MuJoCo's binary files have them from below.
+// Tests: tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // Keyframes. Those of a model that is attached come along: joints, actuators and mocap bodies that were copied keep their
 // numbers, others have those of the reference configuration (NAN), or zero. So that they can be found again, every joint,
 // actuator and mocap body knows where its numbers begin in the keyframes of its own model.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Meshes: the element of a mesh, and the files of those on which something that moves depends.
+// Tests: tests/oracle/test_bad_meshes.py, tests/oracle/test_solids.py.
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

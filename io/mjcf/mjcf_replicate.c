@@ -1,5 +1,6 @@
 // replicate, unrolled in the tree before it is read: every replica is a frame with a copy of the contents, names with a suffix
 // (mjcf_copy.c). What refers to the original is dropped with it. Bodies are taken in the order of the file, and attach with them.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // The table of MJCF. Groups of attributes that several elements share are macros of the element's path p.
+// Tests: tests/oracle/test_schema.py.
 #include "io/mjcf/mjcf_schema.h"
 
 #include <pullback/spec.h>

@@ -1,4 +1,5 @@
 // Sensors: what each is of, and what those with a choice of data write.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <string.h>
 
 #include "base/assert.h"

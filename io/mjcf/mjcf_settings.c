@@ -1,4 +1,5 @@
 // Settings of the whole model: compiler, option, size and statistic onto those of the spec.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <math.h>
 #include <string.h>
 

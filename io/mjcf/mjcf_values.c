@@ -1,4 +1,5 @@
 // Values of attributes: numbers in the C locale and nothing but numbers, keywords, and where they go.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
 #include <errno.h>
 #include <limits.h>
 #include <math.h>

@@ -1,10 +1,12 @@
 // Task files: model, trajectories, variables, loss, optimizer. docs/task.md describes them.
+// Tests: tests/unit/test_task.c.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 #include "base/context.h"
 #include "base/text.h"

@@ -1,4 +1,5 @@
 // "audit" of a task file, and an audit's report as JSON.
+// Tests: tests/oracle/test_audit.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // "deformables" of a task, and the same as a file of its own. docs/deformables.md describes them.
+// Tests: tests/unit/test_task_deform.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Contact and attachment of a task's deformables: to bodies of the model, its geoms, planes and each other.
+// Tests: tests/unit/test_task_deform.c, tests/oracle/test_deform_cli.py.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

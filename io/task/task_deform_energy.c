@@ -1,4 +1,5 @@
 // "energies" of a deformable body: formulas and built-in ones, the elements they act on, and the values of their parameters.
+// Tests: tests/unit/test_task_deform.c, tests/oracle/test_deform_cli.py.
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 // "mesh" of a deformable body: a file, a generator with its numbers, or points and elements as they are.
+// Tests: tests/unit/test_task_deform.c, tests/oracle/test_deform_cli.py.
 #include <limits.h>
 #include <math.h>
 #include <string.h>

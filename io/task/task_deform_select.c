@@ -1,4 +1,5 @@
 // Points and elements of a deformable body, by name, position or number.
+// Tests: tests/unit/test_task_deform.c, tests/oracle/test_deform_cli.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

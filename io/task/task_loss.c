@@ -1,4 +1,5 @@
 // The "loss" of a task: terms, the states they observe, and their targets, given in the file or recorded.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // The "loss" of a task file on a rollout that is the caller's own.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
 #include <math.h>
 #include <stdint.h>
 

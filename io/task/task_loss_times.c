@@ -1,4 +1,5 @@
 // The "at" of a term: which states of a trajectory it looks at.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // "optimizer" and "stop" of a task: the method, its numbers, and when a run ends.
+// Tests: tests/unit/test_task.c.
 #include <math.h>
 #include <string.h>
 

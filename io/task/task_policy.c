@@ -1,4 +1,5 @@
 // "policy" of a task: what is observed, layers, outputs; the same from a file of its own, with weights or without.
+// Tests: tests/unit/test_policy_file.c, tests/oracle/test_train.py.
 #include <stdio.h>
 #include <stdlib.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 // "layers" of a policy: each an object with the word of its kind and what belongs to that kind.
+// Tests: tests/unit/test_policy_file.c, tests/oracle/test_train.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

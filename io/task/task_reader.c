@@ -1,4 +1,5 @@
 // Readers of values in a task file: paths and lines for errors, typed values, arrays from files, names of the model.
+// Tests: tests/unit/test_task.c.
 #include "io/task/task_reader.h"
 #include <limits.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 // Running a task with its state in a file, and its result as JSON.
+// Tests: tests/unit/test_verdict.c.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // "sample" of a task: what is drawn at random for each world, and from which law.
+// Tests: tests/unit/test_task_sample.c.
 #include <math.h>
 #include <string.h>
 

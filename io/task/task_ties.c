@@ -1,4 +1,5 @@
 // Ties of a task: "sets" of a variable, parameters that follow it and others by formulas.
+// Tests: tests/unit/test_task_ties.c.
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

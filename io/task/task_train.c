@@ -1,4 +1,5 @@
 // "train" and "episode" of a task: how a policy is learned. docs/task.md, docs/policies.md.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

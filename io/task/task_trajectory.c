@@ -1,4 +1,5 @@
 // Trajectories of a task: how many steps, from where, under which controls.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // "urdf" of a task: how its model is read where it is URDF (docs/urdf.md).
+// Tests: tests/oracle/test_urdf.py.
 #include <string.h>
 
 #include "base/context.h"

@@ -1,4 +1,5 @@
 // Variables of a task: parameters, initial states and controls that are to be found, with start, bounds and transform.
+// Tests: tests/unit/test_task.c.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

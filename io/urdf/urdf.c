@@ -1,5 +1,6 @@
 // URDF to spec. The tree of elements is read and checked first (io/xml, urdf_check.c); links and joints are made a tree; then
 // each link becomes a body, depth first, with its joint and its shapes.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // The tree against what is known of URDF: what else stands in a file is ignored, one warning for each kind. Elements that are
 // given twice are refused, and text that xacro has yet to expand.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Where the file is that a name in a URDF means: package://NAME/REST, file:///PATH, an absolute name, or one that is meant from
 // the file's own folder.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

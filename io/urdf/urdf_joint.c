@@ -1,4 +1,5 @@
 // Joints, what mimics what, motors.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // A link onto its body: inertia as given, collision shapes that collide, visual ones that are seen. Shapes, groups and colours
 // are what MuJoCo makes of them.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

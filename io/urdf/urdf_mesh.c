@@ -1,4 +1,5 @@
 // Meshes: those of a name and scale once, and the files of those that collide, or that are to be seen.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Attributes and children of elements.
+// Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <math.h>
 #include <string.h>
 

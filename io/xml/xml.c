@@ -1,4 +1,5 @@
 // XML to tree, by expat. Document type declarations are refused (no entities), depth, counts and sizes are limited.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_files.py.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // newlocale, strtod_l
 #endif

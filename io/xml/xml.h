@@ -7,6 +7,7 @@
 #include <stdarg.h>
 
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 #include "compile/spec_pool.h"
 #include "io/roots.h"

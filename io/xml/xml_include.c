@@ -1,4 +1,5 @@
 // Include elements: the files they name, pasted in their place, each at most once.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_files.py.
 #include <limits.h>
 #include <string.h>
 

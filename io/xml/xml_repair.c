@@ -1,5 +1,6 @@
 // Text that MuJoCo's reader takes for XML, and XML's rules do not, to XML: what is wrong is covered with blanks or written as XML
 // has it, so that lines stay and columns can be told.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_files.py.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+// Arrays of NumPy as memory, by the buffer protocol; shapes that are wrong are named.
+// Tests: tests/python/test_contract.py.
 #include "core.h"
 
 #include <string.h>

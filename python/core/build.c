@@ -1,4 +1,5 @@
 // How the extension was built; pullback/build.py says it.
+// Tests: tests/python/test_build.py.
 #include "core.h"
 
 #ifndef PB_LIBRARIES

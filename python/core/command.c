@@ -1,4 +1,5 @@
 // The program's commands as functions: the same code, with their texts in memory and the signals of Python. One runs at a time.
+// Tests: tests/python/test_commands.py.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Energies as formulas over elements: values, gradients, Hessians, and the pullback of gradients.
+// Tests: tests/python/test_energy.py.
 #include <string.h>
 
 #include "core.h"

@@ -1,3 +1,5 @@
+// Statuses of the library as exceptions of Python, with their texts.
+// Tests: tests/python/test_contract.py.
 #include "core.h"
 
 PyObject *pyStatus_Raise(pbStatus status, const char *text) {

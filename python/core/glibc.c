@@ -1,5 +1,6 @@
 // What would ask for a younger C library than 2.34, so that a wheel runs on systems that are older than the one it was built on. The
 // linker sends the calls here (--wrap).
+// Tests: tests/python/test_package.py.
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -1,5 +1,6 @@
 // The fields of MuJoCo's data as it leaves them after a step: computed with the step, shown when the environment asks for its
 // own. What acts in a step beside the controls is read from the same data: wrenches, and where mocap bodies are.
+// Tests: tests/python/test_gym.py, tests/python/test_gym_fields.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

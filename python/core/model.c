@@ -1,4 +1,5 @@
 // Models: compiled ones with the scratches that belong to them, and compiled ones with parameters.
+// Tests: tests/python/test_load.py, tests/python/test_contract.py.
 #include <string.h>
 
 #include "core.h"

@@ -1,4 +1,5 @@
 // The module pullback._core.
+// Tests: tests/python/test_package.py.
 #include "core.h"
 
 #ifdef PB_WITHOUT_EXPAT

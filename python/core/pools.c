@@ -1,3 +1,5 @@
+// Threads of calls from Python: pools by the number of threads, and how an interrupt reaches long calls.
+// Tests: tests/python/test_threads.py, tests/python/test_processes.py.
 #include "core.h"
 
 enum { signals_every = 50000 };  // us

@@ -1,4 +1,5 @@
 // Rollouts of batches: the tape that a Rollout of Python keeps, and its derivatives.
+// Tests: tests/python/test_contract.py.
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // States, and single steps of them.
+// Tests: tests/python/test_contract.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Arrays in which changes are noticed: those of MuJoCo's model, which the code of an environment may write into.
+// Tests: tests/python/test_threads.py, tests/python/test_processes.py.
 #include <string.h>
 
 #include "core.h"

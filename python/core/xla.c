@@ -1,6 +1,7 @@
 // Custom calls of XLA, through its plain C interface: what a compiled program of JAX calls. The handler hands XLA's buffers on to
 // pullback/xla.py, which knows what to compute; the object that stands for one call belongs to the compiled program, from its
 // instantiation to its end. Without XLA's header in the build there is no handler, and JAX is served by callbacks.
+// Tests: tests/python/test_xla.py, tests/python/test_jax.py.
 #include "core.h"
 
 #ifndef PULLBACK_XLA

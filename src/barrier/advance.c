@@ -1,4 +1,5 @@
 // Conservative advancement: a lower bound of the time of contact is safe to move for, again and again.
+// Tests: tests/unit/test_barrier_geometry.c.
 #include "barrier/advance.h"
 
 #include <math.h>

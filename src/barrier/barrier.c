@@ -1,5 +1,6 @@
 // Lists of active stencils: found among close pairs, sorted, merged, with the values of their groups; the pullback of these
 // values.
+// Tests: tests/unit/test_barrier.c.
 #include "barrier/barrier.h"
 
 #include <math.h>

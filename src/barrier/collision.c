@@ -1,4 +1,5 @@
 // What can collide: checked lists of primitives, the triangles around each vertex, and what belongs to no triangle.
+// Tests: tests/unit/test_barrier.c.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Closest features: regions of points, edges and triangles (Ericson 2005, 5.1).
+// Tests: tests/unit/test_barrier_geometry.c.
 #include "barrier/distance.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 // Exact predicates by sums of doubles that do not overlap (Shewchuk 1997).
+// Tests: tests/unit/test_barrier_geometry.c.
 #include "barrier/exact.h"
 
 #include <math.h>

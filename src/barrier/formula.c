@@ -1,4 +1,5 @@
 // The potentials as formulas. '@' stands for the position that distances are taken at: x, or y for lagged friction.
+// Tests: tests/unit/test_barrier.c.
 #include <string.h>
 
 #include "barrier/parts.h"

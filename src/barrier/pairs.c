@@ -1,4 +1,5 @@
 // Which pairs of primitives may come close: trees of boxes.
+// Tests: tests/unit/test_barrier_geometry.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // How far vertices may go, and whether they are where they may be.
+// Tests: tests/unit/test_barrier.c.
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
 // Bounding volume hierarchy of boxes (Ericson 2005, chapter 6), its nodes in one array, in the order of a walk.
+// Tests: tests/unit/test_barrier.c, tests/unit/test_barrier_geometry.c.
 #include "barrier/tree.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // A bump allocator that also measures: the same layout code first says how much it needs, then takes it.
+// Tests: tests/unit/test_base.c.
 #include "base/arena.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
 // What an assertion says when it does not hold.
+// Tests: tests/unit/test_base.c.
 #include "base/assert.h"
 
 #include <stdio.h>

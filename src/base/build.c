@@ -1,4 +1,5 @@
 // What the compiler and CMake knew when this was built.
+// Tests: tests/unit/test_base.c.
 #include <pullback/build.h>
 
 #include "base/cpu.h"

@@ -1,4 +1,5 @@
 // The context: allocator, error text, warnings, and who is told of files that are opened.
+// Tests: tests/unit/test_base.c.
 #include "base/context.h"
 
 #include <stdarg.h>

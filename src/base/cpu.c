@@ -1,4 +1,5 @@
 // What the processor can run. The C runtime reads its features once, before main; asking again is looking at a word.
+// Tests: tests/unit/test_base.c.
 #include "base/cpu.h"
 
 #include <stdbool.h>

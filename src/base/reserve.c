@@ -1,5 +1,6 @@
 // A context over one block of memory: pieces follow each other like on a stack, each with a header that says where the one
 // below begins. What is released under others is free when those are. Between steps the block may grow.
+// Tests: tests/unit/test_base.c.
 #include "base/reserve.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // Texts and exit codes of statuses, and the version.
+// Tests: tests/unit/test_base.c.
 #include <pullback/base.h>
 
 static const struct {

@@ -1,4 +1,5 @@
 // "did you mean ...?": the nearest of some names to a word that is none of them.
+// Tests: tests/unit/test_compile.c.
 #include "base/suggest.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 // Numbers in texts, in the C locale whatever the program's is.
+// Tests: tests/unit/test_base.c.
 #include "base/text.h"
 
 #include <locale.h>

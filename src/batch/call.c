@@ -1,4 +1,5 @@
 // One call of a batch: which worlds take part, groups of them on the threads of the pool, progress, and how it went.
+// Tests: tests/unit/test_batch.c.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

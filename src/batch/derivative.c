@@ -1,4 +1,5 @@
 // Derivatives of the last rollout, world by world from its tape; gradients by what worlds share, summed by src/batch/sum.c.
+// Tests: tests/unit/test_batch.c, tests/unit/test_batch_policy.c, tests/unit/test_batch_pack.c.
 #include <math.h>
 #include <string.h>
 

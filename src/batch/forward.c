@@ -1,4 +1,5 @@
 // Worlds going on: resets, single steps, rollouts with a tape for each world.
+// Tests: tests/unit/test_batch.c, tests/unit/test_batch_policy.c, tests/unit/test_batch_pack.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Parameters of worlds: what they share, what each has of its own, constants derived from both, and the derivatives through all.
+// Tests: tests/unit/test_batch.c, tests/unit/test_batch_pack.c, tests/unit/test_batch_policy.c.
 #include <string.h>
 
 #include "base/assert.h"

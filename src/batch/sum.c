@@ -1,6 +1,7 @@
 // Sums in an order that depends on nothing but the numbers of what is added: the nodes of a binary tree over them. A number that
 // has nothing to add is no zero but is not there, so a sum over some of the numbers has the same bits however many there are
 // beside them; and a tree over groups of 2^k numbers, each summed by a tree of its own, is the same tree.
+// Tests: tests/unit/test_batch.c, tests/unit/test_batch_pack.c, tests/unit/test_batch_policy.c.
 #include "batch/sum.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // Spec to model: the order of the work, sizes, options, keyframes and custom data. Ids, rules and numbers are MuJoCo 4.0's.
+// Tests: tests/unit/test_compile.c.
 #include "compile/compile.h"
 
 #include <math.h>

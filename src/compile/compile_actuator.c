@@ -1,4 +1,5 @@
 // Actuators: their targets, ranges (stated, inherited or of the target), dynamics, and what must fit together.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // The tree: frames, bodies, joints, geoms, sites; poses composed, inertias computed, in the order and by the rules of MuJoCo 4.0.
-// Fusing of static bodies is in compile_fuse.c, storing into the model in compile_store.c.
+// Fusing: compile_fuse.c; storing: compile_store.c. Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

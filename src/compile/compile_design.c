@@ -1,4 +1,5 @@
 // What masses and frames are compiled from, kept in the model where the spec asks for it (model/design.h).
+// Tests: tests/oracle/test_design.py.
 #include "base/assert.h"
 #include "base/context.h"
 #include "compile/compile.h"

@@ -1,4 +1,5 @@
 // What follows from the reference configuration once all fields stand: derived constants, actuators, springs, statistics.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // compiler fusestatic: bodies without joints that nothing refers to become part of their parent. Forces do not change by it.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Height fields that geoms name: checked and scaled, once for each.
+// Tests: tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py.
 #include <math.h>
 #include <string.h>
 

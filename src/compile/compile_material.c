@@ -1,4 +1,5 @@
 // Materials: their colors, and which geoms, sites and tendons wear them. No physics depends on them.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Meshes that geoms name: their properties, once for each; vertices and hulls in the frame of their principal axes.
+// Tests: tests/oracle/test_solids.py, tests/oracle/test_mesh_contact.py.
 #include "compile/compile.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // Names: sorted tables for look-up, refusal of names given twice, names of the compiled model.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <stdlib.h>
 #include <string.h>
 

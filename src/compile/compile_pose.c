@@ -1,4 +1,5 @@
 // Orientations in the forms that a file may state them, principal axes of inertia, composition of frames.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Relations between elements of the tree: contact pairs, excluded pairs, equalities, tendons.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Sensors, and the marks that they and tuples leave on geoms.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

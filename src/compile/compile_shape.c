@@ -1,5 +1,6 @@
 // Volume, inertia and bounds of the primitive shapes.
 // Sizes are MuJoCo's: radius; radius and half length; semi-axes; half sides.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Ids, counts, and the fields of the model that describe the tree. By then bodies are fused, and visual-only geoms are known.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // What meshes look like, kept in the model where the spec asks for it: scaled, in their own frame, each once.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <math.h>
 #include <string.h>
 

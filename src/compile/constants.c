@@ -2,6 +2,7 @@
 //
 // The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without
 // an inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_constants.py.
 #include <complex.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Directional derivative of the derived constants: the complex run of the same source (setconst.c).
+// Tests: tests/unit/test_rollout.c, tests/oracle/test_constants.py.
 #include "base/assert.h"
 #include "base/context.h"
 #include "compile/design.h"

@@ -1,4 +1,5 @@
 // Masses and frames by the parameters of meshes (design.h): values; derivatives are in design_derivative.c.
+// Tests: tests/oracle/test_design.py.
 #include "compile/design_work.h"
 
 #include <math.h>

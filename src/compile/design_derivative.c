@@ -1,4 +1,5 @@
 // Derivatives of a design (design.h): pullback, and along a direction.
+// Tests: tests/oracle/test_design.py.
 #include <complex.h>
 #include <math.h>
 #include <stdio.h>

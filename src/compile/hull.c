@@ -1,4 +1,5 @@
 // Convex hulls by qhull, and their faces as polygons.
+// Tests: tests/oracle/test_solids.py, tests/oracle/test_mesh_contact.py.
 #include <pullback/solid.h>
 
 #include <math.h>

@@ -1,6 +1,7 @@
 // Length ranges of actuators: stated, those of the target, or found as MuJoCo's mj_setLengthRange does: from the reference
 // configuration the target is pulled either way by forces along its moment, with limits and equalities and nothing else, until it
 // stays; the shortest and the greatest length over the last part of that is the range.
+// Tests: tests/oracle/test_compile.py.
 #include <math.h>
 #include <string.h>
 

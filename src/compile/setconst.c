@@ -3,6 +3,7 @@
 //
 // Small and dense: it runs once per model, and once per parameter for the pullback. Forward kinematics, composite inertia and
 // Cholesky factor as in Featherstone 2008 (chapters 4 and 6), with MuJoCo 4.0's conventions.
+// Tests: tests/oracle/test_constants.py.
 #include "compile/setconst.h"
 
 #include "base/assert.h"

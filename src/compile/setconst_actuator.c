@@ -1,4 +1,5 @@
 // Rows of actuators at the reference configuration: their lengths by every dof.
+// Tests: tests/oracle/test_constants.py.
 #include "base/assert.h"
 #include "compile/setconst.h"
 #include "math/vec.h"

@@ -1,5 +1,6 @@
 // Mass, center and inertia of a body from those of its geoms, by densities and properties of meshes: what design.c
 // differentiates by complex step.
+// Tests: tests/oracle/test_design.py.
 #include "base/assert.h"
 #include "compile/design.h"
 #include "math/vec.h"

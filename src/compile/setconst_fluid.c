@@ -1,4 +1,5 @@
 // Virtual mass and inertia of a geom in a fluid, by the ellipsoid that stands for its shape (MuJoCo manual, computation/fluid).
+// Tests: tests/oracle/test_constants.py.
 #include "compile/setconst.h"
 
 #include "math/vec.h"

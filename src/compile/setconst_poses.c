@@ -1,5 +1,6 @@
 // Forward kinematics at a configuration: poses of bodies, inertial frames and sites, anchors and axes of joints, lengths of
 // tendons. The same as those of a step (multibody/kinematics.c), without velocities and an adjoint.
+// Tests: tests/oracle/test_constants.py.
 #include "compile/setconst.h"
 
 #include "math/vec.h"

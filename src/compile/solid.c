@@ -1,5 +1,6 @@
 // Volume, center, inertia and principal axes of what triangles bound, by the formulas of a tetrahedron (Tonon, Explicit exact
 // formulas for the 3-D tetrahedron inertia tensor, 2004); below, their derivatives.
+// Tests: tests/oracle/test_solids.py, tests/oracle/test_mesh_contact.py.
 #include <pullback/solid.h>
 
 #include <math.h>

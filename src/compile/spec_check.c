@@ -1,6 +1,7 @@
 // What no compile may accept: trees that are none, names given twice, kinds that are not supported, sizes out of proportion.
 // Everything else that can be wrong with a spec (names that are not there, sizes, masses) is found while compiling, with the same
 // places.
+// Tests: tests/unit/test_spec.c.
 #include <math.h>
 #include <string.h>
 

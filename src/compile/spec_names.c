@@ -1,4 +1,5 @@
 // A hash table with open addressing and linear probing (Knuth, volume 3, section 6.4), at most two thirds full.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include "compile/spec_names.h"
 
 #include <string.h>

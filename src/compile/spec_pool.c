@@ -1,4 +1,5 @@
 // Memory of a spec (spec_pool.h): a list of blocks, each filled from its start.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_compile.py.
 #include "compile/spec_pool.h"
 
 #include <string.h>

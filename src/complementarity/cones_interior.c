@@ -5,6 +5,7 @@
 // at t = 0 (there psi = |s_t|, and g is the cone's room): the path of cones_path.c, but with g a variable of its own, which
 // keeps its digits as it goes to zero. Newton's method with predictor and corrector (Mehrotra 1992). Contacts without friction
 // have z_t = 0 instead.
+// Tests: tests/unit/test_lcp_cones.c.
 #include <math.h>
 #include <string.h>
 

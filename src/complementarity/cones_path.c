@@ -4,6 +4,7 @@
 //
 // is the law at t = 0 (psi = |s_t| where there is slip), smooth before (Howell et al. 2022). Followed from t = 1 by arc length as
 // in interior.c. Contacts without friction have z_t = 0 instead.
+// Tests: tests/unit/test_lcp_cones.c.
 #include <math.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
 //   Q l + A'v + G'u = g,   A l = g of y,   G l + (dc/dz)'w = g of z,   u = g of s - (dc/ds)'w
 //
 // and dmu = -w dc/dmu; everything else as in the linear problem.
+// Tests: tests/unit/test_lcp_cones.c, tests/unit/test_lcp.c, tests/unit/test_condensed.c.
 #include <math.h>
 #include <string.h>
 

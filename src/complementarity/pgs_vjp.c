@@ -2,6 +2,7 @@
 // F df + W dw = T df + c of the rows (T takes the normal row's force), dw = A df + dA f + db and K = F - T + W A,
 //
 //   K'y = f_bar,   b_bar = -W'y,   A_bar = -(W'y) f',   and c's derivatives by mu and bounds times y.
+// Tests: tests/unit/test_pgs.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Implicit adjoint of the linear complementarity problem (include/pullback/lcp.h).
+// Tests: tests/unit/test_lcp.c, tests/unit/test_lcp_cones.c, tests/unit/test_condensed.c.
 #include <math.h>
 #include <string.h>
 

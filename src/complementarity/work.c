@@ -1,4 +1,5 @@
 // What the linear problem and the one with cones have in common.
+// Tests: tests/unit/test_condensed.c.
 #include "complementarity/work.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // Contacts: which pairs of geoms may touch, the contacts of a pair, and their parameters by MuJoCo's mixing rules. Derivatives
 // of the parameters: parameters_adjoint.c; of frame and geometry: contact_geometry_adjoint.c.
+// Tests: tests/unit/test_contact.c, tests/unit/test_kinks.c, tests/oracle/test_hfield.py.
 #include "contact/contact.h"
 
 #include "base/assert.h"

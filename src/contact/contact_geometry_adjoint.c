@@ -1,5 +1,6 @@
 // How a contact's rows move with the poses and sizes of its two geoms: the power of its force under the fields of velocity,
 // through its frame (make_frame in contact.c), its point and its distance (geometry/pair.h: Jacobians of pairs).
+// Tests: tests/unit/test_mocap_rate.c, tests/unit/test_geometry.c, tests/unit/test_standing.c.
 #include "contact/prescribed.h"
 #include "contact/row_adjoint.h"
 

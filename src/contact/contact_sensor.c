@@ -1,4 +1,5 @@
 // Contact sensors. Derivative: contact_sensor_adjoint.c.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
 #include "contact/contact_sensor.h"
 
 #include "base/assert.h"

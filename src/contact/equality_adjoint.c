@@ -1,5 +1,6 @@
 // Geometry of equalities: residual and Jacobian of connect, weld, joint and tendon equalities by poses, coordinates and eq_data
 // (row.c).
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "contact/row_adjoint.h"
 
 #include "math/vec.h"

@@ -1,4 +1,5 @@
 // Laws of hard contact (law.h): projections on the forces that a row may have, sharp or smoothed by kappa, and their slopes.
+// Tests: tests/unit/test_hard.c.
 #include "contact/law.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // Hard rows' forces by parameters: residual x = J a - aref + R f and law N(f, x; friction, bounds) = 0 (law.h), with the
 // cotangents z of the residual and u of the law (solve/dual_adjoint.c).
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "contact/law.h"
 
 #include "contact/row_adjoint.h"

@@ -1,4 +1,5 @@
 // Geometry of limits and friction loss: residual and Jacobian by coordinates, lengths and ranges (row.c).
+// Tests: tests/unit/test_kinks.c, tests/oracle/test_stages.py.
 #include "contact/row_adjoint.h"
 
 #include "math/vec.h"

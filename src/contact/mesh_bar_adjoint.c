@@ -1,5 +1,6 @@
 // Gradient by parameters of meshes: from contacts' to those by the motion of their points (multibody/mesh_map_adjoint.c); and by
 // heights of fields.
+// Tests: tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py, tests/oracle/test_mesh_parameters.py.
 #include "contact/row_adjoint.h"
 
 #include "base/assert.h"

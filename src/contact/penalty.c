@@ -1,4 +1,5 @@
 // Forces of penalty contacts (penalty.h). Their derivatives by everything: by_... here, and penalty_adjoint.c.
+// Tests: tests/unit/test_contact.c.
 #include "contact/penalty.h"
 
 #include "base/assert.h"

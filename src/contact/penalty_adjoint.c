@@ -1,5 +1,6 @@
 // Penalty forces by depth, velocity and parameters (penalty.h):
 //   y . f = N (y_0 - W),   W = sum of friction_j^2 y_j v_j / slide,   slide^2 = sum of (friction_j v_j)^2 + (friction_1 slip)^2
+// Tests: tests/unit/test_contact.c.
 #include "contact/penalty.h"
 
 #include "contact/row_adjoint.h"

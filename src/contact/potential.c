@@ -1,4 +1,5 @@
 // Potentials of constraint rows: value, force and Hessian (potential.h). Their derivatives by parameters: potential_adjoint.c.
+// Tests: tests/unit/test_potential.c, tests/unit/test_contact.c, tests/oracle/test_stages.py.
 #include "contact/potential.h"
 
 #include "base/assert.h"

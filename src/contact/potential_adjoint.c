@@ -1,5 +1,6 @@
 // y . df of the row potentials by their parameters, function by function in the order of potential.c. All forces are
 // proportional to D and pass the cotangent of its logarithm on, g_i = y_i f_i.
+// Tests: tests/unit/test_potential.c, tests/unit/test_contact.c, tests/oracle/test_stages.py.
 #include "contact/potential.h"
 
 #include "contact/row_adjoint.h"

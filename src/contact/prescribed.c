@@ -1,4 +1,5 @@
 // The relative velocity at a contact that the paths of mocap bodies prescribe.
+// Tests: tests/unit/test_mocap_rate.c, tests/python/test_prescribed.py.
 #include "contact/prescribed.h"
 
 #include "math/vec.h"

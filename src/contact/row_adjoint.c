@@ -1,4 +1,5 @@
 // The rows' part of the adjoint: which cotangents each row collects, in which order (row_adjoint.h).
+// Tests: tests/unit/test_servo.c, tests/conformance/test_step.c.
 #include "contact/row_adjoint.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Attached points and the forces on them, with derivatives along a direction by complex step.
+// Tests: tests/unit/test_deform.c.
 #include "number/number.h"
 
 #if PB_IS_COMPLEX

@@ -1,4 +1,5 @@
 // Attached points and the forces on them, in the number type.
+// Tests: tests/unit/test_deform.c.
 #include "base/assert.h"
 #include "multibody/mesh_map.h"
 #include "couple/attach.h"

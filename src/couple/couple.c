@@ -1,5 +1,6 @@
 // Bodies and deformables in one step: memory, attached points, and the linearization that the step and its derivatives share.
 // Equation numbers are those of docs/coupling.md.
+// Tests: tests/unit/test_deform.c, tests/oracle/test_deform_cli.py.
 #include "couple/couple_parts.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 // The forward derivative of a coupled step: the derivative of its residual along a direction, and the block system for the
 // tangents of accelerations and points. Equations: docs/coupling.md.
+// Tests: tests/unit/test_deform.c, tests/oracle/test_deform_cli.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // Points attached to bodies that rest are prescribed points of a world whose deformables are not coupled: where they are at the
 // start and the end of a step follows from theta, and from poses and velocities of mocap bodies, and derivatives of them go
 // there. Their velocity is that way over the time step: led points are pins whose velocity may change from step to step.
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
 // The step of bodies and deformables: Newton's method on F(a, x) = h^4 Phi(a) + V(x, P(a)) with the free points eliminated, a
 // line search by the value of F (Nocedal and Wright 2006, algorithm 3.1), and steps that no contact stops. Equations:
 // docs/coupling.md.
+// Tests: tests/unit/test_deform.c, tests/oracle/test_deform_cli.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // The pullback of a coupled step: the transposed block system at the solution, then what its solution (lam for the bodies, w
 // for the points) gives to everything that the residual depends on. Equations: docs/coupling.md.
+// Tests: tests/unit/test_deform.c, tests/oracle/test_deform_cli.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Deformables in the world's step and its derivatives: where the model, its state and theta hold what is theirs. Here they step
 // beside the bodies; where they pull bodies that move, couple.h has one step for both.
+// Tests: tests/unit/test_guess.c.
 #include "couple/deform_step.h"
 
 #include <math.h>

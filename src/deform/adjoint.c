@@ -1,4 +1,5 @@
 // The pullback of a step, each part below the line of step.c and newton.c that it is the derivative of.
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "base/mutate.h"

@@ -1,4 +1,5 @@
 // Sums over elements: energies, forces, the matrix, and the pullback of forces; elements come in chunks that stay in cache.
+// Tests: tests/unit/test_deform.c, tests/unit/test_stencil.c.
 #include <math.h>
 #include <string.h>
 

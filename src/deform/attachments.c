@@ -1,5 +1,6 @@
 // Attached points: their positions follow from the bodies' accelerations, so rows of an element's Hessian for them go through J =
 // dx/da.
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "deform/deform.h"

@@ -1,4 +1,5 @@
 // Cells of meshes, for files and pictures; no physics depends on them.
+// Tests: tests/unit/test_deform.c, tests/unit/test_surface.c.
 #include "deform/cells.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // From the description to what steps read: offsets of parameters, numbers of unknowns, the matrix's pattern.
+// Tests: tests/unit/test_deform.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

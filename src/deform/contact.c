@@ -1,4 +1,5 @@
 // Contact of deformables: the barrier's stencils are elements that come and go.
+// Tests: tests/unit/test_barrier.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Building the description of deformables: what is stated is copied and checked at once.
+// Tests: tests/unit/test_deform.c.
 #include "deform/deformable.h"
 
 #include <math.h>

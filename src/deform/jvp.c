@@ -1,4 +1,5 @@
 // Forward derivative of a step: r(x; p) = 0 gives dx = -H^-1 (dr/dp) dp; (dr/dp) dp by the same programs in complex numbers.
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "deform/deform.h"

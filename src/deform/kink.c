@@ -4,6 +4,7 @@
 // By forces at the solution and a little to both sides of it, along one direction of positions, of those at the start of the step
 // and of parameters: D1 = f(e) - f(-e/2) and D2 = f(e) - 3 f(0) + 2 f(-e/2). Of a smooth force D2 falls as e^2, at a kink as e,
 // at a jump, of either sign, not at all. Only of formulas that have choices in them.
+// Tests: tests/unit/test_deform.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // Led points: prescribed ones that go along a path, given as displacements from where they start, a row for each step or
 // controls. A step gives them the velocity of their way, (target - y)/h, in place of the state's; the rest of a step and of its
 // derivatives knows prescribed points with a velocity. Below each part what the derivatives owe to that line.
+// Tests: tests/python/test_deformables.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // The sparse matrix of a step and its factor, with room for what contacts couple.
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "base/context.h"

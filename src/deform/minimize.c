@@ -1,4 +1,5 @@
 // Minimizers of a step's potential to be compared with Newton's method, and that of a user.
+// Tests: tests/unit/test_minimise.c.
 #include <math.h>
 #include <string.h>
 

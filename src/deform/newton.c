@@ -1,6 +1,7 @@
 // Newton's method on the incremental potential: exact Hessians; where they are not definite, element by element made so, no more
 // than that takes; a line search by value (Nocedal and Wright 2006, algorithm 3.1), steps short of what leaves an energy's
 // domain.
+// Tests: tests/unit/test_deform.c.
 #include <float.h>
 #include <math.h>
 #include <string.h>

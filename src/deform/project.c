@@ -1,4 +1,5 @@
 // Negative eigenvalues of element matrices changed: elimination finds most matrices definite; the others are diagonalized.
+// Tests: tests/unit/test_deform.c.
 #include "deform/project.h"
 
 #include <float.h>

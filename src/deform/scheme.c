@@ -9,6 +9,7 @@
 // Energies write them as (z - y)/h, so y and h become what gives that (ago and span of the table): of BDF2 v+ = (x+ - (4 x -
 // x1)/3) / (2/3 h), of the trapezoid v+ = (x+ - (x + h v/2)) / (h/2).
 // (Quispel and McLaren 2008 for the average vector field; Simpson's rule makes it exact for quartic energies.)
+// Tests: tests/unit/test_deform.c.
 #include <string.h>
 
 #include "deform/deform.h"

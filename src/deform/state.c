@@ -1,4 +1,5 @@
 // Fields of the deformables' state, by name; offsets are those of pbDeform_State (scheme.c).
+// Tests: tests/unit/test_deform.c.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // One step: what the past predicts, the solution, and the state after it; the working memory of all this. Derivatives: adjoint.c,
 // jvp.c.
+// Tests: tests/unit/test_deform.c.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

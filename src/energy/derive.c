@@ -1,5 +1,6 @@
 // Symbolic derivatives on the graph: forward (tangent) and reverse (adjoint) accumulation node by node (Griewank and Walther
 // 2008), and which derivatives an energy needs. Tests compare all of them with complex steps: unit/test_energy_oracle.
+// Tests: tests/unit/test_builtin.c, tests/unit/test_energy.c, tests/unit/test_energy_oracle.c.
 #include "energy/derive.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // The programs of an energy as C text: the same operations in the same order on a few elements side by side.
+// Tests: tests/unit/test_energy_formula.c.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // Energies: a formula or a graph, its derivatives, their programs; and evaluation, which picks the program and the variant of the
 // kernel.
+// Tests: tests/unit/test_energy.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -4,6 +4,7 @@
 // power := part [ '^' sign ]           part := primary { '.' 'x' | '[' index [ ',' index ] ']' }
 // primary := number | name | function '(' arguments ')' | '(' sum' ')' | '[' arguments ']'
 // Within brackets and behind an operator ends of lines are spaces; # begins a remark.
+// Tests: tests/unit/test_energy_oracle.c, tests/unit/test_energy.c.
 #include "energy/formula.h"
 #include "energy/words.h"
 

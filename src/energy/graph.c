@@ -1,5 +1,6 @@
 // Nodes of a graph: each made once, simplified as they are made. Simplification does not change what the result rounds to by more
 // than rounding, and never makes a value where there was none.
+// Tests: tests/unit/test_energy_oracle.c, tests/unit/test_energy.c.
 #include "energy/graph.h"
 
 #include <math.h>

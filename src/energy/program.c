@@ -1,4 +1,5 @@
 // From nodes to instructions: products fused into sums, an order that keeps few values alive, and slots for them.
+// Tests: tests/unit/test_energy.c, tests/unit/test_energy_formula.c.
 #include "energy/program.h"
 
 #include <string.h>

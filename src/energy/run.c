@@ -1,4 +1,5 @@
 // Sizes of a run's working memory, and what a fault says.
+// Tests: tests/unit/test_energy.c, tests/unit/test_energy_formula.c.
 #include "energy/run.h"
 
 #include <math.h>

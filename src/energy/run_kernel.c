@@ -1,4 +1,5 @@
 // Runs a program over blocks of elements: every instruction is a loop over the lanes of a block.
+// Tests: tests/unit/test_energy.c, tests/unit/test_energy_oracle.c.
 #include "energy/run.h"
 
 #include <limits.h>

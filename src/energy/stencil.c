@@ -1,5 +1,6 @@
 // Energies over regular grids: a stencil at every place, row by row. Rows are what the kernel reads and writes in order; which
 // points an element has is arithmetic.
+// Tests: tests/unit/test_stencil.c.
 #include <math.h>
 #include <string.h>
 

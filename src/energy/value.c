@@ -1,4 +1,5 @@
 // Small values over scalar nodes: shapes, and every function of the formula language.
+// Tests: tests/unit/test_energy_formula.c.
 #include <stdio.h>
 
 #include "base/assert.h"

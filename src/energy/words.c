@@ -1,4 +1,5 @@
 // Words of formulas, and which names parameters and inputs may have.
+// Tests: tests/unit/test_expression.c.
 #include "energy/words.h"
 
 #include <ctype.h>

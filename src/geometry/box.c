@@ -1,5 +1,6 @@
 // Boxes against balls and capsules, with the feature choices of MuJoCo (engine_collision_box.c, 3.12 and later). Jacobians:
 // box_rates.c.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/oracle/test_geometry.py.
 #include "geometry/box.h"
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
 // Two boxes, with the feature choices of MuJoCo (engine_collision_box.c, 3.12 and later). Jacobians: box_rates.c.
 // Separating axis of largest separation among 15, then either the nearest points of two edges or the incident face
 // clipped against the reference face. Constants as in MuJoCo.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/oracle/test_geometry.py.
 #include "geometry/box.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // Contacts of curved convex shapes from the normal that the search found: the deepest point, and where flat features meet
 // (a line or a face on a face, a line along a line) further points that keep a resting body at rest.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/oracle/test_geometry.py.
 #include "geometry/convex.h"
 
 #include "base/assert.h"

@@ -3,6 +3,7 @@
 // circles (at right angles to a line: sampled, then Newton in a bracket), or in the smooth rest (Newton from several
 // starts). The lowest of all candidates is taken. Where the shapes without their radii are apart, sigma's minimum is unique,
 // and the first one found ends the search. Everything is bounded in iterations.
+// Tests: tests/oracle/test_convex.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

@@ -1,4 +1,5 @@
 // Of two faces that lie on each other, which carries the normal of their contact (convex_search.c). In doubles.
+// Tests: tests/unit/test_ties.c, tests/python/test_ties.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

@@ -1,4 +1,5 @@
 // Distance of two shapes (distance.h).
+// Tests: tests/oracle/test_distance.py.
 #include "geometry/distance.h"
 
 #include "base/assert.h"

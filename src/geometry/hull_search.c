@@ -1,4 +1,5 @@
 // Searches on convex hulls of meshes (hull.h): the furthest corner, the polygon on a plane, the nearest feature.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/unit/test_ties.c.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

@@ -1,4 +1,5 @@
 // Contacts of convex hulls of meshes with planes and balls, each with its Jacobian. Corners and order are those of MuJoCo 4.0.0.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/oracle/test_geometry.py.
 #include "base/assert.h"
 #include "geometry/hull.h"
 #include "geometry/primitive.h"

@@ -1,5 +1,6 @@
 // Contacts of planes, balls and capsules, and the table of all pairs. The conventions (order of contacts, ties, frozen
 // directions in degenerate cases) are MuJoCo's (engine_collision_primitive.c), so that contact sets agree one by one.
+// Tests: tests/unit/test_geometry.c, tests/unit/test_standing.c, tests/oracle/test_geometry.py.
 #include "geometry/pair.h"
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
 // Contacts of two convex polytopes, or of one and a round shape, from what carries their normal (polytope.h), in the number type:
 // the deepest point, and where faces or edges lie flat on each other the corners of what they have in common, seen along the
 // normal; each has the distance there. All that the search found is frozen.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "geometry/polytope.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // What holds of the contacts of hulls, asked where a build checks invariants (PB_VALIDATE): the depth is the least over all
 // directions, and the points of both shapes are in them. By other ways than the search's: slow. In doubles.
+// Tests: tests/unit/test_poses.c, tests/unit/test_polytope.c, tests/oracle/test_polytopes.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

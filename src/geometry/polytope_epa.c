@@ -1,6 +1,7 @@
 // The facet of M (polytope.h) nearest to 0, by a polytope of corners of M that grows where it is nearest to 0. Its facets' planes
 // bound the depth from below, the supports along their normals from above: where both meet, the facet is the nearest for certain.
 // 0 may be outside: then the facet is the one that 0 is furthest beyond. In doubles.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

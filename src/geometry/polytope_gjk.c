@@ -1,4 +1,5 @@
 // The point of M (polytope.h) next to 0, by the simplex of Gilbert, Johnson and Keerthi. In doubles.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

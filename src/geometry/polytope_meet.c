@@ -2,6 +2,7 @@
 // shape, a corner of an edge that is level with the cap but beyond its rim, or the rim's lowest point, or a line's lower end,
 // beyond a side of the face. Then another point that is as deep. The same of two faces that touch along their sides. In the
 // number type; all decisions look at real parts.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "base/assert.h"
 #include "geometry/convex.h"
 #include "geometry/polytope_contact.h"

@@ -2,6 +2,7 @@
 // (polytope.h). Its neighborhood is made of pieces: faces of the polytope, circles at right angles to its edges, directions that
 // one corner supports; and where the cylinder is straight, its axis, directions across it. The minima of all pieces at a corner
 // are candidates, Newton's method gives those that are curved; the lowest is taken, and again from there. In doubles.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

@@ -1,5 +1,6 @@
 // Contacts of a polytope and a cylinder or an ellipsoid (polytope.c): the normal of what carries it, the deepest point, and the
 // corners of a cylinder's flat features. In the number type; all that the search found is frozen.
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "base/assert.h"
 #include "geometry/convex.h"
 #include "geometry/polytope_contact.h"

@@ -1,4 +1,4 @@
-// Which corners of two polytopes carry the normal of their deepest contact (polytope.h). In doubles.
+// Which corners of two polytopes carry the normal of their deepest contact (polytope.h). Tests: tests/unit/test_ties.c.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

@@ -1,4 +1,5 @@
 // The point that a ray meets on a part of a surface (ray.h), and how it moves with the ray and with sizes.
+// Tests: tests/oracle/test_rays.py.
 #include "geometry/ray.h"
 
 #include "base/assert.h"

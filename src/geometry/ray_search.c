@@ -1,4 +1,5 @@
 // Which part of a shape's surface a ray meets first (ray.h). In doubles.
+// Tests: tests/oracle/test_rays.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

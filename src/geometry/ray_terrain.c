@@ -1,5 +1,6 @@
 // Where a ray meets a height field: its base, a box below its origin; its surface, two triangles a cell; and the sides between
 // them. In doubles.
+// Tests: tests/oracle/test_rays.py.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)

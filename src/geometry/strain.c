@@ -1,4 +1,5 @@
 // Gradients by the points of hulls from those of contacts: by strains of all of them, and by single corners.
+// Tests: tests/unit/test_polytope.c, tests/oracle/test_mesh_parameters.py, tests/oracle/test_mesh_contact.py.
 #include "geometry/searched.h"
 
 #include <string.h>

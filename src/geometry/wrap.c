@@ -1,7 +1,8 @@
 // Paths around spheres and cylinders: which way they go, their length with its gradient and Hessian.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_muscles.py.
 #include "geometry/wrap.h"
 
-#include <pullback/spec.h>
+#include <pullback/enums.h>
 
 #include "base/assert.h"
 #include "math/vec.h"

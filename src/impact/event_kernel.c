@@ -1,4 +1,5 @@
 // The events of a step: which rows appear or go in it, and what they change, for derivatives (event.h).
+// Tests: tests/unit/test_event.c.
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX

@@ -1,5 +1,6 @@
 // Contact method `impact`: a step as a sequence of ballistic flights and impacts between them, its pullback and its forward
 // derivative with the times of the impacts (docs/contact-gradients.md).
+// Tests: tests/unit/test_impact.c.
 #include "impact/impact_parts.h"
 
 #include <math.h>

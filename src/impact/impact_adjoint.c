@@ -3,6 +3,7 @@
 // (eta where the restitution is capped: that equation, and the restitution in C as its unknown.)
 // The first term is inertia under a virtual velocity -lam and an "acceleration" w - u; the others see the contact's frame
 // under three fields: lam, w - u and u.
+// Tests: tests/unit/test_mocap_rate.c, tests/unit/test_impact.c, tests/python/test_prescribed.py.
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/prescribed.h"

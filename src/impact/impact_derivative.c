@@ -1,5 +1,6 @@
 // Derivatives of a step with impacts: those of flights and impacts one after the other, with the times of the impacts, which
 // move with the gaps (docs/contact-gradients.md).
+// Tests: tests/unit/test_mocap_rate.c, tests/unit/test_impact.c, tests/python/test_prescribed.py.
 #include "impact/impact_parts.h"
 
 #include "impact/impact_jvp.h"

@@ -1,4 +1,5 @@
 // Forward derivative of an impact by complex step.
+// Tests: tests/unit/test_impact.c.
 #include "number/number.h"
 
 #if PB_IS_COMPLEX

@@ -1,4 +1,5 @@
 // Which contacts touch, the rows of those in an impact, and the velocity after it.
+// Tests: tests/unit/test_mocap_rate.c, tests/unit/test_impact.c, tests/python/test_prescribed.py.
 #include "impact/impact_kernel.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // The law of impact of Newton and Coulomb for the contacts of one impact: its equations, the search for which contacts are
 // open, stick or slide, Newton's method to rounding, and the cap on restitution that keeps an impact from making energy.
+// Tests: tests/unit/test_impact.c.
 #include "impact/impact_kernel.h"
 
 #include "base/assert.h"

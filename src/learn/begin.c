@@ -1,4 +1,5 @@
 // Memory of a training: the batch, networks, what passes from one update to the next, and the arrays of a window.
+// Tests: tests/unit/test_learn.c.
 #include <string.h>
 
 #include "base/assert.h"

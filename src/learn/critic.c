@@ -1,5 +1,6 @@
 // The critic: targets from the costs of a window (TD(lambda), Sutton & Barto 2018, chapter 12), its fit, and the normalizer that
 // it shares with the policy.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Gradient of a window's discounted cost, and of the critic behind it, by the policy's weights, through the physics.
+// Tests: tests/unit/test_learn.c, tests/oracle/test_train.py.
 #include <string.h>
 
 #include "base/assert.h"

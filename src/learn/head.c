@@ -1,4 +1,5 @@
 // Functions of observations that are fitted to samples: columns in, gradients by parameters, Adam.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Proximal policy optimization (Schulman et al. 2017): the policy's output is the mean of a normal distribution with the given
 // deviation; costs in place of rewards, so that an advantage below zero is good.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Parameters that reach the task's values on the way: a training may begin with easier physics, such as softer contacts.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 
 #include "learn/train.h"

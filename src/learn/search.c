@@ -1,4 +1,5 @@
 // Training without gradients: a minimizer of optimize.h over all weights, whose values are the mean cost of whole episodes.
+// Tests: tests/unit/test_learn.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // The loop of a training: collect, gradient, update, evaluate, save; stopped at any moment, it goes on to the same bits.
+// Tests: tests/unit/test_learn.c, tests/oracle/test_train.py.
 #include <math.h>
 #include <string.h>
 

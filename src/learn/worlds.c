@@ -1,4 +1,5 @@
 // Worlds of a training: starts, windows of decisions with what they cost, episodes that end, evaluations.
+// Tests: tests/unit/test_learn.c, tests/oracle/test_train.py.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Dense LU with partial pivoting, outer product form (Golub & Van Loan, Matrix Computations, 3.4).
+// Tests: tests/unit/test_hard.c.
 #include "linalg/lu.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Products by the best kernels that the processor has.
+// Tests: tests/unit/test_product.c.
 #include "linalg/product.h"
 
 #include <stdint.h>

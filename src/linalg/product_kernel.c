@@ -1,4 +1,5 @@
 // Products of dense matrices (product.h), written once for both types of number.
+// Tests: tests/unit/test_product.c.
 #include "linalg/product_kernels.h"
 
 // Halves of two vectors entry by entry in turn: the lower ones, the upper ones.

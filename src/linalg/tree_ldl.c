@@ -1,5 +1,6 @@
 // Factorization, solution and product of tree-sparse matrices (tree_ldl.h), a block of rows that share their ancestors at a
 // time. Tests: every step of tests/conformance.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "linalg/tree_ldl.h"
 
 #include "base/assert.h"

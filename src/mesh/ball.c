@@ -1,6 +1,7 @@
 // Spheres and balls from an icosahedron. A sphere's faces are cut into lattice triangles and pushed out to the radius; a ball's
 // twenty tetrahedra (center and face) are cut into lattice tetrahedra and octahedra, shell by shell, so that the k-th shell is
 // a sphere with k cuts. An octahedron's inner diagonal is no neighbor's business: the shortest is taken.
+// Tests: tests/unit/test_mesh.c.
 #include "mesh/mesh.h"
 
 // Corners 1 and -1 at z = +-, in two rings of five between.

@@ -1,4 +1,5 @@
 // Shapes of cells, and what follows from cells alone: edges, hinges, boundary.
+// Tests: tests/unit/test_mesh.c.
 #include <string.h>
 
 #include "base/assert.h"

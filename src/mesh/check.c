@@ -1,4 +1,5 @@
 // What a mesh must be before it can carry physics, each fault named with its cells and their place.
+// Tests: tests/unit/test_mesh.c.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Chains, grids, discs, boxes and cylinders.
+// Tests: tests/unit/test_mesh.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Nodes in the middle of edges.
+// Tests: tests/unit/test_mesh.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Where the motion bends by a parameter (pbBend): ends of ranges, clamps of the kernels, ties of mixed contact parameters.
+// Tests: tests/unit/test_kinks.c.
 #include <math.h>
 #include <string.h>
 

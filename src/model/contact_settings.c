@@ -1,5 +1,6 @@
 // Contact settings beyond MJCF: one table of names, from which values are read, set and checked; which settings go together;
 // and the longest stable time step of penalty contacts.
+// Tests: tests/unit/test_contact.c.
 #include <pullback/contact.h>
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // Memory of a design, and which entries of theta follow from others by it (design.h).
+// Tests: tests/oracle/test_design.py.
 #include "model/design.h"
 
 #include <string.h>

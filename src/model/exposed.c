@@ -1,4 +1,5 @@
 // Vertices of meshes and heights of fields as parameters, on request (exposed.h).
+// Tests: tests/conformance/test_step.c, tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py.
 #include "model/exposed.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // The corner of a hull that is furthest along a direction (mesh.h).
+// Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include <math.h>
 
 #include "base/assert.h"

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include <pullback/spec.h>
+#include <pullback/enums.h>
 
 // Positions that move by adding; the quaternion and its degrees of freedom come after so many.
 static inline int pbJoint_PlainCount(int type) {

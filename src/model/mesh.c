@@ -1,4 +1,5 @@
 // Hulls of meshes for contacts, from the tables of a compiled model.
+// Tests: tests/oracle/test_solids.py, tests/oracle/test_mesh_contact.py.
 #include "model/mesh.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // Poses of mocap bodies: those that a model or a keyframe has, and whether an input can be read.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_mocap.py.
 #include "model/mocap.h"
 
 #include <pullback/world.h>

@@ -1,4 +1,5 @@
 // Memory, sizes, names, fields and options of a compiled model.
+// Tests: tests/unit/test_compile.c.
 #include "model/model.h"
 
 #include <stddef.h>

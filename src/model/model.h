@@ -4,7 +4,7 @@
 
 #include <pullback/contact.h>
 #include <pullback/model.h>
-#include <pullback/spec.h>  // the enumerations, by MuJoCo's values
+#include <pullback/enums.h>  // the enumerations, by MuJoCo's values
 
 #include "model/model_fields.h"
 

@@ -1,4 +1,5 @@
 // The parameter table: slices of theta by name, their bounds, and a check of values before a run.
+// Tests: tests/unit/test_compile.c, tests/oracle/test_parameters.py, tests/oracle/test_wanted.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

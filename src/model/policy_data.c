@@ -1,4 +1,5 @@
 // A policy as a part of the model: its memory. Made by world/policy_model.c.
+// Tests: tests/conformance/test_policy.c, tests/hostile/test_failing_allocator.c.
 #include "model/policy_data.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Which actuators are servos (servo.h), and which can be.
+// Tests: tests/unit/test_servo.c.
 #include "model/servo.h"
 
 #include <stdio.h>

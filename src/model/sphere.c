@@ -1,4 +1,5 @@
 // Directions in theta (sphere.h): which rows there are, their lengths, normalization, and its derivative both ways.
+// Tests: tests/unit/test_sphere.c.
 #include "model/sphere.h"
 
 #include <math.h>

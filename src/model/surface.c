@@ -1,4 +1,5 @@
 // What meshes look like: asked for by number and by geom.
+// Tests: tests/unit/test_surface.c.
 #include "model/surface.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // Height fields: prisms, and which of them a shape may touch.
+// Tests: tests/unit/test_standing.c, tests/oracle/test_hfield.py, tests/oracle/test_hfield_parameters.py.
 #include "model/terrain.h"
 
 #include <math.h>

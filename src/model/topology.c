@@ -1,5 +1,6 @@
 // Tables derived from a compiled model once: kinematic trees, the pattern of the mass matrix, actuators by what they act on,
 // candidate pairs of geoms, directions in theta, and bounds on sizes that a step's work memory is laid out by.
+// Tests: tests/conformance/test_step.c, tests/unit/test_compile.c.
 #include "model/topology.h"
 
 #include <limits.h>

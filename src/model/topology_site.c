@@ -1,5 +1,6 @@
 // Which sites and geoms a step reads: large models have many that only mark places or are only seen.
-#include <pullback/spec.h>
+// Tests: tests/conformance/test_step.c, tests/unit/test_compile.c.
+#include <pullback/enums.h>
 
 #include "base/assert.h"
 #include "base/context.h"

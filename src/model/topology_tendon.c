@@ -1,5 +1,6 @@
 // What each tendon moves with: the bodies between what it is attached to and their nearest common ancestor, and their dofs. What
 // carries all of a path does not change its length.
+// Tests: tests/conformance/test_step.c, tests/unit/test_compile.c.
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/tendon_path.h"

@@ -1,4 +1,5 @@
 // Trees of boxes over the faces of meshes that rays may meet, from the tables of a compiled model.
+// Tests: tests/oracle/test_rays.py.
 #include "model/triangles.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Actuators: transmission (length, moment), activation dynamics, forces, velocities that servos ask for.
+// Tests: tests/conformance/test_step.c, tests/unit/test_servo.c, tests/oracle/test_stages.py.
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"

@@ -1,4 +1,5 @@
 // Sensors of distance, by the rules of MuJoCo's. Derivative: distance_sensor_adjoint.c.
+// Tests: tests/oracle/test_distance.py.
 #include "multibody/distance_sensor.h"
 
 #include "base/assert.h"

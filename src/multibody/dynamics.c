@@ -1,4 +1,5 @@
 // Mass matrix, velocities, bias forces, accelerations.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"

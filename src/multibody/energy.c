@@ -1,4 +1,5 @@
 // Energies of a state. Derivative: energy_adjoint.c.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
 #include "multibody/energy.h"
 
 #include "base/assert.h"

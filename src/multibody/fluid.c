@@ -1,5 +1,6 @@
 // Fluid forces: inertia-box and ellipsoid model (formulas: MuJoCo's manual, "Fluid forces"), and their velocity derivative
 // as implicitfast takes it.
+// Tests: tests/unit/test_fluid.c.
 #include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/fluid.h"

@@ -1,6 +1,7 @@
 // Gradient of the virtual power of fluid forces and of their implicit damping. In a part's own frame the power is y . f(u),
 // y the virtual and u the real velocity there; df/du is the hand-written damping, second derivatives and those by the
 // shape come from the complex program.
+// Tests: tests/unit/test_fluid.c.
 #include "eval/adjoint.h"
 #include "multibody/fluid.h"
 #include "multibody/spatial.h"

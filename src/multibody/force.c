@@ -1,4 +1,5 @@
 // Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
+// Tests: tests/unit/test_kinks.c, tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"

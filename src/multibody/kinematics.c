@@ -1,4 +1,5 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"

@@ -1,4 +1,5 @@
 // The motion of a mesh's points by its parameters (mesh_map.h).
+// Tests: tests/oracle/test_mesh_parameters.py, tests/oracle/test_mesh_contact.py.
 #include "multibody/mesh_map.h"
 
 #include "base/assert.h"

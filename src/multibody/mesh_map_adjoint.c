@@ -1,4 +1,5 @@
 // Gradient by mesh_scale, mesh_refpos and mesh_refquat from that by the map of a mesh's points (mesh_map.c).
+// Tests: tests/oracle/test_mesh_parameters.py, tests/oracle/test_mesh_contact.py, tests/oracle/test_design.py.
 #include "multibody/mesh_map.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Muscles: gain, bias, rate of activation, each with its partial derivatives below it.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_muscles.py, tests/python/test_meetings.py.
 #include "multibody/muscle.h"
 
 #include "base/assert.h"

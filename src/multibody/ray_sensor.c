@@ -1,4 +1,5 @@
 // Rangefinders, by the rules of MuJoCo's mj_ray. Derivative: ray_sensor_adjoint.c.
+// Tests: tests/oracle/test_rays.py.
 #include "multibody/ray_sensor.h"
 
 #include "base/assert.h"

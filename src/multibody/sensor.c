@@ -1,4 +1,5 @@
 // Sensors, by MuJoCo's types.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/equality_data.h"

@@ -1,4 +1,5 @@
 // Slider-cranks. Derivative: slider_crank_adjoint.c.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
 #include "multibody/slider_crank.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
 #include "eval/adjoint.h"
 #include "math/vec.h"

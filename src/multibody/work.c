@@ -1,4 +1,5 @@
 // The layout of an evaluation: what it consists of, and how much memory that takes for a capacity of contacts.
+// Tests: tests/hostile/test_nan_scratch.c, tests/conformance/test_step.c.
 #include "base/arena.h"
 #include "base/assert.h"
 #include "eval/work.h"

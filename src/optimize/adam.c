@@ -1,4 +1,5 @@
 // Adam (Kingma & Ba, ICLR 2015, algorithm 1), projected on the bounds, with rates by iteration.
+// Tests: tests/unit/test_optimize.c, tests/unit/test_verdict.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // The verdict of an audit, in words: every requirement that does not hold, the objective first.
+// Tests: tests/oracle/test_audit.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

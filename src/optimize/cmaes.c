@@ -1,5 +1,6 @@
 // CMA-ES as in Hansen's tutorial (arXiv 1604.00772) with its default parameters and positive weights: the gradient-free
 // baseline. Points beyond a bound are put on it and learned from where they were put.
+// Tests: tests/unit/test_optimize.c, tests/unit/test_verdict.c.
 #include <math.h>
 #include <string.h>
 

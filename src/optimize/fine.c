@@ -1,4 +1,5 @@
 // The model of a task at a finer time step, for whoever asks whether an answer survives it.
+// Tests: tests/unit/test_task.c, tests/oracle/test_task_run.py.
 #include "base/assert.h"
 #include "base/context.h"
 #include "optimize/task.h"

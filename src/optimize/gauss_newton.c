@@ -1,5 +1,6 @@
 // Gauss-Newton as Levenberg and Marquardt damp it: (J'J + lambda D) p = -J'r on the variables no bound holds, D the largest
 // diagonal of J'J seen so far (More 1978), lambda by Nielsen's rule (Madsen, Nielsen & Tingleff 2004), steps projected.
+// Tests: tests/unit/test_optimize.c, tests/unit/test_verdict.c.
 #include <math.h>
 #include <string.h>
 

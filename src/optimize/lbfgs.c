@@ -1,5 +1,6 @@
 // L-BFGS (Nocedal 1980) on the variables no bound holds, with a line search along the projected path: weak Wolfe conditions
 // by bracketing (Lewis & Overton 2013, which also copes with kinks), Armijo alone where a bound cuts the path.
+// Tests: tests/unit/test_optimize.c, tests/unit/test_verdict.c.
 #include <math.h>
 #include <string.h>
 

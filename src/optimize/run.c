@@ -1,4 +1,5 @@
 // The loop: iterate, check the stop criteria, report, save the state, and go on from a saved one to the same bits.
+// Tests: tests/unit/test_task.c, tests/oracle/test_task_run.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // Loss of a task, its gradient and its residuals, over all trajectories. Terms of the loss: terms.c; unknowns: variables.c.
+// Tests: tests/unit/test_task.c.
 #include "optimize/task.h"
 
 #include <math.h>

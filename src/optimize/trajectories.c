@@ -2,6 +2,7 @@
 // rollout, terms and context, so that whoever takes it needs nothing of the others. Values are added in the order of the
 // trajectories, gradients by parameters in a tree over their numbers: the same bits for any number of threads. Worlds of
 // tasks that draw are run one after the other.
+// Tests: tests/unit/test_task_threads.c.
 #include <math.h>
 #include <string.h>
 

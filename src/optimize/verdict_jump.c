@@ -1,5 +1,6 @@
 // A jump of the loss beside an answer: found on a line by values alone, narrowed by bisection, and explained by the first contact
 // in which runs on both of its sides differ.
+// Tests: tests/unit/test_verdict.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

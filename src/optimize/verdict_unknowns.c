@@ -1,5 +1,6 @@
 // Unknowns and directions that the loss at an answer does not determine: those nothing depends on, those whose gradient is zero
 // at a kink or a bound of the model, and combinations of unknowns that leave the loss as it is.
+// Tests: tests/unit/test_verdict.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

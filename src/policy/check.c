@@ -1,5 +1,6 @@
 // Whether a policy keeps what pbPolicyFunction promises: same numbers from same input, adding, gradients of many columns, the
 // derivative. Whoever writes a controller makes one of these mistakes first; each is told by name.
+// Tests: tests/unit/test_policy_check.c.
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>

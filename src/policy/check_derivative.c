@@ -1,4 +1,5 @@
 // Derivatives of a policy, part by part: of the outputs and of the memory after, by observations, memory and parameters.
+// Tests: tests/unit/test_policy_check.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

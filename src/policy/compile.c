@@ -1,4 +1,5 @@
 // What each kind of layer needs of its definition: sizes that fit, numbers that are numbers, slices and their starts.
+// Tests: tests/unit/test_network.c.
 #include <math.h>
 #include <string.h>
 

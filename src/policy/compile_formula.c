@@ -1,4 +1,5 @@
 // Which inputs and parameters a formula names is looked up in its text, so that a layer of many inputs has formulas of few.
+// Tests: tests/unit/test_network.c.
 #include "policy/compile_formula.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 // Activations, entry by entry: relu, tanh, elu (Clevert et al. 2016, alpha 1), softplus log(1 + exp x), sigmoid. Slopes are
 // those at the outputs, which forward has left. NaN stays NaN.
+// Tests: tests/unit/test_network.c.
 #include <tgmath.h>
 
 #include "policy/exponential.h"

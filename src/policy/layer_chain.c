@@ -1,4 +1,5 @@
 // A chain of layers: each takes the outputs of the one before it.
+// Tests: tests/unit/test_network.c.
 #include "base/assert.h"
 #include "base/mutate.h"
 #include "policy/layer.h"

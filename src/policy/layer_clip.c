@@ -1,6 +1,7 @@
 // Clip to lower..upper. Its derivative beyond a bound is that of the program, zero, or projected: what a descent along the
 // cotangents would do to the input is let through where it leads inwards (the projected gradient of bound constraints). Forward
 // mode is the program's in both.
+// Tests: tests/unit/test_network.c.
 #include "policy/layer.h"
 
 static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {

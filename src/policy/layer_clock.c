@@ -1,5 +1,6 @@
 // The inputs without the first, which is a time, and behind them sin and cos of 2 pi frequency time for each frequency. The
 // angle is taken in double: after an hour a float's would be off by a thousandth.
+// Tests: tests/unit/test_network.c.
 #include <math.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 // delay, the slice "delay". The memory is what the inputs were: 1, 2, ... decisions ago, one block of rows behind the other;
 // zeros before the first decision. Delays beyond the memory count as the longest it has, below zero as zero: their derivative
 // is zero.
+// Tests: tests/unit/test_network.c.
 #include <math.h>
 #include <string.h>
 

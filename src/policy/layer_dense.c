@@ -1,5 +1,6 @@
 // y = W x + b: slices "weight" (outputs x inputs) and "bias". Inputs and cotangents of outputs are kept, so that the gradient of
 // many columns is one product, summed in ascending order of the columns.
+// Tests: tests/unit/test_network.c, tests/oracle/test_policy.py.
 #include <string.h>
 
 #include "policy/layer.h"

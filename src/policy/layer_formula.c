@@ -1,6 +1,7 @@
 // Outputs by formulas of the inputs x0, x1, ... and the parameters p0, p1, ...: expressions of the energies' language, whose
 // gradients are derived when they are read. Computed in double. Where a formula has no value (log of a negative number) or no
 // derivative (the root of zero) NaN comes out, in that column alone.
+// Tests: tests/unit/test_network.c.
 #include <math.h>
 #include <string.h>
 

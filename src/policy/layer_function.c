@@ -1,4 +1,5 @@
 // A network as a pbPolicyFunction: numbers of the caller into rows to compute with, and back.
+// Tests: tests/unit/test_network.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -4,6 +4,7 @@
 //   h' = z h + (1 - z) c
 //
 // Slices, gates r, z, c one below the other: "weight" (3 n x inputs), "recurrent" (3 n x n), "bias" (3 n).
+// Tests: tests/unit/test_network.c.
 #include <string.h>
 
 #include "policy/exponential.h"

@@ -2,6 +2,7 @@
 // made of.
 //
 // In float the matrix stays double: it is converted in blocks of rows that stay in the cache while they are used.
+// Tests: tests/unit/test_network.c, tests/oracle/test_policy.py.
 #include <string.h>
 
 #include "base/assert.h"

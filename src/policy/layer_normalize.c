@@ -1,4 +1,5 @@
 // y = (x - mean) / deviation by the fixed slices "mean" and "deviation", which training sets from what it has seen.
+// Tests: tests/unit/test_network.c.
 #include "policy/layer.h"
 
 static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {

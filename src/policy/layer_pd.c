@@ -4,6 +4,7 @@
 //   pd      tau = kp e - kd v                e = set-point - position
 //   pid     tau = kp e - kd v + ki I         I = clip(I before + interval e, +-windup), the memory
 //   servo   v* = gain e
+// Tests: tests/unit/test_network.c.
 #include "base/assert.h"
 #include "policy/layer.h"
 

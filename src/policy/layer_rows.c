@@ -1,4 +1,5 @@
 // What pull leaves for gather: rows of doubles, or of floats two by two in a double.
+// Tests: tests/unit/test_network.c.
 #include <string.h>
 
 #include "base/assert.h"

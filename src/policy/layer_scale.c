@@ -1,4 +1,5 @@
 // y = scale x + offset by constants, row by row.
+// Tests: tests/unit/test_network.c.
 #include "policy/layer.h"
 
 static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {

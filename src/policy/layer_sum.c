@@ -1,5 +1,6 @@
 // The sum of several chains over the same input: skips, a controller and a network beside it. The tape is theirs, one behind the
 // other.
+// Tests: tests/unit/test_network.c.
 #include <string.h>
 
 #include "base/assert.h"

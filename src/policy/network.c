@@ -1,5 +1,6 @@
 // Networks: a chain of layers with its parameters and memory, as a pbPolicyFunction. What layers do stands in layer_*.c, what
 // they need of their definitions in compile.c.
+// Tests: tests/unit/test_network.c.
 #include "policy/network.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // Where weights start: orthogonal (Saxe et al. 2014) or uniform (Glorot and Bengio 2010), from a seed.
+// Tests: tests/unit/test_network.c.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // Gradient diagnostics: what a certificate gathers from the steps, growth of the costate, and the spot check of a whole rollout
 // against a difference quotient. Single steps are checked by sample.c.
+// Tests: tests/unit/test_rollout.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // What the spot checks (sample.c, certificate.c) draw: which steps, and directions of theta.
+// Tests: tests/unit/test_rollout.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Forward sensitivities: tangents of the state are pushed through each step beside the trajectory, which is run once more.
+// Tests: tests/unit/test_rollout.c, tests/unit/test_schedule.c, tests/oracle/test_wanted.py.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // The memory plan of a rollout: how many snapshots, tape records and cached evaluations a budget holds, and what they save.
+// Tests: tests/unit/test_rollout.c, tests/unit/test_schedule.c, tests/oracle/test_wanted.py.
 #include <unistd.h>
 
 #include "base/assert.h"

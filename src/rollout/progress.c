@@ -1,4 +1,5 @@
 // Progress of a long call: tells the caller's function at the start and then about ten times a second, which may stop the call.
+// Tests: tests/unit/test_rollout.c.
 #include <math.h>
 #include <time.h>
 

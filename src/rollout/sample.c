@@ -6,6 +6,7 @@
 // where D f d is a forward derivative (the complex program: another text than the adjoint), at the first kind of sampled step;
 // or a quotient of differences of the program itself, at both kinds. What both derivatives get wrong alike only the quotient
 // sees. The directions are drawn in direction.c.
+// Tests: tests/unit/test_rollout.c.
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

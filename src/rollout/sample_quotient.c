@@ -1,5 +1,6 @@
 // Checks of single steps (sample.c): quotients of differences of the program, over moves along a direction of state, inputs and
 // theta.
+// Tests: tests/unit/test_rollout.c.
 #include <float.h>
 #include <math.h>
 #include <string.h>

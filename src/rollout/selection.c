@@ -1,5 +1,6 @@
 // The parameters that a gradient is wanted by: which fields of theta a pullback may leave out, and the caller's entries that it
 // must not touch.
+// Tests: tests/unit/test_rollout.c, tests/unit/test_schedule.c, tests/oracle/test_wanted.py.
 #include <string.h>
 
 #include "base/assert.h"

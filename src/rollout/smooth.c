@@ -1,4 +1,5 @@
 // Which gradient a rollout gives. The smooth one: each recorded step once more with smooth contacts, and the derivative of that.
+// Tests: tests/unit/test_event.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // The tape of a trajectory apart from the rollout that ran it: one rollout (scratch, costates) serves many worlds in turn, each
 // of which keeps its own records. Such a tape holds all steps: nothing is ever run again.
+// Tests: tests/unit/test_batch.c, tests/unit/test_batch_pack.c, tests/unit/test_batch_policy.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 // The solver of hard contact (dual.h): the dual problem A f + b, projected Gauss-Seidel (Jacobi), and which of the methods finds
 // the forces.
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "solve/dual.h"
 
 #include "base/assert.h"

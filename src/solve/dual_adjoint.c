@@ -4,6 +4,7 @@
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of
 // motion).
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "base/assert.h"
 #include "contact/law.h"
 #include "eval/adjoint.h"

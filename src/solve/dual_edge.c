@@ -1,4 +1,5 @@
 // Where the laws of hard contact have a kink: rows that are idle or at the edge of a bound, to rounding.
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"

@@ -2,6 +2,7 @@
 // other and are held by little more than their regularization: their forces are thousands of times what their residuals ask of
 // each alone, a share of 1e-9 of them is no small acceleration, and whether a contact slides is lost in them. At a rho at which
 // forces and accelerations are of one size both count.
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"

@@ -1,4 +1,5 @@
 // Newton's method on the laws of hard contact, and the solution of their linearized equations.
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"

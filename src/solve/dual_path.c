@@ -1,5 +1,6 @@
 // Hard contact where Newton's method alone finds no forces: the central path of smoothed laws, followed by its arc length, and
 // the proximal point method for redundant rows.
+// Tests: tests/unit/test_hard.c, tests/oracle/test_jammed.py.
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"

@@ -5,6 +5,7 @@
 //
 // H has the sparsity of the tree, joined where rows couple branches. Where the full step does not make the cost fall, an exact
 // line search follows; the cost along the step is convex.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_step.py.
 #include "solve/newton.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Sweeps against slip (noslip.h). Derivative: noslip_adjoint.c.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_noslip.py, tests/python/test_noslip_meetings.py.
 #include "solve/noslip.h"
 
 #include "base/assert.h"

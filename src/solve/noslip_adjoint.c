@@ -9,6 +9,7 @@
 //     + x . (J a0 - aref)                       with the rows of Newton's method (row_adjoint.c)
 //
 // What falls to a0 and f0 is pulled as without sweeps.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_noslip.py, tests/python/test_noslip_meetings.py.
 #include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row_adjoint.h"

@@ -1,5 +1,6 @@
 // The multifrontal elimination: each front is assembled from entries of the matrix and its children's updates, loses its
 // pivots, and leaves its update to its parent (Duff & Reid 1983; Liu 1992). The dense arithmetic is in front_kernel.c.
+// Tests: tests/unit/test_sparse.c.
 #include "sparse/kernels.h"
 
 // The lower triangle, by whole vectors.

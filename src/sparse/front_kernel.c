@@ -1,5 +1,6 @@
 // Dense kernels of a front (front.h): products by register tiles over packed slivers (Goto & van de Geijn 2008), panels by
 // halves.
+// Tests: tests/unit/test_sparse.c, tests/unit/test_sparse_krylov.c.
 #include "sparse/front.h"
 
 #define real     double

@@ -1,4 +1,5 @@
 // The table of the kernels' variants, written from their list.
+// Tests: tests/unit/test_sparse.c.
 #include "sparse/kernels.h"
 
 PB_SPARSE_KERNELS(PB_KERNEL_DECLARE)

@@ -1,4 +1,5 @@
 // Substitution with the factor of a front after the other: L, D, L', for one right-hand side and for several side by side.
+// Tests: tests/unit/test_sparse.c.
 #include "linalg/vector.h"
 #include "sparse/kernels.h"
 

@@ -1,4 +1,5 @@
 // Hard contact: the kinetic energy that Newton's restitution makes where friction couples its normals with slip.
+// Tests: tests/unit/test_hard.c.
 #include <math.h>
 
 #include "contact/prescribed.h"

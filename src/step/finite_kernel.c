@@ -1,4 +1,5 @@
 // Sum of numbers in any order: finite only where all of them are. It is taken at every step, so it is wide.
+// Tests: tests/conformance/test_step.c.
 #include "step/kernels.h"
 
 #if !PB_IS_COMPLEX

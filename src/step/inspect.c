@@ -1,4 +1,5 @@
 // Quantities of the last evaluation by MuJoCo's name.
+// Tests: tests/unit/test_hard.c.
 #include <math.h>
 #include <string.h>
 

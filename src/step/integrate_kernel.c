@@ -1,5 +1,6 @@
 // One evaluation in stages, and how its accelerations move a state: implicit damping, positions, activations. Derivatives in
 // integrate_adjoint.c, step_adjoint.c and runge_kutta_adjoint.c.
+// Tests: tests/oracle/test_step.py.
 #include "step/integrate.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // Forward derivatives by complex step of the same source: value in the real part, derivative in the imaginary part.
+// Tests: tests/conformance/test_step.c.
 #include "model/exposed.h"
 #include "model/joint.h"
 #include "number/number.h"

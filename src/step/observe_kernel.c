@@ -1,6 +1,7 @@
 // What a policy sees: the first half of an evaluation, positions and velocities, and the numbers of the table of observations
 // that come from it. Those of inputs, the clock and what is held are put beside them by world/policy_step.c. Pullback:
 // observe_adjoint.c; forward derivative: jvp_kernel.c.
+// Tests: tests/conformance/test_policy.c.
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/joint.h"

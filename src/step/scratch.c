@@ -1,4 +1,5 @@
 // What every call does with its scratch: the checks of what comes in, an evaluation in double, and its report.
+// Tests: tests/unit/test_guess.c.
 #include "step/scratch.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 // What is said of the constraint solve of a step: rows in words, a condition number, the branch that was taken, and why a solve
 // did not converge, was singular, or has a row too stiff for the time step.
+// Tests: tests/conformance/test_step.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

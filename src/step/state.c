@@ -1,4 +1,5 @@
 // The state vector: its fields and their names, tangents, and moves along them.
+// Tests: tests/unit/test_contact.c.
 #include <pullback/world.h>
 
 #include <math.h>

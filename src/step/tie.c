@@ -1,4 +1,5 @@
 // Contacts that have no derivative of every direction, in words.
+// Tests: tests/unit/test_ties.c, tests/unit/test_rollout.c, tests/python/test_ties.py.
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

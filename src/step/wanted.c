@@ -1,4 +1,5 @@
 // Which groups of the pullback's work are not wanted: column "wakes" of model_fields.h.
+// Tests: tests/unit/test_rollout.c, tests/unit/test_schedule.c, tests/oracle/test_parameters.py.
 #include "step/wanted.h"
 
 #include "model/model.h"

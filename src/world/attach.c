@@ -1,4 +1,5 @@
 // Points of deformables on bodies, and geoms as surfaces that they meet.
+// Tests: tests/unit/test_deform.c.
 #include <math.h>
 #include <string.h>
 

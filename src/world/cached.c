@@ -1,4 +1,5 @@
 // Evaluations cached for pullbacks: how large they are, saving and loading them, and the pullback that uses them.
+// Tests: tests/unit/test_rollout.c.
 #include "world/cached.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 // Deformables become part of a model: checks, bodies that points are attached to, parameters, names of controls.
+// Tests: tests/unit/test_task_deform.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

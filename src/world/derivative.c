@@ -1,4 +1,5 @@
 // The public derivatives of a step.
+// Tests: tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
 #include <string.h>
 
 #include "base/assert.h"

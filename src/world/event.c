@@ -1,5 +1,6 @@
 // Derivatives of a step with the events in it (impact/event.h): which there are, what they do to cotangents and tangents, and,
 // for hard contact, the saltation of impacts that act together.
+// Tests: tests/unit/test_event.c.
 #include "impact/event_kernel.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 // A policy becomes part of a model: its table of observations is read against the model's names, where its outputs go, its
 // parameters in theta.
+// Tests: tests/conformance/test_policy.c.
 #include <pullback/policy.h>
 
 #include <math.h>

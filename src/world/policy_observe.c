@@ -1,4 +1,5 @@
 // What a policy sees at a state, pulled back to the state without a step: for whoever learns from observations alone.
+// Tests: tests/unit/test_learn.c, tests/oracle/test_train.py.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // The public step: memory of a scratch, the step forward, the tape.
+// Tests: tests/conformance/test_step.c.
 #include <pullback/world.h>
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 // The tables of the variants, written from the lists of their kernels.
+// Tests: tests/conformance/test_step.c.
 #include "step/variants.h"
 
 #include "impact/variants.h"

@@ -12,6 +12,7 @@
 
 #include <pullback/batch.h>
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 // A ball that falls on a plane and rolls, and an arm of a ball and a hinge joint with a motor and activation.
 static const char scene[] =

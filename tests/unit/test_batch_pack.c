@@ -13,6 +13,7 @@
 #include <pullback/batch.h>
 #include <pullback/io.h>
 #include <pullback/policy.h>
+#include <pullback/spec.h>
 
 #include "batch/batch.h"
 

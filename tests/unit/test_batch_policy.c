@@ -12,6 +12,7 @@
 
 #include <pullback/batch.h>
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 static const char scene[] =
     "<mujoco><option timestep='0.005'/><worldbody><geom type='plane' size='5 5 .1'/>"

@@ -12,6 +12,7 @@
 #include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/rollout.h>
+#include <pullback/spec.h>
 
 // A body on the floor with an arm, a motor and a tendon.
 static const char scene[] =

@@ -13,6 +13,7 @@
 #include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/ledger.h>
+#include <pullback/spec.h>
 
 static const char *const integrators[] = {"Euler", "implicitfast", "RK4"};
 static const int orders[] = {1, 1, 4};

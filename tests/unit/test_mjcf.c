@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 static char folder[] = "/tmp/pullback-mjcf-XXXXXX";  // of this run, with a folder "model" and one "outside"
 

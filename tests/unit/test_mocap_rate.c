@@ -11,6 +11,7 @@
 #include <pullback/io.h>
 #include <pullback/random.h>
 #include <pullback/world.h>
+#include <pullback/spec.h>
 
 #include "model/mocap.h"
 #include "model/model.h"

@@ -11,6 +11,7 @@
 #include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/world.h>
+#include <pullback/spec.h>
 
 static void check_fields(const pbModel *a, const pbModel *b) {
   pbField f, g;

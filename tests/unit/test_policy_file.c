@@ -13,6 +13,7 @@
 #include <pullback/array.h>
 #include <pullback/io.h>
 #include <pullback/optimize.h>
+#include <pullback/spec.h>
 
 #define ARM                                                                                                                  \
   "<mujoco><worldbody><body name='top' pos='0 0 1'><freejoint name='root'/><geom size='.1' mass='2'/><body name='low'>"      \

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include <pullback/io.h>
+#include <pullback/spec.h>
 
 #include "geometry/pair.h"
 #include "geometry/polytope.h"

@@ -12,6 +12,7 @@
 #include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/rollout.h>
+#include <pullback/spec.h>
 
 // Every kind of direction acts: an arm on a skew hinge, a ball joint with a spring, a tilted box that slides, a weld with a relative
 // orientation, sites that push, and a camera and frames that are seen.

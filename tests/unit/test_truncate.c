@@ -12,6 +12,7 @@
 #include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/rollout.h>
+#include <pullback/spec.h>
 
 enum { N = 40 };
 static const double H = 0.01, MASS = 2, DAMPING = 3;

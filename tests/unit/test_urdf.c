@@ -13,6 +13,7 @@
 
 #include <pullback/io.h>
 #include <pullback/mesh.h>
+#include <pullback/spec.h>
 
 #define INERTIA                                                                                                         \
   "<inertial><origin xyz='0.1 0 0' rpy='0 0.5 0'/><mass value='1.5'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' " \

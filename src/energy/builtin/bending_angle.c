@@ -1,4 +1,5 @@
 // Bending of shells by the angles between their triangles.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("bending", "N m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Hooke's law in the stretch: corotated elasticity with the rotation that is nearest.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON, PB_SCALAR("thickness", "m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Weight as an energy of its own, beside the world's gravity.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("mass", "kg", PB_POSITIVE), PB_VECTOR("acceleration", "m/s^2")};

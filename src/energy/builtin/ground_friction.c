@@ -1,4 +1,5 @@
 // Viscous friction of points near a half-space.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("coefficient", "J s^2/m^3", PB_POSITIVE),

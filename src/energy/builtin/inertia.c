@@ -1,4 +1,5 @@
 // Inertia as one more energy: what makes an equilibrium a step of implicit Euler.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("mass", "kg", PB_POSITIVE), PB_VECTOR("velocity", "m/s")};

@@ -1,4 +1,5 @@
 // A force on a point.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_VECTOR("force", "N")};

@@ -1,4 +1,5 @@
 // Masses of elements: density times size at rest.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter line[] = {PB_SCALAR("density", "kg/m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Drag proportional to mass: the other half of Rayleigh's damping.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("rate", "1/s", PB_POSITIVE), PB_SCALAR("density", "kg/m^3", PB_POSITIVE),

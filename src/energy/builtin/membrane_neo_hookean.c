@@ -1,4 +1,5 @@
 // Sheet in space, incompressible neo-Hookean: rubber.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_SCALAR("thickness", "m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Woven cloth: stiffnesses along warp and weft, and shear.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("young_warp", "Pa", PB_MORE),

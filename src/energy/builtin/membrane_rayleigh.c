@@ -1,4 +1,5 @@
 // Damping of sheets in space, proportional to their stiffness.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON_SHEET, PB_SCALAR("time", "s", PB_POSITIVE),

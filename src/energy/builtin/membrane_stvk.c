@@ -1,4 +1,5 @@
 // Sheet in space, Saint Venant-Kirchhoff in plane stress.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON_SHEET, PB_SCALAR("thickness", "m", PB_POSITIVE)};

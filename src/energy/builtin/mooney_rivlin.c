@@ -1,4 +1,5 @@
 // Mooney-Rivlin rubber.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("c1", "Pa", PB_POSITIVE), PB_SCALAR("c2", "Pa", PB_POSITIVE),

@@ -1,4 +1,5 @@
 // Muscle: a soft solid with fibres that stiffen when stretched and pull when active.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG,

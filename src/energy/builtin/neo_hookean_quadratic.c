@@ -1,4 +1,5 @@
 // Planar neo-Hookean law with a parabola in place of the logarithm, every triangle of weight 1 whatever its area.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("mu", "J", PB_POSITIVE), PB_SCALAR("lambda", "J", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Pressure on a surface, following it.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("pressure", "Pa", PB_ANY)};

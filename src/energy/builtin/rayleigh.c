@@ -1,4 +1,5 @@
 // Damping proportional to stiffness.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON, PB_SCALAR("time", "s", PB_POSITIVE),

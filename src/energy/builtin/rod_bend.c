@@ -1,4 +1,5 @@
 // Bending of rods that are straight at rest.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("bending", "N m^2", PB_POSITIVE)};

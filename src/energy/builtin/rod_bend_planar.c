@@ -1,4 +1,5 @@
 // Bending of rods in the plane of x and y, curved at rest or not.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("bending", "N m^2", PB_POSITIVE)};

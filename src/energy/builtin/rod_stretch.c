@@ -1,4 +1,5 @@
 // Stretching of rods.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("axial", "N", PB_POSITIVE)};

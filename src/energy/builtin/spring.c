@@ -1,4 +1,5 @@
 // Hooke's spring whose rest length is that of the rest positions.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "N/m", PB_POSITIVE)};

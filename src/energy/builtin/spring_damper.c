@@ -1,4 +1,5 @@
 // Damper along an edge.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("damping", "N s/m", PB_POSITIVE)};

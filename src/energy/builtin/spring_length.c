@@ -1,4 +1,5 @@
 // Hooke's spring with a rest length of its own, smooth where it has no length.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "N/m", PB_POSITIVE), PB_SCALAR("length", "m", PB_POSITIVE),

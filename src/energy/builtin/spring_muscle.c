@@ -1,4 +1,5 @@
 // Spring whose rest length an activation shortens.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "J", PB_POSITIVE), PB_SCALAR("length", "m", PB_POSITIVE),

@@ -1,4 +1,5 @@
 // Spring with a length that is longer by an offset, as DiffTaichi's mass-spring systems have it.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "N/m", PB_POSITIVE), PB_SCALAR("length", "m", PB_POSITIVE),

@@ -1,4 +1,5 @@
 // String: pulls, never pushes.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "N/m", PB_POSITIVE), PB_SCALAR("slack", "1", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Spring in the difference of squared lengths: a polynomial.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("stiffness", "N/m^3", PB_POSITIVE),

@@ -1,4 +1,5 @@
 // Saint Venant-Kirchhoff: Hooke's law in the strain of Green and Lagrange.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON, PB_SCALAR("thickness", "m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // The list of built-in energies, and looking things up in it.
+// Tests: tests/unit/test_builtin.c.
 #include <stdio.h>
 #include <string.h>
 

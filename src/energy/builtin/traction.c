@@ -1,4 +1,5 @@
 // Forces on edges and faces, spread over their size at rest.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_VECTOR("traction", "Pa"), PB_SCALAR("thickness", "m", PB_POSITIVE)};

@@ -1,4 +1,5 @@
 // Damping by the rate of strain.
+// Tests: tests/unit/test_builtin.c.
 #include "energy/builtin/builtin.h"
 
 static const pbEnergyParameter parameters[] = {PB_SCALAR("shear_viscosity", "Pa s", PB_POSITIVE),
