@@ -83,8 +83,9 @@ golden:
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target conformance_test_golden
 	@cd tests && ../$(BUILD)/tests/conformance_test_golden --write
 
-# What takes no build of its own: format, style, layers.
+# What takes no build of its own: format, style, names of tests, layers.
 check: check-format check-style
+	@python3 tools/check_named.py
 	@python3 tools/check_layers.py $(wildcard $(BUILD))
 
 # One const model in several threads, and batches, under the thread sanitizer.

@@ -1,4 +1,5 @@
 """The tools that read C sources: what they find in samples that are right and wrong."""
+import subprocess
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import c_source  # noqa: E402
+import check_named  # noqa: E402
 import check_style  # noqa: E402
 import demo  # noqa: E402
 import measure_house  # noqa: E402
@@ -189,3 +191,15 @@ def test_the_demo_tells_rows_that_do_not_hold(monkeypatch, capsys, tmp_path, spe
     assert ("make demo: does not hold: speed [m/s]: measured 0.7, required 0.8" in told) == (status == 1)
     assert told.count("make demo: does not hold: mass [kg]: found 2, required an error within 2") == (6 if status else 0)
     assert "speed [m/s]" in (tmp_path / "index.html").read_text()
+
+
+def test_sources_name_tests_that_are_there(tmp_path):
+    assert check_named.faults()[1] == []
+    assert check_named.named("// What.\n// Tests: tests/unit/test_a.c, tests/oracle/test_b.py.\n#include <a.h>\n// tests/unit/test_c.c\n") == [
+        "tests/unit/test_a.c", "tests/oracle/test_b.py"]
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.c").write_text("// What.\n")
+    (tmp_path / "src" / "b.c").write_text("// What. Tests: tests/unit/test_b.c.\n")
+    subprocess.run("git init -q . && git add .", shell=True, cwd=tmp_path, check=True)
+    said = check_named.faults(tmp_path)[1]
+    assert len(said) == 2 and "a.c: its opening comment names no test" in said[0] and "there is no tests/unit/test_b.c" in said[1]
