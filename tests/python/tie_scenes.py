@@ -1,6 +1,22 @@
 """A table of scenes in which features of two shapes meet exactly, or a little beside: every pair of shapes, with a face, an edge, a vertex
-or an axis of the one over one of the other. The derivative of a few steps is compared with differences to either side."""
+or an axis of the one over one of the other. The derivative of a few steps is compared with differences to either side.
+
+  python tests/python/tie_scenes.py [--seed S] [--cases N] [--jobs J] [--anew]       with the package of a build on PYTHONPATH
+
+The table in an order drawn by the seed, or its first N cases. Each verdict is kept as it is found, in build/ties.csv: a run goes on where the
+last one was, unless the library or this file has changed. Ends with 1 where a derivative is wrong, or more than a hundredth of the cases have no
+room for their contacts.
+"""
+import argparse
+import csv
+import hashlib
 import itertools
+import multiprocessing
+import os
+import pathlib
+import random
+import sys
+import time
 
 import numpy as np
 import pullback as pb
@@ -227,3 +243,86 @@ def compare(xml, steps=2, seed=0, contact=None, sizes=(1e-6, 1e-5, 1e-7, 1e-10),
             worst, where = least, at
     fits = worst <= tolerance
     return dict(verdict="fits" if fits else "named" if c["ties"] else "wrong", ties=c["ties"], worst=worst, where=where, contacts=c["most_contacts"], jump=jump, name=c["tie_contact"], fits=fits)
+
+
+def judge(case):
+    """What compare says of a case of the table: fits, named or wrong; and 'no room' where it has more contacts than a pair may have."""
+    try:
+        return compare(scene(case))
+    except pb.Error as error:
+        if "more than" not in str(error):
+            raise
+        return {"verdict": "no room"}
+
+
+def drawn(seed, count=None):
+    """The first so many of the table's cases in the seed's order: each draw begins with those of a smaller one."""
+    whole = list(cases())
+    random.Random(str(seed)).shuffle(whole)
+    return whole[:count]
+
+
+# ---- the table as a whole --------------------------------------------------------------------------------------------------------------
+def told(case):
+    """(case in words, verdict, how far outside, where). What cannot be computed is wrong, too."""
+    try:
+        found = judge(case)
+    except Exception as error:
+        found = {"verdict": "wrong", "worst": float("inf"), "where": f"{type(error).__name__}: {error}"}
+    return repr(case), found["verdict"], f"{found.get('worst', 0):.3g}", str(found.get("where", "")) if found["verdict"] == "wrong" else ""
+
+
+class Verdicts:
+    """Those found so far, on disk after each of them."""
+
+    def __init__(self, path, anew=False):
+        core = pathlib.Path(pb.__file__).parent
+        parts = [pathlib.Path(__file__), *sorted(p for p in core.rglob("*") if p.suffix in (".so", ".py")), *sorted(core.parents[1].glob("libpullback*"))]
+        of = hashlib.sha256(b"".join(p.read_bytes() for p in parts if p.is_file())).hexdigest()
+        rows = list(csv.reader(path.open(newline=""))) if path.exists() and not anew else []
+        rows = [r for r in rows[1:] if len(r) == 4] if rows and rows[0] == [of] else []
+        path.parent.mkdir(exist_ok=True)
+        self.file, self.found = path.open("w", newline=""), {}
+        self.out = csv.writer(self.file, lineterminator="\n")
+        self.out.writerow([of])
+        for r in rows:
+            self.put(r)
+
+    def put(self, row):
+        self.found[row[0]] = row[1:]
+        self.out.writerow(row)
+        self.file.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="The table of ties, or a share of it.")
+    parser.add_argument("--seed", default=os.environ.get("SEED", "0"))
+    parser.add_argument("--cases", type=int, help="so many of them; all if it is not given")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--anew", action="store_true", help="forget what was found before")
+    asked = parser.parse_args()
+    chosen, kept = drawn(asked.seed, asked.cases), Verdicts(pathlib.Path(__file__).parents[2] / "build" / "ties.csv", asked.anew)
+    left = [case for case in chosen if repr(case) not in kept.found]
+    if len(left) < len(chosen):
+        print(f"{len(chosen) - len(left)} of {len(chosen)} cases were judged before", flush=True)
+
+    begin = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(asked.jobs) as pool:
+        for k, row in enumerate(pool.imap_unordered(told, left, chunksize=4), 1):
+            kept.put(row)
+            if row[1] == "wrong":
+                print(f"WRONG, by {row[2]}: {row[0]}: {row[3]}", flush=True)
+            if k % 500 == 0:
+                print(f"{k} of {len(left)} cases in {time.monotonic() - begin:.0f} s", flush=True)
+
+    verdicts = [kept.found[repr(case)][0] for case in chosen]
+    fit, named, wrong, without = (verdicts.count(v) for v in ("fits", "named", "wrong", "no room"))
+    print(f"seed {asked.seed}: {len(chosen)} of {len(list(cases()))} cases: {fit} fit, {named} named, {wrong} wrong, {without} without room for their contacts")
+    for case in chosen:
+        if kept.found[repr(case)][0] == "wrong":
+            print(f"wrong, by {kept.found[repr(case)][1]}: {case}")
+    return 1 if wrong or without > len(chosen) / 100 or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
