@@ -139,6 +139,22 @@ static void expose(Case *c) {
   }
 }
 
+// Pairs of model and setting that are left out, and why.
+enum {
+  left_large,        // more numbers than there is room for here
+  left_no_servo,     // settings of servos, and no actuator can be one
+  left_contradicts,  // see above
+  left_rolls,        // method impact, which takes no rolling friction
+  left_kinds
+};
+static int left_out[left_kinds];
+
+static bool leave_out(Case *c, int why) {
+  left_out[why]++;
+  pbModel_Destroy(c->m);
+  return false;
+}
+
 // Load, set the options, walk `steps` steps with random inputs so that contacts are there; false: nothing to test here.
 static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *setting, int steps) {
   *c = (Case){.file = file, .setting = setting};
@@ -148,18 +164,19 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   const pbModel *m = c->m;
   int nv = pbModel_Size(m, "nv");
   bool fits = nv > 0 && nv <= 80 && pbModel_Size(m, "nu") <= 64 && pbModel_ParamSize(m) <= most_theta;
-  if (!fits) return pbModel_Destroy(c->m), false;
+  if (!fits) return leave_out(c, left_large);
   assert_int_equal(pbModel_SetOption(c->m, "integrator", setting->integrator), pb_ok);
   assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
   bool servos = setting->contact[0][0] && !strcmp(setting->contact[0][0], "servo");
-  if (servos && pbModel_SetOption(c->m, "servo", "all") != pb_ok) return pbModel_Destroy(c->m), false;
+  if (servos && pbModel_SetOption(c->m, "servo", "all") != pb_ok) return leave_out(c, left_no_servo);
   for (int i = servos; setting->contact[i][0]; i++) {
     bool option = !strcmp(setting->contact[i][0], "noslip_iterations");
     pbStatus (*set)(pbModel *, const char *, const char *) = option ? pbModel_SetOption : pbModel_SetContact;
     assert_int_equal(set(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
   }
   bool impact = pbModel_ContactSettings(m).method == pb_contactImpact;  // takes no rolling friction
-  if (contradicts(file, m) || (impact && pbModel_Check(ctx, m) != pb_ok)) return pbModel_Destroy(c->m), false;
+  if (contradicts(file, m)) return leave_out(c, left_contradicts);
+  if (impact && pbModel_Check(ctx, m) != pb_ok) return leave_out(c, left_rolls);
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
@@ -284,14 +301,106 @@ static Product product_of(const Case *c, const double *d, size_t np, const doubl
   return p;
 }
 
+// Products of one field that have fewer digits than the others: in which models and settings (contact: what these say of
+// themselves), how many there may be, how far apart forward and back, of the largest product, and what takes the digits. All else
+// holds to 1e-11 of its own terms and 1e-15 of the largest product. None of these is a term that is missing: each changes by as
+// much as it is apart when theta changes in its last bits, which is asked of each. PB_LOOSE=1 prints them.
+typedef struct Loose {
+  const char *model, *contact;
+  int most;
+  double share;
+  const char *reason;
+} Loose;
+
+static const Loose loose[] = {
+    {"/defaults.xml", "method", 8, 1e-11, "a box on one slide stands on four corners: twelve rows for one degree of freedom"},
+    {"/equality.xml", "method", 4, 1e-13,
+     "of what the time step does to 31 rows of equalities 1/400 of the largest product is left"},
+    {"/joints.xml", "method", 24, 1e-9,
+     "hinge a_h2 has both its limits and friction loss: three rows along one degree of freedom"},
+    {"/margins.xml", "method", 30, 2e-10, "a box lies on a box by six points: 18 rows for six degrees of freedom"},
+    {"/pairs.xml", "method", 16, 2e-11, "limit of hinge f and contact of the two bodies that it joins: four rows for one"},
+    {"/hulls.xml", "method", 54, 1e-9,
+     "a capsule on a slide and a hinge lies on two points: six rows for two, as an ellipsoid has"},
+    {"/hulls.xml", "noslip", 26, 1e-12, "sweeps against slip hold the bodies: what would move them cancels"},
+};
+enum { loose_count = sizeof loose / sizeof *loose };
+static int loose_found[loose_count];
+
+static const Loose *loose_of(const Case *c) {
+  for (int i = 0; i < loose_count; i++) {
+    if (strstr(c->file, loose[i].model) && strstr(setting_of(c), loose[i].contact)) return loose + i;
+  }
+  return NULL;
+}
+
+// The field alone of a direction.
+static void direction_of(const Case *c, int field, const double *all, double *one) {
+  pbParam p = pbModel_ParamAt(c->m, field);
+  memset(one, 0, pbModel_ParamSize(c->m) * sizeof *one);
+  memcpy(one + p.offset, all + p.offset, (size_t)p.rows * (size_t)p.cols * sizeof *one);
+}
+
+static void pull_parameters(const Case *c, const double *w, const double *ws, double *theta_bar) {
+  pbInput input = input_of(c);
+  double x_bar[most_x] = {0};
+
+  memset(theta_bar, 0, pbModel_ParamSize(c->m) * sizeof *theta_bar);
+  pbObservationBar seen = {.sensordata = ws};
+  if (pbStep_Vjp(c->m, c->theta, c->record, &input, w, &seen, c->s, x_bar, NULL, theta_bar) != pb_ok)
+    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+}
+
+// How much a product changes, forward or back, when all of theta changes in its last bits.
+static double wobble_of(const Case *c, int field, const double *all, const double *w, const double *ws, const Product *here) {
+  static double one[most_theta], theta[most_theta], theta_bar[most_theta];
+  const pbModel *m = c->m;
+  size_t np = pbModel_ParamSize(m);
+  Case there = *c;
+  pbInput input = input_of(c);
+  double most = 0;
+
+  direction_of(c, field, all, one);
+  there.theta = theta;
+  there.record = calloc((size_t)pbTape_Size(m), sizeof(double));
+  for (int k = 0; k < 8; k++) {
+    for (size_t i = 0; i < np; i++) theta[i] = c->theta[i] * (1 + 4e-16 * noise());
+    memcpy(there.x, c->before, sizeof there.x);
+    assert_int_equal(pbStep_Forward(m, theta, there.x, &input, c->s, NULL), pb_ok);
+    pbTape_Record(m, c->before, c->s, there.record);
+    pull_parameters(&there, w, ws, theta_bar);
+    Product p = product_of(&there, one, np, w, ws, theta_bar);
+    most = fmax(most, fmax(fabs(p.forward - here->forward), fabs(p.back - here->back)));
+  }
+  free(there.record);
+  return most;
+}
+
+static void check_product(const Case *c, int field, const Product *p, double largest, const double *all, const double *w,
+                          const double *ws) {
+  double apart = fabs(p->forward - p->back);
+  if (apart <= 1e-11 * p->size + 1e-15 * largest) return;
+
+  const Loose *row = loose_of(c);
+  bool listed = row && apart <= row->share * largest;
+  double wobble = listed ? wobble_of(c, field, all, w, ws, p) : 0;
+  const char *name = pbModel_ParamAt(c->m, field).name;
+
+  if (listed) loose_found[row - loose]++;
+  if (listed && getenv("PB_LOOSE"))
+    printf("%s, %s: %s: apart %.2g, changes by %.2g in its last bits, terms up to %.2g, of all fields %.2g: %s\n", c->file,
+           setting_of(c), name, apart, wobble, p->size, largest, row->reason);
+  if (!listed || apart > 5 * wobble)
+    fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g, of all fields %.3g; at rounding %.3g", c->file,
+             setting_of(c), name, p->forward, p->back, p->size, largest, wobble);
+}
+
 // One product for each field of theta: what is missing by one field is small beside all of them. The fields have the solves of
-// the step in common, and with these what is rounding: of the largest product, more where rows are held apart by their softness
-// alone (at least their digits, as many as 1/cfm has, are lost) and after sweeps, which hold bodies still.
+// the step in common, and with these what is rounding: of the largest product.
 static void check_fields(const Case *c) {
   const pbModel *m = c->m;
   size_t np = pbModel_ParamSize(m);
-  pbInput input = input_of(c);
-  double w[most_x], ws[most_sensors], x_bar[most_x] = {0}, largest = 0;
+  double w[most_x], ws[most_sensors], largest = 0;
   static double all[most_theta], one[most_theta], theta_bar[most_theta];
   static Product product[most_fields];
   int fields = pbModel_ParamCount(m);
@@ -299,30 +408,17 @@ static void check_fields(const Case *c) {
   assert_true(fields <= most_fields);
   fill(w, pbModel_TangentSize(m), 1);
   fill(ws, m->nsensordata, 1);
-  memset(theta_bar, 0, sizeof theta_bar);
   parameter_direction(c, all);
-  pbObservationBar seen = {.sensordata = ws};
-  if (pbStep_Vjp(m, c->theta, c->record, &input, w, &seen, c->s, x_bar, NULL, theta_bar) != pb_ok)
-    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+  pull_parameters(c, w, ws, theta_bar);
 
   for (int i = 0; i < fields; i++) {
-    pbParam p = pbModel_ParamAt(m, i);
-    memset(one, 0, sizeof one);
-    memcpy(one + p.offset, all + p.offset, (size_t)p.rows * (size_t)p.cols * sizeof *one);
+    direction_of(c, i, all, one);
     product[i] = product_of(c, one, np, w, ws, theta_bar);
     largest = fmax(largest, product[i].size);
     compared++;
   }
 
-  double relative = is_hard(c) ? 1e-8 : 1e-11;
-  double soft = m->noslip_iterations ? 1e-12 : 1e-15;
-  double rounding = is_hard(c) ? 3e-10 : soft;
-  for (int i = 0; i < fields; i++) {
-    const Product *p = product + i;
-    if (!(fabs(p->forward - p->back) <= relative * p->size + rounding * largest))
-      fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g, of all fields %.3g", c->file, setting_of(c),
-               pbModel_ParamAt(m, i).name, p->forward, p->back, p->size, largest);
-  }
+  for (int i = 0; i < fields; i++) check_product(c, i, product + i, largest, all, w, ws);
 }
 
 static void check_jacobian_rows(const Case *c) {
@@ -395,6 +491,7 @@ static void on_every_model(void (*check)(const Case *)) {
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
   compared = 0, start = 7;
+  memset(left_out, 0, sizeof left_out);
   static const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml", "conformance/hills.xml",
                                      "conformance/wraps.xml"};
   for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
@@ -416,8 +513,18 @@ static void test_dot_products(void **state) {
 }
 static void test_fields(void **state) {
   (void)state;
+  memset(loose_found, 0, sizeof loose_found);
   on_every_model(check_fields);
   assert_true(compared > 100000);
+  for (int i = 0; i < loose_count; i++) {
+    if (loose_found[i] > loose[i].most)
+      fail_msg("%s, %s: %d products have few digits, %d are listed", loose[i].model, loose[i].contact, loose_found[i],
+               loose[i].most);
+  }
+  // What no model was tried with, by the reasons above: no servo that an option names is no loss.
+  assert_int_equal(left_out[left_large], 0);
+  assert_int_equal(left_out[left_contradicts], 29);
+  assert_int_equal(left_out[left_rolls], 1);
 }
 
 // Limbs on parallel hinges at a distance: components that are exactly zero decide which contacts there are.
