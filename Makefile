@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform ties
+.PHONY: help setup check build build-extension configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding ties
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -38,6 +38,7 @@ help:
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
 	@echo 'make mutate         empty and halve the pullback of every entry of every list in one build: a test must turn red (part of make faults)'
 	@echo 'make check-deform   random scenes of deformables, each derivative against differences [SCENES=300 SEED=x]'
+	@echo 'make check-rounding a million steps of bodies that carry deformables: none is refused at rounding [STEPS=100000 SEED=x]'
 	@echo 'make ties           all pairs of shapes with features that meet exactly or nearly: gradients fit or the tie is named; goes on after a kill [CASES=2000 SEED=x: so many, drawn by x]'
 	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
 	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500: twice so many of each pair; PART=memory: fewer, below valgrind]'
@@ -221,6 +222,10 @@ check-docs: docs
 # Random scenes of deformables, each derivative against differences. A share of them, chosen by SEED, is in make check-python.
 check-deform: build-extension
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) tests/python/deform_campaign.py --scenes $(or $(SCENES),300)
+
+# Long runs of coupled scenes, which are decided at rounding. A share of them is in the tests.
+check-rounding: build-extension
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) tests/python/coupled_rounding.py --steps $(or $(STEPS),1000000)
 
 # The whole table of tests/python/tie_scenes.py. Verdicts are kept in build/ties.csv; 400 cases drawn by SEED are in the tests.
 ties: build-extension

@@ -618,3 +618,12 @@ def test_derivatives_of_random_scenes():
     found = [deform_campaign.check_scene(seed, k, said.append) for k in range(6)]
     assert sum(wrong for _, wrong, _ in found) == 0 and sum(compared for compared, _, _ in found) > 50, "\n".join(said)
     assert sum(not ran for _, _, ran in found) <= 1, "\n".join(said)
+
+
+def test_coupled_steps_are_decided_at_rounding():
+    """A share of `make check-rounding`, chosen by SEED: scenes of bodies that carry deformables, no step of which is refused."""
+    import coupled_rounding
+    seed = int(os.environ.get("SEED", "0"), 36) % 2**32
+    found = [coupled_rounding.walk(seed, k, 300) for k in range(12)]
+    assert sum(refused for _, refused, _ in found) == 0, "\n".join(said for _, _, said in found if said)
+    assert sum(made for made, _, _ in found) == 12 * 300
