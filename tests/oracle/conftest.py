@@ -14,6 +14,7 @@ BUILD = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release"
 
 def pytest_configure(config):
     os.environ.setdefault("MUJOCO_GL", "disable")
+    config.addinivalue_line("markers", "long: tests that --long alone asks for")
     config.addinivalue_line("markers", "together: tests that add up what they saw; they run in one process")
     config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning")
 
@@ -69,6 +70,9 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(trylast=True)  # of those that are wanted
 def pytest_collection_modifyitems(config, items):
+    long = [] if config.getoption("--long") else [t for t in items if t.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [t for t in items if t not in set(long)]
     k, n = map(int, config.getoption("--part").split("/"))
     load, mine = [0] * n, []
     for t in sorted(items, key=lambda t: t.get_closest_marker("together") is None):  # those that share what they saw: the first part
