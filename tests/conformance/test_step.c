@@ -326,6 +326,9 @@ static const Loose loose[] = {
 };
 enum { loose_count = sizeof loose / sizeof *loose };
 static int loose_found[loose_count];
+// Hard contact where another processor's sines round otherwise: none was seen where the list was made.
+enum { elsewhere_most = 20 };
+static int loose_elsewhere;
 
 static const Loose *loose_of(const Case *c) {
   for (int i = 0; i < loose_count; i++) {
@@ -383,14 +386,16 @@ static void check_product(const Case *c, int field, const Product *p, double lar
 
   const Loose *row = loose_of(c);
   bool listed = row && apart <= row->share * largest;
-  double wobble = listed ? wobble_of(c, field, all, w, ws, p) : 0;
+  bool elsewhere = !listed && is_hard(c) && apart <= 1e-8 * p->size + 3e-10 * largest;
+  double wobble = listed || elsewhere ? wobble_of(c, field, all, w, ws, p) : 0;
   const char *name = pbModel_ParamAt(c->m, field).name;
 
   if (listed) loose_found[row - loose]++;
+  if (elsewhere) loose_elsewhere++;
   if (listed && getenv("PB_LOOSE"))
     printf("%s, %s: %s: apart %.2g, changes by %.2g in its last bits, terms up to %.2g, of all fields %.2g: %s\n", c->file,
            setting_of(c), name, apart, wobble, p->size, largest, row->reason);
-  if (!listed || apart > 5 * wobble)
+  if (!(listed || elsewhere) || apart > 5 * wobble)
     fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g, of all fields %.3g; at rounding %.3g", c->file,
              setting_of(c), name, p->forward, p->back, p->size, largest, wobble);
 }
@@ -514,6 +519,7 @@ static void test_dot_products(void **state) {
 static void test_fields(void **state) {
   (void)state;
   memset(loose_found, 0, sizeof loose_found);
+  loose_elsewhere = 0;
   on_every_model(check_fields);
   assert_true(compared > 100000);
   for (int i = 0; i < loose_count; i++) {
@@ -521,6 +527,8 @@ static void test_fields(void **state) {
       fail_msg("%s, %s: %d products have few digits, %d are listed", loose[i].model, loose[i].contact, loose_found[i],
                loose[i].most);
   }
+  assert_in_range(loose_elsewhere, 0, elsewhere_most);
+
   // What no model was tried with, by the reasons above: no servo that an option names is no loss.
   assert_int_equal(left_out[left_large], 0);
   assert_int_equal(left_out[left_contradicts], 29);
