@@ -368,9 +368,9 @@ static void point_acceleration(const NUM(pbWork) *w, int b, const double *point,
 }
 
 // Does the closing speed change by more than this part within a step? What is left of a gradient, of first order in the time
-// step, is a few times as much. By the acceleration of what meets, along the normal: curvature is not looked at.
+// step, is about as much or twice that. By the acceleration of what meets, along the normal: curvature is not looked at.
 static bool is_unsteady(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *a) {
-  static const double part = 0.005;
+  static const double part = 0.02;
   double first[3], second[3], change = normal_times(w, r, a);
 
   // Of limits J a is all; of contacts the points turn with their bodies.

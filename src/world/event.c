@@ -1,6 +1,5 @@
 // Derivatives of a step with the events in it (impact/event.h): which there are, what they do to cotangents and tangents, and,
-// for hard contact, the saltation of impacts that act together.
-// Tests: tests/unit/test_event.c.
+// for hard contact, the saltation of impacts that act together. Tests: tests/unit/test_event.c.
 #include "impact/event_kernel.h"
 
 #include <math.h>
@@ -9,11 +8,13 @@
 #include "base/assert.h"
 #include "contact/prescribed.h"
 #include "impact/variants.h"
+#include "model/joint.h"
 #include "model/mocap.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "world/cached.h"
+#include "world/drift.h"
 #include "world/policy_step.h"
 
 // ---- the events of a step -------------------------------------------------------------------------------------------------
@@ -110,17 +111,21 @@ typedef struct impacts {
   pbStepRecord step;
   pbEvent *events;
   int count, groups;
-  const double *v_after;                                 // nv
+  const double *v_given, *v_after;                       // nv: of the step as it is, as it is taken
   double *F, *F_after, *by_flow, *all, *sum, *modified;  // n each; modified: a record
   const double *bar, *distance;                          // reverse or forward: of the state after; of distances
   double *distance_bar, *next;                           // nrow, n: what comes out, added to
   double *moves;                                         // n: what `next` gets
+  // An impact alone in its step is taken where it touches, `late` before the step (move_to_touch).
+  bool at_touch;
+  double late;
+  double *touch, *v_touch, *from, *to;  // a record; nv; n each: what goes into the step there, and comes out of it
 } impacts;
 
-enum { columns = 6 };
+enum { columns = 9 };
 
 size_t pbEvents_Room(const pbModel *m) {
-  return columns * (size_t)pbModel_TangentSize(m) + (size_t)tape_stages(m) + (size_t)(pb_solutions(m) * m->nv);
+  return columns * (size_t)pbModel_TangentSize(m) + 2 * ((size_t)tape_stages(m) + (size_t)(pb_solutions(m) * m->nv));
 }
 
 static void carve_columns(impacts *p, double *room) {
@@ -133,7 +138,11 @@ static void carve_columns(impacts *p, double *room) {
   p->all = room + 3 * n;
   p->sum = room + 4 * n;
   p->moves = room + 5 * n;
+  p->v_touch = room + 6 * n;
+  p->from = room + 7 * n;
+  p->to = room + 8 * n;
   p->modified = room + columns * n;
+  p->touch = p->modified + tape_stages(p->s->model) + pb_solutions(p->s->model) * p->s->model->nv;
 }
 
 // The acceleration a at velocity v, without the onsets of a group, all, or none.
@@ -176,6 +185,154 @@ static pbStatus group_events(impacts *p) {
   for (int g = 0; g < p->groups; g++) set_shares(p, g);
 
   return pb_ok;
+}
+
+// ---- the time of touch ------------------------------------------------------------------------------------------------------
+// A step sees an impact up to h late: deeper, turned on, perhaps on another edge. One that is alone in its step is differentiated
+// where it touches, at the state moved back by that time at its velocity; the way there goes at the old velocity, the way back
+// to the state after the step at the new one.
+
+// The one event that acts, where no other contact or limit has a force; NULL: there is none such.
+static const pbEvent *lone_event(const impacts *p) {
+  const pbModel *m = p->s->model;
+  const pbWork_r *w = &p->s->w;
+  const pbEvent *lone = NULL;
+
+  if (m->policy || m->deform || w->mocap_moves) return NULL;
+  for (int i = 0; i < p->count; i++) {
+    if (!p->events[i].acts) continue;
+    if (lone) return NULL;
+    lone = p->events + i;
+  }
+  if (!lone) return NULL;
+  PB_ASSERT(lone->row >= 0 && lone->row < w->nrow);
+
+  // Rows without force take no part.
+  for (int k = 0; k < w->nrow; k++) {
+    const pbRow_r *r = w->row + k;
+    if (k != lone->row && r->zone && (r->kind == pb_rowContact || r->kind == pb_rowLimit)) return NULL;
+  }
+
+  return lone;
+}
+
+// What of the scene a row is of
+typedef struct subject {
+  int kind, id, geom1, geom2;
+} subject;
+
+static subject subject_of(const pbWork_r *w, const pbRow_r *r) {
+  if (r->kind != pb_rowContact) return (subject){.kind = r->kind, .id = r->id};
+  // Of a pair that turns, another point may come to touch.
+  return (subject){r->kind, 0, w->contact[r->contact].geom1, w->contact[r->contact].geom2};
+}
+
+// The deepest row of the same; NULL: it does not touch.
+static const pbRow_r *deepest_row(const pbWork_r *w, subject of) {
+  const pbRow_r *deepest = NULL;
+  double least = 0;
+  for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
+    subject is = subject_of(w, r);
+    if (is.kind != of.kind || is.id != of.id || is.geom1 != of.geom1 || is.geom2 != of.geom2) continue;
+    double gap = r->pos[0] - r->margin;
+    if (gap > least || (deepest && gap == least)) continue;
+    deepest = r;
+    least = gap;
+  }
+  return deepest;
+}
+
+// Evaluates the step of a record; known: at the solution in it.
+static pbStatus evaluate_record(pbScratch *s, const pbStepRecord *given, bool known) {
+  const pbModel *m = s->model;
+  pbStepRecord step = *given;
+
+  PB_TRY(pbScratch_Enter(s, m, &step.theta));
+  memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
+  pbScratch_Load(s, step.theta, step.record, step.input);
+
+  return s->variant->run(&s->w, s->stages, known, false, false);
+}
+
+// The record of the step from the state `late` before, at the same velocity.
+static pbStatus evaluate_before(impacts *p, const double *record, double late) {
+  pbScratch *s = p->s;
+  const pbModel *m = s->model;
+  size_t solution = (size_t)(pb_solutions(m) * m->nv);
+  pbStepRecord step = p->step;
+
+  memcpy(p->touch, record, ((size_t)tape_stages(m) + solution) * sizeof(double));
+  pbIntegrate_Position_r(m, p->touch + state_layout(m).qpos, record + state_layout(m).qvel, -late);
+  step.record = p->touch;
+  step.cached = NULL;
+  PB_TRY(evaluate_record(s, &step, false));
+  memcpy(p->touch + tape_stages(m), s->stages, solution * sizeof(double));
+
+  return pb_ok;
+}
+
+// How long before the step the row of an event touched: Newton's method from within, halving where that is outside. Leaves the
+// evaluation there. false: it is not found.
+static bool find_touch(impacts *p, const double *record, const pbEvent *e) {
+  static const double near = 1e-3, within = 1 - 1e-4;  // parts of a step, of the way to the touch
+  enum { most = 8 };
+  const pbWork_r *w = &p->s->w;
+  double h = w->p.timestep[0];
+  subject of = subject_of(w, w->row + e->row);
+  double inside = 0, outside = 1.5 * h, late = within * e->when;
+
+  for (int k = 0; k < most; k++) {
+    if (evaluate_before(p, record, late) != pb_ok) return false;
+    const pbRow_r *r = deepest_row(w, of);
+    if (!r) {
+      // Too far back
+      outside = late;
+      late = inside + 0.9 * (outside - inside);
+      continue;
+    }
+    double gap = r->pos[0] - r->margin, rate = r->vel[0];
+    if (!(rate < 0)) return false;
+    p->late = inside = late;
+    if (gap >= near * h * rate) return true;
+    late += within * gap / rate;
+    if (late >= outside) late = 0.5 * (inside + outside);
+  }
+
+  return false;
+}
+
+static pbStatus group_events(impacts *p);
+
+// The impact where it touches, or, where it is not alone there or cannot be found, as it was.
+static pbStatus move_to_touch(impacts *p) {
+  pbScratch *s = p->s;
+  const pbEvent *lone = p->groups == 1 ? lone_event(p) : NULL;
+  const double *record = p->step.record;
+  const double *v = record + state_layout(s->model).qvel;
+
+  if (!lone) return pb_ok;
+  p->at_touch = find_touch(p, record, lone);
+  if (p->at_touch) {
+    PB_ASSERT(p->late >= 0 && p->late <= 1.5 * s->w.p.timestep[0]);
+    p->step.record = p->touch;
+    p->step.cached = NULL;
+    p->count = s->variant->impact->event_find(&s->w, NULL, p->events);
+    PB_ASSERT(p->count <= s->w.nrow);
+    PB_TRY(group_events(p));
+    // The accelerations of the step are in by_flow.
+    for (int i = 0; i < s->model->nv; i++) p->v_touch[i] = v[i] + s->w.p.timestep[0] * p->by_flow[i];
+    p->v_after = p->v_touch;
+    p->at_touch = p->groups == 1 && lone_event(p);
+    if (p->at_touch) return pb_ok;
+  }
+
+  // Back to the step as it is
+  p->step.record = record;
+  p->v_after = p->v_given;
+  PB_TRY(explain(s, evaluate_record(s, &p->step, true)));
+  p->count = s->variant->impact->event_find(&s->w, NULL, p->events);
+
+  return group_events(p);
 }
 
 // column = F+ - D F, D the step from the record.
@@ -313,11 +470,46 @@ static pbStatus whole_column(impacts *p) {
   return saltation_column(p, p->step.record, p->all);
 }
 
-static pbStatus differentiate_impacts(impacts *p) {
+// The step sees an impact up to h late, so all that follows begins displaced by up to h (v+ - v-), which no derivative mends.
+// It matters where motion depends on it: does the impact turn joints by more than this angle in a step, and do they then change
+// their speed by more than this part in the next? Lengths have no such measure; bodies in the air move on wherever they are.
+static bool turns_much(const impacts *p) {
+  static const double angle = 0.02, part = 0.005;
+  const pbModel *m = p->s->model;
+  double turned = 0, speed = 0, change = 0;
+
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j];
+    if (type == pb_jntSlide || type == pb_jntFree) continue;
+    int first = m->jnt_dofadr[j];
+    for (int i = first; i < first + pbJoint_DofCount(type); i++) {
+      double v = p->F_after[i], a = p->F_after[m->nv + i];
+      turned += (v - p->F[i]) * (v - p->F[i]);
+      speed += v * v;
+      change += a * a;
+    }
+  }
+
+  double h = p->s->w.p.timestep[0];
+  return h * sqrt(turned) > angle && h * sqrt(change) > part * sqrt(speed);
+}
+
+// Which impacts there are, and where they are taken.
+static pbStatus prepare_impacts(impacts *p) {
   carve_columns(p, p->s->event_columns);
+  p->v_given = p->v_after;
   PB_TRY(group_events(p));
+  return move_to_touch(p);
+}
+
+// What they do, to the cotangents or tangents that are set.
+static pbStatus differentiate_impacts(impacts *p) {
   if (!p->groups) return pb_ok;
   PB_TRY(whole_column(p));
+  for (int i = 0; i < p->count; i++) {
+    pbEvent *e = p->events + i;
+    e->unsteady = e->unsteady || (e->acts && turns_much(p));
+  }
 
   if (p->groups == 1) {
     apply_column(p, 0, p->all, 1);
@@ -358,8 +550,27 @@ static pbStatus pull_events(pbScratch *s, const step_events *f, const double *v,
   return apply_jumps(s, s->w.qvel, f->onsets, f->onset_count, &pull);
 }
 
+// The step from the touch instead of the step as it is, which the pullback has taken already: that is taken back, and last, so
+// that the evaluation is its.
+static pbStatus pull_from_touch(impacts *p, const pbStepRecord *step, const double *next_bar, const pbStepBar *out) {
+  const pbModel *m = p->s->model;
+  int n = pbModel_TangentSize(m);
+  const double *v = p->touch + state_layout(m).qvel;
+
+  memset(p->to, 0, (size_t)n * sizeof(double));
+  const pbStepCotangent in = {.next = p->bar, .distance = p->distance_bar};
+  PB_TRY(pbStep_VjpCached(&p->step, &in, p->s, &(pbStepBar){p->to, out->input, out->theta}));
+  pbDrift_Pull(m, v, -p->late, p->to);
+  for (int i = 0; i < n; i++) out->x[i] += p->to[i];
+
+  for (int i = 0; i < n; i++) p->from[i] = -next_bar[i];
+  return pbStep_VjpCached(step, &(pbStepCotangent){.next = p->from}, p->s, out);
+}
+
 static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_events *f, const double *v,
-                             const double *next_bar, double *distance_bar, bool *some) {
+                             const double *next_bar, double *distance_bar, const pbStepBar *out, pbEventCount *count) {
+  size_t n = (size_t)pbModel_TangentSize(s->model);
+  double *next = s->event_numbers;
   impacts p = {.s = s,
                .step = s->policy ? pbPolicy_Open(s, step) : *step,
                .events = f->onsets,
@@ -368,10 +579,23 @@ static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_
                .bar = next_bar,
                .distance_bar = distance_bar};
 
-  PB_TRY(differentiate_impacts(&p));
-  *some = p.groups > 0;
+  PB_TRY(prepare_impacts(&p));
+  // Rows are those of where it is taken.
+  memset(distance_bar, 0, (size_t)s->w.nrow * sizeof(double));
+  if (p.at_touch) {
+    memcpy(p.from, next_bar, n * sizeof(double));
+    pbDrift_Pull(s->model, p.v_touch, p.late, p.from);
+    p.bar = p.from;
+  }
 
-  return pb_ok;
+  PB_TRY(differentiate_impacts(&p));
+  count_events(s, p.events, p.count, count);
+  if (!p.groups) return pb_ok;
+  if (p.at_touch) return pull_from_touch(&p, step, next_bar, out);
+
+  // Distances are functions of the state before the step.
+  memset(next, 0, n * sizeof(double));
+  return pbStep_VjpCached(step, &(pbStepCotangent){.next = next, .distance = distance_bar}, s, out);
 }
 
 pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool first, pbScratch *s, const pbStepBar *out,
@@ -386,15 +610,13 @@ pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
 
-  memset(next, 0, n * sizeof(double));
-  memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
   // Events solve with other rows.
   copy_cached(&s->w);
-  bool some = true;
-  if (pb_hard(m)) PB_TRY(pull_impacts(s, step, &f, v, next_bar, distance, &some));
-  else PB_TRY(pull_events(s, &f, v, next_bar, distance, next));
+  if (pb_hard(m)) return pull_impacts(s, step, &f, v, next_bar, distance, out, count);
+  memset(next, 0, n * sizeof(double));
+  memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
+  PB_TRY(pull_events(s, &f, v, next_bar, distance, next));
   count_events(s, f.releases, f.release_count + f.onset_count, count);
-  if (!some) return pb_ok;
 
   // Distances, and velocities after the step, are functions of the state before it.
   return pbStep_VjpCached(step, &(pbStepCotangent){.next = next, .distance = distance}, s, out);
@@ -413,6 +635,36 @@ static pbStatus push_events(pbScratch *s, const step_events *f, const double *v,
   const pbEventPull releases = {.distance = distance, .v_next = after, .v = next + nv};
 
   return apply_jumps(s, v, f->releases, f->release_count, &releases);
+}
+
+static pbStatus push_impacts(impacts *p, const pbStepRecord *given, const pbDirection *direction, double *distance) {
+  pbScratch *s = p->s;
+  const pbModel *m = s->model;
+  size_t n = (size_t)pbModel_TangentSize(m);
+  pbDirection along = *direction;
+  double *next = p->next;
+
+  PB_TRY(prepare_impacts(p));
+  if (!p->groups) return pb_ok;
+  if (p->at_touch) {
+    if (along.x) memcpy(p->from, along.x, n * sizeof(double));
+    pbDrift_Push(m, p->touch + state_layout(m).qvel, -p->late, p->from);
+    along.x = p->from;
+    PB_TRY(pbStep_Jvp(m, given->theta, p->step.record, p->step.input, &along, s, p->to, NULL, NULL, NULL));
+    p->next = p->to;
+  }
+
+  // Tangents of the distances; the direction of theta is one of the theta given.
+  PB_TRY(pbStep_Jvp(m, given->theta, p->step.record, p->step.input, &along, s, NULL, NULL, NULL, NULL));
+  pbJvp_Distances(s->complex_work, distance);
+  p->distance = distance;
+  PB_TRY(differentiate_impacts(p));
+  if (!p->at_touch) return pb_ok;
+
+  pbDrift_Push(m, p->v_touch, p->late, p->to);
+  memcpy(next, p->to, n * sizeof(double));
+
+  return pb_ok;
 }
 
 pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const pbDirection *direction, bool first, pbScratch *s,
@@ -435,13 +687,14 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
 
+  if (pb_hard(m)) {
+    impacts p = {.s = s, .step = step, .events = f.onsets, .count = f.onset_count, .v_after = v, .next = next};
+    return push_impacts(&p, given, direction, distance);
+  }
+
   // Tangents of the distances; the direction of theta is one of the theta given.
   PB_TRY(pbStep_Jvp(m, given->theta, step.record, step.input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
 
-  if (!pb_hard(m)) return push_events(s, &f, v, distance, next);
-  impacts p = {
-      .s = s, .step = step, .events = f.onsets, .count = f.onset_count, .v_after = v, .next = next, .distance = distance};
-
-  return differentiate_impacts(&p);
+  return push_events(s, &f, v, distance, next);
 }

@@ -14,9 +14,6 @@ import pullback as pb
 SEED = os.environ.get("SEED", "0")
 SCENES, DRAWN, PHASES = 330, 8, 6
 CLOSE = .05
-BEYOND = {238: "5.2 %, of first order in the time step: 1.9 % at half of it", 310: "5.03 %",
-          309: "a ball beside a box's edge: after a step of 1 ms it is nearest to another feature than where they meet",
-          290: "a chain whose tip leaves with 70 times the speed: motion itself is off by as much at 1 ms"}  # neither close nor counted
 KINDS = ["sphere", "capsule", "box", "cylinder", "ellipsoid", "mesh"]
 CORNERS = " ".join(f"{x} {y} {z}" for x in (-.11, .1) for y in (-.08, .09) for z in (-.07, .06)) + " .03 .02 .13"
 
@@ -115,19 +112,29 @@ def test_single_impacts_are_right_or_counted(long_run):
     found = {n: m for n in numbers if (m := measure(n)) is not None}
     assert found
     wrong = {n: m for n, m in found.items() if m[0] > CLOSE and not m[1]}
-    assert wrong.keys() <= BEYOND.keys(), wrong
+    assert not wrong, wrong
     if long_run:
-        assert wrong.keys() == BEYOND.keys(), wrong
         counted = sum(c for _, c in found.values())
         print(f"{len(found)} single impacts: median {np.median([e for e, _ in found.values()]):.3g}, {sum(e <= CLOSE for e, _ in found.values())} within {CLOSE}, {counted} counted")
-        assert counted <= .07 * len(found)  # of 11 of 171 five are close; a threshold that counts fewer misses others
+        assert counted <= .05 * len(found)  # 7 of 171; two of them are close
+
+
+def test_impacts_are_taken_where_they_touch():
+    """After a step of 1 ms a ball beside a box's edge is nearest to another feature than where they meet; two bodies have turned on."""
+    assert measure(309)[0] < .01
+    assert measure(222)[0] < .01
+
+
+def test_what_leaves_too_fast_for_the_step_is_counted():
+    """A chain whose tip leaves with 70 times the speed: motion itself is off by as much at 1 ms."""
+    assert measure(290)[1]
 
 
 def test_a_tip_that_swings_past_is_counted():
     """The speed at which a tip closes on a wall beside its circle changes by omega^2 times the radius, whatever pulls at it."""
     text = """<mujoco><option timestep="1e-3" gravity="0 0 0"/><worldbody><geom type="plane" size="9 9 .1" euler="0 -90 0" pos=".49 0 0" friction="0"/>
 <body><joint axis="0 1 0"/><geom size=".1" pos=".5 0 0" mass="1" friction="0" contype="0" conaffinity="0"/><geom size=".01" pos="%s 0 0" mass=".01"/></body></worldbody></mujoco>"""
-    for radius, expected in ((.5, True), (.9, False)):  # closes at 1 and at 4 m/s
+    for radius, expected in ((.49, True), (.9, False)):  # closes at .5 and at 4 m/s
         model = pb.loads(text % radius, contact={"method": "cones", "restitution": .5})
         s = model.init()
         s.qpos[:], s.qvel[:] = -1.2, 5
