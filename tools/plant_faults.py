@@ -702,7 +702,7 @@ FAULTS = [
     ("src/world/event.c", "p->at_touch = find_touch(p, record, lone);", "p->at_touch = false;",
      "pytest:tests/python/test_single_impacts.py::test_impacts_are_taken_where_they_touch", "impacts are differentiated where the step sees them"),
     ("src/world/drift.c", "x_bar[m->nv + i] += time * x_bar[i];", "x_bar[m->nv + i] += 0 * time * x_bar[i];",
-     "pytest:tests/python/test_single_impacts.py::test_impacts_are_taken_where_they_touch", "the way to the touch takes no time"),
+     "pytest:tests/python/test_single_impacts.py::test_forward_is_reverse_where_they_touch", "the way to the touch takes no time"),
     ("src/world/event.c", "e->unsteady || (e->acts && turns_much(p))", "e->unsteady",
      "pytest:tests/python/test_single_impacts.py::test_what_leaves_too_fast_for_the_step_is_counted",
      "impacts after which motion is too fast for the step are called steady"),

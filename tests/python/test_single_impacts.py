@@ -125,6 +125,17 @@ def test_impacts_are_taken_where_they_touch():
     assert measure(222)[0] < .01
 
 
+@pytest.mark.parametrize("number", [229, 90])
+def test_forward_is_reverse_where_they_touch(number):
+    scene = Scene(number)
+    model = scene.model("Euler", method="cones")
+    roll = model.rollout(starts(model, scene)[1], steps=round(scene.end / 1e-3), gradient="event")
+    axes = np.eye(2 * model.nv)
+    rows = np.array([roll.vjp(state=e, check=False).state for e in axes])
+    columns = np.array([roll.jvp(state=e).x[-1] for e in axes]).T
+    assert np.abs(rows - columns).max() <= 1e-11 * np.abs(rows).max()
+
+
 def test_what_leaves_too_fast_for_the_step_is_counted():
     """A chain whose tip leaves with 70 times the speed: motion itself is off by as much at 1 ms."""
     assert measure(290)[1]
