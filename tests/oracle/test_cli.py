@@ -314,7 +314,7 @@ def test_gradient_modes(run, tmp_path):
     np.savez(tmp_path / "low.npz", qpos=[-0.2 + 5e-6])  # falls by about this in a step
     low = run("gradient", ball, "--steps", 3, "--init", tmp_path / "low.npz", "--option", "timestep=1e-3", "--cotangent", tmp_path / "cotangent.npz",
               "--mode", "event", "--wrt", "qpos", "-o", out)
-    assert "graze or close unsteadily (first at step 1: contact of geom" in low.stderr
+    assert "graze, close unsteadily, or throw with a path that accelerates (first at step 1: contact of geom" in low.stderr
     assert "did you mean 'smooth'" in run("check", ball, "--mode", "smoth", code=2).stderr
     assert "takes no option --mode" in run("jacobian", ball, "--mode", "event", "-o", out, code=2).stderr
     task.write_text(task.read_text().replace('"smooth"', '"soft"'))
