@@ -104,8 +104,9 @@ def sources(package):
 
 
 def forget():
-    """All of it, where how pages are made has changed."""
-    made = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SITE.rglob("*")) if path.is_file())).hexdigest()
+    """All of it, where how pages are made has changed, or a header, whose unnamed enumerations Sphinx knows by number."""
+    files = [path for path in sorted(SITE.rglob("*")) if path.is_file()] + sorted((ROOT / "include" / "pullback").glob("*.h"))
+    made = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     if not (OUT / "stamp").exists() or (OUT / "stamp").read_text() != made:
         shutil.rmtree(OUT, ignore_errors=True)
     write(OUT / "stamp", made)
