@@ -15,7 +15,7 @@ typedef struct Kind {
 
 static const Kind kinds[] = {
     [pb_observeQpos] = {"qpos", pb_objJoint, .all = true},
-    [pb_observeRotation] = {"rotation", pb_objJoint},
+    [pb_observeRotation] = {"rotation", pb_objJoint, .all = false},
     [pb_observeQvel] = {"qvel", pb_objJoint, .all = true},
     [pb_observeAct] = {"act", pb_objActuator, .all = true},
     [pb_observeSensor] = {"sensor", pb_objSensor, .all = true},
@@ -23,9 +23,9 @@ static const Kind kinds[] = {
     [pb_observeBodyRotation] = {"body_rotation", pb_objBody, .frame = true},
     [pb_observeSitePosition] = {"site_position", pb_objSite, .frame = true},
     [pb_observeSiteRotation] = {"site_rotation", pb_objSite, .frame = true},
-    [pb_observeCommand] = {"command", pb_objCount},
-    [pb_observeLast] = {"last", pb_objCount},
-    [pb_observeTime] = {"time", pb_objCount},
+    [pb_observeCommand] = {"command", pb_objCount, .all = false},
+    [pb_observeLast] = {"last", pb_objCount, .all = false},
+    [pb_observeTime] = {"time", pb_objCount, .all = false},
     [pb_observePoints] = {"points", pb_objPoint, .all = true},
     [pb_observePointVelocity] = {"point_velocity", pb_objPoint, .all = true},
 };
