@@ -3,10 +3,11 @@
 #   _v3 double, x86-64-v3 (AVX2)                                  _v4 double, x86-64-v4 (AVX-512)
 # Adjoints (*_adjoint.c) are written for double with cotangents of type lane (src/eval/adjoint.h): compiled for one
 # cotangent (_one_r) and for some side by side (_lanes_r), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
+# Terms (src/bodies/*/) have value and pullback in one file: they are compiled as adjoints are, and as _c without the pullback.
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
 # Whole folders of kernels, and in other folders *_kernel.c, *_adjoint.c, and the derived constants.
-set(PULLBACK_KERNEL_PATTERN "/src/(math|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/linalg/(lu|tree_ldl)\\.c$|/src/(linalg|energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_[a-z]+)?\\.c$")
+set(PULLBACK_KERNEL_PATTERN "/src/(math|geometry|multibody|contact|bodies|solve)/[^/]*\\.c$|/src/bodies/[a-z]+/[^/]*\\.c$|/src/linalg/(lu|tree_ldl)\\.c$|/src/(linalg|energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_[a-z]+)?\\.c$")
 
 function(pullback_split_kernels sources kernels_out plain_out)
   set(kernels ${sources})
@@ -26,8 +27,10 @@ endfunction()
 function(pullback_add_kernels sources objects_out)
   set(objects "")
   set(adjoints ${sources})
-  list(FILTER adjoints INCLUDE REGEX "_adjoint\\.c$")
-  list(FILTER sources EXCLUDE REGEX "_adjoint\\.c$")
+  set(terms ${sources})
+  list(FILTER terms INCLUDE REGEX "/src/bodies/[a-z]+/")
+  list(FILTER adjoints INCLUDE REGEX "_adjoint\\.c$|/src/bodies/[a-z]+/")
+  list(FILTER sources EXCLUDE REGEX "_adjoint\\.c$|/src/bodies/[a-z]+/")
   macro(variant name files)
     if(NOT "${files}" STREQUAL "")
       pullback_add_variant(${name} "${files}" ${ARGN})
@@ -39,7 +42,7 @@ function(pullback_add_kernels sources objects_out)
   # Real parts must have the bits of the plain program, or derivatives take other branches than it did: products by the plain formulas
   # (no product of two imaginary parts counts), quotients by Smith's.
   check_c_compiler_flag(-fcx-fortran-rules PULLBACK_CX_FORTRAN)
-  set(complex ${sources})
+  set(complex ${sources} ${terms})
   list(FILTER complex EXCLUDE REGEX "/src/sparse/|/src/linalg/product_kernel\\.c$")
   variant(pullback_complex "${complex}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
   # Lanes fill one register; they are passed within one variant only.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""docs/parameters.md: every field of a compiled model, as the rows of src/model/model_fields.h say.
+"""docs/parameters.md and docs/sensors.md: every field of a compiled model, as the rows of src/model/model_fields.h say, and every sensor, as
+those of include/pullback/sensors.h say.
 
-  tools/fields.py [--check]   writes the page; --check: says whether it is up to date
+  tools/fields.py [--check]   writes the pages; --check: says whether they are up to date
 """
 import ast
 import dataclasses
@@ -10,7 +11,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER, PAGE = ROOT / "src" / "model" / "model_fields.h", ROOT / "docs" / "parameters.md"
+HEADER, SENSORS = ROOT / "src" / "model" / "model_fields.h", ROOT / "include" / "pullback" / "sensors.h"
 KINDS = {"size": "SIZES", "int": "INTS", "param": "PARAMS", "constant": "CONSTANTS", "option": "OPTIONS"}
 COLUMNS = {"size": "name", "int": "name rows cols known meaning", "constant": "name rows cols known meaning", "option": "name known meaning",
            "param": "name rows cols unit range moves kink follows wakes known meaning"}
@@ -30,6 +31,20 @@ Made by `tools/fields.py` out of `src/model/model_fields.h`, a row each; `tests/
 FIELD:OBJECT:ENTRY are parts of them. Vertices of meshes and heights of fields become parameters on request
 ([mjcf.md](mjcf.md)), deformables and policies bring their own ([deformables.md](deformables.md), [policies.md](policies.md)).
 """
+
+OF = {"Site": "site", "SiteInCamera": "site, in the image of a camera", "ScalarJoint": "hinge or slide", "BallJoint": "ball joint",
+      "LimitedJoint": "joint with limits", "Tendon": "tendon", "LimitedTendon": "tendon with limits", "Actuator": "actuator",
+      "Frame": "body, geom, site or camera", "FrameInFrame": "body, geom, site or camera, in the frame of another one or of the world",
+      "FrameInSite": "body, geom, site or camera, and a site", "Body": "body and all below it", "Shapes": "two geoms or bodies", "Ray": "site or camera",
+      "Contact": "contacts of a geom, body, subtree or site, with another one", "Nothing": "-"}
+SENSOR_HEAD = """# Sensors
+
+Every sensor, by its element of MJCF: what it is of, what it writes, and whether a policy may observe it (those of positions and velocities alone).
+Made by `tools/fields.py` out of `include/pullback/sensors.h`, a row each; a scene of the tests (`tests/conformance/scenes.h`) has each of them, with both
+derivatives. [mjcf.md](mjcf.md) says how they differ from MuJoCo's, [adding.md](adding.md#a-sensor) how one is added.
+
+| element | of | numbers | meaning | for policies | in MuJoCo |
+|---|---|---|---|---|---|"""
 
 
 @dataclasses.dataclass
@@ -98,14 +113,37 @@ def page():
     return "\n".join(out) + "\n"
 
 
+def sensors():
+    """(enumerator, value, element, numbers, of, stage, data, known, file, meaning) of each sensor; numbers from OURS on MuJoCo does not have."""
+    text = SENSORS.read_text(encoding="utf-8")
+    block = re.search(r"#define PB_SENSOR_TABLE\(X\)((?:.*\\\n)*.*\n)", text)[1].replace("\\\n", "\n")
+    return [split(row) for row in re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', block)]
+
+
+def first_of_ours():
+    return int(re.search(r"PB_SENSOR_OURS = (\d+)", SENSORS.read_text(encoding="utf-8"))[1])
+
+
+def sensor_page():
+    ours = first_of_ours()
+    rows = [f"| `{element}` | {OF[of]} | {numbers if numbers != '0' else 'by `data`'} | {meaning} | {'yes' if known == 'Early' else ''} | "
+            f"{'the same' if int(value) < ours else '-'} |" for _, value, element, numbers, of, _, _, known, _, meaning in sensors()]
+    return "\n".join([SENSOR_HEAD, *rows]) + "\n"
+
+
+def pages():
+    return {"parameters": page(), "sensors": sensor_page()}
+
+
 def main():
-    if sys.argv[1:] == ["--check"]:
-        if PAGE.read_text(encoding="utf-8") != page():
-            sys.exit("docs/parameters.md is not what src/model/model_fields.h says: run tools/fields.py")
-    elif sys.argv[1:]:
+    if sys.argv[1:] not in ([], ["--check"]):
         sys.exit(__doc__)
-    else:
-        PAGE.write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        path = ROOT / "docs" / f"{name}.md"
+        if not sys.argv[1:]:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            sys.exit(f"docs/{name}.md is not what its list says: run tools/fields.py")
 
 
 if __name__ == "__main__":

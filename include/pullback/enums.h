@@ -47,66 +47,6 @@ enum {
 };
 // clang-format on
 
-// X(enumerator, MuJoCo's value, MJCF element, numbers it writes; 0: what its data say)
-// clang-format off
-#define PB_SENSOR_TABLE(X)                                                                                        \
-  X(pb_sensTouch, 0, "touch", 1) X(pb_sensAccelerometer, 1, "accelerometer", 3) X(pb_sensVelocimeter, 2, "velocimeter", 3) \
-  X(pb_sensGyro, 3, "gyro", 3) X(pb_sensForce, 4, "force", 3) X(pb_sensTorque, 5, "torque", 3)                      \
-  X(pb_sensMagnetometer, 6, "magnetometer", 3) X(pb_sensRangefinder, 7, "rangefinder", 0)                           \
-  X(pb_sensCamprojection, 8, "camprojection", 2)                                                                   \
-  X(pb_sensJointpos, 9, "jointpos", 1) X(pb_sensJointvel, 10, "jointvel", 1) \
-  X(pb_sensTendonpos, 11, "tendonpos", 1) X(pb_sensTendonvel, 12, "tendonvel", 1) X(pb_sensActuatorpos, 13, "actuatorpos", 1) \
-  X(pb_sensActuatorvel, 14, "actuatorvel", 1) X(pb_sensActuatorfrc, 15, "actuatorfrc", 1)                            \
-  X(pb_sensJointactuatorfrc, 16, "jointactuatorfrc", 1) X(pb_sensTendonactuatorfrc, 17, "tendonactuatorfrc", 1)      \
-  X(pb_sensBallquat, 18, "ballquat", 4) X(pb_sensBallangvel, 19, "ballangvel", 3)                                    \
-  X(pb_sensJointlimitpos, 20, "jointlimitpos", 1) X(pb_sensJointlimitvel, 21, "jointlimitvel", 1)                    \
-  X(pb_sensJointlimitfrc, 22, "jointlimitfrc", 1) X(pb_sensTendonlimitpos, 23, "tendonlimitpos", 1)                  \
-  X(pb_sensTendonlimitvel, 24, "tendonlimitvel", 1) X(pb_sensTendonlimitfrc, 25, "tendonlimitfrc", 1)                \
-  X(pb_sensFramepos, 26, "framepos", 3) X(pb_sensFramequat, 27, "framequat", 4) X(pb_sensFramexaxis, 28, "framexaxis", 3) \
-  X(pb_sensFrameyaxis, 29, "frameyaxis", 3) X(pb_sensFramezaxis, 30, "framezaxis", 3)                                \
-  X(pb_sensFramelinvel, 31, "framelinvel", 3) X(pb_sensFrameangvel, 32, "frameangvel", 3)                            \
-  X(pb_sensFramelinacc, 33, "framelinacc", 3) X(pb_sensFrameangacc, 34, "frameangacc", 3)                            \
-  X(pb_sensSubtreecom, 35, "subtreecom", 3) X(pb_sensSubtreelinvel, 36, "subtreelinvel", 3)                          \
-  X(pb_sensSubtreeangmom, 37, "subtreeangmom", 3) X(pb_sensInsidesite, 38, "insidesite", 1)                          \
-  X(pb_sensDistance, 39, "distance", 1) X(pb_sensNormal, 40, "normal", 3) X(pb_sensFromto, 41, "fromto", 6)          \
-  X(pb_sensContact, 42, "contact", 0) X(pb_sensPotential, 43, "e_potential", 1) X(pb_sensKinetic, 44, "e_kinetic", 1) \
-  X(pb_sensClock, 45, "clock", 1)
-// clang-format on
-enum {
-#define X(name, value, element, size) name = value,
-  PB_SENSOR_TABLE(X)
-#undef X
-};
-
-// What a rangefinder writes of each of its rays, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
-#define PB_RAY_DATA(X)        \
-  X(pb_rayDist, 0, "dist", 1) \
-  X(pb_rayDir, 1, "dir", 3)   \
-  X(pb_rayOrigin, 2, "origin", 3) X(pb_rayPoint, 3, "point", 3) X(pb_rayNormal, 4, "normal", 3) X(pb_rayDepth, 5, "depth", 1)
-enum {
-#define X(name, bit, word, size) name = 1 << (bit),
-  PB_RAY_DATA(X)
-#undef X
-};
-
-// What a contact sensor writes of each of its contacts, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
-#define PB_CONTACT_DATA(X)            \
-  X(pb_contactFound, 0, "found", 1)   \
-  X(pb_contactForce, 1, "force", 3)   \
-  X(pb_contactTorque, 2, "torque", 3) \
-  X(pb_contactDist, 3, "dist", 1)     \
-  X(pb_contactPos, 4, "pos", 3)       \
-  X(pb_contactNormal, 5, "normal", 3) \
-  X(pb_contactTangent, 6, "tangent", 3) X(pb_contactLinvel, 7, "linvel", 3) X(pb_contactAngvel, 8, "angvel", 3)
-enum {
-#define X(name, bit, word, size) name = 1 << (bit),
-  PB_CONTACT_DATA(X)
-#undef X
-};
-// Which contacts a sensor writes where there are more than it has room for: the first, the nearest, those with the greatest
-// forces; or one sum of all.
-enum { pb_reduceNone = 0, pb_reduceMindist = 1, pb_reduceMaxforce = 2, pb_reduceNetforce = 3 };
-
 // What becomes of inertias that no body has (negative moments or mass, one moment larger than the sum of the others) and of bodies
 // that move without mass.
 typedef enum pbInertiaRule {

@@ -11,6 +11,7 @@
 
 #include <pullback/base.h>
 #include <pullback/enums.h>
+#include <pullback/sensors.h>
 #include <pullback/model.h>
 #include <pullback/solid.h>
 

@@ -207,17 +207,36 @@
   E("sensor/" p), NAME("sensor/" p), NO_("sensor/" p, "nsample", "0"), KEY0("sensor/" p, "interp", "zoh linear cubic"), \
       NO_("sensor/" p, "delay", "0"), NO_("sensor/" p, "interval", "0"), NUM("sensor/" p, "cutoff", 1, 1, pbSensorDef, cutoff), \
       NUM("sensor/" p, "noise", 1, 1, pbSensorDef, noise), VEC("sensor/" p, "user", pbSensorDef, user)
-#define SENSOR_OF(p, what) SENSOR(p), TXT_("sensor/" p, what, pbSensorDef, objname)
+// By what a sensor is of (model/sensor.h).
+#define SENSOR_NAMES(p, what) SENSOR(p), TXT_("sensor/" p, what, pbSensorDef, objname)
+#define SENSOR_Site(p) SENSOR_NAMES(p, "site")
+#define SENSOR_SiteInCamera(p) SENSOR_Site(p), TXT_("sensor/" p, "camera", pbSensorDef, refname)
+#define SENSOR_ScalarJoint(p) SENSOR_NAMES(p, "joint")
+#define SENSOR_BallJoint(p) SENSOR_NAMES(p, "joint")
+#define SENSOR_LimitedJoint(p) SENSOR_NAMES(p, "joint")
+#define SENSOR_Tendon(p) SENSOR_NAMES(p, "tendon")
+#define SENSOR_LimitedTendon(p) SENSOR_NAMES(p, "tendon")
+#define SENSOR_Actuator(p) SENSOR_NAMES(p, "actuator")
+#define SENSOR_Body(p) SENSOR_NAMES(p, "body")
 #define FRAME_TYPES "body=1 xbody=2 geom=5 site=6 camera=7"
-#define SENSOR_OBJECT(p)                                                                                         \
+#define SENSOR_Frame(p)                                                                                          \
   SENSOR(p), {"sensor/" p, "objtype", pb_mjcfSupported, 1, FRAME_TYPES, NULL, 'k', 1, 1, AT(pbSensorDef, objtype), 0}, \
       TXT_("sensor/" p, "objname", pbSensorDef, objname)
-#define SENSOR_FRAME(p)                                                                                          \
-  SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
+#define SENSOR_FrameInFrame(p)                                                                                   \
+  SENSOR_Frame(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
   TXT("sensor/" p, "refname", pbSensorDef, refname)
-#define SENSOR_GEOMS(p)                                                                                          \
+#define SENSOR_FrameInSite(p) SENSOR_Frame(p), TXT_("sensor/" p, "site", pbSensorDef, refname), NO("sensor/" p, "enclosed")
+#define SENSOR_Shapes(p)                                                                                         \
   SENSOR(p), TXT("sensor/" p, "geom1", pbSensorDef, objname), TXT("sensor/" p, "body1", pbSensorDef, objname), \
       TXT("sensor/" p, "geom2", pbSensorDef, refname), TXT("sensor/" p, "body2", pbSensorDef, refname)
+#define SENSOR_Ray(p)                                                                                            \
+  SENSOR(p), TXT("sensor/" p, "site", pbSensorDef, objname), TXT("sensor/" p, "camera", pbSensorDef, objname), \
+      TXTX("sensor/" p, "data")
+#define SENSOR_Contact(p)                                                                                        \
+  SENSOR_Shapes(p), TXT("sensor/" p, "subtree1", pbSensorDef, objname), TXT("sensor/" p, "subtree2", pbSensorDef, refname), \
+      TXT("sensor/" p, "site", pbSensorDef, objname), INT("sensor/" p, "num", 1, 1, pbSensorDef, num), TXTX("sensor/" p, "data"), \
+      KEY("sensor/" p, "reduce", "none mindist maxforce netforce", pbSensorDef, reduce)
+#define SENSOR_Nothing(p) SENSOR(p)
 
 #define PLUGIN(p)                                                                                                \
   REFUSED(p "plugin"), NO(p "plugin", "plugin"), NO(p "plugin", "instance"), REFUSED(p "plugin/config"), \
@@ -405,30 +424,9 @@ static const pbMjcfRow table[] = {
     REFUSED("actuator/plugin/config"), NO("actuator/plugin/config", "key"), NO("actuator/plugin/config", "value"),
 
     E("sensor"),
-    SENSOR_OF("touch", "site"), SENSOR_OF("accelerometer", "site"), SENSOR_OF("velocimeter", "site"), SENSOR_OF("gyro", "site"),
-    SENSOR_OF("force", "site"), SENSOR_OF("torque", "site"), SENSOR_OF("magnetometer", "site"),
-    SENSOR_OF("camprojection", "site"), TXT_("sensor/camprojection", "camera", pbSensorDef, refname),
-    SENSOR("rangefinder"), TXT("sensor/rangefinder", "site", pbSensorDef, objname),
-    TXT("sensor/rangefinder", "camera", pbSensorDef, objname),
-    TXTX("sensor/rangefinder", "data"),
-    SENSOR_OF("jointpos", "joint"), SENSOR_OF("jointvel", "joint"), SENSOR_OF("tendonpos", "tendon"),
-    SENSOR_OF("tendonvel", "tendon"),
-    SENSOR_OF("actuatorpos", "actuator"), SENSOR_OF("actuatorvel", "actuator"), SENSOR_OF("actuatorfrc", "actuator"),
-    SENSOR_OF("jointactuatorfrc", "joint"), SENSOR_OF("tendonactuatorfrc", "tendon"), SENSOR_OF("ballquat", "joint"),
-    SENSOR_OF("ballangvel", "joint"), SENSOR_OF("jointlimitpos", "joint"), SENSOR_OF("jointlimitvel", "joint"),
-    SENSOR_OF("jointlimitfrc", "joint"), SENSOR_OF("tendonlimitpos", "tendon"), SENSOR_OF("tendonlimitvel", "tendon"),
-    SENSOR_OF("tendonlimitfrc", "tendon"), SENSOR_FRAME("framepos"), SENSOR_FRAME("framequat"), SENSOR_FRAME("framexaxis"),
-    SENSOR_FRAME("frameyaxis"), SENSOR_FRAME("framezaxis"), SENSOR_FRAME("framelinvel"), SENSOR_FRAME("frameangvel"),
-    SENSOR_OBJECT("framelinacc"), SENSOR_OBJECT("frameangacc"), SENSOR_OF("subtreecom", "body"),
-    SENSOR_OF("subtreelinvel", "body"),
-    SENSOR_OF("subtreeangmom", "body"),
-    SENSOR_OBJECT("insidesite"), TXT_("sensor/insidesite", "site", pbSensorDef, refname),
-    NO("sensor/insidesite", "enclosed"),
-    SENSOR_GEOMS("distance"), SENSOR_GEOMS("normal"), SENSOR_GEOMS("fromto"), SENSOR_GEOMS("contact"),
-    TXT("sensor/contact", "subtree1", pbSensorDef, objname), TXT("sensor/contact", "subtree2", pbSensorDef, refname),
-    TXT("sensor/contact", "site", pbSensorDef, objname), INT("sensor/contact", "num", 1, 1, pbSensorDef, num),
-    TXTX("sensor/contact", "data"), KEY("sensor/contact", "reduce", "none mindist maxforce netforce", pbSensorDef, reduce),
-    SENSOR("e_potential"), SENSOR("e_kinetic"), SENSOR("clock"),
+#define X(name, value, word, size, of, ...) SENSOR_##of(word),
+    PB_SENSOR_TABLE(X)
+#undef X
     REFUSED("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
     NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"),
     NO("sensor/tactile", "interval"),

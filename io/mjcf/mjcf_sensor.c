@@ -4,25 +4,9 @@
 
 #include "base/assert.h"
 #include "io/mjcf/mjcf_reader.h"
+#include "model/sensor.h"
 
 #define IS(node, text) (!strcmp((node)->name, text))
-
-static int sensor_type(const pbXmlNode *node) {
-  static const struct {
-    int type;
-    const char *element;
-  } kinds[] = {
-#define X(name, value, element, size) {name, element},
-      PB_SENSOR_TABLE(X)
-#undef X
-  };
-
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    if (IS(node, kinds[i].element)) return kinds[i].type;
-  }
-  PB_ASSERT(false);  // the schema has no other elements
-  return -1;
-}
 
 // What a sensor is of follows from the attribute that names it.
 static int object_type(const pbXmlNode *node) {
@@ -118,17 +102,19 @@ static pbStatus read_end(pbMjcfReader *reader, const pbXmlNode *node, const char
 
 pbStatus pbMjcf_Sensor(pbMjcfReader *reader, const pbXmlNode *node, pbSensorDef *def) {
   def->place = node->place;
-  def->type = sensor_type(node);
+  const pbSensorRow *row = pbSensor_Named(node->name);
+  PB_ASSERT(row);  // the schema has no other elements
+  def->type = row->type;
   def->objtype = object_type(node);
 
-  if (def->type == pb_sensRangefinder) PB_TRY(read_ray(reader, node, def));
-  if (def->type == pb_sensContact) PB_TRY(read_contact(reader, node, def));
-  if (def->type >= pb_sensDistance && def->type <= pb_sensFromto) {
+  if (row->of == pb_ofRay) PB_TRY(read_ray(reader, node, def));
+  if (row->of == pb_ofContact) PB_TRY(read_contact(reader, node, def));
+  if (row->of == pb_ofShapes) {
     PB_TRY(read_end(reader, node, "geom1", "body1", &def->objtype));
     PB_TRY(read_end(reader, node, "geom2", "body2", &def->reftype));
   }
-  if (def->type == pb_sensInsidesite) def->reftype = pb_refSite;
-  if (def->type == pb_sensCamprojection) def->reftype = pb_refCamera;
+  if (row->of == pb_ofFrameInSite) def->reftype = pb_refSite;
+  if (row->of == pb_ofSiteInCamera) def->reftype = pb_refCamera;
   PB_TRY(pbMjcf_Store(reader, node, def));
   if (pbXml_Get(node, "num") && def->num < 1) return FAIL(node, "'num': expected at least 1, found %d", def->num);
 

@@ -7,11 +7,14 @@
 
 #include <pullback/io.h>
 
+#include <pullback/sensors.h>
+
 #include "base/context.h"
 #include "base/suggest.h"
 #include "io/task/policy.h"
 #include "model/joint.h"
 #include "model/observe.h"
+#include "model/sensor.h"
 #include "model/policy_data.h"
 
 enum { MOST_ROWS = 4096, MOST_NUMBERS = 1 << 20 };
@@ -83,7 +86,7 @@ static pbStatus check_object(const pbTaskReader *r, pbObserveKind kind, int id, 
     return pbTaskReader_Fail(r, pb_bad_input, "joint '%.80s' is no ball or free joint: it has no rotation vector", name);
   if (kind == pb_observeSensor && m->sensor_type[id] == pb_sensClock)
     return pbTaskReader_Fail(r, pb_bad_input, "a clock is observed as {\"time\": true}, not as a sensor");
-  if (kind == pb_observeSensor && !pb_sensedBefore(m->sensor_type[id]))
+  if (kind == pb_observeSensor && !pbSensor_Row(m->sensor_type[id])->early)
     return pbTaskReader_Fail(r, pb_bad_input,
                              "sensor '%.80s' depends on the controls of the very step; a policy sees sensors of positions and "
                              "velocities",

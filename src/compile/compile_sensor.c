@@ -6,100 +6,9 @@
 #include "base/assert.h"
 #include "compile/compile.h"
 #include "model/joint.h"
-
-// MuJoCo's mjtStage and mjtDataType, by their values
-enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };
-enum { data_real = 0, data_positive = 1, data_axis = 2, data_quaternion = 3 };
+#include "model/sensor.h"
 
 #define MOST_NUMBERS 1e7  // of all sensors: the images of some cameras
-
-// What a sensor may measure.
-enum {
-  on_site,
-  on_scalar_joint,
-  on_ball,
-  on_limited_joint,
-  on_tendon,
-  on_limited_tendon,
-  on_actuator,
-  on_frame,
-  on_body,
-  on_shape,
-  on_ray,
-  on_contact,
-  on_nothing
-};
-
-// Stage of the step after which a sensor is evaluated, what it is attached to, and what its numbers are.
-typedef struct pbSensorRule {
-  int type, stage, attach, data;
-} pbSensorRule;
-
-static const pbSensorRule rules[] = {
-    {pb_sensTouch, stage_acceleration, on_site, data_positive},
-    {pb_sensAccelerometer, stage_acceleration, on_site, data_real},
-    {pb_sensVelocimeter, stage_velocity, on_site, data_real},
-    {pb_sensGyro, stage_velocity, on_site, data_real},
-    {pb_sensForce, stage_acceleration, on_site, data_real},
-    {pb_sensTorque, stage_acceleration, on_site, data_real},
-    {pb_sensMagnetometer, stage_position, on_site, data_real},
-    {pb_sensRangefinder, stage_position, on_ray, data_real},
-    {pb_sensCamprojection, stage_position, on_site, data_real},
-    {pb_sensJointpos, stage_position, on_scalar_joint, data_real},
-    {pb_sensJointvel, stage_velocity, on_scalar_joint, data_real},
-    {pb_sensTendonpos, stage_position, on_tendon, data_real},
-    {pb_sensTendonvel, stage_velocity, on_tendon, data_real},
-    {pb_sensActuatorpos, stage_position, on_actuator, data_real},
-    {pb_sensActuatorvel, stage_velocity, on_actuator, data_real},
-    {pb_sensActuatorfrc, stage_acceleration, on_actuator, data_real},
-    {pb_sensJointactuatorfrc, stage_acceleration, on_scalar_joint, data_real},
-    {pb_sensTendonactuatorfrc, stage_acceleration, on_tendon, data_real},
-    {pb_sensBallquat, stage_position, on_ball, data_quaternion},
-    {pb_sensBallangvel, stage_velocity, on_ball, data_real},
-    {pb_sensJointlimitpos, stage_position, on_limited_joint, data_real},
-    {pb_sensJointlimitvel, stage_velocity, on_limited_joint, data_real},
-    {pb_sensJointlimitfrc, stage_acceleration, on_limited_joint, data_real},
-    {pb_sensTendonlimitpos, stage_position, on_limited_tendon, data_real},
-    {pb_sensTendonlimitvel, stage_velocity, on_limited_tendon, data_real},
-    {pb_sensTendonlimitfrc, stage_acceleration, on_limited_tendon, data_real},
-    {pb_sensFramepos, stage_position, on_frame, data_real},
-    {pb_sensFramequat, stage_position, on_frame, data_quaternion},
-    {pb_sensFramexaxis, stage_position, on_frame, data_axis},
-    {pb_sensFrameyaxis, stage_position, on_frame, data_axis},
-    {pb_sensFramezaxis, stage_position, on_frame, data_axis},
-    {pb_sensFramelinvel, stage_velocity, on_frame, data_real},
-    {pb_sensFrameangvel, stage_velocity, on_frame, data_real},
-    {pb_sensFramelinacc, stage_acceleration, on_frame, data_real},
-    {pb_sensFrameangacc, stage_acceleration, on_frame, data_real},
-    {pb_sensSubtreecom, stage_position, on_body, data_real},
-    {pb_sensSubtreelinvel, stage_velocity, on_body, data_real},
-    {pb_sensSubtreeangmom, stage_velocity, on_body, data_real},
-    {pb_sensInsidesite, stage_position, on_frame, data_positive},
-    {pb_sensDistance, stage_position, on_shape, data_real},
-    {pb_sensNormal, stage_position, on_shape, data_axis},
-    {pb_sensFromto, stage_position, on_shape, data_real},
-    {pb_sensContact, stage_acceleration, on_contact, data_real},
-    {pb_sensPotential, stage_position, on_nothing, data_real},
-    {pb_sensKinetic, stage_position, on_nothing, data_real},
-    {pb_sensClock, stage_position, on_nothing, data_real},
-};
-
-static const pbSensorRule *rule_of(int type) {
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    if (rules[i].type == type) return &rules[i];
-  }
-  return NULL;
-}
-
-static const char *sensor_word(int type) {
-  switch (type) {
-#define X(name, value, element, size) \
-  case value: return element;
-    PB_SENSOR_TABLE(X)
-#undef X
-    default: return "sensor";
-  }
-}
 
 // Least data: found is the first bit of a contact's, dist of a ray's.
 static int data_of(const pbSensorDef *d) { return d->data ? d->data : 1; }
@@ -131,13 +40,8 @@ static double part_count(const pbCompiler *c, const pbSensorDef *d) {
 
 // As floating point: counts may overflow an int.
 static double sensor_size(const pbCompiler *c, const pbSensorDef *d) {
-  switch (d->type) {
-#define X(name, value, element, size) \
-  case value: return size ? size : part_size(d) * part_count(c, d);
-    PB_SENSOR_TABLE(X)
-#undef X
-    default: return 0;
-  }
+  int size = pbSensor_Row(d->type)->size;
+  return size ? size : part_size(d) * part_count(c, d);
 }
 
 static bool is_frame(int ref) {
@@ -150,30 +54,33 @@ static bool is_moving_camera(const pbCompiler *c, int ref, int index) {
 }
 
 // NULL, or what the sensor needs instead of its object (index of the spec).
-static const char *find_misfit(const pbCompiler *c, int attach, int ref, int index) {
+static const char *find_misfit(const pbCompiler *c, pbSensorOf of, int ref, int index) {
   bool joint = ref == pb_refJoint;
 
-  switch (attach) {
+  switch (of) {
     // Sites, joints, tendons, actuators.
-    case on_site: return ref == pb_refSite ? NULL : "it needs a site";
-    case on_scalar_joint:
+    case pb_ofSite:
+    case pb_ofSiteInCamera: return ref == pb_refSite ? NULL : "it needs a site";
+    case pb_ofScalarJoint:
       return joint && pbJoint_IsScalar(c->spec->joints[index].type) ? NULL : "it needs a hinge or slide joint";
-    case on_ball: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
-    case on_limited_joint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
-    case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
-    case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
-    case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
+    case pb_ofBallJoint: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
+    case pb_ofLimitedJoint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
+    case pb_ofTendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
+    case pb_ofLimitedTendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
+    case pb_ofActuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
 
-    case on_frame:  // a camera is a frame where it is fixed
+    case pb_ofFrame:
+    case pb_ofFrameInFrame:
+    case pb_ofFrameInSite:  // a camera is a frame where it is fixed
       if (is_moving_camera(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
-    case on_body: return ref == pb_refBody ? NULL : "it needs a body";
-    case on_shape: return ref == pb_refBody || ref == pb_refGeom ? NULL : "it needs a body or a geom";
+    case pb_ofBody: return ref == pb_refBody ? NULL : "it needs a body";
+    case pb_ofShapes: return ref == pb_refBody || ref == pb_refGeom ? NULL : "it needs a body or a geom";
     // Rays of sites and cameras, contacts of anything that has some.
-    case on_ray:
+    case pb_ofRay:
       if (is_moving_camera(c, ref, index)) return "rangefinders of cameras that are not fixed are not supported";
       return ref == pb_refSite || ref == pb_refCamera ? NULL : "it needs a site or a camera";
-    case on_contact:
+    case pb_ofContact:
       return ref == pb_refNone || (is_frame(ref) && ref != pb_refCamera) ? NULL
                                                                          : "it needs a body, subtree, geom or site, or none";
     default: return NULL;
@@ -196,7 +103,7 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
   double total = 0;
 
   for (int i = 0; i < s->nsensor; i++) {
-    if (!rule_of(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
+    if (!pbSensor_Row(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
     double size = sensor_size(c, &s->sensors[i]);
     if (!(size >= 1)) return PB_AT(c, &s->sensors[i], "rangefinder", "its camera has no resolution");
     total += size;
@@ -233,14 +140,14 @@ static pbStatus check_contact(const pbCompiler *c, const pbSensorDef *d) {
 }
 
 // A second object of the sensor's own kind.
-static pbStatus check_pair(const pbCompiler *c, const pbSensorDef *d, int attach, int object, int reference) {
-  const char *word = sensor_word(d->type);
-  if (d->type == pb_sensInsidesite && d->reftype != pb_refSite) return PB_AT(c, d, word, "it needs a site");
-  if (d->type == pb_sensCamprojection && d->reftype != pb_refCamera) return PB_AT(c, d, word, "it needs a camera");
-  if (d->type == pb_sensCamprojection && c->spec->cameras[reference].orthographic)
+static pbStatus check_pair(const pbCompiler *c, const pbSensorDef *d, const pbSensorRow *row, int object, int reference) {
+  const char *word = row->word;
+  if (row->of == pb_ofFrameInSite && d->reftype != pb_refSite) return PB_AT(c, d, word, "it needs a site");
+  if (row->of == pb_ofSiteInCamera && d->reftype != pb_refCamera) return PB_AT(c, d, word, "it needs a camera");
+  if (row->of == pb_ofSiteInCamera && c->spec->cameras[reference].orthographic)
     return PB_AT(c, d, word, "its camera is orthographic; expected one of perspective");
-  if (attach == on_contact) return check_contact(c, d);
-  if (attach != on_shape) return pb_ok;
+  if (row->of == pb_ofContact) return check_contact(c, d);
+  if (row->of != pb_ofShapes) return pb_ok;
 
   if (d->reftype != pb_refBody && d->reftype != pb_refGeom) return PB_AT(c, d, word, "it needs a second body or geom");
   if (d->objtype == d->reftype && object == reference) return PB_AT(c, d, word, "both are the same");
@@ -264,32 +171,32 @@ static bool has_lens(const pbCompiler *c, int camera) {
 }
 
 // Contacts: as late as what is written, or what they are chosen by, is known.
-static int stage_of(const pbSensorRule *rule, const pbSensorDef *d) {
+static int stage_of(const pbSensorRow *row, const pbSensorDef *d) {
   int data = data_of(d);
 
   // Forces are known last.
-  if (d->type != pb_sensContact || d->reduce >= pb_reduceMaxforce) return rule->stage;
-  if (data & (pb_contactForce | pb_contactTorque)) return stage_acceleration;
-  return data & (pb_contactLinvel | pb_contactAngvel) ? stage_velocity : stage_position;
+  if (d->type != pb_sensContact || d->reduce >= pb_reduceMaxforce) return row->stage;
+  if (data & (pb_contactForce | pb_contactTorque)) return pb_stageAcceleration;
+  return data & (pb_contactLinvel | pb_contactAngvel) ? pb_stageVelocity : pb_stagePosition;
 }
 
 static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   pbModel *m = c->m;
-  const pbSensorRule *rule = rule_of(d->type);
-  const char *word = sensor_word(d->type);
+  const pbSensorRow *row = pbSensor_Row(d->type);
+  const char *word = row->word;
   int object = -1;
   int reference = -1;
 
   if (!(d->noise >= 0)) return PB_AT(c, d, word, "noise cannot be negative");
   if (!(d->cutoff >= 0)) return PB_AT(c, d, word, "cutoff cannot be negative");
-  if (d->cutoff > 0 && rule->data >= data_axis && rule->attach != on_shape)
+  if (d->cutoff > 0 && row->data >= pb_dataAxis && row->of != pb_ofShapes)
     return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
 
   // The object it measures, and the frame it measures in, if any.
-  bool may_lack = rule->attach == on_nothing || rule->attach == on_contact;
+  bool may_lack = row->of == pb_ofNothing || row->of == pb_ofContact;
   if (!may_lack || d->objtype) PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
-  const char *wrong = find_misfit(c, rule->attach, d->objtype, object);
-  if (!wrong && d->type == pb_sensRangefinder && d->objtype == pb_refCamera && !has_lens(c, object))
+  const char *wrong = find_misfit(c, row->of, d->objtype, object);
+  if (!wrong && row->of == pb_ofRay && d->objtype == pb_refCamera && !has_lens(c, object))
     wrong = "its camera has a sensorsize, but no focal length";
   if (wrong) return PB_AT(c, d, word, "%s", wrong);
 
@@ -300,18 +207,19 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
       return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
 
-  PB_TRY(check_pair(c, d, rule->attach, object, reference));
+  PB_TRY(check_pair(c, d, row, object, reference));
   m->sensor_type[i] = d->type;
-  m->sensor_datatype[i] = rule->data;
-  m->sensor_needstage[i] = stage_of(rule, d);
+  m->sensor_datatype[i] = row->data;
+  m->sensor_needstage[i] = stage_of(row, d);
   m->sensor_objtype[i] = d->objtype;
   m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
   m->sensor_reftype[i] = d->reftype;
   m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
   PB_ASSERT((object < 0) == (m->sensor_objid[i] < 0) && (reference < 0) == (m->sensor_refid[i] < 0));
   m->sensor_dim[i] = (int)sensor_size(c, d);
-  if (d->type == pb_sensRangefinder || d->type == pb_sensContact) m->sensor_intprm[3 * i] = data_of(d);
-  if (d->type == pb_sensContact) {
+  bool contact = row->of == pb_ofContact;
+  if (row->of == pb_ofRay || contact) m->sensor_intprm[3 * i] = data_of(d);
+  if (contact) {
     m->sensor_intprm[3 * i + 1] = d->reduce;
     m->sensor_intprm[3 * i + 2] = d->num ? d->num : 1;
   }

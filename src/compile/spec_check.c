@@ -11,6 +11,7 @@
 #include "compile/spec_settings.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/sensor.h"
 
 typedef struct pbNamedElement {  // the opening members of every element
   PB_ELEMENT
@@ -139,7 +140,8 @@ static bool is_named(const pbSpec *spec, const pbGeomDef *geom, int kind, const 
 bool pbSpec_GeomMeasured(const pbSpec *spec, int geom) {
   for (int i = 0; i < spec->nsensor; i++) {
     const pbSensorDef *s = &spec->sensors[i];
-    if (s->type != pb_sensDistance && s->type != pb_sensNormal && s->type != pb_sensFromto) continue;
+    const pbSensorRow *row = pbSensor_Row(s->type);
+    if (!row || row->of != pb_ofShapes) continue;
     const pbGeomDef *g = &spec->geoms[geom];
     if (is_named(spec, g, s->objtype, s->objname) || is_named(spec, g, s->reftype, s->refname)) return true;
   }
@@ -215,21 +217,18 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
 }
 
 static pbStatus check_sensor(const pbSpec *spec, const pbSensorDef *sensor) {
-  bool contact = sensor->type == pb_sensContact;
+  const pbSensorRow *row = pbSensor_Row(sensor->type);
+  if (!row) return REFUSE(sensor, "sensor", "type %d is not supported", sensor->type);
+
+  bool contact = row->of == pb_ofContact;
   int most = contact ? 2 * pb_contactAngvel : 1;
-  if (sensor->type == pb_sensRangefinder) most = 2 * pb_rayDepth;
+  if (row->of == pb_ofRay) most = 2 * pb_rayDepth;
   if (sensor->data < 0 || sensor->data >= most) return FAIL(sensor, "sensor", "its data %d is not known", sensor->data);
   if (sensor->num < 0 || (sensor->num && !contact)) return FAIL(sensor, "sensor", "its num %d is not possible", sensor->num);
   if (sensor->reduce < pb_reduceNone || sensor->reduce > (contact ? pb_reduceNetforce : pb_reduceNone))
     return FAIL(sensor, "sensor", "its reduction %d is not known", sensor->reduce);
 
-  switch (sensor->type) {
-#define X(name, value, element, size) case name:
-    PB_SENSOR_TABLE(X)
-#undef X
-    return pb_ok;
-    default: return REFUSE(sensor, "sensor", "type %d is not supported", sensor->type);
-  }
+  return pb_ok;
 }
 
 static pbStatus check_tendon(const pbSpec *spec, const pbTendonDef *tendon) {

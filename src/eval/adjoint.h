@@ -182,14 +182,12 @@ static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
 #define PB_LANE0(value) ((value)[0])
 #endif
 
-// Direct cotangents of sensors: bar (nsensordata). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
+// Direct cotangents of sensors (nsensordata; changed: zero where a cutoff clamps). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
 // theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force and torque sensors does not
 // cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they pull).
 // Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets has_Vs,
 // has_FA, has_force.
-void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
-// The same of contact sensors, which that leaves out.
-void LANE(pbContactSensors_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
+void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, lane *sensordata);
 // W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
 void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
 void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);

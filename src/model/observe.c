@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
+#include "model/sensor.h"
 
 typedef struct Kind {
   const char *name;
@@ -62,7 +63,7 @@ static int width_of_joints(const pbModel *m) {
 // Those that are there before the controls.
 static int width_of_sensors(const pbModel *m) {
   int width = 0;
-  for (int i = 0; i < m->nsensor; i++) width += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
+  for (int i = 0; i < m->nsensor; i++) width += pbSensor_IsEarly(m, i) ? m->sensor_dim[i] : 0;
   return width;
 }
 

@@ -65,43 +65,6 @@ static inline int pb_policyRecord(const pbModel *m) {
   return m->policy ? m->policy->held + m->policy->outputs + m->policy->observing : 0;
 }
 
-// Is a sensor of positions or velocities alone? Those of limits read rows, which come after the controls; the clock is observed
-// as the time.
-static inline bool pb_sensedBefore(int type) {
-  switch (type) {
-    // What depends on forces and accelerations
-    case pb_sensTouch:
-    case pb_sensAccelerometer:
-    case pb_sensForce:
-    case pb_sensTorque:
-    case pb_sensActuatorfrc:
-    case pb_sensJointactuatorfrc:
-    case pb_sensTendonactuatorfrc:
-    case pb_sensFramelinacc:
-    case pb_sensFrameangacc: return false;
-
-    // Limits, the clock, contacts, and energies, which read what comes after
-    case pb_sensJointlimitpos:
-    case pb_sensJointlimitvel:
-    case pb_sensJointlimitfrc:
-    case pb_sensTendonlimitpos:
-    case pb_sensTendonlimitvel:
-    case pb_sensTendonlimitfrc:
-    case pb_sensClock:
-    case pb_sensContact:
-    case pb_sensPotential:
-    case pb_sensKinetic: return false;
-    default: return true;
-  }
-}
-
-// The same of one sensor: adhesion moves with contacts, which come after the controls.
-static inline bool pb_isSensedBefore(const pbModel *m, int sensor) {
-  bool on_body = m->sensor_type[sensor] == pb_sensActuatorvel && m->actuator_trntype[m->sensor_objid[sensor]] == pb_trnBody;
-
-  return pb_sensedBefore(m->sensor_type[sensor]) && !on_body;
-}
-
 // Does a row's kind of number come from the kernels' evaluation? The others are numbers of state and inputs themselves.
 static inline bool pb_observeEvaluates(pbObserveKind kind) { return kind < pb_observeCommand; }
 // Is it of deformables' points?

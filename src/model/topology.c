@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/invariants.h"
+#include "model/sensor.h"
 #include "model/sphere.h"
 #include "model/terrain.h"
 
@@ -339,7 +340,7 @@ static void validate_fields(const pbModel *m) {
 // Contacts in the gap have no force; sensors and adhesion see them.
 static void find_readers(const pbModel *m, pbTopology *t) {
   t->has_contact_sensors = false;
-  for (int i = 0; i < m->nsensor; i++) t->has_contact_sensors = t->has_contact_sensors || m->sensor_type[i] == pb_sensContact;
+  for (int i = 0; i < m->nsensor; i++) t->has_contact_sensors = t->has_contact_sensors || pbSensor_Row(m->sensor_type[i])->of == pb_ofContact;
   t->adheres = false;
   for (int u = 0; u < m->nu; u++) t->adheres = t->adheres || m->actuator_trntype[u] == pb_trnBody;
   t->keeps_gap = t->has_contact_sensors || t->adheres;

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/sensor.h"
 #include "model/topology.h"
 
 // Both marks of a site; -1 is none.
@@ -79,15 +80,8 @@ pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t) {
 // ---- geoms ------------------------------------------------------------------------------------------------------------
 // Rangefinders may meet any geom, distances are those of all geoms of a body.
 static bool looks_around(const pbModel *m, int sensor) {
-  switch (m->sensor_type[sensor]) {
-    // Beams meet what stands in their way.
-    case pb_sensRangefinder:
-    // Of two bodies the nearest of their geoms.
-    case pb_sensDistance:
-    case pb_sensNormal:
-    case pb_sensFromto: return true;
-    default: return false;
-  }
+  const pbSensorRow *row = pbSensor_Row(m->sensor_type[sensor]);
+  return row->of == pb_ofRay || row->of == pb_ofShapes;
 }
 
 static void mark_seen(const pbModel *m, bool *read) {

@@ -1,4 +1,4 @@
-// Sensors of distance, by the rules of MuJoCo's. Derivative: distance_sensor_adjoint.c.
+// Which geoms are nearest for a sensor of distance, by the rules of MuJoCo's. Values and derivative: bodies/sensors/distance.c.
 // Tests: tests/oracle/test_distance.py.
 #include "multibody/distance_sensor.h"
 
@@ -39,25 +39,5 @@ void NUM(pbDistance_Find)(const NUM(pbWork) *w, int sensor, NUM(pbNearest) *out)
   out->geom[0] = out->geom[1] = -1;
   for (int i = a.first; i < a.end; i++) {
     for (int j = b.first; j < b.end; j++) offer(w, i, j, &least, out);
-  }
-}
-
-void NUM(pbDistance_Read)(const NUM(pbWork) *w, int sensor, num *y) {
-  int type = w->m->sensor_type[sensor];
-  NUM(pbNearest) found;
-  NUM(pbDistance_Find)(w, sensor, &found);
-  PB_ASSERT(pb_measuresDistance(type));
-  if (found.geom[0] < 0) {
-    if (type == pb_sensDistance) y[0] = w->p.sensor_cutoff[sensor];
-    return;
-  }
-
-  const NUM(pbContactPoint) *c = &found.contact;
-  double side = found.flip ? -1 : 1;
-  num half = 0.5 * side * c->dist;
-  switch (type) {
-    case pb_sensDistance: y[0] = c->dist; return;
-    case pb_sensNormal: v3_scale(y, c->normal, side * num_sign(re(c->dist))); return;
-    default: v3_along(y, c->pos, c->normal, -half); v3_along(y + 3, c->pos, c->normal, half);
   }
 }

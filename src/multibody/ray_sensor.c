@@ -1,10 +1,11 @@
-// Rangefinders, by the rules of MuJoCo's mj_ray. Derivative: ray_sensor_adjoint.c.
+// Which geoms the rays of rangefinders meet first, by the rules of MuJoCo's mj_ray. Values and derivative:
+// bodies/sensors/rangefinder.c.
 // Tests: tests/oracle/test_rays.py.
 #include "multibody/ray_sensor.h"
 
 #include "base/assert.h"
 #include "math/vec.h"
-#include "multibody/sensor.h"
+#include "multibody/frame.h"
 #include "multibody/shape.h"
 
 int NUM(pbRay_Count)(const pbModel *m, int sensor) {
@@ -51,9 +52,9 @@ void NUM(pbRay_Beam)(const NUM(pbWork) *w, int sensor, int index, NUM(pbBeam) *b
   }
 
   // A camera's is turned with it.
-  NUM(pbSensorFrame) f;
+  NUM(pbFrame) f;
   num from[3], along[3];
-  NUM(pbSensor_Frame)(w, pb_refCamera, object, &f);
+  NUM(pbFrame_At)(w, pb_refCamera, object, &f);
   aim(m, object, index, beam);
   for (int k = 0; k < 3; k++) {
     from[k] = beam->local[k];
@@ -177,40 +178,4 @@ void NUM(pbRay_Cast)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, pbRayHit *hi
     nearest = x;
     hit->geom = g;
   }
-}
-
-// What one ray writes, into y.
-static void read_ray(const NUM(pbWork) *w, int sensor, int index, num *y) {
-  int data = w->m->sensor_intprm[3 * sensor];
-  NUM(pbBeam) beam;
-  pbRayHit hit;
-  num x = -1, depth = -1, direction[3] = {0}, point[3] = {0}, normal[3] = {0};
-
-  NUM(pbRay_Beam)(w, sensor, index, &beam);
-  NUM(pbRay_Cast)(w, &beam, &hit);
-  if (hit.geom >= 0) {
-    NUM(pbLocalRay) ray;
-    NUM(pbRay_ToGeom)(w, &beam, hit.geom, &ray);
-    NUM(pbRay_Meet)(w, &ray, &hit, &x, normal);
-
-    m3_mulv(normal, w->geom_xmat + 9 * hit.geom, normal);
-    v3_copy(direction, beam.direction);
-    v3_along(point, beam.origin, direction, x);
-    depth = x * beam.depth;
-  }
-
-  // In the order of their bits.
-  const num *parts[] = {&x, direction, beam.origin, point, normal, &depth};
-  static const int sizes[] = {1, 3, 3, 3, 3, 1};
-  for (int bit = 0; bit < 6; bit++) {
-    if (!(data & 1 << bit)) continue;
-    memcpy(y, parts[bit], (size_t)sizes[bit] * sizeof *y);
-    y += sizes[bit];
-  }
-  PB_ASSERT(data > 0 && data < 1 << 6);
-}
-
-void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y) {
-  int count = NUM(pbRay_Count)(w->m, sensor), size = w->m->sensor_dim[sensor] / count;
-  for (int i = 0; i < count; i++) read_ray(w, sensor, i, y + (size_t)i * (size_t)size);
 }

@@ -34,7 +34,5 @@ void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, 
 bool NUM(pbRay_OnHills)(const NUM(pbWork) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed);
 // What it meets, in the frame of the geom: x and the unit normal.
 void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]);
-// What a rangefinder writes (spec.h, PB_RAY_DATA), ray by ray, before any cutoff: -1 and zeros where nothing is met.
-void NUM(pbRay_Read)(const NUM(pbWork) *w, int sensor, num *y);
 
 #endif

@@ -1,9 +1,11 @@
 // Sensors that read the clock. Time is no direction of the state, so a step's derivatives hold it; through a rollout the clock of
 // state k is that of the start and k time steps.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
+#include <pullback/sensors.h>
+
 #include "base/assert.h"
+#include "model/sensor.h"
 #include "model/state_layout.h"
-#include "multibody/sensor.h"
 #include "rollout/rollout.h"
 
 // Does sensor i show the time of a state, not its cutoff?

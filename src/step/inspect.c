@@ -10,6 +10,7 @@
 #include "contact/contact.h"
 #include "contact/row.h"
 #include "geometry/distance.h"
+#include "model/sensor.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/spatial.h"
@@ -257,10 +258,9 @@ static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
     look[0] = look[1] = look[2] = -1;
     if (m->disableflags & pb_disSensor) continue;
 
-    if (m->sensor_type[i] == pb_sensRangefinder) {
-      look_of_rays(w, i, look);
-    }
-    if (!pb_measuresDistance(m->sensor_type[i])) continue;
+    pbSensorOf of = pbSensor_Row(m->sensor_type[i])->of;
+    if (of == pb_ofRay) look_of_rays(w, i, look);
+    if (of != pb_ofShapes) continue;
 
     // Of the first object, then of the second.
     pbNearest_r found;

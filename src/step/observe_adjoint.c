@@ -4,7 +4,8 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
-#include "multibody/sensor.h"
+#include "model/sensor.h"
+#include "bodies/sensors.h"
 #include "multibody/spatial.h"
 #include "step/kernels.h"
 #include "step/step_adjoint.h"
@@ -110,7 +111,7 @@ static int gather_sensor(const pbModel *m, int sensor, const lane *bar, lane *se
 
 static void gather_sensors(const pbModel *m, const lane *bar, lane *sensordata) {
   for (int i = 0; i < m->nsensor; i++) {
-    if (pb_isSensedBefore(m, i)) bar += gather_sensor(m, i, bar, sensordata);
+    if (pbSensor_IsEarly(m, i)) bar += gather_sensor(m, i, bar, sensordata);
   }
 }
 
@@ -217,10 +218,10 @@ static inline void spread(const pbObserveRow *r, const double *observation, lane
 // What the pullback of sensors reads besides the evaluation: motions of subtrees, and which values are at a cutoff.
 static void sense_again(const NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  NUM(pbSensor_Share)(w);
+  NUM(pbSensor_Share)(w, true);
 
   for (int i = 0; i < m->nsensor; i++) {
-    if (w->p.sensor_cutoff[i] > 0 && pb_isSensedBefore(m, i)) NUM(pbSensor_Read)(w, i);
+    if (w->p.sensor_cutoff[i] > 0 && pbSensor_IsEarly(m, i)) NUM(pbSensor_Read)(w, i);
   }
 }
 

@@ -6,7 +6,8 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
-#include "multibody/sensor.h"
+#include "model/sensor.h"
+#include "bodies/sensors.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
@@ -68,14 +69,14 @@ static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
 
 // One sensor's numbers, where they stand.
 static const num *read_sensor(NUM(pbWork) *w, int sensor) {
-  PB_ASSERT(pb_isSensedBefore(w->m, sensor));
+  PB_ASSERT(pbSensor_IsEarly(w->m, sensor));
   NUM(pbSensor_Read)(w, sensor);
   return w->sensordata + w->m->sensor_adr[sensor];
 }
 
 static void put_sensors(NUM(pbWork) *w, num *out) {
   for (int i = 0; i < w->m->nsensor; i++) {
-    if (!pb_isSensedBefore(w->m, i)) continue;
+    if (!pbSensor_IsEarly(w->m, i)) continue;
     memcpy(out, read_sensor(w, i), (size_t)w->m->sensor_dim[i] * sizeof(num));
     out += w->m->sensor_dim[i];
   }
@@ -145,7 +146,7 @@ static void fill(NUM(pbWork) *w) {
 
   // What several rows share
   if (p->transmissions) NUM(pbActuator_Transmissions)(w);
-  if (p->sensors) NUM(pbSensor_Share)(w);
+  if (p->sensors) NUM(pbSensor_Share)(w, true);
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;

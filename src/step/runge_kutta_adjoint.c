@@ -258,7 +258,6 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
     for (int i = 0; i < m->na; i++) a->act_dot[i] = k->rk_d[s * m->na + i];
     if (s == 0) {
       NUM(pbStage_Sensors)(w);
-      NUM(pbStage_ContactSensors)(w);
     }
     bool sensed = s == 0 && LANE(pbVjp_Observe)(k, p);
     LANE(pbVjp_Evaluation)(k, sensed);

@@ -10,6 +10,7 @@
 #include "contact/contact_sensor.h"
 #include "contact/row.h"
 #include "geometry/distance.h"
+#include "model/sensor.h"
 #include "multibody/contact_gap.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
@@ -202,11 +203,11 @@ static bool mix_sensors(const pbWork_r *w, uint64_t *hash) {
 
   // Others are as smooth as what they are made of.
   for (int i = 0; i < m->nsensor; i++) {
-    int type = m->sensor_type[i];
-    if (type == pb_sensRangefinder) *hash = mix_rays(w, i, *hash);
-    if (type == pb_sensContact) *hash = mix_contacts(w, i, *hash);
-    if (type == pb_sensInsidesite) *hash = mix(*hash, (int)w->sensordata[m->sensor_adr[i]]);
-    if (pb_measuresDistance(type) && !mix_distance(w, i, hash)) return false;
+    pbSensorOf of = pbSensor_Row(m->sensor_type[i])->of;
+    if (of == pb_ofRay) *hash = mix_rays(w, i, *hash);
+    if (of == pb_ofContact) *hash = mix_contacts(w, i, *hash);
+    if (of == pb_ofFrameInSite) *hash = mix(*hash, (int)w->sensordata[m->sensor_adr[i]]);
+    if (of == pb_ofShapes && !mix_distance(w, i, hash)) return false;
   }
   return true;
 }

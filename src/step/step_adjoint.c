@@ -318,7 +318,6 @@ static void observe_sensors(block *k, const double *sensordata) {
     PB_MUTE(pb_muteSensor, m->sensor_type[i], k->sensordata + m->sensor_adr[i], m->sensor_dim[i]);
   }
   LANE(pbSensor_Adjoint)(a, k->sensordata);
-  LANE(pbContactSensors_Adjoint)(a, k->sensordata);
 
   for (int i = 0; i < 6 * m->nbody; i++) {
     for (int l = 0; l < PB_LANES; l++) a->has_Vs = a->has_Vs || ((const double *)(a->Vs + i))[l] != 0;
@@ -517,7 +516,6 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
   NUM(pbStage_Acceleration)(w);
   if (sense) {
     NUM(pbStage_Sensors)(w);
-    NUM(pbStage_ContactSensors)(w);
   }
   return LANE(pbVjp_Prepare)(k, w);
 }

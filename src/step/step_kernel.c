@@ -18,7 +18,6 @@ static void save_start(NUM(pbWork) *w) {
 static void observe_start(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
-  NUM(pbStage_ContactSensors)(w);
 
 #if PB_IS_COMPLEX
   // Whose derivatives jvp gives; later stages place them anew.

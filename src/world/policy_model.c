@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pullback/sensors.h>
+
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "model/joint.h"
 #include "model/observe.h"
 #include "model/policy_data.h"
+#include "model/sensor.h"
 #include "step/scratch.h"
 #include "world/policy_points.h"
 #include "world/policy_step.h"
@@ -114,7 +117,7 @@ static pbStatus read_points(const reader *r, const pbObserveDef *def, pbObserveR
 static pbStatus check_sensor(const reader *r, const pbObserveDef *def, const pbObserveRow *row) {
   if (def->previous)
     return fail_row(r, "sensors of the step before (previous) are not supported: observe a sensor of positions or velocities");
-  if (def->kind != pb_observeSensor || row->object < 0 || pb_isSensedBefore(r->m, row->object)) return pb_ok;
+  if (def->kind != pb_observeSensor || row->object < 0 || pbSensor_IsEarly(r->m, row->object)) return pb_ok;
   if (r->m->sensor_type[row->object] == pb_sensClock) return fail_row(r, "a clock is observed as 'time', not as a sensor");
   return pbContext_Fail(
       r->m->ctx, pb_bad_argument,
@@ -144,11 +147,10 @@ static pbStatus read_components(const reader *r, const pbObserveDef *def, pbObse
 static void note_sensors(const pbModel *m, const pbObserveRow *row, pbPolicyModel *p) {
   p->sensors = true;
   for (int i = 0; i < m->nsensor; i++) {
-    int type = m->sensor_type[i];
-    bool actuator = type == pb_sensActuatorpos || type == pb_sensActuatorvel;
-    bool tendon = type == pb_sensTendonpos || type == pb_sensTendonvel;
-    if (row->object >= 0 && row->object != i) continue;
+    const pbSensorRow *sensor = pbSensor_Row(m->sensor_type[i]);
+    if (!sensor->early || (row->object >= 0 && row->object != i)) continue;
 
+    bool actuator = sensor->of == pb_ofActuator, tendon = sensor->of == pb_ofTendon;
     p->transmissions = p->transmissions || actuator;
     p->lengths = p->lengths || actuator || tendon;
   }

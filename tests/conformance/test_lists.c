@@ -16,6 +16,7 @@
 #include <glob.h>
 
 #include "base/mutate.h"
+#include "scenes.h"
 #include "step/scratch.h"
 
 #include <pullback/pullback.h>
@@ -74,7 +75,7 @@ static void add_pairs(void) {
 
 static void list_all(void) {
   entries = 0;
-#define X(enumerator, value, element, size) add(pb_muteSensor, value, "sensor", element);
+#define X(enumerator, value, element, ...) add(pb_muteSensor, value, "sensor", element);
   PB_SENSOR_TABLE(X)
 #undef X
   int number = 0;
@@ -356,8 +357,8 @@ static const char *keep(const char *file) {
 
 // ---- every scene ------------------------------------------------------------------------------------------------------
 static void on_every_scene(void (*look)(const char *file, int setting)) {
-  static const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml",  "conformance/hills.xml",
-                                     "conformance/wraps.xml", "conformance/shapes.xml", "conformance/designs.xml"};
+  const char *const more[] = {"hostile/model.xml",      "conformance/hulls.xml",  "conformance/hills.xml",   "conformance/wraps.xml",
+                              "conformance/shapes.xml", "conformance/designs.xml", scene_of_sensors()};
   glob_t files;
   pbContext *ctx = pbContext_Create(NULL);
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
@@ -399,6 +400,25 @@ static void test_every_entry_stands_in_a_scene(void **state) {
   if (missing[0]) fail_msg("in no scene of the tests with a cotangent that is not zero:%s", missing);
 }
 
+// What is added to the list of sensors needs no scene of its own.
+static void test_scene_of_sensors_moves_each(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  char still[4096] = "";
+  list_all();
+  for (int k = 0; k < setting_count; k++) {
+    if (!enter(ctx, scene_of_sensors(), &settings[k])) continue;
+    note(scene_of_sensors(), k);
+    leave();
+  }
+  for (int i = 0; i < entries; i++) {
+    size_t used = strlen(still);
+    if (entry[i].list == pb_muteSensor && !entry[i].file) snprintf(still + used, sizeof still - used, " %s;", entry[i].name);
+  }
+  pbContext_Destroy(ctx);
+  if (still[0]) fail_msg("without a cotangent in the scene of all sensors:%s", still);
+}
+
 #ifdef PULLBACK_MUTATE
 static void mutate(const char *file, int setting) {
   push();
@@ -436,6 +456,7 @@ static void test_every_pullback_is_seen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_entry_stands_in_a_scene),
+      cmocka_unit_test(test_scene_of_sensors_moves_each),
 #ifdef PULLBACK_MUTATE
       cmocka_unit_test(test_every_pullback_is_seen),
 #endif

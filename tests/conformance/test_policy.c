@@ -16,6 +16,7 @@
 
 #include "mutation.h"
 #include "policies.h"
+#include "model/sensor.h"
 #include "world/policy_step.h"
 
 enum { most_x = 640, most_theta = 65536, most_sensors = 512, most_rows = 64, commands = 2, memory = 2 };
@@ -85,7 +86,7 @@ static int positions(const pbModel *m) {
 
 static int sensors(const pbModel *m) {
   int n = 0;
-  for (int i = 0; i < m->nsensor; i++) n += pb_isSensedBefore(m, i) ? m->sensor_dim[i] : 0;
+  for (int i = 0; i < m->nsensor; i++) n += pbSensor_IsEarly(m, i) ? m->sensor_dim[i] : 0;
   return n;
 }
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <glob.h>
 
+#include "scenes.h"
 #include "step/scratch.h"
 
 #include <pullback/pullback.h>
@@ -497,8 +498,8 @@ static void on_every_model(void (*check)(const Case *)) {
   pbContext *ctx = pbContext_Create(NULL);
   compared = 0, start = 7;
   memset(left_out, 0, sizeof left_out);
-  static const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml", "conformance/hills.xml",
-                                     "conformance/wraps.xml"};
+  const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml", "conformance/hills.xml", "conformance/wraps.xml",
+                              scene_of_sensors()};
   for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;

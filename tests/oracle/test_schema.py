@@ -24,6 +24,10 @@ def table():
     return [rows[k] for k in range(count.value)]
 
 
+# Sensors that MuJoCo does not have: conformance/test_lists sees that they are read and pulled back.
+OURS = {f"sensor/{s[2]}" for s in oracle.fields.sensors() if int(s[1]) >= oracle.fields.first_of_ours()}
+
+
 def key(row):
     return row.element.decode(), row.attribute.decode() if row.attribute else None
 
@@ -58,6 +62,7 @@ def test_table_is_the_schema():
     have = [key(row) for row in table()]
     assert len(have) == len(set(have)), "rows stand twice"
     assert not want - set(have), f"missing: {sorted(map(str, want - set(have)))}"
+    have = [row for row in have if row[0] not in OURS]
     assert not set(have) - want, f"not in the schema: {sorted(map(str, set(have) - want))}"
 
 
@@ -103,7 +108,7 @@ def check_row(row, folder):
 
 
 def elements():
-    return sorted({row.element.decode() for row in table()})
+    return sorted({row.element.decode() for row in table()} - OURS)
 
 
 @pytest.mark.parametrize("element", elements() if os.path.isdir(inside.build_dir()) else [])

@@ -1,10 +1,54 @@
-// Gradients of rangefinders: the part of the surface that is met stays the same; the ray moves with its site, the surface
-// with its geom and its sizes. Primal: ray_sensor.c; tests: tests/oracle/test_rays.py.
-#include "base/assert.h"
+// Rangefinders: what rays meet first (multibody/ray_sensor.h), as pbSensorDef.data says. Derivative: the part of the surface that is
+// met stays the same; the ray moves with its site or camera, the surface with its geom and its sizes.
+// Tests: tests/oracle/test_rays.py, tests/conformance/test_lists.c, tests/conformance/test_step.c.
+#include "bodies/sensor.h"
 #include "math/vec.h"
-#include "model/exposed.h"
+#include "multibody/frame.h"
 #include "multibody/ray_sensor.h"
-#include "multibody/sensor_adjoint.h"
+#include "multibody/spatial.h"
+
+// What one ray writes, into y.
+static void read_ray(const NUM(pbWork) *w, int sensor, int index, num *y) {
+  int data = w->m->sensor_intprm[3 * sensor];
+  NUM(pbBeam) beam;
+  pbRayHit hit;
+  num x = -1, depth = -1, direction[3] = {0}, point[3] = {0}, normal[3] = {0};
+
+  NUM(pbRay_Beam)(w, sensor, index, &beam);
+  NUM(pbRay_Cast)(w, &beam, &hit);
+  if (hit.geom >= 0) {
+    NUM(pbLocalRay) ray;
+    NUM(pbRay_ToGeom)(w, &beam, hit.geom, &ray);
+    NUM(pbRay_Meet)(w, &ray, &hit, &x, normal);
+
+    m3_mulv(normal, w->geom_xmat + 9 * hit.geom, normal);
+    v3_copy(direction, beam.direction);
+    v3_along(point, beam.origin, direction, x);
+    depth = x * beam.depth;
+  }
+
+  // In the order of their bits.
+  const num *parts[] = {&x, direction, beam.origin, point, normal, &depth};
+  static const int sizes[] = {1, 3, 3, 3, 3, 1};
+  for (int bit = 0; bit < 6; bit++) {
+    if (!(data & 1 << bit)) continue;
+    memcpy(y, parts[bit], (size_t)sizes[bit] * sizeof *y);
+    y += sizes[bit];
+  }
+  PB_ASSERT(data > 0 && data < 1 << 6);
+}
+
+// Ray by ray, before any cutoff: -1 and zeros where nothing is met.
+static void value(const NUM(pbWork) *w, int sensor, num *y) {
+  int count = NUM(pbRay_Count)(w->m, sensor), size = w->m->sensor_dim[sensor] / count;
+  for (int i = 0; i < count; i++) read_ray(w, sensor, i, y + (size_t)i * (size_t)size);
+}
+PB_SENSOR_VALUE(rangefinder, value);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/sensor_adjoint.h"
+#include "model/exposed.h"
+#include "multibody/frame_adjoint.h"
 
 // Cotangents of what a rangefinder may write.
 typedef struct ray_bar {
@@ -127,7 +171,7 @@ static void pull_miss(LANE(pbAdjoint) *a, int data, const NUM(pbBeam) *beam, con
   pull_beam(a, beam, &own, s);
 }
 
-void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int index, const lane *bar) {
+static void pull_ray(LANE(pbAdjoint) *a, int sensor, int index, const lane *bar) {
   const NUM(pbWork) *w = a->w;
   int data = w->m->sensor_intprm[3 * sensor];
   frame_bar s, g;
@@ -177,3 +221,12 @@ void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int index, const lane *
   pull_hills(a, &hit, &ray, x, own.x, n_bar);
 #endif
 }
+
+static void pull(LANE(pbAdjoint) *a, int sensor, const lane *bar) {
+  int count = NUM(pbRay_Count)(a->w->m, sensor), size = a->w->m->sensor_dim[sensor] / count;
+  for (int i = 0; i < count; i++, bar += size) {
+    if (!is_zero(bar, size)) pull_ray(a, sensor, i, bar);
+  }
+}
+PB_SENSOR_PULL(rangefinder, pull);
+#endif

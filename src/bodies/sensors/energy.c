@@ -1,8 +1,22 @@
-// Gradients of energies. Primal: energy.c; tests: tests/conformance/test_step.c, tests/oracle/test_sensors.py.
+// Energies of a state (multibody/energy.h).
+// Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include "bodies/sensor.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/energy.h"
+#include "multibody/frame.h"
 #include "multibody/kink.h"
-#include "multibody/sensor_adjoint.h"
+#include "multibody/spatial.h"
+
+static void value(const NUM(pbWork) *w, int i, num *y) {
+  if (w->m->sensor_type[i] == pb_sensKinetic) y[0] = NUM(pbEnergy_Kinetic)(w);
+  else y[0] = NUM(pbEnergy_Gravity)(w, false) + NUM(pbEnergy_Springs)(w);
+}
+PB_SENSOR_VALUE(energy, value);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/sensor_adjoint.h"
+#include "multibody/frame_adjoint.h"
 
 // ---- potential energy -------------------------------------------------------------------------------------------------
 // -m g . x
@@ -89,7 +103,7 @@ static void pull_tendon_spring(LANE(pbAdjoint) *a, int k, lane bar) {
   PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, bar * (x * x * x * x / 4));
 }
 
-void LANE(pbEnergy_PullPotential)(LANE(pbAdjoint) *a, lane bar) {
+static void pull_potential(LANE(pbAdjoint) *a, lane bar) {
   const pbModel *m = a->w->m;
   if (!(m->disableflags & pb_disGravity)) {
     for (int b = 1; b < m->nbody; b++) pull_weight(a, b, bar);
@@ -111,7 +125,7 @@ static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
   frame_bar s;
   frame_bar_at(a, pb_refBody, b, &s);
 
-  NUM(pbSensor_Velocity)(w, &s.f, u);
+  NUM(pbFrame_Velocity)(w, &s.f, u);
   PB_THETA(a, body_mass, b, bar * (PB_DOT3(u, u) / 2));
   for (int k = 0; k < 3; k++) momentum[k] = mass * u[k] * bar;
   pull_velocity(a, &s, momentum);
@@ -176,7 +190,7 @@ static void pull_tendon(LANE(pbAdjoint) *a, int k, lane bar) {
   pull_reflected(a, w->t->ten_actuator_start, w->t->ten_actuator, k, bar * (power / 2));
 }
 
-void LANE(pbEnergy_PullKinetic)(LANE(pbAdjoint) *a, lane bar) {
+static void pull_kinetic(LANE(pbAdjoint) *a, lane bar) {
   const NUM(pbWork) *w = a->w;
   const pbTopology *t = w->t;
   for (int b = 1; b < w->m->nbody; b++) {
@@ -192,3 +206,11 @@ void LANE(pbEnergy_PullKinetic)(LANE(pbAdjoint) *a, lane bar) {
   }
   for (int k = 0; k < w->m->ntendon; k++) pull_tendon(a, k, bar);
 }
+
+// ---- both -------------------------------------------------------------------------------------------------------------
+static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
+  if (a->w->m->sensor_type[i] == pb_sensKinetic) pull_kinetic(a, bar[0]);
+  else pull_potential(a, bar[0]);
+}
+PB_SENSOR_PULL(energy, pull);
+#endif

@@ -1,10 +1,39 @@
-// Gradients of sensors of distance: by the Jacobian of the pair that is nearest. Primal: distance_sensor.c; tests:
-// tests/oracle/test_distance.py.
-#include "base/assert.h"
-#include "geometry/distance.h"
+// Distance, normal and nearest points, between geoms or the geoms of bodies. Derivative: by the Jacobian of the nearest pair.
+// Tests: tests/oracle/test_distance.py, tests/conformance/test_lists.c, tests/conformance/test_step.c.
 #include "multibody/distance_sensor.h"
-#include "multibody/sensor_adjoint.h"
+
+#include "bodies/sensor.h"
+#include "geometry/distance.h"
+#include "math/vec.h"
+#include "multibody/frame.h"
 #include "multibody/shape.h"
+#include "multibody/spatial.h"
+
+// The distance, at most the cutoff; the unit vector from the first's nearest point to the second's (of shapes that overlap from the
+// deepest, so that it points back), or both points. Zeros where nothing is nearer than the cutoff.
+static void value(const NUM(pbWork) *w, int sensor, num *y) {
+  int type = w->m->sensor_type[sensor];
+  NUM(pbNearest) found;
+  NUM(pbDistance_Find)(w, sensor, &found);
+  if (found.geom[0] < 0) {
+    if (type == pb_sensDistance) y[0] = w->p.sensor_cutoff[sensor];
+    return;
+  }
+
+  const NUM(pbContactPoint) *c = &found.contact;
+  double side = found.flip ? -1 : 1;
+  num half = 0.5 * side * c->dist;
+  switch (type) {
+    case pb_sensDistance: y[0] = c->dist; return;
+    case pb_sensNormal: v3_scale(y, c->normal, side * num_sign(re(c->dist))); return;
+    default: v3_along(y, c->pos, c->normal, -half); v3_along(y + 3, c->pos, c->normal, half);
+  }
+}
+PB_SENSOR_VALUE(distance, value);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/sensor_adjoint.h"
+#include "multibody/frame_adjoint.h"
 
 // Cotangents of dist, pos (3), normal (3) and hint (3) of the contact by those of the sensor.
 static void gather(int type, const NUM(pbNearest) *found, const lane *bar, lane out[10]) {
@@ -52,7 +81,7 @@ static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const N
 }
 #endif
 
-void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
+static void pull(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
   const NUM(pbWork) *w = a->w;
   NUM(pbNearest) found;
   NUM(pbDistance_Find)(w, sensor, &found);
@@ -94,3 +123,5 @@ void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *sensor
   pull_meshes(a, &found, shape, bar, g);
 #endif
 }
+PB_SENSOR_PULL(distance, pull);
+#endif

@@ -1,9 +1,227 @@
-// Gradients of force and torque sensors: what holds a body, and tendons as loads on it. The sensor gives the body and all below
-// it a motion Vs, under which every load does virtual work. Primal: sensor.c (interaction forces); tests:
-// tests/conformance/test_step.c.
+// Force and torque between a body and its parent: what holds it against inertia and loads, spatial tendons among them.
+// Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include "bodies/sensor.h"
+#include "math/vec.h"
 #include "model/equality_data.h"
+#include "multibody/frame.h"
+#include "multibody/inertia.h"
 #include "multibody/kink.h"
-#include "multibody/sensor_adjoint.h"
+#include "multibody/spatial.h"
+
+// ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
+// ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
+// Coefficient of an equality row's force along a tendon (0: not coupled by it).
+static num coupling(const NUM(pbWork) *w, int e, int tendon) {
+  const pbModel *m = w->m;
+  if (m->eq_type[e] != pb_eqTendon) return 0;
+
+  num s = m->eq_obj1id[e] == tendon ? 1 : 0;
+
+  // L1 - L1_0 = P(L2 - L2_0): the second tendon counts by -P'.
+  int other = m->eq_obj2id[e];
+  if (other != tendon) return s;
+  const num *c = w->p.eq_data + pbCoupling_Polycoef(e);
+  num x = w->ten_length[other] - w->p.tendon_length0[other];
+  return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
+}
+
+static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
+  switch (r->kind) {
+    case pb_rowEquality: return coupling(w, r->equality, tendon) * r->f[0];
+    case pb_rowFriction: return r->tendon == tendon ? r->f[0] : 0;
+    case pb_rowLimit: return r->tendon == tendon ? -r->side * r->f[0] : 0;
+    default: return 0;
+  }
+}
+
+static num spring_and_damper(const NUM(pbWork) *w, int k) {
+  num force = 0;
+
+  if (!(w->m->disableflags & pb_disSpring)) {
+    num x = tendon_stretch(w, k);
+    num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+    force -= x * pb_polynomialForce(c, x, false);
+  }
+  if (!(w->m->disableflags & pb_disDamper)) {
+    num c[3];
+    NUM(pbTendon_Damping)(w, k, c);
+    force -= w->ten_velocity[k] * pb_polynomialForce(c, w->ten_velocity[k], true);
+  }
+  return force;
+}
+
+// Sum of all forces along a tendon: spring, damper, actuators, rows, armature; positive lengthens.
+static num tension(const NUM(pbWork) *w, int k) {
+  const pbModel *m = w->m;
+  num force = spring_and_damper(w, k), armature = NUM(pbTendon_Armature)(w, k);
+  for (int u = 0; u < m->nu; u++) {
+    if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k)
+      force += w->p.actuator_gear[6 * u] * w->actuator_force[u];
+  }
+
+  for (int r = 0; r < w->nrow; r++) force += tendon_row_force(w, w->row + r, k);
+
+  // A loss of zero makes no row; what it would do is a slope.
+  num loss = w->p.tendon_frictionloss[k];
+  if (PB_IS_COMPLEX && loss_acts(m) && !(re(loss) > 0)) force += num_make(0, -loss_sign(w, m->nv + k, w->qacc) * im(loss));
+
+  // Armature resists the acceleration of the length, J a + dJ/dt v.
+  if (re(armature) != 0 || im(armature) != 0) {
+    num rate = NUM(pbTendon_Dot)(w, k);
+    for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) rate += w->ten_J[a] * w->qacc[w->ten_dofs[a]];
+    force -= armature * rate;
+  }
+  return force;
+}
+
+// ---- interaction forces -----------------------------------------------------------------------------------------------
+// The load (force at a point, torque) on a body, taken off what holds it.
+static void take_load(const NUM(pbWork) *w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
+  num d[3], *F = w->cfrc_int + 6 * body;
+  PB_ASSERT(body >= 0 && body < w->m->nbody);
+  if (body == 0) return;
+
+  body_offset(w, body, point, d);
+  PB_ADDWRENCH(F, -sign, d, force);
+  if (!torque) return;
+  for (int k = 0; k < 3; k++) F[k] -= sign * torque[k];
+}
+
+static void inertial_wrench(const NUM(pbWork) *w, int b) {
+  num *F = w->cfrc_int + 6 * b, momentum[6] = {0}, force[3];
+  const num *V = w->V + 6 * b, *A = w->A + 6 * b;
+  // A body that cannot move is held against its weight alone.
+  if (w->t->body_tree[b] < 0) {
+    v3_scale(force, A + 3, -w->p.body_mass[b]);
+    take_load(w, b, w->xipos + 3 * b, force, NULL, 1);
+    return;
+  }
+
+  // I A + V x* I V
+  const num *I = w->inert + 10 * b;
+  PB_ADDINERT(F, 1, I, A);
+  PB_ADDINERT(momentum, 1, I, V);
+  PB_ADDMXF(F, 1, V, momentum);
+}
+
+// Forces act on the second geom's body along the frame, on the first's against it.
+static void contact_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  const NUM(pbContact) *c = w->contact + r->contact;
+  num force[3] = {0}, torque[3] = {0};
+
+  // Three forces, then three torques, about the same axes.
+  for (int k = 0; k < r->dim; k++) v3_addscl(k < 3 ? force : torque, c->frame + 3 * (k % 3), r->f[k]);
+  take_load(w, w->m->geom_bodyid[c->geom1], c->pos, force, torque, -1);
+  take_load(w, w->m->geom_bodyid[c->geom2], c->pos, force, torque, 1);
+}
+
+// Connect and weld: force f at both points; torque whose power is f . 0.5 scale vec(conj(q2) (w1 - w2) q1).
+static void equality_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  int body[2], type = w->m->eq_type[r->equality];
+  num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
+  if (type != pb_eqConnect && type != pb_eqWeld) return;
+
+  NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
+  num torque[3] = {0};
+  if (type == pb_eqWeld) {
+    quat_mulaxis(t, q2, r->f + 3);
+    quat_conj(c, q1);
+    quat_mul(t, t, c);
+    v3_scale(torque, t + 1, 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)]);
+  }
+
+  take_load(w, body[0], p1, r->f, torque, 1);
+  take_load(w, body[1], p2, r->f, torque, -1);
+}
+
+// A path pulls at the ends of each of its pieces; where it goes around a geom, as much against it on the geom's body.
+static void tendon_load(const NUM(pbWork) *w, int k) {
+  const pbModel *m = w->m;
+  if (!pb_isSpatial(m, k)) return;
+
+  num pull = tension(w, k);
+  pbPiece p = pb_pathOf(m, k);
+  while (pb_nextPiece(m, k, &p)) {
+    num divisor = p.pulley < 0 ? 1 : w->p.wrap_prm[p.pulley], force[3];
+    int body[2] = {m->site_bodyid[p.site[0]], m->site_bodyid[p.site[1]]};
+    const num *x[2] = {w->site_xpos + 3 * p.site[0], w->site_xpos + 3 * p.site[1]};
+
+    // Around the geom.
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, &p);
+    PB_ASSERT(re(divisor) != 0);
+    if (path) {
+      for (int e = 0; e < 2; e++) {
+        v3_scale(force, path->end[e], pull / divisor);
+        take_load(w, body[e], x[e], force, NULL, 1);
+        take_load(w, m->geom_bodyid[p.geom], x[e], force, NULL, -1);
+      }
+
+      continue;
+    }
+
+    // Straight, unless within one body.
+    if (body[0] == body[1]) continue;
+    v3_sub(force, x[1], x[0]);
+    v3_normalize(force);
+    v3_scale(force, force, pull / divisor);
+    take_load(w, body[0], x[0], force, NULL, -1);
+    take_load(w, body[1], x[1], force, NULL, 1);
+  }
+}
+
+// What holds each body: inertia of it and all below, less the loads (as MuJoCo's mj_rnePostConstraint counts them: applied
+// forces on bodies, contacts, connect, weld, spatial tendons; not fluid, gravity compensation, sites' actuators).
+static void interaction_wrenches(const NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  memset(w->cfrc_int, 0, 6 * (size_t)m->nbody * sizeof(num));
+  for (int b = 1; b < m->nbody; b++) {
+    inertial_wrench(w, b);
+    take_load(w, b, w->xipos + 3 * b, w->xfrc_applied + 6 * b, w->xfrc_applied + 6 * b + 3, 1);
+  }
+  for (int k = 0; k < w->nrow; k++) {
+    if (w->row[k].kind == pb_rowContact) contact_load(w, w->row + k);
+    if (w->row[k].kind == pb_rowEquality) equality_load(w, w->row + k);
+  }
+  for (int k = 0; k < m->ntendon; k++) tendon_load(w, k);
+
+  // Sums over subtrees, from the leaves; those on the world are about its origin.
+  for (int b = m->nbody - 1; b > 0; b--) {
+    int parent = m->body_parentid[b], tree = w->t->body_tree[b];
+    PB_ASSERT(parent < b);
+    num *F = w->cfrc_int + 6 * b, *Fp = w->cfrc_int + 6 * parent;
+    PB_AXPY6(Fp, 1, F);
+    if (tree >= 0 && w->t->body_tree[parent] < 0) {  // there about the origin
+      const double *ref = w->ref + 3 * tree;
+      PB_ADDCROSS(Fp, 1, ref, F + 3);
+    }
+  }
+}
+
+// In world axes, about the site.
+static void held(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, num v[3]) {
+  const num *F = w->cfrc_int + 6 * f->body;
+  if (type == pb_sensForce) {
+    v3_copy(v, F + 3);
+    return;
+  }
+  v3_copy(v, F);
+  PB_ADDCROSS(v, -1, f->d, F + 3);
+}
+
+static void value(const NUM(pbWork) *w, int i, num *y) {
+  NUM(pbFrame) f;
+  num v[3];
+  NUM(pbFrame_At)(w, pb_refSite, w->m->sensor_objid[i], &f);
+  held(w, w->m->sensor_type[i], &f, v);
+  m3_tmulv(y, f.mat, v);
+}
+PB_SENSOR_VALUE(hold, value, .share = interaction_wrenches);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/sensor_adjoint.h"
+#include "multibody/frame_adjoint.h"
+
+// A sensor gives its body and all below it a motion Vs, under which every load does virtual work.
 
 // ---- interaction wrenches ---------------------------------------------------------------------------------------------
 // Bodies that cannot move, of body b and those below it: what holds b bears their weight and applied forces alone. Its power
@@ -13,7 +231,7 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
   const double *A = w->A + 3;
   for (int c = b; c < w->m->nbody; c++) {
-    if (w->t->body_tree[c] >= 0 || !NUM(pbSensor_Below)(w->m, c, b)) continue;
+    if (w->t->body_tree[c] >= 0 || !pb_isBelow(w->m, c, b)) continue;
 
     frame_bar at;
     lane u[3];
@@ -39,10 +257,21 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   }
 }
 
-// A sensor on the world: loads on the world itself do not count, so s goes to each body that stands in it, about the reference
-// point of the body's tree.
-static void pull_hold_of_world(LANE(pbAdjoint) *a, const lane s[6]) {
+static void pull_hold_of_body(LANE(pbAdjoint) *a, int body, const lane s[6]) {
+  PB_ASSERT(body > 0 && body < a->w->m->nbody);
+  a->has_Vs = true;
+  for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
+  if (a->w->t->body_tree[body] < 0) static_loads(a, body, s);
+}
+
+// The sensor's value is s . (wrench that holds the body). Loads on the world itself do not count, so that of a sensor on it goes to
+// each body that stands in it, about the reference point of the body's tree.
+static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
+  if (body != 0) {
+    pull_hold_of_body(a, body, s);
+    return;
+  }
 
   for (int b = 1; b < w->m->nbody; b++) {
     lane X[6];
@@ -50,20 +279,8 @@ static void pull_hold_of_world(LANE(pbAdjoint) *a, const lane s[6]) {
     if (w->m->body_parentid[b] != 0) continue;
     memcpy(X, s, sizeof X);
     if (tree >= 0) PB_ADDCROSS(X + 3, 1, s, w->ref + 3 * tree);
-    LANE(pbSensor_PullHold)(a, b, X);
+    pull_hold_of_body(a, b, X);
   }
-}
-
-void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]) {
-  PB_ASSERT(body >= 0 && body < a->w->m->nbody);
-  if (body == 0) {
-    pull_hold_of_world(a, s);
-    return;
-  }
-
-  a->has_Vs = true;
-  for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
-  if (a->w->t->body_tree[body] < 0) static_loads(a, body, s);
 }
 
 // Motion that the sensors' Vs give to a body, about its ref.
@@ -215,10 +432,10 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
 
     if (!segment_of(a, &p, &g)) continue;
     double v1[3], v[3], a1[3], acc[3];
-    NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1);
-    NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
-    NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1);
-    NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
+    NUM(pbFrame_Velocity)(a->w, &g.s1.f, v1);
+    NUM(pbFrame_Velocity)(a->w, &g.s2.f, v);
+    NUM(pbFrame_Acceleration)(a->w, &g.s1.f, a1);
+    NUM(pbFrame_Acceleration)(a->w, &g.s2.f, acc);
     for (int k = 0; k < 3; k++) v[k] = v[k] - v1[k];
     for (int k = 0; k < 3; k++) acc[k] = acc[k] - a1[k];
     double along = PB_DOT3(g.dir, v), across = PB_DOT3(v, v) - along * along,
@@ -301,7 +518,7 @@ static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
 static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
   const NUM(pbWork) *w = a->w;
   int e = w->row[row].equality;
-  pull_force(a, w->row + row, T * NUM(pbSensor_Coupling)(w, e, tendon));
+  pull_force(a, w->row + row, T * coupling(w, e, tendon));
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
   const double *c = w->p.eq_data + pbCoupling_Polycoef(e);
 
@@ -338,13 +555,41 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
     PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(w, m->nv + k, w->qacc));
 }
 
-void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a) {
+static void pull_tendons(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
   for (int k = 0; k < m->ntendon; k++) {
     if (!pb_isSpatial(m, k)) continue;
 
     // What the tension does under the sensors' motions is its cotangent.
-    lane T = tension_power(a, k, NUM(pbSensor_Tension)(a->w, k));
+    lane T = tension_power(a, k, tension(a->w, k));
     if (!is_zero(&T, 1)) pull_tension(a, k, T);
   }
 }
+
+// ---- values -----------------------------------------------------------------------------------------------------------
+// y = mat' v: the frame's axes take G x v, what holds the body G; a torque tau - d x f turns about the site.
+static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
+  const NUM(pbWork) *w = a->w;
+  int type = w->m->sensor_type[i];
+  frame_bar s;
+  double v[3];
+  lane G[3], motion[6] = {0};
+  frame_bar_at(a, pb_refSite, w->m->sensor_objid[i], &s);
+  held(w, type, &s.f, v);
+
+  to_world(G, s.f.mat, y);
+  if (type == pb_sensForce) {
+    for (int k = 0; k < 3; k++) motion[3 + k] = G[k];
+  } else {
+    const double *F = w->cfrc_int + 6 * s.f.body;
+    for (int k = 0; k < 3; k++) motion[k] = G[k];
+    PB_CROSS(motion + 3, s.f.d, G);
+    PB_ADDCROSS(s.force, 1, G, F + 3);
+  }
+  pull_hold(a, s.f.body, motion);
+
+  PB_ADDCROSS(s.torque, 1, G, v);
+  frame_bar_done(a, &s);
+}
+PB_SENSOR_PULL(hold, pull, .end = pull_tendons);
+#endif

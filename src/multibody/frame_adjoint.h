@@ -1,41 +1,21 @@
-// What the gradients of sensors share: sensor_adjoint.c (values), sensor_load_adjoint.c (what holds bodies, for force and torque
-// sensors). Frozen in the gradient by a frame's pose are the motions V, A, Vs as world vectors about ref, and interaction
-// wrenches.
-#ifndef PB_SENSOR_ADJOINT_H
-#define PB_SENSOR_ADJOINT_H
+// A frame (frame.h) with the cotangent of its pose. Frozen in the gradient by a frame's pose are the motions V, A, Vs as world
+// vectors about ref, and interaction wrenches.
+#ifndef PB_FRAME_ADJOINT_H
+#define PB_FRAME_ADJOINT_H
 
 #include "base/assert.h"
 #include "eval/adjoint.h"
-#include "multibody/sensor.h"
+#include "multibody/frame.h"
 #include "multibody/spatial.h"
 
 #if PB_LANES > 1
 #pragma GCC diagnostic ignored "-Wpsabi"  // lanes are passed between functions of one file only
 #endif
 
-#define TINY 1e-15  // MuJoCo's mjMINVAL
-
-static inline bool is_zero(const lane *x, int n) {
-  for (int i = 0; i < n; i++) {
-    double part[PB_LANES];
-    memcpy(part, x + i, sizeof part);
-    for (int k = 0; k < PB_LANES; k++) {
-      if (part[k] != 0) return false;
-    }
-  }
-  return true;
-}
-
-static inline void pull_force(LANE(pbAdjoint) *a, const NUM(pbRow) *row, lane bar) {
-  a->has_force = true;
-  a->force[6 * (row - a->w->row)] += bar;
-}
-
-// ---- frames -----------------------------------------------------------------------------------------------------------
 // A frame of a body with the cotangent of its pose so far: force on its origin, torque on its axes (world).
 typedef struct frame_bar {
   int type, id;
-  NUM(pbSensorFrame) f;
+  NUM(pbFrame) f;
   lane force[3], torque[3];
 } frame_bar;
 
@@ -44,7 +24,7 @@ static inline void frame_bar_at(const LANE(pbAdjoint) *a, int type, int id, fram
   memset(s->torque, 0, sizeof s->torque);
   s->type = type;
   s->id = id;
-  NUM(pbSensor_Frame)(a->w, type, id, &s->f);
+  NUM(pbFrame_At)(a->w, type, id, &s->f);
 }
 
 // Gradients by the frame's pose in its body: position, and quaternion as 2 q (0, t) with t in the frame's own axes.
@@ -95,7 +75,7 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
   double u[3];
 
   a->has_FA = true;
-  NUM(pbSensor_Velocity)(a->w, &s->f, u);
+  NUM(pbFrame_Velocity)(a->w, &s->f, u);
   PB_ADDWRENCH(FA, 1, s->f.d, g);
   PB_ADDCROSS(s->force, 1, g, A);
   PB_ADDCROSS(FV, 1, u, g);
@@ -103,17 +83,23 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
   pull_velocity(a, s, gu);
 }
 
-// ---- interaction wrenches (sensor_load_adjoint.c) -------------------------------------------------------------------
-// The sensor's value is s . (wrench that holds the body).
-void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]);
-// One ray of a rangefinder (ray_sensor_adjoint.c).
-void LANE(pbRay_Adjoint)(LANE(pbAdjoint) *a, int sensor, int ray, const lane *bar);
-// One of distance (distance_sensor_adjoint.c).
-void LANE(pbDistance_Adjoint)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
-// Energies (energy_adjoint.c).
-void LANE(pbEnergy_PullPotential)(LANE(pbAdjoint) *a, lane bar);
-void LANE(pbEnergy_PullKinetic)(LANE(pbAdjoint) *a, lane bar);
-// After all sensors: spatial tendons as loads on the bodies that are held.
-void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a);
+// r = a* b (conjugate of a), and r = a b*
+static inline void quat_left(lane r[4], const double *p, const lane *b) {
+  r[0] = p[0] * b[0] + p[1] * b[1] + p[2] * b[2] + p[3] * b[3];
+  r[1] = p[0] * b[1] - p[1] * b[0] - p[2] * b[3] + p[3] * b[2];
+  r[2] = p[0] * b[2] - p[2] * b[0] - p[3] * b[1] + p[1] * b[3];
+  r[3] = p[0] * b[3] - p[3] * b[0] - p[1] * b[2] + p[2] * b[1];
+}
+static inline void quat_right(lane r[4], const lane *b, const double *p) {
+  r[0] = p[0] * b[0] + p[1] * b[1] + p[2] * b[2] + p[3] * b[3];
+  r[1] = p[0] * b[1] - p[1] * b[0] - (b[2] * p[3] - b[3] * p[2]);
+  r[2] = p[0] * b[2] - p[2] * b[0] - (b[3] * p[1] - b[1] * p[3]);
+  r[3] = p[0] * b[3] - p[3] * b[0] - (b[1] * p[2] - b[2] * p[1]);
+}
+
+// g = mat y, y' = mat' g
+static inline void to_world(lane g[3], const double *mat, const lane y[3]) {
+  for (int k = 0; k < 3; k++) g[k] = mat[3 * k] * y[0] + mat[3 * k + 1] * y[1] + mat[3 * k + 2] * y[2];
+}
 
 #endif

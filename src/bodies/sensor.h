@@ -1,0 +1,25 @@
+// What a file of src/bodies/sensors offers: values of its sensors and, below them, their pullback. The sensors are rows of
+// PB_SENSOR_TABLE (pullback/sensors.h), which name their files. A file is compiled for each kind
+// of lane, value and pullback together, and for complex numbers, the value alone.
+#ifndef PB_BODIES_SENSOR_H
+#define PB_BODIES_SENSOR_H
+
+#include <pullback/sensors.h>
+
+#include "base/assert.h"
+#include "eval/lane.h"
+#include "eval/work.h"
+
+#define TINY 1e-15  // MuJoCo's mjMINVAL
+
+typedef struct LANE(pbSensorValue) {
+  // Its numbers, into y, which holds zeros.
+  void (*value)(const NUM(pbWork) *w, int sensor, num *y);
+  // What several sensors share, before the first value. NULL: nothing.
+  void (*share)(const NUM(pbWork) *w);
+} LANE(pbSensorValue);
+
+#define PB_SENSOR_VALUE(file, function, ...) \
+  const LANE(pbSensorValue) LANE(pbSensorValue_##file) = {.value = function, ##__VA_ARGS__}
+
+#endif
