@@ -114,33 +114,4 @@ enum {
 #undef X
 };
 
-// What a rangefinder writes of each of its rays, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
-#define PB_RAY_DATA(X)        \
-  X(pb_rayDist, 0, "dist", 1) \
-  X(pb_rayDir, 1, "dir", 3)   \
-  X(pb_rayOrigin, 2, "origin", 3) X(pb_rayPoint, 3, "point", 3) X(pb_rayNormal, 4, "normal", 3) X(pb_rayDepth, 5, "depth", 1)
-enum {
-#define X(name, bit, word, size) name = 1 << (bit),
-  PB_RAY_DATA(X)
-#undef X
-};
-
-// What a contact sensor writes of each of its contacts, in this order (pbSensorDef.data). X(enumerator, bit, word, numbers)
-#define PB_CONTACT_DATA(X)            \
-  X(pb_contactFound, 0, "found", 1)   \
-  X(pb_contactForce, 1, "force", 3)   \
-  X(pb_contactTorque, 2, "torque", 3) \
-  X(pb_contactDist, 3, "dist", 1)     \
-  X(pb_contactPos, 4, "pos", 3)       \
-  X(pb_contactNormal, 5, "normal", 3) \
-  X(pb_contactTangent, 6, "tangent", 3) X(pb_contactLinvel, 7, "linvel", 3) X(pb_contactAngvel, 8, "angvel", 3)
-enum {
-#define X(name, bit, word, size) name = 1 << (bit),
-  PB_CONTACT_DATA(X)
-#undef X
-};
-// Which contacts a sensor writes where there are more than it has room for: the first, the nearest, those with the greatest
-// forces; or one sum of all.
-enum { pb_reduceNone = 0, pb_reduceMindist = 1, pb_reduceMaxforce = 2, pb_reduceNetforce = 3 };
-
 #endif

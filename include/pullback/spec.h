@@ -11,7 +11,6 @@
 
 #include <pullback/base.h>
 #include <pullback/enums.h>
-#include <pullback/sensors.h>
 #include <pullback/model.h>
 #include <pullback/solid.h>
 

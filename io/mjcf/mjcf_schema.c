@@ -2,6 +2,7 @@
 // Tests: tests/oracle/test_schema.py.
 #include "io/mjcf/mjcf_schema.h"
 
+#include <pullback/sensors.h>
 #include <pullback/spec.h>
 
 // Tables, by column.

@@ -4,8 +4,6 @@
 #ifndef PB_BODIES_SENSOR_H
 #define PB_BODIES_SENSOR_H
 
-#include <pullback/sensors.h>
-
 #include "base/assert.h"
 #include "eval/lane.h"
 #include "eval/work.h"

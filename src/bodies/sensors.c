@@ -1,5 +1,7 @@
 // Values of sensors: which file computes which, and what a cutoff clamps. Derivative: sensors_adjoint.c.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensors.h"
 
 #include "bodies/sensor.h"

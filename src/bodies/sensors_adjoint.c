@@ -1,5 +1,7 @@
 // Gradients of sensors: the cotangent of each goes to the file that computed it. Primal: sensors.c; tests:
 // tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor_adjoint.h"
 #include "model/sensor.h"
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/sensors.h>
+
 #include "base/assert.h"
 #include "compile/compile.h"
 #include "math/vec.h"

@@ -10,6 +10,8 @@
 
 #define MOST_NUMBERS 1e7  // of all sensors: the images of some cameras
 
+static bool takes_contacts(const pbSensorDef *d) { return pbSensor_Row(d->type)->of == pb_ofContact; }
+
 // Least data: found is the first bit of a contact's, dist of a ray's.
 static int data_of(const pbSensorDef *d) { return d->data ? d->data : 1; }
 
@@ -17,7 +19,7 @@ static int data_of(const pbSensorDef *d) { return d->data ? d->data : 1; }
 static int part_size(const pbSensorDef *d) {
   int sum = 0;
 #define X(name, bit, word, size) sum += data_of(d) & name ? size : 0;
-  if (d->type == pb_sensContact) {
+  if (takes_contacts(d)) {
     PB_CONTACT_DATA(X)
   } else {
     PB_RAY_DATA(X)
@@ -28,7 +30,7 @@ static int part_size(const pbSensorDef *d) {
 
 // How many contacts, or rays: a camera's pixels.
 static double part_count(const pbCompiler *c, const pbSensorDef *d) {
-  if (d->type == pb_sensContact) return d->num ? d->num : 1;
+  if (takes_contacts(d)) return d->num ? d->num : 1;
 
   // A name that is not there is reported when it is resolved.
   int camera = d->objtype == pb_refCamera ? pbCompile_Find(c, pb_refCamera, d->objname) : -1;
@@ -175,7 +177,7 @@ static int stage_of(const pbSensorRow *row, const pbSensorDef *d) {
   int data = data_of(d);
 
   // Forces are known last.
-  if (d->type != pb_sensContact || d->reduce >= pb_reduceMaxforce) return row->stage;
+  if (!takes_contacts(d) || d->reduce >= pb_reduceMaxforce) return row->stage;
   if (data & (pb_contactForce | pb_contactTorque)) return pb_stageAcceleration;
   return data & (pb_contactLinvel | pb_contactAngvel) ? pb_stageVelocity : pb_stagePosition;
 }

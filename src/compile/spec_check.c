@@ -127,7 +127,8 @@ static bool is_in_pair(const pbSpec *spec, const pbGeomDef *geom) {
 
 bool pbSpec_HasRays(const pbSpec *spec) {
   for (int i = 0; i < spec->nsensor; i++) {
-    if (spec->sensors[i].type == pb_sensRangefinder) return true;
+    const pbSensorRow *row = pbSensor_Row(spec->sensors[i].type);
+    if (row && row->of == pb_ofRay) return true;
   }
   return false;
 }

@@ -2,8 +2,6 @@
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
 #include "contact/contact_sensor.h"
 
-#include <pullback/sensors.h>
-
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "math/vec.h"

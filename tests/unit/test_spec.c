@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <pullback/sensors.h>
 #include <pullback/spec.h>
 
 static int setup(void **state) {

@@ -1,5 +1,7 @@
 // Distance, normal and nearest points, between geoms or the geoms of bodies. Derivative: by the Jacobian of the nearest pair.
 // Tests: tests/oracle/test_distance.py, tests/conformance/test_lists.c, tests/conformance/test_step.c.
+#include <pullback/sensors.h>
+
 #include "multibody/distance_sensor.h"
 
 #include "bodies/sensor.h"

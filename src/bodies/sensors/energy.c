@@ -1,5 +1,7 @@
 // Energies of a state (multibody/energy.h).
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 #include "math/vec.h"
 #include "model/joint.h"

@@ -1,5 +1,7 @@
 // Positions and velocities of hinges, slides and ball joints.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 #include "math/vec.h"
 #include "multibody/frame.h"

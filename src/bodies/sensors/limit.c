@@ -1,5 +1,7 @@
 // Limits of joints and tendons: distance less the margin, velocity, force. One that does not act has no row: zero.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 
 // First limit row of a joint (or njnt + tendon) that is there; NULL: it does not act.

@@ -1,5 +1,7 @@
 // Sensors in a site's own frame: accelerometers, velocimeters, gyros, magnetometers.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 #include "math/vec.h"
 #include "multibody/frame.h"

@@ -1,5 +1,7 @@
 // Subtrees of bodies: center of mass, its velocity, angular momentum; and whether a frame is inside a site.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 #include "math/vec.h"
 #include "multibody/frame.h"

@@ -1,5 +1,7 @@
 // Lengths of tendons and their rates.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/sensors.h>
+
 #include "bodies/sensor.h"
 
 static void value(const NUM(pbWork) *w, int i, num *y) {
