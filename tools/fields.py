@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/parameters.md and docs/sensors.md: every field of a compiled model, as the rows of src/model/model_fields.h say, and every sensor, as
+"""docs/parameters.md and docs/sensors.md: every field of a compiled model, as the rows of src/model/*_fields.h say, and every sensor, as
 those of include/pullback/sensors.h say.
 
   tools/fields.py [--check]   writes the pages; --check: says whether they are up to date
@@ -11,8 +11,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER, SENSORS = ROOT / "src" / "model" / "model_fields.h", ROOT / "include" / "pullback" / "sensors.h"
-KINDS = {"size": "SIZES", "int": "INTS", "param": "PARAMS", "constant": "CONSTANTS", "option": "OPTIONS"}
+HEADERS = [ROOT / "src" / "model" / f"{name}_fields.h" for name in ("model", "term")]
+SENSORS = ROOT / "include" / "pullback" / "sensors.h"
+KINDS = {"size": "MODEL_SIZES", "int": "MODEL_INTS", "param": "MODEL_PARAMS TERM_PARAMS MESH_PARAMS", "constant": "MODEL_CONSTANTS", "option": "MODEL_OPTIONS"}
 COLUMNS = {"size": "name", "int": "name rows cols known meaning", "constant": "name rows cols known meaning", "option": "name known meaning",
            "param": "name rows cols unit range moves kink follows wakes known meaning"}
 RANGES = {"Any": "any", "Nonnegative": "0 or more", "Positive": "more than 0", "Share": "0 to 1"}
@@ -25,7 +26,7 @@ FOLLOWS = {"Own": "", "Some": "some entries", "Design": "in designs", "Derived":
 HEAD = """# Fields of a model
 
 Every field of a compiled model by MuJoCo's name: parameters, of which every step has the gradient, and what has none, with the reason.
-Made by `tools/fields.py` out of `src/model/model_fields.h`, a row each; `tests/oracle/test_parameters.py` holds it to the library.
+Made by `tools/fields.py` out of `src/model/model_fields.h` and `src/model/term_fields.h`, a row each; `tests/oracle/test_parameters.py` holds it to the library.
 
 `pbModel_Param`, `--param`, `--wrt`, `"parameter"` of tasks and `model.params` in Python take these names; FIELD:OBJECT and
 FIELD:OBJECT:ENTRY are parts of them. Vertices of meshes and heights of fields become parameters on request
@@ -76,10 +77,10 @@ def split(row):
 
 def table():
     """kind -> its fields, in their order."""
-    text, out = HEADER.read_text(encoding="utf-8"), {}
-    for kind, macro in KINDS.items():
-        block = re.search(r"#define PB_MODEL_%s\(X\)((?:.*\\\n)*.*\n)" % macro, text)[1].replace("\\\n", "\n")
-        rows = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', block)
+    text, out = "".join(path.read_text(encoding="utf-8") for path in HEADERS), {}
+    for kind, macros in KINDS.items():
+        blocks = [re.search(r"#define PB_%s\(X\)((?:.*\\\n)*.*\n)" % macro, text)[1].replace("\\\n", "\n") for macro in macros.split()]
+        rows = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', "".join(blocks))
         out[kind] = [Field(**dict(zip(COLUMNS[kind].split(), split(row), strict=True))) for row in rows]
     return out
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "compile/compile.h"
 #include "model/joint.h"
+#include "model/term_fields.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
 
@@ -135,7 +136,7 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   COPY(actuator_ctrlrange, i, 2, r->ctrl);
   COPY(actuator_forcerange, i, 2, d->forcerange);
   COPY(actuator_actrange, i, 2, r->act);
-  COPY(actuator_lengthrange, i, 2, d->lengthrange);
+  memcpy(PB_TERM_DEFAULT(m, actuator_lengthrange) + 2 * i, d->lengthrange, 2 * sizeof(double));
   COPY(actuator_dampingpoly, i, 2, d->damping + 1);
 
   // Linear coefficients have fields of their own.

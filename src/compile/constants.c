@@ -14,6 +14,7 @@
 #include "compile/setconst.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
+#include "model/term_fields.h"
 #include "number/number.h"
 
 // ---- blocks of the mass matrix ------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ static void take_all(pbPullback *p) {
   take_slice(p, m->dof_invweight0, m->nv);
   take_slice(p, m->tendon_length0, m->ntendon);
   take_slice(p, m->tendon_invweight0, m->ntendon);
-  take_slice(p, m->actuator_acc0, m->nu);
+  take_slice(p, PB_TERM_DEFAULT(m, actuator_acc0), m->nu);
 
   // Relative poses where they follow from qpos0, and virtual inertias.
   for (int e = 0; e < m->neq; e++) {
@@ -317,7 +318,7 @@ static void add_symmetric(pbPullback *p, const acceleration *of, double s) {
 
 static void freeze_actuators(pbPullback *p) {
   const pbModel *m = p->m;
-  const double *bar = p->bar + (m->actuator_acc0 - m->theta0);
+  const double *bar = p->bar + PB_TERM_AT(m, actuator_acc0);
   double *out = p->f.x_actuator;
 
   // In the order of actuator_powers (setconst.c).
@@ -363,7 +364,7 @@ static void pull_obstacles(pbPullback *p) {
 // Is the acceleration by an actuator on a site wanted?
 static bool pulls_site(const pbPullback *p, int a) {
   int type = p->m->actuator_trntype[a];
-  return (type == pb_trnSite || type == pb_trnSliderCrank) && p->bar[p->m->actuator_acc0 - p->m->theta0 + a] != 0;
+  return (type == pb_trnSite || type == pb_trnSliderCrank) && p->bar[PB_TERM_AT(p->m, actuator_acc0) + a] != 0;
 }
 
 // All that the derived entries depend on.
@@ -401,7 +402,7 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->actuator_armature, m->nu);
   for (int a = 0; a < m->nu; a++) {
     // Damping and armature go by the first gear, an acceleration by all.
-    bool all = p->bar[m->actuator_acc0 - m->theta0 + a] != 0;
+    bool all = p->bar[PB_TERM_AT(m, actuator_acc0) + a] != 0;
     pull_slice(p, m->actuator_gear + 6 * a, all ? 6 : 1);
   }
 

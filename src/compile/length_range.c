@@ -12,6 +12,7 @@
 #include "linalg/tree_ldl.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "model/term_fields.h"
 #include "model/topology.h"
 
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL
@@ -164,7 +165,7 @@ static pbStatus find_range(pbCompiler *c, const pbActuatorDef *d, pull *p, doubl
 static bool is_settled(const pbCompiler *c, const pbActuatorDef *d, int i) {
   const pbCompilerSettings *set = &c->spec->compiler;
   bool muscle = d->gaintype == pb_gainMuscle || d->biastype == pb_biasMuscle;
-  const double *range = c->m->actuator_lengthrange + 2 * i;
+  const double *range = PB_TERM_DEFAULT(c->m, actuator_lengthrange) + 2 * i;
 
   // Of all, of muscles alone, of none.
   if (set->lengthrange_mode == 0 || (set->lengthrange_mode < 3 && !muscle)) return true;
@@ -182,7 +183,7 @@ static bool take_limits(pbCompiler *c, const pbActuatorDef *d, int i) {
   if (d->trntype <= pb_trnJointInParent && m->jnt_limited[id]) from = m->jnt_range + 2 * id;
   if (d->trntype == pb_trnTendon && m->tendon_limited[id]) from = m->tendon_range + 2 * id;
 
-  if (from) memcpy(m->actuator_lengthrange + 2 * i, from, 2 * sizeof(double));
+  if (from) memcpy(PB_TERM_DEFAULT(m, actuator_lengthrange) + 2 * i, from, 2 * sizeof(double));
   return from != NULL;
 }
 
@@ -195,7 +196,7 @@ static pbStatus find_all(pbCompiler *c, pull *p) {
     if (is_settled(c, d, i) || take_limits(c, d, i)) continue;
     p->actuator = i;
     PB_ASSERT(m->actuator_trnid[2 * i] >= 0);
-    PB_TRY(find_range(c, d, p, m->actuator_lengthrange + 2 * i));
+    PB_TRY(find_range(c, d, p, PB_TERM_DEFAULT(m, actuator_lengthrange) + 2 * i));
   }
 
   return pb_ok;

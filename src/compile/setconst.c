@@ -12,6 +12,7 @@
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/par.h"
+#include "model/term_fields.h"
 #include "number/number.h"
 
 #define MIN_VALUE  1e-15  // MuJoCo's mjMINVAL
@@ -535,7 +536,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
 
-  actuator_accelerations(m, theta, w, OUT(actuator_acc0));
+  actuator_accelerations(m, theta, w, theta + PB_TERM_AT(m, actuator_acc0));
 
   for (int e = 0; e < m->neq; e++) derive_equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
@@ -621,7 +622,7 @@ static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, 
 }
 
 static num actuator_powers(const pbModel *m, const num *theta, const pbFrozen *f, derive *w) {
-  const double *bar = f->bar + (m->actuator_acc0 - m->theta0), *y = f->x_actuator;
+  const double *bar = f->bar + PB_TERM_AT(m, actuator_acc0), *y = f->x_actuator;
   num sum = 0;
   for (int a = 0; a < m->nu; a++) {
     num length;

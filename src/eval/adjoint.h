@@ -28,6 +28,7 @@ typedef double lane;
 typedef struct pbBars {
 #define X(name, rows, cols, ...) double *name;
   PB_MODEL_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
 } pbBars;
 
@@ -37,6 +38,7 @@ static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
   // each field where the model has it in theta
 #define X(name, rows, cols, ...) b->name = theta + (m->name - m->theta0);
   PB_MODEL_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
 }
 

@@ -16,6 +16,7 @@
 #include "model/policy_data.h"
 #include "model/servo.h"
 #include "model/surface.h"
+#include "model/term_fields.h"
 #include "model/topology.h"
 
 // ---- the table of fields ------------------------------------------------------------------------------------------
@@ -66,6 +67,12 @@ static const pbFieldEntry field_table[] = {
 #undef X
 #define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
             PB_MODEL_PARAMS(X)
+#undef X
+#define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, term[pb_term_##name]), cols, 0},
+            PB_TERM_PARAMS(X)
+#undef X
+#define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+            PB_MESH_PARAMS(X)
 #undef X
 #define X(name, rows, cols, ...) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
                 PB_MODEL_CONSTANTS(X)

@@ -10,6 +10,7 @@
 
 // Most iterations of Newton's method and of its line search, whatever the file says (which file_iterations tells).
 enum { PB_NEWTON_ITERATIONS = 100, PB_LINE_ITERATIONS = 50 };
+enum { PB_TERM_MOST = 64 };  // fields of single terms
 enum { PB_NOSLIP_MOST = 1000 };  // sweeps against slip: the forces of each are kept for the way back
 
 struct pbModel {
@@ -29,12 +30,14 @@ struct pbModel {
 #undef X
 #define X(name, rows, cols, ...) double *name;
   PB_MODEL_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
+  double *term[PB_TERM_MOST];  // by pb_term_* (term_fields.h)
 #define X(name, rows, cols, ...) double *name;
   PB_MODEL_CONSTANTS(X)
 #undef X
 
-  double *theta0;  // default parameters; the pointers of PB_MODEL_PARAMS point into it, those of deformables stand behind them
+  double *theta0;  // default parameters; the pointers of parameters point into it, those of deformables stand behind them
   size_t ntheta;
   struct pbDeform *deform;                            // NULL: nothing deforms
   int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl

@@ -120,7 +120,7 @@
   X(sensor_adr, nsensor, 1, Mujoco, "its first number in sensordata")
 
 // X(name, rows, columns, unit, range, moves, kink, follows, wakes, known, meaning): real fields the step reads. They make up
-// theta, in this order, row-major: the parameters of pbStep_*, differentiated one by one. Options are mjOption's.
+// theta, in this order, then those of terms and of meshes, row-major: the parameters of pbStep_*, differentiated one by one. Options are mjOption's.
 // The words of columns 5 to 8 are those of param.h: pb_range*, pb_moves*, pb_kink*, pb_follows*. wakes: the groups of the
 // pullback's work that add to the field (model/wanted.h); 0: it costs next to nothing and is always computed.
 #define PB_MODEL_PARAMS(X) \
@@ -309,15 +309,10 @@
   X(contact_stiffness, one, 1, "N/m", Positive, Free, Smooth, Own, pb_wantRows, Ours, \
     "of penalty contacts") \
   X(contact_damping, one, 1, "N s/m", Nonnegative, Free, Smooth, Own, pb_wantRows, Ours, \
-    "of penalty contacts") \
-  X(actuator_speed, nu, 1, "m/s|rad/s", Nonnegative, Free, Smooth, Own, 0, Ours, \
-    "of servos: greatest velocity asked for") \
-  X(actuator_deadband, nu, 1, "m/s|rad/s", Nonnegative, Free, Smooth, Own, 0, Ours, \
-    "of servos: velocity that is not acted upon") \
-  X(actuator_lengthrange, nu, 2, "m|rad", Any, Free, Smooth, Own, 0, Mujoco, \
-    "shortest and longest length of what a muscle acts on") \
-  X(actuator_acc0, nu, 1, "", Any, Free, Smooth, Derived, 0, Mujoco, \
-    "acceleration by a unit force at qpos0; it scales muscles") \
+    "of penalty contacts")
+
+// The same, of meshes and designs; in theta behind those of terms (term_fields.h).
+#define PB_MESH_PARAMS(X) \
   X(mesh_scale, nmesh, 3, "", Any, Free, Smooth, Own, pb_wantMeshes, Unread, \
     "scale of the mesh's vertices, beside that of the file") \
   X(mesh_refpos, nmesh, 3, "m", Any, Free, Smooth, Own, pb_wantMeshes, Ours, \

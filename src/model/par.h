@@ -13,13 +13,17 @@
 typedef struct NUM(pbPar) {
 #define X(name, rows, cols, ...) const num *name;
   PB_MODEL_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
+  const num *theta;  // all of it
 } NUM(pbPar);
 
 static inline void par_view(NUM(pbPar) *p, const pbModel *m, const num *theta) {
 #define X(name, rows, cols, ...) p->name = theta + (m->name - m->theta0);
   PB_MODEL_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
+  p->theta = theta;
 }
 
 #endif

@@ -1,4 +1,4 @@
-// What the rows of PB_MODEL_PARAMS (model_fields.h) say of a parameter, by its number in theta.
+// What the rows of parameters (model_fields.h, term_fields.h) say of a parameter, by its number in theta.
 #ifndef PB_PARAM_H
 #define PB_PARAM_H
 
@@ -8,6 +8,7 @@
 #include <pullback/model.h>
 
 #include "model/model_fields.h"
+#include "model/term_fields.h"
 
 // Which values are meaningful. Positive: zero divides.
 typedef enum pbRange { pb_rangeAny, pb_rangeNonnegative, pb_rangePositive, pb_rangeShare } pbRange;  // share: 0 to 1
@@ -43,6 +44,8 @@ typedef struct pbParamRow {
 enum {
 #define X(name, ...) pb_param_##name,
   PB_MODEL_PARAMS(X)
+  PB_TERM_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
       pb_paramCount
 };

@@ -5,6 +5,7 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
+#include "model/term_fields.h"
 #include "multibody/contact_gap.h"
 #include "multibody/muscle.h"
 #include "multibody/slider_crank.h"
@@ -291,13 +292,13 @@ static num actuator_force(NUM(pbWork) *w, int u) {
 // within the dead band, at most the speed.
 static num servo_target(NUM(pbWork) *w, int u) {
   const num *b = w->p.actuator_biasprm + 10 * u;
-  num speed = w->p.actuator_speed[u];
+  num speed = PB_TERM(w, actuator_speed)[u];
 
   w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u), w->act_length[u]);
   w->act_gain[u] = w->p.actuator_gainprm[10 * u];
   w->act_raw[u] = (w->act_gain[u] * w->act_input[u] + b[0] + b[1] * w->act_length[u]) / -b[2];
 
-  if (pbServo_Rests(re(w->act_raw[u]), re(w->p.actuator_deadband[u]))) return 0;
+  if (pbServo_Rests(re(w->act_raw[u]), re(PB_TERM(w, actuator_deadband)[u]))) return 0;
   return re(speed) > 0 ? num_clip(w->act_raw[u], -speed, speed) : w->act_raw[u];
 }
 

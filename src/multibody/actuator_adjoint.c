@@ -4,6 +4,7 @@
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
+#include "model/term_fields.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/muscle.h"
 #include "multibody/spatial.h"
@@ -218,8 +219,8 @@ static void pull_muscle(LANE(pbAdjoint) *a, int u, pbMusclePart part, lane bar, 
   if (!NUM(pbMuscle_Partials)(a->w, u, part, &d)) return;
   *length += bar * d.length;
   *velocity += bar * d.velocity;
-  for (int k = 0; k < 2; k++) PB_THETA(a, actuator_lengthrange, 2 * u + k, bar * d.lengthrange[k]);
-  PB_THETA(a, actuator_acc0, u, bar * d.acc0);
+  for (int k = 0; k < 2; k++) PB_TERM_THETA(a, actuator_lengthrange, 2 * u + k, bar * d.lengthrange[k]);
+  PB_TERM_THETA(a, actuator_acc0, u, bar * d.acc0);
 
 #if PB_LANES == 1
   if (!a->theta) return;
@@ -263,11 +264,11 @@ static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, la
 static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
   const NUM(pbWork) *w = a->w;
   const double *b = w->p.actuator_biasprm + 10 * u;
-  double speed = w->p.actuator_speed[u], asked = w->act_raw[u];
+  double speed = PB_TERM(w, actuator_speed)[u], asked = w->act_raw[u];
   lane bar = a->act_target[u];
-  if (pbServo_Rests(asked, w->p.actuator_deadband[u])) return;
+  if (pbServo_Rests(asked, PB_TERM(w, actuator_deadband)[u])) return;
   if (speed > 0 && fabs(asked) > speed) {
-    PB_THETA(a, actuator_speed, u, asked > 0 ? bar : -bar);
+    PB_TERM_THETA(a, actuator_speed, u, asked > 0 ? bar : -bar);
     return;
   }
 

@@ -3,6 +3,7 @@
 #include "multibody/muscle.h"
 
 #include "base/assert.h"
+#include "model/term_fields.h"
 
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL
 
@@ -89,9 +90,9 @@ typedef struct muscle {
 } muscle;
 
 static muscle muscle_at(const NUM(pbWork) *w, int u, const num *prm) {
-  muscle s = {.prm = prm, .lengthrange = w->p.actuator_lengthrange + 2 * u, .length = w->act_length[u]};
+  muscle s = {.prm = prm, .lengthrange = PB_TERM(w, actuator_lengthrange) + 2 * u, .length = w->act_length[u]};
   PB_ASSERT(u >= 0 && u < w->m->nu && prm != NULL);
-  s.acc0 = num_at_least(w->p.actuator_acc0[u], MIN_VALUE);
+  s.acc0 = num_at_least(PB_TERM(w, actuator_acc0)[u], MIN_VALUE);
   s.peak = re(prm[p_force]) < 0 ? prm[p_scale] / s.acc0 : prm[p_force];
 
   // Length and velocity in units of the optimal length.

@@ -16,6 +16,7 @@
 #include <glob.h>
 
 #include "base/mutate.h"
+#include "model/term_fields.h"
 #include "scenes.h"
 #include "step/scratch.h"
 
@@ -81,6 +82,8 @@ static void list_all(void) {
   int number = 0;
 #define X(field, rows, cols, ...) add(pb_muteParam, number++, "parameter", #field);
   PB_MODEL_PARAMS(X)
+  PB_TERM_PARAMS(X)
+  PB_MESH_PARAMS(X)
 #undef X
   static const char *const rows[] = {NULL, "friction loss", "servo", "limit", "contact"};
   static const char *const equalities[] = {"connect", "weld", "joint", "tendon"};
@@ -207,8 +210,8 @@ static bool enter(pbContext *ctx, const char *file, const Setting *setting) {
   memcpy(scene.given, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
   bool servos = setting->option[0] != NULL;
   for (int u = 0; servos && u < m->nu; u++) {  // some run at their speed, some rest
-    scene.given[(m->actuator_speed - m->theta0) + u] = u % 3 == 2 ? 0 : 0.4;
-    scene.given[(m->actuator_deadband - m->theta0) + u] = u % 3 == 1 ? 0.05 : 0;
+    scene.given[PB_TERM_AT(m, actuator_speed) + u] = u % 3 == 2 ? 0 : 0.4;
+    scene.given[PB_TERM_AT(m, actuator_deadband) + u] = u % 3 == 1 ? 0.05 : 0;
   }
   memcpy(scene.theta, scene.given, pbModel_ParamSize(m) * sizeof(double));
   if (m->design && pbModel_SetConstants(ctx, m, scene.theta) != pb_ok) return leave(), false;

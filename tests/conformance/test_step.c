@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <glob.h>
 
+#include "model/term_fields.h"
 #include "scenes.h"
 #include "step/scratch.h"
 
@@ -182,8 +183,8 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
   for (int u = 0; servos && u < m->nu; u++) {  // some run at their speed, some rest
-    c->theta[(m->actuator_speed - m->theta0) + u] = u % 3 ? 0 : 0.4;
-    c->theta[(m->actuator_deadband - m->theta0) + u] = u % 3 == 1 ? 0.05 : 0;
+    c->theta[PB_TERM_AT(m, actuator_speed) + u] = u % 3 ? 0 : 0.4;
+    c->theta[PB_TERM_AT(m, actuator_deadband) + u] = u % 3 == 1 ? 0.05 : 0;
   }
   c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
   assert_int_equal(pbState_Init(ctx, m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);

@@ -66,7 +66,7 @@ def test_values_out_of_range_are_refused_by_name(kind):
 
 @pytest.mark.parametrize("column, word", [(4, "Nonegative"), (5, "Quat"), (6, "Impedence"), (7, "Dervied"), (8, "pb_wantInerta")])
 def test_a_misspelled_row_does_not_compile(column, word, tmp_path):
-    text = fields.HEADER.read_text(encoding="utf-8")
+    text = fields.HEADERS[0].read_text(encoding="utf-8")
     row = re.search(r"X\((body_mass, [^\\]*) \\", text)
     parts = row[1].split(", ")
     changed = text.replace(row[1], ", ".join(parts[:column] + [word] + parts[column + 1:]))
