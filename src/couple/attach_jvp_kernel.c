@@ -8,6 +8,7 @@
 #include "couple/attach_jvp.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/polynomial.h"
 #include "step/integrate.h"
 #include "step/jvp_parts.h"
 

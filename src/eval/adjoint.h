@@ -235,9 +235,10 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
-void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);     // springs, dampers, armature, applied forces, gravity compensation
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);     // all of bodies/forces.h but what acts along tendons
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);  // forces, activations, moments
-void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);    // springs, dampers, armature; pulls all of ten_*
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);    // what acts along tendons; then pulls all of ten_*
+void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a);  // ten_* to paths; armature
 // Of a spatial tendon's path. drift (or NULL): d2L/dt2 at zero joint acceleration, set.
 void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, double *drift);
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act and ten_power, before the others

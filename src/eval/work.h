@@ -308,18 +308,6 @@ num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint, num n
 // Next activation after one time step (filterexact, range).
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 
-// Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.
-static inline num pb_polynomialForce(const num c[3], num x, bool odd) {
-  if (odd) x = num_abs(x);
-
-  return c[0] + x * (c[1] + x * c[2]);
-}
-static inline num pb_polynomialSlope(const num c[3], num x, bool odd) {
-  if (odd) x = num_abs(x);
-
-  return c[0] + x * (2 * c[1] + 3 * x * c[2]);
-}
-
 // Power under the motion X of a body of what a unit of density and a unit of viscosity would exert on it, added.
 void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, int body, const num X[6], num power[2]);
 // The same of Y . B (X - Xless), fields of all bodies (nbody x 6), B the damping of implicitfast.

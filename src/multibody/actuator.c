@@ -394,3 +394,28 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
     for (int i = w->t->body_dofend[b]; i >= 0; i = m->dof_parentid[i]) w->qfrc_smooth[i] += PB_DOT6(w->S + 6 * i, wrench);
   }
 }
+
+// ---- derivative by velocity (implicitfast) --------------------------------------------------------------------------
+static bool at_end(num x, const num range[2]) { return re(x) <= re(range[0]) || re(x) >= re(range[1]); }
+
+bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
+  const pbModel *m = w->m;
+  int id = m->actuator_trnid[2 * u];
+
+  if (m->actuator_servo[u] || pb_actuator_off(m, u)) return true;  // the force of a servo is a row's
+  if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
+
+  // A tendon's scale is one where its limit does not hold; joints have theirs, others none.
+  if (m->actuator_trntype[u] == pb_trnTendon) return re(w->act_scale[u]) != 1;
+  if (m->actuator_trntype[u] > pb_trnJointInParent || !m->jnt_actfrclimited[id]) return false;
+  return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
+}
+
+// Biases and gains that are affine in velocity, and the gain of muscles.
+num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
+  if (NUM(pbActuator_Saturated)(w, u)) return 0;
+  num slope = w->m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
+  if (w->m->actuator_gaintype[u] == pb_gainAffine) slope += w->p.actuator_gainprm[10 * u + 2] * w->act_input[u];
+  if (w->m->actuator_gaintype[u] == pb_gainMuscle) slope += NUM(pbMuscle_GainSlope)(w, u) * w->act_input[u];
+  return slope;
+}

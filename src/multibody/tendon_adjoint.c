@@ -1,71 +1,8 @@
-// Gradient of the virtual power of tendons: springs, dampers, armature, and from length and Jacobian to what a path is made of.
-// Primal: dynamics.c (paths), force.c (springs, dampers); tests: tests/conformance/test_step.c.
+// Gradient of the virtual power of tendons: armature, and from length and Jacobian to what a path is made of. Primal: dynamics.c;
+// tests: tests/conformance/test_step.c.
 #include "math/vec.h"
 #include "multibody/force_adjoint.h"
-#include "multibody/kink.h"
 #include "multibody/spatial.h"
-
-// ---- springs and dampers --------------------------------------------------------------------------------------------
-// W = -x k(x) (J lam), x the stretch beyond the spring's band: returns the force.
-static double tendon_spring(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
-  const double *band = w->p.tendon_lengthspring + 2 * k;
-  double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  double share[2], x = tendon_stretch(w, k);
-  band_shares(w->ten_length[k], band[0], band[1], share);
-
-  // At an end of the band half of a slope belongs to each side.
-  lane slope = -power * pb_polynomialSlope(c, x, false);
-  a->ten_len[k] += slope * (share[0] + share[1]);
-  for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, -slope * share[side]);
-
-  PB_THETA(a, tendon_stiffness, k, -power * x);
-  PB_THETA(a, tendon_stiffnesspoly, 2 * k, -power * x * x);
-  PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, -power * x * x * x);
-  return -x * pb_polynomialForce(c, x, false);
-}
-
-// Under implicitfast W = -h slope mu' (J'J) ahat, slope = d(v b)/dv; bar: of the damper's coefficients.
-static void implicit_damper(LANE(pbAdjoint) *a, int k, const double c[3], lane bar[3]) {
-  const NUM(pbWork) *w = a->w;
-  double v = w->ten_velocity[k], s = fabs(v), h = w->p.timestep[0], slope = pb_polynomialSlope(c, v, true);
-  int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
-  lane *row = LANE(pbTendon_Other)(a, k);
-  lane p = pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, row);
-
-  a->h_bar -= PB_LANE0(p) * slope;
-  a->ten_vel[k] -= h * p * pb_signOf(v) * (2 * c[1] + 6 * c[2] * s);
-  bar[0] -= h * p;
-  bar[1] -= h * p * 2 * s;
-  bar[2] -= h * p * 3 * s * s;
-}
-
-// W = -v b(|v|) (J lam): returns the force.
-static double tendon_damper(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
-  double c[3], v = w->ten_velocity[k], s = fabs(v);
-  NUM(pbTendon_Damping)(w, k, c);
-  a->ten_vel[k] -= power * pb_polynomialSlope(c, v, true);
-
-  // b's coefficients multiply 1, |v|, v^2.
-  lane bar[3] = {-power * v, -power * v * s, -power * v * s * s};
-  if (a->damped && w->m->integrator == pb_intImplicitfast) implicit_damper(a, k, c, bar);
-  if (PB_WANTS(a, pb_wantDamping)) {
-    damping_parameters(a, bar, a->bar.tendon_damping + k, a->bar.tendon_dampingpoly + 2 * k, w->t->ten_actuator_start,
-                       w->t->ten_actuator, k);
-  }
-  return v * pb_polynomialForce(c, v, true);
-}
-
-// Springs and dampers: cotangents of length and velocity, theta, and the force, which multiplies J lam. power: J lam.
-static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  double force = 0;
-  if (!(m->disableflags & pb_disSpring)) force += tendon_spring(a, k, power);
-  if (!(m->disableflags & pb_disDamper)) force -= tendon_damper(a, k, power);
-  a->ten_lam[k] += force;
-}
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 // A path over joints: length = sum coefficient q.
@@ -330,7 +267,7 @@ void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_b
   pull_tendon_armature(a, k, bar);
 }
 
-void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
+void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   double *unused = w->tmp;
@@ -340,8 +277,6 @@ void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
 
   for (int k = 0; k < m->ntendon; k++) {
     PB_VALIDATE(pb_ascending(w->ten_dofs + w->ten_start[k], w->ten_start[k + 1] - w->ten_start[k]));
-    lane power = a->ten_power[k];
-    tendon_forces(a, k, power);
-    pull_tendon(a, k, power, unused);
+    pull_tendon(a, k, a->ten_power[k], unused);
   }
 }

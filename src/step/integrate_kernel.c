@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "math/vec.h"
+#include "multibody/polynomial.h"
 #include "multibody/spatial.h"
 
 void NUM(pbEvaluate_Sense)(NUM(pbWork) *w) {

@@ -10,6 +10,7 @@
 #include "model/joint.h"
 #include "multibody/energy.h"
 #include "multibody/kink.h"
+#include "multibody/polynomial.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
 #include "step/scratch.h"

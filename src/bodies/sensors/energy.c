@@ -19,6 +19,7 @@ PB_SENSOR_VALUE(energy, value);
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
+#include "multibody/polynomial.h"
 
 // ---- potential energy -------------------------------------------------------------------------------------------------
 // -m g . x

@@ -8,6 +8,7 @@
 #include "multibody/frame.h"
 #include "multibody/inertia.h"
 #include "multibody/kink.h"
+#include "multibody/polynomial.h"
 #include "multibody/spatial.h"
 
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
