@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/actuators.h>
+
 #include "check.h"
 
 enum { MOST_EVENTS = 6 };  // findings of one kind

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/actuators.h>
 #include <pullback/enums.h>
 
 enum { most_steps = 10, most_entries = 100 };

@@ -14,12 +14,6 @@ enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
 enum { pb_solPGS = 0, pb_solCG = 1, pb_solNewton = 2 };
 enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
 enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3, pb_wrapSphere = 4, pb_wrapCylinder = 5 };
-// clang-format off
-enum { pb_trnJoint = 0, pb_trnJointInParent = 1, pb_trnSliderCrank = 2, pb_trnTendon = 3, pb_trnSite = 4, pb_trnBody = 5, pb_trnNone = 1000 };
-// clang-format on
-enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3, pb_dynMuscle = 4 };
-enum { pb_gainFixed = 0, pb_gainAffine = 1, pb_gainMuscle = 2 };
-enum { pb_biasNone = 0, pb_biasAffine = 1, pb_biasMuscle = 2 };
 enum { pb_false = 0, pb_true = 1, pb_auto = 2 };  // limited = false, true, or as the range and compiler.autolimits say
 enum { pb_camFixed, pb_camTrack, pb_camTrackcom, pb_camTargetbody, pb_camTargetbodycom };
 

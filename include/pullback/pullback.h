@@ -21,6 +21,7 @@
 #include <pullback/learn.h>
 #include <pullback/lcp.h>
 #include <pullback/pgs.h>
+#include <pullback/actuators.h>
 #include <pullback/array.h>
 #include <pullback/energy.h>
 #include <pullback/deform.h>

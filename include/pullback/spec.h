@@ -10,6 +10,7 @@
 #define PULLBACK_SPEC_H
 
 #include <pullback/base.h>
+#include <pullback/actuators.h>
 #include <pullback/enums.h>
 #include <pullback/model.h>
 #include <pullback/solid.h>

@@ -13,8 +13,11 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
   static const struct {
     const char *attribute;
     int type;
-  } kinds[] = {{"joint", pb_trnJoint}, {"jointinparent", pb_trnJointInParent}, {"tendon", pb_trnTendon},
-               {"site", pb_trnSite},   {"cranksite", pb_trnSliderCrank},       {"body", pb_trnBody}};
+  } kinds[] = {
+#define X(name, value, word, law) {word, name},
+      PB_TRANSMISSIONS(X)
+#undef X
+  };
   const char *first = NULL;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *target = pbXml_Get(node, kinds[i].attribute);

@@ -159,12 +159,13 @@
 #define TRANSMISSION(p) TARGET(p), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
 #define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
+#define WORD(name, value, word, law) " " word "=" #value
 #define GENERAL(p)                                                                                               \
   ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), INPUT(p),           \
       NO_(p, "velrange", "0 0"), NO_(p, "ffrange", "0 0"), NUM(p, "inheritrange", 1, 1, pbActuatorDef, inheritrange), \
-      KEY(p, "dyntype", "none integrator filter filterexact muscle !dcmotor !pid !user", pbActuatorDef, dyntype), \
-      KEY(p, "gaintype", "fixed affine muscle !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
-      KEY(p, "biastype", "none affine muscle !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
+      KEY(p, "dyntype", "none=0" PB_DYNAMICS_KINDS(WORD) " !dcmotor !pid !user", pbActuatorDef, dyntype), \
+      KEY(p, "gaintype", PB_GAINS(WORD) " !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
+      KEY(p, "biastype", "none=0" PB_BIASES(WORD) " !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
       NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
       NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
 #define ADHESION(p)                                                                                              \

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/mutate.h"

@@ -6,6 +6,8 @@
 // Tests: tests/oracle/test_constants.py.
 #include "compile/setconst.h"
 
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "linalg/small.h"
 #include "math/vec.h"

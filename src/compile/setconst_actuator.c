@@ -1,5 +1,7 @@
 // Rows of actuators at the reference configuration: their lengths by every dof.
 // Tests: tests/oracle/test_constants.py.
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "compile/setconst.h"
 #include "math/vec.h"

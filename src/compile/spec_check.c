@@ -198,10 +198,23 @@ static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
 
 // ---- actuators, sensors, tendons, equalities ----------------------------------------------------------------------------
 
+// Is there a law of this type?
+static bool is_known(const int *types, int count, int type) {
+  for (int i = 0; i < count; i++) {
+    if (types[i] == type) return true;
+  }
+  return false;
+}
+#define X(name, value, word, law) value,
+static const int transmissions[] = {PB_TRANSMISSIONS(X)}, gains[] = {PB_GAINS(X)}, biases[] = {pb_biasNone, PB_BIASES(X)},
+                 dynamics[] = {pb_dynNone, PB_DYNAMICS_KINDS(X)};
+#undef X
+#define IS_ONE(types, type) is_known(types, (int)(sizeof types / sizeof *types), type)
+
 static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator) {
   int trn = actuator->trntype;
 
-  if (trn < pb_trnJoint || trn > pb_trnBody)
+  if (!IS_ONE(transmissions, trn))
     return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon, a site or a body");
 
   // A body has no length, and no velocity but that of its contacts.
@@ -211,8 +224,7 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
                   "on a body a force by length or velocity is not supported; expected gaintype fixed, biastype none");
 
   // MuJoCo's user-defined types are missing, its motors and controllers.
-  if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynMuscle || actuator->gaintype < pb_gainFixed ||
-      actuator->gaintype > pb_gainMuscle || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasMuscle)
+  if (!IS_ONE(dynamics, actuator->dyntype) || !IS_ONE(gains, actuator->gaintype) || !IS_ONE(biases, actuator->biastype))
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
   return pb_ok;
 }

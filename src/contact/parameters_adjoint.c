@@ -1,6 +1,8 @@
 // A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp,
 // diagApprox, impratio, mixing of geoms, error reduction and force mixing, margins.
 // Tests: tests/unit/test_contact.c, tests/unit/test_kinks.c, tests/unit/test_servo.c.
+#include <pullback/actuators.h>
+
 #include "contact/row_adjoint.h"
 #include "contact/weight.h"
 

@@ -1,6 +1,8 @@
 // Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, servos, limits, contacts. The rest:
 // row_numbers.c. Their derivatives: row_adjoint.h names the files.
 // Tests: tests/unit/test_kinks.c, tests/unit/test_servo.c, tests/conformance/test_step.c.
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/penalty.h"

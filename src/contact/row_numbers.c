@@ -1,6 +1,8 @@
 // Numbers of a row once its Jacobian, residual and margin are set: impedance, stiffness and damping, regularization, reference
 // acceleration. Their derivatives: parameters_adjoint.c.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
+#include <pullback/actuators.h>
+
 #include "contact/prescribed.h"
 #include "contact/row.h"
 

@@ -291,7 +291,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 // act_residual and act_target of servos; before pbForce_Actuators.
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
-// Moments of actuators on bodies by their contacts (contact/adhesion_adjoint.c); after pbForce_Actuators.
+// Moments of actuators on bodies by their contacts (bodies/actuators/adhesion.c); after pbForce_Actuators.
 void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a);
 #if PB_LANES == 1
 // What contacts collect in `contact_bar`, found within `reach` of their margins, to the parameters of meshes that touch.

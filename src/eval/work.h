@@ -292,8 +292,9 @@ static inline bool pb_servo(const pbModel *m, int actuator) {
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
 bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
-// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated.
+// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated. Of its gain alone.
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
+num NUM(pbActuator_GainSlope)(const NUM(pbWork) *w, int actuator);
 void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
 // Rate of an activation, the control within its range.
 num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int actuator, num ctrl, num act);
@@ -305,7 +306,8 @@ const num *NUM(pbActuator_Turning)(const NUM(pbWork) *w, int actuator);
 double NUM(pbActuator_Turns)(const num *gear, num setpoint, num near);
 // That one: the setpoint less its turns; itself where there are none.
 num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint, num near);
-// Next activation after one time step (filterexact, range).
+// Next activation after one time step, and before its range holds it.
+num NUM(pbActuator_Free)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 
 // Power under the motion X of a body of what a unit of density and a unit of viscosity would exert on it, added.

@@ -4,6 +4,8 @@
 #ifndef PB_INVARIANTS_H
 #define PB_INVARIANTS_H
 
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "model/joint.h"
 #include "model/model.h"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <pullback/actuators.h>
 #include <pullback/sensors.h>
 
 #include "base/assert.h"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"

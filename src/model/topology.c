@@ -3,6 +3,8 @@
 // Tests: tests/conformance/test_step.c, tests/unit/test_compile.c.
 #include "model/topology.h"
 
+#include <pullback/actuators.h>
+
 #include <limits.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 // Which sites and geoms a step reads: large models have many that only mark places or are only seen.
 // Tests: tests/conformance/test_step.c, tests/unit/test_compile.c.
+#include <pullback/actuators.h>
 #include <pullback/enums.h>
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-// What the gradients of forces share: force_adjoint.c (joints, bodies), actuator_adjoint.c, tendon_adjoint.c.
+// What the gradients of forces share: those of src/bodies (joints, actuators), tendon_adjoint.c.
 #ifndef PB_FORCE_ADJOINT_H
 #define PB_FORCE_ADJOINT_H
 
@@ -75,8 +75,5 @@ static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const do
   }
   return power;
 }
-
-// Slider-cranks (slider_crank_adjoint.c): a->c is the cotangent of the moment.
-void LANE(pbSliderCrank_Pull)(LANE(pbAdjoint) *a, int actuator, lane length);
 
 #endif

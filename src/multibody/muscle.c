@@ -2,6 +2,8 @@
 // Tests: tests/conformance/test_step.c, tests/oracle/test_muscles.py, tests/python/test_meetings.py.
 #include "multibody/muscle.h"
 
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "model/term_fields.h"
 

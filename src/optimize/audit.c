@@ -1,6 +1,7 @@
 // The audit of what an optimizer found (include/pullback/audit.h): several starts, each run again at finer steps, with a tight
 // solver, another contact method and other parameters, with an energy ledger. Tests: tests/oracle/test_audit.py,
 // tests/hostile/test_audit.c, validation/K109.py.
+#include <pullback/actuators.h>
 #include <pullback/audit.h>
 
 #include <math.h>

@@ -1,6 +1,8 @@
 // A step from one state to the next: Euler and implicitfast in one evaluation, Runge-Kutta (classical, of order 4) in four.
 // Pullback: step_adjoint.c and runge_kutta_adjoint.c; forward derivative: jvp_kernel.c.
 // Tests: tests/conformance/test_golden.c, tests/oracle/test_step.py.
+#include <pullback/actuators.h>
+
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/joint.h"

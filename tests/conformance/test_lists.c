@@ -91,13 +91,18 @@ static void list_all(void) {
   for (int k = 0; k < 4; k++) add(pb_muteRow, pb_mute_row(pb_rowEquality, k), "row", equalities[k]);
   add_pairs();
 
-  static const char *const transmissions[] = {"joint", "jointinparent", "slidercrank", "tendon", "site", "body"};
-  static const char *const dynamics[] = {NULL, "integrator", "filter", "filterexact", "muscle"};
-  static const char *const gains[] = {"fixed", "affine", "muscle"}, *const biases[] = {NULL, "affine", "muscle"};
-  for (int k = 0; k <= pb_trnBody; k++) add(pb_muteTransmission, k, "transmission", transmissions[k]);
-  for (int k = 1; k <= pb_dynMuscle; k++) add(pb_muteDynamics, k, "dynamics", dynamics[k]);
-  for (int k = 0; k <= pb_gainMuscle; k++) add(pb_muteGain, k, "gain", gains[k]);
-  for (int k = 1; k <= pb_biasMuscle; k++) add(pb_muteBias, k, "bias", biases[k]);
+#define X(enumerator, value, word, law) add(pb_muteTransmission, value, "transmission", word);
+  PB_TRANSMISSIONS(X)
+#undef X
+#define X(enumerator, value, word, law) add(pb_muteDynamics, value, "dynamics", word);
+  PB_DYNAMICS_KINDS(X)
+#undef X
+#define X(enumerator, value, word, law) add(pb_muteGain, value, "gain", word);
+  PB_GAINS(X)
+#undef X
+#define X(enumerator, value, word, law) add(pb_muteBias, value, "bias", word);
+  PB_BIASES(X)
+#undef X
 }
 
 // ---- scenes -----------------------------------------------------------------------------------------------------------
@@ -361,7 +366,7 @@ static const char *keep(const char *file) {
 // ---- every scene ------------------------------------------------------------------------------------------------------
 static void on_every_scene(void (*look)(const char *file, int setting)) {
   const char *const more[] = {"hostile/model.xml",      "conformance/hulls.xml",  "conformance/hills.xml",   "conformance/wraps.xml",
-                              "conformance/shapes.xml", "conformance/designs.xml", scene_of_sensors()};
+                              "conformance/shapes.xml", "conformance/designs.xml", scene_of_lists()};
   glob_t files;
   pbContext *ctx = pbContext_Create(NULL);
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
@@ -403,23 +408,25 @@ static void test_every_entry_stands_in_a_scene(void **state) {
   if (missing[0]) fail_msg("in no scene of the tests with a cotangent that is not zero:%s", missing);
 }
 
-// What is added to the list of sensors needs no scene of its own.
-static void test_scene_of_sensors_moves_each(void **state) {
+// What is added to the lists of sensors and of actuators' laws needs no scene of its own.
+static void test_scene_of_lists_moves_each(void **state) {
   (void)state;
   pbContext *ctx = pbContext_Create(NULL);
   char still[4096] = "";
   list_all();
   for (int k = 0; k < setting_count; k++) {
-    if (!enter(ctx, scene_of_sensors(), &settings[k])) continue;
-    note(scene_of_sensors(), k);
+    if (!enter(ctx, scene_of_lists(), &settings[k])) continue;
+    note(scene_of_lists(), k);
     leave();
   }
   for (int i = 0; i < entries; i++) {
     size_t used = strlen(still);
-    if (entry[i].list == pb_muteSensor && !entry[i].file) snprintf(still + used, sizeof still - used, " %s;", entry[i].name);
+    bool law = entry[i].list == pb_muteGain || entry[i].list == pb_muteBias || entry[i].list == pb_muteDynamics;
+    if ((law || entry[i].list == pb_muteSensor) && !entry[i].file)
+      snprintf(still + used, sizeof still - used, " %s %s;", entry[i].kind, entry[i].name);
   }
   pbContext_Destroy(ctx);
-  if (still[0]) fail_msg("without a cotangent in the scene of all sensors:%s", still);
+  if (still[0]) fail_msg("without a cotangent in the scene of all lists:%s", still);
 }
 
 #ifdef PULLBACK_MUTATE
@@ -459,7 +466,7 @@ static void test_every_pullback_is_seen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_entry_stands_in_a_scene),
-      cmocka_unit_test(test_scene_of_sensors_moves_each),
+      cmocka_unit_test(test_scene_of_lists_moves_each),
 #ifdef PULLBACK_MUTATE
       cmocka_unit_test(test_every_pullback_is_seen),
 #endif

@@ -1,5 +1,6 @@
 // Lengths of actuators, their rates, and forces of actuators: of one, of all on a joint or a tendon.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+#include <pullback/actuators.h>
 #include <pullback/sensors.h>
 
 #include "bodies/sensor.h"

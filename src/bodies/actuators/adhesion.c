@@ -1,12 +1,45 @@
-// Gradient of the moments of actuators on bodies (multibody/actuator.c): -1 / n sum of n contacts' normal rows, whether or not
-// they are constraints. Tests: tests/oracle/test_adhesion.py.
-#include "contact/row_adjoint.h"
+// Adhesion, of actuators on bodies: the mean over the body's contacts of what draws their sides together, those in the gap included.
+// Tests: tests/oracle/test_adhesion.py, tests/conformance/test_lists.c.
+#include <pullback/actuators.h>
 
-#include "base/assert.h"
+#include "bodies/actuator.h"
+#include "bodies/load_moment.h"
 #include "math/vec.h"
 #include "multibody/contact_gap.h"
+
+static void moment(NUM(pbWork) *w, int u, int *used) {
+  const pbModel *m = w->m;
+  int count = count_adhering(w, u);
+  num *dense = w->tmp;
+  w->act_length[u] = 0;
+  if (!count) return;
+
+  memset(dense, 0, (size_t)m->nv * sizeof(num));
+  for (int k = 0; k < w->ncon; k++) {
+    const NUM(pbContact) *c = w->contact + k;
+    if (!adheres(w, u, c)) continue;
+
+    // Along the normal, from the first to the second.
+    pbPointLoad load = {.body = m->geom_bodyid[c->geom1], .point = c->pos};
+    v3_copy(load.force, c->frame);
+    add_load_moment(w, &load, 1. / count, -1, dense);
+    load.body = m->geom_bodyid[c->geom2];
+    add_load_moment(w, &load, -1. / count, -1, dense);
+  }
+
+  for (int i = 0; i < m->nv; i++) {
+    if (!num_is(dense[i], 0)) put_moment(w, used, i, dense[i]);
+  }
+}
+
+PB_TRANSMISSION(adhesion, moment);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/actuator_adjoint.h"
+#include "contact/row_adjoint.h"
 #include "multibody/spatial.h"
 
+// -1 / n sum of n contacts' normal rows, whether or not they are constraints.
 // W = share n . (velocity of body 2 - velocity of body 1) at the contact's point, under a->X.
 static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
   const NUM(pbWork) *w = a->w;
@@ -57,3 +90,12 @@ void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a) {
   }
   memset(a->c, 0, (size_t)m->nv * sizeof(lane));
 }
+
+// By its contacts, after all other actuators (pbAdhesion_Pull).
+static void pull(LANE(pbAdjoint) *a, int u, lane length) {
+  (void)a;
+  (void)u;
+  (void)length;
+}
+PB_TRANSMISSION_PULL(adhesion, pull);
+#endif

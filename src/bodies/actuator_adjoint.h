@@ -1,0 +1,41 @@
+// What a file of src/bodies/actuators offers on the way back (actuator.h). Not for complex numbers.
+#ifndef PB_BODIES_ACTUATOR_ADJOINT_H
+#define PB_BODIES_ACTUATOR_ADJOINT_H
+
+#include "multibody/force_adjoint.h"
+
+typedef struct LANE(pbTransmissionPull) {
+  // Cotangents a->c (nv) of the moment and that of the length to what makes them.
+  void (*pull)(LANE(pbAdjoint) *a, int actuator, lane length);
+  // The same where the moment's cotangent is force lam + velocity v (NULL: it has no short way).
+  void (*pull_along)(LANE(pbAdjoint) *a, int actuator, lane length, lane velocity);
+  bool sees_sites;  // the moment is the motion of sites: c of all dofs
+} LANE(pbTransmissionPull);
+
+// Cotangent of a gain or bias to length, velocity and its parameters; the same of its slope (NULL: it has none).
+typedef struct LANE(pbActuatorLawPull) {
+  void (*pull)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
+  void (*pull_slope)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
+} LANE(pbActuatorLawPull);
+
+typedef struct LANE(pbActivationLawPull) {
+  // act_dot[i] to act[i], the control (pbActuator_PullControl) and parameters.
+  void (*pull)(LANE(pbAdjoint) *a, int actuator, int i);
+  // Where next is act + act_dot step: bar act_dot to what the step is made of, h_bar among it; returns the step. NULL: h.
+  double (*pull_step)(LANE(pbAdjoint) *a, int actuator, double act_dot, lane bar);
+} LANE(pbActivationLawPull);
+
+#define PB_TRANSMISSION_PULL(law, function, ...) \
+  const LANE(pbTransmissionPull) LANE(pbTransmissionPull_##law) = {.pull = function, ##__VA_ARGS__}
+#define PB_GAIN_PULL(law, function, ...) \
+  const LANE(pbActuatorLawPull) LANE(pbGainPull_##law) = {.pull = function, ##__VA_ARGS__}
+#define PB_BIAS_PULL(law, function, ...) \
+  const LANE(pbActuatorLawPull) LANE(pbBiasPull_##law) = {.pull = function, ##__VA_ARGS__}
+#define PB_DYNAMICS_PULL(law, function, ...) \
+  const LANE(pbActivationLawPull) LANE(pbDynamicsPull_##law) = {.pull = function, ##__VA_ARGS__}
+
+// Cotangent of the control to ctrl or the end of its range; of a setpoint that was taken less its turns, 2 pi |gear| each.
+void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int actuator, lane bar);
+void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int actuator, double setpoint, double near, lane bar);
+
+#endif

@@ -1,0 +1,43 @@
+// Activations that follow the control with a time constant tau: act_dot = (ctrl - act) / tau, the shorter way round of rotations. The
+// exact filter integrates that over a time step in which the control stays: act + act_dot tau (1 - exp(-h / tau)).
+// Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
+#include "bodies/actuator.h"
+
+static num time_constant(const NUM(pbWork) *w, int u) { return num_max(w->p.actuator_dynprm[10 * u], 1e-15); }
+
+static num rate(const NUM(pbWork) *w, int u, num ctrl, num act) {
+  return (NUM(pbActuator_Wrap)(w, u, ctrl, act) - act) / time_constant(w, u);
+}
+
+static num exact_next(const NUM(pbWork) *w, int u, num act, num act_dot) {
+  num h = w->p.timestep[0], tau = time_constant(w, u);
+  return act + act_dot * tau * (1 - num_exp(-h / tau));
+}
+PB_DYNAMICS(filter, rate);
+PB_DYNAMICS(filter_exact, rate, .next = exact_next);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/actuator_adjoint.h"
+
+static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
+  const NUM(pbWork) *w = a->w;
+  double tau = w->p.actuator_dynprm[10 * u];
+  lane bar = a->act_dot[i] / fmax(tau, 1e-15);
+
+  a->act[i] -= bar;
+  if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, -bar * w->act_dot[i]);
+  LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Control)(w, u), w->act[i], bar);
+  LANE(pbActuator_PullControl)(a, u, bar);
+}
+
+// step = tau (1 - exp(-h / tau)): by h the exponential itself.
+static double pull_exact_step(LANE(pbAdjoint) *a, int u, double act_dot, lane bar) {
+  const NUM(pbWork) *w = a->w;
+  double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = exp(-h / tau);
+  if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
+  a->h_bar += PB_LANE0(bar) * act_dot * decay;
+  return tau * (1 - decay);
+}
+PB_DYNAMICS_PULL(filter, pull_rate);
+PB_DYNAMICS_PULL(filter_exact, pull_rate, .pull_step = pull_exact_step);
+#endif

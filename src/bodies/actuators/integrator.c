@@ -1,0 +1,18 @@
+// Activations that are the integral of the control.
+// Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
+#include "bodies/actuator.h"
+
+static num rate(const NUM(pbWork) *w, int u, num ctrl, num act) {
+  (void)w;
+  (void)u;
+  (void)act;
+  return ctrl;
+}
+PB_DYNAMICS(integrator, rate);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/actuator_adjoint.h"
+
+static void pull_rate(LANE(pbAdjoint) *a, int u, int i) { LANE(pbActuator_PullControl)(a, u, a->act_dot[i]); }
+PB_DYNAMICS_PULL(integrator, pull_rate);
+#endif
