@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding ties
+.PHONY: help setup check build build-extension configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -39,6 +39,7 @@ help:
 	@echo 'make mutate         empty and halve the pullback of every entry of every list in one build: a test must turn red (part of make faults)'
 	@echo 'make check-deform   random scenes of deformables, each derivative against differences [SCENES=300 SEED=x]'
 	@echo 'make check-rounding a million steps of bodies that carry deformables: none is refused at rounding [STEPS=100000 SEED=x]'
+	@echo 'make check-recipes  the recipes of docs/adding.md followed word for word: what is added is tested without being told [NAME=sensor: one]'
 	@echo 'make ties           all pairs of shapes with features that meet exactly or nearly: gradients fit or the tie is named; goes on after a kill [CASES=2000 SEED=x: so many, drawn by x]'
 	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
 	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500: twice so many of each pair; PART=memory: fewer, below valgrind]'
@@ -224,6 +225,9 @@ check-deform: build-extension
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) tests/python/deform_campaign.py --scenes $(or $(SCENES),300)
 
 # Long runs of coupled scenes, which are decided at rounding. A share of them is in the tests.
+check-recipes:
+	python3 tools/try_recipes.py $(NAME)
+
 check-rounding: build-extension
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) tests/python/coupled_rounding.py --steps $(or $(STEPS),1000000)
 

@@ -1,5 +1,5 @@
-// Pullback: kinds of actuators, one row each: what they act on, laws of gain and bias, dynamics of their activation. From these lists
-// come enumerators, the words of MJCF, and which law of src/bodies/actuators computes and differentiates each.
+// Pullback: kinds of actuators, one row each: what they act on, laws of gain and bias, dynamics of their activation. From these
+// lists come enumerators, the words of MJCF, and which law of src/bodies/actuators computes and differentiates each.
 #ifndef PULLBACK_ACTUATORS_H
 #define PULLBACK_ACTUATORS_H
 

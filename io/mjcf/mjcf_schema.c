@@ -236,8 +236,8 @@
       TXTX("sensor/" p, "data")
 #define SENSOR_Contact(p)                                                                                        \
   SENSOR_Shapes(p), TXT("sensor/" p, "subtree1", pbSensorDef, objname), TXT("sensor/" p, "subtree2", pbSensorDef, refname), \
-      TXT("sensor/" p, "site", pbSensorDef, objname), INT("sensor/" p, "num", 1, 1, pbSensorDef, num), TXTX("sensor/" p, "data"), \
-      KEY("sensor/" p, "reduce", "none mindist maxforce netforce", pbSensorDef, reduce)
+      TXT("sensor/" p, "site", pbSensorDef, objname), INT("sensor/" p, "num", 1, 1, pbSensorDef, num), \
+      TXTX("sensor/" p, "data"), KEY("sensor/" p, "reduce", "none mindist maxforce netforce", pbSensorDef, reduce)
 #define SENSOR_Nothing(p) SENSOR(p)
 
 #define PLUGIN(p)                                                                                                \

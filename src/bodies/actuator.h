@@ -1,6 +1,6 @@
-// What a file of src/bodies/actuators offers: a transmission, a law of gain or bias, dynamics of an activation, and, below it, its
-// pullback. Their rows stand in pullback/actuators.h. A file is compiled for each kind of lane, law and pullback together, and for
-// complex numbers, the law alone.
+// What a file of src/bodies/actuators offers: a transmission, a law of gain or bias, dynamics of an activation, and, below it,
+// its pullback. Their rows stand in pullback/actuators.h. A file is compiled for each kind of lane, law and pullback together,
+// and for complex numbers, the law alone.
 #ifndef PB_BODIES_ACTUATOR_H
 #define PB_BODIES_ACTUATOR_H
 
@@ -9,7 +9,8 @@
 #include "eval/work.h"
 
 typedef struct LANE(pbTransmission) {
-  // Sets act_length and adds the moment's entries, dofs ascending (put_moment). Entries that are zero now, but may not stay so, too.
+  // Sets act_length and adds the moment's entries, dofs ascending (put_moment). Entries that are zero now, but may not stay so,
+  // too.
   void (*moment)(NUM(pbWork) *w, int actuator, int *used);
 } LANE(pbTransmission);
 
@@ -26,11 +27,10 @@ typedef struct LANE(pbActivationLaw) {
   num (*next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 } LANE(pbActivationLaw);
 
-#define PB_TRANSMISSION(law, function) const LANE(pbTransmission) LANE(pbTransmission_##law) = {.moment = function}
-#define PB_GAIN(law, function, ...)    const LANE(pbActuatorLaw) LANE(pbGain_##law) = {.value = function, ##__VA_ARGS__}
-#define PB_BIAS(law, function, ...)    const LANE(pbActuatorLaw) LANE(pbBias_##law) = {.value = function, ##__VA_ARGS__}
-#define PB_DYNAMICS(law, function, ...) \
-  const LANE(pbActivationLaw) LANE(pbDynamics_##law) = {.rate = function, ##__VA_ARGS__}
+#define PB_TRANSMISSION(law, function)  const LANE(pbTransmission) LANE(pbTransmission_##law) = {.moment = function}
+#define PB_GAIN(law, function, ...)     const LANE(pbActuatorLaw) LANE(pbGain_##law) = {.value = function, ##__VA_ARGS__}
+#define PB_BIAS(law, function, ...)     const LANE(pbActuatorLaw) LANE(pbBias_##law) = {.value = function, ##__VA_ARGS__}
+#define PB_DYNAMICS(law, function, ...) const LANE(pbActivationLaw) LANE(pbDynamics_##law) = {.rate = function, ##__VA_ARGS__}
 
 static inline void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
   PB_ASSERT(dof >= 0 && dof < w->m->nv && *used < w->m->nu * w->m->nv);

@@ -27,10 +27,8 @@ typedef struct LANE(pbActivationLawPull) {
 
 #define PB_TRANSMISSION_PULL(law, function, ...) \
   const LANE(pbTransmissionPull) LANE(pbTransmissionPull_##law) = {.pull = function, ##__VA_ARGS__}
-#define PB_GAIN_PULL(law, function, ...) \
-  const LANE(pbActuatorLawPull) LANE(pbGainPull_##law) = {.pull = function, ##__VA_ARGS__}
-#define PB_BIAS_PULL(law, function, ...) \
-  const LANE(pbActuatorLawPull) LANE(pbBiasPull_##law) = {.pull = function, ##__VA_ARGS__}
+#define PB_GAIN_PULL(law, function, ...) const LANE(pbActuatorLawPull) LANE(pbGainPull_##law) = {.pull = function, ##__VA_ARGS__}
+#define PB_BIAS_PULL(law, function, ...) const LANE(pbActuatorLawPull) LANE(pbBiasPull_##law) = {.pull = function, ##__VA_ARGS__}
 #define PB_DYNAMICS_PULL(law, function, ...) \
   const LANE(pbActivationLawPull) LANE(pbDynamicsPull_##law) = {.pull = function, ##__VA_ARGS__}
 

@@ -1,5 +1,6 @@
-// Gradient of the virtual power of actuators: limits, activations, forces, moments; their laws are those of src/bodies/actuators. Each
-// line stands below the power it differentiates. Primal: actuators.c; tests: tests/conformance/test_step.c.
+// Gradient of the virtual power of actuators: limits, activations, forces, moments; their laws are those of
+// src/bodies/actuators. Each line stands below the power it differentiates. Primal: actuators.c; tests:
+// tests/conformance/test_step.c.
 #include <pullback/actuators.h>
 
 #include "base/mutate.h"

@@ -1,5 +1,5 @@
-// What a file of src/bodies/forces offers: a force and, below it, the pullback of its virtual power. Its line stands in forces.h. A
-// file is compiled for each kind of lane, force and pullback together, and for complex numbers, the force alone.
+// What a file of src/bodies/forces offers: a force and, below it, the pullback of its virtual power. Its line stands in
+// forces.h. A file is compiled for each kind of lane, force and pullback together, and for complex numbers, the force alone.
 #ifndef PB_BODIES_FORCE_H
 #define PB_BODIES_FORCE_H
 
@@ -8,7 +8,8 @@
 #include "eval/work.h"
 
 typedef struct LANE(pbForceFile) {
-  // Adds to qfrc_spring, qfrc_damper, qfrc_gravcomp or qfrc_fluid, whose sum is the passive force. NULL: the force is added elsewhere.
+  // Adds to qfrc_spring, qfrc_damper, qfrc_gravcomp or qfrc_fluid, whose sum is the passive force. NULL: the force is added
+  // elsewhere.
   void (*add)(NUM(pbWork) *w);
   // Adds its derivative by velocities, as implicitfast takes it, on the pattern of M. NULL: it has none, or is explicit.
   void (*slopes)(const NUM(pbWork) *w, num *D);

@@ -25,7 +25,7 @@ static inline void add_load_moment(const NUM(pbWork) *w, const pbPointLoad *load
 }
 
 static inline void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop,
-                            num *dense) {
+                                   num *dense) {
   pbPointLoad load = {.body = w->m->site_bodyid[site], .point = w->site_xpos + 3 * site};
   v3_copy(load.force, force);
   v3_copy(load.torque, torque);

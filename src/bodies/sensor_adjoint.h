@@ -10,16 +10,15 @@
 #endif
 
 typedef struct LANE(pbSensorPull) {
-  // Cotangents of its numbers to what they were made of. What reads accelerations adds to FA and sets has_FA, what reads forces of
-  // rows calls pull_force, velocities to FV; all add to P.
+  // Cotangents of its numbers to what they were made of. What reads accelerations adds to FA and sets has_FA, what reads forces
+  // of rows calls pull_force, velocities to FV; all add to P.
   void (*pull)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
   // Before the first pull, and after the last. NULL: nothing.
   void (*begin)(LANE(pbAdjoint) *a);
   void (*end)(LANE(pbAdjoint) *a);
 } LANE(pbSensorPull);
 
-#define PB_SENSOR_PULL(file, function, ...) \
-  const LANE(pbSensorPull) LANE(pbSensorPull_##file) = {.pull = function, ##__VA_ARGS__}
+#define PB_SENSOR_PULL(file, function, ...) const LANE(pbSensorPull) LANE(pbSensorPull_##file) = {.pull = function, ##__VA_ARGS__}
 
 // What the files share.
 static inline bool is_zero(const lane *x, int n) {

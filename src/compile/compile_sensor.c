@@ -105,7 +105,8 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
   double total = 0;
 
   for (int i = 0; i < s->nsensor; i++) {
-    if (!pbSensor_Row(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
+    if (!pbSensor_Row(s->sensors[i].type))
+      return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
     double size = sensor_size(c, &s->sensors[i]);
     if (!(size >= 1)) return PB_AT(c, &s->sensors[i], "rangefinder", "its camera has no resolution");
     total += size;

@@ -129,7 +129,7 @@ static int site_moment(const pbModel *m, const NUM(pbPar) *p, int a, derive *w, 
   return n;
 }
 
-// A slider-crank, as multibody/slider_crank.c has it.
+// A slider-crank, as bodies/actuators/slider_crank.c has it.
 static int slider_crank_moment(const pbModel *m, const NUM(pbPar) *p, int a, derive *w, num *length) {
   int crank = m->actuator_trnid[2 * a], slider = m->actuator_trnid[2 * a + 1];
   double rod = m->actuator_cranklength[a];

@@ -1,5 +1,5 @@
-// Which contacts a sensor takes, by the rules of MuJoCo's. Which contacts count: those that a step has found, also in the gap beyond the
-// margin, where they have no force.
+// Which contacts a sensor takes, by the rules of MuJoCo's. Which contacts count: those that a step has found, also in the gap
+// beyond the margin, where they have no force.
 #ifndef PB_CONTACT_SENSOR_H
 #define PB_CONTACT_SENSOR_H
 

@@ -184,11 +184,11 @@ static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
 #define PB_LANE0(value) ((value)[0])
 #endif
 
-// Direct cotangents of sensors (nsensordata; changed: zero where a cutoff clamps). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
-// theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force and torque sensors does not
-// cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they pull).
-// Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets has_Vs,
-// has_FA, has_force.
+// Direct cotangents of sensors (nsensordata; changed: zero where a cutoff clamps). Sets P, FV, FA, Vs, and the members under
+// "direct cotangents"; adds to q, v, theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force
+// and torque sensors does not cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they
+// pull). Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets
+// has_Vs, has_FA, has_force.
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, lane *sensordata);
 // W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
 void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
@@ -235,9 +235,9 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
-void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);     // all of bodies/forces.h but what acts along tendons
-void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);  // forces, activations, moments
-void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);    // what acts along tendons; then pulls all of ten_*
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);      // all of bodies/forces.h but what acts along tendons
+void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);   // forces, activations, moments
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);     // what acts along tendons; then pulls all of ten_*
 void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a);  // ten_* to paths; armature
 // Of a spatial tendon's path. drift (or NULL): d2L/dt2 at zero joint acceleration, set.
 void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, double *drift);

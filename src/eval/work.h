@@ -252,7 +252,7 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
 void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force of servos: what their rows have found
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
 void NUM(pbAccelerations)(const NUM(pbWork) *w, const num *qacc, num *accelerations);  // the same by other joint accelerations
-void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
+void NUM(pbStage_Sensors)(NUM(pbWork) *w);                                             // sensordata (needs A)
 // Lengths, velocities and moments of actuators: a part of Actuation.
 void NUM(pbActuator_Transmissions)(NUM(pbWork) *w);
 

@@ -69,13 +69,13 @@ static const pbFieldEntry field_table[] = {
             PB_MODEL_PARAMS(X)
 #undef X
 #define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, term[pb_term_##name]), cols, 0},
-            PB_TERM_PARAMS(X)
+                PB_TERM_PARAMS(X)
 #undef X
 #define X(name, rows, cols, ...) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
-            PB_MESH_PARAMS(X)
+                    PB_MESH_PARAMS(X)
 #undef X
 #define X(name, rows, cols, ...) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
-                PB_MODEL_CONSTANTS(X)
+                        PB_MODEL_CONSTANTS(X)
 #undef X
 };
 // clang-format on

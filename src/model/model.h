@@ -10,7 +10,7 @@
 
 // Most iterations of Newton's method and of its line search, whatever the file says (which file_iterations tells).
 enum { PB_NEWTON_ITERATIONS = 100, PB_LINE_ITERATIONS = 50 };
-enum { PB_TERM_MOST = 64 };  // fields of single terms
+enum { PB_TERM_MOST = 64 };      // fields of single terms
 enum { PB_NOSLIP_MOST = 1000 };  // sweeps against slip: the forces of each are kept for the way back
 
 struct pbModel {

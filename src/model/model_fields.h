@@ -120,9 +120,9 @@
   X(sensor_adr, nsensor, 1, Mujoco, "its first number in sensordata")
 
 // X(name, rows, columns, unit, range, moves, kink, follows, wakes, known, meaning): real fields the step reads. They make up
-// theta, in this order, then those of terms and of meshes, row-major: the parameters of pbStep_*, differentiated one by one. Options are mjOption's.
-// The words of columns 5 to 8 are those of param.h: pb_range*, pb_moves*, pb_kink*, pb_follows*. wakes: the groups of the
-// pullback's work that add to the field (model/wanted.h); 0: it costs next to nothing and is always computed.
+// theta, in this order, then those of terms and of meshes, row-major: the parameters of pbStep_*, differentiated one by one.
+// Options are mjOption's. The words of columns 5 to 8 are those of param.h: pb_range*, pb_moves*, pb_kink*, pb_follows*. wakes:
+// the groups of the pullback's work that add to the field (model/wanted.h); 0: it costs next to nothing and is always computed.
 #define PB_MODEL_PARAMS(X) \
   X(timestep, one, 1, "s", Positive, Free, Smooth, Own, pb_wantRows, Mujoco, \
     "time step") \

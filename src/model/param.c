@@ -41,26 +41,26 @@
 
 static const pbParamRow param_table[] = {
 #define ROW(field, member, count, columns, of_unit, values, motion, bends, source, groups, known, text) \
-  {.name = #field,                                                                            \
-   .unit = of_unit,                                                                           \
-   .meaning = text,                                                                           \
-   .rows = offsetof(pbModel, count),                                                          \
-   .pointer = offsetof(pbModel, member),                                                       \
-   .cols = columns,                                                                           \
-   .rows_are = ROWS_##count,                                                                  \
-   .range = pb_range##values,                                                                 \
-   .moves = pb_moves##motion,                                                                 \
-   .kink = pb_kink##bends,                                                                    \
-   .follows = pb_follows##source,                                                             \
+  {.name = #field,                                                                                      \
+   .unit = of_unit,                                                                                     \
+   .meaning = text,                                                                                     \
+   .rows = offsetof(pbModel, count),                                                                    \
+   .pointer = offsetof(pbModel, member),                                                                \
+   .cols = columns,                                                                                     \
+   .rows_are = ROWS_##count,                                                                            \
+   .range = pb_range##values,                                                                           \
+   .moves = pb_moves##motion,                                                                           \
+   .kink = pb_kink##bends,                                                                              \
+   .follows = pb_follows##source,                                                                       \
    .wakes = groups},
 #define X(field, ...) ROW(field, field, __VA_ARGS__)
     PB_MODEL_PARAMS(X)
 #undef X
 #define X(field, ...) ROW(field, term[pb_term_##field], __VA_ARGS__)
-    PB_TERM_PARAMS(X)
+        PB_TERM_PARAMS(X)
 #undef X
 #define X(field, ...) ROW(field, field, __VA_ARGS__)
-    PB_MESH_PARAMS(X)
+            PB_MESH_PARAMS(X)
 #undef X
 };
 _Static_assert((int)pb_termCount <= (int)PB_TERM_MOST, "more fields of terms than a model has room for");

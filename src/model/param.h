@@ -43,9 +43,7 @@ typedef struct pbParamRow {
 // Numbers of the fields: pb_param_body_mass, ...
 enum {
 #define X(name, ...) pb_param_##name,
-  PB_MODEL_PARAMS(X)
-  PB_TERM_PARAMS(X)
-  PB_MESH_PARAMS(X)
+  PB_MODEL_PARAMS(X) PB_TERM_PARAMS(X) PB_MESH_PARAMS(X)
 #undef X
       pb_paramCount
 };

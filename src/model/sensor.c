@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "model/model.h"
 
-#define pb_dataUnbounded pb_dataReal  // no cutoff clamps them; MuJoCo calls them real
+#define pb_dataUnbounded   pb_dataReal  // no cutoff clamps them; MuJoCo calls them real
 #define BOUNDED_Real       true
 #define BOUNDED_Positive   true
 #define BOUNDED_Axis       false

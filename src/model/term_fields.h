@@ -19,7 +19,7 @@ enum {
 #define X(name, ...) pb_term_##name,
   PB_TERM_PARAMS(X)
 #undef X
-  pb_termCount
+      pb_termCount
 };
 
 // The field's default values in a model; its values of an evaluation; its place in theta.

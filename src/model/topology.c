@@ -342,7 +342,8 @@ static void validate_fields(const pbModel *m) {
 // Contacts in the gap have no force; sensors and adhesion see them.
 static void find_readers(const pbModel *m, pbTopology *t) {
   t->has_contact_sensors = false;
-  for (int i = 0; i < m->nsensor; i++) t->has_contact_sensors = t->has_contact_sensors || pbSensor_Row(m->sensor_type[i])->of == pb_ofContact;
+  for (int i = 0; i < m->nsensor; i++)
+    t->has_contact_sensors = t->has_contact_sensors || pbSensor_Row(m->sensor_type[i])->of == pb_ofContact;
   t->adheres = false;
   for (int u = 0; u < m->nu; u++) t->adheres = t->adheres || m->actuator_trntype[u] == pb_trnBody;
   t->keeps_gap = t->has_contact_sensors || t->adheres;

@@ -6,9 +6,7 @@ static num bias(const NUM(pbWork) *w, int u) {
   num v = w->act_velocity[u];
   return -w->p.actuator_biasprm[10 * u] * v * num_abs(v);
 }
-static num bias_slope(const NUM(pbWork) *w, int u) {
-  return -2 * w->p.actuator_biasprm[10 * u] * num_abs(w->act_velocity[u]);
-}
+static num bias_slope(const NUM(pbWork) *w, int u) { return -2 * w->p.actuator_biasprm[10 * u] * num_abs(w->act_velocity[u]); }
 PB_BIAS(quadratic, bias, .slope = bias_slope);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------

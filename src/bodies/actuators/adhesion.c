@@ -1,4 +1,5 @@
-// Adhesion, of actuators on bodies: the mean over the body's contacts of what draws their sides together, those in the gap included.
+// Adhesion, of actuators on bodies: the mean over the body's contacts of what draws their sides together, those in the gap
+// included.
 // Tests: tests/oracle/test_adhesion.py, tests/conformance/test_lists.c.
 #include <pullback/actuators.h>
 

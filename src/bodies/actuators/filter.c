@@ -1,5 +1,6 @@
-// Activations that follow the control with a time constant tau: act_dot = (ctrl - act) / tau, the shorter way round of rotations. The
-// exact filter integrates that over a time step in which the control stays: act + act_dot tau (1 - exp(-h / tau)).
+// Activations that follow the control with a time constant tau: act_dot = (ctrl - act) / tau, the shorter way round of
+// rotations. The exact filter integrates that over a time step in which the control stays: act + act_dot tau (1 - exp(-h /
+// tau)).
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/actuator.h"
 

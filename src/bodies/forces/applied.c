@@ -46,7 +46,10 @@ static void pull_wrench(LANE(pbAdjoint) *a, int b) {
 
 static void pull(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
-  for (int i = 0; a->qfrc && i < m->nv; i++) a->qfrc[i] += a->lam[i];
+  for (int i = 0; i < m->nv; i++) {
+    if (a->qfrc) a->qfrc[i] += a->lam[i];
+  }
+
   for (int b = 1; b < m->nbody; b++) {
     if (a->w->t->body_tree[b] >= 0) pull_wrench(a, b);
   }

@@ -34,7 +34,9 @@ static void add(NUM(pbWork) *w) {
 
 static void slopes(const NUM(pbWork) *w, num *D) {
   num c[3];
-  for (int k = 0; k < w->m->ntendon && !(w->m->disableflags & pb_disDamper); k++) {
+  if (w->m->disableflags & pb_disDamper) return;
+
+  for (int k = 0; k < w->m->ntendon; k++) {
     NUM(pbTendon_Damping)(w, k, c);
     num slope = pb_polynomialSlope(c, w->ten_velocity[k], true);
     int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;

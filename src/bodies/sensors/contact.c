@@ -1,5 +1,5 @@
-// Contact sensors: forces, points, frames and velocities of the contacts that a sensor takes (contact/contact_sensor.h). Derivative:
-// forces to their rows, the rest to the geoms. Counts, and which contacts are taken, have none.
+// Contact sensors: forces, points, frames and velocities of the contacts that a sensor takes (contact/contact_sensor.h).
+// Derivative: forces to their rows, the rest to the geoms. Counts, and which contacts are taken, have none.
 // Tests: tests/oracle/test_sensors.py, tests/conformance/test_lists.c, tests/conformance/test_step.c.
 #include "contact/contact_sensor.h"
 

@@ -11,8 +11,8 @@
 #include "multibody/shape.h"
 #include "multibody/spatial.h"
 
-// The distance, at most the cutoff; the unit vector from the first's nearest point to the second's (of shapes that overlap from the
-// deepest, so that it points back), or both points. Zeros where nothing is nearer than the cutoff.
+// The distance, at most the cutoff; the unit vector from the first's nearest point to the second's (of shapes that overlap from
+// the deepest, so that it points back), or both points. Zeros where nothing is nearer than the cutoff.
 static void value(const NUM(pbWork) *w, int sensor, num *y) {
   int type = w->m->sensor_type[sensor];
   NUM(pbNearest) found;

@@ -8,8 +8,7 @@
 #include "multibody/spatial.h"
 
 // Velocity of the frame relative to the reference frame, in world axes.
-static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, const NUM(pbFrame) *ref,
-                              num v[3]) {
+static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, const NUM(pbFrame) *ref, num v[3]) {
   num u[3], arm[3];
 
   if (type == pb_sensFrameangvel) {

@@ -268,8 +268,8 @@ static void pull_hold_of_body(LANE(pbAdjoint) *a, int body, const lane s[6]) {
   if (a->w->t->body_tree[body] < 0) static_loads(a, body, s);
 }
 
-// The sensor's value is s . (wrench that holds the body). Loads on the world itself do not count, so that of a sensor on it goes to
-// each body that stands in it, about the reference point of the body's tree.
+// The sensor's value is s . (wrench that holds the body). Loads on the world itself do not count, so that of a sensor on it goes
+// to each body that stands in it, about the reference point of the body's tree.
 static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
   if (body != 0) {

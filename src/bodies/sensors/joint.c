@@ -15,9 +15,7 @@ static void value(const NUM(pbWork) *w, int i, num *y) {
     case pb_sensJointpos: y[0] = q[0]; break;
     case pb_sensJointvel: y[0] = v[0]; break;
     case pb_sensBallangvel: v3_copy(y, v); break;
-    default:
-      quat_copy(y, q);
-      quat_normalize(y);
+    default: quat_copy(y, q); quat_normalize(y);
   }
 }
 PB_SENSOR_VALUE(joint, value);

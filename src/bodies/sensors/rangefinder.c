@@ -1,5 +1,5 @@
-// Rangefinders: what rays meet first (multibody/ray_sensor.h), as pbSensorDef.data says. Derivative: the part of the surface that is
-// met stays the same; the ray moves with its site or camera, the surface with its geom and its sizes.
+// Rangefinders: what rays meet first (multibody/ray_sensor.h), as pbSensorDef.data says. Derivative: the part of the surface
+// that is met stays the same; the ray moves with its site or camera, the surface with its geom and its sizes.
 // Tests: tests/oracle/test_rays.py, tests/conformance/test_lists.c, tests/conformance/test_step.c.
 #include "bodies/sensor.h"
 #include "math/vec.h"
