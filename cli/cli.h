@@ -300,6 +300,7 @@ pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of th
 // Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
 void cliRun_NoteSolve(cliRun *run, long k);
 void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k);
+void cliRun_NoteCertificate(cliRun *run, const pbCertificate *certificate);  // both and impacts of a whole rollout
 void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long k);
 // One line on standard error where the worst solve stopped short of its tolerance.
 void cliRun_WarnSolver(const cliRun *run);

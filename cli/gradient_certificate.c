@@ -195,16 +195,7 @@ void cliGradient_Warn(const cliGradient *g, int t) {
   cliRun *run = g->run;
   const pbCertificate *c = &g->certificates[t];
 
-  if (c->worst_residual_step >= 0) {
-    run->unconverged = c->unconverged;
-    cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
-  }
-
-  cliRun_NotePenetration(run, c->penetration, c->penetrating, c->penetration_step);
-  run->gains = (long)c->gains;
-  run->gain = c->gain;
-  run->gain_step = c->gain_step;
-  memcpy(run->gaining, c->gaining, sizeof run->gaining);
+  cliRun_NoteCertificate(run, c);
   cliRun_WarnSolver(run);
 
   // told here; the certificates in meta have it trajectory by trajectory

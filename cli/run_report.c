@@ -66,6 +66,19 @@ void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long 
   memcpy(run->penetrating, geoms, sizeof run->penetrating);
 }
 
+void cliRun_NoteCertificate(cliRun *run, const pbCertificate *c) {
+  if (c->worst_residual_step >= 0) {
+    run->unconverged = (long)c->unconverged;
+    cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
+  }
+
+  cliRun_NotePenetration(run, c->penetration, c->penetrating, c->penetration_step);
+  run->gains = (long)c->gains;
+  run->gain = c->gain;
+  run->gain_step = c->gain_step;
+  memcpy(run->gaining, c->gaining, sizeof run->gaining);
+}
+
 // What the convergence of a solve depends on: hard contact has neither that condition number nor those iterations.
 static void solver_detail(const cliRun *run, char *text, size_t size) {
   pbContactSettings c = pbModel_ContactSettings(run->model);

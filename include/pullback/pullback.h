@@ -15,6 +15,7 @@
 #include <pullback/ledger.h>
 #include <pullback/policy.h>
 #include <pullback/rollout.h>
+#include <pullback/check.h>
 #include <pullback/batch.h>
 #include <pullback/optimize.h>
 #include <pullback/audit.h>

@@ -43,3 +43,15 @@ int pbProgressMeter_Step(pbProgressMeter *t) {
   double time = monotonic_seconds();
   return time - t->last < interval ? 0 : report(t, time);
 }
+
+int pbProgressMeter_At(pbProgressMeter *t, const char *phase, int64_t done, int64_t total) {
+  PB_ASSERT(done >= 0 && total >= done);
+  if (!t->function) return 0;
+
+  double time = monotonic_seconds();
+  if (t->phase != phase) t->start = time;
+  t->phase = phase;
+  t->done = done;
+  t->total = total;
+  return time - t->last < interval ? 0 : report(t, time);
+}

@@ -21,6 +21,8 @@ typedef struct pbProgressMeter {  // progress of one call, and its end
 // 0, or nonzero where the caller wants to stop.
 int pbProgressMeter_Begin(pbProgressMeter *meter, const char *phase, int64_t total);
 int pbProgressMeter_Step(pbProgressMeter *meter);
+// Of work that counts by itself.
+int pbProgressMeter_At(pbProgressMeter *meter, const char *phase, int64_t done, int64_t total);
 
 // What shortens the costate on its way back (pbVjpOptions).
 typedef struct pbTruncation {

@@ -1,70 +1,71 @@
-// pullback check, derivatives of single steps against Richardson differences of the model's own step. Kinks are found, named
-// and left out: next to one, a difference says nothing about a derivative.
+// The check of a model's derivatives, derivatives of single steps against Richardson differences of the model's own step. Kinks
+// are found, named and left out: next to one, a difference says nothing about a derivative.
 // Tests: tests/oracle/test_check.py.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "check/check.h"
 
 // ---- one step: differences -----------------------------------------------------------------------------------------
 
 typedef struct Probe {  // the functional <w, x'(e) - x'(0)> of a step moved by e along a direction
-  cliCheck *d;
-  long step;
-  cliStepDirection direction;
-  cliTrace trace;  // of the last evaluation
+  pbCheck *d;
+  int step;
+  pbStepDirection direction;
+  pbTrace trace;  // of the last evaluation
 } Probe;
 
 // Mocap bodies from where the run, or else the model, has them.
 static void move_poses(const Probe *p, double e, pbInput *input) {
-  const cliRun *run = p->d->run;
-  size_t n = (size_t)run->nmocap;
-  double *pos = cliCheck_Vector(p->d, vec_moved_mocap), *quat = pos + 3 * n;
+  const pbRollout *r = p->d->r;
+  size_t n = (size_t)r->nmocap;
+  double *pos = pbCheck_Vector(p->d, vec_moved_mocap), *quat = pos + 3 * n;
 
-  pbModel_MocapPose(run->model, run->theta, -1, pos, quat);
+  pbModel_MocapPose(r->model, p->d->theta, -1, pos, quat);
   if (input->mocap_pos) memcpy(pos, input->mocap_pos, 3 * n * sizeof *pos);
   if (input->mocap_quat) memcpy(quat, input->mocap_quat, 4 * n * sizeof *quat);
 
   // positions along lines, rotations in the bodies' frames
-  pbModel_MocapMove(run->model, p->direction.mocap, p->direction.mocap + 3 * n, e, pos, quat);
+  pbModel_MocapMove(r->model, p->direction.mocap, p->direction.mocap + 3 * n, e, pos, quat);
   input->mocap_pos = pos;
   input->mocap_quat = quat;
 }
 
 static pbStatus moved_step(Probe *p, double e, double *value) {
-  cliCheck *d = p->d;
-  const cliRun *run = d->run;
-  double *x = cliCheck_Vector(d, vec_moved_state), *control = cliCheck_Vector(d, vec_moved_ctrl),
-         *change = cliCheck_Vector(d, vec_change);
-  const double *theta = run->theta;
-  pbInput input = cliRun_Input(run, p->step);
+  pbCheck *d = p->d;
+  const pbRollout *r = d->r;
+  double *x = pbCheck_Vector(d, vec_moved_state), *control = pbCheck_Vector(d, vec_moved_ctrl),
+         *change = pbCheck_Vector(d, vec_change);
+  const double *theta = d->theta;
+  pbInput input = pbRollout_InputAt(r, (int)p->step);
 
   // x, u and theta, each moved where the direction has it
-  memcpy(x, d->states + (size_t)p->step * (size_t)d->nx, (size_t)d->nx * sizeof *x);
-  if (p->direction.x) pbState_Move(run->model, x, p->direction.x, e);
+  memcpy(x, d->states + (size_t)p->step * (size_t)d->r->nx, (size_t)d->r->nx * sizeof *x);
+  if (p->direction.x) pbState_Move(r->model, x, p->direction.x, e);
 
   if (p->direction.ctrl) {
-    for (int i = 0; i < d->nu; i++) control[i] = input.ctrl[i] + e * p->direction.ctrl[i];
+    for (int i = 0; i < d->r->nu; i++) control[i] = input.ctrl[i] + e * p->direction.ctrl[i];
     input.ctrl = control;
   }
 
   if (p->direction.mocap) move_poses(p, e, &input);
 
   if (p->direction.theta) {
-    for (size_t i = 0; i < d->np; i++) d->theta_try[i] = run->theta[i] + e * p->direction.theta[i];
+    for (size_t i = 0; i < d->r->ntheta; i++) d->theta_try[i] = d->theta[i] + e * p->direction.theta[i];
     theta = d->theta_try;
   }
 
   pbStatus status;
   do {
-    status = pbStep_Forward(run->model, theta, x, &input, run->scratch, NULL);
-  } while (pbScratch_Grow(run->scratch, &status));
-  if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
+    status = pbStep_Forward(r->model, theta, x, &input, d->scratch, NULL);
+  } while (pbScratch_Grow(d->scratch, &status));
+  if (status != pb_ok) return pbCheck_StepFailed(d, status, p->step);
 
   // the functional of the change, in the tangent space of the unmoved next state
-  p->trace = cliRun_Trace(d->run);
-  pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
-  *value = cli_dot(cliCheck_Vector(d, vec_next_bar), change, (size_t)d->nt);
+  p->trace = pbTrace_Of(r->model, d->scratch);
+  pbState_Difference(r->model, d->states + (size_t)(p->step + 1) * (size_t)d->r->nx, x, change);
+  *value = pbCheck_Dot(pbCheck_Vector(d, vec_next_bar), change, (size_t)d->r->n);
   return pb_ok;
 }
 
@@ -74,7 +75,7 @@ typedef struct Difference {
 } Difference;
 
 // Where shapes share a center or an axis point, the normal of their contact is arbitrary: the smallest move makes it jump.
-static bool normals_jump(const cliTrace *a, const cliTrace *b, double e) {
+static bool normals_jump(const pbTrace *a, const pbTrace *b, double e) {
   return e < 2e-6 && a->contacts == b->contacts && fabs(a->normals - b->normals) > 0.02;
 }
 
@@ -87,7 +88,7 @@ static bool is_bent(const double f[4], double e, double slope) {
 // Central differences at e and e/2, extrapolated to order 4 (Richardson): (4 d(e/2) - d(e)) / 3.
 static pbStatus central_difference(Probe *p, double e, Difference *q) {
   double f[4] = {0};
-  cliTrace traces[4];
+  pbTrace traces[4];
   const double at[4] = {e, -e, e / 2, -e / 2};
   for (int i = 0; i < 4; i++) {
     PB_TRY(moved_step(p, at[i], &f[i]));
@@ -98,12 +99,12 @@ static pbStatus central_difference(Probe *p, double e, Difference *q) {
   *q = (Difference){.value = (4 * d2 - d1) / 3, .uncertainty = fabs(d2 - d1) / 3};
 
   // what a moved step saw, against the step itself
-  const cliTrace *own = &p->d->traces[p->step];
+  const pbTrace *own = &p->d->traces[p->step];
   bool bent = is_bent(f, e, d2);
   for (int i = 0; i < 4; i++) {
-    if (!q->kink && !cliTrace_Same(&traces[i], own)) q->kink = cliTrace_Kink(own, &traces[i]);
+    if (!q->kink && !pbTrace_Same(&traces[i], own)) q->kink = pbTrace_Kink(own, &traces[i]);
   }
-  if (bent && !q->kink) q->kink = cliTrace_Kink(&traces[0], &traces[0]);
+  if (bent && !q->kink) q->kink = pbTrace_Kink(&traces[0], &traces[0]);
 
   // the set of contacts or rows changed, but the motion went smoothly
   if (!bent && q->uncertainty < 1e-8 * (1e-4 + fabs(d2))) q->kink = NULL;
@@ -136,35 +137,35 @@ static pbStatus best_difference(Probe *p, Difference *best) {
 }
 
 // At a kink each direction of differentiation may choose another side.
-pbStatus cliCheck_FindKink(cliCheck *d, long k, const cliStepDirection *direction, const char **kink) {
+pbStatus pbCheck_FindKink(pbCheck *d, int k, const pbStepDirection *direction, const char **kink) {
   Probe probe = {.d = d, .step = k, .direction = *direction};
   Difference q;
-  double *w = cliCheck_Vector(d, vec_next_bar), *saved = cliCheck_Vector(d, vec_saved);
+  double *w = pbCheck_Vector(d, vec_next_bar), *saved = pbCheck_Vector(d, vec_saved);
 
   // whatever the cotangent was: a kink shows in the state after the step
-  memcpy(saved, w, (size_t)d->nt * sizeof *w);
-  cliCheck_DrawNormals(d, w, (size_t)d->nt);
+  memcpy(saved, w, (size_t)d->r->n * sizeof *w);
+  pbCheck_DrawNormals(d, w, (size_t)d->r->n);
   pbStatus status = best_difference(&probe, &q);
-  memcpy(w, saved, (size_t)d->nt * sizeof *w);
+  memcpy(w, saved, (size_t)d->r->n * sizeof *w);
 
   *kink = status == pb_ok ? q.kink : NULL;
   return status;
 }
 
 // One direction of one step; `name` (of a parameter, or NULL) goes into the remarks.
-static pbStatus difference_case(cliCheck *d, long k, cliInputKind kind, const char *name, cliCheckTest *t) {
-  PB_TRY(cliRun_GoOn(d->run, "differences of steps", k, d->run->steps));
-  const double *direction = kind == kind_theta ? d->theta_direction : cliCheck_Vector(d, vec_direction);
-  double back = cli_dotAlong(cliCheck_Pulled(d, kind), direction, cliCheck_KindSize(d, kind));
-  Probe probe = {.d = d, .step = k, .direction = cliCheck_Direction(d, kind, cliCheck_Vector(d, vec_direction))};
+static pbStatus difference_case(pbCheck *d, int k, pbInputKind kind, const char *name, pbCheckTest *t) {
+  PB_TRY(pbCheck_GoOn(d, "differences of steps", k, d->r->plan.steps));
+  const double *direction = kind == kind_theta ? d->theta_direction : pbCheck_Vector(d, vec_direction);
+  double back = pbCheck_DotAlong(pbCheck_Pulled(d, kind), direction, pbCheck_KindSize(d, kind));
+  Probe probe = {.d = d, .step = k, .direction = pbCheck_Direction(d, kind, pbCheck_Vector(d, vec_direction))};
   Difference q;
   PB_TRY(best_difference(&probe, &q));
 
   // without degrees of freedom all is zero
-  double size = 1e-3 * cli_norm(cliCheck_Vector(d, vec_next_bar), (size_t)d->nt) + fabs(q.value) + fabs(back);
+  double size = 1e-3 * pbCheck_Norm(pbCheck_Vector(d, vec_next_bar), (size_t)d->r->n) + fabs(q.value) + fabs(back);
   double error = size > 0 ? fabs(q.value - back) / size : size;
   if (error > t->limit && (q.kink || q.uncertainty > 0.5 * t->limit * size)) {
-    cliCheck_LeaveOut(t, name, q.kink ? q.kink : "no reliable difference", k);
+    pbCheck_LeaveOut(t, name, q.kink ? q.kink : "no reliable difference", k);
     return pb_ok;
   }
 
@@ -172,39 +173,39 @@ static pbStatus difference_case(cliCheck *d, long k, cliInputKind kind, const ch
   if (error > t->limit && name && used + 60 < sizeof t->words) {
     snprintf(t->words + used, sizeof t->words - used, "%s%s disagrees", used ? "; " : "", name);
   }
-  cliCheck_CountCase(t, error, k);
+  pbCheck_CountCase(t, error, k);
   return pb_ok;
 }
 
-static pbStatus difference_parameters(cliCheck *d, long k, cliCheckTest *t) {
-  for (int i = 0; i < pbModel_ParamCount(d->run->model); i++) {
-    pbParam p = pbModel_ParamAt(d->run->model, i);
+static pbStatus difference_parameters(pbCheck *d, int k, pbCheckTest *t) {
+  for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
+    pbParam p = pbModel_ParamAt(d->r->model, i);
     size_t count = (size_t)p.rows * (size_t)p.cols;
-    memset(d->theta_direction, 0, d->np * sizeof *d->theta_direction);
-    cliCheck_DrawParameter(d->run, &d->rng, &p, d->theta_direction);
-    if (cli_norm(d->theta_direction + p.offset, count) > 0) PB_TRY(difference_case(d, k, kind_theta, p.name, t));
+    memset(d->theta_direction, 0, d->r->ntheta * sizeof *d->theta_direction);
+    pbCheck_DrawParameter(d, &p, d->theta_direction);
+    if (pbCheck_Norm(d->theta_direction + p.offset, count) > 0) PB_TRY(difference_case(d, k, kind_theta, p.name, t));
   }
   return pb_ok;
 }
 
-pbStatus cliCheck_Differences(cliCheck *d) {
-  cliCheckTest *tests[kind_count] = {0};
-  for (cliInputKind kind = 0; kind < kind_count; kind++) {
+pbStatus pbCheck_Differences(pbCheck *d) {
+  pbCheckTest *tests[kind_count] = {0};
+  for (pbInputKind kind = 0; kind < kind_count; kind++) {
     char name[48];
-    snprintf(name, sizeof name, "differences, step by %s", cliCheck_KindName(kind));
-    if (cliCheck_KindSize(d, kind)) tests[kind] = cliCheck_AddTest(d, name, 1e-6);
+    snprintf(name, sizeof name, "differences, step by %s", pbCheck_KindName(kind));
+    if (pbCheck_KindSize(d, kind)) tests[kind] = pbCheck_AddTest(d, name, 1e-6);
   }
 
   // a few steps spread over the rollout: differences cost dozens of steps each
-  long most = d->run->steps < CLI_CHECK_DIFFERENCES ? d->run->steps : CLI_CHECK_DIFFERENCES;
-  for (long i = 0; i < most; i++) {
-    long k = i * d->run->steps / most;
-    cliCheck_DrawNormals(d, cliCheck_Vector(d, vec_next_bar), (size_t)d->nt);
-    PB_TRY(cliCheck_PullStep(d, k, false));
+  int most = d->r->plan.steps < CHECKED_STEPS ? d->r->plan.steps : CHECKED_STEPS;
+  for (int i = 0; i < most; i++) {
+    int k = i * d->r->plan.steps / most;
+    pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_next_bar), (size_t)d->r->n);
+    PB_TRY(pbCheck_PullStep(d, k, false));
 
-    for (cliInputKind kind = 0; kind < kind_theta; kind++) {
+    for (pbInputKind kind = 0; kind < kind_theta; kind++) {
       if (!tests[kind]) continue;
-      cliCheck_DrawNormals(d, cliCheck_Vector(d, vec_direction), cliCheck_KindSize(d, kind));
+      pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_direction), pbCheck_KindSize(d, kind));
       PB_TRY(difference_case(d, k, kind, NULL, tests[kind]));
     }
 

@@ -2,15 +2,17 @@
 #ifndef PB_SLOPES_INSIDE_H
 #define PB_SLOPES_INSIDE_H
 
-#include "slopes.h"
+#include "check/check.h"
+
+enum { slope_tests = 4, most_bends = 6 };
 
 typedef enum Kind { by_state, by_control, by_parameter } Kind;
 typedef enum Seen { in_states, in_sensors, seen_count } Seen;
 
 typedef struct Slopes {
-  cliRun *run;
-  pbRng *rng;
-  cliSlopes *out;
+  pbCheck *d;
+  pbCheckTest *tests[slope_tests];  // NULL: nothing of the kind in the model
+  int first_test, bend_count;
   pbRollout *rollout;
   int steps;
   bool touching, tied;       // there are contacts, some of which have no derivative of every direction
@@ -40,21 +42,21 @@ typedef struct Comparison {
   const char *excused;  // why a disagreement is left out; NULL: it is not
 } Comparison;
 
-void cliSlopes_ClearDirections(Slopes *s);
+void pbSlopes_ClearDirections(Slopes *s);
 // Derivatives of both functionals by forward mode along the direction that is set, which is shortened where it moves too far.
-pbStatus cliSlopes_Push(Slopes *s, double ahead[seen_count]);
+pbStatus pbSlopes_Push(Slopes *s, double ahead[seen_count]);
 // Compares along the direction that is set, at the first step size that agrees with the gradient, else at the most certain one.
-void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit);
+void pbSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit);
 // Takes joints out of the direction that the least friction loss of the comparison would hold, because a lesser force moves them:
 // the slope there is that of still smaller losses, which no difference shows. How many.
-int cliSlopes_LeaveHeld(Slopes *s, const pbParam *p);
+int pbSlopes_LeaveHeld(Slopes *s, const pbParam *p);
 // Slopes against reverse mode, forward mode against reverse mode. *wrong: one of them disagrees.
-pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong);
+pbStatus pbSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong);
 // Which test a functional's slope belongs to; NULL: none.
-cliSlopeTest *cliSlopes_TestOf(Slopes *s, Kind kind, Seen seen);
-const char *cliSlopes_Place(const Verdict *v, bool one);
-void cliSlopes_AddWords(cliSlopeTest *t, const char *before, const char *name, const char *what);
+pbCheckTest *pbSlopes_TestOf(Slopes *s, Kind kind, Seen seen);
+const char *pbSlopes_Place(const Verdict *v, bool one);
+void pbSlopes_AddWords(pbCheckTest *t, const char *before, const char *name, const char *what);
 // All parameters, set by set.
-pbStatus cliSlopes_Parameters(Slopes *s);
+pbStatus pbSlopes_Parameters(Slopes *s);
 
 #endif

@@ -1,12 +1,17 @@
-// pullback check, a short rollout: derivatives of all states and all sensors by state, control and parameters, in reverse and
-// forward mode, against one-sided slopes. A parameter at a bound moves into its domain, any other to both sides, where the mean
-// of both counts: at a tie that is the even share. What does not settle as the move shrinks (a jump, an onset) is left out.
+// The check of a model's derivatives, a short rollout: derivatives of all states and all sensors by state, control and
+// parameters, in reverse and forward mode, against one-sided slopes. A parameter at a bound moves into its domain, any other to
+// both sides, where the mean of both counts: at a tie that is the even share. What does not settle as the move shrinks (a jump,
+// an onset) is left out.
 // Tests: tests/oracle/test_check.py.
-#include "slopes_inside.h"
+#include "check/slopes_inside.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "model/model.h"
+#include "model/state_layout.h"
 
 enum { most_steps = 3 };
 
@@ -51,39 +56,39 @@ static size_t place_arrays(Slopes *s, double *memory) {
 }
 
 static pbStatus allocate(Slopes *s) {
-  const cliRun *run = s->run;
-  s->nx = (size_t)run->nx;
-  s->nt = (size_t)run->nt;
-  s->nv = (size_t)run->nv;
-  s->na = (size_t)run->na;
-  s->nu = (size_t)run->nu;
-  s->ns = (size_t)run->nsensordata;
-  s->np = run->ntheta;
-  s->points = 3 * (size_t)pbModel_PointCount(run->model);
+  const pbRollout *r = s->d->r;
+  s->nx = (size_t)r->nx;
+  s->nt = (size_t)r->n;
+  s->nv = (size_t)r->nv;
+  s->na = (size_t)r->na;
+  s->nu = (size_t)r->nu;
+  s->ns = (size_t)r->ns;
+  s->np = r->ntheta;
+  s->points = (size_t)r->np;
 
   // a step of deformables is worth many of bodies
   int most = s->points ? 2 : most_steps;
-  s->steps = run->steps < most ? (int)run->steps : most;
+  s->steps = r->plan.steps < most ? (int)r->plan.steps : most;
 
   // once to count, once to place
   double nothing;
   size_t count = place_arrays(s, &nothing);
-  s->memory = pbContext_Alloc(run->ctx, count * sizeof *s->memory);
-  if (!s->memory) return cli_noMemory(run->ctx);
+  s->memory = pbContext_Alloc(r->ctx, count * sizeof *s->memory);
+  if (!s->memory) return pbCheck_NoMemory(s->d);
   place_arrays(s, s->memory);
 
   pbRolloutPlan plan;
-  PB_TRY(pbRollout_Plan(run->ctx, run->model, s->steps, 0, &plan));
-  return pbRollout_Create(run->ctx, run->model, &plan, NULL, &s->rollout);
+  PB_TRY(pbRollout_Plan(r->ctx, r->model, s->steps, 0, &plan));
+  return pbRollout_Create(r->ctx, r->model, &plan, NULL, &s->rollout);
 }
 
 static void release(Slopes *s) {
   pbRollout_Destroy(s->rollout);
-  pbContext_Free(s->run->ctx, s->memory);
+  pbContext_Free(s->d->r->ctx, s->memory);
 }
 
 static pbRolloutInput input_of(const Slopes *s, const double *control) {
-  pbRolloutInput input = cliRun_Inputs(s->run);
+  pbRolloutInput input = s->d->r->input;
   input.ctrl = s->nu ? control : NULL;
   return input;
 }
@@ -133,18 +138,18 @@ static pbStatus pull(Slopes *s, Seen seen) {
 static pbStatus draw_functionals(Slopes *s) {
   size_t used = 2 * s->nv + s->na + 2 * s->points;
   for (size_t k = 0; k < rows(s); k++) {
-    for (size_t i = 0; i < used; i++) s->w[in_states][k * s->nt + i] = pbRng_Normal(s->rng);
-    for (size_t i = 0; i < s->ns; i++) s->w[in_sensors][k * s->ns + i] = pbRng_Normal(s->rng);
+    for (size_t i = 0; i < used; i++) s->w[in_states][k * s->nt + i] = pbRng_Normal(&s->d->rng);
+    for (size_t i = 0; i < s->ns; i++) s->w[in_sensors][k * s->ns + i] = pbRng_Normal(&s->d->rng);
   }
 
   // through the same rounding as every moved state
-  memcpy(s->x_start, s->run->x0, s->nx * sizeof(double));
-  pbState_Move(s->run->model, s->x_start, s->x_direction, 0);
-  PB_TRY(forward(s, s->x_start, s->run->control, s->run->theta, s->states, s->sensors));
+  memcpy(s->x_start, s->d->x0, s->nx * sizeof(double));
+  pbState_Move(s->d->r->model, s->x_start, s->x_direction, 0);
+  PB_TRY(forward(s, s->x_start, s->d->control, s->d->theta, s->states, s->sensors));
   PB_TRY(pull(s, in_states));
 
   // magnitude of the terms, for the rounding of differences
-  size_t first = (size_t)cliRun_StateField(s->run, "qpos").offset, moving = (size_t)s->run->nq + (size_t)s->run->nv;
+  size_t first = (size_t)state_layout(s->d->r->model).qpos, moving = (size_t)s->d->r->model->nq + (size_t)s->d->r->nv;
   for (size_t k = 0; k < rows(s); k++) {
     for (size_t i = 0; i < moving; i++) s->size[in_states] += fabs(s->states[k * s->nx + first + i]);
   }
@@ -155,27 +160,27 @@ static pbStatus draw_functionals(Slopes *s) {
 // ---- along a direction ---------------------------------------------------------------------------------------------------
 // Both functionals after a move by e; NaN where the rollout fails.
 static void evaluate_move(Slopes *s, double e, double value[seen_count]) {
-  const cliRun *run = s->run;
+  const pbRollout *r = s->d->r;
   value[in_states] = value[in_sensors] = NAN;
 
-  memcpy(s->x, run->x0, s->nx * sizeof(double));
-  pbState_Move(run->model, s->x, s->x_direction, e);
-  for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) s->u[i] = run->control[i] + e * s->u_direction[i];
-  for (size_t i = 0; i < s->np; i++) s->theta[i] = run->theta[i] + e * s->theta_direction[i];
+  memcpy(s->x, s->d->x0, s->nx * sizeof(double));
+  pbState_Move(r->model, s->x, s->x_direction, e);
+  for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) s->u[i] = s->d->control[i] + e * s->u_direction[i];
+  for (size_t i = 0; i < s->np; i++) s->theta[i] = s->d->theta[i] + e * s->theta_direction[i];
 
   if (forward(s, s->x, s->u, s->theta, s->states_try, s->sensors_try) != pb_ok) return;
 
   value[in_states] = 0;
   for (size_t k = 0; k < rows(s); k++) {
-    pbState_Difference(run->model, s->states + k * s->nx, s->states_try + k * s->nx, s->change);
-    value[in_states] += cli_dot(s->w[in_states] + k * s->nt, s->change, s->nt);
+    pbState_Difference(r->model, s->states + k * s->nx, s->states_try + k * s->nx, s->change);
+    value[in_states] += pbCheck_Dot(s->w[in_states] + k * s->nt, s->change, s->nt);
   }
 
   value[in_sensors] = 0;
   for (size_t i = 0; i < rows(s) * s->ns; i++) value[in_sensors] += s->w[in_sensors][i] * (s->sensors_try[i] - s->sensors[i]);
 }
 
-void cliSlopes_ClearDirections(Slopes *s) {
+void pbSlopes_ClearDirections(Slopes *s) {
   memset(s->x_direction, 0, s->nt * sizeof(double));
   memset(s->u_direction, 0, (size_t)s->steps * s->nu * sizeof(double));
   memset(s->theta_direction, 0, s->np * sizeof(double));
@@ -183,18 +188,20 @@ void cliSlopes_ClearDirections(Slopes *s) {
 
 // Parameters off by some units in their last place, in s->theta_near.
 static void draw_near(Slopes *s) {
-  for (size_t i = 0; i < s->np; i++) s->theta_near[i] = s->run->theta[i] * (1 + 8 * DBL_EPSILON * (pbRng_Uniform(s->rng) - 0.5));
+  for (size_t i = 0; i < s->np; i++)
+    s->theta_near[i] = s->d->theta[i] * (1 + 8 * DBL_EPSILON * (pbRng_Uniform(&s->d->rng) - 0.5));
 }
 
 static void measure_noise(Slopes *s) {
-  double value[seen_count], *theta = s->run->theta;
-  cliSlopes_ClearDirections(s);
+  const double *theta = s->d->theta;
+  double value[seen_count];
+  pbSlopes_ClearDirections(s);
 
   for (int i = 0; i < 3; i++) {
     draw_near(s);
-    s->run->theta = s->theta_near;
+    s->d->theta = s->theta_near;
     evaluate_move(s, 0, value);
-    s->run->theta = theta;
+    s->d->theta = theta;
 
     // what changes by more than rounding can make of it jumps there
     for (int k = 0; k < seen_count; k++)
@@ -243,25 +250,25 @@ static pbStatus push_along(Slopes *s, double ahead[seen_count]) {
   pbRolloutDirection direction = {.x0 = s->x_direction, .ctrl = s->nu ? s->u_direction : NULL, .theta = s->theta_direction};
 
   // the moves went elsewhere: tangents belong to the last Forward
-  PB_TRY(forward(s, s->x_start, s->run->control, s->run->theta, s->states_try, s->sensors_try));
+  PB_TRY(forward(s, s->x_start, s->d->control, s->d->theta, s->states_try, s->sensors_try));
   PB_TRY(pbRollout_Jvp(s->rollout, 1, &direction, &out));
 
-  ahead[in_states] = cli_dot(s->w[in_states], s->tangent, rows(s) * s->nt);
-  ahead[in_sensors] = cli_dot(s->w[in_sensors], s->tangent + rows(s) * s->nt, rows(s) * s->ns);
+  ahead[in_states] = pbCheck_Dot(s->w[in_states], s->tangent, rows(s) * s->nt);
+  ahead[in_sensors] = pbCheck_Dot(s->w[in_sensors], s->tangent + rows(s) * s->nt, rows(s) * s->ns);
   return pb_ok;
 }
 
 // The direction is shortened by what they say.
-pbStatus cliSlopes_Push(Slopes *s, double ahead[seen_count]) {
+pbStatus pbSlopes_Push(Slopes *s, double ahead[seen_count]) {
   PB_TRY(push_along(s, ahead));
   shorten_direction(s, ahead);
   return pb_ok;
 }
 
 static double gradient_along(const Slopes *s, Seen seen) {
-  return cli_dotAlong(s->x_bar[seen], s->x_direction, s->nt) +
-         cli_dotAlong(s->u_bar[seen], s->u_direction, (size_t)s->steps * s->nu) +
-         cli_dotAlong(s->theta_bar[seen], s->theta_direction, s->np);
+  return pbCheck_DotAlong(s->x_bar[seen], s->x_direction, s->nt) +
+         pbCheck_DotAlong(s->u_bar[seen], s->u_direction, (size_t)s->steps * s->nu) +
+         pbCheck_DotAlong(s->theta_bar[seen], s->theta_direction, s->np);
 }
 
 // agreement is measured relative to all slopes and a little of the functional's norm
@@ -285,13 +292,13 @@ static Verdict judge(const Slopes *s, Seen seen, bool one, bool strict, const Sl
 // What all bodies weigh: the solver's forces are exact to rounding of the largest.
 static double weight_of(const Slopes *s) {
   pbField mass, gravity;
-  const pbModel *m = s->run->model;
+  const pbModel *m = s->d->r->model;
   double sum = 0;
 
   if (!pbModel_Field(m, "body_mass", &mass) || !pbModel_Field(m, "gravity", &gravity)) return 0;
 
   for (int i = 0; i < mass.rows * mass.cols; i++) sum += mass.reals[i];
-  return sum * cli_norm(gravity.reals, 3);
+  return sum * pbCheck_Norm(gravity.reals, 3);
 }
 
 // Does a move by e leave some friction loss too small to be told from rounding?
@@ -312,7 +319,7 @@ enum { sizes = sizeof move_sizes / sizeof *move_sizes };
 // Does a loss of the least move hold what moves: less than half of a joint's velocity is left, or more than that comes to it?
 static bool is_held(const Slopes *s, size_t dof) {
   static const double rest_speed = 1e-10;  // what is slower is at rest: there losses hold, and their slope is zero
-  size_t at = (size_t)cliRun_StateField(s->run, "qvel").offset + dof;
+  size_t at = (size_t)state_layout(s->d->r->model).qvel + dof;
   bool held = false;
 
   for (size_t k = 1; k < rows(s); k++) {
@@ -322,7 +329,7 @@ static bool is_held(const Slopes *s, size_t dof) {
   return held;
 }
 
-int cliSlopes_LeaveHeld(Slopes *s, const pbParam *p) {
+int pbSlopes_LeaveHeld(Slopes *s, const pbParam *p) {
   double value[seen_count];
   int count = 0;
   if (strcmp(p->name, "dof_frictionloss") != 0) return 0;
@@ -338,7 +345,7 @@ int cliSlopes_LeaveHeld(Slopes *s, const pbParam *p) {
 }
 
 // Compares along the directions that are set, at the first step size that agrees with the gradient, else at the most certain one.
-void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit) {
+void pbSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], double limit) {
   for (int i = 0; i < sizes; i++) {
     Slope right[seen_count], left[seen_count];
     bool settled = true;
@@ -360,37 +367,36 @@ void cliSlopes_Measure(Slopes *s, bool one, bool strict, Verdict v[seen_count], 
 }
 
 // ---- tests ---------------------------------------------------------------------------------------------------------------
-void cliSlopes_AddWords(cliSlopeTest *t, const char *before, const char *name, const char *what) {
+void pbSlopes_AddWords(pbCheckTest *t, const char *before, const char *name, const char *what) {
   size_t used = strlen(t->words);
   if (used + 120 > sizeof t->words) return;
   snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s", used ? "; " : before, name ? name : "", name ? " " : "", what);
 }
 
 // Which test a functional's slope belongs to; NULL: none. States that move by their state and control are tested step by step.
-cliSlopeTest *cliSlopes_TestOf(Slopes *s, Kind kind, Seen seen) {
-  cliSlopeTest *t = s->out->tests;
-  if (seen == in_states) return kind == by_parameter && s->nt ? &t[0] : NULL;
-  return s->ns ? &t[1 + kind] : NULL;
+pbCheckTest *pbSlopes_TestOf(Slopes *s, Kind kind, Seen seen) {
+  if (seen == in_states) return kind == by_parameter && s->nt ? s->tests[0] : NULL;
+  return s->tests[1 + kind];
 }
 
-const char *cliSlopes_Place(const Verdict *v, bool one) {
+const char *pbSlopes_Place(const Verdict *v, bool one) {
   if (v->bent) return "at a tie or kink";
   return one ? "at its bound" : "";
 }
 
 // One functional's verdict; true where it holds or says nothing.
-static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t) {
+static bool count_verdict(const Comparison *c, const Verdict *v, pbCheckTest *t) {
   if (!v->known) {
     t->skipped++;
-    cliSlopes_AddWords(t, "left out: ", c->name,
-                       v->drowned ? "is too small to see beside rounding"
-                                  : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
+    pbSlopes_AddWords(t, "left out: ", c->name,
+                      v->drowned ? "is too small to see beside rounding"
+                                 : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
     return true;
   }
 
   if (v->error > t->limit && c->excused) {
     t->skipped++;
-    cliSlopes_AddWords(t, "left out: ", c->name, c->excused);
+    pbSlopes_AddWords(t, "left out: ", c->name, c->excused);
     return true;
   }
 
@@ -401,7 +407,7 @@ static bool count_verdict(const Comparison *c, const Verdict *v, cliSlopeTest *t
   // of a test that fails nothing else is told
   if (t->holds) t->words[0] = 0;
   t->holds = false;
-  cliSlopes_AddWords(t, "disagrees: ", c->name, cliSlopes_Place(v, c->one));
+  pbSlopes_AddWords(t, "disagrees: ", c->name, pbSlopes_Place(v, c->one));
   return false;
 }
 
@@ -412,13 +418,13 @@ static uint64_t looks_after(Slopes *s, double e) {
   evaluate_move(s, e, value);
 
   for (size_t k = 0; k < rows(s); k++) {
-    pbInput input = cliRun_Input(s->run, (long)k);
+    pbInput input = pbRollout_InputAt(s->d->r, (int)k);
     pbStatus status;
     do {
       memcpy(s->x, s->states_try + k * s->nx, s->nx * sizeof(double));
-      status = pbStep_Forward(s->run->model, s->theta, s->x, &input, s->run->scratch, NULL);
-    } while (pbScratch_Grow(s->run->scratch, &status));
-    if (status == pb_ok) looks = looks * 1099511628211u ^ cliRun_Trace(s->run).looks;
+      status = pbStep_Forward(s->d->r->model, s->theta, s->x, &input, s->d->scratch, NULL);
+    } while (pbScratch_Grow(s->d->scratch, &status));
+    if (status == pb_ok) looks = looks * 1099511628211u ^ pbTrace_Of(s->d->r->model, s->d->scratch).looks;
   }
   return looks;
 }
@@ -428,7 +434,8 @@ static bool looks_differ(Slopes *s) { return looks_after(s, 1e-6) != looks_after
 
 // How far both derivatives of a functional move with parameters by some units in their last place: what rounding leaves of them.
 static pbStatus derivative_noise(Slopes *s, Seen seen, double ahead, double back, double *noise) {
-  double *theta = s->run->theta, moved[seen_count];
+  const double *theta = s->d->theta;
+  double moved[seen_count];
   pbStatus status = pb_ok;
 
   *noise = 0;
@@ -436,29 +443,29 @@ static pbStatus derivative_noise(Slopes *s, Seen seen, double ahead, double back
   for (int i = 0; i < 3 && status == pb_ok; i++) {
     draw_near(s);
 
-    s->run->theta = s->theta_near;
+    s->d->theta = s->theta_near;
     status = push_along(s, moved);
     if (status == pb_ok) status = pull(s, seen);
-    s->run->theta = theta;
+    s->d->theta = theta;
 
     *noise = fmax(*noise, fabs(moved[seen] - ahead) + fabs(gradient_along(s, seen) - back));
   }
 
   PB_TRY(status);
-  PB_TRY(forward(s, s->x_start, s->run->control, theta, s->states_try, s->sensors_try));
+  PB_TRY(forward(s, s->x_start, s->d->control, theta, s->states_try, s->sensors_try));
   return pull(s, seen);
 }
 
 // Slopes against reverse mode, forward mode against reverse mode. wrong: one of them disagrees.
-pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong) {
+pbStatus pbSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count], bool *wrong) {
   static const double dot_limit = 1e-9;
   double ahead[seen_count];
   *wrong = false;
-  PB_TRY(cliSlopes_Push(s, ahead));
-  cliSlopes_Measure(s, c->one, c->strict, v, s->out->tests[0].limit);
+  PB_TRY(pbSlopes_Push(s, ahead));
+  pbSlopes_Measure(s, c->one, c->strict, v, s->tests[0]->limit);
 
   for (int k = 0; k < seen_count; k++) {
-    cliSlopeTest *t = cliSlopes_TestOf(s, c->kind, k);
+    pbCheckTest *t = pbSlopes_TestOf(s, c->kind, k);
     if (!t) continue;
 
     // both differentiate the same program: only rounding may tell them apart
@@ -467,7 +474,7 @@ pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count]
     if (!(apart <= dot_limit) && !(fabs(ahead[k] - back) < 10 * noise)) {
       t->holds = false;
       *wrong = true;
-      cliSlopes_AddWords(t, "", c->name, "differs between forward and reverse mode");
+      pbSlopes_AddWords(t, "", c->name, "differs between forward and reverse mode");
     }
 
     Comparison own = *c;
@@ -482,11 +489,11 @@ pbStatus cliSlopes_Compare(Slopes *s, const Comparison *c, Verdict v[seen_count]
 // A random direction of all controls, into the range of those at its end. Whether there is one.
 static bool draw_controls(Slopes *s) {
   bool one = false;
-  cliSlopes_ClearDirections(s);
+  pbSlopes_ClearDirections(s);
 
   for (size_t i = 0; i < (size_t)s->steps * s->nu; i++) {
-    double span, move = pbRng_Normal(s->rng);
-    int side = cliCheck_ControlSide(s->run, (int)(i % s->nu), &span);
+    double span, move = pbRng_Normal(&s->d->rng);
+    int side = pbCheck_ControlSide(s->d, (int)(i % s->nu), &span);
     s->u_direction[i] = side ? side * fabs(move) : move;
     one = one || side;
   }
@@ -498,27 +505,27 @@ static pbStatus compare_all(Slopes *s) {
   bool wrong = false;
   PB_TRY(draw_functionals(s));
   measure_noise(s);
-  s->tied = cliRun_FirstTie(s->run, s->states, s->steps) >= 0;
-  PB_TRY(cliSlopes_Parameters(s));
+  s->tied = pbCheck_FirstTie(s->d, s->states, s->steps) >= 0;
+  PB_TRY(pbSlopes_Parameters(s));
 
   // states by state and control are tested step by step: here the sensors alone
-  cliSlopes_ClearDirections(s);
-  for (size_t i = 0; i < s->nt; i++) s->x_direction[i] = pbRng_Normal(s->rng);
-  if (s->ns) PB_TRY(cliSlopes_Compare(s, &(Comparison){.kind = by_state}, v, &wrong));
+  pbSlopes_ClearDirections(s);
+  for (size_t i = 0; i < s->nt; i++) s->x_direction[i] = pbRng_Normal(&s->d->rng);
+  if (s->ns) PB_TRY(pbSlopes_Compare(s, &(Comparison){.kind = by_state}, v, &wrong));
 
   bool one = draw_controls(s);
-  return s->ns && s->nu ? cliSlopes_Compare(s, &(Comparison){.kind = by_control, .one = one}, v, &wrong) : pb_ok;
+  return s->ns && s->nu ? pbSlopes_Compare(s, &(Comparison){.kind = by_control, .one = one}, v, &wrong) : pb_ok;
 }
 
-pbStatus cliSlopes_Run(cliRun *run, pbRng *rng, cliSlopes *slopes) {
-  static const char *const names[slopes_most] = {"differences, states by parameters", "differences, sensors by state",
+pbStatus pbCheck_Slopes(pbCheck *d) {
+  static const char *const names[slope_tests] = {"differences, states by parameters", "differences, sensors by state",
                                                  "differences, sensors by control", "differences, sensors by parameters"};
-  Slopes s = {.run = run, .rng = rng, .out = slopes};
+  Slopes s = {.d = d, .first_test = d->report->test_count};
 
   // sensors by state and parameters where there are sensors, by control where there are controls, too
-  for (int i = 0; i < slopes_most; i++) {
-    bool there = i == 0 || (run->nsensordata > 0 && (i != 2 || run->nu > 0));
-    slopes->tests[i] = (cliSlopeTest){.name = there ? names[i] : NULL, .limit = 1e-4, .holds = true};
+  for (int i = 0; i < slope_tests; i++) {
+    bool there = i == 0 || (d->r->ns > 0 && (i != 2 || d->r->nu > 0));
+    if (there) s.tests[i] = pbCheck_AddTest(d, names[i], 1e-4);
   }
 
   pbStatus status = allocate(&s);

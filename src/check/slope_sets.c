@@ -1,31 +1,33 @@
-// pullback check, a short rollout: derivatives by parameters, field by field, in sets of entries that move together (those with a
-// size of their own, zeros, those at a bound), along what check_slopes.c compares.
+// The check of a model's derivatives, a short rollout: derivatives by parameters, field by field, in sets of entries that move
+// together (those with a size of their own, zeros, those at a bound), along what check_slopes.c compares.
 // Tests: tests/oracle/test_check.py.
-#include "slopes_inside.h"
+#include "check/slopes_inside.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { blamed = 60 };
+static const char bend_finding[] = "at a bound or tie";
 
 // Sets of a parameter's entries, each moved by itself: with a size of their own, zero, at a bound.
 typedef enum Set { inside, zeros, edges, set_count } Set;
 
 // ---- parameters --------------------------------------------------------------------------------------------------------
 static Set set_of(const Slopes *s, const pbParam *p, int row, int column, pbBend *bend) {
-  *bend = pbBend_At(s->run->model, s->run->theta, p, row, column);
+  *bend = pbBend_At(s->d->r->model, s->d->theta, p, row, column);
   if (bend->kind == pb_bendLower || bend->kind == pb_bendUpper) return edges;
 
   // nothing depends on it: in no set
   if (bend->kind == pb_bendFlat) return set_count;
-  return s->run->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
+  return s->d->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
 }
 
 // How far entries at zero move where their field has no value: what acts on joints by their inertia.
 static double unit_of(const Slopes *s, const pbParam *p) {
   pbField size;
   bool joints = strncmp(p->name, "dof_", 4) == 0 || strncmp(p->name, "jnt_stiffness", 13) == 0;
-  return joints && pbModel_Field(s->run->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
+  return joints && pbModel_Field(s->d->r->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
 }
 
 // Random direction of the entries of one set; returns their number. Zeros move by a part of the field's largest value.
@@ -33,9 +35,9 @@ static int draw_set(Slopes *s, const pbParam *p, Set set) {
   double *direction = s->theta_direction, most = 0, unit = unit_of(s, p);
   int count = 0;
 
-  cliSlopes_ClearDirections(s);
-  cliCheck_DrawParameter(s->run, s->rng, p, direction);
-  for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) most = fmax(most, fabs(s->run->theta[p->offset + i]));
+  pbSlopes_ClearDirections(s);
+  pbCheck_DrawParameter(s->d, p, direction);
+  for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) most = fmax(most, fabs(s->d->theta[p->offset + i]));
 
   for (int r = 0; r < p->rows; r++) {
     for (int c = 0; c < p->cols; c++) {
@@ -43,18 +45,18 @@ static int draw_set(Slopes *s, const pbParam *p, Set set) {
       pbBend bend;
       Set own = set_of(s, p, r, c, &bend);
 
-      double size = 0.5 + pbRng_Uniform(s->rng);
+      double size = 0.5 + pbRng_Uniform(&s->d->rng);
 
       // entries of the other sets stand still
       if (own != set) direction[at] = 0;
-      else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : unit) * pbRng_Normal(s->rng);
+      else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : unit) * pbRng_Normal(&s->d->rng);
       else if (set == edges) direction[at] = size * (bend.at != 0 ? fabs(bend.at) : unit) * (bend.kind == pb_bendUpper ? -1 : 1);
 
       count += direction[at] != 0;
     }
 
     // a rest band of no width moves as one: its ends cannot pass each other
-    const double *value = s->run->theta + p->offset + r * p->cols;
+    const double *value = s->d->theta + p->offset + r * p->cols;
     if (strcmp(p->name, "tendon_lengthspring") == 0 && value[0] == value[1])
       direction[p->offset + (size_t)(2 * r + 1)] = direction[p->offset + (size_t)(2 * r)];
   }
@@ -75,12 +77,12 @@ static int name_entry(Slopes *s, size_t entry, bool one, const Verdict v[seen_co
   int named = 0;
 
   for (int k = 0; k < seen_count; k++) {
-    cliSlopeTest *t = cliSlopes_TestOf(s, by_parameter, k);
+    pbCheckTest *t = pbSlopes_TestOf(s, by_parameter, k);
     if (!t || !v[k].known || v[k].error <= t->limit) continue;
-    const char *place = one ? "at its bound" : cliSlopes_Place(&v[k], false);
+    const char *place = one ? "at its bound" : pbSlopes_Place(&v[k], false);
     snprintf(what, sizeof what, "has gradient %.4g%s%s, difference %.4g", v[k].gradient * scale, *place ? " " : "", place,
              0.5 * (v[k].right + v[k].left) * scale);
-    cliSlopes_AddWords(t, "", pbModel_ParamName(s->run->model, entry, name, sizeof name), what);
+    pbSlopes_AddWords(t, "", pbModel_ParamName(s->d->r->model, entry, name, sizeof name), what);
     named++;
   }
   return named;
@@ -100,11 +102,11 @@ static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set, bool *none) 
     int row = (int)(i - first) / p->cols, column = (int)(i - first) % p->cols;
     if (set_of(s, p, row, column, &bend) != set) continue;
 
-    cliSlopes_ClearDirections(s);
-    s->theta_direction[i] = (set == inside ? fabs(s->run->theta[i]) : unit_of(s, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
-    if (s->dry && cliSlopes_LeaveHeld(s, p)) continue;
-    PB_TRY(cliSlopes_Push(s, ahead));
-    cliSlopes_Measure(s, set == edges, !has_limits(p), v, s->out->tests[0].limit);
+    pbSlopes_ClearDirections(s);
+    s->theta_direction[i] = (set == inside ? fabs(s->d->theta[i]) : unit_of(s, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
+    if (s->dry && pbSlopes_LeaveHeld(s, p)) continue;
+    PB_TRY(pbSlopes_Push(s, ahead));
+    pbSlopes_Measure(s, set == edges, !has_limits(p), v, s->tests[0]->limit);
     named += name_entry(s, i, set == edges, v);
     tried++;
   }
@@ -113,22 +115,20 @@ static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set, bool *none) 
 }
 
 static const char *entry_name(const Slopes *s, size_t entry, char *text, size_t size) {
-  return pbModel_ParamName(s->run->model, entry, text, size);
+  return pbModel_ParamName(s->d->r->model, entry, text, size);
 }
 
 // The first tie of a field that bends, for the report.
 static void note_bend(Slopes *s, const pbParam *p) {
   char name[90], other[90];
-  for (int i = 0; i < p->rows * p->cols && s->out->bend_count < slopes_bends; i++) {
-    pbBend bend = pbBend_At(s->run->model, s->run->theta, p, i / p->cols, i % p->cols);
+  for (int i = 0; i < p->rows * p->cols && s->bend_count < most_bends; i++) {
+    pbBend bend = pbBend_At(s->d->r->model, s->d->theta, p, i / p->cols, i % p->cols);
     if (bend.kind != pb_bendTie) continue;
 
-    cliBend *b = &s->out->bends[s->out->bend_count++];
-    entry_name(s, p->offset + (size_t)i, name, sizeof name);
+    s->bend_count++;
     entry_name(s, bend.other, other, sizeof other);
-    snprintf(b->where, sizeof b->where, "%s", name);
-    snprintf(
-        b->why, sizeof b->why,
+    pbCheck_AddFinding(
+        s->d, bend_finding, entry_name(s, p->offset + (size_t)i, name, sizeof name),
         "has the same value %.4g as %s, and only one of the two acts: the slopes to both sides differ, and the gradient is half "
         "of each. Move one of them, or both together.",
         bend.at, other);
@@ -139,15 +139,15 @@ static void note_bend(Slopes *s, const pbParam *p) {
 // The first entry of a field at a bound with a gradient that holds to one side only, for the report.
 static void note_bound(Slopes *s, const pbParam *p) {
   char name[90];
-  for (int i = 0; i < p->rows * p->cols && s->out->bend_count < slopes_bends; i++) {
-    pbBend bend = pbBend_At(s->run->model, s->run->theta, p, i / p->cols, i % p->cols);
+  for (int i = 0; i < p->rows * p->cols && s->bend_count < most_bends; i++) {
+    pbBend bend = pbBend_At(s->d->r->model, s->d->theta, p, i / p->cols, i % p->cols);
     size_t at = p->offset + (size_t)i;
     if ((bend.kind != pb_bendLower && bend.kind != pb_bendUpper) || s->theta_bar[in_states][at] == 0) continue;
 
-    cliBend *b = &s->out->bends[s->out->bend_count++];
-    snprintf(b->where, sizeof b->where, "%s", entry_name(s, at, name, sizeof name));
-    snprintf(b->why, sizeof b->why, "is at its bound %.4g; the gradient is that towards %s values.", bend.at,
-             bend.kind == pb_bendLower ? "larger" : "smaller");
+    s->bend_count++;
+    pbCheck_AddFinding(s->d, bend_finding, entry_name(s, at, name, sizeof name),
+                       "is at its bound %.4g; the gradient is that towards %s values.", bend.at,
+                       bend.kind == pb_bendLower ? "larger" : "smaller");
     return;
   }
 }
@@ -168,29 +168,31 @@ static const char *excuse(const Slopes *s, const pbParam *p) {
 static pbStatus compare_set(Slopes *s, const pbParam *p, Set set) {
   Verdict v[seen_count];
   bool wrong = false, none = false;
-  cliSlopes before = *s->out;
+  pbCheckTest before[slope_tests];
+  int count = s->d->report->test_count;
   if (!draw_set(s, p, set)) return pb_ok;
+  memcpy(before, s->tests[0], (size_t)(count - s->first_test) * sizeof *before);
 
   Comparison c = {.kind = by_parameter, .one = set == edges, .strict = !has_limits(p), .name = p->name, .excused = excuse(s, p)};
 
   s->dry = set == edges && strstr(p->name, "frictionloss") ? p : NULL;
-  int held = s->dry ? cliSlopes_LeaveHeld(s, p) : 0;
+  int held = s->dry ? pbSlopes_LeaveHeld(s, p) : 0;
   if (held) {
     char words[120];
     snprintf(words, sizeof words, "of %d degree%s of freedom holds what a lesser force moves", held, held == 1 ? "" : "s");
-    s->out->tests[0].skipped++;
-    cliSlopes_AddWords(&s->out->tests[0], "left out: ", p->name, words);
+    s->tests[0]->skipped++;
+    pbSlopes_AddWords(s->tests[0], "left out: ", p->name, words);
   }
-  PB_TRY(cliSlopes_Compare(s, &c, v, &wrong));
+  PB_TRY(pbSlopes_Compare(s, &c, v, &wrong));
   if (wrong) PB_TRY(blame_entries(s, p, set, &none));
   s->dry = NULL;
 
   // Losses of joints at rest, limits that several values are at: moved together they bend (each resists what the others do), and
   // no linear map has that; alone each holds.
   if (none && (has_limits(p) || strstr(p->name, "frictionloss"))) {
-    *s->out = before;
-    s->out->tests[0].skipped++;
-    cliSlopes_AddWords(&s->out->tests[0], "left out: ", p->name, "moved together bends: each alone holds");
+    memcpy(s->tests[0], before, (size_t)(count - s->first_test) * sizeof *before);
+    s->tests[0]->skipped++;
+    pbSlopes_AddWords(s->tests[0], "left out: ", p->name, "moved together bends: each alone holds");
     return pb_ok;
   }
 
@@ -200,10 +202,10 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, Set set) {
   return pb_ok;
 }
 
-pbStatus cliSlopes_Parameters(Slopes *s) {
-  for (int i = 0; i < pbModel_ParamCount(s->run->model); i++) {
-    pbParam p = pbModel_ParamAt(s->run->model, i);
-    PB_TRY(cliRun_GoOn(s->run, "slopes of a rollout", i, pbModel_ParamCount(s->run->model)));
+pbStatus pbSlopes_Parameters(Slopes *s) {
+  for (int i = 0; i < pbModel_ParamCount(s->d->r->model); i++) {
+    pbParam p = pbModel_ParamAt(s->d->r->model, i);
+    PB_TRY(pbCheck_GoOn(s->d, "slopes of a rollout", i, pbModel_ParamCount(s->d->r->model)));
     for (Set set = 0; set < set_count; set++) PB_TRY(compare_set(s, &p, set));
   }
   return pb_ok;

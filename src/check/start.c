@@ -1,10 +1,12 @@
-// pullback check --at-start: the gradient of a short rollout from where a search begins, by each control and each number of the
-// state alone, against one-sided slopes. Rest, zeros and bounds are where motions bend: there a gradient is the slope to a side,
-// at a bound the one into the domain, or the even share of both. Test: tests/oracle/test_check.py.
-#include "check.h"
+// The check of a model's derivatives where a search begins (at_start): the gradient of a short rollout from where a search
+// begins, by each control and each number of the state alone, against one-sided slopes. Rest, zeros and bounds are where motions
+// bend: there a gradient is the slope to a side, at a bound the one into the domain, or the even share of both.
+// Tests: tests/oracle/test_check.py.
+#include "check/check.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <pullback/actuators.h>
@@ -14,7 +16,7 @@ enum { most_steps = 10, most_entries = 100 };
 static const double start_limit = 1e-4;
 
 typedef struct Start {
-  cliCheck *d;
+  pbCheck *d;
   pbRollout *rollout;
   int steps;
   bool tied;                    // there are contacts without a derivative of every direction
@@ -39,10 +41,10 @@ typedef struct Slope {
 } Slope;
 
 static pbStatus allocate(Start *s) {
-  const cliCheck *d = s->d;
-  size_t nt = (size_t)d->nt, nx = (size_t)d->nx, controls = (size_t)s->steps * (size_t)d->nu;
-  s->memory = pbContext_Alloc(d->run->ctx, (3 * nt + 2 * controls + 3 * nx) * sizeof *s->memory + 1);
-  if (!s->memory) return cli_noMemory(d->run->ctx);
+  const pbCheck *d = s->d;
+  size_t nt = (size_t)d->r->n, nx = (size_t)d->r->nx, controls = (size_t)s->steps * (size_t)d->r->nu;
+  s->memory = pbContext_Alloc(d->r->ctx, (3 * nt + 2 * controls + 3 * nx) * sizeof *s->memory + 1);
+  if (!s->memory) return pbCheck_NoMemory(d);
 
   // of the state's tangent, of states, of controls
   double *next = s->memory, **of_tangent[] = {&s->w, &s->x_bar, &s->change}, **of_states[] = {&s->x, &s->end, &s->moved};
@@ -52,33 +54,33 @@ static pbStatus allocate(Start *s) {
   s->u = next + controls;
 
   pbRolloutPlan plan;
-  PB_TRY(pbRollout_Plan(d->run->ctx, d->run->model, s->steps, 0, &plan));
-  return pbRollout_Create(d->run->ctx, d->run->model, &plan, NULL, &s->rollout);
+  PB_TRY(pbRollout_Plan(d->r->ctx, d->r->model, s->steps, 0, &plan));
+  return pbRollout_Create(d->r->ctx, d->r->model, &plan, NULL, &s->rollout);
 }
 
 static pbStatus forward(Start *s, double *end) {
-  const cliRun *run = s->d->run;
-  pbRolloutInput input = cliRun_Inputs(run);
-  input.ctrl = s->d->nu ? s->u : NULL;
-  return pbRollout_Forward(s->rollout, run->theta, s->x, &input, &(pbRolloutOutput){.final_state = end});
+  const pbRollout *r = s->d->r;
+  pbRolloutInput input = r->input;
+  input.ctrl = s->d->r->nu ? s->u : NULL;
+  return pbRollout_Forward(s->rollout, s->d->theta, s->x, &input, &(pbRolloutOutput){.final_state = end});
 }
 
 // Numbers of the state that move: not the past that deformables keep, nor what a policy holds.
-static int moving_count(const cliCheck *d) { return 2 * d->run->nv + d->run->na + 6 * pbModel_PointCount(d->run->model); }
+static int moving_count(const pbCheck *d) { return 2 * d->r->nv + d->r->na + 6 * pbModel_PointCount(d->r->model); }
 
 // A random functional of the last state, and its gradient.
 static pbStatus pull(Start *s) {
-  const cliCheck *d = s->d;
-  size_t nt = (size_t)d->nt, controls = (size_t)s->steps * (size_t)d->nu;
+  const pbCheck *d = s->d;
+  size_t nt = (size_t)d->r->n, controls = (size_t)s->steps * (size_t)d->r->nu;
   memset(s->w, 0, nt * sizeof(double));
-  cliCheck_DrawNormals(s->d, s->w, (size_t)moving_count(d));
+  pbCheck_DrawNormals(s->d, s->w, (size_t)moving_count(d));
   memset(s->x_bar, 0, nt * sizeof(double));
   memset(s->u_bar, 0, controls * sizeof(double));
 
-  memcpy(s->x, d->run->x0, (size_t)d->nx * sizeof(double));
-  if (controls) memcpy(s->u, d->run->control, controls * sizeof(double));
+  memcpy(s->x, d->x0, (size_t)d->r->nx * sizeof(double));
+  if (controls) memcpy(s->u, d->control, controls * sizeof(double));
   PB_TRY(forward(s, s->end));
-  for (int i = 0; i < d->nx; i++) s->size += fabs(s->end[i]);
+  for (int i = 0; i < d->r->nx; i++) s->size += fabs(s->end[i]);
 
   // by both at once
   pbRolloutBar bar = {.x = {.data = s->w, .count = 1}};
@@ -88,25 +90,25 @@ static pbStatus pull(Start *s) {
 
 // What the functional changes by where the entry moves by e; NaN where the rollout fails.
 static double value_after(Start *s, const Entry *entry, double e) {
-  const cliCheck *d = s->d;
-  size_t controls = (size_t)s->steps * (size_t)d->nu;
+  const pbCheck *d = s->d;
+  size_t controls = (size_t)s->steps * (size_t)d->r->nu;
 
-  memcpy(s->x, d->run->x0, (size_t)d->nx * sizeof(double));
-  if (controls) memcpy(s->u, d->run->control, controls * sizeof(double));
+  memcpy(s->x, d->x0, (size_t)d->r->nx * sizeof(double));
+  if (controls) memcpy(s->u, d->control, controls * sizeof(double));
 
   // a control in all steps, a number of the state at the start
   if (entry->control) {
-    for (size_t i = entry->number; i < controls; i += (size_t)d->nu) s->u[i] += e;
+    for (size_t i = entry->number; i < controls; i += (size_t)d->r->nu) s->u[i] += e;
   } else {
-    memset(s->change, 0, (size_t)d->nt * sizeof(double));
+    memset(s->change, 0, (size_t)d->r->n * sizeof(double));
     s->change[entry->number] = 1;
-    pbState_Move(d->run->model, s->x, s->change, e);
+    pbState_Move(d->r->model, s->x, s->change, e);
   }
 
   // in the tangent space, as the cotangent is
   if (forward(s, s->moved) != pb_ok) return NAN;
-  pbState_Difference(d->run->model, s->end, s->moved, s->change);
-  return cli_dot(s->w, s->change, (size_t)d->nt);
+  pbState_Difference(d->r->model, s->end, s->moved, s->change);
+  return pbCheck_Dot(s->w, s->change, (size_t)d->r->n);
 }
 
 static Slope slope_at(Start *s, const Entry *entry, double e) {
@@ -122,27 +124,27 @@ static double gradient_of(const Start *s, const Entry *entry) {
   if (!entry->control) return s->x_bar[entry->number];
 
   double sum = 0;
-  for (int k = 0; k < s->steps; k++) sum += s->u_bar[(size_t)k * (size_t)s->d->nu + entry->number];
+  for (int k = 0; k < s->steps; k++) sum += s->u_bar[(size_t)k * (size_t)s->d->r->nu + entry->number];
   return sum;
 }
 
 static void name_entry(const Start *s, const Entry *entry, char *text, size_t size) {
-  const char *actuator = entry->control ? pbModel_Name(s->d->run->model, pb_objActuator, (int)entry->number) : "";
+  const char *actuator = entry->control ? pbModel_Name(s->d->r->model, pb_objActuator, (int)entry->number) : "";
   if (entry->control && *actuator) snprintf(text, size, "control of '%.60s'", actuator);
   else if (entry->control) snprintf(text, size, "control %d", (int)entry->number);
-  else pbState_TangentName(s->d->run->model, (int)entry->number, text, size);
+  else pbState_TangentName(s->d->r->model, (int)entry->number, text, size);
 }
 
 // Where the motion bends: what the gradient is of both slopes.
 static void note_bend(const Start *s, const Entry *entry, double gradient, double right, double left) {
   char name[90];
   name_entry(s, entry, name, sizeof name);
-  cliCheck_AddFinding(s->d, "a bend at the start", name,
-                      "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s", right, left, gradient,
-                      entry->side ? "that into the domain." : "moves to the other side change the motion by another slope.");
+  pbCheck_AddFinding(s->d, "a bend at the start", name,
+                     "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s", right, left, gradient,
+                     entry->side ? "that into the domain." : "moves to the other side change the motion by another slope.");
 }
 
-static void note_wrong(cliCheckTest *t, const Start *s, const Entry *entry, double gradient, double right, double left) {
+static void note_wrong(pbCheckTest *t, const Start *s, const Entry *entry, double gradient, double right, double left) {
   char name[90];
   size_t used = strlen(t->words);
   name_entry(s, entry, name, sizeof name);
@@ -159,7 +161,7 @@ static double error_of(const Entry *entry, double gradient, const Slope *right, 
   return bent ? fmin(mean, fmin(fabs(gradient - right->value), fabs(gradient - left->value))) : mean;
 }
 
-static void compare(Start *s, const Entry *entry, cliCheckTest *t) {
+static void compare(Start *s, const Entry *entry, pbCheckTest *t) {
   static const double sizes[] = {1e-4, 1e-6, 1e-8};
   double gradient = gradient_of(s, entry), best = INFINITY;
   Slope right = {0}, left = {0};
@@ -186,20 +188,21 @@ static void compare(Start *s, const Entry *entry, cliCheckTest *t) {
   if (!known || (s->tied && best > start_limit)) {
     char name[90];
     name_entry(s, entry, name, sizeof name);
-    cliCheck_LeaveOut(t, name, known ? "at a tie of contacts, named below" : "does not settle: a jump or an onset", -1);
+    pbCheck_LeaveOut(t, name, known ? "at a tie of contacts, named below" : "does not settle: a jump or an onset", -1);
     return;
   }
 
-  cliCheck_CountCase(t, best, -1);
+  pbCheck_CountCase(t, best, -1);
   if (!(best <= start_limit)) note_wrong(t, s, entry, gradient, right.value, left.value);
   else if (bends) note_bend(s, entry, gradient, right.value, left.value);
 }
 
-int cliCheck_ControlSide(const cliRun *run, int i, double *span) {
+int pbCheck_ControlSide(const pbCheck *d, int i, double *span) {
+  const pbRollout *r = d->r;
   pbField limited, dynamics;
   pbParam range;
   double low = -INFINITY, high = INFINITY;
-  const pbModel *m = run->model;
+  const pbModel *m = r->model;
   *span = INFINITY;
   if (!pbModel_Field(m, "actuator_ctrllimited", &limited) || !pbModel_Field(m, "actuator_dyntype", &dynamics) ||
       i >= limited.rows)
@@ -210,19 +213,19 @@ int cliCheck_ControlSide(const cliRun *run, int i, double *span) {
     low = 0;
     high = 1;
   }
-  if (limited.integers[i] && pbModel_Param(run->ctx, m, "actuator_ctrlrange", &range) == pb_ok) {
-    low = fmax(low, run->theta[range.offset + 2 * (size_t)i]);
-    high = fmin(high, run->theta[range.offset + 2 * (size_t)i + 1]);
+  if (limited.integers[i] && pbModel_Param(r->ctx, m, "actuator_ctrlrange", &range) == pb_ok) {
+    low = fmax(low, d->theta[range.offset + 2 * (size_t)i]);
+    high = fmin(high, d->theta[range.offset + 2 * (size_t)i + 1]);
   }
 
   *span = high - low;
-  if (run->control[i] <= low) return 1;
-  return run->control[i] >= high ? -1 : 0;
+  if (d->control[i] <= low) return 1;
+  return d->control[i] >= high ? -1 : 0;
 }
 
 static Entry control_entry(const Start *s, int i) {
   double span;
-  Entry entry = {.control = true, .number = (size_t)i, .side = cliCheck_ControlSide(s->d->run, i, &span)};
+  Entry entry = {.control = true, .number = (size_t)i, .side = pbCheck_ControlSide(s->d, i, &span)};
   entry.unit = span > 0 ? fmin(1, span) : 1;
   return entry;
 }
@@ -230,27 +233,27 @@ static Entry control_entry(const Start *s, int i) {
 // Of many entries some, drawn evenly.
 static pbStatus compare_all(Start *s, const char *name, int count, bool control) {
   if (count == 0) return pb_ok;
-  cliCheckTest *t = cliCheck_AddTest(s->d, name, start_limit);
+  pbCheckTest *t = pbCheck_AddTest(s->d, name, start_limit);
   int stride = (count + most_entries - 1) / most_entries, from = (int)(pbRng_Uniform(&s->d->rng) * stride);
 
   for (int i = from; i < count; i += stride) {
     Entry entry = control ? control_entry(s, i) : (Entry){.number = (size_t)i, .unit = 1};
-    PB_TRY(cliRun_GoOn(s->d->run, "slopes at the start", i, count));
+    PB_TRY(pbCheck_GoOn(s->d, "slopes at the start", i, count));
     compare(s, &entry, t);
   }
   return pb_ok;
 }
 
-pbStatus cliCheck_AtStart(cliCheck *d) {
-  Start s = {.d = d, .steps = d->run->steps < most_steps ? (int)d->run->steps : most_steps};
-  s.tied = cliRun_FirstTie(d->run, d->states, s.steps) >= 0;
+pbStatus pbCheck_AtStart(pbCheck *d) {
+  Start s = {.d = d, .steps = d->r->plan.steps < most_steps ? (int)d->r->plan.steps : most_steps};
+  s.tied = pbCheck_FirstTie(d, d->states, s.steps) >= 0;
 
   pbStatus status = allocate(&s);
   if (status == pb_ok) status = pull(&s);
-  if (status == pb_ok) status = compare_all(&s, "slopes at the start, by control", d->nu, true);
+  if (status == pb_ok) status = compare_all(&s, "slopes at the start, by control", d->r->nu, true);
   if (status == pb_ok) status = compare_all(&s, "slopes at the start, by state", moving_count(d), false);
 
   pbRollout_Destroy(s.rollout);
-  pbContext_Free(d->run->ctx, s.memory);
+  pbContext_Free(d->r->ctx, s.memory);
   return status;
 }

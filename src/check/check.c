@@ -1,0 +1,311 @@
+// The check of a model's derivatives, the gradient doctor: a short rollout, its derivatives tested from several sides, and in
+// words what is wrong, where and why (pullback/check.h says which tests there are).
+// Tests: tests/oracle/test_check.py, tests/unit/test_check.c.
+#include "check/check.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/context.h"
+
+const char pb_solverTest[] = "solver converged", pb_finiteTest[] = "derivatives exist";
+
+// ---- vectors, tests, findings --------------------------------------------------------------------------------------
+
+double *pbCheck_Vector(const pbCheck *d, pbCheckVector which) { return d->work + (size_t)which * d->width; }
+
+double pbCheck_Dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+double pbCheck_DotAlong(const double *bar, const double *direction, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    // what stands still counts as nothing, even where its derivative is not finite
+    if (direction[i] != 0) sum += bar[i] * direction[i];
+  }
+  return sum;
+}
+
+double pbCheck_Norm(const double *a, size_t n) { return sqrt(pbCheck_Dot(a, a, n)); }
+
+void pbCheck_DrawNormals(pbCheck *d, double *out, size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] = pbRng_Normal(&d->rng);
+}
+
+pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit) {
+  pbCheckReport *r = d->report;
+  PB_ASSERT(r->test_count < PB_CHECK_TESTS);
+  pbCheckTest *t = &r->test[r->test_count++];
+  *t = (pbCheckTest){.limit = limit, .step = -1, .holds = true};
+  snprintf(t->name, sizeof t->name, "%s", name);
+  return t;
+}
+
+void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, const char *why, ...) {
+  pbCheckReport *r = d->report;
+  if (r->finding_count == PB_CHECK_FINDINGS) return;
+  pbCheckFinding *f = &r->finding[r->finding_count++];
+  snprintf(f->what, sizeof f->what, "%s", what);
+  snprintf(f->where, sizeof f->where, "%s", where);
+
+  va_list args;
+  va_start(args, why);
+  vsnprintf(f->why, sizeof f->why, why, args);
+  va_end(args);
+}
+
+void pbCheck_CountCase(pbCheckTest *t, double error, int step) {
+  t->tried++;
+  if (!(error <= t->limit)) t->holds = false;
+
+  // the first case counts whatever it is, then the worst; NaN is worse than any number
+  if (t->step >= 0 && !(error > t->worst) && !isnan(error)) return;
+  t->worst = isnan(error) ? (double)NAN : error;  // without a sign
+  t->step = (int)step;
+}
+
+void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step) {
+  size_t used = strlen(t->words);
+  t->skipped++;
+  if (used + 110 > sizeof t->words) return;
+
+  char where[32] = "";
+  if (step >= 0) snprintf(where, sizeof where, "step %d: ", step);
+  snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s%s", used ? "; " : "left out: ", name ? name : "", name ? ", " : "",
+           where, kink);
+}
+
+// ---- on the way ----------------------------------------------------------------------------------------------------
+
+pbStatus pbCheck_GoOn(const pbCheck *d, const char *part, int done, int all) {
+  bool ends = pbProgressMeter_At(&d->r->meter, part, done, all);
+  return ends ? pbContext_Fail(d->r->ctx, pb_interrupted, "interrupted in the check: %s, %d of %d", part, done, all) : pb_ok;
+}
+
+pbStatus pbCheck_StepFailed(const pbCheck *d, pbStatus status, int k) {
+  const char *text = pbScratch_Error(d->scratch);
+  return pbRollout_StepFailed(d->r, status, (int)k, *text ? text : pbStatus_Text(status));
+}
+
+pbStatus pbCheck_NoMemory(const pbCheck *d) { return pbContext_Fail(d->r->ctx, pb_no_memory, "no memory for the check"); }
+
+int pbCheck_Integer(const pbModel *model, const char *name, int row) {
+  pbField f;
+  bool known = pbModel_Field(model, name, &f) && f.integers && row >= 0 && row < f.rows;
+  return known ? f.integers[row] : -1;
+}
+
+// ---- the rollout ---------------------------------------------------------------------------------------------------
+
+// Controls that make the model move: inside their ranges where they have one.
+static void draw_controls(pbCheck *d) {
+  const pbRollout *r = d->r;
+  pbField limited;
+  pbParam range;
+
+  bool known = pbModel_Field(r->model, "actuator_ctrllimited", &limited) &&
+               pbModel_Param(r->ctx, r->model, "actuator_ctrlrange", &range) == pb_ok;
+  for (int k = 0; k < r->plan.steps; k++) {
+    for (int i = 0; i < r->nu; i++) {
+      double *control = d->control + (size_t)k * (size_t)r->nu + (size_t)i, low = -1, high = 1;
+      // actuators of deformables have no range: stay near what was set
+      if (known && i >= limited.rows) {
+        low = *control - 0.1 * fabs(*control) - 0.01 * (*control == 0);
+        high = *control + 0.1 * fabs(*control) + 0.01 * (*control == 0);
+      } else if (known && limited.integers[i]) {
+        low = d->theta[range.offset + 2 * (size_t)i];
+        high = d->theta[range.offset + 2 * (size_t)i + 1];
+      }
+
+      *control = low + (high - low) * pbRng_Uniform(&d->rng);
+    }
+  }
+}
+
+// Rest is a special state: many kinks (friction, polynomial damping) lie there.
+static void draw_velocity(pbCheck *d) {
+  const pbRollout *r = d->r;
+  double *direction = pbCheck_Vector(d, vec_direction);
+
+  // velocities only, of bodies and of deformables' points
+  memset(direction, 0, (size_t)r->n * sizeof *direction);
+  pbCheck_DrawNormals(d, direction + r->nv, (size_t)r->nv);
+  pbCheck_DrawNormals(d, direction + 2 * r->nv + r->na + r->np, (size_t)r->np);
+
+  pbState_Move(r->model, d->x0, direction, 0.01);
+}
+
+// What each step of the rollout was like.
+static void watch_step(void *watcher, pbScratch *scratch) {
+  pbCheck *d = watcher;
+  PB_ASSERT(d->watched < d->r->plan.steps);
+  d->traces[d->watched] = pbTrace_Of(d->r->model, scratch);
+  d->reports[d->watched++] = pbScratch_Report(scratch);
+}
+
+static pbStatus record_rollout(pbCheck *d, const pbRolloutInput *input) {
+  pbRollout *r = d->r;
+  r->watch = watch_step;
+  r->watcher = d;
+  pbStatus status = pbRollout_Forward(r, d->theta, d->x0, input, &(pbRolloutOutput){.states = d->states});
+  r->watch = NULL;
+
+  // its solver and contacts, should there be no gradient
+  d->report->certificate = r->forward;
+  return status;
+}
+
+// ---- the whole -----------------------------------------------------------------------------------------------------
+
+static pbStatus run_tests(pbCheck *d) {
+  PB_TRY(pbCheck_DotProducts(d));
+  PB_TRY(pbCheck_Jacobians(d));
+  PB_TRY(pbCheck_Differences(d));
+  PB_TRY(pbCheck_Slopes(d));
+  if (d->options->at_start) PB_TRY(pbCheck_AtStart(d));
+  PB_TRY(pbCheck_TaylorRemainders(d));
+  return pbCheck_Mode(d);
+}
+
+// A derivative that does not exist ends the tests, not the report.
+static pbStatus test_derivatives(pbCheck *d) {
+  pbStatus status = run_tests(d);
+
+  // other failures (memory, arguments) are the check's own
+  bool numerical = status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite);
+
+  pbCheckTest *t = pbCheck_AddTest(d, pb_finiteTest, 0);
+  pbCheck_CountCase(t, status == pb_ok ? 0 : 1, -1);
+
+  if (!numerical) return status;
+
+  pbCheck_AddFinding(d, "no derivative", "the step named here", "%s. What comes after it was not tested.",
+                     pbContext_Error(d->r->ctx));
+  return pb_ok;
+}
+
+static void summarize(const pbCheck *d) {
+  pbCheckReport *report = d->report;
+  report->steps = d->r->plan.steps;
+  report->holds = true;
+  for (int i = 0; i < report->test_count; i++) report->holds = report->holds && report->test[i].holds;
+
+  for (int k = 0; k < report->steps; k++) {
+    if (d->traces[k].contacts > report->most_contacts) report->most_contacts = d->traces[k].contacts;
+  }
+}
+
+static void lay_out(pbArena *a, pbCheck *d) {
+  const pbRollout *r = d->r;
+  size_t steps = (size_t)r->plan.steps;
+  const int sizes[] = {r->n, r->nx, r->nu, r->ns, 7 * r->nmocap, 1};
+
+  // pbCheck_Vector gives out vectors by their role, all as wide as the widest
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) d->width = (size_t)sizes[i] > d->width ? (size_t)sizes[i] : d->width;
+  d->work = pbArena_Take(a, vec_count * d->width, sizeof *d->work);
+  d->x0 = pbArena_Take(a, (size_t)r->nx, sizeof *d->x0);
+  d->control = pbArena_Take(a, steps * (size_t)r->nu, sizeof *d->control);
+  d->states = pbArena_Take(a, (steps + 1) * (size_t)r->nx, sizeof *d->states);
+  d->traces = pbArena_Take(a, steps, sizeof *d->traces);
+  d->reports = pbArena_Take(a, steps, sizeof *d->reports);
+  d->theta_direction = pbArena_Take(a, r->ntheta, sizeof *d->theta_direction);
+  d->theta_bar = pbArena_Take(a, r->ntheta, sizeof *d->theta_bar);
+  d->theta_try = pbArena_Take(a, r->ntheta, sizeof *d->theta_try);
+}
+
+static pbStatus allocate(pbCheck *d, pbContext *ctx, const pbModel *model, int steps) {
+  pbRolloutPlan plan;
+  PB_TRY(pbRollout_Plan(ctx, model, steps, 0, &plan));
+  PB_TRY(pbRollout_Create(ctx, model, &plan, NULL, &d->r));
+  pbRollout_OnProgress(d->r, d->options->progress, d->options->user);
+
+  pbArena a = pbArena_Measure();
+  lay_out(&a, d);
+  d->memory = pbContext_Alloc(ctx, pbArena_Needed(&a));
+  if (!d->memory) return pbCheck_NoMemory(d);
+  a = pbArena_Over(d->memory, pbArena_Needed(&a));
+  lay_out(&a, d);
+  PB_ASSERT(!a.failed);
+  return pbScratch_Create(ctx, model, NULL, &d->scratch);
+}
+
+static pbStatus examine_rollout(pbCheck *d, const double *x0, const pbRolloutInput *input) {
+  const pbRollout *r = d->r;
+  pbRolloutInput given = *input;
+
+  // what is drawn is the check's own
+  memcpy(d->x0, x0, (size_t)r->nx * sizeof *x0);
+  if (given.ctrl) memcpy(d->control, given.ctrl, (size_t)r->plan.steps * (size_t)r->nu * sizeof *given.ctrl);
+  given.ctrl = d->control;
+  if (d->options->random_controls) draw_controls(d);
+  if (d->options->random_velocity) draw_velocity(d);
+
+  PB_TRY(record_rollout(d, &given));
+  PB_TRY(test_derivatives(d));
+
+  pbCheck_SolverFindings(d);
+  pbCheck_FailureFindings(d);
+  pbCheck_GrowthFindings(d);
+  pbCheck_PenetrationFindings(d);
+  pbCheck_ContactFindings(d);
+  PB_TRY(pbCheck_TieFindings(d));
+  summarize(d);
+  return pb_ok;
+}
+
+// ---- the call ------------------------------------------------------------------------------------------------------
+
+static pbStatus check_arguments(pbContext *ctx, const pbModel *model, const double *theta, const double *x0,
+                                const pbRolloutInput *input, const pbCheckOptions *options) {
+  const struct {
+    const char *name;
+    const void *given;
+  } needed[] = {{"model", model}, {"theta", theta}, {"x0", x0}};
+  for (int i = 0; i < 3; i++) {
+    if (!needed[i].given) return pbContext_Fail(ctx, pb_bad_argument, "check: %s is NULL", needed[i].name);
+  }
+  if (options->steps < 1 || options->steps > PB_CHECK_STEPS)
+    return pbContext_Fail(ctx, pb_bad_argument, "check: %d steps; expected 1 to %d", options->steps, PB_CHECK_STEPS);
+  if (!pbGradientKind_Name(options->mode))
+    return pbContext_Fail(ctx, pb_bad_argument, "check: mode %d is no kind of gradient", (int)options->mode);
+  if (input->constant)
+    return pbContext_Fail(ctx, pb_bad_argument, "check: constant inputs; expected a row for each of the %d steps",
+                          options->steps);
+  return pb_ok;
+}
+
+pbStatus pbCheck_Run(pbContext *ctx, const pbModel *model, const double *theta, const double *x0, const pbRolloutInput *input,
+                     const pbCheckOptions *options, pbCheckReport **report) {
+  pbCheckOptions chosen = options ? *options : (pbCheckOptions){0};
+  pbRolloutInput given = input ? *input : (pbRolloutInput){0};
+  *report = NULL;
+  if (!chosen.steps) chosen.steps = 20;
+  PB_TRY(check_arguments(ctx, model, theta, x0, &given, &chosen));
+
+  pbCheck d = {.options = &chosen, .rng = pbRng_Seed(chosen.seed), .theta = theta, .noise = {.time = INFINITY, .step = -1}};
+  d.report = pbContext_Alloc(ctx, sizeof *d.report);
+  if (!d.report) return pbContext_Fail(ctx, pb_no_memory, "no memory for the check");
+
+  // moves may leave what the program can step, which is no error of the check
+  char text[PB_ERROR_TEXT];
+  snprintf(text, sizeof text, "%s", pbContext_Error(ctx));
+  pbStatus status = allocate(&d, ctx, model, chosen.steps);
+  if (status == pb_ok) status = examine_rollout(&d, x0, &given);
+  if (status == pb_ok) status = pbContext_Fail(ctx, pb_ok, "%s", text);
+
+  pbScratch_Destroy(d.scratch);
+  pbRollout_Destroy(d.r);
+  pbContext_Free(ctx, d.memory);
+  if (status == pb_ok) *report = d.report;
+  else pbContext_Free(ctx, d.report);
+  return status;
+}
+
+void pbCheckReport_Free(pbContext *ctx, pbCheckReport *report) { pbContext_Free(ctx, report); }
