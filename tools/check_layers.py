@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
+LAYERS = ["base", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
           "contact", "bodies", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",

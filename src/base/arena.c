@@ -34,6 +34,19 @@ void *pbArena_Take(pbArena *arena, size_t count, size_t size) {
 
 size_t pbArena_Needed(const pbArena *arena) { return arena->failed ? SIZE_MAX : arena->peak + PB_ARENA_ALIGN; }
 
+void *pbArena_Make(pbContext *ctx, void (*lay_out)(pbArena *arena, void *self), void *self) {
+  pbArena a = pbArena_Measure();
+  lay_out(&a, self);
+
+  size_t size = pbArena_Needed(&a);
+  void *memory = pbContext_Alloc(ctx, size);
+  if (!memory) return NULL;
+  a = pbArena_Over(memory, size);
+  lay_out(&a, self);
+  PB_ASSERT(!a.failed);
+  return memory;
+}
+
 size_t pbArena_Mark(const pbArena *arena) { return arena->used; }
 
 void pbArena_Release(pbArena *arena, size_t mark) {

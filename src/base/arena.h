@@ -9,8 +9,7 @@
 #ifndef PB_ARENA_H
 #define PB_ARENA_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <pullback/base.h>
 
 enum { PB_ARENA_ALIGN = 64 };  // every piece starts on a cache line, wide enough for any vector instruction
 
@@ -30,6 +29,10 @@ void *pbArena_Take(pbArena *arena, size_t count, size_t size);
 
 // Bytes that hold the most that was taken at one time, slack for alignment included; SIZE_MAX after an overflow.
 size_t pbArena_Needed(const pbArena *arena);
+
+// Memory of a context for all that `lay_out` takes, which is called twice: to measure, and with the memory. NULL when out of
+// memory.
+void *pbArena_Make(pbContext *ctx, void (*lay_out)(pbArena *arena, void *self), void *self);
 
 // Everything taken since the mark is given back.
 size_t pbArena_Mark(const pbArena *arena);

@@ -20,7 +20,7 @@ static const struct {
                        {"gather", "param_bar"}, {"push", "out_dot"},   {"push", "m_next_dot"}};
 
 // ---- sizes --------------------------------------------------------------------------------------------------------------
-size_t pbCheck_RowsIn(const Check *c, Source k) {
+size_t pbTrial_RowsIn(const Check *c, Source k) {
   switch (k) {
     case in_o:
     case in_oDot: return (size_t)c->f->observations;
@@ -31,7 +31,7 @@ size_t pbCheck_RowsIn(const Check *c, Source k) {
   }
 }
 
-size_t pbCheck_RowsOut(const Check *c, Target k) {
+size_t pbTrial_RowsOut(const Check *c, Target k) {
   switch (k) {
     case to_out:
     case to_outDot: return (size_t)c->f->outputs;
@@ -46,13 +46,14 @@ size_t pbCheck_RowsOut(const Check *c, Target k) {
 static bool is_shared_in(Source k) { return k == in_p || k == in_pDot; }
 static bool is_shared_out(Target k) { return k == to_pBar || k == to_gathered; }
 static size_t count_in(const Check *c, Source k, int batch) {
-  return pbCheck_RowsIn(c, k) * (is_shared_in(k) ? 1 : (size_t)batch);
+  return pbTrial_RowsIn(c, k) * (is_shared_in(k) ? 1 : (size_t)batch);
 }
 static size_t count_out(const Check *c, Target k, int batch) {
-  return pbCheck_RowsOut(c, k) * (is_shared_out(k) ? 1 : (size_t)batch);
+  return pbTrial_RowsOut(c, k) * (is_shared_out(k) ? 1 : (size_t)batch);
 }
 
-static void lay_out(pbArena *a, Check *c) {
+static void lay_out(pbArena *a, void *check) {
+  Check *c = check;
   Input *inputs[] = {&c->all, &c->other, &c->one};
   Output *outputs[] = {&c->first, &c->second, &c->third, &c->fourth};
 
@@ -70,7 +71,7 @@ static void lay_out(pbArena *a, Check *c) {
 }
 
 // ---- what is told -------------------------------------------------------------------------------------------------------
-bool pbCheck_Fail(Check *c, const char *format, ...) {
+bool pbTrial_Fail(Check *c, const char *format, ...) {
   if (c->report->text[0]) return false;
 
   va_list args;
@@ -106,7 +107,7 @@ static void draw_slice(Check *c, const pbPolicySlice *slice, double *to) {
   }
 }
 
-void pbCheck_Draw(Check *c, Input *in, int batch, double scale) {
+void pbTrial_Draw(Check *c, Input *in, int batch, double scale) {
   in->batch = batch;
   double *p = in->of[in_p];
 
@@ -126,22 +127,22 @@ void pbCheck_Draw(Check *c, Input *in, int batch, double scale) {
 }
 
 // ---- calls --------------------------------------------------------------------------------------------------------------
-void *pbCheck_Work(const Check *c, Output *out, int byte) { return memset(out->work, byte, c->work_bytes + GUARD); }
+void *pbTrial_Work(const Check *c, Output *out, int byte) { return memset(out->work, byte, c->work_bytes + GUARD); }
 
-bool pbCheck_StatusOk(Check *c, const char *call, pbStatus status) {
-  return status == pb_ok || pbCheck_Fail(c, "%s returns an error: %s", call, pbStatus_Text(status));
+bool pbTrial_StatusOk(Check *c, const char *call, pbStatus status) {
+  return status == pb_ok || pbTrial_Fail(c, "%s returns an error: %s", call, pbStatus_Text(status));
 }
 
 // Nothing was written behind the working memory, nor to what is only to be read.
 static bool kept_within(Check *c, const Output *out, int byte, const Input *in, const char *call) {
   const unsigned char *guard = (const unsigned char *)out->work + c->f->work_bytes(c->f->self, in->batch);
   for (int i = 0; i < GUARD; i++) {
-    if (guard[i] != byte) return pbCheck_Fail(c, "%s writes behind its working memory: work_bytes is too small", call);
+    if (guard[i] != byte) return pbTrial_Fail(c, "%s writes behind its working memory: work_bytes is too small", call);
   }
 
   for (Source k = 0; k < in_count; k++) {
     size_t n = count_in(c, k, in->batch);
-    if (n && memcmp(in->of[k], in->copy[k], n * sizeof(double))) return pbCheck_Fail(c, "%s writes to its input", call);
+    if (n && memcmp(in->of[k], in->copy[k], n * sizeof(double))) return pbTrial_Fail(c, "%s writes to its input", call);
   }
 
   return true;
@@ -151,54 +152,55 @@ static void clear(const Check *c, Output *out, Target k, int batch, double value
   for (size_t i = 0; i < count_out(c, k, batch); i++) out->of[k][i] = value;
 }
 
-pbStatus pbCheck_Forward(const Check *c, const Input *in, Output *out, int byte) {
+pbStatus pbTrial_Forward(const Check *c, const Input *in, Output *out, int byte) {
   PB_ASSERT(in->batch == 1 || in->batch == COLUMNS);
   const pbPolicyFunction *f = c->f;
   return f->forward(f->self, in->batch, in->of[in_p], in->of[in_o], in->of[in_m], out->of[to_out], out->of[to_next],
-                    pbCheck_Work(c, out, byte));
+                    pbTrial_Work(c, out, byte));
 }
 
-pbStatus pbCheck_Pull(const Check *c, const Input *in, Output *out, int byte, double before, bool keep) {
+pbStatus pbTrial_Pull(const Check *c, const Input *in, Output *out, int byte, double before, bool keep) {
   const pbPolicyFunction *f = c->f;
   Target bars[] = {to_oBar, to_mBar, to_pBar};
   for (int i = 0; i < 3; i++) clear(c, out, bars[i], in->batch, before);
 
   return f->pull(f->self, in->batch, in->of[in_p], in->of[in_o], in->of[in_m], in->of[in_outBar], in->of[in_nextBar],
                  out->of[to_oBar], out->of[to_mBar], out->of[to_pBar], keep ? out->of[to_kept] : NULL, keep ? in->batch : 0,
-                 pbCheck_Work(c, out, byte));
+                 pbTrial_Work(c, out, byte));
 }
 
 static pbStatus call_gather(const Check *c, const Input *in, Output *out, int byte) {
   clear(c, out, to_gathered, in->batch, 0);
   return c->f->gather(c->f->self, in->batch, in->of[in_p], out->of[to_kept], in->batch, out->of[to_gathered],
-                      pbCheck_Work(c, out, byte));
+                      pbTrial_Work(c, out, byte));
 }
 
 static pbStatus call_push(const Check *c, const Input *in, Output *out, int byte) {
   const pbPolicyFunction *f = c->f;
   return f->push(f->self, in->batch, in->of[in_p], in->of[in_pDot], in->of[in_o], in->of[in_oDot], in->of[in_m], in->of[in_mDot],
-                 out->of[to_outDot], out->of[to_nextDot], pbCheck_Work(c, out, byte));
+                 out->of[to_outDot], out->of[to_nextDot], pbTrial_Work(c, out, byte));
+}
+
+// A call that has ended well and kept within its memory.
+static bool is_good(Check *c, const char *call, pbStatus status, const Input *in, const Output *out, int byte) {
+  return pbTrial_StatusOk(c, call, status) && kept_within(c, out, byte, in, call);
 }
 
 // Everything that the function has, at one input. Pull last without keeping, so that param_bar is there.
 static bool call_all(Check *c, const Input *in, Output *out, int byte) {
-  if (!pbCheck_StatusOk(c, "forward", pbCheck_Forward(c, in, out, byte)) || !kept_within(c, out, byte, in, "forward"))
-    return false;
+  if (!is_good(c, "forward", pbTrial_Forward(c, in, out, byte), in, out, byte)) return false;
 
   if (c->f->gather) {
-    if (!pbCheck_StatusOk(c, "pull", pbCheck_Pull(c, in, out, byte, 0, true)) || !kept_within(c, out, byte, in, "pull"))
-      return false;
+    if (!is_good(c, "pull", pbTrial_Pull(c, in, out, byte, 0, true), in, out, byte)) return false;
     for (size_t i = 0; i < c->params; i++) {
-      if (out->of[to_pBar][i] != 0) return pbCheck_Fail(c, "pull with kept writes to param_bar, which it must leave alone");
+      if (out->of[to_pBar][i] != 0) return pbTrial_Fail(c, "pull with kept writes to param_bar, which it must leave alone");
     }
 
-    if (!pbCheck_StatusOk(c, "gather", call_gather(c, in, out, byte)) || !kept_within(c, out, byte, in, "gather")) return false;
+    if (!is_good(c, "gather", call_gather(c, in, out, byte), in, out, byte)) return false;
   }
 
-  if (!pbCheck_StatusOk(c, "pull", pbCheck_Pull(c, in, out, byte, 0, false)) || !kept_within(c, out, byte, in, "pull"))
-    return false;
-  if (!c->f->push) return true;
-  return pbCheck_StatusOk(c, "push", call_push(c, in, out, byte)) && kept_within(c, out, byte, in, "push");
+  if (!is_good(c, "pull", pbTrial_Pull(c, in, out, byte, 0, false), in, out, byte)) return false;
+  return !c->f->push || is_good(c, "push", call_push(c, in, out, byte), in, out, byte);
 }
 
 // The first number of a target that differs: its place among all of them, or -1.
@@ -216,7 +218,7 @@ static bool same_outputs(Check *c, const Output *a, const Output *b, int batch, 
     long at = there ? first_other(c, a, b, k, batch) : -1;
     if (at < 0) continue;
 
-    return pbCheck_Fail(c, "%s %s: %s[%ld] is %.9g, then %.9g", targets[k].call, why, targets[k].what, at, a->of[k][at],
+    return pbTrial_Fail(c, "%s %s: %s[%ld] is %.9g, then %.9g", targets[k].call, why, targets[k].what, at, a->of[k][at],
                         b->of[k][at]);
   }
 
@@ -242,7 +244,7 @@ static void take_column(const Check *c, const Input *in, int b, Input *one) {
   one->batch = 1;
 
   for (Source k = 0; k < in_count; k++) {
-    size_t n = pbCheck_RowsIn(c, k), step = is_shared_in(k) ? 1 : (size_t)in->batch, first = is_shared_in(k) ? 0 : (size_t)b;
+    size_t n = pbTrial_RowsIn(c, k), step = is_shared_in(k) ? 1 : (size_t)in->batch, first = is_shared_in(k) ? 0 : (size_t)b;
     for (size_t i = 0; i < n; i++) {
       one->of[k][i] = in->of[k][i * step + first];
       one->copy[k][i] = one->of[k][i];
@@ -259,10 +261,10 @@ static bool check_columns(Check *c) {
 
     for (int t = 0; t < (c->f->push ? 6 : 4); t++) {
       Target k = alone[t];
-      for (size_t i = 0; i < pbCheck_RowsOut(c, k); i++) {
+      for (size_t i = 0; i < pbTrial_RowsOut(c, k); i++) {
         double within = c->first.of[k][i * COLUMNS + (size_t)b];
         if (same(within, c->second.of[k][i])) continue;
-        return pbCheck_Fail(c, "%s: column %d of %d depends on the other columns: %s[%zu] is %.9g, alone %.9g", targets[k].call,
+        return pbTrial_Fail(c, "%s: column %d of %d depends on the other columns: %s[%zu] is %.9g, alone %.9g", targets[k].call,
                             b, COLUMNS, targets[k].what, i, within, c->second.of[k][i]);
       }
     }
@@ -299,9 +301,9 @@ static void *work_through(void *argument) {
     }
 
     if (!busy && !atomic_load(w->busy)) break;
-    pbStatus status = pbCheck_Forward(c, w->in, w->out, CLEAN);
+    pbStatus status = pbTrial_Forward(c, w->in, w->out, CLEAN);
     if (status != pb_ok || differs(w, to_out) || differs(w, to_next)) w->other = "forward";
-    status = pbCheck_Pull(c, w->in, w->out, CLEAN, 0, false);
+    status = pbTrial_Pull(c, w->in, w->out, CLEAN, 0, false);
     if (status != pb_ok || differs(w, to_oBar) || differs(w, to_mBar) || differs(w, to_pBar)) w->other = "pull";
     if (c->f->push) status = call_push(c, w->in, w->out, CLEAN);
     if (c->f->push && (status != pb_ok || differs(w, to_outDot) || differs(w, to_nextDot))) w->other = "push";
@@ -321,7 +323,7 @@ static bool check_threads(Check *c) {
   Worker own = {c, &c->all, &c->first, &c->third, &start, &busy, times, NULL};
   Worker beside = {c, &c->other, &c->second, &c->fourth, &start, &busy, times, NULL};
 
-  if (pthread_barrier_init(&start, NULL, 2)) return pbCheck_Fail(c, "no thread could be had to check it with");
+  if (pthread_barrier_init(&start, NULL, 2)) return pbTrial_Fail(c, "no thread could be had to check it with");
   bool started = pthread_create(&thread, NULL, work_through, &beside) == 0;
   if (started) {
     work_through(&own);
@@ -329,11 +331,11 @@ static bool check_threads(Check *c) {
   }
 
   pthread_barrier_destroy(&start);
-  if (!started) return pbCheck_Fail(c, "no thread could be had to check it with");
+  if (!started) return pbTrial_Fail(c, "no thread could be had to check it with");
 
   const char *other = own.other ? own.other : beside.other;
   return !other ||
-         pbCheck_Fail(c, "%s gives other numbers when two threads call it at once: it has memory that they share", other);
+         pbTrial_Fail(c, "%s gives other numbers when two threads call it at once: it has memory that they share", other);
 }
 
 // ---- adding -------------------------------------------------------------------------------------------------------------
@@ -345,7 +347,7 @@ static bool check_adding(Check *c) {
   const double before = 2;
   c->report->adds = false;
   if (!call_all(c, &c->all, &c->first, CLEAN)) return false;
-  if (!pbCheck_StatusOk(c, "pull", pbCheck_Pull(c, &c->all, &c->second, CLEAN, before, false))) return false;
+  if (!pbTrial_StatusOk(c, "pull", pbTrial_Pull(c, &c->all, &c->second, CLEAN, before, false))) return false;
 
   for (int t = 0; t < 3; t++) {
     Target k = bars[t];
@@ -353,8 +355,8 @@ static bool check_adding(Check *c) {
       double from_zero = c->first.of[k][i], more = c->second.of[k][i] - before;
       if (!isfinite(from_zero) || near(c, more, from_zero, before)) continue;
       if (same(c->second.of[k][i], from_zero))
-        return pbCheck_Fail(c, "pull writes over %s; it must add to what is there", targets[k].what);
-      return pbCheck_Fail(c, "pull does not add to %s: [%zu] is %.9g on zeros, %.9g more on %g", targets[k].what, i, from_zero,
+        return pbTrial_Fail(c, "pull writes over %s; it must add to what is there", targets[k].what);
+      return pbTrial_Fail(c, "pull does not add to %s: [%zu] is %.9g on zeros, %.9g more on %g", targets[k].what, i, from_zero,
                           more, before);
     }
   }
@@ -367,7 +369,7 @@ static bool same_gradient(Check *c) {
   for (size_t i = 0; i < c->params; i++) {
     double pulled = c->first.of[to_pBar][i], gathered = c->first.of[to_gathered][i];
     if (isfinite(pulled) && !near(c, gathered, pulled, 1))
-      return pbCheck_Fail(c, "gather and pull differ: param_bar[%zu] is %.9g by gather, %.9g by pull", i, gathered, pulled);
+      return pbTrial_Fail(c, "gather and pull differ: param_bar[%zu] is %.9g by gather, %.9g by pull", i, gathered, pulled);
   }
 
   return true;
@@ -382,11 +384,11 @@ static bool check_gather(Check *c) {
   clear(c, &c->second, to_mBar, COLUMNS, 0);
 
   pbStatus status = f->pull(f->self, COLUMNS, in->of[in_p], in->of[in_o], in->of[in_m], in->of[in_outBar], in->of[in_nextBar],
-                            c->second.of[to_oBar], c->second.of[to_mBar], NULL, NULL, 0, pbCheck_Work(c, &c->second, CLEAN));
-  if (!pbCheck_StatusOk(c, "pull", status)) return false;
+                            c->second.of[to_oBar], c->second.of[to_mBar], NULL, NULL, 0, pbTrial_Work(c, &c->second, CLEAN));
+  if (!pbTrial_StatusOk(c, "pull", status)) return false;
   if (first_other(c, &c->first, &c->second, to_oBar, COLUMNS) >= 0 ||
       first_other(c, &c->first, &c->second, to_mBar, COLUMNS) >= 0)
-    return pbCheck_Fail(c, "pull gives other cotangents where param_bar is not wanted (NULL)");
+    return pbTrial_Fail(c, "pull gives other cotangents where param_bar is not wanted (NULL)");
 
   if (f->gather && !same_gradient(c)) return false;
   c->report->gathers = true;
@@ -437,22 +439,22 @@ static size_t most_work(const pbPolicyFunction *f) {
 // From here on derivatives are those of the exact twin, which must be the same function.
 static bool take_exact(Check *c) {
   if (!c->f->exact) return true;
-  if (!pbCheck_StatusOk(c, "forward", pbCheck_Forward(c, &c->all, &c->first, CLEAN))) return false;
+  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->all, &c->first, CLEAN))) return false;
 
   c->f = c->f->exact;
-  if (!pbCheck_StatusOk(c, "forward", pbCheck_Forward(c, &c->all, &c->second, CLEAN))) return false;
+  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->all, &c->second, CLEAN))) return false;
   if (first_other(c, &c->first, &c->second, to_out, COLUMNS) < 0 && first_other(c, &c->first, &c->second, to_next, COLUMNS) < 0)
     return true;
-  return pbCheck_Fail(c, "its exact twin has another forward");
+  return pbTrial_Fail(c, "its exact twin has another forward");
 }
 
 static void check_all(Check *c) {
-  pbCheck_Draw(c, &c->all, COLUMNS, 1);
-  pbCheck_Draw(c, &c->other, COLUMNS, 1);
+  pbTrial_Draw(c, &c->all, COLUMNS, 1);
+  pbTrial_Draw(c, &c->other, COLUMNS, 1);
   c->report->pure = check_repeats(c) && check_columns(c) && check_threads(c);
   if (!c->report->pure || !check_adding(c) || !check_gather(c)) return;
 
-  if (take_exact(c)) pbCheck_Derivatives(c);
+  if (take_exact(c)) pbTrial_Derivatives(c);
 }
 
 static pbStatus check_function(pbContext *ctx, const pbPolicyFunction *f, uint64_t seed, pbPolicyReport *report) {
@@ -461,13 +463,9 @@ static pbStatus check_function(pbContext *ctx, const pbPolicyFunction *f, uint64
   for (int i = 0; i < f->slices; i++) c.params += (size_t)f->slice[i].rows * (size_t)f->slice[i].cols;
   c.work_bytes = most_work(f);
 
-  pbArena arena = pbArena_Measure();
-  lay_out(&arena, &c);
-  void *memory = pbContext_Alloc(ctx, pbArena_Needed(&arena));
+  void *memory = pbArena_Make(ctx, lay_out, &c);
   if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
-  arena = pbArena_Over(memory, pbArena_Needed(&arena));
-  lay_out(&arena, &c);
-  PB_ASSERT(!arena.failed && (uintptr_t)c.first.work % 64 == 0);
+  PB_ASSERT((uintptr_t)c.first.work % 64 == 0);
 
   check_all(&c);
   pbContext_Free(ctx, memory);

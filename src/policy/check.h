@@ -38,21 +38,21 @@ typedef struct Check {
 } Check;
 
 // ---- check.c ----------------------------------------------------------------------------------------------------------
-size_t pbCheck_RowsIn(const Check *c, Source k);
-size_t pbCheck_RowsOut(const Check *c, Target k);
+size_t pbTrial_RowsIn(const Check *c, Source k);
+size_t pbTrial_RowsOut(const Check *c, Target k);
 // The first thing that is wrong is told; false.
-bool pbCheck_Fail(Check *c, const char *format, ...) PB_PRINTF(2, 3);
-bool pbCheck_StatusOk(Check *c, const char *call, pbStatus status);
+bool pbTrial_Fail(Check *c, const char *format, ...) PB_PRINTF(2, 3);
+bool pbTrial_StatusOk(Check *c, const char *call, pbStatus status);
 // Random numbers: parameters near their starts, observations and memory of the size `scale`.
-void pbCheck_Draw(Check *c, Input *in, int batch, double scale);
+void pbTrial_Draw(Check *c, Input *in, int batch, double scale);
 // Working memory, all of whose bytes are `byte`.
-void *pbCheck_Work(const Check *c, Output *out, int byte);
-pbStatus pbCheck_Forward(const Check *c, const Input *in, Output *out, int byte);
+void *pbTrial_Work(const Check *c, Output *out, int byte);
+pbStatus pbTrial_Forward(const Check *c, const Input *in, Output *out, int byte);
 // Into cotangents that are `before` everywhere; keep: into what gather takes, instead of param_bar.
-pbStatus pbCheck_Pull(const Check *c, const Input *in, Output *out, int byte, double before, bool keep);
+pbStatus pbTrial_Pull(const Check *c, const Input *in, Output *out, int byte, double before, bool keep);
 
 // ---- check_derivative.c -----------------------------------------------------------------------------------------------
 // Pull against push and differences of forward.
-bool pbCheck_Derivatives(Check *c);
+bool pbTrial_Derivatives(Check *c);
 
 #endif

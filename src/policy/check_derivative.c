@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "policy/check.h"
+#include "probe/probe.h"
 
 // A part of the derivative: of out or m_next, along observations, memory or parameters (or one slice of them).
 typedef struct Part {
@@ -23,20 +24,25 @@ static const Source points[] = {[in_oDot] = in_o, [in_mDot] = in_m, [in_pDot] = 
 
 // The part's output, weighted with its cotangents.
 static double weighted(const Check *c, const Part *part, const Output *out) {
-  const double *bar = c->one.of[part->of], *value = out->of[part->of == in_outBar ? to_out : to_next];
-  double sum = 0;
-  for (size_t i = 0; i < pbCheck_RowsIn(c, part->of); i++) sum += bar[i] * value[i];
-  return sum;
+  const double *value = out->of[part->of == in_outBar ? to_out : to_next];
+  return pbProbe_Dot(c->one.of[part->of], value, pbTrial_RowsIn(c, part->of));
 }
 
+typedef struct Move {
+  Check *c;
+  const Part *part;
+} Move;
+
 // After a move by t along the part's direction; NaN where there is none.
-static double moved(Check *c, const Part *part, double t) {
-  PB_ASSERT(part->first + part->count <= pbCheck_RowsIn(c, part->along) && c->one.batch == 1);
+static double moved(void *move, double t) {
+  Check *c = ((Move *)move)->c;
+  const Part *part = ((Move *)move)->part;
+  PB_ASSERT(part->first + part->count <= pbTrial_RowsIn(c, part->along) && c->one.batch == 1);
   double *at = c->one.of[points[part->along]] + part->first;
   const double *from = c->one.copy[points[part->along]] + part->first, *dot = c->one.of[part->along] + part->first;
 
-  for (size_t i = 0; i < part->count; i++) at[i] = from[i] + t * dot[i];
-  pbStatus status = pbCheck_Forward(c, &c->one, &c->third, CLEAN);
+  pbProbe_Displace(from, dot, t, part->count, at);
+  pbStatus status = pbTrial_Forward(c, &c->one, &c->third, CLEAN);
   for (size_t i = 0; i < part->count; i++) at[i] = from[i];
   return status == pb_ok ? weighted(c, part, &c->third) : NAN;
 }
@@ -44,14 +50,11 @@ static double moved(Check *c, const Part *part, double t) {
 // The quotient nearest to a number, of moves of several lengths, extrapolated (Richardson).
 static double nearest_quotient(Check *c, const Part *part, double number) {
   static const double moves[] = {1e-2, 1e-3, 1e-4, 1e-6};
-  double length = 0, best = NAN;
-  for (size_t i = 0; i < part->count; i++) length += pow(c->one.of[part->along][part->first + i], 2);
+  double length = pbProbe_Norm(c->one.of[part->along] + part->first, part->count), best = NAN;
 
   for (int k = 0; k < 4; k++) {
     // A move of many parameters is as long as one of few.
-    double h = moves[k] / fmax(1, sqrt(length));
-    double wide = (moved(c, part, h) - moved(c, part, -h)) / (2 * h);
-    double narrow = (moved(c, part, h / 2) - moved(c, part, -h / 2)) / h, quotient = (4 * narrow - wide) / 3;
+    double quotient = pbProbe_Central(moved, &(Move){c, part}, moves[k] / fmax(1, length));
     if (isnan(best) || fabs(quotient - number) < fabs(best - number)) best = quotient;
   }
 
@@ -66,7 +69,7 @@ static pbStatus push_part(Check *c, const Part *part, double *push) {
   dot[part->along - in_oDot] = in->of[part->along];
 
   pbStatus status = f->push(f->self, 1, in->of[in_p], dot[2], in->of[in_o], dot[0], in->of[in_m], dot[1], c->third.of[to_outDot],
-                            c->third.of[to_nextDot], pbCheck_Work(c, &c->third, CLEAN));
+                            c->third.of[to_nextDot], pbTrial_Work(c, &c->third, CLEAN));
   Output dots = {.of = {[to_out] = c->third.of[to_outDot], [to_next] = c->third.of[to_nextDot]}};
   *push = weighted(c, part, &dots);
   return status;
@@ -76,26 +79,23 @@ static pbStatus push_part(Check *c, const Part *part, double *push) {
 static pbStatus pull_part(Check *c, const Part *part, Derivative *d) {
   static const Target bars[] = {to_oBar, to_mBar, to_pBar};
   Source silent = part->of == in_outBar ? in_nextBar : in_outBar;
-  for (size_t i = 0; i < pbCheck_RowsIn(c, silent); i++) c->one.of[silent][i] = 0;
-  pbStatus status = pbCheck_Pull(c, &c->one, &c->third, CLEAN, 0, false);
-  for (size_t i = 0; i < pbCheck_RowsIn(c, silent); i++) c->one.of[silent][i] = c->one.copy[silent][i];
+  for (size_t i = 0; i < pbTrial_RowsIn(c, silent); i++) c->one.of[silent][i] = 0;
+  pbStatus status = pbTrial_Pull(c, &c->one, &c->third, CLEAN, 0, false);
+  for (size_t i = 0; i < pbTrial_RowsIn(c, silent); i++) c->one.of[silent][i] = c->one.copy[silent][i];
 
   const double *bar = c->third.of[bars[part->along - in_oDot]] + part->first, *dot = c->one.of[part->along] + part->first;
-  for (size_t i = 0; i < part->count; i++) {
-    d->pull += bar[i] * dot[i];
-    d->size += fabs(bar[i] * dot[i]);
-  }
-
+  d->pull = pbProbe_Dot(bar, dot, part->count);
+  d->size = pbProbe_Terms(bar, dot, part->count);
   return status;
 }
 
 static bool compare(Check *c, const Part *part, Derivative *d) {
   *d = (Derivative){0};
-  if (!pbCheck_StatusOk(c, "pull", pull_part(c, part, d))) return false;
-  if (!isfinite(d->size)) return pbCheck_Fail(c, "pull gives numbers that are not finite where forward's are");
+  if (!pbTrial_StatusOk(c, "pull", pull_part(c, part, d))) return false;
+  if (!isfinite(d->size)) return pbTrial_Fail(c, "pull gives numbers that are not finite where forward's are");
 
   d->push = d->pull;
-  if (c->f->push && !part->slice && !pbCheck_StatusOk(c, "push", push_part(c, part, &d->push))) return false;
+  if (c->f->push && !part->slice && !pbTrial_StatusOk(c, "push", push_part(c, part, &d->push))) return false;
   d->difference = nearest_quotient(c, part, d->pull);
 
   // What is of the size of rounding in all of them is zero.
@@ -103,7 +103,7 @@ static bool compare(Check *c, const Part *part, Derivative *d) {
   d->by_push = fabs(d->pull - d->push) / size;
   d->by_difference = fabs(d->pull - d->difference) / size;
   if (isnan(d->by_push) || isnan(d->by_difference))
-    return pbCheck_Fail(c, "a derivative is not finite where forward's numbers are");
+    return pbTrial_Fail(c, "a derivative is not finite where forward's numbers are");
   return true;
 }
 
@@ -127,12 +127,12 @@ static bool tell(Check *c, const Part *part, const Derivative *d) {
   bool push_agrees = c->f->push && is_near(d->push, d->difference), pull_agrees = is_near(d->pull, d->difference);
 
   if (pull_agrees && !push_agrees)
-    return pbCheck_Fail(c, "push is not the derivative %s: push %.9g, differences %.9g", name, d->push, d->difference);
+    return pbTrial_Fail(c, "push is not the derivative %s: push %.9g, differences %.9g", name, d->push, d->difference);
 
   const char *how = "";
   if (d->pull == 0) how = ": it is missing";
   else if (is_near(-d->pull, d->difference)) how = ": its sign is wrong";
-  return pbCheck_Fail(c, "pull is not the derivative %s%s: pull %.9g, differences %.9g", name, how, d->pull, d->difference);
+  return pbTrial_Fail(c, "pull is not the derivative %s%s: pull %.9g, differences %.9g", name, how, d->pull, d->difference);
 }
 
 static double allowed_difference(const Check *c) { return fmax(1e-6, 1e4 * c->rounding); }
@@ -172,7 +172,7 @@ static int list_parts(const Check *c, Part *list) {
 
   for (Source along = in_oDot; along <= in_pDot; along++) {
     for (Source of = in_outBar; of <= in_nextBar; of++) {
-      if (pbCheck_RowsIn(c, along) && pbCheck_RowsIn(c, of)) list[count++] = (Part){along, of, 0, pbCheck_RowsIn(c, along), NULL};
+      if (pbTrial_RowsIn(c, along) && pbTrial_RowsIn(c, of)) list[count++] = (Part){along, of, 0, pbTrial_RowsIn(c, along), NULL};
     }
   }
 
@@ -199,10 +199,10 @@ static bool all_finite(const double *a, size_t n) {
 
 // Points at which forward is finite; elsewhere it may have no value (the log of a negative number).
 static bool draw_point(Check *c, int number, bool *usable) {
-  pbCheck_Draw(c, &c->one, 1, (const double[]){1, 1, 0.3, 0.1}[number]);
-  if (!pbCheck_StatusOk(c, "forward", pbCheck_Forward(c, &c->one, &c->third, CLEAN))) return false;
-  *usable = all_finite(c->third.of[to_out], pbCheck_RowsOut(c, to_out)) &&
-            all_finite(c->third.of[to_next], pbCheck_RowsOut(c, to_next));
+  pbTrial_Draw(c, &c->one, 1, (const double[]){1, 1, 0.3, 0.1}[number]);
+  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->one, &c->third, CLEAN))) return false;
+  *usable = all_finite(c->third.of[to_out], pbTrial_RowsOut(c, to_out)) &&
+            all_finite(c->third.of[to_next], pbTrial_RowsOut(c, to_next));
   return true;
 }
 
@@ -217,7 +217,7 @@ static bool judge_differences(Check *c, const Part *part, double *differences, i
   return part->along == in_pDot ? tell_slice(c, part, &d) : tell(c, part, &d);
 }
 
-bool pbCheck_Derivatives(Check *c) {
+bool pbTrial_Derivatives(Check *c) {
   Part part[PARTS];
   int parts = list_parts(c, part), used = 0;
   double differences[PARTS][POINTS] = {{0}}, dot = 0;
@@ -237,7 +237,7 @@ bool pbCheck_Derivatives(Check *c) {
   }
 
   if (used < AGREE)
-    return pbCheck_Fail(c, "forward gives numbers that are not finite at %d of %d points near the start", POINTS - used, POINTS);
+    return pbTrial_Fail(c, "forward gives numbers that are not finite at %d of %d points near the start", POINTS - used, POINTS);
   c->report->dot = c->f->push ? dot : NAN;
   c->report->difference = 0;
   for (int k = 0; k < parts; k++) {

@@ -486,7 +486,7 @@ static void begin_certificate(const pbRollout *r, pbCertificate *c) {
   if (r->plan.leaf < r->plan.steps && !r->tape_fresh) c->recomputed += r->plan.steps;
 }
 
-static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot) {
+static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot **spot) {
   // What a policy projects is no derivative of the program: there is nothing to compare with.
   if (!options || !pbPolicy_IsExact(r->model)) return pb_ok;
 
@@ -520,7 +520,7 @@ static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
 
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   PB_ASSERT(!r->step_check);
-  p->spot = (pbSpot){0};
+  p->spot = NULL;
   if (!p->certificate) p->certificate = &p->local;
   if (pbSelection_None(r)) p->gradient.theta = NULL;
 
@@ -564,11 +564,12 @@ pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
   }
   if (status == pb_ok) status = check_gradient(r, g);
 
-  if (status == pb_ok && checks_all(r, p)) status = pbSpot_Check(r, &p->spot, p->bar, r->costate, g, p->certificate);
+  if (status == pb_ok && checks_all(r, p)) status = pbSpot_Check(r, p->spot, p->bar, r->costate, g, p->certificate);
   if (status == pb_ok && g->x0) add(g->x0, r->costate, r->n);
 
   // Whatever happened, nothing of this call stays.
-  pbSpot_End(r, &p->spot);
+  pbSpot_End(r, p->spot);
+  p->spot = NULL;
   pbStepCheck_End(r, r->step_check);
   r->step_check = NULL;
   if (status != pb_ok && p->kept) r->tape_fresh = false;

@@ -155,7 +155,8 @@ pbInput pbRollout_InputAt(const pbRollout *r, int k) {
 }
 
 pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what) {
-  return pbContext_Fail(r->ctx, status, "step %d of %d (time %.9g): %s", k, r->plan.steps, k * r->timestep, what);
+  int step = r->told_from + k, steps = r->told_steps > 0 ? r->told_steps : r->plan.steps;
+  return pbContext_Fail(r->ctx, status, "step %d of %d (time %.9g): %s", step, steps, step * r->timestep, what);
 }
 
 pbStatus pbRollout_Stopped(const pbRollout *r, int k) {

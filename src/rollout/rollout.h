@@ -7,6 +7,7 @@
 #include <pullback/rollout.h>
 
 #include "impact/event.h"
+#include "probe/probe.h"
 #include "rollout/schedule.h"
 #include "world/cached.h"
 #include "world/policy_step.h"
@@ -44,6 +45,7 @@ struct pbRollout {
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbProgressMeter meter;
 
+  int told_from, told_steps;  // of a part of a longer rollout: how messages count its steps; 0: by themselves
   void (*watch)(void *watcher, pbScratch *scratch);  // called after each step of a Forward, before its record; NULL: nobody
   void *watcher;
   struct pbStepCheck *step_check;  // while a Vjp checks steps
@@ -211,42 +213,28 @@ void pbGrowth_Add(pbGrowth *growth, pbCertificate *certificate, double time_to_e
 void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
 // worst_row: pbScratch_WorstRow of the step.
 void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
+// Counts a comparison that says nothing.
+void pbCertificate_LeaveOut(pbCertificate *certificate, pbAgreement why);
 // After a sampled step that was left out: the contact to blame, if it is one, at the state x before step k.
 void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k);
 
-// ---- sample.c, direction.c: checks of single steps on the way back
+// ---- sample.c: checks of single steps on the way back
 typedef struct pbStepCheck pbStepCheck;
 PB_NODISCARD pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                                         pbStepCheck **check);
 void pbStepCheck_End(const pbRollout *r, pbStepCheck *check);  // NULL is fine
-// One step of each of `count` stretches of equal length, at random, and the one given (-1: none): ascending, how many.
-int pbStepCheck_DrawSteps(pbRng *rng, int steps, int count, int one, int *out);
-// A direction of theta. together: for quotients: relative to what is there, of each field by one factor, and not across kinks: a
-// zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
-// so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
-void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction);
-size_t pbRollout_CountMoved(const double *direction, size_t n);  // entries that are not zero; of NULL none
-// Entries of theta that derivatives are wanted by.
-size_t pbRollout_WantedEntries(const pbRollout *r);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbStepCheck_Before(pbRollout *r, pbStepCheck *check, int k);
 PB_NODISCARD pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *check, int k, const double *record, void *cached,
                                        const pbObservationBar *observed, bool events, pbCertificate *certificate);
 
-// ---- certificate.c: the whole rollout
-// A random direction of the initial state, the inputs and theta, and the derivative along it.
-typedef struct pbSpot {
-  // x0: n; the others NULL where no gradient is wanted
-  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *mocap_pos, *mocap_rot, *mocap_vel, *pos_before, *rot_before, *theta;
-  size_t nctrl, nqfrc, nxfrc, ncommand, nmocap_pos, nmocap_rot, nmocap_vel, npos_before, nrot_before, ntheta;
-  double before, theta_before;  // products with what the gradient arrays held before: all of it, and its part by theta
-  double *memory;
-} pbSpot;
-PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
-                                   pbSpot *spot);
-void pbSpot_End(const pbRollout *r, pbSpot *spot);
-PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, const double *x0_bar,
+// ---- spot.c: the check of the whole rollout, along a random direction of the initial state, the inputs and theta
+typedef struct pbSpot pbSpot;
+PB_NODISCARD pbStatus pbSpot_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot **spot);
+void pbSpot_End(const pbRollout *r, pbSpot *spot);  // NULL is fine
+// x0_bar: the cotangent of the initial state.
+PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);
 
 // ---- pullback.c: Vjp step by step, likewise. Begin, which goes through the last state; for each step from the last to the first
@@ -256,7 +244,7 @@ typedef struct pbPulling {
   const pbVjpOptions *options;
   pbRolloutGradient gradient;
   pbCertificate *certificate, local;
-  pbSpot spot;
+  pbSpot *spot;
   pbGrowth growth;
   bool kept;  // of the caller's gradient, what is not wanted
 } pbPulling;

@@ -1,0 +1,91 @@
+// Directions, and cotangents, of all that a step or a rollout depends on, part by part.
+#ifndef PB_VECTORS_H
+#define PB_VECTORS_H
+
+#include <pullback/random.h>
+
+#include "base/arena.h"
+#include "model/direction.h"
+#include "rollout/rollout.h"
+
+// The state (of a rollout: the first), what acts, and parameters.
+typedef enum pbBy {
+  by_state,
+  by_ctrl,
+  by_qfrc,
+  by_xfrc,
+  by_command,
+  by_mocap_pos,
+  by_mocap_rot,
+  by_mocap_vel,
+  by_pos_before,
+  by_rot_before,
+  by_theta,
+  by_count
+} pbBy;
+
+typedef struct pbVectors {
+  double *of[by_count];   // NULL: zero, or not wanted
+  size_t size[by_count];  // of what is there
+} pbVectors;
+
+// As wide as one row of each part.
+void pbVectors_Widths(const pbRollout *r, size_t width[by_count]);
+// What a gradient of the whole rollout has of what the caller gave, with the sizes of its rows; x0: of the first state, or NULL.
+pbVectors pbVectors_OfGradient(const pbRollout *r, const pbRolloutGradient *gradient, double *x0);
+// Room for the parts of these sizes.
+void pbVectors_LayOut(pbArena *a, const size_t size[by_count], pbVectors *v);
+// Of a rollout's direction the rows that act in step k; without a state.
+pbVectors pbVectors_Row(const pbRollout *r, const pbVectors *all, int k);
+
+void pbVectors_Clear(const pbVectors *v);
+void pbVectors_Copy(const pbVectors *from, const pbVectors *to);
+void pbVectors_DrawNormals(const pbVectors *v, pbRng *rng);  // all but theta
+void pbVectors_Divide(const pbVectors *v, double length);    // all but theta
+double pbVectors_Squared(const pbVectors *v);                // all but theta
+// <bar, direction>; *terms, where it is not NULL, grows by the size of its terms.
+double pbVectors_Dot(const pbVectors *bar, const pbVectors *direction, double *terms);
+size_t pbVectors_Count(const pbVectors *v);  // all but theta
+
+// As the arguments of steps and rollouts.
+pbDirection pbVectors_Direction(const pbVectors *v);
+pbInputBar pbVectors_InputBar(const pbVectors *v);
+pbRolloutDirection pbVectors_RolloutDirection(const pbVectors *v);
+
+// ---- moved.c: steps of the program, displaced along a direction ---------------------------------------------------------
+// One end of a quotient: where it is, and what is seen there.
+typedef struct pbSide {
+  double at;  // along the direction
+  double *x, *theta, *sensor, *xpos, *site;
+  uint64_t branch;  // of the last step; 0: features tie there
+} pbSide;
+
+typedef struct pbMoved {
+  pbRollout *r;
+  const pbModel *model;
+  pbScratch *scratch;
+  pbSide side[2];
+  double *input[by_count], *quat, *path;  // room for moved inputs; path: of mocap bodies, for the caller
+  double *apart;                          // tangent between the sides
+  int64_t evaluations;
+} pbMoved;
+
+void pbMoved_LayOut(pbArena *a, pbMoved *m);
+// What acts, moved by `size` along a step's direction; poses that nobody gives are those of the model at theta. Valid until the
+// next call.
+pbInput pbMoved_Input(const pbMoved *m, const pbInput *input, const pbVectors *direction, double size, const double *theta);
+// The same in step k of a rollout, along a direction of all rows; mocap bodies move as their poses say.
+pbInput pbMoved_InputAt(const pbMoved *m, const pbVectors *all, int k, double size, const double *theta);
+// Advances a side by a step, or, last, only looks. seen: what is observed before it (NULL: nothing) goes to the side.
+PB_NODISCARD pbStatus pbMoved_Step(pbMoved *m, pbSide *side, const double *theta, const pbInput *input,
+                                   const pbObservationBar *seen, bool last);
+// From side 0 to side 1: <seen, what was observed>; and the tangent between their states, in m->apart.
+double pbMoved_Observed(const pbMoved *m, const pbObservationBar *seen);
+const double *pbMoved_Apart(const pbMoved *m);
+
+// A direction of theta that is wanted (model/direction.h).
+void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, pbDraw how, double *direction);
+// Entries of theta that derivatives are wanted by.
+size_t pbRollout_WantedEntries(const pbRollout *r);
+
+#endif
