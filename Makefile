@@ -95,8 +95,8 @@ check: check-format check-style
 threads:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure PRESET=tsan
-	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy
-	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch'
+	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy unit_test_check
+	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch|unit/test_check'
 
 # Of 78 pairs of shapes, twice. With PART=memory below valgrind, which sees what is read and was never written: ten times as slow.
 POSES ?= $(if $(filter memory,$(PART)),300,6500)

@@ -267,14 +267,8 @@ typedef struct cliRun {
 // How far the derivative of a rollout that was just pulled back reaches, where its costate grows much; else *noise says to the
 // end.
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
-enum { cli_noiseText = 512 };
-// The verdict and what to do instead (pbNoise_Say, pbNoise_Propose), each in a sentence that ends with a blank, or "". Return
-// text.
-const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size);
-const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size);
-void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standard error, behind `where`; nothing without noise
-
-#define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
+// On standard error, behind `where`: what it says and what to do instead (pbNoise_Say, pbNoise_Propose); nothing without noise.
+void cliNoise_Warn(const pbNoise *noise, const char *where);
 
 // Shows how far a part of a long command is; pb_interrupted where somebody has ended it.
 pbStatus cliRun_GoOn(cliRun *run, const char *part, long done, long all);
@@ -308,11 +302,8 @@ void cliRun_WarnSolver(const cliRun *run);
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
-bool cli_finite(const double *values, size_t count);
 bool cli_hasSuffix(const char *text, const char *suffix);
 pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
-// Field of the state by name; the size is 0 where the model has none.
-pbStateField cliRun_StateField(const cliRun *run, const char *name);
 
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.
 int cliParam_Shape(const pbParam *param, size_t shape[2]);

@@ -94,8 +94,9 @@ static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise 
 }
 
 static void warn_growth(const cliRun *run, const pbCertificate *c) {
+  static const double growth_limit = 1e6;  // of the costate
   double factor = exp(c->growth);
-  if (!(factor > cli_growthLimit)) return;
+  if (!(factor > growth_limit)) return;
 
   fprintf(cli_err,
           "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the "

@@ -7,13 +7,6 @@
 
 #include "inputs.h"
 
-bool cli_finite(const double *values, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (!isfinite(values[i])) return false;
-  }
-  return true;
-}
-
 pbStatus cli_noMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
 // ---- parameters ----------------------------------------------------------------------------------------------------

@@ -27,15 +27,9 @@ static const char *sentence(char *text, size_t size) {
   return text;
 }
 
-const char *cliNoise_Say(const pbNoise *noise, char *text, size_t size) { return sentence(pbNoise_Say(noise, text, size), size); }
-
-const char *cliNoise_Propose(const pbNoise *noise, char *text, size_t size) {
-  return sentence(pbNoise_Propose(noise, text, size), size);
-}
-
 void cliNoise_Warn(const pbNoise *noise, const char *where) {
-  char says[cli_noiseText], helps[cli_noiseText];
+  char says[512], helps[512];
   if (noise->step < 0) return;
-  fprintf(cli_err, "pullback: warning: %s%s%s\n", where, cliNoise_Say(noise, says, sizeof says),
-          cliNoise_Propose(noise, helps, sizeof helps));
+  fprintf(cli_err, "pullback: warning: %s%s%s\n", where, sentence(pbNoise_Say(noise, says, sizeof says), sizeof says),
+          sentence(pbNoise_Propose(noise, helps, sizeof helps), sizeof helps));
 }

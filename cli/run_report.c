@@ -199,14 +199,6 @@ int cliModel_Integer(const pbModel *model, const char *name, int row) {
   return known ? f.integers[row] : -1;
 }
 
-pbStateField cliRun_StateField(const cliRun *run, const char *name) {
-  for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
-    pbStateField f = pbModel_StateFieldAt(run->model, i);
-    if (strcmp(f.name, name) == 0) return f;
-  }
-  return (pbStateField){.name = name};
-}
-
 bool cli_consecutive(int count, const int *points) {
   for (int i = 1; i < count; i++) {
     if (points[i] != points[0] + i) return false;

@@ -14,30 +14,7 @@
 
 const char pb_solverTest[] = "solver converged", pb_finiteTest[] = "derivatives exist";
 
-// ---- vectors, tests, findings --------------------------------------------------------------------------------------
-
-double *pbCheck_Vector(const pbCheck *d, pbCheckVector which) { return d->work + (size_t)which * d->width; }
-
-double pbCheck_Dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-double pbCheck_DotAlong(const double *bar, const double *direction, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) {
-    // what stands still counts as nothing, even where its derivative is not finite
-    if (direction[i] != 0) sum += bar[i] * direction[i];
-  }
-  return sum;
-}
-
-double pbCheck_Norm(const double *a, size_t n) { return sqrt(pbCheck_Dot(a, a, n)); }
-
-void pbCheck_DrawNormals(pbCheck *d, double *out, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = pbRng_Normal(&d->rng);
-}
+// ---- tests, findings -----------------------------------------------------------------------------------------------
 
 pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit) {
   pbCheckReport *r = d->report;
@@ -71,30 +48,33 @@ void pbCheck_CountCase(pbCheckTest *t, double error, int step) {
   t->step = (int)step;
 }
 
-void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step) {
+void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) {
+  char text[sizeof t->words];
   size_t used = strlen(t->words);
-  t->skipped++;
-  if (used + 110 > sizeof t->words) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
 
+  // whole remarks or none
+  const char *joint = used ? "; " : before;
+  if (used + strlen(joint) + strlen(text) < sizeof t->words)
+    snprintf(t->words + used, sizeof t->words - used, "%s%s", joint, text);
+}
+
+void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step) {
   char where[32] = "";
+  t->skipped++;
   if (step >= 0) snprintf(where, sizeof where, "step %d: ", step);
-  snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s%s", used ? "; " : "left out: ", name ? name : "", name ? ", " : "",
-           where, kink);
+  pbCheck_AddWords(t, "left out: ", "%s%s%s%s", name ? name : "", name ? ", " : "", where, kink);
 }
 
 // ---- on the way ----------------------------------------------------------------------------------------------------
 
-pbStatus pbCheck_GoOn(const pbCheck *d, const char *part, int done, int all) {
-  bool ends = pbProgressMeter_At(&d->r->meter, part, done, all);
+pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all) {
+  bool ends = pbProgressMeter_At(&d->meter, part, done, all);
   return ends ? pbContext_Fail(d->r->ctx, pb_interrupted, "interrupted in the check: %s, %d of %d", part, done, all) : pb_ok;
 }
-
-pbStatus pbCheck_StepFailed(const pbCheck *d, pbStatus status, int k) {
-  const char *text = pbScratch_Error(d->scratch);
-  return pbRollout_StepFailed(d->r, status, (int)k, *text ? text : pbStatus_Text(status));
-}
-
-pbStatus pbCheck_NoMemory(const pbCheck *d) { return pbContext_Fail(d->r->ctx, pb_no_memory, "no memory for the check"); }
 
 int pbCheck_Integer(const pbModel *model, const char *name, int row) {
   pbField f;
@@ -112,7 +92,7 @@ static void draw_controls(pbCheck *d) {
 
   bool known = pbModel_Field(r->model, "actuator_ctrllimited", &limited) &&
                pbModel_Param(r->ctx, r->model, "actuator_ctrlrange", &range) == pb_ok;
-  for (int k = 0; k < r->plan.steps; k++) {
+  for (int k = 0; k < d->steps; k++) {
     for (int i = 0; i < r->nu; i++) {
       double *control = d->control + (size_t)k * (size_t)r->nu + (size_t)i, low = -1, high = 1;
       // actuators of deformables have no range: stay near what was set
@@ -132,30 +112,33 @@ static void draw_controls(pbCheck *d) {
 // Rest is a special state: many kinks (friction, polynomial damping) lie there.
 static void draw_velocity(pbCheck *d) {
   const pbRollout *r = d->r;
-  double *direction = pbCheck_Vector(d, vec_direction);
+  double *velocity = d->direction.of[by_state] + r->nv, *of_points = velocity + r->nv + r->na + r->np;
 
-  // velocities only, of bodies and of deformables' points
-  memset(direction, 0, (size_t)r->n * sizeof *direction);
-  pbCheck_DrawNormals(d, direction + r->nv, (size_t)r->nv);
-  pbCheck_DrawNormals(d, direction + 2 * r->nv + r->na + r->np, (size_t)r->np);
+  // of bodies and of deformables' points
+  pbVectors_Clear(&d->direction);
+  for (int i = 0; i < r->nv; i++) velocity[i] = pbRng_Normal(&d->rng);
+  for (int i = 0; i < r->np; i++) of_points[i] = pbRng_Normal(&d->rng);
 
-  pbState_Move(r->model, d->x0, direction, 0.01);
+  pbState_Move(r->model, d->states, d->direction.of[by_state], 0.01);
 }
 
 // What each step of the rollout was like.
 static void watch_step(void *watcher, pbScratch *scratch) {
   pbCheck *d = watcher;
-  PB_ASSERT(d->watched < d->r->plan.steps);
+  PB_ASSERT(d->watched < d->steps);
   d->traces[d->watched] = pbTrace_Of(d->r->model, scratch);
   d->reports[d->watched++] = pbScratch_Report(scratch);
 }
 
-static pbStatus record_rollout(pbCheck *d, const pbRolloutInput *input) {
+static pbStatus record_rollout(pbCheck *d) {
   pbRollout *r = d->r;
+  memcpy(d->x, d->states, (size_t)r->nx * sizeof *d->x);
   r->watch = watch_step;
   r->watcher = d;
-  pbStatus status = pbRollout_Forward(r, d->theta, d->x0, input, &(pbRolloutOutput){.states = d->states});
+  pbRollout_OnProgress(r, d->options->progress, d->options->user);
+  pbStatus status = pbRollout_Forward(r, d->theta, d->x, &d->input, &(pbRolloutOutput){.states = d->states});
   r->watch = NULL;
+  pbRollout_OnProgress(r, NULL, NULL);
 
   // its solver and contacts, should there be no gradient
   d->report->certificate = r->forward;
@@ -165,9 +148,7 @@ static pbStatus record_rollout(pbCheck *d, const pbRolloutInput *input) {
 // ---- the whole -----------------------------------------------------------------------------------------------------
 
 static pbStatus run_tests(pbCheck *d) {
-  PB_TRY(pbCheck_DotProducts(d));
-  PB_TRY(pbCheck_Jacobians(d));
-  PB_TRY(pbCheck_Differences(d));
+  PB_TRY(pbCheck_Steps(d));
   PB_TRY(pbCheck_Slopes(d));
   if (d->options->at_start) PB_TRY(pbCheck_AtStart(d));
   PB_TRY(pbCheck_TaylorRemainders(d));
@@ -193,7 +174,7 @@ static pbStatus test_derivatives(pbCheck *d) {
 
 static void summarize(const pbCheck *d) {
   pbCheckReport *report = d->report;
-  report->steps = d->r->plan.steps;
+  report->steps = d->steps;
   report->holds = true;
   for (int i = 0; i < report->test_count; i++) report->holds = report->holds && report->test[i].holds;
 
@@ -202,52 +183,60 @@ static void summarize(const pbCheck *d) {
   }
 }
 
-static void lay_out(pbArena *a, pbCheck *d) {
+static void lay_out(pbArena *a, void *check) {
+  pbCheck *d = check;
   const pbRollout *r = d->r;
-  size_t steps = (size_t)r->plan.steps;
-  const int sizes[] = {r->n, r->nx, r->nu, r->ns, 7 * r->nmocap, 1};
+  size_t steps = (size_t)d->steps, nx = (size_t)r->nx, widths[seen_count] = {(size_t)r->n, (size_t)r->ns};
+  size_t size[by_count], real = sizeof(double);
 
-  // pbCheck_Vector gives out vectors by their role, all as wide as the widest
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) d->width = (size_t)sizes[i] > d->width ? (size_t)sizes[i] : d->width;
-  d->work = pbArena_Take(a, vec_count * d->width, sizeof *d->work);
-  d->x0 = pbArena_Take(a, (size_t)r->nx, sizeof *d->x0);
-  d->control = pbArena_Take(a, steps * (size_t)r->nu, sizeof *d->control);
-  d->states = pbArena_Take(a, (steps + 1) * (size_t)r->nx, sizeof *d->states);
+  d->control = pbArena_Take(a, steps * (size_t)r->nu, real);
+  d->states = pbArena_Take(a, (steps + 1) * nx, real);
   d->traces = pbArena_Take(a, steps, sizeof *d->traces);
   d->reports = pbArena_Take(a, steps, sizeof *d->reports);
-  d->theta_direction = pbArena_Take(a, r->ntheta, sizeof *d->theta_direction);
-  d->theta_bar = pbArena_Take(a, r->ntheta, sizeof *d->theta_bar);
-  d->theta_try = pbArena_Take(a, r->ntheta, sizeof *d->theta_try);
+  d->x = pbArena_Take(a, nx, real);
+  d->theta_near = pbArena_Take(a, r->ntheta, real);
+  d->moved_states = pbArena_Take(a, (steps + 1) * nx, real);
+  pbMoved_LayOut(a, &d->moved);
+
+  // by state, control, poses and parameters
+  pbVectors_Widths(r, size);
+  for (pbBy part = by_ctrl; part < by_theta; part++) {
+    bool moves = part == by_ctrl || part == by_mocap_pos || part == by_mocap_rot;
+    size[part] *= moves ? steps : 0;
+  }
+  pbVectors_LayOut(a, size, &d->direction);
+  for (int k = 0; k < seen_count; k++) {
+    d->rows[k] = pbArena_Take(a, (steps + 1) * (k == in_states ? nx : widths[k]), real);
+    d->w[k] = pbArena_Take(a, (steps + 1) * widths[k], real);
+    d->tangent[k] = pbArena_Take(a, (steps + 1) * widths[k], real);
+    pbVectors_LayOut(a, size, &d->bar[k]);
+  }
 }
 
-static pbStatus allocate(pbCheck *d, pbContext *ctx, const pbModel *model, int steps) {
+static pbStatus allocate(pbCheck *d, pbContext *ctx, const pbModel *model) {
   pbRolloutPlan plan;
-  PB_TRY(pbRollout_Plan(ctx, model, steps, 0, &plan));
+  PB_TRY(pbRollout_Plan(ctx, model, d->steps, 0, &plan));
   PB_TRY(pbRollout_Create(ctx, model, &plan, NULL, &d->r));
-  pbRollout_OnProgress(d->r, d->options->progress, d->options->user);
+  PB_TRY(pbScratch_Create(ctx, model, NULL, &d->scratch));
+  d->moved = (pbMoved){.r = d->r, .model = model, .scratch = d->scratch};
 
-  pbArena a = pbArena_Measure();
-  lay_out(&a, d);
-  d->memory = pbContext_Alloc(ctx, pbArena_Needed(&a));
-  if (!d->memory) return pbCheck_NoMemory(d);
-  a = pbArena_Over(d->memory, pbArena_Needed(&a));
-  lay_out(&a, d);
-  PB_ASSERT(!a.failed);
-  return pbScratch_Create(ctx, model, NULL, &d->scratch);
+  d->memory = pbArena_Make(ctx, lay_out, d);
+  return d->memory ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the check");
 }
 
 static pbStatus examine_rollout(pbCheck *d, const double *x0, const pbRolloutInput *input) {
   const pbRollout *r = d->r;
-  pbRolloutInput given = *input;
 
   // what is drawn is the check's own
-  memcpy(d->x0, x0, (size_t)r->nx * sizeof *x0);
-  if (given.ctrl) memcpy(d->control, given.ctrl, (size_t)r->plan.steps * (size_t)r->nu * sizeof *given.ctrl);
-  given.ctrl = d->control;
+  memcpy(d->states, x0, (size_t)r->nx * sizeof *x0);
+  if (input->ctrl) memcpy(d->control, input->ctrl, (size_t)d->steps * (size_t)r->nu * sizeof *x0);
+  d->input = *input;
+  d->input.ctrl = d->control;
   if (d->options->random_controls) draw_controls(d);
   if (d->options->random_velocity) draw_velocity(d);
 
-  PB_TRY(record_rollout(d, &given));
+  // the numbers, then what they mean
+  PB_TRY(record_rollout(d));
   PB_TRY(test_derivatives(d));
 
   pbCheck_SolverFindings(d);
@@ -289,14 +278,19 @@ pbStatus pbCheck_Run(pbContext *ctx, const pbModel *model, const double *theta, 
   if (!chosen.steps) chosen.steps = 20;
   PB_TRY(check_arguments(ctx, model, theta, x0, &given, &chosen));
 
-  pbCheck d = {.options = &chosen, .rng = pbRng_Seed(chosen.seed), .theta = theta, .noise = {.time = INFINITY, .step = -1}};
+  pbCheck d = {.options = &chosen,
+               .steps = chosen.steps,
+               .meter = {.function = chosen.progress, .user = chosen.user},
+               .rng = pbRng_Seed(chosen.seed),
+               .theta = theta,
+               .noise = {.time = INFINITY, .step = -1}};
   d.report = pbContext_Alloc(ctx, sizeof *d.report);
   if (!d.report) return pbContext_Fail(ctx, pb_no_memory, "no memory for the check");
 
   // moves may leave what the program can step, which is no error of the check
   char text[PB_ERROR_TEXT];
   snprintf(text, sizeof text, "%s", pbContext_Error(ctx));
-  pbStatus status = allocate(&d, ctx, model, chosen.steps);
+  pbStatus status = allocate(&d, ctx, model);
   if (status == pb_ok) status = examine_rollout(&d, x0, &given);
   if (status == pb_ok) status = pbContext_Fail(ctx, pb_ok, "%s", text);
 

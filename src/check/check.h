@@ -1,18 +1,16 @@
-// The check of a model's derivatives (pullback/check.h): what its parts share. check.c runs it; steps.c tests the derivatives of
-// single steps by dot products and Jacobians, differences.c by differences, slopes.c and slope_sets.c those of a short rollout,
-// start.c those of each entry where it starts, rollout.c those of the whole one; findings.c says in words what is wrong, where
-// and why.
+// The check of a model's derivatives (pullback/check.h): what its parts share. check.c runs it, stretch.c moves and
+// differentiates stretches of the rollout; steps.c tests single steps, slopes.c a few by all parameters, start.c each entry where
+// it starts, rollout.c the whole; trace.c tells kinks, findings.c says in words what is wrong, where and why.
 #ifndef PB_CHECK_H
 #define PB_CHECK_H
 
 #include <pullback/check.h>
 #include <pullback/random.h>
 
-#include "rollout/rollout.h"
+#include "rollout/vectors.h"
 
 enum { CHECKED_STEPS = 12 };  // of which differences are taken, spread over the rollout: they cost dozens of steps each
 
-#define pb_dotLimit 1e-10  // relative error of a dot product that is rounding
 extern const char pb_solverTest[], pb_finiteTest[];
 
 // The discrete events of a step: two steps with different ones have a kink between them.
@@ -25,114 +23,111 @@ typedef struct pbTrace {
   uint64_t looks;   // hash of what rays meet and which features are nearest
 } pbTrace;
 
-// Vectors of the largest width of state, control and sensors, by their role.
-typedef enum pbCheckVector {
-  vec_next_bar,     // cotangent of the next state, of the final one for rollouts
-  vec_sensor_bar,   // cotangent of the sensors
-  vec_x_bar,        // pulled back: by the state
-  vec_ctrl_bar,     // by the control
-  vec_mocap_bar,    // by poses of mocap bodies: positions, then rotations
-  vec_direction,    // tangent of state or control
-  vec_next_dot,     // pushed forward: the next state
-  vec_sensor_dot,   // the sensors
-  vec_moved_state,  // for differences
-  vec_moved_ctrl,
-  vec_moved_mocap,
-  vec_change,
-  vec_saved,
-  vec_count
-} pbCheckVector;
+// What is seen of a stretch: two functionals, each with a random cotangent of some rows.
+typedef enum pbSeen { in_states, in_sensors, seen_count } pbSeen;
+typedef enum pbRows { pb_allRows, pb_rowsOfStep, pb_lastState } pbRows;  // of a step: sensors before, the state after
 
 typedef struct pbCheck {
   const pbCheckOptions *options;
   pbCheckReport *report;
-  pbRollout *r;        // the rollout that everything is about
-  pbScratch *scratch;  // for steps by themselves
+  pbRollout *r;        // of the stretch at hand
+  pbScratch *scratch;  // of steps that are moved
+  pbProgressMeter meter;
   pbRng rng;
-  const double *theta;      // near the caller's, while rounding is measured
-  double *x0, *control;     // as drawn; control: a row for each step
-  double *states;           // (N + 1, nx)
-  pbTrace *traces;          // N
-  pbReport *reports;        // N
-  int watched;              // steps whose trace and report are there
-  double *theta_direction;  // tangent of theta
-  double *theta_bar, *theta_try;
-  double *work;  // vec_count vectors
-  size_t width;  // of each
+  const double *theta;   // near the caller's, while rounding is measured
+  pbRolloutInput input;  // of the whole rollout
+  int steps;             // of the whole, N
+  double *control;       // (N, nu), as drawn
+  double *states;        // (N + 1, nx)
+  pbTrace *traces;       // N
+  pbReport *reports;     // N
+  int watched;           // steps whose trace and report are there
+  pbNoise noise;         // measured where the costate grows much; else its time is infinite
+
+  // The stretch at hand: from a state of the rollout; rows are those of the stretch.
+  int from;
+  bool touching, tied;       // there are contacts, some of which have no derivative of every direction
+  double *x;                 // its start, (nx)
+  double *rows[seen_count];  // its states and sensors
+  double *w[seen_count];     // cotangents of rows, (TangentSize), (nsensordata)
+  double *tangent[seen_count];
+  double norm[seen_count];      // of the cotangent
+  double least[seen_count];     // slope that errors are relative to where a slope is less
+  double size[seen_count];      // of the terms of a functional, for what rounding leaves of its differences
+  double rounding[seen_count];  // what it changes by where every parameter moves by some units in its last place
+  bool has_rounding;
+  pbVectors bar[seen_count];  // gradients
+  pbVectors direction;        // what moves
+  const pbParam *dry;         // the friction loss that leaves its bound 0, or NULL
+  pbCertificate certificate;  // of the last pullback
+  double *theta_near;
+
+  // The last move.
+  pbMoved moved;
+  double *moved_states;
+  const char *kink;  // what it met, NULL: nothing, and its step
+  int kink_step;
+  uint64_t looks;
   void *memory;
-  pbNoise noise;  // measured where the costate grows much; else its time is infinite
 } pbCheck;
 
-// What a step is differentiated by.
-typedef enum pbInputKind { kind_state, kind_control, kind_mocap, kind_theta, kind_count } pbInputKind;
-
-typedef struct pbStepDirection {  // tangent of one step's inputs; NULL: zero
-  const double *x, *ctrl, *theta;
-  const double *mocap;  // 6 nmocap: positions, then rotations
-} pbStepDirection;
-
-// ---- vectors -------------------------------------------------------------------------------------------------------
-
-double pbCheck_Dot(const double *a, const double *b, size_t n);
-// <bar, direction> over what the direction moves: other entries of bar may be infinite.
-double pbCheck_DotAlong(const double *bar, const double *direction, size_t n);
-double pbCheck_Norm(const double *a, size_t n);
-double *pbCheck_Vector(const pbCheck *d, pbCheckVector which);
-
-// ---- tests and findings --------------------------------------------------------------------------------------------
+// ---- check.c: tests and findings -----------------------------------------------------------------------------------
 
 pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit);
 void pbCheck_CountCase(pbCheckTest *t, double error, int step);  // step -1: of no step
 // A case that does not count: left out at a kink. name: of what it is about, or NULL; step -1: of no step.
 void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step);
+// Words of a test, behind those that are there while there is room; `before` the first.
+void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) PB_PRINTF(3, 4);
 void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, const char *why, ...) PB_PRINTF(4, 5);
-
-// ---- on the way ----------------------------------------------------------------------------------------------------
-
 // Tells how far a part of the check is; pb_interrupted where the caller ends it.
-PB_NODISCARD pbStatus pbCheck_GoOn(const pbCheck *d, const char *part, int done, int all);
-PB_NODISCARD pbStatus pbCheck_StepFailed(const pbCheck *d, pbStatus status, int k);
-PB_NODISCARD pbStatus pbCheck_NoMemory(const pbCheck *d);
+PB_NODISCARD pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all);
 // A named integer of the model, or of a row of a field; -1 where there is none.
 int pbCheck_Integer(const pbModel *model, const char *name, int row);
 
-// ---- traces --------------------------------------------------------------------------------------------------------
+// ---- trace.c -------------------------------------------------------------------------------------------------------
 
 pbTrace pbTrace_Of(const pbModel *model, pbScratch *scratch);  // of its last step
 bool pbTrace_Same(const pbTrace *a, const pbTrace *b);
 const char *pbTrace_Kink(const pbTrace *a, const pbTrace *b);  // what a difference between them means
+extern const char pb_namelessKink[];                           // where there is none
 
-// ---- directions ----------------------------------------------------------------------------------------------------
+// ---- stretch.c -----------------------------------------------------------------------------------------------------
 
-void pbCheck_DrawNormals(pbCheck *d, double *out, size_t n);
-void pbCheck_DrawTheta(pbCheck *d);  // into theta_direction: all parameters
-// Random direction of a parameter that keeps unit vectors on their spheres; zeros stay.
-void pbCheck_DrawParameter(pbCheck *d, const pbParam *p, double *direction);
-
-// ---- one step ------------------------------------------------------------------------------------------------------
-
-size_t pbCheck_KindSize(const pbCheck *d, pbInputKind kind);
-const char *pbCheck_KindName(pbInputKind kind);
-// `direction` for state and control; parameters have theta_direction.
-pbStepDirection pbCheck_Direction(const pbCheck *d, pbInputKind kind, const double *direction);
-// Pullback of step k's cotangents, those in vec_next_bar and (sensors) vec_sensor_bar: into vec_x_bar, vec_ctrl_bar and
-// theta_bar.
-PB_NODISCARD pbStatus pbCheck_PullStep(pbCheck *d, int k, bool sensors);
-const double *pbCheck_Pulled(const pbCheck *d, pbInputKind kind);
-// The kink that differences of step k meet along a direction; NULL: none.
-PB_NODISCARD pbStatus pbCheck_FindKink(pbCheck *d, int k, const pbStepDirection *direction, const char **kink);
+// The stretch at hand is `steps` steps from state `from`, without a direction.
+PB_NODISCARD pbStatus pbCheck_Stretch(pbCheck *d, int from, int steps);
+// Random functionals of some rows, and their gradients. options: of the pullback by states, or NULL.
+PB_NODISCARD pbStatus pbCheck_DrawFunctionals(pbCheck *d, pbRows rows, const pbVjpOptions *options);
+// Normal deviates into a part of the direction; theta: of each its own share (model/direction.h).
+void pbCheck_DrawPart(pbCheck *d, pbBy part);
+// Derivatives of both functionals along the direction, by forward mode.
+PB_NODISCARD pbStatus pbCheck_Push(pbCheck *d, double ahead[seen_count]);
+double pbCheck_GradientAlong(const pbCheck *d, pbSeen seen, double *terms);
+// What both functionals change by after a move by e along the direction; NaN where a step fails. traced: and the kink it meets.
+void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]);
+// The kink that moves along the direction meet by what their steps do; NULL: none that shows there.
+const char *pbCheck_FindKink(pbCheck *d);
+// The gradients against slopes along the direction, at the first length of moves that agrees within the limit, else at the most
+// certain one. side, strict: as of pbStanding_Of.
+void pbCheck_Measure(pbCheck *d, int side, bool strict, double limit, pbStanding found[seen_count]);
+// Whether forward and reverse mode are apart by no more than both move by where parameters change in their last places.
+PB_NODISCARD pbStatus pbCheck_IsRounding(pbCheck *d, pbSeen seen, double ahead, bool *rounding);
+// Whether sensors look at something else after the least move to one side than to the other.
+bool pbCheck_LooksDiffer(pbCheck *d);
 
 // ---- tests ---------------------------------------------------------------------------------------------------------
 
-PB_NODISCARD pbStatus pbCheck_DotProducts(pbCheck *d);
-PB_NODISCARD pbStatus pbCheck_Jacobians(pbCheck *d);
-PB_NODISCARD pbStatus pbCheck_Differences(pbCheck *d);
+PB_NODISCARD pbStatus pbCheck_Steps(pbCheck *d);
 PB_NODISCARD pbStatus pbCheck_Slopes(pbCheck *d);
-PB_NODISCARD pbStatus pbCheck_TaylorRemainders(pbCheck *d);
-PB_NODISCARD pbStatus pbCheck_Mode(pbCheck *d);     // modes event and smooth
 PB_NODISCARD pbStatus pbCheck_AtStart(pbCheck *d);  // at_start
+PB_NODISCARD pbStatus pbCheck_TaylorRemainders(pbCheck *d);
+PB_NODISCARD pbStatus pbCheck_Mode(pbCheck *d);  // modes event and smooth
+// Does a move by e leave some friction loss too small to be told from rounding?
+bool pbCheck_Drowns(const pbCheck *d, double e);
 // The side to which a control may move from the run's first: 1, -1 at an end of its range, 0: to both; *span: of the range.
 int pbCheck_ControlSide(const pbCheck *d, int i, double *span);
+// Numbers of the state's tangent that move by themselves: not the past that deformables keep, nor what a policy holds.
+int pbCheck_MovingCount(const pbCheck *d);
 
 // ---- findings ------------------------------------------------------------------------------------------------------
 
@@ -142,7 +137,7 @@ void pbCheck_GrowthFindings(pbCheck *d);
 void pbCheck_PenetrationFindings(pbCheck *d);
 void pbCheck_ContactFindings(pbCheck *d);
 PB_NODISCARD pbStatus pbCheck_TieFindings(pbCheck *d);
-// The first of so many steps whose state has contacts without a derivative of every direction (pbScratch_Tie); -1: none.
-int pbCheck_FirstTie(pbCheck *d, const double *states, int steps);
+// The first step of the stretch at hand whose state has contacts without a derivative of every direction (pbScratch_Tie); -1.
+int pbCheck_FirstTie(pbCheck *d);
 
 #endif

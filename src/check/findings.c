@@ -27,7 +27,7 @@ void pbCheck_SolverFindings(pbCheck *d) {
   char where[96];
   int bad = 0;
 
-  for (int k = 0; k < d->r->plan.steps; k++) {
+  for (int k = 0; k < d->steps; k++) {
     // steps without constraints solve nothing
     if (!d->reports[k].rows) continue;
     double residual = d->reports[k].residual;
@@ -36,7 +36,7 @@ void pbCheck_SolverFindings(pbCheck *d) {
   }
 
   if (!bad) return;
-  snprintf(where, sizeof where, "%d of %d steps, worst at step %d", bad, d->r->plan.steps, t->step);
+  snprintf(where, sizeof where, "%d of %d steps, worst at step %d", bad, d->steps, t->step);
 
   pbCheck_AddFinding(
       d, "unconverged solve", where,
@@ -50,7 +50,7 @@ static void impact_findings(pbCheck *d) {
   char where[64];
   int events = 0;
 
-  for (int k = 0; k < d->r->plan.steps; k++) {
+  for (int k = 0; k < d->steps; k++) {
     // one finding per step, up to a few
     if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
     snprintf(where, sizeof where, "step %d", k);
@@ -102,7 +102,7 @@ static void onset_findings(pbCheck *d) {
   if (adheres(d->r->model)) advice = "with actuators on bodies (adhesion) there is no mode that does that";
   if (pbModel_PointCount(d->r->model)) advice = "worlds with deformables have no mode that does that";
 
-  for (int k = 1; k < d->r->plan.steps; k++) {
+  for (int k = 1; k < d->steps; k++) {
     const pbTrace *a = &d->traces[k - 1], *b = &d->traces[k];
 
     // the first of them by step, the rest by number
@@ -134,24 +134,25 @@ void pbCheck_ContactFindings(pbCheck *d) {
   else onset_findings(d);
 }
 
-static pbStatus tie_at(pbCheck *d, const double *x, int step, char *text, size_t size) {
+// Of state k of the stretch at hand, which is put into words.
+static pbStatus tie_at(pbCheck *d, int k, char *text, size_t size) {
   const pbRollout *r = d->r;
-  pbInput input = pbRollout_InputAt(r, (int)step);
+  pbInput input = pbRollout_InputAt(r, k);
   pbStatus status;
 
   do {
-    status = pbStep_Observe(r->model, d->theta, x, &input, d->scratch, NULL);
+    status = pbStep_Observe(r->model, d->theta, d->rows[in_states] + (size_t)k * (size_t)r->nx, &input, d->scratch, NULL);
   } while (pbScratch_Grow(d->scratch, &status));
-  if (status != pb_ok) return pbCheck_StepFailed(d, status, step);
+  if (status != pb_ok) return pbRollout_StepFailed(d->r, status, k, pbScratch_Error(d->scratch));
 
   pbScratch_Tie(d->scratch, text, size);
   return pb_ok;
 }
 
-int pbCheck_FirstTie(pbCheck *d, const double *states, int steps) {
+int pbCheck_FirstTie(pbCheck *d) {
   char text[480];
-  for (int k = 0; k < steps; k++) {
-    if (tie_at(d, states + (size_t)k * (size_t)d->r->nx, k, text, sizeof text) != pb_ok) return -1;
+  for (int k = 0; k < d->r->plan.steps; k++) {
+    if (tie_at(d, k, text, sizeof text) != pb_ok) return -1;
     if (*text) return k;
   }
   return -1;
@@ -161,9 +162,10 @@ int pbCheck_FirstTie(pbCheck *d, const double *states, int steps) {
 pbStatus pbCheck_TieFindings(pbCheck *d) {
   char told[MOST_EVENTS][480], text[sizeof told[0]], where[64];
   int count = 0;
+  PB_TRY(pbCheck_Stretch(d, 0, d->steps));
 
-  for (int k = 0; k < d->r->plan.steps && count < MOST_EVENTS; k++) {
-    PB_TRY(tie_at(d, d->states + (size_t)k * (size_t)d->r->nx, k, text, sizeof text));
+  for (int k = 0; k < d->steps && count < MOST_EVENTS; k++) {
+    PB_TRY(tie_at(d, k, text, sizeof text));
 
     // distances of touches differ from step to step; names may hold colons
     int same = 0;
@@ -250,7 +252,7 @@ void pbCheck_GrowthFindings(pbCheck *d) {
       d, "chaotic growth", where,
       "going back through %d steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
       "says little about changes larger than %.0e. %sShorten the horizon or raise the damping.",
-      d->r->plan.steps, factor, c->growth_rate, 1 / factor, reach);
+      d->steps, factor, c->growth_rate, 1 / factor, reach);
 }
 
 // A failed test as a finding; `event`: other constraints act at its step than at the one before.

@@ -1,293 +1,257 @@
-// The check of a model's derivatives, derivatives of single steps against each other: <w, J d> = <J' w, d> with jvp (complex
-// step of the same source) and vjp (hand-written adjoint), and rows of the full Jacobians against the pullback of w.
+// The check of a model's derivatives, single steps: <w, J d> = <J' w, d> with jvp (complex step of the same source) and vjp
+// (hand-written adjoint), rows of the full Jacobians against the pullback of w, and at some steps slopes of the program. Kinks
+// are found, named and left out: next to one, a difference says nothing about a derivative.
 // Tests: tests/oracle/test_check.py.
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/context.h"
 #include "check/check.h"
+#include "probe/probe.h"
 
-// ---- one step: dot products ----------------------------------------------------------------------------------------
+// What a step is differentiated by.
+typedef enum Kind { by_states, by_controls, by_poses, by_parameters, kind_count } Kind;
 
-const char *pbCheck_KindName(pbInputKind kind) {
-  static const char *const names[kind_count] = {"state", "control", "mocap poses", "parameters"};
-  return names[kind];
+static const struct {
+  const char *name;
+  pbBy first, last;
+} kinds[kind_count] = {{"state", by_state, by_state},
+                       {"control", by_ctrl, by_ctrl},
+                       {"mocap poses", by_mocap_pos, by_mocap_rot},
+                       {"parameters", by_theta, by_theta}};
+
+typedef struct Tests {  // NULL: there is nothing of the kind
+  pbCheckTest *dot[seen_count][kind_count], *slope[kind_count], *jacobian;
+  double *A;  // room for the Jacobians
+} Tests;
+
+// ---- dot products ----------------------------------------------------------------------------------------------------
+
+static void draw_kind(pbCheck *d, Kind kind) {
+  pbVectors_Clear(&d->direction);
+  for (pbBy part = kinds[kind].first; part <= kinds[kind].last; part++) pbCheck_DrawPart(d, part);
 }
 
-pbStepDirection pbCheck_Direction(const pbCheck *d, pbInputKind kind, const double *direction) {
-  return (pbStepDirection){.x = kind == kind_state ? direction : NULL,
-                           .ctrl = kind == kind_control ? direction : NULL,
-                           .mocap = kind == kind_mocap ? direction : NULL,
-                           .theta = kind == kind_theta ? d->theta_direction : NULL};
+// How far both sides are apart, relative to the terms of both sums and, but for parameters, to a little of |w| |d|: a product of
+// two orthogonal vectors is rounding alone.
+static double error_of(const pbCheck *d, pbSeen seen, Kind kind, double ahead) {
+  size_t n = (size_t)(seen == in_states ? d->r->n : d->r->ns);
+  const double *tangent = d->tangent[seen] + (seen == in_states ? n : 0);  // of the row that has a cotangent
+  double terms = 0, least = 0, back = pbCheck_GradientAlong(d, seen, &terms);
+  if (kind != by_parameters) least = 1e-4 * d->norm[seen] * sqrt(pbVectors_Squared(&d->direction));
+  if (!isfinite(ahead) || !isfinite(back)) return NAN;
+
+  // the product of the norms bounds the rounding of <w, J d>
+  return fabs(ahead - back) / (d->norm[seen] * pbProbe_Norm(tangent, n) + terms + least + DBL_MIN);
 }
 
-size_t pbCheck_KindSize(const pbCheck *d, pbInputKind kind) {
-  switch (kind) {
-    case kind_state: return (size_t)d->r->n;
-    case kind_control: return (size_t)d->r->nu;
-    case kind_mocap: return 6 * (size_t)d->r->nmocap;
-    default: return d->r->ntheta;
-  }
-}
+// Which parameters disagree: each alone. The direction is as before afterwards.
+static pbStatus blame_parameters(pbCheck *d, pbSeen seen, pbCheckTest *t) {
+  double ahead[seen_count], *direction = d->direction.of[by_theta];
+  size_t size = d->r->ntheta * sizeof *direction;
+  memcpy(d->theta_near, direction, size);
 
-// Pullback of step k's cotangents, those in vec_next_bar and (sensors) vec_sensor_bar: into vec_x_bar, vec_ctrl_bar and
-// theta_bar.
-pbStatus pbCheck_PullStep(pbCheck *d, int k, bool sensors) {
-  const pbRollout *r = d->r;
-  pbInput input = pbRollout_InputAt(r, k);
-  pbObservationBar seen = {.sensordata = pbCheck_Vector(d, vec_sensor_bar)};
-
-  // the pullback adds to what is there
-  memset(pbCheck_Vector(d, vec_x_bar), 0, d->width * sizeof(double));
-  memset(pbCheck_Vector(d, vec_ctrl_bar), 0, d->width * sizeof(double));
-  memset(d->theta_bar, 0, d->r->ntheta * sizeof *d->theta_bar);
-
-  double *poses = pbCheck_Vector(d, vec_mocap_bar);
-  memset(poses, 0, d->width * sizeof *poses);
-  pbInputBar bar = {.ctrl = pbCheck_Vector(d, vec_ctrl_bar), .mocap_pos = poses, .mocap_rot = poses + 3 * r->nmocap};
-  pbStatus status;
-  do {
-    status = pbStep_Vjp(r->model, d->theta, pbRollout_RecordAt(r, k), &input, pbCheck_Vector(d, vec_next_bar),
-                        sensors ? &seen : NULL, d->scratch, pbCheck_Vector(d, vec_x_bar), &bar, d->theta_bar);
-  } while (pbScratch_Grow(d->scratch, &status));
-  return status == pb_ok ? pb_ok : pbCheck_StepFailed(d, status, k);
-}
-
-// <w, J d> by jvp; `size` is the product of norms that its rounding is measured by.
-static pbStatus push_step(pbCheck *d, int k, bool sensors, const pbStepDirection *direction, double *value, double *size) {
-  const pbRollout *r = d->r;
-  pbInput input = pbRollout_InputAt(r, k);
-  pbDirection inputs = {.x = direction->x, .ctrl = direction->ctrl, .theta = direction->theta};
-  if (direction->mocap) {
-    inputs.mocap_pos = direction->mocap;
-    inputs.mocap_rot = direction->mocap + 3 * r->nmocap;
-  }
-  double *next = pbCheck_Vector(d, vec_next_dot), *seen = pbCheck_Vector(d, vec_sensor_dot);
-  memset(next, 0, d->width * sizeof *next);
-  memset(seen, 0, d->width * sizeof *seen);
-
-  pbStatus status;
-  do {
-    status = pbStep_Jvp(r->model, d->theta, pbRollout_RecordAt(r, k), &input, &inputs, d->scratch, next, sensors ? seen : NULL,
-                        NULL, NULL);
-  } while (pbScratch_Grow(d->scratch, &status));
-  if (status != pb_ok) return pbCheck_StepFailed(d, status, k);
-
-  // the value, and the norms that bound its rounding
-  *value = pbCheck_Dot(pbCheck_Vector(d, vec_next_bar), next, (size_t)d->r->n) +
-           (sensors ? pbCheck_Dot(pbCheck_Vector(d, vec_sensor_bar), seen, (size_t)d->r->ns) : 0);
-  *size = pbCheck_Norm(pbCheck_Vector(d, vec_next_bar), (size_t)d->r->n) * pbCheck_Norm(next, (size_t)d->r->n);
-  if (sensors) *size += pbCheck_Norm(pbCheck_Vector(d, vec_sensor_bar), (size_t)d->r->ns) * pbCheck_Norm(seen, (size_t)d->r->ns);
-  return pb_ok;
-}
-
-const double *pbCheck_Pulled(const pbCheck *d, pbInputKind kind) {
-  switch (kind) {
-    case kind_state: return pbCheck_Vector(d, vec_x_bar);
-    case kind_control: return pbCheck_Vector(d, vec_ctrl_bar);
-    case kind_mocap: return pbCheck_Vector(d, vec_mocap_bar);
-    default: return d->theta_bar;
-  }
-}
-
-// Which parameters disagree: each alone.
-static pbStatus blame_parameters(pbCheck *d, int k, bool sensors, pbCheckTest *t) {
-  size_t used = strlen(t->words);
   for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
-    pbParam p = pbModel_ParamAt(d->r->model, i);
-    memset(d->theta_direction, 0, d->r->ntheta * sizeof *d->theta_direction);
-    pbCheck_DrawParameter(d, &p, d->theta_direction);
-
-    pbStepDirection direction = {.theta = d->theta_direction};
-    double forward = 0, size = 0;
-    PB_TRY(push_step(d, k, sensors, &direction, &forward, &size));
-
-    // disagrees beyond rounding, and there is room for its name
-    double back = pbCheck_DotAlong(d->theta_bar, d->theta_direction, d->r->ntheta);
-    if (fabs(forward - back) <= pb_dotLimit * (size + fabs(back)) + DBL_MIN || used + 40 > sizeof t->words) continue;
-    used += (size_t)snprintf(t->words + used, sizeof t->words - used, "%s%s", used ? ", " : "disagree: ", p.name);
+    memset(direction, 0, size);
+    pbTheta_Draw(d->r->model, d->theta, i, pb_drawEach, &d->rng, direction);
+    PB_TRY(pbCheck_Push(d, ahead));
+    if (error_of(d, seen, by_parameters, ahead[seen]) > t->limit)
+      pbCheck_AddWords(t, "disagree: ", "%s", pbModel_ParamAt(d->r->model, i).name);
   }
+
+  memcpy(direction, d->theta_near, size);
+  return pbCheck_Push(d, ahead);
+}
+
+static const char *name_kink(pbCheck *d) {
+  const char *kink = pbCheck_FindKink(d);
+  return kink ? kink : pb_namelessKink;
+}
+
+// At a kink both sides may be right: each direction of differentiation may choose another one.
+static pbStatus find_excuse(pbCheck *d, pbSeen seen, double ahead, const char **excuse) {
+  pbStanding found[seen_count];
+  bool rounding = false;
+  *excuse = NULL;
+
+  pbCheck_Measure(d, 0, false, 1e-6, found);
+  for (int k = 0; k < seen_count; k++) {
+    if (!*excuse && (!found[k].known || found[k].bent)) *excuse = name_kink(d);
+  }
+  if (*excuse) return pb_ok;
+
+  PB_TRY(pbCheck_IsRounding(d, seen, ahead, &rounding));
+  if (rounding) *excuse = "rounding alone";
   return pb_ok;
 }
 
-// How far both values move where every parameter moves by some units in its last place: what rounding leaves of them. Of bodies
-// that are small for where they are (a millimeter at a meter from the origin) that is more than of others.
-static pbStatus measure_rounding(pbCheck *d, int k, bool sensors, const pbStepDirection *direction, double forward, double back,
-                                 double *noise) {
-  const double *theta = d->theta;
-  pbStatus status = pb_ok;
-
-  *noise = 0;
-
-  for (int i = 0; i < 3 && status == pb_ok; i++) {
-    double moved = 0, size = 0;
-
-    for (size_t j = 0; j < d->r->ntheta; j++) d->theta_try[j] = theta[j] * (1 + 8 * DBL_EPSILON * (pbRng_Uniform(&d->rng) - 0.5));
-
-    d->theta = d->theta_try;
-    status = push_step(d, k, sensors, direction, &moved, &size);
-    if (status == pb_ok) status = pbCheck_PullStep(d, k, sensors);
-    d->theta = theta;
-
-    *noise = fmax(*noise, fabs(moved - forward) + fabs(pbCheck_DotAlong(d->theta_bar, direction->theta, d->r->ntheta) - back));
-  }
-
-  // the gradient as it was
-  return status == pb_ok ? pbCheck_PullStep(d, k, sensors) : status;
-}
-
-// One dot product. Its error is relative to the terms of both sums and, for state and control, to a little of |w| |d|: a product
-// of two orthogonal vectors is rounding alone.
-static pbStatus dot_case(pbCheck *d, int k, bool sensors, pbInputKind kind, pbCheckTest *t) {
-  double *drawn = pbCheck_Vector(d, vec_direction), forward = 0, size = 0;
-  if (kind == kind_theta) pbCheck_DrawTheta(d);
-  else pbCheck_DrawNormals(d, drawn, pbCheck_KindSize(d, kind));
-
-  pbStepDirection direction = pbCheck_Direction(d, kind, drawn);
-  PB_TRY(push_step(d, k, sensors, &direction, &forward, &size));
-
-  const double *moved = kind == kind_theta ? d->theta_direction : drawn;
-  const double *bar = pbCheck_Pulled(d, kind);
-  size_t n = pbCheck_KindSize(d, kind);
-  double back = pbCheck_DotAlong(bar, moved, n), terms = 0;
-  for (size_t i = 0; i < n; i++) terms += moved[i] != 0 ? fabs(bar[i] * moved[i]) : 0;
-
-  double least = 0;
-  if (kind != kind_theta)
-    least = 1e-4 *
-            pbCheck_Norm(pbCheck_Vector(d, sensors ? vec_sensor_bar : vec_next_bar), (size_t)(sensors ? d->r->ns : d->r->n)) *
-            pbCheck_Norm(moved, n);
-  double error = fabs(forward - back) / (size + terms + least + DBL_MIN);
-  bool finite = isfinite(forward) && isfinite(back);
-
-  // at a kink both sides may be right
-  const char *kink = NULL;
-  if (finite && error > pb_dotLimit) PB_TRY(pbCheck_FindKink(d, k, &direction, &kink));
-
-  double noise = 0;
-  if (!kink && finite && error > pb_dotLimit && kind == kind_theta)
-    PB_TRY(measure_rounding(d, k, sensors, &direction, forward, back, &noise));
-
-  if (fabs(forward - back) < 10 * noise) kink = "rounding alone";
-  if (kink) {
-    pbCheck_LeaveOut(t, NULL, kink, k);
+static pbStatus compare_modes(pbCheck *d, Kind kind, pbSeen seen, double ahead, pbCheckTest *t) {
+  const char *excuse = NULL;
+  double error = error_of(d, seen, kind, ahead);
+  if (error > t->limit) PB_TRY(find_excuse(d, seen, ahead, &excuse));
+  if (excuse) {
+    pbCheck_LeaveOut(t, NULL, excuse, d->from);
     return pb_ok;
   }
 
   bool before = t->holds;
-  pbCheck_CountCase(t, finite ? error : NAN, k);
-  return before && !t->holds && kind == kind_theta ? blame_parameters(d, k, sensors, t) : pb_ok;
+  pbCheck_CountCase(t, error, d->from);
+  return before && !t->holds && kind == by_parameters ? blame_parameters(d, seen, t) : pb_ok;
 }
 
-static pbStatus dot_step(pbCheck *d, int k, bool sensors, pbCheckTest *const tests[kind_count]) {
-  pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_next_bar), (size_t)d->r->n);
-  pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_sensor_bar), (size_t)d->r->ns);
+// ---- differences -----------------------------------------------------------------------------------------------------
 
-  // sensors are tested alone: errors of the state are much larger and would hide theirs
-  if (sensors) memset(pbCheck_Vector(d, vec_next_bar), 0, (size_t)d->r->n * sizeof(double));
-  PB_TRY(pbCheck_PullStep(d, k, sensors));
+// One direction of one step; `name` (of a parameter, or NULL) goes into the remarks.
+static void compare_slopes(pbCheck *d, const char *name, pbCheckTest *t) {
+  pbStanding found[seen_count], *f = &found[in_states];
+  pbCheck_Measure(d, 0, false, t->limit, found);
 
-  for (pbInputKind kind = 0; kind < kind_count; kind++) {
-    if (tests[kind]) PB_TRY(dot_case(d, k, sensors, kind, tests[kind]));
+  // a kink within the move, or one that no event shows
+  const char *kink = NULL;
+  if (!f->known || f->error > t->limit) kink = pbCheck_FindKink(d);
+  if (!kink && !f->known) kink = f->drowned ? "no reliable difference" : pb_namelessKink;
+  if (!kink && f->bent && f->error > t->limit) kink = pb_namelessKink;
+  if (kink) {
+    pbCheck_LeaveOut(t, name, kink, d->from);
+    return;
   }
-  return pb_ok;
+
+  if (f->error > t->limit && name) pbCheck_AddWords(t, "", "%s disagrees", name);
+  pbCheck_CountCase(t, f->error > t->limit ? f->error : fmin(f->off, t->limit), d->from);
 }
 
-pbStatus pbCheck_DotProducts(pbCheck *d) {
-  for (int sensors = 0; sensors < (d->r->ns ? 2 : 1); sensors++) {
-    pbCheckTest *tests[kind_count] = {0};
-    for (pbInputKind kind = 0; kind < kind_count; kind++) {
-      if (!pbCheck_KindSize(d, kind)) continue;
-      char name[48];
-      snprintf(name, sizeof name, "dot product, %s by %s", sensors ? "sensors" : "step", pbCheck_KindName(kind));
-      tests[kind] = pbCheck_AddTest(d, name, pb_dotLimit);
-    }
-
-    // every step, with directions of its own
-    for (int k = 0; k < d->r->plan.steps; k++) {
-      PB_TRY(pbCheck_GoOn(d, "dot products", k, d->r->plan.steps));
-      PB_TRY(dot_step(d, k, sensors, tests));
-    }
+static void compare_parameters(pbCheck *d, pbCheckTest *t) {
+  for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
+    pbParam p = pbModel_ParamAt(d->r->model, i);
+    double *direction = d->direction.of[by_theta];
+    pbVectors_Clear(&d->direction);
+    pbTheta_Draw(d->r->model, d->theta, i, pb_drawEach, &d->rng, direction);
+    if (pbProbe_Moved(direction + p.offset, (size_t)p.rows * (size_t)p.cols)) compare_slopes(d, p.name, t);
   }
-  return pb_ok;
 }
 
-// ---- one step: Jacobians -------------------------------------------------------------------------------------------
+// ---- Jacobians -------------------------------------------------------------------------------------------------------
 
 // Distance between a cotangent pulled back and w times a Jacobian (rows x cols), relative to both.
-static void jacobian_case(char letter, const double *w, int rows, const double *J, int cols, const double *pulled_back, int k,
-                          pbCheckTest *t) {
+static void compare_rows(char letter, const double *w, int rows, const double *J, int cols, const double *pulled, int step,
+                         pbCheckTest *t) {
   if (!rows || !cols) return;
 
   // entries below a part of |w| are compared with that part: less is rounding
   bool finite = true;
-  double error = 0, size = 1e-4 * pbCheck_Norm(w, (size_t)rows) + DBL_MIN;
+  double error = 0, size = 1e-4 * pbProbe_Norm(w, (size_t)rows) + DBL_MIN;
   for (int j = 0; j < cols; j++) {
     double sum = 0;
     for (int i = 0; i < rows; i++) sum += w[i] * J[(size_t)i * (size_t)cols + (size_t)j];
-    error = fmax(error, fabs(sum - pulled_back[j]));
-    size = fmax(size, fmax(fabs(sum), fabs(pulled_back[j])));
-    finite = finite && isfinite(sum) && isfinite(pulled_back[j]);
+    error = fmax(error, fabs(sum - pulled[j]));
+    size = fmax(size, fmax(fabs(sum), fabs(pulled[j])));
+    finite = finite && isfinite(sum) && isfinite(pulled[j]);
   }
 
   error = finite ? error / size : NAN;
-  pbCheck_CountCase(t, error, k);
+  pbCheck_CountCase(t, error, step);
 
   // each letter is named once
-  size_t used = strlen(t->words);
-  if (error <= t->limit || strchr(t->words, letter)) return;
-  snprintf(t->words + used, sizeof t->words - used, "%s%c", used ? ", " : "wrong: ", letter);
+  if (!(error <= t->limit) && !strchr(t->words, letter)) pbCheck_AddWords(t, "wrong: ", "%c", letter);
 }
 
-static pbStatus jacobian_step(pbCheck *d, int k, double *A, pbCheckTest *t) {
+static pbStatus compare_jacobians(pbCheck *d, double *A, pbCheckTest *t) {
   const pbRollout *r = d->r;
-  size_t nt = (size_t)d->r->n, nu = (size_t)d->r->nu, ns = (size_t)d->r->ns;
-  double *B = A + nt * nt, *C = B + nt * nu, *D = C + ns * nt;
-  pbInput input = pbRollout_InputAt(r, k);
+  size_t n = (size_t)r->n, nu = (size_t)r->nu, ns = (size_t)r->ns;
+  double *B = A + n * n, *C = B + n * nu, *D = C + ns * n;
+  pbInput input = pbRollout_InputAt(r, 0);
 
-  memset(A, 0, (nt + ns) * (nt + nu) * sizeof *A);
+  memset(A, 0, (n + ns) * (n + nu) * sizeof *A);
   pbStatus status;
   do {
-    status = pbStep_Jacobian(r->model, d->theta, pbRollout_RecordAt(r, k), &input, d->scratch, A, B, C, D);
+    status = pbStep_Jacobian(r->model, d->theta, pbRollout_RecordAt(r, 0), &input, d->scratch, A, B, C, D);
   } while (pbScratch_Grow(d->scratch, &status));
-  if (status != pb_ok) return pbCheck_StepFailed(d, status, k);
+  if (status != pb_ok) return pbRollout_StepFailed(d->r, status, 0, pbScratch_Error(d->scratch));
 
-  // rows of A and B: w of the next state
-  pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_next_bar), nt);
-  memset(pbCheck_Vector(d, vec_sensor_bar), 0, ns * sizeof(double));
-  PB_TRY(pbCheck_PullStep(d, k, false));
-  jacobian_case('A', pbCheck_Vector(d, vec_next_bar), d->r->n, A, d->r->n, pbCheck_Vector(d, vec_x_bar), k, t);
-  jacobian_case('B', pbCheck_Vector(d, vec_next_bar), d->r->n, B, d->r->nu, pbCheck_Vector(d, vec_ctrl_bar), k, t);
-
-  // rows of C and D: w of the sensors
-  memset(pbCheck_Vector(d, vec_next_bar), 0, nt * sizeof(double));
-  pbCheck_DrawNormals(d, pbCheck_Vector(d, vec_sensor_bar), ns);
-  PB_TRY(pbCheck_PullStep(d, k, true));
-  jacobian_case('C', pbCheck_Vector(d, vec_sensor_bar), d->r->ns, C, d->r->n, pbCheck_Vector(d, vec_x_bar), k, t);
-  jacobian_case('D', pbCheck_Vector(d, vec_sensor_bar), d->r->ns, D, d->r->nu, pbCheck_Vector(d, vec_ctrl_bar), k, t);
+  // w of the next state, and of the sensors before it
+  const pbVectors *next = &d->bar[in_states], *seen = &d->bar[in_sensors];
+  const double *w = d->w[in_states] + n;
+  compare_rows('A', w, r->n, A, r->n, next->of[by_state], d->from, t);
+  compare_rows('B', w, r->n, B, r->nu, next->of[by_ctrl], d->from, t);
+  compare_rows('C', d->w[in_sensors], r->ns, C, r->n, seen->of[by_state], d->from, t);
+  compare_rows('D', d->w[in_sensors], r->ns, D, r->nu, seen->of[by_ctrl], d->from, t);
   return pb_ok;
 }
 
-// With deformables each row of a Jacobian is a pullback of its own. For many points that is left to the dot products, which test
-// the same derivatives.
-pbStatus pbCheck_Jacobians(pbCheck *d) {
-  enum { most_rows = 400 };
-  if (d->r->n > most_rows && pbModel_PointCount(d->r->model) > 0) return pb_ok;
+// ---- all steps -------------------------------------------------------------------------------------------------------
 
-  size_t count = (size_t)(d->r->n + d->r->ns) * (size_t)(d->r->n + d->r->nu);
-  double *A = pbContext_Alloc(d->r->ctx, count * sizeof *A);
-  if (!A) return pbCheck_NoMemory(d);
+static void add_tests(pbCheck *d, Tests *t) {
+  static const char *const what[seen_count] = {"step", "sensors"};
+  char name[48];
+  const pbRollout *r = d->r;
+  bool there[kind_count] = {true, r->nu > 0, r->nmocap > 0, true};
 
-  // a few steps spread over the rollout
-  pbCheckTest *t = pbCheck_AddTest(d, "Jacobians A, B, C, D", 1e-9);
-  int most = d->r->plan.steps < CHECKED_STEPS ? d->r->plan.steps : CHECKED_STEPS;
-  pbStatus status = pb_ok;
-  for (int i = 0; i < most && status == pb_ok; i++) {
-    status = pbCheck_GoOn(d, "Jacobians", i, most);
-    if (status == pb_ok) status = jacobian_step(d, i * d->r->plan.steps / most, A, t);
+  for (pbSeen seen = 0; seen < (r->ns ? 2 : 1); seen++) {
+    for (Kind kind = 0; kind < kind_count; kind++) {
+      snprintf(name, sizeof name, "dot product, %s by %s", what[seen], kinds[kind].name);
+      t->dot[seen][kind] = there[kind] ? pbCheck_AddTest(d, name, 1e-10) : NULL;
+    }
   }
 
-  pbContext_Free(d->r->ctx, A);
+  // With deformables each row of a Jacobian is a pullback of its own. For many points that is left to the dot products.
+  enum { most_rows = 400 };
+  if (r->n <= most_rows || r->np == 0) t->jacobian = pbCheck_AddTest(d, "Jacobians A, B, C, D", 1e-9);
+
+  for (Kind kind = 0; kind < kind_count; kind++) {
+    snprintf(name, sizeof name, "differences, step by %s", kinds[kind].name);
+    t->slope[kind] = there[kind] ? pbCheck_AddTest(d, name, 1e-6) : NULL;
+  }
+}
+
+// sampled: the number of this step among those whose differences are taken, or -1.
+static pbStatus test_step(pbCheck *d, int k, int sampled, const Tests *t) {
+  PB_TRY(pbCheck_Stretch(d, k, 1));
+  pbStatus status = pbCheck_DrawFunctionals(d, pb_rowsOfStep, NULL);
+  if (status == pb_not_finite) pbCheck_CountCase(t->dot[in_states][by_states], NAN, k);
+  PB_TRY(status);
+
+  // these need no direction
+  if (sampled >= 0 && t->jacobian) PB_TRY(compare_jacobians(d, t->A, t->jacobian));
+
+  for (Kind kind = 0; kind < kind_count; kind++) {
+    double ahead[seen_count];
+    if (!t->slope[kind]) continue;
+
+    // one direction of each kind for all comparisons
+    draw_kind(d, kind);
+    PB_TRY(pbCheck_Push(d, ahead));
+    for (pbSeen seen = 0; seen < seen_count; seen++) {
+      if (t->dot[seen][kind]) PB_TRY(compare_modes(d, kind, seen, ahead[seen], t->dot[seen][kind]));
+    }
+    if (sampled >= 0 && kind != by_parameters) compare_slopes(d, NULL, t->slope[kind]);
+  }
+
+  // parameters are many: in every other of these steps
+  if (sampled >= 0 && sampled % 2 == 0) compare_parameters(d, t->slope[by_parameters]);
+  return pb_ok;
+}
+
+pbStatus pbCheck_Steps(pbCheck *d) {
+  const pbRollout *r = d->r;
+  int most = d->steps < CHECKED_STEPS ? d->steps : CHECKED_STEPS, sampled = 0;
+  Tests t = {0};
+  add_tests(d, &t);
+
+  // of all of them: A (n, n), B (n, nu), C (ns, n), D (ns, nu)
+  if (t.jacobian) t.A = pbContext_AllocArray(r->ctx, (size_t)(r->n + r->ns) * (size_t)(r->n + r->nu) + 1, sizeof *t.A);
+  if (t.jacobian && !t.A) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the Jacobians of the check");
+
+  pbStatus status = pb_ok;
+
+  for (int k = 0; k < d->steps && status == pb_ok; k++) {
+    bool differences = k == sampled * d->steps / most && sampled < most;
+    status = pbCheck_GoOn(d, "steps", k, d->steps);
+    if (status == pb_ok) status = test_step(d, k, differences ? sampled : -1, &t);
+    sampled += differences;
+  }
+
+  pbContext_Free(r->ctx, t.A);
   return status;
 }

@@ -7,6 +7,8 @@
 // Angle [rad] by which a path that meets its geom cannot turn at once.
 static const double least_jump = 0.3;
 
+const char pb_namelessKink[] = "a clamp, a tie or a change of feature in a contact";
+
 pbTrace pbTrace_Of(const pbModel *model, pbScratch *scratch) {
   pbReport report = pbScratch_Report(scratch);
   pbTrace t = {.contacts = report.contacts, .rows = report.rows, .active = 1469598103934665603u};
@@ -57,7 +59,7 @@ const char *pbTrace_Kink(const pbTrace *a, const pbTrace *b) {
   }
   if (a->looks != b->looks)
     return "a sensor that looks elsewhere: its ray crosses an edge, or another pair or feature is nearest";
-  return "a clamp, a tie or a change of feature in a contact";
+  return pb_namelessKink;
 }
 
 bool pbTrace_Same(const pbTrace *a, const pbTrace *b) {

@@ -176,6 +176,43 @@ static void test_every_allocation_fails_in_turn(void **state) {
   }
 }
 
+// ---- the check of derivatives ------------------------------------------------------------------------------------------
+static pbStatus check_model(pbContext *ctx, pbModel *m, pbCheckReport **report) {
+  const double *theta = pbModel_DefaultParams(m);
+  static double x0[run_most];
+  PB_TRY(pbState_Init(ctx, m, theta, -1, x0));
+  const pbCheckOptions options = {.steps = 2, .random_velocity = true, .random_controls = true};
+  return pbCheck_Run(ctx, m, theta, x0, NULL, &options, report);
+}
+
+static void test_every_allocation_of_a_check_fails_in_turn(void **state) {
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = meter_hooks(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  pbModel *m = NULL;
+  assert_int_equal(pbModel_Load(ctx, "hostile/impact.xml", NULL, &m), pb_ok);
+  long live = meter.live, at = 0;
+
+  for (bool reached = true; reached; at++) {
+    pbCheckReport *report = (pbCheckReport *)&meter;  // written in any case
+    meter.failed = meter.calls = 0;
+    meter.fail_at = at + 1;
+    pbStatus status = check_model(ctx, m, &report);
+    reached = meter.failed > 0;
+    if (status != pb_ok && status != pb_no_memory) fail_msg("allocation %ld: %s", at, pbContext_Error(ctx));
+    if ((status == pb_ok) != (report != NULL)) fail_msg("allocation %ld: a report without a check", at);
+    pbCheckReport_Free(ctx, report);
+    if (meter.live != live) fail_msg("allocation %ld fails: %ld blocks leak", at, meter.live - live);
+  }
+
+  printf("%ld allocations of a check, each failed in turn\n", at - 1);
+  assert_true(at > 10);
+  pbModel_Destroy(m);
+  pbContext_Destroy(ctx);
+  assert_int_equal(meter.live, 0);
+}
+
 // ---- deformables ----------------------------------------------------------------------------------------------------
 // A soft block on a plane, beside one that it meets; %s: scheme, and the kind of friction.
 static const char blocks[] =
@@ -509,6 +546,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_leaks_and_no_step_allocates),
       cmocka_unit_test(test_every_allocation_fails_in_turn),
+      cmocka_unit_test(test_every_allocation_of_a_check_fails_in_turn),
       cmocka_unit_test(test_deformables_do_not_allocate),
       cmocka_unit_test(test_no_more_room),
       cmocka_unit_test(test_every_allocation_of_deformables_fails_in_turn),

