@@ -7,12 +7,6 @@
 
 #include "cli.h"
 
-static int on_progress(void *user, const pbProgress *p) {
-  cliProgress *progress = user;
-  cliProgress_Show(progress, (double)p->done, (double)p->total, NULL);
-  return cliSignals_Caught();
-}
-
 // The part of what was gained that is left of it; none of a gain of rounding.
 static void print_gain(const pbAuditReport *r, const pbAuditRow *row) {
   double mean = r->row[pb_auditTrained].mean, gained = isnan(r->gained) ? mean : r->gained;
@@ -97,7 +91,7 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
   if (app->args.text[opt_result]) PB_TRY(pbTask_ReadResult(task, app->args.text[opt_result], z));
 
   cliProgress_Begin(&progress, app, "audit");
-  options.progress = on_progress;
+  options.progress = cliProgress_On;
   options.user = &progress;
   pbStatus status = pbTask_Audit(task, z, &options, &report);
   cliProgress_End(&progress);

@@ -4,55 +4,11 @@
 #include <limits.h>
 #include <string.h>
 
-#include <pullback/check.h>
+#include <pullback/describe.h>
 
 #include "cli.h"
 
 // ---- report --------------------------------------------------------------------------------------------------------
-
-static void report_json(const cliRun *run, const pbCheckReport *r) {
-  cliJson j = {.out = cli_out};
-  cliJson_Open(&j, NULL, '{');
-  cliJson_Text(&j, "model", run->model_path);
-  cliJson_Text(&j, "version", pbVersion());
-  cliJson_Bool(&j, "holds", r->holds);
-  cliJson_Integer(&j, "steps", r->steps);
-  cliJson_Integer(&j, "most_contacts", r->most_contacts);
-
-  cliJson_Open(&j, "checks", '[');
-  for (const pbCheckTest *t = r->test; t < r->test + r->test_count; t++) {
-    cliJson_OpenLine(&j, NULL, '{');
-    cliJson_Text(&j, "name", t->name);
-    cliJson_Bool(&j, "holds", t->holds);
-    cliJson_Integer(&j, "cases", t->tried);
-    cliJson_Integer(&j, "left_out", t->skipped);
-    cliJson_Number(&j, "worst", t->worst);
-    cliJson_Number(&j, "limit", t->limit);
-    cliJson_Integer(&j, "step", t->step);
-    cliJson_Text(&j, "words", t->words);
-    cliJson_Close(&j, '}');
-  }
-  cliJson_Close(&j, ']');
-
-  // in words
-  cliJson_Open(&j, "findings", '[');
-  for (const pbCheckFinding *f = r->finding; f < r->finding + r->finding_count; f++) {
-    cliJson_OpenLine(&j, NULL, '{');
-    cliJson_Text(&j, "what", f->what);
-    cliJson_Text(&j, "where", f->where);
-    cliJson_Text(&j, "why", f->why);
-    cliJson_Close(&j, '}');
-  }
-  cliJson_Close(&j, ']');
-
-  // of the rollout itself
-  cliJson_Number(&j, "penetration", r->certificate.penetration);
-  cliJson_Integer(&j, "penetration_step", r->certificate.penetration_step);
-  cliJson_Number(&j, "growth", r->certificate.growth);
-  cliJson_Number(&j, "growth_rate", r->certificate.growth_rate);
-  cliJson_Number(&j, "worst_residual", r->certificate.worst_residual);
-  cliJson_Close(&j, '}');
-}
 
 static void print_test(const pbCheckTest *t) {
   const char *verdict = t->tried ? "holds" : "-";
@@ -113,7 +69,7 @@ static pbStatus check_run(cliRun *run) {
 
   cliRun_NoteCertificate(run, &report->certificate);
   cliRun_WarnSolver(run);
-  if (text[opt_json]) report_json(run, report);
+  if (text[opt_json]) pbCheckReport_Describe(report, run->model_path, &(pbJson){.out = cli_out});
   else report_text(run, report, options.random_controls);
 
   bool holds = report->holds;

@@ -12,8 +12,10 @@
 #include <pullback/build.h>
 #include <pullback/contact.h>
 #include <pullback/deform.h>
+#include <pullback/describe.h>
 #include <pullback/energy.h>
 #include <pullback/io.h>
+#include <pullback/json.h>
 #include <pullback/learn.h>
 #include <pullback/ledger.h>
 #include <pullback/materials.h>
@@ -25,6 +27,7 @@
 #include <pullback/random.h>
 #include <pullback/rollout.h>
 #include <pullback/solid.h>
+#include <pullback/trajectory.h>
 #include <pullback/world.h>
 
 // ---- commands and options ------------------------------------------------------------------------------------------
@@ -148,8 +151,6 @@ pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
 pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
-// OUT.html of `train`: curves, and the best policy from the first of the evaluations' starts.
-pbStatus cliTrain_Page(cliApp *app, const pbTrain *train, const pbTrainResult *result, const char *path);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 
@@ -186,43 +187,12 @@ double cli_seconds(void);
 void cliProgress_Begin(cliProgress *p, const cliApp *app, const char *what);
 void cliProgress_Show(cliProgress *p, double done, double all, const char *note);
 void cliProgress_End(cliProgress *p);
+// For pbProgressFunctions of the library (user: a cliProgress): nonzero once a signal was caught.
+int cliProgress_On(void *user, const pbProgress *progress);
 
 // ---- JSON ----------------------------------------------------------------------------------------------------------
 
-enum { CLI_JSON_DEPTH = 16 };
-typedef struct cliJson {
-  FILE *out;
-  bool compact;  // all on one line
-  int depth;
-  bool some[CLI_JSON_DEPTH], inner[CLI_JSON_DEPTH];
-} cliJson;
-void cliJson_Open(cliJson *j, const char *key, char bracket);      // '{' or '['; key NULL in an array
-void cliJson_OpenLine(cliJson *j, const char *key, char bracket);  // the same, what is inside on one line
-void cliJson_Close(cliJson *j, char bracket);
-void cliJson_Text(cliJson *j, const char *key, const char *value);
-void cliJson_Number(cliJson *j, const char *key, double value);  // null where it is not finite
-void cliJson_Integer(cliJson *j, const char *key, long value);
-void cliJson_Bool(cliJson *j, const char *key, bool value);
-void cliJson_Numbers(cliJson *j, const char *key, const double *values, size_t count);
-void cliJson_Bytes(cliJson *j, const char *key, const unsigned char *bytes, size_t size);  // as base64
-void cliJson_Floats(cliJson *j, const char *key, const float *values, size_t count);       // the same, least byte first
-void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also safe inside an HTML script element
-
 // ---- the run a command works on ------------------------------------------------------------------------------------
-
-// Fields of the model that a picture is made of, by their names in <pullback/model.h>; filled by cliScene_Begin.
-typedef struct cliDrawn {
-  int ngeom, nsite, ntendon;
-  const int *geom_type, *geom_bodyid, *geom_matid, *geom_group, *geom_contype, *geom_conaffinity;
-  const int *site_type, *site_bodyid, *site_matid, *site_group;
-  const int *tendon_adr, *tendon_num, *tendon_matid, *wrap_type, *wrap_objid;
-  const double *geom_size, *geom_pos, *geom_quat, *geom_aabb, *geom_rgba;
-  const double *site_size, *site_pos, *site_quat, *site_rgba;
-  const double *tendon_rgba, *tendon_width, *mat_rgba, *mat_cells, *stat_extent;
-  const int *geom_dataid;
-  pbMeshSurface *field;  // of height fields
-  int fields;
-} cliDrawn;
 
 typedef struct cliRun {
   cliApp *app;
@@ -249,29 +219,16 @@ typedef struct cliRun {
   double *mocap_rate;                       // where there are poses
   double *mocap_before;                     // where they were before: positions, then quaternions; NULL: the model's
   pbScratch *scratch;
-  cliDrawn drawn;
-  double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
-  long worst_residual_step;
-  long unconverged;  // steps whose solve did not converge; of the worst its condition number and the constraint to blame
-  double worst_condition;
-  char worst_row[256];
-  double penetration;  // deepest overlap of two geoms so far (m), its step and geoms; -1: there was none
-  long penetration_step;
-  int penetrating[2];
-  cliProgress progress;   // of a command whose parts say how far they are (cliRun_GoOn)
-  long gains, gain_step;  // impacts that made kinetic energy; the step of the worst, its joules and geoms
-  double gain;
-  int gaining[2];
+  pbStepNotes notes;     // how the steps went so far
+  cliProgress progress;  // of a command whose parts say how far they are
 } cliRun;
 
 // How far the derivative of a rollout that was just pulled back reaches, where its costate grows much; else *noise says to the
 // end.
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
-// On standard error, behind `where`: what it says and what to do instead (pbNoise_Say, pbNoise_Propose); nothing without noise.
-void cliNoise_Warn(const pbNoise *noise, const char *where);
+void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standard error, behind `where`; nothing without noise
 
-// Shows how far a part of a long command is; pb_interrupted where somebody has ended it.
-pbStatus cliRun_GoOn(cliRun *run, const char *part, long done, long all);
+
 void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
@@ -285,18 +242,16 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
 // A line on standard error where a task has several trajectories and none was asked for.
 void cliRun_FirstTrajectory(const cliRun *run);
 void cliRun_End(cliRun *run);
-void cliScene_End(cliRun *run);                   // what cliScene_Begin took; nothing where it was not called
 pbRolloutInput cliRun_Inputs(const cliRun *run);  // of all steps
 size_t cliRun_NoDirection(const pbArray *quat);  // number of the first quaternion whose length is not 1e-6 to 1e6; else the count
 // Velocities of mocap bodies in all steps, by their poses and where they were before, to mocap_rate (pbModel_MocapVelocity).
 pbStatus cliRun_KeepRates(cliRun *run);
-pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
-// Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
-void cliRun_NoteSolve(cliRun *run, long k);
-void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k);
-void cliRun_NoteCertificate(cliRun *run, const pbCertificate *certificate);  // both and impacts of a whole rollout
-void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long k);
+pbInput cliRun_Input(const cliRun *run, long k);                             // of step k; k = steps: of the last
+pbSimulation cliRun_Simulation(const cliRun *run);                           // the same as the library has it
+void cliRun_NoteSolve(cliRun *run, long k);                                  // of step k, which the scratch has made
+void cliRun_NoteCertificate(cliRun *run, const pbCertificate *certificate);  // of a whole rollout
 // One line on standard error where the worst solve stopped short of its tolerance.
+void cli_noteFile(const cliApp *app, const pbModel *model);  // where the solver does more than the file asks for
 void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
@@ -305,24 +260,14 @@ pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
 bool cli_hasSuffix(const char *text, const char *suffix);
 pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
 
-// Shape of a parameter as MuJoCo's Python has it; returns ndim.
-int cliParam_Shape(const pbParam *param, size_t shape[2]);
-// A named integer of the model as a whole ("iterations"), or of a row of a field; -1 where there is none.
-int cliModel_Integer(const pbModel *model, const char *name, int row);
-// Which points the sets (bodies among them), planes and geoms of deformables have: lists of an open object.
-bool cli_consecutive(int count, const int *points);
-void cliRun_PointSets(const cliRun *run, cliJson *j);
 // Common entries of "meta".
-void cliRun_Contact(const cliRun *run, cliJson *j);  // settings of contacts
-// Of impacts that made kinetic energy: their number, and the joules, step and geoms of the worst.
-void cli_energy_made(cliJson *j, long impacts, double joules, long step, const int geoms[2]);
-void cliRun_Meta(const cliRun *run, cliJson *json);
+void cliRun_Meta(const cliRun *run, pbJson *json);
 // Add the text of a finished meta stream; closes and frees it.
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
 // Roll out from x0 and add everything that a trajectory file holds, of every `every`-th state (0: of all).
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
-pbStatus cliMotion_Write(cliRun *run, const pbArrays *set);
+pbStatus cliRun_SaveMotion(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
 // What was written into a stream of open_memstream, to a file, without a signal in between; closes the stream, frees the text.
 pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size);

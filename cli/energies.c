@@ -4,8 +4,6 @@
 
 #include "cli.h"
 
-static bool is_called(const pbMaterial *m, const char *name) { return !strcmp(m->name, name) || !strcmp(m->family, name); }
-
 // "young [Pa], poisson [1]"
 static void put_parameters(const pbMaterial *m) {
   for (int i = 0; i < m->def.parameter_count; i++) {
@@ -78,62 +76,23 @@ static void show(const char *name) {
   const pbMaterial *m;
   int found = 0;
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
-    if (!is_called(m, name)) continue;
+    if (!pbMaterial_IsCalled(m, name)) continue;
     if (found++) fputc('\n', cli_out);
     put_one(m);
   }
-}
-
-static void json_parameter(const pbMaterial *m, int index, cliJson *j) {
-  const pbEnergyParameter *p = &m->def.parameters[index];
-  cliJson_OpenLine(j, NULL, '{');
-  cliJson_Text(j, "name", p->name);
-  cliJson_Text(j, "unit", p->unit ? p->unit : "1");
-  cliJson_Integer(j, "rows", p->rows);
-  cliJson_Integer(j, "cols", p->cols);
-  bool open = p->lower == 0 && p->upper == 0;
-  if (!open) cliJson_Number(j, "lower", p->lower);
-  if (!open && p->upper < 1e300) cliJson_Number(j, "upper", p->upper);
-  cliJson_Close(j, '}');
-}
-
-static void json_all(const char *name) {
-  const pbMaterial *m;
-  cliJson j = {.out = cli_out};
-  cliJson_Open(&j, NULL, '[');
-
-  for (int i = 0; (m = pbMaterial_At(i)); i++) {
-    // a name is one energy or a family
-    if (name && !is_called(m, name)) continue;
-
-    cliJson_Open(&j, NULL, '{');
-    cliJson_Text(&j, "name", m->name);
-    cliJson_Text(&j, "family", m->family);
-    cliJson_Text(&j, "elements", pbMaterial_CellName(m->cell));
-    cliJson_Integer(&j, "points", m->def.points);
-    if (m->mass) cliJson_Text(&j, "mass", m->mass);
-
-    cliJson_Open(&j, "parameters", '[');
-    for (int k = 0; k < m->def.parameter_count; k++) json_parameter(m, k, &j);
-    cliJson_Close(&j, ']');
-    cliJson_Text(&j, "formula", m->def.formula);
-    cliJson_Text(&j, "sheet", m->sheet);
-    cliJson_Close(&j, '}');
-  }
-  cliJson_Close(&j, ']');
 }
 
 pbStatus cliEnergies_Run(cliApp *app) {
   const char *name = app->args.positional[0];
   const pbMaterial *m = pbMaterial_At(0);
   if (name) {
-    for (int i = 0; m && !is_called(m, name); i++) m = pbMaterial_At(i + 1);
+    for (int i = 0; m && !pbMaterial_IsCalled(m, name); i++) m = pbMaterial_At(i + 1);
   }
 
   // the library's message, with what is similar
   if (name && !m) return pbMaterial_Get(app->ctx, name, -1, &m);
 
-  if (app->args.text[opt_json]) json_all(name);
+  if (app->args.text[opt_json]) pbMaterial_Describe(name, &(pbJson){.out = cli_out});
   else if (name) show(name);
   else list_all();
   return pb_ok;

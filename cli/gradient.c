@@ -483,7 +483,7 @@ static pbStatus add_results(const cliGradient *g, pbArrays *set) {
     const cliSlice *s = &g->slices[i];
     char name[sizeof s->name + 8];
     size_t shape[2];
-    int ndim = s->part ? part_shape(&s->param, shape) : cliParam_Shape(&s->param, shape);
+    int ndim = s->part ? part_shape(&s->param, shape) : pbParam_Shape(&s->param, shape);
     snprintf(name, sizeof name, "param/%s", s->name);
     PB_TRY(pbArrays_AddReals(set, name, ndim, shape, g->theta + s->param.offset, NULL));
   }

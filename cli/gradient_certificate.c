@@ -7,65 +7,67 @@
 
 #include "gradient.h"
 
-static void write_geoms(cliJson *j, const char *name, const int geoms[2]) {
-  cliJson_Open(j, name, '[');
-  cliJson_Integer(j, NULL, geoms[0]);
-  cliJson_Integer(j, NULL, geoms[1]);
-  cliJson_Close(j, ']');
+static void write_geoms(pbJson *j, const char *name, const int geoms[2]) {
+  pbJson_Open(j, name, '[');
+  pbJson_Integer(j, NULL, geoms[0]);
+  pbJson_Integer(j, NULL, geoms[1]);
+  pbJson_Close(j, ']');
 }
 
-static void write_member(const pbCertificate *c, const pbCertificateMember *member, cliJson *j) {
+static void write_member(const pbCertificate *c, const pbCertificateMember *member, pbJson *j) {
   const void *value = (const char *)c + member->offset;
 
   switch (member->type) {
-    case pb_certificateReal: cliJson_Number(j, member->name, *(const double *)value); break;
-    case pb_certificateInteger: cliJson_Integer(j, member->name, *(const int *)value); break;
-    case pb_certificateCount: cliJson_Integer(j, member->name, (long)*(const int64_t *)value); break;
-    case pb_certificateBytes: cliJson_Integer(j, member->name, (long)*(const size_t *)value); break;
-    case pb_certificateFlag: cliJson_Bool(j, member->name, *(const bool *)value); break;
-    case pb_certificateText: cliJson_Text(j, member->name, value); break;
+    case pb_certificateReal: pbJson_Number(j, member->name, *(const double *)value); break;
+    case pb_certificateInteger: pbJson_Integer(j, member->name, *(const int *)value); break;
+    case pb_certificateCount: pbJson_Integer(j, member->name, (long)*(const int64_t *)value); break;
+    case pb_certificateBytes: pbJson_Integer(j, member->name, (long)*(const size_t *)value); break;
+    case pb_certificateFlag: pbJson_Bool(j, member->name, *(const bool *)value); break;
+    case pb_certificateText: pbJson_Text(j, member->name, value); break;
     case pb_certificateGeoms: write_geoms(j, member->name, value); break;
   }
 }
 
 // Where the gradient is noise; null: nowhere, or its growth gave no reason to look.
-static void write_noise(const pbNoise *noise, cliJson *j) {
-  cliJson_Open(j, "noise", '{');
-  cliJson_Number(j, "time", noise->time);
-  cliJson_Integer(j, "step", noise->step);
-  cliJson_Number(j, "move", noise->move);
-  cliJson_Number(j, "growth", noise->growth);
-  cliJson_Number(j, "unforeseen", noise->unforeseen);
-  cliJson_Number(j, "window", noise->window);
-  cliJson_Close(j, '}');
+static void write_noise(const pbNoise *noise, pbJson *j) {
+  pbJson_Open(j, "noise", '{');
+  pbJson_Number(j, "time", noise->time);
+  pbJson_Integer(j, "step", noise->step);
+  pbJson_Number(j, "move", noise->move);
+  pbJson_Number(j, "growth", noise->growth);
+  pbJson_Number(j, "unforeseen", noise->unforeseen);
+  pbJson_Number(j, "window", noise->window);
+  pbJson_Close(j, '}');
 }
 
-static void write_certificate(const cliGradient *g, const char *key, int t, cliJson *j) {
+static void write_certificate(const cliGradient *g, const char *key, int t, pbJson *j) {
   int count;
   char text[400];
   const pbCertificate *c = &g->certificates[t];
   const pbCertificateMember *members = pbCertificate_Members(&count);
 
-  cliJson_Open(j, key, '{');
-  cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
-  cliJson_Text(j, "checked", pbCertificate_Checked(c));
-  if (c->truncated) cliJson_Text(j, "truncation", pbCertificate_Truncation(c, text, sizeof text));
-  if (c->gains) cli_energy_made(j, (long)c->gains, c->gain, c->gain_step, c->gaining);
+  pbJson_Open(j, key, '{');
+  pbJson_Text(j, "mode", pbGradientKind_Name(g->mode));
+  pbJson_Text(j, "checked", pbCertificate_Checked(c));
+  if (c->truncated) pbJson_Text(j, "truncation", pbCertificate_Truncation(c, text, sizeof text));
+  pbStepNotes notes = pbStepNotes_None();
+  pbStepNotes_AddCertificate(&notes, c);
+  if (c->gains) pbStepNotes_DescribeGain(&notes, j);
 
   // then every member that says something here
   for (int i = 0; i < count; i++) {
     if (pbCertificate_Says(c, &members[i])) write_member(c, &members[i], j);
   }
   write_noise(&g->noises[t], j);
-  cliJson_Close(j, '}');
+  pbJson_Close(j, '}');
 }
 
-static void write_certificates(const cliGradient *g, cliJson *j) {
-  cliJson_Integer(j, "trajectories", g->count);
-  cliJson_Open(j, "certificates", '[');
+static void write_certificates(const cliGradient *g, pbJson *j) {
+  pbJson_Integer(j, "trajectories", g->count);
+  pbJson_Open(j, "certificates", '[');
 
   for (int t = 0; t < g->count; t++) write_certificate(g, NULL, t, j);
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
 pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
@@ -74,14 +76,14 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return cli_noMemory(g->run->ctx);
 
-  cliJson j = {.out = stream, .compact = true};
-  cliJson_Open(&j, NULL, '{');
+  pbJson j = {.out = stream, .compact = true};
+  pbJson_Open(&j, NULL, '{');
   cliRun_Meta(g->run, &j);
 
-  if (g->run->app->args.text[opt_loss]) cliJson_Number(&j, "loss", g->loss_value);
+  if (g->run->app->args.text[opt_loss]) pbJson_Number(&j, "loss", g->loss_value);
   if (g->count == 1) write_certificate(g, "certificate", 0, &j);
   if (g->count > 1) write_certificates(g, &j);
-  cliJson_Close(&j, '}');
+  pbJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
 }
 
@@ -200,7 +202,7 @@ void cliGradient_Warn(const cliGradient *g, int t) {
   cliRun_WarnSolver(run);
 
   // told here; the certificates in meta have it trajectory by trajectory
-  run->gains = 0;
+  run->notes.gains = 0;
   note_truncation(c);
   if (g->noises[t].step >= 0 && !c->truncated) warn_noise(run, c, &g->noises[t]);
   else warn_growth(run, c);

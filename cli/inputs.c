@@ -11,13 +11,6 @@ pbStatus cli_noMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory,
 
 // ---- parameters ----------------------------------------------------------------------------------------------------
 
-int cliParam_Shape(const pbParam *param, size_t shape[2]) {
-  int n = 0;
-  if (!param->option) shape[n++] = (size_t)param->rows;
-  if (param->cols != 1) shape[n++] = (size_t)param->cols;
-  return n;
-}
-
 // NAME of NAME=VALUE as a text of its own; the value behind it.
 static pbStatus split(pbContext *ctx, const char *what, const char *text, char *name, size_t size, const char **value) {
   size_t n = strcspn(text, "=");
@@ -241,7 +234,7 @@ static void warn_timestep(const cliRun *run) {
 
 // Sweeps against slip follow Newton's method alone.
 static void warn_noslip(const cliRun *run) {
-  int method = pbModel_ContactSettings(run->model).method, sweeps = cliModel_Integer(run->model, "noslip_iterations", 0);
+  int method = pbModel_ContactSettings(run->model).method, sweeps = pbModel_Integer(run->model, "noslip_iterations", 0);
   if (!sweeps || method == pb_contactSoft) return;
 
   fprintf(
@@ -267,9 +260,7 @@ void cliRun_Sizes(cliRun *run) {
   run->ntheta = pbModel_ParamSize(m);
 
   // no step so far
-  run->worst_residual_step = run->penetration_step = run->gain_step = -1;
-  run->gaining[0] = run->gaining[1] = -1;
-  run->penetrating[0] = run->penetrating[1] = -1;
+  run->notes = pbStepNotes_None();
 }
 
 static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
@@ -431,7 +422,6 @@ void cliRun_FirstTrajectory(const cliRun *run) {
 void cliRun_End(cliRun *run) {
   if (!run->ctx) return;
 
-  cliScene_End(run);
   pbScratch_Destroy(run->scratch);
   double *memory[] = {run->theta,   run->theta_before, run->x0,         run->control,   run->qfrc,       run->xfrc,
                       run->command, run->mocap_pos,    run->mocap_quat, run->mocap_vel, run->mocap_rate, run->mocap_before};

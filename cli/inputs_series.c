@@ -296,25 +296,9 @@ static pbStatus keep_before(cliRun *run, const Series *s, int keyframe) {
 }
 
 pbStatus cliRun_KeepRates(cliRun *run) {
-  size_t n = (size_t)run->nmocap;
-  const double *pos = run->mocap_before ? run->mocap_before : run->mocap_pos;
-  const double *quat = run->mocap_before ? run->mocap_before + 3 * n : run->mocap_quat;
-  char text[500];
-  PB_TRY(expand(run, NULL, true, 6 * n, &run->mocap_rate));
-
-  for (size_t k = 0; k < (size_t)run->steps; k++) {
-    const double *to[2] = {run->mocap_pos ? run->mocap_pos + k * 3 * n : NULL,
-                           run->mocap_quat ? run->mocap_quat + k * 4 * n : NULL};
-    pbStatus status =
-        pbModel_MocapVelocity(run->ctx, run->model, run->theta, pos, quat, to[0], to[1], run->mocap_rate + k * 6 * n);
-    if (status != pb_ok) {
-      snprintf(text, sizeof text, "%s", pbContext_Error(run->ctx));
-      return pbContext_Fail(run->ctx, status, "step %zu of %ld: %s", k, run->steps, text);
-    }
-    pos = to[0];  // NULL: the model's
-    quat = to[1];
-  }
-  return pb_ok;
+  pbSimulation s = cliRun_Simulation(run);
+  PB_TRY(expand(run, NULL, true, 6 * (size_t)run->nmocap, &run->mocap_rate));
+  return pbSimulation_Rates(run->ctx, &s, run->mocap_rate);
 }
 
 // Velocities: the file's; the task's, unless the file has another path; else what the poses say.

@@ -137,17 +137,17 @@ static pbStatus add_meta(const cliRun *run, const Matrices *m, pbArrays *set) {
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return cli_noMemory(run->ctx);
-  cliJson j = {.out = stream, .compact = true};
+  pbJson j = {.out = stream, .compact = true};
 
-  cliJson_Open(&j, NULL, '{');
+  pbJson_Open(&j, NULL, '{');
   cliRun_Meta(run, &j);
-  cliJson_Text(&j, "order", "dq (nv, tangent space), dv (nv), dact (na)");
-  cliJson_OpenLine(&j, "columns", '[');
+  pbJson_Text(&j, "order", "dq (nv, tangent space), dv (nv), dact (na)");
+  pbJson_OpenLine(&j, "columns", '[');
   for (int i = 0; i < input_count; i++) {
-    if (m->by >> i & 1) cliJson_Text(&j, NULL, input_names[i]);
+    if (m->by >> i & 1) pbJson_Text(&j, NULL, input_names[i]);
   }
-  cliJson_Close(&j, ']');
-  cliJson_Close(&j, '}');
+  pbJson_Close(&j, ']');
+  pbJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
 }
 

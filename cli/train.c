@@ -1,51 +1,28 @@
 // pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
 // Tests: tests/oracle/test_train.py.
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include <pullback/view.h>
 
 #include "cli.h"
 
-enum { MOST_PATH = 4096 };
-
 typedef struct Names {  // of what is written
-  char policy[MOST_PATH + 16], state[MOST_PATH + 16], table[MOST_PATH + 16], page[MOST_PATH + 16];
+  char policy[PB_RUN_PATH], state[PB_RUN_PATH], table[PB_RUN_PATH], page[PB_RUN_PATH];
 } Names;
 
 // After -o, or after the task in the current folder.
 static pbStatus make_names(cliApp *app, Names *n) {
-  const char *output = app->args.text[opt_output], *from = output ? output : app->args.positional[0];
-  if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
-
-  size_t length = strlen(from);
-  const char *const suffixes[] = {".npz", ".json"};
-  for (int i = 0; i < 2; i++) {
-    size_t m = strlen(suffixes[i]);
-    if (length > m && strcmp(from + length - m, suffixes[i]) == 0) {
-      length -= m;
-      break;
-    }
-  }
-  if (!length || length >= MOST_PATH)
-    return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
-
-  snprintf(n->policy, sizeof n->policy, "%.*s.npz", (int)length, from);
-  snprintf(n->state, sizeof n->state, "%.*s.state", (int)length, from);
-  snprintf(n->table, sizeof n->table, "%.*s.csv", (int)length, from);
-  snprintf(n->page, sizeof n->page, "%.*s.html", (int)length, from);
-  return pb_ok;
+  const char *output = app->args.text[opt_output], *task = app->args.positional[0];
+  PB_TRY(pbRun_FileName(app->ctx, output, task, ".npz", n->policy, sizeof n->policy));
+  PB_TRY(pbRun_FileName(app->ctx, output, task, ".state", n->state, sizeof n->state));
+  PB_TRY(pbRun_FileName(app->ctx, output, task, ".csv", n->table, sizeof n->table));
+  return pbRun_FileName(app->ctx, output, task, ".html", n->page, sizeof n->page);
 }
 
 static int on_progress(void *user, const pbTrainNews *news) {
-  cliProgress *progress = user;
   char note[160];
-  int n = snprintf(note, sizeof note, "%.3g robot-steps/s", news->steps_per_second);
-
-  // nothing is known before the first update
-  if (isfinite(news->cost)) n += snprintf(note + n, sizeof note - (size_t)n, ", loss %.5g", news->cost);
-  if (isfinite(news->score)) snprintf(note + n, sizeof note - (size_t)n, ", evaluated %.5g", news->score);
-  cliProgress_Show(progress, news->update, news->updates, note);
+  cliProgress_Show(user, news->update, news->updates, pbTrainNews_Say(news, note, sizeof note));
   return cliSignals_Caught();
 }
 
@@ -78,25 +55,13 @@ static pbStatus run_training(cliApp *app, pbTrain *train, const Names *names, pb
 }
 
 // ---- the table ----------------------------------------------------------------------------------------------------------
-static void write_number(FILE *out, double value, bool last) {
-  if (isfinite(value)) fprintf(out, "%.9g", value);
-  fputc(last ? '\n' : ',', out);
-}
-
 static pbStatus write_table(cliApp *app, const pbTrain *train, const char *path) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) return cli_noMemory(app->ctx);
 
-  fputs("update,robot_steps,loss,gradient_norm,critic_error,evaluated,alive,dropped\n", out);
-  const pbTrainRow *rows = pbTrain_Rows(train);
-  for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    const double row[] = {rows[i].update, rows[i].steps, rows[i].cost,  rows[i].norm,
-                          rows[i].value,  rows[i].score, rows[i].alive, rows[i].dropped};
-    for (int k = 0; k < PB_TRAIN_COLUMNS; k++) write_number(out, row[k], k + 1 == PB_TRAIN_COLUMNS);
-  }
-
+  pbTrain_Table(train, out);
   return cli_saveText(app, path, out, &text, &size);
 }
 
@@ -110,11 +75,22 @@ static void print_summary(cliApp *app, const pbTrain *train, const Names *names,
   fprintf(cli_err, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
 }
 
-// The verdict, with the window in the unit that a task has it.
-static void warn_noise(const pbTrainResult *result) {
-  char where[120];
-  snprintf(where, sizeof where, "in most windows (half of what gradients reach is \"window\": %d): ", result->noise_window);
-  cliNoise_Warn(&result->noise, where);
+// Curves, and the best policy from the first of the evaluations' starts.
+static pbStatus write_page(cliApp *app, const pbTrain *train, const pbTrainResult *result, const char *path) {
+  char *text = NULL, said[PB_NOTES_TEXT];
+  size_t size = 0;
+  pbStepNotes notes;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return cli_noMemory(app->ctx);
+
+  pbStatus status =
+      pbTrain_Page(app->ctx, train, result, app->args.positional[0], app->args.text[opt_allow_root], path, &notes, out);
+  cli_noteFile(app, pbTrain_Model(train));
+  cliRun_Warn(pbStepNotes_Say(&notes, pbTrain_Model(train), pbTrain_EpisodeSteps(train), said, sizeof said));
+  if (status == pb_ok) return cli_saveText(app, path, out, &text, &size);
+  fclose(out);
+  free(text);
+  return status;
 }
 
 static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
@@ -123,12 +99,13 @@ static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *na
   cliSignals_Release();
   PB_TRY(status);
   PB_TRY(write_table(app, train, names->table));
-  PB_TRY(cliTrain_Page(app, train, result, names->page));
+  PB_TRY(write_page(app, train, result, names->page));
 
   // done: the next run starts over
   unlink(names->state);
   print_summary(app, train, names, result);
-  warn_noise(result);
+  char said[PB_NOTES_TEXT];
+  cliRun_Warn(pbTrainResult_Warning(result, said, sizeof said));
   return pb_ok;
 }
 

@@ -225,7 +225,7 @@ static pbStatus write_parameters(const cliWorlds *w, pbArrays *set, const double
   for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
     pbParam p = pbModel_ParamAt(run->model, i);
     size_t shape[2];
-    int ndim = cliParam_Shape(&p, shape);
+    int ndim = pbParam_Shape(&p, shape);
     snprintf(name, sizeof name, "param/%s", p.name);
     if (pbArrays_Find(set, name) || (run->recompute && p.derived)) continue;
     PB_TRY(pbArrays_AddReals(set, name, ndim, shape, theta + p.offset, NULL));

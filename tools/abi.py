@@ -31,7 +31,7 @@ class Interface:
     """What the headers declare. Lengths and values are C expressions until the compiler has been asked."""
 
     def __init__(self):
-        self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = set(), {}, {}, [], {}, {}
+        self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = {"FILE"}, {}, {}, [], {}, {}
         self.arguments = {}  # names of a function's, "" where a header gives none
 
     def knows(self, name):

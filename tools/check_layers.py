@@ -15,7 +15,7 @@ LAYERS = ["base", "probe", "number", "math", "linalg", "sparse", "mesh", "energy
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "ledger": "base", "policy": "base", "enums": "base", "sensors": "base", "actuators": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout", "check": "check",
-          "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
+          "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)

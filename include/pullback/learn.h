@@ -52,6 +52,8 @@ typedef struct pbTrainRow {
   double dropped;  // worlds that diverged in the update, and were left out of it
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
+PB_API const char *pbTrainRow_Name(int column);              // "update", "robot_steps", "loss", ...; NULL behind the last
+PB_API void pbTrain_Table(const pbTrain *train, FILE *out);  // all rows as CSV with these names; empty where a number is none
 PB_API int pbTrain_RowCount(const pbTrain *train);
 PB_API const pbTrainRow *pbTrain_Rows(const pbTrain *train);
 
@@ -61,6 +63,7 @@ typedef struct pbTrainNews {
   double seconds, left;            // since it began; estimate, < 0: unknown
   double cost, score;              // last ones; NaN
 } pbTrainNews;
+PB_API const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size);  // in words; returns text
 typedef struct pbTrainOptions {
   int threads;    // 0: as many as there are processors; results have the same bits for any number
   bool has_seed;  // else the task's
@@ -91,6 +94,9 @@ typedef struct pbTrainResult {
 // pb_interrupted: the state file holds all but the running update; call again with resume. pb_not_finite where no world has a
 // finite loss.
 PB_API PB_NODISCARD pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result);
+
+// Where gradients are noise in most windows: what is said of it, "" for nothing. Returns text.
+PB_API const char *pbTrainResult_Warning(const pbTrainResult *result, char *text, size_t size);
 
 // Where the evaluations' episode `start` (0 on) begins: x0 (StateSize), and what the policy is commanded throughout it (command:
 // as many numbers as it observes; NULL where it observes none). After a Run.

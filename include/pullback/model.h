@@ -163,6 +163,8 @@ typedef struct pbField {
 } pbField;
 PB_API bool pbModel_FieldAt(const pbModel *model, int index, pbField *field);
 PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field);
+// An integer of a field of one column, or of the model as a whole ("iterations", row 0); -1 where there is none.
+PB_API int pbModel_Integer(const pbModel *model, const char *name, int row);
 
 // What meshes look like, where loading was asked to keep it (pbLoadOptions.surfaces, or the spec's): each once, in its own frame,
 // scaled. Those without triangles show their convex hull.

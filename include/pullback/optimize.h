@@ -2,6 +2,7 @@
 #ifndef PULLBACK_OPTIMIZE_H
 #define PULLBACK_OPTIMIZE_H
 
+#include <pullback/json.h>
 #include <pullback/pool.h>
 #include <pullback/rollout.h>
 
@@ -231,6 +232,18 @@ typedef struct pbRunResult {
 PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result);
 // The result as JSON text (free with pbContext_Free): loss, terms, variables by name, history, certificate, confirm.
 PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);
+
+// The same with the names of `count` trajectory files before it, as the program writes it: as text to `out` and as values of
+// JSON; either may be NULL. files: NULL for none.
+PB_API PB_NODISCARD pbStatus pbTask_DescribeResult(pbTask *task, const pbRunResult *result, const char *const *files, int count,
+                                                   pbJson *json, FILE *out);
+// How far a run is in words, of its progress: "loss 0.12". Returns text.
+PB_API const char *pbRun_Say(const pbProgress *progress, char *text, size_t size);
+enum { PB_RUN_PATH = 4160 };  // bytes of a path
+// A file beside what a run writes: `output` (NULL: the task's name, in the current folder) without .json or .npz, with an ending
+// (".state"). pb_bad_argument: the name is empty or too long for `size`.
+PB_API PB_NODISCARD pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path,
+                                            size_t size);
 
 // ---- losses alone -------------------------------------------------------------------------------------------------
 // The "loss" of a task file on somebody else's rollout of `steps` steps: that of trajectory `trajectory` where the file lists

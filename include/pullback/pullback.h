@@ -24,9 +24,13 @@
 #include <pullback/pgs.h>
 #include <pullback/actuators.h>
 #include <pullback/array.h>
+#include <pullback/json.h>
+#include <pullback/trajectory.h>
 #include <pullback/energy.h>
 #include <pullback/deform.h>
 #include <pullback/materials.h>
 #include <pullback/io.h>
+#include <pullback/describe.h>
+#include <pullback/view.h>
 
 #endif

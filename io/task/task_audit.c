@@ -6,6 +6,7 @@
 
 #include <pullback/audit.h>
 
+#include "io/json/tree.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
@@ -342,7 +343,7 @@ static json_t *row_json(const pbAuditRow *row) {
   return o;
 }
 
-pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text) {
+static json_t *report_json(const pbAuditReport *report) {
   json_t *o = json_object(), *rows = json_array();
 
   // the verdict, then what it is about
@@ -361,7 +362,17 @@ pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **
 
   for (int i = 0; i < pb_auditRunCount; i++) json_array_append_new(rows, row_json(&report->row[i]));
   json_object_set_new(o, "runs", rows);
+  return o;
+}
 
+void pbAuditReport_Describe(const pbAuditReport *report, pbJson *json) {
+  json_t *o = report_json(report);
+  pbJson_Tree(json, NULL, o);
+  json_decref(o);
+}
+
+pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text) {
+  json_t *o = report_json(report);
   char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
   json_decref(o);
   *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/json/tree.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
 
@@ -288,9 +289,8 @@ static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
   return o;
 }
 
-pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
+static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **made) {
   json_t *o = json_object();
-  *text = NULL;
 
   // what variables set, at the answer
   task->same = false;
@@ -333,10 +333,66 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   json_object_set_new(o, "history_columns", json_string("iteration, simulations, best loss, gradient norm"));
   json_object_set_new(o, "history", history_json(&task->history));
 
-  // 17 digits give every double back
+  *made = o;
+  return pb_ok;
+}
+
+// 17 digits give every double back.
+static pbStatus dump(pbContext *ctx, const json_t *o, char **text) {
   char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-  json_decref(o);
-  *text = dumped ? pbContext_CopyText(task->ctx, dumped) : NULL;
+  *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;
   free(dumped);
-  return *text ? pb_ok : pbContext_Fail(task->ctx, pb_no_memory, "no memory for the result");
+  return *text ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the result");
+}
+
+pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
+  json_t *o;
+  *text = NULL;
+  PB_TRY(result_json(task, result, &o));
+  pbStatus status = dump(task->ctx, o, text);
+  json_decref(o);
+  return status;
+}
+
+// The object's text with the names of the trajectory files as its first entry.
+static void put_files(FILE *out, const char *const *files, int count, const char *text) {
+  pbJson j = {.out = out, .compact = true};
+  fputs("{\n  \"trajectory_files\": ", out);
+  pbJson_Open(&j, NULL, '[');
+  for (int i = 0; i < count; i++) pbJson_Text(&j, NULL, files[i]);
+  pbJson_Close(&j, ']');
+
+  // what follows the object's own opening brace
+  const char *inside = text + strspn(text, " \t\r\n");
+  inside += *inside == '{';
+  const char *next = inside + strspn(inside, " \t\r\n");
+  fprintf(out, "%s%s", *next == '}' ? "" : ",", inside);
+  if (*inside && inside[strlen(inside) - 1] != '\n') fputc('\n', out);
+}
+
+static void tell_result(const json_t *o, const char *const *files, int count, pbJson *j) {
+  const char *key;
+  json_t *value;
+  pbJson_Open(j, NULL, '{');
+  if (files) {
+    pbJson_OpenLine(j, "trajectory_files", '[');
+    for (int i = 0; i < count; i++) pbJson_Text(j, NULL, files[i]);
+    pbJson_Close(j, ']');
+  }
+  json_object_foreach((json_t *)o, key, value) pbJson_Tree(j, key, value);
+  pbJson_Close(j, '}');
+}
+
+pbStatus pbTask_DescribeResult(pbTask *task, const pbRunResult *result, const char *const *files, int count, pbJson *json,
+                               FILE *out) {
+  json_t *o;
+  char *text = NULL;
+  PB_TRY(result_json(task, result, &o));
+  pbStatus status = out ? dump(task->ctx, o, &text) : pb_ok;
+  if (status == pb_ok && out) put_files(out, files, count, text);
+  if (status == pb_ok && json) tell_result(o, files, count, json);
+
+  pbContext_Free(task->ctx, text);
+  json_decref(o);
+  return status;
 }

@@ -274,6 +274,12 @@ bool pbModel_Field(const pbModel *m, const char *name, pbField *field) {
   return false;
 }
 
+int pbModel_Integer(const pbModel *m, const char *name, int row) {
+  pbField f;
+  bool known = pbModel_Field(m, name, &f) && f.integers && row >= 0 && row < f.rows;
+  return known ? f.integers[row] : -1;
+}
+
 // ---- options ------------------------------------------------------------------------------------------------------
 // Words of options that take one of several.
 typedef struct pbChoice {

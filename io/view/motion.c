@@ -4,15 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "scene.h"
+#include "io/view/scene.h"
 
 enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: position, normal, distance, two geoms
 
 // Numbers of the cells of rigid parts; -1 where a cell is of another kind.
 enum { CELL_BODY, CELL_GEOM, CELL_SITE, CELL_TENDON, CELL_RGBA, CELL_ARRAYS };
 
-typedef struct Motion {
-  cliRun *run;
+struct pbMotion {
+  pbContext *ctx;
+  pbScene scene;
   const pbArrays *set;
   const pbArray *time, *points, *velocity;  // the latter two NULL without deformables
   pbMesh *mesh;                             // of deformables
@@ -24,30 +25,34 @@ typedef struct Motion {
   double *contact;      // of all frames
   size_t contact_room;  // contacts
   int shapes;           // that are drawn
-  cliShape *shape;
+  pbSceneShape *shape;
   pbMesh **surface;               // of each, in the frame of its body
   int points_of_tendons, pieces;  // pieces: straight ones, between two of the points
   double *path;                   // frames x points_of_tendons x 3, tendon by tendon
   pbMesh *rigid;                  // all in one: the tendons' pieces, then the shapes
   double *cell[CELL_ARRAYS];
-} Motion;
+};
 
-static pbStatus no_memory(const Motion *m) { return pbContext_Fail(m->run->ctx, pb_no_memory, "out of memory for the motion"); }
+static pbStatus no_memory(const pbMotion *m) {
+  return pbContext_Fail(m->scene.ctx, pb_no_memory, "out of memory for the motion");
+}
 
-static void *take(const Motion *m, size_t count, size_t size) { return pbContext_Alloc(m->run->ctx, (count + 1) * size); }
+static void *take(const pbMotion *m, size_t count, size_t size) { return pbContext_Alloc(m->scene.ctx, (count + 1) * size); }
 
 // ---- what moves -------------------------------------------------------------------------------------------------------
 
-static const double *pose_of(const Motion *m, int body, size_t frame) { return m->pose + 7 * ((size_t)body * m->frames + frame); }
+static const double *pose_of(const pbMotion *m, int body, size_t frame) {
+  return m->pose + 7 * ((size_t)body * m->frames + frame);
+}
 
 static void move_point(const double *pose, const double at[3], double x[3]) {
   double rotated[3];
-  cli_rotate(rotated, pose + 3, at);
+  pbScene_Rotate(rotated, pose + 3, at);
   for (int k = 0; k < 3; k++) x[k] = pose[k] + rotated[k];
 }
 
-static pbStatus keep_contacts(Motion *m, size_t frame) {
-  cliContacts c = cliScene_Contacts(m->run);
+static pbStatus keep_contacts(pbMotion *m, size_t frame) {
+  pbSceneContacts c = pbScene_Contacts(&m->scene);
   size_t end = m->first[frame] + (size_t)c.count;
 
   m->first[frame + 1] = end;
@@ -55,7 +60,7 @@ static pbStatus keep_contacts(Motion *m, size_t frame) {
 
   if (!m->contact || end > m->contact_room) {
     size_t room = 2 * end;
-    double *grown = pbContext_Resize(m->run->ctx, m->contact, room * CONTACT_WIDTH * sizeof *grown);
+    double *grown = pbContext_Resize(m->scene.ctx, m->contact, room * CONTACT_WIDTH * sizeof *grown);
     if (!grown) return no_memory(m);
     m->contact = grown;
     m->contact_room = room;
@@ -72,43 +77,43 @@ static pbStatus keep_contacts(Motion *m, size_t frame) {
   return pb_ok;
 }
 
-static void keep_paths(const Motion *m, double *x) {
-  for (int t = 0; t < m->run->drawn.ntendon; t++) {
-    for (int k = 0; k < cliTendon_Segments(m->run, t); k++) {
-      cliPiece p = cliTendon_Segment(m->run, t, k);
-      cliScene_Path(m->run, &p, x);
-      x += 3 * cliPiece_Points(&p);
+static void keep_paths(const pbMotion *m, double *x) {
+  for (int t = 0; t < m->scene.drawn.ntendon; t++) {
+    for (int k = 0; k < pbSceneTendon_Segments(&m->scene, t); k++) {
+      pbScenePiece p = pbSceneTendon_Segment(&m->scene, t, k);
+      pbScene_Path(&m->scene, &p, x);
+      x += 3 * pbScenePiece_Points(&p);
     }
   }
 }
 
-static int tendon_points(const Motion *m, int t) {
+static int tendon_points(const pbMotion *m, int t) {
   int points = 0;
-  for (int k = 0; k < cliTendon_Segments(m->run, t); k++) {
-    cliPiece p = cliTendon_Segment(m->run, t, k);
-    points += cliPiece_Points(&p);
+  for (int k = 0; k < pbSceneTendon_Segments(&m->scene, t); k++) {
+    pbScenePiece p = pbSceneTendon_Segment(&m->scene, t, k);
+    points += pbScenePiece_Points(&p);
   }
   return points;
 }
 
 // Points of each piece are its own: as many straight parts as points, less one for each piece.
-static int tendon_edges(const Motion *m, int t) { return tendon_points(m, t) - cliTendon_Segments(m->run, t); }
+static int tendon_edges(const pbMotion *m, int t) { return tendon_points(m, t) - pbSceneTendon_Segments(&m->scene, t); }
 
-static void put_edges(const Motion *m, int t, int first, int *vertex) {
-  for (int k = 0; k < cliTendon_Segments(m->run, t); k++, first++) {
-    cliPiece p = cliTendon_Segment(m->run, t, k);
-    for (int i = 1; i < cliPiece_Points(&p); i++, first++) {
+static void put_edges(const pbMotion *m, int t, int first, int *vertex) {
+  for (int k = 0; k < pbSceneTendon_Segments(&m->scene, t); k++, first++) {
+    pbScenePiece p = pbSceneTendon_Segment(&m->scene, t, k);
+    for (int i = 1; i < pbScenePiece_Points(&p); i++, first++) {
       *vertex++ = first;
       *vertex++ = first + 1;
     }
   }
 }
 
-static pbStatus observe_frames(Motion *m, double *x, double *poses) {
-  size_t nbody = (size_t)m->run->nbody;
+static pbStatus observe_frames(pbMotion *m, double *x, double *poses) {
+  size_t nbody = (size_t)m->scene.nbody;
   for (size_t k = 0; k < m->frames; k++) {
-    PB_TRY(cliScene_Observe(m->run, m->set, k, x));
-    PB_TRY(cliScene_Poses(m->run, poses));
+    PB_TRY(pbScene_Observe(&m->scene, m->set, k, x));
+    PB_TRY(pbScene_Poses(&m->scene, poses));
 
     // body by body: glTF has the frames of one body side by side
     for (size_t b = 0; b < nbody; b++) memcpy(m->pose + 7 * (b * m->frames + k), poses + 7 * b, 7 * sizeof *poses);
@@ -118,10 +123,10 @@ static pbStatus observe_frames(Motion *m, double *x, double *poses) {
   return pb_ok;
 }
 
-static pbStatus observe(Motion *m) {
-  const cliRun *run = m->run;
-  size_t nbody = (size_t)run->nbody;
-  for (int t = 0; t < run->drawn.ntendon; t++) {
+static pbStatus observe(pbMotion *m) {
+  const pbScene *scene = &m->scene;
+  size_t nbody = (size_t)scene->nbody;
+  for (int t = 0; t < scene->drawn.ntendon; t++) {
     m->points_of_tendons += tendon_points(m, t);
     m->pieces += tendon_edges(m, t);
   }
@@ -129,21 +134,21 @@ static pbStatus observe(Motion *m) {
   m->pose = take(m, nbody * m->frames, 7 * sizeof *m->pose);
   m->path = take(m, (size_t)m->points_of_tendons * m->frames, 3 * sizeof *m->path);
   m->first = take(m, m->frames, sizeof *m->first);
-  double *x = take(m, (size_t)run->nx + 7 * nbody, sizeof *x);
+  double *x = take(m, (size_t)scene->nx + 7 * nbody, sizeof *x);
 
   // an initial state for the fields that the arrays do not hold
   pbStatus status = pb_no_memory;
-  if (m->pose && m->path && m->first && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
-  if (status == pb_ok) status = observe_frames(m, x, x + run->nx);
+  if (m->pose && m->path && m->first && x) status = pbState_Init(scene->ctx, scene->model, scene->theta, -1, x);
+  if (status == pb_ok) status = observe_frames(m, x, x + scene->nx);
 
-  pbContext_Free(run->ctx, x);
+  pbContext_Free(scene->ctx, x);
   return status;
 }
 
 // Half the size of planes without end: twice the farthest coordinate of the motion, or of MuJoCo's extent of the model.
-static double plane_size(const Motion *m) {
-  double far = m->run->drawn.stat_extent[0];
-  for (size_t i = 0; i < (size_t)m->run->nbody * m->frames; i++)
+static double plane_size(const pbMotion *m) {
+  double far = m->scene.drawn.stat_extent[0];
+  for (size_t i = 0; i < (size_t)m->scene.nbody * m->frames; i++)
     for (int k = 0; k < 3; k++) far = fmax(far, fabs(m->pose[7 * i + (size_t)k]));
   if (!m->points) return 2 * far;
 
@@ -151,19 +156,19 @@ static double plane_size(const Motion *m) {
   return 2 * far;
 }
 
-static pbStatus make_shapes(Motion *m) {
-  const cliRun *run = m->run;
-  int all = cliScene_Shapes(run);
+static pbStatus make_shapes(pbMotion *m) {
+  const pbScene *scene = &m->scene;
+  int all = pbScene_Shapes(scene);
   m->far = plane_size(m);
   m->shape = take(m, (size_t)all, sizeof *m->shape);
   m->surface = take(m, (size_t)all, sizeof(void *));
   if (!m->shape || !m->surface) return no_memory(m);
 
   for (int i = 0; i < all; i++) {
-    cliShape s = cliScene_Shape(run, i);
-    if (s.hidden || (s.site && s.group >= CLI_SHOWN_GROUPS)) continue;
+    pbSceneShape s = pbScene_Shape(scene, i);
+    if (s.hidden || (s.site && s.group >= SCENE_SHOWN_GROUPS)) continue;
     m->shape[m->shapes] = s;
-    PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
+    PB_TRY(pbSceneShape_Mesh(scene->ctx, &s, m->far, &m->surface[m->shapes]));
     m->shapes++;
   }
   return pb_ok;
@@ -171,7 +176,7 @@ static pbStatus make_shapes(Motion *m) {
 
 // ---- VTU ------------------------------------------------------------------------------------------------------------------
 
-static void number_cell(Motion *m, int cell, int kind, int id, int body, const double rgba[4]) {
+static void number_cell(pbMotion *m, int cell, int kind, int id, int body, const double rgba[4]) {
   // -1: of no object of that kind
   for (int a = CELL_BODY; a < CELL_RGBA; a++) m->cell[a][cell] = -1;
   m->cell[kind][cell] = id;
@@ -179,7 +184,7 @@ static void number_cell(Motion *m, int cell, int kind, int id, int body, const d
   memcpy(m->cell[CELL_RGBA] + 4 * (size_t)cell, rgba, 4 * sizeof *rgba);
 }
 
-static pbStatus make_rigid(Motion *m) {
+static pbStatus make_rigid(pbMotion *m) {
   int64_t counts[pb_cellKindCount] = {0}, points = m->points_of_tendons;
   counts[pb_cellEdge] = m->pieces;
 
@@ -187,7 +192,7 @@ static pbStatus make_rigid(Motion *m) {
     points += m->surface[i]->points;
     counts[pb_cellTriangle] += m->surface[i]->cells[pb_cellTriangle].count;
   }
-  PB_TRY(pbMesh_Create(m->run->ctx, "rigid", points, counts, &m->rigid));
+  PB_TRY(pbMesh_Create(m->scene.ctx, "rigid", points, counts, &m->rigid));
 
   for (int a = 0; a < CELL_ARRAYS; a++) {
     m->cell[a] = take(m, (size_t)(counts[pb_cellEdge] + counts[pb_cellTriangle]), (a == CELL_RGBA ? 4 : 1) * sizeof(double));
@@ -196,12 +201,12 @@ static pbStatus make_rigid(Motion *m) {
   return pb_ok;
 }
 
-static void fill_rigid(Motion *m) {
+static void fill_rigid(pbMotion *m) {
   int cell = 0, point = 0;
   // the tendons first
-  for (int t = 0; t < m->run->drawn.ntendon; t++) {
+  for (int t = 0; t < m->scene.drawn.ntendon; t++) {
     double rgba[4];
-    cliTendon_Color(m->run, t, rgba);
+    pbSceneTendon_Color(&m->scene, t, rgba);
     put_edges(m, t, point, m->rigid->cells[pb_cellEdge].vertex + 2 * cell);
     for (int k = tendon_edges(m, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
     point += tendon_points(m, t);
@@ -210,18 +215,18 @@ static void fill_rigid(Motion *m) {
   // then the triangles of every shape, their points counted on
   int *to = m->rigid->cells[pb_cellTriangle].vertex;
   for (int i = 0; i < m->shapes; i++) {
-    const cliShape *s = &m->shape[i];
+    const pbSceneShape *s = &m->shape[i];
     const pbCells *triangles = &m->surface[i]->cells[pb_cellTriangle];
     for (int c = 0; c < 3 * triangles->count; c++) *to++ = point + triangles->vertex[c];
     double rgba[4];
-    cliShape_Color(s, rgba);
+    pbSceneShape_Color(s, rgba);
     for (int c = 0; c < triangles->count; c++) number_cell(m, cell++, s->site ? CELL_SITE : CELL_GEOM, s->id, s->body, rgba);
 
     point += m->surface[i]->points;
   }
 }
 
-static void move_rigid(Motion *m, size_t frame) {
+static void move_rigid(pbMotion *m, size_t frame) {
   // in the order of fill_rigid: tendons, then shapes
   size_t numbers = 3 * (size_t)m->points_of_tendons;
   double *x = m->rigid->point;
@@ -234,7 +239,7 @@ static void move_rigid(Motion *m, size_t frame) {
   }
 }
 
-static pbStatus write_rigid(Motion *m, pbVtuWriter *writer, size_t frame) {
+static pbStatus write_rigid(pbMotion *m, pbVtuWriter *writer, size_t frame) {
   pbVtuArray cells[CELL_ARRAYS] = {{"body", 1, m->cell[CELL_BODY]},
                                    {"geom", 1, m->cell[CELL_GEOM]},
                                    {"site", 1, m->cell[CELL_SITE]},
@@ -248,7 +253,7 @@ static pbStatus write_rigid(Motion *m, pbVtuWriter *writer, size_t frame) {
 }
 
 // Contacts of a frame as points. column: room for the arrays, each with all contacts.
-static pbStatus put_contacts(Motion *m, pbVtuWriter *writer, size_t frame, pbMesh *mesh, double *column) {
+static pbStatus put_contacts(pbMotion *m, pbVtuWriter *writer, size_t frame, pbMesh *mesh, double *column) {
   size_t count = m->first[frame + 1] - m->first[frame];
   const double *from = m->contact + CONTACT_WIDTH * m->first[frame];
   double *normal = column, *distance = normal + 3 * count, *geoms = distance + count;
@@ -265,24 +270,24 @@ static pbStatus put_contacts(Motion *m, pbVtuWriter *writer, size_t frame, pbMes
   return pbVtuWriter_WritePart(writer, "contacts", mesh, &f);
 }
 
-static pbStatus write_contacts(Motion *m, pbVtuWriter *writer, size_t frame) {
+static pbStatus write_contacts(pbMotion *m, pbVtuWriter *writer, size_t frame) {
   size_t count = m->first[frame + 1] - m->first[frame];
   pbMesh *mesh = NULL;
 
   // a part that has none in any frame is left out
   if (!m->first[m->frames]) return pb_ok;
   int64_t counts[pb_cellKindCount] = {[pb_cellPoint] = (int64_t)count};
-  PB_TRY(pbMesh_Create(m->run->ctx, "contacts", (int64_t)count, counts, &mesh));
+  PB_TRY(pbMesh_Create(m->scene.ctx, "contacts", (int64_t)count, counts, &mesh));
 
   double *column = take(m, 6 * count, sizeof *column);
   pbStatus status = column ? put_contacts(m, writer, frame, mesh, column) : no_memory(m);
 
-  pbContext_Free(m->run->ctx, column);
+  pbContext_Free(m->scene.ctx, column);
   pbMesh_Destroy(mesh);
   return status;
 }
 
-static pbStatus write_deformables(const Motion *m, pbVtuWriter *writer, size_t frame) {
+static pbStatus write_deformables(const pbMotion *m, pbVtuWriter *writer, size_t frame) {
   if (!m->mesh) return pb_ok;
   size_t width = 3 * (size_t)m->mesh->points;
   pbVtuArray velocity = {"velocity", 3, m->velocity->reals + frame * width};
@@ -290,9 +295,7 @@ static pbStatus write_deformables(const Motion *m, pbVtuWriter *writer, size_t f
   return pbVtuWriter_Write(writer, &f);
 }
 
-static pbStatus write_frames(Motion *m, pbVtuWriter *writer) {
-  PB_TRY(make_rigid(m));
-  fill_rigid(m);
+static pbStatus write_frames(pbMotion *m, pbVtuWriter *writer) {
   for (size_t k = 0; k < m->frames; k++) {
     PB_TRY(write_deformables(m, writer, k));
     PB_TRY(write_rigid(m, writer, k));
@@ -301,9 +304,9 @@ static pbStatus write_frames(Motion *m, pbVtuWriter *writer) {
   return pbVtuWriter_Finish(writer);
 }
 
-static pbStatus write_vtu(Motion *m, const char *path) {
+static pbStatus write_vtu(pbMotion *m, const char *path) {
   pbVtuWriter *writer;
-  PB_TRY(pbVtuWriter_Create(m->run->ctx, path, m->mesh, &writer));
+  PB_TRY(pbVtuWriter_Create(m->scene.ctx, path, m->mesh, &writer));
   pbStatus status = write_frames(m, writer);
   pbVtuWriter_Destroy(writer);
   return status;
@@ -319,9 +322,9 @@ static void set_color(pbGlbPart *part, const double rgba[4]) {
   part->colour[3] = fmin(fmax(rgba[3], 0), 1);
 }
 
-static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
-  const cliShape *s = &m->shape[i];
-  const char *body = pbModel_Name(m->run->model, pb_objBody, s->body);
+static pbGlbPart rigid_part(const pbMotion *m, int i, char *name) {
+  const pbSceneShape *s = &m->shape[i];
+  const char *body = pbModel_Name(m->scene.model, pb_objBody, s->body);
 
   if (*s->name) snprintf(name, NAME_SIZE, "%s", s->name);
   else snprintf(name, NAME_SIZE, "%s %d of %.100s", s->site ? "site" : "geom", s->id, *body ? body : "a body");
@@ -334,14 +337,14 @@ static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
                     .pose = pose_of(m, s->body, 0)};
 
   double rgba[4];
-  cliShape_Color(s, rgba);
+  pbSceneShape_Color(s, rgba);
   set_color(&part, rgba);
   return part;
 }
 
 // Lines that deform. x: frames x points x 3, from the tendon's `first` point on.
-static pbGlbPart tendon_part(const Motion *m, int t, int first, const pbCells *edges, double *x, char *name) {
-  const char *given = pbModel_Name(m->run->model, pb_objTendon, t);
+static pbGlbPart tendon_part(const pbMotion *m, int t, int first, const pbCells *edges, double *x, char *name) {
+  const char *given = pbModel_Name(m->scene.model, pb_objTendon, t);
   double rgba[4];
   size_t points = (size_t)tendon_points(m, t), all = (size_t)m->points_of_tendons;
   if (*given) snprintf(name, NAME_SIZE, "%s", given);
@@ -351,13 +354,13 @@ static pbGlbPart tendon_part(const Motion *m, int t, int first, const pbCells *e
   for (size_t k = 0; k < m->frames; k++)
     memcpy(x + 3 * k * points, m->path + 3 * (k * all + (size_t)first), 3 * points * sizeof *x);
 
-  cliTendon_Color(m->run, t, rgba);
+  pbSceneTendon_Color(&m->scene, t, rgba);
   set_color(&part, rgba);
   return part;
 }
 
-static pbStatus deforming_part(Motion *m, pbGlbPart *part) {
-  PB_TRY(pbMesh_Skin(m->run->ctx, m->mesh, &m->skin));
+static pbStatus deforming_part(pbMotion *m, pbGlbPart *part) {
+  if (!m->skin.count) PB_TRY(pbMesh_Skin(m->scene.ctx, m->mesh, &m->skin));
   const pbCells *edges = &m->mesh->cells[pb_cellEdge];
   *part = (pbGlbPart){.name = "deformables",
                       .triangles = m->skin.count ? &m->skin : NULL,
@@ -366,7 +369,7 @@ static pbStatus deforming_part(Motion *m, pbGlbPart *part) {
                       .x = m->points->reals,
                       .colour = {0.25, 0.5, 0.8, 1}};
   if (!part->triangles && !part->edges)
-    return pbContext_Fail(m->run->ctx, pb_unsupported, "--glb: the deformables have neither triangles nor edges to draw");
+    return pbContext_Fail(m->scene.ctx, pb_unsupported, "the deformables have neither triangles nor edges to draw");
   return pb_ok;
 }
 
@@ -378,8 +381,8 @@ typedef struct GlbWork {
   pbCells *edges;
 } GlbWork;
 
-static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
-  int parts = 0, ntendon = m->run->drawn.ntendon, first = 0;
+static pbStatus fill_glb(pbMotion *m, const char *path, GlbWork *w) {
+  int parts = 0, ntendon = m->scene.drawn.ntendon, first = 0;
   double *x = w->tendon;
   int *vertex = w->vertex;
 
@@ -400,12 +403,12 @@ static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
   }
 
   pbGlb glb = {.frames = (int)m->frames, .time = m->time->reals, .parts = parts, .part = w->part};
-  return pbGlb_Write(m->run->ctx, path, &glb);
+  return pbGlb_Write(m->scene.ctx, path, &glb);
 }
 
-static pbStatus write_glb(Motion *m, const char *path) {
-  pbContext *ctx = m->run->ctx;
-  size_t ntendon = (size_t)m->run->drawn.ntendon, most = 1 + (size_t)m->shapes + ntendon;
+static pbStatus write_glb(pbMotion *m, const char *path) {
+  pbContext *ctx = m->scene.ctx;
+  size_t ntendon = (size_t)m->scene.drawn.ntendon, most = 1 + (size_t)m->shapes + ntendon;
   GlbWork w = {.part = take(m, most, sizeof *w.part),
                .name = take(m, most, NAME_SIZE),
                .tendon = take(m, 3 * (size_t)m->points_of_tendons * m->frames, sizeof *w.tendon),
@@ -425,47 +428,57 @@ static pbStatus write_glb(Motion *m, const char *path) {
 
 // ---- both -----------------------------------------------------------------------------------------------------------------
 
-static pbStatus write_files(Motion *m) {
-  const char *vtu = m->run->app->args.text[opt_vtu], *glb = m->run->app->args.text[opt_glb];
+pbStatus pbMotion_SaveVtu(pbMotion *m, const char *path) {
+  if (m->rigid) return write_vtu(m, path);
+  PB_TRY(make_rigid(m));
+  fill_rigid(m);
+  return write_vtu(m, path);
+}
 
-  if (m->points) PB_TRY(pbModel_PointMesh(m->run->ctx, m->run->model, m->run->theta, &m->mesh));
+pbStatus pbMotion_SaveGlb(pbMotion *m, const char *path) { return write_glb(m, path); }
+
+static pbStatus make_motion(const pbShown *shown, pbMotion *m) {
+  pbContext *ctx = m->ctx;
+  PB_TRY(pbScene_Of(ctx, shown, &m->scene));
+  if (m->points) PB_TRY(pbModel_PointMesh(ctx, shown->model, shown->theta, &m->mesh));
   PB_TRY(observe(m));
   PB_TRY(make_shapes(m));
-  if (!m->mesh && !m->shapes && !m->pieces)
-    return pbContext_Fail(m->run->ctx, pb_bad_argument, "--%s: the model has nothing to draw: no geoms, sites or deformables",
-                          vtu ? "vtu" : "glb");
+  if (m->mesh || m->shapes || m->pieces) return pb_ok;
+  return pbContext_Fail(ctx, pb_bad_argument, "the model has nothing to draw: no geoms, sites or deformables");
+}
 
-  // files appear whole: signals wait
-  cliSignals_Hold();
-  pbStatus status = vtu ? write_vtu(m, vtu) : pb_ok;
-  if (status == pb_ok && glb) status = write_glb(m, glb);
-  cliSignals_Release();
+pbStatus pbMotion_Create(pbContext *ctx, const pbShown *shown, const pbArrays *set, pbMotion **motion) {
+  pbMotion *m = pbContext_Alloc(ctx, sizeof *m);
+  if (!m) return pbScene_NoMemory(ctx);
+  *m = (pbMotion){.ctx = ctx,
+                  .set = set,
+                  .time = pbArrays_Find(set, "time"),
+                  .points = pbArrays_Find(set, "points"),
+                  .velocity = pbArrays_Find(set, "point_velocity")};
+
+  // the arrays of a run: time is always among them
+  m->frames = m->time->count;
+  pbStatus status = make_motion(shown, m);
+  if (status == pb_ok) *motion = m;
+  else pbMotion_Destroy(m);
   return status;
 }
 
-pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
-  Motion m = {.run = run,
-              .set = set,
-              .time = pbArrays_Find(set, "time"),
-              .points = pbArrays_Find(set, "points"),
-              .velocity = pbArrays_Find(set, "point_velocity")};
-  if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
+void pbMotion_Destroy(pbMotion *m) {
+  if (!m) return;
+  pbContext *ctx = m->ctx;
 
-  // the arrays of a run: time is always among them
-  m.frames = m.time->count;
-  pbStatus status = cliScene_Begin(run);
-  if (status == pb_ok) status = write_files(&m);
-
-  for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);
-  for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(run->ctx, m.cell[a]);
-  pbContext_Free(run->ctx, m.path);
-  pbContext_Free(run->ctx, m.shape);
-  pbContext_Free(run->ctx, m.surface);
-  pbContext_Free(run->ctx, m.pose);
-  pbContext_Free(run->ctx, m.first);
-  pbContext_Free(run->ctx, m.contact);
-  pbCells_Clear(run->ctx, &m.skin);
-  pbMesh_Destroy(m.rigid);
-  pbMesh_Destroy(m.mesh);
-  return status;
+  for (int i = 0; i < m->shapes; i++) pbMesh_Destroy(m->surface[i]);
+  for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(ctx, m->cell[a]);
+  pbContext_Free(ctx, m->path);
+  pbContext_Free(ctx, m->shape);
+  pbContext_Free(ctx, m->surface);
+  pbContext_Free(ctx, m->pose);
+  pbContext_Free(ctx, m->first);
+  pbContext_Free(ctx, m->contact);
+  pbCells_Clear(ctx, &m->skin);
+  pbMesh_Destroy(m->rigid);
+  pbMesh_Destroy(m->mesh);
+  if (m->scene.ctx) pbScene_End(&m->scene);
+  pbContext_Free(ctx, m);
 }

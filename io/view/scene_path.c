@@ -2,24 +2,24 @@
 #include <math.h>
 #include <string.h>
 
-#include "scene.h"
+#include "io/view/scene.h"
 
-int cliPiece_Points(const cliPiece *p) { return p->geom < 0 ? 2 : CLI_ARC + 3; }
+int pbScenePiece_Points(const pbScenePiece *p) { return p->geom < 0 ? 2 : SCENE_ARC + 3; }
 
 // Row of a quantity of the last evaluation; NULL where there is none.
-static const double *observed(const cliRun *run, const char *name, int row) {
+static const double *observed(const pbScene *scene, const char *name, int row) {
   const double *data = NULL;
   int rows = 0, cols = 0;
-  if (!pbScratch_Field(run->scratch, name, &data, &rows, &cols) || row >= rows) return NULL;
+  if (!pbScratch_Field(scene->scratch, name, &data, &rows, &cols) || row >= rows) return NULL;
   return data + (size_t)row * (size_t)cols;
 }
 
-static void place(const cliRun *run, int body, const double at[3], double x[3]) {
-  const double *pos = observed(run, "xpos", body), *quat = observed(run, "xquat", body);
+static void place(const pbScene *scene, int body, const double at[3], double x[3]) {
+  const double *pos = observed(scene, "xpos", body), *quat = observed(scene, "xquat", body);
   memcpy(x, at, 3 * sizeof *x);
   if (!pos || !quat) return;
 
-  cli_rotate(x, quat, at);
+  pbScene_Rotate(x, quat, at);
   for (int k = 0; k < 3; k++) x[k] += pos[k];
 }
 
@@ -56,8 +56,8 @@ static void put_arc(const double touch[6], double angle, const double center[3],
   turns = normalize(across) && turns;
   double sign = sin(angle) < 0 ? -1 : 1;
 
-  for (int i = 0; i <= CLI_ARC; i++, x += 3) {
-    double share = (double)i / CLI_ARC, a = turns ? share * angle : 0, rise = low + share * (high - low);
+  for (int i = 0; i <= SCENE_ARC; i++, x += 3) {
+    double share = (double)i / SCENE_ARC, a = turns ? share * angle : 0, rise = low + share * (high - low);
     for (int k = 0; k < 3; k++) {
       x[k] = center[k] + radius * (cos(a) * from[k] + sign * sin(a) * across[k]);
       if (axis) x[k] += rise * axis[k];
@@ -65,27 +65,27 @@ static void put_arc(const double touch[6], double angle, const double center[3],
   }
 }
 
-void cliScene_Path(const cliRun *run, const cliPiece *p, double *x) {
-  int points = cliPiece_Points(p);
+void pbScene_Path(const pbScene *scene, const pbScenePiece *p, double *x) {
+  int points = pbScenePiece_Points(p);
   double *end = x + 3 * (points - 1);
-  place(run, p->end[0].body, p->end[0].at, x);
-  place(run, p->end[1].body, p->end[1].at, end);
+  place(scene, p->end[0].body, p->end[0].at, x);
+  place(scene, p->end[1].body, p->end[1].at, end);
   if (points == 2) return;
 
   // nothing in the way: along the line
-  const double *turn = observed(run, "wrap_turn", p->station), *touch = observed(run, "wrap_points", p->station);
+  const double *turn = observed(scene, "wrap_turn", p->station), *touch = observed(scene, "wrap_points", p->station);
   for (int i = 1; i < points - 1; i++) {
     for (int k = 0; k < 3; k++) x[3 * i + k] = x[k] + (end[k] - x[k]) * i / (points - 1);
   }
   if (!turn || !touch || *turn == 0) return;
 
   // the geom's place now
-  cliShape s = cliScene_Shape(run, p->geom);
+  pbSceneShape s = pbScene_Shape(scene, p->geom);
   double center[3], tip[3], axis[3], up[3] = {0, 0, 1};
-  cli_rotate(up, s.quat, up);
+  pbScene_Rotate(up, s.quat, up);
   for (int k = 0; k < 3; k++) up[k] += s.pos[k];
-  place(run, s.body, s.pos, center);
-  place(run, s.body, up, tip);
+  place(scene, s.body, s.pos, center);
+  place(scene, s.body, up, tip);
   for (int k = 0; k < 3; k++) axis[k] = tip[k] - center[k];
 
   // infinite: it touches at one point

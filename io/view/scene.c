@@ -1,10 +1,12 @@
 // Shapes, tendons and colors as they are shown, and their surfaces as triangles.
 // Tests: tests/oracle/test_view.py.
-#include "scene.h"
+#include "io/view/scene.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <pullback/policy.h>
 
 enum { AROUND = 24, PROFILE = 16 };  // facets around an axis, points of a profile
 
@@ -20,14 +22,20 @@ static const double *reals(const pbModel *m, const char *name) {
   return pbModel_Field(m, name, &f) ? f.reals : NULL;
 }
 
-pbStatus cliScene_Begin(cliRun *run) {
-  cliScene_End(run);
-  const pbModel *m = run->model;
+pbStatus pbScene_NoMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
+
+pbStatus pbScene_GoOn(pbScene *scene, const char *part, int64_t done, int64_t all) {
+  scene->ticker.phase = part;
+  return pbTicker_Stops(&scene->ticker, done, all) ? pbContext_Fail(scene->ctx, pb_interrupted, "interrupted") : pb_ok;
+}
+
+static pbStatus find_fields(pbScene *scene) {
+  const pbModel *m = scene->model;
 
 #define COUNT(name)    .name = pbModel_Size(m, #name)
 #define INTEGERS(name) .name = integers(m, #name)
 #define REALS(name)    .name = reals(m, #name)
-  run->drawn = (cliDrawn){
+  scene->drawn = (pbDrawn){
       COUNT(ngeom),           COUNT(nsite),         COUNT(ntendon),         INTEGERS(geom_type),        INTEGERS(geom_bodyid),
       INTEGERS(geom_matid),   INTEGERS(geom_group), INTEGERS(geom_contype), INTEGERS(geom_conaffinity), INTEGERS(site_type),
       INTEGERS(site_bodyid),  INTEGERS(site_matid), INTEGERS(site_group),   INTEGERS(tendon_adr),       INTEGERS(tendon_num),
@@ -38,12 +46,31 @@ pbStatus cliScene_Begin(cliRun *run) {
 #undef COUNT
 #undef INTEGERS
 #undef REALS
-  return cliScene_MakeFields(run);
+  return pbScene_MakeFields(scene);
 }
 
-int cliScene_Surfaces(const cliRun *run) { return pbModel_MeshSurfaceCount(cliScene_Looks(run)) + run->drawn.fields; }
+pbStatus pbScene_Of(pbContext *ctx, const pbShown *shown, pbScene *scene) {
+  const pbModel *m = shown->model;
+  pbPolicyInfo policy;
+  *scene = (pbScene){.ctx = ctx,
+                     .model = m,
+                     .looks = shown->looks,
+                     .theta = shown->theta,
+                     .path = shown->path,
+                     .nq = pbModel_Size(m, "nq"),
+                     .nv = pbModel_Size(m, "nv"),
+                     .nu = pbModel_Size(m, "nu"),
+                     .nbody = pbModel_Size(m, "nbody"),
+                     .ncommand = pbModel_PolicyInfo(m, &policy) ? policy.commands : 0,
+                     .nx = pbModel_StateSize(m),
+                     .ticker = pbTicker_Begin("frames", shown->progress, shown->user)};
+  PB_TRY(pbScratch_Create(ctx, m, NULL, &scene->scratch));
+  return find_fields(scene);
+}
 
-void cli_rotate(double r[3], const double q[4], const double v[3]) {
+int pbScene_Surfaces(const pbScene *scene) { return pbModel_MeshSurfaceCount(pbScene_Looks(scene)) + scene->drawn.fields; }
+
+void pbScene_Rotate(double r[3], const double q[4], const double v[3]) {
   double w = q[0], x = q[1], y = q[2], z = q[3];
   double t[3] = {w * v[0] + y * v[2] - z * v[1], w * v[1] + z * v[0] - x * v[2], w * v[2] + x * v[1] - y * v[0]};
 
@@ -55,53 +82,54 @@ void cli_rotate(double r[3], const double q[4], const double v[3]) {
 
 // ---- shapes ------------------------------------------------------------------------------------------------------------
 
-// Row of a parameter: the run's, not the compiled one.
-static const double *row_of(const cliRun *run, const double *field, int row, int cols) {
-  return run->theta + (field - pbModel_DefaultParams(run->model)) + (size_t)row * (size_t)cols;
+// Row of a parameter: the scene's, not the compiled one.
+static const double *row_of(const pbScene *scene, const double *field, int row, int cols) {
+  return scene->theta + (field - pbModel_DefaultParams(scene->model)) + (size_t)row * (size_t)cols;
 }
 
 // MuJoCo's rule: a color of its own, which is any but the default, wins over the material's.
-static void color_of(const cliDrawn *m, const double *own, int material, double rgba[4]) {
+static void color_of(const pbDrawn *m, const double *own, int material, double rgba[4]) {
   bool given = own[0] != 0.5 || own[1] != 0.5 || own[2] != 0.5 || own[3] != 1;
   memcpy(rgba, given || material < 0 ? own : m->mat_rgba + 4 * (size_t)material, 4 * sizeof *rgba);
 }
 
 // Colors of the cells of a material's texture; 1 where there is none.
-static void cells_of(const cliDrawn *m, int material, double cells[6]) {
+static void cells_of(const pbDrawn *m, int material, double cells[6]) {
   for (int k = 0; k < 6; k++) cells[k] = material < 0 ? 1 : m->mat_cells[6 * (size_t)material + (size_t)k];
 }
 
-void cliShape_Color(const cliShape *s, double rgba[4]) {
+void pbSceneShape_Color(const pbSceneShape *s, double rgba[4]) {
   for (int k = 0; k < 3; k++) rgba[k] = s->rgba[k] * (s->cells[k] + s->cells[3 + k]) / 2;
   rgba[3] = s->rgba[3];
 }
 
-const pbModel *cliScene_Looks(const cliRun *run) { return run->looks ? run->looks : run->model; }
+const pbModel *pbScene_Looks(const pbScene *scene) { return scene->looks ? scene->looks : scene->model; }
 
-static void put_field_look(const cliRun *run, int field, cliShape *s) {
-  s->surface = pbModel_MeshSurfaceCount(cliScene_Looks(run)) + field;
-  s->look = run->drawn.field[field];
+static void put_field_look(const pbScene *scene, int field, pbSceneShape *s) {
+  s->surface = pbModel_MeshSurfaceCount(pbScene_Looks(scene)) + field;
+  s->look = scene->drawn.field[field];
   for (int k = 0; k < 4; k++) s->surface_quat[k] = k == 0;
   for (int k = 0; k < 3; k++) s->surface_pos[k] = 0;
 }
 
-static cliShape geom_shape(const cliRun *run, int g) {
-  const cliDrawn *m = &run->drawn;
-  cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
+static pbSceneShape geom_shape(const pbScene *scene, int g) {
+  const pbDrawn *m = &scene->drawn;
+  pbSceneShape s = {
+      .id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(scene->model, pb_objGeom, g)};
 
-  // parameters as the run has them, not as compiled
-  memcpy(s.size, row_of(run, m->geom_size, g, 3), sizeof s.size);
-  memcpy(s.pos, row_of(run, m->geom_pos, g, 3), sizeof s.pos);
-  memcpy(s.quat, row_of(run, m->geom_quat, g, 4), sizeof s.quat);
+  // parameters as they are given, not as compiled
+  memcpy(s.size, row_of(scene, m->geom_size, g, 3), sizeof s.size);
+  memcpy(s.pos, row_of(scene, m->geom_pos, g, 3), sizeof s.pos);
+  memcpy(s.quat, row_of(scene, m->geom_quat, g, 4), sizeof s.quat);
   memcpy(s.box, m->geom_aabb + 6 * (size_t)g, sizeof s.box);
 
   // what a mesh looks like, if its file was read; else its box, if that is known
   s.group = m->geom_group[g];
   s.collides = m->geom_contype[g] || m->geom_conaffinity[g];
-  s.surface = pbModel_GeomSurface(cliScene_Looks(run), g, s.surface_pos, s.surface_quat);
-  if (s.surface >= 0) s.look = pbModel_MeshSurface(cliScene_Looks(run), s.surface);
+  s.surface = pbModel_GeomSurface(pbScene_Looks(scene), g, s.surface_pos, s.surface_quat);
+  if (s.surface >= 0) s.look = pbModel_MeshSurface(pbScene_Looks(scene), s.surface);
   if (!s.look.triangles) s.surface = -1;
-  if (s.type == pb_geomHfield) put_field_look(run, m->geom_dataid[g], &s);
+  if (s.type == pb_geomHfield) put_field_look(scene, m->geom_dataid[g], &s);
 
   bool seen = s.type < pb_geomMesh || s.surface >= 0 || s.box[3] > 0 || s.box[4] > 0 || s.box[5] > 0;
 
@@ -111,79 +139,82 @@ static cliShape geom_shape(const cliRun *run, int g) {
   return s;
 }
 
-static cliShape site_shape(const cliRun *run, int i) {
-  const cliDrawn *m = &run->drawn;
-  cliShape s = {
-      .site = true, .id = i, .type = m->site_type[i], .body = m->site_bodyid[i], .name = pbModel_Name(run->model, pb_objSite, i)};
+static pbSceneShape site_shape(const pbScene *scene, int i) {
+  const pbDrawn *m = &scene->drawn;
+  pbSceneShape s = {.site = true,
+                    .id = i,
+                    .type = m->site_type[i],
+                    .body = m->site_bodyid[i],
+                    .name = pbModel_Name(scene->model, pb_objSite, i)};
   s.group = m->site_group[i];
   s.surface = -1;
 
-  // parameters as the run has them, not as compiled
-  memcpy(s.size, row_of(run, m->site_size, i, 3), sizeof s.size);
-  memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
-  memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
+  // parameters as they are given, not as compiled
+  memcpy(s.size, row_of(scene, m->site_size, i, 3), sizeof s.size);
+  memcpy(s.pos, row_of(scene, m->site_pos, i, 3), sizeof s.pos);
+  memcpy(s.quat, row_of(scene, m->site_quat, i, 4), sizeof s.quat);
   color_of(m, m->site_rgba + 4 * (size_t)i, m->site_matid[i], s.rgba);
   cells_of(m, m->site_matid[i], s.cells);
   s.hidden = !(s.rgba[3] > 0);
   return s;
 }
 
-int cliScene_Shapes(const cliRun *run) { return run->drawn.ngeom + run->drawn.nsite; }
+int pbScene_Shapes(const pbScene *scene) { return scene->drawn.ngeom + scene->drawn.nsite; }
 
-cliShape cliScene_Shape(const cliRun *run, int index) {
-  int ngeom = run->drawn.ngeom;
-  return index < ngeom ? geom_shape(run, index) : site_shape(run, index - ngeom);
+pbSceneShape pbScene_Shape(const pbScene *scene, int index) {
+  int ngeom = scene->drawn.ngeom;
+  return index < ngeom ? geom_shape(scene, index) : site_shape(scene, index - ngeom);
 }
 
 // ---- tendons -----------------------------------------------------------------------------------------------------------
 
-static bool is_geom(const cliDrawn *m, int station) { return m->wrap_type[station] > pb_wrapSite; }
+static bool is_geom(const pbDrawn *m, int station) { return m->wrap_type[station] > pb_wrapSite; }
 
 // Two sites that follow each other, at most with a geom between; a pulley begins another branch.
-static bool is_segment(const cliDrawn *m, int station, int end) {
+static bool is_segment(const pbDrawn *m, int station, int end) {
   int next = station + 1 < end && is_geom(m, station + 1) ? station + 2 : station + 1;
   return next < end && m->wrap_type[station] == pb_wrapSite && m->wrap_type[next] == pb_wrapSite;
 }
 
-int cliTendon_Segments(const cliRun *run, int t) {
-  const cliDrawn *m = &run->drawn;
+int pbSceneTendon_Segments(const pbScene *scene, int t) {
+  const pbDrawn *m = &scene->drawn;
   int count = 0, end = m->tendon_adr[t] + m->tendon_num[t];
 
   for (int k = m->tendon_adr[t]; k < end; k++) count += is_segment(m, k, end);
   return count;
 }
 
-static cliStation station_of(const cliRun *run, int site) {
-  const cliDrawn *m = &run->drawn;
-  cliStation s = {.body = m->site_bodyid[site]};
-  memcpy(s.at, row_of(run, m->site_pos, site, 3), sizeof s.at);
+static pbSceneStation station_of(const pbScene *scene, int site) {
+  const pbDrawn *m = &scene->drawn;
+  pbSceneStation s = {.body = m->site_bodyid[site]};
+  memcpy(s.at, row_of(scene, m->site_pos, site, 3), sizeof s.at);
   return s;
 }
 
-cliPiece cliTendon_Segment(const cliRun *run, int t, int segment) {
-  const cliDrawn *m = &run->drawn;
+pbScenePiece pbSceneTendon_Segment(const pbScene *scene, int t, int segment) {
+  const pbDrawn *m = &scene->drawn;
   int at = m->tendon_adr[t], end = at + m->tendon_num[t];
 
   // segments count from 0, and pulleys lie in between
   for (int left = segment; !is_segment(m, at, end) || left-- > 0;) at++;
 
   bool wraps = is_geom(m, at + 1);
-  int side = wraps ? cliModel_Integer(run->model, "wrap_side", at + 1) : -1;
-  cliPiece p = {.geom = wraps ? m->wrap_objid[at + 1] : -1, .station = at + 1, .has_side = side >= 0};
-  p.end[0] = station_of(run, m->wrap_objid[at]);
-  p.end[1] = station_of(run, m->wrap_objid[at + 1 + wraps]);
-  if (p.has_side) p.side = station_of(run, side);
+  int side = wraps ? pbModel_Integer(scene->model, "wrap_side", at + 1) : -1;
+  pbScenePiece p = {.geom = wraps ? m->wrap_objid[at + 1] : -1, .station = at + 1, .has_side = side >= 0};
+  p.end[0] = station_of(scene, m->wrap_objid[at]);
+  p.end[1] = station_of(scene, m->wrap_objid[at + 1 + wraps]);
+  if (p.has_side) p.side = station_of(scene, side);
   return p;
 }
 
-void cliTendon_Color(const cliRun *run, int t, double rgba[4]) {
-  const cliDrawn *m = &run->drawn;
+void pbSceneTendon_Color(const pbScene *scene, int t, double rgba[4]) {
+  const pbDrawn *m = &scene->drawn;
   color_of(m, m->tendon_rgba + 4 * (size_t)t, m->tendon_matid[t], rgba);
 }
 
 // ---- a row of a trajectory -----------------------------------------------------------------------------------------------
 
-const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateField *field) {
+const pbArray *pbScene_StateArray(const pbArrays *trajectory, const pbStateField *field) {
   const pbArray *a = pbArrays_Find(trajectory, field->name);
 
   bool is_time = strcmp(field->name, "time") == 0;
@@ -208,55 +239,58 @@ static size_t step_of(const pbArrays *trajectory, size_t row) {
   return row * (size_t)(every > 1 ? every : 1);
 }
 
-pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, double *x) {
-  for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
-    pbStateField f = pbModel_StateFieldAt(run->model, i);
-    const pbArray *a = cliScene_StateArray(trajectory, &f);
+pbStatus pbScene_Observe(pbScene *scene, const pbArrays *trajectory, size_t row, double *x) {
+  for (int i = 0; i < pbModel_StateFieldCount(scene->model); i++) {
+    pbStateField f = pbModel_StateFieldAt(scene->model, i);
+    const pbArray *a = pbScene_StateArray(trajectory, &f);
     size_t size = (size_t)f.size;
     if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
   }
 
-  size_t step = step_of(trajectory, row), nmocap = (size_t)pbModel_Size(run->model, "nmocap");
-  pbInput input = {.ctrl = input_row(trajectory, "control", (size_t)run->nu, step),
-                   .qfrc = input_row(trajectory, "qfrc", (size_t)run->nv, step),
-                   .xfrc = input_row(trajectory, "xfrc", 6 * (size_t)run->nbody, step),
-                   .command = input_row(trajectory, "command", (size_t)run->ncommand, step),
+  size_t step = step_of(trajectory, row), nmocap = (size_t)pbModel_Size(scene->model, "nmocap");
+  pbInput input = {.ctrl = input_row(trajectory, "control", (size_t)scene->nu, step),
+                   .qfrc = input_row(trajectory, "qfrc", (size_t)scene->nv, step),
+                   .xfrc = input_row(trajectory, "xfrc", 6 * (size_t)scene->nbody, step),
+                   .command = input_row(trajectory, "command", (size_t)scene->ncommand, step),
                    .mocap_pos = input_row(trajectory, "mocap_pos", 3 * nmocap, step),
                    .mocap_quat = input_row(trajectory, "mocap_quat", 4 * nmocap, step)};
   pbStatus status;
   do {
-    status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, NULL);
-  } while (pbScratch_Grow(run->scratch, &status));
+    status = pbStep_Observe(scene->model, scene->theta, x, &input, scene->scratch, NULL);
+  } while (pbScratch_Grow(scene->scratch, &status));
 
-  if (status != pb_ok) return cliRun_StepFailed(run, status, (long)row);
-  pbScratch_Gather(run->scratch);
+  if (status != pb_ok) {
+    const char *text = pbScratch_Error(scene->scratch);
+    return pbContext_Fail(scene->ctx, status, "row %zu: %s", row, *text ? text : pbStatus_Text(status));
+  }
+  pbScratch_Gather(scene->scratch);
   return pb_ok;
 }
 
-pbStatus cliScene_Poses(const cliRun *run, double *poses) {
+pbStatus pbScene_Poses(const pbScene *scene, double *poses) {
   const double *pos = NULL, *quat = NULL;
   int rows = 0, cols = 0;
 
-  bool known =
-      pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) && pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols);
-  if (!known) return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not available");
+  bool known = pbScratch_Field(scene->scratch, "xpos", &pos, &rows, &cols) &&
+               pbScratch_Field(scene->scratch, "xquat", &quat, &rows, &cols);
+  if (!known) return pbContext_Fail(scene->ctx, pb_unsupported, "the poses of bodies are not available");
 
-  for (int b = 0; b < run->nbody; b++, poses += 7) {
+  for (int b = 0; b < scene->nbody; b++, poses += 7) {
     memcpy(poses, pos + 3 * b, 3 * sizeof *poses);
     memcpy(poses + 3, quat + 4 * b, 4 * sizeof *poses);
   }
   return pb_ok;
 }
 
-cliContacts cliScene_Contacts(const cliRun *run) {
-  cliContacts c = {0};
+pbSceneContacts pbScene_Contacts(const pbScene *scene) {
+  pbSceneContacts c = {0};
   int cols = 0;
 
-  bool known = pbScratch_Field(run->scratch, "contact_dist", &c.dist, &c.count, &cols) &&
-               pbScratch_Field(run->scratch, "contact_pos", &c.pos, &c.count, &cols) &&
-               pbScratch_Field(run->scratch, "contact_frame", &c.frame, &c.count, &cols) &&
-               pbScratch_Field(run->scratch, "contact_geom", &c.geom, &c.count, &cols) &&
-               pbScratch_Field(run->scratch, "contact_force", &c.force, &c.count, &cols);
+  bool known = pbScratch_Field(scene->scratch, "contact_dist", &c.dist, &c.count, &cols) &&
+               pbScratch_Field(scene->scratch, "contact_pos", &c.pos, &c.count, &cols) &&
+               pbScratch_Field(scene->scratch, "contact_frame", &c.frame, &c.count, &cols) &&
+               pbScratch_Field(scene->scratch, "contact_geom", &c.geom, &c.count, &cols) &&
+               pbScratch_Field(scene->scratch, "contact_force", &c.force, &c.count, &cols);
 
   // before the first evaluation there are none
   if (!known) c.count = 0;
@@ -265,7 +299,7 @@ cliContacts cliScene_Contacts(const cliRun *run) {
 
 // ---- surfaces ----------------------------------------------------------------------------------------------------------
 
-static pbStatus new_mesh(pbContext *ctx, const cliShape *s, int points, int triangles, pbMesh **mesh) {
+static pbStatus new_mesh(pbContext *ctx, const pbSceneShape *s, int points, int triangles, pbMesh **mesh) {
   int64_t counts[pb_cellKindCount] = {0};
   counts[pb_cellTriangle] = triangles;
   return pbMesh_Create(ctx, s->name, points, counts, mesh);
@@ -279,7 +313,7 @@ static int *put_triangle(int *to, int a, int b, int c) {
 }
 
 // Surface of revolution of a profile (radius, height) from the lower pole to the upper one. The poles are points 0 and 1.
-static pbStatus revolve_profile(pbContext *ctx, const cliShape *s, double (*profile)[2], int count, pbMesh **mesh) {
+static pbStatus revolve_profile(pbContext *ctx, const pbSceneShape *s, double (*profile)[2], int count, pbMesh **mesh) {
   int rings = count - 2;
   PB_TRY(new_mesh(ctx, s, 2 + rings * AROUND, 2 * AROUND * rings, mesh));
   double *x = (*mesh)->point;
@@ -312,7 +346,7 @@ static pbStatus revolve_profile(pbContext *ctx, const cliShape *s, double (*prof
 }
 
 // Two half circles `half` above and below the middle; without `half` a ball.
-static pbStatus round_mesh(pbContext *ctx, const cliShape *s, double radius, double half, pbMesh **mesh) {
+static pbStatus round_mesh(pbContext *ctx, const pbSceneShape *s, double radius, double half, pbMesh **mesh) {
   double profile[PROFILE][2];
   const int middle = PROFILE / 2;
 
@@ -329,7 +363,7 @@ static pbStatus round_mesh(pbContext *ctx, const cliShape *s, double radius, dou
   return revolve_profile(ctx, s, profile, PROFILE, mesh);
 }
 
-static pbStatus box_mesh(pbContext *ctx, const cliShape *s, const double center[3], const double half[3], pbMesh **mesh) {
+static pbStatus box_mesh(pbContext *ctx, const pbSceneShape *s, const double center[3], const double half[3], pbMesh **mesh) {
   static const int quads[6][4] = {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
   PB_TRY(new_mesh(ctx, s, 8, 12, mesh));
   int *to = (*mesh)->cells[pb_cellTriangle].vertex;
@@ -346,7 +380,7 @@ static pbStatus box_mesh(pbContext *ctx, const cliShape *s, const double center[
   return pb_ok;
 }
 
-static pbStatus plane_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
+static pbStatus plane_mesh(pbContext *ctx, const pbSceneShape *s, double far, pbMesh **mesh) {
   PB_TRY(new_mesh(ctx, s, 4, 2, mesh));
   double u = s->size[0] > 0 ? s->size[0] : far, v = s->size[1] > 0 ? s->size[1] : far;
 
@@ -361,19 +395,19 @@ static pbStatus plane_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh
   return pb_ok;
 }
 
-static pbStatus surface_mesh(pbContext *ctx, const cliShape *s, pbMesh **mesh) {
+static pbStatus surface_mesh(pbContext *ctx, const pbSceneShape *s, pbMesh **mesh) {
   PB_TRY(new_mesh(ctx, s, s->look.points, s->look.triangles, mesh));
 
   memcpy((*mesh)->cells[pb_cellTriangle].vertex, s->look.triangle, (size_t)s->look.triangles * 3 * sizeof(int));
   for (int i = 0; i < s->look.points; i++) {
     double *x = (*mesh)->point + 3 * i;
-    cli_rotate(x, s->surface_quat, s->look.point + 3 * i);
+    pbScene_Rotate(x, s->surface_quat, s->look.point + 3 * i);
     for (int k = 0; k < 3; k++) x[k] += s->surface_pos[k];
   }
   return pb_ok;
 }
 
-static pbStatus centered_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
+static pbStatus centered_mesh(pbContext *ctx, const pbSceneShape *s, double far, pbMesh **mesh) {
   static const double zero[3] = {0};
   double r = s->size[0], h = s->size[1];
   double can[4][2] = {{0, -h}, {r, -h}, {r, h}, {0, h}};
@@ -392,12 +426,12 @@ static pbStatus centered_mesh(pbContext *ctx, const cliShape *s, double far, pbM
   }
 }
 
-pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
+pbStatus pbSceneShape_Mesh(pbContext *ctx, const pbSceneShape *s, double far, pbMesh **mesh) {
   PB_TRY(centered_mesh(ctx, s, far, mesh));
 
   for (int i = 0; i < (*mesh)->points; i++) {
     double *x = (*mesh)->point + 3 * i, rotated[3];
-    cli_rotate(rotated, s->quat, x);
+    pbScene_Rotate(rotated, s->quat, x);
     for (int k = 0; k < 3; k++) x[k] = s->pos[k] + rotated[k];
   }
   return pb_ok;

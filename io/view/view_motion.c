@@ -4,40 +4,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view.h"
+#include "io/view/view.h"
 
 enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120, LOOKS = 256 };  // frames that the camera takes into account
 
 static pbStatus too_long(const View *v) {
-  return pbContext_Fail(v->run->ctx, pb_capacity, "the trajectory is too long for a page");
+  return pbContext_Fail(v->scene->ctx, pb_capacity, "the trajectory is too long for a page");
 }
 
 // ---- frames --------------------------------------------------------------------------------------------------------
 
 static pbStatus find_points(View *v) {
-  const cliRun *run = v->run;
-  size_t width = 3 * (size_t)pbModel_PointCount(run->model);
+  const pbScene *scene = v->scene;
+  size_t width = 3 * (size_t)pbModel_PointCount(scene->model);
 
   const pbArray *points = pbArrays_Find(v->trajectory, "points");
   if (!width) return pb_ok;
   if (!points || points->type != pb_arrayReal || points->ndim != 2 || points->shape[0] != v->rows || points->shape[1] != width)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected 'points' of shape (N+1, %zu) for this model", v->file, width);
+    return pbContext_Fail(scene->ctx, pb_bad_input, "%s: expected 'points' of shape (N+1, %zu) for this model", v->file, width);
 
   v->points = points;
-  PB_TRY(pbModel_PointMesh(run->ctx, run->model, run->theta, &v->mesh));
-  return pbMesh_Skin(run->ctx, v->mesh, &v->skin);
+  PB_TRY(pbModel_PointMesh(scene->ctx, scene->model, scene->theta, &v->mesh));
+  return pbMesh_Skin(scene->ctx, v->mesh, &v->skin);
 }
 
 static pbStatus check_trajectory(View *v) {
-  const cliRun *run = v->run;
+  const pbScene *scene = v->scene;
   const pbArray *qpos = pbArrays_Find(v->trajectory, "qpos");
   char text[200];
   if (!qpos)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; expected a trajectory, as 'pullback simulate' writes it",
-                          v->file);
-  if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)run->nq || !qpos->shape[0]) {
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", v->file,
-                          pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
+    return pbContext_Fail(scene->ctx, pb_bad_input,
+                          "%s: holds no 'qpos'; expected a trajectory, as 'pullback simulate' writes it", v->file);
+  if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)scene->nq || !qpos->shape[0]) {
+    return pbContext_Fail(scene->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", v->file,
+                          pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), scene->nq);
   }
 
   v->rows = qpos->shape[0];
@@ -46,7 +46,7 @@ static pbStatus check_trajectory(View *v) {
   // all of it is shown, or acts on what is shown
   for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
     const pbArray *a = pbArrays_At(v->trajectory, i);
-    if (a->type == pb_arrayReal) PB_TRY(pbArray_CheckFinite(run->ctx, a, v->file));
+    if (a->type == pb_arrayReal) PB_TRY(pbArray_CheckFinite(scene->ctx, a, v->file));
   }
   return pb_ok;
 }
@@ -58,15 +58,15 @@ static double row_time(const View *v, size_t row) {
   // files without times: the model's steps, or just the rows
   pbParam timestep;
 
-  bool known = pbModel_Param(v->run->ctx, v->run->model, "timestep", &timestep) == pb_ok;
-  return known ? (double)row * v->run->theta[timestep.offset] : (double)row;
+  bool known = pbModel_Param(v->scene->ctx, v->scene->model, "timestep", &timestep) == pb_ok;
+  return known ? (double)row * v->scene->theta[timestep.offset] : (double)row;
 }
 
 // Every row, or as many per second of motion as the eye can follow.
 static pbStatus choose_frames(View *v) {
-  v->row_of = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->row_of);
-  v->time = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->time);
-  if (!v->row_of || !v->time) return cli_noMemory(v->run->ctx);
+  v->row_of = pbContext_Alloc(v->scene->ctx, v->rows * sizeof *v->row_of);
+  v->time = pbContext_Alloc(v->scene->ctx, v->rows * sizeof *v->time);
+  if (!v->row_of || !v->time) return pbScene_NoMemory(v->scene->ctx);
 
   // seconds between frames: what the eye can follow, or more where the page would hold too many
   double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = 1.0 / FRAMES_PER_SECOND;
@@ -93,7 +93,7 @@ static pbStatus choose_frames(View *v) {
   return pb_ok;
 }
 
-static void put_contact(float *to, const cliContacts *c, size_t i) {
+static void put_contact(float *to, const pbSceneContacts *c, size_t i) {
   const double *frame = c->frame + 9 * i, *force = c->force + 6 * i;
 
   for (int k = 0; k < 3; k++) {
@@ -108,7 +108,7 @@ static void put_contact(float *to, const cliContacts *c, size_t i) {
 }
 
 static pbStatus keep_contacts(View *v, size_t frame) {
-  cliContacts c = cliScene_Contacts(v->run);
+  pbSceneContacts c = pbScene_Contacts(v->scene);
   size_t first = v->contact_start[frame], end = first + (size_t)c.count;
   v->contact_start[frame + 1] = end;
 
@@ -116,8 +116,8 @@ static pbStatus keep_contacts(View *v, size_t frame) {
   if (end > v->contact_room) {
     size_t room = 2 * end, bytes = room * VIEW_CONTACT * sizeof(float);
     float *grown = NULL;
-    if (bytes <= PB_ARRAY_LIMIT / 4) grown = pbContext_Resize(v->run->ctx, v->contacts, bytes);
-    if (!grown) return cli_noMemory(v->run->ctx);
+    if (bytes <= PB_ARRAY_LIMIT / 4) grown = pbContext_Resize(v->scene->ctx, v->contacts, bytes);
+    if (!grown) return pbScene_NoMemory(v->scene->ctx);
     v->contacts = grown;
     v->contact_room = room;
   }
@@ -127,11 +127,11 @@ static pbStatus keep_contacts(View *v, size_t frame) {
 }
 
 static pbStatus one_frame(View *v, size_t frame, double *x, double *poses) {
-  cliRun *run = v->run;
-  PB_TRY(cliScene_Observe(run, v->trajectory, v->row_of[frame], x));
-  PB_TRY(cliScene_Poses(run, poses));
+  pbScene *scene = v->scene;
+  PB_TRY(pbScene_Observe(scene, v->trajectory, v->row_of[frame], x));
+  PB_TRY(pbScene_Poses(scene, poses));
 
-  size_t width = 7 * (size_t)run->nbody;
+  size_t width = 7 * (size_t)scene->nbody;
 
   for (size_t i = 0; i < width; i++) v->poses[frame * width + i] = (float)poses[i];
   return keep_contacts(v, frame);
@@ -143,8 +143,8 @@ static pbStatus make_places(View *v) {
   size_t width = v->points->shape[1];
   if (v->frames * width * sizeof *v->places > PB_ARRAY_LIMIT / 4) return too_long(v);
 
-  v->places = pbContext_Alloc(v->run->ctx, v->frames * width * sizeof *v->places);
-  if (!v->places) return cli_noMemory(v->run->ctx);
+  v->places = pbContext_Alloc(v->scene->ctx, v->frames * width * sizeof *v->places);
+  if (!v->places) return pbScene_NoMemory(v->scene->ctx);
 
   for (size_t i = 0; i < v->frames * width; i++) {
     size_t row = v->row_of[i / width];
@@ -154,29 +154,28 @@ static pbStatus make_places(View *v) {
 }
 
 static pbStatus make_poses(View *v) {
-  cliRun *run = v->run;
-  size_t count = v->frames * 7 * (size_t)run->nbody;
+  pbScene *scene = v->scene;
+  size_t count = v->frames * 7 * (size_t)scene->nbody;
   if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4) return too_long(v);
 
-  v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
-  v->contact_start = pbContext_Alloc(run->ctx, (v->frames + 1) * sizeof *v->contact_start);
-  double *x = pbContext_Alloc(run->ctx, ((size_t)run->nx + 7 * (size_t)run->nbody) * sizeof *x);
+  v->poses = pbContext_Alloc(scene->ctx, count * sizeof *v->poses);
+  v->contact_start = pbContext_Alloc(scene->ctx, (v->frames + 1) * sizeof *v->contact_start);
+  double *x = pbContext_Alloc(scene->ctx, ((size_t)scene->nx + 7 * (size_t)scene->nbody) * sizeof *x);
 
   // an initial state for the fields that a trajectory does not hold
   pbStatus status = pb_no_memory;
-  if (v->poses && v->contact_start && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
-  if (status == pb_ok && !run->scratch) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
+  if (v->poses && v->contact_start && x) status = pbState_Init(scene->ctx, scene->model, scene->theta, -1, x);
 
   for (size_t k = 0; k < v->frames && status == pb_ok; k++) {
-    status = cliRun_GoOn(run, "frames", (long)k, (long)v->frames);
-    if (status == pb_ok) status = one_frame(v, k, x, x + run->nx);
+    status = pbScene_GoOn(scene, "frames", (int64_t)k, (int64_t)v->frames);
+    if (status == pb_ok) status = one_frame(v, k, x, x + scene->nx);
   }
 
-  pbContext_Free(run->ctx, x);
+  pbContext_Free(scene->ctx, x);
   return status;
 }
 
-pbStatus view_ReadMotion(View *v) {
+pbStatus pbView_ReadMotion(View *v) {
   PB_TRY(check_trajectory(v));
   PB_TRY(choose_frames(v));
   PB_TRY(make_poses(v));
@@ -206,7 +205,7 @@ static double size_of(const Box *box) {
 }
 
 // Half sides of a box around a shape in its own frame; 0 for planes.
-static void half_of(const cliShape *s, double half[3]) {
+static void half_of(const pbSceneShape *s, double half[3]) {
   // capsules and cylinders have a radius and a half length
   const double *size = s->size;
 
@@ -219,16 +218,16 @@ static void half_of(const cliShape *s, double half[3]) {
 }
 
 // The box of a shape in the frame of its body.
-static void box_of(const cliShape *s, Box *box) {
+static void box_of(const pbSceneShape *s, Box *box) {
   double half[3], x[3];
   *box = empty_box;
 
   // a mesh: all of its points
   if (s->type > pb_geomBox && s->surface >= 0) {
     for (int i = 0; i < s->look.points; i++) {
-      cli_rotate(x, s->surface_quat, s->look.point + 3 * i);
+      pbScene_Rotate(x, s->surface_quat, s->look.point + 3 * i);
       for (int k = 0; k < 3; k++) x[k] += s->surface_pos[k];
-      cli_rotate(x, s->quat, x);
+      pbScene_Rotate(x, s->quat, x);
       for (int k = 0; k < 3; k++) x[k] += s->pos[k];
       widen(box, x, 0);
     }
@@ -241,7 +240,7 @@ static void box_of(const cliShape *s, Box *box) {
 
   for (int corner = 0; corner < 8; corner++) {
     for (int k = 0; k < 3; k++) x[k] = (s->type > pb_geomBox ? middle[k] : 0) + (corner >> k & 1 ? sides[k] : -sides[k]);
-    cli_rotate(x, s->quat, x);
+    pbScene_Rotate(x, s->quat, x);
     for (int k = 0; k < 3; k++) x[k] += s->pos[k];
     widen(box, x, 0);
   }
@@ -251,10 +250,10 @@ static void box_of(const cliShape *s, Box *box) {
 static void body_boxes(const View *v, Box *boxes) {
   Box box;
 
-  for (int b = 0; b < v->run->nbody; b++) boxes[b] = empty_box;
+  for (int b = 0; b < v->scene->nbody; b++) boxes[b] = empty_box;
 
   for (int i = 0; i < v->shape_count; i++) {
-    const cliShape *s = &v->shape[i];
+    const pbSceneShape *s = &v->shape[i];
     if (s->site || s->type == pb_geomPlane) continue;
     box_of(s, &box);
     widen(&boxes[s->body], box.low, 0);
@@ -264,14 +263,14 @@ static void body_boxes(const View *v, Box *boxes) {
 
 // What moves (bodies, not the world; the world where nothing else is) in one frame.
 static void widen_frame(const View *v, const Box *boxes, size_t frame, int first, Box *all) {
-  for (int b = first; b < v->run->nbody; b++) {
-    const float *pose = v->poses + 7 * (frame * (size_t)v->run->nbody + (size_t)b);
+  for (int b = first; b < v->scene->nbody; b++) {
+    const float *pose = v->poses + 7 * (frame * (size_t)v->scene->nbody + (size_t)b);
     double quat[4] = {pose[3], pose[4], pose[5], pose[6]}, x[3];
     if (!(size_of(&boxes[b]) >= 0 && isfinite(size_of(&boxes[b])))) continue;
 
     for (int corner = 0; corner < 8; corner++) {
       for (int k = 0; k < 3; k++) x[k] = corner >> k & 1 ? boxes[b].high[k] : boxes[b].low[k];
-      cli_rotate(x, quat, x);
+      pbScene_Rotate(x, quat, x);
       for (int k = 0; k < 3; k++) x[k] += pose[k];
       widen(all, x, 0);
     }
@@ -297,7 +296,7 @@ static void widen_points(const View *v, size_t frame, Box *box) {
 
 // Largest distance of a body from where it was at the start.
 static double distance_of(const View *v, size_t body) {
-  size_t nbody = (size_t)v->run->nbody;
+  size_t nbody = (size_t)v->scene->nbody;
   const float *start = v->poses + 7 * body;
   double distance = 0;
 
@@ -313,7 +312,7 @@ static int moving_body(const View *v) {
   double most = 0;
   int far = 0;
 
-  for (int b = 1; b < v->run->nbody; b++) {
+  for (int b = 1; b < v->scene->nbody; b++) {
     double distance = distance_of(v, (size_t)b);
     if (distance > most) {
       most = distance;
@@ -321,19 +320,19 @@ static int moving_body(const View *v) {
     }
   }
 
-  int root = cliModel_Integer(v->run->model, "body_rootid", far);
+  int root = pbModel_Integer(v->scene->model, "body_rootid", far);
   return root && distance_of(v, (size_t)root) > 0.5 * most ? root : far;
 }
 
-typedef struct Scene {
+typedef struct Framing {
   double extent, center[3], floor;  // floor: height of a ground where the model has none
   int follow;
 
   bool following;  // from the start
-} Scene;
+} Framing;
 
 // Shows the whole motion if it fits; if it leads far away, the model at its start, followed by the camera.
-static Scene make_scene(const View *v, Box *boxes) {
+static Framing make_framing(const View *v, Box *boxes) {
   Box first = empty_box, all = empty_box;
   body_boxes(v, boxes);
   widen_frame(v, boxes, 0, 1, &first);
@@ -349,7 +348,7 @@ static Scene make_scene(const View *v, Box *boxes) {
   }
 
   // a model without extent keeps the default
-  Scene s = {.extent = 1, .follow = moving_body(v)};
+  Framing s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9 && isfinite(size_of(&first)))) return s;
   widen(&all, first.low, 0);
   widen(&all, first.high, 0);
@@ -369,61 +368,61 @@ static Scene make_scene(const View *v, Box *boxes) {
   return s;
 }
 
-static pbStatus put_view(const View *v, cliJson *j) {
-  Box *boxes = pbContext_Alloc(v->run->ctx, (size_t)v->run->nbody * sizeof *boxes);
-  if (!boxes) return cli_noMemory(v->run->ctx);
-  Scene scene = make_scene(v, boxes);
+static pbStatus put_view(const View *v, pbJson *j) {
+  Box *boxes = pbContext_Alloc(v->scene->ctx, (size_t)v->scene->nbody * sizeof *boxes);
+  if (!boxes) return pbScene_NoMemory(v->scene->ctx);
+  Framing framing = make_framing(v, boxes);
 
-  pbContext_Free(v->run->ctx, boxes);
+  pbContext_Free(v->scene->ctx, boxes);
 
-  cliJson_Number(j, "extent", scene.extent);
-  cliJson_Numbers(j, "center", scene.center, 3);
-  cliJson_Number(j, "floor", scene.floor);
-  cliJson_Integer(j, "follow", scene.follow);
-  cliJson_Bool(j, "following", scene.following);
+  pbJson_Number(j, "extent", framing.extent);
+  pbJson_Numbers(j, "center", framing.center, 3);
+  pbJson_Number(j, "floor", framing.floor);
+  pbJson_Integer(j, "follow", framing.follow);
+  pbJson_Bool(j, "following", framing.following);
   return pb_ok;
 }
 
 // ---- into the page -----------------------------------------------------------------------------------------------------
 
-static void put_contacts(const View *v, cliJson *j) {
+static void put_contacts(const View *v, pbJson *j) {
   size_t count = v->contact_start[v->frames];
   if (!count) return;
 
   // without velocities forces mean nothing
   const pbArray *qvel = pbArrays_Find(v->trajectory, "qvel");
 
-  cliJson_Open(j, "contacts", '{');
-  cliJson_Bool(j, "forces", qvel != NULL);
+  pbJson_Open(j, "contacts", '{');
+  pbJson_Bool(j, "forces", qvel != NULL);
 
   // contacts of frame k: start[k] to start[k + 1] - 1
-  cliJson_OpenLine(j, "start", '[');
-  for (size_t k = 0; k <= v->frames; k++) cliJson_Integer(j, NULL, (long)v->contact_start[k]);
-  cliJson_Close(j, ']');
-  cliJson_Floats(j, "places", v->contacts, VIEW_CONTACT * count);
-  cliJson_Close(j, '}');
+  pbJson_OpenLine(j, "start", '[');
+  for (size_t k = 0; k <= v->frames; k++) pbJson_Integer(j, NULL, (long)v->contact_start[k]);
+  pbJson_Close(j, ']');
+  pbJson_Floats(j, "places", v->contacts, VIEW_CONTACT * count);
+  pbJson_Close(j, '}');
 }
 
-static void put_cells(cliJson *j, const char *key, const pbCells *cells, int nodes) {
-  cliJson_OpenLine(j, key, '[');
-  for (int i = 0; i < cells->count * nodes; i++) cliJson_Integer(j, NULL, cells->vertex[i]);
-  cliJson_Close(j, ']');
+static void put_cells(pbJson *j, const char *key, const pbCells *cells, int nodes) {
+  pbJson_OpenLine(j, key, '[');
+  for (int i = 0; i < cells->count * nodes; i++) pbJson_Integer(j, NULL, cells->vertex[i]);
+  pbJson_Close(j, ']');
 }
 
 // Surface, edges and positions of all points, encoded as the poses are.
-static void put_skin(const View *v, cliJson *j) {
+static void put_skin(const View *v, pbJson *j) {
   if (!v->points) return;
 
-  cliJson_Open(j, "skin", '{');
+  pbJson_Open(j, "skin", '{');
   put_cells(j, "triangles", &v->skin, 3);
   put_cells(j, "edges", &v->mesh->cells[pb_cellEdge], 2);
-  cliJson_Floats(j, "points", v->places, v->frames * v->points->shape[1]);
-  cliJson_Close(j, '}');
+  pbJson_Floats(j, "points", v->places, v->frames * v->points->shape[1]);
+  pbJson_Close(j, '}');
 }
 
 // The frames of a body, if any differs from the first.
 static bool pack_mover(const View *v, size_t body, float *to) {
-  size_t width = 7 * (size_t)v->run->nbody, pose = 7 * sizeof(float);
+  size_t width = 7 * (size_t)v->scene->nbody, pose = 7 * sizeof(float);
   const float *rest = v->poses + 7 * body;
 
   bool moves = false;
@@ -436,36 +435,36 @@ static bool pack_mover(const View *v, size_t body, float *to) {
 }
 
 // Bodies that keep their pose are given once: `rest` has the first frame of all, `poses` those of `movers`.
-static pbStatus put_poses(const View *v, cliJson *j) {
-  size_t nbody = (size_t)v->run->nbody, movers = 0;
-  float *packed = pbContext_Alloc(v->run->ctx, v->frames * (7 * nbody + 1) * sizeof *packed);
-  if (!packed) return cli_noMemory(v->run->ctx);
+static pbStatus put_poses(const View *v, pbJson *j) {
+  size_t nbody = (size_t)v->scene->nbody, movers = 0;
+  float *packed = pbContext_Alloc(v->scene->ctx, v->frames * (7 * nbody + 1) * sizeof *packed);
+  if (!packed) return pbScene_NoMemory(v->scene->ctx);
 
-  cliJson_OpenLine(j, "movers", '[');
+  pbJson_OpenLine(j, "movers", '[');
   for (size_t b = 0; b < nbody; b++) {
     // one that does not move is written over by the next
     if (!pack_mover(v, b, packed + 7 * movers * v->frames)) continue;
-    cliJson_Integer(j, NULL, (long)b);
+    pbJson_Integer(j, NULL, (long)b);
     movers++;
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 
   // body by body, each with all of its frames
-  cliJson_Floats(j, "rest", v->poses, 7 * nbody);
-  cliJson_Floats(j, "poses", packed, movers * 7 * v->frames);
+  pbJson_Floats(j, "rest", v->poses, 7 * nbody);
+  pbJson_Floats(j, "poses", packed, movers * 7 * v->frames);
 
-  pbContext_Free(v->run->ctx, packed);
+  pbContext_Free(v->scene->ctx, packed);
   return pb_ok;
 }
 
-pbStatus view_PutMotion(const View *v, cliJson *j) {
-  cliJson_Bool(j, "moving", v->moving);
+pbStatus pbView_PutMotion(const View *v, pbJson *j) {
+  pbJson_Bool(j, "moving", v->moving);
   PB_TRY(put_view(v, j));
 
   // what touches, what deforms, and how the bodies move
   put_contacts(v, j);
   put_skin(v, j);
-  cliJson_Numbers(j, "time", v->time, v->frames);
+  pbJson_Numbers(j, "time", v->time, v->frames);
   return put_poses(v, j);
 }
 
@@ -475,37 +474,37 @@ pbStatus view_PutMotion(const View *v, cliJson *j) {
 static int address_of(const View *v, const char *address, int object, int objects, int width) {
   // behind the last: the end
   if (!address) return object;
-  return object < objects ? cliModel_Integer(v->run->model, address, object) : width;
+  return object < objects ? pbModel_Integer(v->scene->model, address, object) : width;
 }
 
-static void put_names(const View *v, cliJson *j, pbObject kind, const char *count, const char *address, int width) {
-  int objects = pbModel_Size(v->run->model, count), shown = 0;
+static void put_names(const View *v, pbJson *j, pbObject kind, const char *count, const char *address, int width) {
+  int objects = pbModel_Size(v->scene->model, count), shown = 0;
   char text[300];
-  cliJson_OpenLine(j, "names", '[');
+  pbJson_OpenLine(j, "names", '[');
 
   for (int i = 0; i < objects; i++) {
     int first = address_of(v, address, i, objects, width), end = address_of(v, address, i + 1, objects, width);
-    const char *given = pbModel_Name(v->run->model, kind, i), *name = given ? given : "";
+    const char *given = pbModel_Name(v->scene->model, kind, i), *name = given ? given : "";
 
     for (int k = first; k < end && shown < width; k++, shown++) {
       int n = *name ? snprintf(text, sizeof text, "%.200s", name) : snprintf(text, sizeof text, "%d", i);
       if (end - first > 1) snprintf(text + n, sizeof text - (size_t)n, " %d", k - first);
-      cliJson_Text(j, NULL, text);
+      pbJson_Text(j, NULL, text);
     }
   }
 
   // what belongs to no object: controls of deformables, positions of none
   for (; shown < width; shown++) {
     snprintf(text, sizeof text, "%d", shown);
-    cliJson_Text(j, NULL, text);
+    pbJson_Text(j, NULL, text);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
-static pbStatus put_values(const View *v, cliJson *j, const pbArray *a, size_t width) {
+static pbStatus put_values(const View *v, pbJson *j, const pbArray *a, size_t width) {
   size_t count = v->frames * width, last = a->shape[0] - 1, steps = v->rows > 1 ? v->rows - 1 : 1;
-  float *values = pbContext_Alloc(v->run->ctx, count * sizeof *values);
-  if (!values) return cli_noMemory(v->run->ctx);
+  float *values = pbContext_Alloc(v->scene->ctx, count * sizeof *values);
+  if (!values) return pbScene_NoMemory(v->scene->ctx);
 
   // inputs have a row less than states, or one for each step: the one that acts from then on
   for (size_t i = 0; i < count; i++) {
@@ -513,13 +512,13 @@ static pbStatus put_values(const View *v, cliJson *j, const pbArray *a, size_t w
     if (a->shape[0] > v->rows) row = row * a->shape[0] / steps;
     values[i] = (float)a->reals[(row < last ? row : last) * width + i % width];
   }
-  cliJson_Floats(j, "values", values, count);
+  pbJson_Floats(j, "values", values, count);
 
-  pbContext_Free(v->run->ctx, values);
+  pbContext_Free(v->scene->ctx, values);
   return pb_ok;
 }
 
-pbStatus view_PutSeries(const View *v, cliJson *j) {
+pbStatus pbView_PutSeries(const View *v, pbJson *j) {
   static const struct {
     const char *array, *title, *count, *address;
     pbObject kind;
@@ -529,18 +528,18 @@ pbStatus view_PutSeries(const View *v, cliJson *j) {
                 {"control", "control", "nu", NULL, pb_objActuator},
                 {"sensordata", "sensor", "nsensor", "sensor_adr", pb_objSensor}};
 
-  cliJson_Open(j, "series", '[');
+  pbJson_Open(j, "series", '[');
   for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
     const pbArray *a = pbArrays_Find(v->trajectory, series[i].array);
     bool fits = a && a->type == pb_arrayReal && a->ndim == 2 && a->shape[0] && a->shape[1] && a->shape[0] + 1 >= v->rows;
     if (!fits) continue;
 
-    cliJson_Open(j, NULL, '{');
-    cliJson_Text(j, "title", series[i].title);
+    pbJson_Open(j, NULL, '{');
+    pbJson_Text(j, "title", series[i].title);
     put_names(v, j, series[i].kind, series[i].count, series[i].address, (int)a->shape[1]);
     PB_TRY(put_values(v, j, a, a->shape[1]));
-    cliJson_Close(j, '}');
+    pbJson_Close(j, '}');
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
   return pb_ok;
 }

@@ -1,6 +1,6 @@
 // Height fields as surfaces: the triangles that touch, walls to the bottom, and the bottom. Tests: tests/oracle/test_view.py.
 
-#include "scene.h"
+#include "io/view/scene.h"
 
 enum { MOST_CELLS = 1 << 19 };  // of larger fields every second, third, ... row and column is drawn
 
@@ -10,27 +10,27 @@ typedef struct Grid {  // of one field: what is drawn of it
   const double *size, *height;
 } Grid;
 
-static const double *values_of(const cliRun *run, const char *name) {
+static const double *values_of(const pbScene *scene, const char *name) {
   pbParam param;
   pbField field;
-  if (pbModel_Param(NULL, run->model, name, &param) == pb_ok) return run->theta + param.offset;
-  return pbModel_Field(run->model, name, &field) ? field.reals : NULL;
+  if (pbModel_Param(NULL, scene->model, name, &param) == pb_ok) return scene->theta + param.offset;
+  return pbModel_Field(scene->model, name, &field) ? field.reals : NULL;
 }
 
 // Heights that were exposed are drawn as they are given.
-static const double *heights_of(const cliRun *run, int f) {
-  const char *own = pbModel_Name(run->model, pb_objHfield, f);
+static const double *heights_of(const pbScene *scene, int f) {
+  const char *own = pbModel_Name(scene->model, pb_objHfield, f);
   char name[256];
   pbParam param;
 
   snprintf(name, sizeof name, "hfield_data:%.200s", own ? own : "");
-  if (pbModel_Param(NULL, run->model, name, &param) == pb_ok) return run->theta + param.offset;
-  return values_of(run, "hfield_data") + cliModel_Integer(run->model, "hfield_adr", f);
+  if (pbModel_Param(NULL, scene->model, name, &param) == pb_ok) return scene->theta + param.offset;
+  return values_of(scene, "hfield_data") + pbModel_Integer(scene->model, "hfield_adr", f);
 }
 
-static Grid grid_of(const cliRun *run, int f) {
-  Grid g = {.field_rows = cliModel_Integer(run->model, "hfield_nrow", f),
-            .field_columns = cliModel_Integer(run->model, "hfield_ncol", f)};
+static Grid grid_of(const pbScene *scene, int f) {
+  Grid g = {.field_rows = pbModel_Integer(scene->model, "hfield_nrow", f),
+            .field_columns = pbModel_Integer(scene->model, "hfield_ncol", f)};
 
   // the last row and column are there whatever is left out
   do {
@@ -40,8 +40,8 @@ static Grid grid_of(const cliRun *run, int f) {
   } while ((double)(g.rows - 1) * (g.columns - 1) > MOST_CELLS);
 
   g.rim = 2 * (g.rows + g.columns) - 4;
-  g.size = values_of(run, "hfield_size") + 4 * (size_t)f;
-  g.height = heights_of(run, f);
+  g.size = values_of(scene, "hfield_size") + 4 * (size_t)f;
+  g.height = heights_of(scene, f);
   return g;
 }
 
@@ -95,17 +95,17 @@ static void put_triangles(const Grid *g, int *to) {
   put_triangle(put_triangle(to, below, far, right), below, left, far);
 }
 
-static pbStatus make_field(cliRun *run, int f, pbMeshSurface *surface) {
-  Grid g = grid_of(run, f);
+static pbStatus make_field(pbScene *scene, int f, pbMeshSurface *surface) {
+  Grid g = grid_of(scene, f);
   int top = g.rows * g.columns;
   *surface = (pbMeshSurface){
       .name = "height field", .points = top + g.rim, .triangles = 2 * (g.rows - 1) * (g.columns - 1) + 2 * g.rim + 2};
 
-  double *point = pbContext_Alloc(run->ctx, (size_t)surface->points * 3 * sizeof *point);
-  int *triangle = pbContext_Alloc(run->ctx, (size_t)surface->triangles * 3 * sizeof *triangle);
+  double *point = pbContext_Alloc(scene->ctx, (size_t)surface->points * 3 * sizeof *point);
+  int *triangle = pbContext_Alloc(scene->ctx, (size_t)surface->triangles * 3 * sizeof *triangle);
   surface->point = point;
   surface->triangle = triangle;
-  if (!point || !triangle) return cli_noMemory(run->ctx);
+  if (!point || !triangle) return pbScene_NoMemory(scene->ctx);
 
   for (int i = 0; i < top; i++) put_point(&g, i, point + 3 * i);
   for (int k = 0; k < g.rim; k++) {
@@ -117,22 +117,24 @@ static pbStatus make_field(cliRun *run, int f, pbMeshSurface *surface) {
   return pb_ok;
 }
 
-pbStatus cliScene_MakeFields(cliRun *run) {
-  int count = pbModel_Size(run->model, "nhfield");
+pbStatus pbScene_MakeFields(pbScene *scene) {
+  int count = pbModel_Size(scene->model, "nhfield");
   if (count <= 0) return pb_ok;
 
-  run->drawn.field = pbContext_Alloc(run->ctx, (size_t)count * sizeof *run->drawn.field);
-  if (!run->drawn.field) return cli_noMemory(run->ctx);
-  run->drawn.fields = count;
-  for (int f = 0; f < count; f++) PB_TRY(make_field(run, f, &run->drawn.field[f]));
+  scene->drawn.field = pbContext_Alloc(scene->ctx, (size_t)count * sizeof *scene->drawn.field);
+  if (!scene->drawn.field) return pbScene_NoMemory(scene->ctx);
+  scene->drawn.fields = count;
+  for (int f = 0; f < count; f++) PB_TRY(make_field(scene, f, &scene->drawn.field[f]));
   return pb_ok;
 }
 
-void cliScene_End(cliRun *run) {
-  for (int f = 0; f < run->drawn.fields; f++) {
-    pbContext_Free(run->ctx, (void *)run->drawn.field[f].point);
-    pbContext_Free(run->ctx, (void *)run->drawn.field[f].triangle);
+void pbScene_End(pbScene *scene) {
+  for (int f = 0; f < scene->drawn.fields; f++) {
+    pbContext_Free(scene->ctx, (void *)scene->drawn.field[f].point);
+    pbContext_Free(scene->ctx, (void *)scene->drawn.field[f].triangle);
   }
-  pbContext_Free(run->ctx, run->drawn.field);
-  run->drawn = (cliDrawn){0};
+  pbContext_Free(scene->ctx, scene->drawn.field);
+  scene->drawn = (pbDrawn){0};
+  pbScratch_Destroy(scene->scratch);
+  scene->scratch = NULL;
 }

@@ -1,21 +1,21 @@
 // Inside of `pullback view`: what its files share.
-#ifndef PB_CLI_VIEW_H
-#define PB_CLI_VIEW_H
+#ifndef PB_VIEW_H
+#define PB_VIEW_H
 
-#include "scene.h"
+#include "io/view/scene.h"
 
 enum { VIEW_CONTACT = 11 };  // numbers of a contact: place, normal, force on the second geom (world axes), both geoms
 
-typedef enum viewShapes { view_all, view_collision } viewShapes;  // --shapes: which geoms are in the page
+typedef enum viewShapes { view_all, view_collision } viewShapes;  // which geoms are in the page
 
 typedef struct View {
-  cliRun *run;
+  pbScene *scene;
   const pbArrays *trajectory;
   const char *file;  // its name, in messages
-  const cliAside *aside;
+  const pbAside *aside;
   viewShapes shapes;
   bool moving;  // false: the initial state alone
-  cliShape *shape;
+  pbSceneShape *shape;
   int shape_count;
 
   // the motion
@@ -34,12 +34,12 @@ typedef struct View {
 } View;
 
 // ---- view_motion.c: frames of the trajectory, and what the camera looks at
-pbStatus view_ReadMotion(View *v);
-pbStatus view_PutMotion(const View *v, cliJson *j);
+pbStatus pbView_ReadMotion(View *v);
+pbStatus pbView_PutMotion(const View *v, pbJson *j);
 // Numbers over time, for plots: states, controls, sensors.
-pbStatus view_PutSeries(const View *v, cliJson *j);
+pbStatus pbView_PutSeries(const View *v, pbJson *j);
 
 // ---- view_scene.c: what is drawn, and how it hangs together
-pbStatus view_PutScene(const View *v, cliJson *j);
+pbStatus pbView_PutScene(const View *v, pbJson *j);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view.h"
+#include "io/view/view.h"
 
 // ---- meshes: welded, 16 bits a coordinate, each once -----------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ static pbStatus pack(pbContext *ctx, const double *point, int points, const int 
   pbContext_Free(ctx, g.kept);
   pbContext_Free(ctx, g.slot);
   pbContext_Free(ctx, number);
-  return done ? pb_ok : cli_noMemory(ctx);
+  return done ? pb_ok : pbScene_NoMemory(ctx);
 }
 
 static bool same_packed(const Packed *a, const Packed *b) {
@@ -133,13 +133,13 @@ static pbStatus add_mesh(const View *v, Meshes *m, const double *point, int poin
   Packed *p = &m->packed[m->count];
   *p = (Packed){0};
 
-  pbStatus status = pack(v->run->ctx, point, points, triangle, triangles, p);
+  pbStatus status = pack(v->scene->ctx, point, points, triangle, triangles, p);
 
   // the first that is the same, itself at the latest
   *made = 0;
   while (status == pb_ok && *made < m->count && !same_packed(&m->packed[*made], p)) ++*made;
   if (status == pb_ok && *made == m->count) m->count++;
-  else clear_packed(v->run->ctx, p);
+  else clear_packed(v->scene->ctx, p);
   return status;
 }
 
@@ -147,7 +147,7 @@ static pbStatus add_mesh(const View *v, Meshes *m, const double *point, int poin
 static pbStatus add_hull(const View *v, Meshes *m, const pbMeshSurface *look, int *made) {
   pbHull *hull = NULL;
   *made = -2;
-  if (pbHull_Create(v->run->ctx, look->point, look->points, 0, &hull) != pb_ok) return pb_ok;
+  if (pbHull_Create(v->scene->ctx, look->point, look->points, 0, &hull) != pb_ok) return pb_ok;
 
   pbStatus status = add_mesh(v, m, look->point, look->points, hull->triangle, hull->triangles, made);
   pbHull_Destroy(hull);
@@ -156,7 +156,7 @@ static pbStatus add_hull(const View *v, Meshes *m, const pbMeshSurface *look, in
 
 static pbStatus make_meshes(const View *v, Meshes *m) {
   for (int i = 0; i < v->shape_count; i++) {
-    const cliShape *s = &v->shape[i];
+    const pbSceneShape *s = &v->shape[i];
     if (s->surface < 0) continue;
 
     int *seen = &m->of_surface[s->surface], *hull = &m->hull_of_surface[s->surface];
@@ -170,218 +170,218 @@ static pbStatus make_meshes(const View *v, Meshes *m) {
   return pb_ok;
 }
 
-static void put_meshes(const Meshes *m, cliJson *j) {
-  cliJson_Open(j, "meshes", '[');
+static void put_meshes(const Meshes *m, pbJson *j) {
+  pbJson_Open(j, "meshes", '[');
   for (int i = 0; i < m->count; i++) {
     const Packed *p = &m->packed[i];
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Numbers(j, "low", p->low, 3);
-    cliJson_Number(j, "step", p->step);
-    cliJson_Bool(j, "wide", p->points > 65536);
-    cliJson_Bytes(j, "points", p->point, p->point_size);
-    cliJson_Bytes(j, "triangles", p->triangle, p->triangle_size);
-    cliJson_Close(j, '}');
+    pbJson_OpenLine(j, NULL, '{');
+    pbJson_Numbers(j, "low", p->low, 3);
+    pbJson_Number(j, "step", p->step);
+    pbJson_Bool(j, "wide", p->points > 65536);
+    pbJson_Bytes(j, "points", p->point, p->point_size);
+    pbJson_Bytes(j, "triangles", p->triangle, p->triangle_size);
+    pbJson_Close(j, '}');
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
 // ---- shapes ------------------------------------------------------------------------------------------------------------
 
-static void put_look(const cliShape *s, const Meshes *m, cliJson *j) {
+static void put_look(const pbSceneShape *s, const Meshes *m, pbJson *j) {
   if (s->surface < 0) {
-    cliJson_Numbers(j, "box", s->box, 6);
+    pbJson_Numbers(j, "box", s->box, 6);
     return;
   }
 
   int seen = m->of_surface[s->surface], hull = m->hull_of_surface[s->surface];
-  cliJson_Text(j, "file", s->look.name);
-  if (seen >= 0) cliJson_Integer(j, "mesh", seen);
-  if (s->collides && hull >= 0) cliJson_Integer(j, "hull", hull);
-  cliJson_Numbers(j, "mesh_pos", s->surface_pos, 3);
-  cliJson_Numbers(j, "mesh_quat", s->surface_quat, 4);
+  pbJson_Text(j, "file", s->look.name);
+  if (seen >= 0) pbJson_Integer(j, "mesh", seen);
+  if (s->collides && hull >= 0) pbJson_Integer(j, "hull", hull);
+  pbJson_Numbers(j, "mesh_pos", s->surface_pos, 3);
+  pbJson_Numbers(j, "mesh_quat", s->surface_quat, 4);
 }
 
-static void put_shape(const cliShape *s, const Meshes *m, cliJson *j) {
-  cliJson_OpenLine(j, NULL, '{');
-  cliJson_Text(j, "name", s->name);
-  cliJson_Integer(j, "id", s->id);
-  cliJson_Integer(j, "type", s->type);
-  cliJson_Integer(j, "body", s->body);
-  cliJson_Integer(j, "group", s->group);
-  if (!s->site) cliJson_Bool(j, "collides", s->collides);
+static void put_shape(const pbSceneShape *s, const Meshes *m, pbJson *j) {
+  pbJson_OpenLine(j, NULL, '{');
+  pbJson_Text(j, "name", s->name);
+  pbJson_Integer(j, "id", s->id);
+  pbJson_Integer(j, "type", s->type);
+  pbJson_Integer(j, "body", s->body);
+  pbJson_Integer(j, "group", s->group);
+  if (!s->site) pbJson_Bool(j, "collides", s->collides);
 
-  cliJson_Numbers(j, "size", s->size, 3);
-  cliJson_Numbers(j, "pos", s->pos, 3);
-  cliJson_Numbers(j, "quat", s->quat, 4);
-  cliJson_Numbers(j, "rgba", s->rgba, 4);
+  pbJson_Numbers(j, "size", s->size, 3);
+  pbJson_Numbers(j, "pos", s->pos, 3);
+  pbJson_Numbers(j, "quat", s->quat, 4);
+  pbJson_Numbers(j, "rgba", s->rgba, 4);
   bool textured = false;
   for (int k = 0; k < 6; k++) textured |= s->cells[k] != 1;
-  if (textured) cliJson_Numbers(j, "cells", s->cells, 6);
+  if (textured) pbJson_Numbers(j, "cells", s->cells, 6);
   if (s->type > pb_geomBox || s->type == pb_geomHfield) put_look(s, m, j);
-  cliJson_Close(j, '}');
+  pbJson_Close(j, '}');
 }
 
-static void put_shapes(const View *v, const char *key, bool sites, const Meshes *m, cliJson *j) {
-  cliJson_Open(j, key, '[');
+static void put_shapes(const View *v, const char *key, bool sites, const Meshes *m, pbJson *j) {
+  pbJson_Open(j, key, '[');
   for (int i = 0; i < v->shape_count; i++) {
     if (v->shape[i].site == sites) put_shape(&v->shape[i], m, j);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
 // What the page needs to go around a geom.
-static void put_wrap(const cliRun *run, const cliPiece *p, int piece, cliJson *j) {
-  cliShape s = cliScene_Shape(run, p->geom);
-  cliJson_Open(j, NULL, '{');
-  cliJson_Integer(j, "piece", piece);
-  cliJson_Integer(j, "body", s.body);
-  cliJson_Bool(j, "cylinder", s.type == pb_geomCylinder);
-  cliJson_Number(j, "radius", s.size[0]);
-  cliJson_Numbers(j, "pos", s.pos, 3);
-  cliJson_Numbers(j, "quat", s.quat, 4);
+static void put_wrap(const pbScene *scene, const pbScenePiece *p, int piece, pbJson *j) {
+  pbSceneShape s = pbScene_Shape(scene, p->geom);
+  pbJson_Open(j, NULL, '{');
+  pbJson_Integer(j, "piece", piece);
+  pbJson_Integer(j, "body", s.body);
+  pbJson_Bool(j, "cylinder", s.type == pb_geomCylinder);
+  pbJson_Number(j, "radius", s.size[0]);
+  pbJson_Numbers(j, "pos", s.pos, 3);
+  pbJson_Numbers(j, "quat", s.quat, 4);
 
-  if (p->has_side) cliJson_Integer(j, "side_body", p->side.body);
-  if (p->has_side) cliJson_Numbers(j, "side", p->side.at, 3);
-  cliJson_Close(j, '}');
+  if (p->has_side) pbJson_Integer(j, "side_body", p->side.body);
+  if (p->has_side) pbJson_Numbers(j, "side", p->side.at, 3);
+  pbJson_Close(j, '}');
 }
 
 // Two ends a piece, each fixed to a body.
-static void put_tendon(const cliRun *run, int t, int segments, const double rgba[4], cliJson *j) {
-  cliJson_OpenLine(j, NULL, '{');
-  cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
-  cliJson_Number(j, "width", run->drawn.tendon_width[t]);
-  cliJson_Numbers(j, "rgba", rgba, 4);
+static void put_tendon(const pbScene *scene, int t, int segments, const double rgba[4], pbJson *j) {
+  pbJson_OpenLine(j, NULL, '{');
+  pbJson_Text(j, "name", pbModel_Name(scene->model, pb_objTendon, t));
+  pbJson_Number(j, "width", scene->drawn.tendon_width[t]);
+  pbJson_Numbers(j, "rgba", rgba, 4);
 
-  cliJson_OpenLine(j, "bodies", '[');
+  pbJson_OpenLine(j, "bodies", '[');
   for (int k = 0; k < segments; k++) {
-    cliPiece p = cliTendon_Segment(run, t, k);
-    cliJson_Integer(j, NULL, p.end[0].body);
-    cliJson_Integer(j, NULL, p.end[1].body);
+    pbScenePiece p = pbSceneTendon_Segment(scene, t, k);
+    pbJson_Integer(j, NULL, p.end[0].body);
+    pbJson_Integer(j, NULL, p.end[1].body);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 
   // where the pieces end, in the frames of these bodies
-  cliJson_OpenLine(j, "points", '[');
+  pbJson_OpenLine(j, "points", '[');
   for (int k = 0; k < segments; k++) {
-    cliPiece p = cliTendon_Segment(run, t, k);
-    for (int i = 0; i < 6; i++) cliJson_Number(j, NULL, p.end[i / 3].at[i % 3]);
+    pbScenePiece p = pbSceneTendon_Segment(scene, t, k);
+    for (int i = 0; i < 6; i++) pbJson_Number(j, NULL, p.end[i / 3].at[i % 3]);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 
   // those that may go around something
-  cliJson_OpenLine(j, "wraps", '[');
+  pbJson_OpenLine(j, "wraps", '[');
   for (int k = 0; k < segments; k++) {
-    cliPiece p = cliTendon_Segment(run, t, k);
-    if (p.geom >= 0) put_wrap(run, &p, k, j);
+    pbScenePiece p = pbSceneTendon_Segment(scene, t, k);
+    if (p.geom >= 0) put_wrap(scene, &p, k, j);
   }
-  cliJson_Close(j, ']');
-  cliJson_Close(j, '}');
+  pbJson_Close(j, ']');
+  pbJson_Close(j, '}');
 }
 
-static void put_tendons(const cliRun *run, cliJson *j) {
-  cliJson_Open(j, "tendons", '[');
-  for (int t = 0; t < run->drawn.ntendon; t++) {
+static void put_tendons(const pbScene *scene, pbJson *j) {
+  pbJson_Open(j, "tendons", '[');
+  for (int t = 0; t < scene->drawn.ntendon; t++) {
     double rgba[4];
-    int segments = cliTendon_Segments(run, t);
-    cliTendon_Color(run, t, rgba);
-    if (segments && rgba[3] > 0) put_tendon(run, t, segments, rgba, j);
+    int segments = pbSceneTendon_Segments(scene, t);
+    pbSceneTendon_Color(scene, t, rgba);
+    if (segments && rgba[3] > 0) put_tendon(scene, t, segments, rgba, j);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
 // ---- the tree ------------------------------------------------------------------------------------------------------------
 
 // A field of the model as numbers: of theta where it is a parameter.
-static void put_field(const cliRun *run, cliJson *j, const char *key, const char *name, int first, int rows) {
+static void put_field(const pbScene *scene, pbJson *j, const char *key, const char *name, int first, int rows) {
   pbParam param;
   pbField field = {0};
   const double *values = NULL;
 
   // the run's value where it is a parameter
-  bool known = pbModel_Field(run->model, name, &field);
-  if (known && pbModel_Param(NULL, run->model, name, &param) == pb_ok) values = run->theta + param.offset;
+  bool known = pbModel_Field(scene->model, name, &field);
+  if (known && pbModel_Param(NULL, scene->model, name, &param) == pb_ok) values = scene->theta + param.offset;
   else values = field.reals;
 
-  cliJson_OpenLine(j, key, '[');
+  pbJson_OpenLine(j, key, '[');
   for (int i = first * field.cols; i < (first + rows) * field.cols; i++) {
-    if (values) cliJson_Number(j, NULL, values[i]);
-    else if (field.integers) cliJson_Integer(j, NULL, field.integers[i]);
+    if (values) pbJson_Number(j, NULL, values[i]);
+    else if (field.integers) pbJson_Integer(j, NULL, field.integers[i]);
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
-static void put_joints(const cliRun *run, cliJson *j) {
-  cliJson_Open(j, "joints", '[');
-  for (int i = 0; i < pbModel_Size(run->model, "njnt"); i++) {
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Text(j, "name", pbModel_Name(run->model, pb_objJoint, i));
-    cliJson_Integer(j, "type", cliModel_Integer(run->model, "jnt_type", i));
-    cliJson_Integer(j, "body", cliModel_Integer(run->model, "jnt_bodyid", i));
-    cliJson_Integer(j, "qpos", cliModel_Integer(run->model, "jnt_qposadr", i));
-    put_field(run, j, "pos", "jnt_pos", i, 1);
-    put_field(run, j, "axis", "jnt_axis", i, 1);
-    if (cliModel_Integer(run->model, "jnt_limited", i) > 0) put_field(run, j, "range", "jnt_range", i, 1);
-    cliJson_Close(j, '}');
+static void put_joints(const pbScene *scene, pbJson *j) {
+  pbJson_Open(j, "joints", '[');
+  for (int i = 0; i < pbModel_Size(scene->model, "njnt"); i++) {
+    pbJson_OpenLine(j, NULL, '{');
+    pbJson_Text(j, "name", pbModel_Name(scene->model, pb_objJoint, i));
+    pbJson_Integer(j, "type", pbModel_Integer(scene->model, "jnt_type", i));
+    pbJson_Integer(j, "body", pbModel_Integer(scene->model, "jnt_bodyid", i));
+    pbJson_Integer(j, "qpos", pbModel_Integer(scene->model, "jnt_qposadr", i));
+    put_field(scene, j, "pos", "jnt_pos", i, 1);
+    put_field(scene, j, "axis", "jnt_axis", i, 1);
+    if (pbModel_Integer(scene->model, "jnt_limited", i) > 0) put_field(scene, j, "range", "jnt_range", i, 1);
+    pbJson_Close(j, '}');
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 
   // joints that follow others: q1 - ref1 = polynomial of (q2 - ref2)
-  cliJson_Open(j, "couplings", '[');
-  for (int e = 0; e < pbModel_Size(run->model, "neq"); e++) {
+  pbJson_Open(j, "couplings", '[');
+  for (int e = 0; e < pbModel_Size(scene->model, "neq"); e++) {
     // other equalities are none that a slider could keep
-    bool joint = cliModel_Integer(run->model, "eq_type", e) == pb_eqJoint && cliModel_Integer(run->model, "eq_active0", e);
+    bool joint = pbModel_Integer(scene->model, "eq_type", e) == pb_eqJoint && pbModel_Integer(scene->model, "eq_active0", e);
     if (!joint) continue;
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Integer(j, "joint", cliModel_Integer(run->model, "eq_obj1id", e));
-    cliJson_Integer(j, "by", cliModel_Integer(run->model, "eq_obj2id", e));
-    put_field(run, j, "data", "eq_data", e, 1);
-    cliJson_Close(j, '}');
+    pbJson_OpenLine(j, NULL, '{');
+    pbJson_Integer(j, "joint", pbModel_Integer(scene->model, "eq_obj1id", e));
+    pbJson_Integer(j, "by", pbModel_Integer(scene->model, "eq_obj2id", e));
+    put_field(scene, j, "data", "eq_data", e, 1);
+    pbJson_Close(j, '}');
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
-static void put_cameras(const cliRun *run, cliJson *j) {
-  cliJson_Open(j, "cameras", '[');
-  for (int i = 0; i < pbModel_Size(run->model, "ncam"); i++) {
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Text(j, "name", pbModel_Name(run->model, pb_objCamera, i));
-    cliJson_Integer(j, "mode", cliModel_Integer(run->model, "cam_mode", i));
-    cliJson_Integer(j, "body", cliModel_Integer(run->model, "cam_bodyid", i));
-    cliJson_Integer(j, "target", cliModel_Integer(run->model, "cam_targetbodyid", i));
-    put_field(run, j, "pos", "cam_pos", i, 1);
-    put_field(run, j, "quat", "cam_quat", i, 1);
-    put_field(run, j, "fovy", "cam_fovy", i, 1);
-    cliJson_Close(j, '}');
+static void put_cameras(const pbScene *scene, pbJson *j) {
+  pbJson_Open(j, "cameras", '[');
+  for (int i = 0; i < pbModel_Size(scene->model, "ncam"); i++) {
+    pbJson_OpenLine(j, NULL, '{');
+    pbJson_Text(j, "name", pbModel_Name(scene->model, pb_objCamera, i));
+    pbJson_Integer(j, "mode", pbModel_Integer(scene->model, "cam_mode", i));
+    pbJson_Integer(j, "body", pbModel_Integer(scene->model, "cam_bodyid", i));
+    pbJson_Integer(j, "target", pbModel_Integer(scene->model, "cam_targetbodyid", i));
+    put_field(scene, j, "pos", "cam_pos", i, 1);
+    put_field(scene, j, "quat", "cam_quat", i, 1);
+    put_field(scene, j, "fovy", "cam_fovy", i, 1);
+    pbJson_Close(j, '}');
   }
-  cliJson_Close(j, ']');
+  pbJson_Close(j, ']');
 }
 
-static void put_tree(const cliRun *run, cliJson *j) {
+static void put_tree(const pbScene *scene, pbJson *j) {
   static const char *const fields[] = {"body_parentid", "body_pos", "body_quat", "body_ipos", "body_mass"};
-  cliJson_OpenLine(j, "bodies", '[');
-  for (int b = 0; b < run->nbody; b++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objBody, b));
-  cliJson_Close(j, ']');
+  pbJson_OpenLine(j, "bodies", '[');
+  for (int b = 0; b < scene->nbody; b++) pbJson_Text(j, NULL, pbModel_Name(scene->model, pb_objBody, b));
+  pbJson_Close(j, ']');
 
-  cliJson_OpenLine(j, "bodygeoms", '[');  // names of all geoms, by which contacts are told
-  for (int g = 0; g < run->drawn.ngeom; g++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objGeom, g));
-  cliJson_Close(j, ']');
-  put_field(run, j, "geom_body", "geom_bodyid", 0, run->drawn.ngeom);
+  pbJson_OpenLine(j, "bodygeoms", '[');  // names of all geoms, by which contacts are told
+  for (int g = 0; g < scene->drawn.ngeom; g++) pbJson_Text(j, NULL, pbModel_Name(scene->model, pb_objGeom, g));
+  pbJson_Close(j, ']');
+  put_field(scene, j, "geom_body", "geom_bodyid", 0, scene->drawn.ngeom);
 
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) put_field(run, j, fields[i], fields[i], 0, run->nbody);
-  put_field(run, j, "qpos0", "qpos0", 0, run->nq);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) put_field(scene, j, fields[i], fields[i], 0, scene->nbody);
+  put_field(scene, j, "qpos0", "qpos0", 0, scene->nq);
 
   // bodies that are where they are put
-  cliJson_OpenLine(j, "mocap", '[');
-  for (int i = 0; i < pbModel_Size(run->model, "nmocap"); i++) cliJson_Integer(j, NULL, pbModel_MocapBody(run->model, i));
-  cliJson_Close(j, ']');
-  put_joints(run, j);
+  pbJson_OpenLine(j, "mocap", '[');
+  for (int i = 0; i < pbModel_Size(scene->model, "nmocap"); i++) pbJson_Integer(j, NULL, pbModel_MocapBody(scene->model, i));
+  pbJson_Close(j, ']');
+  put_joints(scene, j);
 }
 
 // ---- the whole -----------------------------------------------------------------------------------------------------------
 
-pbStatus view_PutScene(const View *v, cliJson *j) {
-  pbContext *ctx = v->run->ctx;
-  size_t surfaces = (size_t)cliScene_Surfaces(v->run);
+pbStatus pbView_PutScene(const View *v, pbJson *j) {
+  pbContext *ctx = v->scene->ctx;
+  size_t surfaces = (size_t)pbScene_Surfaces(v->scene);
   Meshes m = {.packed = pbContext_Alloc(ctx, (2 * surfaces + 1) * sizeof *m.packed),
               .of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int)),
               .hull_of_surface = pbContext_Alloc(ctx, (surfaces + 1) * sizeof(int))};
@@ -392,14 +392,14 @@ pbStatus view_PutScene(const View *v, cliJson *j) {
     memset(m.hull_of_surface, -1, surfaces * sizeof(int));
   }
 
-  pbStatus status = room ? make_meshes(v, &m) : cli_noMemory(ctx);
+  pbStatus status = room ? make_meshes(v, &m) : pbScene_NoMemory(ctx);
   if (status == pb_ok) {
-    put_tree(v->run, j);
+    put_tree(v->scene, j);
     put_meshes(&m, j);
     put_shapes(v, "geoms", false, &m, j);
     put_shapes(v, "sites", true, &m, j);
-    put_tendons(v->run, j);
-    put_cameras(v->run, j);
+    put_tendons(v->scene, j);
+    put_cameras(v->scene, j);
   }
 
   for (int i = 0; i < m.count; i++) clear_packed(ctx, &m.packed[i]);

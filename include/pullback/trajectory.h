@@ -1,0 +1,81 @@
+// Pullback: a rollout as a trajectory file has it: states, inputs and sensors of its steps as named arrays, and what is to be
+// said of how the steps went. A library that was built with PULLBACK_IO=OFF lacks all of it.
+#ifndef PULLBACK_TRAJECTORY_H
+#define PULLBACK_TRAJECTORY_H
+
+#include <pullback/array.h>
+#include <pullback/json.h>
+#include <pullback/optimize.h>
+#include <pullback/rollout.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- how steps went -----------------------------------------------------------------------------------------------
+// Steps are counted from 0; -1: none of the kind.
+typedef struct pbStepNotes {
+  double worst_residual;  // of the solves, relative, and its step
+  long worst_residual_step;
+  long unconverged;        // steps whose solve did not converge
+  double worst_condition;  // of the worst of them: its condition number, and the constraint to blame ("": none)
+  char worst_row[256];
+  double penetration;  // deepest overlap of two geoms (m), its step and geoms
+  long penetration_step;
+  int penetrating[2];
+  long gains, gain_step;  // impacts that made kinetic energy; the step of the worst, its joules and geoms
+  double gain;
+  int gaining[2];
+} pbStepNotes;
+PB_API pbStepNotes pbStepNotes_None(void);
+PB_API void pbStepNotes_Add(pbStepNotes *notes, const pbScratch *scratch, long step);  // of the step that it has just made
+PB_API void pbStepNotes_AddCertificate(pbStepNotes *notes, const pbCertificate *certificate);  // of a whole rollout
+// What a user should be warned of in a run of `steps` steps, a line each; "" for nothing. Returns text.
+enum { PB_NOTES_TEXT = 3000 };  // bytes that suffice
+PB_API const char *pbStepNotes_Say(const pbStepNotes *notes, const pbModel *model, long steps, char *text, size_t size);
+// "energy_made" of an open object: impacts that made kinetic energy.
+PB_API void pbStepNotes_DescribeGain(const pbStepNotes *notes, pbJson *json);
+
+// Where a gradient is noise: pbNoise_Say and pbNoise_Propose as sentences, behind `where`; "" without noise. Returns text.
+PB_API const char *pbNoise_Warning(const pbNoise *noise, const char *where, char *text, size_t size);
+
+// ---- the trajectory -----------------------------------------------------------------------------------------------
+typedef struct pbSimulation {
+  const pbModel *model;
+  const double *theta, *x0;  // ParamSize, StateSize
+  long steps, every;         // states that are kept: the first, every n-th, the last; 0: all
+  // Rows for all steps; ctrl is needed where the model has controls.
+  pbRolloutInput input;
+  // told in "meta" alone
+  const char *command, *path;   // who simulates; the file of the model or task
+  int trajectory;               // number of a task's that has several; -1
+  bool recompute;               // derived constants follow the parameters
+  pbProgressFunction progress;  // "simulate"
+  void *user;
+} pbSimulation;
+// Simulates, and adds everything that a trajectory file holds to `set`: the state's fields (rows, size), "control", "sensordata",
+// other inputs that are given, and "meta", a JSON text. notes: how the steps went. pb_capacity before the first step where the
+// arrays are too large; statuses of a step with its number; pb_not_finite where a state leaves bounds; pb_interrupted.
+PB_API PB_NODISCARD pbStatus pbSimulation_Run(pbContext *ctx, const pbSimulation *s, pbArrays *set, pbStepNotes *notes);
+// Velocities of mocap bodies in all steps by their poses and where they were before, to rate (steps, nmocap, 6): what acts where
+// `input` has poses without.
+PB_API PB_NODISCARD pbStatus pbSimulation_Rates(pbContext *ctx, const pbSimulation *s, double *rate);
+// The entries of "meta", into an open object.
+PB_API void pbSimulation_Describe(pbContext *ctx, const pbSimulation *s, const pbStepNotes *notes, pbJson *json);
+// The same of one trajectory of a task at an answer.
+typedef struct pbTaskAnswer {
+  const double *z;   // pbTask_Size
+  int trajectory;    // its number
+  const char *path;  // of the task, for "meta"
+  pbProgressFunction progress;
+  void *user;
+} pbTaskAnswer;
+PB_API PB_NODISCARD pbStatus pbTask_Simulate(pbContext *ctx, pbTask *task, const pbTaskAnswer *answer, pbArrays *set,
+                                             pbStepNotes *notes);
+// pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
+PB_API PB_NODISCARD pbStatus pbSimulation_Check(pbContext *ctx, const pbSimulation *s, const double *x, long k);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

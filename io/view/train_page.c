@@ -1,0 +1,226 @@
+// The page of a training: how it went as curves, and an episode of the best policy.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pullback/io.h>
+#include <pullback/policy.h>
+
+#include "io/view/scene.h"
+
+enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, FRAMES_PER_SECOND = 120 };
+enum { EVALUATED = 5 };  // of the columns
+
+// Columns of a row, as the CSV has them, in words.
+static const char *const titles[PB_TRAIN_COLUMNS] = {
+    [2] = "loss a decision, mean over the worlds", [3] = "norm of the gradient",
+    [4] = "mean squared error of the critic",      [EVALUATED] = "loss a decision, mean over evaluated episodes",
+    [6] = "share of them that last to the end",    [7] = "worlds that diverged"};
+
+static double column(const pbTrainRow *row, int k) {
+  double values[PB_TRAIN_COLUMNS];
+  memcpy(values, row, sizeof values);
+  return values[k];
+}
+
+// ---- curves -----------------------------------------------------------------------------------------------------------
+// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did.
+static pbCurve make_curve(const pbTrain *train, int k, const double *first, double *x, double *y) {
+  const pbTrainRow *rows = pbTrain_Rows(train);
+  pbCurve curve = {.name = titles[k], .x = x, .y = y};
+  int numbers = 0, seen = 0;
+  double largest = 0;
+
+  for (int i = 0; i < pbTrain_RowCount(train); i++) {
+    double value = column(&rows[i], k);
+    numbers += isfinite(value);
+    largest = value > largest ? value : largest;
+  }
+  if (k == PB_TRAIN_COLUMNS - 1 && largest == 0) return curve;
+
+  // before the first update
+  if (first && isfinite(*first)) {
+    x[curve.count] = 0;
+    y[curve.count++] = *first;
+  }
+
+  int every = (numbers - 1) / MOST_POINTS + 1;
+  for (int i = 0; i < pbTrain_RowCount(train); i++) {
+    double value = column(&rows[i], k);
+    if (!isfinite(value)) continue;
+    bool shown = seen % every == 0 || seen + 1 == numbers;
+    seen++;
+    if (!shown) continue;
+
+    x[curve.count] = rows[i].update;
+    y[curve.count++] = value;
+  }
+  return curve;
+}
+
+// ---- the episode --------------------------------------------------------------------------------------------------------
+typedef struct Episode {
+  pbContext *ctx;
+  const pbTrain *train;
+  const pbTrainResult *result;
+  pbScene scene;
+  pbSimulation s;
+  double *x0, *control, *command, *pos, *quat, *vel;
+  int ncommand;
+} Episode;
+
+static bool take(pbContext *ctx, long count, double **out) {
+  *out = pbContext_Alloc(ctx, ((size_t)count + 1) * sizeof **out);
+  return *out;
+}
+
+// Mocap bodies along the episode's path, or none where they are the model's.
+static pbStatus take_path(Episode *e) {
+  long poses = e->s.steps * pbModel_Size(e->s.model, "nmocap");
+  bool room = take(e->ctx, 3 * poses, &e->pos) && take(e->ctx, 4 * poses, &e->quat);
+  if (!room || !take(e->ctx, 6 * poses, &e->vel)) return pbScene_NoMemory(e->ctx);
+  if (!pbTrain_EvaluationPath(e->train, 0, (int)e->s.steps, e->pos, e->quat, e->vel)) return pb_ok;
+
+  e->s.input.mocap_pos = e->pos;
+  e->s.input.mocap_quat = e->quat;
+  e->s.input.mocap_vel = e->vel;
+  return pb_ok;
+}
+
+static pbStatus begin_episode(Episode *e) {
+  long steps = e->s.steps, width = e->ncommand;
+  bool room = take(e->ctx, e->scene.nx, &e->x0) && take(e->ctx, steps * e->scene.nu, &e->control);
+  if (width) room = room && take(e->ctx, steps * width, &e->command);
+  if (!room) return pbScene_NoMemory(e->ctx);
+  PB_TRY(take_path(e));
+
+  // nothing but the policy's own controls; the same commands throughout
+  pbTrain_EvaluationStart(e->train, 0, e->x0, e->command);
+  for (long k = width; k < steps * width; k++) e->command[k] = e->command[k - width];
+  e->s.x0 = e->x0;
+  e->s.input.ctrl = e->control;
+  e->s.input.command = e->command;
+
+  // no more states than are shown
+  pbParam h;
+  PB_TRY(pbModel_Param(e->ctx, e->s.model, "timestep", &h));
+  e->s.every = (long)(1 / (FRAMES_PER_SECOND * e->s.theta[h.offset]));
+  return pb_ok;
+}
+
+static void end_episode(Episode *e) {
+  double *memory[] = {e->x0, e->control, e->command, e->pos, e->quat, e->vel};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(e->ctx, memory[i]);
+  pbScene_End(&e->scene);
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------------------
+static void put_summary(const Episode *e, FILE *out) {
+  const pbTrain *train = e->train;
+  const pbTrainResult *result = e->result;
+
+  fprintf(out, "%s, %d updates, %.4g robot-steps\n", pbTrainMethod_Name(pbTrain_Method(train)), result->updates, result->steps);
+  fprintf(out, "loss a decision, mean over training starts: %.6g at the start, %.6g after update %d\n", result->first_score,
+          result->score, result->best_update);
+  if (result->dropped > 0) fprintf(out, "%.0f worlds diverged, and were begun anew\n", result->dropped);
+
+  fprintf(out, "to be seen: the policy of update %d from the first of these starts", result->best_update);
+  for (int i = 0; i < e->ncommand; i++) fprintf(out, "%s%.4g", i ? ", " : "; its commands: ", e->command[i]);
+}
+
+static pbStatus write_text(const Episode *e, char **text) {
+  size_t size = 0;
+  FILE *out = open_memstream(text, &size);
+  if (!out) return pbScene_NoMemory(e->ctx);
+  put_summary(e, out);
+  return fclose(out) == 0 ? pb_ok : pbScene_NoMemory(e->ctx);
+}
+
+// ---- the whole --------------------------------------------------------------------------------------------------------
+// An episode that fails is told on the page: the training itself is done.
+static bool is_told(pbStatus status) {
+  return status == pb_not_finite || status == pb_no_convergence || status == pb_singular || status == pb_capacity;
+}
+
+// The page to a text of its own: what fails halfway is written anew.
+static pbStatus put_page(Episode *e, const pbArrays *set, const pbAside *aside, const char *file, FILE *out) {
+  char *page = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&page, &size);
+  if (!stream) return pbScene_NoMemory(e->ctx);
+
+  pbStatus status = pbPage_Put(&e->scene, set, file, aside, stream);
+  if (fclose(stream) != 0 && status == pb_ok) status = pbScene_NoMemory(e->ctx);
+  if (status == pb_ok) fwrite(page, 1, size, out);
+  free(page);
+  return status;
+}
+
+static pbStatus play(Episode *e, pbAside *aside, const char *file, pbStepNotes *notes, FILE *out) {
+  pbArrays *set;
+  PB_TRY(pbArrays_Create(e->ctx, &set));
+  pbStatus status = pbSimulation_Run(e->ctx, &e->s, set, notes);
+  if (status != pb_ok) *notes = pbStepNotes_None();
+  if (status == pb_ok) status = put_page(e, set, aside, file, out);
+  pbArrays_Destroy(set);
+  if (!is_told(status)) return status;
+
+  aside->instead = pbContext_Error(e->ctx);
+  return put_page(e, NULL, aside, file, out);
+}
+
+static pbStatus make_page(Episode *e, double *numbers, const char *file, pbStepNotes *notes, FILE *out) {
+  pbCurve curves[PB_TRAIN_COLUMNS];
+  pbAside aside = {.title = "Training", .axis = "update", .curve = curves};
+  for (int k = 0; k < PB_TRAIN_COLUMNS; k++) {
+    if (!titles[k]) continue;
+    double *x = numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
+    curves[aside.curves] = make_curve(e->train, k, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
+    aside.curves += curves[aside.curves].count > 0;
+  }
+
+  char *text = NULL;
+  PB_TRY(begin_episode(e));
+  pbStatus status = write_text(e, &text);
+  aside.text = text;
+  if (status == pb_ok) status = play(e, &aside, file, notes, out);
+  free(text);
+  return status;
+}
+
+static pbStatus show(Episode *e, const pbModel *looks, const char *task, const char *file, pbStepNotes *notes, FILE *out) {
+  pbPolicyInfo policy;
+  long steps = pbTrain_EpisodeSteps(e->train);
+  e->ncommand = pbModel_PolicyInfo(e->s.model, &policy) ? policy.commands : 0;
+  e->s.steps = steps < MOST_STEPS ? steps : MOST_STEPS;
+  double *numbers = pbContext_Alloc(e->ctx, (size_t)2 * CURVE_ROOM * PB_TRAIN_COLUMNS * sizeof *numbers);
+
+  pbStatus status =
+      pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
+  if (status == pb_ok) status = numbers ? make_page(e, numbers, file, notes, out) : pbScene_NoMemory(e->ctx);
+  pbContext_Free(e->ctx, numbers);
+  end_episode(e);
+  return status;
+}
+
+pbStatus pbTrain_Page(pbContext *ctx, const pbTrain *train, const pbTrainResult *result, const char *task, const char *allow_root,
+                      const char *file, pbStepNotes *notes, FILE *out) {
+  Episode e = {.ctx = ctx, .train = train, .result = result};
+  e.s = (pbSimulation){.model = pbTrain_Model(train),
+                       .theta = result->theta,
+                       .command = "train",
+                       .path = task,
+                       .trajectory = -1,
+                       .recompute = false};
+  *notes = pbStepNotes_None();
+
+  // a training has no use for what meshes look like; where they cannot be read now, their boxes are seen
+  pbModel *looks = NULL;
+  pbLoadOptions load = {.allow_root = allow_root, .surfaces = true};
+  if (pbModel_Load(ctx, task, &load, &looks) != pb_ok) looks = NULL;
+
+  pbStatus status = show(&e, looks, task, file, notes, out);
+  pbModel_Destroy(looks);
+  return status;
+}
