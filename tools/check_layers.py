@@ -48,8 +48,7 @@ def wrong_includes(path):
     for found in INCLUDE.finditer(text):
         target = included(found[1], found[2], layer)
         place = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start(2)) + 1}"
-        commands = layer == "python" and found[2] == "cli/cli.h"  # the package has the program's commands in it
-        if layer in CLIENTS and found[1] == '"' and not commands and not (path.parent / found[2]).is_file():
+        if layer in CLIENTS and found[1] == '"' and not (path.parent / found[2]).is_file():
             yield f"{place}: {layer} must not include {found[2]}: only <pullback/...> and its own headers"
         elif target is not None and target not in LAYERS:
             yield f"{place}: {found[2]}: {target} is no layer"

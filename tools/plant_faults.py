@@ -459,7 +459,7 @@ FAULTS = [
     ("src/rollout/pullback.c", "  c->kink_step = k;\n", "  c->kink_step = c->kink_step < 0 ? k : c->kink_step;\n", "pytest:tests/python/test_deformables.py::test_strings_that_are_just_taut_are_named",
      "the last step with a kink is told for the first"),
     ("src/optimize/run.c", "  status = save_best(&loop, status, result);\n", "", "unit/test_task", "a search that ends for want of memory has no result"),
-    ("cli/optimize.c", "status != pb_interrupted && result.z", "false", "pytest:tests/python/test_commands.py::test_a_search_that_ends_by_want_of_room_writes_its_best",
+    ("python/core/task.c", "status != pb_interrupted && s->result.z", "false", "pytest:tests/python/test_commands.py::test_a_search_that_ends_by_want_of_room_writes_its_best",
      "a search that ends for want of room writes nothing"),
     ("io/task/task_deform.c", "if (json_object_get(o, \"name\") && !json_object_get(o, \"path\"))", "if (!o)", "pytest:tests/python/test_deformables.py::test_paths_that_cannot_be",
      "a pin's name without a path is ignored"),

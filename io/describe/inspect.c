@@ -1,5 +1,5 @@
 // All compiled fields, and all quantities of one forward evaluation, as arrays. For tests and for looking inside.
-// Tests: tests/oracle/test_cli.py, tests/python/test_commands.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/python/test_commands.py.
 #include <string.h>
 
 #include <pullback/describe.h>

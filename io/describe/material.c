@@ -1,5 +1,5 @@
 // The built-in energies of deformables, as values of JSON.
-// Tests: tests/oracle/test_energies.py, tests/python/test_commands.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_energies.py, tests/python/test_commands.py.
 #include <string.h>
 
 #include <pullback/describe.h>

@@ -1,5 +1,5 @@
 // What a model holds, as values of JSON: sizes, options, the state, things of every kind, deformables, policy, parameters.
-// Tests: tests/oracle/test_cli.py, tests/python/test_commands.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/python/test_commands.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // JSON as text, or told to somebody.
-// Tests: tests/oracle/test_cli.py, tests/python/test_commands.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/python/test_commands.py.
 #include "io/json/json.h"
 
 #include <inttypes.h>

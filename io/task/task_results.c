@@ -1,5 +1,5 @@
 // What is left of a run: names of its files, and the trajectories of its answer.
-// Tests: tests/oracle/test_task_run.py, tests/python/test_commands.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_task_run.py, tests/python/test_commands.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

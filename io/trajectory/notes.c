@@ -1,5 +1,5 @@
 // How the steps of a run went: the worst solve, the deepest overlap, gained energy, and what is said of them.
-// Tests: tests/oracle/test_task_run.py, tests/oracle/test_cli.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_task_run.py, tests/oracle/test_cli.py.
 #include <stdio.h>
 #include <string.h>
 

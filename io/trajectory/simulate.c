@@ -1,5 +1,5 @@
 // A run with all of its states, or every so many, as named arrays.
-// Tests: tests/oracle/test_cli.py, tests/oracle/test_task_run.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/oracle/test_task_run.py.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdatomic.h>
 //
 #include <pullback/pullback.h>
 
@@ -96,13 +97,49 @@ PyObject *pyModel_Mirror(PyObject *self, PyObject *args);
 // ---- watch.c: arrays in which changes are noticed
 bool pyWatch_Register(PyObject *module);
 
-// ---- command.c: what the program can do
-bool pyCommand_Register(PyObject *module);
-// (words, model or None, progress or None, loss or None): (whether what it checks holds, its results, its notes) as texts.
-// progress(what, done, all, note); loss(name, trajectory, time, rows, whether slopes are wanted): (value, a list of slopes or
-// None).
-PyObject *pyCommand_Run(PyObject *module, PyObject *args);
-void pyCommand_AfterFork(void);
+// ---- job.c: long work that Python is told of
+typedef struct pyJob {
+  pbContext *ctx;
+  const char *what;       // what progress functions hear of it
+  PyObject *tell, *host;  // a progress function, a function that computes losses; borrowed, NULL: none
+  PyObject *raised[3];    // what the first of them raised, or a signal's handler
+  atomic_bool stopped;    // one has
+} pyJob;
+bool pyJob_Begin(pyJob *job, const char *what, PyObject *tell, PyObject *host);  // None: none; false with an exception
+void pyJob_End(pyJob *job);
+// These are called without the interpreter's lock, from any thread.
+bool pyJob_Stopped(pyJob *job);                                                           // also looks for signals
+int pyJob_Tell(pyJob *job, const char *what, double done, double all, const char *note);  // nonzero: it shall end
+int pyJob_Progress(void *job, const pbProgress *progress);
+int pyJob_Parts(void *job, const pbProgress *progress);  // the same with the phase as a note
+// host(name, trajectory, time, rows, whether slopes are wanted): (value, a list of slopes or None).
+pbStatus pyJob_Loss(void *job, const pbLossView *view, double *value);
+PyObject *pyJob_Raise(pyJob *job, pbStatus status);  // what was raised, else the exception of the status; NULL
+
+// ---- values.c: what the library describes
+typedef struct pyValues {
+  PyObject *root, *open[PB_JSON_DEPTH];
+  int depth;
+  bool failed;
+  PyGILState_STATE gil;
+} pyValues;
+pbJson pyValues_Begin(pyValues *values);                             // tells them, with or without the interpreter's lock
+PyObject *pyValues_Take(pyValues *values);                           // NULL with an exception
+PyObject *pyArrays_Dict(const pbArrays *set);                        // (kind, shape, memory) by name
+bool pyArrays_Read(PyObject *list, pbContext *ctx, pbArrays **set);  // of (name, shape, array); false with an exception
+
+// ---- describe.c: models, energies, evaluations, checks of derivatives, pages
+PyObject *pyDescribe_Energies(PyObject *module, PyObject *none);
+PyObject *pyDescribe_Info(PyObject *module, PyObject *args);
+PyObject *pyDescribe_Inspect(PyObject *module, PyObject *args);
+PyObject *pyDescribe_Check(PyObject *module, PyObject *args);
+PyObject *pyDescribe_Page(PyObject *module, PyObject *args);
+PyObject *pyModel_StartInto(PyObject *self, PyObject *args);
+
+// ---- task.c: optimizations, audits, trainings
+PyObject *pyTask_Optimize(PyObject *module, PyObject *args);
+PyObject *pyTask_Audit(PyObject *module, PyObject *args);
+PyObject *pyTask_Train(PyObject *module, PyObject *args);
 
 // ---- energy.c: formulas over elements
 bool pyEnergy_Register(PyObject *module);

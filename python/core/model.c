@@ -489,6 +489,7 @@ static PyMethodDef model_methods[] = {
      "is allocated. On failure it stays as it was.\n\n"
      "ctrl: (nu,) or, of states of several worlds, (B, nu); None: zero. Raises StepError."},
     {"_init_into", model_init_into, METH_VARARGS, "State of a keyframe (-1: the reference), into an array."},
+    {"_start_into", pyModel_StartInto, METH_VARARGS, "Controls and poses of mocap bodies at a keyframe, into arrays."},
     {"_mirror", pyModel_Mirror, METH_VARARGS, "Steps of states in place, staged for MuJoCo's data."},
     {"_evaluate", pyModel_Evaluate, METH_VARARGS, "Steps of states in place, and quantities of the last evaluation."},
     {NULL, NULL, 0, NULL}};

@@ -13,7 +13,6 @@ static PyObject *after_fork(PyObject *module, PyObject *none) {
   (void)module;
   (void)none;
   pyPool_AfterFork();
-  pyCommand_AfterFork();
   pyXla_AfterFork();
   Py_RETURN_NONE;
 }
@@ -66,7 +65,14 @@ static bool add(PyObject *module, const char *name, PyObject *value) {
   return added;
 }
 
-static PyMethodDef methods[] = {{"command", pyCommand_Run, METH_VARARGS, "A command of the program."},
+static PyMethodDef methods[] = {{"energies", pyDescribe_Energies, METH_NOARGS, "The built-in energies of deformables."},
+                                {"info", pyDescribe_Info, METH_VARARGS, "What a model holds."},
+                                {"inspect", pyDescribe_Inspect, METH_VARARGS, "All fields, and all quantities of an evaluation."},
+                                {"check", pyDescribe_Check, METH_VARARGS, "The check of a model's derivatives."},
+                                {"page", pyDescribe_Page, METH_VARARGS, "A page or a moving scene of a model."},
+                                {"optimize", pyTask_Optimize, METH_VARARGS, "A task's search."},
+                                {"audit", pyTask_Audit, METH_VARARGS, "The audit of an answer."},
+                                {"train", pyTask_Train, METH_VARARGS, "The training of a task's policy."},
                                 {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
                                 {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
                                 {"build", pyBuild_Info, METH_NOARGS, "How the extension was built."},
@@ -96,10 +102,9 @@ PyMODINIT_FUNC PyInit__core(void) {
 
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;
-  bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) && pyCommand_Register(module) &&
-             pyEnergy_Register(module) && pyMirror_Register(module) && pyWatch_Register(module) &&
-             add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table()) &&
-             add(module, "constants", constants());
+  bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) && pyEnergy_Register(module) &&
+             pyMirror_Register(module) && pyWatch_Register(module) && add(module, "version", PyUnicode_FromString(pbVersion())) &&
+             add(module, "statuses", status_table()) && add(module, "constants", constants());
   if (!all) Py_CLEAR(module);
   return module;
 }

@@ -1,9 +1,7 @@
-"""What the program does beyond rollouts, as functions: the same code with the same numbers, in this process."""
+"""What the program does beyond rollouts, as functions: the same code of the library with the same numbers."""
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,8 +11,10 @@ import numpy as np
 from . import _core
 from .arrays import Description, real, shaped
 from .errors import ArgumentError
+from .inputs import Inputs, start
 from .losses import Loss, Losses
 from .model import Model
+from .names import find
 from .progress import Progress, Telling
 from .rollout import Rollout
 from .state import State
@@ -24,64 +24,51 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | os.PathLike[str]
 Task: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
-_PREFIX = "pullback: "
+_STEPS = 20  # of a check
 
 
-def _run(words, model=None, progress=None, losses=None):
-    """(whether it holds, its text). What the program notes on standard error are warnings here."""
-    with Telling(progress) as tell:
-        holds, text, notes = _core.command([str(w) for w in words], model, tell, losses.call if losses else None)
-    for line in notes.splitlines():
-        if line.startswith(_PREFIX + "warning: "):
-            warnings.warn(line.removeprefix(_PREFIX + "warning: "), RuntimeWarning, stacklevel=3)
-    return holds, text
+# ---- what goes in and comes out -----------------------------------------------------------------------------------------------
+def _warn(lines):
+    for line in lines.splitlines():
+        warnings.warn(line, RuntimeWarning, stacklevel=3)
 
 
-def _options(**given):
-    """Options as words: None and False say nothing, True stands alone."""
-    words = []
-    for name, value in given.items():
-        if value is not None and value is not False:
-            words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    return words
+def _whole(value, name, least, most=2**63 - 1):
+    """A whole number from least to most; None: what stands for none, -1."""
+    if value is None:
+        return -1
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise ArgumentError(f"{name}: expected a whole number from {least} to {most}, found {value!r}")
+    return int(value)
 
 
-class _Files:
-    """A folder for what a command reads and writes, gone afterwards."""
+def _numpy(found):
+    """Arrays of the library by name."""
+    kinds = {"d": np.float64, "i": np.int32}
+    return {name: np.array(memory) if kind == "U" else np.frombuffer(memory, kinds[kind]).reshape(shape) for name, (kind, shape, memory) in found.items()}
 
-    def __enter__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="pullback-")
-        return self
 
-    def __exit__(self, *_):
-        self._folder.cleanup()
+def _model(model):
+    if not isinstance(model, Model):
+        raise ArgumentError(f"expected a Model, found {type(model).__name__}")
+    return model
 
-    def path(self, name):
-        return os.path.join(self._folder.name, name)
 
-    def array(self, name, value):
-        """The file of an array; None where there is none."""
-        if value is None:
-            return None
-        np.save(self.path(f"{name}.npy"), real(value, name))
-        return self.path(f"{name}.npy")
+def _keyframe(model, keyframe):
+    return -1 if keyframe is None else find(model, "keyframe", keyframe).id
 
-    def state(self, state):
-        if state is None:
-            return None
-        if not isinstance(state, State):
-            raise ArgumentError(f"state: expected a State (Model.state makes one of its numbers), found {type(state).__name__}")
-        if state.batch is not None:
-            raise ArgumentError("state: expected that of one world")
-        np.savez(self.path("state.npz"), **{name: getattr(state, name)[None] if name != "time" else state.time for name in state.fields})
-        return self.path("state.npz")
 
-    def mocap(self, **arrays):
-        """The file of poses and velocities by their names; None where there are none."""
-        given = {n: real(a, n) for n, a in arrays.items() if a is not None}
-        if given:
-            np.savez(self.path("mocap.npz"), **given)
-        return self.path("mocap.npz") if given else None
+def _state(model, state, keyframe):
+    """The numbers of a state; None: of the model's at the start, or at a keyframe."""
+    if state is None:
+        return model.init(keyframe).flat
+    if not isinstance(state, State):
+        raise ArgumentError(f"state: expected a State (Model.state makes one of its numbers), found {type(state).__name__}")
+    if state.batch is not None:
+        raise ArgumentError("state: expected that of one world")
+    if set(state.fields) != set(model.init().fields) or state.flat.shape != model.init().flat.shape:
+        raise ArgumentError("state: expected one of this model")
+    return real(state.flat, "state")
 
 
 class Report(dict[str, Any]):
@@ -123,21 +110,27 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
 
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
-    with _Files() as files:
-        led = files.mocap(mocap_pos=mocap_pos, mocap_quat=mocap_quat, mocap_vel=mocap_vel, mocap_pos_before=mocap_pos_before,
-                          mocap_quat_before=mocap_quat_before)
-        words = ["check", _path(model), "--json", *_options(
-            init=files.state(state), control=files.array("ctrl", ctrl), horizon=horizon, keyframe=keyframe, mode=gradient, seed=seed,
-            qfrc=files.array("qfrc_applied", qfrc_applied), xfrc=files.array("xfrc_applied", xfrc_applied),
-            command=files.array("command", command), mocap=led), *(["--at-start"] if at_start else [])]
-        holds, text = _run(words, model, progress)
-    return Check(json.loads(text), holds)
+    number = _keyframe(_model(model), keyframe)
+    x0, steps = _state(model, state, keyframe), _whole(horizon, "horizon", 1, 10_000)
+    acts = Inputs(model, number, {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
+                                  "mocap_quat": mocap_quat, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before,
+                                  "mocap_quat_before": mocap_quat_before}, steps if steps > 0 else _STEPS)
+    if gradient not in ("exact", "event", "smooth"):
+        raise ArgumentError(f"gradient: expected exact, event or smooth, found {gradient!r}")
+
+    # a model alone is moved, unless somebody says how
+    free = number < 0 and not at_start
+    how = (bool(at_start), free and ctrl is None and model.nu > 0, free and state is None)
+    with Telling(progress) as tell:
+        holds, found, lines = _core.check(model, _path(model), (x0, *acts.arrays), acts.steps, _whole(seed, "seed", 0), gradient, how, tell)
+    _warn(lines)
+    return Check(found, holds)
 
 
 def info(model: Model) -> Report:
     """What there is to know of a model, as `pullback info --json` says it: a dict with "sizes", "options", "contact", "state", "bodies",
     "joints", "geoms", "actuators", "sensors", "keyframes", "params", ..., lists with a dict for each thing."""
-    return Report(json.loads(_run(["info", _path(model), "--json"], model)[1]))
+    return Report(_core.info(_model(model), _path(model)))
 
 
 def energies(name: str | None = None) -> dict[str, Any]:
@@ -145,8 +138,7 @@ def energies(name: str | None = None) -> dict[str, Any]:
 
     name: that one alone. Raises ArgumentError where there is none of the name.
     """
-    found = json.loads(_run(["energies", "--json"])[1])
-    found = {e["name"]: e for e in (found["energies"] if isinstance(found, dict) else found)}
+    found = {e["name"]: e for e in _core.energies()}
     if name is None:
         return found
     if name not in found:
@@ -160,10 +152,10 @@ def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = N
 
     state: of one world (None: the reference configuration, or keyframe); ctrl (nu,). Raises ArgumentError, StepError.
     """
-    with _Files() as files:
-        _run(["inspect", _path(model), "-o", files.path("out.npz"), "-q",
-              *_options(init=files.state(state), control=files.array("ctrl", ctrl if ctrl is None else shaped(ctrl, (model.nu,), "ctrl")), keyframe=keyframe)], model)
-        return dict(np.load(files.path("out.npz"), allow_pickle=False))
+    number = _keyframe(_model(model), keyframe)
+    x, (controls, poses) = _state(model, state, keyframe), start(model, number)
+    led = poses.values() if number >= 0 and model.nmocap else (None, None)
+    return _numpy(_core.inspect(model, x, controls if ctrl is None else shaped(ctrl, (model.nu,), "ctrl"), *led))
 
 
 # ---- tasks ----------------------------------------------------------------------------------------------------------------
@@ -171,9 +163,9 @@ class Result(Report):
     """What an optimization came to: its JSON. ok: whether it met its stop criteria; trajectories: of each one of the task with the best
     answer, arrays by name; trajectory: the first."""
 
-    def __init__(self, found: Mapping[str, Any], ok: bool) -> None:
+    def __init__(self, found: Mapping[str, Any], ok: bool, trajectories: list[dict[str, Array]]) -> None:
         super().__init__(found, ok)
-        self.trajectories = [dict(np.load(path, allow_pickle=False)) for path in found["trajectory_files"]]
+        self.trajectories = trajectories
 
     @property
     def trajectory(self) -> dict[str, Array]:
@@ -200,34 +192,26 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     contacts) has the best so far in its `result`, outcome "failed", which is written to output, too.
     """
     losses = Losses(task, functions)
-    with Description(losses.task) as path, _Files() as files:
-        target = os.fspath(output) if output else files.path("result.json")
-        before = _written(target)
-        try:
-            holds, _ = _run(["optimize", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)],
-                            progress=progress, losses=losses)
-        except Exception as error:
-            if _written(target) not in (None, before):
-                error.result = _result(target, False, output)  # type: ignore[attr-defined]
-            raise
-        return _result(target, holds, output)
-
-
-def _written(path):
-    """Which writing of a file stands there; None: no file."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
-def _result(path, holds, output):
-    with open(path, encoding="utf-8") as f:
-        result = Result(json.load(f), holds)
-    if not output:
-        del result["trajectory_files"]  # gone with their folder
+    with Description(losses.task) as path, Telling(progress) as tell:
+        error, met, found, motions, lines = _core.optimize(
+            _task(path), None if output is None else os.fspath(output), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+            max(0, _whole(threads, "threads", 1, 1024)), fresh, tell, losses.call)
+    _warn(lines)
+    result = Result(found, met, [_numpy(m) for m in motions])
+    if error is not None:
+        error.result = result  # type: ignore[attr-defined]
+        raise error
     return result
+
+
+def _task(path):
+    if path is None:
+        raise ArgumentError("task: expected a path or a dict, found None")
+    return path
+
+
+def _file(path):
+    return None if path is None else os.fspath(path)
 
 
 def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
@@ -238,10 +222,10 @@ def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Los
     Returns a Report, true where it is confirmed, with the program's numbers. Raises InputError with file, place and reason.
     """
     losses = Losses(task, functions)
-    with Description(losses.task) as path:
-        holds, text = _run(["audit", path, "--json", *_options(result=result, starts=starts, seed=seed, policy=policy), *_roots(allow_root)],
-                           progress=progress, losses=losses)
-    return Report(json.loads(text), holds)
+    with Description(losses.task) as path, Telling(progress) as tell:
+        confirmed, found = _core.audit(_task(path), _file(result), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+                                       _whole(starts, "starts", 1, 1_000_000), tell, losses.call)
+    return Report(found, confirmed)
 
 
 def train(task: Task, output: Path, *, seed: int | None = None, threads: int | None = None, policy: Path | None = None,
@@ -255,9 +239,11 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
     target = os.fspath(output)
     if not target.endswith(".npz"):
         raise ArgumentError(f"output: expected a name that ends in .npz, found {target!r}")
-    with Description(task) as path:
-        _run(["train", path, "-o", target, *_options(seed=seed, threads=threads, policy=policy, fresh=fresh), *_roots(allow_root)], progress=progress)
-    return np.genfromtxt(f"{target.removesuffix('.npz')}.csv", delimiter=",", names=True)
+    with Description(task) as path, Telling(progress) as tell:
+        names, rows, lines = _core.train(_task(path), target, _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+                                         max(0, _whole(threads, "threads", 1, 1024)), fresh, tell)
+    _warn(lines)
+    return np.frombuffer(rows, dtype=[(name, np.float64) for name in names])
 
 
 # ---- pictures ---------------------------------------------------------------------------------------------------------------
@@ -286,9 +272,8 @@ def save(rollout: Rollout, path: Path) -> str:
         raise ArgumentError(f"path: expected a name that ends in .html, .npz or .glb, found {path!r}")
     if rollout.batch is not None:
         raise ArgumentError("a page shows one world: save model.rollout of one")
-    with _Files() as files:
-        save(rollout, files.path("run.npz"))
-        _run(["view", _path(rollout.model), files.path("run.npz"), *_options(**{"output" if kind == ".html" else "glb": path})], _as_run(rollout))
+    motion = [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
+    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, False, path, kind == ".glb")
     return path
 
 
@@ -315,8 +300,10 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
     if isinstance(shown, Rollout):
         path = save(shown, path or _page(shown.model))
     elif isinstance(shown, Model):
+        if shapes not in ("all", "collision"):
+            raise ArgumentError(f"shapes: expected all or collision, found {shapes!r}")
         path = os.fspath(path or _page(shown))
-        _run(["view", _path(shown), *_options(output=path, keyframe=keyframe, shapes=shapes)], shown)
+        _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), shapes == "collision", path, False)
     else:
         raise ArgumentError(f"expected a Model or a Rollout, found {type(shown).__name__}")
     if open:
@@ -330,10 +317,9 @@ def _page(model):
 
 
 def _path(model):
-    if not isinstance(model, Model):
-        raise ArgumentError(f"expected a Model, found {type(model).__name__}")
     return model.path or "model.xml"
 
 
 def _roots(roots):
-    return [word for root in ([roots] if isinstance(roots, (str, os.PathLike)) else roots) for word in ("--allow-root", os.fspath(root))]
+    folders = [os.fspath(root) for root in ([roots] if isinstance(roots, (str, os.PathLike)) else roots)]
+    return ":".join(folders) or None

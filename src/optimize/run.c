@@ -319,12 +319,16 @@ static pbStatus evaluate_answer(pbTask *task, pbRunResult *result) {
   return pb_ok;
 }
 
+static void find_no_noise(pbRunResult *result) {
+  result->noise = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
+  result->noise_trajectory = -1;
+}
+
 // Of gradients that the search went by; where it found what it was to find nobody asks.
 static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
   bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton;
-  result->noise = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
-  result->noise_trajectory = -1;
+  find_no_noise(result);
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
 
   return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);
@@ -417,6 +421,7 @@ static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
   if (!task->met && !isfinite(i.best_value)) return ended;
 
   // The verdict is the error: nothing more is looked at.
+  find_no_noise(result);
   memset(v->notes, 0, (size_t)task->n);
   *v = (pbVerdict){.outcome = pb_runFailed, .notes = v->notes, .direction = v->direction, .beside = v->beside};
   snprintf(v->reason, sizeof v->reason, "%s", pbContext_Error(task->ctx));

@@ -36,6 +36,7 @@ def test_reports_are_the_programs(model):
     assert pb.info(model) == json.loads(program("info", QUADRUPED, "--json"))
     assert list(pb.energies().values()) == json.loads(program("energies", "--json"))
     assert pb.energies("spring")["points"] == 2
+    assert all(type(p["lower"]) in (float, type(None)) and type(p["offset"]) is int for p in pb.info(model)["params"])
 
 
 def test_parameters_of_the_model_act(model):
@@ -118,6 +119,41 @@ def test_interrupts_are_answered(work, model):
         for _ in range(1000):
             work(model)
     thread.join()
+
+
+def test_an_interrupted_search_goes_on(tmp_path):
+    """Ctrl-C in the middle: what was kept is resumed by the same call, to the bits of a search that was left alone."""
+    path = os.path.join(ROOT, "examples", "ball", "adam.json")
+    whole, heard = pb.optimize(path), []
+
+    def once(what, done, *_):
+        heard.append(done)
+        if len(heard) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1000):
+            pb.optimize(path, output=tmp_path / "a.json", progress=once)
+    assert (tmp_path / "a.state").exists() and not (tmp_path / "a.json").exists()
+    again = pb.optimize(path, output=tmp_path / "a.json")
+    assert again["resumed"] and again["loss"] == whole["loss"] and again["variables"] == whole["variables"]
+    assert not (tmp_path / "a.state").exists() and json.loads((tmp_path / "a.json").read_text()) == again
+    assert again["trajectory_files"] == [str(tmp_path / "a.trajectory.npz")]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_loss_that_forks(model):
+    """The child has its own copy of all that the search holds: commands work there, and the parent goes on."""
+    ends = []
+
+    def loss(seen):
+        if not ends:
+            child = os.fork()
+            if not child:
+                os._exit(0 if pb.info(model)["sizes"]["nu"] == model.nu and pb.optimize(LAUNCH).ok else 1)
+            ends.append(os.waitpid(child, 0)[1])
+        return float(np.sum(seen.qvel[-1] ** 2)), {"qvel": 2 * seen.qvel[-1]}
+    task = {"model": QUADRUPED, "steps": 5, "variables": [{"control": True, "knots": 2}], "loss": loss, "optimizer": {"method": "lbfgs", "iterations": 1}}
+    assert pb.optimize(task)["iterations"] <= 1 and ends == [0]
 
 
 def test_a_check_says_how_far_it_is(model):

@@ -33,10 +33,10 @@ def extension(folder, change):
     assert after != before
     for name, text in after.items():
         (include / name).write_text(text)
-    sources = [*pathlib.Path(ROOT, "python", "core").glob("*.c"), *pathlib.Path(ROOT, "cli").glob("*.c")]
-    flags = ["-shared", "-fPIC", "-O0", "-w", "-std=gnu17", "-D_GNU_SOURCE", "-DPy_LIMITED_API=0x030B0000", f"-I{folder / 'include'}", f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}",
+    sources = pathlib.Path(ROOT, "python", "core").glob("*.c")
+    flags = ["-shared", "-fPIC", "-O0", "-w", "-std=gnu17", "-D_GNU_SOURCE", "-DPy_LIMITED_API=0x030B0000", f"-I{folder / 'include'}", f"-I{sysconfig.get_paths()['include']}",
              f"-L{PROGRAMS}", f"-Wl,-rpath,{PROGRAMS}", "-o", str(package / "_core.abi3.so")]
-    subprocess.run(["cc", *(str(f) for f in sources if f.stem not in ("glibc", "main", "terminal")), *flags, "-lpullback"], check=True)
+    subprocess.run(["cc", *(str(f) for f in sources if f.stem != "glibc"), *flags, "-lpullback"], check=True)
     return lambda text: subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from conftest import ROOT
 from test_contract import SCENE, states
 from test_losses import rest, task
 
@@ -104,23 +105,79 @@ def test_a_progress_function_that_holds_its_rollout_goes(model):
     assert gone() is None
 
 
-@pytest.mark.parametrize("nested", [lambda model: pb.info(model), lambda model: pb.optimize(task([{"function": rest}]))])
-def test_commands_do_not_nest(model, nested):
-    """On the thread of the command or on one of its workers: refused, not waited for. Rollouts work."""
+NESTED = {"info": lambda model: pb.info(model)["sizes"], "inspect": lambda model: pb.inspect(model)["qacc"].tolist(),
+          "energies": lambda model: pb.energies("spring"), "check": lambda model: dict(pb.check(model, horizon=2)),
+          "optimize": lambda model: pb.optimize(task([{"function": rest}], iterations=1))["variables"],
+          "rollout": lambda model: model.rollout(states(model, 2), steps=2).states.tolist()}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_a_loss_and_a_progress_function_call_anything(model, kind):
+    """On the thread of the search and on its workers: other commands, and searches within the search, with the bits that they have alone."""
+    nested, found = NESTED[kind], []
+    alone = nested(model)
+
     def loss(seen):
-        model.rollout(states(model, 2), steps=2)
-        nested(model)
+        if len(found) < 6:
+            found.append(None)  # counted before: losses are called from several threads
+            found[found.index(None)] = nested(model)
         return rest(seen)
 
-    several = task(loss)
+    several = task(loss, iterations=1)
     several["trajectories"] = [{"init": {"qvel": [.1 * k] * 7}} for k in range(4)]
     del several["variables"][0]
-    for given in (task(loss), several):
-        with pytest.raises(pb.UnsupportedError, match="cannot run another command"):
-            at_once(lambda given=given: pb.optimize(given, threads=2))
-    with pytest.raises(pb.UnsupportedError, match="cannot run another command"):
-        at_once(lambda: pb.optimize(task([{"function": rest}]), progress=lambda *_: nested(model)))
-    assert pb.info(model)["sizes"]
+    for given in (task(loss, iterations=1), several):
+        expected = {**given, "loss": [{"function": rest}]}
+        found.clear()
+        at_once(lambda given=given, expected=expected: np.testing.assert_equal(pb.optimize(given, threads=2)["loss"], pb.optimize(expected)["loss"]))
+        assert found and all(one == alone for one in found)
+
+    found.clear()
+    at_once(lambda: pb.optimize(task([{"function": rest}], iterations=1), progress=lambda *_: found.append(nested(model))))
+    assert found and all(one == alone for one in found)
+
+
+def test_commands_at_once(model):
+    """Each in threads of its own: the results that they have one after the other."""
+    work = {**NESTED, "audit": lambda model: dict(pb.audit(task([{"function": rest}]), starts=8)), "fails": fails}
+    expected = {name: f(model) for name, f in work.items()}
+
+    def again(name, f):
+        for _ in range(2):
+            assert f(model) == expected[name], name
+    at_once(*(lambda name=name, f=f: again(name, f) for name, f in work.items() for _ in range(2)))
+
+
+def fails(model):
+    """What goes wrong in one is no other's."""
+    def loss(seen):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine") as raised:
+        pb.optimize(task(loss))
+    assert raised.traceback[-1].name == "loss"
+    with pytest.raises(pb.FileError, match="nowhere.json"):
+        pb.optimize("nowhere.json")
+
+
+def test_one_command_does_not_wait_for_another():
+    """The list of energies takes a millisecond, beside a check of seconds in another thread, too."""
+    quadruped, begun, waited, took = pb.load(os.path.join(ROOT, "examples", "quadruped", "quadruped.xml")), threading.Event(), [], []
+
+    def check():
+        start = time.monotonic()
+        pb.check(quadruped, horizon=3000, progress=lambda *_: begun.set())
+        took.append(time.monotonic() - start)
+    thread = threading.Thread(target=check)
+    thread.start()
+    assert begun.wait(60)
+    while len(waited) < 21 and thread.is_alive():
+        start = time.monotonic()
+        pb.energies()
+        waited.append(time.monotonic() - start)
+        time.sleep(.002)
+    assert thread.is_alive(), "the check was over first"
+    thread.join()
+    assert np.median(waited) < .05 * took[0], (waited, took)  # measured: 2 ms of 2 s
 
 
 def interrupted(wait):
@@ -140,23 +197,14 @@ def test_an_interrupt_ends_waiting(model):
         if stop.is_set():
             raise RuntimeError("enough")
 
-    def loss(seen):
-        stop.wait(60)
-        return rest(seen)
-    busy = {"rollouts": lambda: model.rollout(s, steps=10**6, keep=False, outputs=(), progress=tell), "commands": lambda: pb.optimize(task(loss))}
-    wait = {"rollouts": lambda: model.rollout(s, steps=3), "commands": lambda: pb.info(model)}
-    for kind, work in busy.items():
-        def run(work=work):
-            try:
-                work()
-            except RuntimeError:
-                pass
-        stop.clear()
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        time.sleep(.5)
-        try:
-            assert interrupted(wait[kind]) < 10  # a loaded machine; measured .2 s
-        finally:
-            stop.set()
-            thread.join()
+    def run():
+        with pytest.raises(RuntimeError, match="enough"):
+            model.rollout(s, steps=10**6, keep=False, outputs=(), progress=tell)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    time.sleep(.5)
+    try:
+        assert interrupted(lambda: model.rollout(s, steps=3)) < 10  # a loaded machine; measured .2 s
+    finally:
+        stop.set()
+        thread.join()
