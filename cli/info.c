@@ -190,7 +190,9 @@ pbStatus cliInfo_Run(cliApp *app) {
   cliRun run = {0};
   pbStatus status = cliRun_Model(app, &run);
   if (status == pb_ok && app->args.text[opt_json])
-    pbModel_Describe(app->ctx, &(pbDescription){run.model, run.theta, run.model_path, run.recompute}, &(pbJson){.out = cli_out});
+    pbModel_Describe(app->ctx,
+                     &(pbDescription){.model = run.model, .theta = run.theta, .path = run.model_path, .recompute = run.recompute},
+                     &(pbJson){.out = cli_out});
   else if (status == pb_ok) text_info(&run);
   cliRun_End(&run);
   return status;

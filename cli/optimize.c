@@ -48,7 +48,8 @@ static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int 
   PB_TRY(pbArrays_Create(app->ctx, &set));
 
   cliProgress_Begin(&progress, app, "simulate");
-  pbTaskAnswer answer = {z, trajectory, app->args.positional[0], cliProgress_On, &progress};
+  pbTaskAnswer answer = {
+      .z = z, .trajectory = trajectory, .path = app->args.positional[0], .progress = cliProgress_On, .user = &progress};
   pbStatus status = pbTask_Simulate(app->ctx, task, &answer, set, &notes);
   cliProgress_End(&progress);
   if (status == pb_ok) {

@@ -31,7 +31,7 @@ class Interface:
     """What the headers declare. Lengths and values are C expressions until the compiler has been asked."""
 
     def __init__(self):
-        self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = {"FILE"}, {}, {}, [], {}, {}
+        self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = set(), {}, {}, [], {}, {}
         self.arguments = {}  # names of a function's, "" where a header gives none
 
     def knows(self, name):
@@ -78,8 +78,10 @@ class Parser:
                 words = [self.compound(self.take())]
             elif self.peek() in BASIC:
                 words.append(self.take())
-            elif not words and self.to.knows(self.peek()):
+            elif not words and (self.peek() == "FILE" or self.to.knows(self.peek())):
                 words = [self.take()]
+                if words == ["FILE"]:  # of the C library
+                    self.to.opaque.add("FILE")
             else:
                 break
         if not words:

@@ -142,7 +142,7 @@ const char *pbModel_SizeName(int index) {
 bool pbModel_TableAt(const pbModel *model, int index, pbTable *table) {
   if (index < 0 || index >= TABLE_COUNT) return false;
   const Table *t = &tables[index];
-  *table = (pbTable){t->label, t->kind, pbModel_Size(model, t->size), column_count(t)};
+  *table = (pbTable){.label = t->label, .kind = t->kind, .rows = pbModel_Size(model, t->size), .columns = column_count(t)};
   return true;
 }
 

@@ -64,7 +64,9 @@ PyObject *pyDescribe_Info(PyObject *module, PyObject *args) {
   pbJson json = pyValues_Begin(&values);
   Py_BEGIN_ALLOW_THREADS;
   status = settle(&s);
-  if (status == pb_ok) pbModel_Describe(s.job.ctx, &(pbDescription){s.compiled, s.theta, path, s.recompute}, &json);
+  if (status == pb_ok)
+    pbModel_Describe(s.job.ctx, &(pbDescription){.model = s.compiled, .theta = s.theta, .path = path, .recompute = s.recompute},
+                     &json);
   Py_END_ALLOW_THREADS;
   result = status == pb_ok ? pyValues_Take(&values) : pyJob_Raise(&s.job, status);
 

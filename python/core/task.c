@@ -91,7 +91,8 @@ static pbStatus search(Search *s) {
 static pbStatus keep_trajectory(Search *s, int t) {
   char text[PB_NOTES_TEXT];
   pbStepNotes notes;
-  const pbTaskAnswer answer = {s->result.z, t, s->given.path, on_simulation, &s->job};
+  const pbTaskAnswer answer = {
+      .z = s->result.z, .trajectory = t, .path = s->given.path, .progress = on_simulation, .user = &s->job};
   PB_TRY(pbArrays_Create(s->job.ctx, &s->set[t]));
   PB_TRY(pbTask_Simulate(s->job.ctx, s->task, &answer, s->set[t], &notes));
 

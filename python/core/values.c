@@ -44,7 +44,13 @@ static void tell_boolean(void *user, const char *key, bool value) { put(user, ke
 static void tell_nothing(void *user, const char *key) { put(user, key, Py_NewRef(Py_None)); }
 
 pbJson pyValues_Begin(pyValues *values) {
-  static const pbJsonTold told = {tell_open, tell_close, tell_text, tell_number, tell_integer, tell_boolean, tell_nothing};
+  static const pbJsonTold told = {.open = tell_open,
+                                  .close = tell_close,
+                                  .text = tell_text,
+                                  .number = tell_number,
+                                  .integer = tell_integer,
+                                  .boolean = tell_boolean,
+                                  .nothing = tell_nothing};
   *values = (pyValues){.depth = 0};
   return (pbJson){.told = &told, .user = values};
 }

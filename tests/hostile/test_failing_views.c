@@ -59,7 +59,7 @@ static pbStatus run(pbContext *ctx, const char *file, Parts *p, FILE *out) {
   PB_TRY(pbMotion_SaveGlb(p->motion, "/dev/null"));
   PB_TRY(pbArrays_Create(ctx, &p->all));
   PB_TRY(pbModel_Inspect(ctx, p->model, theta, p->x0, &(pbInput){0}, p->all));
-  pbModel_Describe(ctx, &(pbDescription){p->model, theta, file, false}, &(pbJson){.out = out});
+  pbModel_Describe(ctx, &(pbDescription){.model = p->model, .theta = theta, .path = file}, &(pbJson){.out = out});
   return pb_ok;
 }
 

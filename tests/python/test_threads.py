@@ -172,12 +172,12 @@ def test_one_command_does_not_wait_for_another():
     assert begun.wait(60)
     while len(waited) < 21 and thread.is_alive():
         start = time.monotonic()
+        time.sleep(.002)  # who works without the interpreter's lock is not waited for here, either
         pb.energies()
-        waited.append(time.monotonic() - start)
-        time.sleep(.002)
+        waited.append(time.monotonic() - start - .002)
     assert thread.is_alive(), "the check was over first"
     thread.join()
-    assert np.median(waited) < .05 * took[0], (waited, took)  # measured: 2 ms of 2 s
+    assert np.median(waited) < .015 * took[0], (waited, took)  # measured: .6 ms of 2.7 s
 
 
 def interrupted(wait):
