@@ -12,7 +12,7 @@ from .errors import ArgumentError
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
 
-_NAMES = {"control": "ctrl"}  # of the program, where ours is another
+_NAMES = {"control": "ctrl"}  # of the library, where ours is another
 _SEES = {"ctrl": "control", "sensordata": "sensor", "xpos": "body", "site_xpos": "site"}  # of a task, by what a loss calls it
 _BODIES = ("xpos", "site_xpos", "points", "point_velocity")  # three numbers each
 
@@ -90,7 +90,7 @@ class Losses:
         return known[id(function)]
 
     def call(self, name: str, trajectory: int, time: bytes, rows: list[tuple[str, int, int, bytes]], pull: bool) -> tuple[float, list[Array | None]]:
-        """What the program calls: the value, and of each quantity its slopes."""
+        """What the library calls: the value, and of each quantity its slopes."""
         if name not in self._functions:
             raise ArgumentError(f"the task names the function '{name}'; given are {', '.join(self._functions) or 'none'}")
         times = np.frombuffer(time)
