@@ -42,6 +42,21 @@ def _whole(value, name, least, most=2**63 - 1):
     return int(value)
 
 
+_KINDS = (".npz", ".json", ".html", ".npy", ".csv", ".txt", ".mat", ".h5", ".hdf5", ".pkl", ".xml", ".vtu", ".pvd", ".glb")
+
+
+def _output(path, own, read=None):
+    """The name of what is written: no other kind of file, and none that is read."""
+    if path is None:
+        return None
+    name = os.fspath(path)
+    if os.path.splitext(name)[1] in _KINDS and not name.endswith(own):
+        raise ArgumentError(f"output: expected a name that ends in {own}, found {name!r}")
+    if read is not None and os.path.isfile(name) and os.path.exists(read) and os.path.samefile(name, read):
+        raise ArgumentError(f"output: {name!r} is what is read")
+    return name
+
+
 def _numpy(found):
     """Arrays of the library by name."""
     kinds = {"d": np.float64, "i": np.int32}
@@ -194,7 +209,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     losses = Losses(task, functions)
     with Description(losses.task) as path, Telling(progress) as tell:
         error, met, found, motions, lines = _core.optimize(
-            _task(path), None if output is None else os.fspath(output), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+            _task(path), _output(output, ".json", path), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
             max(0, _whole(threads, "threads", 1, 1024)), fresh, tell, losses.call)
     _warn(lines)
     result = Result(found, met, [_numpy(m) for m in motions])
@@ -302,7 +317,7 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
     elif isinstance(shown, Model):
         if shapes not in ("all", "collision"):
             raise ArgumentError(f"shapes: expected all or collision, found {shapes!r}")
-        path = os.fspath(path or _page(shown))
+        path = _output(path or _page(shown), ".html")
         _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), shapes == "collision", path, False)
     else:
         raise ArgumentError(f"expected a Model or a Rollout, found {type(shown).__name__}")

@@ -183,6 +183,18 @@ def test_errors_say_what_is_wrong(model):
         pb.energies("nothing")
     with pytest.raises(pb.ArgumentError, match="expected a Model"):
         pb.check(QUADRUPED)
+    with pytest.raises(pb.ArgumentError, match=r"output: expected a name that ends in .json, found 'a.npz'"):
+        pb.optimize(LAUNCH, output="a.npz")
+    with pytest.raises(pb.ArgumentError, match="is what is read"):
+        pb.optimize(LAUNCH, output=LAUNCH)
+    with pytest.raises(pb.ArgumentError, match="ends in .html, found 'a.glb'"):
+        pb.view(model, "a.glb")
+    with pytest.raises(pb.ArgumentError, match="seed: expected a whole number from 0"):
+        pb.optimize(LAUNCH, seed=-1)
+    with pytest.raises(pb.ArgumentError, match="keyframe"):
+        pb.check(model, keyframe="nowhere")
+    with pytest.raises(pb.InputError, match="ctrl: 4 rows, but qfrc_applied says 5 steps|qfrc_applied: 5 rows, but ctrl says 4 steps"):
+        pb.check(model, ctrl=np.zeros((4, 8)), qfrc_applied=np.zeros((5, model.nv)))
     with pytest.raises(pb.ArgumentError, match=".html, .npz or .glb"):
         model.rollout(model.init(), steps=2).save("x.mp4")
 
