@@ -105,7 +105,6 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
 pbStatus cliAudit_Run(cliApp *app) {
   pbTask *task = NULL;
   PB_TRY(pbTask_LoadAudit(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], app->args.text[opt_policy], &task));
-  pbTask_OnFunction(task, app->function, app->user);
 
   double *z = pbContext_Alloc(app->ctx, ((size_t)pbTask_Size(task) + 1) * sizeof *z);
   pbStatus status = z ? audit(app, task, z) : cli_noMemory(app->ctx);

@@ -129,10 +129,6 @@ struct cliApp {
   pbContext *ctx;
   const cliCommand *command;
   cliArgs args;
-  const pbModel *model;     // NULL: the model is loaded from the file that the first operand names
-  const double *theta;      // its parameters
-  pbLossFunction function;  // of losses that the host computes; NULL: a program has none
-  void *user;
 };
 
 extern const cliCommand cliCommands[];
@@ -198,8 +194,7 @@ typedef struct cliRun {
   cliApp *app;
   pbContext *ctx;
   const pbModel *model;
-  pbModel *loaded;       // the same, where this run has loaded it
-  const pbModel *looks;  // the same with what its meshes look like, where `model` was loaded without; else NULL
+  pbModel *loaded;  // the same, where this run has loaded it
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
   int ncommand;                                           // numbers that a policy observes as commands
@@ -250,8 +245,8 @@ pbInput cliRun_Input(const cliRun *run, long k);                             // 
 pbSimulation cliRun_Simulation(const cliRun *run);                           // the same as the library has it
 void cliRun_NoteSolve(cliRun *run, long k);                                  // of step k, which the scratch has made
 void cliRun_NoteCertificate(cliRun *run, const pbCertificate *certificate);  // of a whole rollout
-// One line on standard error where the worst solve stopped short of its tolerance.
-void cli_noteFile(const cliApp *app, const pbModel *model);  // where the solver does more than the file asks for
+void cli_noteFile(const cliApp *app, const pbModel *model);  // a line where the solver does more than the file asks for
+// That, and a line on standard error where the worst solve stopped short of its tolerance.
 void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);

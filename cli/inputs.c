@@ -186,7 +186,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
   if (!run->theta) return cli_noMemory(run->ctx);
 
   // the model is const: the run has parameters of its own
-  memcpy(run->theta, run->app->theta ? run->app->theta : pbModel_DefaultParams(run->model), bytes);
+  memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
 
   PB_TRY(set_given(run));
   if (task) PB_TRY(read_task(run));
@@ -322,24 +322,10 @@ static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
                                     text[opt_inertia]);
 }
 
-// A model that is in memory; a page shows what its meshes look like if its file still says so.
-static pbStatus take_model(cliApp *app, cliRun *run) {
-  const pbLoadOptions load = {.surfaces = true};
-  bool shown = app->command->run == cliView_Run;
-  run->model = app->model;
-
-  if (shown && pbModel_Load(run->ctx, run->model_path, &load, &run->loaded) == pb_ok &&
-      pbModel_Size(run->loaded, "ngeom") == pbModel_Size(run->model, "ngeom"))
-    run->looks = run->loaded;
-  cliRun_Sizes(run);
-  return set_theta(run, false);
-}
-
 static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
-  if (app->model) return take_model(app, run);
 
   bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
   pbLoadOptions load = {

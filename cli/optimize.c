@@ -195,7 +195,6 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   pbTask *task = NULL;
   pbRunResult result = {0};
   PB_TRY(pbTask_LoadWith(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], app->args.text[opt_policy], &task));
-  pbTask_OnFunction(task, app->function, app->user);
 
   pbPool *pool = NULL;
   pbStatus status = make_names(app, task, names);

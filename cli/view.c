@@ -15,12 +15,8 @@ static int on_progress(void *user, const pbProgress *p) {
 }
 
 static pbShown shown_of(cliRun *run) {
-  return (pbShown){.model = run->model,
-                   .theta = run->theta,
-                   .looks = run->looks,
-                   .path = run->model_path,
-                   .progress = on_progress,
-                   .user = &run->progress};
+  return (pbShown){
+      .model = run->model, .theta = run->theta, .path = run->model_path, .progress = on_progress, .user = &run->progress};
 }
 
 // ---- files for other programs -------------------------------------------------------------------------------------------
