@@ -47,7 +47,7 @@ typedef enum pbLcpMethod {
   pb_lcpPath,      // along a central path by arc length, which may turn back; then the same
   pb_lcpMethodCount
 } pbLcpMethod;
-PB_API const char *pbLcpMethod_Name(pbLcpMethod method);
+PB_API const char *pbLcpMethod_Name(pbLcpMethod method);  // "interior", "path"; "unknown" for another number
 
 typedef struct pbLcpReport {
   pbLcpMethod method;      // that found the solution, or came closest

@@ -39,7 +39,6 @@ enum { PB_NPY_HEADER = 512 };
 size_t pbNpy_Header(const pbArray *array, char *text);
 // The data behind it in pieces: fills `buffer` from element `*next` on, returns the bytes, 0 at the end.
 size_t pbNpy_Piece(const pbArray *array, size_t *next, size_t *text_at, unsigned char *buffer, size_t size);
-uint64_t pbNpy_DataBytes(const pbArray *array);
 
 PB_NODISCARD pbStatus pbNpz_Read(pbContext *ctx, FILE *stream, uint64_t size, const char *file, pbArrays *set);
 

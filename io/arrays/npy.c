@@ -420,11 +420,6 @@ static size_t text_length(const char *text) {
   return n ? n : 1;
 }
 
-uint64_t pbNpy_DataBytes(const pbArray *array) {
-  if (array->type == pb_arrayText) return 4 * (uint64_t)text_length(array->text);
-  return (uint64_t)array->count * (array->type == pb_arrayReal ? sizeof *array->reals : sizeof *array->integers);
-}
-
 size_t pbNpy_Header(const pbArray *array, char *text) {
   char shape[24 * PB_ARRAY_DIMS + 8], type[32] = "<f8";
 

@@ -12,7 +12,7 @@
 
 const char *pbLcpMethod_Name(pbLcpMethod method) {
   static const char *names[pb_lcpMethodCount] = {"interior", "path"};
-  return method < pb_lcpMethodCount ? names[method] : "unknown";
+  return (unsigned)method < pb_lcpMethodCount ? names[method] : "unknown";
 }
 
 size_t pbLcp_WorkSize(int n, int m, int e) {

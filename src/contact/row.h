@@ -14,8 +14,6 @@ void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num 
 void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // The row of a limit or contact as it is where its distance passes the margin at the velocity v.
 void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
-// Any row at another velocity.
-void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Regularization of basis row i before it is kept from zero and, for cones, distributed over their rows.
 num NUM(pbRow_Regularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15

@@ -266,16 +266,3 @@ void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   r->pos[0] = r->margin;
   NUM(pbRow_SetNumbers)(w, r, v);
 }
-
-void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
-  // What a contact's normal asks for depends on the velocity.
-  if (r->kind == pb_rowContact) {
-    NUM(pbRow_SetNumbers)(w, r, v);
-    return;
-  }
-
-  num before[6];
-  memcpy(before, r->vel, sizeof before);
-  NUM(pbRow_Times)(w, r, v, r->vel);
-  for (int i = 0; i < r->dim; i++) r->aref[i] -= r->b * (r->vel[i] - before[i]);
-}

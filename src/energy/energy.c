@@ -263,8 +263,3 @@ bool pbEnergy_EvaluateComplex(const pbEnergy *e, const pbComplexElements *in, co
                               pbEnergyFault *fault) {
   return evaluate(e, in, out, work, pbRun_Elements_c, fault) < 0;
 }
-
-bool pbEnergy_PullbackComplex(const pbEnergy *e, const pbComplexElements *in, const void *w, const pbComplexBar *bar, void *work,
-                              pbEnergyFault *fault) {
-  return pullback(e, in, w, bar, work, pbRun_Elements_c, fault);
-}

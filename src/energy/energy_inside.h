@@ -37,8 +37,6 @@ size_t pbEnergy_WorkSizeComplex(const pbEnergy *energy);
 bool pbEnergy_Chooses(const pbEnergy *energy);
 bool pbEnergy_EvaluateComplex(const pbEnergy *energy, const pbComplexElements *elements, const pbComplexOut *out, void *work,
                               pbEnergyFault *fault);
-bool pbEnergy_PullbackComplex(const pbEnergy *energy, const pbComplexElements *elements, const void *w, const pbComplexBar *bar,
-                              void *work, pbEnergyFault *fault);
 
 // Instruction sets this processor has, 0 the widest; past the last NULL.
 typedef __typeof__(NUM(pbRun_Elements)) pbRunElements;

@@ -386,6 +386,9 @@ static void test_a_world_that_fails(void **state) {
   assert_memory_equal(x + bad * s->nx, reached, s->nx * sizeof *x);
   assert_true(x[worse * s->nx + (size_t)qvel.offset] == start[0]);
 
+  // A report is of a world's last step.
+  assert_true(pbBatch_Report(batch, 0).converged && pbBatch_Report(batch, 0).residual < 1e-6);
+
   // The others as without them, and so the sum.
   memcpy(with.end, x, W * s->nx * sizeof *x);
   pbRolloutBar bar = bar_of(s, 0);
@@ -399,6 +402,13 @@ static void test_a_world_that_fails(void **state) {
   assert_memory_equal(with.x0, without.x0, W * s->n * sizeof *x);
   assert_memory_equal(with.theta, without.theta, s->ntheta * sizeof *x);
   assert_int_equal(pbBatch_Status(batch)[bad], pb_not_finite);  // still said
+
+  // A bound that all states are beyond fails all.
+  pbBatch_SetBound(batch, 1e-9);
+  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  assert_int_equal(pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, NULL), pb_not_finite);
+  assert_int_equal(pbBatch_Failed(batch), W);
+  pbBatch_SetBound(batch, 1e10);
 
   // A cotangent that is not finite fails its world alone, and leaves nothing behind.
   s->bar_v[2 * s->nv] = NAN;

@@ -125,6 +125,9 @@ static void test_one_row(void **state) {
   pbLcp l = {.n = 1, .m = 1, .Q = (double[]){1}, .p = (double[]){-2}, .G = (double[]){1}, .h = (double[]){1}, .F = (double[]){0}};
   Solved s = solve(l, NULL);
   assert_int_equal(s.status, pb_ok);
+  assert_string_equal(pbLcpMethod_Name(pb_lcpInterior), "interior");
+  assert_string_equal(pbLcpMethod_Name(pb_lcpPath), "path");
+  assert_string_equal(pbLcpMethod_Name(pb_lcpMethodCount), "unknown");
   near(s.at.x[0], 1, 1e-12), near(s.at.z[0], 1, 1e-12);
   Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){1}}, NULL);
   near(b.bar.G[0], -1, 1e-12), near(b.bar.h[0], 1, 1e-12), near(b.bar.F[0], 1, 1e-12);

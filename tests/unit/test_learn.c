@@ -352,6 +352,7 @@ static void test_same_bits(void **state) {
 
     // something was learned, or tried: the last policy is not the first
     pbTrain *t = load(*state, methods[0], EPISODE);
+    assert_int_equal(pbTrain_Worlds(t), t->settings.worlds);
     assert_true(memcmp(one.theta + one.count / 2, pbModel_DefaultParams(pbTrain_Model(t)), one.count / 2 * sizeof(double)) != 0);
     pbTrain_Destroy(t);
     free(one.theta);

@@ -55,6 +55,13 @@ static void test_projectile(void **state) {
                                "\"loss\": [{\"name\": \"target\", \"body\": \"p\", \"components\": [0, 2], \"target\": [3, 1]}],"
                                "\"optimizer\": {\"method\": \"gauss-newton\", \"damping\": 1e-14},"
                                "\"stop\": {\"terms\": {\"target\": 1e-9}}, \"confirm\": true}");
+  const double *lower, *upper;
+  pbTask_Bounds(task, &lower, &upper);
+  for (int i = 0; i < pbTask_Size(task); i++) assert_true(lower[i] == -INFINITY && upper[i] == INFINITY);
+  const pbRolloutPlan *plan = pbTask_Plan(task, 0);
+  assert_int_equal(plan->steps, 100);
+  assert_int_equal(pbTask_Steps(task, 0), 100);
+
   pbRunResult result;
   good(*state, pbTask_Run(task, NULL, &result));
   assert_true(result.met && result.simulations == 2 && result.gradients == 1);
