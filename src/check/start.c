@@ -88,7 +88,7 @@ static void compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
   }
   if (f->error > t->limit) {
     pbCheck_AddWords(t, "disagrees: ", "%s has gradient %.4g, slopes %.4g and %.4g", name, gradient, right, left);
-  } else if (fabs(right - left) > 10 * t->limit * (fabs(right) + fabs(left))) {
+  } else if (fabs(right - left) > 10 * t->limit * (fabs(right) + fabs(left) + d->least[in_states])) {
     pbCheck_AddFinding(d, "a bend at the start", name, "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s",
                        right, left, gradient,
                        side ? "that into the domain." : "moves to the other side change the motion by another slope.");
