@@ -223,7 +223,6 @@ typedef struct cliRun {
 pbStatus cliNoise_Measure(pbRollout *rollout, const pbCertificate *certificate, pbNoise *noise);
 void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standard error, behind `where`; nothing without noise
 
-
 void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
