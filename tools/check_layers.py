@@ -14,7 +14,7 @@ LAYERS = ["base", "probe", "number", "math", "linalg", "sparse", "mesh", "energy
           "contact", "bodies", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
-          "world": "base", "ledger": "base", "policy": "base", "enums": "base", "sensors": "base", "actuators": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout", "check": "check",
+          "world": "base", "ledger": "base", "policy": "base", "enums": "base", "equalities": "base", "sensors": "base", "actuators": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout", "check": "check",
           "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/parameters.md and docs/sensors.md: every field of a compiled model, as the rows of src/model/*_fields.h say, and every sensor, as
-those of include/pullback/sensors.h say.
+"""docs/parameters.md, docs/sensors.md and docs/equalities.md: every field of a compiled model, as the rows of src/model/*_fields.h say,
+every sensor and every equality, as those of include/pullback/sensors.h and include/pullback/equalities.h say.
 
   tools/fields.py [--check]   writes the pages; --check: says whether they are up to date
 """
@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = [ROOT / "src" / "model" / f"{name}_fields.h" for name in ("model", "term")]
-SENSORS = ROOT / "include" / "pullback" / "sensors.h"
+LISTS = {"sensor": ROOT / "include" / "pullback" / "sensors.h", "equality": ROOT / "include" / "pullback" / "equalities.h"}
 KINDS = {"size": "MODEL_SIZES", "int": "MODEL_INTS", "param": "MODEL_PARAMS TERM_PARAMS MESH_PARAMS", "constant": "MODEL_CONSTANTS", "option": "MODEL_OPTIONS"}
 COLUMNS = {"size": "name", "int": "name rows cols known meaning", "constant": "name rows cols known meaning", "option": "name known meaning",
            "param": "name rows cols unit range moves kink follows wakes known meaning"}
@@ -46,6 +46,17 @@ derivatives. [mjcf.md](mjcf.md) says how they differ from MuJoCo's, [adding.md](
 
 | element | of | numbers | meaning | for policies | in MuJoCo |
 |---|---|---|---|---|---|"""
+
+TIES = {"Points": "two bodies or two sites", "Poses": "two bodies or two sites", "Joints": "a hinge or slide, or two", "Tendons": "a tendon, or two"}
+DATA = {"Points": "`anchor`", "Poses": "`anchor`, `relpose`, `torquescale`", "Joints": "`polycoef`", "Tendons": "`polycoef`"}
+EQUALITY_HEAD = """# Equalities
+
+Every equality, by its element of MJCF: what it is of, the numbers that say how (`eq_data`), and what it asks for.
+Made by `tools/fields.py` out of `include/pullback/equalities.h`, a row each; a scene of the tests (`tests/conformance/scenes.h`) has each of them, with
+both derivatives. [adding.md](adding.md#an-equality) says how one is added.
+
+| element | of | numbers | meaning | in MuJoCo |
+|---|---|---|---|---|"""
 
 
 @dataclasses.dataclass
@@ -114,26 +125,42 @@ def page():
     return "\n".join(out) + "\n"
 
 
-def sensors():
-    """(enumerator, value, element, numbers, of, stage, data, known, file, meaning) of each sensor; numbers from OURS on MuJoCo does not have."""
-    text = SENSORS.read_text(encoding="utf-8")
-    block = re.search(r"#define PB_SENSOR_TABLE\(X\)((?:.*\\\n)*.*\n)", text)[1].replace("\\\n", "\n")
+def rows_of(kind):
+    text = LISTS[kind].read_text(encoding="utf-8")
+    block = re.search(r"#define PB_%s_TABLE\(X\)((?:.*\\\n)*.*\n)" % kind.upper(), text)[1].replace("\\\n", "\n")
     return [split(row) for row in re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', block)]
 
 
-def first_of_ours():
-    return int(re.search(r"PB_SENSOR_OURS = (\d+)", SENSORS.read_text(encoding="utf-8"))[1])
+def sensors():
+    """(enumerator, value, element, numbers, of, stage, data, known, file, meaning) of each sensor; values from first_of_ours MuJoCo lacks."""
+    return rows_of("sensor")
+
+
+def equalities():
+    """(enumerator, value, element, of, file, meaning) of each equality; values from first_of_ours MuJoCo lacks."""
+    return rows_of("equality")
+
+
+def first_of_ours(kind):
+    return int(re.search(r"PB_%s_OURS = (\d+)" % kind.upper(), LISTS[kind].read_text(encoding="utf-8"))[1])
 
 
 def sensor_page():
-    ours = first_of_ours()
+    ours = first_of_ours("sensor")
     rows = [f"| `{element}` | {OF[of]} | {numbers if numbers != '0' else 'by `data`'} | {meaning} | {'yes' if known == 'Early' else ''} | "
             f"{'the same' if int(value) < ours else '-'} |" for _, value, element, numbers, of, _, _, known, _, meaning in sensors()]
     return "\n".join([SENSOR_HEAD, *rows]) + "\n"
 
 
+def equality_page():
+    ours = first_of_ours("equality")
+    rows = [f"| `{element}` | {TIES[of]} | {DATA[of]} | {meaning} | {'the same' if int(value) < ours else '-'} |"
+            for _, value, element, of, _, meaning in equalities()]
+    return "\n".join([EQUALITY_HEAD, *rows]) + "\n"
+
+
 def pages():
-    return {"parameters": page(), "sensors": sensor_page()}
+    return {"parameters": page(), "sensors": sensor_page(), "equalities": equality_page()}
 
 
 def main():

@@ -29,6 +29,10 @@ LISTS = {
     "actuator": ("src/bodies/actuators/quadratic.c", [
         ("include/pullback/actuators.h", 'X(pb_biasMuscle, 2, "muscle", muscle)', 'X(pb_biasMuscle, 2, "muscle", muscle) \\\n'
          '  X(pb_biasQuadratic, PB_ACTUATOR_OURS, "quadratic", quadratic)')], 0, None),
+    "equality": ("src/bodies/rows/yoke.c", [
+        ("include/pullback/equalities.h", 'tendon\'s length is a polynomial of the second\'s, or a number; both less those at rest")\n',
+         'tendon\'s length is a polynomial of the second\'s, or a number; both less those at rest") \\\n  X(pb_eqYoke, 100, "yoke", Joints, yoke, \\\n'
+         '    "a pin on the second joint moves the first in a slot: x1 = c0 + c1 sin(x2), both less those at rest")\n')], 1, None),
 }
 # Statements of a pullback that add to cotangents.
 ADDS = re.compile(r"^( +)(?:a->\w+\[.*\] [-+]?= .*|PB_(?:TERM_)?THETA\(.*\)|\*\w+ [-+]= .*);$", re.M)

@@ -12,7 +12,6 @@ enum {
 enum { pb_intEuler = 0, pb_intRK4 = 1, pb_intImplicit = 2, pb_intImplicitfast = 3 };
 enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
 enum { pb_solPGS = 0, pb_solCG = 1, pb_solNewton = 2 };
-enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
 enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3, pb_wrapSphere = 4, pb_wrapCylinder = 5 };
 enum { pb_false = 0, pb_true = 1, pb_auto = 2 };  // limited = false, true, or as the range and compiler.autolimits say
 enum { pb_camFixed, pb_camTrack, pb_camTrackcom, pb_camTargetbody, pb_camTargetbodycom };

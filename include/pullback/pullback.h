@@ -9,6 +9,7 @@
 #include <pullback/mesh.h>
 #include <pullback/model.h>
 #include <pullback/contact.h>
+#include <pullback/equalities.h>
 #include <pullback/sensors.h>
 #include <pullback/spec.h>
 #include <pullback/world.h>

@@ -8,6 +8,7 @@
 #include <pullback/deform.h>
 #include <pullback/describe.h>
 #include <pullback/enums.h>
+#include <pullback/equalities.h>
 #include <pullback/policy.h>
 
 #include "base/text.h"
@@ -18,7 +19,11 @@ static const char *const size_names[] = {"nq",          "nv",    "nu",        "n
                                          "nmat",        "nmesh", "nmeshvert", "nmeshpoly", "nmocap"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
-static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};
+static const char *const equality_types[PB_EQUALITY_TYPES] = {
+#define X(name, value, word, ...) [value] = word,
+    PB_EQUALITY_TABLE(X)
+#undef X
+};
 static const char *const integrators[] = {"Euler", "RK4", "implicit", "implicitfast"};
 static const char *const cones[] = {"pyramidal", "elliptic"};
 
@@ -289,6 +294,17 @@ static void json_numbers(const pbModel *model, pbObject kind, int row, pbJson *j
   }
 }
 
+// By what an equality is of.
+#define TIES_Points  pb_objBody
+#define TIES_Poses   pb_objBody
+#define TIES_Joints  pb_objJoint
+#define TIES_Tendons pb_objTendon
+static const pbObject ties[PB_EQUALITY_TYPES] = {
+#define X(name, value, word, of, ...) [value] = TIES_##of,
+    PB_EQUALITY_TABLE(X)
+#undef X
+};
+
 // What an equality ties: bodies, sites, joints or tendons; a second one that is not there is left out.
 static void json_ends(const pbModel *model, int row, pbJson *j) {
   static const char *const labels[] = {"name1", "name2"}, *const fields[] = {"eq_obj1id", "eq_obj2id"};
@@ -298,8 +314,7 @@ static void json_ends(const pbModel *model, int row, pbJson *j) {
   if (!pbModel_Field(model, "eq_type", &type) || !pbModel_Field(model, "eq_objtype", &objtype)) return;
 
   pbObject kind = objtype.integers[row] == pb_refSite ? pb_objSite : pb_objBody;
-  if (type.integers[row] == pb_eqJoint) kind = pb_objJoint;
-  if (type.integers[row] == pb_eqTendon) kind = pb_objTendon;
+  if (ties[type.integers[row]] != pb_objBody) kind = ties[type.integers[row]];
 
   // the second may be the world or a constant
   for (int k = 0; k < 2; k++) {

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "io/mjcf/mjcf.h"
 #include "io/mjcf/mjcf_reader.h"
+#include "model/equality.h"
 
 enum { CLASS_KIND = -1 };
 
@@ -340,12 +342,13 @@ static pbStatus read_ends(pbMjcfReader *reader, const pbXmlNode *node, pbEqualit
 
   // A weld may have an anchor, a connect of two bodies must have one, two sites bring their own.
   bool anchor = pbXml_Get(node, "anchor");
-  bool bodies = body1 && !site1 && !site2 && (anchor || def->type == pb_eqWeld);
+  bool weld = pbEquality_Row(def->type)->of == pb_ofPoses;
+  bool bodies = body1 && !site1 && !site2 && (anchor || weld);
   def->sites = site1 && site2 && !body1 && !body2 && !anchor;
 
   if (!bodies && !def->sites)
     return FAIL(node, "needs either 'body1'%s (and 'body2', or it is the world) or 'site1' and 'site2'",
-                def->type == pb_eqWeld ? "" : " and 'anchor'");
+                weld ? "" : " and 'anchor'");
 
   // The first two names of the definition are those of whatever it connects.
   def->name1 = pbSpec_Text(reader->spec, def->sites ? site1 : body1);
@@ -354,24 +357,24 @@ static pbStatus read_ends(pbMjcfReader *reader, const pbXmlNode *node, pbEqualit
 }
 
 static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
-  static const char *const types[] = {"connect", "weld", "joint", "tendon"};
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_outside(reader, node);
     if (!class) return pb_bad_input;
 
     pbEqualityDef def = class->equality;
     def.place = node->place;
-    for (int i = 0; i < 4; i++)
-      if (IS(node, types[i])) def.type = i;
+    const pbEqualityRow *row = pbEquality_Named(node->name);
+    PB_ASSERT(row);
+    def.type = row->type;
 
     // MuJoCo's default, 0 1 0 0 0 0 0: a quaternion of zeros (the last four) means the relative pose of the reference
     // configuration, whatever the position.
-    if (def.type == pb_eqWeld) def.relpose[1] = 1;
+    if (row->of == pb_ofPoses) def.relpose[1] = 1;
 
     PB_TRY(pbMjcf_Store(reader, node, &def));
 
     // Joints and tendons have been stored by the table; the ends of the others may be bodies or sites.
-    if (def.type == pb_eqConnect || def.type == pb_eqWeld) PB_TRY(read_ends(reader, node, &def));
+    if (pbEquality_HasEnds(def.type)) PB_TRY(read_ends(reader, node, &def));
     PB_TRY(ADD(Equality, &def));
   }
   return pb_ok;

@@ -2,6 +2,7 @@
 // Tests: tests/oracle/test_schema.py.
 #include "io/mjcf/mjcf_schema.h"
 
+#include <pullback/equalities.h>
 #include <pullback/sensors.h>
 #include <pullback/spec.h>
 
@@ -130,7 +131,18 @@
       NUM(p, "margin", 1, 1, pbPairDef, margin), NO_(p, "adhesion", "0")
 
 #define EQUALITY(p) YES(p, "active", pbEqualityDef, active), SOLVER(p, pbEqualityDef)
-#define EQUALITY_NAMED(p) NAME(p), CLASS(p, "class"), EQUALITY(p)
+// By what an equality is of (model/equality.h).
+#define EQUALITY_NAMED(p) E(p), NAME(p), CLASS(p, "class"), EQUALITY(p)
+#define EQUALITY_Points(p)                                                                                       \
+  EQUALITY_NAMED(p), TXTX(p, "body1"), TXTX(p, "body2"), NUM(p, "anchor", 3, 3, pbEqualityDef, anchor), TXTX(p, "site1"), \
+      TXTX(p, "site2")
+#define EQUALITY_Poses(p)                                                                                        \
+  EQUALITY_Points(p), NUM(p, "relpose", 7, 7, pbEqualityDef, relpose), NUM(p, "torquescale", 1, 1, pbEqualityDef, torquescale)
+#define EQUALITY_COUPLED(p, first, second)                                                                        \
+  EQUALITY_NAMED(p), TXT_(p, first, pbEqualityDef, name1), TXT(p, second, pbEqualityDef, name2), \
+      NUM(p, "polycoef", 1, 5, pbEqualityDef, polycoef)
+#define EQUALITY_Joints(p) EQUALITY_COUPLED(p, "joint1", "joint2")
+#define EQUALITY_Tendons(p) EQUALITY_COUPLED(p, "tendon1", "tendon2")
 
 #define TENDON(p)                                                                                                \
   INT(p, "group", 1, 1, pbTendonDef, group), KEY(p, "limited", TRISTATE, pbTendonDef, limited),                    \
@@ -372,18 +384,9 @@ static const pbMjcfRow table[] = {
     TXT_("contact/exclude", "body2", pbExcludeDef, body2),
 
     E("equality"),
-    E("equality/connect"), EQUALITY_NAMED("equality/connect"), TXTX("equality/connect", "body1"),
-    TXTX("equality/connect", "body2"),
-    NUM("equality/connect", "anchor", 3, 3, pbEqualityDef, anchor), TXTX("equality/connect", "site1"),
-    TXTX("equality/connect", "site2"),
-    E("equality/weld"), EQUALITY_NAMED("equality/weld"), TXTX("equality/weld", "body1"), TXTX("equality/weld", "body2"),
-    NUM("equality/weld", "relpose", 7, 7, pbEqualityDef, relpose), NUM("equality/weld", "anchor", 3, 3, pbEqualityDef, anchor),
-    TXTX("equality/weld", "site1"), TXTX("equality/weld", "site2"),
-    NUM("equality/weld", "torquescale", 1, 1, pbEqualityDef, torquescale),
-    E("equality/joint"), EQUALITY_NAMED("equality/joint"), TXT_("equality/joint", "joint1", pbEqualityDef, name1),
-    TXT("equality/joint", "joint2", pbEqualityDef, name2), NUM("equality/joint", "polycoef", 1, 5, pbEqualityDef, polycoef),
-    E("equality/tendon"), EQUALITY_NAMED("equality/tendon"), TXT_("equality/tendon", "tendon1", pbEqualityDef, name1),
-    TXT("equality/tendon", "tendon2", pbEqualityDef, name2), NUM("equality/tendon", "polycoef", 1, 5, pbEqualityDef, polycoef),
+#define X(name, value, word, of, ...) EQUALITY_##of("equality/" word),
+    PB_EQUALITY_TABLE(X)
+#undef X
     REFUSED("equality/flex"), GONE_NAMED("equality/flex"), NO("equality/flex", "active"), NO("equality/flex", "solref"),
     NO("equality/flex", "solimp"), NO("equality/flex", "flex"),
     REFUSED("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"),

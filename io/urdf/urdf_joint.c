@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pullback/equalities.h>
+
 #include "compile/compile.h"
 #include "io/urdf/urdf_reader.h"
 #include "math/vec.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pullback/equalities.h>
+
 #include "io/view/view.h"
 
 // ---- meshes: welded, 16 bits a coordinate, each once -----------------------------------------------------------------------

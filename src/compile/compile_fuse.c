@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "compile/compile.h"
 #include "math/vec.h"
+#include "model/equality.h"
 
 static void mark_name(const pbCompiler *c, bool *used, const char *name) {
   int b = pbCompile_Find(c, pb_refBody, name);
@@ -42,7 +43,7 @@ static void mark_used(const pbCompiler *c, bool *used) {
   // Connects and welds refer to bodies, unless they refer to sites.
   for (int i = 0; i < s->nequality; i++) {
     const pbEqualityDef *e = &s->equalities[i];
-    if (e->type > pb_eqWeld || e->sites) continue;
+    if (!pbEquality_HasEnds(e->type) || e->sites) continue;
     mark_name(c, used, e->name1);
     mark_name(c, used, e->name2);
   }

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "compile/compile.h"
+#include "model/equality.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 
@@ -109,14 +110,10 @@ pbStatus pbCompile_StorePairs(pbCompiler *c) {
 }
 
 // ---- equalities ---------------------------------------------------------------------------------------------------
-static const char *equality_word(int type) {
-  static const char *const words[4] = {"connect", "weld", "joint", "tendon"};
-  return words[type & 3];
-}
-
 static int equality_refers_to(const pbEqualityDef *d) {
-  if (d->type == pb_eqJoint) return pb_refJoint;
-  if (d->type == pb_eqTendon) return pb_refTendon;
+  pbEqualityOf of = pbEquality_Row(d->type)->of;
+  if (of == pb_ofJoints) return pb_refJoint;
+  if (of == pb_ofTendons) return pb_refTendon;
   return d->sites ? pb_refSite : pb_refBody;
 }
 
@@ -124,7 +121,7 @@ static bool is_scalar(const pbCompiler *c, int joint) { return pbJoint_IsScalar(
 
 // Ids of the two objects in the model; -1 where there is no second one.
 static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1, int *id2) {
-  const char *word = equality_word(d->type);
+  const char *word = pbEquality_Row(d->type)->word;
   int kind = equality_refers_to(d);
   int a, b = -1;
   bool second = d->name2 && *d->name2;
@@ -149,12 +146,13 @@ static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1
 
 // eq_data as in MuJoCo 4.0 (model/equality_data.h), as far as it is given; setconst.c derives the rest.
 static void equality_data(const pbEqualityDef *d, double data[pb_eqDataSize]) {
-  bool weld = d->type == pb_eqWeld;
-  if (d->type == pb_eqConnect && d->sites) return;
+  pbEqualityOf of = pbEquality_Row(d->type)->of;
+  bool weld = of == pb_ofPoses;
+  if (of == pb_ofPoints && d->sites) return;
 
   // Other entries that a type does not use hold MuJoCo's defaults.
   data[pb_weldTorquescale] = weld ? d->torquescale : 1;
-  if (d->type >= pb_eqJoint) {
+  if (of == pb_ofJoints || of == pb_ofTendons) {
     memcpy(data + pb_couplingPolycoef, d->polycoef, sizeof d->polycoef);
   } else if (d->sites) {
     data[1] = 1;
@@ -172,13 +170,13 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
   pbModel *m = c->m;
   for (int i = 0; i < m->neq; i++) {
     const pbEqualityDef *d = &c->spec->equalities[i];
-    if (d->type < pb_eqConnect || d->type > pb_eqTendon) return PB_AT(c, d, "equality", "its type %d is not known", d->type);
+    if (!pbEquality_Row(d->type)) return PB_AT(c, d, "equality", "its type %d is not known", d->type);
 
     PB_TRY(resolve_equality(c, d, &m->eq_obj1id[i], &m->eq_obj2id[i]));
 
     m->eq_type[i] = d->type;
     m->eq_active0[i] = d->active;
-    m->eq_objtype[i] = d->type <= pb_eqWeld ? equality_refers_to(d) : pb_refNone;
+    m->eq_objtype[i] = pbEquality_HasEnds(d->type) ? equality_refers_to(d) : pb_refNone;
     COPY(eq_solref, i, 2, d->solref);
     COPY(eq_solimp, i, 5, d->solimp);
     equality_data(d, m->eq_data + pbEquality_Data(i));

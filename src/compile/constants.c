@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include <pullback/actuators.h>
+#include <pullback/equalities.h>
 
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/mutate.h"
 #include "compile/design.h"
 #include "compile/setconst.h"
+#include "model/equality.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/term_fields.h"
@@ -410,7 +412,7 @@ static void pull_all(pbPullback *p) {
 
   // What relative poses and virtual inertias are computed from.
   for (int e = 0; e < m->neq; e++) {
-    if (m->eq_type[e] <= pb_eqWeld) pull_slice(p, m->eq_data + pbEquality_Data(e), 3);
+    if (pbEquality_HasEnds(m->eq_type[e])) pull_slice(p, m->eq_data + pbEquality_Data(e), 3);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 3);

@@ -7,6 +7,7 @@
 #include "compile/setconst.h"
 
 #include <pullback/actuators.h>
+#include <pullback/equalities.h>
 
 #include "base/assert.h"
 #include "linalg/small.h"

@@ -1,6 +1,7 @@
 // The spec's container: creation, defaults, copies of what is added, look-up by name, errors at a place. Checks are in
 // spec_check.c, memory of strings and lists in spec_pool.c.
 // Tests: tests/unit/test_spec.c.
+#include <pullback/equalities.h>
 #include <pullback/spec.h>
 
 #include <math.h>

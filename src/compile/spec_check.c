@@ -9,6 +9,7 @@
 
 #include "compile/spec_names.h"
 #include "compile/spec_settings.h"
+#include "model/equality.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "model/sensor.h"
@@ -261,8 +262,7 @@ static pbStatus check_others(const pbSpec *spec) {
 
   for (int i = 0; i < spec->nequality; i++) {
     int type = spec->equalities[i].type;
-    if (type < pb_eqConnect || type > pb_eqTendon)
-      return REFUSE(&spec->equalities[i], "equality", "type %d is not supported", type);
+    if (!pbEquality_Row(type)) return REFUSE(&spec->equalities[i], "equality", "type %d is not supported", type);
   }
 
   for (int i = 0; i < spec->njoint; i++) {

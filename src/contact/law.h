@@ -21,7 +21,7 @@ static inline double row_mu(const NUM(pbWork) *w, const NUM(pbRow) *r, int j) {
   return re(w->contact[r->contact].friction[j - 1]);
 }
 // Limits and contacts: the (normal) force has one sign.
-static inline bool is_one_sided(const NUM(pbRow) *r) { return is_contact(r) || r->kind == pb_rowLimit; }
+static inline bool is_one_sided(const NUM(pbRow) *r) { return is_contact(r) || pb_row_law(r->kind) == pb_lawOneSided; }
 
 // Is the row's force held at zero? Then it has no equation.
 bool NUM(pbLaw_Held)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x);

@@ -1,14 +1,11 @@
 // A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp,
 // diagApprox, impratio, mixing of geoms, error reduction and force mixing, margins.
 // Tests: tests/unit/test_contact.c, tests/unit/test_kinks.c, tests/unit/test_servo.c.
-#include <pullback/actuators.h>
-
 #include "contact/row_adjoint.h"
 #include "contact/weight.h"
 
 #include "base/assert.h"
 #include "math/vec.h"
-#include "model/joint.h"
 
 typedef LANE(pbRowBar) row_bar;
 
@@ -105,11 +102,6 @@ void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_ba
 
 #if PB_LANES == 1
 // ---- impedance and reference ------------------------------------------------------------------------------------------
-// Cotangents of the solref, solreffriction, solimp that a row is made with.
-typedef struct sol_bar {
-  double solref[2], solreffriction[2], solimp[5];
-} sol_bar;
-
 static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
 static double clipped(double d) { return fmin(fmax(d, 1e-4), 0.9999); }
 
@@ -231,7 +223,7 @@ static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *
 }
 
 // k, b, b_tangent and d of a row with solref and solimp, to these.
-static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, sol_bar *own) {
+static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, row_bar *bar) {
   const NUM(pbWork) *w = a->w;
   const double *solimp, *solreffriction;
   const double *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
@@ -244,17 +236,17 @@ static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, c
   if (pb_elliptic(w->m, r)) NUM(pbRow_Reference)(w, solreffriction, tangent_ref, true);
   if (tangent_ref[0] != 0 || tangent_ref[1] != 0) {
     spring tangent = {.b = r->b_tangent, .b_bar = bar->b_tangent};
-    d1_bar += pull_solref(a, solreffriction, true, d1, &tangent, own->solreffriction);
+    d1_bar += pull_solref(a, solreffriction, true, d1, &tangent, bar->solreffriction);
   } else {
     s.b_bar += bar->b_tangent;
   }
-  d1_bar += pull_solref(a, solref, false, d1, &s, own->solref);
+  d1_bar += pull_solref(a, solref, false, d1, &s, bar->solref);
 
   // Impedance: through the upper value in k and b, and through d itself; before touch it is that at touch, faded.
   if (!PB_WANTS(a, pb_wantImpedance)) return;
-  if (inside(solimp[1], 1e-4, 0.9999)) own->solimp[1] += d1_bar;
-  if (!pb_before_touch(r)) pull_impedance(solimp, impedance_distance(r), r->margin, bar->imp, own->solimp);
-  else if (inside(solimp[0], 1e-4, 0.9999)) own->solimp[0] += bar->imp * r->imp / solimp[0];
+  if (inside(solimp[1], 1e-4, 0.9999)) bar->solimp[1] += d1_bar;
+  if (!pb_before_touch(r)) pull_impedance(solimp, impedance_distance(r), r->margin, bar->imp, bar->solimp);
+  else if (inside(solimp[0], 1e-4, 0.9999)) bar->solimp[0] += bar->imp * r->imp / solimp[0];
 }
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
@@ -304,7 +296,7 @@ static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, dou
 
 // Two geoms of one priority: friction by the rule of mixing, solref and solimp by their weights solmix.
 static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbMix) *mix, const double friction[3],
-                             const sol_bar *own) {
+                             const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
   int g1 = c->geom1;
   int g2 = c->geom2;
@@ -315,9 +307,9 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 
   // solimp = x solimp_1 + (1 - x) solimp_2
   for (int k = 0; k < 5; k++) {
-    PB_THETA(a, geom_solimp, 5 * g1 + k, x * own->solimp[k]);
-    PB_THETA(a, geom_solimp, 5 * g2 + k, (1 - x) * own->solimp[k]);
-    x_bar += own->solimp[k] * (w->p.geom_solimp[5 * g1 + k] - w->p.geom_solimp[5 * g2 + k]);
+    PB_THETA(a, geom_solimp, 5 * g1 + k, x * bar->solimp[k]);
+    PB_THETA(a, geom_solimp, 5 * g2 + k, (1 - x) * bar->solimp[k]);
+    x_bar += bar->solimp[k] * (w->p.geom_solimp[5 * g1 + k] - w->p.geom_solimp[5 * g2 + k]);
   }
 
   // solref: the same, or in the direct format the lesser one.
@@ -327,9 +319,9 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
     double share = x;
     if (mix->direct) share = r1 < r2 ? 1 : 0;
     if (mix->direct && r1 == r2) share = 0.5;
-    PB_THETA(a, geom_solref, 2 * g1 + k, share * own->solref[k]);
-    PB_THETA(a, geom_solref, 2 * g2 + k, (1 - share) * own->solref[k]);
-    if (!mix->direct) x_bar += own->solref[k] * (r1 - r2);
+    PB_THETA(a, geom_solref, 2 * g1 + k, share * bar->solref[k]);
+    PB_THETA(a, geom_solref, 2 * g2 + k, (1 - share) * bar->solref[k]);
+    if (!mix->direct) x_bar += bar->solref[k] * (r1 - r2);
   }
 
   // x = s1 / (s1 + s2)
@@ -343,21 +335,21 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 }
 
 // Friction, solref and solimp: to the override, the pair, the geom of higher priority, or both geoms.
-static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const sol_bar *own) {
+static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
   pbBars *to = &a->bar;
 
   if (w->m->enableflags & pb_enOverride) {
-    add_entries(to->o_solref, own->solref, 2);
-    add_entries(to->o_solref, own->solreffriction, 2);
-    add_entries(to->o_solimp, own->solimp, 5);
+    add_entries(to->o_solref, bar->solref, 2);
+    add_entries(to->o_solref, bar->solreffriction, 2);
+    add_entries(to->o_solimp, bar->solimp, 5);
     add_entries(to->o_friction, friction, 5);
     return;
   }
   if (c->pair >= 0) {
-    add_entries(to->pair_solref + 2 * c->pair, own->solref, 2);
-    add_entries(to->pair_solreffriction + 2 * c->pair, own->solreffriction, 2);
-    add_entries(to->pair_solimp + 5 * c->pair, own->solimp, 5);
+    add_entries(to->pair_solref + 2 * c->pair, bar->solref, 2);
+    add_entries(to->pair_solreffriction + 2 * c->pair, bar->solreffriction, 2);
+    add_entries(to->pair_solimp + 5 * c->pair, bar->solimp, 5);
     add_entries(to->pair_friction + 5 * c->pair, friction, 5);
     return;
   }
@@ -367,16 +359,17 @@ static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, con
   NUM(pbMix) mix;
   NUM(pbContact_Mix)(w, c->geom1, c->geom2, &mix);
   if (mix.winner < 0) {
-    pull_mixed_geoms(a, c, &mix, by_geom, own);
+    pull_mixed_geoms(a, c, &mix, by_geom, bar);
     return;
   }
-  add_entries(to->geom_solref + 2 * mix.winner, own->solref, 2);
-  add_entries(to->geom_solimp + 5 * mix.winner, own->solimp, 5);
+  add_entries(to->geom_solref + 2 * mix.winner, bar->solref, 2);
+  add_entries(to->geom_solimp + 5 * mix.winner, bar->solimp, 5);
   add_entries(to->geom_friction + 3 * mix.winner, by_geom, 3);
 }
 
-static void pull_contact_parameters(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const row_bar *bar, const sol_bar *own) {
+void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + contact;
   PB_THETA(a, contact_stiffness, 0, bar->stiffness);
   PB_THETA(a, contact_damping, 0, bar->damping);
 
@@ -388,37 +381,14 @@ static void pull_contact_parameters(LANE(pbAdjoint) *a, const NUM(pbContact) *c,
   // Friction below the least that counts has no slope.
   double friction[5];
   for (int k = 0; k < 5; k++) friction[k] = NUM(pbContact_FrictionGiven)(w, c, k) >= PB_LEAST_FRICTION ? bar->friction[k] : 0;
-  pull_contact_source(a, c, friction, own);
+  pull_contact_source(a, c, friction, bar);
 }
 
-void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_bar *bar) {
-  const sol_bar none = {0};
-  pull_contact_parameters(a, a->w->contact + contact, bar, &none);
-}
-
-// ---- diagApprox, margins ----------------------------------------------------------------------------------------------
-// Of a servo: the weights of what its actuator moves, by the gear squared.
-static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  const double *gear = w->p.actuator_gear + 6 * u;
-  int id = m->actuator_trnid[2 * u];
-  if (m->actuator_trntype[u] == pb_trnTendon) {
-    PB_THETA(a, tendon_invweight0, id, bar * gear[0] * gear[0]);
-    PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear[0] * w->p.tendon_invweight0[id]);
-    return;
-  }
-
-  for (int k = 0; k < pbJoint_DofCount(m->jnt_type[id]); k++) {
-    int dof = m->jnt_dofadr[id] + k;
-    PB_THETA(a, dof_invweight0, dof, bar * gear[k] * gear[k]);
-    PB_THETA(a, actuator_gear, 6 * u + k, bar * 2 * gear[k] * w->p.dof_invweight0[dof]);
-  }
-}
-
+// ---- diagApprox -------------------------------------------------------------------------------------------------------
 // Of a contact (weight.h).
-static void pull_contact_weight(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
+void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar) {
   const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + contact;
   bool still = false;
   NUM(pbTurning) of[2];
 
@@ -440,105 +410,19 @@ static void pull_contact_weight(LANE(pbAdjoint) *a, const NUM(pbContact) *c, dou
   }
 }
 
-// diagApprox of a row is the sum of the inverse weights of what it acts on.
-static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-
-  // Friction loss and limits: of the tendon or dof.
-  if (r->tendon >= 0) {
-    PB_THETA(a, tendon_invweight0, r->tendon, bar->diag[0]);
-  } else if (r->kind == pb_rowServo) {
-    pull_servo_weight(a, r->actuator, bar->diag[0]);
-  } else if (r->kind == pb_rowFriction) {
-    PB_THETA(a, dof_invweight0, r->dof, bar->diag[0]);
-  } else if (r->kind == pb_rowLimit) {
-    PB_THETA(a, dof_invweight0, m->jnt_dofadr[r->joint], bar->diag[0]);
-  } else if (r->kind == pb_rowContact) {
-    pull_contact_weight(a, w->contact + r->contact, bar->diag[0]);
-  } else if (r->dim > 1) {
-    // Connect and weld: every row has its own, of translation or rotation.
-    int body[2];
-    double p1[3], p2[3], q1[4], q2[4];
-    NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
-    for (int k = 0; k < r->dim; k++) {
-      PB_THETA(a, body_invweight0, 2 * body[0] + (k > 2), bar->diag[k]);
-      PB_THETA(a, body_invweight0, 2 * body[1] + (k > 2), bar->diag[k]);
-    }
-  } else {
-    const int ends[2] = {m->eq_obj1id[r->equality], m->eq_obj2id[r->equality]};
-    for (int e = 0; e < 2 && ends[e] >= 0; e++) {
-      if (m->eq_type[r->equality] == pb_eqJoint) PB_THETA(a, dof_invweight0, m->jnt_dofadr[ends[e]], bar->diag[0]);
-      else PB_THETA(a, tendon_invweight0, ends[e], bar->diag[0]);
-    }
-  }
-}
-
-void LANE(pbRow_PullMargin)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar) {
-  if (r->kind == pb_rowContact) pull_contact_margin(a, a->w->contact + r->contact, bar);
-  else if (r->tendon >= 0) PB_THETA(a, tendon_margin, r->tendon, bar);
-  else PB_THETA(a, jnt_margin, r->joint, bar);
-}
-
 // ---- all --------------------------------------------------------------------------------------------------------------
-static void pull_friction_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
-  if (r->tendon >= 0) {
-    add_entries(a->bar.tendon_solref_fri + 2 * r->tendon, own->solref, 2);
-    add_entries(a->bar.tendon_solimp_fri + 5 * r->tendon, own->solimp, 5);
-    PB_THETA(a, tendon_frictionloss, r->tendon, bar->bound[1] - bar->bound[0]);
-  } else {
-    add_entries(a->bar.dof_solref + 2 * r->dof, own->solref, 2);
-    add_entries(a->bar.dof_solimp + 5 * r->dof, own->solimp, 5);
-    PB_THETA(a, dof_frictionloss, r->dof, bar->bound[1] - bar->bound[0]);
-  }
-}
-
-static void pull_servo_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
-  const pbModel *m = a->w->m;
-  int id = m->actuator_trnid[2 * r->actuator];
-  for (int side = 0; side < 2; side++) PB_THETA(a, actuator_forcerange, 2 * r->actuator + side, bar->bound[side]);
-
-  if (m->actuator_trntype[r->actuator] == pb_trnTendon) {
-    add_entries(a->bar.tendon_solref_fri + 2 * id, own->solref, 2);
-    add_entries(a->bar.tendon_solimp_fri + 5 * id, own->solimp, 5);
-  } else {
-    add_entries(a->bar.dof_solref + 2 * m->jnt_dofadr[id], own->solref, 2);
-    add_entries(a->bar.dof_solimp + 5 * m->jnt_dofadr[id], own->solimp, 5);
-  }
-}
-
-static void pull_limit_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
-  if (r->tendon >= 0) {
-    add_entries(a->bar.tendon_solref_lim + 2 * r->tendon, own->solref, 2);
-    add_entries(a->bar.tendon_solimp_lim + 5 * r->tendon, own->solimp, 5);
-  } else {
-    add_entries(a->bar.jnt_solref + 2 * r->joint, own->solref, 2);
-    add_entries(a->bar.jnt_solimp + 5 * r->joint, own->solimp, 5);
-  }
-  LANE(pbRow_PullMargin)(a, r, bar->margin);
-}
-
-void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, row_bar *bar) {
   const NUM(pbWork) *w = a->w;
-  sol_bar own = {0};
 
   // A penalty force has neither reference nor impedance.
   if (!pb_explicit(w->m, r)) {
     if (pb_mixing(w->m, r->kind)) pull_mixing(a, r, bar);
-    else pull_reference_parameters(a, r, bar, &own);
+    else pull_reference_parameters(a, r, bar);
   }
-  pull_diag(a, r, bar);
   PB_THETA(a, impratio, 0, bar->impratio);
+  if (r->solref < 0) return;
 
-  switch (r->kind) {
-    case pb_rowEquality:
-      add_entries(a->bar.eq_solref + 2 * r->equality, own.solref, 2);
-      add_entries(a->bar.eq_solimp + 5 * r->equality, own.solimp, 5);
-      return;
-    case pb_rowFriction: pull_friction_parameters(a, r, bar, &own); return;
-    case pb_rowServo: pull_servo_parameters(a, r, bar, &own); return;
-    case pb_rowLimit: pull_limit_parameters(a, r, bar, &own); return;
-    default: pull_contact_parameters(a, w->contact + r->contact, bar, &own);
-  }
+  add_entries(a->theta + r->solref, bar->solref, 2);
+  add_entries(a->theta + r->solimp, bar->solimp, 5);
 }
 #endif

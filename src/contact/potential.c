@@ -254,11 +254,10 @@ static num contact_potential(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p
 
 num NUM(pbPotential_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p) {
   if (pb_explicit(w->m, r)) return linear(r, p);
-  switch (r->kind) {
-    case pb_rowEquality: return quadratic(r, p);
-    case pb_rowFriction:
-    case pb_rowServo: return bounded(r, p);
-    case pb_rowLimit: return one_sided(r, w->m->contact.kappa, p);
+  switch (pb_row_law(r->kind)) {
+    case pb_lawEquality: return quadratic(r, p);
+    case pb_lawBounded: return bounded(r, p);
+    case pb_lawOneSided: return one_sided(r, w->m->contact.kappa, p);
     default: return contact_potential(w, r, p);
   }
 }

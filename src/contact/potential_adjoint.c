@@ -129,10 +129,9 @@ static void pull_contact(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
 }
 
 void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
-  switch (r->kind) {
-    case pb_rowFriction:
-    case pb_rowServo: pull_bounded(w, r, bar); return;
-    case pb_rowContact: pull_contact(w, r, bar); return;
+  switch (pb_row_law(r->kind)) {
+    case pb_lawBounded: pull_bounded(w, r, bar); return;
+    case pb_lawContact: pull_contact(w, r, bar); return;
     default: pull_quadratic(w, r, bar);
   }
 }

@@ -99,7 +99,7 @@ static inline bool pb_mixing(const pbModel *m, pbRowKind kind) {
 static inline bool pb_before_touch(const NUM(pbRow) *r) { return r->kind == pb_rowContact && re(r->pos[0]) > re(r->margin); }
 
 // Is the row's force bounded on both sides? It asks for a velocity and has no position to correct.
-static inline bool pb_bounded(const NUM(pbRow) *r) { return r->kind == pb_rowFriction || r->kind == pb_rowServo; }
+static inline bool pb_bounded(const NUM(pbRow) *r) { return pb_row_law(r->kind) == pb_lawBounded; }
 
 // Does the row's residual have several components, whose norm its impedance depends on (connect, weld)?
 static inline bool pb_vector_residual(const NUM(pbRow) *r) { return r->kind == pb_rowEquality && r->dim > 1; }

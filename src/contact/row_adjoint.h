@@ -10,8 +10,7 @@
 //   penalty_adjoint.c            the same of penalty forces (penalty.c)
 //   parameters_adjoint.c         D, aref and impedance by solref, solimp and what else they are made of (row.c, contact.c)
 //   contact_geometry_adjoint.c   Jacobian and distance of contacts
-//   equality_adjoint.c           Jacobian and residual of equalities
-//   limit_adjoint.c              Jacobian and residual of limits and friction loss
+//   bodies/rows/                 Jacobian, residual and diagApprox of every kind of row
 #ifndef PB_ROW_ADJOINT_H
 #define PB_ROW_ADJOINT_H
 
@@ -33,6 +32,9 @@ typedef struct LANE(pbRowBar) {
   lane friction[5], impratio, bound[2], restitution;
   lane stiffness, damping;  // of penalty contacts
   const lane *u;            // of a hard row's law
+#if PB_LANES == 1
+  double solref[2], solreffriction[2], solimp[5];  // of those that the row is made with
+#endif
 } LANE(pbRowBar);
 
 // z = K y
@@ -50,7 +52,12 @@ static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRo
 }
 
 // The same of all entries of a tendon, which the row has times scale, with the velocity in them.
-void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale);
+static inline void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon,
+                                             double scale) {
+  a->ten_lam[tendon] += scale * bar->f[0];
+  a->ten_acc[tendon] -= scale * bar->z[0];
+  a->ten_vel[tendon] -= scale * r->b * bar->z[0];
+}
 
 // ---- forces -----------------------------------------------------------------------------------------------------------
 // y . df by D (passed on to impedance, diag, ...), friction, impratio, bounds. Of the smoothed cone without friction.
@@ -59,6 +66,9 @@ void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRo
 void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // y . df of a force given by depth and velocity.
 void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+// y . f of a row to its other cotangents and, of what all kinds share, to theta. at: with hard contact, the row's first number
+// among those of active rows (solve/dual.h).
+void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, LANE(pbRowBar) *bar);
 #if PB_LANES == 1
 // The smoothed cone's force by mu and the frictions.
 void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
@@ -70,12 +80,11 @@ void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, i
 // z . d(aref): to k, b, impedance, residual, margin, J v; and the impedance to the residual it depends on.
 void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 #if PB_LANES == 1
-// All that a row has collected to the parameters it was made of.
-void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
-// Friction, restitution and margin of a contact alone.
+// What all kinds share: reference and impedance to solref and solimp, to theta where they lie there; time step, impratio.
+void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+// Friction, restitution, margin, solref and solimp of a contact to its geoms or pair; its diagApprox.
 void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const LANE(pbRowBar) *bar);
-// The margin of a contact or limit.
-void LANE(pbRow_PullMargin)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar);
+void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar);
 #endif
 
 // ---- geometry ---------------------------------------------------------------------------------------------------------
@@ -91,14 +100,5 @@ void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[1
 // Cotangents of the frame's axes to normal and hint, added to or set in n_bar and hint_bar; t1, t2 are changed.
 void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane t2[3], lane hint_bar[3]);
 void LANE(pbContact_PullRows)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
-// Relative velocity under a field X in the basis of a connect's or weld's rows.
-void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]);
-// Connect and weld: the ends. Joint and tendon: values and Jacobian of what is coupled.
-void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
-void LANE(pbEquality_PullCoupling)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
-// Limits and friction loss.
-void LANE(pbLimit_PullRow)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
-// Cotangent of pos of a limit at held fields.
-void LANE(pbLimit_PullDistance)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos);
 
 #endif

@@ -1,8 +1,6 @@
 // Numbers of a row once its Jacobian, residual and margin are set: impedance, stiffness and damping, regularization, reference
 // acceleration. Their derivatives: parameters_adjoint.c.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
-#include <pullback/actuators.h>
-
 #include "contact/prescribed.h"
 #include "contact/row.h"
 
@@ -99,48 +97,16 @@ static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp
   PB_ASSERT(!(re(r->imp) <= 0 || re(r->imp) > 1 + 1e-9));  // a state that grows beyond bounds makes it NaN
 }
 
-static const num *friction_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
-  if (r->tendon >= 0) {
-    *solimp = w->p.tendon_solimp_fri + 5 * r->tendon;
-    return w->p.tendon_solref_fri + 2 * r->tendon;
-  }
-  *solimp = w->p.dof_solimp + 5 * r->dof;
-  return w->p.dof_solref + 2 * r->dof;
-}
-
-// Those of friction loss on the tendon, or the first dof of the joint, that the actuator moves.
-static const num *servo_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
-  bool tendon = w->m->actuator_trntype[r->actuator] == pb_trnTendon;
-  int id = w->m->actuator_trnid[2 * r->actuator];
-  if (tendon) {
-    *solimp = w->p.tendon_solimp_fri + 5 * id;
-    return w->p.tendon_solref_fri + 2 * id;
-  }
-  *solimp = w->p.dof_solimp + 5 * w->m->jnt_dofadr[id];
-  return w->p.dof_solref + 2 * w->m->jnt_dofadr[id];
-}
-
-static const num *limit_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
-  if (r->tendon >= 0) {
-    *solimp = w->p.tendon_solimp_lim + 5 * r->tendon;
-    return w->p.tendon_solref_lim + 2 * r->tendon;
-  }
-  *solimp = w->p.jnt_solimp + 5 * r->joint;
-  return w->p.jnt_solref + 2 * r->joint;
-}
-
 const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction) {
-  *solreffriction = NULL;
-  switch (r->kind) {
-    case pb_rowEquality: *solimp = w->p.eq_solimp + 5 * r->equality; return w->p.eq_solref + 2 * r->equality;
-    case pb_rowFriction: return friction_parameters(w, r, solimp);
-    case pb_rowServo: return servo_parameters(w, r, solimp);
-    case pb_rowLimit: return limit_parameters(w, r, solimp);
-    default:
-      *solimp = w->contact[r->contact].solimp;
-      *solreffriction = w->contact[r->contact].solreffriction;
-      return w->contact[r->contact].solref;
+  if (r->kind == pb_rowContact) {
+    *solimp = w->contact[r->contact].solimp;
+    *solreffriction = w->contact[r->contact].solreffriction;
+    return w->contact[r->contact].solref;
   }
+
+  *solimp = w->p.theta + r->solimp;
+  *solreffriction = NULL;
+  return w->p.theta + r->solref;
 }
 
 // ---- reference, regularization --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "geometry/wrap.h"
 #include "linalg/tree_ldl.h"
 #include "model/par.h"
+#include "model/row_kinds.h"
 #include "model/tendon_path.h"
 #include "model/terrain.h"
 #include "model/topology.h"
@@ -36,9 +37,6 @@ typedef struct NUM(pbContact) {
   num restitution;
 } NUM(pbContact);
 
-// What a block of rows is for, in MuJoCo's order; servos, which it does not have, are like friction loss.
-typedef enum pbRowKind { pb_rowEquality, pb_rowFriction, pb_rowServo, pb_rowLimit, pb_rowContact } pbRowKind;
-
 // Active set of a row's potential (contact/potential.h), pbRow.zone. In pb_zoneOpen, whatever the potential, there is no force.
 enum { pb_zoneOpen = 0, pb_zoneActive = 1 };  // quadratic, one-sided and smoothed rows, given forces
 enum {
@@ -62,14 +60,15 @@ typedef struct NUM(pbRow) {
     int joint;     // pb_rowLimit of a joint
     int contact;   // pb_rowContact: index into the contacts
   };
-  int tendon;       // friction loss and limits of tendons: which; else -1
-  int side;         // limits: -1 lower, +1 upper, 0 of a ball's angle
-  int dim;          // rows in the basis
-  int n;            // dofs touched
-  int dofs, J;      // offsets into row_dofs (n, ascending) and row_J (dim x n)
-  int zone;         // active set, see above
-  int factor_zone;  // the zone that the factor of H was made for
-  int at;           // hard contact, or sweeps against slip: first number of the row in w->dual or w->slip
+  int tendon;          // friction loss and limits of tendons: which; else -1
+  int side;            // limits: -1 lower, +1 upper, 0 of a ball's angle
+  int dim;             // rows in the basis
+  int n;               // dofs touched
+  int dofs, J;         // offsets into row_dofs (n, ascending) and row_J (dim x n)
+  int zone;            // active set, see above
+  int factor_zone;     // the zone that the factor of H was made for
+  int solref, solimp;  // where in theta (2, 5 numbers); contacts, which have their own: -1
+  int at;              // hard contact, or sweeps against slip: first number of the row in w->dual or w->slip
   num margin;
   num imp, dimp;        // impedance d and its derivative by pos (connect, weld: by its norm)
   num k, b, b_tangent;  // of the reference acceleration: stiffness, damping, damping of a contact's tangential rows

@@ -8,7 +8,7 @@
 #include "model/param.h"
 #include "model/topology.h"
 
-// Ends of a value beyond which another takes its place (contact/row.c, contact/contact.c).
+// Ends of a value beyond which another takes its place (bodies/rows/friction.c, contact/contact.c).
 typedef struct Clamp {
   double least, most;
 } Clamp;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/equalities.h>
+
 #include "base/assert.h"
 #include "model/joint.h"
 #include "model/param.h"

@@ -7,6 +7,7 @@
 #include <pullback/actuators.h>
 
 #include "base/assert.h"
+#include "model/equality.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "model/topology.h"
@@ -98,10 +99,12 @@ static inline int pb_countOf(const pbModel *m, int ref) {
 
 static inline bool pb_equalitiesAreLinked(const pbModel *m) {
   for (int e = 0; e < m->neq; e++) {
-    int type = m->eq_type[e], count = type == pb_eqJoint ? m->njnt : m->ntendon;
-    bool ends = type == pb_eqConnect || type == pb_eqWeld;
+    const pbEqualityRow *row = pbEquality_Row(m->eq_type[e]);
+    if (!row) return false;
+    int count = row->of == pb_ofJoints ? m->njnt : m->ntendon;
+    bool ends = pbEquality_HasEnds(row->type);
 
-    // Ends of connects and welds are bodies or sites.
+    // Ends are bodies or sites.
     if (ends) count = pb_countOf(m, m->eq_objtype[e]);
 
     // Joints and tendons may be coupled to nothing.

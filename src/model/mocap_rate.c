@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include "deform/deform.h"
 #include "math/vec.h"
+#include "model/equality.h"
 #include "model/mocap.h"
 #include "model/model.h"
 #include "model/topology.h"
@@ -168,8 +169,7 @@ static bool carries_body(const pbModel *m, int mocap, int body) { return m->body
 static bool carries_geom(const pbModel *m, int mocap, int geom) { return carries_body(m, mocap, m->geom_bodyid[geom]); }
 
 static bool carries_end(const pbModel *m, int mocap, int equality, int id) {
-  int type = m->eq_type[equality];
-  if (id < 0 || (type != pb_eqConnect && type != pb_eqWeld)) return false;
+  if (id < 0 || !pbEquality_HasEnds(m->eq_type[equality])) return false;
   return carries_body(m, mocap, m->eq_objtype[equality] == pb_objSite ? m->site_bodyid[id] : id);
 }
 

@@ -4,7 +4,7 @@
 //   asked = (gain input + b0 + b1 length) / -b2,   0 where |asked| <= actuator_deadband, at most actuator_speed where that is > 0
 //
 // So a position actuator with kp and kv becomes a servo of gain kp / kv, a velocity actuator one that is told its velocity. The
-// row of its force: contact/row.c (servo_rows); the velocity: bodies/actuators.c (servo_target).
+// row of its force: bodies/rows/servo.c; the velocity: bodies/actuators.c (servo_target).
 #ifndef PB_SERVO_H
 #define PB_SERVO_H
 

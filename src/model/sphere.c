@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pullback/equalities.h>
+
 #include "base/assert.h"
 #include "model/equality_data.h"
 #include "model/joint.h"

@@ -10,7 +10,9 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/equality.h"
 #include "model/invariants.h"
+#include "model/row_kinds.h"
 #include "model/sensor.h"
 #include "model/sphere.h"
 #include "model/terrain.h"
@@ -259,19 +261,41 @@ static pbStatus list_directions(const pbModel *m, pbTopology *t) {
 }
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
+// By what has rows of a kind (model/row_kinds.h).
+static void bound_Losses(const pbModel *m, pbTopology *t) {
+  t->max_blocks += m->nv + m->ntendon;
+  t->max_rowdata += m->nv + m->ntendon * m->nv;
+}
+
+// Servos act on what their actuator moves.
+static void bound_Servos(const pbModel *m, pbTopology *t) {
+  for (int u = 0; u < m->nu; u++) {
+    t->max_blocks += m->actuator_servo[u] != 0;
+    t->max_rowdata += m->actuator_servo[u] ? m->nv : 0;
+  }
+}
+
+static void bound_Ranges(const pbModel *m, pbTopology *t) {
+  t->max_blocks += 2 * (m->njnt + m->ntendon);
+  t->max_rowdata += 6 * m->njnt + 2 * m->ntendon * m->nv;
+}
+
+// Contacts are counted by themselves.
+static void bound_Contacts(const pbModel *m, pbTopology *t) {
+  (void)m;
+  (void)t;
+}
+
 // Bounds on the constraint rows besides contacts. A connect or weld has entries at the dofs of two chains; others may have one
 // at every dof.
 static void bound_rows(const pbModel *m, pbTopology *t) {
   int two_chains = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
 
-  t->max_blocks = m->neq + m->nv + 2 * m->njnt + 3 * m->ntendon;
-  t->max_rowdata = m->nv + 6 * m->njnt + 3 * m->ntendon * m->nv;
-
-  // Servos act on what their actuator moves.
-  for (int u = 0; u < m->nu; u++) {
-    t->max_blocks += m->actuator_servo[u] != 0;
-    t->max_rowdata += m->actuator_servo[u] ? m->nv : 0;
-  }
+  t->max_blocks = m->neq;
+  t->max_rowdata = 0;
+#define X(kind, name, law, of, ...) bound_##of(m, t);
+  PB_ROW_KINDS(X)
+#undef X
 
   // Most rows of one contact.
   t->max_dim = 1;
@@ -284,8 +308,7 @@ static void bound_rows(const pbModel *m, pbTopology *t) {
 
   // J entries of equalities.
   for (int e = 0; e < m->neq; e++) {
-    bool of_bodies = m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld;
-    t->max_rowdata += of_bodies ? two_chains : m->nv;
+    t->max_rowdata += pbEquality_HasEnds(m->eq_type[e]) ? two_chains : m->nv;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/equality.h"
 #include "model/sensor.h"
 #include "model/topology.h"
 
@@ -35,9 +36,7 @@ static void mark_others(const pbModel *m, pbTopology *t, bool *read) {
 
   // Ends of equalities.
   for (int e = 0; e < m->neq; e++) {
-    bool ends = m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld;
-
-    if (!ends || m->eq_objtype[e] != pb_refSite) continue;
+    if (!pbEquality_HasEnds(m->eq_type[e]) || m->eq_objtype[e] != pb_refSite) continue;
     mark(m, t, read, m->eq_obj1id[e], true);
     mark(m, t, read, m->eq_obj2id[e], true);
   }

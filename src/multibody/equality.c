@@ -1,6 +1,7 @@
 // Where the ends of an equality between bodies or sites are: for its rows, their adjoint, and the sensors that read its force.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include <pullback/enums.h>
+#include <pullback/equalities.h>
 
 #include "eval/work.h"
 #include "math/vec.h"

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/equality.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "optimize/audit.h"
@@ -228,8 +229,8 @@ static void watch_limit(pbAuditWatch *w, const pbRow_r *r) {
 
 static void watch_equality(pbAuditWatch *w, const pbRow_r *r) {
   const pbModel *m = w->model;
-  int e = r->equality, type = m->eq_type[e];
-  bool joints = type == pb_eqJoint, angle = joints && pbJoint_IsAngle(m->jnt_type[m->eq_obj1id[e]]);
+  int e = r->equality;
+  bool joints = pbEquality_Row(m->eq_type[e])->of == pb_ofJoints, angle = joints && pbJoint_IsAngle(m->jnt_type[m->eq_obj1id[e]]);
   double way = r->dim >= 3 ? norm3(r->pos) : fabs(r->pos[0]);
   PB_ASSERT(e >= 0 && e < m->neq);
 

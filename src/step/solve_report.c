@@ -28,11 +28,17 @@ static void put_object(const pbModel *m, pbObject kind, const char *word, int id
   else snprintf(text, size, "%s %d", word, id);
 }
 
+static const char *const kind_names[pb_rowKinds] = {
+#define X(kind, name, ...) [pb_row##kind] = name,
+    PB_ROW_KINDS(X)
+#undef X
+};
+
 char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size) {
   const pbModel *m = s->model;
   char a[96], b[96];
 
-  // Equalities and contacts by name; the others by the joint or tendon that they are of.
+  // Equalities and contacts by name; limits and losses by the joint or tendon that they are of.
   if (kind == pb_rowEquality) {
     put_object(m, pb_objEquality, "equality", id, text, size);
   } else if (kind == pb_rowServo) {
@@ -42,13 +48,15 @@ char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_
     put_object(m, pb_objGeom, "geom", c->geom1, a, sizeof a);
     put_object(m, pb_objGeom, "geom", c->geom2, b, sizeof b);
     snprintf(text, size, "contact of %s and %s", a, b);
+  } else if (kind != pb_rowLimit && kind != pb_rowFriction) {
+    snprintf(text, size, "%s %d", kind_names[kind], id);
   } else {
     // Joints and dofs are counted first, tendons behind them.
     bool limit = kind == pb_rowLimit;
     int joints = limit ? m->njnt : m->nv;
     if (id >= joints) put_object(m, pb_objTendon, "tendon", id - joints, a, sizeof a);
     else put_object(m, pb_objJoint, "joint", limit ? id : m->dof_jntid[id], a, sizeof a);
-    snprintf(text, size, "%s of %s", limit ? "limit" : "friction loss", a);
+    snprintf(text, size, "%s of %s", kind_names[kind], a);
   }
   return text;
 }

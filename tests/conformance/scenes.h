@@ -1,5 +1,5 @@
-// A scene with every sensor of the engine's list (pullback/sensors.h), by what it is of, and every law of gain, bias and activation
-// (pullback/actuators.h): a row that is added stands in it.
+// Scenes with every entry of the engine's lists, where a row that is added stands, too: one with sensors (pullback/sensors.h), by
+// what they are of, and laws of gain, bias and activation (pullback/actuators.h); one with equalities (pullback/equalities.h).
 #ifndef PB_TEST_SCENES_H
 #define PB_TEST_SCENES_H
 
@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include <pullback/actuators.h>
+#include <pullback/equalities.h>
 #include <pullback/sensors.h>
-
-#define SCENE "conformance/lists.xml"
 
 #define OF_Site          "site='imu'"
 #define OF_SiteInCamera  "site='wrist' camera='eye'"
@@ -34,9 +33,19 @@
 #define LAW_PRM  "='.75 1.05 -1 2 .5 1.6 1.5 1.3 1.2'"
 #define LAW_OPEN "<general joint='hinge' lengthrange='-.5 1.5' gainprm" LAW_PRM
 
-// The name of a file with the scene, in a folder of temporary files; removed when the program ends.
-static char scene_file[256];
-static inline void remove_scene(void) { remove(scene_file); }
+#define TIES_Points  "body1='left' body2='right' anchor='.05 .02 -.1' solref='.2 1'"
+#define TIES_Poses   "body1='right' body2='last' relpose='.1 0 .02 1 .1 .05 .02' torquescale='.7' solref='.2 1'"
+#define TIES_Joints  "joint1='slide' joint2='swing' polycoef='.02 .3 .1 0 0' solref='.2 1'"
+#define TIES_Tendons "tendon1='cord' tendon2='belt' polycoef='.01 .4 .2 0 0' solref='.2 1'"
+
+// The names of files with the scenes, in a folder of temporary files; removed when the program ends.
+enum { scene_most = 2 };
+static char scene_file[scene_most][256];
+static inline void remove_scenes(void) {
+  for (int i = 0; i < scene_most; i++) {
+    if (scene_file[i][0]) remove(scene_file[i]);
+  }
+}
 
 static inline void write_all(FILE *out, const char *const *words, size_t count) {
   for (size_t i = 0; i < count; i++) fputs(words[i], out);
@@ -70,23 +79,42 @@ static inline void write_scene(FILE *out, const char *text) {
   fprintf(out, "</sensor>%s", sensor + strlen("<sensor/>"));
 }
 
-static inline const char *scene_of_lists(void) {
-  if (scene_file[0]) return scene_file;
+static inline void write_equalities(FILE *out, const char *text) {
+  static const char *const equalities[] = {
+#define X(enumerator, value, element, of, ...) "<" element " " TIES_##of "/>\n",
+      PB_EQUALITY_TABLE(X)
+#undef X
+  };
+  const char *gap = strstr(text, "<equality/>");
+  if (!gap) abort();
 
-  char text[8192];
-  FILE *in = fopen(SCENE, "r");
+  fprintf(out, "%.*s<equality>\n", (int)(gap - text), text);
+  write_all(out, equalities, sizeof equalities / sizeof *equalities);
+  fprintf(out, "</equality>%s", gap + strlen("<equality/>"));
+}
+
+// conformance/NAME.xml as written.
+static inline const char *scene_of(int scene, const char *name, void (*write)(FILE *out, const char *text)) {
+  char *file = scene_file[scene], template[64], text[8192];
+  if (file[0]) return file;
+
+  snprintf(template, sizeof template, "conformance/%s.xml", name);
+  FILE *in = fopen(template, "r");
   size_t n = in ? fread(text, 1, sizeof text - 1, in) : 0;
   text[n] = 0;
   const char *folder = getenv("TMPDIR");
-  snprintf(scene_file, sizeof scene_file, "%s/pullback-lists-%d.xml", folder ? folder : "/tmp", (int)getpid());
-  FILE *out = fopen(scene_file, "w");
+  snprintf(file, sizeof *scene_file, "%s/pullback-%s-%d.xml", folder ? folder : "/tmp", name, (int)getpid());
+  FILE *out = fopen(file, "w");
   if (!in || !out) abort();
   fclose(in);
 
-  write_scene(out, text);
+  write(out, text);
   fclose(out);
-  atexit(remove_scene);
-  return scene_file;
+  atexit(remove_scenes);
+  return file;
 }
+
+static inline const char *scene_of_lists(void) { return scene_of(0, "lists", write_scene); }
+static inline const char *scene_of_equalities(void) { return scene_of(1, "equalities", write_equalities); }
 
 #endif

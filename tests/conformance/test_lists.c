@@ -16,6 +16,8 @@
 #include <glob.h>
 
 #include "base/mutate.h"
+#include "model/equality_data.h"
+#include "model/row_kinds.h"
 #include "model/term_fields.h"
 #include "scenes.h"
 #include "step/scratch.h"
@@ -85,10 +87,12 @@ static void list_all(void) {
   PB_TERM_PARAMS(X)
   PB_MESH_PARAMS(X)
 #undef X
-  static const char *const rows[] = {NULL, "friction loss", "servo", "limit", "contact"};
-  static const char *const equalities[] = {"connect", "weld", "joint", "tendon"};
-  for (int k = 1; k <= pb_rowContact; k++) add(pb_muteRow, pb_mute_row(k, 0), "row", rows[k]);
-  for (int k = 0; k < 4; k++) add(pb_muteRow, pb_mute_row(pb_rowEquality, k), "row", equalities[k]);
+#define X(kind, name, ...) add(pb_muteRow, pb_mute_row(pb_row##kind, 0), "row", name);
+  PB_ROW_KINDS(X)
+#undef X
+#define X(enumerator, value, element, ...) add(pb_muteRow, pb_mute_row(pb_rowEquality, value), "equality", element);
+  PB_EQUALITY_TABLE(X)
+#undef X
   add_pairs();
 
 #define X(enumerator, value, word, law) add(pb_muteTransmission, value, "transmission", word);
@@ -288,13 +292,21 @@ static bool has_parameter(const char *name) {
   return false;
 }
 
+// Numbers of an equality that have a cotangent: its rows are pulled back.
+static bool has_data(int equality) {
+  size_t at = (size_t)(scene.m->eq_data - scene.m->theta0) + (size_t)pbEquality_Data(equality);
+  return any(p_bar + at, pb_eqDataSize) || any(step_bar + at, pb_eqDataSize);
+}
+
 // Of the evaluation that the pullback has repeated.
 static bool has_row(pbMuteList list, int number) {
   const pbWork_r *work = &scene.s->w;
   for (int k = 0; k < work->nrow; k++) {
     const pbRow_r *r = work->row + k;
     if (!r->zone) continue;
-    if (list == pb_muteRow && pb_mute_row(r->kind, r->kind ? 0 : scene.m->eq_type[r->equality]) == number) return true;
+    bool equality = r->kind == pb_rowEquality;
+    bool same = list == pb_muteRow && pb_mute_row(r->kind, equality ? scene.m->eq_type[r->equality] : 0) == number;
+    if (same && (!equality || has_data(r->equality))) return true;
     if (list == pb_muteRow || r->kind != pb_rowContact) continue;
     const pbContact_r *c = work->contact + r->contact;
     if (pb_mute_pair(scene.m->geom_type[c->geom1], scene.m->geom_type[c->geom2]) == number) return true;
@@ -367,7 +379,7 @@ static const char *keep(const char *file) {
 static void on_every_scene(void (*look)(const char *file, int setting)) {
   const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml",  "conformance/hills.xml",
                               "conformance/wraps.xml", "conformance/shapes.xml", "conformance/designs.xml",
-                              scene_of_lists()};
+                              scene_of_lists(),        scene_of_equalities()};
   glob_t files;
   pbContext *ctx = pbContext_Create(NULL);
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
@@ -409,25 +421,29 @@ static void test_every_entry_stands_in_a_scene(void **state) {
   if (missing[0]) fail_msg("in no scene of the tests with a cotangent that is not zero:%s", missing);
 }
 
-// What is added to the lists of sensors and of actuators' laws needs no scene of its own.
-static void test_scene_of_lists_moves_each(void **state) {
+// What is added to the lists of sensors, of actuators' laws and of equalities needs no scene of its own.
+static void test_scenes_of_lists_move_each(void **state) {
   (void)state;
   pbContext *ctx = pbContext_Create(NULL);
   char still[4096] = "";
   list_all();
   for (int k = 0; k < setting_count; k++) {
-    if (!enter(ctx, scene_of_lists(), &settings[k])) continue;
-    note(scene_of_lists(), k);
-    leave();
+    for (int of_equalities = 0; of_equalities < 2; of_equalities++) {
+      const char *file = of_equalities ? scene_of_equalities() : scene_of_lists();
+      if (!enter(ctx, file, &settings[k])) continue;
+      note(file, k);
+      leave();
+    }
   }
   for (int i = 0; i < entries; i++) {
     size_t used = strlen(still);
     bool law = entry[i].list == pb_muteGain || entry[i].list == pb_muteBias || entry[i].list == pb_muteDynamics;
-    if ((law || entry[i].list == pb_muteSensor) && !entry[i].file)
+    bool equality = !strcmp(entry[i].kind, "equality");
+    if ((law || equality || entry[i].list == pb_muteSensor) && !entry[i].file)
       snprintf(still + used, sizeof still - used, " %s %s;", entry[i].kind, entry[i].name);
   }
   pbContext_Destroy(ctx);
-  if (still[0]) fail_msg("without a cotangent in the scene of all lists:%s", still);
+  if (still[0]) fail_msg("without a cotangent in the scenes of all lists:%s", still);
 }
 
 #ifdef PULLBACK_MUTATE
@@ -467,7 +483,7 @@ static void test_every_pullback_is_seen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_entry_stands_in_a_scene),
-      cmocka_unit_test(test_scene_of_lists_moves_each),
+      cmocka_unit_test(test_scenes_of_lists_move_each),
 #ifdef PULLBACK_MUTATE
       cmocka_unit_test(test_every_pullback_is_seen),
 #endif

@@ -484,8 +484,8 @@ static void on_every_model(void (*check)(const Case *)) {
   pbContext *ctx = pbContext_Create(NULL);
   compared = 0, start = 7;
   memset(left_out, 0, sizeof left_out);
-  const char *const more[] = {"hostile/model.xml", "conformance/hulls.xml", "conformance/hills.xml", "conformance/wraps.xml",
-                              scene_of_lists()};
+  const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml", "conformance/hills.xml",
+                              "conformance/wraps.xml", scene_of_lists(),        scene_of_equalities()};
   for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;

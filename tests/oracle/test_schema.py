@@ -24,8 +24,9 @@ def table():
     return [rows[k] for k in range(count.value)]
 
 
-# Sensors that MuJoCo does not have: conformance/test_lists sees that they are read and pulled back.
-OURS = {f"sensor/{s[2]}" for s in oracle.fields.sensors() if int(s[1]) >= oracle.fields.first_of_ours()}
+# Sensors and equalities that MuJoCo does not have: conformance/test_lists sees that they are read and pulled back.
+OURS = {f"{kind}/{row[2]}" for kind, rows in (("sensor", oracle.fields.sensors()), ("equality", oracle.fields.equalities()))
+        for row in rows if int(row[1]) >= oracle.fields.first_of_ours(kind)}
 
 
 def key(row):

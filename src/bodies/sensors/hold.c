@@ -1,6 +1,7 @@
 // Force and torque between a body and its parent: what holds it against inertia and loads, spatial tendons among them.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
 #include <pullback/actuators.h>
+#include <pullback/equalities.h>
 #include <pullback/sensors.h>
 
 #include "bodies/sensor.h"

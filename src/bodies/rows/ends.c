@@ -1,25 +1,135 @@
-// Geometry of equalities: residual and Jacobian of connect, weld, joint and tendon equalities by poses, coordinates and eq_data
-// (row.c).
-// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
-#include "contact/row_adjoint.h"
+// Connect and weld: two points stay together, and so do two orientations.
+// Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/conformance/test_step.c.
+#include <pullback/equalities.h>
 
+#include "bodies/row.h"
+#include "contact/row_build.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
 #include "multibody/spatial.h"
 
-typedef LANE(pbRowBar) row_bar;
+// vec(conj(q2) x q1) for a pure quaternion x: how angular rates enter a weld's orientation residual (twice).
+static void relative_rate(num out[3], const num q2[4], const num x[3], const num q1[4]) {
+  num c[4], t[4];
+  quat_conj(c, q2);
+  quat_mulaxis(t, c, x);
+  quat_mul(c, t, q1);
+  v3_set(out, c[1], c[2], c[3]);
+}
 
-// The two ends of a connect or weld.
+// Acceleration of a point and its body at zero joint acceleration, without gravity.
+static void drift(const NUM(pbWork) *w, int body, const num p[3], num lin[3], num ang[3]) {
+  num d[3], u[3], t[3];
+  body_offset(w, body, p, d);
+  const num *V = w->V + 6 * body;
+  const num *A = w->A0 + 6 * body;
+
+  // A + w x u, less gravity, which A0 holds as an acceleration of the world.
+  PB_POINTVEL(u, V, d);
+  PB_POINTVEL(lin, A, d);
+  v3_cross(t, V, u);
+  v3_addto(lin, t);
+  for (int k = 0; k < 3; k++) lin[k] -= w->A0[3 + k];
+  v3_copy(ang, A);
+}
+
+// Both ends of a connect or weld.
 typedef struct ends {
   int body[2];
-  double p1[3], p2[3], q1[4], q2[4];
+  num p1[3], p2[3], q1[4], q2[4];
+  num scale;  // of a weld's rotational rows
 } ends;
 
-static ends find_ends(const NUM(pbWork) *w, const NUM(pbRow) *r) {
-  ends e;
-  NUM(pbEquality_Ends)(w, r->equality, e.body, e.p1, e.p2, e.q1, e.q2);
+static ends find_ends(const NUM(pbWork) *w, int equality) {
+  ends e = {.scale = w->p.eq_data[pbWeld_Torquescale(equality)]};
+  NUM(pbEquality_Ends)(w, equality, e.body, e.p1, e.p2, e.q1, e.q2);
   return e;
 }
+
+// aref -= (d/dt J) v of connect and weld; rotational rows: of scale / 2 vec(conj(q2) (w1 - w2) q1).
+static void subtract_drift(const NUM(pbWork) *w, NUM(pbRow) *r, const ends *e) {
+  num l1[3], a1[3], l2[3], a2[3];
+  drift(w, e->body[0], e->p1, l1, a1);
+  drift(w, e->body[1], e->p2, l2, a2);
+  for (int k = 0; k < 3; k++) r->aref[k] -= l1[k] - l2[k];
+  if (r->dim < 6) return;
+
+  // The angular accelerations ...
+  const num *w1 = w->V + 6 * e->body[0];
+  const num *w2 = w->V + 6 * e->body[1];
+  num rel[3], t[3], half[4], dq[4];
+  v3_sub(rel, w1, w2);
+  v3_sub(a1, a1, a2);
+  relative_rate(t, e->q2, a1, e->q1);
+  for (int k = 0; k < 3; k++) r->aref[3 + k] -= 0.5 * t[k] * e->scale;
+
+  // ... and the rates of both orientations, dq/dt = w q / 2.
+  quat_set(half, 0, 0.5 * w2[0], 0.5 * w2[1], 0.5 * w2[2]);
+  quat_mul(dq, half, e->q2);
+  relative_rate(t, dq, rel, e->q1);
+  for (int k = 0; k < 3; k++) r->aref[3 + k] -= 0.5 * t[k] * e->scale;
+
+  quat_set(half, 0, 0.5 * w1[0], 0.5 * w1[1], 0.5 * w1[2]);
+  quat_mul(dq, half, e->q1);
+  relative_rate(t, e->q2, rel, dq);
+  for (int k = 0; k < 3; k++) r->aref[3 + k] -= 0.5 * t[k] * e->scale;
+}
+
+// Jacobian of the relative motion at both ends.
+static void fill_relative_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, const ends *e) {
+  int *dofs = w->row_dofs + r->dofs;
+  int n = NUM(pbRow_Chains)(w, e->body[0], e->body[1], false, dofs);
+  num *J = NUM(pbRow_Claim)(w, r, n);
+  num d1[3], d2[3];
+
+  body_offset(w, e->body[0], e->p1, d1);
+  body_offset(w, e->body[1], e->p2, d2);
+
+  // Columns: velocity of the anchors against each other, and the rate of the orientation residual.
+  for (int i = 0; i < n; i++) {
+    num lin[3] = {0}, ang[3] = {0}, rotation[3];
+    if (pb_moves(w, dofs[i], e->body[0])) pb_add_column(w, dofs[i], d1, 1, lin, ang);
+    if (pb_moves(w, dofs[i], e->body[1])) pb_add_column(w, dofs[i], d2, -1, lin, ang);
+    for (int k = 0; k < 3; k++) J[k * n + i] = lin[k];
+
+    if (r->dim < 6) continue;
+    relative_rate(rotation, e->q2, ang, e->q1);
+    for (int k = 0; k < 3; k++) J[(3 + k) * n + i] = 0.5 * e->scale * rotation[k];
+  }
+}
+
+// pos = p1 - p2; welds: and scale vec(conj(q2) q1).
+static void hold(NUM(pbWork) *w, int equality) {
+  bool weld = w->m->eq_type[equality] == pb_eqWeld;
+  NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowEquality, equality, weld ? 6 : 3);
+  ends e = find_ends(w, equality);
+
+  v3_sub(r->pos, e.p1, e.p2);
+  if (weld) {
+    num c[4], t[4];
+    quat_conj(c, e.q2);
+    quat_mul(t, c, e.q1);
+    v3_scale(r->pos + 3, t + 1, e.scale);
+  }
+  fill_relative_jacobian(w, r, &e);
+
+  // diagApprox: the inverse weights of both bodies, of translation or rotation.
+  for (int k = 0; k < r->dim; k++) {
+    int rotational = k > 2;
+    r->diag[k] = w->p.body_invweight0[2 * e.body[0] + rotational] + w->p.body_invweight0[2 * e.body[1] + rotational];
+  }
+
+  // A row that nothing moves is taken back.
+  int before = w->nrow;
+  NUM(pbRow_Finish)(w, r, w->p.eq_solref + 2 * equality, w->p.eq_solimp + 5 * equality);
+  if (w->nrow == before) subtract_drift(w, r, &e);
+}
+PB_ROW(ends, .hold = hold);
+
+#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#include "bodies/row_adjoint.h"
+
+typedef LANE(pbRowBar) row_bar;
 
 // q2 (0, r) conj(q1): torque on the relative rotation whose weld row has the cotangent r.
 static void weld_torque(const double q2[4], const lane r[3], const double q1[4], lane out[4]) {
@@ -29,8 +139,8 @@ static void weld_torque(const double q2[4], const lane r[3], const double q1[4],
   PB_QUATMUL(out, t, c);
 }
 
-void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
-  ends e = find_ends(w, r);
+static void relative(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
+  ends e = find_ends(w, r->equality);
   double d1[3], d2[3];
   lane u1[3], u2[3], omega[3];
 
@@ -239,8 +349,8 @@ static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e,
 }
 #endif
 
-void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  ends e = find_ends(a->w, r);
+static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  ends e = find_ends(a->w, r->equality);
   lane point[2][3];
   lane torque[2][3] = {0};
 
@@ -259,59 +369,15 @@ void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
 #endif
 }
 
-// ---- joints and tendons -----------------------------------------------------------------------------------------------
-// Cotangent of the second value's Jacobian, times that Jacobian.
-static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id) {
-  const NUM(pbWork) *w = a->w;
-  if (joints) return LANE(pbRow_EntryBar)(a, r, bar, w->m->jnt_dofadr[id]);
-
-  lane sum = PB_LANE_ZERO;
-  for (int i = w->ten_start[id]; i < w->ten_start[id + 1]; i++)
-    sum += w->ten_J[i] * LANE(pbRow_EntryBar)(a, r, bar, w->ten_dofs[i]);
-  return sum;
-}
-
-// The cotangent of a coupled value, and its Jacobian's, which the row has times scale.
-static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id, lane x_bar,
-                       double scale) {
-  const pbModel *m = a->w->m;
-
-  // The value is counted from that at rest.
-  if (joints) {
-    a->q[m->jnt_dofadr[id]] += x_bar;
-    PB_THETA(a, qpos0, m->jnt_qposadr[id], -x_bar);
-  } else {
-    a->ten_len[id] += x_bar;
-    PB_THETA(a, tendon_length0, id, -x_bar);
-    LANE(pbRow_TendonEntries)(a, r, bar, id, scale);
+#if PB_LANES == 1
+// diagApprox: every row has its own, of translation or rotation.
+static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  ends e = find_ends(a->w, r->equality);
+  for (int k = 0; k < r->dim; k++) {
+    PB_THETA(a, body_invweight0, 2 * e.body[0] + (k > 2), bar->diag[k]);
+    PB_THETA(a, body_invweight0, 2 * e.body[1] + (k > 2), bar->diag[k]);
   }
 }
-
-// pos = x1 - P(x2), J = J1 - P'(x2) J2
-void LANE(pbEquality_PullCoupling)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  bool joints = m->eq_type[r->equality] == pb_eqJoint;
-  int first = m->eq_obj1id[r->equality];
-  int second = m->eq_obj2id[r->equality];
-  int polycoef = pbCoupling_Polycoef(r->equality);
-
-  PB_THETA(a, eq_data, polycoef, -bar->pos[0]);
-  if (second < 0) {
-    pull_value(a, r, bar, joints, first, bar->pos[0], 1);
-    return;
-  }
-
-  // x2 moves the residual by -P' and, in J1 - P' J2, the Jacobian by -P'' J2.
-  const double *c = w->p.eq_data + polycoef;
-  int q = joints ? m->jnt_qposadr[second] : 0;
-  double x = joints ? w->qpos[q] - w->p.qpos0[q] : w->ten_length[second] - w->p.tendon_length0[second];
-  double slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
-  double curve = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
-  lane entries = second_entries(a, r, bar, joints, second);
-  lane x_bar = -slope * bar->pos[0] - curve * entries;
-  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * pow(x, k) - entries * k * pow(x, k - 1));
-
-  pull_value(a, r, bar, joints, first, bar->pos[0], 1);
-  pull_value(a, r, bar, joints, second, x_bar, -slope);
-}
+#endif
+PB_ROW_PULL(ends, .pull = pull, .relative = relative, PB_ROW_PARAMETERS(parameters));
+#endif
