@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <pullback/actuators.h>
-#include <pullback/equalities.h>
 
 #include "base/assert.h"
 #include "base/context.h"
@@ -174,8 +173,9 @@ static void take_all(pbPullback *p) {
   // Relative poses where they follow from qpos0, and virtual inertias.
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_objtype[e] != pb_refBody) continue;
-    if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + pbConnect_Anchor(e, 1), 3);
-    if (m->eq_type[e] == pb_eqWeld && data[pbWeld_Follows(e)] != 0) take_slice(p, m->eq_data + pbWeld_Anchor(e, 0), 7);
+    pbEqualityOf of = pbEquality_Of(m->eq_type[e]);
+    if (of == pb_ofPoints) take_slice(p, m->eq_data + pbConnect_Anchor(e, 1), 3);
+    if (of == pb_ofPoses && data[pbWeld_Follows(e)] != 0) take_slice(p, m->eq_data + pbWeld_Anchor(e, 0), 7);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (in_fluid(p, g)) take_slice(p, m->geom_fluid + 12 * g + 6, 6);

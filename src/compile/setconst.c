@@ -7,11 +7,11 @@
 #include "compile/setconst.h"
 
 #include <pullback/actuators.h>
-#include <pullback/equalities.h>
 
 #include "base/assert.h"
 #include "linalg/small.h"
 #include "math/vec.h"
+#include "model/equality.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/par.h"
@@ -505,8 +505,9 @@ static void carry_point(const derive *w, int from, int to, const num point[3], n
 static void derive_equality(const pbModel *m, int e, num *data, const derive *w) {
   int b1 = m->eq_obj1id[e], b2 = m->eq_obj2id[e];
   if (m->eq_objtype[e] != pb_refBody) return;
-  if (m->eq_type[e] == pb_eqConnect) carry_point(w, b1, b2, data + pb_connectAnchor, data + pb_connectAnchor + 3);
-  if (m->eq_type[e] != pb_eqWeld || re(data[pb_weldFollows]) == 0) return;
+  pbEqualityOf of = pbEquality_Of(m->eq_type[e]);
+  if (of == pb_ofPoints) carry_point(w, b1, b2, data + pb_connectAnchor, data + pb_connectAnchor + 3);
+  if (of != pb_ofPoses || re(data[pb_weldFollows]) == 0) return;
   carry_point(w, b2, b1, data + pb_weldAnchor, data + pb_weldAnchor + 3);
   num back[4];
   quat_conj(back, w->xquat + 4 * b1);

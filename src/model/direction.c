@@ -5,9 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <pullback/equalities.h>
-
 #include "base/assert.h"
+#include "model/equality.h"
 #include "model/joint.h"
 #include "model/param.h"
 
@@ -44,7 +43,8 @@ static void keep_within(const pbModel *m, const double *theta, int number, pbDra
   for (int r = 0; r < p.rows; r++) {
     size_t i = p.offset + (size_t)r * (size_t)p.cols;
     if (p.moves == pb_movesAxis || p.moves == pb_movesQuaternion) turn(rng, how, theta + i, direction + i, p.cols);
-    if (p.moves == pb_movesWelds && m->eq_type[r] == pb_eqWeld) turn(rng, how, theta + i + 6, direction + i + 6, 4);
+    bool poses = p.moves == pb_movesWelds && pbEquality_Of(m->eq_type[r]) == pb_ofPoses;
+    if (poses) turn(rng, how, theta + i + 6, direction + i + 6, 4);
     if (row->kink == pb_kinkImpedance) direction[i + 3] = direction[i + 4] = 0;
   }
 

@@ -26,7 +26,9 @@ const pbEqualityRow *pbEquality_Named(const char *word) {
   return NULL;
 }
 
-bool pbEquality_HasEnds(int type) {
+pbEqualityOf pbEquality_Of(int type) {
   PB_ASSERT(pbEquality_Row(type));
-  return rows[type].of == pb_ofPoints || rows[type].of == pb_ofPoses;
+  return rows[type].of;
 }
+
+bool pbEquality_HasEnds(int type) { return pbEquality_Of(type) == pb_ofPoints || pbEquality_Of(type) == pb_ofPoses; }

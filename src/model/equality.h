@@ -21,7 +21,8 @@ typedef struct pbEqualityRow {
 // NULL: no equality has this type, or this word; what models hold has one.
 const pbEqualityRow *pbEquality_Row(int type);
 const pbEqualityRow *pbEquality_Named(const char *word);
-// Does it hold bodies or sites, not joints or tendons?
+// What one of this type holds, and is that bodies or sites, not joints or tendons? For types that have a row.
+pbEqualityOf pbEquality_Of(int type);
 bool pbEquality_HasEnds(int type);
 
 #endif

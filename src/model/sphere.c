@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <pullback/equalities.h>
-
 #include "base/assert.h"
+#include "model/equality.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/param.h"
@@ -29,7 +28,8 @@ static int add_parts(const pbModel *m, const double *field, pbMoves moves, pbSph
     if (pbJoint_HasRotation(type)) n = add_row(m, field + m->jnt_qposadr[j] + pbJoint_PlainCount(type), 4, rows, n);
   }
   for (int e = 0; e < equalities; e++) {
-    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, field + pbWeld_Relquat(e), 4, rows, n);
+    bool poses = pbEquality_Of(m->eq_type[e]) == pb_ofPoses;
+    if (poses && m->eq_objtype[e] == pb_refBody) n = add_row(m, field + pbWeld_Relquat(e), 4, rows, n);
   }
   return n;
 }

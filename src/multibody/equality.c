@@ -1,10 +1,10 @@
 // Where the ends of an equality between bodies or sites are: for its rows, their adjoint, and the sensors that read its force.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include <pullback/enums.h>
-#include <pullback/equalities.h>
 
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/equality.h"
 #include "model/equality_data.h"
 
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
@@ -22,7 +22,7 @@ void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], n
   }
 
   // Bodies: anchors in their frames; the first one's rotation with the relative pose that a weld holds.
-  bool weld = m->eq_type[e] == pb_eqWeld;
+  bool weld = pbEquality_Of(m->eq_type[e]) == pb_ofPoses;
   body[0] = a;
   body[1] = b;
   m3_mulv(p1, w->xmat + 9 * a, w->p.eq_data + (weld ? pbWeld_Anchor(e, 0) : pbConnect_Anchor(e, 0)));
