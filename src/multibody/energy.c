@@ -1,4 +1,4 @@
-// Energies of a state. Derivative: energy_adjoint.c.
+// Energies of a state. Derivative: bodies/sensors/energy.c.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
 #include "multibody/energy.h"
 
