@@ -128,7 +128,10 @@ def page():
 def rows_of(kind):
     text = LISTS[kind].read_text(encoding="utf-8")
     block = re.search(r"#define PB_%s_TABLE\(X\)((?:.*\\\n)*.*\n)" % kind.upper(), text)[1].replace("\\\n", "\n")
-    return [split(row) for row in re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', block)]
+    out = [split(row) for row in re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', block)]
+    for row in out:  # of our own: a number, or PB_SENSOR_OURS + 1
+        row[1] = sum(int(part) for part in row[1].replace(f"PB_{kind.upper()}_OURS", str(first_of_ours(kind))).split("+"))
+    return out
 
 
 def sensors():
@@ -148,13 +151,13 @@ def first_of_ours(kind):
 def sensor_page():
     ours = first_of_ours("sensor")
     rows = [f"| `{element}` | {OF[of]} | {numbers if numbers != '0' else 'by `data`'} | {meaning} | {'yes' if known == 'Early' else ''} | "
-            f"{'the same' if int(value) < ours else '-'} |" for _, value, element, numbers, of, _, _, known, _, meaning in sensors()]
+            f"{'the same' if value < ours else '-'} |" for _, value, element, numbers, of, _, _, known, _, meaning in sensors()]
     return "\n".join([SENSOR_HEAD, *rows]) + "\n"
 
 
 def equality_page():
     ours = first_of_ours("equality")
-    rows = [f"| `{element}` | {TIES[of]} | {DATA[of]} | {meaning} | {'the same' if int(value) < ours else '-'} |"
+    rows = [f"| `{element}` | {TIES[of]} | {DATA[of]} | {meaning} | {'the same' if value < ours else '-'} |"
             for _, value, element, of, _, meaning in equalities()]
     return "\n".join([EQUALITY_HEAD, *rows]) + "\n"
 
