@@ -7,7 +7,7 @@ static void joint_dampers(NUM(pbWork) *w) {
   for (int i = 0; i < w->m->nv; i++) {
     num c[3], v = w->qvel[i];
     NUM(pbDof_Damping)(w, i, c);
-    w->qfrc_damper[i] = -v * pb_polynomialForce(c, v, true);
+    w->qfrc_damper[i] -= v * pb_polynomialForce(c, v, true);
   }
 }
 
