@@ -47,9 +47,8 @@ static void pull_servo_forces(LANE(pbAdjoint) *a) {
 }
 
 // Files that begin or end something, once each.
-enum { MOST_OPEN = 8 };
 typedef struct opened {
-  const LANE(pbSensorPull) *file[MOST_OPEN];
+  const LANE(pbSensorPull) *file[PB_SENSOR_TYPES];
   int count;
 } opened;
 
@@ -59,16 +58,17 @@ static void open_file(LANE(pbAdjoint) *a, const LANE(pbSensorPull) *file, opened
     if (open->file[k] == file) return;
   }
 
-  PB_ASSERT(open->count < MOST_OPEN);
+  PB_ASSERT(open->count < PB_SENSOR_TYPES);
   open->file[open->count++] = file;
   if (file->begin) file->begin(a);
 }
 
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, lane *sensordata) {
   const pbModel *m = a->w->m;
-  opened open = {.count = 0};
+  opened open;
   if (m->disableflags & pb_disSensor) return;
 
+  open.count = 0;
   for (int i = 0; i < m->nsensor; i++) {
     const LANE(pbSensorPull) *file = files[m->sensor_type[i]];
     lane *bar = sensordata + m->sensor_adr[i];

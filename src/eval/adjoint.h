@@ -153,14 +153,6 @@ static inline void LANE(pbLane_Zero6)(lane x[6]) {
   x[4] = zero;
   x[5] = zero;
 }
-static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
-  to[0] = x[0];
-  to[1] = x[1];
-  to[2] = x[2];
-  to[3] = x[3];
-  to[4] = x[4];
-  to[5] = x[5];
-}
 
 // Cotangents of a tendon's Jacobian row that are not by lam, the velocity or the acceleration: nv, to be added to.
 static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
