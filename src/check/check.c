@@ -43,9 +43,9 @@ void pbCheck_CountCase(pbCheckTest *t, double error, int step) {
   if (!(error <= t->limit)) t->holds = false;
 
   // the first case counts whatever it is, then the worst; NaN is worse than any number
-  if (t->step >= 0 && !(error > t->worst) && !isnan(error)) return;
+  if (t->tried > 1 && !(error > t->worst) && !isnan(error)) return;
   t->worst = isnan(error) ? (double)NAN : error;  // without a sign
-  t->step = (int)step;
+  t->step = step;
 }
 
 void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) {

@@ -101,18 +101,22 @@ static void test_a_wrong_derivative_is_seen(void **state) {
   TestNetwork network = {0};
   TestNetwork_Begin(&network, 2, 2, 0, 0.5, 5);
   network.function.pull = wrong_pull;
-  const pbObserveDef seen = {.kind = pb_observeQvel};
+  const pbObserveDef seen = {.kind = pb_observeQpos};
   const pbOutputDef forces = {.kind = pb_outputForce};
   const pbPolicyDef def = {
       .observe = &seen, .observe_count = 1, .decide = &network.function, .every = 1, .output = &forces, .output_count = 1};
   assert_int_equal(pbModel_TrustPolicy(w.model, &def), pb_ok);
 
-  pbCheckReport *r = run(&w, &(pbCheckOptions){.steps = 4, .random_velocity = true});
+  pbCheckReport *r = run(&w, &(pbCheckOptions){.steps = 4, .at_start = true, .random_velocity = true});
   assert_false(r->holds);
   static const char *const fail[] = {"dot product, step by state", "differences, step by state",
                                      "Taylor remainder, along the gradient"};
   for (int i = 0; i < 3; i++) assert_false(test_named(r, fail[i])->holds);
   assert_true(test_named(r, "dot product, step by control")->holds);
+
+  // the worst of all cases, though the last of them, by velocities, are right
+  const pbCheckTest *start = test_named(r, "slopes at the start, by state");
+  assert_true(!start->holds && start->worst > start->limit);
 
   // told in words, with its place
   bool told = false;
