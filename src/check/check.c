@@ -71,9 +71,21 @@ void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int st
 
 // ---- on the way ----------------------------------------------------------------------------------------------------
 
+static pbStatus interrupted(const pbCheck *d) {
+  const pbProgressMeter *m = &d->meter;
+  return pbContext_Fail(d->r->ctx, pb_interrupted, "interrupted in the check: %s, %lld of %lld", m->phase, (long long)m->done,
+                        (long long)m->total);
+}
+
 pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all) {
-  bool ends = pbProgressMeter_At(&d->meter, part, done, all);
-  return ends ? pbContext_Fail(d->r->ctx, pb_interrupted, "interrupted in the check: %s, %d of %d", part, done, all) : pb_ok;
+  d->stopped = d->stopped || pbProgressMeter_At(&d->meter, part, done, all);
+  return d->stopped ? interrupted(d) : pb_ok;
+}
+
+bool pbCheck_Stops(pbCheck *d) {
+  const pbProgressMeter *m = &d->meter;
+  d->stopped = d->stopped || pbProgressMeter_At(&d->meter, m->phase, m->done, m->total);
+  return d->stopped;
 }
 
 int pbCheck_Integer(const pbModel *model, const char *name, int row) {
@@ -152,7 +164,10 @@ static pbStatus run_tests(pbCheck *d) {
   PB_TRY(pbCheck_Slopes(d));
   if (d->options->at_start) PB_TRY(pbCheck_AtStart(d));
   PB_TRY(pbCheck_TaylorRemainders(d));
-  return pbCheck_Mode(d);
+  PB_TRY(pbCheck_Mode(d));
+
+  // moves that were not made say nothing
+  return d->stopped ? interrupted(d) : pb_ok;
 }
 
 // A derivative that does not exist ends the tests, not the report.

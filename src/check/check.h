@@ -33,6 +33,7 @@ typedef struct pbCheck {
   pbRollout *r;        // of the stretch at hand
   pbScratch *scratch;  // of steps that are moved
   pbProgressMeter meter;
+  bool stopped;  // the caller has ended it
   pbRng rng;
   const double *theta;   // near the caller's, while rounding is measured
   pbRolloutInput input;  // of the whole rollout
@@ -82,6 +83,7 @@ void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ..
 void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, const char *why, ...) PB_PRINTF(4, 5);
 // Tells how far a part of the check is; pb_interrupted where the caller ends it.
 PB_NODISCARD pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all);
+bool pbCheck_Stops(pbCheck *d);  // has the caller ended it? Asked within a part; the next GoOn says so
 // A named integer of the model, or of a row of a field; -1 where there is none.
 int pbCheck_Integer(const pbModel *model, const char *name, int row);
 
@@ -103,7 +105,8 @@ void pbCheck_DrawPart(pbCheck *d, pbBy part);
 // Derivatives of both functionals along the direction, by forward mode.
 PB_NODISCARD pbStatus pbCheck_Push(pbCheck *d, double ahead[seen_count]);
 double pbCheck_GradientAlong(const pbCheck *d, pbSeen seen, double *terms);
-// What both functionals change by after a move by e along the direction; NaN where a step fails. traced: and the kink it meets.
+// What both functionals change by after a move by e along the direction; NaN where a step fails or the caller ends it. traced:
+// and the kink it meets.
 void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]);
 // The kink that moves along the direction meet by what their steps do; NULL: none that shows there.
 const char *pbCheck_FindKink(pbCheck *d);

@@ -193,6 +193,7 @@ void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]) {
 
   // the distance of this state from that of the rollout
   for (int k = 0; k <= r->plan.steps; k++) {
+    if (pbCheck_Stops(d)) return;
     memcpy(d->moved_states + (size_t)k * nx, side->x, nx * sizeof(double));
     memcpy(m->side[0].x, row_at(d->rows[in_states], k, r->nx), nx * sizeof(double));
     sum[in_states] += pbProbe_Dot(row_at(d->w[in_states], k, r->n), pbMoved_Apart(m), (size_t)r->n);
