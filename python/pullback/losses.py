@@ -56,6 +56,8 @@ class Losses:
             raise ArgumentError(f"functions: expected a dict of functions by name, found {type(functions).__name__}")
         self._functions: dict[str, Loss] = dict(functions or {})
         for name, function in self._functions.items():
+            if not isinstance(name, str):
+                raise ArgumentError(f"functions: expected names, found {name!r}")
             if not callable(function):
                 raise ArgumentError(f"functions[{name!r}]: expected a function, found {type(function).__name__}")
         self.task = self._named(task) if isinstance(task, Mapping) else task

@@ -187,6 +187,8 @@ def test_odd_tasks_leave_no_file(tmp_path, monkeypatch):
             pb.optimize({**task([]), **odd})
     with pytest.raises(pb.ArgumentError, match="functions: expected a dict of functions by name, found list"):
         pb.optimize(task([]), functions=[rest])
+    with pytest.raises(pb.ArgumentError, match="functions: expected names, found 3"):
+        pb.optimize(task([]), functions={3: rest})
     with pytest.raises(pb.ArgumentError, match="expected a path or a dict, found int"):
         pb.optimize(3)
     assert not list(tmp_path.iterdir())
