@@ -116,7 +116,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     state         where it begins (None: the reference configuration, or keyframe, with random velocities)
     ctrl          (N, nu) or (nu,) (None: random ones);  qfrc_applied (N, nv), xfrc_applied (N, nbody, 6), mocap_pos, mocap_quat, mocap_vel,
                   mocap_pos_before, mocap_quat_before, command
-    horizon       steps; None: 20
+    horizon       steps; None: as many as rows are given, else 20
     at_start      True: from rest with controls 0 where none are given, where a search begins and motions bend: each control and each number
                   of the state is compared with its one-sided slopes, at a bound with that into the domain
     gradient      "exact", "event" or "smooth", as of Model.rollout
@@ -130,6 +130,8 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     acts = Inputs(model, number, {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
                                   "mocap_quat": mocap_quat, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before,
                                   "mocap_quat_before": mocap_quat_before}, steps if steps > 0 else _STEPS)
+    if steps not in (-1, acts.steps):
+        raise ArgumentError(f"horizon: {steps}, but the rows that are given say {acts.steps} steps")
     if gradient not in ("exact", "event", "smooth"):
         raise ArgumentError(f"gradient: expected exact, event or smooth, found {gradient!r}")
 

@@ -190,6 +190,8 @@ def test_errors_say_what_is_wrong(model):
         pb.check(model, ctrl=np.zeros((5, 3)))
     with pytest.raises(pb.ArgumentError, match="horizon"):
         pb.check(model, horizon=0)
+    with pytest.raises(pb.ArgumentError, match="horizon: 7, but the rows that are given say 4 steps"):
+        pb.check(model, ctrl=np.zeros((4, 8)), horizon=7)
     with pytest.raises(pb.FileError, match="nowhere.json"):
         pb.optimize("nowhere.json")
     with pytest.raises(pb.ArgumentError, match="there are"):
