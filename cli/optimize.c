@@ -28,7 +28,10 @@ static pbStatus make_names(cliApp *app, const pbTask *task, Names *n) {
     PB_TRY(pbRun_FileName(app->ctx, output, from, ending, n->trajectory[t], sizeof n->trajectory[t]));
     n->list[t] = n->trajectory[t];
   }
-  return pb_ok;
+
+  // asked before the work that is to be written
+  if (output) PB_TRY(pbFile_CanWrite(app->ctx, output));
+  return pbFile_CanWrite(app->ctx, n->trajectory[0]);
 }
 
 static int on_progress(void *user, const pbProgress *p) {

@@ -58,7 +58,11 @@ static pbStatus name_files(Search *s) {
     PB_TRY(pbRun_FileName(ctx, s->given.output, s->given.path, ending, s->file[t], sizeof s->file[t]));
     s->files[t] = s->file[t];
   }
-  return pb_ok;
+
+  // asked before the work that is to be written
+  if (!s->given.output) return pb_ok;
+  PB_TRY(pbFile_CanWrite(ctx, s->given.output));
+  return pbFile_CanWrite(ctx, s->file[0]);
 }
 
 static pbStatus load(Search *s) {

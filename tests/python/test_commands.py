@@ -214,6 +214,17 @@ def test_errors_say_what_is_wrong(model):
         model.rollout(model.init(), steps=2).save("x.mp4")
 
 
+def test_an_output_that_cannot_be_is_refused_before_the_search(tmp_path):
+    heard = []
+    for name in ("nowhere/a.json", "b.json"):
+        os.makedirs(tmp_path / "b.trajectory.npz", exist_ok=True)
+        with pytest.raises(pb.FileError, match="nowhere/a.json: cannot be written|b.trajectory.npz: is a folder"):
+            pb.optimize(LAUNCH, output=tmp_path / name, progress=lambda *_: heard.append(0))
+        said = subprocess.run([PROGRAM, "optimize", LAUNCH, "-o", str(tmp_path / name)], capture_output=True, text=True)
+        assert said.returncode == 5 and "best so far" not in said.stderr, said.stderr
+    assert not heard and os.listdir(tmp_path) == ["b.trajectory.npz"]
+
+
 def test_what_is_saved(model, tmp_path):
     state = model.init()
     state.qpos[2] += .1
