@@ -19,6 +19,12 @@
 
 static const char part_name[] = ".part-00000000";  // behind that of the target
 
+bool pbFile_IsDescriptor(const char *path) {
+  return !strncmp(path, "/proc/self/fd/", 14) || !strncmp(path, "/dev/fd/", 8) || !strcmp(path, "/dev/stdin");
+}
+
+const char *pbFile_Called(const char *path) { return pbFile_IsDescriptor(path) ? "description" : path; }
+
 static char *copy_text(pbContext *ctx, const char *text, const char *suffix) {
   size_t length = strlen(text);
   size_t more = strlen(suffix);

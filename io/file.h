@@ -20,6 +20,10 @@ PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *fil
 // Close and move to the target; on failure nothing is left behind.
 PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);
 void pbFile_Abort(pbFile *file);  // drop it; fine after Commit
+// A file that a process holds open lies in no folder: in memory, or what a shell made for one command.
+bool pbFile_IsDescriptor(const char *path);
+// What it is called in messages and files: the path, or "description" where that is the number of a descriptor.
+const char *pbFile_Called(const char *path);
 // Open a regular file for reading and say its size. A folder, device or pipe is pb_bad_input.
 PB_NODISCARD pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *size);
 // The whole file, zero-terminated; the caller frees *text. pb_bad_input where it is longer than `limit`.

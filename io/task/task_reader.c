@@ -332,14 +332,9 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
   return pbRoots_Open(r->ctx, allow_root, &r->roots);
 }
 
-// A file that a process holds open lies in no folder: in memory, or what a shell made for one command.
-static bool is_descriptor(const char *path) {
-  return !strncmp(path, "/proc/self/fd/", 14) || !strncmp(path, "/dev/fd/", 8) || !strcmp(path, "/dev/stdin");
-}
-
 // Folder of a path, "" for the present one, where also what has no folder looks for files; free with pbContext_Free.
 static char *folder_of(pbContext *ctx, const char *path) {
-  char *folder = pbContext_CopyText(ctx, is_descriptor(path) ? "" : path);
+  char *folder = pbContext_CopyText(ctx, pbFile_IsDescriptor(path) ? "" : path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
 
   // "/task.json" lies in "/", "task.json" in the present folder
@@ -351,7 +346,7 @@ static char *folder_of(pbContext *ctx, const char *path) {
 pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text) {
   char *folder = folder_of(ctx, path);
   size_t length = 0;
-  *r = (pbTaskReader){.ctx = ctx, .name = is_descriptor(path) ? "description" : path};
+  *r = (pbTaskReader){.ctx = ctx, .name = pbFile_Called(path)};
 
   // files are looked for beside the task
   pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)

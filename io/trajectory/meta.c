@@ -4,6 +4,8 @@
 #include <pullback/describe.h>
 #include <pullback/trajectory.h>
 
+#include "io/file.h"
+
 static void meta_names(const pbModel *model, pbJson *j, const char *key, pbObject kind, const char *size) {
   int count = pbModel_Size(model, size);
   pbJson_OpenLine(j, key, '[');
@@ -68,7 +70,7 @@ void pbSimulation_Describe(pbContext *ctx, const pbSimulation *s, const pbStepNo
   pbJson_Text(j, "program", "pullback");
   pbJson_Text(j, "version", pbVersion());
   pbJson_Text(j, "command", s->command);
-  pbJson_Text(j, "model", s->path);
+  pbJson_Text(j, "model", pbFile_Called(s->path));
   if (s->trajectory >= 0) pbJson_Integer(j, "trajectory", s->trajectory);
 
   pbParam timestep;

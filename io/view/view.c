@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/file.h"
 #include "io/view/view.h"
 
 #ifdef PB_HAVE_ASSETS
@@ -12,7 +13,10 @@ extern const char pb_asset_three_js[], pb_asset_view_html[],
 static const char pb_asset_three_js[] = "", pb_asset_view_html[] = "", pb_asset_view_js[] = "";
 #endif
 
-static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
+static const char *file_name(const char *path) {
+  const char *called = pbFile_Called(path), *slash = strrchr(called, '/');
+  return slash ? slash + 1 : called;
+}
 
 // ---- the page ------------------------------------------------------------------------------------------------------
 

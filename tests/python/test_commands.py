@@ -76,7 +76,7 @@ def test_tasks(tmp_path, monkeypatch):
         task = json.load(f)
     task["model"] = os.path.join(os.path.dirname(LAUNCH), task["model"])
     again = pb.optimize(task, output=tmp_path / "b.json", allow_root=os.path.dirname(LAUNCH))
-    assert again["loss"] == found["loss"] and (tmp_path / "b.trajectory.npz").exists()
+    assert again["loss"] == found["loss"] and json.loads(str(np.load(tmp_path / "b.trajectory.npz")["meta"]))["model"] == "description"
     assert sorted(os.listdir(".")) == ["a.json", "a.trajectory.npz", "b.json", "b.trajectory.npz"]
     verdict = pb.audit(LAUNCH, starts=8)
     assert verdict == json.loads(program("audit", LAUNCH, "--json", "--starts", "8", code=0 if verdict.ok else 1))
