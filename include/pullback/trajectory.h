@@ -43,8 +43,8 @@ PB_API const char *pbNoise_Warning(const pbNoise *noise, const char *where, char
 typedef struct pbSimulation {
   const pbModel *model;
   const double *theta, *x0;  // ParamSize, StateSize
-  long steps, every;         // states that are kept: the first, every n-th, the last; 0: all
-  // Rows for all steps; ctrl is needed where the model has controls.
+  long steps, every;         // 1 or more; states that are kept: the first, every n-th, the last; 0: all
+  // Rows for all steps, not constant. Poses of mocap bodies before row 0, NULL: those of row 0.
   pbRolloutInput input;
   // told in "meta" alone
   const char *command, *path;   // who simulates; the file of the model or task
@@ -55,7 +55,8 @@ typedef struct pbSimulation {
 } pbSimulation;
 // Simulates, and adds everything that a trajectory file holds to `set`: the state's fields (rows, size), "control", "sensordata",
 // other inputs that are given, and "meta", a JSON text. notes: how the steps went. pb_capacity before the first step where the
-// arrays are too large; statuses of a step with its number; pb_not_finite where a state leaves bounds; pb_interrupted.
+// arrays are too large; statuses of a step with its number; pb_not_finite where a state leaves bounds; pb_interrupted;
+// pb_bad_argument: no steps, or constant inputs.
 PB_API PB_NODISCARD pbStatus pbSimulation_Run(pbContext *ctx, const pbSimulation *s, pbArrays *set, pbStepNotes *notes);
 // Velocities of mocap bodies in all steps by their poses and where they were before, to rate (steps, nmocap, 6): what acts where
 // `input` has poses without.

@@ -112,10 +112,10 @@ static pbStatus make_recorder(pbArrays *set, Recorder *r) {
   if (in->mocap_pos) PB_TRY(pbArrays_AddReals(set, "mocap_pos", 3, (size_t[]){n, nmocap, 3}, in->mocap_pos, NULL));
   if (in->mocap_quat) PB_TRY(pbArrays_AddReals(set, "mocap_quat", 3, (size_t[]){n, nmocap, 4}, in->mocap_quat, NULL));
   if (in->mocap_vel) PB_TRY(pbArrays_AddReals(set, "mocap_vel", 3, (size_t[]){n, nmocap, 6}, in->mocap_vel, NULL));
-  if (in->mocap_pos_before) {
+  if (in->mocap_pos_before)
     PB_TRY(pbArrays_AddReals(set, "mocap_pos_before", 2, (size_t[]){nmocap, 3}, in->mocap_pos_before, NULL));
+  if (in->mocap_quat_before)
     PB_TRY(pbArrays_AddReals(set, "mocap_quat_before", 2, (size_t[]){nmocap, 4}, in->mocap_quat_before, NULL));
-  }
   return pbArrays_AddReals(set, "sensordata", 2, (size_t[]){r->kept, r->nsensordata}, NULL, &r->sensordata);
 }
 
@@ -235,7 +235,8 @@ pbStatus pbSimulation_Rates(pbContext *ctx, const pbSimulation *s, double *rate)
 
 static pbStatus make_rates(Recorder *r) {
   const pbRolloutInput *in = &r->s->input;
-  if (in->mocap_vel || !(in->mocap_pos || in->mocap_quat || in->mocap_pos_before)) return pb_ok;
+  bool led = in->mocap_pos || in->mocap_quat || in->mocap_pos_before || in->mocap_quat_before;
+  if (in->mocap_vel || !led) return pb_ok;
   r->rate = pbContext_Alloc(r->ctx, (size_t)r->s->steps * 6 * r->nmocap * sizeof *r->rate);
   return r->rate ? pbSimulation_Rates(r->ctx, r->s, r->rate) : pbContext_Fail(r->ctx, pb_no_memory, "out of memory");
 }
@@ -251,6 +252,10 @@ static pbStatus simulate(Recorder *r, pbArrays *set, pbStepNotes *notes) {
 pbStatus pbSimulation_Run(pbContext *ctx, const pbSimulation *s, pbArrays *set, pbStepNotes *notes) {
   Recorder r = recorder_of(ctx, s);
   *notes = pbStepNotes_None();
+  if (s->steps < 1) return pbContext_Fail(ctx, pb_bad_argument, "simulation: %ld steps; expected 1 or more", s->steps);
+  if (s->input.constant)
+    return pbContext_Fail(ctx, pb_bad_argument, "simulation: constant inputs; expected a row for each of the %ld steps",
+                          s->steps);
 
   // the caller keeps the initial state: steps are made in a copy
   size_t bytes = (size_t)pbModel_StateSize(s->model) * sizeof *r.x;

@@ -187,6 +187,42 @@ static void test_a_trajectory_is_its_steps(void **state) {
   end(&w);
 }
 
+// Poses before the first row are written each as it is given; what is no run is refused.
+static void test_inputs_of_a_trajectory(void **state) {
+  (void)state;
+  World w = begin();
+  const double before[4] = {1, 0, 0, 0};
+  pbSimulation s = {.model = w.model,
+                    .theta = pbModel_DefaultParams(w.model),
+                    .x0 = w.x,
+                    .steps = 2,
+                    .command = "test",
+                    .path = "scene.xml",
+                    .trajectory = -1};
+  pbArrays *set;
+  pbStepNotes notes;
+
+  for (int i = 0; i < 2; i++) {
+    s.input = i ? (pbRolloutInput){.mocap_quat_before = before} : (pbRolloutInput){.mocap_pos_before = before};
+    assert_int_equal(pbArrays_Create(w.ctx, &set), pb_ok);
+    assert_int_equal(pbSimulation_Run(w.ctx, &s, set, &notes), pb_ok);
+    assert_int_equal(pbArrays_Find(set, "mocap_pos_before") != NULL, i == 0);
+    assert_int_equal(pbArrays_Find(set, "mocap_quat_before") != NULL, i == 1);
+    assert_true(pbArrays_Find(set, "control")->reals[1] == 0);
+    pbArrays_Destroy(set);
+  }
+
+  assert_int_equal(pbArrays_Create(w.ctx, &set), pb_ok);
+  s.input.constant = true;
+  assert_int_equal(pbSimulation_Run(w.ctx, &s, set, &notes), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(w.ctx), "a row for each of the 2 steps"));
+  s = (pbSimulation){.model = w.model, .theta = s.theta, .x0 = w.x};
+  assert_int_equal(pbSimulation_Run(w.ctx, &s, set, &notes), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(w.ctx), "0 steps; expected 1 or more"));
+  pbArrays_Destroy(set);
+  end(&w);
+}
+
 // ---- models and energies --------------------------------------------------------------------------------------------------
 static void test_tables_have_the_things_of_a_model(void **state) {
   (void)state;
@@ -259,9 +295,13 @@ static void test_names_of_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_are_written_and_told),       cmocka_unit_test(test_a_trajectory_is_its_steps),
-      cmocka_unit_test(test_tables_have_the_things_of_a_model), cmocka_unit_test(test_an_evaluation_has_all_quantities),
-      cmocka_unit_test(test_energies_by_name_and_family),       cmocka_unit_test(test_names_of_files),
+      cmocka_unit_test(test_values_are_written_and_told),
+      cmocka_unit_test(test_a_trajectory_is_its_steps),
+      cmocka_unit_test(test_inputs_of_a_trajectory),
+      cmocka_unit_test(test_tables_have_the_things_of_a_model),
+      cmocka_unit_test(test_an_evaluation_has_all_quantities),
+      cmocka_unit_test(test_energies_by_name_and_family),
+      cmocka_unit_test(test_names_of_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
