@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 static void line_break(pbJson *j) {
   // on a line of its own, indented; within a compact value after a blank
   if (j->compact || (j->depth && j->inner[j->depth - 1])) {
@@ -37,6 +39,7 @@ static void begin_bracket(pbJson *j, const char *key, char bracket) {
 }
 
 static void open_bracket(pbJson *j, const char *key, char bracket, bool inner) {
+  PB_ASSERT(j->depth < PB_JSON_DEPTH);
   if (j->told) j->told->open(j->user, key, bracket);
   else begin_bracket(j, key, bracket);
 
@@ -50,6 +53,7 @@ void pbJson_Open(pbJson *j, const char *key, char bracket) { open_bracket(j, key
 void pbJson_OpenLine(pbJson *j, const char *key, char bracket) { open_bracket(j, key, bracket, true); }
 
 void pbJson_Close(pbJson *j, char bracket) {
+  PB_ASSERT(j->depth > 0);
   bool some = j->some[j->depth - 1], inner = j->inner[j->depth - 1];
   j->depth--;
   if (j->told) {
