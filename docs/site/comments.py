@@ -48,7 +48,7 @@ def expanded(text):
     tables = dict(re.findall(r"^#define (PB_\w+)\(X\) (.*)$", joined, re.M))
 
     def rows(found):
-        names, body, inside = arguments(found[1]), found[2], found[3]
+        names, body, inside = [n for n in arguments(found[1]) if n != "..."], found[2], found[3]
         for table, entries in tables.items():
             made = []
             for entry in re.findall(r'X\(((?:"[^"]*"|[^")])*)\)', entries):
