@@ -3,8 +3,8 @@
 
   tools/plant_faults.py [WORD]                 all, or those whose file or reason contains WORD; a run of all that was interrupted
                                                goes on, and what it found is kept in tools/faults_found.csv
-  tools/plant_faults.py --share N --seed S     N of them, chosen by the seed, and all whose file, test or text is not as it was when
-                                               it was last found (tools/faults_found.csv)
+  tools/plant_faults.py --share N --seed S     N of them and 3 N of those whose file, test or text is not as it was when they were
+                                               last found (tools/faults_found.csv), chosen by the seed
   tools/plant_faults.py --list                 what the same options would plant
 
 Two workers have a copy each. A fault whose text is no longer found counts as a failure: the list must follow the code.
@@ -1096,7 +1096,7 @@ def choose(word, share, seed):
     chosen = [f for f in chosen if f[3] not in MINUTES]
     changed = [f for f in chosen if digest(f) not in before]
     rest = [f for f in chosen if digest(f) in before]
-    chosen = changed + order.sample(rest, min(share, len(rest)))
+    chosen = order.sample(changed, min(3 * share, len(changed))) + order.sample(rest, min(share, len(rest)))
     order.shuffle(chosen)
     return chosen, len(changed)
 
@@ -1225,14 +1225,14 @@ def unfinished():
 def main():
     parser = argparse.ArgumentParser(description="Plant faults and see that tests find them.")
     parser.add_argument("word", nargs="?", default="", help="only faults whose file or reason contains this")
-    parser.add_argument("--share", type=int, help="so many of those that are as they were when last found, and all others")
+    parser.add_argument("--share", type=int, help="so many of those that are as they were when last found, and three times as many of the others")
     parser.add_argument("--seed", default="0", help="of the choice and the order")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none after so long; those that were not reached are named")
     parser.add_argument("--list", action="store_true", help="do not plant")
     asked = parser.parse_args()
     chosen, changed = choose(asked.word, asked.share, asked.seed)
     if asked.share is not None:
-        print(f"{len(chosen)} of {len(FAULTS)} faults, {changed} of them changed since they were last found; seed {asked.seed}", flush=True)
+        print(f"{len(chosen)} of {len(FAULTS)} faults, {changed} changed since they were last found; seed {asked.seed}", flush=True)
     if asked.list:
         for name, _, _, test, why in chosen:
             print(f"{name:32s} {test:40s} {why}")
