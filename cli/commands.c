@@ -4,8 +4,6 @@
 
 #include "cli.h"
 
-FILE *cli_out, *cli_err;
-
 #define CLI_BIT(id) (1ull << opt_##id)
 
 const cliCommand cliCommands[] = {

@@ -7,8 +7,6 @@
 
 #include "inputs.h"
 
-pbStatus cli_noMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
-
 // ---- parameters ----------------------------------------------------------------------------------------------------
 
 // NAME of NAME=VALUE as a text of its own; the value behind it.
@@ -67,11 +65,6 @@ static pbStatus parameter_inline(const cliRun *run, const char *name, const pbPa
   return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: %zu number%s given, %zu needed (%d x %d)%s", name, n,
                         n == 1 ? "" : "s", count, param->rows, param->cols,
                         strchr(name, ':') || param->rows < 2 ? "" : "; one row is FIELD:OBJECT=...");
-}
-
-bool cli_hasSuffix(const char *text, const char *suffix) {
-  size_t n = strlen(text), m = strlen(suffix);
-  return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
 static pbStatus set_parameter(const cliRun *run, const char *what, const char *text) {
@@ -208,14 +201,6 @@ static pbStatus set_theta(cliRun *run, bool task) {
   return check_given(run);
 }
 
-void cliRun_Warn(const char *text) {
-  while (*text) {
-    int n = (int)strcspn(text, "\n");
-    fprintf(cli_err, "pullback: warning: %.*s\n", n, text);
-    text += n + (text[n] != 0);
-  }
-}
-
 // Penalty contacts that the time step is too long for.
 static void warn_timestep(const cliRun *run) {
   int geoms[2];
@@ -327,7 +312,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
 
   PB_TRY(read_constants(run));
 
-  bool drawn = app->command->run == cliView_Run || app->args.text[opt_vtu] || app->args.text[opt_glb];
+  bool drawn = app->command->options & 1ull << opt_shapes || app->args.text[opt_vtu] || app->args.text[opt_glb];
   pbLoadOptions load = {
       .allow_root = app->args.text[opt_allow_root], .surfaces = drawn, .design = app->args.text[opt_design] != NULL};
   PB_TRY(read_urdf_options(app, &load.urdf));
@@ -417,30 +402,4 @@ void cliRun_End(cliRun *run) {
   pbTask_Destroy(run->task);
   pbModel_Destroy(run->loaded);
   *run = (cliRun){0};
-}
-
-pbRolloutInput cliRun_Inputs(const cliRun *run) {
-  return (pbRolloutInput){.ctrl = run->control,
-                          .qfrc = run->qfrc,
-                          .xfrc = run->xfrc,
-                          .command = run->command,
-                          .mocap_pos = run->mocap_pos,
-                          .mocap_quat = run->mocap_quat,
-                          .mocap_vel = run->mocap_vel,
-                          .mocap_pos_before = run->mocap_before,
-                          .mocap_quat_before = run->mocap_before ? run->mocap_before + 3 * run->nmocap : NULL};
-}
-
-static const double *row_of(const double *rows, size_t row, int width) { return rows ? rows + row * (size_t)width : NULL; }
-
-pbInput cliRun_Input(const cliRun *run, long k) {
-  // the last state is observed with the input of the last step
-  size_t row = (size_t)(k < run->steps ? k : run->steps - 1);
-  return (pbInput){.ctrl = row_of(run->control, row, run->nu),
-                   .qfrc = row_of(run->qfrc, row, run->nv),
-                   .xfrc = row_of(run->xfrc, row, 6 * run->nbody),
-                   .command = row_of(run->command, row, run->ncommand),
-                   .mocap_pos = row_of(run->mocap_pos, row, 3 * run->nmocap),
-                   .mocap_quat = row_of(run->mocap_quat, row, 4 * run->nmocap),
-                   .mocap_vel = row_of(run->mocap_vel ? run->mocap_vel : run->mocap_rate, row, 6 * run->nmocap)};
 }

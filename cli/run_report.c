@@ -55,20 +55,6 @@ void cliRun_WarnSolver(const cliRun *run) {
 
 // ---- results -------------------------------------------------------------------------------------------------------
 
-pbSimulation cliRun_Simulation(const cliRun *run) {
-  bool several = run->task && pbTask_TrajectoryCount(run->task) > 1 && run->trajectories == 1;
-  return (pbSimulation){.model = run->model,
-                        .theta = run->theta,
-                        .x0 = run->x0,
-                        .steps = run->steps,
-                        .every = run->every,
-                        .input = cliRun_Inputs(run),
-                        .command = run->app->command->name,
-                        .path = run->model_path,
-                        .trajectory = several ? run->trajectory : -1,
-                        .recompute = run->recompute};
-}
-
 void cliRun_Meta(const cliRun *run, pbJson *j) {
   pbSimulation s = cliRun_Simulation(run);
   pbSimulation_Describe(run->ctx, &s, &run->notes, j);

@@ -2,7 +2,8 @@
 """Layers: a folder includes and calls only itself and the folders before it in LAYERS; the program and the examples use what is public.
 
   tools/check_layers.py                 the includes
-  tools/check_layers.py BUILD           and the calls: undefined symbols of the object files in a build folder
+  tools/check_layers.py BUILD           and the calls: undefined symbols of the object files in a build folder; and how many files call each other in
+                                        circles, which happens within folders alone: at most MOST_IN_CIRCLES
 """
 import pathlib
 import re
@@ -18,6 +19,7 @@ PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "ba
           "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}
+MOST_IN_CIRCLES = 100
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
@@ -107,11 +109,47 @@ def wrong_calls(build):
                 yield f"{source}: {layer} must not call {name} ({defined[name]}: {target} comes after it)"
 
 
+def circles(build):
+    """Lists of sources that call each other, each from each: strongly connected components (Kosaraju's two walks)."""
+    defined, wanted = symbols(build)
+    calls = {a: {defined[n] for n in names if n in defined} - {a} for a, names in wanted.items()}
+    callers = {}
+    for a, targets in calls.items():
+        for b in targets:
+            callers.setdefault(b, set()).add(a)
+
+    def walk(graph, start, seen):
+        """All that is reached from a source and not seen yet, what is left last behind."""
+        order, open_ends = [], [(start, iter(graph.get(start, ())))]
+        seen.add(start)
+        while open_ends:
+            at, ends = open_ends[-1]
+            following = next((b for b in ends if b not in seen), None)
+            if following is None:
+                order.append(open_ends.pop()[0])
+            else:
+                seen.add(following)
+                open_ends.append((following, iter(graph.get(following, ()))))
+        return order
+
+    seen, order = set(), []
+    for a in calls:
+        order += walk(calls, a, seen) if a not in seen else []
+    seen = set()
+    found = [walk(callers, a, seen) for a in reversed(order) if a not in seen]
+    return sorted((sorted(part) for part in found if len(part) > 1), key=len, reverse=True)
+
+
 def main():
     files = [f for top in ("src", "io", "cli", "python", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
     found = [fault for f in files for fault in wrong_includes(f)]
     for build in sys.argv[1:]:
         found += wrong_calls(pathlib.Path(build))
+        rings = circles(pathlib.Path(build))
+        inside = sum(map(len, rings))
+        print(f"{build}: {inside} files call each other in {len(rings)} circles; at most {MOST_IN_CIRCLES}")
+        if inside > MOST_IN_CIRCLES:
+            found += [f"a circle of {len(ring)} files: {', '.join(ring)}" for ring in rings]
     print(*found, sep="\n", end="\n" if found else "")
     print(f"{len(files)} files, {len(found)} includes{' and calls' if sys.argv[1:] else ''} against the order of layers")
     return 1 if found or not files else 0

@@ -20,6 +20,7 @@ typedef struct pbDeformBody {  // one body while it is read
   unsigned char *fixed;  // axes of each point that pins hold
 } pbDeformBody;
 
+// ---- task_arrays.c: numbers of a task
 // An array of numbers in a file, {"file": ..., "array": ...}: free with pbContext_Free. shape as in the file, ndim at most 3.
 typedef struct pbTaskArray {
   double *data;
@@ -27,6 +28,8 @@ typedef struct pbTaskArray {
   size_t shape[3], count;
 } pbTaskArray;
 PB_NODISCARD pbStatus pbTaskReader_Array(pbTaskReader *r, const json_t *object, pbTaskArray *out);
+// The same as a table; cols 0 where the array is none.
+PB_NODISCARD pbStatus pbTaskReader_Table(pbTaskReader *r, const json_t *object, pbTaskNumbers *numbers);
 // A list of numbers, of rows, or a file, as `cols` numbers a row. rows 0: as many as there are; *data freed by the caller.
 PB_NODISCARD pbStatus pbTaskReader_Rows(pbTaskReader *r, const json_t *value, size_t cols, size_t *rows, double **data);
 

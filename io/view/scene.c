@@ -22,8 +22,6 @@ static const double *reals(const pbModel *m, const char *name) {
   return pbModel_Field(m, name, &f) ? f.reals : NULL;
 }
 
-pbStatus pbScene_NoMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
-
 pbStatus pbScene_GoOn(pbScene *scene, const char *part, int64_t done, int64_t all) {
   scene->ticker.phase = part;
   return pbTicker_Stops(&scene->ticker, done, all) ? pbContext_Fail(scene->ctx, pb_interrupted, "interrupted") : pb_ok;

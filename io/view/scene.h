@@ -43,7 +43,8 @@ pbStatus pbScene_Of(pbContext *ctx, const pbShown *shown, pbScene *scene);  // E
 void pbScene_End(pbScene *scene);
 // Tells how far a part is; pb_interrupted where somebody has ended it.
 pbStatus pbScene_GoOn(pbScene *scene, const char *part, int64_t done, int64_t all);
-pbStatus pbScene_NoMemory(pbContext *ctx);  // fails with pb_no_memory
+// Fails with pb_no_memory.
+static inline pbStatus pbScene_NoMemory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
 typedef struct pbSceneShape {
   bool site;                                         // else a geom

@@ -226,11 +226,6 @@ void pbBatch_Destroy(pbBatch *b) {
   pbContext_Free(b->ctx, b);
 }
 
-pbRollout *pbBatch_RolloutAt(const pbBatchWorker *k, int index) {
-  if (index < k->slots) return k->slot[index].rollout;
-  return index == k->slots ? k->planned : NULL;
-}
-
 int pbBatch_Worlds(const pbBatch *b) { return b->worlds; }
 double *pbBatch_States(pbBatch *b) { return b->states; }
 

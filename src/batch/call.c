@@ -222,3 +222,8 @@ pbReport pbBatch_Report(const pbBatch *b, int world) {
   PB_ASSERT(world >= 0 && world < b->worlds);
   return b->report[world];
 }
+
+pbRollout *pbBatch_RolloutAt(const pbBatchWorker *k, int index) {
+  if (index < k->slots) return k->slot[index].rollout;
+  return index == k->slots ? k->planned : NULL;
+}

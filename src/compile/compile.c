@@ -10,17 +10,6 @@
 #include "compile/setconst.h"
 #include "model/joint.h"
 
-void *pbCompile_Take(pbCompiler *c, size_t count, size_t size) {
-  void *memory = c->nblocks < PB_COMPILE_BLOCKS ? pbContext_AllocArray(c->ctx, count, size) : NULL;
-  if (!memory) {
-    pbContext_Fail(c->ctx, pb_no_memory, "out of memory while compiling");
-    return NULL;
-  }
-  PB_ASSERT(c->nblocks < PB_COMPILE_BLOCKS);
-  c->blocks[c->nblocks++] = memory;
-  return memory;
-}
-
 // ---- sizes --------------------------------------------------------------------------------------------------------
 enum { BODIES_LIMIT = 65534 };  // two ids share one integer in the signature of a pair
 

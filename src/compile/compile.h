@@ -210,12 +210,16 @@ PB_NODISCARD pbStatus pbCompile_Design(pbCompiler *c);  // into the model, where
 PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them
 
 // ---- compile_body.c: the tree ----
-PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
-PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);  // compile_fuse.c
+// Inertia of a body (compile_inertia.c): of all geoms that give mass, unchanged where none does; bounded and checked; at least
+// what inertiarule repair gives what has none.
+bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g);
+PB_NODISCARD pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b);
+PB_NODISCARD pbStatus pbCompile_CheckInertia(pbCompiler *c, pbBodyWork *b);
+void pbCompile_RepairInertia(pbCompiler *c, pbBodyWork *b);
 // Poses of what stands in a body (geoms, sites, cameras, lights) are composed with (pos, quat).
 void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos[3], const double quat[4]);
-PB_NODISCARD pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b);  // then bounded and checked
-bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g);
+PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
+PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);    // compile_fuse.c
 void pbCompile_NumberBodies(pbCompiler *c);             // ids of bodies and their count (compile_store.c)
 PB_NODISCARD pbStatus pbCompile_Number(pbCompiler *c);  // ids and counts of what stands in them
 PB_NODISCARD pbStatus pbCompile_StoreTree(pbCompiler *c);

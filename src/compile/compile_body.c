@@ -136,13 +136,6 @@ static void move_point_by_frame(const pbCompiler *c, int frame, double pos[3]) {
   compose_with_frame(c, frame, pos, unused);
 }
 
-static bool all_finite(const double *v, int n) {
-  for (int i = 0; i < n; i++) {
-    if (!isfinite(v[i])) return false;
-  }
-  return true;
-}
-
 // ---- geoms --------------------------------------------------------------------------------------------------------
 // Pose and size as stated, or by two end points (fromto).
 static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
@@ -151,7 +144,7 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   memcpy(g->size, d->size, sizeof g->size);
 
   // A fromto replaces pose and length.
-  if (!all_finite(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
+  if (!pb_allFinite(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
 
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(SETTINGS(d), &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
@@ -190,7 +183,7 @@ static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
 
   if (g->mass > 0 && g->mesh) v3_scale(g->inertia, g->mesh->properties.moments, g->mass / volume);
   else if (g->mass > 0) pbPrimitive_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
-  return all_finite(&g->mass, 1) && all_finite(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
+  return pb_allFinite(&g->mass, 1) && pb_allFinite(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
 }
 
 static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
@@ -224,51 +217,6 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
 }
 
 // ---- inertia of a body --------------------------------------------------------------------------------------------
-bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g) {
-  const pbCompilerSettings *set = SETTINGS(c->bodies[g->body].def);
-  return g->def->group >= set->inertiagrouprange[0] && g->def->group <= set->inertiagrouprange[1] && g->mass > PB_TINY;
-}
-
-// Mass, center of mass and principal axes of all geoms that give mass; nothing changes where none does.
-static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
-  const pbGeomWork *only = NULL;
-  double mass = 0, center[3] = {0, 0, 0}, total[6] = {0}, r[3];
-  int n = 0;
-
-  // Mass, and its first moment.
-  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
-    const pbGeomWork *g = &c->geoms[i];
-    if (!pbCompile_GivesMass(c, g)) continue;
-    only = g;
-    n++;
-    mass += g->mass;
-    v3_addscl(center, g->pos, g->mass);
-  }
-
-  if (!n) return NULL;
-  b->has_ipos = true;
-  b->mass = mass;
-
-  // One geom has its principal axes already: no rounding by an eigenvalue decomposition.
-  if (n == 1) {
-    memcpy(b->ipos, only->pos, sizeof b->ipos);
-    memcpy(b->iquat, only->quat, sizeof b->iquat);
-    memcpy(b->inertia, only->inertia, sizeof b->inertia);
-    return NULL;
-  }
-
-  // Parallel axis theorem about the common center of mass.
-  PB_ASSERT(mass > 0);
-  for (int k = 0; k < 3; k++) b->ipos[k] = center[k] / mass;
-  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
-    const pbGeomWork *g = &c->geoms[i];
-    if (!pbCompile_GivesMass(c, g)) continue;
-    v3_sub(r, g->pos, b->ipos);
-    pbPose_AddInertia(total, g->mass, g->inertia, g->quat, r);
-  }
-  return pbPose_Principal(total, b->iquat, b->inertia);
-}
-
 // <inertial>: either full, and made diagonal here, or diagonal with an orientation.
 static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   const pbBodyDef *d = b->def;
@@ -301,82 +249,6 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
 
   if (b->has_ipos) compose_with_frame(c, d->inertial_frame, b->ipos, b->iquat);
   return pb_ok;
-}
-
-// What inertiarule repair gives what has none: a milligram, and its moments about 3 cm away.
-#define REPAIR_MASS    1e-6
-#define REPAIR_INERTIA 1e-9
-
-#define WARN(b, ...) pbSpec_Warn(c->spec, &(b)->def->place, "body", (b)->def->name, __VA_ARGS__)
-
-static bool is_triangle(const double I[3]) { return I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]; }
-
-// At least these, with a warning where that changes anything.
-static void bound_inertia(pbCompiler *c, pbBodyWork *b, double mass, double inertia) {
-  double *I = b->inertia;
-  if (b->mass >= mass && I[0] >= inertia && I[1] >= inertia && I[2] >= inertia) return;
-
-  WARN(b, "mass %g and moments of inertia (%g, %g, %g) are repaired: at least %g and %g", b->mass, I[0], I[1], I[2], mass,
-       inertia);
-  b->mass = fmax(b->mass, mass);
-  for (int k = 0; k < 3; k++) I[k] = fmax(I[k], inertia);
-  b->adjusted = true;
-}
-
-// inertiarule keep: what no body has is said. Links without mass and inertia are common and move with what is welded to them.
-static void warn_of_inertia(const pbCompiler *c, const pbBodyWork *b) {
-  const double *I = b->inertia;
-  bool positive = b->mass >= 0 && I[0] >= 0 && I[1] >= 0 && I[2] >= 0;
-  if (!positive || !is_triangle(I))
-    WARN(b, "no body has mass %g and moments of inertia (%g, %g, %g); they are kept", b->mass, I[0], I[1], I[2]);
-}
-
-// compiler boundmass, boundinertia, balanceinertia; then the triangle inequality of principal moments must hold.
-static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
-  const pbCompilerSettings *set = SETTINGS(b->def);
-  int rule = c->spec->compiler.inertiarule;
-  bool repair = rule == pb_inertiaRepair;
-  double *I = b->inertia;
-  if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
-    return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
-
-  // As given: the compiler's bounds do not act, of which those of zero would take what is negative away.
-  if (rule == pb_inertiaKeep) {
-    warn_of_inertia(c, b);
-    return pb_ok;
-  }
-
-  // A mass without any moments, and what is negative.
-  bool point = b->mass > 0 && !(I[0] > 0 && I[1] > 0 && I[2] > 0);
-  if (repair && (point || b->mass < 0 || fmin(fmin(I[0], I[1]), I[2]) < 0)) bound_inertia(c, b, REPAIR_MASS, REPAIR_INERTIA);
-
-  // Bounds first: one may correct a negative mass.
-  b->adjusted =
-      b->adjusted || b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
-  b->mass = fmax(b->mass, set->boundmass);
-  for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
-  if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
-
-  // I_xx + I_yy >= I_zz for every order of axes, or no distribution of mass has it.
-  if (is_triangle(I)) return pb_ok;
-  if (!set->balanceinertia && !repair)
-    return PB_AT(c, b->def, "body",
-                 "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
-                 "compiler balanceinertia=\"true\" evens it out",
-                 I[0], I[1], I[2]);
-
-  // The moments of a ball with the same trace.
-  if (repair) WARN(b, "the moments of inertia (%g, %g, %g) are no body's: each is repaired to their mean", I[0], I[1], I[2]);
-  I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
-  b->adjusted = true;
-  return pb_ok;
-}
-
-pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b) {
-  const char *wrong = inertia_of_geoms(c, b);
-  bool mended = SETTINGS(b->def)->boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
-  if (wrong && !mended) return PB_AT(c, b->def, "body", "%s", wrong);
-  return check_inertia(c, b);
 }
 
 // ---- joints -------------------------------------------------------------------------------------------------------
@@ -433,7 +305,7 @@ static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
   // Checked as stated, before they are composed with frames.
   memcpy(j->axis, d->axis, sizeof j->axis);
   memcpy(j->pos, d->pos, sizeof j->pos);
-  if (!all_finite(j->axis, 3) || !all_finite(j->pos, 3)) return PB_AT(c, d, "joint", "axis or pos is not finite");
+  if (!pb_allFinite(j->axis, 3) || !pb_allFinite(j->pos, 3)) return PB_AT(c, d, "joint", "axis or pos is not finite");
 
   // Axis and anchor are given in the joint's frame; MuJoCo gives ball and free joints the z axis, and free ones no anchor.
   if (!has_axis) {
@@ -488,7 +360,7 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
   const pbSiteDef *d = s->def;
   memcpy(s->pos, d->pose.pos, sizeof s->pos);
   memcpy(s->size, d->size, sizeof s->size);
-  if (!all_finite(s->pos, 3)) return PB_AT(c, d, "site", "pos is not finite");
+  if (!pb_allFinite(s->pos, 3)) return PB_AT(c, d, "site", "pos is not finite");
 
   if (d->type < pb_geomSphere || d->type > pb_geomBox)
     return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
@@ -508,7 +380,7 @@ static pbStatus compile_camera(pbCompiler *c, pbCameraWork *k) {
   const pbCameraDef *d = k->def;
   memcpy(k->pos, d->pose.pos, sizeof k->pos);
   const char *wrong = pbPose_Orientation(SETTINGS(d), &d->pose, k->quat);
-  if (!wrong && !all_finite(k->pos, 3)) wrong = "pos is not finite";
+  if (!wrong && !pb_allFinite(k->pos, 3)) wrong = "pos is not finite";
 
   // A field of view given by the sensor's size is computed when it is stored.
   if (!wrong && d->fovy >= 180) wrong = "fovy must be below 180";
@@ -527,7 +399,7 @@ static pbStatus compile_light(pbCompiler *c, pbLightWork *l) {
   const pbLightDef *d = l->def;
   memcpy(l->pos, d->pos, sizeof l->pos);
   memcpy(l->dir, d->dir, sizeof l->dir);
-  if (!all_finite(l->pos, 3) || !all_finite(l->dir, 3)) return PB_AT(c, d, "light", "pos or dir is not finite");
+  if (!pb_allFinite(l->pos, 3) || !pb_allFinite(l->dir, 3)) return PB_AT(c, d, "light", "pos or dir is not finite");
 
   if (d->frame >= 0) pbPose_Rotate(l->dir, l->dir, c->frames[d->frame].quat);
   move_point_by_frame(c, d->frame, l->pos);
@@ -541,19 +413,6 @@ static bool is_aligned(const pbCompiler *c, const pbBodyWork *b) {
 
   const pbJointDef *d = c->joints[b->joints.head].def;
   return d->type == pb_jntFree && (d->align == pb_true || (d->align == pb_auto && SETTINGS(d)->alignfree));
-}
-
-void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos[3], const double quat[4]) {
-  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) pbPose_Compose(pos, quat, c->geoms[i].pos, c->geoms[i].quat);
-  for (int i = b->sites.head; i >= 0; i = c->sites[i].next) pbPose_Compose(pos, quat, c->sites[i].pos, c->sites[i].quat);
-  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) pbPose_Compose(pos, quat, c->cameras[i].pos, c->cameras[i].quat);
-
-  // A light has a point and a direction.
-  for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
-    double unused[4] = {1, 0, 0, 0};
-    pbPose_Compose(pos, quat, c->lights[i].pos, unused);
-    pbPose_Rotate(c->lights[i].dir, c->lights[i].dir, quat);
-  }
 }
 
 // The body's pose takes up the inertial frame, and everything in the body its inverse.
@@ -586,9 +445,7 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
 
   // As stated, unless inertiafromgeom says otherwise.
   bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
-  const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
-  bool mended = set->boundinertia > 0 || c->spec->compiler.inertiarule != pb_inertiaRefuse;
-  if (wrong && !mended) return PB_AT(c, b->def, "body", "%s", wrong);
+  if (!world && infer) PB_TRY(pbCompile_InertiaOfGeoms(c, b));
 
   // Neither stated nor from geoms: MuJoCo puts the pose of the body itself here.
   if (!b->has_ipos) {
@@ -596,7 +453,7 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
     memcpy(b->iquat, b->quat, sizeof b->iquat);
   }
 
-  return world ? pb_ok : check_inertia(c, b);
+  return world ? pb_ok : pbCompile_CheckInertia(c, b);
 }
 
 // A mocap body goes where an input says, whatever is around it: nothing may carry it.
@@ -613,7 +470,7 @@ static pbStatus compile_body(pbCompiler *c, int index) {
   const pbBodyDef *d = b->def;
   PB_TRY(check_mocap(c, b));
   memcpy(b->pos, d->pose.pos, sizeof b->pos);
-  if (!all_finite(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
+  if (!pb_allFinite(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
 
   const char *wrong = pbPose_Orientation(SETTINGS(d), &d->pose, b->quat);
   if (wrong) return PB_AT(c, d, "body", "%s", wrong);
@@ -668,7 +525,7 @@ static pbStatus check_moving(pbCompiler *c) {
   for (int k = 1; k < c->norder; k++) {
     int i = c->order[k];
     if (c->bodies[i].joints.head < 0 || has_mass[i]) continue;
-    if (c->spec->compiler.inertiarule == pb_inertiaRepair) bound_inertia(c, &c->bodies[i], REPAIR_MASS, REPAIR_INERTIA);
+    if (c->spec->compiler.inertiarule == pb_inertiaRepair) pbCompile_RepairInertia(c, &c->bodies[i]);
     else return PB_AT(c, c->bodies[i].def, "body", "it moves, so its mass and inertia must be positive (larger than 1e-15)");
   }
   return pb_ok;
@@ -677,7 +534,7 @@ static pbStatus check_moving(pbCompiler *c) {
 pbStatus pbCompile_Tree(pbCompiler *c) {
   // Frames do not depend on bodies.
   for (int i = 0; i < c->spec->nframe; i++) {
-    if (!all_finite(c->spec->frames[i].pose.pos, 3)) return PB_AT(c, &c->spec->frames[i], "frame", "pos is not finite");
+    if (!pb_allFinite(c->spec->frames[i].pose.pos, 3)) return PB_AT(c, &c->spec->frames[i], "frame", "pos is not finite");
     PB_TRY(resolve_frame(c, i));
   }
 

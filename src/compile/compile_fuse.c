@@ -172,7 +172,9 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
     int rule = SETTINGS(b->def)->inertiafromgeom;
 
     if (b->id < 0 || !b->absorbed) continue;
-    if (rule == pb_true || (rule == pb_auto && !b->stated)) PB_TRY(pbCompile_InertiaOfGeoms(c, b));
+    if (rule != pb_true && (rule != pb_auto || b->stated)) continue;
+    PB_TRY(pbCompile_InertiaOfGeoms(c, b));
+    PB_TRY(pbCompile_CheckInertia(c, b));
   }
   return pb_ok;
 }

@@ -110,3 +110,5 @@ pbDeformState pbDeform_State(const pbDeform *d) {
 
   return s;
 }
+
+bool pbScheme_NeedsAcceleration(const pbSchemeTable *s) { return s->start[pb_pastA] != 0; }

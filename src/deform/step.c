@@ -2,8 +2,6 @@
 // jvp.c.
 // Tests: tests/unit/test_deform.c.
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,15 +9,6 @@
 #include "deform/deform.h"
 #include "deform/project.h"
 #include "sparse/krylov.h"
-
-pbStatus pbDeform_Fail(pbDeformWork *w, pbStatus status, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(w->error, sizeof w->error, format, args);
-  va_end(args);
-
-  return status;
-}
 
 // ---- working memory -----------------------------------------------------------------------------------------------
 // Vectors over all points that a method of minimization needs beside the step's own.
@@ -114,21 +103,6 @@ void pbDeformWork_Destroy(pbDeformWork *w) {
 }
 
 // ---- room for contacts ----------------------------------------------------------------------------------------------
-pbStatus pbDeform_Lacks(pbDeformWork *w, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  if (!w->lacks) vsnprintf(w->lacking, sizeof w->lacking, format, args);
-  va_end(args);
-
-  // The first lack is the one that is reported.
-  w->lacks = true;
-
-  return pbDeform_Fail(w, pb_capacity, "%s", w->lacking);
-}
-
-pbStatus pbDeform_Settle(pbDeformWork *w, pbStatus status) {
-  return w->lacks ? pbDeform_Fail(w, pb_capacity, "%s", w->lacking) : status;
-}
 
 pbStatus pbDeformWork_Grow(pbDeformWork *w) {
   if (!w->lacks) return pbDeform_Fail(w, pb_capacity, "room for contacts was not too small");
@@ -164,8 +138,6 @@ static pbStatus initial_acceleration(pbDeformWork *w) {
 
   return pb_ok;
 }
-
-bool pbScheme_NeedsAcceleration(const pbSchemeTable *s) { return s->start[pb_pastA] != 0; }
 
 pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *state) {
   const pbDeform *d = w->d;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/context.h"
 #include "learn/train.h"
 #include "model/policy_data.h"
@@ -65,15 +66,6 @@ bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
   return false;
 }
 
-// ---- rates ------------------------------------------------------------------------------------------------------------
-double pbTrain_Fraction(const pbTrain *t) { return t->now->update / t->settings.updates; }
-double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) * pbTrain_Fraction(t); }
-
-double pbTrain_Adam(pbTrain *t) {
-  pbLearnAdam adam = {t->unknowns, t->unknown, t->adam_m, t->adam_v, &t->now->adam};
-  return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
-}
-
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static void copy_kept(pbTrain *t) {
   double *out = t->kept;
@@ -105,29 +97,8 @@ static pbStatus restore_kept(pbTrain *t, const char *file) {
 }
 
 static pbStatus save(pbTrain *t, const pbRunStore *store) {
-  t->saved = pbTask_Clock();
+  t->saved = pb_seconds();
   return store ? store->save(store->user, t->kept, t->kept_size) : pb_ok;
-}
-
-// ---- news -------------------------------------------------------------------------------------------------------------
-// At most ten times a second, from wherever work goes on.
-int pbTrain_Tell(void *user, const pbProgress *progress) {
-  (void)progress;
-  pbTrain *t = user;
-  double now = pbTask_Clock(), seconds = now - t->began, fraction = t->now->update - t->first_update;
-  if (!t->options->progress || (now - t->told < 0.1 && !t->often)) return t->stopped;
-
-  t->told = now;
-  pbTrainNews news = {.update = (int)t->now->update,
-                      .updates = t->settings.updates,
-                      .steps = t->now->steps,
-                      .steps_per_second = (t->now->steps - t->steps_before) / (seconds > 0 ? seconds : 1),
-                      .seconds = seconds,
-                      .left = fraction > 0 ? seconds * (t->settings.updates - t->now->update) / fraction : -1,
-                      .cost = t->last_cost,
-                      .score = t->last_score};
-  t->stopped = t->stopped || t->options->progress(t->options->user, &news) != 0;
-  return t->stopped;
 }
 
 // ---- the loop ---------------------------------------------------------------------------------------------------------
@@ -182,9 +153,9 @@ static pbStatus run_updates(pbTrain *t, const pbRunStore *store) {
       return pbContext_Fail(t->ctx, pb_interrupted, "%s: interrupted", t->task->name);
     }
     PB_TRY(status);
-    t->now->seconds = t->seconds_before + pbTask_Clock() - t->began;
+    t->now->seconds = t->seconds_before + pb_seconds() - t->began;
     copy_kept(t);
-    if (pbTask_Clock() - t->saved >= every) PB_TRY(save(t, store));
+    if (pb_seconds() - t->saved >= every) PB_TRY(save(t, store));
   }
   return save(t, store);
 }
@@ -217,7 +188,7 @@ static pbStatus begin(pbTrain *t, const pbRunStore *store, bool *resumed) {
 
   if (o->resume && store) PB_TRY(store->load(store->user, t->kept, t->kept_size, resumed));
   if (*resumed) PB_TRY(restore_kept(t, store->name));
-  t->began = t->saved = pbTask_Clock();
+  t->began = t->saved = pb_seconds();
   t->seconds_before = t->now->seconds;
   t->steps_before = t->now->steps;
   t->first_update = t->now->update;
@@ -250,16 +221,6 @@ pbTrainMethod pbTrain_Method(const pbTrain *train) { return train->settings.meth
 int pbTrain_Worlds(const pbTrain *train) { return train->settings.worlds; }
 int pbTrain_RowCount(const pbTrain *train) { return train->now ? (int)train->now->update : 0; }
 const pbTrainRow *pbTrain_Rows(const pbTrain *train) { return train->rows; }
-
-// Whole decisions, at least one.
-int pbTrain_EpisodeSteps(const pbTrain *train) {
-  pbPolicyInfo info = {.every = 1};
-  pbParam h;
-  bool known = pbModel_PolicyInfo(train->task->model, &info) && pbModel_Param(NULL, train->task->model, "timestep", &h) == pb_ok;
-  double decision = known ? train->task->theta[h.offset] * info.every : 1;
-  int count = (int)floor(train->settings.episode / decision + 0.5);
-  return (count > 1 ? count : 1) * info.every;
-}
 
 void pbTrain_Destroy(pbTrain *train) {
   if (!train) return;

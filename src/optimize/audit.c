@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "model/model.h"
@@ -412,12 +413,12 @@ static void end_pass(const Audit *a, Pass *p) {
 static bool is_stopped(Audit *a, double began) {
   int total = (int)(pb_auditRunCount * a->trajectories * a->starts);
   const pbProgress now = {
-      .phase = "audit", .done = a->done++, .total = total, .seconds = pbTask_Clock() - began, .left = -1, .value = NAN};
+      .phase = "audit", .done = a->done++, .total = total, .seconds = pb_seconds() - began, .left = -1, .value = NAN};
   return a->o.progress && a->o.progress(a->o.user, &now);
 }
 
 static pbStatus run_pass(Audit *a, Pass *p, size_t t, pbAuditRow *row, double *delivered) {
-  double began = pbTask_Clock();
+  double began = pb_seconds();
 
   // A start that has failed on another trajectory is not run on.
   for (size_t start = 0; start < a->starts; start++) {

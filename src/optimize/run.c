@@ -3,18 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/context.h"
 #include "optimize/optimizer.h"
 #include "optimize/task.h"
-
-double pbTask_Clock(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // ---- callbacks of the minimizer -------------------------------------------------------------------------------------
 // An evaluation that meets the criteria ends the run at once, as an interruption that RunLoop understands.
@@ -75,7 +69,7 @@ static void copy_state(Loop *l) {
                  .met = task->met,
                  .met_value = task->met_value,
                  .first_value = task->first_value,
-                 .seconds = pbTask_Clock() - task->clock,
+                 .seconds = pb_seconds() - task->clock,
                  .counted = task->counted,
                  .history_count = task->history.count,
                  .history_stride = task->history.stride};
@@ -124,7 +118,7 @@ static pbStatus restore_state(Loop *l, const char *file) {
 }
 
 static pbStatus save_state(Loop *l, const pbRunStore *store) {
-  l->saved_at = pbTask_Clock();
+  l->saved_at = pb_seconds();
   return store && store->save ? store->save(store->user, l->state, l->size) : pb_ok;
 }
 
@@ -150,7 +144,7 @@ static void note_iteration(pbTask *task, const pbIterate *i) {
 static int report_progress(Loop *l) {
   pbTask *task = l->task;
   pbIterate i = pbOptimizer_Get(l->optimizer);
-  double seconds = pbTask_Clock() - task->clock;
+  double seconds = pb_seconds() - task->clock;
   double left = i.iteration > 0 ? seconds * (l->iterations - i.iteration) / i.iteration : -1;
 
   // The rollouts report with this until the next iteration.
@@ -193,7 +187,7 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
     i = pbOptimizer_Get(l->optimizer);
     note_iteration(task, &i);
     copy_state(l);
-    if (pbTask_Clock() - l->saved_at >= save_seconds) PB_TRY(save_state(l, store));
+    if (pb_seconds() - l->saved_at >= save_seconds) PB_TRY(save_state(l, store));
   }
 }
 
@@ -265,7 +259,7 @@ static void reset_task(pbTask *task, const pbRunOptions *options) {
   task->history.stride = 1;
   task->progress = options->progress;
   task->user = options->user;
-  task->clock = pbTask_Clock();
+  task->clock = pb_seconds();
 }
 
 static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result) {
@@ -277,7 +271,7 @@ static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result)
   if (task->met) result->loss = task->met_value;
   else result->loss = l->iterations ? i->best_value : task->first_value;
   result->start_loss = task->first_value;
-  result->seconds = pbTask_Clock() - task->clock;
+  result->seconds = pb_seconds() - task->clock;
 
   // Among draws that change the least value is a lucky one: the last point is the answer.
   const double *best = task->sample.fresh ? i->x : i->best;
@@ -467,7 +461,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   *result = (pbRunResult){0};
   reset_task(task, options);
   pbStatus status = begin_loop(&loop, options, store, &result->resumed);
-  loop.saved_at = pbTask_Clock();
+  loop.saved_at = pb_seconds();
   task->watch = !task->sample.fresh;
   if (status == pb_ok && task->sample.fresh && !result->resumed) status = evaluate_start(&loop);
   if (status == pb_ok) status = run_to_end(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);

@@ -421,7 +421,6 @@ typedef struct pbRunStore {
   pbStatus (*load)(void *user, double *state, size_t count, bool *found);
   pbStatus (*save)(void *user, const double *state, size_t count);
 } pbRunStore;
-double pbTask_Clock(void);  // seconds, monotonic
 PB_NODISCARD pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunStore *store, pbRunResult *result);
 
 // ---- trajectories.c: what is done one by one, on the threads of the task's pool ------------------------------------------

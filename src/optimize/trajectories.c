@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/context.h"
 #include "base/own.h"
 #include "model/model.h"
@@ -168,7 +169,7 @@ int pbTrajectory_OnProgress(void *user, const pbProgress *p) {
   pbTask *task = tr->task;
   (void)p;
   if (tr->worker == 0 && task->progress) {
-    task->now.seconds = pbTask_Clock() - task->clock;
+    task->now.seconds = pb_seconds() - task->clock;
     if (task->progress(task->user, &task->now)) atomic_store(&task->stopped, 1);
   }
 

@@ -1,18 +1,12 @@
 // Progress of a long call: tells the caller's function at the start and then about ten times a second, which may stop the call.
 // Tests: tests/unit/test_rollout.c.
 #include <math.h>
-#include <time.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "rollout/rollout.h"
 
 static const double interval = 0.1;  // s, between two reports
-
-static double monotonic_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int report(pbProgressMeter *t, double time) {
   double seconds = time - t->start;
@@ -32,7 +26,7 @@ int pbProgressMeter_Begin(pbProgressMeter *t, const char *phase, int64_t total) 
   t->total = total;
   if (!t->function) return 0;
 
-  t->start = monotonic_seconds();
+  t->start = pb_seconds();
   return report(t, t->start);
 }
 
@@ -40,7 +34,7 @@ int pbProgressMeter_Step(pbProgressMeter *t) {
   t->done++;
   if (!t->function) return 0;
 
-  double time = monotonic_seconds();
+  double time = pb_seconds();
   return time - t->last < interval ? 0 : report(t, time);
 }
 
@@ -48,7 +42,7 @@ int pbProgressMeter_At(pbProgressMeter *t, const char *phase, int64_t done, int6
   PB_ASSERT(done >= 0 && total >= done);
   if (!t->function) return 0;
 
-  double time = monotonic_seconds();
+  double time = pb_seconds();
   if (t->phase != phase) t->start = time;
   t->phase = phase;
   t->done = done;

@@ -1,0 +1,11 @@
+// A clock that only goes forwards.
+// Tests: tests/unit/test_rollout.c.
+#include "base/clock.h"
+
+#include <time.h>
+
+double pb_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,45 @@
+// How far a training is: rates that change on the way, and what the caller is told.
+// Tests: tests/unit/test_learn.c.
+#include <math.h>
+
+#include "base/clock.h"
+#include "learn/train.h"
+
+double pbTrain_Fraction(const pbTrain *t) { return t->now->update / t->settings.updates; }
+
+double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) * pbTrain_Fraction(t); }
+
+double pbTrain_Adam(pbTrain *t) {
+  pbLearnAdam adam = {t->unknowns, t->unknown, t->adam_m, t->adam_v, &t->now->adam};
+  return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+}
+
+// At most ten times a second, from wherever work goes on.
+int pbTrain_Tell(void *user, const pbProgress *progress) {
+  (void)progress;
+  pbTrain *t = user;
+  double now = pb_seconds(), seconds = now - t->began, fraction = t->now->update - t->first_update;
+  if (!t->options->progress || (now - t->told < 0.1 && !t->often)) return t->stopped;
+
+  t->told = now;
+  pbTrainNews news = {.update = (int)t->now->update,
+                      .updates = t->settings.updates,
+                      .steps = t->now->steps,
+                      .steps_per_second = (t->now->steps - t->steps_before) / (seconds > 0 ? seconds : 1),
+                      .seconds = seconds,
+                      .left = fraction > 0 ? seconds * (t->settings.updates - t->now->update) / fraction : -1,
+                      .cost = t->last_cost,
+                      .score = t->last_score};
+  t->stopped = t->stopped || t->options->progress(t->options->user, &news) != 0;
+  return t->stopped;
+}
+
+// Whole decisions, at least one.
+int pbTrain_EpisodeSteps(const pbTrain *train) {
+  pbPolicyInfo info = {.every = 1};
+  pbParam h;
+  bool known = pbModel_PolicyInfo(train->task->model, &info) && pbModel_Param(NULL, train->task->model, "timestep", &h) == pb_ok;
+  double decision = known ? train->task->theta[h.offset] * info.every : 1;
+  int count = (int)floor(train->settings.episode / decision + 0.5);
+  return (count > 1 ? count : 1) * info.every;
+}
