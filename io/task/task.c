@@ -227,19 +227,15 @@ static pbStatus read_mode(pbTaskReader *r, const json_t *root, pbTask *task) {
 
 // The costate's truncation: pbVjpOptions.
 static pbStatus read_truncation(pbTaskReader *r, const json_t *root, pbTask *task) {
-  static const char *const keys[] = {"decay", "window", "clip", NULL};
-  double *const out[] = {&task->truncation.decay, &task->truncation.window, &task->truncation.clip};
+  // a zero would turn off what the key asks for
+  static const pbTaskKey keys[] = {PB_KEY("decay", Positive, pbTask, truncation.decay),
+                                   PB_KEY("window", Positive, pbTask, truncation.window),
+                                   PB_KEY("clip", Positive, pbTask, truncation.clip), PB_KEYS_END};
   const json_t *object = json_object_get(root, "gradient");
   if (!object) return pb_ok;
 
   pbTaskReader_Enter(r, "gradient");
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
-
-  // a zero would turn off what the key asks for
-  for (int i = 0; i < 3; i++) {
-    PB_TRY(pbTaskReader_Real(r, object, keys[i], out[i]));
-    if (json_object_get(object, keys[i]) && !(*out[i] > 0)) return pbTaskReader_FailAt(r, keys[i], "expected a positive number");
-  }
+  PB_TRY(pbTaskReader_Fill(r, object, keys, task));
 
   if (task->truncation.window > 0 && task->truncation.window < 0.5 * pbTaskReader_Timestep(r))
     return pbTaskReader_FailAt(r, "window", "expected at least one time step");

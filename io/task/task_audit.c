@@ -25,25 +25,17 @@ static pbStatus copy_text(pbTaskReader *r, const json_t *object, const char *key
   return *kept ? pb_ok : no_memory(r);
 }
 
-static pbStatus read_positive(pbTaskReader *r, const json_t *object, const char *key, double *out) {
-  if (!json_object_get(object, key)) return pb_ok;
-  PB_TRY(pbTaskReader_Real(r, object, key, out));
-  return *out > 0 ? pb_ok : pbTaskReader_FailAt(r, key, "expected a positive number");
-}
-
-// An object of two positive numbers, either of which may be missing; a number is the first.
-static pbStatus read_pair(pbTaskReader *r, const json_t *object, const char *key, const char *const names[3], double *first,
-                          double *second) {
+// An object of numbers, any of which may be missing; a number is the first.
+static pbStatus read_pair(pbTaskReader *r, const json_t *object, const char *key, const pbTaskKey *keys, pbAuditOptions *o) {
   const json_t *pair = json_object_get(object, key);
-  if (!json_is_object(pair)) return read_positive(r, object, key, first);
+  if (!json_is_object(pair)) {
+    const pbTaskKey alone = {.name = key, .kind = keys->kind, .at = keys->at};
+    return pbTaskReader_Key(r, object, &alone, o);
+  }
 
-  // both positive
   pbTaskReader_Enter(r, key);
-  PB_TRY(pbTaskReader_Keys(r, pair, names));
-  PB_TRY(read_positive(r, pair, names[0], first));
-  PB_TRY(read_positive(r, pair, names[1], second));
+  PB_TRY(pbTaskReader_Fill(r, pair, keys, o));
   pbTaskReader_Leave(r);
-
   return pb_ok;
 }
 
@@ -150,40 +142,55 @@ static pbStatus read_perturbed(pbTaskReader *r, const json_t *audit, pbTask *tas
   return pb_ok;
 }
 
+// Zeros stand for defaults, so what is given is positive.
+#define POSITIVE(key, member) PB_KEY(key, Positive, pbAuditOptions, member)
+static const pbTaskKey audit_keys[] = {PB_KEY_FROM("starts", Int, pbAuditOptions, starts, 1, 1000000),
+                                       PB_KEY_PART("seed"),
+                                       PB_KEY_PART("spread"),
+                                       PB_KEY_PART("objective"),
+                                       PB_KEY("factor", Real, pbAuditOptions, factor),
+                                       PB_KEY_PART("unit"),
+                                       PB_KEY_PART("loss"),
+                                       PB_KEY_PART("tolerance"),
+                                       POSITIVE("penetration", penetration),
+                                       PB_KEY_PART("torque"),
+                                       POSITIVE("ledger", ledger),
+                                       PB_KEY_PART("method"),
+                                       PB_KEY_PART("perturb"),
+                                       PB_KEY_PART("stops"),
+                                       PB_KEYS_END};
+static const pbTaskKey tolerances[] = {POSITIVE("relative", tolerance), POSITIVE("absolute", absolute), PB_KEYS_END};
+static const pbTaskKey torques[] = {POSITIVE("actuator", torque), POSITIVE("joint", joint_torque), PB_KEYS_END};
+static const pbTaskKey stops[] = {POSITIVE("angle", stop_angle), POSITIVE("length", stop_length), PB_KEYS_END};
+
+static pbStatus read_seed(pbTaskReader *r, const json_t *object, pbAuditOptions *o) {
+  int seed = 0;
+  PB_TRY(pbTaskReader_Int(r, object, "seed", 0, 2147483647, &seed));
+  o->seed = (uint64_t)seed;
+  return pb_ok;
+}
+
 pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
-  static const char *const keys[] = {"starts",      "seed",   "spread", "objective", "factor",  "unit",  "loss", "tolerance",
-                                     "penetration", "torque", "ledger", "method",    "perturb", "stops", NULL};
-  static const char *const tolerances[] = {"relative", "absolute", NULL}, *const torques[] = {"actuator", "joint", NULL};
-  static const char *const stops[] = {"angle", "length", NULL};
   const json_t *object = json_object_get(root, "audit");
   pbAuditOptions *o = &task->audit;
-  int seed = 0;
   PB_TRY(find_spread(r, root, object, task));
   if (!object) return pb_ok;
 
   pbTaskReader_Enter(r, "audit");
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
-  PB_TRY(pbTaskReader_Int(r, object, "starts", 1, 1000000, &o->starts));
-  PB_TRY(pbTaskReader_Int(r, object, "seed", 0, 2147483647, &seed));
-
-  // zeros stand for defaults, so what is given is positive
-  o->seed = (uint64_t)seed;
-
+  PB_TRY(pbTaskReader_Fill(r, object, audit_keys, o));
+  PB_TRY(read_seed(r, object, o));
   PB_TRY(copy_text(r, object, "objective", &task->audit_texts[0], &o->objective));
   PB_TRY(copy_text(r, object, "unit", &task->audit_texts[1], &o->unit));
   PB_TRY(copy_text(r, object, "method", &task->audit_texts[2], &o->method));
-  PB_TRY(pbTaskReader_Real(r, object, "factor", &o->factor));
   if (json_object_get(object, "factor") && o->factor == 0)
     return pbTaskReader_FailAt(r, "factor", "expected a number other than 0");
 
-  PB_TRY(read_pair(r, object, "tolerance", tolerances, &o->tolerance, &o->absolute));
-  PB_TRY(read_positive(r, object, "penetration", &o->penetration));
-  PB_TRY(read_pair(r, object, "torque", torques, &o->torque, &o->joint_torque));
+  PB_TRY(read_pair(r, object, "tolerance", tolerances, o));
+  PB_TRY(read_pair(r, object, "torque", torques, o));
   if (json_is_number(json_object_get(object, "torque"))) o->joint_torque = o->torque;
   if (json_is_number(json_object_get(object, "stops")))
     return pbTaskReader_FailAt(r, "stops", "expected {\"angle\": rad, \"length\": m}: one number cannot be both");
-  PB_TRY(read_pair(r, object, "stops", stops, &o->stop_angle, &o->stop_length));
-  PB_TRY(read_positive(r, object, "ledger", &o->ledger));
+  PB_TRY(read_pair(r, object, "stops", stops, o));
   PB_TRY(read_perturbed(r, object, task));
   pbTaskReader_Leave(r);
   return pb_ok;

@@ -479,40 +479,41 @@ static pbStatus read_method(pbTaskReader *r, const json_t *o, pbDeformMinimizer 
   return unknown_name(r, "method", name, pb_minimizeUser, method_name);
 }
 
-static pbStatus positive(pbTaskReader *r, const json_t *o, const char *key, double *out) {
-  PB_TRY(pbTaskReader_Real(r, o, key, out));
-  if (!json_object_get(o, key) || *out > 0) return pb_ok;
-  return pbTaskReader_FailAt(r, key, "expected a positive number");
-}
+typedef struct Top {
+  pbDeformOptions options;
+  bool planar;
+} Top;
+static const pbTaskKey top_keys[] = {PB_KEY_PART("scheme"),
+                                     PB_KEY_PART("method"),
+                                     PB_KEY_FROM("iterations", Int, Top, options.iterations, 1, 1000000000),
+                                     PB_KEY("tolerance", Positive, Top, options.tolerance),
+                                     PB_KEY("residual", Positive, Top, options.residual),
+                                     PB_KEY("rate", Positive, Top, options.rate),
+                                     PB_KEY("approximate", Bool, Top, options.approximate),
+                                     PB_KEY("planar", Bool, Top, planar),
+                                     PB_KEY_PART("bodies"),
+                                     PB_KEY_PART("energies"),
+                                     PB_KEY_PART("contact"),
+                                     PB_KEY_PART("comment"),
+                                     PB_KEYS_END};
 
-static pbStatus read_options(pbTaskReader *r, const json_t *o, pbDeformable *d) {
-  pbDeformOptions options = {0};
-  bool planar = false;
-
-  PB_TRY(read_scheme(r, o, &options.scheme));
-  PB_TRY(read_method(r, o, &options.method));
-  PB_TRY(pbTaskReader_Int(r, o, "iterations", 1, 1000000000, &options.iterations));
-  PB_TRY(positive(r, o, "tolerance", &options.tolerance));
-  PB_TRY(positive(r, o, "residual", &options.residual));
-  PB_TRY(positive(r, o, "rate", &options.rate));
-  PB_TRY(pbTaskReader_Bool(r, o, "approximate", &options.approximate));
-  PB_TRY(pbTaskReader_Bool(r, o, "planar", &planar));
-
-  pbDeformable_SetPlanar(d, planar);
-  return made(r, pbDeformable_SetOptions(d, &options));
+static pbStatus set_options(pbTaskReader *r, const json_t *o, Top *top, pbDeformable *d) {
+  PB_TRY(read_scheme(r, o, &top->options.scheme));
+  PB_TRY(read_method(r, o, &top->options.method));
+  pbDeformable_SetPlanar(d, top->planar);
+  return made(r, pbDeformable_SetOptions(d, &top->options));
 }
 
 static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) {
-  static const char *const keys[] = {"scheme", "method", "iterations", "tolerance", "residual", "rate", "approximate",
-                                     "planar", "bodies", "energies",   "contact",   "comment",  NULL};
-  PB_TRY(pbTaskReader_Keys(r, o, keys));
+  Top top = {0};
+  PB_TRY(pbTaskReader_Fill(r, o, top_keys, &top));
   PB_TRY(made(r, pbDeformable_Create(r->ctx, d)));
 
-  pbStatus status = read_options(r, o, *d);
+  pbStatus status = set_options(r, o, &top, *d);
 
   // with "contact" every body gets a surface; in the plane it is an outline
   const json_t *contact = json_object_get(o, "contact");
-  pbDeformTouch touch = {contact != NULL, json_is_true(json_object_get(o, "planar"))};
+  pbDeformTouch touch = {contact != NULL, top.planar};
   if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), touch, *d);
   if (status == pb_ok) status = pbTask_ReadJoins(r, json_object_get(o, "energies"), *d);
   if (status == pb_ok && contact) status = pbTask_ReadContact(r, contact, *d);

@@ -146,24 +146,25 @@ static pbStatus add_outline(pbTaskReader *r, const pbDeformBody *body, double ra
 }
 
 pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, pbDeformTouch touch, const pbDeformBody *body, pbDeformable *d) {
-  static const char *const keys[] = {"radius", "self", "comment", NULL};
+  typedef struct Skin {
+    double radius;
+    bool self;
+  } Skin;
+  static const pbTaskKey keys[] = {PB_KEY_FROM("radius", Real, Skin, radius, 0, INFINITY), PB_KEY("self", Bool, Skin, self),
+                                   PB_KEY_PART("comment"), PB_KEYS_END};
   const json_t *value = json_object_get(o, "surface");
-  double radius = 0;
-  bool self = true;
+  Skin s = {.self = true};
   if (!touch.contact) return value ? pbTaskReader_FailAt(r, "surface", "\"contact\" of the deformables is missing") : pb_ok;
   if (json_is_false(value)) return pb_ok;
 
   // true, or nothing, is the default surface
   if (value && !json_is_true(value)) {
     pbTaskReader_Enter(r, "surface");
-    PB_TRY(pbTaskReader_Keys(r, value, keys));
-    PB_TRY(pbTaskReader_Real(r, value, "radius", &radius));
-    PB_TRY(pbTaskReader_Bool(r, value, "self", &self));
-    if (!(radius >= 0)) return pbTaskReader_FailAt(r, "radius", "expected a number of 0 or more");
+    PB_TRY(pbTaskReader_Fill(r, value, keys, &s));
     pbTaskReader_Leave(r);
   }
 
-  return touch.planar ? add_outline(r, body, radius, self, d) : add_surface(r, body, radius, self, d);
+  return touch.planar ? add_outline(r, body, s.radius, s.self, d) : add_surface(r, body, s.radius, s.self, d);
 }
 
 // ---- contact ----------------------------------------------------------------------------------------------------------
@@ -174,29 +175,32 @@ static bool has_friction(const json_t *pairs) {
   return false;
 }
 
-static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d) {
-  static const char *const kinds[pb_frictionKindCount] = {"none", "lagged", "implicit"};
-  pbDeformContact c = {.velocity = 1e-3};
-  const char *kind = NULL;
+typedef struct Settings {
+  pbDeformContact c;
+  int kind;  // -1: none is named
+} Settings;
+static const char *const friction_kinds[] = {
+    [pb_frictionNone] = "none", [pb_frictionLagged] = "lagged", [pb_frictionImplicit] = "implicit", NULL};
+static const pbTaskKey contact_keys[] = {PB_KEY("distance", Real, Settings, c.distance),
+                                         PB_KEY("stiffness", Real, Settings, c.stiffness),
+                                         PB_KEY("friction", Real, Settings, c.friction),
+                                         PB_KEY("velocity", Real, Settings, c.velocity),
+                                         PB_KEY_WORD("kind", Settings, kind, friction_kinds),
+                                         PB_KEY_PART("geoms"),
+                                         PB_KEY_PART("planes"),
+                                         PB_KEY_PART("pairs"),
+                                         PB_KEY_PART("comment"),
+                                         PB_KEYS_END};
 
-  PB_TRY(pbTaskReader_Real(r, o, "distance", &c.distance));
-  PB_TRY(pbTaskReader_Real(r, o, "stiffness", &c.stiffness));
-  PB_TRY(pbTaskReader_Real(r, o, "friction", &c.friction));
-  PB_TRY(pbTaskReader_Real(r, o, "velocity", &c.velocity));
-  PB_TRY(pbTaskReader_Text(r, o, "kind", &kind));
+static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d) {
+  Settings s = {.c = {.velocity = 1e-3}, .kind = -1};
+  PB_TRY(pbTaskReader_Fill(r, o, contact_keys, &s));
 
   // without a kind there is friction if any coefficient is positive
-  bool rubs = c.friction > 0 || has_friction(json_object_get(o, "pairs"));
-  c.kind = rubs ? pb_frictionLagged : pb_frictionNone;
-  if (!kind) return made(r, pbDeformable_SetContact(d, &c));
-
-  int found = -1;
-  for (int i = 0; i < pb_frictionKindCount; i++) {
-    if (strcmp(kinds[i], kind) == 0) found = i;
-  }
-  if (found < 0) return pbTaskReader_FailAt(r, "kind", "expected \"none\", \"lagged\" or \"implicit\"");
-  c.kind = (pbFrictionKind)found;
-  return made(r, pbDeformable_SetContact(d, &c));
+  bool rubs = s.c.friction > 0 || has_friction(json_object_get(o, "pairs"));
+  s.c.kind = rubs ? pb_frictionLagged : pb_frictionNone;
+  if (s.kind >= 0) s.c.kind = (pbFrictionKind)s.kind;
+  return made(r, pbDeformable_SetContact(d, &s.c));
 }
 
 static pbStatus new_name(pbTaskReader *r, const char *name, const pbDeformable *d) {
@@ -272,29 +276,29 @@ static pbStatus find_surface(pbTaskReader *r, const json_t *item, const pbDeform
 }
 
 static pbStatus read_pair(pbTaskReader *r, const json_t *o, pbDeformable *d) {
-  static const char *const keys[] = {"between", "meet", "stiffness", "friction", "comment", NULL};
+  // what is not given stays that of the contact as a whole
+  typedef struct Pair {
+    double stiffness, friction;
+    bool meet;
+  } Pair;
+  static const pbTaskKey keys[] = {PB_KEY_PART("between"),
+                                   PB_KEY("meet", Bool, Pair, meet),
+                                   PB_KEY("stiffness", Positive, Pair, stiffness),
+                                   PB_KEY_FROM("friction", Real, Pair, friction, 0, INFINITY),
+                                   PB_KEY_PART("comment"),
+                                   PB_KEYS_END};
   const json_t *between = json_object_get(o, "between");
-  double stiffness = -1, friction = -1;
-  bool meet = true;
+  Pair p = {.stiffness = -1, .friction = -1, .meet = true};
   int number[2];
 
-  PB_TRY(pbTaskReader_Keys(r, o, keys));
+  PB_TRY(pbTaskReader_Fill(r, o, keys, &p));
 
   pbTaskReader_Enter(r, "between");
   if (json_array_size(between) != 2) return pbTaskReader_Fail(r, pb_bad_input, "expected the names of two surfaces");
   for (size_t i = 0; i < 2; i++) PB_TRY(find_surface(r, json_array_get(between, i), d, &number[i]));
   pbTaskReader_Leave(r);
 
-  PB_TRY(pbTaskReader_Bool(r, o, "meet", &meet));
-  PB_TRY(pbTaskReader_Real(r, o, "stiffness", &stiffness));
-  PB_TRY(pbTaskReader_Real(r, o, "friction", &friction));
-
-  // what is not given stays that of the contact as a whole
-  if (json_object_get(o, "stiffness") && !(stiffness > 0))
-    return pbTaskReader_FailAt(r, "stiffness", "expected a positive number");
-  if (json_object_get(o, "friction") && !(friction >= 0))
-    return pbTaskReader_FailAt(r, "friction", "expected a number of 0 or more");
-  return made(r, pbDeformable_SetPair(d, number[0], number[1], meet, stiffness, friction));
+  return made(r, pbDeformable_SetPair(d, number[0], number[1], p.meet, p.stiffness, p.friction));
 }
 
 static pbStatus read_pairs(pbTaskReader *r, const json_t *list, pbDeformable *d) {
@@ -323,11 +327,8 @@ static pbStatus separate_scenery(pbTaskReader *r, int first, pbDeformable *d) {
 }
 
 pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *o, pbDeformable *d) {
-  static const char *const keys[] = {"distance", "stiffness", "friction", "velocity", "kind",
-                                     "geoms",    "planes",    "pairs",    "comment",  NULL};
   int first = 0;
   pbTaskReader_Enter(r, "contact");
-  PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(read_settings(r, o, d));
 
   // surfaces from `first` on are geoms and planes

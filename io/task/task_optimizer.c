@@ -46,67 +46,49 @@ pbStatus pbTaskReader_NotNegative(pbTaskReader *r, const json_t *object, const c
   return pbTaskReader_FailAt(r, key, "expected a number from 0 to %g", most);
 }
 
-static pbStatus read_saddle(pbTaskReader *r, const json_t *object, pbTask *task) {
-  const char *text = "leave";
-  PB_TRY(pbTaskReader_Text(r, object, "saddle", &text));
-  task->report_saddles = strcmp(text, "report") == 0;
-  if (task->report_saddles || strcmp(text, "leave") == 0) return pb_ok;
-  return pbTaskReader_FailAt(r, "saddle", "expected \"leave\" or \"report\"");
-}
+// What a method's object says, beside its rates. Limits that no sensible task meets keep slips from running for days.
+typedef struct Method {
+  pbOptimizerOptions o;
+  const char *method;
+  int iterations, saddle, between;
+} Method;
+
+static const char *const saddle_words[] = {"leave", "report", NULL}, *const rate_words[] = {"constant", "linear", NULL};
+static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
+                                        PB_KEY_FROM("iterations", Int, Method, iterations, 0, 100000000),
+                                        PB_KEY_PART("rate"),
+                                        PB_KEY_WORD("rate_interpolation", Method, between, rate_words),
+                                        PB_KEY_FROM("clip", Real, Method, o.clip, 0, 1e300),
+                                        PB_KEY_FROM("beta1", Real, Method, o.beta1, 0, 0.999999999),
+                                        PB_KEY_FROM("beta2", Real, Method, o.beta2, 0, 0.999999999),
+                                        PB_KEY_FROM("epsilon", Real, Method, o.epsilon, 0, 1),
+                                        PB_KEY_FROM("memory", Int, Method, o.memory, 1, 1000),
+                                        PB_KEY_FROM("damping", Real, Method, o.damping, 0, 1e12),
+                                        PB_KEY_FROM("sigma", Real, Method, o.sigma, 0, 1e12),
+                                        PB_KEY_FROM("population", Int, Method, o.population, 4, 100000),
+                                        PB_KEY_FROM("restarts", Int, Method, o.restarts, 0, 1000000),
+                                        PB_KEY_FROM("restart_size", Real, Method, o.restart_size, 0, 1e6),
+                                        PB_KEY("gradient_tolerance", Real, Method, o.gradient_tolerance),
+                                        PB_KEY("step_tolerance", Real, Method, o.step_tolerance),
+                                        PB_KEY_WORD("saddle", Method, saddle, saddle_words),
+                                        PB_KEYS_END};
 
 pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) {
-  static const char *const keys[] = {"method",
-                                     "iterations",
-                                     "rate",
-                                     "rate_interpolation",
-                                     "clip",
-                                     "beta1",
-                                     "beta2",
-                                     "epsilon",
-                                     "memory",
-                                     "damping",
-                                     "sigma",
-                                     "population",
-                                     "restarts",
-                                     "restart_size",
-                                     "gradient_tolerance",
-                                     "step_tolerance",
-                                     "saddle",
-                                     NULL};
-  const char *method = "lbfgs", *between = "constant";
+  Method m = {.o = task->optimizer, .method = "lbfgs", .iterations = task->iterations};
   char text[200];
-  pbOptimizerOptions *o = &task->optimizer;
-
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
-  PB_TRY(pbTaskReader_Text(r, object, "method", &method));
-  if (!pbMethod_Find(method, &o->method))
-    return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(method, text, sizeof text));
-
-  // limits that no sensible task meets keep slips from running for days
-  PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
-  PB_TRY(read_rates(r, object, task));
-  PB_TRY(pbTaskReader_Text(r, object, "rate_interpolation", &between));
-  o->linear_rates = strcmp(between, "linear") == 0;
-  if (!o->linear_rates && strcmp(between, "constant") != 0)
-    return pbTaskReader_FailAt(r, "rate_interpolation", "expected \"constant\" or \"linear\"");
-  PB_TRY(pbTaskReader_NotNegative(r, object, "clip", 1e300, &o->clip));
-  PB_TRY(pbTaskReader_NotNegative(r, object, "beta1", 0.999999999, &o->beta1));
-  PB_TRY(pbTaskReader_NotNegative(r, object, "beta2", 0.999999999, &o->beta2));
+  PB_TRY(pbTaskReader_Fill(r, object, method_keys, &m));
+  if (!pbMethod_Find(m.method, &m.o.method))
+    return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(m.method, text, sizeof text));
 
   // to the minimizer zero means its default, a negative value zero
-  if (o->beta1 == 0 && json_object_get(object, "beta1")) o->beta1 = -1;
-  if (o->beta2 == 0 && json_object_get(object, "beta2")) o->beta2 = -1;
-  PB_TRY(pbTaskReader_NotNegative(r, object, "epsilon", 1, &o->epsilon));
-  PB_TRY(pbTaskReader_NotNegative(r, object, "damping", 1e12, &o->damping));
-  PB_TRY(pbTaskReader_NotNegative(r, object, "sigma", 1e12, &o->sigma));
+  if (m.o.beta1 == 0 && json_object_get(object, "beta1")) m.o.beta1 = -1;
+  if (m.o.beta2 == 0 && json_object_get(object, "beta2")) m.o.beta2 = -1;
+  m.o.linear_rates = m.between == 1;
 
-  PB_TRY(pbTaskReader_Int(r, object, "memory", 1, 1000, &o->memory));
-  PB_TRY(pbTaskReader_Int(r, object, "population", 4, 100000, &o->population));
-  PB_TRY(pbTaskReader_Int(r, object, "restarts", 0, 1000000, &o->restarts));
-  PB_TRY(pbTaskReader_NotNegative(r, object, "restart_size", 1e6, &o->restart_size));
-  PB_TRY(read_saddle(r, object, task));
-  PB_TRY(pbTaskReader_Real(r, object, "gradient_tolerance", &o->gradient_tolerance));
-  return pbTaskReader_Real(r, object, "step_tolerance", &o->step_tolerance);
+  task->optimizer = m.o;
+  task->iterations = m.iterations;
+  task->report_saddles = m.saddle == 1;
+  return read_rates(r, object, task);
 }
 
 static bool has_term(const pbTask *task, const char *name) {
@@ -146,18 +128,14 @@ static pbStatus stop_terms(pbTaskReader *r, const json_t *terms, pbTask *task) {
 }
 
 pbStatus pbTask_ReadStop(pbTaskReader *r, const json_t *object, pbTask *task) {
-  static const char *const keys[] = {"loss", "terms", "gradient", "step", NULL};
+  // the minimizer has the last two by itself, under its own names
+  static const pbTaskKey keys[] = {PB_KEY("loss", Real, pbTask, stop.loss), PB_KEY_PART("terms"),
+                                   PB_KEY("gradient", Real, pbTask, optimizer.gradient_tolerance),
+                                   PB_KEY("step", Real, pbTask, optimizer.step_tolerance), PB_KEYS_END};
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "stop");
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
-
+  PB_TRY(pbTaskReader_Fill(r, object, keys, task));
   task->stop.has_loss = json_object_get(object, "loss") != NULL;
-  PB_TRY(pbTaskReader_Real(r, object, "loss", &task->stop.loss));
-
-  // the minimizer has these two by itself, under its own names
-  PB_TRY(pbTaskReader_Real(r, object, "gradient", &task->optimizer.gradient_tolerance));
-  PB_TRY(pbTaskReader_Real(r, object, "step", &task->optimizer.step_tolerance));
-
   PB_TRY(stop_terms(r, json_object_get(object, "terms"), task));
   pbTaskReader_Leave(r);
   return pb_ok;

@@ -236,6 +236,65 @@ pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *ke
   return pb_ok;
 }
 
+static pbStatus read_word(pbTaskReader *r, const json_t *object, const pbTaskKey *k, int *number) {
+  const char *word = NULL;
+  char all[200];
+  size_t n = 0;
+  PB_TRY(pbTaskReader_Text(r, object, k->name, &word));
+  if (!word) return pb_ok;
+
+  // "a", "b" or "c"
+  for (int i = 0; k->words[i]; i++) {
+    if (strcmp(word, k->words[i]) == 0) {
+      *number = i;
+      return pb_ok;
+    }
+    const char *before = k->words[i + 1] ? ", " : " or ";
+    n += (size_t)snprintf(all + n, sizeof all - n, "%s\"%s\"", i > 0 ? before : "", k->words[i]);
+    PB_ASSERT(n < sizeof all);
+  }
+  return pbTaskReader_FailAt(r, k->name, "expected %s, found \"%.40s\"", all, word);
+}
+
+static pbStatus read_real(pbTaskReader *r, const json_t *object, const pbTaskKey *k, double *out) {
+  if (!json_object_get(object, k->name)) return pb_ok;
+  PB_TRY(pbTaskReader_Real(r, object, k->name, out));
+  if (k->kind == pb_keyPositive && !(*out > 0)) return pbTaskReader_FailAt(r, k->name, "expected a positive number");
+  if (isinf(k->most) && !(*out >= k->least)) return pbTaskReader_FailAt(r, k->name, "expected a number of %g or more", k->least);
+  if (k->least < k->most && !(*out >= k->least && *out <= k->most))
+    return pbTaskReader_FailAt(r, k->name, "expected a number from %g to %g", k->least, k->most);
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Key(pbTaskReader *r, const json_t *object, const pbTaskKey *k, void *into) {
+  void *at = (char *)into + k->at;
+  switch (k->kind) {
+    case pb_keyPart: return pb_ok;
+    case pb_keyReal:
+    case pb_keyPositive: return read_real(r, object, k, at);
+    case pb_keyInt: return pbTaskReader_Int(r, object, k->name, (int)k->least, (int)k->most, at);
+    case pb_keyBool: return pbTaskReader_Bool(r, object, k->name, at);
+    case pb_keyText: return pbTaskReader_Text(r, object, k->name, at);
+    case pb_keyWord: return read_word(r, object, k, at);
+  }
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKey *keys, void *into) {
+  enum { most = 40 };
+  const char *names[most + 1];
+  int count = 0;
+  for (const pbTaskKey *k = keys; k->name; k++) {
+    PB_ASSERT(count < most);
+    names[count++] = k->name;
+  }
+  names[count] = NULL;
+
+  PB_TRY(pbTaskReader_Keys(r, object, names));
+  for (const pbTaskKey *k = keys; k->name; k++) PB_TRY(pbTaskReader_Key(r, object, k, into));
+  return pb_ok;
+}
+
 // ---- numbers --------------------------------------------------------------------------------------------------------
 // A flat list of numbers, as long as the first one was.
 static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, double *out) {

@@ -59,6 +59,37 @@ PB_NODISCARD pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, cons
 // The same with the context's present text as reason.
 pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status);
 
+// The keys of an object, a row each: what may stand there and where it goes, in a struct that holds the defaults.
+typedef enum pbTaskKeyKind {
+  pb_keyPart,      // read by its own reader, or not at all ("comment")
+  pb_keyReal,      // double, from least to most where these differ
+  pb_keyPositive,  // double, above zero
+  pb_keyInt,       // int, from least to most
+  pb_keyBool,      // bool
+  pb_keyText,      // const char *, which lives as long as the tree
+  pb_keyWord       // int or enum: the place of the word in `words`
+} pbTaskKeyKind;
+typedef struct pbTaskKey {
+  const char *name;  // NULL ends the rows
+  pbTaskKeyKind kind;
+  size_t at;  // in the struct
+  double least, most;
+  const char *const *words;  // NULL ends them
+} pbTaskKey;
+#define PB_KEY_PART(key) \
+  { .name = key }
+#define PB_KEY(key, what, type, member) \
+  { .name = key, .kind = pb_key##what, .at = offsetof(type, member) }
+#define PB_KEY_FROM(key, what, type, member, low, high) \
+  { .name = key, .kind = pb_key##what, .at = offsetof(type, member), .least = low, .most = high }
+#define PB_KEY_WORD(key, type, member, list) \
+  { .name = key, .kind = pb_keyWord, .at = offsetof(type, member), .words = list }
+#define PB_KEYS_END \
+  { .name = NULL }
+// Object with no other keys than these, and the values of those that are no parts; absent ones leave theirs as they are.
+PB_NODISCARD pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKey *keys, void *into);
+PB_NODISCARD pbStatus pbTaskReader_Key(pbTaskReader *r, const json_t *object, const pbTaskKey *key, void *into);  // one of them
+
 // Object with no other keys than these (NULL ends them).
 PB_NODISCARD pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const char *const *keys);
 // Members; absent ones leave *out as it is.

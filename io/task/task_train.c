@@ -13,60 +13,39 @@
 #include "model/joint.h"
 #include "model/policy_data.h"
 
-// ---- numbers ----------------------------------------------------------------------------------------------------------
-typedef struct Number {
-  const char *key;
-  double least, most;
-  size_t at;  // in the settings
-} Number;
-
-static pbStatus read_numbers(pbTaskReader *r, const json_t *object, const Number *numbers, void *settings) {
-  for (const Number *n = numbers; n->key; n++) {
-    double value;
-    char *at = (char *)settings + n->at;
-    memcpy(&value, at, sizeof value);
-    PB_TRY(pbTaskReader_Real(r, object, n->key, &value));
-
-    // what is not given keeps its default, whatever the range
-    if (json_object_get(object, n->key) && !(value >= n->least && value <= n->most))
-      return pbTaskReader_FailAt(r, n->key, "expected a number from %g to %g", n->least, n->most);
-    memcpy(at, &value, sizeof value);
-  }
-
-  return pb_ok;
-}
-
-static pbStatus read_counts(pbTaskReader *r, const json_t *object, const Number *numbers, void *settings) {
-  for (const Number *n = numbers; n->key; n++) {
-    int value;
-    char *at = (char *)settings + n->at;
-    memcpy(&value, at, sizeof value);
-    PB_TRY(pbTaskReader_Int(r, object, n->key, (int)n->least, (int)n->most, &value));
-    memcpy(at, &value, sizeof value);
-  }
-
-  return pb_ok;
-}
-
-#define AT(name) offsetof(pbTrainSettings, name)
-static const Number train_numbers[] = {
-    {"discount", 0, 1, AT(discount)},   {"lambda", 0, 1, AT(lambda)},      {"rate", 1e-12, 100, AT(rate)},
-    {"last_rate", 0, 1, AT(last_rate)}, {"beta1", 0, 0.999999, AT(beta1)}, {"beta2", 0, 0.999999, AT(beta2)},
-    {"clip", 0, 1e12, AT(clip)},        {"noise", 0, 1e6, AT(noise)},      {"last_noise", 0, 1e6, AT(last_noise)},
-    {"ratio", 1e-6, 1e6, AT(ratio)},    {"sigma", 1e-12, 1e6, AT(sigma)},  {NULL, 0, 0, 0}};
-static const Number train_counts[] = {{"updates", 1, 10000000, AT(updates)},
-                                      {"worlds", 1, 1000000, AT(worlds)},
-                                      {"window", 1, 100000, AT(window)},
-                                      {"rounds", 1, 1000, AT(rounds)},
-                                      {"batches", 1, 100000, AT(batches)},
-                                      {"population", 4, 100000, AT(population)},
-                                      {NULL, 0, 0, 0}};
-static const Number critic_numbers[] = {
-    {"rate", 1e-12, 100, AT(critic_rate)}, {"target", 0, 1, AT(critic_target)}, {NULL, 0, 0, 0}};
-static const Number critic_counts[] = {
-    {"rounds", 1, 1000, AT(critic_rounds)}, {"batches", 1, 100000, AT(critic_batches)}, {NULL, 0, 0, 0}};
-static const Number evaluate_counts[] = {
-    {"every", 1, 10000000, AT(evaluate_every)}, {"starts", 1, 100000, AT(evaluate_starts)}, {NULL, 0, 0, 0}};
+// ---- keys -------------------------------------------------------------------------------------------------------------
+#define NUMBER(key, member, low, high) PB_KEY_FROM(key, Real, pbTrainSettings, member, low, high)
+#define COUNT(key, member, low, high)  PB_KEY_FROM(key, Int, pbTrainSettings, member, low, high)
+static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
+                                       COUNT("updates", updates, 1, 10000000),
+                                       COUNT("worlds", worlds, 1, 1000000),
+                                       COUNT("window", window, 1, 100000),
+                                       NUMBER("discount", discount, 0, 1),
+                                       NUMBER("lambda", lambda, 0, 1),
+                                       NUMBER("rate", rate, 1e-12, 100),
+                                       NUMBER("last_rate", last_rate, 0, 1),
+                                       NUMBER("beta1", beta1, 0, 0.999999),
+                                       NUMBER("beta2", beta2, 0, 0.999999),
+                                       NUMBER("clip", clip, 0, 1e12),
+                                       NUMBER("noise", noise, 0, 1e6),
+                                       NUMBER("last_noise", last_noise, 0, 1e6),
+                                       NUMBER("ratio", ratio, 1e-6, 1e6),
+                                       NUMBER("sigma", sigma, 1e-12, 1e6),
+                                       COUNT("rounds", rounds, 1, 1000),
+                                       COUNT("batches", batches, 1, 100000),
+                                       COUNT("population", population, 4, 100000),
+                                       PB_KEY_PART("evaluate"),
+                                       PB_KEY_PART("critic"),
+                                       PB_KEY_PART("ramps"),
+                                       PB_KEYS_END};
+static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
+                                        NUMBER("rate", critic_rate, 1e-12, 100),
+                                        NUMBER("target", critic_target, 0, 1),
+                                        COUNT("rounds", critic_rounds, 1, 1000),
+                                        COUNT("batches", critic_batches, 1, 100000),
+                                        PB_KEYS_END};
+static const pbTaskKey evaluate_keys[] = {COUNT("every", evaluate_every, 1, 10000000),
+                                          COUNT("starts", evaluate_starts, 1, 100000), PB_KEYS_END};
 
 // Xu et al. 2022 for gradients, Schulman et al. 2017 for samples.
 static pbTrainSettings defaults(pbTrainMethod method) {
@@ -233,15 +212,12 @@ static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normali
 static bool needs_critic(pbTrainMethod method) { return method == pb_trainShac || method == pb_trainPpo; }
 
 static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
-  static const char *const keys[] = {"layers", "rate", "target", "rounds", "batches", NULL};
   const json_t *object = json_object_get(train, "critic");
   if (object && !needs_critic(t->settings.method))
     return pbTaskReader_FailAt(r, "critic", "method \"%s\" has none", pbTrainMethod_Name(t->settings.method));
 
   pbTaskReader_Enter(r, "critic");
-  if (object) PB_TRY(pbTaskReader_Keys(r, object, keys));
-  PB_TRY(read_numbers(r, object, critic_numbers, &t->settings));
-  PB_TRY(read_counts(r, object, critic_counts, &t->settings));
+  if (object) PB_TRY(pbTaskReader_Fill(r, object, critic_keys, &t->settings));
 
   // the policy's own description says what comes before its normalizer
   json_t *policy = json_loads(pbPolicy_Text(t->task->model), 0, NULL);
@@ -279,15 +255,13 @@ static pbStatus add_ramp(pbTaskReader *r, const json_t *name, const pbRamp *like
 }
 
 static pbStatus read_ramp(pbTaskReader *r, const json_t *object, pbTrain *t) {
-  static const char *const keys[] = {"parameters", "from", "begin", "end", NULL};
+  static const pbTaskKey keys[] = {PB_KEY_PART("parameters"), PB_KEY("from", Real, pbRamp, from),
+                                   PB_KEY("begin", Real, pbRamp, begin), PB_KEY("end", Real, pbRamp, end), PB_KEYS_END};
   const json_t *names = json_object_get(object, "parameters"), *name;
   pbRamp like = {.from = 0, .begin = 0, .end = 1};
   size_t i;
 
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
-  PB_TRY(pbTaskReader_Real(r, object, "from", &like.from));
-  PB_TRY(pbTaskReader_Real(r, object, "begin", &like.begin));
-  PB_TRY(pbTaskReader_Real(r, object, "end", &like.end));
+  PB_TRY(pbTaskReader_Fill(r, object, keys, &like));
   if (!(0 <= like.begin && like.begin <= like.end && like.end <= 1))
     return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
 
@@ -356,24 +330,19 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
 }
 
 static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
-  static const char *const keys[] = {"method",  "updates",    "worlds",   "window", "discount",   "lambda", "rate",  "last_rate",
-                                     "beta1",   "beta2",      "clip",     "noise",  "last_noise", "ratio",  "sigma", "rounds",
-                                     "batches", "population", "evaluate", "critic", "ramps",      NULL};
-  static const char *const evaluate_keys[] = {"every", "starts", NULL};
   const json_t *object = json_object_get(root, "train"), *evaluate = json_object_get(object, "evaluate");
   pbTrainMethod method = pb_trainShac;
   if (!object) return pbTaskReader_Fail(r, pb_bad_input, "\"train\" is missing");
 
   pbTaskReader_Enter(r, "train");
-  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
   PB_TRY(read_method(r, object, &method));
   PB_TRY(check_keys(r, object, method));
 
-  // what is not said is as usual for the method
+  // once more, over the defaults: what is not said is as usual for the method
   t->settings = defaults(method);
   PB_TRY(pbTask_ReadSeed(r, root, &t->settings.seed));
-  PB_TRY(read_numbers(r, object, train_numbers, &t->settings));
-  PB_TRY(read_counts(r, object, train_counts, &t->settings));
+  PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
   if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
   if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
     return pbTaskReader_FailAt(r, "noise", "ppo learns from the noise alone: expected a positive number");
@@ -381,8 +350,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   if (method == pb_trainPpo) PB_TRY(check_samples(r));
   if (evaluate) {
     pbTaskReader_Enter(r, "evaluate");
-    PB_TRY(pbTaskReader_Keys(r, evaluate, evaluate_keys));
-    PB_TRY(read_counts(r, evaluate, evaluate_counts, &t->settings));
+    PB_TRY(pbTaskReader_Fill(r, evaluate, evaluate_keys, &t->settings));
     pbTaskReader_Leave(r);
   }
   PB_TRY(read_critic(r, object, t));

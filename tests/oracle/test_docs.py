@@ -345,6 +345,21 @@ def test_symbols_of_the_glossary_exist():
     assert rows > 60 and not missing, "\n".join(missing)
 
 
+def test_pages_name_every_key_of_a_task():
+    """Rows of tables of keys (io/task/task_reader.h) and lists of keys: a key that no page names is told here by its file."""
+    pages = "".join(p.read_text() for p in sorted((ROOT / "docs").glob("*.md")))
+    known = set(re.findall(r'"(\w+)"', pages)) | {w for span in re.findall(r"`([^`\n]+)`", pages) for w in re.findall(r"\w+", span)}
+    count, unknown = 0, []
+    for source in sorted((ROOT / "io" / "task").glob("*.c")):
+        text = source.read_text()
+        keys = set(re.findall(r'(?:PB_KEY\w*|NUMBER|COUNT|POSITIVE)\("(\w+)"', text))
+        for body in re.findall(r"keys\w*\[\] = \{([^}]*)\}", text):
+            keys |= set(re.findall(r'"(\w+)"', body))
+        count += len(keys)
+        unknown += [f"{source.name}: {key}" for key in sorted(keys - known)]
+    assert not unknown and count > 180, unknown
+
+
 @pytest.mark.parametrize("page", ["docs/map.md", "docs/adding.md"])
 def test_functions_of_maps_and_recipes_exist(page):
     """Names of functions in backquotes, static ones too."""
