@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -116,6 +116,27 @@ def _plain(value):
     return found.tolist()
 
 
+def path_of(value, name):
+    """A path as text; an empty name and what is no path are refused."""
+    path = os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""
+    if not path:
+        raise ArgumentError(f"{name}: expected a path, found {value!r}")
+    return path
+
+
+def paths_of(values, name, lists=False):
+    """Folders for the library, which has ':' between them; None where there are none. lists: a text may be such a list (ROS_PACKAGE_PATH)."""
+    if values is None:
+        return None
+    if not isinstance(values, (str, os.PathLike, Sequence)):
+        raise ArgumentError(f"{name}: expected a folder or a list of folders, found {values!r}")
+    folders = [path_of(v, name) for v in ([values] if isinstance(values, (str, bytes, os.PathLike)) else values)]
+    for folder in folders:
+        if ":" in folder and not lists:
+            raise ArgumentError(f"{name}: {folder!r}: the name of a folder has no ':' here; several are a list")
+    return ":".join(folders) or None
+
+
 class Description:
     """The file of something that is described in JSON, given as a path or as a dict, which becomes a file in memory; the files that it
     names lie below the current folder. None stays None."""
@@ -125,8 +146,8 @@ class Description:
         self._memory: int | None = None
 
     def __enter__(self) -> str | None:
-        if self._given is None or isinstance(self._given, (str, os.PathLike)):
-            return None if self._given is None else os.fspath(self._given)
+        if self._given is None or isinstance(self._given, (str, bytes, os.PathLike)):
+            return None if self._given is None else path_of(self._given, "a description")
         if not isinstance(self._given, Mapping):
             raise ArgumentError(f"expected a path or a dict, found {type(self._given).__name__}")
         text = json.dumps(dict(self._given), default=_plain)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from . import _core
-from .arrays import Description, real, shaped
+from .arrays import Description, path_of, paths_of, real, shaped
 from .errors import ArgumentError
 from .inputs import Inputs, start
 from .losses import Loss, Losses
@@ -49,7 +49,7 @@ def _output(path, own, read=None):
     """The name of what is written: no other kind of file, and none that is read."""
     if path is None:
         return None
-    name = os.fspath(path)
+    name = path_of(path, "output")
     if os.path.splitext(name)[1] in _KINDS and not name.endswith(own):
         raise ArgumentError(f"output: expected a name that ends in {own}, found {name!r}")
     if read is not None and os.path.isfile(name) and os.path.exists(read) and os.path.samefile(name, read):
@@ -211,7 +211,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     losses = Losses(task, functions)
     with Description(losses.task) as path, Telling(progress) as tell:
         error, met, found, motions, lines = _core.optimize(
-            _task(path), _output(output, ".json", path), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+            _task(path), _output(output, ".json", path), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
             max(0, _whole(threads, "threads", 1, 1024)), fresh, tell, losses.call)
     _warn(lines)
     result = Result(found, met, [_numpy(m) for m in motions])
@@ -227,8 +227,8 @@ def _task(path):
     return path
 
 
-def _file(path):
-    return None if path is None else os.fspath(path)
+def _file(path, name):
+    return None if path is None else path_of(path, name)
 
 
 def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
@@ -240,8 +240,8 @@ def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Los
     """
     losses = Losses(task, functions)
     with Description(losses.task) as path, Telling(progress) as tell:
-        confirmed, found = _core.audit(_task(path), _file(result), _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
-                                       _whole(starts, "starts", 1, 1_000_000), tell, losses.call)
+        confirmed, found = _core.audit(_task(path), _file(result, "result"), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
+                                       _whole(starts, "starts", 8, 1_000_000), tell, losses.call)
     return Report(found, confirmed)
 
 
@@ -253,11 +253,11 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
     Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call. Raises ArgumentError where
     output does not end in .npz, InputError with file, place and reason.
     """
-    target = os.fspath(output)
+    target = path_of(output, "output")
     if not target.endswith(".npz"):
         raise ArgumentError(f"output: expected a name that ends in .npz, found {target!r}")
     with Description(task) as path, Telling(progress) as tell:
-        names, rows, lines = _core.train(_task(path), target, _file(policy), _roots(allow_root), _whole(seed, "seed", 0),
+        names, rows, lines = _core.train(_task(path), target, _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
                                          max(0, _whole(threads, "threads", 1, 1024)), fresh, tell)
     _warn(lines)
     return np.frombuffer(rows, dtype=[(name, np.float64) for name in names])
@@ -278,9 +278,12 @@ def arrays(rollout: Rollout) -> dict[str, Array]:
     return found
 
 
-def save(rollout: Rollout, path: Path) -> str:
-    """A rollout as a page (.html) or a moving scene (.glb), both of one world, or a trajectory file of the program (.npz)."""
-    path = os.fspath(path)
+def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
+    """A rollout as a page (.html) or a moving scene (.glb), both of one world, or a trajectory file of the program (.npz).
+
+    shapes: of a page and a scene, as of view.
+    """
+    path = path_of(path, "path")
     kind = os.path.splitext(path)[1]
     if kind == ".npz":
         np.savez(path, **arrays(rollout))
@@ -290,7 +293,7 @@ def save(rollout: Rollout, path: Path) -> str:
     if rollout.batch is not None:
         raise ArgumentError("a page shows one world: save model.rollout of one")
     motion = [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
-    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, False, path, kind == ".glb")
+    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, _only_collision(shapes), path, kind == ".glb")
     return path
 
 
@@ -308,35 +311,44 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
     """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
 
     shown         a Model, or a Rollout of one world
-    path          of the page; None: NAME.html of the model in the current folder
-    keyframe      pose of a model alone;  shapes: "all", or "collision" without those that are only seen
+    path          of the page (.html; of a rollout what save writes, too); None: NAME.html of the model in the current folder
+    keyframe      pose of a model alone, not of a rollout;  shapes: "all", or "collision" without those that are only seen
     open          True: also in the browser of this machine
 
     The page needs no network. Raises ArgumentError for something else or a batch, FileError.
     """
-    if isinstance(shown, Rollout):
-        path = save(shown, path or _page(shown.model))
-    elif isinstance(shown, Model):
-        if shapes not in ("all", "collision"):
-            raise ArgumentError(f"shapes: expected all or collision, found {shapes!r}")
-        path = _output(path or _page(shown), ".html")
-        _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), shapes == "collision", path, False)
-    else:
+    if not isinstance(shown, (Model, Rollout)):
         raise ArgumentError(f"expected a Model or a Rollout, found {type(shown).__name__}")
+    path = _page_name(path, shown)
+    if isinstance(shown, Rollout):
+        if keyframe is not None:
+            raise ArgumentError("keyframe: a rollout has its own states")
+        save(shown, path, shapes=shapes)
+    else:
+        _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), _only_collision(shapes), path, False)
     if open:
         import webbrowser
         webbrowser.open(f"file://{os.path.abspath(path)}")
     return path
 
 
-def _page(model):
-    return os.path.splitext(os.path.basename(_path(model)))[0] + ".html"
+def _page_name(path, shown):
+    """Of a page; None: the model's, in the current folder. No other kind of file is written over."""
+    if path is None:
+        model = shown.model if isinstance(shown, Rollout) else shown
+        return os.path.splitext(os.path.basename(_path(model)))[0] + ".html"
+    name = path_of(path, "path")
+    kinds = (".html", ".glb", ".npz") if isinstance(shown, Rollout) else (".html",)
+    if not name.endswith(kinds):
+        raise ArgumentError(f"path: expected a name that ends in {' or '.join(kinds)}, found {name!r}")
+    return name
+
+
+def _only_collision(shapes):
+    if shapes not in ("all", "collision"):
+        raise ArgumentError(f"shapes: expected all or collision, found {shapes!r}")
+    return shapes == "collision"
 
 
 def _path(model):
     return model.path or "model.xml"
-
-
-def _roots(roots):
-    folders = [os.fspath(root) for root in ([roots] if isinstance(roots, (str, os.PathLike)) else roots)]
-    return ":".join(folders) or None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from . import _core
-from .arrays import Description, batched, real, shaped, whole, words
+from .arrays import Description, batched, path_of, paths_of, real, shaped, whole, words
 from .checks import Checks
 from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
@@ -118,20 +118,14 @@ def _read(text):
     return {"enable": True, "disable": False}.get(text, text)
 
 
-def _paths(paths):
-    if paths is None:
-        return None
-    paths = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    return os.pathsep.join(os.fspath(p) for p in paths) or None
-
-
 def _compile(path, text, *, options=None, contact=None, allow_root=(), package_path=(), floating_base=False, inertia="refuse", fuse=False,
              motors=False, missing_meshes="refuse", design=False, expose=(), deformables=None, policy=None):
     for name, value, allowed in (("inertia", inertia, _INERTIA), ("missing_meshes", missing_meshes, _MISSING)):
         if value not in allowed:
             raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
     with Description(deformables) as deformables, Description(policy) as policy:
-        return _core.Compiled(path=path, text=text, allow_root=_paths(allow_root), package_path=_paths(package_path),
+        return _core.Compiled(path=path, text=text, allow_root=paths_of(allow_root, "allow_root"),
+                              package_path=paths_of(package_path, "package_path", lists=True),
                               floating_base=bool(floating_base), fuse=bool(fuse), motors=bool(motors), inertia=_INERTIA[inertia],
                               skip_missing=_MISSING[missing_meshes], design=bool(design), options=_texts(options), deformables=deformables,
                               expose=(expose,) if isinstance(expose, str) else tuple(expose), policy=policy, contact=_texts(contact))
@@ -158,7 +152,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
-    compiled = _compile(os.fspath(path), None, options=options, contact=contact, allow_root=allow_root, deformables=deformables, policy=policy,
+    compiled = _compile(path_of(path, "path"), None, options=options, contact=contact, allow_root=allow_root, deformables=deformables, policy=policy,
                         expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
                         inertia=inertia, missing_meshes=missing_meshes)
     model = Model(compiled, None)

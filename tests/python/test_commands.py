@@ -386,3 +386,36 @@ def test_a_check_is_told_how_led_bodies_move():
     far = pos[0] - 100  # before it the body jumps
     with pytest.raises(pb.Error, match="step 0 .*the path of mocap body 'hand' jumps"):
         pb.check(model, mocap_pos=pos, mocap_pos_before=far, horizon=10)
+
+
+# ---- names of files -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("call, said", [
+    (lambda m, r: pb.load(3), "path: expected a path, found 3"),
+    (lambda m, r: pb.load(""), "path: expected a path, found ''"),
+    (lambda m, r: pb.load("m.xml", allow_root=3), "allow_root: expected a folder"),
+    (lambda m, r: pb.load("m.xml", allow_root="/tmp:/usr"), "allow_root: '/tmp:/usr'"),
+    (lambda m, r: pb.optimize({}, output=""), "output: expected a path"),
+    (lambda m, r: pb.optimize({}, allow_root=[None]), "allow_root: expected a path"),
+    (lambda m, r: pb.audit({}, starts=7), "starts: expected a whole number from 8"),
+    (lambda m, r: pb.train({}, None), "output: expected a path"),
+    (lambda m, r: pb.view(m, ""), "path: expected a path"),
+    (lambda m, r: pb.view(m, "model.py"), "ends in .html, found 'model.py'"),
+    (lambda m, r: pb.view(r, "run.py"), "ends in .html or .glb or .npz"),
+    (lambda m, r: pb.view(r, "run.html", keyframe=0), "keyframe: a rollout has its own states"),
+    (lambda m, r: pb.view(r, "run.html", shapes="some"), "shapes: expected all or collision"),
+    (lambda m, r: r.save(""), "path: expected a path"),
+])
+def test_names_of_files_that_are_none(tmp_path, monkeypatch, call, said):
+    monkeypatch.chdir(tmp_path)
+    model = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
+    with pytest.raises(pb.ArgumentError) as error:
+        call(model, model.rollout(model.init(), steps=2))
+    assert said in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_a_page_of_a_rollout_shows_what_is_asked_for(tmp_path):
+    """One shape collides, one is only seen: the page of the collision shapes has one geom."""
+    model = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1'/><geom size='.2' contype='0' conaffinity='0'/></body></worldbody></mujoco>")
+    run = model.rollout(model.init(), steps=2)
+    sizes = [os.path.getsize(pb.view(run, tmp_path / f"{shapes}.html", shapes=shapes)) for shapes in ("all", "collision")]
+    assert sizes[1] < sizes[0]
