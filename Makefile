@@ -60,7 +60,7 @@ setup:
 build:
 	@tools/setup build
 	@test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=OFF); }
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared $(if $(wildcard cli/*.c),pullback_program)
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared pullback_lcp_shared pullback_lcp_static $(if $(wildcard cli/*.c),pullback_program)
 
 configure:
 	@$(call CONFIGURE,-DPULLBACK_TESTS=ON -DPULLBACK_PYTHON=$(if $(filter release,$(PRESET)),ON,OFF))
@@ -258,7 +258,7 @@ tidy: build
 
 coverage:
 	@$(MAKE) --no-print-directory PRESET=coverage test
-	@gcovr --root . --object-directory build/coverage --filter src/ --filter io/ --txt --gcov-ignore-parse-errors
+	@gcovr --root . --object-directory build/coverage --filter src/ --filter io/ --filter lcp/ --txt --gcov-ignore-parse-errors
 
 install: build
 	cmake --install $(BUILD)

@@ -356,7 +356,8 @@ def changed_places(before, now):
 
 def keep_order():
     """Writes tools/argument_order.txt from the headers as they are."""
-    found = describe(["cc"], sorted((ROOT / "include" / "pullback").glob("*.h")) + [ROOT / "io/mjcf/mjcf_schema.h"], [ROOT / "include", ROOT])
+    headers = [h for folder in ("include", "lcp/include") for h in sorted((ROOT / folder / "pullback").glob("*.h"))] + [ROOT / "io/mjcf/mjcf_schema.h"]
+    found = describe(["cc"], headers, [ROOT / "include", ROOT / "lcp/include", ROOT])
     with open(ORDER, "w", encoding="utf-8") as f:
         f.writelines(f"{name} {' '.join(arguments)}\n" for name, arguments in sorted(order(found).items()))
 

@@ -28,7 +28,8 @@ class memory(ct.c_void_p):
 
 _POINTER, _FUNCTION = ct._Pointer, ct._CFuncPtr
 
-path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpullback.so")
+_folder, _name = os.path.split(os.path.abspath(__file__))  # pullback_abi.py beside libpullback.so
+path = os.path.join(_folder, f"lib{_name.removesuffix('_abi.py')}.so")
 library = ct.CDLL(path)
 functions, _owner = {}, {}  # _owner: address of an object -> the context it was made with
 

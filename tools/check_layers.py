@@ -11,12 +11,14 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
-          "contact", "bodies", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
+LAYERS = ["base", "lcp", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
+          "contact", "bodies", "solve", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
-          "world": "base", "ledger": "base", "policy": "base", "enums": "base", "equalities": "base", "sensors": "base", "actuators": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout", "check": "check",
+          "world": "base", "ledger": "base", "policy": "base", "enums": "base", "equalities": "base", "sensors": "base", "actuators": "base", "spec": "base", "lcp": "lcp", "pgs": "lcp", "rollout": "rollout", "check": "check",
           "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
+# Libraries beside the engine: nothing of it may use them, only examples.
+BESIDE = {"lcp"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}
 MOST_IN_CIRCLES = 100
@@ -39,7 +41,11 @@ def included(quote, name, folder):
 
 
 def upward(layer, target):
-    return LAYERS.index(target) > LAYERS.index(layer)
+    return LAYERS.index(target) > LAYERS.index(layer) or (target in BESIDE and layer not in (target, "examples"))
+
+
+def where(target):
+    return f"{target} is beside the engine" if target in BESIDE else f"{target} comes after it"
 
 
 def wrong_includes(path):
@@ -55,7 +61,7 @@ def wrong_includes(path):
         elif target is not None and target not in LAYERS:
             yield f"{place}: {found[2]}: {target} is no layer"
         elif target is not None and upward(layer, target):
-            yield f"{place}: {layer} must not include {found[2]} ({target} comes after it)"
+            yield f"{place}: {layer} must not include {found[2]} ({where(target)})"
 
 
 def source_of(path):
@@ -65,18 +71,18 @@ def source_of(path):
 
 
 def exported(build):
-    """What the shared library offers."""
-    library = build / "libpullback.so"
-    if not library.is_file():
+    """What the shared libraries offer."""
+    libraries = [build / f"libpullback{name}.so" for name in ("", *(f"_{b}" for b in BESIDE))]
+    if not all(library.is_file() for library in libraries):
         return None
-    table = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1] for line in table.splitlines()}
+    table = subprocess.run(["nm", "-D", "--defined-only", *libraries], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in table.splitlines() if line.count(" ") >= 2}
 
 
 def symbols(build):
     """(defined: symbol -> source, wanted: source -> symbols) of the objects of the library, the program and the examples."""
     defined, wanted = {}, {}
-    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/(pullback_\w+\.dir/(src|io|cli)|example_)", str(p))]
+    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/(pullback_\w+\.dir/(src|io|cli|lcp)|example_)", str(p))]
     if not objects:
         return defined, wanted
     for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
@@ -97,7 +103,7 @@ def wrong_calls(build):
         yield f"{build}: no object files of the library"
     public = exported(build)
     if defined and public is None:
-        yield f"{build}: no libpullback.so"
+        yield f"{build}: no libpullback.so, or none of {', '.join(BESIDE)}"
         public = set()
     for source, names in sorted(wanted.items()):
         layer = folder_of(pathlib.Path(source))
@@ -106,7 +112,7 @@ def wrong_calls(build):
             if layer in CLIENTS and target != layer and name not in public:
                 yield f"{source}: {layer} must not call {name} ({defined[name]}): the library does not export it"
             elif upward(layer, target):
-                yield f"{source}: {layer} must not call {name} ({defined[name]}: {target} comes after it)"
+                yield f"{source}: {layer} must not call {name} ({defined[name]}: {where(target)})"
 
 
 def circles(build):
@@ -141,7 +147,7 @@ def circles(build):
 
 
 def main():
-    files = [f for top in ("src", "io", "cli", "python", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    files = [f for top in ("src", "lcp", "io", "cli", "python", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
     found = [fault for f in files for fault in wrong_includes(f)]
     for build in sys.argv[1:]:
         found += wrong_calls(pathlib.Path(build))

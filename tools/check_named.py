@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = ["src/*.c", "io/*.c", "cli/*.c", "python/core/*.c"]
+SOURCES = ["src/*.c", "lcp/*.c", "io/*.c", "cli/*.c", "python/core/*.c"]
 TEST = re.compile(r"tests/[a-z]+/test_\w+\.(?:c|py)")
 
 

@@ -32,7 +32,7 @@ def included(path):
     """Files of the project that a file includes, itself among them."""
     found = {path}
     for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-        for folder in (ROOT / "src", ROOT, ROOT / "include", path.parent):
+        for folder in (ROOT / "src", ROOT, ROOT / "include", ROOT / "lcp" / "include", path.parent):
             if (folder / name).is_file() and (folder / name) not in found:
                 found |= included((folder / name).resolve())
                 break
@@ -48,11 +48,11 @@ def digest(path):
 
 
 def commands(build):
-    """One compile command for each source of src, io and cli: the first one, which is that for double."""
+    """One compile command for each source of src, lcp, io and cli: the first one, which is that for double."""
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "io", "cli", "python"):
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "lcp", "io", "cli", "python"):
             entry["command"] = re.sub(r" -W\S*", "", entry["command"])  # warnings are the compilers'; clang does not know all of GCC's
             chosen.setdefault(path, entry)
     return chosen

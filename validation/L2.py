@@ -7,14 +7,14 @@ import numpy as np
 from common import below, row
 import inside
 
-Lcp, Solution, Cotangent, Bar = inside.native.pbLcp, inside.native.pbLcpSolution, inside.native.pbLcpCotangent, inside.native.pbLcpBar
+lib = inside.declarations(inside.build_dir(), "pullback_lcp")
+Lcp, Solution, Cotangent, Bar = lib.pbLcp, lib.pbLcpSolution, lib.pbLcpCotangent, lib.pbLcpBar
 
 
 def derivatives(data, g):
     """Solution, and the derivatives of g . x by Q, p, G, h, F, A, b."""
     data = {k: np.ascontiguousarray(data[k], float) for k in ("Q", "p", "G", "h", "F", "A", "b")}
     n, m, e = len(data["p"]), len(data["h"]), len(data["b"])
-    lib = inside.native
     ctx = lib.pbContext_Create(None)
     problem = Lcp(n=n, m=m, e=e, **data)
     at = {k: np.zeros(size) for k, size in zip("xyzs", (n, e, m, m))}

@@ -1,4 +1,4 @@
-"""Projected Gauss-Seidel (include/pullback/pgs.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
+"""Projected Gauss-Seidel (lcp/include/pullback/pgs.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
 import os
 
 import numpy as np
@@ -6,8 +6,8 @@ import numpy as np
 from common import ROOT
 import inside
 
-Problem, Options, Report = inside.native.pbPgs, inside.native.pbPgsOptions, inside.native.pbPgsReport
-Call, Bar, AdjointReport = inside.native.pbPgsCall, inside.native.pbPgsBar, inside.native.pbPgsAdjointReport
+lcp = inside.declarations(inside.build_dir(), "pullback_lcp")
+Problem, Options, Report, Call, Bar, AdjointReport = lcp.pbPgs, lcp.pbPgsOptions, lcp.pbPgsReport, lcp.pbPgsCall, lcp.pbPgsBar, lcp.pbPgsAdjointReport
 
 
 class Heap:
@@ -31,7 +31,7 @@ class Heap:
         self.normal = np.repeat(np.arange(0, self.m, 3, dtype=np.int32), 3)
         self.mu = np.full(self.m, friction)
         self.problem = Problem(m=self.m, A=self.A, b=self.b, kind=self.kind, normal=self.normal, mu=self.mu)
-        self.lib = inside.native
+        self.lib = lcp
         self.size = self.lib.pbPgs_ImplicitWorkSize(self.m)
         self.work = np.zeros(self.size // 8 + 1)
         self.ctx = self.lib.pbContext_Create(None)

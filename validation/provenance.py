@@ -6,7 +6,7 @@ import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-SOURCES = ("src", "io", "include", "cli")
+SOURCES = ("src", "lcp", "io", "include", "cli")
 MODULES = (HERE, os.path.join(ROOT, "tests", "oracle"), os.path.join(ROOT, "tools"), os.path.join(ROOT, "bench"))
 DATA = (ROOT, os.path.join(ROOT, "examples"), os.path.join(ROOT, "bench"), HERE)
 

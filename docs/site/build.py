@@ -18,7 +18,8 @@ SITE, OUT = ROOT / "docs" / "site", ROOT / "build" / "docs"
 SOURCE = OUT / "source"
 # Pages, and what they link to beside each other.
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*")
-LINKED = ("bench", "cmake", "include", "src", "tests", "tools", "validation", "man", "LICENSE", *(f"examples/{path.name}" for path in ROOT.glob("examples/*.*")))
+LINKED = ("bench", "cmake", "include", "lcp", "src", "tests", "tools", "validation", "man", "LICENSE", *(f"examples/{path.name}" for path in ROOT.glob("examples/*.*")))
+HEADERS = (ROOT / "include" / "pullback", ROOT / "lcp" / "include" / "pullback")
 STRICT = ("-W", "--keep-going", "-n", "-q")  # of Sphinx: a warning is an error, and so is a reference to nothing
 
 
@@ -58,10 +59,10 @@ def python(package):
 
 
 def headers():
-    """A page for each public header, in the order of pullback.h, and one that lists them."""
-    include = ROOT / "include" / "pullback"
-    names = re.findall(r"#include <pullback/(\w+)\.h>", (include / "pullback.h").read_text())
-    names += sorted({path.stem for path in include.glob("*.h")} - {*names, "pullback"})  # what these include
+    """A page for each public header, in the order of pullback.h, those of the library beside the engine last, and one that lists them."""
+    names = re.findall(r"#include <pullback/(\w+)\.h>", (HEADERS[0] / "pullback.h").read_text())
+    names += sorted({path.stem for path in HEADERS[0].glob("*.h")} - {*names, "pullback"})  # what these include
+    names += sorted(path.stem for path in HEADERS[1].glob("*.h"))
     for name in names:
         title = f"{name}.h"
         write(SOURCE / "api" / "c" / f"{name}.rst", f".. _{name}_8h:\n\n{title}\n{'=' * len(title)}\n\n.. doxygenfile:: {title}\n")
@@ -105,7 +106,7 @@ def sources(package):
 
 def forget():
     """All of it, where how pages are made has changed, or a header, whose unnamed enumerations Sphinx knows by number."""
-    files = [path for path in sorted(SITE.rglob("*")) if path.is_file()] + sorted((ROOT / "include" / "pullback").glob("*.h"))
+    files = [path for path in sorted(SITE.rglob("*")) if path.is_file()] + [path for folder in HEADERS for path in sorted(folder.glob("*.h"))]
     made = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     if not (OUT / "stamp").exists() or (OUT / "stamp").read_text() != made:
         shutil.rmtree(OUT, ignore_errors=True)

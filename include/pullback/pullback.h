@@ -1,4 +1,4 @@
-// Pullback: everything the library offers.
+// Pullback: everything the engine offers. Beside it: pullback/lcp.h and pullback/pgs.h, of libpullback_lcp.
 #ifndef PULLBACK_PULLBACK_H
 #define PULLBACK_PULLBACK_H
 
@@ -21,8 +21,6 @@
 #include <pullback/optimize.h>
 #include <pullback/audit.h>
 #include <pullback/learn.h>
-#include <pullback/lcp.h>
-#include <pullback/pgs.h>
 #include <pullback/actuators.h>
 #include <pullback/array.h>
 #include <pullback/json.h>

@@ -1,6 +1,6 @@
 // Dense linear algebra of small symmetric matrices, row-major, where they stand: for what has some tens of rows at most, outside
 // the solvers' inner loops. Sums run in ascending order, element by element, so every instruction set gives the same bits.
-// Larger ones: lu.h; tree-sparse ones: tree_ldl.h; those of complementarity problems have panels (complementarity/dense.c).
+// Larger ones: lu.h; tree-sparse ones: tree_ldl.h; those of complementarity problems have panels (lcp/dense.c).
 #ifndef PB_SMALL_H
 #define PB_SMALL_H
 

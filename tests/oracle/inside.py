@@ -15,12 +15,12 @@ def build_dir():
     return os.environ.get("PULLBACK_BUILD", os.path.join(ROOT, "build", "release"))
 
 
-def declarations(folder):
-    """The module of declarations of a build folder."""
-    path = os.path.join(folder, "pullback_abi.py")
+def declarations(folder, library="pullback"):
+    """The module of declarations of a library in a build folder."""
+    path = os.path.join(folder, f"{library}_abi.py")
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} is not there: make build")
-    spec = importlib.util.spec_from_file_location("pullback_abi", path)
+    spec = importlib.util.spec_from_file_location(f"{library}_abi", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -157,8 +157,9 @@ def test_arguments_that_change_places_end_the_build(tmp_path):
 
 
 def test_the_kept_order_of_arguments_is_that_of_the_headers():
-    headers = sorted(pathlib.Path(inside.ROOT, "include", "pullback").glob("*.h")) + [pathlib.Path(inside.ROOT, "io/mjcf/mjcf_schema.h")]
-    found = abi.order(abi.describe(["cc"], headers, [os.path.join(inside.ROOT, "include"), inside.ROOT]))
+    folders = [os.path.join(inside.ROOT, name) for name in ("include", "lcp/include", "")]
+    headers = [h for folder in folders[:2] for h in sorted(pathlib.Path(folder, "pullback").glob("*.h"))] + [pathlib.Path(inside.ROOT, "io/mjcf/mjcf_schema.h")]
+    found = abi.order(abi.describe(["cc"], headers, folders))
     assert found == abi.kept_order(), "calls looked at? tools/abi.py --order"
 
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "complementarity/work.h"
+#include "lcp/work.h"
 #include "lcp_instances.h"
 
 static pbLcpWork work_of(const pbLcp *l, int contact, void **memory) {

@@ -1,4 +1,4 @@
-// Hard contact in the step (contact.h: lcp, cones, sweeps): against closed forms, against the dense layer of lcp.h, and its gradients
+// Hard contact in the step (contact.h: lcp, cones, sweeps): against closed forms, against the library of lcp.h, and its gradients
 // against differences. That derivatives agree with each other everywhere is tests/conformance's.
 #include <math.h>
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <pullback/lcp.h>
 #include <pullback/pullback.h>
 
 static pbContext *ctx;

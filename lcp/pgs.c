@@ -1,6 +1,6 @@
-// Projected Gauss-Seidel and Jacobi (include/pullback/pgs.h), and back through their sweeps. The derivative of the fixed point:
-// pgs_vjp.c. Stands alone: the step's method=sweeps is src/solve/dual*.c. Tests: tests/unit/test_pgs.c.
-#include "complementarity/pgs.h"
+// Projected Gauss-Seidel and Jacobi (pullback/pgs.h), and back through their sweeps. The derivative of the fixed point: pgs_vjp.c.
+// The engine's method=sweeps is src/solve/dual*.c. Tests: tests/unit/test_pgs.c.
+#include "lcp/pgs.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // The reduction of a mixed problem to its inequalities (reduced.h): Cholesky's factor of Q, Gram-Schmidt on the equalities,
 // scales of the rows.
 // Tests: tests/unit/test_condensed.c.
-#include "complementarity/reduced.h"
+#include "lcp/reduced.h"
 
 #include "base/assert.h"
 

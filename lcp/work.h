@@ -3,9 +3,9 @@
 #ifndef PB_LCP_WORK_H
 #define PB_LCP_WORK_H
 
-#include "complementarity/condensed.h"
-#include "complementarity/interior.h"
-#include "complementarity/reduced.h"
+#include "lcp/condensed.h"
+#include "lcp/interior.h"
+#include "lcp/reduced.h"
 
 typedef struct pbLcpWork {
   pbReduced reduced;

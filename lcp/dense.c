@@ -1,6 +1,6 @@
 // Dense linear algebra (dense.h). Sums are taken in a fixed order, so that results do not depend on the build.
 // Tests: tests/unit/test_lcp.c.
-#include "complementarity/dense.h"
+#include "lcp/dense.h"
 
 #include "base/assert.h"
 

@@ -1,6 +1,6 @@
 // What the linear problem and the one with cones have in common.
 // Tests: tests/unit/test_condensed.c.
-#include "complementarity/work.h"
+#include "lcp/work.h"
 
 #include "base/assert.h"
 

@@ -8,7 +8,7 @@
 #ifndef PB_LCP_CONDENSED_H
 #define PB_LCP_CONDENSED_H
 
-#include "complementarity/reduced.h"
+#include "lcp/reduced.h"
 
 enum { PB_BLOCK = 16 };          // rows of a block at most
 #define PB_CONDENSED_DELTA 1e-9  // added to the diagonal of active rows: they may be redundant

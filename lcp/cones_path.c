@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "complementarity/cones.h"
+#include "lcp/cones.h"
 
 typedef struct Path {
   int contacts, m;

@@ -1,10 +1,10 @@
-// Implicit adjoint of the linear complementarity problem (include/pullback/lcp.h).
+// Implicit adjoint of the linear complementarity problem (pullback/lcp.h).
 // Tests: tests/unit/test_lcp.c, tests/unit/test_lcp_cones.c, tests/unit/test_condensed.c.
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "complementarity/work.h"
+#include "lcp/work.h"
 
 static const double NONE = 1e-11;      // a multiplier or slack below this fraction of the largest counts as zero
 static const double SINGULAR = 1e-10;  // a pivot below this fraction of the largest counts as zero

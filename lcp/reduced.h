@@ -6,7 +6,7 @@
 #include <pullback/lcp.h>
 
 #include "base/arena.h"
-#include "complementarity/dense.h"
+#include "lcp/dense.h"
 
 typedef struct pbReduced {
   int n, m, e, rank;  // rank of A

@@ -5,7 +5,7 @@
 
 #include <pullback/lcp.h>
 
-#include "complementarity/condensed.h"
+#include "lcp/condensed.h"
 
 typedef struct pbInterior {
   int m, iterations, limit;

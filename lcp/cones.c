@@ -1,7 +1,7 @@
-// Contacts with Coulomb's cone (include/pullback/lcp.h): pyramids whose edges are rotated towards the slip, then Newton's method;
+// Contacts with Coulomb's cone (pullback/lcp.h): pyramids whose edges are rotated towards the slip, then Newton's method;
 // or the condensed interior point method (cones_interior.c), or a path (cones_path.c). The derivative: cones_vjp.c.
 // Tests: tests/unit/test_lcp_cones.c.
-#include "complementarity/cones.h"
+#include "lcp/cones.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // Solvers of s = M z + q, s, z >= 0, s_i z_i = 0 (interior.h): Mehrotra's predictor and corrector, Newton's method on the active
 // set that polishes its end, and a homotopy where the first fails.
 // Tests: tests/unit/test_lcp.c.
-#include "complementarity/interior.h"
+#include "lcp/interior.h"
 
 #include "base/assert.h"
 

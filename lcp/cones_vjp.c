@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "complementarity/cones.h"
+#include "lcp/cones.h"
 
 static const double NONE = 1e-11;  // of the largest: counts as zero
 static const double SINGULAR = 1e-10;

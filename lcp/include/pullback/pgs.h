@@ -1,4 +1,4 @@
-// Pullback: projected Gauss-Seidel (and Jacobi) over rows of contacts and joints, and two derivatives of it.
+// Pullback: projected Gauss-Seidel (and Jacobi) over rows of contacts and joints, and two derivatives of it. Of libpullback_lcp.
 //
 //   w = A f + b,   A symmetric positive semidefinite with a positive diagonal, row by row
 //

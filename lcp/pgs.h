@@ -5,7 +5,7 @@
 #include <pullback/pgs.h>
 
 #include "base/context.h"
-#include "complementarity/dense.h"
+#include "lcp/dense.h"
 
 pbPgsOptions pbPgs_OptionsOf(const pbPgsCall *call);
 pbStatus pbPgs_Check(pbContext *ctx, const pbPgsCall *call, bool cone, size_t need);

@@ -2,7 +2,7 @@
 #ifndef PB_LCP_CONES_H
 #define PB_LCP_CONES_H
 
-#include "complementarity/work.h"
+#include "lcp/work.h"
 
 typedef struct pbConesWork {
   pbLcpWork base;                       // reduced with three rows a contact, interior with six

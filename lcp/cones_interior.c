@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "complementarity/cones.h"
+#include "lcp/cones.h"
 
 static const double ROOM = 1e-8;  // fraction of a cone's radius
 static const double APART = 1e3;  // numbers of which a product vanishes and that are that far apart are decided

@@ -1,6 +1,6 @@
 // The condensed form (condensed.h): its memory, products, and the factorization within the envelope. Blocks of rows, their
 // features and the order of the unknowns: condensed_blocks.c. Tests: tests/unit/test_condensed.c.
-#include "complementarity/condensed.h"
+#include "lcp/condensed.h"
 
 #include "base/assert.h"
 

@@ -1,7 +1,7 @@
 // What of the condensed form (condensed.h) does not change with the law: blocks of rows, their unknowns and features, an order of
 // the unknowns with its envelope, and the mass matrix in that order.
 // Tests: tests/unit/test_condensed.c.
-#include "complementarity/condensed.h"
+#include "lcp/condensed.h"
 
 #include "base/assert.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "complementarity/pgs.h"
+#include "lcp/pgs.h"
 
 static const double NONE = 1e-11;  // of the largest: counts as zero
 

@@ -1,14 +1,14 @@
-// Linear complementarity problems on dense matrices (include/pullback/lcp.h): reduced to the inequalities, solved by an interior
-// point method or a homotopy, and checked against the problem as stated. src/complementarity stands alone on base; the step does
-// not use it: its method=lcp is src/solve/dual*.c.
+// Linear complementarity problems on dense matrices (pullback/lcp.h): reduced to the inequalities, solved by an interior point
+// method or a homotopy, and checked against the problem as stated. A library of its own (docs/lcp.md): the engine's method=lcp
+// is src/solve/dual*.c.
 // The derivative: vjp.c. Tests: tests/unit/test_lcp.c.
-#include "pullback/lcp.h"
+#include <pullback/lcp.h>
 
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "complementarity/work.h"
+#include "lcp/work.h"
 
 const char *pbLcpMethod_Name(pbLcpMethod method) {
   static const char *names[pb_lcpMethodCount] = {"interior", "path"};

@@ -1,4 +1,5 @@
 // Pullback: hard contact as a complementarity problem, its solution and the adjoint of the solution.
+// A library of its own, libpullback_lcp: docs/lcp.md.
 //
 // Linear complementarity (polyhedral friction), dense, every matrix row-major:
 //
@@ -90,8 +91,8 @@ typedef struct pbLcpAdjointReport {
 //   dp = -l, dQ = -(l x' + x l')/2, dh = u, dG = -(z l' + u x'), dF = u z', dA = -(y l' + v x'), db = v
 // Rows with z = 0 have u = 0, those with s = z = 0 too: there the solution has a kink and this is the derivative of the side
 // on which the row stays open, an element of the generalised Jacobian. Where active rows are redundant, u is a solution of
-// about the least norm (in scaled rows) and dp, db and x's own derivatives are those that every choice of z gives. A cotangent on z or y
-// is meaningful where they are unique; the residual tells. F's transpose matters: friction is not symmetric.
+// about the least norm (in scaled rows) and dp, db and x's own derivatives are those that every choice of z gives. A cotangent
+// on z or y is meaningful where they are unique; the residual tells. F's transpose matters: friction is not symmetric.
 PB_API PB_NODISCARD pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *problem, const pbLcpSolution *solution,
                                        const pbLcpCotangent *cotangent, void *work, size_t work_size, const pbLcpBar *bar,
                                        pbLcpAdjointReport *report);
