@@ -41,9 +41,9 @@ def reported(quantity, measured):
 
 
 def figure(name, title, xlabel, ylabel, curves):
-    """docs/img/NAME.svg of curves by name, one value for each 0, 1, ...; NAME begins with the case's, so that the page shows it."""
+    """validation/img/NAME.svg of curves by name, one value for each 0, 1, ...; NAME begins with the case's, so that the report shows it."""
     lines = [(words, range(len(y)), y, "line") for words, y in curves.items()]
-    with open(os.path.join(ROOT, "docs", "img", name + ".svg"), "w", encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "validation", "img", name + ".svg"), "w", encoding="utf-8") as f:
         f.write(plot.svg(title, xlabel, ylabel, lines) + "\n")
 
 

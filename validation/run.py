@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the cases, keeps their rows in results.csv, and writes docs/validation.md.
+"""Measures the cases, keeps their rows in results.csv, and writes report.md of them.
 
   validation/run.py                      all of them; a run that was interrupted goes on where it was
   validation/run.py --case NAME ...      only these
   validation/run.py --quick [--seed S]   those that take under 10 s, in one process and the seed's order; nothing is written,
                                          and rows about time do not fail. Of the others: whose sources changed since they were measured
-  validation/run.py --document           the page alone, from what is kept
+  validation/run.py --document           the report alone, from what is kept
   validation/run.py --list               codes and titles
 
 A case is a file NAME.py with rows(), which measures with the program or the library and returns rows (common.py); its docstring is a
@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ["case", "quantity", "measured", "required", "holds"]
 RESULTS, CASES = (os.path.join(HERE, name) for name in ("results.csv", "cases.csv"))
 UNFINISHED = os.path.join(provenance.ROOT, "build", "validation.unfinished.json")
-PAGE = os.path.join(provenance.ROOT, "docs", "validation.md")
+REPORT = os.path.join(HERE, "report.md")
 QUICK = 10  # seconds
 
 
@@ -126,11 +126,11 @@ def anchor(name):
 
 
 def document(kept):
-    """The same as a page of the docs."""
+    """The report: all rows, with what each case shows."""
     cell = lambda x: x.replace("|", "\\|")
     lines = ["# Validation", "",
              "Each case is a file of `validation/`, named by a code; `validation/run.py --list` prints codes and titles. `make validate` measures all",
-             "cases again, `make validate CASE=R2` one of them, and writes this page from `validation/results.csv`. \"Reported\" means that nothing is",
+             "cases again, `make validate CASE=R2` one of them, and writes this report from `validation/results.csv`. \"Reported\" means that nothing is",
              "required of the number. Seconds are of processor time.",
              "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, implicit differentiation (K30) in L2,",
              "relaxed contact (K31) in PDJ1, parameters of a gait (K62) in R5, elastic deformation (K35) in E5, robots that bend (K41) in E6,",
@@ -142,9 +142,9 @@ def document(kept):
     for n in kept.names:
         lines += ["", f"## {n}: {title(n)}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(map(cell, r[1:])) + " |" for r in kept.rows[n]]
-        for image in sorted(glob.glob(os.path.join(os.path.dirname(PAGE), "img", n + "-*.svg"))):  # as common.figure draws them
+        for image in sorted(glob.glob(os.path.join(HERE, "img", n + "-*.svg"))):  # as common.figure draws them
             lines += ["", f"![{title(n)}](img/{os.path.basename(image)})"]
-    with open(PAGE, "w", encoding="utf-8") as f:
+    with open(REPORT, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
 
 
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--case", action="append", help="only this one (repeatable)")
     parser.add_argument("--quick", action="store_true", help=f"those that take under {QUICK} s; nothing is written")
     parser.add_argument("--seed", default="0", help="of their order")
-    parser.add_argument("--document", action="store_true", help="write the page alone")
+    parser.add_argument("--document", action="store_true", help="write the report alone")
     parser.add_argument("--list", action="store_true", help="print codes and titles")
     chosen = parser.parse_args()
     unknown = set(chosen.case or ()) - set(cases())

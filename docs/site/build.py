@@ -17,8 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SITE, OUT = ROOT / "docs" / "site", ROOT / "build" / "docs"
 SOURCE = OUT / "source"
 # Pages, and what they link to beside each other.
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*")
-LINKED = ("bench", "cmake", "include", "lcp", "src", "tests", "tools", "validation", "man", "LICENSE", *(f"examples/{path.name}" for path in ROOT.glob("examples/*.*")))
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*", "validation/report.md", "validation/img/*")
+REPORT = pathlib.Path("validation", "report.md")  # pages link to it; it is no part of the table of contents, nor of what is searched
+LINKED = ("bench", "cmake", "include", "lcp", "src", "tests", "tools", "man", "LICENSE",
+          *(str(path.relative_to(ROOT)) for pattern in ("examples/*.*", "validation/*.py", "validation/*.csv") for path in ROOT.glob(pattern)))
 HEADERS = (ROOT / "include" / "pullback", ROOT / "lcp" / "include" / "pullback")
 STRICT = ("-W", "--keep-going", "-n", "-q")  # of Sphinx: a warning is an error, and so is a reference to nothing
 
@@ -35,13 +37,13 @@ def sections(page):
     """Headings of a page and the pages that each links to, in order."""
     for part in re.split(r"^## ", page, flags=re.M)[1:]:
         title, _, text = part.partition("\n")
-        yield title, re.findall(r"\]\(([^)#:]+)\.md\)", text)
+        yield title, [os.path.normpath(f"docs/{name}") for name in re.findall(r"\]\(([^)#:]+)\.md\)", text)]
 
 
 def index():
     """The first page: docs/index.md, which lists the pages, with these lists as a table of contents beside it."""
     page = (ROOT / "docs" / "index.md").read_text()
-    tree = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(os.path.normpath(f"docs/{name}") for name in names) + "\n```\n"
+    tree = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(name for name in names if name != str(REPORT.with_suffix(""))) + "\n```\n"
                    for title, names in sections(page) if names)
     moved = re.sub(r"\]\((?!#|\w+:)([^)]+)\)", lambda found: f"]({os.path.normpath('docs/' + found[1])})", page)
     return moved + tree + "\n```{toctree}\n:hidden:\n:caption: Interfaces\n\napi/python\napi/c\n```\n"
@@ -93,11 +95,14 @@ def sources(package):
         text = (ROOT / page).read_bytes()
         if page.suffix == ".md":  # the first page of the site is that of the documents
             text = text.replace(b"](docs/index.md)", b"](index.md)")
+        if page == REPORT:
+            text = b"---\norphan: true\nnosearch: true\n---\n" + text
         write(SOURCE / page, text)
     for old in {page.relative_to(SOURCE) for pattern in PAGES for page in SOURCE.glob(pattern) if page.is_file()} - pages:
         (SOURCE / old).unlink()
     for name in LINKED:
         if not (SOURCE / name).is_symlink():
+            (SOURCE / name).parent.mkdir(exist_ok=True)
             (SOURCE / name).symlink_to(ROOT / name)
     write(SOURCE / "index.md", index())
     write(SOURCE / "api" / "python.rst", python(package))

@@ -13,7 +13,7 @@ project, author = "Pullback", "The Pullback authors"
 copyright = f"{author}, Apache-2.0"
 release = version = pullback.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "breathe"]
-exclude_patterns = ["bench", "cmake", "include", "lcp", "man", "src", "tests", "tools", "validation"]  # files that pages link to
+exclude_patterns = ["bench", "cmake", "include", "lcp", "man", "src", "tests", "tools"]  # files that pages link to
 nitpicky, highlight_language = True, "text"
 
 html_theme, html_title = "furo", f"Pullback {release}"

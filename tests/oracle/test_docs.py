@@ -21,7 +21,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for folder in ("docs", "docs/guide") for p in (ROOT / folder).glob("*.md"))]
+PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in ("docs", "docs/guide") for p in (ROOT / folder).glob("*.md"))]
 KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
 

@@ -21,7 +21,7 @@ B = '"""Another case\n\nAnother."""\nimport os\nfrom common import row\n\ndef ro
 def project(tmp_path):
     """A project with two cases, and run(*words) -> (exit code, output, cases measured)."""
     (tmp_path / "validation").mkdir()
-    for folder in ("src", "build", "docs"):
+    for folder in ("src", "build"):
         (tmp_path / folder).mkdir()
     (tmp_path / "src" / "a.c").write_text("int a;\n")
     for name in ("run.py", "provenance.py"):
@@ -43,7 +43,7 @@ def test_whole_run(project):
     assert (code, measured) == (0, "AB"), text
     with open(path / "validation" / "results.csv", newline="") as f:
         assert [r[:2] for r in csv.reader(f)] == [["case", "quantity"], ["A1", "a"], ["A1", "speed"], ["B1", "b"]]
-    page = (path / "docs" / "validation.md").read_text()
+    page = (path / "validation" / "report.md").read_text()
     assert "| A1 | [A case](#a1-a-case) | A thing that holds. | 2 |" in page and "## B1: Another case\n\nAnother.\n" in page
     assert run("--list") == (0, "A1     A case\nB1     Another case\n", "")
     assert run()[2] == "AB"  # a new run, everything anew
@@ -115,14 +115,13 @@ def test_a_case_that_appears_is_one_of_the_next_run(project):
 
 
 def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
-    """docs/validation.md is what --document writes now: titles, rows and seconds."""
+    """validation/report.md is what --document writes now: titles, rows and seconds."""
     names = [f[:-3] for f in os.listdir(os.path.join(inside.ROOT, "validation")) if f[0].isupper() and f.endswith(".py")]
     for name in names:
         with open(os.path.join(inside.ROOT, "validation", name + ".py"), encoding="utf-8") as f:
             first, blank = f.readline().rstrip("\n"), f.readline()
         assert 8 < len(first) < 75 and not first.endswith((".", '"')) and blank == "\n", f"{name}: no title"
     shutil.copytree(os.path.join(inside.ROOT, "validation"), tmp_path / "validation", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(os.path.join(inside.ROOT, "docs", "img"), tmp_path / "docs" / "img")
     subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), "--document"], check=True)
-    with open(os.path.join(inside.ROOT, "docs", "validation.md"), encoding="utf-8") as f:
-        assert f.read() == (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8"), "validation/run.py --document"
+    with open(os.path.join(inside.ROOT, "validation", "report.md"), encoding="utf-8") as f:
+        assert f.read() == (tmp_path / "validation" / "report.md").read_text(encoding="utf-8"), "validation/run.py --document"
