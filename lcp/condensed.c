@@ -419,7 +419,10 @@ static void solve_condensed(pbCondensed *c, double *v, bool transposed) {
 void pbCondensed_Solve(pbCondensed *c, double *v) { solve_condensed(c, v, false); }
 void pbCondensed_SolveT(pbCondensed *c, double *v) { solve_condensed(c, v, true); }
 
-// Power iteration with (M + d)^-1 M (M + d)^-1, whose eigenvalues are about 1 / lambda, and 0 where lambda is.
+// Condition number of M on the rows that are not left out, from the factor of M + d, d small. A = (M + d)^-1 M (M + d)^-1 has
+// about 1 / lambda for each eigenvalue lambda of M, and 0 where that is 0, so that redundant rows do not count: its powers turn a
+// vector towards the least lambda. On the way x = (M + d)^-1 v and M x are there, and |M x| / |x| lies between the least and the
+// largest lambda: the greatest of these ratios stands for the largest one, the least, once the vector has turned, for the least.
 double pbCondensed_Condition(pbCondensed *c, double *v, double *t) {
   double largest = 0, inverse = 0, size;
   for (int i = 0; i < c->m; i++) v[i] = i % 3 ? 1 : -1;
@@ -433,7 +436,7 @@ double pbCondensed_Condition(pbCondensed *c, double *v, double *t) {
     pbCondensed_Mul(c, v, t);
     for (int i = 0; i < c->m; i++) t[i] = v[i] == 0 ? 0 : t[i];
 
-    // By the ratio of sizes, of both ends.
+    // |M x| / |x|
     double after = pbDense_MaxAbs(t, c->m);
     largest = fmax(largest, after / size);
     if (round) inverse = fmax(inverse, after > 0 ? size / after : 0);

@@ -82,31 +82,40 @@ static bool factor(Iterate *p) {
   return pbCondensed_FactorLaws(p->c, p->w->by_s, p->w->by_z, 1e-13);
 }
 
-// Right-hand side of a contact's laws at t, with ds, dpsi and dg eliminated, to to.z. to.g has the part of dg that does not
-// depend on dz, to.psi the part of dpsi that does not depend on dg: find_direction completes them.
-static void contact_target(const Iterate *p, int i, double t, bool second, Point to) {
-  const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
-  double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];
-  v[0] = t - z[0] * s[0] - (second ? az[0] * as[0] : 0);
-  v[1] = -z[1];
-  v[2] = -z[2];
+// Right-hand side of a contact's laws at t, which stands in to->z until find_direction solves for dz. Each law f(z, s, psi, g)
+// = 0 is asked to hold after the step: its linear part is minus its misfit here, less, with `second`, its second-order part along
+// the predictor (Mehrotra's corrector). ds = M dz + r, dpsi and dg are eliminated; the parts of the last two that do not depend
+// on the others are left in to->psi and to->g, which find_direction completes:
+//   dg = room_left - |dz_t - z_t db / b|^2 / b + (terms in dz),   dpsi = (t - psi g - dpsi dg) / g - psi / g dg.
+static void contact_target(const Iterate *p, int i, double t, bool second, const Point *to) {
+  const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i;
+  const double *z_ahead = p->ahead.z + 3 * i, *s_ahead = p->ahead.s + 3 * i;
+  double *target = to->z + 3 * i;
 
-  if (mu > 0) {
-    double bend[2] = {az[1] - z[1] * ab / b, az[2] - z[2] * ab / b};
-    to.g[i] = room_left(p, i) - (second ? (bend[0] * bend[0] + bend[1] * bend[1]) / b : 0);
-    to.psi[i] = (t - psi * g - (second ? p->ahead.psi[i] * p->ahead.g[i] : 0)) / g;
+  // normal: z_n s_n = t
+  target[0] = t - z[0] * s[0] - (second ? z_ahead[0] * s_ahead[0] : 0);
+
+  // tangential: without friction z_t = 0, else b s_t + psi z_t = 0
+  double mu = p->mu[i], b = mu * z[0], b_ahead = mu * z_ahead[0], psi = p->at.psi[i], g = p->at.g[i];
+  if (mu == 0) {
+    for (int k = 1; k < 3; k++) target[k] = -z[k];
+  } else {
+    double curved[2] = {z_ahead[1] - z[1] * b_ahead / b, z_ahead[2] - z[2] * b_ahead / b};
+    to->g[i] = room_left(p, i) - (second ? (curved[0] * curved[0] + curved[1] * curved[1]) / b : 0);
+    to->psi[i] = (t - psi * g - (second ? p->ahead.psi[i] * p->ahead.g[i] : 0)) / g;
     for (int k = 1; k < 3; k++) {
-      double second_order = second ? ab * as[k] + p->ahead.psi[i] * az[k] : 0;
-      v[k] = -b * s[k] - psi * z[k] - second_order - z[k] * (to.psi[i] - psi / g * to.g[i]);
+      double second_order = second ? b_ahead * s_ahead[k] + p->ahead.psi[i] * z_ahead[k] : 0;
+      target[k] = -b * s[k] - psi * z[k] - second_order - z[k] * (to->psi[i] - psi / g * to->g[i]);
     }
   }
 
-  for (int k = 0; k < 3; k++) v[k] -= p->w->by_s[i][k][k] * p->r[3 * i + k];
+  // ds = M dz + r: what r contributes
+  for (int k = 0; k < 3; k++) target[k] -= p->w->by_s[i][k][k] * p->r[3 * i + k];
 }
 
 // Step towards t, with the second order of the predictor or without.
 static void find_direction(Iterate *p, double t, bool second, Point to) {
-  for (int i = 0; i < p->contacts; i++) contact_target(p, i, t, second, to);
+  for (int i = 0; i < p->contacts; i++) contact_target(p, i, t, second, &to);
 
   // Condensed: dz, then ds = M dz + r.
   pbCondensed_Solve(p->c, to.z);

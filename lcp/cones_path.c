@@ -238,45 +238,61 @@ static void start_path(Path *p, double z) {
   }
 }
 
+// In the working memory of the interior point method, which does not run meanwhile: its vectors have six numbers a contact, where
+// these have three or one.
+static Path borrow_path(const pbConesWork *w, const double *mu) {
+  const pbInterior *in = &w->base.interior;
+  int m = w->base.reduced.m;
+  return (Path){.contacts = m / 3,
+                .m = m,
+                .mu = mu,
+                .M = w->base.reduced.M,
+                .q = w->base.reduced.q,
+                // the point
+                .z = in->z,
+                .s = in->s,
+                .psi = in->c,
+                // its tangent and correction
+                .tz = in->az,
+                .ts = in->az + m,
+                .tp = in->as,
+                .cz = in->dz,
+                .cs = in->dz + m,
+                .cp = in->ds,
+                // a trial, and the path's constants
+                .nz = in->zs,
+                .ns = in->zs + m,
+                .np = in->ss,
+                .d = in->d,
+                .c = in->r};
+}
+
 bool pbCones_Follow(pbConesWork *w, const double *mu, double z, pbConesTry *try, void *user) {
+  enum { most_steps = 500 };
+  static const double first_length = .1, first_try = 1e-4;  // of the arc; of t, at which a solution is first looked for
+  static const double end_of_path = 1e-15,
+                      far_away = 1e9;  // t below which nothing is left to follow; forces of a ray to infinity
   pbInterior *in = &w->base.interior;
-  int m = w->base.reduced.m, c = m / 3;
-  Path p = {.contacts = c,
-            .m = m,
-            .mu = mu,
-            .M = w->base.reduced.M,
-            .q = w->base.reduced.q,
-            .z = in->z,
-            .s = in->s,
-            .psi = in->c,
-            .tz = in->az,
-            .ts = in->az + m,
-            .tp = in->as,
-            .cz = in->dz,
-            .cs = in->dz + m,
-            .cp = in->ds,
-            .nz = in->zs,
-            .ns = in->zs + m,
-            .np = in->ss,
-            .d = in->d,
-            .c = in->r};
+  int m = w->base.reduced.m;
+  double length = first_length, try_below = first_try, first_sign = 0;
 
+  Path p = borrow_path(w, mu);
   start_path(&p, z);
-  double h = .1, first = 0, next = 1e-4;
-
-  for (int it = 0; it < 500; it++) {
+  for (int step = 0; step < most_steps; step++) {
     // Newton's method is tried each time that t is ten times smaller.
-    if (p.t < next) {
-      next = .1 * p.t;
+    if (p.t < try_below) {
+      try_below = .1 * p.t;
       memcpy(w->z, p.z, sizeof *p.z * (size_t)m);
       if (try(w, user)) return true;
     }
 
-    // Converged elsewhere, or on a ray to infinity. The sign of the determinant is the orientation of the path.
-    if (p.t < 1e-15 || pbDense_MaxAbs(p.z, m) > 1e9 || !factor(in, &p)) return false;
+    // Converged elsewhere, or on a ray to infinity.
+    if (p.t < end_of_path || pbDense_MaxAbs(p.z, m) > far_away || !factor(in, &p)) return false;
+
+    // The sign of the determinant is the orientation of the path: where it changes, t turns.
     double sign = pbDense_LuSign(in->K, in->perm, m);
-    if (!it) first = sign;
-    if (!path_step(in, &p, -sign * first, &h)) return false;
+    if (step == 0) first_sign = sign;
+    if (!path_step(in, &p, -sign * first_sign, &length)) return false;
   }
 
   return false;

@@ -25,7 +25,9 @@ void pbInterior_Layout(pbArena *a, pbInterior *w, int m) {
   w->active = pbArena_Take(a, M, sizeof(bool));
 }
 
-static const double APART = 1e3;  // a row of which s and z are that far apart is decided
+static const double APART = 1e3;       // a row of which s and z are that far apart is decided
+static const double POLISH_MU = 1e-2;  // relative products s z below which a polish of the condensed form is tried,
+static const double EXACT_MU = 1e-13;  // and below which nothing is left to gain
 
 static double min(double a, double b) { return a < b ? a : b; }
 static double max(double a, double b) { return a > b ? a : b; }
@@ -227,16 +229,8 @@ static double infeasibility(pbInterior *w) {
   return pbDense_MaxAbs(w->r, w->m);
 }
 
-// A polish that failed is tried again when the products s z are ten times smaller.
-static bool worth_polishing(double level, double *next) {
-  if (level > *next) return false;
-  *next = .1 * level;
-  return true;
-}
-
-// Condensed, polishing costs as much as some iterations but these go on to the end if need be: it is worth it once every row is
-// clearly active or not.
-static bool decided(const pbInterior *w) {
+// Is it clear of each row whether it is active, z or s so much larger than the other that their product is as good as zero?
+static bool rows_are_decided(const pbInterior *w) {
   for (int i = 0; i < w->m; i++) {
     if (w->z[i] < APART * w->s[i] && w->s[i] < APART * w->z[i]) return false;
   }
@@ -244,11 +238,21 @@ static bool decided(const pbInterior *w) {
   return true;
 }
 
-static bool nearly_there(pbInterior *w, double level, double *next) {
-  // Dense, a polish costs no more than a step.
-  if (!w->condensed) return worth_polishing(level, next) && polish(w);
-  if (level <= 1e-13 && keep_best(w, w->z)) return true;
-  return level <= 1e-2 && decided(w) && worth_polishing(level, next) && polish(w);
+// Has mu fallen tenfold since a polish was last tried?
+static bool worth_polishing(double mu, double *retry) {
+  if (mu > *retry) return false;
+  *retry = .1 * mu;
+  return true;
+}
+
+// Ends at the present point if that is possible; mu: the largest product s_i z_i, relative. A polish, one solve on the rows that
+// are active here, is tried again when mu has fallen tenfold. Dense, it costs no more than a step;
+// condensed, as much as some steps, which go on to the end if need be: only once every row is decided. True: w->zbest solves it.
+static bool try_to_end(pbInterior *w, double mu, double *retry) {
+  if (w->condensed && mu <= EXACT_MU && keep_best(w, w->z)) return true;
+  if (w->condensed && (mu > POLISH_MU || !rows_are_decided(w))) return false;
+
+  return worth_polishing(mu, retry) && polish(w);
 }
 
 // Starts from the solution of (M + d) z = -q, moved into the positive orthant (Mehrotra 1992, section 7).
@@ -337,7 +341,7 @@ static bool solve_mehrotra(pbInterior *w, double start) {
   for (int it = 0; it < most_steps; it++) {
     double r = infeasibility(w), mu = pbDense_Dot(w->z, w->s, m) / m, size = max(1, pbDense_MaxAbs(w->z, m));
     if (!isfinite(mu) || !isfinite(r)) return false;
-    if (nearly_there(w, max(r, mu) / size, &next)) return true;
+    if (try_to_end(w, max(r, mu) / size, &next)) return true;
 
     // At the end of double precision, not at a solution.
     bool exhausted = w->condensed ? mu <= 1e-26 * size : max(r, mu) <= 1e-15 * size;

@@ -1,5 +1,5 @@
 // s = M z + q, s >= 0, z >= 0, s_i z_i = 0 with a matrix that need not be monotone: interior point, Newton on the active set,
-// and a homotopy. Entries of M and q are about one (complementarity/reduced.h). The first two work on the condensed form as well.
+// and a homotopy. Entries of M and q are about one (lcp/reduced.h). The first two work on the condensed form as well.
 #ifndef PB_LCP_INTERIOR_H
 #define PB_LCP_INTERIOR_H
 

@@ -1,4 +1,4 @@
-// Projected Gauss-Seidel and Jacobi (pullback/pgs.h), and back through their sweeps. The derivative of the fixed point: pgs_vjp.c.
+// Projected Gauss-Seidel and Jacobi (pullback/pgs.h), and back through their sweeps. Derivative of the fixed point: pgs_vjp.c.
 // The engine's method=sweeps is src/solve/dual*.c. Tests: tests/unit/test_pgs.c.
 #include "lcp/pgs.h"
 
