@@ -9,17 +9,14 @@
 
 #include <pullback/pullback.h>
 
+#include "support/support.h"
+
 typedef struct TestNetwork {
   int o, out, m;
   double *start;
   pbPolicySlice slice;
   pbPolicyFunction function;
 } TestNetwork;
-
-static inline double test_noise(uint64_t *seed) {  // in [-1, 1]
-  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-  return (double)(*seed >> 11) / (double)(1ull << 52) - 1;
-}
 
 static size_t network_bytes(const void *self, int batch) {
   const TestNetwork *n = self;
@@ -120,7 +117,7 @@ static pbStatus network_gather(const void *self, int columns, const double *para
 static inline void TestNetwork_Begin(TestNetwork *n, int o, int out, int m, double size, uint64_t seed) {
   int rows = out + m, cols = o + m + 1;
   *n = (TestNetwork){.o = o, .out = out, .m = m, .start = malloc((size_t)(rows * cols) * sizeof(double) + 8)};
-  for (int i = 0; i < rows * cols; i++) n->start[i] = size / sqrt(cols) * test_noise(&seed);
+  for (int i = 0; i < rows * cols; i++) n->start[i] = size / sqrt(cols) * noise64(&seed);
   n->slice = (pbPolicySlice){
       .name = "weight", .unit = "1", .rows = rows, .cols = cols, .start = n->start, .lower = -INFINITY, .upper = INFINITY};
   n->function = (pbPolicyFunction){.name = "network",

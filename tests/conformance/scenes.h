@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <pullback/actuators.h>
+#include <pullback/contact.h>
 #include <pullback/equalities.h>
 #include <pullback/sensors.h>
 
@@ -116,5 +117,14 @@ static inline const char *scene_of(int scene, const char *name, void (*write)(FI
 
 static inline const char *scene_of_lists(void) { return scene_of(0, "lists", write_scene); }
 static inline const char *scene_of_equalities(void) { return scene_of(1, "equalities", write_equalities); }
+
+// Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
+static inline bool contradicts(const char *file, const pbModel *m) {
+  static const char *const names[] = {"rich.xml", "sensors_loads.xml", "tendon_spatial.xml"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strstr(file, names[i])) return pbModel_ContactSettings(m).method != pb_contactSoft;
+  }
+  return false;
+}
 
 #endif

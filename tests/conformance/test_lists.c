@@ -21,6 +21,7 @@
 #include "model/term_fields.h"
 #include "scenes.h"
 #include "step/scratch.h"
+#include "support/support.h"
 
 #include <pullback/pullback.h>
 
@@ -143,21 +144,6 @@ static double w[most_x], ws[4096], dx[most_x], du[most_inputs], df[most_inputs],
 static double x_bar[most_x], u_bar[most_inputs], f_bar[most_inputs], p_bar[most_theta], step_bar[most_theta];
 
 static uint64_t seed;
-static double noise(void) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (double)(seed >> 11) / (double)(1ull << 52) - 1;
-}
-static void fill(double *a, int n, double size) {
-  for (int i = 0; i < n; i++) a[i] = size * noise();
-}
-static double dot(const double *a, const double *b, size_t n, double *size) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) {
-    sum += a[i] * b[i];
-    *size += fabs(a[i] * b[i]);
-  }
-  return sum;
-}
 
 // False: the setting is none for this model.
 static bool configure(pbContext *ctx, pbModel *m, const Setting *setting) {
@@ -182,17 +168,18 @@ static void draw_direction(void) {
     for (int r = 0; r < p.rows; r++) {
       double *row = dp + p.offset + (size_t)(r * p.cols), size = 0;
       const double *value = scene.theta + p.offset + (size_t)(r * p.cols);
-      for (int k = 0; k < p.cols; k++) row[k] = noise() * (unit ? 1 : value[k] != 0 ? fabs(value[k]) : 0.01);
+      for (int k = 0; k < p.cols; k++) row[k] = noise64(&seed) * (unit ? 1 : value[k] != 0 ? fabs(value[k]) : 0.01);
       if (!unit) continue;
-      double along = dot(row, value, (size_t)p.cols, &size) / fmax(dot(value, value, (size_t)p.cols, &size), 1e-300);
+      double along =
+          dot_and_size(row, value, (size_t)p.cols, &size) / fmax(dot_and_size(value, value, (size_t)p.cols, &size), 1e-300);
       for (int k = 0; k < p.cols; k++) row[k] -= along * value[k];
     }
   }
-  fill(w, pbModel_TangentSize(m), 1);
-  fill(ws, m->nsensordata, 1);
-  fill(dx, pbModel_TangentSize(m), 1);
-  fill(du, m->nu, 1);
-  fill(df, m->nv, 1);
+  fill_noise(&seed, w, pbModel_TangentSize(m), 1);
+  fill_noise(&seed, ws, m->nsensordata, 1);
+  fill_noise(&seed, dx, pbModel_TangentSize(m), 1);
+  fill_noise(&seed, du, m->nu, 1);
+  fill_noise(&seed, df, m->nv, 1);
 }
 
 static void leave(void) {
@@ -227,10 +214,10 @@ static bool enter(pbContext *ctx, const char *file, const Setting *setting) {
   memset(scene.x, 0, sizeof scene.x);
   assert_int_equal(pbState_Init(ctx, m, scene.theta, m->nkey > 0 ? 0 : -1, scene.x), pb_ok);
   double push[most_x];
-  fill(push, pbModel_TangentSize(m), 0.05);
+  fill_noise(&seed, push, pbModel_TangentSize(m), 0.05);
   pbState_Move(m, scene.x, push, 1);
-  fill(scene.ctrl, most_inputs, 0.4);
-  fill(scene.qfrc, most_inputs, 0.1);
+  fill_noise(&seed, scene.ctrl, most_inputs, 0.4);
+  fill_noise(&seed, scene.qfrc, most_inputs, 0.1);
 
   pbInput input = inputs();
   bool went = true;
@@ -350,7 +337,8 @@ static void push(void) {
   if (scene.m->design) assert_int_equal(pbModel_SetConstantsJvp(scene.m->ctx, scene.m, scene.given, moved), pb_ok);
   pbDirection d = {.x = dx, .ctrl = du, .qfrc = df, .theta = moved};
   assert_int_equal(pbStep_Jvp(scene.m, scene.theta, scene.record, &input, &d, scene.s, next, sensed, NULL, NULL), pb_ok);
-  forward = dot(w, next, (size_t)pbModel_TangentSize(scene.m), &size) + dot(ws, sensed, (size_t)scene.m->nsensordata, &size);
+  forward = dot_and_size(w, next, (size_t)pbModel_TangentSize(scene.m), &size) +
+            dot_and_size(ws, sensed, (size_t)scene.m->nsensordata, &size);
 }
 
 // Do they agree, up to rounding?
@@ -358,8 +346,8 @@ static bool agree(void) {
   const pbModel *m = scene.m;
   double size = fabs(forward);
   pull(w, ws);
-  double reverse = dot(x_bar, dx, (size_t)pbModel_TangentSize(m), &size) + dot(u_bar, du, (size_t)m->nu, &size);
-  reverse += dot(f_bar, df, (size_t)m->nv, &size) + dot(p_bar, dp, pbModel_ParamSize(m), &size);
+  double reverse = dot_and_size(x_bar, dx, (size_t)pbModel_TangentSize(m), &size) + dot_and_size(u_bar, du, (size_t)m->nu, &size);
+  reverse += dot_and_size(f_bar, df, (size_t)m->nv, &size) + dot_and_size(p_bar, dp, pbModel_ParamSize(m), &size);
   double rounding = pbModel_ContactSettings(m).method == pb_contactSoft ? 1e-11 : 1e-8;
   return fabs(forward - reverse) <= rounding * size;
 }

@@ -16,8 +16,10 @@
 
 #include "mutation.h"
 #include "policies.h"
+#include "scenes.h"
 #include "model/sensor.h"
 #include "world/policy_step.h"
+#include "support/support.h"
 
 enum { most_x = 640, most_theta = 65536, most_sensors = 512, most_rows = 64, commands = 2, memory = 2 };
 
@@ -50,15 +52,6 @@ typedef struct Case {
 } Case;
 
 static uint64_t seed = 1;
-static double noise(void) { return test_noise(&seed); }
-static void fill(double *a, int n, double size) {
-  for (int i = 0; i < n; i++) a[i] = size * noise();
-}
-static double dot(const double *a, const double *b, size_t n) {
-  double s = 0;
-  for (size_t i = 0; i < n; i++) s += a[i] * b[i];
-  return s;
-}
 static double dot_size(const double *a, const double *b, size_t n) {
   double s = 0;
   for (size_t i = 0; i < n; i++) s += fabs(a[i] * b[i]);
@@ -188,15 +181,6 @@ static void set_policy(Case *c, bool act) {
   if (pbModel_TrustPolicy(c->m, &def) != pb_ok) fail_msg("%s: policy: %s", c->file, pbContext_Error(c->m->ctx));
 }
 
-// Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
-static bool contradicts(const char *file, const pbModel *m) {
-  static const char *const names[] = {"rich.xml", "sensors_loads.xml", "tendon_spatial.xml"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strstr(file, names[i])) return pbModel_ContactSettings(m).method != pb_contactSoft;
-  }
-  return false;
-}
-
 static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *setting, bool act, int steps) {
   *c = (Case){.file = file, .setting = setting};
   seed = 7;
@@ -218,11 +202,11 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   assert_int_equal(pbState_Init(ctx, m, c->theta, m->nkey > 0 ? 0 : -1, c->x), pb_ok);
 
   double push[most_x];
-  fill(push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
+  fill_noise(&seed, push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
   pbState_Move(m, c->x, push, 1);
-  fill(c->ctrl, 64, 0.4);
-  fill(c->qfrc, 128, 0.1);
-  fill(c->command, commands, 1);
+  fill_noise(&seed, c->ctrl, 64, 0.4);
+  fill_noise(&seed, c->qfrc, 128, 0.1);
+  fill_noise(&seed, c->command, commands, 1);
   pbInput input = input_of(c);
   for (int k = 0; k < steps; k++) {
     memcpy(c->before, c->x, sizeof c->before);
@@ -288,7 +272,7 @@ static void parameter_direction(const Case *c, bool policy, double *d) {
     for (int r = 0; r < p.rows; r++) {
       double *row = d + p.offset + (size_t)(r * p.cols);
       const double *value = c->theta + p.offset + (size_t)(r * p.cols);
-      for (int k = 0; k < p.cols; k++) row[k] = noise() * (unit ? 1 : fabs(value[k]));
+      for (int k = 0; k < p.cols; k++) row[k] = noise64(&seed) * (unit ? 1 : fabs(value[k]));
       double along = unit ? dot(row, value, (size_t)p.cols) / fmax(dot(value, value, (size_t)p.cols), 1e-300) : 0;
       for (int k = 0; k < p.cols; k++) row[k] -= along * value[k];
     }
@@ -302,7 +286,8 @@ static void check_dot_products(const Case *c) {
   pbInput input = input_of(c);
   double w[most_x], ws[most_sensors], dx[most_x], du[64], df[128], dc[commands], next[most_x], sensed[most_sensors];
   static double model[most_theta], policy[most_theta], theta_bar[most_theta];
-  fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, pb_controls(m), 1), fill(df, m->nv, 1), fill(dc, commands, 1);
+  fill_noise(&seed, w, n, 1), fill_noise(&seed, ws, ns, 1), fill_noise(&seed, dx, n, 1), fill_noise(&seed, du, pb_controls(m), 1),
+      fill_noise(&seed, df, m->nv, 1), fill_noise(&seed, dc, commands, 1);
   parameter_direction(c, false, model);
   parameter_direction(c, true, policy);
 
@@ -460,7 +445,7 @@ static double *bar_of(const Case *c) {
   int n = pbModel_TangentSize(c->m);
   double *w = calloc((size_t)n, sizeof *w);
   seed = 3;
-  fill(w, n, 1);
+  fill_noise(&seed, w, n, 1);
   return w;
 }
 
@@ -494,7 +479,7 @@ static Run run_case(const Case *c, size_t records, const double *commands_of_ste
 static double *draw_commands(void) {
   double *rows = calloc(steps * commands, sizeof *rows);
   seed = 11;
-  fill(rows, steps * commands, 1);
+  fill_noise(&seed, rows, steps * commands, 1);
   return rows;
 }
 
@@ -546,7 +531,7 @@ static void check_rollout(const void *of) {
   if (!LISTENS) assert_true(run.certificate.spot_checked && !run.certificate.spot_off);
 
   double *x0 = calloc(n, sizeof *x0), *theta = calloc(np, sizeof *theta), *tangent = calloc((steps + 1) * n, sizeof *tangent);
-  fill(x0, (int)n, 1);
+  fill_noise(&seed, x0, (int)n, 1);
   parameter_direction(&c, true, theta);
   theta[c.m->timestep - c.m->theta0] = 0.1 * *c.m->timestep;  // the time that is observed
   pbRolloutDirection direction = {.x0 = x0, .theta = theta, .command = along};
@@ -702,7 +687,7 @@ static void test_deformables(void **state) {
     memcpy(c.theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
     c.record = calloc((size_t)pbTape_Size(m), sizeof(double));
     assert_int_equal(pbState_Init(ctx, m, c.theta, -1, c.x), pb_ok);
-    fill(c.command, commands, 1);
+    fill_noise(&seed, c.command, commands, 1);
     pbInput input = input_of(&c);
     for (int k = 0; k < 5; k++) {
       memcpy(c.before, c.x, sizeof c.before);

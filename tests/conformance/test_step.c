@@ -20,6 +20,7 @@
 #include "probe/probe.h"
 #include "scenes.h"
 #include "step/scratch.h"
+#include "support/support.h"
 
 #include <pullback/pullback.h>
 
@@ -86,13 +87,6 @@ typedef struct Case {
 } Case;
 
 static uint64_t seed = 1, start = 7;
-static double noise(void) {  // in [-1, 1]
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (double)(seed >> 11) / (double)(1ull << 52) - 1;
-}
-static void fill(double *a, int n, double size) {
-  for (int i = 0; i < n; i++) a[i] = size * noise();
-}
 static pbInput input_of(const Case *c) {
   return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc, .mocap_pos = c->mocap_pos, .mocap_quat = c->mocap_quat};
 }
@@ -102,17 +96,8 @@ static void place_mocap(Case *c) {
   const pbModel *m = c->m;
   assert_true(m->nmocap <= most_mocap);
   pbModel_MocapPose(m, c->theta, -1, c->mocap_pos, c->mocap_quat);
-  for (int i = 0; i < 3 * m->nmocap; i++) c->mocap_pos[i] += 0.02 * noise();
-  for (int i = 0; i < 4 * m->nmocap; i++) c->mocap_quat[i] = 1.5 * (c->mocap_quat[i] + 0.05 * noise());
-}
-
-// Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
-static bool contradicts(const char *file, const pbModel *m) {
-  static const char *const names[] = {"rich.xml", "sensors_loads.xml", "tendon_spatial.xml"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strstr(file, names[i])) return pbModel_ContactSettings(m).method != pb_contactSoft;
-  }
-  return false;
+  for (int i = 0; i < 3 * m->nmocap; i++) c->mocap_pos[i] += 0.02 * noise64(&seed);
+  for (int i = 0; i < 4 * m->nmocap; i++) c->mocap_quat[i] = 1.5 * (c->mocap_quat[i] + 0.05 * noise64(&seed));
 }
 
 // What models of this folder name enters theta.
@@ -181,10 +166,10 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
   assert_int_equal(pbState_Init(ctx, m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
   double push[most_x];
-  fill(push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
+  fill_noise(&seed, push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
   pbState_Move(m, c->x, push, 1);
-  fill(c->ctrl, 64, 0.4);
-  fill(c->qfrc, 128, 0.1);
+  fill_noise(&seed, c->ctrl, 64, 0.4);
+  fill_noise(&seed, c->qfrc, 128, 0.1);
   place_mocap(c);
   pbInput input = input_of(c);
   for (int k = 0; k < steps; k++) {
@@ -245,10 +230,11 @@ static void check_dot_products(const Case *c) {
   double dm[3 * most_mocap] = {0}, dr[3 * most_mocap] = {0}, m_bar[3 * most_mocap] = {0}, r_bar[3 * most_mocap] = {0};
   size_t nm = 3 * (size_t)m->nmocap;
   static double dp[most_theta], theta_bar[most_theta];
-  fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, nu, 1), fill(df, nv, 1);
+  fill_noise(&seed, w, n, 1), fill_noise(&seed, ws, ns, 1), fill_noise(&seed, dx, n, 1), fill_noise(&seed, du, nu, 1),
+      fill_noise(&seed, df, nv, 1);
   memset(dp, 0, sizeof dp);
   parameter_direction(c, dp);
-  fill(dm, (int)nm, 1), fill(dr, (int)nm, 1);
+  fill_noise(&seed, dm, (int)nm, 1), fill_noise(&seed, dr, (int)nm, 1);
 
   double x_bar[most_x] = {0}, u_bar[64] = {0}, f_bar[128] = {0};
   memset(theta_bar, 0, sizeof theta_bar);
@@ -354,7 +340,7 @@ static double wobble_of(const Case *c, int field, const double *all, const doubl
   there.theta = theta;
   there.record = calloc((size_t)pbTape_Size(m), sizeof(double));
   for (int k = 0; k < 8; k++) {
-    for (size_t i = 0; i < np; i++) theta[i] = c->theta[i] * (1 + 4e-16 * noise());
+    for (size_t i = 0; i < np; i++) theta[i] = c->theta[i] * (1 + 4e-16 * noise64(&seed));
     memcpy(there.x, c->before, sizeof there.x);
     assert_int_equal(pbStep_Forward(m, theta, there.x, &input, c->s, NULL), pb_ok);
     pbTape_Record(m, c->before, c->s, there.record);
@@ -398,8 +384,8 @@ static void check_fields(const Case *c) {
   int fields = pbModel_ParamCount(m);
 
   assert_true(fields <= most_fields);
-  fill(w, pbModel_TangentSize(m), 1);
-  fill(ws, m->nsensordata, 1);
+  fill_noise(&seed, w, pbModel_TangentSize(m), 1);
+  fill_noise(&seed, ws, m->nsensordata, 1);
   parameter_direction(c, all);
   pull_parameters(c, w, ws, theta_bar);
 
@@ -446,7 +432,7 @@ static void check_same_contacts(const Case *c) {
   assert_int_equal(pbStep_Forward(m, c->theta, x, &input, c->s, NULL), pb_ok);
   int n = probe_Contacts_r(&c->s->w, found[0]);
   for (int turn = 0; turn < 3; turn++) {
-    fill(dx, pbModel_TangentSize(m), 1), fill(du, m->nu, 1), fill(df, m->nv, 1);
+    fill_noise(&seed, dx, pbModel_TangentSize(m), 1), fill_noise(&seed, du, m->nu, 1), fill_noise(&seed, df, m->nv, 1);
     parameter_direction(c, dp);
     const pbDirection directions[] = {{.x = dx}, {.theta = dp}, {.x = dx, .ctrl = du, .qfrc = df, .theta = dp}};
     for (int k = 0; k < 3; k++) {
@@ -463,7 +449,7 @@ static void check_same_bits(const Case *c) {
   pbInput input = input_of(c);
   int n = pbModel_TangentSize(m);
   double x[2][most_x], x_bar[2][most_x], w[most_x];
-  fill(w, n, 1);
+  fill_noise(&seed, w, n, 1);
   const pbVariant *kept = c->s->variant;
   for (int v = 0; pbVariant_At(v); v++) {
     int slot = v > 0;

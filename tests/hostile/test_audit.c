@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "hostile/hostile.h"
+#include <pullback/pullback.h>
+
+#include "support/meter.h"
 
 static const char text[] =
     "{\"model\": \"<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='5 5 .1'/><body pos='0 0 .12'><freejoint/>"

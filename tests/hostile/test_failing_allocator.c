@@ -3,11 +3,15 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include <pullback/pullback.h>
+
 #include "conformance/policies.h"
-#include "hostile/hostile.h"
+#include "support/meter.h"
 #include "world/policy_step.h"
 
 // Allocations of the library that go past the context's hooks: the linker sends them here (tests/CMakeLists.txt).

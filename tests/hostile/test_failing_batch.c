@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "hostile/hostile.h"
+#include <pullback/pullback.h>
+
+#include "support/meter.h"
 
 enum { worlds = 11, steps = 6, most = 65536 };
 static const char file[] = "hostile/model.xml";

@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
-#include "hostile/hostile.h"
+#include <pullback/pullback.h>
+
+#include "support/meter.h"
 
 enum { steps = 6 };
 static const double controls[64 * steps];

@@ -8,10 +8,14 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "hostile/hostile.h"
+#include <pullback/pullback.h>
+
+#include "support/meter.h"
 
 static const char *const worlds[] = {"hostile/model.xml",
                                      "oracle/models/contact_box.xml",

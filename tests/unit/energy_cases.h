@@ -103,6 +103,11 @@ static inline pbEnergyDef energy_def(const EnergyCase *c) {
   return (pbEnergyDef){c->name, c->formula, c->points, c->parameter_count, c->parameter};
 }
 
+static inline pbStatus create_case(pbContext *ctx, const EnergyCase *c, pbEnergy **energy) {
+  pbEnergyDef def = energy_def(c);
+  return pbEnergy_Create(ctx, &def, energy);
+}
+
 enum { MESH = 40 };  // vertices
 typedef struct EnergyMesh {
   int count, vertex[4 * 200], stride[4];

@@ -15,15 +15,11 @@
 #include "barrier/parts.h"
 #include <pullback/random.h>
 #include "energy/energy_inside.h"
-#include "hostile/hostile.h"
+#include "support/meter.h"
+#include "support/support.h"
 
 static double uniform(pbRng *r, double lo, double hi) { return lo + (hi - lo) * pbRng_Uniform(r); }
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-static void *zeros(size_t count, size_t size) {
+static void *cleared(size_t count, size_t size) {
   void *memory = calloc(count + 1, size);
   assert_non_null(memory);
   return memory;
@@ -143,8 +139,8 @@ static double evaluate(bool friction, const double *x, const double *X, const do
   for (pbStencilType type = 0; type < pb_stencilTypes; type++) {
     const pbStencils *s = friction ? pbBarrier_Friction(barrier, type) : pbBarrier_Contacts(barrier, type);
     if (!s->count) continue;
-    double *value = zeros((size_t)s->count, 8), *gradient = zeros((size_t)s->count * 12, 8);
-    void *work = zeros(pbEnergy_WorkSize(s->energy), 1);
+    double *value = cleared((size_t)s->count, 8), *gradient = cleared((size_t)s->count * 12, 8);
+    void *work = cleared(pbEnergy_WorkSize(s->energy), 1);
     pbElements e = pbStencils_Elements(s, x, X, y, h);
     pbEnergyFault fault;
     if (!pbEnergy_Evaluate(s->energy, &e, &(pbElementsOut){value, gradient, NULL}, work, &fault))
@@ -299,7 +295,7 @@ static void open_formulas(pbBarrierFriction friction) {
     for (int k = 0; k < 2; k++)
       if (both[k]) most = fmax(most, fmax(pbEnergy_WorkSize(both[k]), pbEnergy_WorkSizeComplex(both[k])));
   }
-  scratch = zeros(most, 1);
+  scratch = cleared(most, 1);
 }
 static void close_formulas(void) {
   free(scratch);
@@ -413,7 +409,7 @@ static void test_barrier_function(void **state) {
   assert_true(fabs(-g[3 * p + 2] / (s->kappa[1] * .1) - 4.3295) < 1e-3);
   const pbStencils *plane = pbBarrier_Contacts(barrier, pb_stencilPN);
   assert_int_equal(plane->count, 1);
-  void *work = zeros(pbEnergy_WorkSize(plane->energy), 1);
+  void *work = cleared(pbEnergy_WorkSize(plane->energy), 1);
   for (int side = -1; side <= 1; side += 2) {
     x[11] = .1 * (1 + side * 1e-7);
     pbElements e = pbStencils_Elements(plane, x, NULL, NULL, 0);
@@ -511,7 +507,7 @@ static void test_continuous_gradient(void **state) {
       on_path(&scene, &path, lo, x), update(&scene, x);
       for (int t = 0; t < pb_stencilTypes; t++) {
         count[t] = barrier->contact[t].rows;
-        before[t] = zeros((size_t)count[t], sizeof(pbStencilRow));
+        before[t] = cleared((size_t)count[t], sizeof(pbStencilRow));
         if (count[t]) memcpy(before[t], barrier->contact[t].row, (size_t)count[t] * sizeof(pbStencilRow));
       }
       on_path(&scene, &path, hi, x), update(&scene, x);
@@ -651,7 +647,7 @@ static void test_values(void **state) {
       const pbStencils *st =
           k < pb_stencilTypes ? pbBarrier_Contacts(barrier, k) : pbBarrier_Friction(barrier, k - pb_stencilTypes);
       if (!st->count) continue;
-      void *work = zeros(pbEnergy_WorkSize(st->energy), 1);
+      void *work = cleared(pbEnergy_WorkSize(st->energy), 1);
       pbElements e = pbStencils_Elements(st, x, s->X, y, h);
       assert_true(pbStencils_Pullback(barrier, st, &e, w, &points, &values, work, NULL));
       free(work);
@@ -702,7 +698,7 @@ static void test_friction_law(void **state) {
     }
     const pbStencils *st = pbBarrier_Friction(barrier, pb_stencilPN);
     double H[144];
-    void *work = zeros(pbEnergy_WorkSize(st->energy), 1);
+    void *work = cleared(pbEnergy_WorkSize(st->energy), 1);
     pbElements e = pbStencils_Elements(st, y, s->X, y, h);  // at rest: the slope of the rise from zero
     assert_true(pbEnergy_Evaluate(st->energy, &e, &(pbElementsOut){.hessian = H}, work, NULL));
     assert_true(fabs(H[0] / (mu * fabs(contact[11]) * 2 / (eps * h)) - 1) < 1e-8 && fabs(H[1 * 12]) < 1e-6 * H[0]);

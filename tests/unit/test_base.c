@@ -18,28 +18,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/cpu.h"
-
-typedef struct Meter {
-  int live, calls, fail_at;  // fail_at: number of the call that fails; 0: none
-} Meter;
-
-static void *meter_alloc(void *user, size_t size) {
-  Meter *meter = user;
-  if (++meter->calls == meter->fail_at) return NULL;
-  meter->live++;
-  return malloc(size);
-}
-static void *meter_resize(void *user, void *memory, size_t size) {
-  Meter *meter = user;
-  if (++meter->calls == meter->fail_at) return NULL;
-  meter->live += memory == NULL;
-  return realloc(memory, size);
-}
-static void meter_release(void *user, void *memory) {
-  ((Meter *)user)->live--;
-  free(memory);
-}
-static pbAllocator metered(Meter *meter) { return (pbAllocator){meter_alloc, meter_resize, meter_release, meter}; }
+#include "support/meter.h"
 
 static void test_status_texts(void **state) {
   (void)state;
@@ -71,7 +50,7 @@ static void test_error_text(void **state) {
 static void test_warnings(void **state) {
   (void)state;
   Meter meter = {0};
-  pbAllocator hooks = metered(&meter);
+  pbAllocator hooks = meter_hooks(&meter);
   pbContext *ctx = pbContext_Create(&hooks);
   assert_string_equal(pbContext_Warnings(ctx), "");
   pbContext_Warn(ctx, "one %d", 1);
@@ -91,7 +70,7 @@ static void test_warnings(void **state) {
 static void test_allocation(void **state) {
   (void)state;
   Meter meter = {0};
-  pbAllocator hooks = metered(&meter);
+  pbAllocator hooks = meter_hooks(&meter);
   pbContext *ctx = pbContext_Create(&hooks);
   unsigned char *memory = pbContext_Alloc(ctx, 1000);
   for (int i = 0; i < 1000; i++) assert_int_equal(memory[i], 0);
@@ -112,7 +91,8 @@ static void test_allocation(void **state) {
   assert_int_equal(meter.live, 0);
   meter = (Meter){.fail_at = 1};
   assert_null(pbContext_Create(&hooks));
-  pbAllocator half = {meter_alloc, NULL, meter_release, &meter};
+  pbAllocator half = meter_hooks(&meter);
+  half.resize = NULL;
   assert_null(pbContext_Create(&half));
 }
 

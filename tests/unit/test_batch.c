@@ -14,6 +14,8 @@
 #include <pullback/io.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 // A ball that falls on a plane and rolls, and an arm of a ball and a hinge joint with a motor and activation.
 static const char scene[] =
     "<mujoco><option timestep='0.004'/>"
@@ -38,23 +40,6 @@ typedef struct World {
   double *x0, *ctrl, *shared_ctrl, *bar_v, *bar_s;  // (W, nx), (W, T, nu), (T, nu), (W, 1, nv), (W, T + 1, ns)
 } World;
 
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
-
-static double *numbers(size_t count) {
-  double *v = calloc(count + 1, sizeof *v);
-  assert_non_null(v);
-  return v;
-}
-
-static double *random_numbers(size_t count, double size, unsigned *seed) {
-  double *v = numbers(count);
-  for (size_t i = 0; i < count; i++) v[i] = size * noise(seed);
-  return v;
-}
-
 static int setup(void **state) {
   World *s = calloc(1, sizeof *s);
   pbSpec *spec = NULL;
@@ -72,8 +57,8 @@ static int setup(void **state) {
   s->nv = (size_t)pbModel_Size(s->model, "nv");
   s->nu = (size_t)pbModel_Size(s->model, "nu");
   s->ns = (size_t)pbModel_Size(s->model, "nsensordata");
-  s->x0 = numbers(W * s->nx);
-  double *move = numbers(s->n);
+  s->x0 = zeros(W * s->nx);
+  double *move = zeros(s->n);
   for (size_t w = 0; w < W; w++) {
     double *x = s->x0 + w * s->nx;
     if (pbState_Init(s->ctx, s->model, s->theta, -1, x) != pb_ok) return 1;
@@ -99,10 +84,6 @@ static int teardown(void **state) {
   return 0;
 }
 
-static void must(const World *s, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s", pbContext_Error(s->ctx));
-}
-
 static pbBatch *open(const World *s, pbPool *pool, int worlds, bool with_own) {
   pbBatchOptions options = {.worlds = worlds, .pool = pool, .steps = T, .shared_inputs = true};
   if (with_own) {
@@ -110,7 +91,7 @@ static pbBatch *open(const World *s, pbPool *pool, int worlds, bool with_own) {
     options.own_count = 2;
   }
   pbBatch *batch;
-  must(s, pbBatch_Create(s->ctx, s->model, &options, &batch));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &options, &batch));
   return batch;
 }
 
@@ -132,50 +113,50 @@ static void free_result(Result *r) {
 
 static Result begin_result(const World *s) {
   size_t nbody = (size_t)pbModel_Size(s->model, "nbody");
-  return (Result){.end = numbers(W * s->nx),
-                  .sensors = numbers(W * (T + 1) * s->ns),
-                  .xpos = numbers(W * (T + 1) * 3 * nbody),
-                  .x0 = numbers(W * s->n),
-                  .ctrl = numbers(W * T * s->nu),
-                  .theta = numbers(s->ntheta),
-                  .own = numbers(W * 2)};
+  return (Result){.end = zeros(W * s->nx),
+                  .sensors = zeros(W * (T + 1) * s->ns),
+                  .xpos = zeros(W * (T + 1) * 3 * nbody),
+                  .x0 = zeros(W * s->n),
+                  .ctrl = zeros(W * T * s->nu),
+                  .theta = zeros(s->ntheta),
+                  .own = zeros(W * 2)};
 }
 
 static void run(const World *s, pbBatch *batch, const int *ids, int count, bool shared, Result *r) {
   pbBatchInput input = {.ctrl = shared ? s->shared_ctrl : s->ctrl, .shared = shared ? pb_sharedCtrl : 0};
   pbBatchOutput output = {.sensordata = r->sensors, .xpos = r->xpos};
-  must(s, pbBatch_Reset(batch, NULL, ids, count, -1, s->x0));
-  must(s, pbBatch_Rollout(batch, NULL, ids, count, T, &input, &output));
+  good(s->ctx, pbBatch_Reset(batch, NULL, ids, count, -1, s->x0));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, ids, count, T, &input, &output));
   memcpy(r->end, pbBatch_States(batch), W * s->nx * sizeof *r->end);
   pbRolloutBar bar = bar_of(s, 0);
   pbBatchGradient g = {.x0 = r->x0, .ctrl = r->ctrl, .theta = r->theta, .own = r->own};
-  must(s, pbBatch_Vjp(batch, &bar, NULL, &g, r->certificate));
+  good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, &g, r->certificate));
 }
 
 // ---- one by one -------------------------------------------------------------------------------------------------------
 static void test_a_world_is_as_if_alone(void **state) {
   World *s = *state;
   pbPool *pool;
-  must(s, pbPool_Create(s->ctx, 3, &pool));
+  good(s->ctx, pbPool_Create(s->ctx, 3, &pool));
   pbBatch *batch = open(s, pool, W, false);
   Result r = begin_result(s);
   run(s, batch, NULL, 0, false, &r);
 
   pbRolloutPlan plan;
   pbRollout *rollout;
-  must(s, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
-  must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
-  double *end = numbers(s->nx), *sensors = numbers((T + 1) * s->ns), *x0 = numbers(s->n), *ctrl = numbers(T * s->nu);
-  double *sum = numbers(s->ntheta);
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+  double *end = zeros(s->nx), *sensors = zeros((T + 1) * s->ns), *x0 = zeros(s->n), *ctrl = zeros(T * s->nu);
+  double *sum = zeros(s->ntheta);
   for (size_t w = 0; w < W; w++) {
     pbRolloutInput input = {.ctrl = s->ctrl + w * T * s->nu};
     pbRolloutOutput output = {.final_state = end, .sensordata = sensors};
-    must(s, pbRollout_Forward(rollout, s->theta, s->x0 + w * s->nx, &input, &output));
+    good(s->ctx, pbRollout_Forward(rollout, s->theta, s->x0 + w * s->nx, &input, &output));
     pbRolloutBar bar = bar_of(s, w);
     memset(x0, 0, s->n * sizeof *x0);
     memset(ctrl, 0, T * s->nu * sizeof *ctrl);
     pbCertificate certificate;
-    must(s, pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.x0 = x0, .ctrl = ctrl, .theta = sum}, &certificate));
+    good(s->ctx, pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.x0 = x0, .ctrl = ctrl, .theta = sum}, &certificate));
     assert_memory_equal(end, r.end + w * s->nx, s->nx * sizeof *end);
     assert_memory_equal(sensors, r.sensors + w * (T + 1) * s->ns, (T + 1) * s->ns * sizeof *sensors);
     assert_memory_equal(x0, r.x0 + w * s->n, s->n * sizeof *x0);
@@ -188,11 +169,11 @@ static void test_a_world_is_as_if_alone(void **state) {
   for (size_t i = 0; i < s->ntheta; i++) assert_true(fabs(sum[i] - r.theta[i]) <= 1e-13 * size);
 
   // Single steps, whatever is done in between, arrive at the same states.
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
-  double *row = numbers(W * s->nu);
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  double *row = zeros(W * s->nu);
   for (size_t k = 0; k < T; k++) {
     for (size_t w = 0; w < W; w++) memcpy(row + w * s->nu, s->ctrl + (w * T + k) * s->nu, s->nu * sizeof *row);
-    must(s, pbBatch_Step(batch, NULL, NULL, 0, &(pbBatchInput){.ctrl = row}, NULL));
+    good(s->ctx, pbBatch_Step(batch, NULL, NULL, 0, &(pbBatchInput){.ctrl = row}, NULL));
   }
   assert_memory_equal(pbBatch_States(batch), r.end, W * s->nx * sizeof(double));
 
@@ -225,7 +206,7 @@ static void test_threads_change_no_bit(void **state) {
 
     for (int threads = 1; threads <= 8; threads++) {
       pbPool *pool;
-      must(s, pbPool_Create(s->ctx, threads, &pool));
+      good(s->ctx, pbPool_Create(s->ctx, threads, &pool));
       pbBatch *batch = open(s, pool, W, false);
       Result r = begin_result(s);
       run(s, batch, NULL, 0, shared, &r);
@@ -245,7 +226,7 @@ static bool tree(const double *rows, size_t width, const bool *in, int from, int
     memcpy(out, rows + (size_t)from * width, width * sizeof *out);
     return in[from];
   }
-  double *right = numbers(width);
+  double *right = zeros(width);
   bool has_left = tree(rows, width, in, from, size / 2, out);
   bool has_right = tree(rows, width, in, from + size / 2, size / 2, right);
   for (size_t i = 0; has_right && i < width; i++) out[i] = has_left ? out[i] + right[i] : right[i];
@@ -267,12 +248,12 @@ static int choose(unsigned seed, int one_of, bool *in, int *ids) {
 static void test_sums_are_trees_over_world_numbers(void **state) {
   World *s = *state;
   pbPool *pool;
-  must(s, pbPool_Create(s->ctx, 3, &pool));
+  good(s->ctx, pbPool_Create(s->ctx, 3, &pool));
   pbBatch *batch = open(s, pool, W, false);
   size_t rows = T * s->nu;
 
   // Each world alone: what the sum has as leaves.
-  double *theta = numbers(W * s->ntheta), *ctrl = numbers(W * rows);
+  double *theta = zeros(W * s->ntheta), *ctrl = zeros(W * rows);
   Result all = begin_result(s);
   for (int w = 0; w < W; w++) {
     Result r = begin_result(s);
@@ -283,7 +264,7 @@ static void test_sums_are_trees_over_world_numbers(void **state) {
     free_result(&r);
   }
 
-  double *sum_theta = numbers(s->ntheta), *sum_ctrl = numbers(rows);
+  double *sum_theta = zeros(s->ntheta), *sum_ctrl = zeros(rows);
   for (int one_of = 1; one_of < 20; one_of++) {
     bool in[W];
     int ids[W], count = choose((unsigned)one_of, one_of, in, ids);
@@ -315,15 +296,15 @@ static void test_reset_worlds_are_as_new(void **state) {
   check_same(s, &first, &second);
 
   // All of the state, what the solver starts from, too.
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
   assert_memory_equal(pbBatch_States(batch), s->x0, W * s->nx * sizeof(double));
   memcpy(pbBatch_States(batch), first.end, W * s->nx * sizeof(double));
 
   // Some only: the others go on.
   static const int some[] = {3, 4, 36};
-  must(s, pbBatch_Reset(batch, NULL, some, 3, -1, NULL));
-  double *x = numbers(s->nx);
-  must(s, pbState_Init(s->ctx, s->model, s->theta, -1, x));
+  good(s->ctx, pbBatch_Reset(batch, NULL, some, 3, -1, NULL));
+  double *x = zeros(s->nx);
+  good(s->ctx, pbState_Init(s->ctx, s->model, s->theta, -1, x));
   for (int w = 0; w < W; w++) {
     bool reset = w == 3 || w == 4 || w == 36;
     const double *expected = reset ? x : first.end + (size_t)w * s->nx;
@@ -346,7 +327,7 @@ static void test_a_world_that_fails(void **state) {
   World *s = *state;
   enum { bad = 13, worse = 30 };
   pbPool *pool;
-  must(s, pbPool_Create(s->ctx, 2, &pool));
+  good(s->ctx, pbPool_Create(s->ctx, 2, &pool));
   pbBatch *batch = open(s, pool, W, false);
   int ids[W], count = 0;
   for (int w = 0; w < W; w++) {
@@ -358,9 +339,9 @@ static void test_a_world_that_fails(void **state) {
   // One that leaves the bounds after some steps, one that begins beyond them.
   pbBatchInput input = {.ctrl = s->ctrl};
   int steps_done[W];
-  double *states = numbers(W * (T + 1) * s->nx);
+  double *states = zeros(W * (T + 1) * s->nx);
   pbBatchOutput output = {.sensordata = with.sensors, .xpos = with.xpos, .states = states, .steps_done = steps_done};
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
   double *x = pbBatch_States(batch);
   pbStateField qvel = pbModel_StateFieldAt(s->model, 2);
   assert_string_equal(qvel.name, "qvel");
@@ -393,7 +374,7 @@ static void test_a_world_that_fails(void **state) {
   memcpy(with.end, x, W * s->nx * sizeof *x);
   pbRolloutBar bar = bar_of(s, 0);
   pbBatchGradient g = {.x0 = with.x0, .ctrl = with.ctrl, .theta = with.theta};
-  must(s, pbBatch_Vjp(batch, &bar, NULL, &g, NULL));
+  good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, &g, NULL));
   for (int i = 0; i < count; i++) {
     size_t w = (size_t)ids[i];
     assert_memory_equal(with.end + w * s->nx, without.end + w * s->nx, s->nx * sizeof *x);
@@ -405,7 +386,7 @@ static void test_a_world_that_fails(void **state) {
 
   // A bound that all states are beyond fails all.
   pbBatch_SetBound(batch, 1e-9);
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
   assert_int_equal(pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, NULL), pb_not_finite);
   assert_int_equal(pbBatch_Failed(batch), W);
   pbBatch_SetBound(batch, 1e10);
@@ -413,8 +394,8 @@ static void test_a_world_that_fails(void **state) {
   // A cotangent that is not finite fails its world alone, and leaves nothing behind.
   s->bar_v[2 * s->nv] = NAN;
   Result pulled = begin_result(s);
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
-  must(s, pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, NULL));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, NULL));
   g = (pbBatchGradient){.x0 = pulled.x0, .ctrl = pulled.ctrl, .theta = pulled.theta};
   assert_int_equal(pbBatch_Vjp(batch, &bar, NULL, &g, NULL), pb_not_finite);
   assert_int_equal(pbBatch_Failed(batch), 1);
@@ -437,7 +418,7 @@ static void test_a_budget_changes_no_bit(void **state) {
   World *s = *state;
   size_t record = (size_t)pbTape_Size(s->model) * sizeof(double);
   pbPool *pool;
-  must(s, pbPool_Create(s->ctx, 2, &pool));
+  good(s->ctx, pbPool_Create(s->ctx, 2, &pool));
 
   for (int shared = 0; shared < 2; shared++) {
     pbBatch *whole = open(s, NULL, W, true);
@@ -455,7 +436,7 @@ static void test_a_budget_changes_no_bit(void **state) {
                                 .own_count = 2,
                                 .budget = records * record};
       pbBatch *batch;
-      must(s, pbBatch_Create(s->ctx, s->model, &options, &batch));
+      good(s->ctx, pbBatch_Create(s->ctx, s->model, &options, &batch));
       for (int again = 0; again < 2; again++) {
         Result r = begin_result(s);
         run(s, batch, NULL, 0, shared, &r);
@@ -484,12 +465,12 @@ static void test_derivatives_of_a_world_that_failed(void **state) {
     size_t budget = budgets[b] * 30 * (size_t)pbTape_Size(s->model) * sizeof(double);
     pbBatchOptions options = {.worlds = W, .steps = T, .partial = true, .budget = budget};
     pbBatch *batch;
-    must(s, pbBatch_Create(s->ctx, s->model, &options, &batch));
-    must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+    good(s->ctx, pbBatch_Create(s->ctx, s->model, &options, &batch));
+    good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
     double *x = pbBatch_States(batch) + bad * s->nx;
     x[pbModel_StateFieldAt(s->model, 2).offset] = 5e9;
     x[pbModel_StateFieldAt(s->model, 1).offset] = 1e10 - 1e8;
-    double *start = numbers(s->nx);
+    double *start = zeros(s->nx);
     memcpy(start, x, s->nx * sizeof *x);
 
     int steps_done[W];
@@ -501,18 +482,18 @@ static void test_derivatives_of_a_world_that_failed(void **state) {
     pbRolloutBar bar = bar_of(s, 0);
     Result r = begin_result(s);
     pbBatchGradient g = {.x0 = r.x0, .ctrl = r.ctrl, .theta = r.theta};
-    must(s, pbBatch_Vjp(batch, &bar, NULL, &g, r.certificate));
+    good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, &g, r.certificate));
 
     // As a rollout of so many steps, with the cotangents that it has rows for; that of the last state has none.
     pbRolloutPlan plan;
     pbRollout *alone;
-    must(s, pbRollout_Plan(s->ctx, s->model, done, 0, &plan));
-    must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &alone));
+    good(s->ctx, pbRollout_Plan(s->ctx, s->model, done, 0, &plan));
+    good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &alone));
     pbRolloutInput own_input = {.ctrl = s->ctrl + bad * T * s->nu};
-    must(s, pbRollout_Forward(alone, s->theta, start, &own_input, NULL));
+    good(s->ctx, pbRollout_Forward(alone, s->theta, start, &own_input, NULL));
     pbRolloutBar cut = {.sensordata = {.data = s->bar_s + bad * (T + 1) * s->ns, .count = done + 1}};
-    double *x0 = numbers(s->n), *ctrl = numbers(T * s->nu);
-    must(s, pbRollout_Vjp(alone, &cut, NULL, &(pbRolloutGradient){.x0 = x0, .ctrl = ctrl}, NULL));
+    double *x0 = zeros(s->n), *ctrl = zeros(T * s->nu);
+    good(s->ctx, pbRollout_Vjp(alone, &cut, NULL, &(pbRolloutGradient){.x0 = x0, .ctrl = ctrl}, NULL));
     assert_memory_equal(x0, r.x0 + bad * s->n, s->n * sizeof *x0);
     assert_memory_equal(ctrl, r.ctrl + bad * T * s->nu, T * s->nu * sizeof *x0);
     bool any = false;
@@ -542,35 +523,35 @@ static void test_own_parameters(void **state) {
       values[2 * w] *= 1 + .3 * noise(&seed);
       values[2 * w + 1] = .7 + .2 * noise(&seed);
     }
-    if (derive) must(s, pbBatch_Derive(batch, NULL, NULL, 0));
+    if (derive) good(s->ctx, pbBatch_Derive(batch, NULL, NULL, 0));
     Result r = begin_result(s);
     run(s, batch, NULL, 0, false, &r);
 
     pbRolloutPlan plan;
     pbRollout *rollout;
-    must(s, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
-    must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+    good(s->ctx, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
+    good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
     pbParam mass, friction;
-    must(s, pbModel_Param(s->ctx, s->model, own[0], &mass));
-    must(s, pbModel_Param(s->ctx, s->model, own[1], &friction));
-    double *given = numbers(s->ntheta), *theta = numbers(s->ntheta), *seen = numbers(s->ntheta), *bar_theta = numbers(s->ntheta);
-    double *end = numbers(s->nx), *sum = numbers(s->ntheta);
+    good(s->ctx, pbModel_Param(s->ctx, s->model, own[0], &mass));
+    good(s->ctx, pbModel_Param(s->ctx, s->model, own[1], &friction));
+    double *given = zeros(s->ntheta), *theta = zeros(s->ntheta), *seen = zeros(s->ntheta), *bar_theta = zeros(s->ntheta);
+    double *end = zeros(s->nx), *sum = zeros(s->ntheta);
     for (size_t w = 0; w < W; w++) {
       memcpy(given, s->theta, s->ntheta * sizeof *given);
       given[mass.offset] = values[2 * w];
       given[friction.offset] = values[2 * w + 1];
       memcpy(theta, given, s->ntheta * sizeof *theta);
-      if (derive) must(s, pbModel_SetConstants(s->ctx, s->model, theta));
+      if (derive) good(s->ctx, pbModel_SetConstants(s->ctx, s->model, theta));
       pbBatch_Theta(batch, NULL, (int)w, seen);
       assert_memory_equal(theta, seen, s->ntheta * sizeof *theta);
 
       pbRolloutInput input = {.ctrl = s->ctrl + w * T * s->nu};
-      must(s, pbRollout_Forward(rollout, theta, s->x0 + w * s->nx, &input, &(pbRolloutOutput){.final_state = end}));
+      good(s->ctx, pbRollout_Forward(rollout, theta, s->x0 + w * s->nx, &input, &(pbRolloutOutput){.final_state = end}));
       assert_memory_equal(end, r.end + w * s->nx, s->nx * sizeof *end);
       pbRolloutBar bar = bar_of(s, w);
       memset(bar_theta, 0, s->ntheta * sizeof *bar_theta);
-      must(s, pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.theta = bar_theta}, NULL));
-      if (derive) must(s, pbModel_SetConstantsVjp(s->ctx, s->model, given, bar_theta));
+      good(s->ctx, pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.theta = bar_theta}, NULL));
+      if (derive) good(s->ctx, pbModel_SetConstantsVjp(s->ctx, s->model, given, bar_theta));
       assert_true(bar_theta[mass.offset] == r.own[2 * w] && bar_theta[friction.offset] == r.own[2 * w + 1]);
       for (size_t i = 0; i < s->ntheta; i++) sum[i] += bar_theta[i];
     }
@@ -598,21 +579,21 @@ static void test_forward_and_reverse_agree(void **state) {
     pbBatch *batch = open(s, NULL, W, true);
     double *values = pbBatch_Own(batch);
     for (int i = 0; i < 2 * W; i++) values[i] *= 1 + .2 * noise(&seed);
-    must(s, pbBatch_Derive(batch, NULL, NULL, 0));
+    good(s->ctx, pbBatch_Derive(batch, NULL, NULL, 0));
     Result r = begin_result(s);
     run(s, batch, NULL, 0, shared, &r);
 
     size_t controls = (shared ? 1 : W) * T * s->nu;
     double *d_x0 = random_numbers(W * s->n, 1, &seed), *d_ctrl = random_numbers(controls, 1, &seed);
-    double *d_own = random_numbers(2 * W, .1, &seed), *d_theta = numbers(s->ntheta);
+    double *d_own = random_numbers(2 * W, .1, &seed), *d_theta = zeros(s->ntheta);
     pbParam gravity, mass;
-    must(s, pbModel_Param(s->ctx, s->model, "gravity", &gravity));
-    must(s, pbModel_Param(s->ctx, s->model, "body_mass:arm", &mass));
+    good(s->ctx, pbModel_Param(s->ctx, s->model, "gravity", &gravity));
+    good(s->ctx, pbModel_Param(s->ctx, s->model, "body_mass:arm", &mass));
     for (size_t i = 0; i < 3; i++) d_theta[gravity.offset + i] = noise(&seed);
     d_theta[mass.offset] = .1;
-    double *x = numbers(W * (T + 1) * s->n), *sensors = numbers(W * (T + 1) * s->ns);
+    double *x = zeros(W * (T + 1) * s->n), *sensors = zeros(W * (T + 1) * s->ns);
     pbBatchDirection d = {.x0 = d_x0, .ctrl = d_ctrl, .theta = d_theta, .own = d_own};
-    must(s, pbBatch_Jvp(batch, &d, &(pbBatchTangent){.x = x, .sensordata = sensors}));
+    good(s->ctx, pbBatch_Jvp(batch, &d, &(pbBatchTangent){.x = x, .sensordata = sensors}));
 
     // theta's part flows through constants that each world derives; its shared gradient is what reaches the given values.
     double forward = 0, reverse = 0, size = 0;
@@ -640,22 +621,22 @@ static void test_jacobians_of_all_steps(void **state) {
   pbBatch *batch = open(s, NULL, 3, false);
   size_t n = s->n, nu = s->nu;
   pbBatchInput input = {.ctrl = s->ctrl};
-  double *A = numbers(3 * T * n * n), *B = numbers(3 * T * n * nu), *states = numbers(3 * (T + 1) * s->nx);
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
-  must(s, pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, &(pbBatchOutput){.states = states}));
-  must(s, pbBatch_Linearize(batch, A, B, NULL, NULL));
+  double *A = zeros(3 * T * n * n), *B = zeros(3 * T * n * nu), *states = zeros(3 * (T + 1) * s->nx);
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, T, &input, &(pbBatchOutput){.states = states}));
+  good(s->ctx, pbBatch_Linearize(batch, A, B, NULL, NULL));
 
   pbScratch *scratch;
-  must(s, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
-  double *record = numbers((size_t)pbTape_Size(s->model)), *x = numbers(s->nx), *a = numbers(n * n), *b = numbers(n * nu);
+  good(s->ctx, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
+  double *record = zeros((size_t)pbTape_Size(s->model)), *x = zeros(s->nx), *a = zeros(n * n), *b = zeros(n * nu);
   for (size_t i = 0; i < 3 * T; i++) {
     size_t w = i / T, k = i % T;
     const double *before = states + (w * (T + 1) + k) * s->nx;
     pbInput in = {.ctrl = s->ctrl + i * nu};
     memcpy(x, before, s->nx * sizeof *x);
-    must(s, pbStep_Forward(s->model, s->theta, x, &in, scratch, NULL));
+    good(s->ctx, pbStep_Forward(s->model, s->theta, x, &in, scratch, NULL));
     pbTape_Record(s->model, before, scratch, record);
-    must(s, pbStep_Jacobian(s->model, s->theta, record, &in, scratch, a, b, NULL, NULL));
+    good(s->ctx, pbStep_Jacobian(s->model, s->theta, record, &in, scratch, a, b, NULL, NULL));
     assert_memory_equal(a, A + i * n * n, n * n * sizeof *a);
     assert_memory_equal(b, B + i * n * nu, n * nu * sizeof *b);
   }
@@ -679,33 +660,34 @@ static void run_parts(const World *s, pbBatch *batch, bool restart, Result *r) {
   static const int bounds[] = {0, FIRST, SECOND, T};
   pbBatchInput input = {.ctrl = s->ctrl};
   pbBatchOutput output = {.sensordata = r->sensors, .xpos = r->xpos};
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
   for (int part = 0; part < 3; part++) {
     double *x = pbBatch_States(batch);
     for (size_t w = 0; w < W; w++) {
       if (restart && anew(w, part)) memcpy(x + w * s->nx, s->x0 + (w + 1) % W * s->nx, s->nx * sizeof *x);
     }
-    must(s, pbBatch_RolloutPart(batch, NULL, T, bounds[part], bounds[part + 1], &input, &output));
+    good(s->ctx, pbBatch_RolloutPart(batch, NULL, T, bounds[part], bounds[part + 1], &input, &output));
   }
 
   memcpy(r->end, pbBatch_States(batch), W * s->nx * sizeof *r->end);
   pbRolloutBar bar = bar_of(s, 0);
-  must(s, pbBatch_Vjp(batch, &bar, NULL, &(pbBatchGradient){.x0 = r->x0, .ctrl = r->ctrl, .theta = r->theta}, r->certificate));
+  good(s->ctx,
+       pbBatch_Vjp(batch, &bar, NULL, &(pbBatchGradient){.x0 = r->x0, .ctrl = r->ctrl, .theta = r->theta}, r->certificate));
 }
 
 // Steps from .. to - 1 of a world from x, which goes on, with the cotangents of what it observes after its first state.
 static void run_piece(const World *s, size_t w, int from, int to, double *x, Result *r) {
   pbRolloutPlan plan;
   pbRollout *rollout;
-  must(s, pbRollout_Plan(s->ctx, s->model, to - from, 0, &plan));
-  must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, to - from, 0, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
   size_t steps = (size_t)(to - from), at = w * T + (size_t)from;
-  double *sensors = numbers((T + 1) * s->ns), *bar_s = numbers((T + 1) * s->ns), *x0 = numbers(s->n);
+  double *sensors = zeros((T + 1) * s->ns), *bar_s = zeros((T + 1) * s->ns), *x0 = zeros(s->n);
 
   // the row at the start is of what was before
   size_t rows = w * (T + 1) + (size_t)from, skip = from > 0 ? 1 : 0;
   pbRolloutInput input = {.ctrl = s->ctrl + at * s->nu};
-  must(s, pbRollout_Forward(rollout, s->theta, x, &input, &(pbRolloutOutput){.final_state = x, .sensordata = sensors}));
+  good(s->ctx, pbRollout_Forward(rollout, s->theta, x, &input, &(pbRolloutOutput){.final_state = x, .sensordata = sensors}));
   size_t count = (steps + 1 - skip) * s->ns;
   assert_memory_equal(sensors + skip * s->ns, r->sensors + (rows + skip) * s->ns, count * sizeof *sensors);
   memcpy(bar_s + skip * s->ns, s->bar_s + (rows + skip) * s->ns, count * sizeof *bar_s);
@@ -713,7 +695,7 @@ static void run_piece(const World *s, size_t w, int from, int to, double *x, Res
   pbRolloutBar bar = {.sensordata = {.data = bar_s, .count = (int)steps + 1}};
   if (to == T) bar.qvel = (pbCotangent){.data = s->bar_v + w * s->nv, .count = 1};
   pbRolloutGradient g = {.x0 = x0, .ctrl = r->ctrl + at * s->nu, .theta = r->theta};
-  must(s, pbRollout_Vjp(rollout, &bar, NULL, &g, NULL));
+  good(s->ctx, pbRollout_Vjp(rollout, &bar, NULL, &g, NULL));
   if (from == 0) memcpy(r->x0 + w * s->n, x0, s->n * sizeof *x0);
   free(sensors);
   free(bar_s);
@@ -734,8 +716,9 @@ static void test_parts(void **state) {
   for (int threads = 1; threads <= 3; threads += 2) {
     pbPool *pool;
     pbBatch *batch;
-    must(s, pbPool_Create(s->ctx, threads, &pool));
-    must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .pool = pool, .steps = T, .restarts = 2}, &batch));
+    good(s->ctx, pbPool_Create(s->ctx, threads, &pool));
+    good(s->ctx,
+         pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .pool = pool, .steps = T, .restarts = 2}, &batch));
     Result whole = begin_result(s), parts = begin_result(s), fresh = begin_result(s), pieces = begin_result(s);
     run(s, batch, NULL, 0, false, &whole);
     run_parts(s, batch, false, &parts);
@@ -743,7 +726,7 @@ static void test_parts(void **state) {
 
     run_parts(s, batch, true, &fresh);
     memcpy(pieces.sensors, fresh.sensors, W * (T + 1) * s->ns * sizeof(double));
-    double *x = numbers(s->nx);
+    double *x = zeros(s->nx);
     for (size_t w = 0; w < W; w++) {
       const int bounds[] = {0, FIRST, SECOND, T};
       memcpy(x, s->x0 + w * s->nx, s->nx * sizeof *x);
@@ -770,19 +753,19 @@ static void test_parts(void **state) {
 static void test_parts_that_cannot_be(void **state) {
   World *s = *state;
   pbBatch *batch;
-  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 3, .steps = T, .restarts = 1}, &batch));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 3, .steps = T, .restarts = 1}, &batch));
   static const char *const order = "where no part before has ended";
   refused(s, pbBatch_RolloutPart(batch, NULL, T, 3, 3, NULL, NULL), "found steps 3 to 3");
   refused(s, pbBatch_RolloutPart(batch, NULL, T, 3, T + 1, NULL, NULL), "found steps 3 to 13");
   refused(s, pbBatch_RolloutPart(batch, NULL, T, 2, 4, NULL, NULL), order);
-  must(s, pbBatch_RolloutPart(batch, NULL, T, 0, 4, NULL, NULL));
+  good(s->ctx, pbBatch_RolloutPart(batch, NULL, T, 0, 4, NULL, NULL));
   refused(s, pbBatch_RolloutPart(batch, NULL, T, 5, T, NULL, NULL), order);
   refused(s, pbBatch_RolloutPart(batch, NULL, T - 1, 4, 5, NULL, NULL), order);
 
   // A part of a rollout has no derivative, nor has what follows it another call in between.
   pbRolloutBar bar = bar_of(s, 0);
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "ran to its end first");
-  must(s, pbBatch_Step(batch, NULL, NULL, 0, NULL, NULL));
+  good(s->ctx, pbBatch_Step(batch, NULL, NULL, 0, NULL, NULL));
   refused(s, pbBatch_RolloutPart(batch, NULL, T, 4, T, NULL, NULL), order);
 
   // One world begins anew once, another twice: there is no room for that, and it stays out.
@@ -791,14 +774,14 @@ static void test_parts_that_cannot_be(void **state) {
     for (int i = k ? 0 : 3; i < k / 4; i++) x[s->nx + 1] += .1;
     if (k == 4) x[1] += .1;
     pbStatus status = pbBatch_RolloutPart(batch, NULL, T, k, k + 4, NULL, NULL);
-    if (k < 8) must(s, status);
+    if (k < 8) good(s->ctx, status);
     else refused(s, status, "world 1: step 8: a new start, of which a rollout with this tape has at most 1");
   }
   pbVjpOptions checked = {.spot_check = pb_checkSteps};
   assert_int_equal(pbBatch_Vjp(batch, &bar, &checked, NULL, NULL), pb_unsupported);
   assert_non_null(strstr(pbContext_Error(s->ctx), "spot checks of a rollout with new starts"));
   assert_int_equal(pbBatch_Jvp(batch, &(pbBatchDirection){0}, &(pbBatchTangent){0}), pb_unsupported);
-  must(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL));
+  good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL));
   pbBatch_Destroy(batch);
 }
 
@@ -820,10 +803,10 @@ static void test_what_is_refused(void **state) {
   refused(s, pbBatch_Create(ctx, m, &(pbBatchOptions){.worlds = 1, .own = wrong, .own_count = 1}, &batch), "did you mean");
   assert_null(batch);
 
-  must(s, pbBatch_Create(ctx, m, &(pbBatchOptions){.worlds = 3, .steps = 2}, &batch));
+  good(s->ctx, pbBatch_Create(ctx, m, &(pbBatchOptions){.worlds = 3, .steps = 2}, &batch));
   static const int twice_two[] = {2, 2}, beyond[] = {0, 3};
   pbBatchInput shared = {.ctrl = s->ctrl, .shared = pb_sharedCtrl};
-  double *x = numbers(3 * s->nx), *g = numbers(2 * s->nu);
+  double *x = zeros(3 * s->nx), *g = zeros(2 * s->nu);
   memcpy(x, pbBatch_States(batch), 3 * s->nx * sizeof *x);
   pbRolloutBar bar = bar_of(s, 0);
   bar.sensordata.data = NULL;
@@ -834,9 +817,9 @@ static void test_what_is_refused(void **state) {
           "there is no bit 0x20");
   refused(s, pbBatch_Step(batch, NULL, NULL, 0, &(pbBatchInput){.shared = 64}, NULL), "there is no bit 0x40");
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "need a rollout right before");
-  must(s, pbBatch_Rollout(batch, NULL, NULL, 0, 3, NULL, NULL));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, 3, NULL, NULL));
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "of at most pbBatchOptions.steps steps (2)");
-  must(s, pbBatch_Rollout(batch, NULL, NULL, 0, 2, &shared, NULL));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, 2, &shared, NULL));
   refused(s, pbBatch_Vjp(batch, &bar, NULL, &(pbBatchGradient){.ctrl = g}, NULL), "need pbBatchOptions.shared_inputs");
   bar.qvel.count = 2;
   refused(s, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL), "cotangent of qvel");
@@ -844,7 +827,7 @@ static void test_what_is_refused(void **state) {
   assert_int_equal(pbBatch_Failed(batch), 0);
 
   // What all worlds share is looked at before any of them moves.
-  double *theta = numbers(s->ntheta);
+  double *theta = zeros(s->ntheta);
   memcpy(theta, s->theta, s->ntheta * sizeof *theta);
   theta[0] = NAN;
   memcpy(x, pbBatch_States(batch), 3 * s->nx * sizeof *x);
@@ -872,11 +855,11 @@ static int stop_now(void *user, const pbProgress *progress) {
 static void test_interrupted(void **state) {
   World *s = *state;
   pbPool *pool;
-  must(s, pbPool_Create(s->ctx, 2, &pool));
+  good(s->ctx, pbPool_Create(s->ctx, 2, &pool));
   pbBatch *batch = open(s, pool, W, false);
   int calls = 0;
   pbBatch_OnProgress(batch, stop_now, &calls);
-  double *x = numbers(W * s->nx);
+  double *x = zeros(W * s->nx);
   memcpy(x, pbBatch_States(batch), W * s->nx * sizeof *x);
   assert_int_equal(pbBatch_Rollout(batch, NULL, NULL, 0, T, NULL, NULL), pb_interrupted);
   assert_int_equal(pbBatch_Failed(batch), 0);
@@ -889,7 +872,7 @@ static void test_interrupted(void **state) {
   pbStatus status = pbBatch_Rollout(batch, NULL, NULL, 0, T, NULL, NULL);
   assert_true(calls >= 1 && (status == pb_ok || status == pb_interrupted));
   pbBatch_OnProgress(batch, NULL, NULL);
-  must(s, pbBatch_Rollout(batch, NULL, NULL, 0, T, NULL, NULL));
+  good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, T, NULL, NULL));
   free(x);
   pbBatch_Destroy(batch);
   pbPool_Destroy(pool);

@@ -16,6 +16,8 @@
 #include <pullback/spec.h>
 
 #include "batch/batch.h"
+#include "support/support.h"
+#include "support/meter.h"
 
 // Two links over a floor that the tip reaches.
 static const char scene[] =
@@ -37,16 +39,6 @@ typedef struct World {
   double *x0, *command, *bar;  // (W, nx), (W, T, COMMANDS), (W, nv)
 } World;
 
-static double *numbers(size_t count) {
-  double *v = calloc(count + 1, sizeof *v);
-  assert_non_null(v);
-  return v;
-}
-
-static void must(const World *s, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s", pbContext_Error(s->ctx));
-}
-
 // A network with a memory chooses set-points every third step; a controller of two gains follows them every step.
 static void set_policy(World *s) {
   const pbLayerDef decide[] = {{.kind = pb_layerDense, .size = 40},
@@ -60,8 +52,8 @@ static void set_policy(World *s) {
                                {.kind = pb_observeLast},
                                {.kind = pb_observeBodyPosition, .object = "lower", .point = {.3, 0, 0}}};
   const pbObserveDef felt[] = {{.kind = pb_observeQpos}, {.kind = pb_observeQvel}};
-  must(s, pbNetwork_Create(s->ctx, 2 * NU + COMMANDS + NU + 3, decide, 4, 3, false, &s->decide));
-  must(s, pbNetwork_Create(s->ctx, 3 * NU, act, 1, 4, false, &s->act));
+  good(s->ctx, pbNetwork_Create(s->ctx, 2 * NU + COMMANDS + NU + 3, decide, 4, 3, false, &s->decide));
+  good(s->ctx, pbNetwork_Create(s->ctx, 3 * NU, act, 1, 4, false, &s->act));
   const pbPolicyDef def = {.observe = seen,
                            .observe_count = 5,
                            .decide = pbNetwork_Function(s->decide),
@@ -69,15 +61,15 @@ static void set_policy(World *s) {
                            .act_observe = felt,
                            .act_observe_count = 2,
                            .act = pbNetwork_Function(s->act)};
-  must(s, pbModel_SetPolicy(s->model, &def));
+  good(s->ctx, pbModel_SetPolicy(s->model, &def));
 }
 
 static int setup(void **state) {
   World *s = calloc(1, sizeof *s);
   pbSpec *spec = NULL;
   s->ctx = pbContext_Create(NULL);
-  must(s, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
-  must(s, pbSpec_Compile(spec, &s->model));
+  good(s->ctx, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
+  good(s->ctx, pbSpec_Compile(spec, &s->model));
   pbSpec_Destroy(spec);
   set_policy(s);
 
@@ -86,19 +78,19 @@ static int setup(void **state) {
   s->nx = (size_t)pbModel_StateSize(s->model);
   s->n = (size_t)pbModel_TangentSize(s->model);
   s->nv = (size_t)pbModel_Size(s->model, "nv");
-  s->x0 = numbers(W * s->nx);
-  s->command = numbers(W * T * COMMANDS);
-  s->bar = numbers(W * s->nv);
+  s->x0 = zeros(W * s->nx);
+  s->command = zeros(W * T * COMMANDS);
+  s->bar = zeros(W * s->nv);
 
   // Worlds stand elsewhere, and some are between two decisions.
   pbRng r = pbRng_Seed(7);
   double *x = s->x0;
   pbScratch *scratch;
-  must(s, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
+  good(s->ctx, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
   for (int w = 0; w < W; w++, x += s->nx) {
-    must(s, pbState_Init(s->ctx, s->model, s->theta, -1, x));
+    good(s->ctx, pbState_Init(s->ctx, s->model, s->theta, -1, x));
     for (size_t i = 1; i <= 2 * s->nv; i++) x[i] += .5 * pbRng_Normal(&r);
-    for (int k = 0; k < w % 3; k++) must(s, pbStep_Forward(s->model, s->theta, x, NULL, scratch, NULL));
+    for (int k = 0; k < w % 3; k++) good(s->ctx, pbStep_Forward(s->model, s->theta, x, NULL, scratch, NULL));
   }
   for (size_t i = 0; i < W * T * COMMANDS; i++) s->command[i] = pbRng_Normal(&r);
   for (size_t i = 0; i < W * s->nv; i++) s->bar[i] = pbRng_Normal(&r);
@@ -136,19 +128,17 @@ static void free_result(Result *r) {
 static Result run(const World *s, const double *x0, int threads, const int *ids, int count, pbStatus expected) {
   pbPool *pool;
   pbBatch *batch;
-  must(s, pbPool_Create(s->ctx, threads, &pool));
-  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .pool = pool, .steps = T}, &batch));
-  Result r = {.states = numbers(W * (T + 1) * s->nx),
-              .x0 = numbers(W * s->n),
-              .command = numbers(W * T * COMMANDS),
-              .theta = numbers(s->ntheta)};
+  good(s->ctx, pbPool_Create(s->ctx, threads, &pool));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .pool = pool, .steps = T}, &batch));
+  Result r = {
+      .states = zeros(W * (T + 1) * s->nx), .x0 = zeros(W * s->n), .command = zeros(W * T * COMMANDS), .theta = zeros(s->ntheta)};
   const pbBatchInput input = {.command = s->command};
 
-  must(s, pbBatch_Reset(batch, s->theta, NULL, 0, -1, x0));
+  good(s->ctx, pbBatch_Reset(batch, s->theta, NULL, 0, -1, x0));
   assert_int_equal(pbBatch_Rollout(batch, s->theta, ids, count, T, &input, &(pbBatchOutput){.states = r.states}), expected);
   const pbRolloutBar bar = {.qpos = {.data = s->bar, .count = 1}};
   const pbBatchGradient gradient = {.x0 = r.x0, .command = r.command, .theta = r.theta};
-  must(s, pbBatch_Vjp(batch, &bar, &(pbVjpOptions){.decay = 1}, &gradient, r.certificate));
+  good(s->ctx, pbBatch_Vjp(batch, &bar, &(pbVjpOptions){.decay = 1}, &gradient, r.certificate));
   pbBatch_Destroy(batch);
   pbPool_Destroy(pool);
   return r;
@@ -166,7 +156,7 @@ static void same_world(const World *s, const Result *a, const Result *b, size_t 
 static void test_worlds_together_and_alone(void **state) {
   const World *s = *state;
   Result together = run(s, s->x0, 1, NULL, 0, pb_ok);
-  double *sum = numbers(s->ntheta);
+  double *sum = zeros(s->ntheta);
   for (int w = 0; w < W; w++) {
     Result alone = run(s, s->x0, 1, &w, 1, pb_ok);
     same_world(s, &together, &alone, (size_t)w);
@@ -188,14 +178,14 @@ static void test_worlds_as_rollouts(void **state) {
   Result together = run(s, s->x0, 1, NULL, 0, pb_ok);
   pbRolloutPlan plan;
   pbRollout *rollout;
-  must(s, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
-  must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
   for (size_t w = 0; w < W; w++) {
-    double *end = numbers(s->nx), *x_bar = numbers(s->n);
+    double *end = zeros(s->nx), *x_bar = zeros(s->n);
     const pbRolloutInput input = {.command = s->command + w * T * COMMANDS};
-    must(s, pbRollout_Forward(rollout, s->theta, s->x0 + w * s->nx, &input, &(pbRolloutOutput){.final_state = end}));
+    good(s->ctx, pbRollout_Forward(rollout, s->theta, s->x0 + w * s->nx, &input, &(pbRolloutOutput){.final_state = end}));
     const pbRolloutBar bar = {.qpos = {.data = s->bar + w * s->nv, .count = 1}};
-    must(s, pbRollout_Vjp(rollout, &bar, &(pbVjpOptions){.decay = 1}, &(pbRolloutGradient){.x0 = x_bar}, NULL));
+    good(s->ctx, pbRollout_Vjp(rollout, &bar, &(pbVjpOptions){.decay = 1}, &(pbRolloutGradient){.x0 = x_bar}, NULL));
     assert_memory_equal(end, together.states + (w * (T + 1) + T) * s->nx, s->nx * sizeof *end);
     assert_memory_equal(x_bar, together.x0 + w * s->n, s->n * sizeof *x_bar);
     free(end);
@@ -223,7 +213,7 @@ static void test_threads_and_subsets(void **state) {
 // A world that is thrown out of bounds, at the start and on its way.
 static void test_a_world_fails_beside_others(void **state) {
   const World *s = *state;
-  double *x0 = numbers(W * s->nx);
+  double *x0 = zeros(W * s->nx);
   memcpy(x0, s->x0, W * s->nx * sizeof *x0);
   x0[3 * s->nx + 3] = 1e11;
   x0[12 * s->nx + 3] = 9.9e9;
@@ -248,22 +238,20 @@ static void run_parts(const World *s, pbBatch *batch, size_t from, Result *r) {
   double *x = pbBatch_States(batch);
 
   memcpy(x, s->x0 + from * s->nx, worlds * bytes);
-  must(s, pbBatch_RolloutPart(batch, s->theta, T, 0, half, &input, &output));
+  good(s->ctx, pbBatch_RolloutPart(batch, s->theta, T, 0, half, &input, &output));
   for (size_t w = 0; w < worlds; w++) {
     if ((from + w) % 3 == 0) memcpy(x + w * s->nx, s->x0 + (from + w) * s->nx, bytes);
   }
-  must(s, pbBatch_RolloutPart(batch, s->theta, T, half, T, &input, &output));
+  good(s->ctx, pbBatch_RolloutPart(batch, s->theta, T, half, T, &input, &output));
 
   const pbRolloutBar bar = {.qpos = {.data = s->bar + from * s->nv, .count = 1}};
   const pbBatchGradient gradient = {.x0 = r->x0 + from * s->n, .command = r->command + from * T * COMMANDS, .theta = r->theta};
-  must(s, pbBatch_Vjp(batch, &bar, NULL, &gradient, r->certificate + from));
+  good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, &gradient, r->certificate + from));
 }
 
 static Result no_result(const World *s) {
-  return (Result){.states = numbers(W * (T + 1) * s->nx),
-                  .x0 = numbers(W * s->n),
-                  .command = numbers(W * T * COMMANDS),
-                  .theta = numbers(s->ntheta)};
+  return (Result){
+      .states = zeros(W * (T + 1) * s->nx), .x0 = zeros(W * s->n), .command = zeros(W * T * COMMANDS), .theta = zeros(s->ntheta)};
 }
 
 // A new start has the policy's memory and count of its own, and takes no costate back.
@@ -271,8 +259,8 @@ static void test_new_starts_in_packs(void **state) {
   const World *s = *state;
   Result together = no_result(s), alone = no_result(s);
   pbBatch *all, *one;
-  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .steps = T, .restarts = 1}, &all));
-  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 1, .steps = T, .restarts = 1}, &one));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W, .steps = T, .restarts = 1}, &all));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = 1, .steps = T, .restarts = 1}, &one));
   run_parts(s, all, 0, &together);
   for (size_t w = 0; w < W; w++) {
     run_parts(s, one, w, &alone);
@@ -290,33 +278,14 @@ static void test_new_starts_in_packs(void **state) {
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------------------------
-typedef struct Memory {
-  int left, held;  // blocks that are still to be had; that are held
-} Memory;
-
-static void *take(void *user, size_t size) {
-  Memory *m = user;
-  if (m->left-- <= 0) return NULL;
-  m->held++;
-  return malloc(size);
-}
-static void *resize(void *user, void *memory, size_t size) {
-  if (!memory) return take(user, size);
-  return ((Memory *)user)->left-- > 0 ? realloc(memory, size) : NULL;
-}
-static void release(void *user, void *memory) {
-  if (!memory) return;
-  ((Memory *)user)->held--;
-  free(memory);
-}
-
 // Every allocation of Create fails in turn, and nothing stays behind.
 static void test_no_memory(void **state) {
   const World *s = *state;
   pbStatus status = pb_no_memory;
   for (int count = 1; status != pb_ok; count++) {
-    Memory memory = {.left = count};
-    pbContext *ctx = pbContext_Create(&(pbAllocator){take, resize, release, &memory});
+    Meter meter = {.fail_at = count + 1, .fail_ever_after = true};
+    pbAllocator hooks = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&hooks);
     pbBatch *batch = NULL;
     status = pb_no_memory;
     if (ctx) status = pbBatch_Create(ctx, s->model, &(pbBatchOptions){.worlds = W, .steps = 2}, &batch);
@@ -324,7 +293,7 @@ static void test_no_memory(void **state) {
     assert_true((status == pb_ok) == (batch != NULL));
     pbBatch_Destroy(batch);
     pbContext_Destroy(ctx);
-    assert_int_equal(memory.held, 0);
+    assert_int_equal(meter.live, 0);
     assert_true(count < 1000);
   }
 }
@@ -333,8 +302,8 @@ static void test_no_memory(void **state) {
 static void test_packs_are_made(void **state) {
   const World *s = *state;
   pbBatch *batch;
-  must(s, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W}, &batch));
-  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, NULL));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &(pbBatchOptions){.worlds = W}, &batch));
+  good(s->ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, NULL));
   assert_true(pbBatch_Packs(batch));
   pbBatch_Destroy(batch);
 }

@@ -14,6 +14,8 @@
 #include <pullback/io.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 static const char scene[] =
     "<mujoco><option timestep='0.005'/><worldbody><geom type='plane' size='5 5 .1'/>"
     "<body name='cart' pos='0 0 .3'><joint name='slide' type='slide' axis='1 0 0' damping='.2'/><geom type='box' size='.2 .1 "
@@ -35,27 +37,6 @@ typedef struct World {
   double *x0, *ctrl, *bar;  // (W, nx), (W, T, nu), (W, nv)
 } World;
 
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
-
-static void must(const World *s, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(s->ctx));
-}
-
-static double *numbers(size_t count) {
-  double *v = calloc(count + 1, sizeof *v);
-  assert_non_null(v);
-  return v;
-}
-
-static double *random_numbers(size_t count, double size, unsigned *seed) {
-  double *v = numbers(count);
-  for (size_t i = 0; i < count; i++) v[i] = size * noise(seed);
-  return v;
-}
-
 static void open_world(World *s, bool memory, int every) {
   const pbLayerDef layers[] = {{.kind = pb_layerDense, .size = 180},
                                {.kind = pb_layerActivation, .activation = pb_activationTanh},
@@ -70,23 +51,23 @@ static void open_world(World *s, bool memory, int every) {
   pbSpec *spec;
   unsigned seed = 5;
   *s = (World){.ctx = pbContext_Create(NULL)};
-  must(s, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
-  must(s, pbSpec_Compile(spec, &s->model));
+  good(s->ctx, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
+  good(s->ctx, pbSpec_Compile(spec, &s->model));
   pbSpec_Destroy(spec);
-  must(s, pbNetwork_Create(s->ctx, 8, memory ? pid : layers, memory ? 4 : 5, 3, false, &s->network));
+  good(s->ctx, pbNetwork_Create(s->ctx, 8, memory ? pid : layers, memory ? 4 : 5, 3, false, &s->network));
   const pbPolicyDef def = {.observe = rows, .observe_count = 3, .decide = pbNetwork_Function(s->network), .every = every};
-  must(s, pbModel_SetPolicy(s->model, &def));
+  good(s->ctx, pbModel_SetPolicy(s->model, &def));
 
   s->nx = (size_t)pbModel_StateSize(s->model);
   s->n = (size_t)pbModel_TangentSize(s->model);
   s->nv = (size_t)pbModel_Size(s->model, "nv");
   s->nu = (size_t)pbModel_Size(s->model, "nu");
   s->ntheta = pbModel_ParamSize(s->model);
-  s->x0 = numbers(W * s->nx);
-  double *move = numbers(s->n);
+  s->x0 = zeros(W * s->nx);
+  double *move = zeros(s->n);
   for (size_t w = 0; w < W; w++) {
     double *x = s->x0 + w * s->nx;
-    must(s, pbState_Init(s->ctx, s->model, pbModel_DefaultParams(s->model), -1, x));
+    good(s->ctx, pbState_Init(s->ctx, s->model, pbModel_DefaultParams(s->model), -1, x));
     for (size_t i = 0; i < 6; i++) move[i] = .3 * noise(&seed);
     pbState_Move(s->model, x, move, 1);
     if (every > 1) x[s->nx - 1] = (double)(w % (size_t)every);  // steps since the decision: at other times in each
@@ -110,7 +91,7 @@ typedef struct Result {
 } Result;
 
 static Result begin_result(const World *s) {
-  return (Result){numbers(W * s->nx), numbers(W * s->n), numbers(W * T * s->nu), numbers(s->ntheta)};
+  return (Result){zeros(W * s->nx), zeros(W * s->n), zeros(W * T * s->nu), zeros(s->ntheta)};
 }
 
 static void free_result(Result *r) {
@@ -137,36 +118,36 @@ static pbStatus run(const World *s, pbBatch *batch, const int *ids, int count, R
 static pbBatch *open_batch(const World *s, pbPool *pool) {
   pbBatchOptions o = {.worlds = W, .pool = pool, .steps = T};
   pbBatch *batch;
-  must(s, pbBatch_Create(s->ctx, s->model, &o, &batch));
+  good(s->ctx, pbBatch_Create(s->ctx, s->model, &o, &batch));
   return batch;
 }
 
 static void compare_with_alone(const World *s) {
   pbBatch *batch = open_batch(s, NULL);
   Result all = begin_result(s), one = begin_result(s);
-  must(s, run(s, batch, NULL, 0, &all));
+  good(s->ctx, run(s, batch, NULL, 0, &all));
 
   // A rollout of each.
   pbRolloutPlan plan;
   pbRollout *rollout;
-  must(s, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
-  must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, T, 0, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &rollout));
   for (int w = 0; w < W; w++) {
     size_t at = (size_t)w;
     memset(one.theta, 0, s->ntheta * sizeof *one.theta);
     pbRolloutInput input = {.ctrl = s->ctrl + at * T * s->nu};
     pbRolloutOutput output = {.final_state = one.end + at * s->nx};
-    must(s, pbRollout_Forward(rollout, pbModel_DefaultParams(s->model), s->x0 + at * s->nx, &input, &output));
+    good(s->ctx, pbRollout_Forward(rollout, pbModel_DefaultParams(s->model), s->x0 + at * s->nx, &input, &output));
     pbRolloutBar bar = {.qvel = {.data = s->bar + at * s->nv, .count = 1}, .qpos = {.data = s->bar + at * s->nv, .count = 1}};
     pbRolloutGradient g = {.x0 = one.x0 + at * s->n, .ctrl = one.ctrl + at * T * s->nu, .theta = one.theta};
     pbVjpOptions own = options;
     own.seed += at;
-    must(s, pbRollout_Vjp(rollout, &bar, &own, &g, NULL));
+    good(s->ctx, pbRollout_Vjp(rollout, &bar, &own, &g, NULL));
 
     // Of this world alone in the batch: the bits of its gradient by weights.
     if (w % 9) continue;
     Result mine = begin_result(s);
-    must(s, run(s, batch, &w, 1, &mine));
+    good(s->ctx, run(s, batch, &w, 1, &mine));
     assert_memory_equal(mine.theta, one.theta, s->ntheta * sizeof(double));
     free_result(&mine);
   }
@@ -177,10 +158,10 @@ static void compare_with_alone(const World *s) {
   // On threads.
   for (int threads = 2; threads <= 4; threads++) {
     pbPool *pool;
-    must(s, pbPool_Create(s->ctx, threads, &pool));
+    good(s->ctx, pbPool_Create(s->ctx, threads, &pool));
     pbBatch *more = open_batch(s, pool);
     Result r = begin_result(s);
-    must(s, run(s, more, NULL, 0, &r));
+    good(s->ctx, run(s, more, NULL, 0, &r));
     assert_memory_equal(all.end, r.end, W * s->nx * sizeof(double));
     assert_memory_equal(all.x0, r.x0, W * s->n * sizeof(double));
     assert_memory_equal(all.theta, r.theta, s->ntheta * sizeof(double));
@@ -224,7 +205,7 @@ static void test_some_fail(void **state) {
   for (int w = 0; w < W; w++) {
     if (w != 2 && w != 17) ids[count++] = w;
   }
-  must(&s, run(&s, batch, ids, count, &without));
+  good(s.ctx, run(&s, batch, ids, count, &without));
 
   // One cannot begin, one leaves the bounds on its way.
   s.x0[2 * s.nx + 1] = NAN;
@@ -250,9 +231,9 @@ static void test_what_is_seen(void **state) {
   World s;
   open_world(&s, false, 1);
   pbBatch *batch = open_batch(&s, NULL);
-  double *seen = numbers(W * 8);
-  must(&s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s.x0));
-  must(&s, pbBatch_Observe(batch, NULL, NULL, 0, NULL, seen));
+  double *seen = zeros(W * 8);
+  good(s.ctx, pbBatch_Reset(batch, NULL, NULL, 0, -1, s.x0));
+  good(s.ctx, pbBatch_Observe(batch, NULL, NULL, 0, NULL, seen));
   for (size_t w = 0; w < W; w++) assert_memory_equal(seen + w * 8, s.x0 + w * s.nx + 1, 6 * sizeof(double));
   free(seen);
   pbBatch_Destroy(batch);

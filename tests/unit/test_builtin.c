@@ -16,10 +16,7 @@
 #include <pullback/random.h>
 #include "energy/energy_inside.h"
 #include "mutation.h"
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
+#include "support/one_context.h"
 
 // ---- elements -----------------------------------------------------------------------------------------------------------
 enum { POINTS = 10, STATES = 1000, PARAMETERS = 8, NUMBERS = 3 };
@@ -744,5 +741,5 @@ int main(void) {
       cmocka_unit_test(test_every_pullback_is_seen),
 #endif
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -12,6 +12,7 @@
 #include <pullback/pullback.h>
 
 #include "base/suggest.h"
+#include "support/meter.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * (1 + fabs((double)(b))))
 
@@ -474,31 +475,11 @@ static void test_pullback_of_constants(void **state) {
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
-typedef struct Meter {
-  int live, calls, fail_at;
-} Meter;
-static void *meter_alloc(void *user, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
-  m->live++;
-  return malloc(size);
-}
-static void *meter_resize(void *user, void *memory, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
-  m->live += memory == NULL;
-  return realloc(memory, size);
-}
-static void meter_release(void *user, void *memory) {
-  ((Meter *)user)->live--;
-  free(memory);
-}
-
 static void test_every_allocation_may_fail(void **state) {
   (void)state;
   Bench source = rich();
   Meter meter = {0};
-  const pbAllocator hooks = {meter_alloc, meter_resize, meter_release, &meter};
+  const pbAllocator hooks = meter_hooks(&meter);
   pbContext *ctx = pbContext_Create(&hooks), *own = source.spec->ctx;
   source.spec->ctx = ctx;  // the spec's memory stays with its own context; the model's comes from the metered one
   pbStatus status = pb_no_memory;

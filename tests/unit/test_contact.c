@@ -12,31 +12,19 @@
 
 #include <pullback/pullback.h>
 
-static pbContext *ctx;
-
-static void good(pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 static void set(pbModel *m, const char *name, double value) {
   char text[64];
   snprintf(text, sizeof text, "%.17g", value);
-  good(pbModel_SetContact(m, name, text));
-}
-
-static pbModel *from_text(const char *text) {
-  pbSpec *spec = NULL;
-  pbModel *m = NULL;
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &m));
-  pbSpec_Destroy(spec);
-  return m;
+  good(ctx, pbModel_SetContact(m, name, text));
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 static void test_names_and_ranges(void **state) {
   (void)state;
-  pbModel *m = from_text("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>");
+  pbModel *m = model_of_text(ctx, "<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>");
   pbContactSettings c = pbModel_ContactSettings(m);
   assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
   assert_int_equal(pbModel_SetContact(m, "kapa", "1"), pb_bad_argument);
@@ -56,14 +44,14 @@ static void test_names_and_ranges(void **state) {
   pbScratch *s = NULL;
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &s), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "erp is set and cfm is not"));
-  good(pbModel_SetContact(m, "erp", "off"));
+  good(ctx, pbModel_SetContact(m, "erp", "off"));
   c = pbModel_ContactSettings(m);
   assert_true(c.kappa == 1e-3 && c.onset == 0.02 && c.erp < 0);
-  good(pbModel_SetContact(m, "method", "penalty"));
+  good(ctx, pbModel_SetContact(m, "method", "penalty"));
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &s), pb_unsupported);
   assert_non_null(strstr(pbContext_Error(ctx), "method penalty does not go with onset"));
-  good(pbModel_SetContact(m, "method", "soft"));
-  good(pbScratch_Create(ctx, m, NULL, &s));
+  good(ctx, pbModel_SetContact(m, "method", "soft"));
+  good(ctx, pbScratch_Create(ctx, m, NULL, &s));
   pbScratch_Destroy(s);
   pbModel_Destroy(m);
 }
@@ -94,8 +82,8 @@ typedef struct Ball {
 
 static void begin(Ball *b, pbModel *m, double height, double speed) {
   *b = (Ball){.m = m, .theta = pbModel_DefaultParams(m)};
-  good(pbScratch_Create(ctx, m, NULL, &b->s));
-  good(pbState_Init(ctx, m, b->theta, -1, b->x));
+  good(ctx, pbScratch_Create(ctx, m, NULL, &b->s));
+  good(ctx, pbState_Init(ctx, m, b->theta, -1, b->x));
   b->height = b->x + at(m, "qpos"), b->speed = b->x + at(m, "qvel");
   *b->height = height, *b->speed = speed;
   b->record = calloc((size_t)pbTape_Size(m), sizeof(double));
@@ -107,24 +95,24 @@ static void end(Ball *b) {
 static void step(Ball *b) {
   double before[16];
   memcpy(before, b->x, sizeof before);
-  good(pbStep_Forward(b->m, b->theta, b->x, &(pbInput){0}, b->s, NULL));
+  good(ctx, pbStep_Forward(b->m, b->theta, b->x, &(pbInput){0}, b->s, NULL));
   pbTape_Record(b->m, before, b->s, b->record);
 }
 static void jacobian(Ball *b, double A[4]) {
-  good(pbStep_Jacobian(b->m, b->theta, b->record, &(pbInput){0}, b->s, A, NULL, NULL, NULL));
+  good(ctx, pbStep_Jacobian(b->m, b->theta, b->record, &(pbInput){0}, b->s, A, NULL, NULL, NULL));
 }
 
 // Derivative of the height at rest by entry i of a parameter p: (I - A) dx = df/dp.
 static double height_by(Ball *b, const char *name, size_t i) {
   double A[4], rhs[2], w[2];
   pbParam p;
-  good(pbModel_Param(ctx, b->m, name, &p));
+  good(ctx, pbModel_Param(ctx, b->m, name, &p));
   double *theta_bar = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   for (int k = 0; k < 2; k++) {
     double x_bar[2] = {0};
     w[k] = 1, w[1 - k] = 0;
     memset(theta_bar, 0, pbModel_ParamSize(b->m) * sizeof(double));
-    good(pbStep_Vjp(b->m, b->theta, b->record, &(pbInput){0}, w, NULL, b->s, x_bar, NULL, theta_bar));
+    good(ctx, pbStep_Vjp(b->m, b->theta, b->record, &(pbInput){0}, w, NULL, b->s, x_bar, NULL, theta_bar));
     rhs[k] = theta_bar[p.offset + i];
   }
   free(theta_bar);
@@ -141,9 +129,9 @@ enum { erp_cfm = 1 };
 static void rest(const char *condim, const char *cone, double kappa, int mixing) {
   char text[800];
   snprintf(text, sizeof text, BALL(".9 .9 .001", "%s"), condim);
-  pbModel *m = from_text(text);
+  pbModel *m = model_of_text(ctx, text);
   const double d = 0.9, h = 0.002, mass = 2, weight = mass * 9.81, tc = 0.02, dr = 0.8, erp = 0.3, cfm = 1e-3;
-  good(pbModel_SetOption(m, "cone", cone));
+  good(ctx, pbModel_SetOption(m, "cone", cone));
   set(m, "kappa", kappa);
   if (mixing) set(m, "erp", erp), set(m, "cfm", cfm);
   double k = 1 / (d * d * tc * tc * dr * dr) * d, R = (1 - d) / d / mass;  // x = k pos, diagApprox = 1 / mass
@@ -171,7 +159,7 @@ static void test_rest(void **state) {
 // J v+ + erp / h pos + cfm f = 0
 static void test_mixing_is_a_soft_velocity_constraint(void **state) {
   (void)state;
-  pbModel *m = from_text(BALL(".9 .95 .001", "1"));
+  pbModel *m = model_of_text(ctx, BALL(".9 .95 .001", "1"));
   set(m, "erp", 0.3), set(m, "cfm", 1e-3);
   for (int k = 0; k < 5; k++) {
     double h = 0.002, pos = -1e-4 * (k + 1), v = -0.3 * k;
@@ -207,8 +195,8 @@ static void test_nothing_jumps_with_an_onset(void **state) {
   const double kappas[] = {0, 1};
   const char *const cones[] = {"pyramidal", "elliptic"};
   for (int k = 0; k < 8; k++) {
-    pbModel *m = from_text(BALL(".5 .9 .05", "3"));
-    good(pbModel_SetOption(m, "cone", cones[k % 2]));
+    pbModel *m = model_of_text(ctx, BALL(".5 .9 .05", "3"));
+    good(ctx, pbModel_SetOption(m, "cone", cones[k % 2]));
     if (k & 4) set(m, "erp", 0.3), set(m, "cfm", 1e-3);
     assert_true(jump(m, 0) > 1e-2);
     set(m, "onset", 0.02), set(m, "kappa", kappas[k / 2 % 2]);
@@ -222,8 +210,8 @@ static void test_nothing_jumps_with_an_onset(void **state) {
 enum { most_x = 512 };
 static void one_step(const pbModel *m, double *x) {
   pbScratch *s = NULL;
-  good(pbScratch_Create(ctx, m, NULL, &s));
-  good(pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){0}, s, NULL));
+  good(ctx, pbScratch_Create(ctx, m, NULL, &s));
+  good(ctx, pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){0}, s, NULL));
   pbScratch_Destroy(s);
 }
 
@@ -233,10 +221,10 @@ static void test_smoothing_vanishes_in_proportion_to_kappa(void **state) {
   for (int c = 0; c < 2; c++) {
     pbModel *m = NULL;
     double start[most_x], sharp[most_x], x[most_x], before = 0;
-    good(pbModel_Load(ctx, "oracle/models/humanoid62.xml", NULL, &m));
+    good(ctx, pbModel_Load(ctx, "oracle/models/humanoid62.xml", NULL, &m));
     assert_true(pbModel_StateSize(m) <= most_x);
-    good(pbModel_SetOption(m, "cone", cones[c]));
-    good(pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, start));
+    good(ctx, pbModel_SetOption(m, "cone", cones[c]));
+    good(ctx, pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, start));
     for (int k = 0; k < 319; k++) one_step(m, start);  // it falls and lies
     memcpy(sharp, start, sizeof start);
     one_step(m, sharp);
@@ -259,12 +247,12 @@ static void test_smoothing_vanishes_in_proportion_to_kappa(void **state) {
 // dof_invweight0 = 0 makes R = 0, which is replaced by the least one: that does not move with it, nor with the impedance.
 static void test_no_gradient_where_the_least_regularisation_holds(void **state) {
   (void)state;
-  pbModel *m = from_text(
-      "<mujoco><worldbody><body><joint type='slide' range='-1 1' limited='true'/><geom size='.1'/></body>"
-      "</worldbody></mujoco>");
+  pbModel *m = model_of_text(ctx,
+                             "<mujoco><worldbody><body><joint type='slide' range='-1 1' limited='true'/><geom size='.1'/></body>"
+                             "</worldbody></mujoco>");
   pbParam weight, imp;
-  good(pbModel_Param(ctx, m, "dof_invweight0", &weight));
-  good(pbModel_Param(ctx, m, "jnt_solimp", &imp));
+  good(ctx, pbModel_Param(ctx, m, "dof_invweight0", &weight));
+  good(ctx, pbModel_Param(ctx, m, "jnt_solimp", &imp));
   size_t bytes = pbModel_ParamSize(m) * sizeof(double);
   double *theta = malloc(bytes), *theta_bar = calloc(1, bytes), x_bar[2] = {0};
   memcpy(theta, pbModel_DefaultParams(m), bytes);
@@ -273,7 +261,7 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
   begin(&b, m, 1.01, 0.5);
   b.theta = theta;
   step(&b);
-  good(pbStep_Vjp(m, theta, b.record, &(pbInput){0}, (double[]){0, 1}, NULL, b.s, x_bar, NULL, theta_bar));
+  good(ctx, pbStep_Vjp(m, theta, b.record, &(pbInput){0}, (double[]){0, 1}, NULL, b.s, x_bar, NULL, theta_bar));
   assert_true(theta_bar[weight.offset] == 0);
   for (size_t i = 0; i < pbModel_ParamSize(m); i++) assert_true(isfinite(theta_bar[i]));
   assert_true(isfinite(x_bar[0]) && x_bar[0] != 0);
@@ -284,8 +272,8 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
 
 // ---- penalty --------------------------------------------------------------------------------------------------------
 static pbModel *penalty(const char *text, double stiffness, double damping, double width) {
-  pbModel *m = from_text(text);
-  good(pbModel_SetContact(m, "method", "penalty"));
+  pbModel *m = model_of_text(ctx, text);
+  good(ctx, pbModel_SetContact(m, "method", "penalty"));
   set(m, "stiffness", stiffness), set(m, "damping", damping), set(m, "width", width);
   return m;
 }
@@ -297,7 +285,7 @@ static void test_penalty_rests_at_weight_over_stiffness(void **state) {
   for (int i = 0; i < 6; i++) {
     double k = ks[i % 2], rest = -mass * g / k;
     pbModel *m = penalty(BALL(".9 .9 .001", "3"), k, 0.5 * sqrt(k), -0.1 * rest);
-    good(pbModel_SetOption(m, "integrator", integrators[i / 2]));
+    good(ctx, pbModel_SetOption(m, "integrator", integrators[i / 2]));
     Ball b;
     begin(&b, m, 0.9 * rest, 0);
     for (int n = 0; n < 4000; n++) step(&b);
@@ -333,7 +321,7 @@ static void test_penalty_is_smooth(void **state) {
   const char *const cones[] = {"pyramidal", "elliptic"};
   for (int i = 0; i < 2; i++) {
     pbModel *m = penalty(BALL(".9 .9 .001", "3"), k, c, w);
-    good(pbModel_SetOption(m, "cone", cones[i]));
+    good(ctx, pbModel_SetOption(m, "cone", cones[i]));
     assert_true(jump(m, 0) < 1e-9);
     for (int p = 0; p < 3; p++) {
       double far = second_difference(m, heights[p], v, 1e-2 * w), near = second_difference(m, heights[p], v, 1e-3 * w);
@@ -346,7 +334,7 @@ static void test_penalty_is_smooth(void **state) {
 // Another time step from here on.
 static double *with_timestep(Ball *b, double h) {
   pbParam p;
-  good(pbModel_Param(ctx, b->m, "timestep", &p));
+  good(ctx, pbModel_Param(ctx, b->m, "timestep", &p));
   double *theta = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   memcpy(theta, b->theta, pbModel_ParamSize(b->m) * sizeof(double));
   theta[p.offset] = h;
@@ -392,7 +380,7 @@ static void test_penalty_friction(void **state) {
         "<geom size='.1' mass='2' condim='4' friction='.5 .03 0'/></body></worldbody></mujoco>",
         k, 10, 1e-5);
     set(m, "slip", slip);
-    good(pbModel_SetOption(m, "cone", cones[i % 2]));
+    good(ctx, pbModel_SetOption(m, "cone", cones[i % 2]));
     Ball b;
     double v = speeds[i / 2], rate = 7 * v, weight = 2 * g, inertia = 0.4 * 2 * 0.01;
     begin(&b, m, 0, 0);
@@ -418,7 +406,7 @@ static void test_penalty_timestep(void **state) {
     const char *integrator = integrators[i % 3];
     double c = dampings[i / 3];
     pbModel *m = penalty(BALL(".9 .9 .001", "1"), k, c, 1e-6);
-    good(pbModel_SetOption(m, "integrator", integrator));
+    good(ctx, pbModel_SetOption(m, "integrator", integrator));
     int geoms[2] = {-1, -1};
     double limit = pbModel_ContactTimestep(m, pbModel_DefaultParams(m), geoms);
     if (i % 3 < 2) close_to("longest time step", limit, (sqrt(c * c + 4 * k * mass) - c) / k, 1e-9);
@@ -456,8 +444,5 @@ int main(void) {
       cmocka_unit_test(test_penalty_friction),
       cmocka_unit_test(test_penalty_timestep),
   };
-  ctx = pbContext_Create(NULL);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  pbContext_Destroy(ctx);
-  return failed;
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -16,6 +16,7 @@
 #include <pullback/spec.h>
 
 #include "mutation.h"
+#include "support/support.h"
 
 #define OK(call)                                                  \
   do {                                                            \
@@ -27,11 +28,6 @@ typedef struct World {
   pbModel *model;
   pbDeformable *d;
 } World;
-
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
 
 static World *world(double h, double gravity) {
   World *w = calloc(1, sizeof *w);
@@ -329,12 +325,6 @@ static Gradient gradient(const Run *r, size_t budget) {
 }
 
 static void gradient_done(Gradient *g) { free(g->x0), free(g->theta), free(g->ctrl); }
-
-static double dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
 
 // Directions: random in everything that is deformable, gravity and time step; scaled to what each entry is.
 static void direction(const Run *r, unsigned seed, double *x, double *theta, double *ctrl) {

@@ -12,21 +12,8 @@
 
 #include "energy/energy_inside.h"
 #include "energy_cases.h"
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
-
-static pbEnergy *create(const EnergyCase *c) {
-  pbEnergyDef def = energy_def(c);
-  pbEnergy *e = NULL;
-  if (pbEnergy_Create(ctx, &def, &e)) fail_msg("%s", pbContext_Error(ctx));
-  return e;
-}
-
-static void near(const char *what, double a, double b, double tolerance) {
-  if (!(fabs(a - b) <= tolerance)) fail_msg("%s: %.17g is not %.17g", what, a, b);
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 enum { ELEMENTS = 75, MOST = 12 };
 typedef struct Results {
@@ -82,7 +69,8 @@ static void test_gradient_and_hessian(void **state) {
   static double _Complex value[ELEMENTS], gradient[ELEMENTS * MOST];
   for (int k = 0; k < ENERGY_CASES; k++) {
     const EnergyCase *c = &energy_cases[k];
-    pbEnergy *e = create(c);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, c, &e));
     int n = 3 * c->points;
     pbElements in = energy_mesh(c, ELEMENTS, 7 + (uint64_t)k, &m);
     own_vertices(c, &m, ELEMENTS);
@@ -96,10 +84,10 @@ static void test_gradient_and_hessian(void **state) {
       for (int el = 0; el < ELEMENTS; el++) {
         double *H = r.hessian + el * n * n, scale = 1;
         for (int i = 0; i < n * n; i++) scale = fmax(scale, fabs(H[i]));
-        near(c->name, r.value[el], creal(value[el]), 1e-13 * scale);
-        if (pbEnergy_Symmetric(e)) near(c->name, r.gradient[el * n + j], cimag(value[el]) / tiny, 1e-12 * scale);
+        assert_near_of(c->name, r.value[el], creal(value[el]), 1e-13 * scale);
+        if (pbEnergy_Symmetric(e)) assert_near_of(c->name, r.gradient[el * n + j], cimag(value[el]) / tiny, 1e-12 * scale);
         for (int i = 0; i < n; i++) {
-          near(c->name, H[i * n + j], cimag(gradient[el * n + i]) / tiny, 1e-12 * scale);
+          assert_near_of(c->name, H[i * n + j], cimag(gradient[el * n + i]) / tiny, 1e-12 * scale);
           if (pbEnergy_Symmetric(e)) assert_true(H[i * n + j] == H[j * n + i]);
         }
       }
@@ -130,7 +118,8 @@ static void test_pullback(void **state) {
   static ComplexMesh z;
   for (int k = 0; k < ENERGY_CASES; k++) {
     const EnergyCase *c = &energy_cases[k];
-    pbEnergy *e = create(c);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, c, &e));
     pbElements in = energy_mesh(c, ELEMENTS, 70 + (uint64_t)k, &m);
     pbComplexElements zin = lift(&in, &m, &z);
     memset(&bar, 0, sizeof bar);
@@ -144,17 +133,17 @@ static void test_pullback(void **state) {
     for (int g = 0; g < 3; g++)
       for (int i = 0; i < 3 * MESH; i += 1 + k % 3) {
         double expect = phi_slope(e, &in, &zin, &z, &from[g][i], work);
-        near(c->name, got[g][i], expect, 2e-12 * (1 + fabs(expect)) * ELEMENTS);
+        assert_near_of(c->name, got[g][i], expect, 2e-12 * (1 + fabs(expect)) * ELEMENTS);
       }
     for (int p = 0; p < c->parameter_count; p++) {
       int size = c->parameter[p].rows * c->parameter[p].cols * (in.stride[p] ? 5 : 1);
       for (int i = 0; i < size; i++) {
         double expect = c->parameter[p].constant ? 0 : phi_slope(e, &in, &zin, &z, &z.parameter[p][i], work);
-        near(c->name, bar.parameter[p][i], expect, 2e-12 * (1 + fabs(expect)) * ELEMENTS);
+        assert_near_of(c->name, bar.parameter[p][i], expect, 2e-12 * (1 + fabs(expect)) * ELEMENTS);
       }
     }
-    near(c->name, timestep, phi_slope(e, &in, &zin, &z, &z.timestep, work), 1e-9);
-    near(c->name, time, phi_slope(e, &in, &zin, &z, &z.time, work), 1e-9);
+    assert_near_of(c->name, timestep, phi_slope(e, &in, &zin, &z, &z.timestep, work), 1e-9);
+    assert_near_of(c->name, time, phi_slope(e, &in, &zin, &z, &z.time, work), 1e-9);
     free(work);
     pbEnergy_Destroy(e);
   }
@@ -162,15 +151,16 @@ static void test_pullback(void **state) {
 
 static void test_spring_by_hand(void **state) {
   (void)state;
-  pbEnergy *e = create(&energy_cases[0]);
+  pbEnergy *e;
+  good(ctx, create_case(ctx, &energy_cases[0], &e));
   double x[] = {0, 0, 0, 3, 4, 0}, X[] = {0, 0, 0, 2, 0, 0}, k = 10, value, g[6];
   const double *address[] = {&k};
   pbElements in = {.count = 1, .vertex = (int[]){0, 1}, .x = x, .rest = X, .parameter = address};
   void *work = malloc(pbEnergy_WorkSize(e));
   assert_true(pbEnergy_Evaluate(e, &in, &(pbElementsOut){&value, g, NULL}, work, NULL));
-  near("value", value, 45, 1e-13);
-  near("force", g[3], 30 * 0.6, 1e-13);
-  near("force", g[1], -30 * 0.8, 1e-13);
+  assert_near_of("value", value, 45, 1e-13);
+  assert_near_of("force", g[3], 30 * 0.6, 1e-13);
+  assert_near_of("force", g[1], -30 * 0.8, 1e-13);
   assert_true(pbEnergy_Uses(e, pb_inputRest) && !pbEnergy_Uses(e, pb_inputPrevious) && !pbEnergy_Uses(e, pb_inputTime));
   free(work);
   pbEnergy_Destroy(e);
@@ -182,5 +172,5 @@ int main(void) {
       cmocka_unit_test(test_pullback),
       cmocka_unit_test(test_spring_by_hand),
   };
-  return cmocka_run_group_tests_name("energy", tests, setup, teardown);
+  return cmocka_run_group_tests_name("energy", tests, open_context, close_context);
 }

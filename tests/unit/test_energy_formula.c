@@ -11,11 +11,8 @@
 
 #include "energy/energy_inside.h"
 #include "energy_cases.h"
-#include "hostile/hostile.h"
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
+#include "support/meter.h"
+#include "support/one_context.h"
 
 // ---- bad formulas -------------------------------------------------------------------------------------------------------
 static const pbEnergyParameter bad_parameters[] = {SCALAR("stiffness"), VEC3("g"), MAT3("A")};
@@ -342,5 +339,5 @@ int main(void) {
       cmocka_unit_test(test_faults),       cmocka_unit_test(test_side_not_taken),  cmocka_unit_test(test_graph_like_formula),
       cmocka_unit_test(test_graph_errors), cmocka_unit_test(test_memory_fails),    cmocka_unit_test(test_no_allocation),
   };
-  return cmocka_run_group_tests_name("energy formulas", tests, setup, teardown);
+  return cmocka_run_group_tests_name("energy formulas", tests, open_context, close_context);
 }

@@ -14,17 +14,8 @@
 #include "energy/energy_inside.h"
 #include "energy/formula.h"
 #include "energy_cases.h"
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
-
-static pbEnergy *create(const EnergyCase *c) {
-  pbEnergyDef def = energy_def(c);
-  pbEnergy *e = NULL;
-  if (pbEnergy_Create(ctx, &def, &e)) fail_msg("%s", pbContext_Error(ctx));
-  return e;
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 // ---- dual numbers -------------------------------------------------------------------------------------------------------
 enum { SIDE = 12 };
@@ -139,10 +130,6 @@ static Dual by_duals(const pbGraph *g, int value, const EnergyMesh *m, const pbE
   return result;
 }
 
-static void near(const char *what, double a, double b, double tolerance) {
-  if (!(fabs(a - b) <= tolerance)) fail_msg("%s: %.17g is not %.17g", what, a, b);
-}
-
 static void test_dual_numbers(void **state) {
   (void)state;
   static EnergyMesh m;
@@ -150,7 +137,8 @@ static void test_dual_numbers(void **state) {
   for (int k = 0; k < ENERGY_CASES; k++) {
     const EnergyCase *c = &energy_cases[k];
     pbEnergyDef def = energy_def(c);
-    pbEnergy *e = create(c);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, c, &e));
     pbElements in = energy_mesh(c, 40, 700 + (uint64_t)k, &m);
     void *work = malloc(pbEnergy_WorkSize(e));
     assert_true(pbEnergy_Evaluate(e, &in, &(pbElementsOut){value, gradient, hessian}, work, NULL));
@@ -162,10 +150,10 @@ static void test_dual_numbers(void **state) {
       Dual d = by_duals(g, root, &m, &in, el);
       double scale = 1;
       for (int i = 0; i < n * n; i++) scale = fmax(scale, fabs(hessian[el * n * n + i]));
-      near(c->name, value[el], d.v, 1e-13 * scale);
-      for (int i = 0; i < n; i++) near(c->name, gradient[el * n + i], d.g[i], 1e-12 * scale);
+      assert_near_of(c->name, value[el], d.v, 1e-13 * scale);
+      for (int i = 0; i < n; i++) assert_near_of(c->name, gradient[el * n + i], d.g[i], 1e-12 * scale);
       for (int i = 0; i < n * n && pbEnergy_Symmetric(e); i++)
-        near(c->name, hessian[el * n * n + i], d.h[i / n][i % n], 1e-12 * scale);
+        assert_near_of(c->name, hessian[el * n * n + i], d.h[i / n][i % n], 1e-12 * scale);
     }
     pbGraph_Destroy(g);
     free(work);
@@ -200,7 +188,7 @@ static void test_stretch(void **state) {
     const double *address[] = {F};
     pbElements in = {.count = 1, .vertex = (int[]){0}, .x = x, .parameter = address};
     assert_true(pbEnergy_Evaluate(e, &in, &(pbElementsOut){.value = &value}, work, NULL));
-    near("sum of stretches", value, s[0] + s[1] + s[2], 1e-13 * (s[0] + s[1] + 1));
+    assert_near_of("sum of stretches", value, s[0] + s[1] + s[2], 1e-13 * (s[0] + s[1] + 1));
   }
   free(work);
   pbEnergy_Destroy(e);
@@ -219,7 +207,8 @@ static void test_same_bits(void **state) {
   static Results whole, part;
   for (int k = 0; k < ENERGY_CASES; k++) {
     const EnergyCase *c = &energy_cases[k];
-    pbEnergy *e = create(c);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, c, &e));
     int n = 3 * c->points;
     pbElements in = energy_mesh(c, COUNT, 90 + (uint64_t)k, &m);
     void *work = malloc(pbEnergy_WorkSize(e) + 8);
@@ -265,7 +254,8 @@ static void test_emitted_c(void **state) {
   for (int k = 0; k < ENERGY_CASES; k++) {
     char name[16];
     snprintf(name, sizeof name, "e%d", k);
-    pbEnergy *e = create(&energy_cases[k]);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, &energy_cases[k], &e));
     char *text = pbEnergy_EmitC(e, name);
     assert_non_null(text);
     fprintf(stream, "%s\n", text);
@@ -287,7 +277,8 @@ static void test_emitted_c(void **state) {
     snprintf(name, sizeof name, "e%d_hessian", k);
     Emitted f = (Emitted)(intptr_t)dlsym(library, name);
     assert_non_null(f);
-    pbEnergy *e = create(c);
+    pbEnergy *e;
+    good(ctx, create_case(ctx, c, &e));
     pbElements in = energy_mesh(c, COUNT - 1, 33 + (uint64_t)k, &m);
     memset(&interpreted, 0, sizeof interpreted), memset(&emitted, 0, sizeof emitted);
     void *work = malloc(pbEnergy_WorkSize(e));
@@ -296,9 +287,9 @@ static void test_emitted_c(void **state) {
     f(in.count, in.vertex, in.x, in.rest, in.previous, in.parameter, in.stride, in.timestep, in.time, emitted.value,
       emitted.gradient, emitted.hessian);
     for (int i = 0; i < COUNT * SIDE * SIDE; i++) {
-      near(c->name, emitted.hessian[i], interpreted.hessian[i], 0);
-      near(c->name, emitted.gradient[i % (COUNT * SIDE)], interpreted.gradient[i % (COUNT * SIDE)], 0);
-      near(c->name, emitted.value[i % COUNT], interpreted.value[i % COUNT], 0);
+      assert_near_of(c->name, emitted.hessian[i], interpreted.hessian[i], 0);
+      assert_near_of(c->name, emitted.gradient[i % (COUNT * SIDE)], interpreted.gradient[i % (COUNT * SIDE)], 0);
+      assert_near_of(c->name, emitted.value[i % COUNT], interpreted.value[i % COUNT], 0);
     }
     free(work);
     pbEnergy_Destroy(e);
@@ -315,5 +306,5 @@ int main(void) {
       cmocka_unit_test(test_same_bits),
       cmocka_unit_test(test_emitted_c),
   };
-  return cmocka_run_group_tests_name("energy oracles", tests, setup, teardown);
+  return cmocka_run_group_tests_name("energy oracles", tests, open_context, close_context);
 }

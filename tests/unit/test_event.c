@@ -12,24 +12,16 @@
 
 #include <pullback/pullback.h>
 
-static pbContext *ctx;
-
-static void good(pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 static void close_to(const char *what, double got, double wanted, double tolerance) {
   if (!(fabs(got - wanted) <= tolerance)) fail_msg("%s: %.15g, not %.15g +- %g", what, got, wanted, tolerance);
 }
 
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
-
 static size_t parameter(const pbModel *m, const char *name) {
   pbParam p;
-  good(pbModel_Param(ctx, m, name, &p));
+  good(ctx, pbModel_Param(ctx, m, name, &p));
   return p.offset;
 }
 
@@ -47,17 +39,17 @@ static Run begin(const char *text, int steps, size_t budget) {
   Run s = {.steps = steps};
   pbSpec *spec = NULL;
   pbRolloutPlan plan;
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &s.m));
+  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(ctx, pbSpec_Compile(spec, &s.m));
   pbSpec_Destroy(spec);
-  good(pbRollout_Plan(ctx, s.m, steps, budget, &plan));
-  good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
+  good(ctx, pbRollout_Plan(ctx, s.m, steps, budget, &plan));
+  good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.theta = pbModel_DefaultParams(s.m);
   s.nx = pbModel_StateSize(s.m), s.n = pbModel_TangentSize(s.m), s.nv = pbModel_Size(s.m, "nv");
   s.x0 = calloc((size_t)(2 * s.nx + 2 * s.n), sizeof(double));
   s.x = s.x0 + s.nx, s.g = s.x + s.nx, s.w = s.g + s.n;
   s.theta_bar = calloc(pbModel_ParamSize(s.m), sizeof(double));
-  good(pbState_Init(ctx, s.m, s.theta, -1, s.x0));
+  good(ctx, pbState_Init(ctx, s.m, s.theta, -1, s.x0));
   return s;
 }
 
@@ -68,17 +60,17 @@ static void end(Run *s) {
 }
 
 static void forward(Run *s, const double *theta) {
-  good(pbRollout_Forward(s->r, theta, s->x0, NULL, &(pbRolloutOutput){.final_state = s->x}));
+  good(ctx, pbRollout_Forward(s->r, theta, s->x0, NULL, &(pbRolloutOutput){.final_state = s->x}));
 }
 
 static void set_method(Run *s, const char *method, const char *restitution) {
   pbRolloutPlan plan;
   pbRollout_Destroy(s->r);
   s->r = NULL;
-  good(pbModel_SetContact(s->m, "method", method));
-  if (restitution) good(pbModel_SetContact(s->m, "restitution", restitution));
-  good(pbRollout_Plan(ctx, s->m, s->steps, 0, &plan));
-  good(pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
+  good(ctx, pbModel_SetContact(s->m, "method", method));
+  if (restitution) good(ctx, pbModel_SetContact(s->m, "restitution", restitution));
+  good(ctx, pbRollout_Plan(ctx, s->m, s->steps, 0, &plan));
+  good(ctx, pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
 }
 
 // Pullback of w at the last state.
@@ -86,8 +78,8 @@ static void reverse(Run *s, pbGradientKind kind) {
   pbRolloutBar bar = {.qpos = {.data = s->w, .count = 1}, .qvel = {.data = s->w + s->nv, .count = 1}};
   memset(s->g, 0, (size_t)s->n * sizeof(double));
   memset(s->theta_bar, 0, pbModel_ParamSize(s->m) * sizeof(double));
-  good(pbRollout_SetGradient(s->r, kind));
-  good(pbRollout_Vjp(s->r, &bar, NULL, &(pbRolloutGradient){.x0 = s->g, .theta = s->theta_bar}, &s->c));
+  good(ctx, pbRollout_SetGradient(s->r, kind));
+  good(ctx, pbRollout_Vjp(s->r, &bar, NULL, &(pbRolloutGradient){.x0 = s->g, .theta = s->theta_bar}, &s->c));
 }
 
 // ---- a ball on a rail falls on a plane ------------------------------------------------------------------------------
@@ -218,12 +210,12 @@ static void dot_product(const char *text, pbGradientKind kind, const char *metho
                                "jnt_margin", "geom_solref", "geom_friction", "timestep", "gravity",   "tendon_range"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     pbParam p;
-    good(pbModel_Param(ctx, s.m, names[k], &p));
+    good(ctx, pbModel_Param(ctx, s.m, names[k], &p));
     for (int i = 0; i < p.rows * p.cols; i++) theta[p.offset + (size_t)i] = 1e-2 * noise(&seed);
   }
   forward(&s, s.theta);
   reverse(&s, kind);
-  good(pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction, .theta = theta}, &(pbRolloutTangent){.x = tangents}));
+  good(ctx, pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction, .theta = theta}, &(pbRolloutTangent){.x = tangents}));
   for (int i = 0; i < s.n; i++) {
     sum += s.g[i] * direction[i], other += s.w[i] * tangent[i];
     terms += fabs(s.g[i] * direction[i]) + fabs(s.w[i] * tangent[i]);
@@ -315,14 +307,14 @@ static void test_spot_check(void **state) {
     double w = 1;
     pbRolloutBar bar = {.qpos = {.data = &w, .count = 1}};
     forward(&s, s.theta);
-    good(pbRollout_SetGradient(s.r, pb_gradientEvent));
+    good(ctx, pbRollout_SetGradient(s.r, pb_gradientEvent));
     assert_int_equal(pbRollout_SetGradient(s.r, pb_gradientKindCount), pb_bad_argument);
-    good(pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull}, NULL, &s.c));
+    good(ctx, pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull}, NULL, &s.c));
     if (i) assert_true(s.c.events > 0 && !s.c.spot_checked);
     else assert_true(s.c.events == 0 && s.c.spot_checked && s.c.spot_error < 1e-6);
     assert_string_equal(pbCertificate_Checked(&s.c), i ? "nothing" : "rollout");
     // single steps are checked all the same, those with events forward against reverse
-    good(pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps}, NULL, &s.c));
+    good(ctx, pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps}, NULL, &s.c));
     assert_true(s.c.spot_checked && !s.c.spot_off && s.c.spot_error <= s.c.spot_limit);
     assert_string_equal(pbCertificate_Checked(&s.c), i ? "steps and impacts" : "steps");
     end(&s);
@@ -342,8 +334,8 @@ static void test_spot_check(void **state) {
   "0'/><geom/></body></worldbody></mujoco>"
 
 static void set_hard(Run *s, const char *method) {
-  good(pbModel_SetContact(s->m, "erp", "0.2"));
-  good(pbModel_SetContact(s->m, "cfm", "0"));
+  good(ctx, pbModel_SetContact(s->m, "erp", "0.2"));
+  good(ctx, pbModel_SetContact(s->m, "cfm", "0"));
   set_method(s, method, "1");
 }
 
@@ -489,11 +481,11 @@ static void test_rest(void **state) {
 static void test_penalty(void **state) {
   (void)state;
   Run s = begin(RAIL("2e-3", "0", ".95 .95 .001"), 130, 0);
-  good(pbModel_SetContact(s.m, "method", "penalty"));
+  good(ctx, pbModel_SetContact(s.m, "method", "penalty"));
   pbRollout_Destroy(s.r);
   pbRolloutPlan plan;
-  good(pbRollout_Plan(ctx, s.m, s.steps, 0, &plan));
-  good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
+  good(ctx, pbRollout_Plan(ctx, s.m, s.steps, 0, &plan));
+  good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.x0[1] = height, s.w[0] = 1;
   forward(&s, s.theta);
   reverse(&s, pb_gradientExact);
@@ -522,7 +514,7 @@ static void test_boxes_in_line(void **state) {
     for (int i = 0; i < size; i++) direction[i] = noise(&seed), s.w[i] = noise(&seed);
     forward(&s, s.theta);
     reverse(&s, pb_gradientExact);
-    good(pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction}, &(pbRolloutTangent){.x = tangents}));
+    good(ctx, pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction}, &(pbRolloutTangent){.x = tangents}));
     for (int i = 0; i < size; i++) {
       double part = s.w[i] * tangents[steps * size + i];
       sum += part - s.g[i] * direction[i], most += fabs(part);
@@ -536,12 +528,12 @@ static void test_boxes_in_line(void **state) {
 static void test_refused(void **state) {
   (void)state;
   Run s = begin(RAIL("2e-3", "0", ".95 .95 .001"), 3, 0);
-  good(pbModel_SetContact(s.m, "method", "impact"));
+  good(ctx, pbModel_SetContact(s.m, "method", "impact"));
   pbRollout *r = NULL;
   pbRolloutPlan plan;
-  good(pbRollout_Plan(ctx, s.m, 3, 0, &plan));
-  good(pbRollout_Create(ctx, s.m, &plan, NULL, &r));
-  good(pbRollout_SetGradient(r, pb_gradientExact));
+  good(ctx, pbRollout_Plan(ctx, s.m, 3, 0, &plan));
+  good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &r));
+  good(ctx, pbRollout_SetGradient(r, pb_gradientExact));
   for (int k = pb_gradientEvent; k < pb_gradientKindCount; k++) {
     assert_int_equal(pbRollout_SetGradient(r, (pbGradientKind)k), pb_bad_argument);
     assert_non_null(strstr(pbContext_Error(ctx), "impact"));
@@ -555,8 +547,8 @@ static void test_smooth(void **state) {
   (void)state;
   double g[pb_gradientKindCount] = {0};
   Run s = begin(RAIL("1e-4", "0", ".95 .95 .001"), 3000, 0);
-  good(pbModel_SetContact(s.m, "smooth_kappa", "0"));
-  good(pbModel_SetContact(s.m, "smooth_onset", "0.005"));
+  good(ctx, pbModel_SetContact(s.m, "smooth_kappa", "0"));
+  good(ctx, pbModel_SetContact(s.m, "smooth_onset", "0.005"));
   s.w[0] = 1;
   for (int i = 0; i < phases; i++) {
     s.x0[1] = 0.2 + 2e-4 * i / phases;
@@ -584,8 +576,5 @@ int main(void) {
       cmocka_unit_test(test_walls),   cmocka_unit_test(test_flat),
       cmocka_unit_test(test_rest),    cmocka_unit_test(test_bent_path),
   };
-  ctx = pbContext_Create(NULL);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  pbContext_Destroy(ctx);
-  return failed;
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

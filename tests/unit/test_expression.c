@@ -9,12 +9,7 @@
 
 #include "base/context.h"
 #include "energy/expression.h"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
+#include "support/support.h"
 
 static const pbExpressionInput inputs[] = {{"speed", 1}, {"x0", 3}, {"t", 1}};
 
@@ -95,5 +90,5 @@ static void test_what_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_value_and_gradient), cmocka_unit_test(test_faults_name_the_evaluation),
                                      cmocka_unit_test(test_what_is_refused)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

@@ -6,11 +6,7 @@
 #include <cmocka.h>
 
 #include "multibody/fluid.h"
-
-static double random_unit(uint64_t *state) {  // (-1, 1)
-  *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-  return (double)(int64_t)*state / 9223372036854775808.0;
-}
+#include "support/support.h"
 
 static void rotation(uint64_t *seed, double R[9]) {
   double q[4], n = 0;

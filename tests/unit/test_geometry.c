@@ -12,26 +12,15 @@
 #include "model/model.h"
 
 #include "geometry_cases.inc"  // static const geometry_case cases[]
+#include "support/support.h"
 
 static const int types[] = {pb_geomPlane, pb_geomSphere, pb_geomCapsule, pb_geomEllipsoid, pb_geomCylinder, pb_geomBox};
 static const char *const names[] = {"plane", "", "sphere", "capsule", "ellipsoid", "cylinder", "box"};
-
-static double random_unit(uint64_t *state) {  // (-1, 1)
-  *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-  return (double)(int64_t)*state / 9223372036854775808.0;
-}
 
 static void random_vector(uint64_t *seed, double v[3]) {
   do {
     for (int i = 0; i < 3; i++) v[i] = random_unit(seed);
   } while (v3_norm(v) > 1 || v3_norm(v) < 1e-3);
-}
-
-static void random_rotation(uint64_t *seed, double mat[9]) {
-  double q[4];
-  for (int i = 0; i < 4; i++) q[i] = random_unit(seed);
-  quat_normalize(q);
-  quat_to_mat(mat, q);
 }
 
 static pbShape_r random_shape(uint64_t *seed, int type) {

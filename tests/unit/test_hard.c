@@ -13,11 +13,8 @@
 #include <pullback/lcp.h>
 #include <pullback/pullback.h>
 
-static pbContext *ctx;
-
-static void good(pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 typedef struct World {
   pbModel *m;
@@ -30,13 +27,13 @@ typedef struct World {
 static void begin(World *w, const char *text, const char *const settings[][2]) {
   pbSpec *spec = NULL;
   *w = (World){0};
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &w->m));
+  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(ctx, pbSpec_Compile(spec, &w->m));
   pbSpec_Destroy(spec);
-  for (int i = 0; settings[i][0]; i++) good(pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
-  good(pbScratch_Create(ctx, w->m, NULL, &w->s));
+  for (int i = 0; settings[i][0]; i++) good(ctx, pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
+  good(ctx, pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->theta = pbModel_DefaultParams(w->m);
-  good(pbState_Init(ctx, w->m, w->theta, -1, w->x));
+  good(ctx, pbState_Init(ctx, w->m, w->theta, -1, w->x));
   w->nv = pbModel_Size(w->m, "nv"), w->q = 1, w->v = 1 + pbModel_Size(w->m, "nq");
 }
 
@@ -281,7 +278,7 @@ static void test_landing_resumes(void **state) {
 
     for (int from = 1; from < count; from++) {
       pbScratch_Destroy(other.s);
-      good(pbScratch_Create(ctx, other.m, NULL, &other.s));
+      good(ctx, pbScratch_Create(ctx, other.m, NULL, &other.s));
       memcpy(other.x, x[from], sizeof other.x);
       for (int i = from; i < count; i++) {
         step(&other);
@@ -304,7 +301,7 @@ static void test_landing_resumes(void **state) {
 static double kinetic_energy(World *w) {
   int rows;
   double energy = 0;
-  good(pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
+  good(ctx, pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
   pbScratch_Gather(w->s);
   const double *M = field(w, "M", &rows);
   for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * w->x[w->v + i / w->nv] * M[i] * w->x[w->v + i % w->nv];
@@ -346,7 +343,7 @@ static double pendulum_energy(const World *w, double bend) {
 
 // An evaluation without a step makes nothing.
 static int told_by_observation(World *w) {
-  good(pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
+  good(ctx, pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
   return pbScratch_Report(w->s).gains;
 }
 
@@ -448,10 +445,11 @@ static void layer(World *w, int rows, bool cones, double *a, double *forces) {
   void *work = malloc(size);
   pbLcpSolution solution = {.x = a, .z = z, .s = s};
   if (cones)
-    good(pbCones_Solve(ctx, &(pbCones){.n = n, .contacts = contacts, .Q = M, .p = p, .G = G, .h = h, .mu = mu}, NULL, work, size,
-                       &solution, NULL));
+    good(ctx, pbCones_Solve(ctx, &(pbCones){.n = n, .contacts = contacts, .Q = M, .p = p, .G = G, .h = h, .mu = mu}, NULL, work,
+                            size, &solution, NULL));
   else
-    good(pbLcp_Solve(ctx, &(pbLcp){.n = n, .m = m, .Q = M, .p = p, .G = G, .h = h, .F = F}, NULL, work, size, &solution, NULL));
+    good(ctx,
+         pbLcp_Solve(ctx, &(pbLcp){.n = n, .m = m, .Q = M, .p = p, .G = G, .h = h, .F = F}, NULL, work, size, &solution, NULL));
   if (cones) memcpy(forces, z, (size_t)rows * sizeof *z);
   free(p), free(G), free(h), free(F), free(mu), free(z), free(s), free(work);
 }
@@ -499,7 +497,7 @@ static void test_agrees_with_the_layer(void **state) {
     for (int i = 0; i < 60; i++) {
       step(&w);
       if (i % 4) continue;
-      good(pbStep_Observe(w.m, w.theta, w.x, &(pbInput){0}, w.s, NULL));
+      good(ctx, pbStep_Observe(w.m, w.theta, w.x, &(pbInput){0}, w.s, NULL));
       pbScratch_Gather(w.s);
       const double *qacc = field(&w, "qacc", &unused);
       field(&w, "efc_J", &rows);
@@ -539,7 +537,7 @@ static void differences(const char *text, const char *const settings[][2], const
   memcpy(before, w.x, sizeof before);
   step(&w);
   pbTape_Record(w.m, before, w.s, record);
-  good(pbStep_Jacobian(w.m, w.theta, record, &(pbInput){0}, w.s, A, NULL, NULL, NULL));
+  good(ctx, pbStep_Jacobian(w.m, w.theta, record, &(pbInput){0}, w.s, A, NULL, NULL, NULL));
   int n = 2 * w.nv;
   for (int j = 0; j < n; j++) {
     double next[2][64], e[6] = {0}, d[6];
@@ -557,17 +555,17 @@ static void differences(const char *text, const char *const settings[][2], const
     }
   }
   pbParam p;
-  good(pbModel_Param(ctx, w.m, param, &p));
+  good(ctx, pbModel_Param(ctx, w.m, param, &p));
   double *theta = malloc(pbModel_ParamSize(w.m) * sizeof *theta), *bar = calloc(pbModel_ParamSize(w.m), sizeof *bar),
          end_v[2] = {0};
   double next_bar[6] = {0.3, -0.2, 0.5, 1, 2, 3};
   memset(x_bar, 0, sizeof x_bar);
-  good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, next_bar, NULL, w.s, x_bar, NULL, bar));
+  good(ctx, pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, next_bar, NULL, w.s, x_bar, NULL, bar));
   for (int side = 0; side < 2; side++) {
     memcpy(theta, w.theta, pbModel_ParamSize(w.m) * sizeof *theta);
     theta[p.offset] += side ? eps : -eps;
     memcpy(w.x, before, sizeof before);
-    good(pbStep_Forward(w.m, theta, w.x, &(pbInput){0}, w.s, NULL));
+    good(ctx, pbStep_Forward(w.m, theta, w.x, &(pbInput){0}, w.s, NULL));
     for (int i = 0; i < w.nv; i++) end_v[side] += next_bar[i] * w.x[w.q + i] + next_bar[w.nv + i] * w.x[w.v + i];
   }
   double slope = (end_v[1] - end_v[0]) / (2 * eps);
@@ -618,8 +616,8 @@ static void test_redundant_rows(void **state) {
       field(&w, "efc_J", &rows);
       redundant += rows > w.nv;
       for (int d = 0; d < 2 * w.nv; d++) dx[d] = sin(7.0 * d + i), bar[d] = cos(5.0 * d - i), x_bar[d] = 0;
-      good(pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, &touch, NULL, NULL));
-      good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, &seen, w.s, x_bar, NULL, NULL));
+      good(ctx, pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, &touch, NULL, NULL));
+      good(ctx, pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, &seen, w.s, x_bar, NULL, NULL));
       forward = touch_bar * touch, reverse = 0, size = fabs(forward);
       for (int d = 0; d < 2 * w.nv; d++) {
         forward += bar[d] * next[d], reverse += x_bar[d] * dx[d];
@@ -694,15 +692,15 @@ static void test_refusals(void **state) {
     pbSpec *spec = NULL;
     pbModel *m = NULL;
     pbScratch *s = NULL;
-    good(pbSpec_ParseMjcf(ctx, BLOCK, strlen(BLOCK), "text", &spec));
-    good(pbSpec_Compile(spec, &m));
+    good(ctx, pbSpec_ParseMjcf(ctx, BLOCK, strlen(BLOCK), "text", &spec));
+    good(ctx, pbSpec_Compile(spec, &m));
     pbSpec_Destroy(spec);
-    good(pbModel_SetContact(m, "method", "cones"));
-    good(pbModel_SetContact(m, bad[k][0], bad[k][1]));
+    good(ctx, pbModel_SetContact(m, "method", "cones"));
+    good(ctx, pbModel_SetContact(m, bad[k][0], bad[k][1]));
     assert_int_not_equal(pbScratch_Create(ctx, m, NULL, &s), pb_ok);
     assert_non_null(strstr(pbContext_Error(ctx), bad[k][2]));
-    good(pbModel_SetContact(m, bad[k][0], "0"));
-    good(pbModel_SetOption(m, "integrator", "RK4"));
+    good(ctx, pbModel_SetContact(m, bad[k][0], "0"));
+    good(ctx, pbModel_SetOption(m, "integrator", "RK4"));
     assert_int_not_equal(pbScratch_Create(ctx, m, NULL, &s), pb_ok);
     assert_non_null(strstr(pbContext_Error(ctx), "RK4"));
     assert_int_equal(pbModel_SetContact(m, "sweeps", "2.5"), pb_bad_argument);
@@ -730,8 +728,5 @@ int main(void) {
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_slow_sweeps_are_told),
   };
-  ctx = pbContext_Create(NULL);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  pbContext_Destroy(ctx);
-  return failed;
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -12,6 +12,9 @@
 
 #include <pullback/pullback.h>
 
+#include "support/one_context.h"
+#include "support/support.h"
+
 enum { steps = 4 };
 typedef enum Side { inward, both } Side;  // difference into the domain, or central
 
@@ -21,17 +24,6 @@ typedef struct Case {
   int entry;
   Side side;
 } Case;
-
-static pbContext *ctx;
-
-static void good(pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
-
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
 
 // A rollout and a random functional of its states and sensors.
 typedef struct Run {
@@ -64,16 +56,16 @@ static Run begin(const char *text, const char *method) {
   unsigned seed = 7;
   pbSpec *spec = NULL;
   pbRolloutPlan plan;
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &r.model));
+  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(ctx, pbSpec_Compile(spec, &r.model));
   pbSpec_Destroy(spec);
-  good(pbModel_SetContact(r.model, "method", method));
-  if (strcmp(method, "cones") == 0) good(pbModel_SetContact(r.model, "restitution", "0.5"));
+  good(ctx, pbModel_SetContact(r.model, "method", method));
+  if (strcmp(method, "cones") == 0) good(ctx, pbModel_SetContact(r.model, "restitution", "0.5"));
   make_room(&r);
-  good(pbRollout_Plan(ctx, r.model, steps, 0, &plan));
-  good(pbRollout_Create(ctx, r.model, &plan, NULL, &r.rollout));
+  good(ctx, pbRollout_Plan(ctx, r.model, steps, 0, &plan));
+  good(ctx, pbRollout_Create(ctx, r.model, &plan, NULL, &r.rollout));
   memcpy(r.theta, pbModel_DefaultParams(r.model), r.np * sizeof(double));
-  good(pbState_Init(ctx, r.model, r.theta, -1, r.x0));
+  good(ctx, pbState_Init(ctx, r.model, r.theta, -1, r.x0));
   double *way = calloc(r.n, sizeof(double));
   for (size_t i = 0; i < r.nv; i++) way[r.nv + i] = noise(&seed);
   pbState_Move(r.model, r.x0, way, 0.7);
@@ -89,7 +81,8 @@ static void end(Run *r) {
 }
 
 static void forward(Run *r) {
-  good(pbRollout_Forward(r->rollout, r->theta, r->x0, NULL, &(pbRolloutOutput){.states = r->states, .sensordata = r->sensors}));
+  good(ctx,
+       pbRollout_Forward(r->rollout, r->theta, r->x0, NULL, &(pbRolloutOutput){.states = r->states, .sensordata = r->sensors}));
 }
 
 // The functional of a trajectory less that of another.
@@ -121,14 +114,14 @@ static void reverse(Run *r) {
                       .sensordata = {.data = r->ns ? r->bar + rows * r->n : NULL, .count = steps + 1}};
   memset(r->theta_bar, 0, r->np * sizeof(double));
   memset(r->x0_bar, 0, r->n * sizeof(double));
-  good(pbRollout_Vjp(r->rollout, &bar, NULL, &(pbRolloutGradient){.x0 = r->x0_bar, .theta = r->theta_bar}, NULL));
+  good(ctx, pbRollout_Vjp(r->rollout, &bar, NULL, &(pbRolloutGradient){.x0 = r->x0_bar, .theta = r->theta_bar}, NULL));
   free(split);
 }
 
 static double push(Run *r, const pbRolloutDirection *direction) {
   double sum = 0;
   pbRolloutTangent out = {.x = r->tangent, .sensordata = r->ns ? r->seen : NULL};
-  good(pbRollout_Jvp(r->rollout, 1, direction, &out));
+  good(ctx, pbRollout_Jvp(r->rollout, 1, direction, &out));
   for (size_t i = 0; i < (steps + 1) * r->n; i++) sum += r->bar[i] * r->tangent[i];
   for (size_t i = 0; i < (steps + 1) * r->ns; i++) sum += r->bar[(steps + 1) * r->n + i] * r->seen[i];
   return sum;
@@ -165,7 +158,7 @@ static double difference(Run *r, size_t entry, Side side) {
 static void check(const Case *c) {
   Run r = begin(c->model, c->method);
   pbParam p;
-  good(pbModel_Param(ctx, r.model, c->field, &p));
+  good(ctx, pbModel_Param(ctx, r.model, c->field, &p));
   size_t entry = p.offset + (size_t)c->entry;
   double wanted = difference(&r, entry, c->side);
   r.way[entry] = 1;
@@ -353,13 +346,13 @@ static void limits_of_forces(void **state) {
            *x = calloc(2 * r.nx, sizeof(double));
     pbRolloutInput input = {.ctrl = &control, .constant = true};
     for (size_t k = 0; k < r.n; k++) w[k] = r.bar[k];
-    good(pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x}));
+    good(ctx, pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x}));
     pbRolloutBar end_bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + r.nv, .count = 1}};
-    good(pbRollout_Vjp(r.rollout, &end_bar, NULL, &(pbRolloutGradient){.ctrl = &bar}, NULL));
-    good(pbRollout_Jvp(r.rollout, 1, &(pbRolloutDirection){.ctrl = &unit}, &(pbRolloutTangent){.x = r.tangent}));
+    good(ctx, pbRollout_Vjp(r.rollout, &end_bar, NULL, &(pbRolloutGradient){.ctrl = &bar}, NULL));
+    good(ctx, pbRollout_Jvp(r.rollout, 1, &(pbRolloutDirection){.ctrl = &unit}, &(pbRolloutTangent){.x = r.tangent}));
     for (size_t k = 0; k < r.n; k++) ahead += w[k] * r.tangent[steps * r.n + k];
     control = h;
-    good(pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x + r.nx}));
+    good(ctx, pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x + r.nx}));
     double wanted = 0, *d = calloc(r.n, sizeof(double));
     pbState_Difference(r.model, x, x + r.nx, d);
     for (size_t k = 0; k < r.n; k++) wanted += w[k] * d[k] / h;
@@ -368,18 +361,6 @@ static void limits_of_forces(void **state) {
     free(w), free(x), free(d);
     end(&r);
   }
-}
-
-static int set_up(void **state) {
-  (void)state;
-  ctx = pbContext_Create(NULL);
-  return ctx ? 0 : 1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pbContext_Destroy(ctx);
-  return 0;
 }
 
 // Weights that hang still on their springs: to rounding they have accelerations, but no loss would move any of them.
@@ -397,21 +378,21 @@ static void losses_at_rest(void **state) {
   pbSpec *spec = NULL;
   pbScratch *scratch;
   pbParam loss;
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &r.model));
+  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(ctx, pbSpec_Compile(spec, &r.model));
   pbSpec_Destroy(spec);
   make_room(&r);
   memcpy(r.theta, pbModel_DefaultParams(r.model), r.np * sizeof(double));
-  good(pbState_Init(ctx, r.model, r.theta, -1, r.x0));
+  good(ctx, pbState_Init(ctx, r.model, r.theta, -1, r.x0));
   for (int i = 0; i < 4; i++) r.x0[1 + i] = -9.81 * down[i] * mass[i] / stiffness[i];
   double *record = calloc((size_t)pbTape_Size(r.model), sizeof(double)), *x = calloc(r.nx, sizeof(double)), next[8] = {0};
   for (int i = 0; i < 4; i++) next[4 + i] = 1;
   memcpy(x, r.x0, r.nx * sizeof(double));
-  good(pbScratch_Create(ctx, r.model, NULL, &scratch));
-  good(pbStep_Forward(r.model, r.theta, x, NULL, scratch, NULL));
+  good(ctx, pbScratch_Create(ctx, r.model, NULL, &scratch));
+  good(ctx, pbStep_Forward(r.model, r.theta, x, NULL, scratch, NULL));
   pbTape_Record(r.model, r.x0, scratch, record);
-  good(pbStep_Vjp(r.model, r.theta, record, NULL, next, NULL, scratch, r.x0_bar, NULL, r.theta_bar));
-  good(pbModel_Param(ctx, r.model, "dof_frictionloss", &loss));
+  good(ctx, pbStep_Vjp(r.model, r.theta, record, NULL, next, NULL, scratch, r.x0_bar, NULL, r.theta_bar));
+  good(ctx, pbModel_Param(ctx, r.model, "dof_frictionloss", &loss));
   for (int i = 0; i < 4; i++)
     if (r.theta_bar[loss.offset + (size_t)i] != 0) fail_msg("weight %d: %g", i, r.theta_bar[loss.offset + (size_t)i]);
   pbScratch_Destroy(scratch);
@@ -424,5 +405,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(losses),   cmocka_unit_test(losses_at_rest),
                                      cmocka_unit_test(ties),     cmocka_unit_test(bounds),
                                      cmocka_unit_test(features), cmocka_unit_test(limits_of_forces)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

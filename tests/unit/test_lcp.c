@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "lcp_instances.h"
+#include "support/one_context.h"
+#include "support/support.h"
 
 typedef struct Solved {
   pbLcp l;
@@ -21,10 +23,6 @@ typedef struct Solved {
   void *work;
   size_t size;
 } Solved;
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
 
 static Solved solve(pbLcp l, const pbLcpOptions *options) {
   Solved s = {.l = l, .size = pbLcp_WorkSize(l.n, l.m, l.e)};
@@ -62,11 +60,8 @@ static Bars vjp(const Solved *s, pbLcpCotangent g, pbLcpAdjointReport *report) {
   return b;
 }
 
-static void near(double a, double b, double tolerance) {
-  if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not %.17g", a, b);
-}
 static void all_near(const double *a, const double *b, int n, double tolerance) {
-  for (int i = 0; i < n; i++) near(a[i], b[i], tolerance);
+  for (int i = 0; i < n; i++) assert_near(a[i], b[i], tolerance);
 }
 static double seconds(void) {
   struct timespec t;
@@ -107,11 +102,11 @@ static void test_two_rows_and_an_equality(void **state) {
   assert_int_equal(s.status, pb_ok);
   all_near(s.at.x, (double[]){1, 2}, 2, 1e-12);
   all_near(s.at.z, (double[]){.7, 1.1}, 2, 1e-12);
-  near(s.at.y[0], .5, 1e-12);
+  assert_near(s.at.y[0], .5, 1e-12);
   Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){1, 0}}, NULL);
   all_near(b.bar.p, (double[]){-7. / 181, 7. / 181}, 2, 1e-12);
   all_near(b.bar.h, (double[]){60. / 181, -100. / 181}, 2, 1e-12);
-  near(b.bar.b[0], 114. / 181, 1e-12);
+  assert_near(b.bar.b[0], 114. / 181, 1e-12);
   all_near(b.bar.A, (double[]){-235. / 362, -449. / 362}, 2, 1e-12);
   s.l.F = F2t;  // passes by p, not by h
   Bars wrong = vjp(&s, (pbLcpCotangent){.x = (double[]){1, 0}}, NULL);
@@ -128,9 +123,9 @@ static void test_one_row(void **state) {
   assert_string_equal(pbLcpMethod_Name(pb_lcpInterior), "interior");
   assert_string_equal(pbLcpMethod_Name(pb_lcpPath), "path");
   assert_string_equal(pbLcpMethod_Name(pb_lcpMethodCount), "unknown");
-  near(s.at.x[0], 1, 1e-12), near(s.at.z[0], 1, 1e-12);
+  assert_near(s.at.x[0], 1, 1e-12), assert_near(s.at.z[0], 1, 1e-12);
   Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){1}}, NULL);
-  near(b.bar.G[0], -1, 1e-12), near(b.bar.h[0], 1, 1e-12), near(b.bar.F[0], 1, 1e-12);
+  assert_near(b.bar.G[0], -1, 1e-12), assert_near(b.bar.h[0], 1, 1e-12), assert_near(b.bar.F[0], 1, 1e-12);
   free(b.all), done(&s);
 }
 
@@ -249,7 +244,7 @@ static void test_two_discs(void **state) {
     v[i] = was + 1e-5, up = discs(v, NULL);
     v[i] = was - 1e-5, down = discs(v, NULL);
     v[i] = was;
-    near(g[i], (up - down) / 2e-5, 1e-6);
+    assert_near(g[i], (up - down) / 2e-5, 1e-6);
     norm += fabs(g[i]);
   }
   assert_true(norm > .1);
@@ -277,8 +272,8 @@ static void test_degenerate_points(void **state) {
   assert_int_equal(report.deficiency, 2);
   assert_true(report.residual < 1e-10);
   all_near(b.bar.p, (double[]){0, 0}, 2, 1e-12);
-  near(b.bar.h[0] + b.bar.h[1] + 2 * b.bar.h[2], 1, 1e-12);
-  near(b.bar.b[0] + 2 * b.bar.b[1], 1, 1e-12);
+  assert_near(b.bar.h[0] + b.bar.h[1] + 2 * b.bar.h[2], 1, 1e-12);
+  assert_near(b.bar.b[0] + 2 * b.bar.b[1], 1, 1e-12);
   free(b.all);
   b = vjp(&s, (pbLcpCotangent){.z = (double[]){1, -1, 0}}, &report);  // what the problem does not determine is reported
   assert_true(report.residual > .1);
@@ -680,5 +675,5 @@ int main(void) {
       cmocka_unit_test(test_gradients_of_contacts),
       cmocka_unit_test(test_implicit_against_iterations),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "lcp_instances.h"
+#include "support/one_context.h"
+#include "support/support.h"
 
 typedef struct Solved {
   pbCones l;
@@ -20,10 +22,6 @@ typedef struct Solved {
   void *work;
   size_t size;
 } Solved;
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
 
 static Solved solve(pbCones l, const pbLcpOptions *options) {
   Solved s = {.l = l, .size = pbCones_WorkSize(l.n, l.contacts, l.e)};
@@ -57,9 +55,6 @@ static Bars vjp(const Solved *s, pbLcpCotangent g, pbLcpAdjointReport *report) {
   assert_int_equal(pbCones_Vjp(ctx, &s->l, &s->at, &g, s->work, s->size, &b.bar, report), pb_ok);
   return b;
 }
-static void near(double a, double b, double tolerance) {
-  if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not %.17g", a, b);
-}
 
 // A point of mass 2 upon a plane, pressed on with impulse 3: (normal, tangents) are the axes.
 static void test_point_on_a_plane(void **state) {
@@ -73,12 +68,12 @@ static void test_point_on_a_plane(void **state) {
   for (int k = 0; k < 3; k++) {
     Solved s = solve((pbCones){.n = 3, .contacts = 1, .Q = Q, .p = cases[k].p, .G = G, .h = h, .mu = &mu}, NULL);
     assert_int_equal(s.status, pb_ok);
-    for (int i = 0; i < 3; i++) near(s.at.x[i], cases[k].x[i], 1e-12), near(s.at.z[i], cases[k].z[i], 1e-12);
+    for (int i = 0; i < 3; i++) assert_near(s.at.x[i], cases[k].x[i], 1e-12), assert_near(s.at.z[i], cases[k].z[i], 1e-12);
     pbLcpAdjointReport report;
     Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){0, 1, 0}}, &report);
-    near(b.bar.mu[0], k == 0 ? -3 * .6 / 2 : 0, 1e-12);                                // friction grows by 3 along the slip
-    near(b.bar.p[0], k == 0 ? -.5 * .6 / 2 : 0, 1e-12);                                // so does it by the pressure
-    near(b.bar.p[1], k == 1 ? 0 : k == 0 ? -(.5 - .5 * 1.5 / 10 * .64) : -.5, 1e-12);  // and it turns with the slip
+    assert_near(b.bar.mu[0], k == 0 ? -3 * .6 / 2 : 0, 1e-12);  // friction grows by 3 along the slip
+    assert_near(b.bar.p[0], k == 0 ? -.5 * .6 / 2 : 0, 1e-12);  // so does it by the pressure
+    assert_near(b.bar.p[1], k == 1 ? 0 : k == 0 ? -(.5 - .5 * 1.5 / 10 * .64) : -.5, 1e-12);  // and it turns with the slip
     free(b.all), done(&s);
   }
 }
@@ -269,5 +264,5 @@ int main(void) {
       cmocka_unit_test(test_random_contacts),      cmocka_unit_test(test_gradients),
       cmocka_unit_test(test_gradients_of_a_chain),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -16,6 +16,7 @@
 
 #include "learn/train.h"
 #include "model/policy_data.h"
+#include "support/support.h"
 
 #define PENDULUM                                                                                                           \
   "<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='5 5 1' pos='0 0 -.448' friction='.05'/><body "     \
@@ -26,16 +27,6 @@
   "gear='2'/></actuator></mujoco>"
 
 static char folder[64];
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
 
 static const char *path_of(const char *name) {
   static char path[4][160];
@@ -687,20 +678,20 @@ int main(void) {
   snprintf(folder, sizeof folder, "/tmp/pullback-learn-XXXXXX");
   if (!mkdtemp(folder)) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_noise_is_heard, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_gradients_of_points, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_same_bits, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_ramps, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_divergence_is_not_cheap, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_gradients_with_commands, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_noise_is_heard, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_gradients, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_gradients_of_points, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_targets, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_same_bits, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_ramps, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_interrupted, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_mistakes, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_dropped, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_divergence_is_not_cheap, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_commands, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_gradients_with_commands, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_paths, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

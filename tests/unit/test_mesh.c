@@ -11,15 +11,10 @@
 
 #include <pullback/mesh.h>
 
-#include "hostile/hostile.h"
+#include "support/meter.h"
+#include "support/support.h"
 
 static const double pi = 3.14159265358979323846;
-
-static int set_up(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int tear_down(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
 
 #define OK(ctx, expression)                                                           \
   do {                                                                                \
@@ -497,7 +492,7 @@ static void test_every_allocation_fails_in_turn(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_context, drop_context)
   const struct CMUnitTest tests[] = {
       TEST(test_chain),
       TEST(test_grid),

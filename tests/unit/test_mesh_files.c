@@ -14,7 +14,7 @@
 
 #include <pullback/mesh.h>
 
-#include "hostile/hostile.h"
+#include "support/meter.h"
 
 typedef struct Fixture {
   pbContext *ctx;

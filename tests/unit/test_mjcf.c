@@ -15,18 +15,10 @@
 #include <pullback/io.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+#include "support/meter.h"
+
 static char folder[] = "/tmp/pullback-mjcf-XXXXXX";  // of this run, with a folder "model" and one "outside"
-
-static int setup(void **state) {
-  pbContext *ctx = pbContext_Create(NULL);
-  *state = ctx;
-  return ctx ? 0 : -1;
-}
-
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
 
 static pbStatus parse(pbContext *ctx, const char *text, pbSpec **spec) {
   return pbSpec_ParseMjcf(ctx, text, strlen(text), "model.xml", spec);
@@ -424,28 +416,6 @@ static void test_other_locale(void **state) {
 
 // ---- memory that runs out -----------------------------------------------------------------------------------------------
 
-typedef struct counter {
-  long left, live;  // allocations until one fails, pieces not given back
-} counter;
-
-static void *count_alloc(void *user, size_t size) {
-  counter *c = user;
-  if (c->left-- <= 0) return NULL;
-  c->live++;
-  return malloc(size);
-}
-static void *count_resize(void *user, void *memory, size_t size) {
-  counter *c = user;
-  if (c->left-- <= 0) return NULL;
-  if (!memory) c->live++;
-  return realloc(memory, size);
-}
-static void count_release(void *user, void *memory) {
-  counter *c = user;
-  if (memory) c->live--;
-  free(memory);
-}
-
 // A model that another is attached to, in all kinds of places; no allocation that fails is overlooked.
 static void test_attach_without_memory(void **state) {
   (void)state;
@@ -460,8 +430,8 @@ static void test_attach_without_memory(void **state) {
 
   bool done = false;
   for (long n = 0; !done && n < 100000; n++) {
-    counter c = {n, 0};
-    pbAllocator hooks = {count_alloc, count_resize, count_release, &c};
+    Meter c = {.fail_at = n + 1, .fail_ever_after = true};
+    pbAllocator hooks = meter_hooks(&c);
     pbContext *ctx = pbContext_Create(&hooks);
     if (!ctx) continue;
 
@@ -486,8 +456,8 @@ static void test_failing_allocator(void **state) {
       "objname='world'/></tuple></custom><asset><material name='m'/></asset></mujoco>";
   bool done = false;
   for (long n = 0; !done && n < 100000; n++) {
-    counter c = {n, 0};
-    pbAllocator hooks = {count_alloc, count_resize, count_release, &c};
+    Meter c = {.fail_at = n + 1, .fail_ever_after = true};
+    pbAllocator hooks = meter_hooks(&c);
     pbContext *ctx = pbContext_Create(&hooks);
     if (!ctx) continue;
     pbSpec *spec = NULL;
@@ -515,7 +485,7 @@ static int group_teardown(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_context, drop_context)
   const struct CMUnitTest tests[] = {
       TEST(test_defaults),
       TEST(test_places),

@@ -14,9 +14,10 @@
 #include <pullback/random.h>
 
 #include "mutation.h"
-#include "hostile/hostile.h"
+#include "support/meter.h"
 #include "policy/exponential.h"
 #include "policy/layer.h"
+#include "support/support.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -25,7 +26,6 @@ static double *numbers(pbRng *rng, size_t n, double scale) {
   for (size_t i = 0; i < n; i++) a[i] = scale * pbRng_Normal(rng);
   return a;
 }
-static double *zeros(size_t n) { return calloc(n + 1, sizeof(double)); }
 
 // Working memory full of NaN, which nothing may come out of.
 static void *spoiled(const pbPolicyFunction *f, int batch) {
@@ -143,22 +143,14 @@ static void drop_bars(Bars *bar) {
   free(bar->p);
 }
 
-static double dot(const double *a, const double *b, size_t n, double *size) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) {
-    sum += a[i] * b[i];
-    *size += fabs(a[i] * b[i]);
-  }
-  return sum;
-}
-
 static void check_derivatives(const pbPolicyFunction *f, const Point *a, const char *what, double rounding) {
   double *y_dot = zeros(a->y), *m_dot = zeros(a->m), size = 1e-300;
   void *work = spoiled(f, a->batch);
   assert_int_equal(f->push(f->self, a->batch, a->P, a->P_dot, a->O, a->O_dot, a->M, a->M_dot, y_dot, m_dot, work), pb_ok);
   free(work);
   Bars bar = pull_at(a, false, 0);
-  double reverse = dot(bar.o, a->O_dot, a->o, &size) + dot(bar.m, a->M_dot, a->m, &size) + dot(bar.p, a->P_dot, a->p, &size);
+  double reverse = dot_and_size(bar.o, a->O_dot, a->o, &size) + dot_and_size(bar.m, a->M_dot, a->m, &size) +
+                   dot_and_size(bar.p, a->P_dot, a->p, &size);
   double forward = weighted(a, y_dot, m_dot);
   if (!(fabs(reverse - forward) <= rounding * 1e4 * size)) FAIL("%s: pull %.17g, push %.17g", what, reverse, forward);
 

@@ -15,6 +15,8 @@
 #include <pullback/array.h>
 #include <pullback/io.h>
 
+#include "support/meter.h"
+
 typedef struct Fixture {
   pbContext *ctx;
   char folder[64], path[96];
@@ -243,26 +245,6 @@ static void test_finite(void **state) {
 }
 
 // Every allocation of a load and of a save fails once: an error, nothing lost, nothing left behind.
-typedef struct Meter {
-  int live, calls, fail_at;
-} Meter;
-static void *meter_alloc(void *user, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
-  m->live++;
-  return malloc(size);
-}
-static void *meter_resize(void *user, void *memory, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at) return NULL;
-  m->live += memory == NULL;
-  return realloc(memory, size);
-}
-static void meter_release(void *user, void *memory) {
-  ((Meter *)user)->live--;
-  free(memory);
-}
-
 static void test_failing_allocator(void **state) {
   Fixture *f = *state;
   pbArrays *set = example(f->ctx);
@@ -271,7 +253,7 @@ static void test_failing_allocator(void **state) {
   bool failed = true;
   for (int at = 2; failed && at < 1000; at++) {
     Meter meter = {.fail_at = at};
-    pbAllocator hooks = {meter_alloc, meter_resize, meter_release, &meter};
+    pbAllocator hooks = meter_hooks(&meter);
     pbContext *ctx = pbContext_Create(&hooks);
     set = NULL;
     pbStatus status = pbArrays_Load(ctx, f->path, &set);

@@ -13,6 +13,8 @@
 
 #include <pullback/random.h>
 
+#include "support/support.h"
+
 typedef struct Bench {
   int n, calls, fail_beyond;  // points with x[0] > fail_beyond fail softly (0: none)
   int stop_at;                // this call fails hard (0: none)
@@ -62,12 +64,6 @@ static pbProblem problem(Bench *b) {
                      .value = rosenbrock_value,
                      .gradient = rosenbrock,
                      .residuals = rosenbrock_residuals};
-}
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
 }
 
 static const double start[] = {-1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1};
@@ -501,5 +497,5 @@ int main(void) {
                                      cmocka_unit_test(test_restarts_cross_jumps),
                                      cmocka_unit_test(test_bad_arguments),
                                      cmocka_unit_test(test_random_numbers)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

@@ -13,10 +13,7 @@
 #include <pullback/pgs.h>
 
 #include "lcp_instances.h"
-
-static pbContext *ctx;
-static int setup(void **state) { return (void)state, !(ctx = pbContext_Create(NULL)); }
-static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 0; }
+#include "support/one_context.h"
 
 // A = J J' + cfm, everything in one block: A b bound mu f0, so that derivatives by all of it are one array
 enum { MOST = 40 };
@@ -309,5 +306,5 @@ int main(void) {
       cmocka_unit_test(test_jacobi_on_a_stack),
       cmocka_unit_test(test_refusals),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -12,7 +12,7 @@
 
 #include <pullback/policy.h>
 
-#include "hostile/hostile.h"
+#include "support/meter.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 

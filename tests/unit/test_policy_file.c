@@ -15,22 +15,14 @@
 #include <pullback/optimize.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 #define ARM                                                                                                                  \
   "<mujoco><worldbody><body name='top' pos='0 0 1'><freejoint name='root'/><geom size='.1' mass='2'/><body name='low'>"      \
   "<joint name='hinge' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/><site name='tip' pos='.3 0 0'/>" \
   "</body></body></worldbody><actuator><motor name='motor' joint='hinge'/></actuator>"                                       \
   "<sensor><jointpos name='angle' joint='hinge'/><gyro name='turn' site='tip'/><accelerometer name='felt' "                  \
   "site='tip'/></sensor></mujoco>"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
 
 static pbModel *make_model(pbContext *ctx) {
   pbSpec *spec;
@@ -270,12 +262,12 @@ static void test_variable(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_everything, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_many_outputs, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_save_and_load, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_bad_weights, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_variable, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_everything, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_many_outputs, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_save_and_load, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_bad_weights, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_mistakes, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_variable, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

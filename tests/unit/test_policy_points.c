@@ -12,13 +12,9 @@
 
 #include <pullback/pullback.h>
 
-enum { points = 3, most = 96 };
+#include "support/support.h"
 
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
+enum { points = 3, most = 96 };
 
 // A triangle of springs whose lengths follow controls; texts here have ' for ".
 static pbStatus parse(pbContext *ctx, const char *policy, pbTask **task) {
@@ -167,10 +163,10 @@ static void test_mistakes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_numbers, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_pullback, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_closed_loop, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_numbers, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_pullback, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_closed_loop, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_mistakes, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

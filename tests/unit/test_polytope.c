@@ -12,6 +12,7 @@
 #include "math/vec.h"
 #include "model/mesh.h"
 #include "model/model.h"
+#include "support/support.h"
 
 enum { CORNERS = 96, EDGES = 3 * CORNERS, FACES = 2 * CORNERS };
 
@@ -22,18 +23,6 @@ typedef struct solid {
   int first[FACES + 1], around[3 * FACES], first_face[CORNERS + 1], face[3 * FACES], first_next[CORNERS + 1], next[2 * EDGES],
       triangle[FACES][3];
 } solid;
-
-static double random_unit(uint64_t *state) {  // (-1, 1)
-  *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-  return (double)(int64_t)*state / 9223372036854775808.0;
-}
-
-static void random_rotation(uint64_t *seed, double mat[9]) {
-  double q[4];
-  for (int i = 0; i < 4; i++) q[i] = random_unit(seed);
-  quat_normalize(q);
-  quat_to_mat(mat, q);
-}
 
 static void add_face(solid *s, const double n[3], const int *corner, int count) {
   int f = s->hull.polygons++;

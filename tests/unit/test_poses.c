@@ -24,6 +24,7 @@
 #include "geometry/search.h"
 #include "math/vec.h"
 #include "model/topology.h"
+#include "support/support.h"
 
 enum { HULLS = 7, ROUNDS = 5, SHAPES = HULLS + ROUNDS, VERTICES = 400, DIRECTIONS = 60 };
 #define WITHIN 1e-9  // m, of shapes of about .1 m
@@ -35,10 +36,6 @@ enum { HULLS = 7, ROUNDS = 5, SHAPES = HULLS + ROUNDS, VERTICES = 400, DIRECTION
 static int poses_of_pair = 300;
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------
-static double random_unit(uint64_t *state) {  // (-1, 1)
-  *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-  return (double)(int64_t)*state / 9223372036854775808.0;
-}
 
 static int random_below(uint64_t *state, int count) { return (int)((random_unit(state) * 0.5 + 0.5) * count * 0.999999); }
 
@@ -134,13 +131,6 @@ static pbShape_r make_shape(const pbModel *m, int number, uint64_t *seed) {
     for (int i = 0; i < 3; i++) s.size[i] = size * (1 + 0.9 * random_unit(seed));
   }
   return s;
-}
-
-static void random_rotation(uint64_t *seed, double mat[9]) {
-  double q[4];
-  for (int i = 0; i < 4; i++) q[i] = random_unit(seed);
-  quat_normalize(q);
-  quat_to_mat(mat, q);
 }
 
 // Turned freely; by right angles; so that an axis of the shape is the normal of a face of the other one, or nearly.

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "rollout/rollout.h"
+#include "support/support.h"
 
 #include <pullback/contact.h>
 #include <pullback/io.h>
@@ -41,11 +42,6 @@ typedef struct World {
   double *x0, *ctrl, *w;  // w: cotangents of everything, enough of them
   pbRolloutInput input;
 } World;
-
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
 
 static int setup(void **state) {
   World *s = calloc(1, sizeof *s);
@@ -90,15 +86,11 @@ static int teardown(void **state) {
   return 0;
 }
 
-static void good(World *s, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(s->ctx));
-}
-
 static pbRollout *make(World *s, int steps, int snapshots, int leaf) {
   pbRolloutPlan plan;
   pbRollout *r;
-  good(s, pbRollout_PlanSlots(s->ctx, s->model, steps, snapshots, leaf, &plan));
-  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
+  good(s->ctx, pbRollout_PlanSlots(s->ctx, s->model, steps, snapshots, leaf, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
   return r;
 }
 
@@ -118,23 +110,23 @@ static void test_forward_is_the_steps_one_by_one(void **state) {
   pbRollout *r = make(s, N, 2, 3);
   double *states = calloc((size_t)(N + 1) * (size_t)s->nx, sizeof(double)), *sensors = calloc((N + 1) * 5, sizeof(double));
   pbRolloutOutput out = {.states = states, .sensordata = sensors};
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
   assert_int_equal(out.steps_done, N);
   pbScratch *scratch;
-  good(s, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
+  good(s->ctx, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
   double *x = malloc((size_t)s->nx * sizeof *x), sensor[5];
   memcpy(x, s->x0, (size_t)s->nx * sizeof *x);
   for (int k = 0; k <= N; k++) {
     pbInput in = {.ctrl = s->ctrl + (k < N ? k : N - 1)};
     assert_memory_equal(x, states + (size_t)k * (size_t)s->nx, (size_t)s->nx * sizeof *x);
-    good(s, k < N ? pbStep_Forward(s->model, s->theta, x, &in, scratch, sensor)
-                  : pbStep_Observe(s->model, s->theta, x, &in, scratch, sensor));
+    good(s->ctx, k < N ? pbStep_Forward(s->model, s->theta, x, &in, scratch, sensor)
+                       : pbStep_Observe(s->model, s->theta, x, &in, scratch, sensor));
     assert_memory_equal(sensor, sensors + 5 * k, sizeof sensor);
   }
   const int rows[] = {0, 7, 8, N};
   double *few = calloc(4 * (size_t)s->nx, sizeof(double)), *xpos = calloc(4 * 3 * (size_t)s->nbody, sizeof(double));
   pbRolloutOutput chosen = {.states = few, .xpos = xpos, .rows = rows, .row_count = 4};
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &chosen));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, &chosen));
   for (int i = 0; i < 4; i++)
     assert_memory_equal(few + (size_t)i * (size_t)s->nx, states + (size_t)rows[i] * (size_t)s->nx, (size_t)s->nx * sizeof *x);
   assert_true(xpos[3] == few[1] && xpos[3 * 3 * s->nbody + 5] == few[3 * s->nx + 3]);  // the ball's body is where its joint is
@@ -151,12 +143,12 @@ static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
   double *first = calloc(size, sizeof *first), *again = calloc(size, sizeof *again);
   for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
     pbRollout *r = make(s, N, plans[p][0], plans[p][1]);
-    good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+    good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
     for (int repeat = 0; repeat < 2; repeat++) {
       pbCertificate c;
       memset(again, 0, size * sizeof *again);
       pbRolloutGradient g = {.x0 = again, .ctrl = again + s->n, .theta = again + s->n + N};
-      good(s, pbRollout_Vjp(r, &bar, NULL, &g, &c));
+      good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &g, &c));
       if (p == 0 && repeat == 0) memcpy(first, again, size * sizeof *first);
       assert_memory_equal(first, again, size * sizeof *first);
       assert_true((c.onsets == 0) == (pbModel_ContactSettings(s->model).onset > 0) && c.most_contacts > 0 &&
@@ -174,10 +166,10 @@ static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
 static size_t planned_gradient(World *s, const pbRolloutPlan *plan, double *out) {
   pbRolloutBar bar = every_bar(s);
   pbRollout *r;
-  good(s, pbRollout_Create(s->ctx, s->model, plan, NULL, &r));
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, plan, NULL, &r));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   pbRolloutGradient g = {.x0 = out, .ctrl = out + s->n, .theta = out + s->n + N};
-  good(s, pbRollout_Vjp(r, &bar, NULL, &g, NULL));
+  good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &g, NULL));
   size_t used = r->cached_used;
   pbRollout_Destroy(r);
   return used;
@@ -188,7 +180,7 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   size_t size = (size_t)s->n + N + s->ntheta;
   double *thin = calloc(size, sizeof *thin), *kept = calloc(size, sizeof *kept);
   pbRolloutPlan plan, part;
-  good(s, pbRollout_Plan(s->ctx, s->model, N, 0, &plan));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, N, 0, &plan));
   size_t room = plan.cached_bytes;
   assert_true(room > 0);
   plan.cached_bytes = 0;
@@ -202,7 +194,7 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   }
   // a budget is kept to: tape first, what is left for evaluations; on a schedule they are those of the last stretch
   for (size_t budget = plan.record_bytes; budget < 8 * plan.full_bytes; budget *= 2) {
-    good(s, pbRollout_Plan(s->ctx, s->model, N, budget, &part));
+    good(s->ctx, pbRollout_Plan(s->ctx, s->model, N, budget, &part));
     assert_true(part.planned_bytes <= budget);
     memset(kept, 0, size * sizeof *kept);
     planned_gradient(s, &part, kept);
@@ -218,23 +210,17 @@ static void test_the_last_evaluations_are_kept(void **state) {
   pbRolloutPlan plan;
   pbRollout *r;
   long own = sysconf(_SC_LEVEL2_CACHE_SIZE), cache = 4 * (own > 0 ? own : 1 << 20);
-  good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &plan));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, LONG, 0, &plan));
   assert_int_equal(plan.cached_bytes, cache < CACHE_MOST ? cache : CACHE_MOST);
   plan.cached_bytes = 64 << 10;
-  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &(pbRolloutInput){.constant = true}, NULL));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &(pbRolloutInput){.constant = true}, NULL));
   int first = 0;
   while (first < LONG && r->cached_at[first] == SIZE_MAX) first++;
   for (int k = first; k < LONG; k++) assert_true(r->cached_at[k] != SIZE_MAX);
   print_message("room for %d of %d steps, %zu of %zu bytes\n", LONG - first, LONG, r->cached_used, plan.cached_bytes);
   assert_true(first < LONG && r->cached_used <= plan.cached_bytes && 2 * r->cached_used > plan.cached_bytes);
   pbRollout_Destroy(r);
-}
-
-static double dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
 }
 
 static void test_forward_and_reverse_mode_agree(void **state) {
@@ -249,15 +235,15 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   const char *const vary[] = {"body_mass", "geom_friction", "gravity", "dof_damping", "actuator_gainprm", "body_pos"};
   for (int i = 0; i < 6; i++) {
     pbParam p;
-    good(s, pbModel_Param(s->ctx, s->model, vary[i], &p));
+    good(s->ctx, pbModel_Param(s->ctx, s->model, vary[i], &p));
     for (int k = 0; k < p.rows * p.cols; k++) d[n + N + p.offset + (size_t)k] = noise(&seed);
   }
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   pbRolloutBar bar = every_bar(s);
-  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g, .ctrl = g + n, .theta = g + n + N}, NULL));
+  good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g, .ctrl = g + n, .theta = g + n + N}, NULL));
   pbRolloutDirection direction = {.x0 = d, .ctrl = d + n, .theta = d + n + N};
   pbRolloutTangent tangent = {.x = x, .sensordata = sensors, .xpos = xpos, .site_xpos = site};
-  good(s, pbRollout_Jvp(r, 1, &direction, &tangent));
+  good(s->ctx, pbRollout_Jvp(r, 1, &direction, &tangent));
   double reverse = dot(g, d, n + N + s->ntheta), forward = 0;
   for (size_t k = 0; k < rows; k++)
     forward += dot(x + k * n, bar.qpos.data + k * 10, 10) + dot(x + k * n + 10, bar.qvel.data + k * 10, 10) +
@@ -278,19 +264,20 @@ static void test_directions_of_any_size(void **state) {
   unsigned seed = 8;
   for (size_t i = 0; i < n; i++) d[i] = noise(&seed);
   pbParam p;
-  good(s, pbModel_Param(s->ctx, s->model, "body_mass", &p));
+  good(s->ctx, pbModel_Param(s->ctx, s->model, "body_mass", &p));
   for (int i = 0; i < p.rows; i++) d[n + p.offset + (size_t)i] = noise(&seed);
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   for (int e = 0; e >= -800; e = e > 0 ? -e : 100 - e) {  // 0, 100, -100, 200, -200, ...
     double factor = ldexp(1, e);
     for (size_t i = 0; i < size; i++) d[size + i] = factor * d[i];
     double *from = e ? d + size : d;
-    good(s, pbRollout_Jvp(r, 1, &(pbRolloutDirection){.x0 = from, .theta = from + n}, &(pbRolloutTangent){.x = e ? scaled : x}));
+    good(s->ctx,
+         pbRollout_Jvp(r, 1, &(pbRolloutDirection){.x0 = from, .theta = from + n}, &(pbRolloutTangent){.x = e ? scaled : x}));
     for (size_t i = 0; e && i < (N + 1) * n; i++) assert_true(scaled[i] == factor * x[i]);
     double *theta = calloc(2 * s->ntheta, sizeof *theta), *small = theta + s->ntheta;
     for (size_t i = 0; i < s->ntheta; i++) theta[i] = factor * (small[i] = d[n + i]);
-    good(s, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, theta));
-    good(s, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, small));
+    good(s->ctx, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, theta));
+    good(s->ctx, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, small));
     for (size_t i = 0; i < s->ntheta; i++) assert_true(theta[i] == factor * small[i]);
     free(theta);
   }
@@ -304,10 +291,10 @@ static void test_spot_check(void **state) {
   double *g = calloc((size_t)s->n + N, sizeof *g);
   pbRolloutBar bar = every_bar(s);
   pbCertificate c;
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   for (uint64_t seed = 1; seed < 4; seed++) {
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = seed},
-                          &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
+    good(s->ctx, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = seed},
+                               &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
     print_message("spot check: gradient %.12g, difference %.12g, error %.2g; growth %.3g, %.3g 1/s\n", c.spot_gradient,
                   c.spot_difference, c.spot_error, c.growth, c.growth_rate);
     assert_true(c.spot_checked && c.spot_error < 1e-5);
@@ -324,14 +311,15 @@ static void test_steps_are_checked(void **state) {
   double *g = calloc((size_t)s->n + N + s->ntheta, sizeof *g), *plain = calloc((size_t)s->n + N + s->ntheta, sizeof *g);
   pbRolloutBar bar = every_bar(s);
   pbCertificate c;
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   pbRolloutGradient all = {.x0 = g, .ctrl = g + s->n, .theta = g + s->n + N};
-  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = plain, .ctrl = plain + s->n, .theta = plain + s->n + N}, &c));
+  good(s->ctx,
+       pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = plain, .ctrl = plain + s->n, .theta = plain + s->n + N}, &c));
   assert_true(!c.spot_checked && c.spot_step == -1);
   assert_string_equal(pbCertificate_Checked(&c), "nothing");
   for (uint64_t seed = 0; seed < 100; seed++) {
     memset(g, 0, ((size_t)s->n + N + s->ntheta) * sizeof *g);
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps, .seed = seed}, &all, &c));
+    good(s->ctx, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps, .seed = seed}, &all, &c));
     if (c.spot_off) fail_msg("seed %d: %g for %g at step %d", (int)seed, c.spot_gradient, c.spot_difference, c.spot_step);
     assert_true(c.spot_checked && c.spot_steps > 0 && c.spot_quotients > 0 && c.spot_error <= c.spot_limit);
     assert_true(c.spot_steps_share == (double)c.spot_quotients / N && c.spot_entries_share > 0 && c.spot_entries_share <= 1);
@@ -347,9 +335,9 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   World *s = *state;
   enum { LONG = 10000 };
   pbRolloutPlan full, small;
-  good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &full));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, LONG, 0, &full));
   assert_true(full.planned_bytes - full.cached_bytes == full.full_bytes && full.recomputed == 0);
-  good(s, pbRollout_Plan(s->ctx, s->model, LONG, full.full_bytes / 20, &small));
+  good(s->ctx, pbRollout_Plan(s->ctx, s->model, LONG, full.full_bytes / 20, &small));
   print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes,
                 small.full_bytes, small.snapshots, small.leaf, (double)small.forward_steps / LONG);
   assert_true(small.planned_bytes <= full.full_bytes / 20 && small.forward_steps < 2 * LONG);
@@ -360,9 +348,9 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   for (int i = 0; i < 2; i++) {
     pbRollout *r;
     pbCertificate c;
-    good(s, pbRollout_Create(s->ctx, s->model, plans[i], NULL, &r));
-    good(s, pbRollout_Forward(r, s->theta, s->x0, &quiet, NULL));
-    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g[i]}, &c));
+    good(s->ctx, pbRollout_Create(s->ctx, s->model, plans[i], NULL, &r));
+    good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &quiet, NULL));
+    good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g[i]}, &c));
     assert_int_equal(c.recomputed, plans[i]->recomputed);
     pbRollout_Destroy(r);
   }
@@ -375,17 +363,17 @@ static void test_every_integrator(void **state) {
   World *s = *state;
   const char *const integrators[] = {"RK4", "implicitfast", "Euler"};
   for (int i = 0; i < 3; i++) {
-    good(s, pbModel_SetOption(s->model, "integrator", integrators[i]));
+    good(s->ctx, pbModel_SetOption(s->model, "integrator", integrators[i]));
     pbRollout *r = make(s, N, 2, 9);
     double *g = calloc((size_t)s->n + N, sizeof *g), *xpos = calloc((N + 1) * 12, sizeof *xpos);
     double *states = calloc((size_t)(N + 1) * (size_t)s->nx, sizeof *states);
     pbRolloutBar bar = every_bar(s);
     pbRolloutOutput out = {.states = states, .xpos = xpos};
     pbCertificate c;
-    good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
+    good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
     for (int k = 0; k <= N; k++) assert_true(fabs(xpos[12 * k + 5] - states[k * s->nx + 3]) < 1e-14);
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = 9},
-                          &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
+    good(s->ctx, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = 9},
+                               &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
     print_message("%s: error of the spot check %.2g\n", integrators[i], c.spot_error);
     assert_true(c.spot_error < 1e-6);
     pbRollout_Destroy(r);
@@ -415,7 +403,7 @@ static void test_failures_say_where(void **state) {
   pbRollout_OnProgress(r, stop, NULL);
   assert_int_equal(pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL), pb_interrupted);
   pbRollout_OnProgress(r, NULL, NULL);
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   double nan_row[16] = {[3] = NAN};
   bar.qvel = (pbCotangent){nan_row, 1, &(int){7}};
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_not_finite);
@@ -431,11 +419,11 @@ static void test_failures_say_where(void **state) {
   assert_int_equal(pbRollout_Forward(r, s->theta, s->x0, &s->input, &(pbRolloutOutput){.rows = beyond, .row_count = 2}),
                    pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(s->ctx), "61 (number 1)"));
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   bar.qpos = (pbCotangent){s->w, 2, wrong};
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
   assert_int_equal(pbRollout_Jvp(r, -1, NULL, NULL), pb_bad_argument);
-  good(s, pbRollout_Jvp(r, 0, NULL, NULL));
+  good(s->ctx, pbRollout_Jvp(r, 0, NULL, NULL));
   pbScratch *scratch;
   assert_int_equal(pbScratch_Create(s->ctx, s->model, &(pbCapacity){.contacts = -1}, &scratch), pb_bad_argument);
   assert_null(scratch);
@@ -451,9 +439,9 @@ static void leaves_out(World *s, pbRollout *r) {
   double *theta = calloc(s->ntheta, sizeof *theta), *x = calloc((size_t)s->n, sizeof *x);
   pbInput input = {.ctrl = s->input.ctrl};
   pbParam masses, anchors;
-  good(s, pbModel_Param(s->ctx, s->model, "body_mass", &masses));
-  good(s, pbModel_Param(s->ctx, s->model, "jnt_pos", &anchors));
-  good(s, pbStep_Vjp(s->model, s->theta, r->records, &input, s->w, NULL, r->scratch, x, NULL, theta));
+  good(s->ctx, pbModel_Param(s->ctx, s->model, "body_mass", &masses));
+  good(s->ctx, pbModel_Param(s->ctx, s->model, "jnt_pos", &anchors));
+  good(s->ctx, pbStep_Vjp(s->model, s->theta, r->records, &input, s->w, NULL, r->scratch, x, NULL, theta));
   double sum = 0;
   for (int i = 0; i < masses.rows; i++) assert_true(theta[masses.offset + (size_t)i] == 0);
   for (int i = 0; i < 3 * anchors.rows; i++) sum += fabs(theta[anchors.offset + (size_t)i]);
@@ -471,18 +459,18 @@ static void test_wanted_parameters(void **state) {
   pbRollout *r = make(s, N, 0, N);
   pbCertificate c;
   double *all = calloc(s->ntheta, sizeof *all), *few = calloc(s->ntheta, sizeof *few);
-  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
-  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = all}, NULL));
+  good(s->ctx, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = all}, NULL));
   assert_int_equal(pbRollout_WantParameters(r, wrong, 2, false), pb_bad_argument);
   assert_int_equal(pbRollout_WantParameters(r, wrong, -1, false), pb_bad_argument);
-  good(s, pbRollout_WantParameters(r, names, 3, false));
+  good(s->ctx, pbRollout_WantParameters(r, names, 3, false));
   for (size_t i = 0; i < s->ntheta; i++) few[i] = 7;
   for (int k = 0; k < 3; k++) {
     pbParam p;
-    good(s, pbModel_Param(s->ctx, s->model, k == 1 ? "jnt_pos" : names[k], &p));
+    good(s->ctx, pbModel_Param(s->ctx, s->model, k == 1 ? "jnt_pos" : names[k], &p));
     memset(few + p.offset, 0, (size_t)(p.rows * p.cols) * sizeof *few);
   }
-  good(s, pbRollout_Vjp(r, &bar, &options, &(pbRolloutGradient){.theta = few}, &c));
+  good(s->ctx, pbRollout_Vjp(r, &bar, &options, &(pbRolloutGradient){.theta = few}, &c));
   assert_true(c.spot_checked && !c.spot_off && c.spot_steps > 0);
   size_t wanted = 0;
   for (size_t i = 0; i < s->ntheta; i++) {
@@ -492,9 +480,9 @@ static void test_wanted_parameters(void **state) {
   }
   assert_true(wanted > 10 && wanted < s->ntheta / 4);
   leaves_out(s, r);
-  good(s, pbRollout_WantParameters(r, NULL, 0, false));
+  good(s->ctx, pbRollout_WantParameters(r, NULL, 0, false));
   memset(few, 0, s->ntheta * sizeof *few);
-  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = few}, NULL));
+  good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = few}, NULL));
   assert_memory_equal(few, all, s->ntheta * sizeof *few);
   pbRollout_Destroy(r);
   free(all), free(few);
@@ -512,7 +500,7 @@ static void test_mode_depends_on_counts_alone(void **state) {
 static void check_sites(World *s, const char *file) {
   enum { steps = 6 };
   pbModel *m;
-  good(s, pbModel_Load(s->ctx, file, NULL, &m));
+  good(s->ctx, pbModel_Load(s->ctx, file, NULL, &m));
   int nx = pbModel_StateSize(m), n = pbModel_TangentSize(m), nu = pbModel_Size(m, "nu"), ns = pbModel_Size(m, "nsensordata");
   size_t sizes[] = {(size_t)n, (size_t)(steps * nu), pbModel_ParamSize(m)}, total = sizes[0] + sizes[1] + sizes[2];
   const double *theta = pbModel_DefaultParams(m);
@@ -523,7 +511,7 @@ static void check_sites(World *s, const char *file) {
   unsigned seed = 3;
   for (int i = 0; i < steps * nu; i++) ctrl[i] = noise(&seed);
   for (int i = 0; i < nx + ns; i++) ones[i] = noise(&seed);
-  good(s, pbState_Init(s->ctx, m, theta, -1, x));
+  good(s->ctx, pbState_Init(s->ctx, m, theta, -1, x));
 
   const pbRolloutInput input = {.ctrl = ctrl};
   const pbRolloutBar bar = {.qpos = {ones, 1, NULL}, .sensordata = {ns ? ones + nx : NULL, 1, NULL}};
@@ -531,27 +519,27 @@ static void check_sites(World *s, const char *file) {
     pbRolloutPlan plan;
     pbRollout *r;
     double *b = bars + (size_t)cached * total;
-    if (cached) good(s, pbRollout_Plan(s->ctx, m, steps, 0, &plan));
-    else good(s, pbRollout_PlanSlots(s->ctx, m, steps, 0, steps, &plan));
+    if (cached) good(s->ctx, pbRollout_Plan(s->ctx, m, steps, 0, &plan));
+    else good(s->ctx, pbRollout_PlanSlots(s->ctx, m, steps, 0, steps, &plan));
     assert_true((plan.cached_bytes > 0) == cached);
-    good(s, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
+    good(s->ctx, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
     pbRolloutOutput out = {.states = states, .sensordata = sensed};
-    good(s, pbRollout_Forward(r, theta, x, &input, &out));
-    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = b, .ctrl = b + sizes[0], .theta = b + sizes[0] + sizes[1]},
-                          NULL));
+    good(s->ctx, pbRollout_Forward(r, theta, x, &input, &out));
+    good(s->ctx, pbRollout_Vjp(r, &bar, NULL,
+                               &(pbRolloutGradient){.x0 = b, .ctrl = b + sizes[0], .theta = b + sizes[0] + sizes[1]}, NULL));
     pbRollout_Destroy(r);
   }
   assert_memory_equal(bars, bars + total, total * sizeof *bars);
 
   pbScratch *scratch;
-  good(s, pbScratch_Create(s->ctx, m, NULL, &scratch));
+  good(s->ctx, pbScratch_Create(s->ctx, m, NULL, &scratch));
   for (int k = 0; k < steps; k++) {
     pbInput in = {.ctrl = ctrl + k * nu};
     for (int i = 0; i < 3 * m->nsite; i++) scratch->w.site_xpos[i] = NAN;
     for (int i = 0; i < 9 * m->nsite; i++) scratch->w.site_xmat[i] = NAN;
     for (int i = 0; i < 3 * m->ngeom; i++) scratch->w.geom_xpos[i] = NAN;
     for (int i = 0; i < 9 * m->ngeom; i++) scratch->w.geom_xmat[i] = NAN;
-    good(s, pbStep_Forward(m, theta, x, &in, scratch, one));
+    good(s->ctx, pbStep_Forward(m, theta, x, &in, scratch, one));
     assert_memory_equal(x, states + (k + 1) * nx, (size_t)nx * sizeof *x);
     assert_memory_equal(one, sensed + k * ns, (size_t)ns * sizeof *x);
   }
@@ -581,24 +569,24 @@ static void test_kept_searches_change_no_bit(void **state) {
   World *s = *state;
   pbSpec *spec = NULL;
   pbModel *m;
-  good(s, pbSpec_ParseMjcf(s->ctx, xml, strlen(xml), "searched", &spec));
-  good(s, pbSpec_Compile(spec, &m));
+  good(s->ctx, pbSpec_ParseMjcf(s->ctx, xml, strlen(xml), "searched", &spec));
+  good(s->ctx, pbSpec_Compile(spec, &m));
   size_t n = (size_t)pbModel_TangentSize(m), ntheta = pbModel_ParamSize(m);
   double *x = calloc((size_t)pbModel_StateSize(m), sizeof *x), *ones = calloc(n, sizeof *ones), *gradient[2];
   const double *theta = pbModel_DefaultParams(m);
   for (size_t i = 0; i < n; i++) ones[i] = 1;
-  good(s, pbState_Init(s->ctx, m, theta, -1, x));
+  good(s->ctx, pbState_Init(s->ctx, m, theta, -1, x));
   for (int cached = 0; cached < 2; cached++) {
     pbRolloutPlan plan;
     pbRollout *r;
     gradient[cached] = calloc(n + ntheta, sizeof **gradient);
-    good(s, pbRollout_Plan(s->ctx, m, STEPS, 0, &plan));
+    good(s->ctx, pbRollout_Plan(s->ctx, m, STEPS, 0, &plan));
     assert_true(plan.cached_bytes > 0);
     if (!cached) plan.cached_bytes = 0;
-    good(s, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
-    good(s, pbRollout_Forward(r, theta, x, NULL, NULL));
+    good(s->ctx, pbRollout_Create(s->ctx, m, &plan, NULL, &r));
+    good(s->ctx, pbRollout_Forward(r, theta, x, NULL, NULL));
     pbRolloutBar bar = {.qpos = {ones, 1, NULL}, .qvel = {ones, 1, NULL}};
-    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = gradient[cached], .theta = gradient[cached] + n}, NULL));
+    good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = gradient[cached], .theta = gradient[cached] + n}, NULL));
     pbRollout_Destroy(r);
   }
   assert_memory_equal(gradient[0], gradient[1], (n + ntheta) * sizeof **gradient);

@@ -12,11 +12,8 @@
 
 #include <pullback/pullback.h>
 
-static pbContext *ctx;
-
-static void good(pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/one_context.h"
+#include "support/support.h"
 
 // A mass of 2 kg on a vertical slide; `more`: of its actuator besides joint and force range.
 #define WORLD(gravity, actuator)                                                   \
@@ -40,25 +37,16 @@ static const char *const hard[][2] = {{"method", "cones"}, {"erp", "0"}, {"cfm",
 static const char *const mixed[][2] = {{"erp", "0"}, {"cfm", "1e-9"}, {NULL}};
 static const char *const soft[][2] = {{NULL}};
 
-static pbModel *compile(const char *text) {
-  pbSpec *spec = NULL;
-  pbModel *m = NULL;
-  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(pbSpec_Compile(spec, &m));
-  pbSpec_Destroy(spec);
-  return m;
-}
-
 static void begin(World *w, const char *text, const char *const settings[][2]) {
-  *w = (World){.m = compile(text)};
-  good(pbModel_SetOption(w->m, "servo", "all"));
-  for (int i = 0; settings[i][0]; i++) good(pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
-  good(pbScratch_Create(ctx, w->m, NULL, &w->s));
+  *w = (World){.m = model_of_text(ctx, text)};
+  good(ctx, pbModel_SetOption(w->m, "servo", "all"));
+  for (int i = 0; settings[i][0]; i++) good(ctx, pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
+  good(ctx, pbScratch_Create(ctx, w->m, NULL, &w->s));
   size_t bytes = pbModel_ParamSize(w->m) * sizeof(double);
   w->theta = malloc(bytes);
   memcpy(w->theta, pbModel_DefaultParams(w->m), bytes);
   w->record = calloc((size_t)pbTape_Size(w->m), sizeof(double));
-  good(pbState_Init(ctx, w->m, w->theta, -1, w->x));
+  good(ctx, pbState_Init(ctx, w->m, w->theta, -1, w->x));
   w->q = 1;
   w->v = 1 + pbModel_Size(w->m, "nq");
 }
@@ -80,14 +68,10 @@ static void step(World *w) {
 
 static size_t entry(const World *w, const char *name, int k) {
   pbParam p;
-  good(pbModel_Param(ctx, w->m, name, &p));
+  good(ctx, pbModel_Param(ctx, w->m, name, &p));
   return p.offset + (size_t)k;
 }
 static double *param(World *w, const char *name, int k) { return w->theta + entry(w, name, k); }
-
-static void near(const char *what, double found, double expected, double tolerance) {
-  if (!(fabs(found - expected) <= tolerance)) fail_msg("%s: %.15g, expected %.15g", what, found, expected);
-}
 
 // ---- closed forms -------------------------------------------------------------------------------------------------------
 static void test_a_bound_accelerates(void **state) {
@@ -99,9 +83,9 @@ static void test_a_bound_accelerates(void **state) {
     w.ctrl[0] = 5;
     for (int i = 1; i <= 50; i++) {
       step(&w);
-      near("velocity at the bound", w.x[w.v], i * 0.01 * 3 / 2, 1e-13 * i);
-      near("force at the bound", w.sensor[0], 3, 0);
-      near("force on the joint", w.sensor[1], 3, 0);
+      assert_near_of("velocity at the bound", w.x[w.v], i * 0.01 * 3 / 2, 1e-13 * i);
+      assert_near_of("force at the bound", w.sensor[0], 3, 0);
+      assert_near_of("force on the joint", w.sensor[1], 3, 0);
     }
     end(&w);
   }
@@ -115,8 +99,8 @@ static void test_a_velocity_is_reached(void **state) {
     w.ctrl[0] = 0.003;
     for (int i = 0; i < 3; i++) {
       step(&w);
-      near("velocity", w.x[w.v], 0.003, k ? 1e-8 : 1e-11);
-      near("force", w.sensor[0], 2 + (i ? 0 : 2 * 0.003 / 0.01), k ? 1e-5 : 1e-8);
+      assert_near_of("velocity", w.x[w.v], 0.003, k ? 1e-8 : 1e-11);
+      assert_near_of("force", w.sensor[0], 2 + (i ? 0 : 2 * 0.003 / 0.01), k ? 1e-5 : 1e-8);
     }
     end(&w);
   }
@@ -129,7 +113,7 @@ static void test_a_velocity_is_reached(void **state) {
   for (int i = 0; i < 5; i++) {
     step(&w);
     v += 0.01 * d * b * (0.003 - v);
-    near("velocity of a soft servo", w.x[w.v], v, 1e-14);
+    assert_near_of("velocity of a soft servo", w.x[w.v], v, 1e-14);
   }
   end(&w);
 }
@@ -143,7 +127,7 @@ static void test_a_place_is_reached(void **state) {
   for (int i = 1; i <= 600; i++) {
     step(&w);
     double asked = 0.1 * pow(0.9, i);
-    near("place", w.x[w.q], asked, 1e-9 * asked);
+    assert_near_of("place", w.x[w.q], asked, 1e-9 * asked);
   }
   end(&w);
 }
@@ -156,7 +140,7 @@ static void test_a_load_beyond_the_bound_slips(void **state) {
     begin(&w, WORLD("-9.81", VELOCITY), settings[k]);
     for (int i = 1; i <= 20; i++) {
       step(&w);
-      near("velocity of a load that slips", w.x[w.v], -(9.81 - 1.5) * 0.01 * i, 1e-12);
+      assert_near_of("velocity of a load that slips", w.x[w.v], -(9.81 - 1.5) * 0.01 * i, 1e-12);
     }
     end(&w);
   }
@@ -180,10 +164,10 @@ static void test_two_limits_together(void **state) {
     // What a body does that is driven so: 10 / s times the error, at most 0.5 m/s, by at most 30 N.
     double q = w.x[w.q] - 0.01 * w.x[w.v], most = v + 0.01 * (15 - 9.81);
     v = fmin(fmin(10 * (0.4 - q), 0.5), most);
-    near("velocity within both limits", w.x[w.v], v, 1e-9);
+    assert_near_of("velocity within both limits", w.x[w.v], v, 1e-9);
   }
   assert_true(at_force && at_speed);
-  near("place", w.x[w.q], 0.4, 1e-9);
+  assert_near_of("place", w.x[w.q], 0.4, 1e-9);
   end(&w);
 }
 
@@ -194,10 +178,10 @@ static void test_dead_band(void **state) {
   *param(&w, "actuator_deadband", 0) = 0.1;
   w.ctrl[0] = 0.0099;
   step(&w);
-  near("velocity in the dead band", w.x[w.v], 0, 1e-9);
+  assert_near_of("velocity in the dead band", w.x[w.v], 0, 1e-9);
   w.ctrl[0] = 0.0101;
   step(&w);
-  near("velocity beyond it", w.x[w.v], 0.101, 1e-9);
+  assert_near_of("velocity beyond it", w.x[w.v], 0.101, 1e-9);
   end(&w);
 }
 
@@ -208,12 +192,12 @@ static void test_one_sign_and_gear(void **state) {
   begin(&w, WORLD("0", "<velocity name='a' joint='z' kv='7' gear='2' forcerange='-3 0'/>"), hard);
   w.ctrl[0] = 0.5;
   step(&w);
-  near("velocity that a rope does not push to", w.x[w.v], 0, 1e-15);
+  assert_near_of("velocity that a rope does not push to", w.x[w.v], 0, 1e-15);
   w.ctrl[0] = -0.01;
   step(&w);
-  near("velocity by the gear", w.x[w.v], -0.005, 1e-10);
-  near("force by the gear", w.sensor[0], -2 * 0.005 / 0.01 / 2, 1e-8);
-  near("force on the joint", w.sensor[1], -2 * 0.005 / 0.01, 1e-8);
+  assert_near_of("velocity by the gear", w.x[w.v], -0.005, 1e-10);
+  assert_near_of("force by the gear", w.sensor[0], -2 * 0.005 / 0.01 / 2, 1e-8);
+  assert_near_of("force on the joint", w.sensor[1], -2 * 0.005 / 0.01, 1e-8);
   end(&w);
 }
 
@@ -241,13 +225,13 @@ static void test_gradients_at_the_bound(void **state) {
     begin(&w, WORLD("-9.81", VELOCITY), settings[k]);
     w.ctrl[0] = 5;
     step(&w);
-    near("by the upper bound", slope(&w, "actuator_forcerange", 1, &by_ctrl), 0.01 / 2, 1e-15);
-    near("by the control at the bound", by_ctrl, 0, 0);
-    near("by the other bound", slope(&w, "actuator_forcerange", 0, NULL), 0, 0);
+    assert_near_of("by the upper bound", slope(&w, "actuator_forcerange", 1, &by_ctrl), 0.01 / 2, 1e-15);
+    assert_near_of("by the control at the bound", by_ctrl, 0, 0);
+    assert_near_of("by the other bound", slope(&w, "actuator_forcerange", 0, NULL), 0, 0);
     w.ctrl[0] = -5;
     step(&w);
-    near("by the lower bound", slope(&w, "actuator_forcerange", 0, NULL), 0.01 / 2, 1e-15);
-    near("by the velocity at the bound", slope(&w, NULL, 1, NULL), 1, 1e-15);
+    assert_near_of("by the lower bound", slope(&w, "actuator_forcerange", 0, NULL), 0.01 / 2, 1e-15);
+    assert_near_of("by the velocity at the bound", slope(&w, NULL, 1, NULL), 1, 1e-15);
     end(&w);
   }
 }
@@ -259,33 +243,33 @@ static void test_gradients_within(void **state) {
   begin(&w, WORLD("-1", POSITION), hard);
   w.x[w.q] = -0.01, w.ctrl[0] = 0.002;
   step(&w);  // asks for 10 (0.002 + 0.01)
-  near("velocity", w.x[w.v], 0.12, 1e-10);
-  near("by kp", slope(&w, "actuator_gainprm", 0, &by_ctrl), 0.002 / 2, 1e-10);
-  near("by the set-point", by_ctrl, 10, 1e-8);
-  near("by the bias on the length", slope(&w, "actuator_biasprm", 1, NULL), -0.01 / 2, 1e-10);
-  near("by the bias on the velocity", slope(&w, "actuator_biasprm", 2, NULL), 0.12 / 2, 1e-10);
-  near("by the position", slope(&w, NULL, 0, NULL), -10, 1e-8);
-  near("by the velocity before", slope(&w, NULL, 1, NULL), 0, 1e-8);
-  near("by the bound", slope(&w, "actuator_forcerange", 1, NULL), 0, 0);
+  assert_near_of("velocity", w.x[w.v], 0.12, 1e-10);
+  assert_near_of("by kp", slope(&w, "actuator_gainprm", 0, &by_ctrl), 0.002 / 2, 1e-10);
+  assert_near_of("by the set-point", by_ctrl, 10, 1e-8);
+  assert_near_of("by the bias on the length", slope(&w, "actuator_biasprm", 1, NULL), -0.01 / 2, 1e-10);
+  assert_near_of("by the bias on the velocity", slope(&w, "actuator_biasprm", 2, NULL), 0.12 / 2, 1e-10);
+  assert_near_of("by the position", slope(&w, NULL, 0, NULL), -10, 1e-8);
+  assert_near_of("by the velocity before", slope(&w, NULL, 1, NULL), 0, 1e-8);
+  assert_near_of("by the bound", slope(&w, "actuator_forcerange", 1, NULL), 0, 0);
 
   // At its speed the speed alone counts.
   w.x[w.q] = -0.01, w.x[w.v] = 0;
   *param(&w, "actuator_speed", 0) = 0.05;
   step(&w);
-  near("by the speed", slope(&w, "actuator_speed", 0, &by_ctrl), 1, 1e-9);
-  near("by the set-point at the speed", by_ctrl, 0, 0);
+  assert_near_of("by the speed", slope(&w, "actuator_speed", 0, &by_ctrl), 1, 1e-9);
+  assert_near_of("by the set-point at the speed", by_ctrl, 0, 0);
 
   // In the dead band nothing does.
   w.x[w.q] = -0.01, w.x[w.v] = 0;
   *param(&w, "actuator_deadband", 0) = 0.2;
   step(&w);
-  near("by the set-point at rest", (slope(&w, "actuator_speed", 0, &by_ctrl), by_ctrl), 0, 0);
+  assert_near_of("by the set-point at rest", (slope(&w, "actuator_speed", 0, &by_ctrl), by_ctrl), 0, 0);
   end(&w);
 }
 
 // ---- which actuators ----------------------------------------------------------------------------------------------------
 static void refuse(const char *text, const char *value, const char *part) {
-  pbModel *m = compile(text);
+  pbModel *m = model_of_text(ctx, text);
   assert_int_equal(pbModel_SetOption(m, "servo", value), pb_bad_argument);
   if (!strstr(pbContext_Error(ctx), part)) fail_msg("'%s' does not say '%s'", pbContext_Error(ctx), part);
   pbModel_Destroy(m);
@@ -319,32 +303,21 @@ static void test_none(void **state) {
   (void)state;
   double last[2];
   for (int k = 0; k < 2; k++) {
-    pbModel *m = compile(WORLD("-9.81", POSITION));
+    pbModel *m = model_of_text(ctx, WORLD("-9.81", POSITION));
     pbScratch *s;
     double x[16], u = 0.3;
     if (k) {
-      good(pbModel_SetOption(m, "servo", "a"));
-      good(pbModel_SetOption(m, "servo", "none"));
+      good(ctx, pbModel_SetOption(m, "servo", "a"));
+      good(ctx, pbModel_SetOption(m, "servo", "none"));
     }
-    good(pbScratch_Create(ctx, m, NULL, &s));
-    good(pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, x));
-    for (int i = 0; i < 20; i++) good(pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){.ctrl = &u}, s, NULL));
+    good(ctx, pbScratch_Create(ctx, m, NULL, &s));
+    good(ctx, pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, x));
+    for (int i = 0; i < 20; i++) good(ctx, pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){.ctrl = &u}, s, NULL));
     last[k] = x[1];
     pbScratch_Destroy(s);
     pbModel_Destroy(m);
   }
   assert_true(last[0] == last[1]);
-}
-
-static int open_context(void **state) {
-  (void)state;
-  ctx = pbContext_Create(NULL);
-  return ctx ? 0 : -1;
-}
-static int close_context(void **state) {
-  (void)state;
-  pbContext_Destroy(ctx);
-  return 0;
 }
 
 int main(void) {

@@ -11,16 +11,7 @@
 #include <pullback/sensors.h>
 #include <pullback/spec.h>
 
-static int setup(void **state) {
-  pbContext *ctx = pbContext_Create(NULL);
-  *state = ctx;
-  return ctx ? 0 : -1;
-}
-
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
+#include "support/support.h"
 
 static pbSpec *new_spec(void **state) {
   pbSpec *spec = NULL;
@@ -264,16 +255,16 @@ static void test_compile(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_build_and_edit, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_strings_are_copied, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_paths_are_copied, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_visuals_are_stored, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_check, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_height_field, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_empty, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_build_and_edit, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_strings_are_copied, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_paths_are_copied, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_visuals_are_stored, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_many, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_no_such_parent, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_check, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_height_field, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_compile, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

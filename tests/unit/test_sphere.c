@@ -14,6 +14,8 @@
 #include <pullback/rollout.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 // Every kind of direction acts: an arm on a skew hinge, a ball joint with a spring, a tilted box that slides, a weld with a relative
 // orientation, sites that push, and a camera and frames that are seen.
 static const char scene[] =
@@ -53,26 +55,11 @@ typedef struct World {
   pbRolloutInput input;
 } World;
 
-static void good(World *w, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(w->ctx));
-}
-
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
-
-static double *numbers(size_t n) {
-  double *v = calloc(n, sizeof *v);
-  assert_non_null(v);
-  return v;
-}
-
 static pbRollout *roll(World *w) {
   pbRolloutPlan plan;
   pbRollout *r;
-  good(w, pbRollout_Plan(w->ctx, w->model, STEPS, 0, &plan));
-  good(w, pbRollout_Create(w->ctx, w->model, &plan, NULL, &r));
+  good(w->ctx, pbRollout_Plan(w->ctx, w->model, STEPS, 0, &plan));
+  good(w->ctx, pbRollout_Create(w->ctx, w->model, &plan, NULL, &r));
   return r;
 }
 
@@ -87,13 +74,13 @@ static int setup(void **state) {
   pbSpec_Destroy(spec);
   w->nx = pbModel_StateSize(w->model), w->n = pbModel_TangentSize(w->model), w->nv = pbModel_Size(w->model, "nv");
   w->ns = pbModel_Size(w->model, "nsensordata"), w->ntheta = pbModel_ParamSize(w->model);
-  w->theta = numbers(w->ntheta), w->x0 = numbers((size_t)w->nx);
+  w->theta = zeros(w->ntheta), w->x0 = zeros((size_t)w->nx);
   memcpy(w->theta, pbModel_DefaultParams(w->model), w->ntheta * sizeof(double));
-  w->bar_x = numbers((size_t)w->n), w->bar_s = numbers((STEPS + 1) * (size_t)w->ns);
-  w->states = numbers((STEPS + 1) * (size_t)w->nx), w->reference = numbers((STEPS + 1) * (size_t)w->nx);
-  w->sensors = numbers((STEPS + 1) * (size_t)w->ns);
+  w->bar_x = zeros((size_t)w->n), w->bar_s = zeros((STEPS + 1) * (size_t)w->ns);
+  w->states = zeros((STEPS + 1) * (size_t)w->nx), w->reference = zeros((STEPS + 1) * (size_t)w->nx);
+  w->sensors = zeros((STEPS + 1) * (size_t)w->ns);
   unsigned seed = 7;
-  double *kick = numbers((size_t)w->n);
+  double *kick = zeros((size_t)w->n);
   for (int i = 0; i < w->n; i++) kick[i] = i < 4 || i >= w->nv ? 0.4 * noise(&seed) : 0;
   if (pbState_Init(w->ctx, w->model, w->theta, -1, w->x0) != pb_ok) return 1;
   pbState_Move(w->model, w->x0, kick, 1);
@@ -118,7 +105,7 @@ static int teardown(void **state) {
 
 static size_t place(World *w, int i) {
   pbParam p;
-  good(w, pbModel_Param(w->ctx, w->model, directions[i].field, &p));
+  good(w->ctx, pbModel_Param(w->ctx, w->model, directions[i].field, &p));
   return p.offset + (size_t)directions[i].first;
 }
 
@@ -129,12 +116,12 @@ static void scale(World *w, int i, double by) {
 
 static void run(World *w) {
   pbRolloutOutput out = {.states = w->states, .sensordata = w->sensors};
-  good(w, pbRollout_Forward(w->rollout, w->theta, w->x0, &w->input, &out));
+  good(w->ctx, pbRollout_Forward(w->rollout, w->theta, w->x0, &w->input, &out));
 }
 
 // The quantity that is differentiated, against a reference state so that rotations are small.
 static double loss(World *w) {
-  double *way = numbers((size_t)w->n), sum = 0;
+  double *way = zeros((size_t)w->n), sum = 0;
   run(w);
   pbState_Difference(w->model, w->reference + STEPS * w->nx, w->states + STEPS * w->nx, way);
   for (int i = 0; i < w->n; i++) sum += w->bar_x[i] * way[i];
@@ -147,7 +134,7 @@ static void pull(World *w, double *theta_bar) {
   pbRolloutBar bar = {
       .qpos = {w->bar_x, 1, NULL}, .qvel = {w->bar_x + w->nv, 1, NULL}, .sensordata = {w->bar_s, STEPS + 1, NULL}};
   run(w);
-  good(w, pbRollout_Vjp(w->rollout, &bar, NULL, &(pbRolloutGradient){.theta = theta_bar}, NULL));
+  good(w->ctx, pbRollout_Vjp(w->rollout, &bar, NULL, &(pbRolloutGradient){.theta = theta_bar}, NULL));
 }
 
 static void test_lengths_do_not_matter(void **state) {
@@ -177,7 +164,7 @@ static void test_unit_lengths_are_left_alone(void **state) {
 // Fourth-order differences of what is simulated, entry by entry; a gradient that the array held is added to.
 static void test_gradients_are_those_of_the_normalised_value(void **state) {
   World *w = *state;
-  double *bar = numbers(w->ntheta);
+  double *bar = zeros(w->ntheta);
   for (int side = 0; side < 3; side++) {
     static const double lengths[3] = {0.7, 1.3, 1};
     memcpy(w->theta, pbModel_DefaultParams(w->model), w->ntheta * sizeof(double));
@@ -214,15 +201,16 @@ static void test_gradients_are_those_of_the_normalised_value(void **state) {
 
 static void test_forward_and_reverse_agree(void **state) {
   World *w = *state;
-  double *bar = numbers(w->ntheta), *way = numbers(w->ntheta), *x = numbers((STEPS + 1) * (size_t)w->n);
-  double *sensors = numbers((STEPS + 1) * (size_t)w->ns), forward = 0, reverse = 0;
+  double *bar = zeros(w->ntheta), *way = zeros(w->ntheta), *x = zeros((STEPS + 1) * (size_t)w->n);
+  double *sensors = zeros((STEPS + 1) * (size_t)w->ns), forward = 0, reverse = 0;
   unsigned seed = 3;
   for (int i = 0; i < DIRECTIONS; i++) {
     scale(w, i, i % 2 ? 0.7 : 1.3);
     for (int k = 0; k < directions[i].size; k++) way[place(w, i) + (size_t)k] = noise(&seed);
   }
   pull(w, bar);
-  good(w, pbRollout_Jvp(w->rollout, 1, &(pbRolloutDirection){.theta = way}, &(pbRolloutTangent){.x = x, .sensordata = sensors}));
+  good(w->ctx,
+       pbRollout_Jvp(w->rollout, 1, &(pbRolloutDirection){.theta = way}, &(pbRolloutTangent){.x = x, .sensordata = sensors}));
   for (size_t i = 0; i < w->ntheta; i++) reverse += bar[i] * way[i];
   for (int i = 0; i < w->n; i++) forward += w->bar_x[i] * x[STEPS * w->n + i];
   for (int i = 0; i < (STEPS + 1) * w->ns; i++) forward += w->bar_s[i] * sensors[i];
@@ -253,12 +241,12 @@ static void test_lengths_out_of_range(void **state) {
 static void test_theta_that_is_not_finite(void **state) {
   World *w = *state;
   pbScratch *s;
-  good(w, pbScratch_Create(w->ctx, w->model, NULL, &s));
-  double *x = numbers((size_t)w->nx), *record = numbers((size_t)pbTape_Size(w->model)), *bar = numbers((size_t)w->n);
-  double *A = numbers((size_t)(w->n * w->n));
+  good(w->ctx, pbScratch_Create(w->ctx, w->model, NULL, &s));
+  double *x = zeros((size_t)w->nx), *record = zeros((size_t)pbTape_Size(w->model)), *bar = zeros((size_t)w->n);
+  double *A = zeros((size_t)(w->n * w->n));
   const double bad[3] = {NAN, INFINITY, -INFINITY};
   memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
-  good(w, pbStep_Forward(w->model, w->theta, x, NULL, s, NULL));
+  good(w->ctx, pbStep_Forward(w->model, w->theta, x, NULL, s, NULL));
   pbTape_Record(w->model, w->x0, s, record);
   run(w);
   for (size_t i = 0; i < w->ntheta; i++) {
@@ -286,9 +274,9 @@ static void test_theta_that_is_not_finite(void **state) {
 // A gradient by parameters that is not finite, though that by the state is.
 static void test_gradient_that_is_not_finite(void **state) {
   World *w = *state;
-  double *bar = numbers(w->ntheta);
+  double *bar = zeros(w->ntheta);
   pbParam mass;
-  good(w, pbModel_Param(w->ctx, w->model, "body_mass:hand", &mass));
+  good(w->ctx, pbModel_Param(w->ctx, w->model, "body_mass:hand", &mass));
   bar[mass.offset] = NAN;  // added to
   pbRolloutBar cotangent = {.qpos = {w->bar_x, 1, NULL}};
   run(w);
@@ -301,8 +289,8 @@ static void test_quaternions_of_states(void **state) {
   World *w = *state;
   static const double lengths[5] = {0.5, 40, 0, 1e-7, 1e200};
   pbScratch *s;
-  good(w, pbScratch_Create(w->ctx, w->model, NULL, &s));
-  double *x = numbers((size_t)w->nx);
+  good(w->ctx, pbScratch_Create(w->ctx, w->model, NULL, &s));
+  double *x = zeros((size_t)w->nx);
   for (int i = 0; i < 5; i++) {
     for (int k = 0; k < 4; k++) w->x0[2 + k] = (k == 0) * lengths[i];  // behind time and the hinge
     memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
@@ -332,18 +320,17 @@ static void test_settings_changed_afterwards(void **state) {
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     pbScratch *s;
     pbRolloutBar cotangent = {.qpos = {w->bar_x, 1, NULL}};
-    good(w, pbScratch_Create(w->ctx, w->model, NULL, &s));
-    double *x = numbers((size_t)w->nx), *record = numbers((size_t)pbTape_Size(w->model) + 64);
-    double *record_before = numbers((size_t)pbTape_Size(w->model)), *A = numbers((size_t)(w->n * w->n)),
-           *bar = numbers((size_t)w->n);
+    good(w->ctx, pbScratch_Create(w->ctx, w->model, NULL, &s));
+    double *x = zeros((size_t)w->nx), *record = zeros((size_t)pbTape_Size(w->model) + 64);
+    double *record_before = zeros((size_t)pbTape_Size(w->model)), *A = zeros((size_t)(w->n * w->n)), *bar = zeros((size_t)w->n);
     memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
-    good(w, pbStep_Forward(w->model, w->theta, x, NULL, s, NULL));
+    good(w->ctx, pbStep_Forward(w->model, w->theta, x, NULL, s, NULL));
     pbTape_Record(w->model, w->x0, s, record_before);
-    good(w, pbStep_Vjp(w->model, w->theta, record_before, NULL, w->bar_x, NULL, s, bar, NULL, NULL));
+    good(w->ctx, pbStep_Vjp(w->model, w->theta, record_before, NULL, w->bar_x, NULL, s, bar, NULL, NULL));
     memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
     run(w);
-    good(w, changes[i][0][0] == 'o' ? pbModel_SetOption(w->model, changes[i][1], changes[i][2])
-                                    : pbModel_SetContact(w->model, changes[i][1], changes[i][2]));
+    good(w->ctx, changes[i][0][0] == 'o' ? pbModel_SetOption(w->model, changes[i][1], changes[i][2])
+                                         : pbModel_SetContact(w->model, changes[i][1], changes[i][2]));
     refused(pbRollout_Vjp(w->rollout, &cotangent, NULL, NULL, NULL), pb_bad_argument, pbContext_Error(w->ctx), "changed");
     refused(pbRollout_Jvp(w->rollout, 1, &(pbRolloutDirection){.x0 = w->bar_x}, &(pbRolloutTangent){0}), pb_bad_argument,
             pbContext_Error(w->ctx), "changed");
@@ -354,7 +341,7 @@ static void test_settings_changed_afterwards(void **state) {
     pbScratch_Gather(s);
     assert_false(pbScratch_Field(s, "M", &data, &rows, &cols));
     pbScratch_Destroy(s);
-    good(w,
+    good(w->ctx,
          pbScratch_Create(w->ctx, w->model, NULL, &s));  // the records are those of the old settings, exactly as long as theirs
     const double *records[2] = {record_before, record};
     for (int k = 0; k < 2; k++) {

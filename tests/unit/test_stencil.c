@@ -11,6 +11,8 @@
 
 #include <pullback/energy.h>
 
+#include "support/support.h"
+
 enum { nx = 71, ny = 4, nz = 3, extra = 5, vertices = extra + nx * ny * nz, most = vertices };
 
 static const pbEnergyParameter parameters[] = {{.name = "k", .rows = 1, .cols = 1}, {.name = "a", .rows = 3, .cols = 1}};
@@ -19,18 +21,11 @@ static const pbEnergyDef spring = {
 static const pbEnergyDef cell = {"cell", "k*log(dot(a, cross(x1 - x0, x2 - x0)) + 2) + k*dot(X1, x1)*dot(y2, x2)", 3, 2,
                                  parameters};
 
-static double noise(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 23) - 1;
-}
-
 static double *numbers(size_t count, unsigned seed) {
   double *x = malloc(count * sizeof *x);
   for (size_t i = 0; i < count; i++) x[i] = noise(&seed);
   return x;
 }
-
-static double *zeros(size_t count) { return calloc(count, sizeof(double)); }
 
 static void same(const char *what, const double *a, const double *b, int count, double tolerance) {
   for (int i = 0; i < count; i++)

@@ -16,6 +16,8 @@
 #include "optimize/task.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
+#include "support/support.h"
+#include "support/meter.h"
 
 #define POINT_MODEL                                                                                                     \
   "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>" \
@@ -32,15 +34,6 @@
   "<actuator><general name='motor' joint='hinge' dyntype='filter' dynprm='.05' gainprm='2'/></actuator>"                         \
   "<sensor><jointpos name='angle' joint='hinge'/><framepos name='tip' objtype='site' objname='end'/></sensor></mujoco>\""
 
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
 static pbTask *parse(pbContext *ctx, const char *text) {
   pbTask *task;
   good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
@@ -480,26 +473,6 @@ static void test_files_outside_of_the_folder_are_refused(void **state) {
 }
 
 // Every allocation fails once: an error, no leak (the sanitizers' build sees it), and the context stays usable.
-typedef struct Meter {
-  int live, calls, fail_at;
-  bool and_after;  // all that follow, too
-} Meter;
-static void *meter_alloc(void *user, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at || (m->and_after && m->calls > m->fail_at)) return NULL;
-  m->live++;
-  return malloc(size);
-}
-static void *meter_resize(void *user, void *memory, size_t size) {
-  Meter *m = user;
-  if (++m->calls == m->fail_at || (m->and_after && m->calls > m->fail_at)) return NULL;
-  m->live += memory == NULL;
-  return realloc(memory, size);
-}
-static void meter_release(void *user, void *memory) {
-  ((Meter *)user)->live--;
-  free(memory);
-}
 static void test_failing_allocations(void **state) {
   (void)state;
   const char *text =
@@ -513,7 +486,7 @@ static void test_failing_allocations(void **state) {
       "\"optimizer\": {\"method\": \"gauss-newton\", \"iterations\": 2}}";
   for (int fail_at = 1; fail_at < 2000; fail_at += fail_at < 40 ? 1 : 7) {
     Meter meter = {.fail_at = fail_at};
-    pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
+    pbAllocator allocator = meter_hooks(&meter);
     pbContext *ctx = pbContext_Create(&allocator);
     if (!ctx) continue;
     pbTask *task;
@@ -544,8 +517,8 @@ static void test_an_end_has_its_best(void **state) {
   pbTask *whole = parse(plain, text);
 
   for (int fail_at = 1; fail_at < 5000; fail_at++) {
-    Meter meter = {.fail_at = fail_at, .and_after = true};
-    pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
+    Meter meter = {.fail_at = fail_at, .fail_ever_after = true};
+    pbAllocator allocator = meter_hooks(&meter);
     pbContext *ctx = pbContext_Create(&allocator);
     if (!ctx) continue;
     pbTask *task;
@@ -600,5 +573,5 @@ int main(void) {
                                      cmocka_unit_test(test_files_outside_of_the_folder_are_refused),
                                      cmocka_unit_test(test_failing_allocations),
                                      cmocka_unit_test(test_an_end_has_its_best)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

@@ -12,17 +12,8 @@
 
 #include <pullback/pullback.h>
 
-#include "hostile/hostile.h"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/meter.h"
+#include "support/support.h"
 
 // Texts here have ' for ".
 static const char *json(const char *text) {
@@ -587,5 +578,5 @@ int main(void) {
       cmocka_unit_test(test_bad_files_are_refused_with_the_place),
       cmocka_unit_test(test_failing_allocations),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

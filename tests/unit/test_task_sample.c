@@ -15,16 +15,7 @@
 #include <pullback/optimize.h>
 
 #include "optimize/task.h"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/support.h"
 
 static pbTask *parse(pbContext *ctx, const char *text) {
   pbTask *task;
@@ -392,5 +383,5 @@ int main(void) {
                                      cmocka_unit_test(test_resumed_runs_draw_the_same),
                                      cmocka_unit_test(test_bad_draws_are_refused_with_the_place),
                                      cmocka_unit_test(test_training_refuses_draws_of_parameters)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

@@ -13,6 +13,8 @@
 #include <pullback/array.h>
 #include <pullback/optimize.h>
 
+#include "support/support.h"
+
 // A paddle on a skew hinge that hangs from a tilted arm, with a mate on a weld and a sprung ball.
 #define PADDLE                                                                                                                   \
   "\"model\": \"<mujoco><option timestep='0.004'/><worldbody>"                                                                   \
@@ -25,16 +27,6 @@
   "<sensor><framepos name='tip' objtype='site' objname='grip'/><framequat objtype='site' objname='grip'/>"                       \
   "<velocimeter site='grip'/><framepos objtype='body' objname='mate'/><framequat objtype='body' objname='mate'/></sensor>"       \
   "</mujoco>\", \"steps\": 75"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
 
 static pbTask *parse(pbContext *ctx, const char *text) {
   pbTask *task;
@@ -259,10 +251,10 @@ static void test_single_components_are_numbers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_fits_find_the_direction, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_derivatives_by_all_kinds_of_rows, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_bounds_and_transforms_are_refused, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_single_components_are_numbers, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_fits_find_the_direction, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_derivatives_by_all_kinds_of_rows, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_bounds_and_transforms_are_refused, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_single_components_are_numbers, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 #include "mutation.h"
 #include "optimize/task.h"
+#include "support/support.h"
 
 // Without gravity x = 0.01 k v exactly but for rounding, and z = 0.02 k.
 #define POINT                                                                                                               \
@@ -45,16 +46,6 @@
   "\"density\": 2}}]}]}, \"options\": {\"timestep\": 0.02}, \"steps\": 6, \"variables\": [{\"state\": \"points\", \"points\": "  \
   "4, "                                                                                                                          \
   "\"components\": [0, 2]}]"
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
 
 static pbTask *parse(pbContext *ctx, const char *world, const char *loss) {
   char text[16384];
@@ -485,5 +476,5 @@ int main(void) {
                                      cmocka_unit_test(test_every_function_is_seen),
 #endif
                                      cmocka_unit_test(test_bad_terms_are_refused_with_the_place)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

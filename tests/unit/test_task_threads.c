@@ -12,6 +12,8 @@
 
 #include <pullback/optimize.h>
 
+#include "support/support.h"
+
 enum { trajectories = 13, most = 400 };
 
 // A pendulum with a motor; its mass and damping are to be found from what it did, from many starts. `extra`: more variables.
@@ -30,10 +32,6 @@ static char *text_of(const char *type, const char *extra) {
                   t ? ", " : "", 0.1 * t, 1 - 0.2 * t, 0.3 - 0.05 * t, type, 1 + 0.1 * t);
   snprintf(text + n, sizeof text - (size_t)n, "]}");
   return text;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
 }
 
 typedef struct Result {

@@ -12,15 +12,7 @@
 
 #include <pullback/optimize.h>
 
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
-
-static void good(pbContext *ctx, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
-}
+#include "support/support.h"
 
 // A cart with a box for a pole, of half length z and half width w, hinged at its end, and a weight at the tip: how long the pole is,
 // stands in seven numbers.
@@ -267,5 +259,5 @@ int main(void) {
                                      cmocka_unit_test(test_the_start_is_checked_as_a_whole),
                                      cmocka_unit_test(test_bad_ties_are_refused_with_the_place),
                                      cmocka_unit_test(test_a_formula_without_a_value_is_stepped_back_from)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, make_context, drop_context);
 }

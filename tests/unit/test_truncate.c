@@ -14,6 +14,8 @@
 #include <pullback/rollout.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 enum { N = 40 };
 static const double H = 0.01, MASS = 2, DAMPING = 3;
 
@@ -41,29 +43,25 @@ typedef struct World {
   double *x0, ctrl[N], *w;  // w: cotangents of everything
 } World;
 
-static void good(const World *s, pbStatus status) {
-  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(s->ctx));
-}
-
 static void make_rollout(World *s, int snapshots, int leaf) {
   pbRolloutPlan plan;
   pbRollout_Destroy(s->rollout);
-  good(s, pbRollout_PlanSlots(s->ctx, s->model, N, snapshots, leaf, &plan));
-  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &s->rollout));
+  good(s->ctx, pbRollout_PlanSlots(s->ctx, s->model, N, snapshots, leaf, &plan));
+  good(s->ctx, pbRollout_Create(s->ctx, s->model, &plan, NULL, &s->rollout));
 }
 
 static void run(World *s) {
   const pbRolloutInput input = {.ctrl = s->ctrl};
   static pbRolloutInput kept;
   kept = input;
-  good(s, pbRollout_Forward(s->rollout, s->theta, s->x0, &kept, NULL));
+  good(s->ctx, pbRollout_Forward(s->rollout, s->theta, s->x0, &kept, NULL));
 }
 
 static World begin(const char *text) {
   World s = {.ctx = pbContext_Create(NULL)};
   pbSpec *spec = NULL;
-  good(&s, pbSpec_ParseMjcf(s.ctx, text, strlen(text), "scene", &spec));
-  good(&s, pbSpec_Compile(spec, &s.model));
+  good(s.ctx, pbSpec_ParseMjcf(s.ctx, text, strlen(text), "scene", &spec));
+  good(s.ctx, pbSpec_Compile(spec, &s.model));
   pbSpec_Destroy(spec);
 
   s.theta = pbModel_DefaultParams(s.model);
@@ -71,7 +69,7 @@ static World begin(const char *text) {
   s.n = pbModel_TangentSize(s.model);
   s.x0 = calloc((size_t)pbModel_StateSize(s.model), sizeof(double));
   s.w = calloc((N + 1) * 64, sizeof(double));
-  good(&s, pbState_Init(s.ctx, s.model, s.theta, -1, s.x0));
+  good(s.ctx, pbState_Init(s.ctx, s.model, s.theta, -1, s.x0));
   for (int k = 0; k < N; k++) s.ctrl[k] = sin(0.3 * k);
   for (int i = 0; i < (N + 1) * 64; i++) s.w[i] = cos(1.7 * i);
   make_rollout(&s, 0, N);
@@ -90,7 +88,7 @@ static pbCertificate pull(World *s, const pbRolloutBar *bar, const pbVjpOptions 
   pbCertificate c;
   memset(ctrl_bar, 0, N * sizeof *ctrl_bar);
   run(s);
-  good(s, pbRollout_Vjp(s->rollout, bar, options, &(pbRolloutGradient){.ctrl = ctrl_bar}, &c));
+  good(s->ctx, pbRollout_Vjp(s->rollout, bar, options, &(pbRolloutGradient){.ctrl = ctrl_bar}, &c));
   return c;
 }
 
@@ -167,7 +165,7 @@ static void pull_all(World *s, const pbVjpOptions *options, double *g, pbCertifi
   pbRolloutBar bar = everything(s);
   memset(g, 0, (N + (size_t)s->n + s->ntheta) * sizeof *g);
   run(s);
-  good(s, pbRollout_Vjp(s->rollout, &bar, options, &(pbRolloutGradient){.ctrl = g, .x0 = g + N, .theta = g + N + s->n}, c));
+  good(s->ctx, pbRollout_Vjp(s->rollout, &bar, options, &(pbRolloutGradient){.ctrl = g, .x0 = g + N, .theta = g + N + s->n}, c));
 }
 
 // Nothing that cannot act changes a bit, and nothing that acts depends on what the budget holds; every mode, integrator and method.
@@ -201,8 +199,8 @@ static void test_modes_and_budgets(void **state) {
   static const char *const integrators[] = {"Euler", "RK4", "implicitfast"}, *const methods[] = {"soft", "cones", "lcp"};
   for (int i = 0; i < 5; i++) {
     World s = begin(tumble);
-    if (i < 3) good(&s, pbModel_SetOption(s.model, "integrator", integrators[i]));
-    else good(&s, pbModel_SetContact(s.model, "method", methods[i - 2]));
+    if (i < 3) good(s.ctx, pbModel_SetOption(s.model, "integrator", integrators[i]));
+    else good(s.ctx, pbModel_SetContact(s.model, "method", methods[i - 2]));
     make_rollout(&s, 0, N);
     test_bits(&s);
 

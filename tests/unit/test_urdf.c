@@ -15,6 +15,8 @@
 #include <pullback/mesh.h>
 #include <pullback/spec.h>
 
+#include "support/meter.h"
+
 #define INERTIA                                                                                                         \
   "<inertial><origin xyz='0.1 0 0' rpy='0 0.5 0'/><mass value='1.5'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' " \
   "iyz='0.1'/></inertial>"
@@ -64,30 +66,6 @@ static int remove_file(void **state) {
 
 // ---- allocations that fail ----------------------------------------------------------------------------------------------
 
-typedef struct counter {
-  long left, live;
-} counter;
-
-static void *count_alloc(void *user, size_t size) {
-  counter *c = user;
-  if (c->left-- <= 0) return NULL;
-  c->live++;
-  return malloc(size ? size : 1);
-}
-
-static void *count_resize(void *user, void *memory, size_t size) {
-  counter *c = user;
-  if (c->left-- <= 0) return NULL;
-  if (!memory) c->live++;
-  return realloc(memory, size);
-}
-
-static void count_release(void *user, void *memory) {
-  counter *c = user;
-  c->live -= memory != NULL;
-  free(memory);
-}
-
 static pbStatus load_robot(pbContext *ctx) {
   pbSpec *spec = NULL;
   pbStatus status = pbSpec_Parse(ctx, robot, strlen(robot), "r.urdf", &options, &spec);
@@ -105,8 +83,8 @@ static pbStatus load_mesh(pbContext *ctx) {
 static void fail_each(pbStatus (*load)(pbContext *)) {
   bool done = false;
   for (long n = 0; !done && n < 100000; n++) {
-    counter c = {n, 0};
-    pbAllocator hooks = {count_alloc, count_resize, count_release, &c};
+    Meter c = {.fail_at = n + 1, .fail_ever_after = true};
+    pbAllocator hooks = meter_hooks(&c);
     pbContext *ctx = pbContext_Create(&hooks);
     if (!ctx) continue;
     pbStatus status = load(ctx);

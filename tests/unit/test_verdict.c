@@ -10,17 +10,13 @@
 
 #include <pullback/optimize.h>
 
+#include "support/support.h"
+
 #define POINT_MODEL                                                                                                           \
   "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>"       \
   "<joint name='z' type='slide' axis='0 0 1'/><geom type='sphere' size='.1' mass='2'/></body>"                                \
   "<body name='other' pos='3 0 0'><joint name='y' type='slide' axis='0 1 0'/><geom type='sphere' size='.1' mass='1'/></body>" \
   "</worldbody></mujoco>\""
-
-static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
-static int teardown(void **state) {
-  pbContext_Destroy(*state);
-  return 0;
-}
 
 static pbTask *run(pbContext *ctx, const char *text, pbRunResult *result) {
   pbTask *task;
@@ -302,19 +298,19 @@ static void test_unseen(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_criteria_met, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_converged, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_perfect_fit, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_no_influence, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_products, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_jump, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_kink, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_hanging, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_saddle_at_the_end, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_newton_cut_off, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_iteration_limit, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_criteria_met, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_converged, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_perfect_fit, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_no_influence, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_products, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_jump, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_kink, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_balance, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_hanging, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_saddle_at_the_end, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_newton_cut_off, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_iteration_limit, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_unseen, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
