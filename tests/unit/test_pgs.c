@@ -79,38 +79,62 @@ static void over(Run *s) { free(s->f), free(s->history), free(s->bar), free(s->w
 
 // ---- the same sweeps in complex numbers -----------------------------------------------------------------------------
 typedef double _Complex cplx;
+
+// Of the rows of a pair of tangents of one contact, where friction is a cone: the first. They move together.
+static bool begins_cone(const Problem *q, const pbPgsOptions *o, int i) {
+  return o->cone && q->kind[i] == pb_pgsFriction && i + 1 < q->p.m && q->kind[i + 1] == pb_pgsFriction &&
+         q->normal[i] == q->normal[i + 1];
+}
+
+// The row's set, by the forces that the sweep reads: half line, box, or disc of a cone's two rows. Decisions by real parts.
+static void project(const Problem *q, int i, bool cone, cplx limit, cplx force[2]) {
+  if (q->kind[i] == pb_pgsOneSided && creal(force[0]) < 0) force[0] = 0;
+  if (q->kind[i] < pb_pgsBox) return;
+
+  if (cone) {
+    cplx norm = csqrt(force[0] * force[0] + force[1] * force[1]);
+    if (creal(norm) <= creal(limit)) return;
+    force[0] *= limit / norm;
+    force[1] *= limit / norm;
+    return;
+  }
+  if (creal(force[0]) > creal(limit)) force[0] = limit;
+  if (creal(force[0]) < -creal(limit)) force[0] = -limit;
+}
+
+// One row, or the two of a cone, from the forces `from`: force - omega (A force + b) / diagonal, the greater of a cone's two.
+static int sweep_row(const Problem *q, const pbPgsOptions *o, double omega, const cplx *all, int i, const cplx *from, cplx *to) {
+  int m = q->p.m;
+  const cplx *A = all, *b = A + m * m, *bound = b + m, *mu = bound + m;
+  bool cone = begins_cone(q, o, i);
+  int rows = cone ? 2 : 1;
+
+  cplx diagonal = A[i * m + i], force[2], limit = 0;
+  if (cone && creal(A[(i + 1) * m + i + 1]) > creal(diagonal)) diagonal = A[(i + 1) * m + i + 1];
+  for (int c = 0; c < rows; c++) {
+    cplx velocity = b[i + c];
+    for (int j = 0; j < m; j++) velocity += A[(i + c) * m + j] * from[j];
+    force[c] = from[i + c] - omega * velocity / diagonal;
+  }
+
+  if (q->kind[i] == pb_pgsBox) limit = bound[i];
+  if (q->kind[i] == pb_pgsFriction && creal(from[q->normal[i]]) > 0) limit = mu[i] * from[q->normal[i]];
+  project(q, i, cone, limit, force);
+  for (int c = 0; c < rows; c++) to[i + c] = force[c];
+  return rows;
+}
+
+// all: A, b, bound, mu and the start, as in a Problem; f: the forces after the sweeps.
 static void complex_sweeps(const Problem *q, const pbPgsOptions *o, double omega, const cplx *all, cplx *f) {
   int m = q->p.m;
-  const cplx *A = all, *b = all + m * m, *bound = b + m, *mu = bound + m;
-  cplx old[MOST];
-  memcpy(f, mu + m, sizeof *f * (size_t)m);
+  const cplx *first = all + m * m + 3 * m;
+  cplx before[MOST];
+
+  memcpy(f, first, sizeof *f * (size_t)m);
   for (int k = 0; k < o->sweeps; k++) {
-    memcpy(old, f, sizeof *f * (size_t)m);
-    const cplx *from = o->order == pb_pgsJacobi ? old : f;
-    for (int i = 0; i < m; i++) {
-      bool cone = o->cone && q->kind[i] == pb_pgsFriction && i + 1 < m && q->kind[i + 1] == pb_pgsFriction &&
-                  q->normal[i] == q->normal[i + 1];
-      int rows = cone ? 2 : 1;
-      cplx d = A[i * m + i], u[2], limit = 0;
-      if (cone && creal(A[(i + 1) * m + i + 1]) > creal(d)) d = A[(i + 1) * m + i + 1];
-      for (int c = 0; c < rows; c++) {
-        cplx w = b[i + c];
-        for (int j = 0; j < m; j++) w += A[(i + c) * m + j] * from[j];
-        u[c] = from[i + c] - omega * w / d;
-      }
-      if (q->kind[i] == pb_pgsOneSided && creal(u[0]) < 0) u[0] = 0;
-      if (q->kind[i] == pb_pgsBox) limit = bound[i];
-      if (q->kind[i] == pb_pgsFriction && creal(from[q->normal[i]]) > 0) limit = mu[i] * from[q->normal[i]];
-      if (q->kind[i] >= pb_pgsBox && cone) {
-        cplx norm = csqrt(u[0] * u[0] + u[1] * u[1]);
-        if (creal(norm) > creal(limit)) u[0] *= limit / norm, u[1] *= limit / norm;
-      } else if (q->kind[i] >= pb_pgsBox) {
-        if (creal(u[0]) > creal(limit)) u[0] = limit;
-        if (creal(u[0]) < -creal(limit)) u[0] = -limit;
-      }
-      for (int c = 0; c < rows; c++) f[i + c] = u[c];
-      i += rows - 1;
-    }
+    memcpy(before, f, sizeof *f * (size_t)m);
+    const cplx *from = o->order == pb_pgsJacobi ? before : f;
+    for (int i = 0; i < m;) i += sweep_row(q, o, omega, all, i, from, f);
   }
 }
 
