@@ -178,77 +178,136 @@ static World *block(pbScheme scheme) {
   return w;
 }
 
-// The block on a plane that is tilted by its gravity, and a sheet of triangles (membrane of springs) falling on it.
-static World *landing(pbScheme scheme, pbFrictionKind kind) {
-  World *w = world(0.01, -9.81);
-  double rest[33 * 3], start[33 * 3], velocity[33 * 3] = {0};
-  int cell[24][4], count = 0, group, number;
-  for (int i = 0; i < 18; i++) rest[3 * i] = 0.1 * (i % 3), rest[3 * i + 1] = 0.1 * (i / 3 % 3), rest[3 * i + 2] = 0.1 * (i / 9);
-  static const int tet[6][4] = {{0, 1, 4, 13}, {0, 4, 3, 13}, {0, 10, 1, 13}, {0, 9, 10, 13}, {0, 3, 12, 13}, {0, 12, 9, 13}};
-  for (int c = 0; c < 4; c++) {
-    for (int t = 0; t < 6; t++, count++) {
-      for (int k = 0; k < 4; k++) cell[count][k] = tet[t][k] + c % 2 + 3 * (c / 2);
-    }
+// ---- a block and a sheet that land ------------------------------------------------------------------------------------
+// Points: first the block's, a grid of 3 x 3 x 2 (x runs fastest), then the sheet's, 5 x 3.
+enum { block_wide = 3, block_points = block_wide * 3 * 2, sheet_wide = 5, sheet_points = sheet_wide * 3 };
+enum { landing_points = block_points + sheet_points };
+// Cells: the block's 2 x 2 boxes of six tetrahedra each, the sheet's 4 x 2 squares of two triangles each. Each square has three
+// springs: to the right, up, and across.
+enum { box_tets = 6, block_tets = 4 * box_tets };
+enum { sheet_squares = 8, sheet_triangles = 2 * sheet_squares, sheet_springs = 3 * sheet_squares };
+
+typedef struct Landing {
+  double rest[landing_points][3], start[landing_points][3], velocity[landing_points][3], masses[landing_points];
+  int tet[block_tets][4], skin[4 * block_tets][3], skin_count;  // skin: faces of the block that belong to one tetrahedron
+  int triangle[sheet_triangles][3], end[sheet_springs][2];      // of the sheet; end: of its springs
+} Landing;
+
+static void block_cells(Landing *l) {
+  static const int corner[box_tets][4] = {{0, 1, 4, 13},  {0, 4, 3, 13},  {0, 10, 1, 13},
+                                          {0, 9, 10, 13}, {0, 3, 12, 13}, {0, 12, 9, 13}};
+  for (int c = 0; c < block_tets; c++) {
+    int box = c / box_tets, first = box % 2 + block_wide * (box / 2);
+    for (int k = 0; k < 4; k++) l->tet[c][k] = first + corner[c % box_tets][k];
   }
-  int sheet[16][3], edge[64][2], triangles = 0, edges = 0, faces[64][3], face_count = 0;
-  for (int i = 0; i < 15; i++)
-    rest[54 + 3 * i] = -0.05 + 0.073 * (i % 5), rest[55 + 3 * i] = 0.02 + 0.08 * (i / 5),
-                  rest[56 + 3 * i] = 0.106 + 0.0003 * (i % 4);
-  for (int i = 0; i < 8; i++) {
-    int a = 18 + i % 4 + 5 * (i / 4);
-    memcpy(sheet[triangles++], (int[]){a, a + 1, a + 6}, sizeof sheet[0]);
-    memcpy(sheet[triangles++], (int[]){a, a + 6, a + 5}, sizeof sheet[0]);
-    memcpy(edge[edges++], (int[]){a, a + 1}, sizeof edge[0]);
-    memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
-    memcpy(edge[edges++], (int[]){a, a + 6}, sizeof edge[0]);
+}
+
+// How many tetrahedra have all three points.
+static int tets_with(const Landing *l, const int point[3]) {
+  int with = 0;
+  for (int c = 0; c < block_tets; c++) {
+    int found = 0;
+    for (int k = 0; k < 4; k++) found += l->tet[c][k] == point[0] || l->tet[c][k] == point[1] || l->tet[c][k] == point[2];
+    with += found == 3;
   }
-  // surface of the block: faces of one cell only
-  for (int c = 0; c < count; c++) {
-    static const int face[4][3] = {{0, 2, 1}, {0, 1, 3}, {1, 2, 3}, {0, 3, 2}};
+  return with;
+}
+
+static void block_skin(Landing *l) {
+  static const int face[4][3] = {{0, 2, 1}, {0, 1, 3}, {1, 2, 3}, {0, 3, 2}};
+  for (int c = 0; c < block_tets; c++) {
     for (int f = 0; f < 4; f++) {
-      int shared = 0;
-      for (int o = 0; o < count; o++) {
-        int same = 0;
-        for (int k = 0; k < 12; k++) same += cell[c][face[f][k % 3]] == cell[o][k / 3];
-        shared += o != c && same == 3;
-      }
-      if (!shared) {
-        for (int k = 0; k < 3; k++) faces[face_count][k] = cell[c][face[f][k]];
-        face_count++;
-      }
+      int *point = l->skin[l->skin_count];
+      for (int k = 0; k < 3; k++) point[k] = l->tet[c][face[f][k]];
+      l->skin_count += tets_with(l, point) == 1;
     }
   }
-  unsigned seed = 3;
-  for (int i = 0; i < 99; i++) start[i] = rest[i] + (i % 3 == 2 ? 0.0005 : 0.002) * noise(&seed);
-  for (int i = 0; i < 33; i++)
-    start[3 * i + 2] += 0.0025, velocity[3 * i] = i < 18 ? 0.3 : 0.1, velocity[3 * i + 2] = i < 18 ? -0.1 : -0.3;
-  double masses[33] = {0};
-  for (int i = 18; i < 33; i++) masses[i] = 0.01;
-  OK(pbDeformable_AddPoints(w->d, 33, rest, masses, start, velocity, NULL));
-  OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, count, cell[0], &group));
-  set(w, group, "mu", 2e4), set(w, group, "lambda", 5e4);
-  OK(pbDeformable_AddMass(w->d, "weight", &mass, count, cell[0], &group));
-  set(w, group, "rho", 1000);
-  OK(pbDeformable_AddEnergy(w->d, "springs", &spring, edges, edge[0], &group));
-  double l0[64];
-  for (int e = 0; e < edges; e++) {
-    double d2 = 1e-6;
-    for (int k = 0; k < 3; k++) d2 += pow(rest[3 * edge[e][0] + k] - rest[3 * edge[e][1] + k], 2);
-    l0[e] = sqrt(d2);
+}
+
+static void sheet_cells(Landing *l) {
+  for (int i = 0; i < sheet_squares; i++) {
+    int across = sheet_wide - 1, a = block_points + i % across + sheet_wide * (i / across);
+    int right = a + 1, up = a + sheet_wide, beyond = up + 1;
+    memcpy(l->triangle[2 * i], (int[]){a, right, beyond}, sizeof l->triangle[0]);
+    memcpy(l->triangle[2 * i + 1], (int[]){a, beyond, up}, sizeof l->triangle[0]);
+    memcpy(l->end[3 * i], (int[]){a, right}, sizeof l->end[0]);
+    memcpy(l->end[3 * i + 1], (int[]){a, up}, sizeof l->end[0]);
+    memcpy(l->end[3 * i + 2], (int[]){a, beyond}, sizeof l->end[0]);
   }
+}
+
+// The sheet lies just above the block, uneven so that no distances tie; all begin a little off their rest shape and in motion.
+static void landing_motion(Landing *l) {
+  for (int i = 0; i < block_points; i++) {
+    const double x[3] = {0.1 * (i % block_wide), 0.1 * (i / block_wide % 3), 0.1 * (i / (3 * block_wide))};
+    memcpy(l->rest[i], x, sizeof x);
+  }
+  for (int i = 0; i < sheet_points; i++) {
+    const double x[3] = {-0.05 + 0.073 * (i % sheet_wide), 0.02 + 0.08 * (i / sheet_wide), 0.106 + 0.0003 * (i % 4)};
+    memcpy(l->rest[block_points + i], x, sizeof x);
+    l->masses[block_points + i] = 0.01;
+  }
+
+  unsigned seed = 3;
+  for (int i = 0; i < landing_points; i++) {
+    for (int k = 0; k < 3; k++) l->start[i][k] = l->rest[i][k] + (k == 2 ? 0.0005 : 0.002) * noise(&seed);
+  }
+  for (int i = 0; i < landing_points; i++) {
+    bool block = i < block_points;
+    l->start[i][2] += 0.0025;
+    l->velocity[i][0] = block ? 0.3 : 0.1;
+    l->velocity[i][2] = block ? -0.1 : -0.3;
+  }
+}
+
+static void landing_energies(World *w, const Landing *l) {
+  int group;
+  OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, block_tets, l->tet[0], &group));
+  set(w, group, "mu", 2e4), set(w, group, "lambda", 5e4);
+  OK(pbDeformable_AddMass(w->d, "weight", &mass, block_tets, l->tet[0], &group));
+  set(w, group, "rho", 1000);
+
+  // Springs at rest: their energy's smoothed length.
+  double l0[sheet_springs];
+  for (int e = 0; e < sheet_springs; e++) {
+    double length2 = 1e-6;
+    for (int k = 0; k < 3; k++) length2 += pow(l->rest[l->end[e][0]][k] - l->rest[l->end[e][1]][k], 2);
+    l0[e] = sqrt(length2);
+  }
+  OK(pbDeformable_AddEnergy(w->d, "springs", &spring, sheet_springs, l->end[0], &group));
   set(w, group, "k", 100);
-  OK(pbDeformable_SetParameter(w->d, group, "l0", edges, l0));
+  OK(pbDeformable_SetParameter(w->d, group, "l0", sheet_springs, l0));
+
+  // A spring to a place that the controls move, at one of the block's upper points.
   OK(pbDeformable_AddEnergy(w->d, "pull", &anchor, 1, (int[]){16}, &group));
   set(w, group, "k", 2);
   OK(pbDeformable_SetParameter(w->d, group, "at", 1, (double[]){0.3, 0.1, 0.3}));
   OK(pbDeformable_Control(w->d, group, "at"));
-  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = face_count, .triangle = faces[0]}, &number));
-  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = sheet[0], .radius = 0.001, .self = true},
-                             &number));
-  OK(pbDeformable_AddPlane(w->d, NULL, (double[]){0, 0, 0}, (double[]){0.1, 0, 1}, &number));
+}
+
+static void landing_contact(World *w, const Landing *l, pbFrictionKind kind) {
+  int block, sheet, plane;
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = l->skin_count, .triangle = l->skin[0]}, &block));
+  OK(pbDeformable_AddSurface(
+      w->d, &(pbSurface){.triangles = sheet_triangles, .triangle = l->triangle[0], .radius = 0.001, .self = true}, &sheet));
+  OK(pbDeformable_AddPlane(w->d, NULL, (double[]){0, 0, 0}, (double[]){0.1, 0, 1}, &plane));
   OK(pbDeformable_SetContact(
       w->d, &(pbDeformContact){.distance = 0.003, .stiffness = 500, .friction = 0.4, .velocity = 0.02, .kind = kind}));
-  OK(pbDeformable_SetPair(w->d, 0, 1, true, 200, 0.2));
+  OK(pbDeformable_SetPair(w->d, block, sheet, true, 200, 0.2));
+}
+
+// The block on a plane that is tilted by its gravity, and a sheet of triangles (membrane of springs) falling on it.
+static World *landing(pbScheme scheme, pbFrictionKind kind) {
+  World *w = world(0.01, -9.81);
+  Landing l = {.skin_count = 0};
+  block_cells(&l);
+  block_skin(&l);
+  sheet_cells(&l);
+  landing_motion(&l);
+
+  OK(pbDeformable_AddPoints(w->d, landing_points, l.rest[0], l.masses, l.start[0], l.velocity[0], NULL));
+  landing_energies(w, &l);
+  landing_contact(w, &l, kind);
   options(w, scheme);
   OK(pbModel_SetDeformable(w->model, w->d));
   return w;
