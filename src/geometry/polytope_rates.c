@@ -57,8 +57,14 @@ static void push_corner(pulling *g, int shape, int id, double sign, const double
   }
 }
 
+// edge = head - tail
+static void push_edge(pulling *g, int shape, int head, int tail, const double edge_bar[3]) {
+  push_corner(g, shape, head, 1, edge_bar);
+  push_corner(g, shape, tail, -1, edge_bar);
+}
+
 // ---- pieces ------------------------------------------------------------------------------------------------------------
-// Of v by that of v / |v|.
+// unit = v / |v|: d unit = (d v - unit (unit . d v)) / |v|, a symmetric map.
 static void pull_unit(const double v[3], const double unit_bar[3], double v_bar[3]) {
   double length = v3_norm(v), unit[3];
   v3_scale(unit, v, 1 / length);
@@ -66,13 +72,32 @@ static void pull_unit(const double v[3], const double unit_bar[3], double v_bar[
   v3_scale(v_bar, v_bar, 1 / length);
 }
 
-// out = u x v
+// out = u x v: d out = d u x v + u x d v; out_bar . (d u x v) = (v x out_bar) . d u.
 static void pull_cross(const double u[3], const double v[3], const double out_bar[3], double u_bar[3], double v_bar[3]) {
   v3_cross(u_bar, v, out_bar);
   v3_cross(v_bar, out_bar, u);
 }
 
-// n = (m1 - m0) (m0 . d) / d . d - m0, and its like: of the corners m of M by that of their normal.
+// v = along d - m0 from the origin to the line through m0 and m1, d = m1 - m0, along = m0 . d / d . d:
+//   d v = along d d + d d along - d m0,  d along = (d . d m0 + m0 . d d - 2 along d . d d) / d . d
+// Writes what m1 and m0 get.
+static void pull_line(const double m0[3], const double d[3], double along, const double v_bar[3], double m1_bar[3],
+                      double m0_bar[3]) {
+  double along_bar = v3_dot(v_bar, d) / v3_dot(d, d);
+
+  // What d gets is m1's, and is taken from m0.
+  v3_scale(m1_bar, v_bar, along);
+  v3_addscl(m1_bar, m0, along_bar);
+  v3_addscl(m1_bar, d, -2 * along * along_bar);
+
+  v3_addscl(m0_bar, d, along_bar);
+  v3_subfrom(m0_bar, v_bar);
+  v3_subfrom(m0_bar, m1_bar);
+}
+
+// Of up to three corners m = a - b of the shapes' difference, by the cotangents of the normal and of the deepest distance:
+//   n = v / |v|,  dist = -n . m0 - radii,  d dist = -m0 . d n - n . d m0 - d radii
+// with v = -m0 of a corner, that of pull_line of an edge, and +-(m1 - m0) x (m2 - m0) of a face.
 static void pull_normal(pulling *g) {
   const pbPolytopeNormal *f = g->p->found;
   double m[3][3] = {{0}}, m_bar[3][3] = {{0}}, d[2][3], v[3], v_bar[3], d_bar[2][3];
@@ -85,29 +110,22 @@ static void pull_normal(pulling *g) {
   }
   for (int k = 1; k < f->count; k++) v3_sub(d[k - 1], m[k], m[0]);
 
-  // dist = -n . m0 - radii
+  // Of the distance.
   v3_addscl(g->n_bar, m[0], -g->dist_bar);
   v3_scale(m_bar[0], g->p->n, -g->dist_bar);
   for (int k = 0; k < 2; k++) g->radius[k] -= g->dist_bar;
 
-  // The corner itself, the line, the plane; else n stands still.
+  // Of the normal by the corner itself, the line, the plane; of no corners it stands still.
   if (f->count == 1) {
     v3_neg(v, m[0]);
     pull_unit(v, g->n_bar, v_bar);
     v3_subfrom(m_bar[0], v_bar);
   } else if (f->count == 2) {
-    double length2 = v3_dot(d[0], d[0]), along = v3_dot(m[0], d[0]) / length2;
+    double along = v3_dot(m[0], d[0]) / v3_dot(d[0], d[0]);
     v3_scale(v, d[0], along);
     v3_subfrom(v, m[0]);
     pull_unit(v, g->n_bar, v_bar);
-
-    double along_bar = v3_dot(v_bar, d[0]) / length2;
-    v3_scale(m_bar[1], v_bar, along);
-    v3_addscl(m_bar[1], m[0], along_bar);
-    v3_addscl(m_bar[1], d[0], -2 * along * along_bar);
-    v3_addscl(m_bar[0], d[0], along_bar);
-    v3_subfrom(m_bar[0], v_bar);
-    v3_subfrom(m_bar[0], m_bar[1]);
+    pull_line(m[0], d[0], along, v_bar, m_bar[1], m_bar[0]);
   } else if (f->count == 3) {
     v3_cross(v, d[0], d[1]);
     pull_unit(v, g->n_bar, v_bar);
@@ -119,53 +137,56 @@ static void pull_normal(pulling *g) {
     }
   }
 
+  // d m = d a - d b
   for (int k = 0; k < f->count || k == 0; k++) {
     push_corner(g, 0, f->id[k][0], 1, m_bar[k]);
     push_corner(g, 1, f->id[k][1], -1, m_bar[k]);
   }
 }
 
-// The deepest point, see set_deepest.
+// The deepest point, see set_deepest: a corner, or where edge a of the first shape crosses edge b of the second, seen along n:
+//   point = a0 + t a,  t = gap . side / a . side,  gap = b0 - a0,  side = n x b
+//   d point = d a0 + t d a + a d t,  d t = (side . d gap + gap . d side - t side . d a - t a . d side) / a . side
+//   d side = d n x b + n x d b
+// Of edges that are parallel t is 1/2 and stands still.
 static void pull_deepest(pulling *g, const double point_bar[3]) {
   const touch *p = g->p;
   const pbPolytopeNormal *f = p->found;
-  double x[2][2][3], e1[3], e2[3], dif[3], side[3];
-  int other[2] = {f->id[0][0], f->id[0][1]};
-  for (int k = 1; k < f->count; k++) {
-    for (int s = 0; s < 2; s++) other[s] = f->id[k][s] != f->id[0][s] ? f->id[k][s] : other[s];
-  }
-
-  // A corner alone.
   if (p->deepest_corner >= 0) {
     push_corner(g, p->deepest_shape, p->deepest_corner, 1, point_bar);
     return;
   }
 
-  // Two edges: a0 + t e1, t = dif . side / e1 . side, side = n x e2, dif = b0 - a0.
-  for (int s = 0; s < 2; s++) {
-    NUM(pbPolytope_Corner)(p->shape[s], f->id[0][s], x[s][0]);
-    NUM(pbPolytope_Corner)(p->shape[s], other[s], x[s][1]);
+  // Ends of the edges: those of the first corner of the difference, and whichever the others have besides.
+  int tail[2] = {f->id[0][0], f->id[0][1]}, head[2] = {tail[0], tail[1]};
+  for (int k = 1; k < f->count; k++) {
+    for (int s = 0; s < 2; s++) head[s] = f->id[k][s] != tail[s] ? f->id[k][s] : head[s];
   }
-  v3_sub(e1, x[0][1], x[0][0]);
-  v3_sub(e2, x[1][1], x[1][0]);
-  v3_sub(dif, x[1][0], x[0][0]);
-  v3_cross(side, p->n, e2);
-  double across = v3_dot(e1, side), t = across != 0 ? v3_dot(dif, side) / across : 0.5;
-  double share = across != 0 ? v3_dot(point_bar, e1) / across : 0, e1_bar[3], side_bar[3], n_bar[3], e2_bar[3];
+  double from[2][3], to[2][3], a[3], b[3], gap[3], side[3];
+  for (int s = 0; s < 2; s++) {
+    NUM(pbPolytope_Corner)(p->shape[s], tail[s], from[s]);
+    NUM(pbPolytope_Corner)(p->shape[s], head[s], to[s]);
+  }
+  v3_sub(a, to[0], from[0]);
+  v3_sub(b, to[1], from[1]);
+  v3_sub(gap, from[1], from[0]);
+  v3_cross(side, p->n, b);
+  double across = v3_dot(a, side), t = across != 0 ? v3_dot(gap, side) / across : 0.5;
 
-  v3_scale(e1_bar, point_bar, t);
-  v3_addscl(e1_bar, side, -t * share);
-  v3_scale(side_bar, dif, share);
-  v3_addscl(side_bar, e1, -t * share);
-  pull_cross(p->n, e2, side_bar, n_bar, e2_bar);
+  // share: what d t gets, over a . side.
+  double share = across != 0 ? v3_dot(point_bar, a) / across : 0, a_bar[3], b_bar[3], side_bar[3], n_bar[3];
+  v3_scale(a_bar, point_bar, t);
+  v3_addscl(a_bar, side, -t * share);
+  v3_scale(side_bar, gap, share);
+  v3_addscl(side_bar, a, -t * share);
+  pull_cross(p->n, b, side_bar, n_bar, b_bar);
   v3_addto(g->n_bar, n_bar);
-  push_corner(g, 0, f->id[0][0], 1, point_bar);
-  push_corner(g, 0, other[0], 1, e1_bar);
-  push_corner(g, 0, f->id[0][0], -1, e1_bar);
-  push_corner(g, 1, other[1], 1, e2_bar);
-  push_corner(g, 1, f->id[0][1], -1, e2_bar);
-  push_corner(g, 1, f->id[0][1], share, side);
-  push_corner(g, 0, f->id[0][0], -share, side);
+
+  push_corner(g, 0, tail[0], 1, point_bar);
+  push_edge(g, 0, head[0], tail[0], a_bar);
+  push_edge(g, 1, head[1], tail[1], b_bar);
+  push_corner(g, 1, tail[1], share, side);   // gap = b0
+  push_corner(g, 0, tail[0], -share, side);  //       - a0
 }
 
 // ---- points of a face --------------------------------------------------------------------------------------------------
@@ -177,7 +198,10 @@ static void face_corner(const pulling *g, const face *f, int k, double x[3]) {
   NUM(pbPolytope_Corner)(g->p->shape[f->shape], f->id[k], x);
 }
 
-// x = p + t (q - p), t = hp / (hp - hq), h = (. - origin) . side, side = edge x n.
+// Where the line from p to q crosses a side of the face, or a corner of the other shape:
+//   x = p + t (q - p),  t = hp / (hp - hq),  h = (. - origin) . side,  side = edge x n,  edge = next corner - origin
+//   d x = (1 - t) d p + t d q + (q - p) d t,  d t = (hp d hq - hq d hp) / (hp - hq)^2
+//   d hp = side . (d p - d origin) + (p - origin) . d side, d hq likewise,  d side = d edge x n + edge x d n
 static void pull_cut(pulling *g, const face *f, int number, const double x_bar[3]) {
   const NUM(pbCut) *c = &g->m->cut[number];
   if (c->q < 0) {
@@ -206,9 +230,8 @@ static void pull_cut(pulling *g, const face *f, int number, const double x_bar[3
   v3_addscl(side_bar, dq, hq_bar);
   pull_cross(edge, g->p->n, side_bar, edge_bar, n_bar);
   v3_addto(g->n_bar, n_bar);
-  push_corner(g, f->shape, f->id[next], 1, edge_bar);
-  push_corner(g, f->shape, f->id[c->side], -1, edge_bar);
-  push_corner(g, f->shape, f->id[c->side], -hp_bar - hq_bar, side);
+  push_edge(g, f->shape, f->id[next], f->id[c->side], edge_bar);
+  push_corner(g, f->shape, f->id[c->side], -hp_bar - hq_bar, side);  // the origin, in both heights
 
   // Cuts come after what they are cut from.
   PB_ASSERT(c->p < number && c->q < number);
@@ -216,7 +239,10 @@ static void pull_cut(pulling *g, const face *f, int number, const double x_bar[3
   pull_cut(g, f, c->q, q_bar);
 }
 
-// dist = +-(x - corner) . normal / (normal . n) - radii; adds to x_bar.
+// How far x is from the face's plane along n, + for the first shape's face and - for the second's; unit: the plane's normal.
+//   dist = +-height - radii,  height = (x - corner) . unit / slope,  slope = unit . n
+//   d height = (unit . (d x - d corner) + (x - corner - height n) . d unit - height unit . d n) / slope
+// unit is +-n where the face carries the normal, else that of (c1 - corner) x (c2 - corner). Adds to x_bar.
 static void pull_height(pulling *g, const face *f, const double x[3], double dist_bar, double x_bar[3]) {
   const touch *p = g->p;
   bool carried = carries_normal(p->found, f->shape);
@@ -250,7 +276,7 @@ static void pull_height(pulling *g, const face *f, const double x[3], double dis
   // Of three corners of the face.
   pull_unit(normal, unit_bar, normal_bar);
   pull_cross(u, v, normal_bar, u_bar, v_bar);
-  push_corner(g, f->shape, f->id[which[1]], 1, u_bar);
+  push_corner(g, f->shape, f->id[which[1]], 1, u_bar);  // u = c1 - corner, v = c2 - corner
   push_corner(g, f->shape, f->id[which[2]], 1, v_bar);
   push_corner(g, f->shape, id, -1, u_bar);
   push_corner(g, f->shape, id, -1, v_bar);
@@ -268,17 +294,19 @@ static void pull_clipped(pulling *g, int number, double x_bar[3], double dist_ba
 }
 
 // ---- ends of edges that overlap ----------------------------------------------------------------------------------------
-// Of an edge, e = (x1 - x0) / |x1 - x0|.
+// e = edge / |edge|, edge = x1 - x0; see pull_unit.
 static void pull_direction(pulling *g, int shape, const int id[2], const double e_bar[3]) {
   double x[2][3], edge[3], edge_bar[3];
   for (int k = 0; k < 2; k++) NUM(pbPolytope_Corner)(g->p->shape[shape], id[k], x[k]);
   v3_sub(edge, x[1], x[0]);
   pull_unit(edge, e_bar, edge_bar);
-  push_corner(g, shape, id[1], 1, edge_bar);
-  push_corner(g, shape, id[0], -1, edge_bar);
+  push_edge(g, shape, id[1], id[0], edge_bar);
 }
 
-// An end of the one edge, and the point of the other beside it: see overlap_edges.
+// An end of the one edge, `from`, and the point of the other beside it, see overlap_edges; e1, e2: directions of the edges.
+//   point = start + along e,  along = u . e1 / cosine,  u = from - start,  cosine = e1 . e2, or 1 where the end is the second's
+//   d point = d start + along d e + e d along,  d along = (e1 . d u + u . d e1 - along d cosine) / cosine
+//   dist = +-(point - from) . n - radii,  + where the end is the first shape's
 static void pull_end(pulling *g, int number, const double x_bar[3], double dist_bar) {
   const touch *p = g->p;
   int end = g->m->from[number], own = end < 2 ? 0 : 1, id[2][2];
@@ -294,7 +322,7 @@ static void pull_end(pulling *g, int number, const double x_bar[3], double dist_
   double cosine = v3_dot(e[0], e[1]), along = v3_dot(u, e[0]) / (own ? 1 : cosine);
   v3_along(point, start, e[!own], along);
 
-  // dist = +-(point - from) . n - radii; the contact is of shape 2's.
+  // Of the distance. The contact's point is that of the second shape.
   double sign = own ? -1 : 1;
   if (g->m->deepest[number]) {
     g->dist_bar += dist_bar;
@@ -307,7 +335,7 @@ static void pull_end(pulling *g, int number, const double x_bar[3], double dist_
   v3_neg(from_bar, point_bar);
   v3_addto(own ? from_bar : point_bar, x_bar);
 
-  // point = start + along e, along = u . e1 (/ e1 . e2)
+  // Of the point.
   double along_bar = v3_dot(point_bar, e[!own]) / (own ? 1 : cosine), u_bar[3];
   v3_addscl(e_bar[!own], point_bar, along);
   v3_addscl(e_bar[0], u, along_bar);
@@ -324,8 +352,8 @@ static void pull_end(pulling *g, int number, const double x_bar[3], double dist_
 }
 
 // ---- a contact ---------------------------------------------------------------------------------------------------------
-// pos = point +- (radius + dist / 2) n. rows: cotangents of dist, pos, normal. Adds to n_bar and dist_bar what is left for
-// pull_normal, which all contacts have in common.
+// pos = point +- (radius + dist / 2) n: d pos = d point +- (d radius + d dist / 2) n +- (radius + dist / 2) d n. rows: cotangents
+// of dist, pos, normal. Adds to n_bar and dist_bar what is left for pull_normal, which all contacts have in common.
 static void pull_contact(pulling *g, int source, const double rows[7]) {
   const touch *p = g->p;
   int shape = source < 0 ? p->deepest_shape : !g->m->ref;
