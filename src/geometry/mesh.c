@@ -14,12 +14,14 @@ static void to_shape(const NUM(pbShape) *shape, const num v[3], double local[3])
 }
 
 // ---- planes -------------------------------------------------------------------------------------------------------------
-// The corners that touch a plane with their levers: the first, and others below the center.
+// Of the corners with which a hull lies on a plane (pbHull_OnPlane, the deepest first): those within the margin of the plane, and
+// of all but the deepest those that are not above the mesh's position. touching: their numbers; lever: each from the mesh's
+// position, world axes, m. Returns how many.
 static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int touching[PB_HULL_ON_PLANE],
                             num lever[PB_HULL_ON_PLANE][3]) {
-  int corner[PB_HULL_ON_PLANE], used = 0;
+  int candidate[PB_HULL_ON_PLANE], count = 0;
   num normal[3], dif[3];
-  double n[3];
+  double up[3];  // the normal in the mesh's frame
   pbHullView view;
 
   hull_view(mesh, &view);
@@ -27,19 +29,19 @@ static int corners_on_plane(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
   v3_sub(dif, mesh->pos, plane->pos);
   double height = re(v3_dot(normal, dif));
 
-  // Most meshes are far above.
+  // Most meshes are farther above than their radius; its billionth is for rounding.
   if (!(height - view.radius <= margin + 1e-9 * view.radius)) return 0;
-  to_shape(mesh, normal, n);
-  int count = pbHull_OnPlane(&view, n, corner);
+  to_shape(mesh, normal, up);
+  int candidates = pbHull_OnPlane(&view, up, candidate);
 
-  // Those within reach.
-  for (int k = 0; k < count; k++) {
-    touching[used] = corner[k];
-    hull_lever(mesh, corner[k], lever[used]);
-    double drop = re(v3_dot(normal, lever[used]));
-    used += height + drop <= margin && (k == 0 || drop <= 0);
+  for (int k = 0; k < candidates; k++) {
+    hull_lever(mesh, candidate[k], lever[count]);
+    double drop = re(v3_dot(normal, lever[count]));  // of the corner over the mesh's position
+    bool reaches = height + drop <= margin, first = k == 0;
+    if (!reaches || (!first && drop > 0)) continue;
+    touching[count++] = candidate[k];
   }
-  return used;
+  return count;
 }
 
 int NUM(pbPlane_Mesh)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, NUM(pbContactPoint) *contacts) {
