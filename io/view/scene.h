@@ -107,20 +107,20 @@ pbSceneContacts pbScene_Contacts(const pbScene *scene);  // of what was observed
 void pbScene_Rotate(double r[3], const double q[4], const double v[3]);
 
 // The page that plays a trajectory. file: the trajectory's, in messages.
-// aside: NULL where there is none; with one, trajectory may be NULL, and a page without the library for drawing says so.
+// panel: NULL where there is none; with one, trajectory may be NULL, and a page without the library for drawing says so.
 typedef struct pbCurve {
   const char *name;
   int count;
   const double *x, *y;  // finite
 } pbCurve;
-typedef struct pbAside {     // what stands on a page beside the motion
-  const char *title, *text;  // text: lines
-  const char *axis;          // what the curves are over
+typedef struct pbSidePanel {  // what stands on a page beside the motion
+  const char *title, *text;   // text: lines
+  const char *axis;           // what the curves are over
   int curves;
   const pbCurve *curve;
-  const char *instead;  // why nothing moves, where there is no trajectory
-} pbAside;
-pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file, const pbAside *aside, FILE *out);
+  const char *no_motion;  // why nothing moves, where there is no trajectory
+} pbSidePanel;
+pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file, const pbSidePanel *panel, FILE *out);
 
 // Its color with the mean of its texture.
 void pbSceneShape_Color(const pbSceneShape *shape, double rgba[4]);

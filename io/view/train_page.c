@@ -138,53 +138,55 @@ static pbStatus write_text(const Episode *e, char **text) {
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
-// An episode that fails is told on the page: the training itself is done.
-static bool is_told(pbStatus status) {
+// Whether an episode ended in a step that could not be taken. The training is done all the same, and its page says why nothing
+// moves; every other failure is one of the page.
+static bool failed_in_a_step(pbStatus status) {
   return status == pb_not_finite || status == pb_no_convergence || status == pb_singular || status == pb_capacity;
 }
 
 // The page to a text of its own: what fails halfway is written anew.
-static pbStatus put_page(Episode *e, const pbArrays *set, const pbAside *aside, const char *file, FILE *out) {
+static pbStatus put_page(Episode *e, const pbArrays *trajectory, const pbSidePanel *panel, const char *file, FILE *out) {
   char *page = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&page, &size);
   if (!stream) return pbScene_NoMemory(e->ctx);
 
-  pbStatus status = pbPage_Put(&e->scene, set, file, aside, stream);
+  pbStatus status = pbPage_Put(&e->scene, trajectory, file, panel, stream);
   if (fclose(stream) != 0 && status == pb_ok) status = pbScene_NoMemory(e->ctx);
   if (status == pb_ok) fwrite(page, 1, size, out);
   free(page);
   return status;
 }
 
-static pbStatus play(Episode *e, pbAside *aside, const char *file, pbStepNotes *notes, FILE *out) {
-  pbArrays *set;
-  PB_TRY(pbArrays_Create(e->ctx, &set));
-  pbStatus status = pbSimulation_Run(e->ctx, &e->s, set, notes);
-  if (status != pb_ok) *notes = pbStepNotes_None();
-  if (status == pb_ok) status = put_page(e, set, aside, file, out);
-  pbArrays_Destroy(set);
-  if (!is_told(status)) return status;
+// The page with the episode in motion; where a step of it fails, without motion and with the reason.
+static pbStatus play(Episode *e, pbSidePanel *panel, const char *file, pbStepNotes *notes, FILE *out) {
+  pbArrays *trajectory;
+  PB_TRY(pbArrays_Create(e->ctx, &trajectory));
+  pbStatus status = pbSimulation_Run(e->ctx, &e->s, trajectory, notes);
+  if (status == pb_ok) status = put_page(e, trajectory, panel, file, out);
+  else *notes = pbStepNotes_None();
+  pbArrays_Destroy(trajectory);
+  if (!failed_in_a_step(status)) return status;
 
-  aside->instead = pbContext_Error(e->ctx);
-  return put_page(e, NULL, aside, file, out);
+  panel->no_motion = pbContext_Error(e->ctx);
+  return put_page(e, NULL, panel, file, out);
 }
 
 static pbStatus make_page(Episode *e, double *numbers, const char *file, pbStepNotes *notes, FILE *out) {
   pbCurve curves[PB_TRAIN_COLUMNS];
-  pbAside aside = {.title = "Training", .axis = "update", .curve = curves};
+  pbSidePanel panel = {.title = "Training", .axis = "update", .curve = curves};
   for (int k = 0; k < PB_TRAIN_COLUMNS; k++) {
     if (!titles[k]) continue;
     double *x = numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
-    curves[aside.curves] = make_curve(e->train, k, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
-    aside.curves += curves[aside.curves].count > 0;
+    curves[panel.curves] = make_curve(e->train, k, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
+    panel.curves += curves[panel.curves].count > 0;
   }
 
   char *text = NULL;
   PB_TRY(begin_episode(e));
   pbStatus status = write_text(e, &text);
-  aside.text = text;
-  if (status == pb_ok) status = play(e, &aside, file, notes, out);
+  panel.text = text;
+  if (status == pb_ok) status = play(e, &panel, file, notes, out);
   free(text);
   return status;
 }

@@ -20,15 +20,15 @@ static const char *file_name(const char *path) {
 
 // ---- the page ------------------------------------------------------------------------------------------------------
 
-static void put_aside(const pbAside *aside, pbJson *j) {
-  pbJson_Open(j, "aside", '{');
-  pbJson_Text(j, "title", aside->title);
-  pbJson_Text(j, "text", aside->text);
-  pbJson_Text(j, "axis", aside->axis);
+static void put_panel(const pbSidePanel *panel, pbJson *j) {
+  pbJson_Open(j, "panel", '{');
+  pbJson_Text(j, "title", panel->title);
+  pbJson_Text(j, "text", panel->text);
+  pbJson_Text(j, "axis", panel->axis);
 
   pbJson_Open(j, "curves", '[');
-  for (int i = 0; i < aside->curves; i++) {
-    const pbCurve *c = &aside->curve[i];
+  for (int i = 0; i < panel->curves; i++) {
+    const pbCurve *c = &panel->curve[i];
     pbJson_OpenLine(j, NULL, '{');
     pbJson_Text(j, "name", c->name);
     pbJson_Numbers(j, "x", c->x, (size_t)c->count);
@@ -36,7 +36,7 @@ static void put_aside(const pbAside *aside, pbJson *j) {
     pbJson_Close(j, '}');
   }
   pbJson_Close(j, ']');
-  if (aside->instead) pbJson_Text(j, "instead", aside->instead);
+  if (panel->no_motion) pbJson_Text(j, "no_motion", panel->no_motion);
   pbJson_Close(j, '}');
 }
 
@@ -45,7 +45,7 @@ static pbStatus put_data(const View *v, FILE *out) {
   pbJson_Open(&j, NULL, '{');
   pbJson_Text(&j, "title", file_name(v->scene->path));
   pbJson_Text(&j, "version", pbVersion());
-  if (v->aside) put_aside(v->aside, &j);
+  if (v->panel) put_panel(v->panel, &j);
   if (v->frames) {
     PB_TRY(pbView_PutScene(v, &j));
     PB_TRY(pbView_PutMotion(v, &j));
@@ -183,13 +183,13 @@ static pbStatus choose_shapes(View *v) {
 // Without the library a page still says what stands beside the motion, and why there is none.
 static pbStatus put_view(View *v, FILE *out) {
   const char *library = NULL;
-  pbAside without;
+  pbSidePanel without;
 
   pbStatus status = find_library(v, &library);
-  if (status == pb_file && v->aside) {
-    without = *v->aside;
-    without.instead = pbContext_Error(v->scene->ctx);
-    v->aside = &without;
+  if (status == pb_file && v->panel) {
+    without = *v->panel;
+    without.no_motion = pbContext_Error(v->scene->ctx);
+    v->panel = &without;
     return put_page(v, pb_asset_view_html, "", out);
   }
   PB_TRY(status);
@@ -216,8 +216,8 @@ static pbStatus put_and_clear(View *v, FILE *out) {
   return status;
 }
 
-pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file, const pbAside *aside, FILE *out) {
-  View v = {.scene = scene, .trajectory = trajectory, .file = file, .aside = aside, .moving = true};
+pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file, const pbSidePanel *panel, FILE *out) {
+  View v = {.scene = scene, .trajectory = trajectory, .file = file, .panel = panel, .moving = true};
   return put_and_clear(&v, out);
 }
 

@@ -12,7 +12,7 @@ typedef struct View {
   pbScene *scene;
   const pbArrays *trajectory;
   const char *file;  // its name, in messages
-  const pbAside *aside;
+  const pbSidePanel *panel;
   viewShapes shapes;
   bool moving;  // false: the initial state alone
   pbSceneShape *shape;

@@ -60,16 +60,16 @@
     root.addEventListener('pointerleave', () => { dot.setAttribute('visibility', 'hidden'); said.textContent = ''; });
   }
   const stage = byId('stage');
-  if (data.aside) {
+  if (data.panel) {
     const panel = byId('aside'), heading = panel.appendChild(document.createElement('h1')), text = panel.appendChild(document.createElement('p'));
     document.body.className = 'beside';
-    heading.textContent = data.aside.title;
-    text.textContent = data.aside.text;
-    for (const curve of data.aside.curves) draw(panel, curve, data.aside.axis);
+    heading.textContent = data.panel.title;
+    text.textContent = data.panel.text;
+    for (const curve of data.panel.curves) draw(panel, curve, data.panel.axis);
   }
   if (!data.time) {
     byId('name').textContent = data.title;
-    byId('message').textContent = 'There is no motion to be seen: ' + data.aside.instead;
+    byId('message').textContent = 'There is no motion to be seen: ' + data.panel.no_motion;
     byId('bar').hidden = byId('panel').hidden = true;
     return;
   }

@@ -108,12 +108,12 @@ def test_the_page(run, tmp_path):
     head, *rows = (r.split(",") for r in (tmp_path / "a.csv").read_text().splitlines())
     columns = {name: [(float(r[0]), float(r[k])) for r in rows if r[k]] for k, name in enumerate(head)}
     page = test_view.page_data(tmp_path / "a.html")
-    curves = {c["name"]: list(zip(c["x"], c["y"])) for c in page["aside"]["curves"]}
+    curves = {c["name"]: list(zip(c["x"], c["y"])) for c in page["panel"]["curves"]}
     named = {"loss a decision, mean over the worlds": "loss", "norm of the gradient": "gradient_norm", "share of them that last to the end": "alive",
              "mean squared error of the critic": "critic_error", "loss a decision, mean over evaluated episodes": "evaluated"}
     assert set(curves) == set(named)  # none diverged
     judged = curves["loss a decision, mean over evaluated episodes"]
-    assert judged.pop(0)[0] == 0 and page["aside"]["text"].startswith("shac, 40 updates, ")
+    assert judged.pop(0)[0] == 0 and page["panel"]["text"].startswith("shac, 40 updates, ")
     for name, points in curves.items():
         np.testing.assert_allclose(points, columns[named[name]], rtol=1e-8)
 
@@ -141,8 +141,8 @@ def test_a_browser_draws_the_page(run, tmp_path):
 
     assert len(test_view.page_data(tmp_path / "arm.html")["meshes"]) == 1
     page = test_view.page_data(tmp_path / "bad.html")
-    assert "time" not in page and "step 2" in page["aside"]["instead"] and "grows beyond bounds" in page["aside"]["instead"]
-    assert "worlds that diverged" in [c["name"] for c in page["aside"]["curves"]]
+    assert "time" not in page and "step 2" in page["panel"]["no_motion"] and "grows beyond bounds" in page["panel"]["no_motion"]
+    assert "worlds that diverged" in [c["name"] for c in page["panel"]["curves"]]
     image = browser.screenshot(tmp_path / "bad.html", 900, 600)
     assert browser.pixels(image, [0x1f / 255, 0x5f / 255, 0xa8 / 255])[:, :306].sum() > 300
     assert (image[:, 306:].max(axis=2) < 100).sum() > 300  # letters
@@ -365,7 +365,7 @@ def test_paths_of_mocap_bodies(run, tmp_path, method):
             "-o", tmp_path / "r.npz", "-q")
         costs.append(np.mean((-.4 * np.cos(numbers(tmp_path / "r.npz")["qpos"][2::2, 0]) - .4)**2))
     page = test_view.page_data(tmp_path / "a.html")
-    curves = {c["name"]: c["y"] for c in page["aside"]["curves"]}
+    curves = {c["name"]: c["y"] for c in page["panel"]["curves"]}
     assert abs(min(curves["loss a decision, mean over evaluated episodes"]) - np.mean(costs)) < 1e-6 * np.mean(costs)
     poses = np.frombuffer(base64.b64decode(page["poses"]), np.float32).reshape(-1, len(page["time"]), 7)  # body by body
     seen = poses[page["movers"].index(1), :, :3]
