@@ -41,6 +41,38 @@ bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray
   return object == Py_None || hold(object, PyBUF_WRITABLE, count, name, a);
 }
 
+static bool raise_unknown(PyObject *dict, int members, const pyMember *member) {
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(dict, &at, &key, &value)) {
+    const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : "";
+    int i = 0;
+    while (name && i < members && strcmp(name, member[i].name) != 0) i++;
+    if (!name || i == members) return PyErr_Format(PyExc_TypeError, "no array is called %R here", key);
+  }
+  return false;
+}
+
+static bool hold_members(PyObject *dict, int flags, int members, const pyMember *member, pyArray *array) {
+  Py_ssize_t found = 0;
+  if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "expected a dict of arrays");
+
+  for (int i = 0; i < members; i++) {
+    PyObject *object = PyDict_GetItemString(dict, member[i].name);
+    found += object != NULL;
+    if (object && object != Py_None && !hold(object, flags, member[i].count, member[i].name, &array[i])) return false;
+  }
+  return found == PyDict_Size(dict) || raise_unknown(dict, members, member);
+}
+
+bool pyMembers_Read(PyObject *dict, int members, const pyMember *member, pyArray *array) {
+  return hold_members(dict, PyBUF_SIMPLE, members, member, array);
+}
+
+bool pyMembers_Write(PyObject *dict, int members, const pyMember *member, pyArray *array) {
+  return hold_members(dict, PyBUF_WRITABLE, members, member, array);
+}
+
 void pyArray_Release(pyArray *array, int count) {
   for (int i = 0; i < count; i++) {
     if (array[i].held) PyBuffer_Release(&array[i].view);

@@ -23,6 +23,14 @@ typedef struct pyArray {
 bool pyArray_Read(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
 bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
 void pyArray_Release(pyArray *array, int count);
+// Of a dict by their names, each with its count; what it has not is as None. A name that is none of these is an error. The arrays
+// must be released by now, and are to be whatever is returned.
+typedef struct pyMember {
+  const char *name;
+  Py_ssize_t count;
+} pyMember;
+bool pyMembers_Read(PyObject *dict, int members, const pyMember *member, pyArray *array);
+bool pyMembers_Write(PyObject *dict, int members, const pyMember *member, pyArray *array);
 
 // ---- errors.c
 // Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left

@@ -190,72 +190,78 @@ static pbBatchInput inputs_of(const Run *r) {
 // Poses before the first step: one row.
 static Py_ssize_t before_of(const Run *r, Py_ssize_t width) { return (r->shared & pb_sharedMocap ? 1 : r->worlds) * width; }
 
-// All inputs in the order of the enum, each of its length.
-static bool hold_inputs(Run *r, PyObject *const object[in_count]) {
+static bool hold_inputs(Run *r, PyObject *dict) {
   const pyCompiled *c = r->compiled;
-  const Py_ssize_t length[in_count] = {c->ntheta,
-                                       (Py_ssize_t)r->worlds * c->nx,
-                                       (Py_ssize_t)r->worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch),
-                                       rows_of(r, pb_sharedCtrl, c->nu),
-                                       rows_of(r, pb_sharedQfrc, c->nv),
-                                       rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody),
-                                       rows_of(r, pb_sharedCommand, c->commands),
-                                       rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap),
-                                       rows_of(r, pb_sharedMocap, 4 * (Py_ssize_t)c->nmocap),
-                                       rows_of(r, pb_sharedMocap, 6 * (Py_ssize_t)c->nmocap),
-                                       before_of(r, 3 * (Py_ssize_t)c->nmocap),
-                                       before_of(r, 4 * (Py_ssize_t)c->nmocap)};
-  static const char *const name[in_count] = {"parameters",   "state",        "own parameters",   "ctrl",
-                                             "qfrc_applied", "xfrc_applied", "command",          "mocap_pos",
-                                             "mocap_quat",   "mocap_vel",    "mocap_pos_before", "mocap_quat_before"};
+  const Py_ssize_t worlds = r->worlds, bodies = c->nmocap;
+  const pyMember member[in_count] = {
+      [in_theta] = {"theta", c->ntheta},
+      [in_x0] = {"state", worlds * c->nx},
+      [in_own] = {"own", worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch)},
+      [in_ctrl] = {"ctrl", rows_of(r, pb_sharedCtrl, c->nu)},
+      [in_qfrc] = {"qfrc_applied", rows_of(r, pb_sharedQfrc, c->nv)},
+      [in_xfrc] = {"xfrc_applied", rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody)},
+      [in_command] = {"command", rows_of(r, pb_sharedCommand, c->commands)},
+      [in_mocap_pos] = {"mocap_pos", rows_of(r, pb_sharedMocap, 3 * bodies)},
+      [in_mocap_quat] = {"mocap_quat", rows_of(r, pb_sharedMocap, 4 * bodies)},
+      [in_mocap_vel] = {"mocap_vel", rows_of(r, pb_sharedMocap, 6 * bodies)},
+      [in_pos_before] = {"mocap_pos_before", before_of(r, 3 * bodies)},
+      [in_quat_before] = {"mocap_quat_before", before_of(r, 4 * bodies)},
+  };
 
   pyArray_Release(r->input, in_count);
-  for (int i = 0; i < in_count; i++)
-    if (!pyArray_Read(object[i], length[i], name[i], &r->input[i])) return false;
+  if (!pyMembers_Read(dict, in_count, member, r->input)) return false;
   if (r->input[in_theta].data && r->input[in_x0].data) return true;
   PyErr_SetString(PyExc_TypeError, "a rollout needs parameters and a state");
   return false;
 }
 
-// (inputs, shared, derive, (states, sensordata, xpos, site_xpos), steps_done): worlds that failed. steps_done is a writable
-// array of int32.
-static PyObject *run_forward(PyObject *self, PyObject *args) {
-  Run *r = (Run *)self;
-  PyObject *object[in_count], *out_object[4];
-  int derive;
-  Py_buffer done;
-  if (!PyArg_ParseTuple(args, "(OOOOOOOOOOOO)Ip(OOOO)w*", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
-                        &object[6], &object[7], &object[8], &object[9], &object[10], &object[11], &r->shared, &derive,
-                        &out_object[0], &out_object[1], &out_object[2], &out_object[3], &done))
-    return NULL;
-
+// What is written of every state. size: of the states themselves, or of their tangents.
+enum { seen_states, seen_sensordata, seen_xpos, seen_site_xpos, seen_count };
+static bool hold_seen(const Run *r, PyObject *dict, Py_ssize_t size, pyArray seen[seen_count]) {
   const pyCompiled *c = r->compiled;
   const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1);
-  const Py_ssize_t width[4] = {c->nx, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite};
-  static const char *const name[4] = {"states", "sensordata", "xpos", "site_xpos"};
-  pyArray out[4] = {{.held = false}};
-  PyObject *result = NULL;
+  const pyMember member[seen_count] = {
+      [seen_states] = {"states", rows * size},
+      [seen_sensordata] = {"sensordata", rows * c->nsensordata},
+      [seen_xpos] = {"xpos", rows * 3 * c->nbody},
+      [seen_site_xpos] = {"site_xpos", rows * 3 * c->nsite},
+  };
+  return pyMembers_Write(dict, seen_count, member, seen);
+}
+
+static pbStatus roll_out(const Run *r, bool derive, const pbBatchOutput *output) {
+  const pbBatchInput input = inputs_of(r);
+  const double *theta = r->input[in_theta].data, *own = r->input[in_own].data;
+
+  if (own) memcpy(pbBatch_Own(r->batch), own, (size_t)r->worlds * pbBatch_OwnSize(r->batch) * sizeof(double));
+  if (derive) PB_TRY(pbBatch_Derive(r->batch, theta, NULL, 0));
+  PB_TRY(pbBatch_Reset(r->batch, theta, NULL, 0, -1, r->input[in_x0].data));
+  return pbBatch_Rollout(r->batch, theta, NULL, 0, r->steps, &input, output);
+}
+
+// (inputs, shared, derive, outputs, steps_done): worlds that failed. inputs, outputs: arrays by the names above; steps_done: a
+// writable array of int32.
+static PyObject *run_forward(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *inputs, *outputs, *result = NULL;
+  int derive;
+  Py_buffer done;
+  pyArray seen[seen_count] = {{.held = false}};
+  if (!PyArg_ParseTuple(args, "OIpOw*", &inputs, &r->shared, &derive, &outputs, &done)) return NULL;
+
   if (done.len != r->worlds * (Py_ssize_t)sizeof(int)) {
     PyErr_SetString(PyExc_ValueError, "steps_done: expected one int32 for each world");
     goto done;
   }
-  if (!hold_inputs(r, object)) goto done;
-  for (int i = 0; i < 4; i++)
-    if (!pyArray_Write(out_object[i], rows * width[i], name[i], &out[i])) goto done;
-
-  const pbBatchInput input = inputs_of(r);
-  const pbBatchOutput output = {
-      .states = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data, .steps_done = done.buf};
-  const double *theta = r->input[in_theta].data;
-  pbStatus status = pb_ok;
-
-  if (!pyPool_Lock(r->pool)) goto done;
+  if (!hold_inputs(r, inputs) || !hold_seen(r, outputs, r->compiled->nx, seen) || !pyPool_Lock(r->pool)) goto done;
+  const pbBatchOutput output = {.states = seen[seen_states].data,
+                                .sensordata = seen[seen_sensordata].data,
+                                .xpos = seen[seen_xpos].data,
+                                .site_xpos = seen[seen_site_xpos].data,
+                                .steps_done = done.buf};
+  pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  if (r->input[in_own].data)
-    memcpy(pbBatch_Own(r->batch), r->input[in_own].data, (size_t)r->worlds * pbBatch_OwnSize(r->batch) * sizeof(double));
-  if (derive) status = pbBatch_Derive(r->batch, theta, NULL, 0);
-  if (status == pb_ok) status = pbBatch_Reset(r->batch, theta, NULL, 0, -1, r->input[in_x0].data);
-  if (status == pb_ok) status = pbBatch_Rollout(r->batch, theta, NULL, 0, r->steps, &input, &output);
+  status = roll_out(r, derive, &output);
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
 
@@ -264,7 +270,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
   result = status == pb_ok || (failed > 0 && status != pb_interrupted) ? PyLong_FromLong(failed) : fail(r, status);
 
 done:
-  pyArray_Release(out, 4);
+  pyArray_Release(seen, seen_count);
   PyBuffer_Release(&done);
   return result;
 }
@@ -344,81 +350,68 @@ static PyObject *describe_all(const pbCertificate *certificate, int count) {
 }
 
 enum { bar_qpos, bar_qvel, bar_act, bar_sensordata, bar_xpos, bar_site_xpos, bar_x, bar_count };
-enum {
-  out_x0,
-  out_ctrl,
-  out_qfrc,
-  out_xfrc,
-  out_command,
-  out_mocap_pos,
-  out_mocap_rot,
-  out_mocap_vel,
-  out_pos_before,
-  out_rot_before,
-  out_theta,
-  out_own,
-  out_count
-};
+// Cotangents of the last state, (worlds, width), and of all states, (worlds, steps + 1, width). Of a quantity at most one.
+typedef struct Cotangents {
+  pyArray last[bar_count], all[bar_count];
+} Cotangents;
 
-static const Py_ssize_t *gradient_lengths(const Run *r, Py_ssize_t length[out_count]) {
+static bool hold_cotangents(const Run *r, PyObject *last, PyObject *all, Cotangents *held, pbRolloutBar *bar) {
   const pyCompiled *c = r->compiled;
-  length[out_x0] = (Py_ssize_t)r->worlds * c->n;
-  length[out_ctrl] = rows_of(r, pb_sharedCtrl, c->nu);
-  length[out_qfrc] = rows_of(r, pb_sharedQfrc, c->nv);
-  length[out_xfrc] = rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody);
-  length[out_command] = rows_of(r, pb_sharedCommand, c->commands);
-  length[out_mocap_pos] = length[out_mocap_rot] = rows_of(r, pb_sharedMocap, 3 * (Py_ssize_t)c->nmocap);
-  length[out_mocap_vel] = rows_of(r, pb_sharedMocap, 6 * (Py_ssize_t)c->nmocap);
-  length[out_pos_before] = length[out_rot_before] = before_of(r, 3 * (Py_ssize_t)c->nmocap);
-  length[out_theta] = c->ntheta;
-  length[out_own] = (Py_ssize_t)r->worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch);
-  return length;
-}
-
-static const char *const out_name[out_count] = {
-    "gradient by the state",        "gradient by ctrl",       "gradient by qfrc_applied",
-    "gradient by xfrc_applied",     "gradient by command",    "gradient by mocap_pos",
-    "gradient by mocap rotations",  "gradient by mocap_vel",  "gradient by mocap_pos_before",
-    "gradient by rotations before", "gradient by parameters", "gradient by own parameters"};
-
-// Cotangents: (worlds, width) of the last state or, where `all` says so, (worlds, steps + 1, width).
-static bool hold_cotangents(const Run *r, PyObject *const object[bar_count], const int all[bar_count], pyArray array[bar_count],
-                            pbRolloutBar *bar) {
-  const pyCompiled *c = r->compiled;
-  const Py_ssize_t width[bar_count] = {c->nv, c->nv, c->na, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite,
-                                       c->n};
-  static const char *const name[bar_count] = {"cotangent of qpos",       "cotangent of qvel", "cotangent of act",
-                                              "cotangent of sensordata", "cotangent of xpos", "cotangent of site_xpos",
-                                              "cotangent of state"};
+  pyMember member[bar_count] = {
+      [bar_qpos] = {"qpos", c->nv},
+      [bar_qvel] = {"qvel", c->nv},
+      [bar_act] = {"act", c->na},
+      [bar_sensordata] = {"sensordata", c->nsensordata},
+      [bar_xpos] = {"xpos", 3 * (Py_ssize_t)c->nbody},
+      [bar_site_xpos] = {"site_xpos", 3 * (Py_ssize_t)c->nsite},
+      [bar_x] = {"state", c->n},
+  };
   pbCotangent *const to[bar_count] = {&bar->qpos, &bar->qvel, &bar->act, &bar->sensordata, &bar->xpos, &bar->site_xpos, &bar->x};
 
+  for (int i = 0; i < bar_count; i++) member[i].count *= r->worlds;
+  if (!pyMembers_Read(last, bar_count, member, held->last)) return false;
+  for (int i = 0; i < bar_count; i++) member[i].count *= r->steps + 1;
+  if (!pyMembers_Read(all, bar_count, member, held->all)) return false;
+
   for (int i = 0; i < bar_count; i++) {
-    int count = all[i] ? r->steps + 1 : 1;
-    if (!pyArray_Read(object[i], (Py_ssize_t)r->worlds * count * width[i], name[i], &array[i])) return false;
-    *to[i] = (pbCotangent){.data = array[i].data, .count = array[i].data ? count : 0};
+    *to[i] = held->all[i].data ? (pbCotangent){.data = held->all[i].data, .count = r->steps + 1}
+                               : (pbCotangent){.data = held->last[i].data, .count = held->last[i].data ? 1 : 0};
   }
   return true;
 }
 
-static bool hold_gradients(const Run *r, PyObject *const object[out_count], pyArray out[out_count], pbBatchGradient *gradient) {
-  Py_ssize_t length[out_count];
-  gradient_lengths(r, length);
-  for (int i = 0; i < out_count; i++)
-    if (!pyArray_Write(object[i], length[i], out_name[i], &out[i])) return false;
+// What derivatives are by: gradients to be added to, directions to be read.
+enum {
+  by_state,
+  by_ctrl,
+  by_qfrc,
+  by_xfrc,
+  by_command,
+  by_mocap_pos,
+  by_mocap_rot,
+  by_mocap_vel,
+  by_pos_before,
+  by_rot_before,
+  by_theta,
+  by_own,
+  by_count
+};
 
-  *gradient = (pbBatchGradient){.x0 = out[out_x0].data,
-                                .ctrl = out[out_ctrl].data,
-                                .qfrc = out[out_qfrc].data,
-                                .xfrc = out[out_xfrc].data,
-                                .command = out[out_command].data,
-                                .mocap_pos = out[out_mocap_pos].data,
-                                .mocap_rot = out[out_mocap_rot].data,
-                                .mocap_vel = out[out_mocap_vel].data,
-                                .mocap_pos_before = out[out_pos_before].data,
-                                .mocap_rot_before = out[out_rot_before].data,
-                                .theta = out[out_theta].data,
-                                .own = out[out_own].data};
-  return true;
+static void members_by(const Run *r, pyMember member[by_count]) {
+  const pyCompiled *c = r->compiled;
+  const Py_ssize_t worlds = r->worlds, bodies = c->nmocap;
+  member[by_state] = (pyMember){"state", worlds * c->n};
+  member[by_ctrl] = (pyMember){"ctrl", rows_of(r, pb_sharedCtrl, c->nu)};
+  member[by_qfrc] = (pyMember){"qfrc_applied", rows_of(r, pb_sharedQfrc, c->nv)};
+  member[by_xfrc] = (pyMember){"xfrc_applied", rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody)};
+  member[by_command] = (pyMember){"command", rows_of(r, pb_sharedCommand, c->commands)};
+  member[by_mocap_pos] = (pyMember){"mocap_pos", rows_of(r, pb_sharedMocap, 3 * bodies)};
+  member[by_mocap_rot] = (pyMember){"mocap_rot", rows_of(r, pb_sharedMocap, 3 * bodies)};
+  member[by_mocap_vel] = (pyMember){"mocap_vel", rows_of(r, pb_sharedMocap, 6 * bodies)};
+  member[by_pos_before] = (pyMember){"mocap_pos_before", before_of(r, 3 * bodies)};
+  member[by_rot_before] = (pyMember){"mocap_rot_before", before_of(r, 3 * bodies)};
+  member[by_theta] = (pyMember){"theta", c->ntheta};
+  member[by_own] = (pyMember){"own", worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch)};
 }
 
 static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient) {
@@ -440,68 +433,77 @@ static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *optio
   return result;
 }
 
-// (cotangents, all states?, gradients, check, seed, decay, window, clip): certificates. Gradients are added to.
+// (cotangents of the last state, cotangents of all states, gradients, check, seed, decay, window, clip): certificates. The first
+// three are arrays by their names; gradients are added to.
 static PyObject *run_vjp(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
-  PyObject *in[bar_count], *to[out_count], *result = NULL;
-  int all[bar_count], check;
+  PyObject *last, *all, *gradients, *result = NULL;
+  int check;
   unsigned long long seed;
   pbVjpOptions options = {0};
-  if (!PyArg_ParseTuple(args, "(OOOOOOO)(ppppppp)(OOOOOOOOOOOO)iKddd", &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &in[6],
-                        &all[0], &all[1], &all[2], &all[3], &all[4], &all[5], &all[6], &to[0], &to[1], &to[2], &to[3], &to[4],
-                        &to[5], &to[6], &to[7], &to[8], &to[9], &to[10], &to[11], &check, &seed, &options.decay, &options.window,
-                        &options.clip))
+  if (!PyArg_ParseTuple(args, "OOOiKddd", &last, &all, &gradients, &check, &seed, &options.decay, &options.window, &options.clip))
     return NULL;
   options.spot_check = (pbSpotCheck)check;
   options.seed = seed;
 
-  pyArray cotangent[bar_count] = {{.held = false}}, out[out_count] = {{.held = false}};
+  Cotangents cotangents;
+  memset(&cotangents, 0, sizeof cotangents);
+  pyArray out[by_count] = {{.held = false}};
+  pyMember member[by_count];
   pbRolloutBar bar = {0};
-  pbBatchGradient gradient;
-  if (hold_cotangents(r, in, all, cotangent, &bar) && hold_gradients(r, to, out, &gradient))
+  members_by(r, member);
+  if (hold_cotangents(r, last, all, &cotangents, &bar) && pyMembers_Write(gradients, by_count, member, out)) {
+    const pbBatchGradient gradient = {.x0 = out[by_state].data,
+                                      .ctrl = out[by_ctrl].data,
+                                      .qfrc = out[by_qfrc].data,
+                                      .xfrc = out[by_xfrc].data,
+                                      .command = out[by_command].data,
+                                      .mocap_pos = out[by_mocap_pos].data,
+                                      .mocap_rot = out[by_mocap_rot].data,
+                                      .mocap_vel = out[by_mocap_vel].data,
+                                      .mocap_pos_before = out[by_pos_before].data,
+                                      .mocap_rot_before = out[by_rot_before].data,
+                                      .theta = out[by_theta].data,
+                                      .own = out[by_own].data};
     result = pull(r, &bar, &options, &gradient);
+  }
 
-  pyArray_Release(cotangent, bar_count);
-  pyArray_Release(out, out_count);
+  pyArray_Release(cotangents.last, bar_count);
+  pyArray_Release(cotangents.all, bar_count);
+  pyArray_Release(out, by_count);
   return result;
 }
 
-// (directions, (x, sensordata, xpos, site_xpos)): tangents of all states along one direction a world.
+// (directions, tangents), arrays by their names: tangents of all states along one direction a world.
 static PyObject *run_jvp(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
-  PyObject *way_object[out_count], *out_object[4], *result = NULL;
-  if (!PyArg_ParseTuple(args, "(OOOOOOOOOOOO)(OOOO)", &way_object[0], &way_object[1], &way_object[2], &way_object[3],
-                        &way_object[4], &way_object[5], &way_object[6], &way_object[7], &way_object[8], &way_object[9],
-                        &way_object[10], &way_object[11], &out_object[0], &out_object[1], &out_object[2], &out_object[3]))
-    return NULL;
+  PyObject *directions, *tangents, *result = NULL;
+  if (!PyArg_ParseTuple(args, "OO", &directions, &tangents)) return NULL;
 
-  const pyCompiled *c = r->compiled;
-  const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1);
-  const Py_ssize_t width[4] = {c->n, c->nsensordata, 3 * (Py_ssize_t)c->nbody, 3 * (Py_ssize_t)c->nsite};
-  static const char *const name[4] = {"tangents", "tangents of sensordata", "tangents of xpos", "tangents of site_xpos"};
-  pyArray way[out_count] = {{.held = false}}, out[4] = {{.held = false}};
-  Py_ssize_t length[out_count];
-  gradient_lengths(r, length);
-  for (int i = 0; i < out_count; i++)
-    if (!pyArray_Read(way_object[i], length[i], "direction", &way[i])) goto done;
-  for (int i = 0; i < 4; i++)
-    if (!pyArray_Write(out_object[i], rows * width[i], name[i], &out[i])) goto done;
+  pyArray way[by_count] = {{.held = false}}, seen[seen_count] = {{.held = false}};
+  pyMember member[by_count];
+  members_by(r, member);
+  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, seen) ||
+      !pyPool_Lock(r->pool))
+    goto done;
 
-  const pbBatchDirection direction = {.x0 = way[out_x0].data,
-                                      .ctrl = way[out_ctrl].data,
-                                      .qfrc = way[out_qfrc].data,
-                                      .xfrc = way[out_xfrc].data,
-                                      .command = way[out_command].data,
-                                      .mocap_pos = way[out_mocap_pos].data,
-                                      .mocap_rot = way[out_mocap_rot].data,
-                                      .mocap_vel = way[out_mocap_vel].data,
-                                      .mocap_pos_before = way[out_pos_before].data,
-                                      .mocap_rot_before = way[out_rot_before].data,
-                                      .theta = way[out_theta].data,
-                                      .own = way[out_own].data};
-  const pbBatchTangent tangent = {.x = out[0].data, .sensordata = out[1].data, .xpos = out[2].data, .site_xpos = out[3].data};
+  const pbBatchDirection direction = {.x0 = way[by_state].data,
+                                      .ctrl = way[by_ctrl].data,
+                                      .qfrc = way[by_qfrc].data,
+                                      .xfrc = way[by_xfrc].data,
+                                      .command = way[by_command].data,
+                                      .mocap_pos = way[by_mocap_pos].data,
+                                      .mocap_rot = way[by_mocap_rot].data,
+                                      .mocap_vel = way[by_mocap_vel].data,
+                                      .mocap_pos_before = way[by_pos_before].data,
+                                      .mocap_rot_before = way[by_rot_before].data,
+                                      .theta = way[by_theta].data,
+                                      .own = way[by_own].data};
+  const pbBatchTangent tangent = {.x = seen[seen_states].data,
+                                  .sensordata = seen[seen_sensordata].data,
+                                  .xpos = seen[seen_xpos].data,
+                                  .site_xpos = seen[seen_site_xpos].data};
   pbStatus status;
-  if (!pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_Jvp(r->batch, &direction, &tangent);
   Py_END_ALLOW_THREADS;
@@ -509,8 +511,8 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
   result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
 
 done:
-  pyArray_Release(way, out_count);
-  pyArray_Release(out, 4);
+  pyArray_Release(way, by_count);
+  pyArray_Release(seen, seen_count);
   return result;
 }
 

@@ -326,37 +326,41 @@ class Rollout:
         return before, theta, own
 
     def _forward(self, flat, count, outputs, on_failure):
-        m, n = self.model, self.steps
-        outputs = (outputs,) if isinstance(outputs, str) else outputs
-        x0 = np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
-        self.states = np.empty((count, n + 1, m._size))
-        self.states[:, 0] = x0  # also of a world that cannot even begin
+        """Rolls out `count` worlds: states, steps_done, status and the outputs asked for, and what derivatives need to know of the inputs."""
+        m, rows = self.model, (count, self.steps + 1)
+        start = np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
+        states = np.empty((*rows, m._size))
+        states[:, 0] = start  # also of a world that cannot even begin
         shapes = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
-        out = {name: np.empty((count, n + 1, *shapes[name])) if name in outputs else None for name in _OUTPUTS}
-        self.steps_done = np.zeros(count, dtype=np.int32)
-        bits, arrays = self._shared()
-        self._bits = bits
+        wanted = (outputs,) if isinstance(outputs, str) else outputs
+        seen = {name: np.empty((*rows, *shapes[name])) for name in _OUTPUTS if name in wanted}
+        steps_done = np.zeros(count, dtype=np.int32)
+
+        self._bits, arrays = self._shared()
         self._before, theta, own = self._theta()
         self._derived_own = bool(own is not None and self._recompute)
-        inputs = (theta, x0, own, *(arrays[name] for name in self._widths()))
+        inputs = {"theta": theta, "state": start, "own": own, **arrays}
         with self._telling:
-            failed = self._run.forward(inputs, bits, self._derived_own, (self.states, *(out[name] for name in _OUTPUTS)), self.steps_done)
+            failed = self._run.forward(inputs, self._bits, self._derived_own, {"states": states, **seen}, steps_done)
 
-        # Rows after a failure repeat the last good state.
-        for w in np.flatnonzero(self.steps_done < n) if failed else ():
-            done = self.steps_done[w]
-            self.states[w, done + 1:] = self.states[w, done]
-            for a in out.values():  # of the state at which the step failed nothing was seen
-                if a is not None:
-                    a[w, done:] = a[w, done - 1] if done else np.nan
         self.status = [self._run.status(w) for w in range(count)] if failed else [(0, "")] * count
-        if self.batch is None:
-            self.states, self.steps_done = self.states[0], int(self.steps_done[0])
-            out = {name: a if a is None else a[0] for name, a in out.items()}
-        self.__dict__.update({name: a for name, a in out.items() if a is not None})
+        if failed:
+            self._repeat_last(states, seen, steps_done)
+        of_worlds = (lambda a: a[0]) if self.batch is None else (lambda a: a)
+        self.states = of_worlds(states)
         self.states.flags.writeable = False
+        self.steps_done = int(steps_done[0]) if self.batch is None else steps_done
+        self.__dict__.update({name: of_worlds(a) for name, a in seen.items()})
         if failed and on_failure == "raise":
             self._raise()
+
+    def _repeat_last(self, states, seen, steps_done):
+        """Rows after a failure repeat the last good state, and of the state at which the step failed nothing was seen."""
+        for w in np.flatnonzero(steps_done < self.steps):
+            done = steps_done[w]
+            states[w, done + 1:] = states[w, done]
+            for a in seen.values():
+                a[w, done:] = a[w, done - 1] if done else np.nan
 
     def _raise(self):
         world = next(w for w, (status, _) in enumerate(self.status) if status)
@@ -574,9 +578,8 @@ class Rollout:
         own = np.zeros((count, self._own_width())) if self._own else None
         with self._alone():
             run.choose(self.gradient, self._fields(params))
-            certificates = run.vjp(tuple(a for a, _ in bars), tuple(every for _, every in bars),
-                                   (x0, *out.values(), theta, own),
-                                   _CHECKS[check], seed, decay, window, clip)
+            last, all_states = ({name: a for name, (a, every) in zip(given, bars, strict=True) if every is which} for which in (False, True))
+            certificates = run.vjp(last, all_states, {"state": x0, **out, "theta": theta, "own": own}, _CHECKS[check], seed, decay, window, clip)
             m._checks.note(certificates)
         if theta is not None and self._recompute:
             m._compiled.constants(self._before, theta)
@@ -652,9 +655,9 @@ class Rollout:
                     raise ArgumentError(f"direction of {name}: the model has no deformables")
                 place = parts.get(name, slice(0, n))
                 x0[:, place] += self._way(name, value, (place.stop - place.start,))[0]
-        ways = [self._direction(*pair) for pair in (("ctrl", ctrl), ("qfrc_applied", qfrc_applied), ("xfrc_applied", xfrc_applied),
-                                                    ("command", command), ("mocap_pos", mocap_pos), ("mocap_rot", mocap_rot), ("mocap_vel", mocap_vel),
-                                                    ("mocap_pos_before", mocap_pos_before), ("mocap_rot_before", mocap_rot_before))]
+        ways = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
+                "mocap_rot": mocap_rot, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before, "mocap_rot_before": mocap_rot_before}
+        ways = {name: self._direction(name, value) for name, value in ways.items()}
         theta, own = self._param_direction(params)
         outputs = [name for name in _OUTPUTS if name in self.__dict__]
         shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
@@ -662,7 +665,7 @@ class Rollout:
         out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
         with self._alone():
             run.choose(self.gradient, ())
-            run.jvp((x0, *ways, theta, own), (x, *(out[name] for name in _OUTPUTS)))
+            run.jvp({"state": x0, **ways, "theta": theta, "own": own}, {"states": x, **out})
         pick = (lambda a: a[0]) if self.batch is None else (lambda a: a)
         return Tangent(pick(x), parts, {name: pick(out[name]) for name in outputs})
 

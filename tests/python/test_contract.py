@@ -661,3 +661,17 @@ def test_the_check_of_a_step_with_contact_begins_at_its_solution():
     assert checked.certificate["spot_quotients"] > 0 and not checked.certificate["spot_off"], checked.certificate
     assert both - gradient < 2 * rollout, (rollout, gradient, both)  # measured: .3 to .5
     assert np.array_equal(plain.state, checked.state)  # a check changes no bit
+
+
+def test_arrays_of_the_extension_are_known_by_name(model):
+    """A misspelled array is no array that is not there."""
+    r = model.rollout(model.init(), steps=2)
+    x = np.zeros((1, len(model.tangent_names)))
+    with pytest.raises(TypeError, match="no array is called 'ctl' here"):
+        r._run.vjp({"qpos": None}, {}, {"state": x, "ctl": None}, 0, 0, 0., 0., 0.)
+    with pytest.raises(TypeError, match="no array is called 'theta' here"):
+        r._run.jvp({"state": x}, {"theta": None})
+    with pytest.raises(TypeError, match="expected a dict"):
+        r._run.forward((None,), 0, False, {}, np.zeros(1, np.int32))
+    with pytest.raises(TypeError, match="parameters and a state"):
+        r._run.forward({"state": None}, 0, False, {}, np.zeros(1, np.int32))
