@@ -105,39 +105,41 @@ typedef struct Height {
   double horizon;  // for as long as this: the normal, not brought to unit length, keeps half of it
 } Height;
 
-// z = r . n / |n| with n = e2 x e3: the height over the plane of a point at r from the plane's first vertex, and
-//   dz/dt = (v . n + r . dn - z n . dn / |n|) / |n|.
-// Everything moves along lines, so the norms of r, e2 and e3 are largest at an end of the motion, which bounds d2z/dt2.
+// The height over the plane of a point at r from the plane's first vertex, z = r . n / |n| with n = edge2 x edge3, and
+//   dz/dt = (dr . n + r . dn - z n . dn / |n|) / |n|.
+// Everything moves along lines, so the norms of r and the edges are largest at an end of the motion, which bounds d2z/dt2: with
+// u = n / |n| it is 2 dr . du + r . d2u, |du| <= |dn| / |n|, |d2u| <= |d2n| / |n| + 2 |du|^2, d2n = 2 dedge2 x dedge3.
 static Height height_at(const double *p, const double *dp, const double *plane, const double *dplane, double t) {
-  double q[3], P[9], e2[3], e3[3], w2[3], w3[3], n[3], dn[3], r[3], v[3], end[3], f2[3], f3[3];
+  double point[3], vertex[9], edge2[3], edge3[3], dedge2[3], dedge3[3], n[3], dn[3], r[3], dr[3];
 
   // Positions at t and velocities, relative to the first vertex of the plane.
-  move_vertices(q, p, dp, t, 1);
-  move_vertices(P, plane, dplane, t, 3);
-  v3_sub(e2, P + 3, P);
-  v3_sub(e3, P + 6, P);
-  v3_sub(r, q, P);
-  v3_sub(w2, dplane + 3, dplane);
-  v3_sub(w3, dplane + 6, dplane);
-  v3_sub(v, dp, dplane);
+  move_vertices(point, p, dp, t, 1);
+  move_vertices(vertex, plane, dplane, t, 3);
+  v3_sub(edge2, vertex + 3, vertex);
+  v3_sub(edge3, vertex + 6, vertex);
+  v3_sub(r, point, vertex);
+  v3_sub(dedge2, dplane + 3, dplane);
+  v3_sub(dedge3, dplane + 6, dplane);
+  v3_sub(dr, dp, dplane);
 
-  v3_cross(n, e2, e3);
-  v3_cross(dn, w2, e3);
-  v3_addcross(dn, e2, w3);
+  v3_cross(n, edge2, edge3);
+  v3_cross(dn, dedge2, edge3);
+  v3_addcross(dn, edge2, dedge3);
 
   double size = v3_norm(n), now = v3_dot(r, n) / size;
-  double rate = (v3_dot(v, n) + v3_dot(r, dn) - now * v3_dot(n, dn) / size) / size;
+  double rate = (v3_dot(dr, n) + v3_dot(r, dn) - now * v3_dot(n, dn) / size) / size;
 
   // Where r and the edges are at the end.
-  v3_along(end, r, v, 1 - t);
-  v3_along(f2, e2, w2, 1 - t);
-  v3_along(f3, e3, w3, 1 - t);
+  double r_end[3], edge2_end[3], edge3_end[3];
+  v3_along(r_end, r, dr, 1 - t);
+  v3_along(edge2_end, edge2, dedge2, 1 - t);
+  v3_along(edge3_end, edge3, dedge3, 1 - t);
 
   // The normal changes by at most `change` per unit of time, so its direction rotates at most at `rotation` while |n| keeps half.
-  double lever = fmax(v3_norm(r), v3_norm(end)), width = v3_norm(w2), length = v3_norm(w3);
-  double change = width * fmax(v3_norm(e3), v3_norm(f3)) + length * fmax(v3_norm(e2), v3_norm(f2));
+  double lever = fmax(v3_norm(r), v3_norm(r_end)), width = v3_norm(dedge2), length = v3_norm(dedge3);
+  double change = width * fmax(v3_norm(edge3), v3_norm(edge3_end)) + length * fmax(v3_norm(edge2), v3_norm(edge2_end));
   double rotation = 2 * change / size;
-  double bend = lever * (4 * width * length / size + 2 * rotation * rotation) + 2 * rotation * v3_norm(v);
+  double bend = lever * (4 * width * length / size + 2 * rotation * rotation) + 2 * rotation * v3_norm(dr);
 
   return (Height){.now = now, .rate = rate, .bend = bend, .horizon = .5 * size / change};
 }

@@ -94,33 +94,36 @@ static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
   for (int i = 0; i + 1 < n; i++) e[i] = A[i * n + i + 1];
 }
 
-// One implicit QR sweep over rows lo .. hi of T with Wilkinson's shift (Golub and Van Loan, algorithm 8.3.2); the rows of Q
-// rotate along.
+// One implicit QR sweep over rows lo .. hi of T, which has d on its diagonal and e beside it, with Wilkinson's shift (Golub and
+// Van Loan, algorithm 8.3.2). T := G T G' for one rotation G of neighboring rows after the other; the rows of Q rotate along.
 static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
+  // The shift: that eigenvalue of the last 2 x 2 block which is nearer to its last entry.
   double half = 0.5 * (d[hi - 1] - d[hi]), last = e[hi - 1], root = sqrt(half * half + last * last);
-  double x = d[lo] - (d[hi] - last * last / (half >= 0 ? half + root : half - root)), z = e[lo];
+  double shift = d[hi] - last * last / (half >= 0 ? half + root : half - root);
 
+  // head: entry beside the diagonal that stays; bulge: the one below it that the next rotation takes to zero.
+  double head = d[lo] - shift, bulge = e[lo];
   for (int k = lo; k < hi; k++) {
-    // The rotation that takes z, the bulge beside the subdiagonal, to zero.
-    double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? -z / r : 0, a = d[k], b = e[k], g = d[k + 1];
+    double length = hypot(head, bulge), cosine = length > 0 ? head / length : 1, sine = length > 0 ? -bulge / length : 0;
+    double upper = d[k], beside = e[k], lower = d[k + 1];
 
-    if (k > lo) e[k - 1] = r;
-    d[k] = c * c * a - 2 * c * s * b + s * s * g;
-    d[k + 1] = s * s * a + 2 * c * s * b + c * c * g;
-    e[k] = c * s * (a - g) + (c * c - s * s) * b;
+    if (k > lo) e[k - 1] = length;
+    d[k] = cosine * cosine * upper - 2 * cosine * sine * beside + sine * sine * lower;
+    d[k + 1] = sine * sine * upper + 2 * cosine * sine * beside + cosine * cosine * lower;
+    e[k] = cosine * sine * (upper - lower) + (cosine * cosine - sine * sine) * beside;
 
     // It makes the next bulge, one row below.
     if (k + 1 < hi) {
-      x = e[k];
-      z = -s * e[k + 1];
-      e[k + 1] *= c;
+      head = e[k];
+      bulge = -sine * e[k + 1];
+      e[k + 1] *= cosine;
     }
 
-    double *p = Q + k * n, *q = p + n;
+    double *row = Q + k * n, *next = row + n;
     for (int i = 0; i < n; i++) {
-      double u = p[i], v = q[i];
-      p[i] = c * u - s * v;
-      q[i] = s * u + c * v;
+      double before = row[i], below = next[i];
+      row[i] = cosine * before - sine * below;
+      next[i] = sine * before + cosine * below;
     }
   }
 }

@@ -368,11 +368,13 @@ static void middle_rate(const NUM(pbShape) *box, const double middle[3], int axi
   }
 }
 
-// Places s, t along edges with unit axes e, d through m and m + r, b = e . d:
-//   start = (e . r - b d . r) / (1 - b^2), t = b start - d . r, s = e . r + b t, each at its end where it is clipped
+// The contact is between the points w1 = m1 + s e1 and w2 = m2 + t e2 of edges with middles m and unit axes e, with r = m2 - m1:
+//   start = (e1 . r - cosine e2 . r) / (1 - cosine^2),  t = cosine start - e2 . r,  s = e1 . r + cosine t,  cosine = e1 . e2
+// each at its end where it is clipped. Seen from box 1 its own axis stands still: d e1 = 0, d w1 = d m1 + e1 d s,
+// d w2 = d m2 + e2 d t + t d e2.
 typedef struct edge_places {
-  double b, er, dr;
-  row db, der, ddr, ds, dt;
+  double cosine, e1_r, e2_r;          // e1_r = e1 . r, e2_r = e2 . r
+  row dcosine, de1_r, de2_r, ds, dt;  // their differentials, and those of the places
 } edge_places;
 
 static void clip_rate(row d, int clipped, int column) {
@@ -383,89 +385,94 @@ static void clip_rate(row d, int clipped, int column) {
 
 static void place_on_edges(const NUM(pbBoxEdges) *f, edge_places *p) {
   int column1 = SIZE1 + f->axis[0], column2 = SIZE2 + f->axis[1];
-  double across = 1 - p->b * p->b, inv = across < PB_TINY ? 0 : 1 / across;
+  double sine2 = 1 - p->cosine * p->cosine, inv = sine2 < PB_TINY ? 0 : 1 / sine2;  // of parallel edges the start stands still
   row start;
   for (int c = 0; c < COLUMNS; c++)
-    start[c] = inv * (p->der[c] - p->db[c] * p->dr - p->b * p->ddr[c] + 2 * p->b * p->db[c] * f->start);
+    start[c] = inv * (p->de1_r[c] - p->dcosine[c] * p->e2_r - p->cosine * p->de2_r[c] + 2 * p->cosine * p->dcosine[c] * f->start);
   clip_rate(start, f->clipped[0], column1);
 
   // From there to the other edge, and back.
-  for (int c = 0; c < COLUMNS; c++) p->dt[c] = p->db[c] * f->start + p->b * start[c] - p->ddr[c];
+  for (int c = 0; c < COLUMNS; c++) p->dt[c] = p->dcosine[c] * f->start + p->cosine * start[c] - p->de2_r[c];
   clip_rate(p->dt, f->clipped[2], column2);
 
-  for (int c = 0; c < COLUMNS; c++) p->ds[c] = p->der[c] + p->db[c] * f->place[1] + p->b * p->dt[c];
+  for (int c = 0; c < COLUMNS; c++) p->ds[c] = p->de1_r[c] + p->dcosine[c] * f->place[1] + p->cosine * p->dt[c];
   clip_rate(p->ds, f->clipped[1], column1);
 }
 
-// normal = +-(e x d) / |e x d|, dist = normal . (w2 - w1), pos = (w1 + w2) / 2
-static void edge_contact_rate(const double e[3], const double n[3], double length, row dd[3], const double gap[3], row w1[3],
-                              row w2[3], pbContactJacobian *j) {
+// n = +-(e1 x e2) / |e1 x e2|, dist = n . gap, gap = w2 - w1, pos = (w1 + w2) / 2:
+//   d n = (I - n n') (e1 x d e2) / length,  d dist = n . (d w2 - d w1) + gap . d n
+// length: +-|e1 x e2|, with the sign of n.
+static void edge_contact_rate(const double e1[3], const double n[3], double length, row de2[3], const double gap[3], row dw1[3],
+                              row dw2[3], pbContactJacobian *j) {
   for (int c = 0; c < COLUMNS; c++) {
-    double turn[3] = {dd[0][c], dd[1][c], dd[2][c]}, raw[3], dist = 0;
+    double turn[3] = {de2[0][c], de2[1][c], de2[2][c]}, raw[3], dist = 0;
 
     // Of a unit vector across it alone.
-    v3_cross(raw, e, turn);
+    v3_cross(raw, e1, turn);
     double along = v3_dot(n, raw);
 
     for (int i = 0; i < 3; i++) {
       double dn = (raw[i] - n[i] * along) / length;
       j->d[NORMAL + i][c] = dn;
-      j->d[POS + i][c] = 0.5 * (w1[i][c] + w2[i][c]);
-      dist += n[i] * (w2[i][c] - w1[i][c]) + gap[i] * dn;
+      j->d[POS + i][c] = 0.5 * (dw1[i][c] + dw2[i][c]);
+      dist += n[i] * (dw2[i][c] - dw1[i][c]) + gap[i] * dn;
     }
     j->d[DIST][c] = dist;
   }
 }
 
+// The places along the edges and their rates. dm: rates of the middles.
+static void edge_place_rates(const NUM(pbBoxEdges) *f, const double e1[3], const double e2[3], const double r[3], row dm1[3],
+                             row dm2[3], row de2[3], edge_places *p) {
+  row dr[3], turned;
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) dr[i][c] = dm2[i][c] - dm1[i][c];
+  }
+
+  p->cosine = v3_dot(e1, e2);
+  p->e1_r = v3_dot(e1, r);
+  p->e2_r = v3_dot(e2, r);
+  dot_rate(p->dcosine, e1, de2);
+  dot_rate(p->de1_r, e1, dr);
+
+  // The second axis turns, too.
+  dot_rate(p->de2_r, e2, dr);
+  dot_rate(turned, r, de2);
+  for (int c = 0; c < COLUMNS; c++) p->de2_r[c] += turned[c];
+  place_on_edges(f, p);
+}
+
 static void meeting_edges_rates(const NUM(pbShape) *const box[2], const NUM(pbBoxEdges) *f, const double n[3],
                                 pbContactJacobian *j) {
-  double e[3], d[3], lever[2][3], r[3], raw[3], gap[3];
-  row w1[3] = {0}, w2[3], dd[3];
+  double e1[3], e2[3], lever[2][3], r[3], across[3], gap[3];
+  row dw1[3] = {0}, dw2[3], de2[3];
   edge_places p;
 
-  m3_col(e, box[0]->mat, f->axis[0]);
-  m3_col(d, box[1]->mat, f->axis[1]);
-  rotation_rate(dd, d);
+  m3_col(e1, box[0]->mat, f->axis[0]);
+  m3_col(e2, box[1]->mat, f->axis[1]);
+  rotation_rate(de2, e2);
 
-  // Middles of the edges.
+  // Middles of the edges, which dw1 and dw2 hold at first, and what lies between them.
   m3_mulv(lever[1], box[1]->mat, f->middle[1]);
-  rigid_rate(w2, lever[1]);
-  middle_rate(box[0], f->middle[0], f->axis[0], SIZE1, lever[0], w1);
-  middle_rate(box[1], f->middle[1], f->axis[1], SIZE2, lever[1], w2);
-
-  // What lies between them.
+  rigid_rate(dw2, lever[1]);
+  middle_rate(box[0], f->middle[0], f->axis[0], SIZE1, lever[0], dw1);
+  middle_rate(box[1], f->middle[1], f->axis[1], SIZE2, lever[1], dw2);
   v3_sub(r, box[1]->pos, box[0]->pos);
   v3_addto(r, lever[1]);
   v3_subfrom(r, lever[0]);
 
-  row dr[3];
+  // From the middles to the places along the edges.
+  edge_place_rates(f, e1, e2, r, dw1, dw2, de2, &p);
+  add_rate(dw1, e1, p.ds);
+  add_rate(dw2, e2, p.dt);
   for (int i = 0; i < 3; i++) {
-    for (int c = 0; c < COLUMNS; c++) dr[i][c] = w2[i][c] - w1[i][c];
-  }
-
-  // Places along the edges, then the points there.
-  p.b = v3_dot(e, d);
-  p.er = v3_dot(e, r);
-  p.dr = v3_dot(d, r);
-  dot_rate(p.db, e, dd);
-  dot_rate(p.der, e, dr);
-  dot_rate(p.ddr, d, dr);
-
-  row turned;
-  dot_rate(turned, r, dd);
-  for (int c = 0; c < COLUMNS; c++) p.ddr[c] += turned[c];
-  place_on_edges(f, &p);
-
-  add_rate(w1, e, p.ds);
-  add_rate(w2, d, p.dt);
-  for (int i = 0; i < 3; i++) {
-    for (int c = 0; c < COLUMNS; c++) w2[i][c] += f->place[1] * dd[i][c];
-    gap[i] = r[i] + f->place[1] * d[i] - f->place[0] * e[i];
+    for (int c = 0; c < COLUMNS; c++) dw2[i][c] += f->place[1] * de2[i][c];
+    gap[i] = r[i] + f->place[1] * e2[i] - f->place[0] * e1[i];
   }
 
   // Along the normal, whichever way the axis points.
-  v3_cross(raw, e, d);
-  edge_contact_rate(e, n, v3_dot(n, raw), dd, gap, w1, w2, j);
+  v3_cross(across, e1, e2);
+  edge_contact_rate(e1, n, v3_dot(n, across), de2, gap, dw1, dw2, j);
 }
 
 void NUM(pbBox_BoxRates)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, int count, pbContactJacobian *j) {

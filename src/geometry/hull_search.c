@@ -252,18 +252,20 @@ static void reduce_triangle(simplex *s, int a, int b, int c) {
   v3_sub(ab, B, A);
   v3_sub(ac, C, A);
 
-  // Along both edges from each corner, and the areas that the origin makes with each edge.
-  double d1 = -v3_dot(ab, A), d2 = -v3_dot(ac, A), d3 = -v3_dot(ab, B), d4 = -v3_dot(ac, B), d5 = -v3_dot(ab, C);
-  double d6 = -v3_dot(ac, C), u = d3 * d6 - d5 * d4, v = d5 * d2 - d1 * d6, w = d1 * d4 - d3 * d2;
+  // How far the origin is beyond each corner along ab and along ac, and the areas that it makes with each edge, negative where it
+  // is beyond that edge.
+  double a_ab = -v3_dot(ab, A), a_ac = -v3_dot(ac, A), b_ab = -v3_dot(ab, B), b_ac = -v3_dot(ac, B), c_ab = -v3_dot(ab, C);
+  double c_ac = -v3_dot(ac, C);
+  double area_bc = b_ab * c_ac - c_ab * b_ac, area_ac = c_ab * a_ac - a_ab * c_ac, area_ab = a_ab * b_ac - b_ab * a_ac;
 
-  // Beyond an edge, the nearest point is on it, at one of its ends, or on the other edge there.
-  bool beyond[3] = {w <= 0 && d1 >= 0 && d3 <= 0, v <= 0 && d2 >= 0 && d6 <= 0, u <= 0 && d4 >= d3 && d5 >= d6};
-  if (beyond[0]) reduce_segment(s, a, b);
-  else if (beyond[1]) reduce_segment(s, a, c);
-  else if (beyond[2]) reduce_segment(s, b, c);
-  else if (d1 <= 0 && d2 <= 0) reduce_segment(s, a, a);
-  else if (d3 >= 0 && d4 <= d3) reduce_segment(s, b, b);
-  else if (d6 >= 0 && d5 <= d6) reduce_segment(s, c, c);
+  // Beyond an edge and between its ends, the nearest point is on it, or on the other edge there.
+  if (area_ab <= 0 && a_ab >= 0 && b_ab <= 0) reduce_segment(s, a, b);
+  else if (area_ac <= 0 && a_ac >= 0 && c_ac <= 0) reduce_segment(s, a, c);
+  else if (area_bc <= 0 && b_ac >= b_ab && c_ab >= c_ac) reduce_segment(s, b, c);
+  // Beyond both edges of a corner, that corner.
+  else if (a_ab <= 0 && a_ac <= 0) reduce_segment(s, a, a);
+  else if (b_ab >= 0 && b_ac <= b_ab) reduce_segment(s, b, b);
+  else if (c_ac >= 0 && c_ab <= c_ac) reduce_segment(s, c, c);
   else {
     double normal[3];
     v3_cross(normal, ab, ac);

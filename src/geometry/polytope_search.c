@@ -139,36 +139,37 @@ static void box_of(const pbSupport *s, double center[3], double half[3]) {
 }
 
 // Is there a plane along an axis of one, or across one of each, that keeps the boxes further apart than reach? (Gottschalk, Lin,
-// Manocha 1996.)
+// Manocha 1996.) Along an axis the boxes' centers are |apart . axis| from each other, and each box reaches half its width along it.
 static bool boxes_apart(const pbPolytopePair *pair, double reach) {
   const pbSupport *a = &pair->shape[0], *b = &pair->shape[1];
-  double center[2][3], half[2][3], t[3], x[3], R[9], size[9];
+  double center[2][3], half[2][3], apart[3], dif[3];
+  double turn[9], size[9];                 // the second's axes as columns, seen from the first, and their absolute values
   if (a->moved || b->moved) return false;  // their axes are not square
 
   for (int k = 0; k < 2; k++) box_of(&pair->shape[k], center[k], half[k]);
-  v3_sub(x, center[1], center[0]);
-  m3_tmulv(t, a->mat, x);
-  m3_tmul(R, a->mat, b->mat);
+  v3_sub(dif, center[1], center[0]);
+  m3_tmulv(apart, a->mat, dif);
+  m3_tmul(turn, a->mat, b->mat);
 
-  // Axes of the first.
-  for (int i = 0; i < 9; i++) size[i] = fabs(R[i]);
+  // Along an axis of the first.
+  for (int i = 0; i < 9; i++) size[i] = fabs(turn[i]);
   for (int i = 0; i < 3; i++) {
-    if (fabs(t[i]) > half[0][i] + v3_dot(size + 3 * i, half[1]) + reach) return true;
+    if (fabs(apart[i]) > half[0][i] + v3_dot(size + 3 * i, half[1]) + reach) return true;
   }
 
-  // Of the second.
+  // Along an axis of the second.
   for (int j = 0; j < 3; j++) {
-    double along = t[0] * R[j] + t[1] * R[3 + j] + t[2] * R[6 + j];
+    double along = apart[0] * turn[j] + apart[1] * turn[3 + j] + apart[2] * turn[6 + j];
     double first = half[0][0] * size[j] + half[0][1] * size[3 + j] + half[0][2] * size[6 + j];
     if (fabs(along) > first + half[1][j] + reach) return true;
   }
 
-  // Across both: vectors no longer than one.
+  // Along axis i of the first x axis j of the second. Such vectors are no longer than one, so that reach is on the safe side.
   for (int i = 0; i < 3; i++) {
     int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
     for (int j = 0; j < 3; j++) {
       int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-      double along = t[i2] * R[3 * i1 + j] - t[i1] * R[3 * i2 + j];
+      double along = apart[i2] * turn[3 * i1 + j] - apart[i1] * turn[3 * i2 + j];
       double both = half[0][i1] * size[3 * i2 + j] + half[0][i2] * size[3 * i1 + j] + half[1][j1] * size[3 * i + j2] +
                     half[1][j2] * size[3 * i + j1];
       if (fabs(along) > both + reach) return true;

@@ -8,9 +8,13 @@
 #include <pullback/random.h>
 #include "optimize/evolution.h"
 
-// own state: random generator, sigma, age of B and D, C (n n), B (n n, columns are axes), D (n), both paths (n)
+// The distribution, by the tutorial's letters: N(x, sigma^2 C) with C = B D^2 B'. All in the optimizer's own state.
 typedef struct Cma {
-  double *rng, *sigma, *age, *C, *B, *D, *path_c, *path_s;
+  double *rng;              // random generator, PB_RNG_DOUBLES
+  double *sigma, *age;      // step size; generations since B and D were found; one number each
+  double *C, *B;            // covariance, and its axes as columns, n x n each
+  double *D;                // standard deviations along the axes, n
+  double *path_c, *path_s;  // how the mean has moved: as it is, for C, and times C^-1/2, for sigma; n each
 } Cma;
 static size_t layout(const pbOptimizer *o, Cma *c) {
   double *next = o->own;
@@ -31,7 +35,24 @@ static size_t state_size(const pbOptimizer *o) {
   return layout(o, &unused);
 }
 
-// work: population of moves y (lambda n), values and order (lambda each), weights (lambda), n to spare twice, (n n)
+// What the optimizer's work holds beyond its first n numbers, which are those of pbOptimizer_Value.
+typedef struct Generation {
+  double *moves;                     // y of each point, lambda x n
+  double *values, *order, *weights;  // of the points; their numbers, best first; of the best mu: lambda each
+  double *x, *z;                     // a point and what it was drawn from, later the mean move and its round form; n each
+  double *copy;                      // room for Jacobi's method, n x n
+} Generation;
+static void take_generation(const pbOptimizer *o, Generation *g) {
+  size_t n = (size_t)o->n, lambda = (size_t)o->options.population;
+  g->moves = o->work + n;
+  g->values = g->moves + lambda * n;
+  g->order = g->values + lambda;
+  g->weights = g->order + lambda;
+  g->x = g->weights + lambda;
+  g->z = g->x + n;
+  g->copy = g->z + n;
+}
+
 static size_t work_size(const pbOptimizer *o) {
   size_t n = (size_t)o->n, lambda = (size_t)o->options.population;
   return lambda * (n + 3) + 3 * n + n * n;
@@ -64,7 +85,7 @@ pbCmaConstants pbCma_Constants(const pbOptimizer *o, double *weights) {
   int lambda = o->options.population, mu = lambda / 2;
   double n = o->n, sum = 0, squares = 0;
 
-  // Logarithmic weights of the better half, summing to one.
+  // Logarithmic weights of the better half, summing to one; the rest are the default parameters of the tutorial's table 1.
   for (int i = 0; i < mu; i++) {
     weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
     sum += weights[i];
@@ -87,19 +108,19 @@ pbCmaConstants pbCma_Constants(const pbOptimizer *o, double *weights) {
 }
 
 // A generation: x = mean + sigma B D z, z normal, put on the bounds; y is the move that became of it.
-static pbStatus sample_generation(pbOptimizer *o, const Cma *c, double *ys, double *values, double *x) {
+static pbStatus draw_generation(pbOptimizer *o, const Cma *c, const Generation *g) {
   PB_ASSERT(*c->sigma > 0);
   int n = o->n;
   pbRng rng = pbRng_Load(c->rng);
 
   for (int k = 0; k < o->options.population; k++) {
     // Of each point only the move is kept.
-    double *y = ys + (size_t)k * (size_t)n, *z = x + n;
-    for (int i = 0; i < n; i++) z[i] = c->D[i] * pbRng_Normal(&rng);
-    for (int i = 0; i < n; i++) x[i] = o->x[i] + *c->sigma * pbVec_Dot(c->B + i * n, z, n);
-    pbOptimizer_Project(o, x);
-    for (int i = 0; i < n; i++) y[i] = (x[i] - o->x[i]) / *c->sigma;
-    PB_TRY(pbOptimizer_Value(o, x, &values[k]));
+    double *y = g->moves + (size_t)k * (size_t)n;
+    for (int i = 0; i < n; i++) g->z[i] = c->D[i] * pbRng_Normal(&rng);
+    for (int i = 0; i < n; i++) g->x[i] = o->x[i] + *c->sigma * pbVec_Dot(c->B + i * n, g->z, n);
+    pbOptimizer_Project(o, g->x);
+    for (int i = 0; i < n; i++) y[i] = (g->x[i] - o->x[i]) / *c->sigma;
+    PB_TRY(pbOptimizer_Value(o, g->x, &g->values[k]));
   }
 
   pbRng_Save(&rng, c->rng);
@@ -136,9 +157,8 @@ static void update_covariance(const Cma *c, const pbCmaConstants *k, const doubl
   }
 }
 
-// Paths and covariance after a generation; y_mean is the weighted mean of the best moves.
-static void learn(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, const double *ys, const double *order,
-                  const double *weights, const double *y_mean, double *z) {
+// Paths and covariance after a generation; y_mean is the weighted mean of the best moves, z: room, n numbers.
+static void learn(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, const Generation *of, const double *y_mean, double *z) {
   int n = o->n;
 
   // z = D^-1 B' y, the move in the coordinates in which the distribution is round.
@@ -148,22 +168,25 @@ static void learn(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, const d
     z[i] = c->D[i] > 0 ? z[i] / c->D[i] : 0;
   }
 
-  double g = o->h->iteration + 1, fs = sqrt(k->cs * (2 - k->cs) * k->mu_eff), fc = sqrt(k->cc * (2 - k->cc) * k->mu_eff);
-  for (int i = 0; i < n; i++) c->path_s[i] = (1 - k->cs) * c->path_s[i] + fs * pbVec_Dot(c->B + i * n, z, n);
+  // Paths forget at the rates cs and cc; what a generation adds keeps their length where moves are random.
+  double add_s = sqrt(k->cs * (2 - k->cs) * k->mu_eff), add_c = sqrt(k->cc * (2 - k->cc) * k->mu_eff);
+  for (int i = 0; i < n; i++) c->path_s[i] = (1 - k->cs) * c->path_s[i] + add_s * pbVec_Dot(c->B + i * n, z, n);
 
-  // Where the path of the step size is long, the path of C waits: else C would grow too fast along it.
-  double length = pbVec_Norm(c->path_s, n);
-  bool go = length / sqrt(1 - pow(1 - k->cs, 2 * g)) < (1.4 + 2.0 / (n + 1)) * k->chi;
-  for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (go ? fc * y_mean[i] : 0);
+  // Where the path of the step size is long, the path of C waits: else C would grow too fast along it. (The tutorial's h_sigma:
+  // its length as if it had not begun at zero, beside 1.4 + 2 / (n + 1) times the mean length chi of a normal vector.)
+  double length = pbVec_Norm(c->path_s, n), generations = o->h->iteration + 1;
+  bool goes_on = length / sqrt(1 - pow(1 - k->cs, 2 * generations)) < (1.4 + 2.0 / (n + 1)) * k->chi;
+  for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (goes_on ? add_c * y_mean[i] : 0);
 
-  double keep = 1 - k->c1 - k->cmu + (go ? 0 : k->c1 * k->cc * (2 - k->cc));
-  update_covariance(c, k, ys, order, weights, keep, n);
+  double keep = 1 - k->c1 - k->cmu + (goes_on ? 0 : k->c1 * k->cc * (2 - k->cc));
+  update_covariance(c, k, of->moves, of->order, of->weights, keep, n);
 
-  // A path as long as that of a random walk leaves sigma as it is.
+  // A path as long as that of a random walk leaves sigma as it is; in one generation it grows by a factor e at most.
   *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
 }
 
-// B and D from C, now and then: it costs n^3.
+// B and D from C, now and then: it costs n^3. C changes at the rate c1 + cmu, so a tenth of its time over n is soon enough
+// (the tutorial, B.2).
 static void refresh_axes(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, double *copy) {
   int n = o->n;
   ++*c->age;
@@ -182,38 +205,37 @@ static void refresh_axes(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, 
     most = fmax(most, c->D[i]);
   }
 
-  // Axes whose lengths differ beyond double precision.
+  // Axes whose lengths differ by more than 1e7, whose squares in C double precision no longer holds beside each other.
   if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;
 }
 
 static pbStatus iterate_cmaes(pbOptimizer *o) {
   int n = o->n, lambda = o->options.population;
-  double *ys = o->work + n, *values = ys + (size_t)lambda * (size_t)n, *order = values + lambda, *weights = order + lambda;
-  double *x = weights + lambda, *copy = x + 2 * n;  // work[0 .. n): scratch of pbOptimizer_Value
   Cma c;
+  Generation g;
 
   layout(o, &c);
-  pbCmaConstants k = pbCma_Constants(o, weights);
+  take_generation(o, &g);
+  pbCmaConstants k = pbCma_Constants(o, g.weights);
   PB_TRY(pbEvolution_Begin(o));
-  PB_TRY(sample_generation(o, &c, ys, values, x));
-  pbRank_Order(values, order, lambda);
-  o->h->value = values[(int)order[0]];
+  PB_TRY(draw_generation(o, &c, &g));
+  pbRank_Order(g.values, g.order, lambda);
+  o->h->value = g.values[(int)g.order[0]];
 
   // The mean of the better half, weighted.
-  double *y_mean = x, *z = x + n, length = 0;
-
+  double *y_mean = g.x, length = 0;
   for (int i = 0; i < n; i++) {
     y_mean[i] = 0;
-    for (int b = 0; b < k.mu; b++) y_mean[i] += weights[b] * ys[(size_t)order[b] * (size_t)n + (size_t)i];
+    for (int b = 0; b < k.mu; b++) y_mean[i] += g.weights[b] * g.moves[(size_t)g.order[b] * (size_t)n + (size_t)i];
     length += y_mean[i] * y_mean[i];
   }
 
   // The move has the step size that it was drawn with.
   double sigma = *c.sigma;
-  learn(o, &c, &k, ys, order, weights, y_mean, z);
+  learn(o, &c, &k, &g, y_mean, g.z);
   for (int i = 0; i < n; i++) o->x[i] += sigma * y_mean[i];
   pbOptimizer_Project(o, o->x);
-  refresh_axes(o, &c, &k, copy);
+  refresh_axes(o, &c, &k, g.copy);
   o->h->step_norm = sigma * sqrt(length);
 
   // The longest standard deviation along an axis of the unknowns.

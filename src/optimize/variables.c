@@ -428,14 +428,9 @@ static void param_direction(const pbTask *task, const pbVariable *v, const doubl
   for (int c = 0; c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
 }
 
-pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, const pbTaskDirection *out) {
-  const pbVariable *v = variable_of(task, i);
-  pbTrajectory *tr = &task->trajectories[t];
-  double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
-  int k = i - v->first;
+static void clear_direction(const pbTask *task, const pbTrajectory *tr, const pbTaskDirection *out) {
   size_t mocap = out->mocap_pos ? (size_t)task->model->nmocap : 0, poses = (size_t)tr->steps * 3 * mocap;
 
-  // Zero but for what the unknown moves.
   memset(out->theta, 0, task->ntheta * sizeof(double));
   memset(out->x0, 0, (size_t)tr->terms.n * sizeof(double));
   memset(out->ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
@@ -446,12 +441,21 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
     memset(out->before[0], 0, 3 * mocap * sizeof(double));
     memset(out->before[1], 0, 3 * mocap * sizeof(double));
   }
+}
 
+// What parameters, start and inputs of trajectory t do where unknown i moves: zero but for what it is of.
+pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, const pbTaskDirection *out) {
+  const pbVariable *v = variable_of(task, i);
+  const pbTrajectory *tr = &task->trajectories[t];
+  double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};  // motion: along the coordinates of a joint's position
+  int k = i - v->first;
+
+  clear_direction(task, tr, out);
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
   size_t dof = v->knots > 1 || v->kind == pb_varyControl ? 0 : v->index[k];
 
-  // Derived constants follow parameters.
   switch (v->kind) {
+    // Parameters, what follows them by formulas, by the world's rules, and as derived constants.
     case pb_varyParam:
     case pb_varyTie:
       if (v->kind == pb_varyParam) param_direction(task, v, z, k, out->theta);
