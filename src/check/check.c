@@ -71,21 +71,29 @@ void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int st
 
 // ---- on the way ----------------------------------------------------------------------------------------------------
 
-static pbStatus interrupted(const pbCheck *d) {
+// pb_ok, or what has ended the check.
+static pbStatus say_end(const pbCheck *d) {
   const pbProgressMeter *m = &d->meter;
-  return pbContext_Fail(d->r->ctx, pb_interrupted, "interrupted in the check: %s, %lld of %lld", m->phase, (long long)m->done,
+  if (d->ended == pb_ok) return pb_ok;
+
+  const char *what = d->ended == pb_interrupted ? "interrupted in" : "no memory for a step of";
+  return pbContext_Fail(d->r->ctx, d->ended, "%s the check: %s, %lld of %lld", what, m->phase, (long long)m->done,
                         (long long)m->total);
 }
 
 pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all) {
-  d->stopped = d->stopped || pbProgressMeter_At(&d->meter, part, done, all);
-  return d->stopped ? interrupted(d) : pb_ok;
+  if (d->ended == pb_ok && pbProgressMeter_At(&d->meter, part, done, all)) d->ended = pb_interrupted;
+  return say_end(d);
 }
 
 bool pbCheck_Stops(pbCheck *d) {
   const pbProgressMeter *m = &d->meter;
-  d->stopped = d->stopped || pbProgressMeter_At(&d->meter, m->phase, m->done, m->total);
-  return d->stopped;
+  if (d->ended == pb_ok && pbProgressMeter_At(&d->meter, m->phase, m->done, m->total)) d->ended = pb_interrupted;
+  return d->ended != pb_ok;
+}
+
+void pbCheck_NoteFailure(pbCheck *d, pbStatus status) {
+  if (d->ended == pb_ok && status == pb_no_memory) d->ended = status;
 }
 
 int pbCheck_Integer(const pbModel *model, const char *name, int row) {
@@ -167,7 +175,7 @@ static pbStatus run_tests(pbCheck *d) {
   PB_TRY(pbCheck_Mode(d));
 
   // moves that were not made say nothing
-  return d->stopped ? interrupted(d) : pb_ok;
+  return say_end(d);
 }
 
 // A derivative that does not exist ends the tests, not the report.

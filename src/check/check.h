@@ -33,7 +33,7 @@ typedef struct pbCheck {
   pbRollout *r;        // of the stretch at hand
   pbScratch *scratch;  // of steps that are moved
   pbProgressMeter meter;
-  bool stopped;  // the caller has ended it
+  pbStatus ended;  // why no more moves are made: pb_interrupted, pb_no_memory
   pbRng rng;
   const double *theta;   // near the caller's, while rounding is measured
   pbRolloutInput input;  // of the whole rollout
@@ -81,9 +81,11 @@ void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int st
 // Words of a test, behind those that are there while there is room; `before` the first.
 void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) PB_PRINTF(3, 4);
 void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, const char *why, ...) PB_PRINTF(4, 5);
-// Tells how far a part of the check is; pb_interrupted where the caller ends it.
+// Tells how far a part of the check is; what ends it, with words.
 PB_NODISCARD pbStatus pbCheck_GoOn(pbCheck *d, const char *part, int done, int all);
 bool pbCheck_Stops(pbCheck *d);  // has the caller ended it? Asked within a part; the next GoOn says so
+// A step that was moved has failed, which is no error of the check, unless memory is short: that ends it, as the next GoOn says.
+void pbCheck_NoteFailure(pbCheck *d, pbStatus status);
 // A named integer of the model, or of a row of a field; -1 where there is none.
 int pbCheck_Integer(const pbModel *model, const char *name, int row);
 

@@ -152,7 +152,9 @@ static pbStatus tie_at(pbCheck *d, int k, char *text, size_t size) {
 int pbCheck_FirstTie(pbCheck *d) {
   char text[480];
   for (int k = 0; k < d->r->plan.steps; k++) {
-    if (tie_at(d, k, text, sizeof text) != pb_ok) return -1;
+    pbStatus status = tie_at(d, k, text, sizeof text);
+    pbCheck_NoteFailure(d, status);
+    if (status != pb_ok) return -1;
     if (*text) return k;
   }
   return -1;

@@ -203,7 +203,9 @@ void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]) {
     const double *w = row_at(d->w[in_sensors], k, r->ns);
     const pbObservationBar seen = {.sensordata = sensors ? w : NULL};
     pbInput in = pbMoved_InputAt(m, &d->direction, k, e, theta);
-    if (pbMoved_Step(m, side, theta, &in, &seen, k == r->plan.steps) != pb_ok) return;
+    pbStatus status = pbMoved_Step(m, side, theta, &in, &seen, k == r->plan.steps);
+    pbCheck_NoteFailure(d, status);
+    if (status != pb_ok) return;
     if (sensors) sum[in_sensors] += pbProbe_Across(w, row_at(d->rows[in_sensors], k, r->ns), side->sensor, (size_t)r->ns);
     if (traced) note_kink(d, k, e);
   }

@@ -255,18 +255,19 @@ static bool worst_is_off(const StepCheck *a, pbCertificate *c, const StepQuotien
   return off;
 }
 
-// How far a direction is off: against differences or the forward derivative. False: the forward derivative failed.
-static bool measure_gap(const StepCheck *a, const pbVectors *d, bool by_quotient, double *gap) {
+// How far a direction is off: against differences or the forward derivative.
+static pbStatus measure_gap(const StepCheck *a, const pbVectors *d, bool by_quotient, double *gap) {
+  StepQuotient q;
+  double size = 0, value = 0;
   if (by_quotient) {
-    StepQuotient q = {0};
-    *gap = pbStepCheck_Compare(a, d, &q) == pb_differs ? fabs(q.value - q.gradient) : 0;
-    return true;
+    PB_TRY(pbStepCheck_Compare(a, d, &q));
+    *gap = q.verdict == pb_differs ? fabs(q.value - q.gradient) : 0;
+    return pb_ok;
   }
 
-  double size = 0, value = 0;
-  if (forward_product(a, d, &value, &size) != pb_ok) return false;
+  PB_TRY(forward_product(a, d, &value, &size));
   *gap = fabs(value - pbVectors_Dot(&a->s->added, d, NULL));
-  return true;
+  return pb_ok;
 }
 
 // Names the constraint that pushes most at this step.
@@ -278,7 +279,7 @@ static void name_strongest_row(const StepCheck *a, pbCertificate *c) {
 }
 
 // Which part of the direction is off most: each alone. by_quotient: against differences.
-static void find_worst_part(const StepCheck *a, const pbVectors *d, bool by_quotient, pbCertificate *c) {
+static pbStatus find_worst_part(const StepCheck *a, const pbVectors *d, bool by_quotient, pbCertificate *c) {
   pbRollout *r = a->r;
   int parts = part_theta + (d->of[by_theta] ? pbModel_ParamCount(r->model) : 0), worst = part_all;
   double most = 0, gap;
@@ -287,9 +288,10 @@ static void find_worst_part(const StepCheck *a, const pbVectors *d, bool by_quot
   pbVectors_Copy(d, &a->s->aside);
   for (int part = 0; part < parts; part++) {
     keep_part(r, d, part);
-    bool measured = measure_gap(a, d, by_quotient, &gap);
+    pbStatus status = measure_gap(a, d, by_quotient, &gap);
     pbVectors_Copy(&a->s->aside, d);
-    if (!measured) break;
+    if (status == pb_no_memory) return status;
+    if (status != pb_ok) break;
     if (!(gap > most)) continue;
     most = gap;
     worst = part;
@@ -297,6 +299,7 @@ static void find_worst_part(const StepCheck *a, const pbVectors *d, bool by_quot
 
   snprintf(c->spot_where, sizeof c->spot_where, "%s", part_name(r, worst));
   name_strongest_row(a, c);
+  return pb_ok;
 }
 
 // What rounding may do: a solve with a matrix of condition number k loses as many digits. Hard contact and deformables tell none:
@@ -322,9 +325,7 @@ static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
   q.gradient = pbVectors_Dot(&s->added, &s->direction, &other);
   q.error = size + other > 0 ? fabs(q.value - q.gradient) / (size + other) : 0;
   c->spot_steps++;
-  if (worst_is_off(a, c, &q)) find_worst_part(a, &s->direction, false, c);
-
-  return pb_ok;
+  return worst_is_off(a, c, &q) ? find_worst_part(a, &s->direction, false, c) : pb_ok;
 }
 
 // Nothing can be said here: neither for the gradient nor against it.
@@ -342,10 +343,10 @@ static double moved_share(const StepCheck *a, const pbVectors *d) {
   return all > 0 ? (double)moved / (double)all : 0;
 }
 
-// theta too where it is there and stays on its branch. Whether anything was compared.
-static bool check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
+// theta too where it is there and stays on its branch. *compared: whether anything was.
+static pbStatus check_quotient(const StepCheck *a, bool theta, bool *compared, pbCertificate *c) {
   pbStepCheck *s = a->s;
-  StepQuotient q = {0};
+  StepQuotient q;
 
   // State and inputs together to length one: the moves of a quotient are lengths.
   pbVectors_DrawNormals(&s->direction, &s->rng);
@@ -356,23 +357,22 @@ static bool check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
   else direction.of[by_theta] = NULL;
 
   // Many parameters have kinks: where the direction meets one, state and inputs are compared without them.
-  pbAgreement v = pbStepCheck_Compare(a, &direction, &q);
-  if (v > pb_differs && theta) {
+  PB_TRY(pbStepCheck_Compare(a, &direction, &q));
+  if (q.verdict > pb_differs && theta) {
     direction.of[by_theta] = NULL;
-    v = pbStepCheck_Compare(a, &direction, &q);
+    PB_TRY(pbStepCheck_Compare(a, &direction, &q));
   }
 
-  if (v > pb_differs) {
-    leave_out(a, v, c);
-    return false;
+  if (q.verdict > pb_differs) {
+    leave_out(a, q.verdict, c);
+    return pb_ok;
   }
 
+  *compared = true;
   c->spot_quotients++;
   c->spot_steps_share = (double)c->spot_quotients / a->r->plan.steps;
   c->spot_entries_share = fmax(c->spot_entries_share, moved_share(a, &direction));
-  if (worst_is_off(a, c, &q)) find_worst_part(a, &direction, true, c);
-
-  return true;
+  return worst_is_off(a, c, &q) ? find_worst_part(a, &direction, true, c) : pb_ok;
 }
 
 // ---- on the way back -------------------------------------------------------------------------------------------------
@@ -435,7 +435,7 @@ pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *s, int k, const double *rec
   // Of a step corrected for its events a quotient of one step is no truth: there the forward derivative is.
   bool impact = events || pbImpacts_Recorded(r->scratch, record);
   bool compared = both && impact;
-  if (!events) compared |= check_quotient(&a, both && s->added.of[by_theta], c);
+  if (!events) PB_TRY(check_quotient(&a, both && s->added.of[by_theta], &compared, c));
   s->event_seen |= events;
 
   // Which kinds of steps were checked: pbCertificate_Checked.

@@ -34,8 +34,9 @@ typedef struct StepCheck {
 
 // What the quotients of a step say along a direction.
 typedef struct StepQuotient {
+  pbAgreement verdict;
   double value, gradient, error, limit;  // error and limit relative to the terms' size
 } StepQuotient;
-pbAgreement pbStepCheck_Compare(const StepCheck *a, const pbVectors *direction, StepQuotient *quotient);
+PB_NODISCARD pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *direction, StepQuotient *quotient);
 
 #endif

@@ -17,8 +17,8 @@ typedef struct Along {
   double terms;  // size of the gradient's
 } Along;
 
-// The program at one end of a move. False: it fails there.
-static bool evaluate(const Along *l, pbSide *side) {
+// The program at one end of a move. *missing: it fails there, for another reason than memory that is short.
+static pbStatus evaluate(const Along *l, pbSide *side, bool *missing) {
   const StepCheck *a = l->check;
   const pbRollout *r = a->r;
   const pbVectors *d = l->direction;
@@ -35,7 +35,8 @@ static bool evaluate(const Along *l, pbSide *side) {
   if (a->m == r->model) pbScratch_GuessDeform(a->scratch, a->record);
   pbStatus status = pbMoved_Step(m, side, theta, &in, a->observed, false);
   pbScratch_GuessDeform(a->scratch, NULL);
-  return status == pb_ok;
+  *missing = *missing || status != pb_ok;
+  return status == pb_no_memory ? pbRollout_StepFailed(a->r, status, a->k, pbScratch_Error(a->scratch)) : pb_ok;
 }
 
 // Rounding of a product between two states: a few units in the last place of every number that counts.
@@ -56,7 +57,7 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   pbMoved *m = &a->s->moved;
   m->side[0].at = from;
   m->side[1].at = to;
-  q->missing = !evaluate(l, &m->side[0]) || !evaluate(l, &m->side[1]);
+  for (int i = 0; i < 2; i++) PB_TRY(evaluate(l, &m->side[i], &q->missing));
   if (q->missing) return pb_ok;
 
   q->tied = !m->side[0].branch;
@@ -72,20 +73,21 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   return pb_ok;
 }
 
-pbAgreement pbStepCheck_Compare(const StepCheck *a, const pbVectors *d, StepQuotient *found) {
+pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *d, StepQuotient *found) {
   Along l = {.check = a, .direction = d};
-  pbAgreement verdict;
   pbQuotient q = {0};
   double gradient = pbVectors_Dot(&a->s->added, d, &l.terms);
   PB_ASSERT(a->w_next);
-  if (!(l.terms > 0)) return pb_agrees;
+  *found = (StepQuotient){.verdict = pb_agrees};
+  if (!(l.terms > 0)) return pb_ok;
 
   const pbLadder ladder = {.self = &l, .between = between, .longest = 1e-7};
-  if (pbLadder_Judge(&ladder, gradient, &verdict, &q) != pb_ok) return pb_inNoise;
-  *found = (StepQuotient){.value = q.value, .gradient = gradient};
+  PB_TRY(pbLadder_Judge(&ladder, gradient, &found->verdict, &q));
+  found->value = q.value;
+  found->gradient = gradient;
   if (q.scale > 0) {
     found->error = fabs(q.value - gradient) / q.scale;
     found->limit = q.allowed / q.scale;
   }
-  return verdict;
+  return pb_ok;
 }

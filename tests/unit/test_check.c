@@ -190,6 +190,47 @@ static void test_the_caller_may_end_it(void **state) {
   end(&w);
 }
 
+// A controller that has no memory left at one of its calls, wherever that is: the check ends with that, and says so.
+static long calls, refused_call;
+
+static pbStatus short_of_memory(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
+                                double *m_next, void *work) {
+  if (++calls == refused_call) return pb_no_memory;
+  return network_forward(self, batch, param, o, m, out, m_next, work);
+}
+
+static void test_memory_that_is_short_ends_it(void **state) {
+  (void)state;
+  World w = begin();
+  TestNetwork network = {0};
+  TestNetwork_Begin(&network, 2, 2, 0, 0.5, 5);
+  network.function.forward = short_of_memory;
+  const pbObserveDef seen = {.kind = pb_observeQpos};
+  const pbOutputDef forces = {.kind = pb_outputForce};
+  const pbPolicyDef def = {
+      .observe = &seen, .observe_count = 1, .decide = &network.function, .every = 1, .output = &forces, .output_count = 1};
+  const pbCheckOptions options = {.steps = 2, .at_start = true, .random_velocity = true};
+  calls = refused_call = 0;
+  assert_int_equal(pbModel_TrustPolicy(w.model, &def), pb_ok);
+
+  pbCheckReport *report = run(&w, &options);
+  long all = calls;
+  pbCheckReport_Free(w.ctx, report);
+  assert_true(all > 1000);
+
+  // from the first call to the last, 200 of them
+  for (int i = 0; i < 200; i++) {
+    calls = 0;
+    refused_call = 1 + i * (all - 1) / 199;
+    pbStatus status = pbCheck_Run(w.ctx, w.model, pbModel_DefaultParams(w.model), w.x0, NULL, &options, &report);
+    if (status != pb_no_memory || report) fail_msg("call %ld of %ld: %s", refused_call, all, pbStatus_Text(status));
+    assert_non_null(strstr(pbContext_Error(w.ctx), "memory"));
+  }
+  refused_call = 0;
+  end(&w);
+  TestNetwork_End(&network);
+}
+
 // Two checks at once of one model, a context each: as if alone.
 typedef struct Worker {
   const World *world;
@@ -233,7 +274,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_right_model_holds), cmocka_unit_test(test_a_wrong_derivative_is_seen),
       cmocka_unit_test(test_bad_arguments),       cmocka_unit_test(test_the_caller_may_end_it),
-      cmocka_unit_test(test_two_threads),
+      cmocka_unit_test(test_two_threads),         cmocka_unit_test(test_memory_that_is_short_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
