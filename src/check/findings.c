@@ -13,10 +13,10 @@ enum { MOST_EVENTS = 6 };  // findings of one kind
 
 static const char *solver_advice(const pbModel *m) {
   switch (pbModel_ContactSettings(m).method) {
-    case pb_contactSweeps: return " Raise --contact sweeps.";
+    case pb_contactSweeps: return " Raise the contact setting sweeps.";
     case pb_contactLcp:
-    case pb_contactCones: return " The laws are undecided there, as between sticking and sliding; --contact cfm softens them.";
-    default: return " Raise --option iterations, or set --option tolerance=0.";
+    case pb_contactCones: return " The laws are undecided there, as between sticking and sliding; the contact setting cfm softens them.";
+    default: return " Raise the option iterations, or set the option tolerance to 0.";
   }
 }
 
@@ -97,7 +97,7 @@ static bool adheres(const pbModel *m) {
 static void onset_findings(pbCheck *d) {
   char where[64];
   int events = 0;
-  const char *advice = "--mode event does that";
+  const char *advice = "mode event does that";
   if (pbCheck_Integer(d->r->model, "noslip_iterations", 0)) advice = "with noslip_iterations there is no mode that does that";
   if (adheres(d->r->model)) advice = "with actuators on bodies (adhesion) there is no mode that does that";
   if (pbModel_PointCount(d->r->model)) advice = "worlds with deformables have no mode that does that";
@@ -264,7 +264,7 @@ static void failure_finding(pbCheck *d, const pbCheckTest *t, const char *where,
     pbCheck_AddFinding(
         d, t->name, where,
         "the derivative is not finite (NaN or infinite)%s%s. A length of zero under a root, or a parameter or an input of "
-        "extreme size, has none; 'pullback jacobian' names the entry.",
+        "extreme size, has none; the step's Jacobian shows the entry.",
         joint, t->words);
     return;
   }

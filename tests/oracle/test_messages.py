@@ -79,4 +79,4 @@ def test_barriers_are_no_kinks(run, tmp_path):
                     "energies": [{"energy": "neo_hookean", "parameters": {"young": 1e5, "poisson": 0.4}}]}]}}
     (tmp_path / "toy.json").write_text(json.dumps(task))
     text = run("check", tmp_path / "toy.json").stdout
-    assert "contact onset" not in text and "--mode event" not in text
+    assert "contact onset" not in text and "mode event" not in text

@@ -28,14 +28,16 @@ typedef struct World {
   double x0[64];
 } World;
 
-static World begin(void) {
+static World begin_with(const char *text) {
   World w = {.ctx = pbContext_Create(NULL)};
   pbSpec *spec = NULL;
-  assert_int_equal(pbSpec_ParseMjcf(w.ctx, arm, strlen(arm), "arm", &spec), pb_ok);
+  assert_int_equal(pbSpec_ParseMjcf(w.ctx, text, strlen(text), "world", &spec), pb_ok);
   assert_int_equal(pbSpec_Compile(spec, &w.model), pb_ok);
   pbSpec_Destroy(spec);
   return w;
 }
+
+static World begin(void) { return begin_with(arm); }
 
 // The start is of the model as it is now: a policy has a part of the state.
 static pbCheckReport *run(World *w, const pbCheckOptions *options) {
@@ -126,6 +128,29 @@ static void test_a_wrong_derivative_is_seen(void **state) {
   pbCheckReport_Free(w.ctx, r);
   end(&w);
   TestNetwork_End(&network);
+}
+
+// Who calls the library has no command line: settings and modes are named, not the program's options.
+static void test_findings_name_no_options_of_the_program(void **state) {
+  (void)state;
+  static const char pile[] =
+      "<mujoco><worldbody><geom type='plane' size='5 5 .1'/><body pos='0 0 .099'><freejoint/>"
+      "<geom type='box' size='.1 .1 .1' mass='.2'/></body><body pos='.03 0 .31'><freejoint/>"
+      "<geom type='sphere' size='.1' mass='20'/></body></worldbody></mujoco>";
+  World w = begin_with(pile);
+  bool unsolved = false, onset = false;
+  assert_int_equal(pbModel_SetContact(w.model, "method", "sweeps"), pb_ok);
+  assert_int_equal(pbModel_SetContact(w.model, "sweeps", "1"), pb_ok);
+
+  pbCheckReport *r = run(&w, &(pbCheckOptions){.steps = 60});
+  for (const pbCheckFinding *f = r->finding; f < r->finding + r->finding_count; f++) {
+    if (strstr(f->why, "--")) fail_msg("%s: %s", f->what, f->why);
+    unsolved = unsolved || strstr(f->why, "Raise the contact setting sweeps");
+    onset = onset || strstr(f->why, "mode event does that");
+  }
+  assert_true(unsolved && onset);
+  pbCheckReport_Free(w.ctx, r);
+  end(&w);
 }
 
 static void expect(World *w, const pbModel *m, const double *theta, const pbRolloutInput *input, const pbCheckOptions *options,
@@ -272,9 +297,13 @@ static void test_two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_right_model_holds), cmocka_unit_test(test_a_wrong_derivative_is_seen),
-      cmocka_unit_test(test_bad_arguments),       cmocka_unit_test(test_the_caller_may_end_it),
-      cmocka_unit_test(test_two_threads),         cmocka_unit_test(test_memory_that_is_short_ends_it),
+      cmocka_unit_test(test_a_right_model_holds),
+      cmocka_unit_test(test_a_wrong_derivative_is_seen),
+      cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_the_caller_may_end_it),
+      cmocka_unit_test(test_two_threads),
+      cmocka_unit_test(test_memory_that_is_short_ends_it),
+      cmocka_unit_test(test_findings_name_no_options_of_the_program),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
