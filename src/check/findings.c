@@ -15,7 +15,8 @@ static const char *solver_advice(const pbModel *m) {
   switch (pbModel_ContactSettings(m).method) {
     case pb_contactSweeps: return " Raise the contact setting sweeps.";
     case pb_contactLcp:
-    case pb_contactCones: return " The laws are undecided there, as between sticking and sliding; the contact setting cfm softens them.";
+    case pb_contactCones:
+      return " The laws are undecided there, as between sticking and sliding; the contact setting cfm softens them.";
     default: return " Raise the option iterations, or set the option tolerance to 0.";
   }
 }

@@ -47,7 +47,7 @@ pbStatus pbCheck_Stretch(pbCheck *d, int from, int steps) {
   PB_TRY(pbRollout_Shorten(r, steps));
   d->from = r->told_from = from;
   r->told_steps = d->steps;
-  d->has_rounding = false;
+  d->has_rounding = d->tied = false;
 
   // as many rows of inputs as there are steps
   for (int i = 0; i < 3; i++) {
@@ -178,7 +178,6 @@ void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]) {
   pbMoved *m = &d->moved;
   pbSide *side = &m->side[1];
   size_t nx = (size_t)r->nx;
-  const double *theta = pbProbe_Displace(d->theta, d->direction.of[by_theta], e, r->ntheta, side->theta);
   double sum[seen_count] = {0};
   bool sensors = d->norm[in_sensors] > 0;
   value[in_states] = value[in_sensors] = NAN;
@@ -186,27 +185,24 @@ void pbCheck_Move(pbCheck *d, double e, bool traced, double value[seen_count]) {
   d->kink_step = -1;
   d->looks = 0;
 
-  // as the start of the stretch itself: a quaternion that is normalized twice has other bits
-  const double *along = d->direction.of[by_state];
-  memcpy(side->x, along ? row_at(d->states, d->from, r->nx) : d->x, nx * sizeof(double));
-  if (along) pbState_Move(r->model, side->x, along, e);
+  // from where the start of the stretch came from: a quaternion that is normalized twice has other bits
+  pbMoved_Place(m, side, e, e != 0 ? row_at(d->states, d->from, r->nx) : d->x, d->theta, &d->direction);
 
   // the distance of this state from that of the rollout
   for (int k = 0; k <= r->plan.steps; k++) {
     if (pbCheck_Stops(d)) return;
     memcpy(d->moved_states + (size_t)k * nx, side->x, nx * sizeof(double));
-    memcpy(m->side[0].x, row_at(d->rows[in_states], k, r->nx), nx * sizeof(double));
+    m->side[0].x = d->rows[in_states] + (size_t)k * nx;
+    m->side[0].sensor = sensors ? d->rows[in_sensors] + (size_t)k * (size_t)r->ns : NULL;
     sum[in_states] += pbProbe_Dot(row_at(d->w[in_states], k, r->n), pbMoved_Apart(m), (size_t)r->n);
     if (k == r->plan.steps && !sensors) break;
 
     // the sensors at this state, and the next one
-    const double *w = row_at(d->w[in_sensors], k, r->ns);
-    const pbObservationBar seen = {.sensordata = sensors ? w : NULL};
-    pbInput in = pbMoved_InputAt(m, &d->direction, k, e, theta);
-    pbStatus status = pbMoved_Step(m, side, theta, &in, &seen, k == r->plan.steps);
+    const pbObservationBar seen = {.sensordata = sensors ? row_at(d->w[in_sensors], k, r->ns) : NULL};
+    pbStatus status = pbMoved_StepAt(m, side, &d->direction, k, &seen);
     pbCheck_NoteFailure(d, status);
     if (status != pb_ok) return;
-    if (sensors) sum[in_sensors] += pbProbe_Across(w, row_at(d->rows[in_sensors], k, r->ns), side->sensor, (size_t)r->ns);
+    sum[in_sensors] += pbMoved_Observed(m, &seen);
     if (traced) note_kink(d, k, e);
   }
 

@@ -3,7 +3,6 @@
 // Tests: tests/unit/test_rollout.c.
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "couple/deform_step.h"
@@ -18,22 +17,20 @@ typedef struct Along {
 } Along;
 
 // The program at one end of a move. *missing: it fails there, for another reason than memory that is short.
-static pbStatus evaluate(const Along *l, pbSide *side, bool *missing) {
+static pbStatus evaluate(const Along *l, double at, pbSide *side, bool *missing) {
   const StepCheck *a = l->check;
   const pbRollout *r = a->r;
   const pbVectors *d = l->direction;
   pbMoved *m = &a->s->moved;
-  const double *theta = pbProbe_Displace(r->theta, d->of[by_theta], side->at, r->ntheta, side->theta);
-  pbInput in = pbMoved_Input(m, &a->input, d, side->at, theta);
 
   // The time of state k is that of the start and k time steps.
-  memcpy(side->x, a->record, (size_t)r->nx * sizeof(double));
-  if (side->at != 0) pbState_Move(a->m, side->x, d->of[by_state], side->at);
+  pbMoved_Place(m, side, at, a->record, r->theta, d);
   if (d->of[by_theta]) side->x[state_layout(a->m).time] += a->k * side->at * d->of[by_theta][a->m->timestep - a->m->theta0];
 
   // Deformables are close to where the step that was recorded took them.
   if (a->m == r->model) pbScratch_GuessDeform(a->scratch, a->record);
-  pbStatus status = pbMoved_Step(m, side, theta, &in, a->observed, false);
+  pbInput in = pbMoved_Input(m, side, &a->input, d);
+  pbStatus status = pbMoved_Step(m, side, &in, a->observed, false);
   pbScratch_GuessDeform(a->scratch, NULL);
   *missing = *missing || status != pb_ok;
   return status == pb_no_memory ? pbRollout_StepFailed(a->r, status, a->k, pbScratch_Error(a->scratch)) : pb_ok;
@@ -55,9 +52,8 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   const Along *l = self;
   const StepCheck *a = l->check;
   pbMoved *m = &a->s->moved;
-  m->side[0].at = from;
-  m->side[1].at = to;
-  for (int i = 0; i < 2; i++) PB_TRY(evaluate(l, &m->side[i], &q->missing));
+  PB_TRY(evaluate(l, from, &m->side[0], &q->missing));
+  PB_TRY(evaluate(l, to, &m->side[1], &q->missing));
   if (q->missing) return pb_ok;
 
   q->tied = !m->side[0].branch;

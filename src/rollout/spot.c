@@ -59,17 +59,6 @@ void pbSpot_End(const pbRollout *r, pbSpot *s) {
   pbContext_Free(r->ctx, s);
 }
 
-// Evaluate one side at state k, and advance it unless this is the last state.
-static pbStatus step_side(pbSpot *s, pbSide *side, int k, const pbObservationBar *seen) {
-  pbMoved *m = &s->moved;
-  pbRollout *r = m->r;
-  const pbVectors *d = &s->direction;
-  const double *theta = d->of[by_theta] ? side->theta : r->theta;
-  pbInput in = pbMoved_InputAt(m, d, k, side->at, theta);
-  pbStatus status = pbMoved_Step(m, side, theta, &in, seen, k == r->plan.steps);
-  return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
-}
-
 // <w, x(+) (-) x(-)> of the state itself, in its tangent space.
 static double state_part(pbSpot *s, int k) {
   const pbRollout *r = s->moved.r;
@@ -95,18 +84,6 @@ static double state_part(pbSpot *s, int k) {
   return sum;
 }
 
-// Both start displaced along the direction, by theta too.
-static void place_sides(pbSpot *s) {
-  const pbRollout *r = s->moved.r;
-  const pbVectors *d = &s->direction;
-
-  for (pbSide *side = s->moved.side; side < s->moved.side + 2; side++) {
-    memcpy(side->x, r->x0, (size_t)r->nx * sizeof(double));
-    if (side->at != 0) pbState_Move(r->model, side->x, d->of[by_state], side->at);
-    pbProbe_Displace(r->theta, d->of[by_theta], side->at, d->size[by_theta], side->theta);
-  }
-}
-
 // Both rollouts side by side: *sum += <w, z(to) - z(from)>. *tied: where they part, features tie.
 static pbStatus run_sides(pbSpot *s, double *sum, bool *tied) {
   pbMoved *m = &s->moved;
@@ -122,7 +99,10 @@ static pbStatus run_sides(pbSpot *s, double *sum, bool *tied) {
     if (k == steps && !seen.xpos && !seen.site_xpos && !seen.sensordata) break;
 
     // One step of each: the outputs at state k, and the branches that were taken.
-    for (int side = 0; side < 2; side++) PB_TRY(step_side(s, &m->side[side], k, &seen));
+    for (int side = 0; side < 2; side++) {
+      pbStatus status = pbMoved_StepAt(m, &m->side[side], &s->direction, k, &seen);
+      if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+    }
     uint64_t branch[2] = {m->side[0].branch, m->side[1].branch};
     if (s->parted < 0 && (branch[0] != branch[1] || !branch[0])) {
       s->parted = k;
@@ -145,13 +125,12 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   const pbCertificate *c = s->certificate;
   double sum = 0;
   PB_ASSERT(to > from);
-  s->moved.side[0].at = from;
-  s->moved.side[1].at = to;
   s->parted = -1;
   if (pbProgressMeter_Begin(&r->meter, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
 
-  // Both sides from the start.
-  place_sides(s);
+  // Both sides from the start, displaced.
+  pbMoved_Place(&s->moved, &s->moved.side[0], from, r->x0, r->theta, &s->direction);
+  pbMoved_Place(&s->moved, &s->moved.side[1], to, r->x0, r->theta, &s->direction);
   PB_TRY(run_sides(s, &sum, &q->tied));
   q->value = sum / (to - from);
   q->parted = s->parted >= 0;

@@ -56,7 +56,9 @@ pbRolloutDirection pbVectors_RolloutDirection(const pbVectors *v);
 // One end of a quotient: where it is, and what is seen there.
 typedef struct pbSide {
   double at;  // along the direction
-  double *x, *theta, *sensor, *xpos, *site;
+  double *x, *sensor, *xpos, *site;
+  const double *theta;  // there: the rollout's, or in the room for it
+  double *moved_theta;
   uint64_t branch;  // of the last step; 0: features tie there
 } pbSide;
 
@@ -71,14 +73,15 @@ typedef struct pbMoved {
 } pbMoved;
 
 void pbMoved_LayOut(pbArena *a, pbMoved *m);
-// What acts, moved by `size` along a step's direction; poses that nobody gives are those of the model at theta. Valid until the
-// next call.
-pbInput pbMoved_Input(const pbMoved *m, const pbInput *input, const pbVectors *direction, double size, const double *theta);
-// The same in step k of a rollout, along a direction of all rows; mocap bodies move as their poses say.
-pbInput pbMoved_InputAt(const pbMoved *m, const pbVectors *all, int k, double size, const double *theta);
+// Puts a side at `at` along the direction, from state x and theta.
+void pbMoved_Place(const pbMoved *m, pbSide *side, double at, const double *x, const double *theta, const pbVectors *direction);
+// What acts on a side, moved along a step's direction; poses that nobody gives are those of the model at its theta. Valid until
+// the next call.
+pbInput pbMoved_Input(const pbMoved *m, const pbSide *side, const pbInput *input, const pbVectors *direction);
 // Advances a side by a step, or, last, only looks. seen: what is observed before it (NULL: nothing) goes to the side.
-PB_NODISCARD pbStatus pbMoved_Step(pbMoved *m, pbSide *side, const double *theta, const pbInput *input,
-                                   const pbObservationBar *seen, bool last);
+PB_NODISCARD pbStatus pbMoved_Step(pbMoved *m, pbSide *side, const pbInput *input, const pbObservationBar *seen, bool last);
+// Step k of the rollout, or behind it a look, along a direction of all rows; mocap bodies move as their poses say.
+PB_NODISCARD pbStatus pbMoved_StepAt(pbMoved *m, pbSide *side, const pbVectors *all, int k, const pbObservationBar *seen);
 // From side 0 to side 1: <seen, what was observed>; and the tangent between their states, in m->apart.
 double pbMoved_Observed(const pbMoved *m, const pbObservationBar *seen);
 const double *pbMoved_Apart(const pbMoved *m);
