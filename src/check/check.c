@@ -38,9 +38,14 @@ void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, c
   va_end(args);
 }
 
+void pbCheck_Fail(pbCheckTest *t) {
+  if (t->holds) t->words[0] = 0;
+  t->holds = false;
+}
+
 void pbCheck_CountCase(pbCheckTest *t, double error, int step) {
   t->tried++;
-  if (!(error <= t->limit)) t->holds = false;
+  if (!(error <= t->limit)) pbCheck_Fail(t);
 
   // the first case counts whatever it is, then the worst; NaN is worse than any number
   if (t->tried > 1 && !(error > t->worst) && !isnan(error)) return;
@@ -58,15 +63,18 @@ void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ..
 
   // whole remarks or none
   const char *joint = used ? "; " : before;
-  if (used + strlen(joint) + strlen(text) < sizeof t->words)
+  if (!strstr(t->words, text) && used + strlen(joint) + strlen(text) < sizeof t->words)
     snprintf(t->words + used, sizeof t->words - used, "%s%s", joint, text);
 }
 
-void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step) {
-  char where[32] = "";
+void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *why, int step) {
+  char place[32] = "";
+  const char *joint = step >= 0 ? ", " : " ";
   t->skipped++;
-  if (step >= 0) snprintf(where, sizeof where, "step %d: ", step);
-  pbCheck_AddWords(t, "left out: ", "%s%s%s%s", name ? name : "", name ? ", " : "", where, kink);
+  if (!t->holds) return;
+
+  if (step >= 0) snprintf(place, sizeof place, "step %d: ", step);
+  pbCheck_AddWords(t, "left out: ", "%s%s%s%s", name ? name : "", name ? joint : "", place, why);
 }
 
 // ---- on the way ----------------------------------------------------------------------------------------------------

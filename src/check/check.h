@@ -1,12 +1,14 @@
 // The check of a model's derivatives (pullback/check.h): what its parts share. check.c runs it, stretch.c moves and
-// differentiates stretches of the rollout; steps.c tests single steps, slopes.c a few by all parameters, start.c each entry where
-// it starts, rollout.c the whole; trace.c tells kinks, findings.c says in words what is wrong, where and why.
+// differentiates stretches of the rollout, compare.c compares along a direction; steps.c tests single steps, slopes.c a few by all
+// parameters, start.c each entry where it starts, rollout.c the whole; trace.c tells kinks, findings.c says in words what is
+// wrong, where and why.
 #ifndef PB_CHECK_H
 #define PB_CHECK_H
 
 #include <pullback/check.h>
 #include <pullback/random.h>
 
+#include "probe/probe.h"
 #include "rollout/vectors.h"
 
 enum { CHECKED_STEPS = 12 };  // of which differences are taken, spread over the rollout: they cost dozens of steps each
@@ -76,9 +78,10 @@ typedef struct pbCheck {
 
 pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit);
 void pbCheck_CountCase(pbCheckTest *t, double error, int step);  // step -1: of no step
-// A case that does not count: left out at a kink. name: of what it is about, or NULL; step -1: of no step.
-void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *kink, int step);
-// Words of a test, behind those that are there while there is room; `before` the first.
+void pbCheck_Fail(pbCheckTest *t);                               // of a test that fails nothing else is told
+// A case that does not count, and why. name: of what it is about, or NULL; step -1: of no step.
+void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *why, int step);
+// Words of a test, behind those that are there while there is room, each once; `before` the first.
 void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) PB_PRINTF(3, 4);
 void pbCheck_AddFinding(const pbCheck *d, const char *what, const char *where, const char *why, ...) PB_PRINTF(4, 5);
 // Tells how far a part of the check is; what ends it, with words.
@@ -119,6 +122,22 @@ void pbCheck_Measure(pbCheck *d, int side, bool strict, double limit, pbStanding
 PB_NODISCARD pbStatus pbCheck_IsRounding(pbCheck *d, pbSeen seen, double ahead, bool *rounding);
 // Whether sensors look at something else after the least move to one side than to the other.
 bool pbCheck_LooksDiffer(pbCheck *d);
+
+// ---- compare.c -----------------------------------------------------------------------------------------------------
+
+// What is compared along the direction that is set.
+typedef struct pbComparison {
+  pbCheckTest *test[seen_count];  // one at least; NULL: not of these
+  const char *name;               // of what moves, or NULL
+  const double *alone;            // the entry of the direction that moves alone, whose slopes are told; NULL: many do
+  const char *excused;            // why a disagreement is left out; NULL: it is not
+  int side;                       // as of pbStanding_Of
+  bool strict;
+  bool modes;  // forward against reverse mode, too; the direction may become shorter
+  int step;    // which is compared by itself: kinks that it meets are excuses; -1: several are
+} pbComparison;
+// *wrong: a gradient disagrees, and nothing excuses it.
+PB_NODISCARD pbStatus pbCheck_Compare(pbCheck *d, const pbComparison *c, pbStanding found[seen_count], bool *wrong);
 
 // ---- tests ---------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "check/check.h"
-#include "probe/probe.h"
 
 enum { trials = 4, taylor_points = 14 };
 
@@ -66,7 +65,7 @@ static pbStatus compare_remainders(pbCheck *d, int trial, double noise, pbCheckT
   }
 
   pbCheck_CountCase(t, fine ? 0 : 2 - fall, -1);
-  if (!fine && !t->words[0]) snprintf(t->words, sizeof t->words, "the remainder falls with slope %.2f, expected 2", fall);
+  if (!fine && !t->words[0]) pbCheck_AddWords(t, "", "the remainder falls with slope %.2f, expected 2", fall);
   return pb_ok;
 }
 

@@ -13,114 +13,17 @@
 #include "model/state_layout.h"
 #include "probe/probe.h"
 
-enum { slope_tests = 4, most_bends = 6, most_blamed = 60, most_steps = 3 };
-static const double slope_limit = 1e-4, dot_limit = 1e-9;
+enum { most_bends = 6, most_blamed = 60, most_steps = 3 };
+static const double slope_limit = 1e-4;
 
 typedef struct Slopes {
   pbCheck *d;
-  pbCheckTest *states_by_theta, *sensors_by[by_theta + 1];  // NULL: there is nothing of the kind
-  int bends;                                                // told
+  pbCheckTest *by[by_theta + 1][seen_count];  // NULL: there is nothing of the kind, or it is tested step by step
+  int bends;                                  // told
 } Slopes;
 
 // Sets of a parameter's entries, each moved by itself: with a size of their own, zero, at a bound.
 typedef enum Set { inside, zeros, edges, set_count } Set;
-
-// What is compared along the direction that is set.
-typedef struct Comparison {
-  pbBy part;
-  bool one;             // into the domain only, as at a bound
-  bool strict;          // at a bend the mean of both slopes
-  const char *name;     // of the parameter, or NULL
-  const char *excused;  // why a disagreement is left out; NULL: it is not
-} Comparison;
-
-// ---- comparisons -----------------------------------------------------------------------------------------------------
-
-// States by their state and control are tested step by step.
-static pbCheckTest *test_of(const Slopes *s, pbBy part, pbSeen seen) {
-  if (seen == in_sensors) return s->sensors_by[part];
-  return part == by_theta ? s->states_by_theta : NULL;
-}
-
-// Moves belong to the model: where what is set would move a state by more than itself (a torque on a body of 1e-13 kg m^2), it is
-// set that much smaller.
-static void shorten_direction(pbCheck *d, double ahead[seen_count]) {
-  const pbRollout *r = d->r;
-  double most = 0;
-  size_t count = (size_t)(r->plan.steps + 1) * (size_t)r->n;
-  for (size_t i = 0; i < count; i++) most = fmax(most, fabs(d->tangent[in_states][i]));
-  if (most <= 1 || isinf(most)) return;
-
-  pbVectors_Divide(&d->direction, most);
-  for (size_t i = 0; i < r->ntheta; i++) d->direction.of[by_theta][i] /= most;
-  for (int k = 0; k < seen_count; k++) ahead[k] /= most;
-}
-
-static const char *place_of(const pbStanding *f, bool one) {
-  if (f->bent) return "at a tie or kink";
-  return one ? "at its bound" : "";
-}
-
-static void leave_out(pbCheckTest *t, const char *name, const char *why) {
-  t->skipped++;
-  pbCheck_AddWords(t, "left out: ", "%s%s%s", name ? name : "", name ? " " : "", why);
-}
-
-static void disagree(pbCheckTest *t, const char *before, const char *name, const char *what) {
-  // of a test that fails nothing else is told
-  if (t->holds) t->words[0] = 0;
-  t->holds = false;
-  pbCheck_AddWords(t, before, "%s%s%s", name ? name : "", name ? " " : "", what);
-}
-
-// One functional; true where it holds or says nothing.
-static bool count_standing(const Comparison *c, const pbStanding *f, pbCheckTest *t) {
-  if (!f->known) {
-    leave_out(t, c->name,
-              f->drowned ? "is too small to see beside rounding"
-                         : "does not settle: a jump, an onset, or a sensor that looks elsewhere");
-    return true;
-  }
-  if (f->error > t->limit && c->excused) {
-    leave_out(t, c->name, c->excused);
-    return true;
-  }
-
-  t->tried++;
-  if (!(f->error <= t->worst)) t->worst = f->error;
-  if (f->error <= t->limit) return true;
-  disagree(t, "disagrees: ", c->name, place_of(f, c->one));
-  return false;
-}
-
-// Slopes against reverse mode, forward mode against reverse mode. *wrong: one of them disagrees.
-static pbStatus compare(Slopes *s, const Comparison *c, pbStanding found[seen_count], bool *wrong) {
-  pbCheck *d = s->d;
-  double ahead[seen_count];
-  *wrong = false;
-  PB_TRY(pbCheck_Push(d, ahead));
-  shorten_direction(d, ahead);
-  pbCheck_Measure(d, c->one, c->strict, slope_limit, found);
-
-  for (pbSeen seen = 0; seen < seen_count; seen++) {
-    pbCheckTest *t = test_of(s, c->part, seen);
-    pbStanding *f = &found[seen];
-    if (!t) continue;
-
-    // both differentiate the same program: only rounding may tell them apart
-    bool rounding = fabs(ahead[seen] - f->gradient) <= dot_limit * (fabs(ahead[seen]) + fabs(f->gradient) + 1e-4);
-    if (!rounding) PB_TRY(pbCheck_IsRounding(d, seen, ahead[seen], &rounding));
-    if (!rounding) disagree(t, "", c->name, "differs between forward and reverse mode");
-
-    // what tells nothing against a gradient that disagrees
-    Comparison own = *c;
-    bool looks = seen == in_sensors && f->bent && f->error > t->limit && pbCheck_LooksDiffer(d);
-    if (looks) own.excused = "at a tie of what a sensor looks at";
-    if (d->tied && !own.excused) own.excused = "at a tie of contacts, named below";
-    if (!count_standing(&own, f, t) || !rounding) *wrong = true;
-  }
-  return pb_ok;
-}
 
 // ---- friction losses -------------------------------------------------------------------------------------------------
 
@@ -238,48 +141,41 @@ static int draw_set(pbCheck *d, const pbParam *p, int number, Set set) {
   return count;
 }
 
-// Adds what is wrong of one entry; returns how many functionals.
-static int name_entry(const Slopes *s, size_t entry, bool one, const pbStanding found[seen_count]) {
-  const pbCheck *d = s->d;
-  char name[120];
-  double scale = 1 / d->direction.of[by_theta][entry];  // for the message per unit of the entry
-  int named = 0;
-
-  for (pbSeen seen = 0; seen < seen_count; seen++) {
-    pbCheckTest *t = test_of(s, by_theta, seen);
-    const pbStanding *f = &found[seen];
-    if (!t || !f->known || f->error <= t->limit) continue;
-    const char *place = one ? "at its bound" : place_of(f, false);
-    pbCheck_AddWords(t, "", "%s has gradient %.4g%s%s, difference %.4g", pbModel_ParamName(d->r->model, entry, name, sizeof name),
-                     f->gradient * scale, *place ? " " : "", place, 0.5 * (f->right + f->left) * scale);
-    named++;
-  }
-  return named;
-}
-
 // Names the entries of a set that are wrong by themselves: the first two of some dozens. *none: all are right alone.
-static pbStatus blame_entries(Slopes *s, const pbParam *p, Set set, bool *none) {
-  pbCheck *d = s->d;
+static pbStatus blame_entries(pbCheck *d, const pbComparison *together, const pbParam *p, Set set, bool *none) {
   int tried = 0, named = 0;
   *none = false;
   if (p->moves == pb_movesAxis || p->moves == pb_movesQuaternion) return pb_ok;  // no entry of these moves alone
 
   for (int i = 0; i < p->rows * p->cols && tried < most_blamed && named < 2; i++) {
-    double ahead[seen_count];
+    char name[120];
     pbStanding found[seen_count];
+    bool wrong;
     size_t entry = p->offset + (size_t)i;
+    double *alone = d->direction.of[by_theta] + entry;
     pbBend bend = bend_at(d, p, i);
     if (set_of(d, p, i) != set) continue;
 
     // alone, into its domain
     pbVectors_Clear(&d->direction);
-    d->direction.of[by_theta][entry] =
-        (set == inside ? fabs(d->theta[entry]) : unit_of(d, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
+    *alone = (set == inside ? fabs(d->theta[entry]) : unit_of(d, p)) * (bend.kind == pb_bendUpper ? -1 : 1);
     if (d->dry && leave_held(d, p)) continue;
-    PB_TRY(pbCheck_Push(d, ahead));
-    shorten_direction(d, ahead);
-    pbCheck_Measure(d, set == edges, !has_limits(p), slope_limit, found);
-    named += name_entry(s, entry, set == edges, found);
+
+    // by tests of its own, whose words go to those of all
+    pbCheckTest own[seen_count];
+    pbComparison c = *together;
+    c.name = pbModel_ParamName(d->r->model, entry, name, sizeof name);
+    c.alone = alone;
+    for (int k = 0; k < seen_count; k++) {
+      own[k] = (pbCheckTest){.limit = slope_limit, .holds = true};
+      c.test[k] = c.test[k] ? &own[k] : NULL;
+    }
+    PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
+
+    for (int k = 0; k < seen_count; k++) {
+      if (!own[k].holds) pbCheck_AddWords(together->test[k], "", "%s", own[k].words);
+      named += !own[k].holds;
+    }
     tried++;
   }
   *none = named == 0 && tried < most_blamed;
@@ -327,12 +223,18 @@ static const char *excuse(const pbCheck *d, const pbParam *p) {
 // One set of a parameter's entries.
 static pbStatus compare_set(Slopes *s, const pbParam *p, int number, Set set) {
   pbCheck *d = s->d;
-  pbCheckTest *tests[seen_count] = {s->states_by_theta, s->sensors_by[by_theta]}, before[seen_count];
+  pbCheckTest **tests = s->by[by_theta], before[seen_count];
   pbStanding found[seen_count];
   bool wrong = false, none = false;
   if (!draw_set(d, p, number, set)) return pb_ok;
 
-  Comparison c = {.part = by_theta, .one = set == edges, .strict = !has_limits(p), .name = p->name, .excused = excuse(d, p)};
+  pbComparison c = {.test = {tests[in_states], tests[in_sensors]},
+                    .name = p->name,
+                    .excused = excuse(d, p),
+                    .side = set == edges,
+                    .strict = !has_limits(p),
+                    .modes = true,
+                    .step = -1};
 
   // to be put back where each entry holds alone
   for (int k = 0; k < seen_count; k++) before[k] = tests[k] ? *tests[k] : (pbCheckTest){0};
@@ -341,10 +243,10 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, int number, Set set) {
   if (held) {
     char words[120];
     snprintf(words, sizeof words, "of %d degree%s of freedom holds what a lesser force moves", held, held == 1 ? "" : "s");
-    leave_out(tests[0], p->name, words);
+    pbCheck_LeaveOut(tests[in_states], p->name, words, -1);
   }
-  PB_TRY(compare(s, &c, found, &wrong));
-  if (wrong) PB_TRY(blame_entries(s, p, set, &none));
+  PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
+  if (wrong) PB_TRY(blame_entries(d, &c, p, set, &none));
   d->dry = NULL;
 
   // Losses of joints at rest, limits that several values are at: moved together they bend (each resists what the others do), and
@@ -352,7 +254,7 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, int number, Set set) {
   if (none && (has_limits(p) || is_friction(p))) {
     for (int k = 0; k < seen_count; k++)
       if (tests[k]) *tests[k] = before[k];
-    leave_out(tests[0], p->name, "moved together bends: each alone holds");
+    pbCheck_LeaveOut(tests[in_states], p->name, "moved together bends: each alone holds", -1);
     return pb_ok;
   }
 
@@ -382,7 +284,7 @@ static bool draw_controls(pbCheck *d) {
 static pbStatus compare_all(Slopes *s) {
   pbCheck *d = s->d;
   pbStanding found[seen_count];
-  bool wrong = false;
+  bool wrong;
 
   for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
     pbParam p = pbModel_ParamAt(d->r->model, i);
@@ -391,22 +293,33 @@ static pbStatus compare_all(Slopes *s) {
   }
 
   // states by state and control are tested step by step: here the sensors alone
-  if (!s->sensors_by[by_state]) return pb_ok;
+  pbComparison c = {.test = {[in_sensors] = s->by[by_state][in_sensors]}, .modes = true, .step = -1};
+  if (!c.test[in_sensors]) return pb_ok;
 
   pbVectors_Clear(&d->direction);
   pbCheck_DrawPart(d, by_state);
-  PB_TRY(compare(s, &(Comparison){.part = by_state}, found, &wrong));
-  if (!s->sensors_by[by_ctrl]) return pb_ok;
+  PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
+  c.test[in_sensors] = s->by[by_ctrl][in_sensors];
+  if (!c.test[in_sensors]) return pb_ok;
 
-  bool one = draw_controls(d);
-  return compare(s, &(Comparison){.part = by_ctrl, .one = one}, found, &wrong);
+  c.side = draw_controls(d);
+  return pbCheck_Compare(d, &c, found, &wrong);
 }
 
 pbStatus pbCheck_Slopes(pbCheck *d) {
-  Slopes s = {.d = d, .states_by_theta = pbCheck_AddTest(d, "differences, states by parameters", slope_limit)};
-  if (d->r->ns) s.sensors_by[by_state] = pbCheck_AddTest(d, "differences, sensors by state", slope_limit);
-  if (d->r->ns && d->r->nu) s.sensors_by[by_ctrl] = pbCheck_AddTest(d, "differences, sensors by control", slope_limit);
-  if (d->r->ns) s.sensors_by[by_theta] = pbCheck_AddTest(d, "differences, sensors by parameters", slope_limit);
+  static const struct {
+    pbBy by;
+    pbSeen seen;
+    const char *name;
+  } tests[] = {{by_theta, in_states, "differences, states by parameters"},
+               {by_state, in_sensors, "differences, sensors by state"},
+               {by_ctrl, in_sensors, "differences, sensors by control"},
+               {by_theta, in_sensors, "differences, sensors by parameters"}};
+  Slopes s = {.d = d};
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+    bool there = (tests[i].seen == in_states || d->r->ns) && (tests[i].by != by_ctrl || d->r->nu);
+    if (there) s.by[tests[i].by][tests[i].seen] = pbCheck_AddTest(d, tests[i].name, slope_limit);
+  }
 
   // a step of deformables is worth many of bodies
   int most = d->r->np ? 2 : most_steps;

@@ -42,18 +42,15 @@ int pbCheck_ControlSide(const pbCheck *d, int i, double *span) {
 
 // Sets the direction to one entry: a control in all steps, or a number of the state at the start. Returns the side to which its
 // domain is, or 0.
-static int choose_entry(pbCheck *d, pbBy part, int i, double *unit) {
+static int choose_entry(pbCheck *d, pbBy part, int i) {
   double span, *direction = d->direction.of[part];
-  int side = part == by_ctrl ? pbCheck_ControlSide(d, i, &span) : 0;
-  *unit = part == by_ctrl && span > 0 ? fmin(1, span) : 1;
-
-  // nothing else moves
   pbVectors_Clear(&d->direction);
-  if (part == by_ctrl) {
-    for (size_t k = 0; k < (size_t)d->r->plan.steps; k++) direction[k * (size_t)d->r->nu + (size_t)i] = *unit;
-  } else {
-    direction[i] = 1;
-  }
+  direction[i] = 1;
+  if (part == by_state) return 0;
+
+  int side = pbCheck_ControlSide(d, i, &span);
+  double unit = span > 0 ? fmin(1, span) : 1;
+  for (size_t k = 0; k < (size_t)d->r->plan.steps; k++) direction[k * (size_t)d->r->nu + (size_t)i] = unit;
   return side;
 }
 
@@ -64,35 +61,26 @@ static void name_entry(const pbCheck *d, pbBy part, int i, char *text, size_t si
   else snprintf(text, size, "control %d", i);
 }
 
-static void compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
+static pbStatus compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
   char name[90];
-  double unit;
+  bool wrong;
   pbStanding found[seen_count], *f = &found[in_states];
-  int side = choose_entry(d, part, i, &unit);
-  pbCheck_Measure(d, side, false, t->limit, found);
+  int side = choose_entry(d, part, i);
+  const double *unit = d->direction.of[part] + i;
   name_entry(d, part, i, name, sizeof name);
 
-  if (!f->known || (d->tied && f->error > t->limit)) {
-    pbCheck_LeaveOut(t, name, f->known ? "at a tie of contacts, named below" : "does not settle: a jump or an onset", -1);
-    return;
-  }
-  pbCheck_CountCase(t, f->error, -1);
+  pbComparison c = {.test = {t}, .name = name, .alone = unit, .side = side, .modes = true, .step = -1};
+  PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
+  if (!f->known || f->error > t->limit) return pb_ok;
 
-  // what is right or wrong, in words; a bound has a slope on its other side too
-  double gradient = f->gradient / unit, right = f->right / unit, left = f->left / unit;
-  if (side) {
-    pbStanding both[seen_count];
-    pbCheck_Measure(d, 0, false, t->limit, both);
-    right = both[in_states].right / unit;
-    left = both[in_states].left / unit;
-  }
-  if (f->error > t->limit) {
-    pbCheck_AddWords(t, "disagrees: ", "%s has gradient %.4g, slopes %.4g and %.4g", name, gradient, right, left);
-  } else if (fabs(right - left) > 10 * t->limit * (fabs(right) + fabs(left) + d->least[in_states])) {
+  // a bound has a slope on its other side too
+  if (side) pbCheck_Measure(d, 0, false, t->limit, found);
+  double right = f->right / *unit, left = f->left / *unit;
+  if (fabs(right - left) > 10 * t->limit * (fabs(right) + fabs(left) + d->least[in_states]))
     pbCheck_AddFinding(d, "a bend at the start", name, "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s",
-                       right, left, gradient,
+                       right, left, f->gradient / *unit,
                        side ? "that into the domain." : "moves to the other side change the motion by another slope.");
-  }
+  return pb_ok;
 }
 
 // Of many entries some, drawn evenly.
@@ -103,7 +91,7 @@ static pbStatus compare_entries(pbCheck *d, const char *name, pbBy part, int cou
 
   for (int i = from; i < count; i += stride) {
     PB_TRY(pbCheck_GoOn(d, "slopes at the start", i, count));
-    compare_entry(d, part, i, t);
+    PB_TRY(compare_entry(d, part, i, t));
   }
   return pb_ok;
 }

@@ -9,7 +9,6 @@
 
 #include "base/context.h"
 #include "check/check.h"
-#include "probe/probe.h"
 
 // What a step is differentiated by.
 typedef enum Kind { by_states, by_controls, by_poses, by_parameters, kind_count } Kind;
@@ -104,32 +103,21 @@ static pbStatus compare_modes(pbCheck *d, Kind kind, pbSeen seen, double ahead, 
 // ---- differences -----------------------------------------------------------------------------------------------------
 
 // One direction of one step; `name` (of a parameter, or NULL) goes into the remarks.
-static void compare_slopes(pbCheck *d, const char *name, pbCheckTest *t) {
-  pbStanding found[seen_count], *f = &found[in_states];
-  pbCheck_Measure(d, 0, false, t->limit, found);
-
-  // a kink within the move, or one that no event shows
-  const char *kink = NULL;
-  if (!f->known || f->error > t->limit) kink = pbCheck_FindKink(d);
-  if (!kink && !f->known) kink = f->drowned ? "no reliable difference" : pb_namelessKink;
-  if (!kink && f->bent && f->error > t->limit) kink = pb_namelessKink;
-  if (kink) {
-    pbCheck_LeaveOut(t, name, kink, d->from);
-    return;
-  }
-
-  if (f->error > t->limit && name) pbCheck_AddWords(t, "", "%s disagrees", name);
-  pbCheck_CountCase(t, f->error > t->limit ? f->error : fmin(f->off, t->limit), d->from);
+static pbStatus compare_slopes(pbCheck *d, const char *name, pbCheckTest *t) {
+  pbStanding found[seen_count];
+  bool wrong;
+  return pbCheck_Compare(d, &(pbComparison){.test = {t}, .name = name, .step = d->from}, found, &wrong);
 }
 
-static void compare_parameters(pbCheck *d, pbCheckTest *t) {
+static pbStatus compare_parameters(pbCheck *d, pbCheckTest *t) {
   for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
     pbParam p = pbModel_ParamAt(d->r->model, i);
     double *direction = d->direction.of[by_theta];
     pbVectors_Clear(&d->direction);
     pbTheta_Draw(d->r->model, d->theta, i, pb_drawEach, &d->rng, direction);
-    if (pbProbe_Moved(direction + p.offset, (size_t)p.rows * (size_t)p.cols)) compare_slopes(d, p.name, t);
+    if (pbProbe_Moved(direction + p.offset, (size_t)p.rows * (size_t)p.cols)) PB_TRY(compare_slopes(d, p.name, t));
   }
+  return pb_ok;
 }
 
 // ---- Jacobians -------------------------------------------------------------------------------------------------------
@@ -153,8 +141,7 @@ static void compare_rows(char letter, const double *w, int rows, const double *J
   error = finite ? error / size : NAN;
   pbCheck_CountCase(t, error, step);
 
-  // each letter is named once
-  if (!(error <= t->limit) && !strchr(t->words, letter)) pbCheck_AddWords(t, "wrong: ", "%c", letter);
+  if (!(error <= t->limit)) pbCheck_AddWords(t, "wrong: ", "%c", letter);
 }
 
 static pbStatus compare_jacobians(pbCheck *d, double *A, pbCheckTest *t) {
@@ -225,12 +212,11 @@ static pbStatus test_step(pbCheck *d, int k, int sampled, const Tests *t) {
     for (pbSeen seen = 0; seen < seen_count; seen++) {
       if (t->dot[seen][kind]) PB_TRY(compare_modes(d, kind, seen, ahead[seen], t->dot[seen][kind]));
     }
-    if (sampled >= 0 && kind != by_parameters) compare_slopes(d, NULL, t->slope[kind]);
+    if (sampled >= 0 && kind != by_parameters) PB_TRY(compare_slopes(d, NULL, t->slope[kind]));
   }
 
   // parameters are many: in every other of these steps
-  if (sampled >= 0 && sampled % 2 == 0) compare_parameters(d, t->slope[by_parameters]);
-  return pb_ok;
+  return sampled >= 0 && sampled % 2 == 0 ? compare_parameters(d, t->slope[by_parameters]) : pb_ok;
 }
 
 pbStatus pbCheck_Steps(pbCheck *d) {

@@ -8,7 +8,6 @@
 #include "check/check.h"
 #include "model/model.h"
 #include "model/state_layout.h"
-#include "probe/probe.h"
 
 static size_t row_count(const pbCheck *d) { return (size_t)d->r->plan.steps + 1; }
 static size_t width(const pbCheck *d, pbSeen seen) { return (size_t)(seen == in_states ? d->r->n : d->r->ns); }
