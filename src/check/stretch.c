@@ -71,11 +71,7 @@ static pbStatus pull(pbCheck *d, pbSeen seen, const pbVjpOptions *options) {
 
   // the pullback adds to what is there
   pbVectors_Clear(v);
-  pbRolloutGradient out = {.x0 = v->of[by_state],
-                           .ctrl = v->of[by_ctrl],
-                           .mocap_pos = v->of[by_mocap_pos],
-                           .mocap_rot = v->of[by_mocap_rot],
-                           .theta = v->of[by_theta]};
+  pbRolloutGradient out = pbVectors_RolloutGradient(v);
   return pbRollout_Vjp(d->r, &bar, options, &out, &d->certificate);
 }
 

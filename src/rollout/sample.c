@@ -27,12 +27,10 @@ enum { per_sample = 400, few = 200 };  // one sample of each kind for so many st
 // The gradients that step k adds to, row by row; velocities that poses say are checked before they are handed on to these.
 static pbVectors gradient_rows(const pbRollout *r, const pbStepCheck *s, int k) {
   const pbRolloutGradient *g = s->gradient;
-  pbVectors all = {.of = {NULL, g->ctrl, g->qfrc, g->xfrc, g->command, g->mocap_pos, g->mocap_rot, g->mocap_vel}};
-  bool said = !r->input.mocap_vel;
-  if (said) all.of[by_mocap_vel] = NULL;
-
-  pbVectors row = pbVectors_Row(r, &all, k);
-  if (said && pbPrescribed_Wanted(r, g)) row.of[by_mocap_vel] = r->mocap_rate_bar;
+#define X(name) [by_##name] = g->name,
+  pbVectors all = {.of = {PB_ACTING(X)}}, row = pbVectors_Row(r, &all, k);
+#undef X
+  if (!r->input.mocap_vel) row.of[by_mocap_vel] = pbPrescribed_Wanted(r, g) ? r->mocap_rate_bar : NULL;
   return row;
 }
 

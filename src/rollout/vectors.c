@@ -29,10 +29,10 @@ static bool has_rows(pbBy part) { return part >= by_ctrl && part <= by_mocap_vel
 
 pbVectors pbVectors_OfGradient(const pbRollout *r, const pbRolloutGradient *g, double *x0) {
   const pbRolloutInput *in = &r->input;
-  pbVectors v = {{x0, g->ctrl, g->qfrc, g->xfrc, g->command, g->mocap_pos, g->mocap_rot, g->mocap_vel, g->mocap_pos_before,
-                  g->mocap_rot_before, g->theta},
-                 {0}};
-  const double *given[by_count] = {NULL,
+#define X(name) g->name,
+  pbVectors v = {{x0, PB_ACTING(X) g->mocap_pos_before, g->mocap_rot_before, g->theta}, {0}};
+#undef X
+  const double *given[by_theta] = {NULL,
                                    in->ctrl,
                                    in->qfrc,
                                    in->xfrc,
@@ -125,41 +125,29 @@ size_t pbVectors_Count(const pbVectors *v) {
 }
 
 // ---- as arguments -------------------------------------------------------------------------------------------------------
+#define X(name) .name = v->of[by_##name],
 pbDirection pbVectors_Direction(const pbVectors *v) {
-  return (pbDirection){.x = v->of[by_state],
-                       .ctrl = v->of[by_ctrl],
-                       .qfrc = v->of[by_qfrc],
-                       .xfrc = v->of[by_xfrc],
-                       .command = v->of[by_command],
-                       .theta = v->of[by_theta],
-                       .mocap_pos = v->of[by_mocap_pos],
-                       .mocap_rot = v->of[by_mocap_rot],
-                       .mocap_vel = v->of[by_mocap_vel]};
+  return (pbDirection){.x = v->of[by_state], .theta = v->of[by_theta], PB_ACTING(X)};
 }
 
-pbInputBar pbVectors_InputBar(const pbVectors *v) {
-  return (pbInputBar){.ctrl = v->of[by_ctrl],
-                      .qfrc = v->of[by_qfrc],
-                      .xfrc = v->of[by_xfrc],
-                      .command = v->of[by_command],
-                      .mocap_pos = v->of[by_mocap_pos],
-                      .mocap_rot = v->of[by_mocap_rot],
-                      .mocap_vel = v->of[by_mocap_vel]};
-}
+pbInputBar pbVectors_InputBar(const pbVectors *v) { return (pbInputBar){PB_ACTING(X)}; }
 
 pbRolloutDirection pbVectors_RolloutDirection(const pbVectors *v) {
   return (pbRolloutDirection){.x0 = v->of[by_state],
-                              .ctrl = v->of[by_ctrl],
-                              .qfrc = v->of[by_qfrc],
-                              .xfrc = v->of[by_xfrc],
                               .theta = v->of[by_theta],
-                              .command = v->of[by_command],
-                              .mocap_pos = v->of[by_mocap_pos],
-                              .mocap_rot = v->of[by_mocap_rot],
-                              .mocap_vel = v->of[by_mocap_vel],
                               .mocap_pos_before = v->of[by_pos_before],
-                              .mocap_rot_before = v->of[by_rot_before]};
+                              .mocap_rot_before = v->of[by_rot_before],
+                              PB_ACTING(X)};
 }
+
+pbRolloutGradient pbVectors_RolloutGradient(const pbVectors *v) {
+  return (pbRolloutGradient){.x0 = v->of[by_state],
+                             .theta = v->of[by_theta],
+                             .mocap_pos_before = v->of[by_pos_before],
+                             .mocap_rot_before = v->of[by_rot_before],
+                             PB_ACTING(X)};
+}
+#undef X
 
 // ---- parameters ---------------------------------------------------------------------------------------------------------
 void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, pbDraw how, double *direction) {

@@ -8,17 +8,16 @@
 #include "model/direction.h"
 #include "rollout/rollout.h"
 
+// What acts in a step, as the arguments of steps and rollouts call it.
+#define PB_ACTING(X) X(ctrl) X(qfrc) X(xfrc) X(command) X(mocap_pos) X(mocap_rot) X(mocap_vel)
+
 // The state (of a rollout: the first), what acts, and parameters.
 typedef enum pbBy {
   by_state,
-  by_ctrl,
-  by_qfrc,
-  by_xfrc,
-  by_command,
-  by_mocap_pos,
-  by_mocap_rot,
-  by_mocap_vel,
-  by_pos_before,
+#define X(name) by_##name,
+  PB_ACTING(X)
+#undef X
+      by_pos_before,
   by_rot_before,
   by_theta,
   by_count
@@ -51,6 +50,7 @@ size_t pbVectors_Count(const pbVectors *v);  // all but theta
 pbDirection pbVectors_Direction(const pbVectors *v);
 pbInputBar pbVectors_InputBar(const pbVectors *v);
 pbRolloutDirection pbVectors_RolloutDirection(const pbVectors *v);
+pbRolloutGradient pbVectors_RolloutGradient(const pbVectors *v);
 
 // ---- moved.c: steps of the program, displaced along a direction ---------------------------------------------------------
 // One end of a quotient: where it is, and what is seen there.
