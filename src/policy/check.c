@@ -13,43 +13,30 @@
 #include "base/context.h"
 #include "policy/check.h"
 
+static const char *const call_names[call_count] = {"forward", "pull", "gather", "pull", "push"};
+static const Width sources[in_count] = {of_observations, of_memory, of_params,  of_observations,
+                                        of_memory,       of_params, of_outputs, of_memory};
 static const struct {
-  const char *call, *what;
-} targets[to_count] = {{"forward", "out"},      {"forward", "m_next"}, {"pull", "o_bar"},
-                       {"pull", "m_bar"},       {"pull", "param_bar"}, {"pull", "kept"},
-                       {"gather", "param_bar"}, {"push", "out_dot"},   {"push", "m_next_dot"}};
+  Call call;
+  const char *what;
+  Width width;
+} targets[to_count] = {
+    {call_forward, "out", of_outputs},     {call_forward, "m_next", of_memory}, {call_pull, "o_bar", of_observations},
+    {call_pull, "m_bar", of_memory},       {call_pull, "param_bar", of_params}, {call_keep, "kept", of_kept},
+    {call_gather, "param_bar", of_params}, {call_push, "out_dot", of_outputs},  {call_push, "m_next_dot", of_memory}};
 
 // ---- sizes --------------------------------------------------------------------------------------------------------------
-size_t pbTrial_RowsIn(const Check *c, Source k) {
-  switch (k) {
-    case in_o:
-    case in_oDot: return (size_t)c->f->observations;
-    case in_p:
-    case in_pDot: return c->params;
-    case in_outBar: return (size_t)c->f->outputs;
-    default: return (size_t)c->f->memory;
-  }
-}
+size_t pbTrial_RowsIn(const Check *c, Source k) { return c->width[sources[k]]; }
+size_t pbTrial_RowsOut(const Check *c, Target k) { return c->width[targets[k].width]; }
 
-size_t pbTrial_RowsOut(const Check *c, Target k) {
-  switch (k) {
-    case to_out:
-    case to_outDot: return (size_t)c->f->outputs;
-    case to_oBar: return (size_t)c->f->observations;
-    case to_pBar:
-    case to_gathered: return c->params;
-    case to_kept: return c->f->kept_size;
-    default: return (size_t)c->f->memory;
-  }
-}
+// Parameters are the same for all columns.
+static size_t count(const Check *c, Width width, int batch) { return c->width[width] * (width == of_params ? 1 : (size_t)batch); }
+static size_t count_in(const Check *c, Source k, int batch) { return count(c, sources[k], batch); }
+static size_t count_out(const Check *c, Target k, int batch) { return count(c, targets[k].width, batch); }
 
-static bool is_shared_in(Source k) { return k == in_p || k == in_pDot; }
-static bool is_shared_out(Target k) { return k == to_pBar || k == to_gathered; }
-static size_t count_in(const Check *c, Source k, int batch) {
-  return pbTrial_RowsIn(c, k) * (is_shared_in(k) ? 1 : (size_t)batch);
-}
-static size_t count_out(const Check *c, Target k, int batch) {
-  return pbTrial_RowsOut(c, k) * (is_shared_out(k) ? 1 : (size_t)batch);
+static bool has(const Check *c, Call call) {
+  if (call == call_push) return c->f->push;
+  return c->f->gather || (call != call_keep && call != call_gather);
 }
 
 static void lay_out(pbArena *a, void *check) {
@@ -127,10 +114,38 @@ void pbTrial_Draw(Check *c, Input *in, int batch, double scale) {
 }
 
 // ---- calls --------------------------------------------------------------------------------------------------------------
-void *pbTrial_Work(const Check *c, Output *out, int byte) { return memset(out->work, byte, c->work_bytes + GUARD); }
+static double *fill(const Check *c, const Output *out, Target k, int batch, double value) {
+  size_t n = out->of[k] ? count_out(c, k, batch) : 0;
+  for (size_t i = 0; i < n; i++) out->of[k][i] = value;
+  return out->of[k];
+}
 
-bool pbTrial_StatusOk(Check *c, const char *call, pbStatus status) {
-  return status == pb_ok || pbTrial_Fail(c, "%s returns an error: %s", call, pbStatus_Text(status));
+pbStatus pbTrial_Call(const Check *c, Call call, const Input *in, Output *out, int byte) {
+  const pbPolicyFunction *f = c->f;
+  double *const *x = in->of, *const *y = out->of;
+  int batch = in->batch;
+  bool keep = call == call_keep;
+  void *work = memset(out->work, byte, c->work_bytes + GUARD);
+  PB_ASSERT(batch == 1 || batch == COLUMNS);
+
+  switch (call) {
+    case call_forward: return f->forward(f->self, batch, x[in_p], x[in_o], x[in_m], y[to_out], y[to_next], work);
+    case call_gather:
+      fill(c, out, to_gathered, batch, 0);
+      return f->gather(f->self, batch, x[in_p], y[to_kept], batch, y[to_gathered], work);
+    case call_push:
+      return f->push(f->self, batch, x[in_p], x[in_pDot], x[in_o], x[in_oDot], x[in_m], x[in_mDot], y[to_outDot], y[to_nextDot],
+                     work);
+    default:
+      for (Target k = to_oBar; k <= to_pBar; k++) fill(c, out, k, batch, out->before);
+      return f->pull(f->self, batch, x[in_p], x[in_o], x[in_m], x[in_outBar], x[in_nextBar], y[to_oBar], y[to_mBar], y[to_pBar],
+                     keep ? y[to_kept] : NULL, keep ? batch : 0, work);
+  }
+}
+
+bool pbTrial_Try(Check *c, Call call, const Input *in, Output *out, int byte) {
+  pbStatus status = pbTrial_Call(c, call, in, out, byte);
+  return status == pb_ok || pbTrial_Fail(c, "%s returns an error: %s", call_names[call], pbStatus_Text(status));
 }
 
 // Nothing was written behind the working memory, nor to what is only to be read.
@@ -148,59 +163,19 @@ static bool kept_within(Check *c, const Output *out, int byte, const Input *in, 
   return true;
 }
 
-static void clear(const Check *c, Output *out, Target k, int batch, double value) {
-  for (size_t i = 0; i < count_out(c, k, batch); i++) out->of[k][i] = value;
-}
-
-pbStatus pbTrial_Forward(const Check *c, const Input *in, Output *out, int byte) {
-  PB_ASSERT(in->batch == 1 || in->batch == COLUMNS);
-  const pbPolicyFunction *f = c->f;
-  return f->forward(f->self, in->batch, in->of[in_p], in->of[in_o], in->of[in_m], out->of[to_out], out->of[to_next],
-                    pbTrial_Work(c, out, byte));
-}
-
-pbStatus pbTrial_Pull(const Check *c, const Input *in, Output *out, int byte, double before, bool keep) {
-  const pbPolicyFunction *f = c->f;
-  Target bars[] = {to_oBar, to_mBar, to_pBar};
-  for (int i = 0; i < 3; i++) clear(c, out, bars[i], in->batch, before);
-
-  return f->pull(f->self, in->batch, in->of[in_p], in->of[in_o], in->of[in_m], in->of[in_outBar], in->of[in_nextBar],
-                 out->of[to_oBar], out->of[to_mBar], out->of[to_pBar], keep ? out->of[to_kept] : NULL, keep ? in->batch : 0,
-                 pbTrial_Work(c, out, byte));
-}
-
-static pbStatus call_gather(const Check *c, const Input *in, Output *out, int byte) {
-  clear(c, out, to_gathered, in->batch, 0);
-  return c->f->gather(c->f->self, in->batch, in->of[in_p], out->of[to_kept], in->batch, out->of[to_gathered],
-                      pbTrial_Work(c, out, byte));
-}
-
-static pbStatus call_push(const Check *c, const Input *in, Output *out, int byte) {
-  const pbPolicyFunction *f = c->f;
-  return f->push(f->self, in->batch, in->of[in_p], in->of[in_pDot], in->of[in_o], in->of[in_oDot], in->of[in_m], in->of[in_mDot],
-                 out->of[to_outDot], out->of[to_nextDot], pbTrial_Work(c, out, byte));
-}
-
-// A call that has ended well and kept within its memory.
-static bool is_good(Check *c, const char *call, pbStatus status, const Input *in, const Output *out, int byte) {
-  return pbTrial_StatusOk(c, call, status) && kept_within(c, out, byte, in, call);
-}
-
-// Everything that the function has, at one input. Pull last without keeping, so that param_bar is there.
+// Everything that the function has, at one input.
 static bool call_all(Check *c, const Input *in, Output *out, int byte) {
-  if (!is_good(c, "forward", pbTrial_Forward(c, in, out, byte), in, out, byte)) return false;
+  for (Call call = 0; call < call_count; call++) {
+    if (!has(c, call)) continue;
 
-  if (c->f->gather) {
-    if (!is_good(c, "pull", pbTrial_Pull(c, in, out, byte, 0, true), in, out, byte)) return false;
-    for (size_t i = 0; i < c->params; i++) {
+    if (!pbTrial_Try(c, call, in, out, byte) || !kept_within(c, out, byte, in, call_names[call])) return false;
+
+    for (size_t i = 0; call == call_keep && i < c->width[of_params]; i++) {
       if (out->of[to_pBar][i] != 0) return pbTrial_Fail(c, "pull with kept writes to param_bar, which it must leave alone");
     }
-
-    if (!is_good(c, "gather", call_gather(c, in, out, byte), in, out, byte)) return false;
   }
 
-  if (!is_good(c, "pull", pbTrial_Pull(c, in, out, byte, 0, false), in, out, byte)) return false;
-  return !c->f->push || is_good(c, "push", call_push(c, in, out, byte), in, out, byte);
+  return true;
 }
 
 // The first number of a target that differs: its place among all of them, or -1.
@@ -214,12 +189,11 @@ static long first_other(const Check *c, const Output *a, const Output *b, Target
 
 static bool same_outputs(Check *c, const Output *a, const Output *b, int batch, const char *why) {
   for (Target k = 0; k < to_count; k++) {
-    bool there = (c->f->push || k < to_outDot) && (c->f->gather || (k != to_kept && k != to_gathered));
-    long at = there ? first_other(c, a, b, k, batch) : -1;
+    long at = has(c, targets[k].call) ? first_other(c, a, b, k, batch) : -1;
     if (at < 0) continue;
 
-    return pbTrial_Fail(c, "%s %s: %s[%ld] is %.9g, then %.9g", targets[k].call, why, targets[k].what, at, a->of[k][at],
-                        b->of[k][at]);
+    return pbTrial_Fail(c, "%s %s: %s[%ld] is %.9g, then %.9g", call_names[targets[k].call], why, targets[k].what, at,
+                        a->of[k][at], b->of[k][at]);
   }
 
   return true;
@@ -244,7 +218,8 @@ static void take_column(const Check *c, const Input *in, int b, Input *one) {
   one->batch = 1;
 
   for (Source k = 0; k < in_count; k++) {
-    size_t n = pbTrial_RowsIn(c, k), step = is_shared_in(k) ? 1 : (size_t)in->batch, first = is_shared_in(k) ? 0 : (size_t)b;
+    bool shared = sources[k] == of_params;
+    size_t n = pbTrial_RowsIn(c, k), step = shared ? 1 : (size_t)in->batch, first = shared ? 0 : (size_t)b;
     for (size_t i = 0; i < n; i++) {
       one->of[k][i] = in->of[k][i * step + first];
       one->copy[k][i] = one->of[k][i];
@@ -253,19 +228,19 @@ static void take_column(const Check *c, const Input *in, int b, Input *one) {
 }
 
 static bool check_columns(Check *c) {
-  static const Target alone[] = {to_out, to_next, to_oBar, to_mBar, to_outDot, to_nextDot};
-
   for (int b = 0; b < COLUMNS; b++) {
     take_column(c, &c->all, b, &c->one);
     if (!call_all(c, &c->one, &c->second, CLEAN)) return false;
 
-    for (int t = 0; t < (c->f->push ? 6 : 4); t++) {
-      Target k = alone[t];
+    // What the columns share, and what only gather reads, is no column's own.
+    for (Target k = 0; k < to_count; k++) {
+      if (targets[k].width == of_params || k == to_kept || !has(c, targets[k].call)) continue;
+
       for (size_t i = 0; i < pbTrial_RowsOut(c, k); i++) {
         double within = c->first.of[k][i * COLUMNS + (size_t)b];
         if (same(within, c->second.of[k][i])) continue;
-        return pbTrial_Fail(c, "%s: column %d of %d depends on the other columns: %s[%zu] is %.9g, alone %.9g", targets[k].call,
-                            b, COLUMNS, targets[k].what, i, within, c->second.of[k][i]);
+        return pbTrial_Fail(c, "%s: column %d of %d depends on the other columns: %s[%zu] is %.9g, alone %.9g",
+                            call_names[targets[k].call], b, COLUMNS, targets[k].what, i, within, c->second.of[k][i]);
       }
     }
   }
@@ -285,11 +260,19 @@ typedef struct Worker {
   const char *other;  // the call that gave other numbers
 } Worker;
 
-static bool differs(const Worker *w, Target k) { return first_other(w->check, w->expected, w->out, k, w->in->batch) >= 0; }
+// Whether a call gives what it gave alone.
+static bool repeats(const Worker *w, Call call) {
+  if (pbTrial_Call(w->check, call, w->in, w->out, CLEAN) != pb_ok) return false;
+
+  for (Target k = 0; k < to_count; k++) {
+    if (targets[k].call == call && first_other(w->check, w->expected, w->out, k, w->in->batch) >= 0) return false;
+  }
+  return true;
+}
 
 static void *work_through(void *argument) {
+  static const Call calls[] = {call_forward, call_pull, call_push};
   Worker *w = argument;
-  const Check *c = w->check;
   pthread_barrier_wait(w->start);
 
   // Until the other has done its calls too, or they might never have met.
@@ -301,12 +284,9 @@ static void *work_through(void *argument) {
     }
 
     if (!busy && !atomic_load(w->busy)) break;
-    pbStatus status = pbTrial_Forward(c, w->in, w->out, CLEAN);
-    if (status != pb_ok || differs(w, to_out) || differs(w, to_next)) w->other = "forward";
-    status = pbTrial_Pull(c, w->in, w->out, CLEAN, 0, false);
-    if (status != pb_ok || differs(w, to_oBar) || differs(w, to_mBar) || differs(w, to_pBar)) w->other = "pull";
-    if (c->f->push) status = call_push(c, w->in, w->out, CLEAN);
-    if (c->f->push && (status != pb_ok || differs(w, to_outDot) || differs(w, to_nextDot))) w->other = "push";
+    for (int k = 0; k < 3; k++) {
+      if (has(w->check, calls[k]) && !repeats(w, calls[k])) w->other = call_names[calls[k]];
+    }
   }
 
   if (busy) atomic_fetch_sub(w->busy, 1);
@@ -318,7 +298,7 @@ static bool check_threads(Check *c) {
   if (!call_all(c, &c->all, &c->first, CLEAN) || !call_all(c, &c->other, &c->second, CLEAN)) return false;
   pthread_barrier_t start;
   pthread_t thread;
-  int times = 4 + (int)(100 / (1 + c->params / 1000));
+  int times = 4 + (int)(100 / (1 + c->width[of_params] / 1000));
   atomic_int busy = 2;
   Worker own = {c, &c->all, &c->first, &c->third, &start, &busy, times, NULL};
   Worker beside = {c, &c->other, &c->second, &c->fourth, &start, &busy, times, NULL};
@@ -343,14 +323,13 @@ static bool check_threads(Check *c) {
 static bool near(const Check *c, double a, double b, double size) { return fabs(a - b) <= 1e5 * c->rounding * (size + fabs(b)); }
 
 static bool check_adding(Check *c) {
-  static const Target bars[] = {to_oBar, to_mBar, to_pBar};
   const double before = 2;
+  Output more_there = c->second;
+  more_there.before = before;
   c->report->adds = false;
-  if (!call_all(c, &c->all, &c->first, CLEAN)) return false;
-  if (!pbTrial_StatusOk(c, "pull", pbTrial_Pull(c, &c->all, &c->second, CLEAN, before, false))) return false;
+  if (!call_all(c, &c->all, &c->first, CLEAN) || !pbTrial_Try(c, call_pull, &c->all, &more_there, CLEAN)) return false;
 
-  for (int t = 0; t < 3; t++) {
-    Target k = bars[t];
+  for (Target k = to_oBar; k <= to_pBar; k++) {
     for (size_t i = 0; i < count_out(c, k, COLUMNS); i++) {
       double from_zero = c->first.of[k][i], more = c->second.of[k][i] - before;
       if (!isfinite(from_zero) || near(c, more, from_zero, before)) continue;
@@ -366,7 +345,7 @@ static bool check_adding(Check *c) {
 }
 
 static bool same_gradient(Check *c) {
-  for (size_t i = 0; i < c->params; i++) {
+  for (size_t i = 0; i < c->width[of_params]; i++) {
     double pulled = c->first.of[to_pBar][i], gathered = c->first.of[to_gathered][i];
     if (isfinite(pulled) && !near(c, gathered, pulled, 1))
       return pbTrial_Fail(c, "gather and pull differ: param_bar[%zu] is %.9g by gather, %.9g by pull", i, gathered, pulled);
@@ -377,20 +356,15 @@ static bool same_gradient(Check *c) {
 
 // Without parameters wanted, and with gather instead.
 static bool check_gather(Check *c) {
-  const pbPolicyFunction *f = c->f;
-  const Input *in = &c->all;
+  Output bare = c->second;
+  bare.of[to_pBar] = NULL;
   c->report->gathers = false;
-  clear(c, &c->second, to_oBar, COLUMNS, 0);
-  clear(c, &c->second, to_mBar, COLUMNS, 0);
-
-  pbStatus status = f->pull(f->self, COLUMNS, in->of[in_p], in->of[in_o], in->of[in_m], in->of[in_outBar], in->of[in_nextBar],
-                            c->second.of[to_oBar], c->second.of[to_mBar], NULL, NULL, 0, pbTrial_Work(c, &c->second, CLEAN));
-  if (!pbTrial_StatusOk(c, "pull", status)) return false;
+  if (!pbTrial_Try(c, call_pull, &c->all, &bare, CLEAN)) return false;
   if (first_other(c, &c->first, &c->second, to_oBar, COLUMNS) >= 0 ||
       first_other(c, &c->first, &c->second, to_mBar, COLUMNS) >= 0)
     return pbTrial_Fail(c, "pull gives other cotangents where param_bar is not wanted (NULL)");
 
-  if (f->gather && !same_gradient(c)) return false;
+  if (c->f->gather && !same_gradient(c)) return false;
   c->report->gathers = true;
   return true;
 }
@@ -439,10 +413,10 @@ static size_t most_work(const pbPolicyFunction *f) {
 // From here on derivatives are those of the exact twin, which must be the same function.
 static bool take_exact(Check *c) {
   if (!c->f->exact) return true;
-  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->all, &c->first, CLEAN))) return false;
+  if (!pbTrial_Try(c, call_forward, &c->all, &c->first, CLEAN)) return false;
 
   c->f = c->f->exact;
-  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->all, &c->second, CLEAN))) return false;
+  if (!pbTrial_Try(c, call_forward, &c->all, &c->second, CLEAN)) return false;
   if (first_other(c, &c->first, &c->second, to_out, COLUMNS) < 0 && first_other(c, &c->first, &c->second, to_next, COLUMNS) < 0)
     return true;
   return pbTrial_Fail(c, "its exact twin has another forward");
@@ -460,7 +434,10 @@ static void check_all(Check *c) {
 static pbStatus check_function(pbContext *ctx, const pbPolicyFunction *f, uint64_t seed, pbPolicyReport *report) {
   PB_TRY(check_shape(ctx, f));
   Check c = {.ctx = ctx, .f = f, .report = report, .rng = pbRng_Seed(seed), .rounding = f->rounding > 0 ? f->rounding : 1.1e-16};
-  for (int i = 0; i < f->slices; i++) c.params += (size_t)f->slice[i].rows * (size_t)f->slice[i].cols;
+  const int sizes[] = {[of_observations] = f->observations, [of_memory] = f->memory, [of_outputs] = f->outputs};
+  for (Width k = of_observations; k <= of_outputs; k++) c.width[k] = (size_t)sizes[k];
+  for (int i = 0; i < f->slices; i++) c.width[of_params] += (size_t)f->slice[i].rows * (size_t)f->slice[i].cols;
+  c.width[of_kept] = f->kept_size;
   c.work_bytes = most_work(f);
 
   void *memory = pbArena_Make(ctx, lay_out, &c);

@@ -23,8 +23,8 @@ typedef struct Derivative {
 static const Source points[] = {[in_oDot] = in_o, [in_mDot] = in_m, [in_pDot] = in_p};
 
 // The part's output, weighted with its cotangents.
-static double weighted(const Check *c, const Part *part, const Output *out) {
-  const double *value = out->of[part->of == in_outBar ? to_out : to_next];
+static double weighted(const Check *c, const Part *part, Target out, Target next) {
+  const double *value = c->third.of[part->of == in_outBar ? out : next];
   return pbProbe_Dot(c->one.of[part->of], value, pbTrial_RowsIn(c, part->of));
 }
 
@@ -42,9 +42,9 @@ static double moved(void *move, double t) {
   const double *from = c->one.copy[points[part->along]] + part->first, *dot = c->one.of[part->along] + part->first;
 
   pbProbe_Displace(from, dot, t, part->count, at);
-  pbStatus status = pbTrial_Forward(c, &c->one, &c->third, CLEAN);
+  pbStatus status = pbTrial_Call(c, call_forward, &c->one, &c->third, CLEAN);
   for (size_t i = 0; i < part->count; i++) at[i] = from[i];
-  return status == pb_ok ? weighted(c, part, &c->third) : NAN;
+  return status == pb_ok ? weighted(c, part, to_out, to_next) : NAN;
 }
 
 // The quotient nearest to a number, of moves of several lengths, extrapolated (Richardson).
@@ -62,40 +62,36 @@ static double nearest_quotient(Check *c, const Part *part, double number) {
 }
 
 // Push along the part's direction alone; the other directions are not given.
-static pbStatus push_part(Check *c, const Part *part, double *push) {
-  const pbPolicyFunction *f = c->f;
-  const Input *in = &c->one;
-  const double *dot[3] = {NULL, NULL, NULL};
-  dot[part->along - in_oDot] = in->of[part->along];
+static bool push_part(Check *c, const Part *part, double *push) {
+  Input alone = c->one;
+  for (Source k = in_oDot; k <= in_pDot; k++) alone.of[k] = k == part->along ? alone.of[k] : NULL;
+  if (!pbTrial_Try(c, call_push, &alone, &c->third, CLEAN)) return false;
 
-  pbStatus status = f->push(f->self, 1, in->of[in_p], dot[2], in->of[in_o], dot[0], in->of[in_m], dot[1], c->third.of[to_outDot],
-                            c->third.of[to_nextDot], pbTrial_Work(c, &c->third, CLEAN));
-  Output dots = {.of = {[to_out] = c->third.of[to_outDot], [to_next] = c->third.of[to_nextDot]}};
-  *push = weighted(c, part, &dots);
-  return status;
+  *push = weighted(c, part, to_outDot, to_nextDot);
+  return true;
 }
 
 // Pull with the part's cotangents alone.
-static pbStatus pull_part(Check *c, const Part *part, Derivative *d) {
-  static const Target bars[] = {to_oBar, to_mBar, to_pBar};
+static bool pull_part(Check *c, const Part *part, Derivative *d) {
   Source silent = part->of == in_outBar ? in_nextBar : in_outBar;
-  for (size_t i = 0; i < pbTrial_RowsIn(c, silent); i++) c->one.of[silent][i] = 0;
-  pbStatus status = pbTrial_Pull(c, &c->one, &c->third, CLEAN, 0, false);
-  for (size_t i = 0; i < pbTrial_RowsIn(c, silent); i++) c->one.of[silent][i] = c->one.copy[silent][i];
+  size_t bytes = pbTrial_RowsIn(c, silent) * sizeof(double);
+  memset(c->one.of[silent], 0, bytes);
+  bool pulled = pbTrial_Try(c, call_pull, &c->one, &c->third, CLEAN);
+  memcpy(c->one.of[silent], c->one.copy[silent], bytes);
 
-  const double *bar = c->third.of[bars[part->along - in_oDot]] + part->first, *dot = c->one.of[part->along] + part->first;
+  const double *bar = c->third.of[to_oBar + part->along - in_oDot] + part->first, *dot = c->one.of[part->along] + part->first;
   d->pull = pbProbe_Dot(bar, dot, part->count);
   d->size = pbProbe_Terms(bar, dot, part->count);
-  return status;
+  return pulled;
 }
 
 static bool compare(Check *c, const Part *part, Derivative *d) {
   *d = (Derivative){0};
-  if (!pbTrial_StatusOk(c, "pull", pull_part(c, part, d))) return false;
+  if (!pull_part(c, part, d)) return false;
   if (!isfinite(d->size)) return pbTrial_Fail(c, "pull gives numbers that are not finite where forward's are");
 
   d->push = d->pull;
-  if (c->f->push && !part->slice && !pbTrial_StatusOk(c, "push", push_part(c, part, &d->push))) return false;
+  if (c->f->push && !part->slice && !push_part(c, part, &d->push)) return false;
   d->difference = nearest_quotient(c, part, d->pull);
 
   // What is of the size of rounding in all of them is zero.
@@ -189,20 +185,12 @@ static void sort(double *a, int n) {
   }
 }
 
-static bool all_finite(const double *a, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    if (!isfinite(a[i])) return false;
-  }
-
-  return true;
-}
-
 // Points at which forward is finite; elsewhere it may have no value (the log of a negative number).
 static bool draw_point(Check *c, int number, bool *usable) {
   pbTrial_Draw(c, &c->one, 1, (const double[]){1, 1, 0.3, 0.1}[number]);
-  if (!pbTrial_StatusOk(c, "forward", pbTrial_Forward(c, &c->one, &c->third, CLEAN))) return false;
-  *usable = all_finite(c->third.of[to_out], pbTrial_RowsOut(c, to_out)) &&
-            all_finite(c->third.of[to_next], pbTrial_RowsOut(c, to_next));
+  if (!pbTrial_Try(c, call_forward, &c->one, &c->third, CLEAN)) return false;
+  *usable = pb_allFinite(c->third.of[to_out], pbTrial_RowsOut(c, to_out)) &&
+            pb_allFinite(c->third.of[to_next], pbTrial_RowsOut(c, to_next));
   return true;
 }
 
