@@ -376,8 +376,7 @@ static void rotation(Transform out, const double v[4]) {
 
   // The upper left of the matrix.
   quat_to_mat(R, quat);
-  for (int i = 0; i < 3; i++)
-    for (int j = 0; j < 3; j++) out[4 * i + j] = R[3 * i + j];
+  for (int i = 0; i < 3; i++) v3_copy(out + 4 * i, R + 3 * i);
 }
 
 // What an element of a node does to what comes after it; others leave `out` alone.

@@ -94,7 +94,7 @@ static void place_surface(const pbGeomWork *g, pbGeomSurface *to) {
 
   quat_conj(to->quat, g->mesh->properties.quat);
   quat_rotate(to->pos, to->quat, g->mesh->properties.center);
-  for (int k = 0; k < 3; k++) to->pos[k] = -to->pos[k];
+  v3_neg(to->pos, to->pos);
 }
 
 // of: surface of each mesh, -1 where none was made yet.

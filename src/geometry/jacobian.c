@@ -69,7 +69,7 @@ static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pb
     double axis[3], moment[3];
     m3_col(axis, e->mat, i);
     v3_cross(moment, axis, n);
-    for (int k = 0; k < 3; k++) dm[i][k] = moment[k];
+    v3_copy(dm[i], moment);
 
     p[i] = -s[i] * s[i] * m[i] * inv;
     for (int c = 0; c < 3; c++) dl[c] += s[i] * s[i] * m[i] * inv * dm[i][c];

@@ -364,7 +364,7 @@ static void point_acceleration(const NUM(pbWork) *w, int b, const double *point,
   body_offset(w, b, point, d);
   PB_POINTVEL(out, A, d);
   PB_POINTVEL(v, V, d);
-  PB_ADDCROSS(out, 1, V, v);
+  v3_addcross(out, V, v);
 }
 
 // Does the closing speed change by more than this part within a step? What is left of a gradient, of first order in the time

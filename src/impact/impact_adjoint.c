@@ -137,7 +137,7 @@ static void pull_velocities(const NUM(pbWork) *w, const NUM(pbContact) *c, const
   }
 
   // Power force . (u + rotation x d), by the point, the axes and the frictions
-  PB_ADDCROSS(bar->point, 1, force, rotation);
+  v3_addcross(bar->point, force, rotation);
   for (int k = 0; k < 3; k++) {
     v3_addscl(bar->axes[k], u, coefficient[k] * (k ? c->friction[k - 1] : 1));
     if (k) bar->friction[k - 1] += coefficient[k] * v3_dot(c->frame + 3 * k, u);

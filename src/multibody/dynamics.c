@@ -245,7 +245,7 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
   memset(w->V, 0, 6 * sizeof(num));
   memset(w->A0, 0, 6 * sizeof(num));
   if (!(m->disableflags & pb_disGravity)) {
-    for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
+    v3_neg(w->A0 + 3, w->p.gravity);
   }
 
   num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
@@ -268,7 +268,7 @@ static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) 
   v3_addto(acc, t);
 
   // Gravity is in A0 as an acceleration of the world.
-  for (int k = 0; k < 3; k++) acc[k] -= w->A0[3 + k];
+  v3_subfrom(acc, w->A0 + 3);
 }
 
 static num tendon_dot(const NUM(pbWork) *w, int tendon) {

@@ -167,12 +167,12 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   // R diag(I) R' + m (|d|^2 1 - d d'): Steiner's theorem.
   num RI[9];
   for (int k = 0; k < 9; k++) RI[k] = R[k] * inertia[k % 3];
-  I[4] = PB_DOT3(RI, R) + mass * (dd - d[0] * d[0]);
-  I[5] = PB_DOT3(RI + 3, R + 3) + mass * (dd - d[1] * d[1]);
-  I[6] = PB_DOT3(RI + 6, R + 6) + mass * (dd - d[2] * d[2]);
-  I[7] = PB_DOT3(RI, R + 3) - mass * d[0] * d[1];
-  I[8] = PB_DOT3(RI, R + 6) - mass * d[0] * d[2];
-  I[9] = PB_DOT3(RI + 3, R + 6) - mass * d[1] * d[2];
+  I[4] = v3_dot(RI, R) + mass * (dd - d[0] * d[0]);
+  I[5] = v3_dot(RI + 3, R + 3) + mass * (dd - d[1] * d[1]);
+  I[6] = v3_dot(RI + 6, R + 6) + mass * (dd - d[2] * d[2]);
+  I[7] = v3_dot(RI, R + 3) - mass * d[0] * d[1];
+  I[8] = v3_dot(RI, R + 6) - mass * d[0] * d[2];
+  I[9] = v3_dot(RI + 3, R + 6) - mass * d[1] * d[2];
   if (w->m->ndesignbody) add_products(R, w->p.body_products + 3 * b, I);
 }
 

@@ -1,6 +1,7 @@
 // Vectors of three for the sweeps of the adjoint: plain ones (p3) and ones of lanes (l3). With one lane both are a vector of
 // four numbers, the last unused, so that a cross product is three shuffles; with several lanes three of them. Element by
-// element the operations are the same on every instruction set.
+// element the operations are the same on every instruction set. Vectors of math/vec.h lie in memory; these are values, which the
+// loops over bodies keep in registers from one operation to the next.
 #ifndef PB_LANE3_H
 #define PB_LANE3_H
 

@@ -1,5 +1,7 @@
 // Spatial algebra in world axes about a fixed reference point of each tree: motions (angular, linear velocity of the point),
-// wrenches (torque about the point, force). Macros, so that they take doubles, numbers and lanes in any mixture.
+// wrenches (torque about the point, force). Macros, so that they take doubles, numbers and lanes in any mixture: products of
+// three are for where a lane is among them, which no function of one type can take. Of numbers alone: v3_dot, v3_cross,
+// v3_addcross (math/vec.h).
 #ifndef PB_SPATIAL_H
 #define PB_SPATIAL_H
 

@@ -56,7 +56,7 @@ static void drift_of_segment(const NUM(pbWork) *w, const segment *s, segment_dri
     for (int r = 0; r < 6; r++) A0[r] = w->A0[6 * s->body[x] + r];
     PB_POINTVEL(f->u[x], w->V + 6 * s->body[x], s->d[x]);
     PB_POINTVEL(acc[x], A0, s->d[x]);
-    PB_CROSS(t, w->V + 6 * s->body[x], f->u[x]);
+    v3_cross(t, w->V + 6 * s->body[x], f->u[x]);
     v3_addto(acc[x], t);
   }
 

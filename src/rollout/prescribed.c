@@ -256,7 +256,7 @@ static void pull_model(const pbRollout *r, const double *pos_bar, const double *
     double to[4], vector[4] = {0, turn[0], turn[1], turn[2]};
 
     quat_mul(to, quat, vector);
-    for (int i = 0; i < 3; i++) x[i] += pos_bar[3 * k + i];
+    v3_addto(x, pos_bar + 3 * k);
     for (int i = 0; i < 4; i++) q[i] += 2 * to[i] / length2;
   }
 }

@@ -28,8 +28,8 @@ static void correction_factor(double t2, double *g, double *dg) {
 static void pull_correction(const double u[3], const double k[3], const lane bar[3], lane *k_bar, lane u_bar[3]) {
   double g, dg, c[3], cc[3];
   correction_factor(v3_dot(u, u), &g, &dg);
-  PB_CROSS(c, u, k);
-  PB_CROSS(cc, u, c);
+  v3_cross(c, u, k);
+  v3_cross(cc, u, c);
 
   // By k: every cross product by u turns its sign.
   lane y[3], yy[3];

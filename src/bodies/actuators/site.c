@@ -96,7 +96,7 @@ static void site_end(LANE(pbAdjoint) *a, int site, double sign, site_wrench *s, 
     s->rotation[k] += sign * X[k];
   }
   LANE(pbSweep_Point)(a, b, d, F, p, a->F);
-  for (int k = 0; k < 3; k++) a->F[6 * b + k] += T[k];
+  v3_addto(a->F + 6 * b, T);
 }
 
 // Gradient of the reference length's rotational part: gear . log(r^-1 q), q and r the orientations of site and reference.

@@ -33,7 +33,7 @@ static void pull_wrench(LANE(pbAdjoint) *a, int b) {
   // The force's point of application moves with the body; the torque sees angular motion alone.
   PB_CROSS(p, x, X);
   LANE(pbSweep_Point)(a, b, d, x, p, a->FX);
-  for (int k = 0; k < 3; k++) a->FX[6 * b + k] += x[3 + k];
+  v3_addto(a->FX + 6 * b, x + 3);
 
 #if PB_LANES == 1
   if (a->theta) {

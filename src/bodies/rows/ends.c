@@ -29,7 +29,7 @@ static void drift(const NUM(pbWork) *w, int body, const num p[3], num lin[3], nu
   PB_POINTVEL(lin, A, d);
   v3_cross(t, V, u);
   v3_addto(lin, t);
-  for (int k = 0; k < 3; k++) lin[k] -= w->A0[3 + k];
+  v3_subfrom(lin, w->A0 + 3);
   v3_copy(ang, A);
 }
 
@@ -185,7 +185,7 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
 
   memset(s, 0, sizeof *s);
   v3_sub(s->rel, w->V + b1, w->V + b2);
-  PB_CROSS(cross, w->V + b1, w->V + b2);
+  v3_cross(cross, w->V + b1, w->V + b2);
 
   // rho: the coefficients of the rows; Y: vector parts, then scalar parts.
   for (int k = 0; k < 3; k++) {
@@ -197,7 +197,7 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
     s->Y[of_acceleration][1 + k] = PB_LANE_ZERO + 0.5 * (a->at.A[b1 + k] - a->at.A[b2 + k] + cross[k]);
     s->Y[of_velocity][1 + k] = PB_LANE_ZERO + 0.5 * s->rel[k];
   }
-  s->Y[of_acceleration][0] = PB_LANE_ZERO - 0.25 * PB_DOT3(s->rel, s->rel);
+  s->Y[of_acceleration][0] = PB_LANE_ZERO - 0.25 * v3_dot(s->rel, s->rel);
   s->Y[of_residual][0] = PB_LANE_ZERO + 1;
   for (int i = 0; i < 4; i++) weld_torque(e->q2, rho[i], e->q1, s->G[i]);
 }

@@ -21,7 +21,7 @@ static void ball_limit(NUM(pbWork) *w, int joint) {
   NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowLimit, joint, 1);
   for (int k = 0; k < 3; k++) w->row_dofs[r->dofs + k] = m->jnt_dofadr[joint] + k;
   num *J = NUM(pbRow_Claim)(w, r, 3);
-  for (int k = 0; k < 3; k++) J[k] = -axis[k];
+  v3_neg(J, axis);
   r->pos[0] = range - angle;
   r->margin = w->p.jnt_margin[joint];
   r->diag[0] = w->p.dof_invweight0[m->jnt_dofadr[joint]];

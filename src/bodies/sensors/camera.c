@@ -39,7 +39,7 @@ static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
   lane p_bar[3], G[3];
   frame_bar_at(a, pb_refSite, w->m->sensor_objid[i], &s);
   frame_bar_at(a, pb_refCamera, camera, &c);
-  for (int k = 0; k < 3; k++) from[k] = s.f.pos[k] - c.f.pos[k];
+  v3_sub(from, s.f.pos, c.f.pos);
   for (int k = 0; k < 3; k++) p[k] = c.f.mat[k] * from[0] + c.f.mat[3 + k] * from[1] + c.f.mat[6 + k] * from[2];
 
   // Beside the camera the depth stands still.

@@ -35,7 +35,7 @@ static void pull_weight(LANE(pbAdjoint) *a, int b, lane bar) {
     s.force[k] = -mass * g[k] * bar;
     PB_THETA(a, gravity, k, -mass * s.f.pos[k] * bar);
   }
-  PB_THETA(a, body_mass, b, -PB_DOT3(g, s.f.pos) * bar);
+  PB_THETA(a, body_mass, b, -v3_dot(g, s.f.pos) * bar);
   frame_bar_done(a, &s);
 }
 
@@ -129,7 +129,7 @@ static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
   frame_bar_at(a, pb_refBody, b, &s);
 
   NUM(pbFrame_Velocity)(w, &s.f, u);
-  PB_THETA(a, body_mass, b, bar * (PB_DOT3(u, u) / 2));
+  PB_THETA(a, body_mass, b, bar * (v3_dot(u, u) / 2));
   for (int k = 0; k < 3; k++) momentum[k] = mass * u[k] * bar;
   pull_velocity(a, &s, momentum);
 

@@ -118,10 +118,10 @@ static void pull_linvel(LANE(pbAdjoint) *a, frame_bar *o, frame_bar *ref, const 
   for (int k = 0; k < 3; k++) back[k] = -G[k];
   pull_velocity(a, ref, back);
   NUM(pbFrame_Velocity)(a->w, &ref->f, u);
-  for (int k = 0; k < 3; k++) arm[k] = o->f.pos[k] - ref->f.pos[k];
+  v3_sub(arm, o->f.pos, ref->f.pos);
 
-  for (int k = 0; k < 3; k++) z[k] = z[k] - u[k];
-  PB_ADDCROSS(z, 1, arm, wr);
+  v3_sub(z, z, u);
+  v3_addcross(z, arm, wr);
   PB_ADDCROSS(o->force, 1, wr, G);
   PB_ADDCROSS(ref->force, -1, wr, G);
   PB_ADDCROSS(FV, 1, G, arm);
@@ -146,7 +146,7 @@ static void pull_vector(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) {
     case pb_sensFramepos:
       for (int k = 0; k < 3; k++) o.force[k] += G[k];
       if (!relative) break;
-      for (int k = 0; k < 3; k++) z[k] = o.f.pos[k] - ref.f.pos[k];
+      v3_sub(z, o.f.pos, ref.f.pos);
       for (int k = 0; k < 3; k++) ref.force[k] += -G[k];
       break;
     case pb_sensFramexaxis:
@@ -159,7 +159,7 @@ static void pull_vector(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) {
     case pb_sensFrameangvel:
       for (int k = 0; k < 3; k++) a->FV[6 * o.f.body + k] += G[k];
       if (!relative) break;
-      for (int k = 0; k < 3; k++) z[k] = w->V[6 * o.f.body + k] - w->V[6 * ref.f.body + k];
+      v3_sub(z, w->V + 6 * o.f.body, w->V + 6 * ref.f.body);
       for (int k = 0; k < 3; k++) a->FV[6 * ref.f.body + k] += -G[k];
       break;
     case pb_sensFramelinacc: pull_acceleration(a, &o, G); break;

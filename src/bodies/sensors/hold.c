@@ -314,8 +314,8 @@ static bool segment_of(const LANE(pbAdjoint) *a, const pbPiece *p, segment *g) {
   g->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   frame_bar_at(a, pb_refSite, p->site[0], &g->s1);
   frame_bar_at(a, pb_refSite, p->site[1], &g->s2);
-  for (int k = 0; k < 3; k++) g->dir[k] = g->s2.f.pos[k] - g->s1.f.pos[k];
-  g->length = sqrt(PB_DOT3(g->dir, g->dir));
+  v3_sub(g->dir, g->s2.f.pos, g->s1.f.pos);
+  g->length = sqrt(v3_dot(g->dir, g->dir));
   if (g->length < TINY || g->s1.f.body == g->s2.f.body) return false;
 
   for (int k = 0; k < 3; k++) g->dir[k] = g->dir[k] / g->length;
@@ -441,10 +441,10 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     NUM(pbFrame_Velocity)(a->w, &g.s2.f, v);
     NUM(pbFrame_Acceleration)(a->w, &g.s1.f, a1);
     NUM(pbFrame_Acceleration)(a->w, &g.s2.f, acc);
-    for (int k = 0; k < 3; k++) v[k] = v[k] - v1[k];
-    for (int k = 0; k < 3; k++) acc[k] = acc[k] - a1[k];
-    double along = PB_DOT3(g.dir, v), across = PB_DOT3(v, v) - along * along,
-           part = (PB_DOT3(g.dir, acc) + across / g.length) / g.divisor;
+    v3_sub(v, v, v1);
+    v3_sub(acc, acc, a1);
+    double along = v3_dot(g.dir, v), across = v3_dot(v, v) - along * along,
+           part = (v3_dot(g.dir, acc) + across / g.length) / g.divisor;
 
     // By accelerations, velocities, and the segment itself.
     lane push[3], back[3], dir[3], cd = c / g.divisor;

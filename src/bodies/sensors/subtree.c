@@ -172,10 +172,10 @@ static void pull_spin(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
 static void pull_orbit(LANE(pbAdjoint) *a, frame_bar *s, const double *c, const lane g[3]) {
   double mass = a->w->p.body_mass[s->id], arm[3], v[3], swing[3];
   lane gv[3] = {0};
-  for (int k = 0; k < 3; k++) arm[k] = s->f.pos[k] - c[k];
+  v3_sub(arm, s->f.pos, c);
   NUM(pbFrame_Velocity)(a->w, &s->f, v);
 
-  PB_CROSS(swing, arm, v);
+  v3_cross(swing, arm, v);
   PB_THETA(a, body_mass, s->id, PB_DOT3(swing, g));
   PB_ADDCROSS(s->force, mass, v, g);
   PB_ADDCROSS(gv, mass, g, arm);
@@ -187,7 +187,7 @@ static void pull_excess(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
   const NUM(pbWork) *w = a->w;
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
   double swing[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
-  PB_CROSS(swing, c, vel);
+  v3_cross(swing, c, vel);
 
   lane each = PB_DOT3(swing, g);
   if (j) PB_THETA(a, body_mass, j, each);
