@@ -64,7 +64,7 @@ function(pullback_buildable variable)
     set(named "")
     if(NOT PULLBACK_IO)
       file(STRINGS ${source} named LIMIT_COUNT 1 REGEX
-           "\"io/|pb(Array|Arrays|Task|Loss|VtuWriter|Glb|File|Mjcf)_|pbModel_Load|pbSpec_(Load|Parse)|pbDeformable_Load|pbMesh_(Load|Parse|Save)")
+           "\"io/|pb(Array|Arrays|Task|Loss|VtuWriter|Glb|File|Mjcf)_|pbModel_Load|pbSpec_(Load|Parse)|pbDeformable_Load|pbMesh_(Load|Parse|Save)|model_of_text")
     endif()
     if(NOT named)
       list(APPEND kept ${source})

@@ -611,15 +611,12 @@ static double bounce(const char *method, pbGradientKind kind, double *by_gain) {
       "<mujoco><option timestep='.0005'/><worldbody><geom type='plane' size='1 1 .1'/><body pos='0 0 .1'>"
       "<joint type='slide' axis='0 0 1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>";
   enum { length = 1200 };
-  pbSpec *spec;
   pbRollout *r;
   pbRolloutPlan plan;
   TestBlend blend;
   Case c = {.file = method, .setting = &plain};
   pbContext *ctx = pbContext_Create(NULL);
-  assert_int_equal(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec), pb_ok);
-  assert_int_equal(pbSpec_Compile(spec, &c.m), pb_ok);
-  pbSpec_Destroy(spec);
+  c.m = model_of_text(ctx, text);
   assert_int_equal(pbModel_SetContact(c.m, "method", method), pb_ok);
   assert_int_equal(pbModel_SetContact(c.m, "restitution", "0.7"), pb_ok);
 

@@ -66,11 +66,8 @@ static void set_policy(World *s) {
 
 static int setup(void **state) {
   World *s = calloc(1, sizeof *s);
-  pbSpec *spec = NULL;
   s->ctx = pbContext_Create(NULL);
-  good(s->ctx, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
-  good(s->ctx, pbSpec_Compile(spec, &s->model));
-  pbSpec_Destroy(spec);
+  s->model = model_of_text(s->ctx, scene);
   set_policy(s);
 
   s->theta = pbModel_DefaultParams(s->model);

@@ -48,12 +48,9 @@ static void open_world(World *s, bool memory, int every) {
                             {.kind = pb_layerDense, .size = 6},
                             {.kind = pb_layerPid, .size = 2, .gain = 1, .kd = .1, .ki = .5, .interval = .005}};
   const pbObserveDef rows[] = {{.kind = pb_observeQpos}, {.kind = pb_observeQvel}, {.kind = pb_observeLast}};
-  pbSpec *spec;
   unsigned seed = 5;
   *s = (World){.ctx = pbContext_Create(NULL)};
-  good(s->ctx, pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec));
-  good(s->ctx, pbSpec_Compile(spec, &s->model));
-  pbSpec_Destroy(spec);
+  s->model = model_of_text(s->ctx, scene);
   good(s->ctx, pbNetwork_Create(s->ctx, 8, memory ? pid : layers, memory ? 4 : 5, 3, false, &s->network));
   const pbPolicyDef def = {.observe = rows, .observe_count = 3, .decide = pbNetwork_Function(s->network), .every = every};
   good(s->ctx, pbModel_SetPolicy(s->model, &def));

@@ -12,6 +12,7 @@
 
 #include "conformance/policies.h"
 #include "world/policy_step.h"
+#include "support/support.h"
 
 #include <pullback/check.h>
 #include <pullback/io.h>
@@ -30,10 +31,7 @@ typedef struct World {
 
 static World begin_with(const char *text) {
   World w = {.ctx = pbContext_Create(NULL)};
-  pbSpec *spec = NULL;
-  assert_int_equal(pbSpec_ParseMjcf(w.ctx, text, strlen(text), "world", &spec), pb_ok);
-  assert_int_equal(pbSpec_Compile(spec, &w.model), pb_ok);
-  pbSpec_Destroy(spec);
+  w.model = model_of_text(w.ctx, text);
   return w;
 }
 

@@ -495,11 +495,8 @@ static const char arm_and_ball[] =
 // A net of springs, glued to the hand at two corners, lies on the palm; a ball rests on the net.
 static World *held(void) {
   World *w = calloc(1, sizeof *w);
-  pbSpec *spec;
   w->ctx = pbContext_Create(NULL);
-  OK(pbSpec_ParseMjcf(w->ctx, arm_and_ball, strlen(arm_and_ball), "arm", &spec));
-  OK(pbSpec_Compile(spec, &w->model));
-  pbSpec_Destroy(spec);
+  w->model = model_of_text(w->ctx, arm_and_ball);
   OK(pbDeformable_Create(w->ctx, &w->d));
   double rest[75], masses[25], velocity[75] = {0};
   int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
@@ -548,11 +545,8 @@ static void test_momentum(void **state) {
       "<mujoco><option timestep='0.002' gravity='0 0 0'/><worldbody><body name='ball'><freejoint/>"
       "<geom type='sphere' size='.05' mass='.3'/></body></worldbody></mujoco>";
   World *w = calloc(1, sizeof *w);
-  pbSpec *spec;
   w->ctx = pbContext_Create(NULL);
-  OK(pbSpec_ParseMjcf(w->ctx, ball, strlen(ball), "ball", &spec));
-  OK(pbSpec_Compile(spec, &w->model));
-  pbSpec_Destroy(spec);
+  w->model = model_of_text(w->ctx, ball);
   OK(pbDeformable_Create(w->ctx, &w->d));
   int hook, group;
   double heavy = 0.1, x[64], k = 20, length = 0.1;
@@ -583,11 +577,8 @@ static const char table[] =
 
 static World *resting(pbScheme scheme) {
   World *w = calloc(1, sizeof *w);
-  pbSpec *spec;
   w->ctx = pbContext_Create(NULL);
-  OK(pbSpec_ParseMjcf(w->ctx, table, strlen(table), "table", &spec));
-  OK(pbSpec_Compile(spec, &w->model));
-  pbSpec_Destroy(spec);
+  w->model = model_of_text(w->ctx, table);
   OK(pbDeformable_Create(w->ctx, &w->d));
   double rest[75], masses[25], velocity[75] = {0};
   int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;

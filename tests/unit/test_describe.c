@@ -12,6 +12,8 @@
 
 #include <pullback/pullback.h>
 
+#include "support/support.h"
+
 static const char scene[] =
     "<mujoco><option timestep='.01'/><worldbody><geom name='floor' type='plane' size='5 5 .1'/>"
     "<body name='ball' pos='0 0 .3'><freejoint/><geom name='shell' size='.1'/></body>"
@@ -28,10 +30,7 @@ typedef struct World {
 
 static World begin(void) {
   World w = {.ctx = pbContext_Create(NULL)};
-  pbSpec *spec = NULL;
-  assert_int_equal(pbSpec_ParseMjcf(w.ctx, scene, strlen(scene), "scene", &spec), pb_ok);
-  assert_int_equal(pbSpec_Compile(spec, &w.model), pb_ok);
-  pbSpec_Destroy(spec);
+  w.model = model_of_text(w.ctx, scene);
   assert_true(pbModel_StateSize(w.model) <= 64);
   assert_int_equal(pbState_Init(w.ctx, w.model, pbModel_DefaultParams(w.model), -1, w.x), pb_ok);
   return w;

@@ -37,11 +37,8 @@ typedef struct Run {
 
 static Run begin(const char *text, int steps, size_t budget) {
   Run s = {.steps = steps};
-  pbSpec *spec = NULL;
   pbRolloutPlan plan;
-  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(ctx, pbSpec_Compile(spec, &s.m));
-  pbSpec_Destroy(spec);
+  s.m = model_of_text(ctx, text);
   good(ctx, pbRollout_Plan(ctx, s.m, steps, budget, &plan));
   good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.theta = pbModel_DefaultParams(s.m);

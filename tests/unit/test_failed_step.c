@@ -14,6 +14,8 @@
 #include <pullback/rollout.h>
 #include <pullback/spec.h>
 
+#include "support/support.h"
+
 // A body on the floor with an arm, a motor and a tendon.
 static const char scene[] =
     "<mujoco><option timestep='0.004' %s/>"
@@ -32,12 +34,8 @@ typedef struct Seen {
 
 static pbModel *compile(pbContext *ctx, const char *option, const char *method) {
   char text[2000];
-  pbSpec *spec = NULL;
-  pbModel *model = NULL;
   snprintf(text, sizeof text, scene, option);
-  assert_int_equal(pbSpec_ParseMjcf(ctx, text, strlen(text), "scene", &spec), pb_ok);
-  assert_int_equal(pbSpec_Compile(spec, &model), pb_ok);
-  pbSpec_Destroy(spec);
+  pbModel *model = model_of_text(ctx, text);
   if (method && pbModel_SetContact(model, "method", method) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
   if (method && strcmp(method, "impact") == 0) assert_int_equal(pbModel_SetContact(model, "restitution", "0.5"), pb_ok);
   assert_true(pbModel_StateSize(model) <= MOST);

@@ -25,11 +25,8 @@ typedef struct World {
 } World;
 
 static void begin(World *w, const char *text, const char *const settings[][2]) {
-  pbSpec *spec = NULL;
   *w = (World){0};
-  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(ctx, pbSpec_Compile(spec, &w->m));
-  pbSpec_Destroy(spec);
+  w->m = model_of_text(ctx, text);
   for (int i = 0; settings[i][0]; i++) good(ctx, pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
   good(ctx, pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->theta = pbModel_DefaultParams(w->m);
@@ -689,12 +686,8 @@ static void test_refusals(void **state) {
   (void)state;
   static const char *const bad[][3] = {{"kappa", "1", "kappa"}, {"onset", ".1", "onset"}};
   for (int k = 0; k < 2; k++) {
-    pbSpec *spec = NULL;
-    pbModel *m = NULL;
+    pbModel *m = model_of_text(ctx, BLOCK);
     pbScratch *s = NULL;
-    good(ctx, pbSpec_ParseMjcf(ctx, BLOCK, strlen(BLOCK), "text", &spec));
-    good(ctx, pbSpec_Compile(spec, &m));
-    pbSpec_Destroy(spec);
     good(ctx, pbModel_SetContact(m, "method", "cones"));
     good(ctx, pbModel_SetContact(m, bad[k][0], bad[k][1]));
     assert_int_not_equal(pbScratch_Create(ctx, m, NULL, &s), pb_ok);

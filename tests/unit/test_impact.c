@@ -30,12 +30,9 @@ static pbInput input_of(const World *w) { return (pbInput){.ctrl = w->ctrl, .xfr
 static const char *law = "newton";  // of the worlds that begin
 
 static void begin(World *w, const char *text, const char *integrator, double h, double restitution) {
-  pbSpec *spec = NULL;
   char value[40];
   memset(w, 0, sizeof *w);
-  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(ctx, pbSpec_Compile(spec, &w->m));
-  pbSpec_Destroy(spec);
+  w->m = model_of_text(ctx, text);
   good(ctx, pbModel_SetOption(w->m, "integrator", integrator));
   good(ctx, pbModel_SetContact(w->m, "method", "impact"));
   snprintf(value, sizeof value, "%.17g", restitution);

@@ -54,11 +54,8 @@ static void make_room(Run *r) {
 static Run begin(const char *text, const char *method) {
   Run r = {0};
   unsigned seed = 7;
-  pbSpec *spec = NULL;
   pbRolloutPlan plan;
-  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(ctx, pbSpec_Compile(spec, &r.model));
-  pbSpec_Destroy(spec);
+  r.model = model_of_text(ctx, text);
   good(ctx, pbModel_SetContact(r.model, "method", method));
   if (strcmp(method, "cones") == 0) good(ctx, pbModel_SetContact(r.model, "restitution", "0.5"));
   make_room(&r);
@@ -375,12 +372,9 @@ static void losses_at_rest(void **state) {
       "</worldbody></mujoco>";
   static const double mass[4] = {1.3, 0.7, 2.9, 0.37}, stiffness[4] = {7.7, 3.1, 11.3, 5.9}, down[4] = {1, 1, 1, 0.8};
   Run r = {0};
-  pbSpec *spec = NULL;
   pbScratch *scratch;
   pbParam loss;
-  good(ctx, pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
-  good(ctx, pbSpec_Compile(spec, &r.model));
-  pbSpec_Destroy(spec);
+  r.model = model_of_text(ctx, text);
   make_room(&r);
   memcpy(r.theta, pbModel_DefaultParams(r.model), r.np * sizeof(double));
   good(ctx, pbState_Init(ctx, r.model, r.theta, -1, r.x0));

@@ -15,6 +15,7 @@
 
 #include "model/mocap.h"
 #include "model/model.h"
+#include "support/support.h"
 
 static const char scene[] =
     "<mujoco><option timestep='0.01'/><worldbody><body name='a' mocap='true' pos='1 2 3'/>"
@@ -28,11 +29,8 @@ typedef struct World {
 
 static World load(void) {
   World w = {0};
-  pbSpec *spec = NULL;
   w.ctx = pbContext_Create(NULL);
-  assert_int_equal(pbSpec_ParseMjcf(w.ctx, scene, strlen(scene), "scene", &spec), pb_ok);
-  assert_int_equal(pbSpec_Compile(spec, &w.m), pb_ok);
-  pbSpec_Destroy(spec);
+  w.m = model_of_text(w.ctx, scene);
   return w;
 }
 

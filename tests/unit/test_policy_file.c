@@ -24,15 +24,6 @@
   "<sensor><jointpos name='angle' joint='hinge'/><gyro name='turn' site='tip'/><accelerometer name='felt' "                  \
   "site='tip'/></sensor></mujoco>"
 
-static pbModel *make_model(pbContext *ctx) {
-  pbSpec *spec;
-  pbModel *model;
-  good(ctx, pbSpec_ParseMjcf(ctx, ARM, strlen(ARM), "arm", &spec));
-  good(ctx, pbSpec_Compile(spec, &model));
-  pbSpec_Destroy(spec);
-  return model;
-}
-
 #define EVERYTHING                                                                                                               \
   "{\"every\": 3, \"seed\": 5, \"observe\": [{\"time\": true}, {\"qpos\": true}, {\"rotation\": \"root\", \"scale\": 2}, "       \
   "{\"qvel\": [\"hinge\", \"root\"], \"components\": [0]}, {\"sensor\": true}, {\"sensor\": \"turn\", \"components\": [2, 0]}, " \
@@ -47,7 +38,7 @@ static pbModel *make_model(pbContext *ctx) {
 
 // time, 7 joint numbers (root 12, hinge 1), rotation 3, first velocities, angle and turn, ...
 static void test_everything(void **state) {
-  pbModel *model = make_model(*state);
+  pbModel *model = model_of_text(*state, ARM);
   pbPolicyInfo info;
   good(*state, pbPolicy_Parse(model, EVERYTHING, strlen(EVERYTHING), "everything"));
   assert_true(pbModel_PolicyInfo(model, &info));
@@ -78,7 +69,7 @@ static const char *path_of(char *text, size_t size, const char *name) {
 static const char simple[] = SIMPLE("{\"normalize\": true}, {\"dense\": 4, \"activation\": \"tanh\"}, {\"dense\": 1}");
 
 static void save_changed(pbContext *ctx, const char *path, double *first) {
-  pbModel *model = make_model(ctx);
+  pbModel *model = model_of_text(ctx, ARM);
   good(ctx, pbPolicy_Parse(model, simple, strlen(simple), NULL));
   size_t bytes = pbModel_ParamSize(model) * sizeof(double);
   double *theta = malloc(bytes);
@@ -98,7 +89,7 @@ static void test_many_outputs(void **state) {
   static const char text[] =
       "{\"observe\": [{\"time\": true}], \"layers\": [{\"dense\": 6}], "
       "\"output\": {\"force\": [\"hinge\", \"hinge\", \"hinge\", \"hinge\", \"hinge\", \"hinge\"]}}";
-  pbModel *model = make_model(*state);
+  pbModel *model = model_of_text(*state, ARM);
   pbPolicyInfo info;
 
   good(*state, pbPolicy_Parse(model, text, strlen(text), "many"));
@@ -115,7 +106,7 @@ static void test_save_and_load(void **state) {
 
   // into a model without a policy, and into one that has it already
   for (int with = 0; with < 2; with++) {
-    pbModel *model = make_model(*state);
+    pbModel *model = model_of_text(*state, ARM);
     if (with) good(*state, pbPolicy_Parse(model, simple, strlen(simple), NULL));
     good(*state, pbPolicy_Load(model, path, NULL));
     good(*state, pbModel_Param(*state, model, "policy.1.weight", &p));
@@ -125,7 +116,7 @@ static void test_save_and_load(void **state) {
 
   // another description: its weights would mean something else
   static const char other[] = SIMPLE("{\"normalize\": true}, {\"dense\": 4, \"activation\": \"elu\"}, {\"dense\": 1}");
-  pbModel *model = make_model(*state);
+  pbModel *model = model_of_text(*state, ARM);
   good(*state, pbPolicy_Parse(model, other, strlen(other), NULL));
   assert_int_equal(pbPolicy_Load(model, path, NULL), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(*state), "another policy"));
@@ -167,7 +158,7 @@ static void test_bad_weights(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double values[4] = {cases[i].value, cases[i].value, cases[i].value, cases[i].value};
     spoil(*state, path, cases[i].name, cases[i].count, values);
-    pbModel *model = make_model(*state);
+    pbModel *model = model_of_text(*state, ARM);
     assert_int_equal(pbPolicy_Load(model, path, NULL), pb_bad_input);
     for (int k = 0; k < 2; k++) {
       if (!strstr(pbContext_Error(*state), cases[i].words[k])) fail_msg("%s", pbContext_Error(*state));
@@ -226,7 +217,7 @@ static const struct {
 
 static void test_mistakes(void **state) {
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    pbModel *model = make_model(*state);
+    pbModel *model = model_of_text(*state, ARM);
     pbPolicyInfo info;
     assert_int_equal(pbPolicy_Parse(model, mistakes[i].text, strlen(mistakes[i].text), "bad.json"), pb_bad_input);
     if (!strstr(pbContext_Error(*state), mistakes[i].words)) fail_msg("%zu: %s", i, pbContext_Error(*state));

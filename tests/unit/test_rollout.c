@@ -45,13 +45,8 @@ typedef struct World {
 
 static int setup(void **state) {
   World *s = calloc(1, sizeof *s);
-  pbSpec *spec = NULL;
   s->ctx = pbContext_Create(NULL);
-  if (pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec) != pb_ok || pbSpec_Compile(spec, &s->model) != pb_ok) {
-    print_error("%s\n", pbContext_Error(s->ctx));
-    return 1;
-  }
-  pbSpec_Destroy(spec);
+  s->model = model_of_text(s->ctx, scene);
   s->theta = pbModel_DefaultParams(s->model);
   s->ntheta = pbModel_ParamSize(s->model);
   s->nx = pbModel_StateSize(s->model), s->n = pbModel_TangentSize(s->model), s->nv = pbModel_Size(s->model, "nv");

@@ -65,13 +65,8 @@ static pbRollout *roll(World *w) {
 
 static int setup(void **state) {
   World *w = calloc(1, sizeof *w);
-  pbSpec *spec = NULL;
   w->ctx = pbContext_Create(NULL);
-  if (pbSpec_ParseMjcf(w->ctx, scene, strlen(scene), "scene", &spec) != pb_ok || pbSpec_Compile(spec, &w->model) != pb_ok) {
-    print_error("%s\n", pbContext_Error(w->ctx));
-    return 1;
-  }
-  pbSpec_Destroy(spec);
+  w->model = model_of_text(w->ctx, scene);
   w->nx = pbModel_StateSize(w->model), w->n = pbModel_TangentSize(w->model), w->nv = pbModel_Size(w->model, "nv");
   w->ns = pbModel_Size(w->model, "nsensordata"), w->ntheta = pbModel_ParamSize(w->model);
   w->theta = zeros(w->ntheta), w->x0 = zeros((size_t)w->nx);

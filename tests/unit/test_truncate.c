@@ -59,10 +59,7 @@ static void run(World *s) {
 
 static World begin(const char *text) {
   World s = {.ctx = pbContext_Create(NULL)};
-  pbSpec *spec = NULL;
-  good(s.ctx, pbSpec_ParseMjcf(s.ctx, text, strlen(text), "scene", &spec));
-  good(s.ctx, pbSpec_Compile(spec, &s.model));
-  pbSpec_Destroy(spec);
+  s.model = model_of_text(s.ctx, text);
 
   s.theta = pbModel_DefaultParams(s.model);
   s.ntheta = pbModel_ParamSize(s.model);
