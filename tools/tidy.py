@@ -48,11 +48,12 @@ def digest(path):
 
 
 def commands(build):
-    """One compile command for each source of src, lcp, io and cli: the first one, which is that for double."""
+    """One compile command for each source of src, lcp, io and cli: the first one that is for double."""
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "lcp", "io", "cli", "python"):
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "lcp", "io", "cli", "python") and \
+                "-DPB_NUMBER_COMPLEX" not in entry["command"]:
             entry["command"] = re.sub(r" -W\S*", "", entry["command"])  # warnings are the compilers'; clang does not know all of GCC's
             chosen.setdefault(path, entry)
     return chosen
