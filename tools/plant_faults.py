@@ -976,7 +976,7 @@ FAULTS = [
     ("src/geometry/polytope_epa.c", "k < g->corners; k++) pbPolytope_Difference(", "k < 3; k++) pbPolytope_Difference(", "unit/test_ties",
      "a search that goes on from a pose nearby leaves corners where they were"),
     ("src/geometry/tie.c", "#define FORETOLD  2e-6", "#define FORETOLD  2", "unit/test_ties", "contacts that leave what the map foretells are taken for far from a tie"),
-    ("src/geometry/tie.c", "bend > 0.25 * change", "bend > 4 * change", "unit/test_ties", "what one side alone shows is no tie"),
+    ("src/geometry/tie.c", "kink > 0.25 * change", "kink > 4 * change", "unit/test_ties", "what one side alone shows is no tie"),
     ("src/geometry/standing.h", "if (ref) v3_neg(", "if (!ref) v3_neg(", "unit/test_ties", "a cylinder that stands on a box is pulled into it"),
     ("src/geometry/convex_wider.c", "  out->shape = !k;\n", "", "unit/test_ties", "the face around another one is told, and the other one carries"),
     ("src/geometry/hull_search.c", "  widen(view, &s, rounding, &out);\n", "", "unit/test_ties", "balls over the diagonal of a face roll on it as on an edge"),

@@ -101,8 +101,8 @@ double pbAdvance_Pair(const pbMoving *first, const pbMoving *second, double xi, 
 // Height of a moving point over a moving plane, and bounds of what it may do until the end of the motion.
 typedef struct Height {
   double now, rate;
-  double bend;     // of the second derivative at most,
-  double horizon;  // for as long as this: the normal, not brought to unit length, keeps half of it
+  double curvature;  // the second derivative at most,
+  double horizon;    // for as long as this: the normal, not brought to unit length, keeps half of it
 } Height;
 
 // The height over the plane of a point at r from the plane's first vertex, z = r . n / |n| with n = edge2 x edge3, and
@@ -139,9 +139,9 @@ static Height height_at(const double *p, const double *dp, const double *plane, 
   double lever = fmax(v3_norm(r), v3_norm(r_end)), width = v3_norm(dedge2), length = v3_norm(dedge3);
   double change = width * fmax(v3_norm(edge3), v3_norm(edge3_end)) + length * fmax(v3_norm(edge2), v3_norm(edge2_end));
   double rotation = 2 * change / size;
-  double bend = lever * (4 * width * length / size + 2 * rotation * rotation) + 2 * rotation * v3_norm(dr);
+  double curvature = lever * (4 * width * length / size + 2 * rotation * rotation) + 2 * rotation * v3_norm(dr);
 
-  return (Height){.now = now, .rate = rate, .bend = bend, .horizon = .5 * size / change};
+  return (Height){.now = now, .rate = rate, .curvature = curvature, .horizon = .5 * size / change};
 }
 
 double pbAdvance_Plane(const double *p, const double *dp, const double *plane, const double *dplane, double xi, double dhat,
@@ -161,9 +161,9 @@ double pbAdvance_Plane(const double *p, const double *dp, const double *plane, c
     safe = t;
     if (h.now < target + .1 * least) return t;
 
-    // The first root of room + rate t - bend/2 t^2, in the form without cancellation.
-    double room = h.now - target, root = sqrt(h.rate * h.rate + 2 * h.bend * room);
-    t += fmin(h.rate > 0 ? (h.rate + root) / h.bend : 2 * room / (root - h.rate), h.horizon);
+    // The first root of room + rate t - curvature/2 t^2, in the form without cancellation.
+    double room = h.now - target, root = sqrt(h.rate * h.rate + 2 * h.curvature * room);
+    t += fmin(h.rate > 0 ? (h.rate + root) / h.curvature : 2 * room / (root - h.rate), h.horizon);
     if (!(t < 1)) return 1;
   }
 

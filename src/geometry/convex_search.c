@@ -1,6 +1,6 @@
 // The normal of deepest contact of two convex shapes: the global minimum of sigma (convex.h) over the unit sphere.
 // sigma is piecewise smooth. Its minima lie at isolated directions (faces, cross products of lines: evaluated all), on
-// circles (at right angles to a line: sampled, then Newton in a bracket), or in the smooth rest (Newton from several
+// circles (at right angles to a line: looked at in places, then Newton in a bracket), or in the smooth rest (Newton from several
 // starts). The lowest of all candidates is taken. Where the shapes without their radii are apart, sigma's minimum is unique,
 // and the first one found ends the search. Everything is bounded in iterations.
 // Tests: tests/oracle/test_convex.py.
@@ -12,9 +12,9 @@
 
 #define GRADIENT 1e-11  // relative slope of a stationary point
 enum {
-  CIRCLE_SAMPLES = 12,
+  CIRCLE_PLACES = 12,
   CIRCLE_STEPS = 48,
-  SPHERE_SAMPLES = 64,
+  SPHERE_PLACES = 64,
   SPHERE_STARTS = 4,
   NEWTON_STEPS = 30,
   HALVINGS = 10,
@@ -223,12 +223,12 @@ static bool leave_creases(const search *s, const circle *c, double *lo, double *
 
 // The minimum downhill from an angle, offered as a candidate.
 static void circle_from(search *s, const circle *c, double angle) {
-  double n[3], slope, hessian, other, lo = angle, hi = angle, step = 2 * PB_PI / CIRCLE_SAMPLES;
+  double n[3], slope, hessian, other, lo = angle, hi = angle, step = 2 * PB_PI / CIRCLE_PLACES;
 
   circle_slope(s, c, angle, n, &slope, &hessian);
   // Walk down until the slope changes sign: a bracket.
   bool down = slope > 0;
-  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
+  for (int k = 0; k < CIRCLE_PLACES; k++) {
     double next = down ? lo - step : hi + step;
     circle_slope(s, c, next, n, &other, &hessian);
     if (down) {
@@ -251,17 +251,17 @@ static void circle_from(search *s, const circle *c, double angle) {
   s->out->inverse[0] = 1 / hessian;
 }
 
-// From the valleys among samples: the lowest, and others that are not far above the best so far.
+// From the valleys among places: the lowest, and others that are not far above the best so far.
 static void try_circle(search *s, int shape, int axis) {
-  const double step = 2 * PB_PI / CIRCLE_SAMPLES, first = 0.31 * step, dx = cos(step), dy = sin(step);
+  const double step = 2 * PB_PI / CIRCLE_PLACES, first = 0.31 * step, dx = cos(step), dy = sin(step);
   PB_ASSERT(axis >= 0 && axis < 3);
   circle c;
-  double n[3], values[CIRCLE_SAMPLES], x = cos(first), y = sin(first);
+  double n[3], values[CIRCLE_PLACES], x = cos(first), y = sin(first);
   int lowest = 0;
   make_circle(s, shape, axis, &c);
 
   // Values all around, the directions by the addition theorem.
-  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
+  for (int k = 0; k < CIRCLE_PLACES; k++) {
     on_circle(&c, x, y, n);
     double rotated = x * dx - y * dy;
     y = x * dy + y * dx;
@@ -277,11 +277,11 @@ static void try_circle(search *s, int shape, int axis) {
   circle_from(s, &c, first + lowest * step);
   if (s->best < 0) return;  // only one valley counts
 
-  // Other local minima of the samples.
-  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
-    double before = values[(k + CIRCLE_SAMPLES - 1) % CIRCLE_SAMPLES], after = values[(k + 1) % CIRCLE_SAMPLES];
+  // Other local minima of the places.
+  for (int k = 0; k < CIRCLE_PLACES; k++) {
+    double before = values[(k + CIRCLE_PLACES - 1) % CIRCLE_PLACES], after = values[(k + 1) % CIRCLE_PLACES];
     bool valley = k != lowest && values[k] <= before && values[k] <= after;
-    double rise = fmin(before, after) - values[k];  // how deep it may be between the samples
+    double rise = fmin(before, after) - values[k];  // how deep it may be between the places
     if (valley && values[k] - s->best < rise + 0.1 * s->scale) circle_from(s, &c, first + k * step);
   }
 }
@@ -497,12 +497,12 @@ static bool step_off(const search *s, double n[3]) {
 
 // Directions spread evenly (a spiral by the golden angle) in the frame of shape 2. Long directions of an ellipsoid are
 // rarely normals: there they are scaled by the inverse of its radii.
-static void spread(const search *s, double out[SPHERE_SAMPLES][3]) {
+static void spread(const search *s, double out[SPHERE_PLACES][3]) {
   const double dx = -0.7373688780783197, dy = 0.6754902942615238;  // cosine and sine of the golden angle
   const pbCore *core = s->core[1];
   double x = 1, y = 0;
-  for (int k = 0; k < SPHERE_SAMPLES; k++) {
-    double z = 1 - (2 * k + 1.0) / SPHERE_SAMPLES, rho = sqrt(1 - z * z), rotated = x * dx - y * dy;
+  for (int k = 0; k < SPHERE_PLACES; k++) {
+    double z = 1 - (2 * k + 1.0) / SPHERE_PLACES, rho = sqrt(1 - z * z), rotated = x * dx - y * dy;
     double local[3] = {rho * x, rho * y, z};
     y = x * dy + y * dx;
     x = rotated;
@@ -516,26 +516,26 @@ static void spread(const search *s, double out[SPHERE_SAMPLES][3]) {
   }
 }
 
-static int lowest_sample(const double values[SPHERE_SAMPLES]) {
+static int lowest_place(const double values[SPHERE_PLACES]) {
   int lowest = -1;
-  for (int k = 0; k < SPHERE_SAMPLES; k++) {
+  for (int k = 0; k < SPHERE_PLACES; k++) {
     if (values[k] < INFINITY && (lowest < 0 || values[k] < values[lowest])) lowest = k;
   }
   return lowest;
 }
 
-// From the lowest samples that are not close to each other.
-static void try_samples(search *s) {
-  double directions[SPHERE_SAMPLES][3], values[SPHERE_SAMPLES];
+// From the lowest places that are not close to each other.
+static void try_places(search *s) {
+  double directions[SPHERE_PLACES][3], values[SPHERE_PLACES];
   int starts[SPHERE_STARTS], count = 0;
   spread(s, directions);
-  for (int k = 0; k < SPHERE_SAMPLES; k++) {
+  for (int k = 0; k < SPHERE_PLACES; k++) {
     values[k] = sigma(s, directions[k]);
     if (values[k] < s->limit) s->apart = true;
   }
 
   while (count < SPHERE_STARTS && !s->apart) {
-    int lowest = lowest_sample(values);
+    int lowest = lowest_place(values);
     if (lowest < 0) break;
     values[lowest] = INFINITY;  // taken
 
@@ -543,7 +543,7 @@ static void try_samples(search *s) {
     for (int k = 0; k < count; k++) fresh = fresh && v3_dot(directions[starts[k]], directions[lowest]) < 0.88;
     if (!fresh) continue;
 
-    PB_ASSERT(lowest >= 0 && lowest < SPHERE_SAMPLES);
+    PB_ASSERT(lowest >= 0 && lowest < SPHERE_PLACES);
     starts[count++] = lowest;
     sphere_newton(s, directions[lowest]);
   }
@@ -630,10 +630,10 @@ static void find_minimum(search *s) {
   }
   if (s->best < 0 && is_minimum(s)) return;
 
-  // The smooth rest: from the best so far, then from samples, then all around the best.
+  // The smooth rest: from the best so far, then from places, then all around the best.
   v3_copy(n, s->out->n);
   if (step_off(s, n)) sphere_newton(s, n);
-  if (!s->apart && s->best >= 0 && curved(s) && !(shallow(s) && is_minimum(s))) try_samples(s);
+  if (!s->apart && s->best >= 0 && curved(s) && !(shallow(s) && is_minimum(s))) try_places(s);
   if (!s->apart && !(s->best < 0 && is_minimum(s))) try_around(s);
 }
 

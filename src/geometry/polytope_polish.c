@@ -98,7 +98,7 @@ static void piece_at(const polishing *p, const double corner[3], const double u[
   f->value = v3_dot(u, f->x);
 }
 
-static double bend(const polishing *p, const piece *f, const double a[3], const double b[3]) {
+static double piece_curvature(const polishing *p, const piece *f, const double a[3], const double b[3]) {
   double la[3], lb[3];
   m3_tmulv(la, p->other->mat, a);
   m3_tmulv(lb, p->other->mat, b);
@@ -111,11 +111,11 @@ static void slopes(const polishing *p, const piece *f, int tangents, double t[2]
   g[1] = h[1] = 0;
   h[2] = 1;
   g[0] = v3_dot(f->x, t[0]);
-  h[0] = bend(p, f, t[0], t[0]) - f->value;
+  h[0] = piece_curvature(p, f, t[0], t[0]) - f->value;
   if (tangents == 1) return;
   g[1] = v3_dot(f->x, t[1]);
-  h[1] = bend(p, f, t[0], t[1]);
-  h[2] = bend(p, f, t[1], t[1]) - f->value;
+  h[1] = piece_curvature(p, f, t[0], t[1]);
+  h[2] = piece_curvature(p, f, t[1], t[1]) - f->value;
 }
 
 // Tangents: both across u, or the one that is at right angles to an edge, too.

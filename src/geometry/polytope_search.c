@@ -139,12 +139,11 @@ static void box_of(const pbSupport *s, double center[3], double half[3]) {
 }
 
 // Is there a plane along an axis of one, or across one of each, that keeps the boxes further apart than reach? (Gottschalk, Lin,
-// Manocha 1996.) Along an axis the boxes' centers are |apart . axis| from each other, and each box reaches half its width along it.
+// Manocha 1996.) Their centers are |apart . axis| from each other along it, and each box reaches half its width.
 static bool boxes_apart(const pbPolytopePair *pair, double reach) {
   const pbSupport *a = &pair->shape[0], *b = &pair->shape[1];
-  double center[2][3], half[2][3], apart[3], dif[3];
-  double turn[9], size[9];                 // the second's axes as columns, seen from the first, and their absolute values
-  if (a->moved || b->moved) return false;  // their axes are not square
+  double center[2][3], half[2][3], apart[3], dif[3], turn[9], size[9];  // turn: the second's axes as columns
+  if (a->moved || b->moved) return false;                               // their axes are not square
 
   for (int k = 0; k < 2; k++) box_of(&pair->shape[k], center[k], half[k]);
   v3_sub(dif, center[1], center[0]);

@@ -106,15 +106,15 @@ static bool part(const response *behind, const response *here, const response *a
   static const int blocks[] = {0, 36, 54, 72, NUMBERS};
 
   for (int k = 0; k < 4; k++) {
-    double size = 1, change = 0, bend = 0;
+    double size = 1, change = 0, kink = 0;
     for (int i = blocks[k]; i < blocks[k + 1]; i++) {
       // To the one side, and to the other.
       double to = ahead->v[i] - here->v[i], from = here->v[i] - behind->v[i];
       size = fmax(size, fmax(fabs(here->v[i]), fmax(fabs(ahead->v[i]), fabs(behind->v[i]))));
       change = fmax(change, fmax(fabs(to), fabs(from)));
-      bend = fmax(bend, fabs(to - from));
+      kink = fmax(kink, fabs(to - from));
     }
-    if (change > limit * size && bend > 0.25 * change) return true;
+    if (change > limit * size && kink > 0.25 * change) return true;
   }
   return false;
 }

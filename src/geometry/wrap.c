@@ -164,14 +164,14 @@ static void go_around(NUM(pbWrapPath) *w) {
 }
 
 // Slope of |p0 t| + |t p1| by the angle of t on the circle, and the slope's own.
-static num touch_slope(const num p[2][2], num r, num angle, num *bend) {
+static num touch_slope(const num p[2][2], num r, num angle, num *curvature) {
   num n[2] = {num_cos(angle), num_sin(angle)}, slope = 0;
-  *bend = 0;
+  *curvature = 0;
   for (int e = 0; e < 2; e++) {
     num u[2] = {p[e][0] - r * n[0], p[e][1] - r * n[1]}, s = num_sqrt(dot2(u, u));
     num across = (u[1] * n[0] - u[0] * n[1]) / s, out = dot2(u, n) / s;
     slope -= r * across;
-    *bend += r * out + r * r * out * out / s;
+    *curvature += r * out + r * r * out * out / s;
   }
 
   return slope;
@@ -179,7 +179,7 @@ static num touch_slope(const num p[2][2], num r, num angle, num *bend) {
 
 // Its zero between both ends by real parts: Newton's method, halving where that leaves what the signs of slopes enclose.
 static double touching_angle(const NUM(pbWrapPath) *w) {
-  num p[2][2], r = re(w->radius), bend;
+  num p[2][2], r = re(w->radius), curvature;
   for (int e = 0; e < 2; e++) {
     for (int k = 0; k < 2; k++) p[e][k] = re(w->p[e][k]);
   }
@@ -189,10 +189,10 @@ static double touching_angle(const NUM(pbWrapPath) *w) {
   double low = start, high = start + whole, at = 0.5 * (low + high);
 
   for (int i = 0; i < 100; i++) {
-    double slope = re(touch_slope(p, r, at, &bend));
+    double slope = re(touch_slope(p, r, at, &curvature));
     if ((slope < 0) == (whole > 0)) low = at;
     else high = at;
-    double next = at - slope / re(bend);
+    double next = at - slope / re(curvature);
     if (!(next >= fmin(low, high) && next <= fmax(low, high))) next = 0.5 * (low + high);
 
     bool done = fabs(next - at) <= 1e-12;
@@ -206,8 +206,8 @@ static double touching_angle(const NUM(pbWrapPath) *w) {
 // Over the point of the circle where |p0 t| + |t p1| is least: there both lines make the same angle with the radius.
 static void touch(NUM(pbWrapPath) *w) {
   double at = touching_angle(w);
-  num bend, slope = touch_slope(w->p, w->radius, at, &bend);
-  num angle = at - slope / bend, n[2] = {num_cos(angle), num_sin(angle)};
+  num curvature, slope = touch_slope(w->p, w->radius, at, &curvature);
+  num angle = at - slope / curvature, n[2] = {num_cos(angle), num_sin(angle)};
 
   w->flat = 0;
   w->by_radius = 0;
@@ -284,7 +284,7 @@ bool NUM(pbWrap_Find)(const NUM(pbObstacle) *o, const num x0[3], const num x1[3]
 
 // ---- curvature --------------------------------------------------------------------------------------------------------
 // (a, b) of the plane for an end, and c for the radius, as a row in space; weighed.
-static num *plane_row(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, int end, const num ab[2], num c, num weight) {
+static num *plane_row(const NUM(pbWrapPath) *w, NUM(pbWrapSquares) *b, int end, const num ab[2], num c, num weight) {
   num *row = b->row[b->n];
   PB_ASSERT(b->n < PB_WRAP_SQUARES);
   for (int k = 0; k < 3; k++) {
@@ -300,7 +300,7 @@ static num *plane_row(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, int end, con
 // The plane's length. Around: a tangent turns by what its end moves across it, or the circle grows, over its length:
 // (n dp - dr)^2 / straight. Touching: (w (dp - n dr - tau r da))^2 / straight with w across the line, and r (g n) da^2 for both
 // ends, where the touching point's angle a goes where their sum is least.
-static void plane_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, num share) {
+static void plane_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapSquares) *b, num share) {
   num sum[7] = {0}, D = 0;
   for (int e = 0; e < 2; e++) {
     // An end on the surface has no second derivative: held finite.
@@ -324,7 +324,7 @@ static void plane_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b, num sh
 
 // A sphere's plane turns with the ends: of moves a, b along its normal the lengths l change by a^2 / 2 l and the angle between by
 // ((a^2 / l0^2 + b^2 / l1^2) cos / 2 - a b / (l0 l1)) / sin.
-static void turning_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
+static void turning_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapSquares) *b) {
   num l[2], along[2], c = w->p[0][0] * w->p[1][1] - w->p[0][1] * w->p[1][0], d = dot2(w->p[0], w->p[1]);
   for (int e = 0; e < 2; e++) {
     l[e] = num_sqrt(dot2(w->p[e], w->p[e]));
@@ -339,7 +339,7 @@ static void turning_curvature(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
   v3_copy(b->normal, w->axis[2]);
 }
 
-void NUM(pbWrap_Bend)(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
+void NUM(pbWrap_Squares)(const NUM(pbWrapPath) *w, NUM(pbWrapSquares) *b) {
   b->n = 0;
   b->turns = !w->cylinder;
   if (!w->cylinder) {
@@ -364,8 +364,8 @@ void NUM(pbWrap_Bend)(const NUM(pbWrapPath) *w, NUM(pbWrapBend) *b) {
 }
 
 void NUM(pbWrap_Curvature)(const NUM(pbWrapPath) *w, num H[49]) {
-  NUM(pbWrapBend) b;
-  NUM(pbWrap_Bend)(w, &b);
+  NUM(pbWrapSquares) b;
+  NUM(pbWrap_Squares)(w, &b);
   for (int k = 0; k < 49; k++) H[k] = 0;
   for (int q = 0; q < b.n; q++) {
     for (int k = 0; k < 49; k++) H[k] += b.weight[q] * b.row[q][k / 7] * b.row[q][k % 7];

@@ -42,13 +42,13 @@ bool NUM(pbWrap_Find)(const NUM(pbObstacle) *o, const num x0[3], const num x1[3]
 // Hessian of the length by (x0, x1, radius), world axes, the geom held, as a sum of weight row row' and, of a sphere, of
 // turn[0] a a + turn[1] b b + 2 turn[2] a b, a and b the moves of x0 and x1 along the normal.
 enum { PB_WRAP_SQUARES = 4 };
-typedef struct NUM(pbWrapBend) {
+typedef struct NUM(pbWrapSquares) {
   int n;
   bool turns;
   num row[PB_WRAP_SQUARES][7], weight[PB_WRAP_SQUARES];
   num normal[3], turn[3];
-} NUM(pbWrapBend);
-void NUM(pbWrap_Bend)(const NUM(pbWrapPath) *path, NUM(pbWrapBend) *bend);
+} NUM(pbWrapSquares);
+void NUM(pbWrap_Squares)(const NUM(pbWrapPath) *path, NUM(pbWrapSquares) *squares);
 // The same, 7 x 7.
 void NUM(pbWrap_Curvature)(const NUM(pbWrapPath) *path, num H[49]);
 

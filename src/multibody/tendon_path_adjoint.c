@@ -158,7 +158,7 @@ static void pull_obstacle(LANE(pbAdjoint) *a, int geom, const lane force[3], con
 }
 
 // The Hessian of the path's length times moves of both ends: at both, and by the radius.
-static void bend_times(const NUM(pbWrapBend) *b, const l3 move[2], l3 out[2], lane *radius) {
+static void curvature_times(const NUM(pbWrapSquares) *b, const l3 move[2], l3 out[2], lane *radius) {
   const l3 zero = {0};
   out[0] = out[1] = zero;
   *radius = PB_LANE_ZERO;
@@ -179,7 +179,7 @@ static void bend_times(const NUM(pbWrapBend) *b, const l3 move[2], l3 out[2], la
 }
 
 // move . H move
-static double bend_square(const NUM(pbWrapBend) *b, const p3 move[2]) {
+static double curvature_square(const NUM(pbWrapSquares) *b, const p3 move[2]) {
   double sum = 0;
   for (int q = 0; q < b->n; q++) {
     double s = p3_dot(p3_load(b->row[q]), move[0]) + p3_dot(p3_load(b->row[q] + 3), move[1]);
@@ -194,7 +194,7 @@ static double bend_square(const NUM(pbWrapBend) *b, const p3 move[2]) {
 }
 
 // In the geom's frame: d2L/dt2 = e . x'' + x' H x' over both ends, x'' = a - a_geom - 2 w x (v - v_geom) there.
-static double around_drift(const NUM(pbWork) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapBend) *b,
+static double around_drift(const NUM(pbWork) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapSquares) *b,
                            station *const s[2]) {
   const p3 spin = p3_load(w->V + 6 * body);
   double sum = 0;
@@ -206,7 +206,7 @@ static double around_drift(const NUM(pbWork) *w, int body, const p3 at[2], const
     rel[e] = p3_sub(s[e]->vel, vel);
     sum += p3_dot(end[e], p3_sub(p3_sub(s[e]->acc, acc), p3_scale(p3_cross(spin, rel[e]), 2)));
   }
-  return sum + bend_square(b, rel);
+  return sum + curvature_square(b, rel);
 }
 
 // W = (length L + sum e . (u - v)) / divisor over both ends, e the gradient of L by the end, u the site's velocity under c and v
@@ -217,8 +217,8 @@ static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, co
   const NUM(pbWork) *w = a->w;
   int body = w->m->geom_bodyid[p->geom];
   const l6 X = motion_of(a, t, body);
-  NUM(pbWrapBend) bend;
-  NUM(pbWrap_Bend)(path, &bend);
+  NUM(pbWrapSquares) squares;
+  NUM(pbWrap_Squares)(path, &squares);
   p3 at[2], end[2];
   l3 rel[2], point[2];
   lane radius, rate;
@@ -230,7 +230,7 @@ static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, co
     rel[e] = l3_sub(s[e]->u, l6_velocity(X, at[e]));
   }
   rate = l3_dot(end[0], rel[0]) + l3_dot(end[1], rel[1]);
-  bend_times(&bend, rel, point, &radius);
+  curvature_times(&squares, rel, point, &radius);
 
   // The site's point moves in both velocities; on the geom's body only the path's end counts.
   const l3 zero = {0};
@@ -259,7 +259,7 @@ static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, co
   l3_store(turned, torque);
   pull_obstacle(a, p->geom, moved, turned, (radius + t->length * path->by_radius) / divisor);
   if (p->pulley >= 0) PB_THETA(a, wrap_prm, p->pulley, -(t->length * path->length + rate) / (divisor * divisor));
-  if (t->drifts) t->drift += around_drift(w, body, at, end, &bend, s) / divisor;
+  if (t->drifts) t->drift += around_drift(w, body, at, end, &squares, s) / divisor;
 }
 
 // ---- a path -------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ static pbCmaConstants constants(const pbOptimizer *o, double *weights) {
 }
 
 // y is the move that became of a point on the bounds, in units of sigma.
-static pbStatus sample_generation(pbOptimizer *o, const Sep *c, double *ys, double *values, double *x) {
+static pbStatus draw_generation(pbOptimizer *o, const Sep *c, double *ys, double *values, double *x) {
   PB_ASSERT(*c->sigma > 0);
   int n = o->n;
   pbRng rng = pbRng_Load(c->rng);
@@ -109,7 +109,7 @@ static pbStatus iterate_sep(pbOptimizer *o) {
   pbCmaConstants k = constants(o, weights);
 
   PB_TRY(pbEvolution_Begin(o));
-  PB_TRY(sample_generation(o, &c, ys, values, x));
+  PB_TRY(draw_generation(o, &c, ys, values, x));
   pbRank_Order(values, order, lambda);
   o->h->value = values[(int)order[0]];
 

@@ -134,7 +134,7 @@ static void factorize(const Judge *j, const double *A, double *L) {
 // Cuts p off at the bounds. What a step along it promises by -g'p - p'A p, a part of it where the whole is too long.
 static double promise_along(const Judge *j, double *p) {
   int n = j->n;
-  double slope = 0, bend = 0;
+  double slope = 0, curvature = 0;
 
   for (int i = 0; i < n; i++) {
     p[i] = fmin(fmax(j->z[i] + p[i], j->task->lower[i]), j->task->upper[i]) - j->z[i];
@@ -142,10 +142,10 @@ static double promise_along(const Judge *j, double *p) {
   }
 
   // The best part of the way, at most all of it.
-  for (int a = 0; a < n; a++) bend += p[a] * pbVec_Dot(j->A + a * n, p, n);
+  for (int a = 0; a < n; a++) curvature += p[a] * pbVec_Dot(j->A + a * n, p, n);
   if (!(slope > 0)) return 0;
 
-  return slope >= 2 * bend ? slope - bend : slope * slope / (4 * bend);
+  return slope >= 2 * curvature ? slope - curvature : slope * slope / (4 * curvature);
 }
 
 // The same along the gradient, each unknown in its own unit: where bounds cut Newton's step off, it may promise nothing although
@@ -224,10 +224,10 @@ static void explain_stall(Judge *j, bool looked, const Line *line) {
         "the loss ('pullback check' tells)");
 }
 
-// Samples the loss along j->d. ended: a jump, or convergence, is the reason.
+// Looks at the loss along j->d. ended: a jump, or convergence, is the reason.
 static pbStatus examine_direction(Judge *j, bool by_gradient, Line *line, bool *ended) {
   bool jump = false;
-  PB_TRY(pbJudge_Sample(j, line));
+  PB_TRY(pbJudge_Look(j, line));
   PB_TRY(pbJudge_FindJump(j, line, &jump));
   if (jump) {
     j->verdict->outcome = pb_runStalledAtJump;

@@ -48,7 +48,7 @@ typedef struct Line {   // values along d, shortest step first
   double at[DECADES], value[DECADES];
   double slope;  // by the gradient
 } Line;
-PB_NODISCARD pbStatus pbJudge_Sample(Judge *j, Line *line);
+PB_NODISCARD pbStatus pbJudge_Look(Judge *j, Line *line);
 double pbLine_Gain(const Judge *j, const Line *line);
 double pbLine_ParabolaGain(const Judge *j, const Line *line);
 PB_NODISCARD pbStatus pbJudge_FindJump(Judge *j, const Line *line, bool *found);

@@ -21,7 +21,7 @@ static void point_along(const Judge *j, double t, double *z) {
   for (int i = 0; i < j->n; i++) z[i] = fmin(fmax(j->z[i] + t * j->d[i], j->task->lower[i]), j->task->upper[i]);
 }
 
-pbStatus pbJudge_Sample(Judge *j, Line *line) {
+pbStatus pbJudge_Look(Judge *j, Line *line) {
   line->slope = pbVec_Dot(j->g, j->d, j->n);
 
   // Powers of ten, shortest first.
@@ -46,11 +46,11 @@ double pbLine_ParabolaGain(const Judge *j, const Line *line) {
   // From the longest step on: rounding counts least there.
   double before = 0;
   for (int k = DECADES - 1; k >= 0; k--) {
-    // value = f + slope t + bend t^2 / 2
-    double t = line->at[k], bend = 2 * (line->value[k] - j->value - line->slope * t) / (t * t);
+    // value = f + slope t + curvature t^2 / 2
+    double t = line->at[k], curvature = 2 * (line->value[k] - j->value - line->slope * t) / (t * t);
     if (!(fabs(line->value[k] - j->value) > 1e3 * j->noise)) return INFINITY;
-    if (bend > 0 && before > 0.5 * bend && before < 2 * bend) return line->slope * line->slope / (2 * bend);
-    before = bend;
+    if (curvature > 0 && before > 0.5 * curvature && before < 2 * curvature) return line->slope * line->slope / (2 * curvature);
+    before = curvature;
   }
 
   return INFINITY;

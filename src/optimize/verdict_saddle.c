@@ -241,7 +241,7 @@ static pbStatus descend(Judge *j, double t, double side, double value) {
 
 // Along j->d to both sides, shortest move first, until two neighbours agree that the loss falls as a parabola does.
 static pbStatus look_along(Judge *j, bool *found) {
-  double most = largest_entry(j, j->d), t = first_size, bend = 0, threshold = 1e3 * j->noise;
+  double most = largest_entry(j, j->d), t = first_size, curvature = 0, threshold = 1e3 * j->noise;
   *found = false;
   if (!(most > 0)) return pb_ok;
 
@@ -249,22 +249,22 @@ static pbStatus look_along(Judge *j, bool *found) {
   for (int i = 0; i < j->n; i++) j->d[i] /= most;
 
   for (int k = 0; k < SIZES; k++) {
-    double up, down, before = bend;
+    double up, down, before = curvature;
     PB_TRY(value_at(j, t, &up));
     PB_TRY(value_at(j, -t, &down));
-    bend = (up - j->value + (down - j->value)) / (t * t);
+    curvature = (up - j->value + (down - j->value)) / (t * t);
     bool falls = j->value - up > threshold && j->value - down > threshold;
 
     // Up to one side or both: nothing to find further away, that would be another basin.
     if (!falls && fmax(up, down) - j->value > threshold) return pb_ok;
-    if (falls && before > 2 * bend && before < 0.5 * bend) {
+    if (falls && before > 2 * curvature && before < 0.5 * curvature) {
       *found = true;
       PB_TRY(descend(j, t, 1, up));
       return descend(j, t, -1, down);
     }
 
     // Below rounding yet.
-    if (!falls) bend = 0;
+    if (!falls) curvature = 0;
     t *= sqrt(10);
   }
 
@@ -290,16 +290,16 @@ static bool point_inwards(Look *l, int attempt) {
 
 // Along j->d to its own side, shortest move first, until two neighbours agree that the loss falls as a parabola does.
 static pbStatus look_inwards(Judge *j, bool *found) {
-  double most = largest_entry(j, j->d), t = first_size, bend = 0, threshold = 1e3 * j->noise;
+  double most = largest_entry(j, j->d), t = first_size, curvature = 0, threshold = 1e3 * j->noise;
   PB_ASSERT(most > 0);
   for (int i = 0; i < j->n; i++) j->d[i] /= most;
 
   for (int k = 0; k < SIZES; k++, t *= sqrt(10)) {
-    double up, before = bend;
+    double up, before = curvature;
     PB_TRY(value_at(j, t, &up));
     if (up - j->value > threshold) return pb_ok;
-    bend = j->value - up > threshold ? (up - j->value) / (t * t) : 0;
-    *found = bend < 0 && before > 2 * bend && before < 0.5 * bend;
+    curvature = j->value - up > threshold ? (up - j->value) / (t * t) : 0;
+    *found = curvature < 0 && before > 2 * curvature && before < 0.5 * curvature;
     if (*found) return descend(j, t, 1, up);
   }
 
