@@ -404,7 +404,7 @@ pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTask *task) {
 // Parameters that follow variables are checked together, at the start: each alone need not make sense.
 static pbStatus check_ties(pbTaskReader *r, pbTask *task) {
   bool ties = false;
-  for (int i = 0; i < task->variable_count; i++) ties |= task->variables[i].tie_count > 0;
+  for (int i = 0; i < task->variable_count; i++) ties |= task->variables[i].follower_count > 0;
   if (!ties || pbTask_Apply(task, task->start) == pb_ok) return pb_ok;
 
   char reason[1000];

@@ -136,7 +136,7 @@ static json_t *notes_json(const pbVariable *v, const unsigned char *notes) {
 // The parameters that follow a variable, by their own names.
 static json_t *sets_json(const pbTask *task, const pbVariable *v) {
   json_t *o = json_object();
-  for (int k = 0; k < v->tie_count; k++) {
+  for (int k = 0; k < v->follower_count; k++) {
     char name[200];
     pbModel_ParamName(task->model, v->index[k], name, sizeof name);
     json_object_set_new(o, name, real(task->theta_now[v->index[k]]));
@@ -178,7 +178,7 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
     json_object_set_new(o, "notes", notes_json(v, result->notes));
     if (result->direction) json_object_set_new(o, "direction", direction_json(v, result->direction));
 
-    if (v->kind == pb_varyTie) json_object_set_new(o, "sets", sets_json(task, v));
+    if (v->kind == pb_varySets) json_object_set_new(o, "sets", sets_json(task, v));
     if (v->kind == pb_varyControl) {
       json_object_set_new(o, "knots", json_integer(v->knots));
       json_decref(names);

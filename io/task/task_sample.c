@@ -116,7 +116,7 @@ static bool has_entry(const pbVariable *v, size_t index) {
 }
 
 static bool same_place(const pbVariable *v, const pbDraw *d) {
-  bool parameter = v->kind == pb_varyParam || v->kind == pb_varyTie;
+  bool parameter = v->kind == pb_varyParam || v->kind == pb_varySets;
   return d->target == pb_drawParam ? parameter : !parameter && v->kind == d->kind;
 }
 

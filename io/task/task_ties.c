@@ -113,7 +113,7 @@ static pbStatus add_name(pbTaskReader *r, Names *n, const char *name, int count,
 static pbStatus add_variable(pbTaskReader *r, const pbVariable *v, const char *formula, Names *n) {
   if (pbFormula_NameFault(v->name) || !mentions(formula, v->name)) return pb_ok;
 
-  if (v->kind != pb_varyParam && v->kind != pb_varyTie)
+  if (v->kind != pb_varyParam && v->kind != pb_varySets)
     return pbTaskReader_Fail(r, pb_bad_input, "variable '%.60s' is no parameter: formulas of parameters cannot depend on it",
                              v->name);
 
@@ -156,7 +156,7 @@ static pbStatus collect_names(pbTaskReader *r, const json_t *object, const pbTas
 }
 
 // ---- formulas ---------------------------------------------------------------------------------------------------------
-static pbStatus make_tie(pbTaskReader *r, const char *formula, const Names *n, pbTie *tie) {
+static pbStatus make_tie(pbTaskReader *r, const char *formula, const Names *n, pbFollower *tie) {
   pbStatus status = pbExpression_Create(r->ctx, formula, n->input, n->count, 1, &tie->expression);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
 
@@ -180,14 +180,14 @@ static pbStatus make_tie(pbTaskReader *r, const char *formula, const Names *n, p
 static pbStatus read_formula(pbTaskReader *r, const json_t *object, const char *formula, const pbTask *task, pbVariable *v) {
   Names names;
   PB_TRY(collect_names(r, object, task, v, formula, &names));
-  return make_tie(r, formula, &names, &v->ties[v->tie_count++]);
+  return make_tie(r, formula, &names, &v->followers[v->follower_count++]);
 }
 
 static pbStatus read_sets(pbTaskReader *r, const json_t *object, const pbTask *task, pbVariable *v) {
   const char *name;
   json_t *value;
-  v->ties = pbContext_AllocArray(r->ctx, (size_t)v->index_count, sizeof *v->ties);
-  if (!v->ties) return pbTaskReader_Fail(r, pb_no_memory, "no memory for formulas");
+  v->followers = pbContext_AllocArray(r->ctx, (size_t)v->index_count, sizeof *v->followers);
+  if (!v->followers) return pbTaskReader_Fail(r, pb_no_memory, "no memory for formulas");
 
   // in the order in which index was filled
   pbTaskReader_Enter(r, "sets");
@@ -207,7 +207,7 @@ static pbStatus read_sets(pbTaskReader *r, const json_t *object, const pbTask *t
 pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTask *task) {
   for (int i = 0; i < task->variable_count; i++) {
     pbVariable *v = &task->variables[i];
-    if (v->kind != pb_varyTie) continue;
+    if (v->kind != pb_varySets) continue;
 
     pbTaskReader_EnterAt(r, (size_t)i);
     PB_TRY(read_sets(r, json_array_get(list, (size_t)i), task, v));

@@ -581,7 +581,7 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
 }
 
 // What follows a variable is a parameter as those that are variables.
-static pbVariableKind place_of(const pbVariable *v) { return v->kind == pb_varyTie ? pb_varyParam : v->kind; }
+static pbVariableKind place_of(const pbVariable *v) { return v->kind == pb_varySets ? pb_varyParam : v->kind; }
 
 // Whether a varies one of the numbers that are marked in `varied`, in the same trajectory as b.
 static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
@@ -616,7 +616,7 @@ static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariabl
 static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
   static const char *const keys[] = {"sets", "constants", "name", "start", "lower", "upper", "transform", "scale", NULL};
   PB_TRY(pbTaskReader_Keys(r, object, keys));
-  v->kind = pb_varyTie;
+  v->kind = pb_varySets;
   v->trajectory = -1;
   v->knots = 1;
   v->count = 1;

@@ -20,10 +20,10 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
 }
 
 static void free_variable(pbContext *ctx, pbVariable *v) {
-  int ties = v->ties ? v->index_count : 0;
-  for (int k = 0; k < ties; k++) pbTie_Free(ctx, &v->ties[k]);
+  int followers = v->followers ? v->index_count : 0;
+  for (int k = 0; k < followers; k++) pbFollower_Free(ctx, &v->followers[k]);
 
-  void *all[] = {v->name, v->index, v->rows, v->ties};
+  void *all[] = {v->name, v->index, v->rows, v->followers};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 

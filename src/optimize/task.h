@@ -144,24 +144,24 @@ typedef enum pbVariableKind {
   pb_varyMocapVel,        // velocities, where the file gives some
   pb_varyMocapPosBefore,  // where they stood before the first step: positions,
   pb_varyMocapRotBefore,  // and rotation vectors
-  pb_varyTie              // one unknown, of no field itself: parameters follow it by formulas
+  pb_varySets             // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
   int at[4];                     // where they are among the variable's
   int size;                      // 3 or 4
 } pbDirectionRow;
-typedef struct pbTie {  // a parameter that follows unknowns
+typedef struct pbFollower {  // a parameter that follows unknowns
   pbExpression *expression;
   int count;           // numbers that its formula is given
   int *unknown;        // count: what each is; -1: a constant
   double *in, *slope;  // the numbers and the derivatives by them, as many as the expression is wide
-} pbTie;
+} pbFollower;
 typedef struct pbVariable {
   char *name;
   pbVariableKind kind;
   int trajectory;    // -1: all
   int first, count;  // its unknowns
-  // param: entries of theta, tie: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
+  // param: entries of theta, sets: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
   // actuators (index_count);
   // poses: 3 mocap + component, velocities: 6 mocap + component (index_count)
   size_t *index;
@@ -170,9 +170,9 @@ typedef struct pbVariable {
   bool logarithm;
   double scale;  // value = scale z, or exp(scale z)
   int row_count;
-  int tie_count;
-  pbTie *ties;           // of tie: index_count of them, for the entries in index
-  pbDirectionRow *rows;  // of param: their values are scale z divided by its length; never a logarithm, without bounds
+  int follower_count;
+  pbFollower *followers;  // of sets: index_count of them, for the entries in index
+  pbDirectionRow *rows;   // of param: their values are scale z divided by its length; never a logarithm, without bounds
 } pbVariable;
 
 // ---- draws ----------------------------------------------------------------------------------------------------------
@@ -339,11 +339,11 @@ void pbTask_NoteWorld(const pbTask *task, int t, int world);
 void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, int count, bool set, double *qpos);
 int pbTask_StateAt(const pbTermSet *set, pbVariableKind kind);  // where plain entries of the initial state begin
 
-// ---- ties.c: parameters that follow unknowns; pull and push after a Put
-void pbTie_Free(pbContext *ctx, pbTie *tie);
-PB_NODISCARD pbStatus pbTask_PutTies(const pbTask *task, double *theta);
-void pbTask_PullTies(const pbTask *task, double *gradient);            // from theta_bar, added to
-void pbTask_PushTies(const pbTask *task, int unknown, double *theta);  // added to
+// ---- followers.c: parameters that follow unknowns; pull and push after a Put
+void pbFollower_Free(pbContext *ctx, pbFollower *follower);
+PB_NODISCARD pbStatus pbTask_PutFollowers(const pbTask *task, double *theta);
+void pbTask_PullFollowers(const pbTask *task, double *gradient);            // from theta_bar, added to
+void pbTask_PushFollowers(const pbTask *task, int unknown, double *theta);  // added to
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
 // Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'

@@ -12,7 +12,7 @@
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
-static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varyTie; }
+static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varySets; }
 static bool of_poses(const pbVariable *v) { return v->kind >= pb_varyMocapPos && v->kind <= pb_varyMocapRotBefore; }
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ pbStatus pbTask_PutParameters(const pbTask *task, double *theta) {
     }
   }
 
-  return pbTask_PutTies(task, theta);
+  return pbTask_PutFollowers(task, theta);
 }
 
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
@@ -281,7 +281,7 @@ static bool is_varied(const pbTask *task, const pbParam *p) {
 
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    int count = v->kind == pb_varyParam ? v->count : v->tie_count;
+    int count = v->kind == pb_varyParam ? v->count : v->follower_count;
 
     for (int k = 0; k < count; k++) {
       if (v->index[k] >= p->offset && v->index[k] < end) return true;
@@ -331,7 +331,7 @@ pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
     for (int k = 0; k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
 
-  pbTask_PullTies(task, gradient);
+  pbTask_PullFollowers(task, gradient);
   return pb_ok;
 }
 
@@ -457,9 +457,9 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
   switch (v->kind) {
     // Parameters, what follows them by formulas, by the world's rules, and as derived constants.
     case pb_varyParam:
-    case pb_varyTie:
+    case pb_varySets:
       if (v->kind == pb_varyParam) param_direction(task, v, z, k, out->theta);
-      pbTask_PushTies(task, i, out->theta);
+      pbTask_PushFollowers(task, i, out->theta);
       pbTask_ThroughWorld(task, out->theta);
       return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, out->theta) : pb_ok;
     case pb_varyQpos: {
