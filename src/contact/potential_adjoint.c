@@ -8,21 +8,21 @@
 typedef LANE(pbRowBar) row_bar;
 
 // ---- smooth on each side ----------------------------------------------------------------------------------------------
-// f_i = -D_i x_i; the same for one side, f = D phi(x).
+// f_i = -D_i x_i, at fixed x: d f_i = f_i d ln D_i; the same for one side, f = D phi(x).
 static void pull_quadratic(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g[6];
   for (int i = 0; i < r->dim; i++) g[i] = bar->y[i] * bar->f[i];
   LANE(pbRow_PullRegularization)(w, r, r->dim, g, bar);
 }
 
-// f is a bound where it is saturated, else -D x.
+// f is a bound where it is saturated, d f = d bound, else -D x.
 static void pull_bounded(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (r->zone == pb_lossQuadratic) pull_quadratic(w, r, bar);
   else bar->bound[r->zone == pb_lossAbove ? 0 : 1] += bar->y[0];
 }
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
-// The force of a cone is proportional to D_0 (a pyramid's to that of its edges). Returns y . f.
+// The force of a cone is proportional to D_0, d f = f d ln D_0 (a pyramid's to that of its edges). Returns y . f.
 static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g = PB_LANE_ZERO;
   for (int i = 0; i < r->dim; i++) g += bar->y[i] * bar->f[i];
@@ -30,7 +30,8 @@ static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
   return g;
 }
 
-// Edges e = (1, +-mu_k), x_e = e . x: y . f = sum of D phi(x_e) (e . y).
+// Edges e = (1, m) in the plane of normal and tangent k, m = +-mu_k, x_e = x_0 + m x_k, f = sum of D phi(x_e) e. With
+// slope = -phi': d f_0 = -D slope x_k d m, d f_k = D (phi - slope m x_k) d m.
 static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   const double *mu = w->contact[r->contact].friction;
   pull_first_D(w, r, bar);
@@ -47,7 +48,9 @@ static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
   }
 }
 
-// Bottom zone: ln D_j = ln D_0 + ln impratio - 2 ln friction_0 + 2 ln friction_j.
+// Bottom zone: f_j = -D_j x_j with ln D_j = ln D_0 + ln impratio - 2 ln friction_0 + 2 ln friction_j, so for j > 0
+//   d f_j = f_j (d ln D_0 + d impratio / impratio - 2 d friction_0 / friction_0 + 2 d friction_j / friction_j)
+// of which pull_first_D has the first.
 static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double impratio, row_bar *bar) {
   for (int k = 1; k < r->dim; k++) {
     lane g = bar->y[k] * bar->f[k];
@@ -57,7 +60,11 @@ static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double
   }
 }
 
-// Middle zone, y . f = -D_0 / (1 + mu^2) (x_0 - T) (y_0 - W), with T = |friction_k x_k|, W = sum of friction_k^2 x_k y_k / T.
+// Middle zone: y . f = c (x_0 - T) (y_0 - W), c = -D_0 / (1 + mu^2), T^2 = sum of (friction_k x_k)^2, W = sum of friction_k^2 x_k
+// y_k / T:
+//   d (y . f) = (y . f) (d ln D_0 - 2 mu d mu / (1 + mu^2)) - c ((y_0 - W) d T + (x_0 - T) d W)
+//   d mu = mu (d friction_0 / friction_0 - d impratio / (2 impratio)),  d T = sum of friction_k x_k^2 / T d friction_k
+//   d W = sum of (2 friction_k x_k y_k d friction_k) / T - W / T d T
 static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double impratio, lane yf, row_bar *bar) {
   double m = r->mu;
   double c = -r->D[0] / (1 + m * m);
@@ -68,7 +75,7 @@ static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double
   T = sqrt(T);
   for (int k = 1; k < r->dim; k++) W += friction[k - 1] * friction[k - 1] * r->x[k] / T * bar->y[k];
 
-  // By mu = friction_0 / sqrt(impratio), in 1 / (1 + mu^2).
+  // By mu = friction_0 / sqrt(impratio), in c.
   lane m_bar = -yf * 2 * m / (1 + m * m);
   bar->friction[0] += m_bar * m / friction[0];
   bar->impratio -= m_bar * m / (2 * impratio);
@@ -92,7 +99,7 @@ static void pull_cone(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
 }
 
 #if PB_LANES == 1
-// By complex step, an input at a time: mu and the frictions. By D: pull_first_D.
+// d f of pbCone_Smooth by complex step, an input at a time: mu, d mu as above, and the frictions. By D: pull_first_D.
 void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
 

@@ -233,7 +233,9 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
   ball_rate(contact, b.height, sphere->size[0], NULL, point, SIZE1, -1, j);
 }
 
-// Of a corner's point: dist = n . point, pos = point - n dist / 2.
+// Of a corner x of the hull: dist = n . (point - plane), pos = point - n dist / 2, d point = mat d e x, so that
+//   d dist = n . d point,  d pos = d point - n (n . d point) / 2
+// The plane's normal has none.
 void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
                              const pbContactBar *bar, double strain_bar[6]) {
   double lever[PB_HULL_ON_PLANE][3], n[3];

@@ -47,6 +47,7 @@ static void core_map(const NUM(pbShape) *s, double stretch[9], double shift[3]) 
   }
 }
 
+// d corner = d pos + d map x + d offset: a force sign f on the corner is one on pos and on the offset, and f x' on the map.
 static void push_corner(pulling *g, int shape, int id, double sign, const double f[3]) {
   double x[3];
   corner_place(g->p->shape[shape], id, x);
@@ -282,6 +283,7 @@ static void pull_height(pulling *g, const face *f, const double x[3], double dis
   push_corner(g, f->shape, id, -1, v_bar);
 }
 
+// A point that clipping left (pull_cut), with its height over the reference face (pull_height) or the least distance itself.
 static void pull_clipped(pulling *g, int number, double x_bar[3], double dist_bar) {
   const touch *p = g->p;
   face f = {.shape = g->m->ref, .other = !g->m->ref};
@@ -381,7 +383,8 @@ static void begin_pull(pulling *g, const touch *p, const manifold *m) {
   g->m = m;
 }
 
-// force local', in the shape's frame.
+// Sum of mat' f local' over forces f on corners at pos + mat local, local = stretch x + shift. Its antisymmetric part is the
+// torque, by d corner = d turn x (mat local), and its symmetric one the cotangent of a strain, by d local = d e local.
 static void local_moment(const pulling *g, int shape, double out[9]) {
   const NUM(pbShape) *s = g->p->shape[shape];
   double stretch[9], shift[3], moment[9];

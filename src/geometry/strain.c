@@ -10,7 +10,7 @@
 #include "math/vec.h"
 
 #if !PB_IS_COMPLEX
-// The rows of all contacts, with their cotangents.
+// Sum over contacts of row_bar . d row, the d along the seeded imaginary direction.
 static double pull_rows(const pbContactPoint_c *contacts, int count, const pbContactBar *bar) {
   double sum = 0;
   for (int i = 0; i < count; i++) {
@@ -31,6 +31,8 @@ static void seed_strain(int k, pbShape_c *shape) {
   }
 }
 
+// d row = (d row / d e) d e, the corners of a hull moved by d x = d e x in its frame. Planes on hulls and polytopes have it in
+// closed form; round shapes one strain after the other, by complex step of the contacts as they were found.
 void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, const pbSearched *kept, int count,
                             const pbContactBar *bar, const bool wanted[2], double strain_bar[2][6]) {
   pbSearched room;
@@ -83,7 +85,8 @@ static bool is_listed_before(const NUM(pbShape) *shape, const pbPolytopeNormal *
   return false;
 }
 
-// Along the axes of the shape's frame.
+// d row = (d row / d x) d x of one corner x alone, along the axes of the shape's frame: by complex step of the contacts as they
+// were found.
 static void pull_corner(const pbSearched *found, const NUM(pbShape) shape[2], double margin, int count, const pbContactBar *bar,
                         int which, int corner, double *vertex_bar) {
   for (int axis = 0; axis < 3; axis++) {

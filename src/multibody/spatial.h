@@ -82,7 +82,8 @@
     (r)[3] = (q)[0] * (v)[2] + (q)[1] * (v)[1] - (q)[2] * (v)[0];  \
   } while (0)
 
-// Gradient by a unit quaternion q, added: 2 q (0, torque), the torque in the axes that q maps from.
+// A change d q of a unit quaternion is the rotation d r = 2 vec(conj(q) d q), in the axes that q maps from. So a torque, the
+// gradient by d r, is the gradient 2 q (0, torque) by q; added.
 static inline void pb_quat_pull(double bar[4], const double q[4], const double torque[3]) {
   double t[4];
   PB_QUATPURE(t, q, torque);
