@@ -61,14 +61,13 @@ pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
   return check_cotangent(r, &bar->site_xpos, "site_xpos");
 }
 
-// out += in; false: NULL, which counts as zero.
-static bool add(double *out, const double *in, int n) {
-  if (!in) return false;
+// out += in; NULL counts as zero.
+static void add(double *out, const double *in, int n) {
+  if (!in) return;
   for (int i = 0; i < n; i++) out[i] += in[i];
-  return true;
 }
 
-bool pbRolloutBar_Observed(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *observed) {
+static bool observed_at(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *observed) {
   int steps = r->plan.steps;
 
   // NULL where state k has no cotangent.
@@ -79,19 +78,19 @@ bool pbRolloutBar_Observed(const pbRollout *r, const pbRolloutBar *bar, int k, p
   return observed->sensordata || observed->xpos || observed->site_xpos;
 }
 
-bool pbRolloutBar_AddState(const pbRollout *r, const pbRolloutBar *bar, int k, double *x_bar) {
+// What the caller's cotangents say of the state itself, in the order of its tangent space.
+static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, double *x_bar) {
   int steps = r->plan.steps;
 
   // Order of the tangent space: positions, velocities, activations, points, their velocities.
-  bool any = add(x_bar, pbCotangent_At(&bar->qpos, r->nv, k, steps), r->nv);
-  any |= add(x_bar + r->nv, pbCotangent_At(&bar->qvel, r->nv, k, steps), r->nv);
-  any |= add(x_bar + 2 * r->nv, pbCotangent_At(&bar->act, r->na, k, steps), r->na);
+  add(x_bar, pbCotangent_At(&bar->qpos, r->nv, k, steps), r->nv);
+  add(x_bar + r->nv, pbCotangent_At(&bar->qvel, r->nv, k, steps), r->nv);
+  add(x_bar + 2 * r->nv, pbCotangent_At(&bar->act, r->na, k, steps), r->na);
 
   double *points = x_bar + 2 * r->nv + r->na;
-  any |= add(points, pbCotangent_At(&bar->points, r->np, k, steps), r->np);
-  any |= add(points + r->np, pbCotangent_At(&bar->point_velocity, r->np, k, steps), r->np);
-  any |= add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), r->n);
-  return any;
+  add(points, pbCotangent_At(&bar->points, r->np, k, steps), r->np);
+  add(points + r->np, pbCotangent_At(&bar->point_velocity, r->np, k, steps), r->np);
+  add(x_bar, pbCotangent_At(&bar->x, r->n, k, steps), r->n);
 }
 
 static double *row_bar(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
@@ -244,12 +243,12 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
   StepAt alone = {.k = k, .record = pbTrack_LeftAt(r, k, &input), .observed = &observed, .input = &input};
 
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
-  return pbRolloutBar_Observed(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
+  return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
 }
 
 // What is observed at the state that a step begins from.
 static const pbObservationBar *observed_of_step(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *bars) {
-  return pbRolloutBar_Observed(r, bar, k, bars) && !pbTrack_LeftAt(r, k, NULL) ? bars : NULL;
+  return observed_at(r, bar, k, bars) && !pbTrack_LeftAt(r, k, NULL) ? bars : NULL;
 }
 
 // The costate that a step is pulled with.
@@ -283,7 +282,7 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   if (pbTruncation_Cuts(r, k)) PB_TRY(cut(r, &at, certificate));
   if (left) PB_TRY(leave(r, bar, g, k, certificate));
   pbPrescribed_Pull(r, g, k);
-  pbRolloutBar_AddState(r, bar, k, r->costate_before);
+  add_direct(r, bar, k, r->costate_before);
 
   // The costate before this step is the one after the step before.
   double *swap = r->costate;
@@ -362,7 +361,7 @@ static pbStatus pull_final(pbRollout *r, const pbRolloutBar *bar, const pbRollou
   pbObservationBar observed;
 
   // A record of the last state, kept for further pullbacks.
-  if (pbRolloutBar_Observed(r, bar, r->plan.steps, &observed) && !r->has_final_record) {
+  if (observed_at(r, bar, r->plan.steps, &observed) && !r->has_final_record) {
     PB_TRY(pbRollout_Observe(r, r->x_final, r->plan.steps, NULL));
     pbTape_Record(r->model, r->x_final, r->scratch, r->final_record);
     r->has_final_record = true;

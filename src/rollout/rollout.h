@@ -175,10 +175,6 @@ int pbRows_Find(const int *rows, int count, int k);
 // A set of cotangents looked at state by state, in any order.
 const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps);
 PB_NODISCARD pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar);
-// pullback.c: cotangents of what is observed at state k, and of the state itself, which are added in the order of its tangent
-// space. False: there are none.
-bool pbRolloutBar_Observed(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *observed);
-bool pbRolloutBar_AddState(const pbRollout *r, const pbRolloutBar *bar, int k, double *x_bar);
 
 // ---- smooth.c
 void pbSmooth_Destroy(pbRollout *r);

@@ -20,7 +20,6 @@ struct pbSpot {
   // While it is checked.
   const pbRolloutBar *bar;
   pbCertificate *certificate;
-  double *w;   // cotangent of a state
   int parted;  // the first step at which the ends of a move take different branches, or features tie; -1: none
 };
 
@@ -30,7 +29,6 @@ static void lay_out(pbArena *a, void *spot) {
   memcpy(size, s->direction.size, sizeof size);
   pbVectors_LayOut(a, size, &s->direction);
   pbMoved_LayOut(a, &s->moved);
-  s->w = pbArena_Take(a, (size_t)s->moved.r->n, sizeof *s->w);
 }
 
 pbStatus pbSpot_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot **spot) {
@@ -61,20 +59,44 @@ void pbSpot_End(const pbRollout *r, pbSpot *s) {
   pbContext_Free(r->ctx, s);
 }
 
+// <w, x(+) (-) x(-)> of the state itself, in its tangent space.
+static double state_part(pbSpot *s, int k) {
+  const pbRollout *r = s->moved.r;
+  const pbRolloutBar *bar = s->bar;
+  const struct {
+    const pbCotangent *bar;
+    int from, width;
+  } parts[] = {{&bar->qpos, 0, r->nv},
+               {&bar->qvel, r->nv, r->nv},
+               {&bar->act, 2 * r->nv, r->na},
+               {&bar->points, 2 * r->nv + r->na, r->np},
+               {&bar->point_velocity, 2 * r->nv + r->na + r->np, r->np},
+               {&bar->x, 0, r->n}};
+  const double *apart = NULL;
+  double sum = 0;
+
+  // The difference is taken once, where anything has a cotangent.
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    const double *w = pbCotangent_At(parts[i].bar, parts[i].width, k, r->plan.steps);
+    if (w && !apart) apart = pbMoved_Apart(&s->moved);
+    if (w) sum += pbProbe_Dot(w, apart + parts[i].from, (size_t)parts[i].width);
+  }
+  return sum;
+}
+
 // Both rollouts side by side: *sum += <w, z(to) - z(from)>. *tied: where they part, features tie.
 static pbStatus run_sides(pbSpot *s, double *sum, bool *tied) {
   pbMoved *m = &s->moved;
   pbRollout *r = m->r;
-  size_t n = (size_t)r->n;
+  const pbRolloutBar *bar = s->bar;
+  int steps = r->plan.steps;
 
-  for (int k = 0; k <= r->plan.steps; k++) {
-    pbObservationBar seen;
-    bool observed = pbRolloutBar_Observed(r, s->bar, k, &seen);
-
-    // The states themselves, in their tangent space.
-    memset(s->w, 0, n * sizeof *s->w);
-    if (pbRolloutBar_AddState(r, s->bar, k, s->w)) *sum += pbProbe_Dot(s->w, pbMoved_Apart(m), n);
-    if (k == r->plan.steps && !observed) break;
+  for (int k = 0; k <= steps; k++) {
+    const pbObservationBar seen = {.sensordata = pbCotangent_At(&bar->sensordata, r->ns, k, steps),
+                                   .xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps),
+                                   .site_xpos = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps)};
+    *sum += state_part(s, k);
+    if (k == steps && !seen.xpos && !seen.site_xpos && !seen.sensordata) break;
 
     // One step of each: the outputs at state k, and the branches that were taken.
     for (int side = 0; side < 2; side++) {
