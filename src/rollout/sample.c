@@ -108,49 +108,33 @@ void pbStepCheck_End(const pbRollout *r, pbStepCheck *s) {
 }
 
 // ---- parts of a direction --------------------------------------------------------------------------------------------
-// Those that can be told apart by name: positions, velocities, activations, points, what a policy holds; inputs; fields of theta.
-enum {
-  part_qpos,
-  part_qvel,
-  part_act,
-  part_points,
-  part_policy,
-  part_input,
-  part_theta = part_input + by_mocap_vel - by_ctrl + 1,
-  part_all = -1
-};
+// Entries from .. to - 1 of a vector, which can be told apart by name.
+typedef struct Part {
+  const char *name;
+  pbBy by;
+  size_t from, to;
+} Part;
 
-// Zero but for entries from .. to - 1.
-static void keep_range(double *direction, size_t n, size_t from, size_t to) {
-  if (!direction) return;
+// Positions, velocities, activations, points, what a policy holds; inputs; fields of theta. False: there are no more.
+static bool part_at(const pbRollout *r, const pbVectors *d, int number, Part *part) {
+  enum { of_state = 5, acting = of_state + by_mocap_vel - by_ctrl + 1 };
+  static const char *const names[acting] = {"qpos", "qvel", "act",     "points",    "policy",    "control",
+                                            "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot", "mocap_vel"};
+  size_t nv = (size_t)r->nv, na = (size_t)r->na;
+  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, (size_t)tangent_policy(r->model), (size_t)r->n};
 
-  for (size_t i = 0; i < n; i++) {
-    if (i < from || i >= to) direction[i] = 0;
+  // The parts of the state are in the order of its tangent space.
+  if (number < of_state) {
+    *part = (Part){names[number], by_state, ends[number], ends[number + 1]};
+  } else if (number < acting) {
+    pbBy by = (pbBy)(by_ctrl + number - of_state);
+    *part = (Part){names[number], by, 0, d->size[by]};
+  } else {
+    if (number - acting >= pbModel_ParamCount(r->model)) return false;
+    pbParam p = pbModel_ParamAt(r->model, number - acting);
+    *part = (Part){p.name, by_theta, p.offset, p.offset + (size_t)p.rows * (size_t)p.cols};
   }
-}
-
-static void keep_part(const pbRollout *r, const pbVectors *d, int part) {
-  size_t nv = (size_t)r->nv, na = (size_t)r->na, n = (size_t)r->n;
-  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, (size_t)tangent_policy(r->model), n};
-
-  // The parts of the state, in the order of its tangent space.
-  bool state = part <= part_policy;
-  keep_range(d->of[by_state], n, state ? ends[part] : 0, state ? ends[part + 1] : 0);
-
-  for (pbBy i = by_ctrl; i <= by_mocap_vel; i++) {
-    if (part != part_input + (int)i - by_ctrl) keep_range(d->of[i], d->size[i], 0, 0);
-  }
-
-  // A field of theta; of any other part nothing of theta stays.
-  pbParam p = part >= part_theta ? pbModel_ParamAt(r->model, part - part_theta) : (pbParam){0};
-  keep_range(d->of[by_theta], r->ntheta, p.offset, p.offset + (size_t)p.rows * (size_t)p.cols);
-}
-
-static const char *part_name(const pbRollout *r, int part) {
-  static const char *const names[] = {"qpos", "qvel", "act",     "points",    "policy",    "control",
-                                      "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot", "mocap_vel"};
-  if (part < 0) return "";
-  return part < part_theta ? names[part] : pbModel_ParamAt(r->model, part - part_theta).name;
+  return true;
 }
 
 // ---- both sides ------------------------------------------------------------------------------------------------------
@@ -278,26 +262,28 @@ static void name_strongest_row(const StepCheck *a, pbCertificate *c) {
 
 // Which part of the direction is off most: each alone. by_quotient: against differences.
 static pbStatus find_worst_part(const StepCheck *a, const pbVectors *d, bool by_quotient, pbCertificate *c) {
-  pbRollout *r = a->r;
-  int parts = part_theta + (d->of[by_theta] ? pbModel_ParamCount(r->model) : 0), worst = part_all;
-  double most = 0, gap;
+  const pbVectors *whole = &a->s->aside;
+  const char *worst = "";
+  double most = 0, gap = 0;
+  pbStatus status = pb_ok;
+  Part p;
+  pbVectors_Copy(d, whole);
 
   // The direction itself is cut down to the part, and restored afterwards.
-  pbVectors_Copy(d, &a->s->aside);
-  for (int part = 0; part < parts; part++) {
-    keep_part(r, d, part);
-    pbStatus status = measure_gap(a, d, by_quotient, &gap);
-    pbVectors_Copy(&a->s->aside, d);
-    if (status == pb_no_memory) return status;
-    if (status != pb_ok) break;
-    if (!(gap > most)) continue;
+  for (int i = 0; status == pb_ok && part_at(a->r, d, i, &p); i++) {
+    if (!d->of[p.by]) continue;
+    pbVectors_Clear(d);
+    memcpy(d->of[p.by] + p.from, whole->of[p.by] + p.from, (p.to - p.from) * sizeof(double));
+    status = measure_gap(a, d, by_quotient, &gap);
+    if (status != pb_ok || !(gap > most)) continue;
     most = gap;
-    worst = part;
+    worst = p.name;
   }
 
-  snprintf(c->spot_where, sizeof c->spot_where, "%s", part_name(r, worst));
+  pbVectors_Copy(whole, d);
+  snprintf(c->spot_where, sizeof c->spot_where, "%s", worst);
   name_strongest_row(a, c);
-  return pb_ok;
+  return status == pb_no_memory ? status : pb_ok;
 }
 
 // What rounding may do: a solve with a matrix of condition number k loses as many digits. Hard contact and deformables tell none:
