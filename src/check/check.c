@@ -16,6 +16,15 @@ const char pb_solverTest[] = "solver converged", pb_finiteTest[] = "derivatives 
 
 // ---- tests, findings -----------------------------------------------------------------------------------------------
 
+pbWords pbWords_Of(const char *format, ...) {
+  pbWords words;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(words.text, sizeof words.text, format, args);
+  va_end(args);
+  return words;
+}
+
 pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit) {
   pbCheckReport *r = d->report;
   PB_ASSERT(r->test_count < PB_CHECK_TESTS);
@@ -68,13 +77,12 @@ void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ..
 }
 
 void pbCheck_LeaveOut(pbCheckTest *t, const char *name, const char *why, int step) {
-  char place[32] = "";
-  const char *joint = step >= 0 ? ", " : " ";
   t->skipped++;
   if (!t->holds) return;
 
-  if (step >= 0) snprintf(place, sizeof place, "step %d: ", step);
-  pbCheck_AddWords(t, "left out: ", "%s%s%s%s", name ? name : "", name ? joint : "", place, why);
+  const char *joint = step >= 0 ? ", " : " ";
+  pbWords place = step >= 0 ? pbWords_Of("step %d: ", step) : (pbWords){{0}};
+  pbCheck_AddWords(t, "left out: ", "%s%s%s%s", name ? name : "", name ? joint : "", place.text, why);
 }
 
 // ---- on the way ----------------------------------------------------------------------------------------------------

@@ -76,6 +76,11 @@ typedef struct pbCheck {
 
 // ---- check.c: tests and findings -----------------------------------------------------------------------------------
 
+typedef struct pbWords {
+  char text[288];
+} pbWords;
+pbWords pbWords_Of(const char *format, ...) PB_PRINTF(1, 2);
+
 pbCheckTest *pbCheck_AddTest(const pbCheck *d, const char *name, double limit);
 void pbCheck_CountCase(pbCheckTest *t, double error, int step);  // step -1: of no step
 void pbCheck_Fail(pbCheckTest *t);                               // of a test that fails nothing else is told

@@ -2,7 +2,6 @@
 // one-sided slopes and against forward mode; what counts, what is left out and why, and what disagrees, in words.
 // Tests: tests/oracle/test_check.py, tests/oracle/test_cli.py, tests/unit/test_check.c.
 #include <math.h>
-#include <stdio.h>
 
 #include "check/check.h"
 
@@ -48,19 +47,18 @@ static const char *find_excuse(pbCheck *d, const pbComparison *c, pbSeen seen, c
 // Of an entry that moves alone with its gradient and slopes.
 static void say_disagreement(const pbComparison *c, const char *subject, const pbStanding *f, pbCheckTest *t) {
   const char *place = c->side ? " at its bound" : "";
-  char numbers[96] = "";
+  pbWords numbers = {{0}};
   if (f->bent) place = " at a tie or kink";
   if (c->alone)
-    snprintf(numbers, sizeof numbers, ": gradient %.4g, slopes %.4g and %.4g", f->gradient / *c->alone, f->right / *c->alone,
-             f->left / *c->alone);
-  pbCheck_AddWords(t, "", "%s disagrees%s%s", subject, place, numbers);
+    numbers =
+        pbWords_Of(": gradient %.4g, slopes %.4g and %.4g", f->gradient / *c->alone, f->right / *c->alone, f->left / *c->alone);
+  pbCheck_AddWords(t, "", "%s disagrees%s%s", subject, place, numbers.text);
 }
 
 pbStatus pbCheck_Compare(pbCheck *d, const pbComparison *c, pbStanding found[seen_count], bool *wrong) {
   double ahead[seen_count], limit = c->test[c->test[in_states] ? in_states : in_sensors]->limit;
-  char subject[32] = "the gradient";
-  if (c->step >= 0) snprintf(subject, sizeof subject, "step %d", c->step);
-  const char *name = c->name ? c->name : subject;
+  pbWords subject = c->step >= 0 ? pbWords_Of("step %d", c->step) : pbWords_Of("the gradient");
+  const char *name = c->name ? c->name : subject.text;
   *wrong = false;
   if (c->modes) {
     PB_TRY(pbCheck_Push(d, ahead));

@@ -25,7 +25,6 @@ void pbCheck_SolverFindings(pbCheck *d) {
   static const double residual_limit = 1e-8;
   const pbCertificate *c = &d->report->certificate;
   pbCheckTest *t = pbCheck_AddTest(d, pb_solverTest, residual_limit);
-  char where[96];
   int bad = 0;
 
   for (int k = 0; k < d->steps; k++) {
@@ -37,10 +36,9 @@ void pbCheck_SolverFindings(pbCheck *d) {
   }
 
   if (!bad) return;
-  snprintf(where, sizeof where, "%d of %d steps, worst at step %d", bad, d->steps, t->step);
 
   pbCheck_AddFinding(
-      d, "unconverged solve", where,
+      d, "unconverged solve", pbWords_Of("%d of %d steps, worst at step %d", bad, d->steps, t->step).text,
       "the constraint solve stopped at relative residual %.1e after %d iterations%s%s. The adjoint differentiates the exact "
       "solution, so gradients through these steps are wrong by about as much.%s",
       t->worst, d->reports[t->step].iterations, c->worst_row[0] ? " at the " : "", c->worst_row, solver_advice(d->r->model));
@@ -48,15 +46,13 @@ void pbCheck_SolverFindings(pbCheck *d) {
 
 // Rigid impacts: the gradient covers the times of impact, but not their order.
 static void impact_findings(pbCheck *d) {
-  char where[64];
   int events = 0;
 
   for (int k = 0; k < d->steps; k++) {
     // one finding per step, up to a few
     if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
-    snprintf(where, sizeof where, "step %d", k);
     pbCheck_AddFinding(
-        d, "simultaneous impacts", where,
+        d, "simultaneous impacts", pbWords_Of("step %d", k).text,
         "several contacts touch and approach at the same instant. Impacts of one pair are resolved together, pairs one after the "
         "other, the fastest first. A change of the state can separate them or change that order; the gradient does not cover "
         "that.");
@@ -65,23 +61,19 @@ static void impact_findings(pbCheck *d) {
 
 static void event_findings(pbCheck *d) {
   const pbCertificate *c = &d->report->certificate;
-  char where[288];
 
   if (c->grazing) {
-    snprintf(where, sizeof where, "%d, first at step %d: %s", (int)c->grazing, c->grazing_step, c->grazing_contact);
     pbCheck_AddFinding(
-        d, "grazing contacts", where,
+        d, "grazing contacts", pbWords_Of("%d, first at step %d: %s", (int)c->grazing, c->grazing_step, c->grazing_contact).text,
         "they touch too slowly for the time of impact to have a usable derivative, and are treated as in mode exact, or their "
         "speed changes so much within a step that it is coarse, or what they meet is led by a path that accelerates, and how "
-        "much "
-        "faster it throws later is left out. Mode smooth has a gradient there.");
+        "much faster it throws later is left out. Mode smooth has a gradient there.");
   }
 
   if (c->simultaneous) {
-    snprintf(where, sizeof where, "%d, first at step %d: %s", (int)c->simultaneous, c->simultaneous_step,
-             c->simultaneous_contact);
     pbCheck_AddFinding(
-        d, "simultaneous contacts", where,
+        d, "simultaneous contacts",
+        pbWords_Of("%d, first at step %d: %s", (int)c->simultaneous, c->simultaneous_step, c->simultaneous_contact).text,
         "which one comes first depends on the direction of a change. The gradient is right for changes that keep them together; "
         "for others it is the mean of both sides.");
   }
@@ -96,7 +88,6 @@ static bool adheres(const pbModel *m) {
 
 // Mode exact: every step at which the number of contacts changes.
 static void onset_findings(pbCheck *d) {
-  char where[64];
   int events = 0;
   const char *advice = "mode event does that";
   if (pbCheck_Integer(d->r->model, "noslip_iterations", 0)) advice = "with noslip_iterations there is no mode that does that";
@@ -111,9 +102,8 @@ static void onset_findings(pbCheck *d) {
 
     const double *x = d->states + (size_t)k * (size_t)d->r->nx;
     double time = x[pbModel_StateFieldAt(d->r->model, 0).offset];
-    snprintf(where, sizeof where, "step %d, time %.6g", k, time);
     pbCheck_AddFinding(
-        d, pbTrace_Kink(a, b), where,
+        d, pbTrace_Kink(a, b), pbWords_Of("step %d, time %.6g", k, time).text,
         "the number of contacts changes from %d to %d. The gradient is that of the discrete steps: the time of %s is not "
         "differentiated, so a finite change that moves it to another step is not foreseen; %s.",
         a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release", advice);
@@ -163,7 +153,7 @@ int pbCheck_FirstTie(pbCheck *d) {
 
 // Contacts at whose very state there is no derivative of every direction: each of those met, at its first step.
 pbStatus pbCheck_TieFindings(pbCheck *d) {
-  char told[MOST_EVENTS][480], text[sizeof told[0]], where[64];
+  char told[MOST_EVENTS][480], text[sizeof told[0]];
   int count = 0;
   PB_TRY(pbCheck_Stretch(d, 0, d->steps));
 
@@ -172,15 +162,12 @@ pbStatus pbCheck_TieFindings(pbCheck *d) {
 
     // distances of touches differ from step to step; names may hold colons
     int same = 0;
-
     const char *end = strstr(text, ": ");
     while (end && same < count && strncmp(text, told[same], (size_t)(end - text) + 1) != 0) same++;
-
     if (!end || same < count) continue;
 
     memcpy(told[count++], text, sizeof text);
-    snprintf(where, sizeof where, "step %d", k);
-    pbCheck_AddFinding(d, "no derivative of every direction", where,
+    pbCheck_AddFinding(d, "no derivative of every direction", pbWords_Of("step %d", k).text,
                        "%s. The gradient is that of one side, or of one of the features, and differences do not agree with it.",
                        text);
   }
@@ -203,10 +190,9 @@ static double half_extent(const pbCheck *d, int geom) {
   return least;
 }
 
-static void put_geom(const pbCheck *d, int geom, char *text, size_t size) {
+static pbWords name_geom(const pbCheck *d, int geom) {
   const char *name = pbModel_Name(d->r->model, pb_objGeom, geom);
-  if (name && *name) snprintf(text, size, "'%.60s'", name);
-  else snprintf(text, size, "%d", geom);
+  return name && *name ? pbWords_Of("'%.60s'", name) : pbWords_Of("%d", geom);
 }
 
 void pbCheck_PenetrationFindings(pbCheck *d) {
@@ -214,22 +200,18 @@ void pbCheck_PenetrationFindings(pbCheck *d) {
   const pbCertificate *c = &d->report->certificate;
   if (c->penetration_step < 0) return;
 
-  char where[96], a[80], b[80];
   const int *g = c->penetrating;
   double extent = fmin(half_extent(d, g[0]), half_extent(d, g[1])), part = c->penetration / extent;
 
   // a tenth of the half extent is more than any contact should yield
   if (!(part > penetration_limit)) return;
 
-  put_geom(d, g[0], a, sizeof a);
-  put_geom(d, g[1], b, sizeof b);
-  snprintf(where, sizeof where, "step %d", c->penetration_step);
   pbCheck_AddFinding(
-      d, "deep penetration", where,
+      d, "deep penetration", pbWords_Of("step %d", c->penetration_step).text,
       "geoms %s and %s overlap by %.3g m, %.0f %% of half the smaller one's smallest extent. The contact is too soft for the "
       "load or impact it carries, so the motion is that of the softness; solref and solimp (method penalty: stiffness) set "
       "how stiff it is.",
-      a, b, c->penetration, 100 * part);
+      name_geom(d, g[0]).text, name_geom(d, g[1]).text, c->penetration, 100 * part);
 }
 
 // A sentence: begun with a capital, ended by a full stop and a space.
@@ -248,29 +230,30 @@ void pbCheck_GrowthFindings(pbCheck *d) {
   if (!(factor > growth_limit) && d->noise.step < 0) return;
 
   // exact, but of little use: the linearization holds for tiny changes only
-  char where[64], reach[512];
-  snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
+  char reach[512];
   say_noise(&d->noise, reach, sizeof reach);
   pbCheck_AddFinding(
-      d, "chaotic growth", where,
+      d, "chaotic growth", pbWords_Of("largest at step %d", c->costate_worst_step).text,
       "going back through %d steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
       "says little about changes larger than %.0e. %sShorten the horizon or raise the damping.",
       d->steps, factor, c->growth_rate, 1 / factor, reach);
 }
 
-// A failed test as a finding; `event`: other constraints act at its step than at the one before.
-static void failure_finding(pbCheck *d, const pbCheckTest *t, const char *where, bool event) {
+// A failed test as a finding, and whether other constraints act at its step than at the one before.
+static void failure_finding(pbCheck *d, const pbCheckTest *t) {
   const char *joint = t->words[0] ? "; " : "";
+  pbWords where = t->step >= 0 ? pbWords_Of("step %d", t->step) : pbWords_Of("the whole rollout");
   if (isnan(t->worst)) {
     pbCheck_AddFinding(
-        d, t->name, where,
+        d, t->name, where.text,
         "the derivative is not finite (NaN or infinite)%s%s. A length of zero under a root, or a parameter or an input of "
         "extreme size, has none; the step's Jacobian shows the entry.",
         joint, t->words);
     return;
   }
 
-  pbCheck_AddFinding(d, t->name, where, "found %.2e, expected at most %.0e%s%s.%s", t->worst, t->limit, joint, t->words,
+  bool event = t->step >= 1 && !pbTrace_Same(&d->traces[t->step], &d->traces[t->step - 1]);
+  pbCheck_AddFinding(d, t->name, where.text, "found %.2e, expected at most %.0e%s%s.%s", t->worst, t->limit, joint, t->words,
                      event ? " The set of active constraints changes at this step." : "");
 }
 
@@ -279,11 +262,6 @@ void pbCheck_FailureFindings(pbCheck *d) {
     const pbCheckTest *t = &d->report->test[i];
 
     // the solver and missing derivatives have findings of their own
-    if (t->holds || strcmp(t->name, pb_solverTest) == 0 || strcmp(t->name, pb_finiteTest) == 0) continue;
-
-    char where[64] = "the whole rollout";
-    if (t->step >= 0) snprintf(where, sizeof where, "step %d", t->step);
-    bool event = t->step >= 1 && !pbTrace_Same(&d->traces[t->step], &d->traces[t->step - 1]);
-    failure_finding(d, t, where, event);
+    if (!t->holds && strcmp(t->name, pb_solverTest) != 0 && strcmp(t->name, pb_finiteTest) != 0) failure_finding(d, t);
   }
 }

@@ -5,7 +5,6 @@
 // Tests: tests/oracle/test_check.py, tests/oracle/test_cli.py.
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "check/check.h"
@@ -240,11 +239,8 @@ static pbStatus compare_set(Slopes *s, const pbParam *p, int number, Set set) {
   for (int k = 0; k < seen_count; k++) before[k] = tests[k] ? *tests[k] : (pbCheckTest){0};
   d->dry = set == edges && is_friction(p) ? p : NULL;
   int held = d->dry ? leave_held(d, p) : 0;
-  if (held) {
-    char words[120];
-    snprintf(words, sizeof words, "of %d degree%s of freedom holds what a lesser force moves", held, held == 1 ? "" : "s");
-    pbCheck_LeaveOut(tests[in_states], p->name, words, -1);
-  }
+  pbWords dofs = pbWords_Of("of %d degree%s of freedom holds what a lesser force moves", held, held == 1 ? "" : "s");
+  if (held) pbCheck_LeaveOut(tests[in_states], p->name, dofs.text, -1);
   PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
   if (wrong) PB_TRY(blame_entries(d, &c, p, set, &none));
   d->dry = NULL;

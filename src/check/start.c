@@ -3,7 +3,6 @@
 // gradient is the slope to a side, at a bound the one into the domain, or the even share of both.
 // Tests: tests/oracle/test_check.py.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <pullback/actuators.h>
@@ -54,22 +53,24 @@ static int choose_entry(pbCheck *d, pbBy part, int i) {
   return side;
 }
 
-static void name_entry(const pbCheck *d, pbBy part, int i, char *text, size_t size) {
+static pbWords name_entry(const pbCheck *d, pbBy part, int i) {
+  pbWords name;
   const char *actuator = part == by_ctrl ? pbModel_Name(d->r->model, pb_objActuator, i) : "";
-  if (part == by_state) pbState_TangentName(d->r->model, i, text, size);
-  else if (*actuator) snprintf(text, size, "control of '%.60s'", actuator);
-  else snprintf(text, size, "control %d", i);
+  if (*actuator) return pbWords_Of("control of '%.60s'", actuator);
+  if (part == by_ctrl) return pbWords_Of("control %d", i);
+
+  pbState_TangentName(d->r->model, i, name.text, sizeof name.text);
+  return name;
 }
 
 static pbStatus compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
-  char name[90];
+  pbWords name = name_entry(d, part, i);
   bool wrong;
   pbStanding found[seen_count], *f = &found[in_states];
   int side = choose_entry(d, part, i);
   const double *unit = d->direction.of[part] + i;
-  name_entry(d, part, i, name, sizeof name);
 
-  pbComparison c = {.test = {t}, .name = name, .alone = unit, .side = side, .modes = true, .step = -1};
+  pbComparison c = {.test = {t}, .name = name.text, .alone = unit, .side = side, .modes = true, .step = -1};
   PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
   if (!f->known || f->error > t->limit) return pb_ok;
 
@@ -77,8 +78,9 @@ static pbStatus compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
   if (side) pbCheck_Measure(d, 0, false, t->limit, found);
   double right = f->right / *unit, left = f->left / *unit;
   if (fabs(right - left) > 10 * t->limit * (fabs(right) + fabs(left) + d->least[in_states]))
-    pbCheck_AddFinding(d, "a bend at the start", name, "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s",
-                       right, left, f->gradient / *unit,
+    pbCheck_AddFinding(d, "a bend at the start", name.text,
+                       "the slopes to both sides are %.4g and %.4g, and the gradient is %.4g: %s", right, left,
+                       f->gradient / *unit,
                        side ? "that into the domain." : "moves to the other side change the motion by another slope.");
   return pb_ok;
 }
