@@ -37,6 +37,23 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   return out;
 }
 
+pbStatus pbRollout_PushOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step, const double *before, const double *after,
+                           const pbDirection *d, const pbStepTangent *out) {
+  pbStatus status;
+  s->ticks = k;
+  do {
+    status = pbStep_Jvp(step->model, step->theta, step->record, step->input, d, s, out->next, out->sensordata, out->xpos,
+                        out->site_xpos);
+  } while (pbScratch_Grow(s, &status));
+  s->ticks = 0;
+
+  // What the step holds fixed: the clock, and with pb_gradientEvent the times of onsets and releases.
+  if (status == pb_ok) pbClock_Push(r, d->theta, before, k, out->sensordata);
+  if (status == pb_ok && out->next && r->gradient == pb_gradientEvent)
+    status = pbStep_EventsJvp(step, after, d, k == 0, s, out->next);
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
+}
+
 // One direction through step k (at the last state through its observation), from `now` to `next`.
 static pbStatus push_one(pbRollout *r, const Tangents *all, int k, const pbRolloutDirection *along, const pbRolloutTangent *t,
                          const double *now, double *next) {
@@ -53,24 +70,14 @@ static pbStatus push_one(pbRollout *r, const Tangents *all, int k, const pbRollo
 
   pbInput input = pbRollout_InputAt(r, k);
   pbDirection d = direction_at(r, along, now, k);
-  double *sensordata = out_row(t->sensordata, at, r->ns);
-  pbStatus status;
-  s->ticks = k;
+  const pbStepRecord step = {.model = m, .theta = r->theta, .record = record, .input = &input};
+
   // From the last state no step was taken: there is none to push.
-  next = k < r->plan.steps ? next : NULL;
-  do {
-    status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, sensordata, out_row(t->xpos, at, 3 * r->nbody),
-                        out_row(t->site_xpos, at, 3 * r->nsite));
-  } while (pbScratch_Grow(s, &status));
-  s->ticks = 0;
-
-  // What the step holds fixed: the clock, and with pb_gradientEvent the times of onsets and releases.
-  if (status == pb_ok && at >= 0) pbClock_Push(r, along->theta, all->before, k, sensordata);
-  if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
-    status = pbStep_EventsJvp(&(pbStepRecord){.model = m, .theta = r->theta, .record = record, .input = &input}, all->x, &d,
-                              k == 0, s, next);
-
-  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
+  const pbStepTangent out = {.next = k < r->plan.steps ? next : NULL,
+                             .sensordata = out_row(t->sensordata, at, r->ns),
+                             .xpos = out_row(t->xpos, at, 3 * r->nbody),
+                             .site_xpos = out_row(t->site_xpos, at, 3 * r->nsite)};
+  return pbRollout_PushOne(r, s, k, &step, all->before, all->x, &d, &out);
 }
 
 static pbStatus push_all(pbRollout *r, Tangents *all, int k, const pbRolloutDirection *directions,

@@ -95,7 +95,7 @@ static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, doubl
 
 static double *row_bar(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
 
-static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, int k) {
+pbInputBar pbRollout_InputBarAt(const pbRollout *r, const pbRolloutGradient *g, int k) {
   if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){0};
 
   k = pbRollout_InputRow(r, k);
@@ -172,11 +172,28 @@ typedef struct StepCall {
 
 static void call_of(const pbRollout *r, const pbRolloutGradient *g, const StepAt *at, StepCall *call) {
   call->input = at->input ? *at->input : pbRollout_InputAt(r, at->k);
-  call->input_bar = input_bar_at(r, g, at->k);
+  call->input_bar = pbRollout_InputBarAt(r, g, at->k);
   call->step =
       (pbStepRecord){.model = r->model, .theta = r->theta, .record = at->record, .cached = at->cached, .input = &call->input};
   call->cotangent = (pbStepCotangent){.next = at->next, .observed = at->observed};
   call->out = (pbStepBar){r->costate_before, &call->input_bar, g->theta};
+}
+
+pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step, const pbStepCotangent *cotangent,
+                           const pbStepBar *out, pbEventCount *events) {
+  const pbObservationBar *observed = cotangent->observed;
+  pbStatus status;
+  s->ticks = k;
+  do {
+    status = pbStep_VjpCached(step, cotangent, s, out);
+  } while (pbScratch_Grow(s, &status));
+  s->ticks = 0;
+
+  // Saltation: what a step with frozen rows leaves out, that the time of an onset or a release moves.
+  if (status == pb_ok && cotangent->next && r->gradient == pb_gradientEvent)
+    status = pbStep_EventsVjp(step, cotangent->next, k == 0, s, out, events);
+  if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, step->record, k, out->theta);
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
 }
 
 // By the kind of gradient.
@@ -195,32 +212,22 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
     call.step.cached = NULL;
   }
 
-  pbStatus status;
-  s->ticks = at->k;
-  do {
-    status = pbStep_VjpCached(&call.step, &call.cotangent, s, &call.out);
-  } while (pbScratch_Grow(s, &status));
-  s->ticks = 0;
+  pbEventCount here = {0};
+  PB_TRY(pbRollout_PullOne(r, s, at->k, &call.step, &call.cotangent, &call.out, &here));
+  if (!at->next) return pb_ok;
 
-  // Saltation: what a step with frozen rows leaves out, that the time of an onset or a release moves.
-  if (status == pb_ok && at->next && r->gradient == pb_gradientEvent) {
-    pbEventCount here = {0};
-    status = pbStep_EventsVjp(&call.step, at->next, at->k == 0, s, &call.out, &here);
-    note_events(&here, at->k, c);
-    note_led(r, &here, at->k, c);
-    at->events = here.corrected > 0;
-  }
-
-  if (status == pb_ok && at->next && s->impacts && pbImpacts_Recorded(s, at->record)) {
-    pbEventCount here = {0};
+  // What it met: events, impacts, ties, kinks.
+  note_events(&here, at->k, c);
+  note_led(r, &here, at->k, c);
+  at->events = here.corrected > 0;
+  if (s->impacts && pbImpacts_Recorded(s, at->record)) {
+    here = (pbEventCount){0};
     pbImpacts_CountLed(s, &here);
     note_led(r, &here, at->k, c);
   }
-
-  if (status == pb_ok && at->next) note_tie(s, at->k, c);
-  if (status == pb_ok && at->next) note_kink(s, at->k, c);
-  if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, call.step.record, at->k, g->theta);
-  return status == pb_ok ? status : pbRollout_StepFailed(r, status, at->k, pbScratch_Error(s));
+  note_tie(s, at->k, c);
+  note_kink(s, at->k, c);
+  return pb_ok;
 }
 
 // The costate of the state becomes what is observed there alone. Inputs and parameters have had their share of both.

@@ -237,6 +237,15 @@ void pbSpot_End(const pbRollout *r, pbSpot *spot);  // NULL is fine
 PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);
 
+// ---- pullback.c, jvp.c: one step backward and forward by the kind of gradient, with what a step by itself holds fixed: the clock,
+// and the times of events, which are counted. PushOne: the state before it and, for events, after it.
+PB_NODISCARD pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step,
+                                        const pbStepCotangent *cotangent, const pbStepBar *out, pbEventCount *events);
+PB_NODISCARD pbStatus pbRollout_PushOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step, const double *before,
+                                        const double *after, const pbDirection *direction, const pbStepTangent *out);
+// Where step k adds to a gradient by its inputs.
+pbInputBar pbRollout_InputBarAt(const pbRollout *r, const pbRolloutGradient *gradient, int k);
+
 // ---- pullback.c: Vjp step by step, likewise. Begin, which goes through the last state; for each step from the last to the first
 // PullAhead of all, the pack with what it needs of each, PullStep; End with the status so far, which it returns or another.
 typedef struct pbPulling {

@@ -24,13 +24,13 @@
 enum { per_sample = 400, few = 200 };  // one sample of each kind for so many steps; below so many all are cheap
 
 // ---- memory, and which steps -----------------------------------------------------------------------------------------
-// The gradients that step k adds to, row by row; velocities that poses say are checked before they are handed on to these.
+// The gradients that step k adds to, row by row.
 static pbVectors gradient_rows(const pbRollout *r, const pbStepCheck *s, int k) {
-  const pbRolloutGradient *g = s->gradient;
-#define X(name) [by_##name] = g->name,
-  pbVectors all = {.of = {PB_ACTING(X)}}, row = pbVectors_Row(r, &all, k);
+  const pbInputBar bar = pbRollout_InputBarAt(r, s->gradient, k);
+#define X(name) [by_##name] = bar.name,
+  pbVectors row = {.of = {PB_ACTING(X)}};
 #undef X
-  if (!r->input.mocap_vel) row.of[by_mocap_vel] = pbPrescribed_Wanted(r, g) ? r->mocap_rate_bar : NULL;
+  pbVectors_Widths(r, row.size);
   return row;
 }
 
@@ -138,84 +138,66 @@ static bool part_at(const pbRollout *r, const pbVectors *d, int number, Part *pa
 }
 
 // ---- both sides ------------------------------------------------------------------------------------------------------
-static pbStatus failed(const StepCheck *a, pbStatus status) {
-  return status == pb_ok ? status : pbRollout_StepFailed(a->r, status, a->k, pbScratch_Error(a->scratch));
+static pbStepRecord record_of(const StepCheck *a) {
+  return (pbStepRecord){.model = a->m, .theta = a->r->theta, .record = a->record, .cached = a->cached, .input = &a->input};
 }
 
 // What the step adds to gradients of inputs and parameters, once more and by itself: sums over all steps would drown it.
 static pbStatus pull_again(const StepCheck *a) {
-  const pbRollout *r = a->r;
   const pbVectors *g = &a->s->added;
   pbInputBar bar = pbVectors_InputBar(g);
-  pbEventCount count = {0};
-  double *theta_bar = g->of[by_theta];
+  pbEventCount events = {0};
+  pbStepRecord step = record_of(a);
 
   // From zero, by the cached evaluation where there is one.
   pbVectors_Clear(g);
-  const pbStepRecord step = {.model = a->m, .theta = r->theta, .record = a->record, .cached = a->cached, .input = &a->input};
-  const pbStepBar out = {g->of[by_state], &bar, theta_bar};
-  pbStatus status;
-
   a->s->moved.evaluations++;
-  a->scratch->ticks = a->k;
-  do {
-    status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed}, a->scratch, &out);
-  } while (pbScratch_Grow(a->scratch, &status));
-  a->scratch->ticks = 0;
-
-  // As pull_step of pullback.c adds to it.
-  if (status == pb_ok) pbClock_Pull(r, a->observed ? a->observed->sensordata : NULL, a->record, a->k, theta_bar);
-  if (status == pb_ok && r->gradient == pb_gradientEvent)
-    status = pbStep_EventsVjp(&step, a->w_next, a->k == 0, a->scratch, &out, &count);
-  pbSelection_Clear(r, theta_bar);
-
-  return failed(a, status);
+  PB_TRY(pbRollout_PullOne(a->r, a->scratch, a->k, &step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed},
+                           &(pbStepBar){g->of[by_state], &bar, g->of[by_theta]}, &events));
+  pbSelection_Clear(a->r, g->of[by_theta]);
+  return pb_ok;
 }
 
 // <w', D f d> by the forward derivative, with what is observed at the state.
 static pbStatus forward_product(const StepCheck *a, const pbVectors *d, double *value, double *size) {
+  enum { as_steps = 4 };  // complex arithmetic
   pbRollout *r = a->r;
   pbStepCheck *s = a->s;
   const pbSide *seen = &s->moved.side[0];
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
-  pbDirection direction = pbVectors_Direction(d);
-
-  enum { as_steps = 4 };  // complex arithmetic
-  memset(s->next, 0, (size_t)r->n * sizeof(double));
-  s->moved.evaluations += as_steps;
-  pbStatus status;
-  a->scratch->ticks = a->k;
-
-  do {
-    status = pbStep_Jvp(a->m, r->theta, a->record, &a->input, &direction, a->scratch, s->next,
-                        o->sensordata ? seen->sensor : NULL, o->xpos ? seen->xpos : NULL, o->site_xpos ? seen->site : NULL);
-  } while (pbScratch_Grow(a->scratch, &status));
-  a->scratch->ticks = 0;
-  if (status == pb_ok) pbClock_Push(r, d->of[by_theta], a->record, a->k, o->sensordata ? seen->sensor : NULL);
-
-  // The correction for the times of events reads a step that was just made.
-  if (status == pb_ok && r->gradient == pb_gradientEvent) {
-    memcpy(s->x, a->record, (size_t)r->nx * sizeof(double));
-    status = pbStep_Forward(a->m, r->theta, s->x, &a->input, a->scratch, NULL);
-    const pbStepRecord step = {.model = a->m, .theta = r->theta, .record = a->record, .input = &a->input};
-    if (status == pb_ok) status = pbStep_EventsJvp(&step, s->x, &direction, a->k == 0, a->scratch, s->next);
-  }
-
-  // Paired with the costate after the step and with what the caller gave for outputs.
   const struct {
-    const double *w, *tangent;
+    const double *w;
+    double *tangent;
     size_t n;
   } pairs[] = {{a->w_next, s->next, (size_t)r->n},
                {o->sensordata, seen->sensor, (size_t)r->ns},
                {o->xpos, seen->xpos, 3 * (size_t)r->nbody},
                {o->site_xpos, seen->site, 3 * (size_t)r->nsite}};
+
+  // The correction for the times of events reads a step that was just made.
+  s->moved.evaluations += as_steps;
+  memcpy(s->x, a->record, (size_t)r->nx * sizeof(double));
+  if (r->gradient == pb_gradientEvent) {
+    pbStatus status = pbStep_Forward(a->m, r->theta, s->x, &a->input, a->scratch, NULL);
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, a->k, pbScratch_Error(a->scratch));
+  }
+
+  // What nothing is asked of is not pushed.
+  memset(s->next, 0, (size_t)r->n * sizeof(double));
+  double *asked[4];
+  for (int i = 0; i < 4; i++) asked[i] = pairs[i].w ? pairs[i].tangent : NULL;
+  const pbStepTangent out = {asked[0], asked[1], asked[2], asked[3]};
+  pbDirection direction = pbVectors_Direction(d);
+  pbStepRecord step = record_of(a);
+  PB_TRY(pbRollout_PushOne(r, a->scratch, a->k, &step, a->record, s->x, &direction, &out));
+
+  // Paired with the costate after the step and with what the caller gave for outputs.
   *value = 0;
   for (int i = 0; i < 4; i++) {
     *value += pbProbe_Dot(pairs[i].w, pairs[i].tangent, pairs[i].n);
     *size += pbProbe_Terms(pairs[i].w, pairs[i].tangent, pairs[i].n);
   }
-
-  return failed(a, status);
+  return pb_ok;
 }
 
 // ---- findings --------------------------------------------------------------------------------------------------------
