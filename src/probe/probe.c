@@ -104,10 +104,10 @@ static pbStatus look_ahead(const pbLadder *l, double h, double gap, const pbQuot
   return pb_ok;
 }
 
-pbStatus pbLadder_Judge(const pbLadder *l, double gradient, pbAgreement *verdict, pbQuotient *last) {
+pbStatus pbLadder_Judge(const pbLadder *l, double gradient, pbJudgement *found) {
   double before = NAN, h = l->longest;
   PB_ASSERT(h > 0);
-  *verdict = pb_atKink;  // until a move stays on one branch
+  *found = (pbJudgement){.verdict = pb_atKink, .gradient = gradient};  // until a move stays on one branch
 
   for (int i = 0; i < moves; i++, h /= shorter) {
     pbQuotient q = {0};
@@ -115,16 +115,17 @@ pbStatus pbLadder_Judge(const pbLadder *l, double gradient, pbAgreement *verdict
     if (q.missing) continue;
 
     double gap = fabs(q.value - gradient), change = fabs(q.value - before);
-    *last = q;
-    before = q.value;
-    *verdict = pb_agrees;
+    found->value = before = q.value;
+    found->error = q.scale > 0 ? gap / q.scale : 0;
+    found->limit = q.scale > 0 ? q.allowed / q.scale : 0;
+    found->verdict = pb_agrees;
     if (gap <= q.allowed) return pb_ok;
 
     // A single quotient proves nothing: the one before must say the same, well above its noise.
-    *verdict = q.tied ? pb_atTie : pb_inNoise;
-    if (q.parted && !q.tied) *verdict = pb_atKink;
+    found->verdict = q.tied ? pb_atTie : pb_inNoise;
+    if (q.parted && !q.tied) found->verdict = pb_atKink;
     if (q.parted || !(change < gap / 8) || !(q.noise < gap / 8)) continue;
-    return look_ahead(l, h, gap, &q, verdict);
+    return look_ahead(l, h, gap, &q, &found->verdict);
   }
 
   return pb_ok;

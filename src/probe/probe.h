@@ -60,8 +60,13 @@ typedef struct pbLadder {
   double longest;  // move, before shorter ones
 } pbLadder;
 
+// A gradient, and the quotient that decided.
+typedef struct pbJudgement {
+  pbAgreement verdict;
+  double gradient, value, error, limit;  // error and limit relative to its scale; 0 where that is
+} pbJudgement;
 // Central quotients, until one agrees. What they say counts against the gradient only where two of them agree with each other,
-// and a one-sided one with them, on one branch. *last: the quotient that decided.
-PB_NODISCARD pbStatus pbLadder_Judge(const pbLadder *ladder, double gradient, pbAgreement *verdict, pbQuotient *last);
+// and a one-sided one with them, on one branch.
+PB_NODISCARD pbStatus pbLadder_Judge(const pbLadder *ladder, double gradient, pbJudgement *found);
 
 #endif

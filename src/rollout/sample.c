@@ -202,7 +202,7 @@ static pbStatus forward_product(const StepCheck *a, const pbVectors *d, double *
 
 // ---- findings --------------------------------------------------------------------------------------------------------
 // Notes the worst so far, by how far it is beyond what is allowed. Whether this is it, and off.
-static bool worst_is_off(const StepCheck *a, pbCertificate *c, const StepQuotient *q) {
+static bool worst_is_off(const StepCheck *a, pbCertificate *c, const pbJudgement *q) {
   bool off = !(q->error <= q->limit);
   bool worse = q->error * c->spot_limit > c->spot_error * q->limit;
   if (c->spot_step >= 0 && (c->spot_off || !off) && !worse) return false;
@@ -221,7 +221,7 @@ static bool worst_is_off(const StepCheck *a, pbCertificate *c, const StepQuotien
 
 // How far a direction is off: against differences or the forward derivative.
 static pbStatus measure_gap(const StepCheck *a, const pbVectors *d, bool by_quotient, double *gap) {
-  StepQuotient q;
+  pbJudgement q;
   double size = 0, value = 0;
   if (by_quotient) {
     PB_TRY(pbStepCheck_Compare(a, d, &q));
@@ -282,7 +282,7 @@ static double allowed_by_rounding(const StepCheck *a) {
 
 static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
   pbStepCheck *s = a->s;
-  StepQuotient q = {.limit = allowed_by_rounding(a)};
+  pbJudgement q = {.limit = allowed_by_rounding(a)};
   double size = 0, other = 0;
   pbVectors_DrawNormals(&s->direction, &s->rng);
   pbRollout_DrawTheta(a->r, &s->rng, pb_drawAll, s->direction.of[by_theta]);
@@ -300,27 +300,15 @@ static void leave_out(const StepCheck *a, pbAgreement why, pbCertificate *c) {
   pbCertificate_LeaveOut(c, c->spot_tie_step == a->k ? pb_atTie : why);
 }
 
-// Of the entries of the step's state, inputs and wanted parameters the share that moves along a direction.
-static double moved_share(const StepCheck *a, const pbVectors *d) {
-  size_t all = pbVectors_Count(&a->s->added), moved = 0;
-  if (a->s->gradient->theta) all += pbRollout_WantedEntries(a->r);
-
-  for (pbBy i = 0; i < by_count; i++) moved += pbProbe_Moved(d->of[i], d->size[i]);
-  return all > 0 ? (double)moved / (double)all : 0;
-}
-
 // theta too where it is there and stays on its branch. *compared: whether anything was.
 static pbStatus check_quotient(const StepCheck *a, bool theta, bool *compared, pbCertificate *c) {
   pbStepCheck *s = a->s;
-  StepQuotient q;
+  pbJudgement q;
 
   // State and inputs together to length one: the moves of a quotient are lengths.
-  pbVectors_DrawNormals(&s->direction, &s->rng);
-  double squared = pbVectors_Squared(&s->direction);
-  if (squared > 0) pbVectors_Divide(&s->direction, sqrt(squared));
   pbVectors direction = s->direction;
-  if (theta) pbRollout_DrawTheta(a->r, &s->rng, pb_drawTogether, direction.of[by_theta]);
-  else direction.of[by_theta] = NULL;
+  if (!theta) direction.of[by_theta] = NULL;
+  pbRollout_DrawUnit(a->r, &s->rng, &direction);
 
   // Many parameters have kinks: where the direction meets one, state and inputs are compared without them.
   PB_TRY(pbStepCheck_Compare(a, &direction, &q));
@@ -337,7 +325,7 @@ static pbStatus check_quotient(const StepCheck *a, bool theta, bool *compared, p
   *compared = true;
   c->spot_quotients++;
   c->spot_steps_share = (double)c->spot_quotients / a->r->plan.steps;
-  c->spot_entries_share = fmax(c->spot_entries_share, moved_share(a, &direction));
+  c->spot_entries_share = fmax(c->spot_entries_share, pbRollout_MovedShare(a->r, &direction, s->gradient->theta));
   return worst_is_off(a, c, &q) ? find_worst_part(a, &direction, true, c) : pb_ok;
 }
 

@@ -32,11 +32,7 @@ typedef struct StepCheck {
   int k;
 } StepCheck;
 
-// What the quotients of a step say along a direction.
-typedef struct StepQuotient {
-  pbAgreement verdict;
-  double value, gradient, error, limit;  // error and limit relative to the terms' size
-} StepQuotient;
-PB_NODISCARD pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *direction, StepQuotient *quotient);
+// What the quotients of a step say along a direction; error and limit relative to the size of the gradient's terms.
+PB_NODISCARD pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *direction, pbJudgement *found);
 
 #endif

@@ -69,21 +69,13 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   return pb_ok;
 }
 
-pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *d, StepQuotient *found) {
+pbStatus pbStepCheck_Compare(const StepCheck *a, const pbVectors *d, pbJudgement *found) {
   Along l = {.check = a, .direction = d};
-  pbQuotient q = {0};
   double gradient = pbVectors_Dot(&a->s->added, d, &l.terms);
   PB_ASSERT(a->w_next);
-  *found = (StepQuotient){.verdict = pb_agrees};
+  *found = (pbJudgement){.verdict = pb_agrees};
   if (!(l.terms > 0)) return pb_ok;
 
   const pbLadder ladder = {.self = &l, .between = between, .longest = 1e-7};
-  PB_TRY(pbLadder_Judge(&ladder, gradient, &found->verdict, &q));
-  found->value = q.value;
-  found->gradient = gradient;
-  if (q.scale > 0) {
-    found->error = fabs(q.value - gradient) / q.scale;
-    found->limit = q.allowed / q.scale;
-  }
-  return pb_ok;
+  return pbLadder_Judge(&ladder, gradient, found);
 }

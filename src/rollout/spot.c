@@ -43,9 +43,7 @@ pbStatus pbSpot_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollout
 
   // The direction of state and inputs together is of length 1, evenly distributed.
   pbRng rng = pbRng_Seed(options->seed);
-  pbVectors_DrawNormals(&s->direction, &rng);
-  pbVectors_Divide(&s->direction, sqrt(pbVectors_Squared(&s->direction)));
-  pbRollout_DrawTheta(r, &rng, pb_drawTogether, s->direction.of[by_theta]);
+  pbRollout_DrawUnit(r, &rng, &s->direction);
 
   // A pullback adds to what the gradient arrays hold.
   s->before = pbVectors_Dot(&gradient, &s->direction, NULL);
@@ -139,35 +137,23 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   return pb_ok;
 }
 
-static pbStatus compare(pbSpot *s, pbAgreement *verdict) {
-  pbCertificate *c = s->certificate;
-  const pbLadder ladder = {.self = s, .between = between, .longest = s->size};
-  pbQuotient q = {0};
-  PB_TRY(pbLadder_Judge(&ladder, c->spot_gradient, verdict, &q));
-
-  c->spot_difference = q.value;
-  c->spot_error = q.scale > 0 ? fabs(c->spot_gradient - q.value) / q.scale : 0;
-  c->spot_limit = q.scale > 0 ? q.allowed / q.scale : 0;
-  c->spot_off = *verdict == pb_differs;
-  c->spot_kink = *verdict <= pb_differs ? -1 : s->parted;
-  return pb_ok;
-}
-
 // One comparison of the whole rollout: made, or left out and why.
-static void count_comparison(const pbSpot *s, const pbRolloutGradient *g, pbAgreement verdict, pbCertificate *c) {
-  const pbVectors *d = &s->direction;
-  bool decided = verdict <= pb_differs;
-  size_t same = pbVectors_Count(d), moved = same + pbProbe_Moved(d->of[by_theta], d->size[by_theta]);
-  size_t all = same + (g->theta ? pbRollout_WantedEntries(s->moved.r) : 0);
+static void note_comparison(const pbSpot *s, const pbRolloutGradient *g, const pbJudgement *found, pbCertificate *c) {
+  bool decided = found->verdict <= pb_differs;
+  c->spot_difference = found->value;
+  c->spot_error = found->error;
+  c->spot_limit = found->limit;
+  c->spot_off = found->verdict == pb_differs;
+  c->spot_kink = decided ? -1 : s->parted;
 
+  // How much was compared; undecided is no verdict.
   c->spot_part |= pb_partRollout;
   c->spot_evaluations += s->moved.evaluations;
   c->spot_checked = decided;
-
   c->spot_quotients += decided;
   c->spot_steps_share = decided;
-  c->spot_entries_share = decided && all > 0 ? (double)moved / (double)all : 0;
-  if (!decided) pbCertificate_LeaveOut(c, verdict);
+  c->spot_entries_share = decided ? pbRollout_MovedShare(s->moved.r, &s->direction, g->theta) : 0;
+  if (!decided) pbCertificate_LeaveOut(c, found->verdict);
 }
 
 pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, double *x0_bar, const pbRolloutGradient *g,
@@ -177,21 +163,21 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, double *
 
   // What a pullback has added.
   double by_parameters = pbProbe_Dot(g->theta, d->of[by_theta], d->size[by_theta]) - s->theta_before;
-  pbAgreement verdict;
+  const pbLadder ladder = {.self = s, .between = between, .longest = s->size};
+  pbJudgement found;
   s->bar = bar;
   s->certificate = c;
 
   // First along all of the direction, then, where theta meets a kink, without it.
   c->spot_gradient = pbVectors_Dot(&gradient, d, NULL) - s->before;
-  PB_TRY(compare(s, &verdict));
-  if (verdict > pb_differs && d->of[by_theta]) {
+  PB_TRY(pbLadder_Judge(&ladder, c->spot_gradient, &found));
+  if (found.verdict > pb_differs && d->of[by_theta]) {
     c->spot_gradient -= by_parameters;
     d->of[by_theta] = NULL;
     d->size[by_theta] = 0;
-    PB_TRY(compare(s, &verdict));
+    PB_TRY(pbLadder_Judge(&ladder, c->spot_gradient, &found));
   }
 
-  // Undecided is no verdict: it is counted apart.
-  count_comparison(s, g, verdict, c);
+  note_comparison(s, g, &found, c);
   return pb_ok;
 }

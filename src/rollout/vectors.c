@@ -118,12 +118,6 @@ double pbVectors_Dot(const pbVectors *bar, const pbVectors *direction, double *t
   return sum;
 }
 
-size_t pbVectors_Count(const pbVectors *v) {
-  size_t count = 0;
-  for (pbBy i = 0; i < by_theta; i++) count += v->of[i] ? v->size[i] : 0;
-  return count;
-}
-
 // ---- as arguments -------------------------------------------------------------------------------------------------------
 #define X(name) .name = v->of[by_##name],
 pbDirection pbVectors_Direction(const pbVectors *v) {
@@ -165,14 +159,23 @@ void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, pbDraw how, double *dir
   }
 }
 
-size_t pbRollout_WantedEntries(const pbRollout *r) {
-  size_t count = 0;
+void pbRollout_DrawUnit(const pbRollout *r, pbRng *rng, const pbVectors *direction) {
+  pbVectors_DrawNormals(direction, rng);
+  double squared = pbVectors_Squared(direction);
+  if (squared > 0) pbVectors_Divide(direction, sqrt(squared));
+  pbRollout_DrawTheta(r, rng, pb_drawTogether, direction->of[by_theta]);
+}
 
-  for (int i = 0; i < pbModel_ParamCount(r->model); i++) {
-    pbParam p = pbModel_ParamAt(r->model, i);
-    if (!r->unwanted || !r->unwanted[i]) count += (size_t)p.rows * (size_t)p.cols;
+double pbRollout_MovedShare(const pbRollout *r, const pbVectors *direction, bool theta) {
+  size_t all = 0, moved = 0;
+  for (pbBy i = 0; i < by_count; i++) {
+    if (i != by_theta && direction->of[i]) all += direction->size[i];
+    moved += pbProbe_Moved(direction->of[i], direction->size[i]);
   }
 
-  PB_ASSERT(count <= r->ntheta);
-  return count;
+  for (int i = 0; theta && i < pbModel_ParamCount(r->model); i++) {
+    pbParam p = pbModel_ParamAt(r->model, i);
+    if (!r->unwanted || !r->unwanted[i]) all += (size_t)p.rows * (size_t)p.cols;
+  }
+  return all > 0 ? (double)moved / (double)all : 0;
 }

@@ -44,7 +44,6 @@ void pbVectors_Divide(const pbVectors *v, double length);    // all but theta
 double pbVectors_Squared(const pbVectors *v);                // all but theta
 // <bar, direction>; *terms, where it is not NULL, grows by the size of its terms.
 double pbVectors_Dot(const pbVectors *bar, const pbVectors *direction, double *terms);
-size_t pbVectors_Count(const pbVectors *v);  // all but theta
 
 // As the arguments of steps and rollouts.
 pbDirection pbVectors_Direction(const pbVectors *v);
@@ -88,7 +87,9 @@ const double *pbMoved_Apart(const pbMoved *m);
 
 // A direction of theta that is wanted (model/direction.h).
 void pbRollout_DrawTheta(const pbRollout *r, pbRng *rng, pbDraw how, double *direction);
-// Entries of theta that derivatives are wanted by.
-size_t pbRollout_WantedEntries(const pbRollout *r);
+// What moves of quotients go along: all but theta normally distributed and together of length one, theta as above.
+void pbRollout_DrawUnit(const pbRollout *r, pbRng *rng, const pbVectors *direction);
+// The share of entries that move along a direction, among all that it has and, theta: all parameters that are wanted.
+double pbRollout_MovedShare(const pbRollout *r, const pbVectors *direction, bool theta);
 
 #endif
