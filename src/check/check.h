@@ -1,6 +1,6 @@
 // The check of a model's derivatives (pullback/check.h): what its parts share. check.c runs it, stretch.c moves and
-// differentiates stretches of the rollout, compare.c compares along a direction; steps.c tests single steps, slopes.c a few by all
-// parameters, start.c each entry where it starts, rollout.c the whole; trace.c tells kinks, findings.c says in words what is
+// differentiates stretches of the rollout, compare.c compares along a direction; steps.c tests single steps, slopes.c a few by
+// all parameters, start.c each entry where it starts, rollout.c the whole; trace.c tells kinks, findings.c says in words what is
 // wrong, where and why.
 #ifndef PB_CHECK_H
 #define PB_CHECK_H

@@ -170,7 +170,8 @@ static bool call_all(Check *c, const Input *in, Output *out, int byte) {
 
     if (!pbTrial_Try(c, call, in, out, byte) || !kept_within(c, out, byte, in, call_names[call])) return false;
 
-    for (size_t i = 0; call == call_keep && i < c->width[of_params]; i++) {
+    size_t left_alone = call == call_keep ? c->width[of_params] : 0;
+    for (size_t i = 0; i < left_alone; i++) {
       if (out->of[to_pBar][i] != 0) return pbTrial_Fail(c, "pull with kept writes to param_bar, which it must leave alone");
     }
   }

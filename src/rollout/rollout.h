@@ -237,8 +237,8 @@ void pbSpot_End(const pbRollout *r, pbSpot *spot);  // NULL is fine
 PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);
 
-// ---- pullback.c, jvp.c: one step backward and forward by the kind of gradient, with what a step by itself holds fixed: the clock,
-// and the times of events, which are counted. PushOne: the state before it and, for events, after it.
+// ---- pullback.c, jvp.c: one step backward and forward by the kind of gradient, with what a step by itself holds fixed: the
+// clock, and the times of events, which are counted. PushOne: the state before it and, for events, after it.
 PB_NODISCARD pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step,
                                         const pbStepCotangent *cotangent, const pbStepBar *out, pbEventCount *events);
 PB_NODISCARD pbStatus pbRollout_PushOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord *step, const double *before,

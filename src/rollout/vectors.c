@@ -173,7 +173,9 @@ double pbRollout_MovedShare(const pbRollout *r, const pbVectors *direction, bool
     moved += pbProbe_Moved(direction->of[i], direction->size[i]);
   }
 
-  for (int i = 0; theta && i < pbModel_ParamCount(r->model); i++) {
+  // fields that are wanted
+  int fields = theta ? pbModel_ParamCount(r->model) : 0;
+  for (int i = 0; i < fields; i++) {
     pbParam p = pbModel_ParamAt(r->model, i);
     if (!r->unwanted || !r->unwanted[i]) all += (size_t)p.rows * (size_t)p.cols;
   }
