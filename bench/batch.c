@@ -92,7 +92,10 @@ static void close_theirs(Bench *b) {
   mj_deleteModel(b->their_model);
 }
 #else
-static void open_theirs(Bench *b, const char *file) { (void)b, (void)file; }
+static void open_theirs(Bench *b, const char *file) {
+  (void)b;
+  (void)file;
+}
 static void reset_theirs(Bench *b) { (void)b; }
 static double step_theirs(Bench *b, int k) { return (void)b, (void)k, 0; }
 static void close_theirs(Bench *b) { (void)b; }

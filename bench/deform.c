@@ -141,7 +141,8 @@ static void evaluate(const Scene *s, const pbEnergy *energy, void *work, double 
   for (int e = 0; e < cells->count; e += most) {
     int count = cells->count - e < most ? cells->count - e : most;
     pbElements in = {.count = count, .vertex = cells->vertex + 4 * e, .x = x, .rest = x, .previous = x, .timestep = 0.01};
-    in.parameter = (const double *[]){&young, &poisson}, in.stride = (int[]){0, 0};
+    in.parameter = (const double *[]){&young, &poisson};
+    in.stride = (int[]){0, 0};
     pbEnergyFault fault;
     if (!pbEnergy_Evaluate(energy, &in, &(pbElementsOut){.gradient = gradient, .hessian = hessian}, work, &fault)) exit(1);
   }
@@ -160,7 +161,8 @@ static void elements(const Scene *s) {
   line(s, 0, "element Hessians, ms", ms);
   line(s, 0, "one element Hessian, ms", ms / count);
   pbEnergy_Destroy(energy);
-  free(gradient), free(work);
+  free(gradient);
+  free(work);
 }
 
 // Assembly and factor at the solution of a step.
@@ -233,7 +235,11 @@ static void measure(const char *name) {
 
 int main(int count, char **argument) {
   printf("scene,points,elements,contacts,quantity,value\n");
-  if (count < 2) measure("block16"), measure("block26"), measure("sheet50");
+  if (count < 2) {
+    measure("block16");
+    measure("block26");
+    measure("sheet50");
+  }
   for (int k = 1; k < count; k++) measure(argument[k]);
   return 0;
 }

@@ -65,10 +65,14 @@ static void make_scene(Scene *s, bool data) {
     for (int i = 0; i < 9; i++) D[i] = X[3 * (i % 3 + 1) + i / 3] - X[i / 3];
     s->volume[e] = inverse(D, s->shape + 9 * e) / 6;
   }
-  s->mu = 3e4, s->lambda = 9e4;
+  s->mu = 3e4;
+  s->lambda = 9e4;
   const double *address[] = {&s->mu, &s->lambda, s->shape, s->volume};
   memcpy(s->address, address, sizeof address);
-  if (data) s->stride[2] = 9, s->stride[3] = 1;
+  if (data) {
+    s->stride[2] = 9;
+    s->stride[3] = 1;
+  }
   s->in =
       (pbElements){.count = COUNT, .vertex = s->vertex, .x = s->x, .rest = s->rest, .parameter = s->address, .stride = s->stride};
 }
@@ -117,7 +121,10 @@ static inline Dual dual_minor(const Dual *a, const Dual *b, const Dual *c, const
 // V (mu/2 (F:F - 3 - 2 log J) + lambda/2 log(J)^2), F = [x1-x0, x2-x0, x3-x0] B
 static Dual dual_energy(const double *x, const double *B, double V, double mu, double lambda) {
   Dual X[12] = {{0}}, F[9], sum, term;
-  for (int i = 0; i < 12; i++) X[i].v = x[i], X[i].g[i] = 1;
+  for (int i = 0; i < 12; i++) {
+    X[i].v = x[i];
+    X[i].g[i] = 1;
+  }
   Dual D[9];
   for (int i = 0; i < 9; i++) D[i] = dual_sum(&X[3 * (i % 3 + 1) + i / 3], -1, &X[i / 3]);
   for (int i = 0; i < 9; i++) {
@@ -128,10 +135,15 @@ static Dual dual_energy(const double *x, const double *B, double V, double mu, d
   Dual m0 = dual_minor(&F[4], &F[8], &F[5], &F[7]), m1 = dual_minor(&F[5], &F[6], &F[3], &F[8]),
        m2 = dual_minor(&F[3], &F[7], &F[4], &F[6]);
   Dual J = dual_times(&F[0], &m0);
-  term = dual_times(&F[1], &m1), J = dual_sum(&J, 1, &term);
-  term = dual_times(&F[2], &m2), J = dual_sum(&J, 1, &term);
+  term = dual_times(&F[1], &m1);
+  J = dual_sum(&J, 1, &term);
+  term = dual_times(&F[2], &m2);
+  J = dual_sum(&J, 1, &term);
   sum = dual_times(&F[0], &F[0]);
-  for (int i = 1; i < 9; i++) term = dual_times(&F[i], &F[i]), sum = dual_sum(&sum, 1, &term);
+  for (int i = 1; i < 9; i++) {
+    term = dual_times(&F[i], &F[i]);
+    sum = dual_sum(&sum, 1, &term);
+  }
   Dual l = dual_log(&J), l2 = dual_times(&l, &l);
   sum.v -= 3;
   sum = dual_sum(&sum, -2, &l);
@@ -240,7 +252,8 @@ static void measure(pbContext *ctx, const EnergyCase *form, const char *label, b
   for (int k = 0; k < 4; k++)
     if (!(emitted[k] = compile(text, compiler, emit_flags[k]))) exit(1);
   for (int run = 0; run < RUNS; run++) one_turn(e, emitted, work, run % 10 == 0, &c);
-  by_duals(&scene, &other), agree("dual numbers", 1e-12);
+  by_duals(&scene, &other);
+  agree("dual numbers", 1e-12);
   emitted[1](COUNT, scene.vertex, scene.x, scene.rest, NULL, scene.address, scene.stride, 0, 0, other.value, other.gradient,
              other.hessian);
   agree("emitted C", 1e-13);

@@ -57,7 +57,14 @@ static void one(pbContext *ctx, const Instance *c, bool cones, Tally *t) {
     t->adjoint += seconds() - start;
     if (status) fprintf(stderr, "instance %d, adjoint: %s\n", t->count - 1, pbContext_Error(ctx));
   }
-  free(work), free(bar), free(at.x), free(at.y), free(at.z), free(at.s), free((double *)k.G), free((double *)k.h);
+  free(work);
+  free(bar);
+  free(at.x);
+  free(at.y);
+  free(at.z);
+  free(at.s);
+  free((double *)k.G);
+  free((double *)k.h);
 }
 
 // ---- beside the soft step ---------------------------------------------------------------------------------------------
@@ -68,7 +75,10 @@ static double now_us(void) {
   return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
 }
 static void need(pbStatus status, const char *text) {
-  if (status) fprintf(stderr, "lcp: %s: %s\n", pbStatus_Text(status), text), exit(1);
+  if (status) {
+    fprintf(stderr, "lcp: %s: %s\n", pbStatus_Text(status), text);
+    exit(1);
+  }
 }
 
 typedef struct Scene {
@@ -112,11 +122,18 @@ static Scene scene_load(const char *file, int steps) {
   c.contacts = rows / 3;
   size_t n = (size_t)c.nv, m = (size_t)rows;
   c.v = c.x + state_at(c.m, "qvel");
-  c.M = room(c.nv * c.nv), c.p = room(c.nv), c.J = room(rows * c.nv), c.depth = room(c.contacts), c.mu = room(c.contacts);
+  c.M = room(c.nv * c.nv);
+  c.p = room(c.nv);
+  c.J = room(rows * c.nv);
+  c.depth = room(c.contacts);
+  c.mu = room(c.contacts);
   memcpy(c.M, M, n * n * sizeof *M);
   memcpy(c.J, J, m * n * sizeof *J);
   const double *depth = field(&c, "contact_dist", NULL);
-  for (int i = 0; i < c.contacts; i++) c.depth[i] = depth[i], c.mu[i] = .4;
+  for (int i = 0; i < c.contacts; i++) {
+    c.depth[i] = depth[i];
+    c.mu[i] = .4;
+  }
   for (size_t i = 0; i < n; i++) {
     c.p[i] = -c.step * smooth[i];
     for (size_t j = 0; j < n; j++) c.p[i] -= M[i * n + j] * c.v[j];
@@ -144,7 +161,11 @@ static void soft(Scene *c, bool cold) {
     least(&back, now_us() - began);
     if (k + 1 == REPEATS) printf("soft step %s,%.2f,%.2f,%d\n", cold ? "cold" : "warm", step, back, iterations);
   }
-  free(before), free(x), free(g), free(bar), free(record);
+  free(before);
+  free(x);
+  free(g);
+  free(bar);
+  free(record);
 }
 
 // Rows of the hard problem: z pushes along J, s = J x + depth / h - what penetration is left alone (erp .2)
@@ -170,7 +191,13 @@ static void hard_cones(Scene *c) {
     least(&back, now_us() - began);
   }
   printf("cones,%.2f,%.2f,%d\n", solve, back, r.iterations);
-  free(G), free(h), free(bar), free(work), free(at.x), free(at.z), free(at.s);
+  free(G);
+  free(h);
+  free(bar);
+  free(work);
+  free(at.x);
+  free(at.z);
+  free(at.s);
 }
 
 // Rows in the order normals, four directions a contact, slip speeds
@@ -184,7 +211,8 @@ static void hard_lcp(Scene *c) {
     for (size_t j = 0; j < n; j++) G[i * n + j] = -c->J[3 * i * n + j];
     for (size_t d = 0; d < 4; d++) {
       size_t f = contacts + 4 * i + d;
-      F[f * m + slip] = 1, F[slip * m + f] = -1;
+      F[f * m + slip] = 1;
+      F[slip * m + f] = -1;
       for (size_t j = 0; j < n; j++) G[f * n + j] = (d % 2 ? 1 : -1) * c->J[(3 * i + 1 + d / 2) * n + j];
     }
   }
@@ -203,7 +231,14 @@ static void hard_lcp(Scene *c) {
     least(&back, now_us() - began);
   }
   printf("lcp,%.2f,%.2f,%d\n", solve, back, r.iterations);
-  free(G), free(h), free(F), free(bar), free(work), free(at.x), free(at.z), free(at.s);
+  free(G);
+  free(h);
+  free(F);
+  free(bar);
+  free(work);
+  free(at.x);
+  free(at.z);
+  free(at.s);
 }
 
 static int beside_soft(const char *file, int steps) {

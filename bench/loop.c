@@ -130,7 +130,11 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2; i++) {
     pbRollout_Destroy(both[i]->rollout);
     pbModel_Destroy(both[i]->m);
-    free(both[i]->x0), free(both[i]->states), free(both[i]->ctrl_bar), free(both[i]->theta_bar), free(both[i]->x_bar);
+    free(both[i]->x0);
+    free(both[i]->states);
+    free(both[i]->ctrl_bar);
+    free(both[i]->theta_bar);
+    free(both[i]->x_bar);
   }
   free(ctrl);
   pbNetwork_Destroy(network);

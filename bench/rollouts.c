@@ -54,18 +54,25 @@ static void load(Bench *b, const char *file) {
   need(pbModel_Load(b->ctx, file, NULL, &b->m), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "integrator", "Euler"), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "tolerance", "1e-8"), pbContext_Error(b->ctx));
-  b->nx = pbModel_StateSize(b->m), b->n = pbModel_TangentSize(b->m), b->nu = pbModel_Size(b->m, "nu");
+  b->nx = pbModel_StateSize(b->m);
+  b->n = pbModel_TangentSize(b->m);
+  b->nu = pbModel_Size(b->m, "nu");
   b->theta = pbModel_DefaultParams(b->m);
-  b->x0 = numbers((size_t)b->nx), b->x = numbers((size_t)b->nx);
-  b->x_bar = numbers((size_t)b->n), b->ones = numbers((size_t)b->n), b->theta_bar = numbers(pbModel_ParamSize(b->m));
+  b->x0 = numbers((size_t)b->nx);
+  b->x = numbers((size_t)b->nx);
+  b->x_bar = numbers((size_t)b->n);
+  b->ones = numbers((size_t)b->n);
+  b->theta_bar = numbers(pbModel_ParamSize(b->m));
   for (int i = 0; i < b->n; i++) b->ones[i] = 1;
   need(pbState_Init(b->ctx, b->m, b->theta, -1, b->x0), "start");
 #ifdef PB_HAVE_MUJOCO
   char text[1000] = "";
   b->mj = mj_loadXML(file, NULL, text, sizeof text);
   if (!b->mj) need(pb_bad_input, text);
-  b->mj->opt.integrator = mjINT_EULER, b->mj->opt.solver = mjSOL_NEWTON;
-  b->mj->opt.tolerance = 1e-8, b->mj->opt.iterations = 100;
+  b->mj->opt.integrator = mjINT_EULER;
+  b->mj->opt.solver = mjSOL_NEWTON;
+  b->mj->opt.tolerance = 1e-8;
+  b->mj->opt.iterations = 100;
   b->d = mj_makeData(b->mj);
 #endif
 }
@@ -73,9 +80,12 @@ static void load(Bench *b, const char *file) {
 // Slow waves over a tenth of the range, of another phase and pace for every actuator.
 static void set_steps(Bench *b, int steps) {
   size_t count = (size_t)steps * (size_t)b->nu;
-  free(b->controls), free(b->ctrl_bar);
-  b->controls = numbers(count), b->ctrl_bar = numbers(count);
-  b->steps = steps, b->repeats = steps < sample ? sample / steps : 1;
+  free(b->controls);
+  free(b->ctrl_bar);
+  b->controls = numbers(count);
+  b->ctrl_bar = numbers(count);
+  b->steps = steps;
+  b->repeats = steps < sample ? sample / steps : 1;
   for (int k = 0; k < steps; k++) {
     for (int i = 0; i < b->nu; i++) b->controls[k * b->nu + i] = 0.1 * sin(0.02 * (1 + 0.13 * i) * k + 2.4 * i);
   }
@@ -122,7 +132,8 @@ static Times ours(Bench *b, pbRollout *r, Wanted wanted) {
     double middle = now();
     need(pbRollout_Vjp(r, &bar, NULL, &gradient, NULL), pbContext_Error(b->ctx));
     double end = now();
-    t.both += end - began, t.back += end - middle;
+    t.both += end - began;
+    t.back += end - middle;
   }
   return t;
 }
@@ -154,9 +165,12 @@ static void measure(Bench *b, int steps, int pairs) {
   set_steps(b, steps);
   need(pbRollout_Plan(b->ctx, b->m, steps, 0, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &kept), pbContext_Error(b->ctx));
-  plan.planned_bytes -= plan.cached_bytes, plan.cached_bytes = 0;
+  plan.planned_bytes -= plan.cached_bytes;
+  plan.cached_bytes = 0;
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &thin), pbContext_Error(b->ctx));
-  ours(b, kept, want_all), ours(b, thin, want_all), theirs(b);
+  ours(b, kept, want_all);
+  ours(b, thin, want_all);
+  theirs(b);
   for (int i = 0; i < pairs; i++) {
     double forward = theirs(b);
     Times a = ours(b, thin, want_all), c = ours(b, kept, want_all), none = ours(b, thin, want_none);
@@ -170,7 +184,8 @@ static void measure(Bench *b, int steps, int pairs) {
   }
   for (int k = 0; k < ratios; k++) printf("%d,%s,%.4f\n", steps, name[k], median(value[k], pairs));
   fflush(stdout);
-  pbRollout_Destroy(kept), pbRollout_Destroy(thin);
+  pbRollout_Destroy(kept);
+  pbRollout_Destroy(thin);
 }
 
 int main(int argc, char **argv) {

@@ -67,7 +67,11 @@ static int *box(int side, int *tets) {
 
 static void gradients(const int *v, int line, double g[4][3]) {
   double x[4][3], E[3][3];
-  for (int a = 0; a < 4; a++) x[a][0] = v[a] % line, x[a][1] = v[a] / line % line, x[a][2] = v[a] / line / line;
+  for (int a = 0; a < 4; a++) {
+    x[a][0] = v[a] % line;
+    x[a][1] = v[a] / line % line;
+    x[a][2] = v[a] / line / line;
+  }
   for (int a = 0; a < 3; a++)
     for (int i = 0; i < 3; i++) E[a][i] = x[a + 1][i] - x[0][i];
   double det = 0;
@@ -105,11 +109,20 @@ static double *stiffness(const pbSparsePattern *p, const int *tet, int tets, int
 static int *graph(const pbSparsePattern *p, int *begin) {
   int *adjacent = malloc(sizeof(int) * 2 * (size_t)p->slots), *fill = calloc((size_t)p->n + 1, sizeof(int));
   for (int j = 0; j < p->n; j++)
-    for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) fill[j]++, fill[p->row[s]]++;
+    for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) {
+      fill[j]++;
+      fill[p->row[s]]++;
+    }
   begin[0] = 0;
-  for (int i = 0; i < p->n; i++) begin[i + 1] = begin[i] + fill[i], fill[i] = begin[i];
+  for (int i = 0; i < p->n; i++) {
+    begin[i + 1] = begin[i] + fill[i];
+    fill[i] = begin[i];
+  }
   for (int j = 0; j < p->n; j++)
-    for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) adjacent[fill[j]++] = p->row[s], adjacent[fill[p->row[s]]++] = j;
+    for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) {
+      adjacent[fill[j]++] = p->row[s];
+      adjacent[fill[p->row[s]]++] = j;
+    }
   free(fill);
   return adjacent;
 }
@@ -140,8 +153,13 @@ static void other_orders(pbContext *ctx, const pbSparsePattern *p, Order *by_met
   LEAST(ms, amd_order(n, begin, adjacent, order, NULL, NULL));
   *by_amd = measured(ctx, p, ms, order);
 #endif
-  (void)ms, (void)measured, (void)ctx;
-  free(begin), free(adjacent), free(order), free(place);
+  (void)ms;
+  (void)measured;
+  (void)ctx;
+  free(begin);
+  free(adjacent);
+  free(order);
+  free(place);
 }
 
 // ---- CHOLMOD --------------------------------------------------------------------------------------------------------
@@ -159,7 +177,10 @@ static cholmod_sparse *lower_triangle(const pbSparsePattern *p, const double *va
     begin[j] = count;
     for (int s = p->begin[j / 3]; s < p->begin[j / 3 + 1]; s++)
       for (int r = 0; r < 3; r++)
-        if (3 * p->row[s] + r >= j) row[count] = 3 * p->row[s] + r, x[count++] = values[9 * s + 3 * r + j % 3];
+        if (3 * p->row[s] + r >= j) {
+          row[count] = 3 * p->row[s] + r;
+          x[count++] = values[9 * s + 3 * r + j % 3];
+        }
   }
   begin[n] = count;
   return A;
@@ -169,7 +190,9 @@ static Times cholmod_times(const pbSparsePattern *p, const double *values, const
   Times t;
   cholmod_common c;
   cholmod_start(&c);
-  c.supernodal = CHOLMOD_SUPERNODAL, c.nmethods = 1, c.method[0].ordering = CHOLMOD_GIVEN;
+  c.supernodal = CHOLMOD_SUPERNODAL;
+  c.nmethods = 1;
+  c.method[0].ordering = CHOLMOD_GIVEN;
   cholmod_sparse *A = lower_triangle(p, values, &c);
   int n = 3 * p->n, *given = malloc(sizeof(int) * (size_t)n);
   for (int i = 0; i < n; i++) given[i] = 3 * order[i / 3] + i % 3;
@@ -180,14 +203,20 @@ static Times cholmod_times(const pbSparsePattern *p, const double *values, const
   memcpy(B->x, b, sizeof(double) * (size_t)n);
   LEAST(t.solve, (cholmod_free_dense(&X, &c), X = cholmod_solve(CHOLMOD_A, L, B, &c)));
   t.entries = (double)L->xsize;
-  cholmod_free_dense(&X, &c), cholmod_free_dense(&B, &c), cholmod_free_factor(&L, &c), cholmod_free_sparse(&A, &c);
+  cholmod_free_dense(&X, &c);
+  cholmod_free_dense(&B, &c);
+  cholmod_free_factor(&L, &c);
+  cholmod_free_sparse(&A, &c);
   cholmod_finish(&c);
   free(given);
   return t;
 }
 #else
 static Times cholmod_times(const pbSparsePattern *p, const double *values, const int *order, const double *b) {
-  (void)p, (void)values, (void)order, (void)b;
+  (void)p;
+  (void)values;
+  (void)order;
+  (void)b;
   return (Times){NAN, NAN, NAN, NAN};
 }
 #endif
@@ -206,7 +235,10 @@ static void run(pbContext *ctx, int side) {
   size_t count = 0;
   for (int t = 0; t < tets; t++)
     for (int a = 0; a < 4; a++)
-      for (int b = 0; b < 4; b++) pairs[2 * count] = tet[4 * t + a], pairs[2 * count++ + 1] = tet[4 * t + b];
+      for (int b = 0; b < 4; b++) {
+        pairs[2 * count] = tet[4 * t + a];
+        pairs[2 * count++ + 1] = tet[4 * t + b];
+      }
   pbSparsePattern *p = NULL;
   pbSparseAnalysis *a = NULL, *again = NULL;
   pbSparseFactor *f;
@@ -238,8 +270,15 @@ static void run(pbContext *ctx, int side) {
          : isnan(ratio) ? ""
                         : "no");
   fflush(stdout);
-  pbSparseFactor_Destroy(f), pbSparseAnalysis_Destroy(a), pbSparseAnalysis_Destroy(again), pbSparsePattern_Destroy(p);
-  free(tet), free(pairs), free(values), free(b), free(work);
+  pbSparseFactor_Destroy(f);
+  pbSparseAnalysis_Destroy(a);
+  pbSparseAnalysis_Destroy(again);
+  pbSparsePattern_Destroy(p);
+  free(tet);
+  free(pairs);
+  free(values);
+  free(b);
+  free(work);
 }
 
 int main(int count, char **argument) {
@@ -252,7 +291,11 @@ int main(int count, char **argument) {
       "side,unknowns,entries_M,gflop,pattern_ms,analyse_ms,same_order_ms,factor_ms,solve_ms,solve_four_ms,gflop_per_s,residual,"
       "cholmod_analyse_ms,cholmod_factor_ms,cholmod_solve_ms,metis_ms,metis_gflop,amd_ms,amd_gflop,factor_by_cholmod,required,"
       "holds\n");
-  if (count < 2) run(ctx, 8), run(ctx, 16), run(ctx, 24);
+  if (count < 2) {
+    run(ctx, 8);
+    run(ctx, 16);
+    run(ctx, 24);
+  }
   for (int k = 1; k < count; k++) run(ctx, atoi(argument[k]));
   pbContext_Destroy(ctx);
   return 0;

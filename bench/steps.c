@@ -79,16 +79,28 @@ static void load(Bench *b, const char *file, const char *folder) {
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &b->off), pbContext_Error(b->ctx));
   need(pbRollout_Plan(b->ctx, b->m, piece, 0, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &b->on), pbContext_Error(b->ctx));
-  b->nx = pbModel_StateSize(b->m), b->n = pbModel_TangentSize(b->m), b->record = pbTape_Size(b->m);
-  b->nv = pbModel_Size(b->m, "nv"), b->nu = pbModel_Size(b->m, "nu"), b->na = pbModel_Size(b->m, "na");
+  b->nx = pbModel_StateSize(b->m);
+  b->n = pbModel_TangentSize(b->m);
+  b->record = pbTape_Size(b->m);
+  b->nv = pbModel_Size(b->m, "nv");
+  b->nu = pbModel_Size(b->m, "nu");
+  b->na = pbModel_Size(b->m, "na");
   b->theta = pbModel_DefaultParams(b->m);
   size_t n = (size_t)b->n, nu = (size_t)b->nu;
-  b->starts = numbers((size_t)(pieces * b->nx)), b->controls = numbers(pieces * piece * nu);
-  b->x = numbers((size_t)b->nx), b->tape = numbers((size_t)(piece * b->record));
+  b->starts = numbers((size_t)(pieces * b->nx));
+  b->controls = numbers(pieces * piece * nu);
+  b->x = numbers((size_t)b->nx);
+  b->tape = numbers((size_t)(piece * b->record));
   b->sensed = numbers((size_t)pbModel_Size(b->m, "nsensordata"));
-  b->next_bar = numbers(n), b->x_bar = numbers(n), b->ctrl_bar = numbers(piece * nu);
-  b->theta_bar = numbers(pbModel_ParamSize(b->m)), b->ones = numbers(n);
-  b->A = numbers(n * n), b->B = numbers(n * nu), b->their_A = numbers(n * n), b->their_B = numbers(n * nu);
+  b->next_bar = numbers(n);
+  b->x_bar = numbers(n);
+  b->ctrl_bar = numbers(piece * nu);
+  b->theta_bar = numbers(pbModel_ParamSize(b->m));
+  b->ones = numbers(n);
+  b->A = numbers(n * n);
+  b->B = numbers(n * nu);
+  b->their_A = numbers(n * n);
+  b->their_B = numbers(n * nu);
   for (int i = 0; i < b->n; i++) b->ones[i] = 1;
 }
 
@@ -98,7 +110,10 @@ static void waves(const Bench *b, int step, double *u) {
   bool limited = pbModel_Field(b->m, "actuator_ctrlrange", &range);
   for (int i = 0; i < b->nu; i++) {
     double lo = limited ? range.reals[2 * i] : -1, hi = limited ? range.reals[2 * i + 1] : 1;
-    if (hi <= lo) lo = -1, hi = 1;
+    if (hi <= lo) {
+      lo = -1;
+      hi = 1;
+    }
     u[i] = 0.5 * (lo + hi) + 0.25 * (hi - lo) * sin(0.02 * (1 + 0.13 * i) * step + 2.4 * i);
   }
 }
@@ -142,8 +157,10 @@ static void load_theirs(Bench *b, const char *file) {
   char text[1000] = "";
   b->mj = mj_loadXML(file, NULL, text, sizeof text);
   if (!b->mj) need(pb_bad_input, text);
-  b->mj->opt.integrator = mjINT_EULER, b->mj->opt.solver = mjSOL_NEWTON;
-  b->mj->opt.tolerance = 1e-8, b->mj->opt.iterations = 100;
+  b->mj->opt.integrator = mjINT_EULER;
+  b->mj->opt.solver = mjSOL_NEWTON;
+  b->mj->opt.tolerance = 1e-8;
+  b->mj->opt.iterations = 100;
   b->d = mj_makeData(b->mj);
 }
 
@@ -183,9 +200,19 @@ static void their_jacobian(Bench *b, int p) {
   keep(&b->best[p].their_jacobian, began);
 }
 #else
-static void load_theirs(Bench *b, const char *file) { (void)b, (void)file; }
-static void their_steps(Bench *b, int p, bool first) { (void)b, (void)p, (void)first; }
-static void their_jacobian(Bench *b, int p) { (void)b, (void)p; }
+static void load_theirs(Bench *b, const char *file) {
+  (void)b;
+  (void)file;
+}
+static void their_steps(Bench *b, int p, bool first) {
+  (void)b;
+  (void)p;
+  (void)first;
+}
+static void their_jacobian(Bench *b, int p) {
+  (void)b;
+  (void)p;
+}
 #endif
 
 // ---- what is timed ------------------------------------------------------------------------------------------------------
@@ -281,7 +308,10 @@ static void print(const Bench *b) {
   LINE("step", step, their_step, piece);
   LINE("vjp", vjp, their_step, piece);
   double backward = 0, theirs = 0;
-  for (int p = 0; p < pieces; p++) backward += b->best[p].gradient - b->best[p].recorded, theirs += b->best[p].their_step;
+  for (int p = 0; p < pieces; p++) {
+    backward += b->best[p].gradient - b->best[p].recorded;
+    theirs += b->best[p].their_step;
+  }
   printf("vjp in a rollout,%.4f,%.4f\n", backward / (pieces * piece), theirs / (pieces * piece));
   LINE("forward+backward", gradient, their_step, piece);
   LINE("jacobian", jacobian, their_jacobian, 1);
@@ -294,9 +324,11 @@ static void drop(Bench *b) {
                    b->ctrl_bar, b->theta_bar, b->A, b->B,    b->ones,   b->their_A,  b->their_B};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 #ifdef PB_HAVE_MUJOCO
-  mj_deleteData(b->d), mj_deleteModel(b->mj);
+  mj_deleteData(b->d);
+  mj_deleteModel(b->mj);
 #endif
-  pbRollout_Destroy(b->on), pbRollout_Destroy(b->off);
+  pbRollout_Destroy(b->on);
+  pbRollout_Destroy(b->off);
   pbScratch_Destroy(b->s);
   pbModel_Destroy(b->m);
   pbContext_Destroy(b->ctx);

@@ -28,7 +28,10 @@ static pbStatus decide(const void *self, int batch, const double *gain, const do
                        double *m_next, void *work) {
   double z[seen];
   for (int b = 0; b < batch; b++) out[b] = features(batch, gain, o, b, z);
-  (void)self, (void)m, (void)m_next, (void)work;
+  (void)self;
+  (void)m;
+  (void)m_next;
+  (void)work;
   return pb_ok;
 }
 
@@ -44,7 +47,13 @@ static pbStatus pull_back(const void *self, int batch, const double *gain, const
     o_bar[3 * batch + b] += bar * gain[3];
     for (int i = 0; gain_bar && i < seen; i++) gain_bar[i] += bar * z[i];
   }
-  (void)self, (void)m, (void)m_next_bar, (void)m_bar, (void)kept, (void)kept_stride, (void)work;
+  (void)self;
+  (void)m;
+  (void)m_next_bar;
+  (void)m_bar;
+  (void)kept;
+  (void)kept_stride;
+  (void)work;
   return pb_ok;
 }
 

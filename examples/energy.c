@@ -23,12 +23,21 @@ static pbStatus build(pbDeformable *net) {
   int links[2 * N * (N - 1)][2], count = 0, group, corners[] = {0, N - 1, N * (N - 1), N * N - 1};
   for (int i = 0; i < N * N; i++) {
     double x = (double)(i % N) / (N - 1), y = (double)(i / N) / (N - 1);
-    rest[i][0] = x, rest[i][1] = y, rest[i][2] = 0;
-    start[i][0] = x, start[i][1] = y,
+    rest[i][0] = x;
+    rest[i][1] = y;
+    rest[i][2] = 0;
+    start[i][0] = x;
+    start[i][1] = y;
     start[i][2] = -0.3 * (x * (1 - x) + y * (1 - y));  // flat it would have no stiffness downwards
     mass[i] = 0.01;
-    if (i % N < N - 1) links[count][0] = i, links[count++][1] = i + 1;
-    if (i / N < N - 1) links[count][0] = i, links[count++][1] = i + N;
+    if (i % N < N - 1) {
+      links[count][0] = i;
+      links[count++][1] = i + 1;
+    }
+    if (i / N < N - 1) {
+      links[count][0] = i;
+      links[count++][1] = i + N;
+    }
   }
   PB_TRY(pbDeformable_AddPoints(net, N * N, rest[0], mass, start[0], NULL, NULL));
   PB_TRY(pbDeformable_AddEnergy(net, "net", &link, count, links[0], &group));
@@ -57,7 +66,9 @@ static pbStatus hang(pbContext *ctx, const pbModel *model, const double *theta, 
   pbCertificate certificate;
   if (theta_bar) PB_TRY(pbRollout_Vjp(rollout, &bar, &(pbVjpOptions){0}, &(pbRolloutGradient){.theta = theta_bar}, &certificate));
   pbRollout_Destroy(rollout);
-  free(x0), free(x1), free(cotangent);
+  free(x0);
+  free(x1);
+  free(cotangent);
   return pb_ok;
 }
 
@@ -89,7 +100,8 @@ int main(void) {
     *value = at;
     printf("by %-10s % .9g, by differences % .9g\n", names[i], theta_bar[value - theta], (up - down) / (2 * step));
   }
-  free(theta), free(theta_bar);
+  free(theta);
+  free(theta_bar);
   pbDeformable_Destroy(net);
   pbModel_Destroy(model);
   pbSpec_Destroy(spec);

@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
 
 done:
   if (status) fprintf(stderr, "%s\n", pbContext_Error(ctx));
-  free(x), free(theta_bar);
+  free(x);
+  free(theta_bar);
   pbRollout_Destroy(rollout);
   pbModel_Destroy(model);
   pbContext_Destroy(ctx);

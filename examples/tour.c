@@ -51,7 +51,8 @@ int main(void) {
     pbStateField field = pbModel_StateFieldAt(model, i);
     if (!strcmp(field.name, "qvel")) qvel = field.offset;
   }
-  x0[qvel] = 1, x0[qvel + 2] = -2;
+  x0[qvel] = 1;
+  x0[qvel + 2] = -2;
 
   pbRolloutInput input = {0};
   pbRolloutOutput output = {.final_state = x1};
@@ -83,7 +84,10 @@ int main(void) {
   printf("solver residual %.1e, contacts came %ld times and went %ld times, difference quotient off by %.1e\n",
          certificate.worst_residual, (long)certificate.onsets, (long)certificate.releases, certificate.spot_error);
 
-  free(theta_bar), free(start_bar), free(x1), free(x0);
+  free(theta_bar);
+  free(start_bar);
+  free(x1);
+  free(x0);
   pbRollout_Destroy(rollout);
   pbModel_Destroy(model);
   pbSpec_Destroy(spec);

@@ -22,9 +22,10 @@ import c_source  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORED = ROOT / "tools" / "style_counts.csv"
-TOPS = ("src", "lcp", "io", "cli", "include")
+TOPS = ("src", "lcp", "io", "cli", "include", "tests", "python", "bench", "examples")
+PYTHON_TOPS = ("tests", "python", "tools", "validation", "bench", "examples", "docs")  # lines alone
 GOAL_TOPS = ("src", "lcp", "io", "cli")  # the goals are about these together
-MOST_LINES, MOST_FILE, MOST_ARGUMENTS, MOST_COLUMNS = 60, 700, 8, 130
+MOST_LINES, MOST_FILE, MOST_ARGUMENTS, MOST_COLUMNS, MOST_PYTHON_COLUMNS = 60, 700, 8, 130, 160
 
 # name: what it counts, and the goal over all: a count, or a number per 1000 lines
 COUNTS = {
@@ -226,17 +227,32 @@ def measure(path, text):
 # ---- folders --------------------------------------------------------------------------------------------------------------
 def folder_of(path):
     parts = path.relative_to(ROOT).parts
-    return "/".join(parts[:2]) if parts[0] in ("src", "io") and len(parts) > 2 else parts[0]
+    name = "/".join(parts[:2]) if parts[0] in ("src", "io", "tests") and len(parts) > 2 else parts[0]
+    return f"{name} (Python)" if path.suffix == ".py" else name
+
+
+def measure_python(path, text):
+    """The same of a Python file: how long its lines are."""
+    sums, places = dict.fromkeys(SUMS, 0), {"long_lines": []}
+    for number, line in enumerate(text.splitlines(), 1):
+        sums["lines"] += 1
+        if len(line) > MOST_PYTHON_COLUMNS:
+            sums["long_lines"] += 1
+            places["long_lines"].append(Place(path, number, len(line), f"{len(line)} columns"))
+    return sums, places, None
 
 
 def measure_all(folder=None):
     """({folder: sums}, {rule: [Place]})."""
     folders, places = {}, {rule: [] for rule in [*COUNTS, *SHARES]}
-    for path in (f for top in TOPS for f in sorted((ROOT / top).rglob("*.[ch]"))):
+    sources = [f for top in TOPS for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    scripts = [f for top in PYTHON_TOPS for f in sorted((ROOT / top).rglob("*.py"))]
+    for path in sources + scripts:
         name = folder_of(path)
         if folder and name != folder and not name.startswith(folder + "/"):
             continue
-        sums, found, _ = measure(str(path.relative_to(ROOT)), path.read_text())
+        measured = measure_python if path.suffix == ".py" else measure
+        sums, found, _ = measured(str(path.relative_to(ROOT)), path.read_text())
         total = folders.setdefault(name, dict.fromkeys(SUMS, 0))
         for key, value in sums.items():
             total[key] += value

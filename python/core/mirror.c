@@ -174,7 +174,10 @@ static void push_body(const Mirror *m, const double *center, int geom, double si
   const double *about = center + 3 * (Py_ssize_t)((const int *)m->root.buf)[body];
   for (int k = 0; k < 3; k++) arm[k] = pos[k] - about[k];
   cross(arm, f, turn);
-  for (int k = 0; k < 3; k++) out[k] += sign * (t[k] + turn[k]), out[3 + k] += sign * f[k];
+  for (int k = 0; k < 3; k++) {
+    out[k] += sign * (t[k] + turn[k]);
+    out[3 + k] += sign * f[k];
+  }
 }
 
 // External forces on bodies: applied ones and those of contacts, as mj_rnePostConstraint sums them.
@@ -186,7 +189,10 @@ static void external_forces(const Mirror *m, const pbScratch *s, const double *c
     double arm[3], turn[3];
     for (int k = 0; k < 3; k++) arm[k] = xipos[3 * b + k] - center[3 * root[b] + k];
     cross(arm, applied, turn);
-    for (int k = 0; k < 3; k++) out[6 * b + k] = b ? applied[3 + k] + turn[k] : 0, out[6 * b + 3 + k] = b ? applied[k] : 0;
+    for (int k = 0; k < 3; k++) {
+      out[6 * b + k] = b ? applied[3 + k] + turn[k] : 0;
+      out[6 * b + 3 + k] = b ? applied[k] : 0;
+    }
   }
 
   int count = 0;
@@ -219,8 +225,11 @@ static void convert(const Mirror *m, const pbScratch *s) {
 
     // velocities and inertias about the center of mass of the tree
     cross(v, about, moved);
-    for (int k = 0; k < 3; k++)
-      cvel[6 * b + k] = v[k], cvel[6 * b + 3 + k] = v[3 + k] + moved[k], way[k] = xipos[3 * b + k] - about[k];
+    for (int k = 0; k < 3; k++) {
+      cvel[6 * b + k] = v[k];
+      cvel[6 * b + 3 + k] = v[3 + k] + moved[k];
+      way[k] = xipos[3 * b + k] - about[k];
+    }
     spatial_inertia(axes + 9 * b, m->from[from_inertia].data + 3 * b, m->from[from_mass].data[b], way, cinert + 10 * b);
   }
   memset(cinert, 0, 10 * sizeof *cinert);

@@ -8,9 +8,13 @@ int NUM(probe_Contacts)(const void *work, double *out) {
   const NUM(pbWork) *w = work;
   for (int k = 0; k < w->ncon; k++, out += numbers) {
     const NUM(pbContact) *c = w->contact + k;
-    out[0] = c->geom1, out[1] = c->geom2, out[2] = c->point, out[3] = re(c->dist);
+    out[0] = c->geom1;
+    out[1] = c->geom2;
+    out[2] = c->point;
+    out[3] = re(c->dist);
     for (int i = 0; i < 3; i++) out[4 + i] = re(c->pos[i]);
-    out[7] = re(c->frame[0]), out[8] = re(c->frame[1]);
+    out[7] = re(c->frame[0]);
+    out[8] = re(c->frame[1]);
   }
   return numbers * w->ncon;
 }

@@ -445,7 +445,10 @@ static void mutate(const char *file, int setting) {
       if (e->red[half]) continue;
       pb_mutation = (pbMutation){.list = e->list, .entry = e->number, .factor = 0.5 * half};
       e->red[half] = !agree();
-      if (e->red[half] && !half) e->file = file, e->setting = setting;
+      if (e->red[half] && !half) {
+        e->file = file;
+        e->setting = setting;
+      }
       pb_mutation = (pbMutation){.list = pb_muteNothing};
     }
   }

@@ -286,8 +286,12 @@ static void check_dot_products(const Case *c) {
   pbInput input = input_of(c);
   double w[most_x], ws[most_sensors], dx[most_x], du[64], df[128], dc[commands], next[most_x], sensed[most_sensors];
   static double model[most_theta], policy[most_theta], theta_bar[most_theta];
-  fill_noise(&seed, w, n, 1), fill_noise(&seed, ws, ns, 1), fill_noise(&seed, dx, n, 1), fill_noise(&seed, du, pb_controls(m), 1),
-      fill_noise(&seed, df, m->nv, 1), fill_noise(&seed, dc, commands, 1);
+  fill_noise(&seed, w, n, 1);
+  fill_noise(&seed, ws, ns, 1);
+  fill_noise(&seed, dx, n, 1);
+  fill_noise(&seed, du, pb_controls(m), 1);
+  fill_noise(&seed, df, m->nv, 1);
+  fill_noise(&seed, dc, commands, 1);
   parameter_direction(c, false, model);
   parameter_direction(c, true, policy);
 
@@ -546,10 +550,14 @@ static void check_rollout(const void *of) {
   double size = dot_size(w, last, seen) + dot_size(x0, run.x_bar, n) + dot_size(theta, run.theta_bar, np) +
                 dot_size(along, run.command_bar, steps * commands);
   check_dot(&c, "a rollout", forward, reverse, 100 * size);
-  free(w), free(x0), free(theta), free(tangent);
+  free(w);
+  free(x0);
+  free(theta);
+  free(tangent);
   free_run(&run);
   end(&c);
-  free(rows), free(along);
+  free(rows);
+  free(along);
 }
 
 static void test_whole_rollouts(void **state) {
@@ -821,8 +829,19 @@ static void test_wrong_tables_are_refused(void **state) {
 static pbStatus pull_nothing(const void *self, int batch, const double *param, const double *o, const double *m,
                              const double *out_bar, const double *m_next_bar, double *o_bar, double *m_bar, double *param_bar,
                              double *kept, int kept_stride, void *work) {
-  (void)self, (void)batch, (void)param, (void)o, (void)m, (void)out_bar, (void)m_next_bar;
-  (void)o_bar, (void)m_bar, (void)param_bar, (void)kept, (void)kept_stride, (void)work;
+  (void)self;
+  (void)batch;
+  (void)param;
+  (void)o;
+  (void)m;
+  (void)out_bar;
+  (void)m_next_bar;
+  (void)o_bar;
+  (void)m_bar;
+  (void)param_bar;
+  (void)kept;
+  (void)kept_stride;
+  (void)work;
   return pb_ok;
 }
 

@@ -230,11 +230,15 @@ static void check_dot_products(const Case *c) {
   double dm[3 * most_mocap] = {0}, dr[3 * most_mocap] = {0}, m_bar[3 * most_mocap] = {0}, r_bar[3 * most_mocap] = {0};
   size_t nm = 3 * (size_t)m->nmocap;
   static double dp[most_theta], theta_bar[most_theta];
-  fill_noise(&seed, w, n, 1), fill_noise(&seed, ws, ns, 1), fill_noise(&seed, dx, n, 1), fill_noise(&seed, du, nu, 1),
-      fill_noise(&seed, df, nv, 1);
+  fill_noise(&seed, w, n, 1);
+  fill_noise(&seed, ws, ns, 1);
+  fill_noise(&seed, dx, n, 1);
+  fill_noise(&seed, du, nu, 1);
+  fill_noise(&seed, df, nv, 1);
   memset(dp, 0, sizeof dp);
   parameter_direction(c, dp);
-  fill_noise(&seed, dm, (int)nm, 1), fill_noise(&seed, dr, (int)nm, 1);
+  fill_noise(&seed, dm, (int)nm, 1);
+  fill_noise(&seed, dr, (int)nm, 1);
 
   double x_bar[most_x] = {0}, u_bar[64] = {0}, f_bar[128] = {0};
   memset(theta_bar, 0, sizeof theta_bar);
@@ -432,7 +436,9 @@ static void check_same_contacts(const Case *c) {
   assert_int_equal(pbStep_Forward(m, c->theta, x, &input, c->s, NULL), pb_ok);
   int n = probe_Contacts_r(&c->s->w, found[0]);
   for (int turn = 0; turn < 3; turn++) {
-    fill_noise(&seed, dx, pbModel_TangentSize(m), 1), fill_noise(&seed, du, m->nu, 1), fill_noise(&seed, df, m->nv, 1);
+    fill_noise(&seed, dx, pbModel_TangentSize(m), 1);
+    fill_noise(&seed, du, m->nu, 1);
+    fill_noise(&seed, df, m->nv, 1);
     parameter_direction(c, dp);
     const pbDirection directions[] = {{.x = dx}, {.theta = dp}, {.x = dx, .ctrl = du, .qfrc = df, .theta = dp}};
     for (int k = 0; k < 3; k++) {
@@ -454,7 +460,8 @@ static void check_same_bits(const Case *c) {
   for (int v = 0; pbVariant_At(v); v++) {
     int slot = v > 0;
     c->s->variant = pbVariant_At(v);
-    memset(x[slot], 0, sizeof x[slot]), memset(x_bar[slot], 0, sizeof x_bar[slot]);
+    memset(x[slot], 0, sizeof x[slot]);
+    memset(x_bar[slot], 0, sizeof x_bar[slot]);
     memcpy(x[slot], c->x, sizeof c->x);
     assert_int_equal(pbStep_Forward(m, c->theta, x[slot], &input, c->s, NULL), pb_ok);
     assert_int_equal(pbStep_Vjp(m, c->theta, c->record, &input, w, NULL, c->s, x_bar[slot], NULL, NULL), pb_ok);
@@ -468,7 +475,8 @@ static void on_every_model(void (*check)(const Case *)) {
   glob_t files;
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
-  compared = 0, start = 7;
+  compared = 0;
+  start = 7;
   memset(left_out, 0, sizeof left_out);
   const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml", "conformance/hills.xml",
                               "conformance/wraps.xml", scene_of_lists(),        scene_of_equalities()};

@@ -9,7 +9,8 @@ static char folder[64] = "/tmp/pullback-fuzz-XXXXXX";
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  (void)argc, (void)argv;
+  (void)argc;
+  (void)argv;
   static const char text[] =
       "<mujoco><worldbody><site name='goal'/><body name='arm'><joint name='hinge' damping='0.1'/><geom name='rod' type='capsule' "
       "size='.02 .2'/><site name='tip' pos='0 0 .2'/></body></worldbody><actuator><motor joint='hinge'/></actuator>"

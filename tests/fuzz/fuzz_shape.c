@@ -42,8 +42,10 @@ static void wrap(pbContext *ctx, const pbMesh *m, int most) {
 static void use(pbContext *ctx, const pbMesh *m, uint8_t choice) {
   const pbCells *faces = &m->cells[pb_cellTriangle];
   pbMeshSolid solid = pbMeshSolid_Default();
-  solid.points = m->points, solid.point = m->point;
-  solid.triangles = faces->count, solid.triangle = faces->vertex;
+  solid.points = m->points;
+  solid.point = m->point;
+  solid.triangles = faces->count;
+  solid.triangle = faces->vertex;
   solid.inertia = (pbMeshInertia)(choice % 4);
   if (choice & 4) solid.scale[1] = -2;
   if (choice & 8) solid.scale[2] = 0;

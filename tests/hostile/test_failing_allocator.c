@@ -300,9 +300,12 @@ static void open_soft(Soft *w, int number, const pbCapacity *capacity) {
   if (load_soft(w->ctx, number, &w->task) != pb_ok) fail_msg("%d: %s", number, pbContext_Error(w->ctx));
   const pbModel *m = w->m = pbTask_Model(w->task);
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m);
-  w->x = calloc(nx, sizeof(double)), w->before = calloc(nx, sizeof(double)),
+  w->x = calloc(nx, sizeof(double));
+  w->before = calloc(nx, sizeof(double));
   w->record = calloc((size_t)pbTape_Size(m), sizeof(double));
-  w->bar = calloc(n, sizeof(double)), w->x_bar = calloc(n, sizeof(double)), w->next = calloc(n, sizeof(double));
+  w->bar = calloc(n, sizeof(double));
+  w->x_bar = calloc(n, sizeof(double));
+  w->next = calloc(n, sizeof(double));
   w->theta_bar = calloc(pbModel_ParamSize(m), sizeof(double));
   w->dense = n <= soft_dense ? calloc(n * n, sizeof(double)) : NULL;
   for (size_t i = 0; i < n; i++) w->bar[i] = 1 - 0.05 * (double)(i % 11);
@@ -343,21 +346,32 @@ static pbStatus call(Soft *w, int kind, bool fail) {
   size_t n = (size_t)pbModel_TangentSize(w->m), np = pbModel_ParamSize(w->m);
   for (;;) {
     uint64_t kept = w->sum;
-    w->sum = 0, add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, np), add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
+    w->sum = 0;
+    add_bits(w, w->x_bar, n);
+    add_bits(w, w->theta_bar, np);
+    add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
     uint64_t before = w->sum;
     long calls = w->meter.calls;
-    strays = 0, strays_watched = 1;
+    strays = 0;
+    strays_watched = 1;
     pbStatus status = one_call(w, kind);
     strays_watched = 0;
     w->inside += strays + w->meter.calls - calls;
-    w->sum = 0, add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, np), add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
+    w->sum = 0;
+    add_bits(w, w->x_bar, n);
+    add_bits(w, w->theta_bar, np);
+    add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
     if (status != pb_ok && before != w->sum) fail_msg("call %d: outputs changed: %s", kind, pbScratch_Error(w->s));
     w->sum = kept;
     if (status == pb_capacity && !strstr(pbScratch_Error(w->s), "room for") && !strstr(pbScratch_Error(w->s), "needs more"))
       fail_msg("capacity: %s", pbScratch_Error(w->s));
-    if (fail) w->meter.fail_at = w->meter.calls + 1, w->meter.fail_ever_after = true;
+    if (fail) {
+      w->meter.fail_at = w->meter.calls + 1;
+      w->meter.fail_ever_after = true;
+    }
     bool more = pbScratch_Grow(w->s, &status);
-    w->meter.fail_at = 0, w->meter.fail_ever_after = false;
+    w->meter.fail_at = 0;
+    w->meter.fail_ever_after = false;
     w->grown += more;
     if (!more) return status;
   }
@@ -372,9 +386,12 @@ static void run_soft(Soft *w, int number, const pbCapacity *capacity) {
       if (call(w, kind, false) != pb_ok) fail_msg("%d, step %d, call %d: %s", number, k, kind, pbScratch_Error(w->s));
       if (kind == 0) pbTape_Record(w->m, w->before, w->s, w->record);
     }
-    add_bits(w, w->x, nx), add_bits(w, w->next, n), add_bits(w, w->dense, w->dense ? n * n : 0);
+    add_bits(w, w->x, nx);
+    add_bits(w, w->next, n);
+    add_bits(w, w->dense, w->dense ? n * n : 0);
   }
-  add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, pbModel_ParamSize(w->m));
+  add_bits(w, w->x_bar, n);
+  add_bits(w, w->theta_bar, pbModel_ParamSize(w->m));
 }
 
 // Steps and derivatives allocate nothing, room enough or not; too little is said before an output changes, and with more room the
@@ -470,8 +487,13 @@ static pbStatus run_whole(pbContext *ctx, int number, const Meter *meter, Whole 
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), ntheta = pbModel_ParamSize(m);
   double *memory = calloc(2 * nx + (size_t)pbTape_Size(m) + 3 * n + ntheta, real), *next = memory;
   Soft w = {.ctx = ctx, .m = m, .s = parts->scratch};
-  w.x = next, w.before = next += nx, w.record = next += nx;
-  w.bar = next += pbTape_Size(m), w.x_bar = next += n, w.next = next += n, w.theta_bar = next + n;
+  w.x = next;
+  w.before = next += nx;
+  w.record = next += nx;
+  w.bar = next += pbTape_Size(m);
+  w.x_bar = next += n;
+  w.next = next += n;
+  w.theta_bar = next + n;
   for (size_t i = 0; i < n; i++) w.bar[i] = 1 - 0.05 * (double)(i % 11);
 
   pbStatus status = pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, w.x);

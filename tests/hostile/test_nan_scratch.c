@@ -72,7 +72,8 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
   assert_int_equal(pbStep_Jvp(m, theta, records, &input, &direction, scratch, r->next, NULL, NULL, NULL), pb_ok);
   if (hostile) poison(scratch);
   assert_int_equal(pbStep_Jacobian(m, theta, records, &input, scratch, r->A, r->B, NULL, NULL), pb_ok);
-  free(records), free(kept);
+  free(records);
+  free(kept);
 }
 
 static void check_same(const double *a, const double *b, size_t count, const char *what) {

@@ -92,9 +92,16 @@ static void open_worker(Worker *k, const World *w, const char *file) {
   *k = (Worker){.model = w->model, .file = file};
   const pbModel *m = k->model;
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), np = pbModel_ParamSize(m);
-  k->x = numbers(nx), k->start = numbers(nx), k->record = numbers((size_t)pbTape_Size(m)), k->ones = numbers(n);
-  k->x_bar = numbers(n), k->theta = numbers(np), k->theta_bar = numbers(np), k->next = numbers(n);
-  k->dense = n <= most_dense ? numbers(n * n) : NULL, k->sensors = numbers((size_t)pbModel_Size(m, "nsensordata"));
+  k->x = numbers(nx);
+  k->start = numbers(nx);
+  k->record = numbers((size_t)pbTape_Size(m));
+  k->ones = numbers(n);
+  k->x_bar = numbers(n);
+  k->theta = numbers(np);
+  k->theta_bar = numbers(np);
+  k->next = numbers(n);
+  k->dense = n <= most_dense ? numbers(n * n) : NULL;
+  k->sensors = numbers((size_t)pbModel_Size(m, "nsensordata"));
 }
 
 static void close_worker(Worker *k) {

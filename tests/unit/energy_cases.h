@@ -128,7 +128,10 @@ static inline pbElements energy_mesh(const EnergyCase *c, int count, uint64_t se
       m->previous[3 * v + k] = base + 0.4 * pbRng_Uniform(&rng) - 0.2;
       m->w[3 * v + k] = pbRng_Normal(&rng);
     }
-    if (c->points == 1) m->x[3 * v] -= 0.2, m->x[3 * v + 2] += pbRng_Uniform(&rng) - 0.6;
+    if (c->points == 1) {
+      m->x[3 * v] -= 0.2;
+      m->x[3 * v + 2] += pbRng_Uniform(&rng) - 0.6;
+    }
   }
   for (int e = 0; e < count; e++)
     for (int a = 0; a < c->points; a++) m->vertex[e * c->points + a] = 4 * (int)(pbRng_Next(&rng) % (MESH / 4)) + a;

@@ -42,7 +42,10 @@ static inline void unit(pbRng *r, int dim, double *d) {
   d[2] = 0;
   do {
     norm = 0;
-    for (int k = 0; k < dim; k++) d[k] = pbRng_Normal(r), norm += d[k] * d[k];
+    for (int k = 0; k < dim; k++) {
+      d[k] = pbRng_Normal(r);
+      norm += d[k] * d[k];
+    }
   } while (norm < 1e-6);
   for (int k = 0; k < dim; k++) d[k] /= sqrt(norm);
 }
@@ -54,7 +57,9 @@ static inline void cross(const double *a, const double *b, double *c) {
 // two tangents of a unit normal
 static inline void tangents(int dim, const double *n, double *t1, double *t2) {
   if (dim == 2) {
-    t1[0] = -n[1], t1[1] = n[0], t1[2] = 0;
+    t1[0] = -n[1];
+    t1[1] = n[0];
+    t1[2] = 0;
     return;
   }
   double a[3] = {fabs(n[0]) < .6, fabs(n[0]) >= .6, 0}, norm;
@@ -66,7 +71,10 @@ static inline void tangents(int dim, const double *n, double *t1, double *t2) {
 // from b to a, off by up to 0.4 rad
 static inline void tilted(pbRng *r, int dim, const double *a, const double *b, double *normal) {
   double t[2][3], norm = 0, tilt = uniform(r, -.4, .4);
-  for (int k = 0; k < 3; k++) normal[k] = a[k] - b[k], norm += normal[k] * normal[k];
+  for (int k = 0; k < 3; k++) {
+    normal[k] = a[k] - b[k];
+    norm += normal[k] * normal[k];
+  }
   for (int k = 0; k < 3; k++) normal[k] /= sqrt(norm);
   tangents(dim, normal, t[0], t[1]);
   for (int k = 0; k < 3; k++) normal[k] = cos(tilt) * normal[k] + sin(tilt) * t[0][k];

@@ -40,24 +40,33 @@ static Scene scene;
 static Scene *scene_new(double dhat) {
   Scene *s = &scene;
   memset(s, 0, sizeof *s);
-  for (int k = 0; k < most_groups * most_groups; k++) s->collide[k] = true, s->kappa[k] = 100 + k, s->mu[k] = .3 + .05 * k;
+  for (int k = 0; k < most_groups * most_groups; k++) {
+    s->collide[k] = true;
+    s->kappa[k] = 100 + k;
+    s->mu[k] = .3 + .05 * k;
+  }
   s->values = (pbBarrierValues){.kappa = s->kappa, .mu = s->mu, .radius = s->radius, .dhat = dhat, .eps_v = 1e-2};
   return s;
 }
 static int add_vertex(Scene *s, int group, double x, double y, double z) {
   int v = s->vertices++;
   s->group[v] = group;
-  s->X[3 * v] = x, s->X[3 * v + 1] = y, s->X[3 * v + 2] = z;
+  s->X[3 * v] = x;
+  s->X[3 * v + 1] = y;
+  s->X[3 * v + 2] = z;
   return v;
 }
 static void add_point(Scene *s, int v) { s->point[s->points++] = v; }
 static void add_edge(Scene *s, int a, int b) {
-  s->edge[2 * s->edges] = a, s->edge[2 * s->edges + 1] = b;
+  s->edge[2 * s->edges] = a;
+  s->edge[2 * s->edges + 1] = b;
   s->edges++;
 }
 static void add_triangle(Scene *s, int a, int b, int c) {
   int *t = s->triangle + 3 * s->triangles++;
-  t[0] = a, t[1] = b, t[2] = c;
+  t[0] = a;
+  t[1] = b;
+  t[2] = c;
 }
 // n x n squares with middle z; all its points and edges too, unless it is to be met by points alone
 static void add_sheet(Scene *s, int group, int n, double side, double z, double bump, bool edges, pbRng *r) {
@@ -69,8 +78,13 @@ static void add_sheet(Scene *s, int group, int n, double side, double z, double 
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) {
       int a = first + i * (n + 1) + j, b = a + n + 1;
-      if ((i + j) % 2) add_triangle(s, a, b, a + 1), add_triangle(s, b, b + 1, a + 1);
-      else add_triangle(s, a, b, b + 1), add_triangle(s, a, b + 1, a + 1);
+      if ((i + j) % 2) {
+        add_triangle(s, a, b, a + 1);
+        add_triangle(s, b, b + 1, a + 1);
+      } else {
+        add_triangle(s, a, b, b + 1);
+        add_triangle(s, a, b + 1, a + 1);
+      }
     }
   }
   if (!edges) return;
@@ -84,7 +98,8 @@ static void add_box(Scene *s, int group, const double *half) {
     add_point(s, add_vertex(s, group, k & 1 ? half[0] : -half[0], k & 2 ? half[1] : -half[1], k & 4 ? half[2] : -half[2]));
   for (int k = 0; k < 6; k++) {
     const int *q = quad[k];
-    add_triangle(s, v + q[0], v + q[1], v + q[2]), add_triangle(s, v + q[0], v + q[2], v + q[3]);
+    add_triangle(s, v + q[0], v + q[1], v + q[2]);
+    add_triangle(s, v + q[0], v + q[2], v + q[3]);
   }
   s->edges += pbCollision_Edges(s->triangle + 3 * from, 12, s->edge + 2 * s->edges);
 }
@@ -148,7 +163,9 @@ static double evaluate(bool friction, const double *x, const double *X, const do
     for (int k = 0; k < s->count; k++) sum += value[k];
     for (int k = 0; g && k < s->count * s->points; k++)
       for (int i = 0; i < 3; i++) g[3 * s->vertex[k] + i] += gradient[3 * k + i];
-    free(value), free(gradient), free(work);
+    free(value);
+    free(gradient);
+    free(work);
   }
   return sum;
 }
@@ -176,17 +193,39 @@ static Stencil make_stencil(pbRng *r, pbStencilType type, double gap, double sli
   double dhat = .1, h = .01, eps_v = .02, *x = s.at, d = xi + gap * dhat, far = 1;
   const double parameter[] = {1, 200, xi, dhat, .4, eps_v};
   for (int k = 0; k < 12; k++) x[k] = uniform(r, -.1, .1);
-  if (type == pb_stencilPP) x[3] = x[0], x[4] = x[1], x[5] = x[2] + d;
-  if (type == pb_stencilPE) x[3] -= far, x[6] += far, x[5] = x[8] = x[2] + d, x[4] = x[7] = x[1];
+  if (type == pb_stencilPP) {
+    x[3] = x[0];
+    x[4] = x[1];
+    x[5] = x[2] + d;
+  }
+  if (type == pb_stencilPE) {
+    x[3] -= far;
+    x[6] += far;
+    x[5] = x[8] = x[2] + d;
+    x[4] = x[7] = x[1];
+  }
   if (type == pb_stencilPT || type == pb_stencilPN) {
-    x[2] = d, x[5] = x[8] = x[11] = 0;
-    x[3] -= far, x[6] += far, x[7] -= far, x[9] += far, x[10] += far;
+    x[2] = d;
+    x[5] = x[8] = x[11] = 0;
+    x[3] -= far;
+    x[6] += far;
+    x[7] -= far;
+    x[9] += far;
+    x[10] += far;
   }
   if (type == pb_stencilEE) {
     double turn = parallel ? uniform(r, .005, .02) : 1;
-    for (int k = 0; k < 6; k++) x[k] = 0, x[6 + k] = 0;
-    x[0] = -far, x[3] = far * uniform(r, .5, 1), x[2] = x[5] = d;
-    x[6] = -far * uniform(r, .5, 1), x[9] = far, x[7] = -turn * .3, x[10] = turn * .3;
+    for (int k = 0; k < 6; k++) {
+      x[k] = 0;
+      x[6 + k] = 0;
+    }
+    x[0] = -far;
+    x[3] = far * uniform(r, .5, 1);
+    x[2] = x[5] = d;
+    x[6] = -far * uniform(r, .5, 1);
+    x[9] = far;
+    x[7] = -turn * .3;
+    x[10] = turn * .3;
   }
   if (type == pb_stencilEPE || type == pb_stencilEPP) {
     double turn = parallel ? 0 : uniform(r, -.02, .02);
@@ -253,8 +292,10 @@ static void check_formula(const pbEnergy *e, const Stencil *s, pbRng *r, Worst *
   double value, g[12], H[144], w[12], bar[numbers] = {0}, size_g = 1e-30, size_h = 1e-30;
   const double *parameter[pb_stencilParameters];
   double *parameter_bar[pb_stencilParameters];
-  for (int k = 0; k < pb_stencilParameters; k++)
-    parameter[k] = s->at + at_parameter + k, parameter_bar[k] = k ? bar + at_parameter + k : NULL;
+  for (int k = 0; k < pb_stencilParameters; k++) {
+    parameter[k] = s->at + at_parameter + k;
+    parameter_bar[k] = k ? bar + at_parameter + k : NULL;
+  }
   pbElements el = {.count = 1,
                    .vertex = in_order,
                    .x = s->at,
@@ -265,7 +306,10 @@ static void check_formula(const pbEnergy *e, const Stencil *s, pbRng *r, Worst *
   pbEnergyFault fault;
   if (!pbEnergy_Evaluate(e, &el, &(pbElementsOut){&value, g, H}, scratch, &fault))
     fail_msg("%s: %s", pbEnergy_Definition(e)->name, fault.what);
-  for (int i = 0; i < n; i++) w[i] = uniform(r, -1, 1), size_g = fmax(size_g, fabs(g[i]));
+  for (int i = 0; i < n; i++) {
+    w[i] = uniform(r, -1, 1);
+    size_g = fmax(size_g, fabs(g[i]));
+  }
   for (int i = 0; i < n * n; i++) size_h = fmax(size_h, fabs(H[i]));
   pbElementsBar b = {.x = bar, .rest = bar + at_X, .previous = bar + at_y, .parameter = parameter_bar, .timestep = bar + at_h};
   assert_true(pbEnergy_Pullback(e, &el, w, &b, scratch, NULL));
@@ -374,7 +418,8 @@ static void test_surface_counts_once(void **state) {
   add_sheet(s, 0, 7, 2, 0, 0, false, &r);
   int v = add_vertex(s, 1, 0, 0, 0);
   add_point(s, v);
-  s->radius[0] = .02, s->radius[1] = .03;
+  s->radius[0] = .02;
+  s->radius[1] = .03;
   scene_open(s, pb_barrierNone);
   static double x[3 * most_vertices], g[3 * most_vertices];
   memcpy(x, s->X, sizeof x);
@@ -400,7 +445,10 @@ static void test_barrier_function(void **state) {
   int o = add_vertex(s, 0, 0, 0, 0), a = add_vertex(s, 0, 1, 0, 0), b = add_vertex(s, 0, 0, 1, 0),
       p = add_vertex(s, 1, 4, -3, .05);
   add_point(s, p);
-  s->planes = 1, s->plane[0] = o, s->plane[1] = a, s->plane[2] = b;
+  s->planes = 1;
+  s->plane[0] = o;
+  s->plane[1] = a;
+  s->plane[2] = b;
   scene_open(s, pb_barrierNone);
   double x[12], g[12], H[144], E;
   memcpy(x, s->X, sizeof x);
@@ -435,14 +483,21 @@ static void open_crowd(pbRng *r, pbBarrierFriction friction) {
   for (int v = box; v < s->vertices; v++) s->X[3 * v + 2] += .2;
   int rod = s->vertices;
   for (int k = 0; k < 3; k++) add_point(s, add_vertex(s, 2, .3, -.3 + .3 * k, .15));
-  add_edge(s, rod, rod + 1), add_edge(s, rod + 1, rod + 2);
+  add_edge(s, rod, rod + 1);
+  add_edge(s, rod + 1, rod + 2);
   int other = s->vertices;  // parallel to the first
   for (int k = 0; k < 2; k++) add_point(s, add_vertex(s, 2, .3, -.25 + .35 * k, .25));
   add_edge(s, other, other + 1);
   for (int k = 0; k < 3; k++) add_point(s, add_vertex(s, 3, -.3 + .2 * k, .3, .15 + .01 * k));
-  s->radius[0] = .005, s->radius[1] = .002, s->radius[2] = .01, s->radius[3] = .03;
+  s->radius[0] = .005;
+  s->radius[1] = .002;
+  s->radius[2] = .01;
+  s->radius[3] = .03;
   int o = add_vertex(s, 3, 0, 0, -.285), a = add_vertex(s, 3, 1, 0, -.285), b = add_vertex(s, 3, 0, 1, -.285);
-  s->planes = 1, s->plane[0] = o, s->plane[1] = a, s->plane[2] = b;
+  s->planes = 1;
+  s->plane[0] = o;
+  s->plane[1] = a;
+  s->plane[2] = b;
   s->collide[3 * most_groups + 3] = true;
   scene_open(s, friction);
 }
@@ -454,7 +509,10 @@ static void random_path(Path *p, pbRng *r, double amount) {
   for (int k = 0; k < 3 * most_groups; k++) p->slide[k / 3][k % 3] = k % 3 == 2 ? 0 : uniform(r, -.12, .12);
   for (int k = 0; k < 3; k++) p->slide[3][k] = 0;  // so that the plane stays
   p->slide[0][2] = .04;                            // and the sheet comes and goes
-  for (int k = 0; k < 3 * 64; k++) p->sway[k] = uniform(r, 0, amount), p->phase[k] = uniform(r, 0, 6);
+  for (int k = 0; k < 3 * 64; k++) {
+    p->sway[k] = uniform(r, 0, amount);
+    p->phase[k] = uniform(r, 0, 6);
+  }
 }
 static void on_path(const Scene *s, const Path *p, double t, double *x) {
   for (int k = 0; k < 3 * s->vertices; k++) {
@@ -504,17 +562,20 @@ static void test_continuous_gradient(void **state) {
     enum { steps = 100 };
     for (int k = 0; k < steps; k++) {
       double lo = (double)k / steps, hi = (k + 1.) / steps;
-      on_path(&scene, &path, lo, x), update(&scene, x);
+      on_path(&scene, &path, lo, x);
+      update(&scene, x);
       for (int t = 0; t < pb_stencilTypes; t++) {
         count[t] = barrier->contact[t].rows;
         before[t] = cleared((size_t)count[t], sizeof(pbStencilRow));
         if (count[t]) memcpy(before[t], barrier->contact[t].row, (size_t)count[t] * sizeof(pbStencilRow));
       }
-      on_path(&scene, &path, hi, x), update(&scene, x);
+      on_path(&scene, &path, hi, x);
+      update(&scene, x);
       int bits = changes((const pbStencilRow *const *)before, count);
       for (int i = 0; bits && i < 34; i++) {
         double t = .5 * (lo + hi);
-        on_path(&scene, &path, t, x), update(&scene, x);
+        on_path(&scene, &path, t, x);
+        update(&scene, x);
         *(changes((const pbStencilRow *const *)before, count) ? &hi : &lo) = t;
       }
       if (bits) {
@@ -524,7 +585,8 @@ static void test_continuous_gradient(void **state) {
         double E2 = potential(&scene, x, far);
         bits = changes((const pbStencilRow *const *)before, count);
         for (int i = 0; i < 3 * scene.vertices; i++) off = fmax(off, fabs(far[i] - g[i]));
-        worst_E = fmax(worst_E, fabs(E2 - E) / E), worst_g = fmax(worst_g, off / size);
+        worst_E = fmax(worst_E, fabs(E2 - E) / E);
+        worst_g = fmax(worst_g, off / size);
         for (int t = 0; t < pb_stencilTypes; t++) of_type[t] += bits >> t & 1;
         worst_f = fmax(worst_f, friction_jump(&path, lo, hi));
         events++;
@@ -549,9 +611,13 @@ static void test_invariance(void **state) {
   double E = potential(s, s->X, g), size = sqrt(dot(g, g, 3 * s->vertices));
   for (int v = 0; v < s->vertices; v++) {
     const double *p = s->X + 3 * v, *f = g + 3 * v;
-    x[3 * v] = c * p[0] - sn * p[1] + 3, x[3 * v + 1] = sn * p[0] + c * p[1] - 2, x[3 * v + 2] = p[2] + 1;
-    for (int i = 0; i < 3; i++)
-      total[i] += f[i], total[3 + i] += p[(i + 1) % 3] * f[(i + 2) % 3] - p[(i + 2) % 3] * f[(i + 1) % 3];
+    x[3 * v] = c * p[0] - sn * p[1] + 3;
+    x[3 * v + 1] = sn * p[0] + c * p[1] - 2;
+    x[3 * v + 2] = p[2] + 1;
+    for (int i = 0; i < 3; i++) {
+      total[i] += f[i];
+      total[3 + i] += p[(i + 1) % 3] * f[(i + 2) % 3] - p[(i + 2) % 3] * f[(i + 1) % 3];
+    }
   }
   double E2 = potential(s, x, turned);
   for (int v = 0; v < s->vertices; v++) {
@@ -608,7 +674,10 @@ static void test_differences(void **state) {
     scene_open(s, pb_barrierLagged);
     double y[12], h = .01;
     memcpy(y, s->X, sizeof y);
-    if (k == 3) y[6] -= .8 * s->values.eps_v * h, y[7] += .6 * s->values.eps_v * h;  // sliding at eps_v
+    if (k == 3) {
+      y[6] -= .8 * s->values.eps_v * h;
+      y[7] += .6 * s->values.eps_v * h;
+    }  // sliding at eps_v
     static const char *const names[] = {"near parallel at dhat", "near parallel", "just separating", "stick to slip"};
     check_differences(names[k], s->X, y, h, k == 3, k == 3 ? 1e-8 : k == 1 ? 1e-7 : 1e-9);
     scene_close();
@@ -639,7 +708,10 @@ static void test_values(void **state) {
     Path path;
     random_path(&path, &r, .01);
     on_path(s, &path, .3, x);
-    for (int k = 0; k < n; k++) y[k] = x[k] + uniform(&r, -2e-4, 2e-4), w[k] = uniform(&r, -1, 1);
+    for (int k = 0; k < n; k++) {
+      y[k] = x[k] + uniform(&r, -2e-4, 2e-4);
+      w[k] = uniform(&r, -1, 1);
+    }
     paired(s, f, x, y, w, h);
     pbElementsBar points = {.x = bar_x, .rest = bar_X, .previous = bar_y};
     pbBarrierBar values = {kappa, mu, radius, &dhat, &eps};
@@ -658,7 +730,11 @@ static void test_values(void **state) {
     double worst = 0;
     for (int k = 0; k < 8; k++) {
       double v[3 * 64], exact = 0, size = 0, step = k == 0 ? 1e-3 : k == 1 ? 1e-4 : 1e-7, side[2];
-      for (int i = 0; i < sizes[k]; i++) v[i] = uniform(&r, -1, 1), exact += v[i] * bar[k][i], size += fabs(v[i] * bar[k][i]);
+      for (int i = 0; i < sizes[k]; i++) {
+        v[i] = uniform(&r, -1, 1);
+        exact += v[i] * bar[k][i];
+        size += fabs(v[i] * bar[k][i]);
+      }
       for (int d = 0; d < 2; d++) {
         for (int i = 0; i < sizes[k]; i++) at[k][i] += (d ? -2 : 1) * step * v[i];
         side[d] = paired(s, f, x, y, w, h);
@@ -680,13 +756,18 @@ static void test_friction_law(void **state) {
     Scene *s = scene_new(.1);
     int o = add_vertex(s, 0, 0, 0, 0), a = add_vertex(s, 0, 1, 0, 0), b = add_vertex(s, 0, 0, 1, 0);
     add_point(s, add_vertex(s, 1, .3, .2, .04));
-    s->planes = 1, s->plane[0] = o, s->plane[1] = a, s->plane[2] = b;
+    s->planes = 1;
+    s->plane[0] = o;
+    s->plane[1] = a;
+    s->plane[2] = b;
     scene_open(s, f);
     double x[12], y[12], g[12], contact[12] = {0}, h = .01, mu = s->mu[1], eps = s->values.eps_v;
     for (int k = 0; k < 3; k++) {
       double speed = k == 0 ? 0 : k == 1 ? .5 * eps : 3 * eps;
-      memcpy(x, s->X, sizeof x), memcpy(y, s->X, sizeof y);
-      x[9] += .6 * speed * h, x[10] += .8 * speed * h;
+      memcpy(x, s->X, sizeof x);
+      memcpy(y, s->X, sizeof y);
+      x[9] += .6 * speed * h;
+      x[10] += .8 * speed * h;
       assert_int_equal(roomy_begin(&s->values, y, s->X), pb_ok);
       potential(s, x, contact);
       memset(g, 0, sizeof g);
@@ -726,7 +807,8 @@ static void test_motion(void **state) {
     for (int i = 0; i < 3 * s->vertices; i++) x[i] += step * dx[i];
     if (pbBarrier_Check(barrier, &s->values, x) != pb_ok) fail_msg("%d: %s", k, pbBarrier_Error(barrier));
     assert_true(isfinite(potential(s, x, NULL)));
-    whole += step == 1, least = fmin(least, step);
+    whole += step == 1;
+    least = fmin(least, step);
   }
   print_message("200 random motions: %d whole, least step %.1e\n", whole, least);
   assert_true(whole > 5 && whole < 195);
@@ -748,10 +830,13 @@ static void test_refused(void **state) {
   memcpy(x, s->X, sizeof x);
   x[3 * 25 + 2] = -.1;  // a corner of the box through the sheet
   expect(pbBarrier_Check(barrier, &s->values, x), pb_bad_input, "meet, the first vertex at (");
-  memcpy(x, s->X, sizeof x), x[3 * 12 + 2] = -.4;
+  memcpy(x, s->X, sizeof x);
+  x[3 * 12 + 2] = -.4;
   expect(pbBarrier_Check(barrier, &s->values, x), pb_bad_input, "point 12 (vertex 12) and plane 0");
   expect(pbBarrier_MaxStep(barrier, &s->values, x, dx, .1, &step), pb_bad_input, "have no gap");
-  memcpy(x, s->X, sizeof x), x[3 * 39 + 2] = x[3 * 38 + 2], x[3 * 39] = x[3 * 38] + .059;  // spheres of radius .03
+  memcpy(x, s->X, sizeof x);
+  x[3 * 39 + 2] = x[3 * 38 + 2];
+  x[3 * 39] = x[3 * 38] + .059;  // spheres of radius .03
   expect(pbBarrier_Check(barrier, &s->values, x), pb_bad_input, "have no gap");
   x[40] = NAN;
   expect(roomy_update(&s->values, x, s->X), pb_not_finite, "x of vertex 13");
@@ -763,9 +848,11 @@ static void test_refused(void **state) {
   expect(roomy_update(&v, s->X, s->X), pb_bad_input, "dhat is 0 m");
   s->kappa[2] = -1;
   expect(roomy_update(&s->values, s->X, s->X), pb_bad_input, "kappa of groups 0 and 2");
-  s->kappa[2] = 1, s->mu[1] = NAN;
+  s->kappa[2] = 1;
+  s->mu[1] = NAN;
   expect(roomy_update(&s->values, s->X, s->X), pb_bad_input, "mu of groups 0 and 1");
-  s->mu[1] = 0, s->radius[1] = -1;
+  s->mu[1] = 0;
+  s->radius[1] = -1;
   expect(roomy_update(&s->values, s->X, s->X), pb_bad_input, "radius of group 1");
   int group[3] = {0, 0, 1}, edge[2] = {0, 2}, same[2] = {1, 1}, out[2] = {0, 3};
   pbCollisionDef d = {.vertices = 3, .group = group, .groups = 2, .edges = 1, .edge = edge};
@@ -776,7 +863,8 @@ static void test_refused(void **state) {
   d.edge = out;
   expect_made(pbCollision_Create(ctx, &d, &c), pb_bad_input, "edge 0 has vertex 3; there are 3");
   bool odd[4] = {true, false, true, true};
-  d.edges = 0, d.collide = odd;
+  d.edges = 0;
+  d.collide = odd;
   expect_made(pbCollision_Create(ctx, &d, &c), pb_bad_input, "group 1 with 0 is not as 0 with 1");
   scene_close();
 }
@@ -817,7 +905,8 @@ static pbStatus whole_run(Meter *meter, long *before_lists, long *second) {
   double step, dx[3 * 64] = {0};
   ctx = pbContext_Create(&hooks);
   if (!ctx) return pb_no_memory;
-  collision = NULL, barrier = NULL;
+  collision = NULL;
+  barrier = NULL;
   pbStatus status = pbCollision_Create(ctx, &def, &collision);
   if (status == pb_ok) status = pbBarrier_Create(ctx, collision, 1, &barrier);
   *before_lists = meter->calls;

@@ -23,7 +23,10 @@ static const int shapes[4][2] = {{1, 1}, {1, 2}, {1, 3}, {2, 2}};
 
 // Random vertices; some sets in one plane, along parallel lines, or of no size
 static void random_pair(pbRng *r, int na, int nb, int kind, double *A, double *B) {
-  for (int k = 0; k < 9; k++) A[k] = uniform(r, -1, 1), B[k] = uniform(r, -1, 1);
+  for (int k = 0; k < 9; k++) {
+    A[k] = uniform(r, -1, 1);
+    B[k] = uniform(r, -1, 1);
+  }
   if (kind % 5 == 1)  // one plane
     for (int k = 0; k < 3; k++) A[3 * k + 2] = B[3 * k + 2] = .25;
   if (kind % 5 == 2 && na == 2)  // parallel
@@ -62,7 +65,8 @@ static void test_closest(void **state) {
     worst = fmax(worst, (d - least) / fmax(d, .01));
     for (int k = 0; k < 20; k++) {
       double p[3], q[3];
-      random_point(&r, na, A, p), random_point(&r, nb, B, q);
+      random_point(&r, na, A, p);
+      random_point(&r, nb, B, q);
       for (int i = 0; i < 3; i++) p[i] -= q[i];
       assert_true(sqrt(dot(p, p)) > d - 1e-12);
     }
@@ -105,15 +109,24 @@ static void test_advance(void **state) {
     random_pair(&r, na, nb, trial / 20, dA, dB);
     double d = gap_at(na, A, dA, nb, B, dB, 0), xi = trial % 3 ? 0 : .5 * d;
     if (d < 1e-4) continue;
-    for (int k = 0; k < 9; k++) dA[k] = trial % 7 ? speed * dA[k] : 0, dB[k] = trial % 11 ? speed * dB[k] : 0;
+    for (int k = 0; k < 9; k++) {
+      dA[k] = trial % 7 ? speed * dA[k] : 0;
+      dB[k] = trial % 11 ? speed * dB[k] : 0;
+    }
     if (trial % 13 == 0) {  // straight at each other
-      for (int k = 0; k < 9; k++) dA[k] = speed * (B[k % 3] - A[k % 3]), dB[k] = 0;
+      for (int k = 0; k < 9; k++) {
+        dA[k] = speed * (B[k % 3] - A[k % 3]);
+        dB[k] = 0;
+      }
     }
     double target = xi + keep * (d - xi), t = pbAdvance_Pair(&(pbMoving){na, A, dA}, &(pbMoving){nb, B, dB}, xi, dhat, keep);
     assert_true(t >= 0 && t <= 1);
     for (int k = 0; k <= 300; k++) assert_true(gap_at(na, A, dA, nb, B, dB, t * k / 300.) > target * (1 - 1e-9));
     double truth = first_time(na, A, dA, nb, B, dB, xi + 1.12 * keep * (d - xi));  // it stops within a tenth
-    hits += truth < 1, counted++, worst = fmin(worst, t / truth), sum += t / truth;
+    hits += truth < 1;
+    counted++;
+    worst = fmin(worst, t / truth);
+    sum += t / truth;
   }
   print_message("advancement: %d of %d pairs stopped; time found over true time %.3f at least, %.4f in the mean\n", hits, counted,
                 worst, sum / counted);
@@ -128,11 +141,15 @@ static void test_advance_never_passes(void **state) {
     int na = shapes[trial % 4][0], nb = shapes[trial % 4][1];
     double A[9], B[9], dA[9] = {0}, dB[9] = {0}, p[3], q[3], size = pow(10, -uniform(&r, 0, 8));
     random_pair(&r, na, nb, trial / 4, A, B);
-    random_point(&r, na, A, p), random_point(&r, nb, B, q);
+    random_point(&r, na, A, p);
+    random_point(&r, nb, B, q);
     pbClosest c = pbClosest_Find(na, A, nb, B);
     double d = sqrt(c.d2), shrink = size / d;
     if (d < 1e-3) continue;
-    for (int k = 0; k < 3 * na; k++) A[k] -= c.apart[k % 3] * (1 - shrink), dA[k] = -10 * c.apart[k % 3];
+    for (int k = 0; k < 3 * na; k++) {
+      A[k] -= c.apart[k % 3] * (1 - shrink);
+      dA[k] = -10 * c.apart[k % 3];
+    }
     double t = pbAdvance_Pair(&(pbMoving){na, A, dA}, &(pbMoving){nb, B, dB}, 0, 1, .1), touch = fmin(1, size / (10 * d));
     assert_true(gap_at(na, A, dA, nb, B, dB, t) > 0 && t > .8 * touch && t < 1.001 * touch);
   }
@@ -145,7 +162,10 @@ static void test_advance_plane(void **state) {
   int stopped = 0;
   for (int trial = 0; trial < 3000; trial++) {
     double P[9] = {0, 0, 0, 1, 0, 0, 0, 1, 0}, dP[9], p[3], dp[3], size = trial % 3 ? .4 : 0;
-    for (int k = 0; k < 3; k++) p[k] = uniform(&r, -3, 3), dp[k] = uniform(&r, -4, 4);
+    for (int k = 0; k < 3; k++) {
+      p[k] = uniform(&r, -3, 3);
+      dp[k] = uniform(&r, -4, 4);
+    }
     p[2] = uniform(&r, .01, 3);
     for (int k = 0; k < 9; k++) dP[k] = size * uniform(&r, -1, 1);
     if (!size)
@@ -175,7 +195,11 @@ static int sign_of(__int128 x) { return (x > 0) - (x < 0); }
 
 static int integer_side(const long *a, const long *b, const long *c, const long *d) {
   __int128 u[3], v[3], w[3], det = 0;
-  for (int k = 0; k < 3; k++) u[k] = b[k] - a[k], v[k] = c[k] - a[k], w[k] = d[k] - a[k];
+  for (int k = 0; k < 3; k++) {
+    u[k] = b[k] - a[k];
+    v[k] = c[k] - a[k];
+    w[k] = d[k] - a[k];
+  }
   for (int i = 0; i < 3; i++) det += u[i] * (v[(i + 1) % 3] * w[(i + 2) % 3] - v[(i + 2) % 3] * w[(i + 1) % 3]);
   return sign_of(det);
 }
@@ -191,7 +215,10 @@ static void test_sides(void **state) {
     for (int k = 0; k < 3; k++) {
       for (int i = 0; i < 3; i++) p[i][k] = (long)uniform(&r, -1e11, 1e11);
       int s = (int)uniform(&r, -3, 3), t = (int)uniform(&r, -3, 3);
-      if (k == 0) p[3][0] = s, p[3][1] = t;
+      if (k == 0) {
+        p[3][0] = s;
+        p[3][1] = t;
+      }
     }
     long s = p[3][0], t = p[3][1];
     for (int k = 0; k < 3; k++) p[3][k] = p[0][k] + s * (p[1][k] - p[0][k]) + t * (p[2][k] - p[0][k]);
@@ -200,7 +227,8 @@ static void test_sides(void **state) {
     for (int i = 0; i < 4; i++)
       for (int k = 0; k < 3; k++) x[i][k] = scale * (double)p[i][k];
     int right = integer_side(p[0], p[1], p[2], p[3]);
-    zero += right == 0, tiny += right != 0;
+    zero += right == 0;
+    tiny += right != 0;
     assert_int_equal(pbExact_Side(x[0], x[1], x[2], x[3]), right);
   }
   assert_true(zero > 5000 && tiny > 5000);
@@ -244,7 +272,10 @@ static void test_crossings(void **state) {
     double inside = fmin(w[0], fmin(w[1], w[2]));
     if (fabs(inside) < 1e-9 || trial % 5 == 4) continue;
     for (int i = 0; i < 3; i++) p[i] = w[0] * T[i] + w[1] * T[3 + i] + w[2] * T[6 + i];
-    for (int i = 0; i < 3; i++) e[i] = p[i] + B[i], e[3 + i] = p[i] - .7 * B[i];
+    for (int i = 0; i < 3; i++) {
+      e[i] = p[i] + B[i];
+      e[3 + i] = p[i] - .7 * B[i];
+    }
     assert_true(meets(e, T) == (inside > 0));
     met += inside > 0;
   }
@@ -263,8 +294,14 @@ typedef struct Scene {
 // 0 and 1: triangles here and there, 2: rods, 3: spheres
 static void make_scene(Scene *s, pbRng *r) {
   *s = (Scene){.radius = {0, .02, .05, .1}};
-  for (int v = 0; v < scene_vertices; v++) s->group[v] = v / 40, s->point[v] = v;
-  for (int k = 0; k < 3 * scene_vertices; k++) s->x[k] = uniform(r, -1, 1), s->dx[k] = uniform(r, -.3, .3);
+  for (int v = 0; v < scene_vertices; v++) {
+    s->group[v] = v / 40;
+    s->point[v] = v;
+  }
+  for (int k = 0; k < 3 * scene_vertices; k++) {
+    s->x[k] = uniform(r, -1, 1);
+    s->dx[k] = uniform(r, -.3, .3);
+  }
   int triangles = 0;
   while (triangles < 80) {
     int g = triangles / 40, t[3];
@@ -273,7 +310,10 @@ static void make_scene(Scene *s, pbRng *r) {
     memcpy(s->triangle + 3 * triangles++, t, sizeof t);
   }
   int edges = pbCollision_Edges(s->triangle, triangles, s->edge);
-  for (int k = 0; k < 30; k++, edges++) s->edge[2 * edges] = 80 + k, s->edge[2 * edges + 1] = 81 + k;
+  for (int k = 0; k < 30; k++, edges++) {
+    s->edge[2 * edges] = 80 + k;
+    s->edge[2 * edges + 1] = 81 + k;
+  }
   for (int a = 0; a < scene_groups; a++)
     for (int b = 0; b < scene_groups; b++) s->collide[a * scene_groups + b] = !(a == 1 && b == 1) && a + b != 4;
   s->def = (pbCollisionDef){.vertices = scene_vertices,
@@ -338,10 +378,17 @@ static void test_pairs(void **state) {
               for (int l = 0; l < nb; l++) meet = meet && u[k] != v[l];
             assert_true(visits <= meet);
             double A[9], B[9], dA[9] = {0}, dB[9] = {0}, least = INFINITY;
-            pbPair_Gather(s.x, u, na, A), pbPair_Gather(s.x, v, nb, B);
-            if (pairs.dx) pbPair_Gather(s.dx, u, na, dA), pbPair_Gather(s.dx, v, nb, dB);
+            pbPair_Gather(s.x, u, na, A);
+            pbPair_Gather(s.x, v, nb, B);
+            if (pairs.dx) {
+              pbPair_Gather(s.dx, u, na, dA);
+              pbPair_Gather(s.dx, v, nb, dB);
+            }
             for (int k = 0; k <= 4; k++) least = fmin(least, gap_at(na, A, dA, nb, B, dB, k / 4.));
-            if (meet && least < reach + s.radius[s.group[u[0]]] + s.radius[s.group[v[0]]]) assert_int_equal(visits, 1), close++;
+            if (meet && least < reach + s.radius[s.group[u[0]]] + s.radius[s.group[v[0]]]) {
+              assert_int_equal(visits, 1);
+              close++;
+            }
           }
         }
       }

@@ -498,7 +498,9 @@ static void test_derivatives_of_a_world_that_failed(void **state) {
     pbRollout_Destroy(alone);
     pbBatch_Destroy(batch);
     free_result(&r);
-    free(start), free(x0), free(ctrl);
+    free(start);
+    free(x0);
+    free(ctrl);
   }
 }
 

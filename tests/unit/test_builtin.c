@@ -51,7 +51,10 @@ static void matrix_times(const double *A, const double *x, double *y) {
 
 static void random_rotation(pbRng *rng, bool planar, double *R) {
   double q[4], n = 0;
-  for (int k = 0; k < 4; k++) q[k] = planar && (k == 1 || k == 2) ? 0 : pbRng_Normal(rng), n += q[k] * q[k];
+  for (int k = 0; k < 4; k++) {
+    q[k] = planar && (k == 1 || k == 2) ? 0 : pbRng_Normal(rng);
+    n += q[k] * q[k];
+  }
   for (int k = 0; k < 4; k++) q[k] /= sqrt(n);
   double w = q[0], x = q[1], y = q[2], z = q[3];
   double r[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
@@ -83,8 +86,10 @@ static void fill(Sample *s, uint64_t seed) {
       matrix_times(F, X, f);
       for (int k = 0; k < 3; k++) f[k] += 0.1 * pbRng_Uniform(&rng);
       matrix_times(A, f, x);
-      for (int k = 0; k < 3; k++)
-        y[k] = x[k] + 0.1 * pbRng_Uniform(&rng) - 0.05, s->w[3 * (e * s->n + p) + k] = pbRng_Normal(&rng);
+      for (int k = 0; k < 3; k++) {
+        y[k] = x[k] + 0.1 * pbRng_Uniform(&rng) - 0.05;
+        s->w[3 * (e * s->n + p) + k] = pbRng_Normal(&rng);
+      }
     }
     for (int i = 0; i < m->def.parameter_count; i++)
       for (int k = 0; k < s->stride[i]; k++)
@@ -100,13 +105,18 @@ static Sample sample(const pbMaterial *m, int count) {
   if (pbEnergy_Create(ctx, &m->def, &s.energy)) fail_msg("%s", pbContext_Error(ctx));
   s.vertex = calloc(all, sizeof(int));
   for (int i = 0; i < count * s.n; i++) s.vertex[i] = i;
-  s.x = reals(3 * all), s.rest = reals(3 * all), s.previous = reals(3 * all), s.w = reals(3 * all);
+  s.x = reals(3 * all);
+  s.rest = reals(3 * all);
+  s.previous = reals(3 * all);
+  s.w = reals(3 * all);
   for (int i = 0; i < m->def.parameter_count; i++) {
     s.stride[i] = m->def.parameters[i].rows * m->def.parameters[i].cols;
     s.address[i] = s.parameter[i] = reals((size_t)(count * s.stride[i]));
     for (int k = 0; k < count * s.stride[i]; k++) s.parameter[i][k] = pbMaterial_Start(m, i)[k % s.stride[i]];
   }
-  s.value = reals((size_t)count), s.gradient = reals(3 * all), s.hessian = reals(9 * all * (size_t)s.n);
+  s.value = reals((size_t)count);
+  s.gradient = reals(3 * all);
+  s.hessian = reals(9 * all * (size_t)s.n);
   s.work = malloc(pbEnergy_WorkSizeComplex(s.energy) + pbEnergy_WorkSize(s.energy));
   return s;
 }
@@ -164,11 +174,16 @@ static Lifted lift(const Sample *s) {
   Lifted z = {lifted(s->x, all), lifted(s->rest, all), lifted(s->previous, all), .timestep = step, .time = the_time};
   for (int i = 0; i < s->m->def.parameter_count; i++)
     z.address[i] = z.parameter[i] = lifted(s->parameter[i], s->count * s->stride[i]);
-  z.value = lifted(s->value, s->count), z.gradient = lifted(s->gradient, all);
+  z.value = lifted(s->value, s->count);
+  z.gradient = lifted(s->gradient, all);
   return z;
 }
 static void lower(Lifted *z) {
-  free(z->x), free(z->rest), free(z->previous), free(z->value), free(z->gradient);
+  free(z->x);
+  free(z->rest);
+  free(z->previous);
+  free(z->value);
+  free(z->gradient);
   for (int i = 0; i < PARAMETERS; i++) free(z->parameter[i]);
 }
 static void evaluate_complex(const Sample *s, Lifted *z) {
@@ -212,7 +227,8 @@ static void check_pulled(const Sample *s, Lifted *z, const char *what, double _C
       double sum = 0, parts = 0;
       for (int i = 0; i < n; i++) {
         double term = s->w[e * n + i] * cimag(z->gradient[e * n + i]) / tiny;
-        sum += term, parts += fabs(term);
+        sum += term;
+        parts += fabs(term);
       }
       NEAR(s, what, got[e * size + k], sum,
            1e-12 * (parts + largest(got + e * size, size)) + 1e-13 * largest(s->gradient + e * n, n));
@@ -236,8 +252,10 @@ static void check_pullback(Sample *s) {
     check_pulled(s, &z, s->m->def.parameters[i].name, z.parameter[i], parameter[i], s->stride[i]);
   z.timestep = step + tiny * I;
   evaluate_complex(s, &z);
-  for (int i = 0; i < all; i++)
-    by_step += s->w[i] * cimag(z.gradient[i]) / tiny, parts += fabs(s->w[i] * cimag(z.gradient[i]) / tiny);
+  for (int i = 0; i < all; i++) {
+    by_step += s->w[i] * cimag(z.gradient[i]) / tiny;
+    parts += fabs(s->w[i] * cimag(z.gradient[i]) / tiny);
+  }
   NEAR(s, "pullback by the time step", timestep, by_step, 1e-12 * parts);
   NEAR(s, "pullback by time", time, 0, 0);
   for (int i = 0; i < 3; i++) free(bar[i]);
@@ -336,8 +354,13 @@ static void test_invariance(void **state) {
       for (int k = 0; k < 3; k++) shift[k] = pbRng_Normal(&rng);
       for (int p = 0; p < s.n; p++) {
         double *x = s.x + e * n + 3 * p, *f = s.gradient + e * n + 3 * p, turned[3];
-        for (int k = 0; k < 3; k++) force[k] += f[k], size += fabs(f[k]);
-        torque[0] += x[1] * f[2] - x[2] * f[1], torque[1] += x[2] * f[0] - x[0] * f[2], torque[2] += x[0] * f[1] - x[1] * f[0];
+        for (int k = 0; k < 3; k++) {
+          force[k] += f[k];
+          size += fabs(f[k]);
+        }
+        torque[0] += x[1] * f[2] - x[2] * f[1];
+        torque[1] += x[2] * f[0] - x[0] * f[2];
+        torque[2] += x[0] * f[1] - x[1] * f[0];
         matrix_times(R, x, turned);
         for (int k = 0; k < 3; k++) x[k] = turned[k] + shift[k];
       }
@@ -399,9 +422,11 @@ static void same_stiffness(const char *law, const char *reference, double factor
     if (!m) continue;
     snprintf(name, sizeof name, "%s_%s", reference, kinds[c]);
     Sample s = sample(m, 10), l = sample(pbMaterial_Find(name), 10);
-    fill(&s, 60), fill(&l, 60);
+    fill(&s, 60);
+    fill(&l, 60);
     for (int e = 0; e < s.count; e++) {
-      s.parameter[0][e] = l.parameter[0][e] = 1e5, s.parameter[1][e] = l.parameter[1][e] = 0.28;
+      s.parameter[0][e] = l.parameter[0][e] = 1e5;
+      s.parameter[1][e] = l.parameter[1][e] = 0.28;
       for (int i = 0; i < m->def.parameter_count; i++) {
         if (!strcmp(m->def.parameters[i].name, "fibre_stiffness") || !strcmp(m->def.parameters[i].name, "activation"))
           s.parameter[i][e] = 0;
@@ -410,8 +435,12 @@ static void same_stiffness(const char *law, const char *reference, double factor
       }
     }
     size_t bytes = sizeof(double) * (size_t)(3 * s.n * s.count);
-    memcpy(s.rest, l.rest, bytes), memcpy(s.x, l.rest, bytes), memcpy(l.x, l.rest, bytes), memcpy(s.previous, l.rest, bytes);
-    evaluate(&s), evaluate(&l);
+    memcpy(s.rest, l.rest, bytes);
+    memcpy(s.x, l.rest, bytes);
+    memcpy(l.x, l.rest, bytes);
+    memcpy(s.previous, l.rest, bytes);
+    evaluate(&s);
+    evaluate(&l);
     int n = 9 * s.n * s.n;
     for (int e = 0; e < s.count; e++)
       for (int i = 0; i < n; i++)
@@ -449,7 +478,8 @@ static double affine(const char *name, const double *F, const double *parameters
   evaluate(&mass);
   size = mass.value[0];
   double value = s.value[0];
-  drop(&s), drop(&mass);
+  drop(&s);
+  drop(&mass);
   return value / size;
 }
 
@@ -516,9 +546,11 @@ static void test_quadratic_fields(void **state) {
       field(at, unused, F);
       mean += affine(names[i], F, parameters, NULL) / corners;
     }
-    evaluate(&s), evaluate(&mass);
+    evaluate(&s);
+    evaluate(&mass);
     NEAR(&s, "energy of a quadratic field", s.value[0] / mass.value[0], mean, 1e-13 * mean);
-    drop(&s), drop(&mass);
+    drop(&s);
+    drop(&mass);
   }
 }
 
@@ -563,7 +595,8 @@ static void test_densities(void **state) {
 // ---- bending --------------------------------------------------------------------------------------------------------------------
 static double one(const char *name, const double *rest, const double *x, double parameter) {
   Sample s = sample(pbMaterial_Find(name), 1);
-  memcpy(s.rest, rest, sizeof(double) * 3 * (size_t)s.n), memcpy(s.x, x, sizeof(double) * 3 * (size_t)s.n);
+  memcpy(s.rest, rest, sizeof(double) * 3 * (size_t)s.n);
+  memcpy(s.x, x, sizeof(double) * 3 * (size_t)s.n);
   s.parameter[0][0] = parameter;
   evaluate(&s);
   double value = s.value[0];
@@ -576,11 +609,13 @@ static void test_bending(void **state) {
   const double angle = 0.4, rest[12] = {0, 0, 0, 0, 2, 0, -1, 1, 0, 0.5, 0.7, 0};
   double x[12];
   memcpy(x, rest, sizeof x);
-  x[9] = 0.5 * cos(angle), x[11] = 0.5 * sin(angle);
+  x[9] = 0.5 * cos(angle);
+  x[11] = 0.5 * sin(angle);
   double wanted = 0.5 * 7 * 4 / (1 + 0.5) * angle * angle, got = one("bending_angle", rest, x, 7);
   if (!(fabs(got / wanted - 1) <= 1e-13)) fail_msg("angle: %.17g, not %.17g", got, wanted);
   // along the way the quadratic energy's |K x| is |e| 2 sin(angle/2)
-  wanted = 0.5 * 7 * 4 / (1 + 0.5) * 4 * sin(angle / 2) * sin(angle / 2), got = one("bending_quadratic", rest, x, 7);
+  wanted = 0.5 * 7 * 4 / (1 + 0.5) * 4 * sin(angle / 2) * sin(angle / 2);
+  got = one("bending_quadratic", rest, x, 7);
   if (!(fabs(got / wanted - 1) <= 1e-13)) fail_msg("quadratic: %.17g, not %.17g", got, wanted);
   const double straight[9] = {0, 0, 0, 1, 0, 0, 3, 0, 0}, turned[9] = {0, 0, 0, 1, 0, 0, 1 + 2 * cos(angle), 2 * sin(angle), 0};
   wanted = 0.5 * 5 * 4 * tan(angle / 2) * tan(angle / 2) / 1.5;

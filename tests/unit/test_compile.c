@@ -37,8 +37,11 @@ static void bench_free(Bench *b) {
 
 static int add_body(Bench *b, int parent, const char *name, double x, double y, double z) {
   pbBodyDef d = pbBodyDef_Default();
-  d.parent = parent, d.name = name;
-  d.pose.pos[0] = x, d.pose.pos[1] = y, d.pose.pos[2] = z;
+  d.parent = parent;
+  d.name = name;
+  d.pose.pos[0] = x;
+  d.pose.pos[1] = y;
+  d.pose.pos[2] = z;
   int id = pbSpec_AddBody(b->spec, &d);
   assert_true(id > 0);
   return id;
@@ -46,22 +49,33 @@ static int add_body(Bench *b, int parent, const char *name, double x, double y, 
 
 static int add_joint(Bench *b, int body, const char *name, int type, double x, double y, double z) {
   pbJointDef d = pbJointDef_Default();
-  d.body = body, d.name = name, d.type = type;
-  d.axis[0] = x, d.axis[1] = y, d.axis[2] = z;
+  d.body = body;
+  d.name = name;
+  d.type = type;
+  d.axis[0] = x;
+  d.axis[1] = y;
+  d.axis[2] = z;
   return pbSpec_AddJoint(b->spec, &d);
 }
 
 static int add_geom(Bench *b, int body, const char *name, int type, double s0, double s1, double s2) {
   pbGeomDef d = pbGeomDef_Default();
-  d.body = body, d.name = name, d.type = type;
-  d.size[0] = s0, d.size[1] = s1, d.size[2] = s2;
+  d.body = body;
+  d.name = name;
+  d.type = type;
+  d.size[0] = s0;
+  d.size[1] = s1;
+  d.size[2] = s2;
   return pbSpec_AddGeom(b->spec, &d);
 }
 
 static int add_site(Bench *b, int body, const char *name, double x, double y, double z) {
   pbSiteDef d = pbSiteDef_Default();
-  d.body = body, d.name = name;
-  d.pose.pos[0] = x, d.pose.pos[1] = y, d.pose.pos[2] = z;
+  d.body = body;
+  d.name = name;
+  d.pose.pos[0] = x;
+  d.pose.pos[1] = y;
+  d.pose.pos[2] = z;
   return pbSpec_AddSite(b->spec, &d);
 }
 
@@ -151,7 +165,8 @@ static void test_angles_and_frames(void **state) {
   b.spec->bodies[a].frame = f;
   add_geom(&b, a, "", pb_geomSphere, 0.1, 0, 0);
   int j = add_joint(&b, a, "j", pb_jntHinge, 0, 0, 2);
-  b.spec->joints[j].range[0] = -90, b.spec->joints[j].range[1] = 180;
+  b.spec->joints[j].range[0] = -90;
+  b.spec->joints[j].range[1] = 180;
   b.spec->joints[j].ref = 30;
   compile(&b);
   NEAR(reals(&b, "body_pos")[3], -1);
@@ -172,7 +187,8 @@ static void test_derived_constants(void **state) {
   int j = add_joint(&b, a, "swing", pb_jntHinge, 0, 1, 0);
   b.spec->joints[j].armature = 0.25;
   int g = add_geom(&b, a, "", pb_geomSphere, 0.1, 0, 0);
-  b.spec->geoms[g].pose.pos[2] = -2, b.spec->geoms[g].mass = 3;
+  b.spec->geoms[g].pose.pos[2] = -2;
+  b.spec->geoms[g].mass = 3;
   add_joint(&b, slider, "slide", pb_jntSlide, 1, 0, 0);
   int s = add_geom(&b, slider, "", pb_geomSphere, 0.1, 0, 0);
   b.spec->geoms[s].mass = 5;
@@ -193,7 +209,10 @@ static void add_tendons(Bench *b) {
                    {.type = pb_wrapSite, .target = "s1"},
                    {.type = pb_wrapSite, .target = "s2"}};
   pbTendonDef t = pbTendonDef_Default();
-  t.name = "rope", t.spatial = true, t.path = path, t.path_count = 5;
+  t.name = "rope";
+  t.spatial = true;
+  t.path = path;
+  t.path_count = 5;
   assert_true(pbSpec_AddTendon(b->spec, &t) >= 0);
 }
 
@@ -210,19 +229,30 @@ static Bench rich(void) {
     b.spec->geoms[g].pose.pos[0] = 0.1 + i;
     b.spec->geoms[g].fluid_ellipsoid = true;
   }
-  add_site(&b, 0, "s0", 0, 0, 2), add_site(&b, a, "s1", 0.3, 0.1, 0), add_site(&b, c, "s2", 0.1, 0, 0.3);
+  add_site(&b, 0, "s0", 0, 0, 2);
+  add_site(&b, a, "s1", 0.3, 0.1, 0);
+  add_site(&b, c, "s2", 0.1, 0, 0.3);
   add_tendons(&b);
   pbEqualityDef e = pbEqualityDef_Default();
-  e.type = pb_eqWeld, e.name1 = "lower", e.name2 = "free", e.anchor[1] = 0.3;
+  e.type = pb_eqWeld;
+  e.name1 = "lower";
+  e.name2 = "free";
+  e.anchor[1] = 0.3;
   pbSpec_AddEquality(b.spec, &e);
   e.type = pb_eqConnect;
   pbSpec_AddEquality(b.spec, &e);
   pbActuatorDef act = pbActuatorDef_Default();
-  act.trntype = pb_trnJoint, act.target = "elbow", act.biastype = pb_biasAffine;
-  act.gainprm[0] = 4, act.biasprm[1] = -4, act.biasprm[2] = 1;  // critically damped
+  act.trntype = pb_trnJoint;
+  act.target = "elbow";
+  act.biastype = pb_biasAffine;
+  act.gainprm[0] = 4;
+  act.biasprm[1] = -4;
+  act.biasprm[2] = 1;  // critically damped
   pbSpec_AddActuator(b.spec, &act);
   pbSensorDef sensor = pbSensorDef_Default();
-  sensor.type = pb_sensFramequat, sensor.objtype = pb_refBody, sensor.objname = "lower";
+  sensor.type = pb_sensFramequat;
+  sensor.objtype = pb_refBody;
+  sensor.objname = "lower";
   pbSpec_AddSensor(b.spec, &sensor);
   return b;
 }
@@ -277,7 +307,8 @@ static void test_refusals(void **state) {
   b.spec->option.timestep = 0;
   refuses(&b, "timestep is 0: expected a positive number");
   b = rich();
-  b.spec->bodies[1].parent = 2, b.spec->bodies[2].parent = 1;
+  b.spec->bodies[1].parent = 2;
+  b.spec->bodies[2].parent = 1;
   refuses(&b, "");
 }
 
@@ -470,7 +501,12 @@ static void test_pullback_of_constants(void **state) {
   }
   assert_int_equal(pbModel_Param(b.ctx, b.model, "dof_invweight0", &p), pb_ok);
   assert_true(pulled[p.offset] == 0);  // what is derived keeps no cotangent
-  free(theta), free(bar), free(pulled), free(direction), free(work), free(shifted);
+  free(theta);
+  free(bar);
+  free(pulled);
+  free(direction);
+  free(work);
+  free(shifted);
   bench_free(&b);
 }
 
@@ -485,14 +521,16 @@ static void test_every_allocation_may_fail(void **state) {
   pbStatus status = pb_no_memory;
   for (int k = 1; status != pb_ok; k++) {
     int live = meter.live;
-    meter.calls = 0, meter.fail_at = k;
+    meter.calls = 0;
+    meter.fail_at = k;
     status = pbSpec_Compile(source.spec, &source.model);
     assert_true(status == pb_ok || status == pb_no_memory);
     assert_true(status == pb_ok || meter.live == live);
     assert_true(k < 1000);
   }
   pbModel_Destroy(source.model);
-  source.model = NULL, source.spec->ctx = own;
+  source.model = NULL;
+  source.spec->ctx = own;
   pbContext_Destroy(ctx);
   assert_int_equal(meter.live, 0);
   bench_free(&source);

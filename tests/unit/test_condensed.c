@@ -36,7 +36,8 @@ static double *matrix(pbCondensed *c) {
     for (int i = 0; i < c->m; i++) M[i * c->m + j] = column[i];
     e[j] = 0;
   }
-  free(e), free(column);
+  free(e);
+  free(column);
   return M;
 }
 
@@ -55,7 +56,11 @@ static void test_rows(void **state) {
       int m = l.m;
       double *M = matrix(&w.condensed), *diag = calloc((size_t)m, 8), *v = calloc((size_t)m, 8), *x = calloc((size_t)m, 8);
       bool *active = calloc((size_t)m, 1);
-      for (int i = 0; i < m; i++) diag[i] = uniform(&r, 1, 3), v[i] = pbRng_Normal(&r), active[i] = below(&r, 3) > 0;
+      for (int i = 0; i < m; i++) {
+        diag[i] = uniform(&r, 1, 3);
+        v[i] = pbRng_Normal(&r);
+        active[i] = below(&r, 3) > 0;
+      }
       for (int transposed = 0; transposed < 2; transposed++)
         for (int some = 0; some < 2; some++) {
           for (int i = 0; i < m; i++) x[i] = !some || active[i] ? v[i] : 0;
@@ -70,9 +75,14 @@ static void test_rows(void **state) {
           }
         }
       used++;
-      free(M), free(diag), free(v), free(x), free(active);
+      free(M);
+      free(diag);
+      free(v);
+      free(x);
+      free(active);
     }
-    free(memory), instance_free(&c);
+    free(memory);
+    instance_free(&c);
   }
   print_message("%d problems: off by %.1e at most\n", used, worst);
   assert_true(used > 20 && worst < 1e-6);  // equalities are held by a penalty, once
@@ -93,8 +103,8 @@ static void test_laws(void **state) {
     if (w.condensed.pays) {
       double *M = matrix(&w.condensed), by_s[10][3][3], by_z[10][3][3], v[30], x[30], t[30], sum[30];
       for (int i = 0; i < 90; i++) {
-        ((double *)by_s)[i] = (i % 9 % 4 == 0) + .3 * pbRng_Normal(&r),
-                 ((double *)by_z)[i] = 2 * (i % 9 % 4 == 0) + .3 * pbRng_Normal(&r);
+        ((double *)by_s)[i] = (i % 9 % 4 == 0) + .3 * pbRng_Normal(&r);
+        ((double *)by_z)[i] = 2 * (i % 9 % 4 == 0) + .3 * pbRng_Normal(&r);
       }
       assert_true(pbCondensed_FactorLaws(&w.condensed, by_s, by_z, 0));
       for (int transposed = 0; transposed < 2; transposed++) {
@@ -119,7 +129,10 @@ static void test_laws(void **state) {
       used++;
       free(M);
     }
-    free(memory), free((double *)cones.G), free((double *)cones.h), instance_free(&c);
+    free(memory);
+    free((double *)cones.G);
+    free((double *)cones.h);
+    instance_free(&c);
   }
   print_message("%d problems: off by %.1e at most\n", used, worst);
   assert_true(used > 10 && worst < 1e-9);

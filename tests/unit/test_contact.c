@@ -40,7 +40,9 @@ static void test_names_and_ranges(void **state) {
   }
   c = pbModel_ContactSettings(m);
   assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
-  set(m, "kappa", 1e-3), set(m, "onset", 0.02), set(m, "erp", 0.2);
+  set(m, "kappa", 1e-3);
+  set(m, "onset", 0.02);
+  set(m, "erp", 0.2);
   pbScratch *s = NULL;
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &s), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "erp is set and cfm is not"));
@@ -84,8 +86,10 @@ static void begin(Ball *b, pbModel *m, double height, double speed) {
   *b = (Ball){.m = m, .theta = pbModel_DefaultParams(m)};
   good(ctx, pbScratch_Create(ctx, m, NULL, &b->s));
   good(ctx, pbState_Init(ctx, m, b->theta, -1, b->x));
-  b->height = b->x + at(m, "qpos"), b->speed = b->x + at(m, "qvel");
-  *b->height = height, *b->speed = speed;
+  b->height = b->x + at(m, "qpos");
+  b->speed = b->x + at(m, "qvel");
+  *b->height = height;
+  *b->speed = speed;
   b->record = calloc((size_t)pbTape_Size(m), sizeof(double));
 }
 static void end(Ball *b) {
@@ -110,7 +114,8 @@ static double height_by(Ball *b, const char *name, size_t i) {
   double *theta_bar = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   for (int k = 0; k < 2; k++) {
     double x_bar[2] = {0};
-    w[k] = 1, w[1 - k] = 0;
+    w[k] = 1;
+    w[1 - k] = 0;
     memset(theta_bar, 0, pbModel_ParamSize(b->m) * sizeof(double));
     good(ctx, pbStep_Vjp(b->m, b->theta, b->record, &(pbInput){0}, w, NULL, b->s, x_bar, NULL, theta_bar));
     rhs[k] = theta_bar[p.offset + i];
@@ -133,9 +138,15 @@ static void rest(const char *condim, const char *cone, double kappa, int mixing)
   const double d = 0.9, h = 0.002, mass = 2, weight = mass * 9.81, tc = 0.02, dr = 0.8, erp = 0.3, cfm = 1e-3;
   good(ctx, pbModel_SetOption(m, "cone", cone));
   set(m, "kappa", kappa);
-  if (mixing) set(m, "erp", erp), set(m, "cfm", cfm);
+  if (mixing) {
+    set(m, "erp", erp);
+    set(m, "cfm", cfm);
+  }
   double k = 1 / (d * d * tc * tc * dr * dr) * d, R = (1 - d) / d / mass;  // x = k pos, diagApprox = 1 / mass
-  if (mixing) k = erp / (h * h), R = cfm / h;
+  if (mixing) {
+    k = erp / (h * h);
+    R = cfm / h;
+  }
   Ball b;
   begin(&b, m, -1e-3, 0);
   for (int i = 0; i < 4000; i++) step(&b);
@@ -160,7 +171,8 @@ static void test_rest(void **state) {
 static void test_mixing_is_a_soft_velocity_constraint(void **state) {
   (void)state;
   pbModel *m = model_of_text(ctx, BALL(".9 .95 .001", "1"));
-  set(m, "erp", 0.3), set(m, "cfm", 1e-3);
+  set(m, "erp", 0.3);
+  set(m, "cfm", 1e-3);
   for (int k = 0; k < 5; k++) {
     double h = 0.002, pos = -1e-4 * (k + 1), v = -0.3 * k;
     Ball b;
@@ -186,7 +198,10 @@ static double jump(pbModel *m, double height) {
     jacobian(&b, A[side]);
     end(&b);
   }
-  for (int i = 0; i < 4; i++) worst = fmax(worst, fabs(A[1][i] - A[0][i])), size = fmax(size, fabs(A[0][i]));
+  for (int i = 0; i < 4; i++) {
+    worst = fmax(worst, fabs(A[1][i] - A[0][i]));
+    size = fmax(size, fabs(A[0][i]));
+  }
   return fmax(worst / size, fabs(v[1] - v[0] - 2e-12 * A[0][2]) / fabs(v[0]));
 }
 
@@ -197,9 +212,13 @@ static void test_nothing_jumps_with_an_onset(void **state) {
   for (int k = 0; k < 8; k++) {
     pbModel *m = model_of_text(ctx, BALL(".5 .9 .05", "3"));
     good(ctx, pbModel_SetOption(m, "cone", cones[k % 2]));
-    if (k & 4) set(m, "erp", 0.3), set(m, "cfm", 1e-3);
+    if (k & 4) {
+      set(m, "erp", 0.3);
+      set(m, "cfm", 1e-3);
+    }
     assert_true(jump(m, 0) > 1e-2);
-    set(m, "onset", 0.02), set(m, "kappa", kappas[k / 2 % 2]);
+    set(m, "onset", 0.02);
+    set(m, "kappa", kappas[k / 2 % 2]);
     double touch = jump(m, 0), appear = jump(m, 0.02);
     if (!(touch < 1e-9 && appear < 1e-9)) fail_msg("case %d: jump %.3g at touch, %.3g where the row appears", k, touch, appear);
     pbModel_Destroy(m);
@@ -265,7 +284,8 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
   assert_true(theta_bar[weight.offset] == 0);
   for (size_t i = 0; i < pbModel_ParamSize(m); i++) assert_true(isfinite(theta_bar[i]));
   assert_true(isfinite(x_bar[0]) && x_bar[0] != 0);
-  free(theta), free(theta_bar);
+  free(theta);
+  free(theta_bar);
   end(&b);
   pbModel_Destroy(m);
 }
@@ -274,7 +294,9 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
 static pbModel *penalty(const char *text, double stiffness, double damping, double width) {
   pbModel *m = model_of_text(ctx, text);
   good(ctx, pbModel_SetContact(m, "method", "penalty"));
-  set(m, "stiffness", stiffness), set(m, "damping", damping), set(m, "width", width);
+  set(m, "stiffness", stiffness);
+  set(m, "damping", damping);
+  set(m, "width", width);
   return m;
 }
 
@@ -384,7 +406,9 @@ static void test_penalty_friction(void **state) {
     Ball b;
     double v = speeds[i / 2], rate = 7 * v, weight = 2 * g, inertia = 0.4 * 2 * 0.01;
     begin(&b, m, 0, 0);
-    b.height[1] = -weight / k, b.speed[0] = v, b.speed[2] = rate;
+    b.height[1] = -weight / k;
+    b.speed[0] = v;
+    b.speed[2] = rate;
     step(&b);
     double slide = sqrt(mu * mu * (v * v + slip * slip) + spin * spin * rate * rate);
     double f = mu * mu * v / slide, torque = spin * spin * rate / slide;

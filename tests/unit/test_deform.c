@@ -93,7 +93,8 @@ static void oscillate(pbScheme scheme, double h, int steps, double *x, double *v
   for (int k = 0; k < steps; k++)
     if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), state, NULL, s, NULL) != pb_ok)
       fail_msg("%s", pbScratch_Error(s));
-  *x = state[at], *v = state[at + 3];
+  *x = state[at];
+  *v = state[at + 3];
   pbScratch_Destroy(s);
   done(w);
 }
@@ -144,7 +145,11 @@ static World *block(pbScheme scheme) {
   World *w = world(0.01, -9.81);
   double rest[27 * 3];
   int cell[40][4], count = 0, group;
-  for (int i = 0; i < 18; i++) rest[3 * i] = 0.1 * (i % 3), rest[3 * i + 1] = 0.1 * (i / 3 % 3), rest[3 * i + 2] = 0.1 * (i / 9);
+  for (int i = 0; i < 18; i++) {
+    rest[3 * i] = 0.1 * (i % 3);
+    rest[3 * i + 1] = 0.1 * (i / 3 % 3);
+    rest[3 * i + 2] = 0.1 * (i / 9);
+  }
   unsigned seed = 5;
   for (int i = 0; i < 54; i++) rest[i] += 0.01 * noise(&seed);
   static const int tet[6][4] = {{0, 1, 4, 13}, {0, 4, 3, 13}, {0, 10, 1, 13}, {0, 9, 10, 13}, {0, 3, 12, 13}, {0, 12, 9, 13}};
@@ -154,7 +159,10 @@ static World *block(pbScheme scheme) {
     }
   }
   double start[54], velocity[54], mu[24];
-  for (int i = 0; i < 54; i++) start[i] = rest[i] + 0.01 * noise(&seed), velocity[i] = 0.3 * noise(&seed);
+  for (int i = 0; i < 54; i++) {
+    start[i] = rest[i] + 0.01 * noise(&seed);
+    velocity[i] = 0.3 * noise(&seed);
+  }
   for (int i = 0; i < 24; i++) mu[i] = 2e4 * (1 + 0.3 * noise(&seed));
   OK(pbDeformable_AddPoints(w->d, 18, rest, NULL, start, velocity, NULL));
   OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, count, cell[0], &group));
@@ -163,7 +171,8 @@ static World *block(pbScheme scheme) {
   OK(pbDeformable_AddMass(w->d, "weight", &mass, count, cell[0], &group));
   set(w, group, "rho", 1000);
   OK(pbDeformable_AddEnergy(w->d, "springs", &spring, 2, (int[]){0, 17, 2, 15}, &group));
-  set(w, group, "k", 300), set(w, group, "l0", 0.2);
+  set(w, group, "k", 300);
+  set(w, group, "l0", 0.2);
   OK(pbDeformable_AddEnergy(w->d, "pull", &anchor, 1, (int[]){16}, &group));
   set(w, group, "k", 200);
   OK(pbDeformable_SetParameter(w->d, group, "at", 1, (double[]){0.3, 0.1, 0.3}));
@@ -263,7 +272,8 @@ static void landing_motion(Landing *l) {
 static void landing_energies(World *w, const Landing *l) {
   int group;
   OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, block_tets, l->tet[0], &group));
-  set(w, group, "mu", 2e4), set(w, group, "lambda", 5e4);
+  set(w, group, "mu", 2e4);
+  set(w, group, "lambda", 5e4);
   OK(pbDeformable_AddMass(w->d, "weight", &mass, block_tets, l->tet[0], &group));
   set(w, group, "rho", 1000);
 
@@ -325,7 +335,9 @@ static Run run_in(World *w) {
   Run r = {.w = w};
   r.np = 3 * pbModel_PointCount(w->model);
   r.nv = pbModel_Size(w->model, "nv");
-  r.nx = pbModel_StateSize(w->model), r.n = pbModel_TangentSize(w->model), r.nu = pbModel_Size(w->model, "nu");
+  r.nx = pbModel_StateSize(w->model);
+  r.n = pbModel_TangentSize(w->model);
+  r.nu = pbModel_Size(w->model, "nu");
   r.nt = pbModel_ParamSize(w->model);
   r.x0 = calloc((size_t)r.nx, sizeof(double));
   r.theta = calloc(r.nt, sizeof(double));
@@ -341,7 +353,11 @@ static Run run_in(World *w) {
 }
 
 static void run_done(Run *r) {
-  free(r->x0), free(r->theta), free(r->ctrl), free(r->bar), free(r->states);
+  free(r->x0);
+  free(r->theta);
+  free(r->ctrl);
+  free(r->bar);
+  free(r->states);
   done(r->w);
 }
 
@@ -383,7 +399,11 @@ static Gradient gradient(const Run *r, size_t budget) {
   return g;
 }
 
-static void gradient_done(Gradient *g) { free(g->x0), free(g->theta), free(g->ctrl); }
+static void gradient_done(Gradient *g) {
+  free(g->x0);
+  free(g->theta);
+  free(g->ctrl);
+}
 
 // Directions: random in everything that is deformable, gravity and time step; scaled to what each entry is.
 static void direction(const Run *r, unsigned seed, double *x, double *theta, double *ctrl) {
@@ -454,8 +474,15 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   double quotient = (q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * eps);
   if (!(fabs(along - quotient) <= tolerance * fabs(quotient)))
     FAIL("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
-  free(x), free(theta), free(u), free(dx), free(dt), free(du), free(tangent);
-  gradient_done(&g), gradient_done(&again);
+  free(x);
+  free(theta);
+  free(u);
+  free(dx);
+  free(dt);
+  free(du);
+  free(tangent);
+  gradient_done(&g);
+  gradient_done(&again);
   run_done(&r);
 }
 
@@ -502,8 +529,9 @@ static World *held(void) {
   int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
   unsigned seed = 21;
   for (int i = 0; i < 25; i++) {
-    rest[3 * i] = 0.27 + 0.03 * (i % 5), rest[3 * i + 1] = -0.06 + 0.03 * (i / 5),
-             rest[3 * i + 2] = 0.347 + 0.0005 * noise(&seed);
+    rest[3 * i] = 0.27 + 0.03 * (i % 5);
+    rest[3 * i + 1] = -0.06 + 0.03 * (i / 5);
+    rest[3 * i + 2] = 0.347 + 0.0005 * noise(&seed);
     masses[i] = 0.002;
   }
   for (int i = 0; i < 16; i++) {
@@ -514,7 +542,8 @@ static World *held(void) {
     memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
     memcpy(edge[edges++], (int[]){a, a + 6}, sizeof edge[0]);
   }
-  velocity[3 * 4] = 0.1, velocity[3 * 4 + 2] = 0.2;  // a corner that is led
+  velocity[3 * 4] = 0.1;
+  velocity[3 * 4 + 2] = 0.2;  // a corner that is led
   OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, velocity, NULL));
   OK(pbDeformable_Fix(w->d, 1, (int[]){4}, pb_fixAll));
   OK(pbDeformable_AddEnergy(w->d, "net", &spring, edges, edge[0], &group));
@@ -524,7 +553,8 @@ static World *held(void) {
   OK(pbDeformable_SetParameter(w->d, group, "l0", edges, l0));
   OK(pbDeformable_Attach(w->d, "hand", 2, (double[]){-0.03, -0.06, 0.06, -0.03, 0.06, 0.06}, &glue));
   OK(pbDeformable_AddEnergy(w->d, "glue", &spring, 2, (int[]){0, glue, 20, glue + 1}, &group));
-  set(w, group, "k", 60), set(w, group, "l0", 0.01);
+  set(w, group, "k", 60);
+  set(w, group, "l0", 0.01);
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = triangle[0], .radius = 0.001, .self = true},
                              &number));
   OK(pbDeformable_AttachGeom(w->d, w->model, "palm", &number));
@@ -553,7 +583,8 @@ static void test_momentum(void **state) {
   OK(pbDeformable_AddPoints(w->d, 1, (double[]){0.4, 0, 0.1}, &heavy, NULL, NULL, NULL));
   OK(pbDeformable_Attach(w->d, "ball", 1, (double[]){0.05, 0.01, 0}, &hook));
   OK(pbDeformable_AddEnergy(w->d, "rope", &spring, 1, (int[]){0, hook}, &group));
-  set(w, group, "k", k), set(w, group, "l0", length);
+  set(w, group, "k", k);
+  set(w, group, "l0", length);
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
   OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
@@ -584,9 +615,12 @@ static World *resting(pbScheme scheme) {
   int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
   unsigned seed = 21;
   for (int i = 0; i < 25; i++) {
-    rest[3 * i] = 0.24 + 0.03 * (i % 5), rest[3 * i + 1] = -0.05 + 0.03 * (i / 5),
-             rest[3 * i + 2] = 0.353 + 0.0005 * noise(&seed);
-    masses[i] = 0.002, velocity[3 * i + 2] = -0.3, velocity[3 * i] = 0.1;
+    rest[3 * i] = 0.24 + 0.03 * (i % 5);
+    rest[3 * i + 1] = -0.05 + 0.03 * (i / 5);
+    rest[3 * i + 2] = 0.353 + 0.0005 * noise(&seed);
+    masses[i] = 0.002;
+    velocity[3 * i + 2] = -0.3;
+    velocity[3 * i] = 0.1;
   }
   for (int i = 0; i < 16; i++) {
     int a = i % 4 + 5 * (i / 4);
@@ -597,10 +631,12 @@ static World *resting(pbScheme scheme) {
   }
   OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, velocity, NULL));
   OK(pbDeformable_AddEnergy(w->d, "net", &spring, edges, edge[0], &group));
-  set(w, group, "k", 40), set(w, group, "l0", 0.03);
+  set(w, group, "k", 40);
+  set(w, group, "l0", 0.03);
   OK(pbDeformable_Attach(w->d, "table", 1, (double[]){-0.06, -0.06, 0.08}, &glue));
   OK(pbDeformable_AddEnergy(w->d, "glue", &spring, 1, (int[]){0, glue}, &group));
-  set(w, group, "k", 60), set(w, group, "l0", 0.01);
+  set(w, group, "k", 60);
+  set(w, group, "l0", 0.01);
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = triangle[0], .radius = 0.001, .self = true},
                              &number));
   OK(pbDeformable_AttachGeom(w->d, w->model, "top", &number));
@@ -687,7 +723,10 @@ static void test_driven(void **state) {
   double rest[18] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.003, 0.8, 0.1, 0.003, 0.1, 0.7, 0.003}, velocity[18] = {0}, masses[6],
          x[128];
   int number;
-  for (int i = 0; i < 6; i++) masses[i] = 0.01, velocity[3 * i + 2] = i < 3 ? 1 : 0;
+  for (int i = 0; i < 6; i++) {
+    masses[i] = 0.01;
+    velocity[3 * i + 2] = i < 3 ? 1 : 0;
+  }
   OK(pbDeformable_AddPoints(w->d, 6, rest, masses, NULL, velocity, NULL));
   OK(pbDeformable_Fix(w->d, 3, (int[]){0, 1, 2}, pb_fixAll));
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = 1, .triangle = (int[]){0, 1, 2}}, &number));
@@ -720,7 +759,8 @@ static void test_errors(void **state) {
   assert_int_equal(pbDeformable_SetParameter(w->d, group, "k", 1, (double[]){-1}), pb_bad_input);
   assert_int_equal(pbModel_SetDeformable(w->model, w->d), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(w->ctx), "has no value"));
-  set(w, group, "k", 1), set(w, group, "l0", 1);
+  set(w, group, "k", 1);
+  set(w, group, "l0", 1);
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
   double x[64];
@@ -736,7 +776,8 @@ static void test_errors(void **state) {
     const double corners[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, flat ? 0 : 1}, start[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, -1};
     OK(pbDeformable_AddPoints(w->d, 4, corners, NULL, start, NULL, NULL));
     OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, 1, (int[]){0, 1, 2, 3}, &group));
-    set(w, group, "mu", 1), set(w, group, "lambda", 1);
+    set(w, group, "mu", 1);
+    set(w, group, "lambda", 1);
     assert_int_equal(pbModel_SetDeformable(w->model, w->d), pb_bad_input);
     assert_non_null(strstr(pbContext_Error(w->ctx), "flesh: element 0 (point 0 at 0 0 0)"));
     done(w);

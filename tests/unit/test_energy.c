@@ -36,13 +36,18 @@ typedef struct ComplexMesh {
 } ComplexMesh;
 
 static pbComplexElements lift(const pbElements *in, const EnergyMesh *m, ComplexMesh *c) {
-  for (int i = 0; i < 3 * MESH; i++)
-    c->x[i] = m->x[i], c->rest[i] = m->rest[i], c->previous[i] = m->previous[i], c->w[i] = m->w[i];
+  for (int i = 0; i < 3 * MESH; i++) {
+    c->x[i] = m->x[i];
+    c->rest[i] = m->rest[i];
+    c->previous[i] = m->previous[i];
+    c->w[i] = m->w[i];
+  }
   for (int i = 0; i < 4; i++) {
     c->address[i] = c->parameter[i];
     for (int k = 0; k < 9 * 200; k++) c->parameter[i][k] = m->parameter[i][k];
   }
-  c->timestep = in->timestep, c->time = in->time;
+  c->timestep = in->timestep;
+  c->time = in->time;
   return (pbComplexElements){.count = in->count,
                              .vertex = in->vertex,
                              .x = c->x,

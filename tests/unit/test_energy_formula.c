@@ -121,9 +121,11 @@ static void test_bad_definitions(void **state) {
   refused(&(pbEnergyDef){"e", "1", 33, 0, NULL}, "1 to 32 points");
   refused(&(pbEnergyDef){"e", "1", 2, 65, p}, "at most 64 parameters");
   char *deep = malloc(20000);
-  memset(deep, '(', 150), deep[150] = 0;
+  memset(deep, '(', 150);
+  deep[150] = 0;
   refused(&(pbEnergyDef){"e", deep, 1, 0, NULL}, "nested more than 100 deep");
-  memset(deep, '1', 19999), deep[19999] = 0;
+  memset(deep, '1', 19999);
+  deep[19999] = 0;
   refused(&(pbEnergyDef){"e", deep, 1, 0, NULL}, "more than 16384 characters");
   free(deep);
 }

@@ -175,7 +175,10 @@ static void test_stretch(void **state) {
     double u[2][9], F[9] = {0}, value, x[3] = {0};
     for (int r = 0; r < 2; r++) {  // two rotations from quaternions
       double q[4], size = 0;
-      for (int i = 0; i < 4; i++) q[i] = pbRng_Normal(&rng), size += q[i] * q[i];
+      for (int i = 0; i < 4; i++) {
+        q[i] = pbRng_Normal(&rng);
+        size += q[i] * q[i];
+      }
       for (int i = 0; i < 4; i++) q[i] /= sqrt(size);
       double w = q[0], a = q[1], b = q[2], c = q[3];
       double m[] = {1 - 2 * (b * b + c * c), 2 * (a * b - w * c),     2 * (a * c + w * b),
@@ -224,7 +227,8 @@ static void test_same_bits(void **state) {
                    .vertices = {in.x, in.rest, in.previous, &in.timestep, &in.time},
                    .parameter = (const void *const *)in.parameter,
                    .stride = in.stride};
-        r.rows[0] = (pbOutputRows){part.value, 0, 1}, r.rows[1] = (pbOutputRows){part.gradient, 1, n},
+        r.rows[0] = (pbOutputRows){part.value, 0, 1};
+        r.rows[1] = (pbOutputRows){part.gradient, 1, n};
         r.rows[2] = (pbOutputRows){part.hessian, 1 + n, n * n};
         r.work = (char *)work + 8;  // alignment is not asked for
         assert_int_equal(run(&r, NULL), -1);
@@ -280,7 +284,8 @@ static void test_emitted_c(void **state) {
     pbEnergy *e;
     good(ctx, create_case(ctx, c, &e));
     pbElements in = energy_mesh(c, COUNT - 1, 33 + (uint64_t)k, &m);
-    memset(&interpreted, 0, sizeof interpreted), memset(&emitted, 0, sizeof emitted);
+    memset(&interpreted, 0, sizeof interpreted);
+    memset(&emitted, 0, sizeof emitted);
     void *work = malloc(pbEnergy_WorkSize(e));
     assert_true(
         pbEnergy_Evaluate(e, &in, &(pbElementsOut){interpreted.value, interpreted.gradient, interpreted.hessian}, work, NULL));

@@ -42,9 +42,13 @@ static Run begin(const char *text, int steps, size_t budget) {
   good(ctx, pbRollout_Plan(ctx, s.m, steps, budget, &plan));
   good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.theta = pbModel_DefaultParams(s.m);
-  s.nx = pbModel_StateSize(s.m), s.n = pbModel_TangentSize(s.m), s.nv = pbModel_Size(s.m, "nv");
+  s.nx = pbModel_StateSize(s.m);
+  s.n = pbModel_TangentSize(s.m);
+  s.nv = pbModel_Size(s.m, "nv");
   s.x0 = calloc((size_t)(2 * s.nx + 2 * s.n), sizeof(double));
-  s.x = s.x0 + s.nx, s.g = s.x + s.nx, s.w = s.g + s.n;
+  s.x = s.x0 + s.nx;
+  s.g = s.x + s.nx;
+  s.w = s.g + s.n;
   s.theta_bar = calloc(pbModel_ParamSize(s.m), sizeof(double));
   good(ctx, pbState_Init(ctx, s.m, s.theta, -1, s.x0));
   return s;
@@ -53,7 +57,8 @@ static Run begin(const char *text, int steps, size_t budget) {
 static void end(Run *s) {
   pbRollout_Destroy(s->r);
   pbModel_Destroy(s->m);
-  free(s->x0), free(s->theta_bar);
+  free(s->x0);
+  free(s->theta_bar);
 }
 
 static void forward(Run *s, const double *theta) {
@@ -107,7 +112,8 @@ static double drop(const char *text, double h, double in_contact, pbGradientKind
   s.w[0] = 1;
   for (int i = 0; i < phases; i++) {
     double touch = steps * h - in_contact + ((i + 0.5) / phases - 0.5) * h;
-    s.x0[1] = 0.5 * gravity * touch * touch, s.x0[2] = 0;
+    s.x0[1] = 0.5 * gravity * touch * touch;
+    s.x0[2] = 0;
     s.x0[2] = 0.5 * gravity * h;  // semi-implicit Euler falls by the parabola with this start
     forward(&s, s.theta);
     reverse(&s, kind);
@@ -143,7 +149,8 @@ static void test_parameters(void **state) {
   static const char text[] = RAIL("1e-3", "40", ".9 .95 .001");
   Run s = begin(text, 400, 0);
   s.x0[1] = 0.3;
-  s.w[0] = 1, s.w[1] = 0.1;
+  s.w[0] = 1;
+  s.w[1] = 0.1;
   size_t plane = parameter(s.m, "geom_pos"), size = parameter(s.m, "geom_size"), margin = parameter(s.m, "geom_margin");
   forward(&s, s.theta);
   reverse(&s, pb_gradientEvent);
@@ -170,11 +177,13 @@ static void test_limit(void **state) {
   for (int i = 0; i < 2; i++) {
     Run s = begin(i ? on_limit : on_plane, 400, 0);
     s.x0[1] = 0.3;
-    s.w[0] = 1, s.w[1] = 0.1;
+    s.w[0] = 1;
+    s.w[1] = 0.1;
     forward(&s, s.theta);
     reverse(&s, pb_gradientEvent);
     assert_true(s.c.events >= 1);
-    g[i][0] = s.g[0], g[i][1] = s.g[1];
+    g[i][0] = s.g[0];
+    g[i][1] = s.g[1];
     g[i][2] = s.theta_bar[i ? parameter(s.m, "jnt_range") : parameter(s.m, "geom_pos") + 2];
     end(&s);
   }
@@ -202,7 +211,10 @@ static void dot_product(const char *text, pbGradientKind kind, const char *metho
   double *direction = calloc((size_t)s.n + ntheta, sizeof(double)), *theta = direction + s.n, sum = 0, terms = 0, other = 0;
   double *tangents = calloc((size_t)((s.steps + 1) * s.n), sizeof(double)), *tangent = tangents + s.steps * s.n;
   unsigned seed = 5;
-  for (int i = 0; i < s.n; i++) direction[i] = noise(&seed), s.w[i] = noise(&seed);
+  for (int i = 0; i < s.n; i++) {
+    direction[i] = noise(&seed);
+    s.w[i] = noise(&seed);
+  }
   const char *const names[] = {"geom_pos",   "geom_size",   "geom_margin",   "body_pos", "body_mass", "jnt_range",   "jnt_pos",
                                "jnt_margin", "geom_solref", "geom_friction", "timestep", "gravity",   "tendon_range"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -214,14 +226,19 @@ static void dot_product(const char *text, pbGradientKind kind, const char *metho
   reverse(&s, kind);
   good(ctx, pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction, .theta = theta}, &(pbRolloutTangent){.x = tangents}));
   for (int i = 0; i < s.n; i++) {
-    sum += s.g[i] * direction[i], other += s.w[i] * tangent[i];
+    sum += s.g[i] * direction[i];
+    other += s.w[i] * tangent[i];
     terms += fabs(s.g[i] * direction[i]) + fabs(s.w[i] * tangent[i]);
   }
-  for (size_t i = 0; i < ntheta; i++) sum += s.theta_bar[i] * theta[i], terms += fabs(s.theta_bar[i] * theta[i]);
+  for (size_t i = 0; i < ntheta; i++) {
+    sum += s.theta_bar[i] * theta[i];
+    terms += fabs(s.theta_bar[i] * theta[i]);
+  }
   if (kind == pb_gradientEvent) assert_true(s.c.events > 10);
   if (!(fabs(sum - other) <= 1e-10 * terms)) fail_msg("forward %.15g, reverse %.15g", other, sum);
   end(&s);
-  free(direction), free(tangents);
+  free(direction);
+  free(tangents);
 }
 
 static void test_forward_and_reverse(void **state) {
@@ -345,7 +362,9 @@ static void test_hard(void **state) {
     for (int i = 0; i < 3; i++) {
       Run s = begin(bounce[i], steps[i], 0);
       set_hard(&s, methods[k]);
-      s.x0[1] = 0.5137, s.x0[2] = -2, s.w[0] = 1;
+      s.x0[1] = 0.5137;
+      s.x0[2] = -2;
+      s.w[0] = 1;
       forward(&s, s.theta);
       reverse(&s, pb_gradientEvent);
       close_to("bounce", s.g[0], -1, 1e-9);
@@ -359,7 +378,10 @@ static void test_hard(void **state) {
       forward(&s, s.theta);
       reverse(&s, pb_gradientEvent);
       for (int c = 0; c < 2; c++) close_to("place or speed by place", s.g[c], i < 2 && c != i, 1e-9);
-      if (i >= 2) close_to("speed by speed", s.g[i], 0, 1e-9), close_to("speed by the other's", s.g[5 - i], 1, 1e-9);
+      if (i >= 2) {
+        close_to("speed by speed", s.g[i], 0, 1e-9);
+        close_to("speed by the other's", s.g[5 - i], 1, 1e-9);
+      }
     }
     end(&s);
   }
@@ -384,7 +406,8 @@ static void test_velocity_forces(void **state) {
     s.x0[2] = v0;
     forward(&s, s.theta);
     for (int i = 0; i < 2; i++) {
-      s.w[0] = !i, s.w[1] = i;
+      s.w[0] = !i;
+      s.w[1] = i;
       reverse(&s, pb_gradientEvent);
       assert_int_equal(s.c.events, 1);
       for (int c = 0; c < 2; c++) close_to(hard[k], s.g[c], closed[2 * i + c], 2e-3);
@@ -406,7 +429,10 @@ static void test_walls(void **state) {
   for (int k = 0; k < 3; k++) {
     Run s = begin(text, 60, 0);
     set_method(&s, hard[k], "0.8");
-    for (int i = 0; i < 3; i++) s.x0[1 + i] = 0.1 - v[i] * 1e-3 * (20 + offset[i]), s.x0[8 + i] = v[i];
+    for (int i = 0; i < 3; i++) {
+      s.x0[1 + i] = 0.1 - v[i] * 1e-3 * (20 + offset[i]);
+      s.x0[8 + i] = v[i];
+    }
     forward(&s, s.theta);
     for (int i = 0; i < 3; i++) {
       for (int c = 0; c < s.n; c++) s.w[c] = c == i;
@@ -429,7 +455,9 @@ static void test_flat(void **state) {
   for (int k = 0; k < 2; k++) {
     Run s = begin(text, 1600, 0);
     set_method(&s, hard[k], "0");
-    s.x0[3] += fall, s.x0[8] = vx, s.w[0] = 1;
+    s.x0[3] += fall;
+    s.x0[8] = vx;
+    s.w[0] = 1;
     forward(&s, s.theta);
     reverse(&s, pb_gradientEvent);
     close_to("place by height", s.g[2], x_by_touch / (gravity * touch), 1e-3);
@@ -448,7 +476,9 @@ static void test_bent_path(void **state) {
   for (int i = 0; i < 400; i++) {
     Run s = begin(text, 20, 0);
     set_method(&s, "cones", "0.5");
-    s.x0[1] = -6.25e-6 * 5 * i, s.x0[2] = 12, s.w[0] = 1;
+    s.x0[1] = -6.25e-6 * 5 * i;
+    s.x0[2] = 12;
+    s.w[0] = 1;
     forward(&s, s.theta);
     reverse(&s, pb_gradientEvent);
     assert_int_equal(s.c.events, 1);
@@ -464,7 +494,9 @@ static void test_rest(void **state) {
       "<body pos='0 0 .3'><freejoint/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>";
   for (int i = 0; i < 4; i++) {
     Run s = begin(text, 800, 0);
-    s.x0[3] += 5e-4 * i, s.x0[8] = 2, s.w[0] = 1;
+    s.x0[3] += 5e-4 * i;
+    s.x0[8] = 2;
+    s.w[0] = 1;
     forward(&s, s.theta);
     reverse(&s, pb_gradientEvent);
     assert_true(s.c.events >= 4 && s.c.grazing > 20);
@@ -483,7 +515,8 @@ static void test_penalty(void **state) {
   pbRolloutPlan plan;
   good(ctx, pbRollout_Plan(ctx, s.m, s.steps, 0, &plan));
   good(ctx, pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
-  s.x0[1] = height, s.w[0] = 1;
+  s.x0[1] = height;
+  s.w[0] = 1;
   forward(&s, s.theta);
   reverse(&s, pb_gradientExact);
   double exact[2] = {s.g[0], s.g[1]};
@@ -508,13 +541,17 @@ static void test_boxes_in_line(void **state) {
     Run s = begin(text, steps, 0);
     assert_int_equal(s.n, size);
     double sum = 0, most = 0;
-    for (int i = 0; i < size; i++) direction[i] = noise(&seed), s.w[i] = noise(&seed);
+    for (int i = 0; i < size; i++) {
+      direction[i] = noise(&seed);
+      s.w[i] = noise(&seed);
+    }
     forward(&s, s.theta);
     reverse(&s, pb_gradientExact);
     good(ctx, pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction}, &(pbRolloutTangent){.x = tangents}));
     for (int i = 0; i < size; i++) {
       double part = s.w[i] * tangents[steps * size + i];
-      sum += part - s.g[i] * direction[i], most += fabs(part);
+      sum += part - s.g[i] * direction[i];
+      most += fabs(part);
     }
     close_to("dot product", sum / most, 0, 1e-11);
     end(&s);

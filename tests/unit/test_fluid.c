@@ -10,7 +10,10 @@
 
 static void rotation(uint64_t *seed, double R[9]) {
   double q[4], n = 0;
-  for (int k = 0; k < 4; k++) q[k] = random_unit(seed), n += q[k] * q[k];
+  for (int k = 0; k < 4; k++) {
+    q[k] = random_unit(seed);
+    n += q[k] * q[k];
+  }
   for (int k = 0; k < 4; k++) q[k] /= sqrt(n);
   double w = q[0], x = q[1], y = q[2], z = q[3];
   double m[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
@@ -22,9 +25,13 @@ static void rotation(uint64_t *seed, double R[9]) {
 static pbFluidPart_r random_part(uint64_t *seed, int type, double scale) {
   pbFluidPart_r part = {.type = type};
   rotation(seed, part.R);
-  for (int k = 0; k < 3; k++) part.d[k] = random_unit(seed), part.medium[2 + k] = random_unit(seed);
+  for (int k = 0; k < 3; k++) {
+    part.d[k] = random_unit(seed);
+    part.medium[2 + k] = random_unit(seed);
+  }
   for (int k = 0; k < 6; k++) part.V[k] = 3 * random_unit(seed);
-  part.medium[0] = 1000, part.medium[1] = 0.5;
+  part.medium[0] = 1000;
+  part.medium[1] = 0.5;
   if (type == pb_fluidBox) {
     part.shape[0] = 2;
     for (int k = 0; k < 3; k++) part.shape[1 + k] = scale * scale * (1 + 0.3 * random_unit(seed));
@@ -39,7 +46,8 @@ static pbFluidPart_r random_part(uint64_t *seed, int type, double scale) {
 }
 
 static void to_complex(const pbFluidPart_r *part, pbFluidPart_c *z) {
-  z->type = part->type, z->symmetric = part->symmetric;
+  z->type = part->type;
+  z->symmetric = part->symmetric;
   for (int k = 0; k < 3; k++) z->d[k] = part->d[k];
   for (int k = 0; k < 9; k++) z->R[k] = part->R[k];
   for (int k = 0; k < 6; k++) z->V[k] = part->V[k];
@@ -98,9 +106,12 @@ static void test_power(void **unused) {
     for (int k = 1; k < 4; k++) lifted.shape[3 + k] = 0;
     for (int k = 4; k < 12; k++) part.shape[3 + k] = 0;
     lifted.medium[1] = 0;
-    pbFluid_Wrench_r(&part, drag), pbFluid_Wrench_r(&lifted, lift);
+    pbFluid_Wrench_r(&part, drag);
+    pbFluid_Wrench_r(&lifted, lift);
     for (int k = 0; k < 6; k++) {
-      power += drag[k] * part.V[k], idle += lift[k] * part.V[k], size += fabs(lift[k] * part.V[k]);
+      power += drag[k] * part.V[k];
+      idle += lift[k] * part.V[k];
+      size += fabs(lift[k] * part.V[k]);
     }
     assert_true(power < 0);
     assert_true(fabs(idle) < 1e-13 * size && size > 0);
@@ -114,8 +125,10 @@ static void test_rest(void **unused) {
   for (int type = pb_fluidBox; type <= pb_geomBox; type++) {
     pbFluidPart_r part = random_part(&seed, type, 0.1);
     double wrench[6] = {0}, B[36] = {0};
-    memset(part.V, 0, sizeof part.V), memset(part.medium + 2, 0, 3 * sizeof(double));
-    pbFluid_Wrench_r(&part, wrench), pbFluid_PartDamping_r(&part, B);
+    memset(part.V, 0, sizeof part.V);
+    memset(part.medium + 2, 0, 3 * sizeof(double));
+    pbFluid_Wrench_r(&part, wrench);
+    pbFluid_PartDamping_r(&part, B);
     for (int k = 0; k < 6; k++) assert_true(wrench[k] == 0);
     for (int k = 0; k < 36; k++) assert_true(isfinite(B[k]));
   }

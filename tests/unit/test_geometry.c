@@ -26,7 +26,10 @@ static void random_vector(uint64_t *seed, double v[3]) {
 static pbShape_r random_shape(uint64_t *seed, int type) {
   pbShape_r s = {.type = type};
   random_rotation(seed, s.mat);
-  for (int i = 0; i < 3; i++) s.pos[i] = 0.3 * random_unit(seed), s.size[i] = 0.25 + 0.2 * random_unit(seed);
+  for (int i = 0; i < 3; i++) {
+    s.pos[i] = 0.3 * random_unit(seed);
+    s.size[i] = 0.25 + 0.2 * random_unit(seed);
+  }
   return s;
 }
 
@@ -42,8 +45,12 @@ static void test_equals_mujoco(void **unused) {
   for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
     const geometry_case *t = &cases[c];
     pbShape_r s1 = {.type = t->type1}, s2 = {.type = t->type2};
-    memcpy(s1.pos, t->pos1, sizeof s1.pos), memcpy(s1.size, t->size1, sizeof s1.size), quat_to_mat(s1.mat, t->quat1);
-    memcpy(s2.pos, t->pos2, sizeof s2.pos), memcpy(s2.size, t->size2, sizeof s2.size), quat_to_mat(s2.mat, t->quat2);
+    memcpy(s1.pos, t->pos1, sizeof s1.pos);
+    memcpy(s1.size, t->size1, sizeof s1.size);
+    quat_to_mat(s1.mat, t->quat1);
+    memcpy(s2.pos, t->pos2, sizeof s2.pos);
+    memcpy(s2.size, t->size2, sizeof s2.size);
+    quat_to_mat(s2.mat, t->quat2);
     pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
     int count = pbPair_Collide_r(&s1, &s2, t->margin, contacts);
     if (count != t->count) fail_msg("case %zu, %s-%s: %d contacts, not %d", c, names[t->type1], names[t->type2], count, t->count);
@@ -74,7 +81,10 @@ static void support(const pbShape_r *s, const double n[3], double out[3]) {
   } else if (s->type == pb_geomBox) {
     for (int i = 0; i < 3; i++) p[i] = m[i] >= 0 ? s->size[i] : -s->size[i];
   } else {
-    if (rho > 0) p[0] = s->size[0] * m[0] / rho, p[1] = s->size[0] * m[1] / rho;
+    if (rho > 0) {
+      p[0] = s->size[0] * m[0] / rho;
+      p[1] = s->size[0] * m[1] / rho;
+    }
     p[2] = top * s->size[1];
   }
   m3_mulv(out, s->mat, p);
@@ -116,7 +126,10 @@ static double smallest_overlap(const pbShape_r *s1, const pbShape_r *s2, uint64_
     random_vector(seed, n);
     v3_normalize(n);
     double value = overlap(s1, s2, n);
-    if (value < lowest) lowest = value, v3_copy(best, n);
+    if (value < lowest) {
+      lowest = value;
+      v3_copy(best, n);
+    }
   }
   for (double width = 0.2; width > 1e-8; width *= 0.85) {
     for (int k = 0; k < 12; k++) {
@@ -125,7 +138,10 @@ static double smallest_overlap(const pbShape_r *s1, const pbShape_r *s2, uint64_
       v3_along(n, best, n, width);
       v3_normalize(n);
       double value = overlap(s1, s2, n);
-      if (value < lowest) lowest = value, v3_copy(best, n);
+      if (value < lowest) {
+        lowest = value;
+        v3_copy(best, n);
+      }
     }
   }
   return lowest;
@@ -199,8 +215,11 @@ static void test_rests_on_several_contacts(void **unused) {
   upright(&standing, pb_geomCylinder, 0.2, 0.1, 0.799, 0.2, 0.3, 0);
   upright(&below, pb_geomCylinder, 0.2, 0.1, 0, 0.5, 0.5, 0);
   upright(&lying, pb_geomCylinder, 0.1, 0.2, 0.699, 0.2, 0.3, 0);
-  lying.mat[0] = 0, lying.mat[2] = 1, lying.mat[6] = -1, lying.mat[8] = 0;  // axis along x
-  upright(&edge, pb_geomCylinder, 0.85, 0.1, 0.799, 0.2, 0.3, 0);           // stands over the edge of the box
+  lying.mat[0] = 0;
+  lying.mat[2] = 1;
+  lying.mat[6] = -1;
+  lying.mat[8] = 0;                                                // axis along x
+  upright(&edge, pb_geomCylinder, 0.85, 0.1, 0.799, 0.2, 0.3, 0);  // stands over the edge of the box
   capsule = lying;
   capsule.type = pb_geomCapsule;
   const struct {
@@ -225,7 +244,8 @@ static void test_rests_on_several_contacts(void **unused) {
         assert_float_equal(fabs(contacts[h].normal[2]), 1, 1e-6);
         for (int i = 0; i < 2; i++) {
           torque[i] = contacts[h].pos[i] - top->pos[i];
-          lowest[i] = fmin(lowest[i], torque[i]), highest[i] = fmax(highest[i], torque[i]);
+          lowest[i] = fmin(lowest[i], torque[i]);
+          highest[i] = fmax(highest[i], torque[i]);
         }
       }
       // Held against turning about y and x: by at least half a radius.
@@ -238,7 +258,10 @@ static void test_rests_on_several_contacts(void **unused) {
 // ---- Jacobians ------------------------------------------------------------------------------------------------------
 static void lift(const pbShape_r *in, pbShape_c *out) {
   out->type = in->type;
-  for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
+  for (int i = 0; i < 3; i++) {
+    out->pos[i] = in->pos[i];
+    out->size[i] = in->size[i];
+  }
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
 }
 
@@ -369,7 +392,10 @@ static void test_combined_directions(void **unused) {
           complex_step(&s1, &s2, margin, way, count, exact);
           for (int k = 0; k < count * 10; k++) {
             double sum = 0, size = 1;
-            for (int c = 0; c < 12; c++) sum += jac[k / 10].d[k % 10][c] * way[c], size += fabs(jac[k / 10].d[k % 10][c]);
+            for (int c = 0; c < 12; c++) {
+              sum += jac[k / 10].d[k % 10][c] * way[c];
+              size += fabs(jac[k / 10].d[k % 10][c]);
+            }
             if (!(fabs(sum - exact[k / 10][k % 10]) < 1e-12 * size * size + rounding_of(&s1, &s2, &contacts[k / 10])))
               fail_msg("%s-%s %d contact %d row %d: %.15g, complex step %.15g", names[types[i]], names[types[j]], trial, k / 10,
                        k % 10, sum, exact[k / 10][k % 10]);
@@ -441,7 +467,10 @@ static void load(const pbContactPoint_r *contacts, int count, const double cente
     double arm[3], torque[3], force = 0.01 - contacts[k].dist;
     v3_sub(arm, contacts[k].pos, center);
     v3_cross(torque, arm, contacts[k].normal);
-    for (int i = 0; i < 3; i++) out[i] += force * contacts[k].normal[i], out[3 + i] += force * torque[i];
+    for (int i = 0; i < 3; i++) {
+      out[i] += force * contacts[k].normal[i];
+      out[3 + i] += force * torque[i];
+    }
   }
 }
 
@@ -466,15 +495,19 @@ static void test_standing_cylinder(void **unused) {
       double held[2][6], rate[2][6];
       pbContactPoint_r ahead[PB_MAX_CONTACT_POINTS], behind[PB_MAX_CONTACT_POINTS];
       check_exact("a standing cylinder", &plane, &cylinder, column, count, jac);
-      memcpy(ahead, contacts, sizeof contacts), memcpy(behind, contacts, sizeof contacts);
+      memcpy(ahead, contacts, sizeof contacts);
+      memcpy(behind, contacts, sizeof contacts);
       for (int k = 0; k < 10 * count; k++) {
         double step = h * jac[k / 10].d[k % 10][column];
-        (&ahead[k / 10].dist)[k % 10] += step, (&behind[k / 10].dist)[k % 10] -= step;
+        (&ahead[k / 10].dist)[k % 10] += step;
+        (&behind[k / 10].dist)[k % 10] -= step;
       }
       assert_int_equal(moved(&plane, &cylinder, 0.1, column, h, up), 3);
       assert_int_equal(moved(&plane, &cylinder, 0.1, column, -h, down), 3);
-      load(up, 3, cylinder.pos, held[0]), load(down, 3, cylinder.pos, held[1]);
-      load(ahead, 3, cylinder.pos, rate[0]), load(behind, 3, cylinder.pos, rate[1]);
+      load(up, 3, cylinder.pos, held[0]);
+      load(down, 3, cylinder.pos, held[1]);
+      load(ahead, 3, cylinder.pos, rate[0]);
+      load(behind, 3, cylinder.pos, rate[1]);
       for (int i = 0; i < 6; i++) {
         double got = (rate[0][i] - rate[1][i]) / (2 * h), wanted = (held[0][i] - held[1][i]) / (2 * h);
         if (!(fabs(got - wanted) < 1e-4))

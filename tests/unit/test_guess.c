@@ -91,7 +91,10 @@ static void compare(const char *bodies, const char *holds, bool mocap) {
       fail_msg("%s%s: entry %zu: %.17g from the solution, %.17g without", bodies, holds, i, near[i], x[i]);
   }
 
-  free(x), free(start), free(near), free(record);
+  free(x);
+  free(start);
+  free(near);
+  free(record);
   pbScratch_Destroy(s);
   pbTask_Destroy(task);
   pbContext_Destroy(ctx);

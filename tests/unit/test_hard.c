@@ -31,7 +31,9 @@ static void begin(World *w, const char *text, const char *const settings[][2]) {
   good(ctx, pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->theta = pbModel_DefaultParams(w->m);
   good(ctx, pbState_Init(ctx, w->m, w->theta, -1, w->x));
-  w->nv = pbModel_Size(w->m, "nv"), w->q = 1, w->v = 1 + pbModel_Size(w->m, "nq");
+  w->nv = pbModel_Size(w->m, "nv");
+  w->q = 1;
+  w->v = 1 + pbModel_Size(w->m, "nq");
 }
 
 static void end(World *w) {
@@ -64,7 +66,8 @@ static void test_slides_and_stops(void **state) {
   for (int k = 0; k < 2; k++) {
     World w;
     begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0"}, {NULL}});
-    w.x[w.v] = 1, w.x[w.q + 2] = -1e-9;
+    w.x[w.v] = 1;
+    w.x[w.q + 2] = -1e-9;
     for (int i = 1; i <= 30; i++) {  // decelerates by mu g, sinks not
       step(&w);
       assert_true(fabs(w.x[w.v] - (1 - 0.3 * 9.81 * 0.01 * i)) < 1e-8 && fabs(w.x[w.v + 2]) < 1e-8);
@@ -81,7 +84,9 @@ static void test_direction_of_friction(void **state) {
   for (int k = 0; k < 2; k++) {
     World w;
     begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0"}, {NULL}});
-    w.x[w.v] = 0.8, w.x[w.v + 1] = 0.6, w.x[w.q + 2] = -1e-9;
+    w.x[w.v] = 0.8;
+    w.x[w.v + 1] = 0.6;
+    w.x[w.q + 2] = -1e-9;
     step(&w);
     double loss = 0.3 * 9.81 * 0.01;
     assert_true(fabs(w.x[w.v] - (0.8 - (k ? 0.8 * loss : loss))) < 1e-8);
@@ -96,15 +101,18 @@ static void test_bounces(void **state) {
     World w;
     begin(&w, BLOCK,
           (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0.1"}, {"restitution", ".6"}, {NULL}});
-    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -2;
+    w.x[w.q + 2] = -0.001;
+    w.x[w.v + 2] = -2;
     step(&w);
     assert_true(fabs(w.x[w.v + 2] - 1.2) < 1e-8);
     end(&w);
     begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0.1"}, {NULL}});
-    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -2;
+    w.x[w.q + 2] = -0.001;
+    w.x[w.v + 2] = -2;
     step(&w);
     assert_true(fabs(w.x[w.v + 2]) < 1e-8);  // a landing: 1 mm deep after a step of 20 mm
-    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -0.05;
+    w.x[w.q + 2] = -0.001;
+    w.x[w.v + 2] = -0.05;
     step(&w);
     assert_true(fabs(w.x[w.v + 2] - 0.1 * 0.001 / 0.01) < 1e-8);  // was in touch before: error reduction
     end(&w);
@@ -173,7 +181,8 @@ static void test_overlaps_come_apart(void **state) {
       depth *= 0.8;
       assert_true(fabs(w.x[w.q + 2] + depth) < 1e-9);
     }
-    w.x[w.q + 2] = -(depth = 0.1), w.x[w.v + 2] = 0;
+    w.x[w.q + 2] = -(depth = 0.1);
+    w.x[w.v + 2] = 0;
     step(&w);
     double speed = sqrt(0.25 * g * g * h * h + 2 * g * depth) - 0.5 * g * h;
     assert_true(speed < 0.2 * depth / h && fabs(w.x[w.v + 2] - speed) < 1e-9);
@@ -236,7 +245,9 @@ static void test_box_rocks_to_rest(void **state) {
     for (int i = 0; i < 3 / h; i++) {
       step(&w);
       energy = box_energy(&w);
-      grown = fmax(grown, energy - least), least = fmin(least, energy), most = fmax(most, energy);
+      grown = fmax(grown, energy - least);
+      least = fmin(least, energy);
+      most = fmax(most, energy);
       high = fmax(high, lowest_corner(&w));
     }
 
@@ -261,8 +272,13 @@ static void test_landing_resumes(void **state) {
     if (k / 2) snprintf(text, sizeof text, STRAIGHT, 1e-3, -2 * cos(0.5) - 0.0200001, .7, .7);
     else snprintf(text, sizeof text, TILTED, 1e-3, .2 * cos(.2) + .1 * sin(.2) + .001, 11.459155902616464);
     const char *const settings[][2] = {{"method", methods[k % 2]}, {"restitution", restitution[k / 2]}, {NULL}};
-    begin(&w, text, settings), begin(&other, text, settings);
-    if (k / 2) w.x[w.q] = 0.5, w.x[w.v] = 1, w.x[w.v + 1] = -4;
+    begin(&w, text, settings);
+    begin(&other, text, settings);
+    if (k / 2) {
+      w.x[w.q] = 0.5;
+      w.x[w.v] = 1;
+      w.x[w.v + 1] = -4;
+    }
 
     for (int i = 0; i < count; i++) {
       memcpy(x[i], w.x, sizeof w.x);
@@ -283,7 +299,8 @@ static void test_landing_resumes(void **state) {
       }
       assert_memory_equal(other.x, x[count], sizeof other.x);
     }
-    end(&w), end(&other);
+    end(&w);
+    end(&other);
   }
 }
 
@@ -358,14 +375,19 @@ static void test_energy_made_is_told(void **state) {
     pbReport report = {0};
     snprintf(text, sizeof text, STRAIGHT, h, -2 * cos(0.5) - 0.0100001, friction, friction);
     begin(&w, text, (const char *const[][2]){{"method", methods[k % 2]}, {"restitution", k / 6 == 2 ? "0" : ".5"}, {NULL}});
-    w.x[w.q] = 0.5, w.x[w.v] = 1, w.x[w.v + 1] = -4;
+    w.x[w.q] = 0.5;
+    w.x[w.v] = 1;
+    w.x[w.v + 1] = -4;
 
     for (int i = 0; i < 6; i++) {
       double bend = w.x[w.q + 1], before = pendulum_energy(&w, bend);
       step(&w);
       double change = pendulum_energy(&w, bend) - before;
       if (fabs(change) > fabs(made)) made = change;
-      if (pbScratch_Report(w.s).gains) report = pbScratch_Report(w.s), told++;
+      if (pbScratch_Report(w.s).gains) {
+        report = pbScratch_Report(w.s);
+        told++;
+      }
     }
 
     if (told != makes || (makes && !(fabs(report.gain - made) < 40 * h * made && made > 300)))
@@ -388,8 +410,13 @@ static void test_bounces_make_no_energy(void **state) {
     char text[600];
     snprintf(text, sizeof text, DROP, h, 0.3 + 2 * h * (k / 18) / 4, geoms[k % 2]);
     begin(&w, text, (const char *const[][2]){{"method", all[k / 2 % 3]}, {"restitution", restitution[k / 6 % 3]}, {NULL}});
-    w.x[w.v] = 0.7, w.x[w.v + 1] = -0.4;
-    if (ball) w.x[w.v + 3] = 5, w.x[w.v + 4] = -20, w.x[w.v + 5] = 9;
+    w.x[w.v] = 0.7;
+    w.x[w.v + 1] = -0.4;
+    if (ball) {
+      w.x[w.v + 3] = 5;
+      w.x[w.v + 4] = -20;
+      w.x[w.v + 5] = 9;
+    }
 
     for (int i = 0; i < 400; i++) {
       step(&w);
@@ -434,7 +461,10 @@ static void layer(World *w, int rows, bool cones, double *a, double *forces) {
       F[to * m + to] = R[from];
       if (r > 0) F[to * m + to + (r % 2 ? 1 : -1)] = -R[from];  // the force is the difference of both directions
       for (int i = 0; i < n; i++) G[to * n + i] = -sign * J[from * n + i];
-      if (r > 0) F[to * m + 6 * c + 5] = 1, F[(6 * c + 5) * m + to] = -1;
+      if (r > 0) {
+        F[to * m + 6 * c + 5] = 1;
+        F[(6 * c + 5) * m + to] = -1;
+      }
     }
     if (!cones) F[(6 * c + 5) * m + 6 * c] = 0.6;
   }
@@ -448,7 +478,14 @@ static void layer(World *w, int rows, bool cones, double *a, double *forces) {
     good(ctx,
          pbLcp_Solve(ctx, &(pbLcp){.n = n, .m = m, .Q = M, .p = p, .G = G, .h = h, .F = F}, NULL, work, size, &solution, NULL));
   if (cones) memcpy(forces, z, (size_t)rows * sizeof *z);
-  free(p), free(G), free(h), free(F), free(mu), free(z), free(s), free(work);
+  free(p);
+  free(G);
+  free(h);
+  free(F);
+  free(mu);
+  free(z);
+  free(s);
+  free(work);
 }
 
 // How far accelerations a and forces f are from Coulomb's law and the equations of motion: forces in units of the largest, what
@@ -530,7 +567,10 @@ static void differences(const char *text, const char *const settings[][2], const
   World w;
   double A[36], before[64], record[200], x_bar[6], eps = 1e-6;
   begin(&w, text, settings);
-  for (int i = 0; i < w.nv; i++) w.x[w.q + i] = q[i], w.x[w.v + i] = v[i];
+  for (int i = 0; i < w.nv; i++) {
+    w.x[w.q + i] = q[i];
+    w.x[w.v + i] = v[i];
+  }
   memcpy(before, w.x, sizeof before);
   step(&w);
   pbTape_Record(w.m, before, w.s, record);
@@ -568,7 +608,8 @@ static void differences(const char *text, const char *const settings[][2], const
   double slope = (end_v[1] - end_v[0]) / (2 * eps);
   if (!(fabs(bar[p.offset] - slope) <= 1e-6 * (1 + fabs(slope)) && slope != 0))
     fail_msg("%s by %s: %.9g, by differences %.9g", settings[0][1], param, bar[p.offset], slope);
-  free(theta), free(bar);
+  free(theta);
+  free(bar);
   end(&w);
 }
 
@@ -612,12 +653,19 @@ static void test_redundant_rows(void **state) {
       pbScratch_Gather(w.s);
       field(&w, "efc_J", &rows);
       redundant += rows > w.nv;
-      for (int d = 0; d < 2 * w.nv; d++) dx[d] = sin(7.0 * d + i), bar[d] = cos(5.0 * d - i), x_bar[d] = 0;
+      for (int d = 0; d < 2 * w.nv; d++) {
+        dx[d] = sin(7.0 * d + i);
+        bar[d] = cos(5.0 * d - i);
+        x_bar[d] = 0;
+      }
       good(ctx, pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, &touch, NULL, NULL));
       good(ctx, pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, &seen, w.s, x_bar, NULL, NULL));
-      forward = touch_bar * touch, reverse = 0, size = fabs(forward);
+      forward = touch_bar * touch;
+      reverse = 0;
+      size = fabs(forward);
       for (int d = 0; d < 2 * w.nv; d++) {
-        forward += bar[d] * next[d], reverse += x_bar[d] * dx[d];
+        forward += bar[d] * next[d];
+        reverse += x_bar[d] * dx[d];
         size += fabs(bar[d] * next[d]) + fabs(x_bar[d] * dx[d]);
       }
       if (!(fabs(forward - reverse) <= 1e-8 * size))
@@ -638,10 +686,12 @@ static void test_sweeps_converge(void **state) {
           (const char *const[][2]){
               {"method", "sweeps"}, {"sweeps", "20000"}, {"order", orders[k]}, {"cfm", "1e-3"}, {"erp", ".2"}, {NULL}});
   for (int i = 0; i < 20; i++) {
-    step(&w[0]), step(&w[1]);
+    step(&w[0]);
+    step(&w[1]);
     for (int d = 0; d < w[0].nv; d++) assert_true(fabs(w[0].x[w[0].v + d] - w[1].x[w[1].v + d]) < 1e-6);
   }
-  end(&w[0]), end(&w[1]);
+  end(&w[0]);
+  end(&w[1]);
   begin(&w[2], HEAP, (const char *const[][2]){{"method", "sweeps"}, {"sweeps", "1"}, {NULL}});
   for (int i = 0; i < 20; i++) step(&w[2]);
   assert_false(pbScratch_Report(w[2].s).converged);  // said, not hidden

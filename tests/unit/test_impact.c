@@ -39,13 +39,17 @@ static void begin(World *w, const char *text, const char *integrator, double h, 
   good(ctx, pbModel_SetContact(w->m, "restitution", value));
   good(ctx, pbModel_SetContact(w->m, "restitution_law", law));
   good(ctx, pbScratch_Create(ctx, w->m, NULL, &w->s));
-  w->n = pbModel_TangentSize(w->m), w->nv = w->m->nv, w->nq = w->m->nq, w->nu = w->m->nu;
+  w->n = pbModel_TangentSize(w->m);
+  w->nv = w->m->nv;
+  w->nq = w->m->nq;
+  w->nu = w->m->nu;
   assert_true(pbModel_StateSize(w->m) <= most && w->m->nbody <= 8 && pbModel_ParamSize(w->m) <= most_theta);
   assert_true(pbTape_Size(w->m) <= 4 * most);
   memcpy(w->theta, pbModel_DefaultParams(w->m), pbModel_ParamSize(w->m) * sizeof(double));
   w->theta[w->m->timestep - w->m->theta0] = h;
   good(ctx, pbState_Init(ctx, w->m, w->theta, -1, w->x));
-  w->q = w->x + 1, w->v = w->q + w->nq;
+  w->q = w->x + 1;
+  w->v = w->q + w->nq;
 }
 
 static void end(World *w) {
@@ -100,13 +104,17 @@ static void falling(double e, double T, double J[4]) {
   for (;;) {
     double fall = (v + sqrt(v * v + 2 * g * z)) / g, d = fall > T - t ? T - t : fall;
     for (int c = 0; c < 2; c++) A[c] += d * A[2 + c];
-    z += v * d - 0.5 * g * d * d, v -= g * d, t += d;
+    z += v * d - 0.5 * g * d * d;
+    v -= g * d;
+    t += d;
     if (d < fall) break;
     for (int c = 0; c < 2; c++) {  // dt = -dz / v: dz+ = -e dz, dv+ = -e dv - (1 + e) (-g) dt
       double dz = A[c];
-      A[c] = -e * dz, A[2 + c] = -e * A[2 + c] - (1 + e) * g * dz / v;
+      A[c] = -e * dz;
+      A[2 + c] = -e * A[2 + c] - (1 + e) * g * dz / v;
     }
-    z = 0, v = -e * v;
+    z = 0;
+    v = -e * v;
   }
   memcpy(J, A, sizeof A);
 }
@@ -144,7 +152,9 @@ static void test_straight_bounce(void **state) {
           "<geom type='plane' size='1 1 .1' pos='0 0 .1' condim='1'/><body><joint type='slide' axis='1 0 0'/>"
           "<joint type='slide' axis='0 0 1'/><geom size='.01' mass='1' condim='1'/></body></worldbody></mujoco>",
           "Euler", steps[k][0], 1);
-    w.q[1] = 0.5237, w.v[0] = -1, w.v[1] = -2;
+    w.q[1] = 0.5237;
+    w.v[0] = -1;
+    w.v[1] = -2;
     assert_int_equal(travel(&w, (int)steps[k][1], J), 1);
     assert_near(J[4 * 1 + 1], -1, 1e-12);
     end(&w);
@@ -182,15 +192,18 @@ static void test_spinning_ball(void **state) {
              r, m, friction[k]);
     begin(&w, text, "RK4", 1e-3, e);
     const double v[3] = {1, .4, -2}, spin[3] = {5, k ? 60 : 20, -4};
-    memcpy(w.v, v, sizeof v), memcpy(w.v + 3, spin, sizeof spin);
+    memcpy(w.v, v, sizeof v);
+    memcpy(w.v + 3, spin, sizeof spin);
     assert_int_equal(step(&w), 1);
     double slip[2] = {v[0] - r * spin[1], v[1] + r * spin[0]}, size = hypot(slip[0], slip[1]);
     double p = k ? friction[k] * (1 + e) * m * -v[2] : 2. / 7 * m * size;
     assert_near(w.v[2], -e * v[2], 1e-14);
     double jx = -p * slip[0] / size, jy = -p * slip[1] / size, inertia = 0.4 * m * r * r;
-    assert_near(w.v[0], v[0] + jx / m, 1e-13), assert_near(w.v[1], v[1] + jy / m, 1e-13);
-    assert_near(w.v[3], spin[0] + r * jy / inertia, 1e-12), assert_near(w.v[4], spin[1] - r * jx / inertia, 1e-12),
-        assert_near(w.v[5], spin[2], 1e-13);
+    assert_near(w.v[0], v[0] + jx / m, 1e-13);
+    assert_near(w.v[1], v[1] + jy / m, 1e-13);
+    assert_near(w.v[3], spin[0] + r * jy / inertia, 1e-12);
+    assert_near(w.v[4], spin[1] - r * jx / inertia, 1e-12);
+    assert_near(w.v[5], spin[2], 1e-13);
     end(&w);
   }
 }
@@ -205,17 +218,25 @@ static void test_flat_landing(void **state) {
     World w;
     double c[6 * 2], d[6 * 2], next[6 * 2], x_bar[6 * 2] = {0};
     begin(&w, text, "RK4", 1e-3, 0.5);
-    w.v[0] = k ? 3 : 0, w.v[2] = -2;
+    w.v[0] = k ? 3 : 0;
+    w.v[2] = -2;
     assert_int_equal(step(&w), 1);
     const double exact[6] = {k ? 3 - 0.3 * 1.5 * 2 : 0, 0, 1, 0, 0, 0};
     for (int i = 0; i < 6; i++) assert_near(w.v[i], exact[i], 1e-12);
     assert_int_equal(pbScratch_Report(w.s).simultaneous, 1);
-    for (int i = 0; i < 12; i++) c[i] = sin(1 + i), d[i] = cos(3 * i);
+    for (int i = 0; i < 12; i++) {
+      c[i] = sin(1 + i);
+      d[i] = cos(3 * i);
+    }
     pbDirection direction = {.x = d};
     assert_int_equal(pbStep_Vjp(w.m, w.theta, w.record, &(pbInput){0}, c, NULL, w.s, x_bar, NULL, NULL), pb_ok);
     assert_int_equal(pbStep_Jvp(w.m, w.theta, w.record, &(pbInput){0}, &direction, w.s, next, NULL, NULL, NULL), pb_ok);
     double forward = 0, reverse = 0, size = 0;
-    for (int i = 0; i < 12; i++) forward += c[i] * next[i], reverse += x_bar[i] * d[i], size += fabs(c[i] * next[i]);
+    for (int i = 0; i < 12; i++) {
+      forward += c[i] * next[i];
+      reverse += x_bar[i] * d[i];
+      size += fabs(c[i] * next[i]);
+    }
     assert_near(forward, reverse, 1e-12 * size);
     end(&w);
   }
@@ -246,7 +267,8 @@ static void test_what_is_conserved(void **state) {
       assert_true(pbScratch_Field(w.s, "M", &data, &rows, &cols));
       memcpy(M, data, sizeof M);
       assert_true(pbScratch_Field(w.s, "xmat", &data, &rows, &cols));
-      memset(momenta[side], 0, sizeof momenta[side]), energy[side] = 0;
+      memset(momenta[side], 0, sizeof momenta[side]);
+      energy[side] = 0;
       for (int i = 0; i < 12; i++) {
         for (int j = 0; j < 12; j++) Mv[i] += M[12 * i + j] * rate[j];
         energy[side] += 0.5 * Mv[i] * rate[i];
@@ -366,7 +388,10 @@ static void impact_step(World *w, int scene, int integrator) {
   for (int g = 0; g < w->m->ngeom; g++) w->theta[w->m->geom_restitution - w->m->theta0 + g] = 0.3 + 0.1 * g;  // no ties
   seed = (uint64_t)scene + 1;
   memcpy(w->v, starts[scene], (size_t)w->nv * sizeof(double));
-  if (scene == capped_scene) w->q[0] = cos(0.05), w->q[2] = sin(0.05);
+  if (scene == capped_scene) {
+    w->q[0] = cos(0.05);
+    w->q[2] = sin(0.05);
+  }
   if (scene == capped_scene + 1) w->q[1] = 0.3;
   fill_noise(&seed, w->ctrl, w->nu, 0.5);
   fill_noise(&seed, w->xfrc + 6, 6 * (w->m->nbody - 1), 0.2);
@@ -400,8 +425,10 @@ static void test_forward_and_reverse(void **state) {
     double x_bar[most] = {0}, u_bar[8] = {0}, f_bar[48] = {0}, theta_bar[most_theta] = {0}, seen_bar[24], seen[24];
     impact_step(&w, k / 3, k % 3);
     pbInput input = input_of(&w);
-    fill_noise(&seed, c, w.n, 1), fill_noise(&seed, d, w.n, 1), fill_noise(&seed, du, w.nu, 1),
-        fill_noise(&seed, df + 6, 6 * (w.m->nbody - 1), 1);
+    fill_noise(&seed, c, w.n, 1);
+    fill_noise(&seed, d, w.n, 1);
+    fill_noise(&seed, du, w.nu, 1);
+    fill_noise(&seed, df + 6, 6 * (w.m->nbody - 1), 1);
     parameter_direction(&w, dp);
     fill_noise(&seed, seen_bar, 3 * w.m->nbody, 1);
     pbInputBar input_bar = {.ctrl = u_bar, .xfrc = f_bar};
@@ -430,7 +457,8 @@ static void test_forward_and_reverse(void **state) {
 static void moved_step(World *w, const double *d, const double *dp, double t, double *out) {
   double x[most], theta[most_theta];
   pbInput input = input_of(w);
-  memcpy(x, w->before, sizeof x), memcpy(theta, w->theta, sizeof theta);
+  memcpy(x, w->before, sizeof x);
+  memcpy(theta, w->theta, sizeof theta);
   if (d) pbState_Move(w->m, x, d, t);
   for (size_t i = 0; dp && i < pbModel_ParamSize(w->m); i++) theta[i] += t * dp[i];
   if (pbStep_Forward(w->m, theta, x, &input, w->s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(w->s));
@@ -487,7 +515,8 @@ static void test_same_bits(void **state) {
       poison(&w);
       assert_int_equal(pbStep_Forward(w.m, w.theta, x, &input, w.s, NULL), pb_ok);
       assert_memory_equal(x, w.x, sizeof x);
-      memset(bar[v > 0], 0, sizeof bar[0]), memset(theta_bar[v > 0], 0, sizeof theta_bar[0]);
+      memset(bar[v > 0], 0, sizeof bar[0]);
+      memset(theta_bar[v > 0], 0, sizeof theta_bar[0]);
       poison(&w);
       assert_int_equal(pbStep_Vjp(w.m, w.theta, w.record, &input, c, NULL, w.s, bar[v > 0], NULL, theta_bar[v > 0]), pb_ok);
       if (v == 0) memcpy(first, bar[0], sizeof first);
@@ -550,7 +579,8 @@ static void test_overlap(void **state) {
   World w;
   double A[4];
   begin(&w, ball_on_rail, "RK4", 0.01, 0.5);
-  w.q[0] = -1.01, w.v[0] = -1;
+  w.q[0] = -1.01;
+  w.v[0] = -1;
   assert_int_equal(step(&w), 1);
   assert_near(w.v[0], 0.5 - 0.0981, 1e-13);
   pbInput input = input_of(&w);
@@ -598,14 +628,18 @@ static void test_energy_made_is_told(void **state) {
     double friction = k ? 0 : 0.7, before, after;
     snprintf(text, sizeof text, STRAIGHT, -2 * cos(0.1) - 0.0100001, friction, friction);
     begin(&w, text, "Euler", 1e-5, 0.5);
-    w.q[0] = 0.1, w.q[1] = 0, w.v[0] = 1, w.v[1] = -4;
+    w.q[0] = 0.1;
+    w.q[1] = 0;
+    w.v[0] = 1;
+    w.v[1] = -4;
     int touched = 0;
     pbReport report;
     for (int i = 0; i < 30 && !touched; i++) {
       before = pendulum_energy(&w);
       touched = step(&w);
     }
-    after = pendulum_energy(&w), report = pbScratch_Report(w.s);
+    after = pendulum_energy(&w);
+    report = pbScratch_Report(w.s);
     assert_int_equal(touched, 1);
     assert_int_equal(report.gains, after > before + 1e-6);
     assert_true((report.gains == 1) == (friction > 0));
@@ -675,7 +709,10 @@ static Struck random_impact(int scene, int trial, double friction, double e, con
   }
   if (scene == 2) w.q[7] = noise64(&seed);  // the box stays level: its four corners strike together
   fill_noise(&seed, w.v, w.nv, 4);
-  if (scene == 2) w.v[2] = -3, w.v[3] = w.v[4] = 0;
+  if (scene == 2) {
+    w.v[2] = -3;
+    w.v[3] = w.v[4] = 0;
+  }
   raise_floor(&w, scene == 2 ? 0.1 : 0.01);
   struck.before = kinetic_energy(&w);
   for (int i = 0; i < 2; i++) {
@@ -699,7 +736,8 @@ static void test_capped_energy(void **state) {
              other = random_impact(scene, trial, friction, e, "capped");
       assert_int_equal(newton.impacts > 0, other.impacts > 0);
       assert_int_equal(other.gains, 0);
-      impacts += other.impacts > 0, capped += newton.gains > 0;
+      impacts += other.impacts > 0;
+      capped += newton.gains > 0;
       double rounding = 1e-9 * other.before;
       if (!(other.after - other.before <= rounding))
         fail_msg("scene %d, trial %d: %g J of %g made", scene, trial, other.after - other.before, other.before);
@@ -747,7 +785,9 @@ static void hopping_pendulum(World *w, const char *which) {
   begin(w, text, "RK4", 0.005, 0.8);
   law = "newton";
   w->theta[w->m->gravity - w->m->theta0 + 2] = -9.81;
-  w->q[0] = 0.5, w->v[0] = 0.5, w->v[1] = 2;
+  w->q[0] = 0.5;
+  w->v[0] = 0.5;
+  w->v[1] = 2;
 }
 
 // Along a tangent of the start, or where that is NULL one parameter: how much c . end changes over so many steps, by differences.
@@ -778,7 +818,8 @@ static void test_many_capped_impacts(void **state) {
   double start[most], bar[2][most] = {{0.3, -0.7, 0.2, 0.5}}, theta_bar[most_theta] = {0}, size = 0;
   int impacts = 0, capped = 0;
 
-  hopping_pendulum(&w, "capped"), hopping_pendulum(&newton, "newton");
+  hopping_pendulum(&w, "capped");
+  hopping_pendulum(&newton, "newton");
   memcpy(start, w.x, sizeof start);
   for (int k = 0; k < steps; k++) {
     memcpy(newton.x, w.x, sizeof w.x);
@@ -811,7 +852,8 @@ static void test_many_capped_impacts(void **state) {
     assert_near(change, theta_bar[by[j]], 1e-5 * fabs(theta_bar[by[j]]));
     assert_true(change != 0);
   }
-  end(&w), end(&newton);
+  end(&w);
+  end(&newton);
 }
 
 int main(void) {

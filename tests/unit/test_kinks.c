@@ -41,14 +41,22 @@ static double *take(double **next, size_t count) {
 
 static void make_room(Run *r) {
   size_t rows = steps + 1;
-  r->nx = (size_t)pbModel_StateSize(r->model), r->n = (size_t)pbModel_TangentSize(r->model);
-  r->nv = (size_t)pbModel_Size(r->model, "nv"), r->ns = (size_t)pbModel_Size(r->model, "nsensordata");
+  r->nx = (size_t)pbModel_StateSize(r->model);
+  r->n = (size_t)pbModel_TangentSize(r->model);
+  r->nv = (size_t)pbModel_Size(r->model, "nv");
+  r->ns = (size_t)pbModel_Size(r->model, "nsensordata");
   r->np = pbModel_ParamSize(r->model);
   double *next = r->memory = calloc(r->nx + r->n + rows * (r->nx + 2 * r->n + 3 * r->ns) + 3 * r->np, sizeof(double));
-  r->x0 = take(&next, r->nx), r->x0_bar = take(&next, r->n), r->states = take(&next, rows * r->nx),
+  r->x0 = take(&next, r->nx);
+  r->x0_bar = take(&next, r->n);
+  r->states = take(&next, rows * r->nx);
   r->sensors = take(&next, rows * r->ns);
-  r->bar = take(&next, rows * (r->n + r->ns)), r->tangent = take(&next, rows * r->n), r->seen = take(&next, rows * r->ns);
-  r->theta = take(&next, r->np), r->theta_bar = take(&next, r->np), r->way = take(&next, r->np);
+  r->bar = take(&next, rows * (r->n + r->ns));
+  r->tangent = take(&next, rows * r->n);
+  r->seen = take(&next, rows * r->ns);
+  r->theta = take(&next, r->np);
+  r->theta_bar = take(&next, r->np);
+  r->way = take(&next, r->np);
 }
 
 static Run begin(const char *text, const char *method) {
@@ -273,7 +281,8 @@ static void check_start(const char *what, Run *r, size_t i, bool smooth) {
   double *states = malloc((steps + 1) * r->nx * sizeof(double));
   way[i] = 1;
   double ahead = push(r, &(pbRolloutDirection){.x0 = way}), back = r->x0_bar[i];
-  memcpy(x, r->x0, r->nx * sizeof(double)), memcpy(states, r->states, (steps + 1) * r->nx * sizeof(double));
+  memcpy(x, r->x0, r->nx * sizeof(double));
+  memcpy(states, r->states, (steps + 1) * r->nx * sizeof(double));
   for (int side = -1; smooth && side <= 1; side += 2) {
     memcpy(r->x0, x, r->nx * sizeof(double));
     pbState_Move(r->model, r->x0, way, side * h);
@@ -284,7 +293,9 @@ static void check_start(const char *what, Run *r, size_t i, bool smooth) {
   forward(r);
   if (!(fabs(ahead - back) <= 1e-10 * fabs(back) + 1e-12) || (smooth && !(fabs(wanted - back) <= 1e-5 * fabs(wanted) + 1e-7)))
     fail_msg("%s, direction %zu: reverse %.9g, forward %.9g, difference %.9g", what, i, back, ahead, wanted);
-  free(way), free(x), free(states);
+  free(way);
+  free(x);
+  free(states);
 }
 
 #define PAIR(first, place, second)                                                                          \
@@ -355,7 +366,9 @@ static void limits_of_forces(void **state) {
     for (size_t k = 0; k < r.n; k++) wanted += w[k] * d[k] / h;
     if (!(fabs(bar - wanted) <= 1e-4 * fabs(wanted)) || !(fabs(ahead - bar) <= 1e-10 * fabs(bar)) || wanted == 0)
       fail_msg("%s: reverse %.9g, forward %.9g, difference %.9g", motors[i], bar, ahead, wanted);
-    free(w), free(x), free(d);
+    free(w);
+    free(x);
+    free(d);
     end(&r);
   }
 }

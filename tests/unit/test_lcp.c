@@ -37,7 +37,13 @@ static Solved solve(pbLcp l, const pbLcpOptions *options) {
   s.status = pbLcp_Solve(ctx, &s.l, options, s.work, s.size, &s.at, &s.report);
   return s;
 }
-static void done(Solved *s) { free(s->at.x), free(s->at.y), free(s->at.z), free(s->at.s), free(s->work); }
+static void done(Solved *s) {
+  free(s->at.x);
+  free(s->at.y);
+  free(s->at.z);
+  free(s->at.s);
+  free(s->work);
+}
 
 // One block of memory for derivatives by everything, in the order Q p G h F A b
 typedef struct Bars {
@@ -49,7 +55,12 @@ static Bars bars(const pbLcp *l) {
   size_t n = (size_t)l->n, m = (size_t)l->m, e = (size_t)l->e;
   Bars b = {.count = n * n + n + m * n + m + m * m + e * n + e};
   double *at = b.all = calloc(b.count, sizeof(double));
-  b.bar.Q = at, b.bar.p = at += n * n, b.bar.G = at += n, b.bar.h = at += m * n, b.bar.F = at += m, b.bar.A = at += m * m;
+  b.bar.Q = at;
+  b.bar.p = at += n * n;
+  b.bar.G = at += n;
+  b.bar.h = at += m * n;
+  b.bar.F = at += m;
+  b.bar.A = at += m * m;
   b.bar.b = at + e * n;
   return b;
 }
@@ -92,7 +103,9 @@ static void test_two_rows(void **state) {
   Bars wrong = vjp(&s, (pbLcpCotangent){.x = (double[]){1, 1}}, NULL);
   all_near(wrong.bar.p, (double[]){-107. / 297, -67. / 297}, 2, 1e-12);
   assert_true(fabs(wrong.bar.p[0] - right[0]) > .1 && fabs(wrong.bar.p[1] - right[1]) > .1);
-  free(b.all), free(wrong.all), done(&s);
+  free(b.all);
+  free(wrong.all);
+  done(&s);
 }
 
 static void test_two_rows_and_an_equality(void **state) {
@@ -112,7 +125,9 @@ static void test_two_rows_and_an_equality(void **state) {
   Bars wrong = vjp(&s, (pbLcpCotangent){.x = (double[]){1, 0}}, NULL);
   all_near(wrong.bar.p, b.bar.p, 2, 1e-12);
   all_near(wrong.bar.h, (double[]){110. / 181, -50. / 181}, 2, 1e-12);
-  free(b.all), free(wrong.all), done(&s);
+  free(b.all);
+  free(wrong.all);
+  done(&s);
 }
 
 static void test_one_row(void **state) {
@@ -123,10 +138,14 @@ static void test_one_row(void **state) {
   assert_string_equal(pbLcpMethod_Name(pb_lcpInterior), "interior");
   assert_string_equal(pbLcpMethod_Name(pb_lcpPath), "path");
   assert_string_equal(pbLcpMethod_Name(pb_lcpMethodCount), "unknown");
-  assert_near(s.at.x[0], 1, 1e-12), assert_near(s.at.z[0], 1, 1e-12);
+  assert_near(s.at.x[0], 1, 1e-12);
+  assert_near(s.at.z[0], 1, 1e-12);
   Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){1}}, NULL);
-  assert_near(b.bar.G[0], -1, 1e-12), assert_near(b.bar.h[0], 1, 1e-12), assert_near(b.bar.F[0], 1, 1e-12);
-  free(b.all), done(&s);
+  assert_near(b.bar.G[0], -1, 1e-12);
+  assert_near(b.bar.h[0], 1, 1e-12);
+  assert_near(b.bar.F[0], 1, 1e-12);
+  free(b.all);
+  done(&s);
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------------------
@@ -139,7 +158,8 @@ static Random random_problem(pbRng *r) {
   int n = 2 + below(r, 5), m = 1 + below(r, 6), e = below(r, 3) < 1 ? 0 : below(r, n < 3 ? n : 3);
   Random p = {.l = {.n = n, .m = m, .e = e}};
   Bars b = bars(&p.l);
-  p.all = b.all, p.count = b.count;
+  p.all = b.all;
+  p.count = b.count;
   for (size_t i = 0; i < b.count; i++) b.all[i] = pbRng_Normal(r);
   double S[64], T[64];
   for (int i = 0; i < n * n; i++) S[i] = pbRng_Normal(r);
@@ -154,7 +174,13 @@ static Random random_problem(pbRng *r) {
       b.bar.F[i * m + j] = i == j ? .1 : i < j ? T[i * m + j] : -T[j * m + i];
       for (int k = 0; k < m; k++) b.bar.F[i * m + j] += .1 * T[i * m + k] * T[j * m + k] / m;
     }
-  p.l.Q = b.bar.Q, p.l.p = b.bar.p, p.l.G = b.bar.G, p.l.h = b.bar.h, p.l.F = b.bar.F, p.l.A = b.bar.A, p.l.b = b.bar.b;
+  p.l.Q = b.bar.Q;
+  p.l.p = b.bar.p;
+  p.l.G = b.bar.G;
+  p.l.h = b.bar.h;
+  p.l.F = b.bar.F;
+  p.l.A = b.bar.A;
+  p.l.b = b.bar.b;
   return p;
 }
 static double loss(pbLcp l, const double *g) {  // g: weights of x y z s
@@ -196,18 +222,24 @@ static void test_gradients_of_random_problems(void **state) {
         bool in_Q = i < (size_t)(n * n);
         if (in_Q && col > row) continue;
         double was = p.all[i], step = 1e-5, up, down, exact = b.all[i];
-        p.all[i] = was + step, up = loss(p.l, g);
-        p.all[i] = was - step, down = loss(p.l, g);
+        p.all[i] = was + step;
+        up = loss(p.l, g);
+        p.all[i] = was - step;
+        down = loss(p.l, g);
         p.all[i] = was;
         if (in_Q && col < row) exact += b.all[col * n + row];
         worst = fmax(worst, fabs((up - down) / (2 * step) - exact) / size);
       }
       checked++;
-      for (int i = 0; i < m; i++) active += s.at.z[i] > 0, inactive += s.at.z[i] == 0;
+      for (int i = 0; i < m; i++) {
+        active += s.at.z[i] > 0;
+        inactive += s.at.z[i] == 0;
+      }
       tied += e > 0;
       free(b.all);
     }
-    free(p.all), done(&s);
+    free(p.all);
+    done(&s);
   }
   print_message("200 problems, %d rows active, %d open, %d problems with equalities: gradients off by %.1e at most\n", active,
                 inactive, tied, worst);
@@ -218,15 +250,27 @@ static void test_gradients_of_random_problems(void **state) {
 static double discs(const double *v, double *gradient) {
   double Q[36] = {0}, p[6], G[24] = {0}, h[4] = {0}, F[16] = {0}, mu = .7, e = .5;
   const double inertia[] = {.5, 1, 1, .5, 1, 1};  // (theta, x, y) of both, mass 1
-  for (int i = 0; i < 6; i++) Q[7 * i] = inertia[i], p[i] = -inertia[i] * v[i];
+  for (int i = 0; i < 6; i++) {
+    Q[7 * i] = inertia[i];
+    p[i] = -inertia[i] * v[i];
+  }
   const double normal[6] = {0, -1, 0, 0, 1, 0}, tangent[6] = {-.95, 0, -1, -.95, 0, 1};
-  for (int i = 0; i < 6; i++) G[i] = -normal[i], G[6 + i] = -tangent[i], G[12 + i] = tangent[i];
+  for (int i = 0; i < 6; i++) {
+    G[i] = -normal[i];
+    G[6 + i] = -tangent[i];
+    G[12 + i] = tangent[i];
+  }
   for (int i = 0; i < 6; i++) h[0] += e * normal[i] * v[i];
-  F[1 * 4 + 3] = F[2 * 4 + 3] = 1, F[3 * 4] = mu, F[3 * 4 + 1] = F[3 * 4 + 2] = -1;
+  F[1 * 4 + 3] = F[2 * 4 + 3] = 1;
+  F[3 * 4] = mu;
+  F[3 * 4 + 1] = F[3 * 4 + 2] = -1;
   Solved s = solve((pbLcp){.n = 6, .m = 4, .Q = Q, .p = p, .G = G, .h = h, .F = F}, NULL);
   assert_int_equal(s.status, pb_ok);
   double sum = 0, g[6];
-  for (int i = 0; i < 6; i++) sum += s.at.x[i] * s.at.x[i], g[i] = 2 * s.at.x[i];
+  for (int i = 0; i < 6; i++) {
+    sum += s.at.x[i] * s.at.x[i];
+    g[i] = 2 * s.at.x[i];
+  }
   if (gradient) {
     Bars b = vjp(&s, (pbLcpCotangent){.x = g}, NULL);
     for (int i = 0; i < 6; i++) gradient[i] = -inertia[i] * b.bar.p[i] + e * normal[i] * b.bar.h[0];
@@ -241,8 +285,10 @@ static void test_two_discs(void **state) {
   discs(v, g);
   for (int i = 0; i < 6; i++) {
     double was = v[i], up, down;
-    v[i] = was + 1e-5, up = discs(v, NULL);
-    v[i] = was - 1e-5, down = discs(v, NULL);
+    v[i] = was + 1e-5;
+    up = discs(v, NULL);
+    v[i] = was - 1e-5;
+    down = discs(v, NULL);
     v[i] = was;
     assert_near(g[i], (up - down) / 2e-5, 1e-6);
     norm += fabs(g[i]);
@@ -261,7 +307,8 @@ static void test_degenerate_points(void **state) {
   assert_int_equal(report.degenerate, 2);
   all_near(b.bar.p, (double[]){-1, -1}, 2, 1e-12);
   all_near(b.bar.h, (double[]){0, 0}, 2, 0);
-  free(b.all), done(&s);
+  free(b.all);
+  done(&s);
 
   double G[] = {1, 0, 1, 0, 2, 0}, h[] = {.5, .5, 1}, A[] = {0, 1, 0, 2}, equal[] = {1, 2};
   s = solve((pbLcp){.n = 2, .m = 3, .e = 2, .Q = Q_tied, .p = p_tied, .G = G, .h = h, .A = A, .b = equal}, NULL);
@@ -277,7 +324,8 @@ static void test_degenerate_points(void **state) {
   free(b.all);
   b = vjp(&s, (pbLcpCotangent){.z = (double[]){1, -1, 0}}, &report);  // what the problem does not determine is reported
   assert_true(report.residual > .1);
-  free(b.all), done(&s);
+  free(b.all);
+  done(&s);
 }
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
@@ -300,16 +348,35 @@ static void refused(pbLcp l, pbStatus status, const char *word) {
 static void test_bad_input(void **state) {
   (void)state;
   pbLcp good = {.n = 2, .m = 2, .Q = eye2, .p = p_free, .G = eye2, .h = h2, .F = F2}, l = good;
-  l.n = -1, refused(l, pb_bad_argument, "sizes");
-  l = good, l.m = -2, refused(l, pb_bad_argument, "sizes");
-  l = good, l.m = 1 << 30, refused(l, pb_bad_argument, "sizes");
-  l = good, l.m = 100, refused(l, pb_bad_argument, "bytes");
-  l = good, l.h = NULL, refused(l, pb_bad_argument, "h is missing");
-  l = good, l.e = 1, refused(l, pb_bad_argument, "A is missing");
-  l = good, l.F = (double[]){1, NAN, 0, 1}, refused(l, pb_bad_input, "F has");
-  l = good, l.p = (double[]){1, INFINITY}, refused(l, pb_bad_input, "p has");
-  l = good, l.Q = (double[]){1, 1, 1, 1}, refused(l, pb_singular, "row 1");
-  l = good, l.Q = (double[]){1, 0, 0, -1}, refused(l, pb_singular, "row 1");
+  l.n = -1;
+  refused(l, pb_bad_argument, "sizes");
+  l = good;
+  l.m = -2;
+  refused(l, pb_bad_argument, "sizes");
+  l = good;
+  l.m = 1 << 30;
+  refused(l, pb_bad_argument, "sizes");
+  l = good;
+  l.m = 100;
+  refused(l, pb_bad_argument, "bytes");
+  l = good;
+  l.h = NULL;
+  refused(l, pb_bad_argument, "h is missing");
+  l = good;
+  l.e = 1;
+  refused(l, pb_bad_argument, "A is missing");
+  l = good;
+  l.F = (double[]){1, NAN, 0, 1};
+  refused(l, pb_bad_input, "F has");
+  l = good;
+  l.p = (double[]){1, INFINITY};
+  refused(l, pb_bad_input, "p has");
+  l = good;
+  l.Q = (double[]){1, 1, 1, 1};
+  refused(l, pb_singular, "row 1");
+  l = good;
+  l.Q = (double[]){1, 0, 0, -1};
+  refused(l, pb_singular, "row 1");
   // no solution: x <= -1 and x >= 1; equalities that contradict each other
   l = (pbLcp){.n = 1, .m = 2, .Q = eye2, .p = p_free, .G = (double[]){1, -1}, .h = (double[]){-1, -1}};
   refused(l, pb_no_convergence, "condition");
@@ -369,7 +436,8 @@ static void test_random_contacts(void **state) {
     } else {
       assert_int_equal(s.status, pb_no_convergence);
     }
-    done(&s), instance_free(&c);
+    done(&s);
+    instance_free(&c);
   }
   print_message("%d of 500 solved, %d by the path, %.1f s\n", good, by_path, seconds() - start);
   assert_int_equal(good, 500);
@@ -385,7 +453,8 @@ static void test_mass_ratio_and_redundant_joints(void **state) {
     assert_true(s.status == pb_ok || s.status == pb_no_convergence);
     assert_true(s.report.condition >= 1);
     good += s.status == pb_ok;
-    done(&s), instance_free(&c);
+    done(&s);
+    instance_free(&c);
   }
   print_message("masses 1 : 1e6: %d of 40 solved\n", good);
   assert_true(good >= 39);
@@ -399,7 +468,10 @@ static bool lemke(const double *M, const double *q, int m, double *z) {
   int *basis = malloc(sizeof(int) * (size_t)m), row = 0, enter;
   for (int i = 0; i < m; i++) {
     double *t = T + (size_t)i * (size_t)cols;
-    t[i] = 1, t[2 * m] = -1, t[cols - 1] = q[i], basis[i] = i;
+    t[i] = 1;
+    t[2 * m] = -1;
+    t[cols - 1] = q[i];
+    basis[i] = i;
     for (int j = 0; j < m; j++) t[m + j] = -M[(size_t)i * (size_t)m + (size_t)j];
     if (q[i] < q[row]) row = i;
   }
@@ -435,7 +507,8 @@ static bool lemke(const double *M, const double *q, int m, double *z) {
   memset(z, 0, sizeof *z * (size_t)m);
   for (int i = 0; i < m; i++)
     if (basis[i] >= m && basis[i] < 2 * m) z[basis[i] - m] = T[(size_t)i * (size_t)cols + (size_t)(cols - 1)];
-  free(T), free(basis);
+  free(T);
+  free(basis);
   return found;
 }
 
@@ -463,7 +536,9 @@ static bool lemke_contacts(const pbLcp *l, double *x, double *residual) {
     for (size_t i = 0; i < m; i++) x[k] -= l->G[i * n + k] * z[i];
     x[k] /= l->Q[k * n + k];
   }
-  free(M), free(q), free(z);
+  free(M);
+  free(q);
+  free(z);
   return found;
 }
 
@@ -483,9 +558,17 @@ static void test_agrees_with_lemke(void **state) {
     ours += s.status == pb_ok;
     theirs += found;
     for (int i = 0; i < c.n && found && s.status == pb_ok; i++) most = fmax(most, fabs(x[i] - s.at.x[i]));
-    if (found && s.status == pb_ok && smooth) worst = fmax(worst, most), compared++;
-    if (found && s.status == pb_ok && !smooth) apart = fmax(apart, most), both += most < 1e-7;
-    free(x), done(&s), instance_free(&c);
+    if (found && s.status == pb_ok && smooth) {
+      worst = fmax(worst, most);
+      compared++;
+    }
+    if (found && s.status == pb_ok && !smooth) {
+      apart = fmax(apart, most);
+      both += most < 1e-7;
+    }
+    free(x);
+    done(&s);
+    instance_free(&c);
   }
   print_message(
       "solved %d, Lemke's method %d of 240; without friction %d compared, velocities apart by %.1e at most;\n"
@@ -520,7 +603,10 @@ static void test_gradients_of_contacts(void **state) {
       double *way[5], exact = 0, at[2];
       for (int a = 0; a < 5; a++) {
         way[a] = calloc((size_t)sizes[a], 8);
-        for (int i = 0; i < sizes[a]; i++) way[a][i] = arrays[a][i] * pbRng_Normal(&r), exact += way[a][i] * bar[a][i];
+        for (int i = 0; i < sizes[a]; i++) {
+          way[a][i] = arrays[a][i] * pbRng_Normal(&r);
+          exact += way[a][i] * bar[a][i];
+        }
       }
       for (int side = 0; side < 2; side++) {
         for (int a = 0; a < 5; a++)
@@ -533,7 +619,9 @@ static void test_gradients_of_contacts(void **state) {
       free(b.all);
     }
     checked += strict;
-    free(g), done(&s), instance_free(&c);
+    free(g);
+    done(&s);
+    instance_free(&c);
   }
   print_message("%d heaps of 12 contacts: derivatives off by %.1e at most\n", checked, worst);
   assert_true(checked > 10 && worst < 1e-6);
@@ -567,7 +655,8 @@ static int iterate_complex(const cplx *M, const cplx *q, int m, cplx *z) {
       perm[k] = best;
       for (int j = 0; j < m; j++) {
         cplx t = K[k * m + j];
-        K[k * m + j] = K[best * m + j], K[best * m + j] = t;
+        K[k * m + j] = K[best * m + j];
+        K[best * m + j] = t;
       }
       for (int i = k + 1; i < m; i++) {
         cplx f = K[i * m + k] /= K[k * m + k];
@@ -584,7 +673,8 @@ static int iterate_complex(const cplx *M, const cplx *q, int m, cplx *z) {
       }
       for (int k = 0; k < m; k++) {
         cplx t = d[perm[k]];
-        d[perm[k]] = d[k], d[k] = t;
+        d[perm[k]] = d[k];
+        d[k] = t;
       }
       for (int i = 0; i < m; i++)
         for (int j = 0; j < i; j++) d[i] -= K[i * m + j] * d[j];
@@ -603,11 +693,19 @@ static int iterate_complex(const cplx *M, const cplx *q, int m, cplx *z) {
         cplx ratio = ahead / gap;
         target = ratio * ratio * ratio * gap;
       } else {
-        for (int i = 0; i < m; i++) z[i] += a * d[i], s[i] += a * ds[i];
+        for (int i = 0; i < m; i++) {
+          z[i] += a * d[i];
+          s[i] += a * ds[i];
+        }
       }
     }
   }
-  free(K), free(s), free(d), free(ds), free(r), free(perm);
+  free(K);
+  free(s);
+  free(d);
+  free(ds);
+  free(r);
+  free(perm);
   return it;
 }
 
@@ -626,7 +724,10 @@ static void test_implicit_against_iterations(void **state) {
     Solved s = solve(l, NULL);
     times[0] += seconds() - start;
     assert_int_equal(s.status, pb_ok);
-    for (int i = 0; i < n; i++) g[i] = pbRng_Normal(&r), dp[i] = pbRng_Normal(&r);
+    for (int i = 0; i < n; i++) {
+      g[i] = pbRng_Normal(&r);
+      dp[i] = pbRng_Normal(&r);
+    }
     start = seconds();
     Bars b = vjp(&s, (pbLcpCotangent){.x = g}, NULL);
     times[1] += seconds() - start;
@@ -650,7 +751,14 @@ static void test_implicit_against_iterations(void **state) {
     }
     times[2] += seconds() - start;
     worst = fmax(worst, fabs(unrolled - exact) / (1 + fabs(exact)));
-    free(M), free(q), free(z), free(g), free(dp), free(b.all), done(&s), instance_free(&c);
+    free(M);
+    free(q);
+    free(z);
+    free(g);
+    free(dp);
+    free(b.all);
+    done(&s);
+    instance_free(&c);
   }
   print_message(
       "20 contacts: solution %.2f ms, implicit adjoint %.2f ms (all derivatives), the iterations (%.1f) with one direction "

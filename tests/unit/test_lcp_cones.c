@@ -33,7 +33,13 @@ static Solved solve(pbCones l, const pbLcpOptions *options) {
   s.status = pbCones_Solve(ctx, &s.l, options, s.work, s.size, &s.at, &s.report);
   return s;
 }
-static void done(Solved *s) { free(s->at.x), free(s->at.y), free(s->at.z), free(s->at.s), free(s->work); }
+static void done(Solved *s) {
+  free(s->at.x);
+  free(s->at.y);
+  free(s->at.z);
+  free(s->at.s);
+  free(s->work);
+}
 
 // In one block: Q p G h mu A b
 typedef struct Bars {
@@ -45,7 +51,12 @@ static Bars bars(const pbCones *l) {
   size_t n = (size_t)l->n, m = 3 * (size_t)l->contacts, e = (size_t)l->e;
   Bars b = {.count = n * n + n + m * n + m + m / 3 + e * n + e};
   double *at = b.all = calloc(b.count, sizeof(double));
-  b.bar.Q = at, b.bar.p = at += n * n, b.bar.G = at += n, b.bar.h = at += m * n, b.bar.mu = at += m, b.bar.A = at += m / 3;
+  b.bar.Q = at;
+  b.bar.p = at += n * n;
+  b.bar.G = at += n;
+  b.bar.h = at += m * n;
+  b.bar.mu = at += m;
+  b.bar.A = at += m / 3;
   b.bar.b = at + e * n;
   return b;
 }
@@ -68,13 +79,17 @@ static void test_point_on_a_plane(void **state) {
   for (int k = 0; k < 3; k++) {
     Solved s = solve((pbCones){.n = 3, .contacts = 1, .Q = Q, .p = cases[k].p, .G = G, .h = h, .mu = &mu}, NULL);
     assert_int_equal(s.status, pb_ok);
-    for (int i = 0; i < 3; i++) assert_near(s.at.x[i], cases[k].x[i], 1e-12), assert_near(s.at.z[i], cases[k].z[i], 1e-12);
+    for (int i = 0; i < 3; i++) {
+      assert_near(s.at.x[i], cases[k].x[i], 1e-12);
+      assert_near(s.at.z[i], cases[k].z[i], 1e-12);
+    }
     pbLcpAdjointReport report;
     Bars b = vjp(&s, (pbLcpCotangent){.x = (double[]){0, 1, 0}}, &report);
     assert_near(b.bar.mu[0], k == 0 ? -3 * .6 / 2 : 0, 1e-12);  // friction grows by 3 along the slip
     assert_near(b.bar.p[0], k == 0 ? -.5 * .6 / 2 : 0, 1e-12);  // so does it by the pressure
     assert_near(b.bar.p[1], k == 1 ? 0 : k == 0 ? -(.5 - .5 * 1.5 / 10 * .64) : -.5, 1e-12);  // and it turns with the slip
-    free(b.all), done(&s);
+    free(b.all);
+    done(&s);
   }
 }
 
@@ -89,15 +104,19 @@ static void test_refusals(void **state) {
   pbCones l = good;
   l.contacts = -1;
   assert_int_equal(pbCones_Solve(ctx, &l, NULL, work, size, &out, NULL), pb_bad_argument);
-  l = good, l.mu = NULL;
+  l = good;
+  l.mu = NULL;
   assert_int_equal(pbCones_Solve(ctx, &l, NULL, work, size, &out, NULL), pb_bad_argument);
-  l = good, l.mu = (double[]){-1};
+  l = good;
+  l.mu = (double[]){-1};
   assert_int_equal(pbCones_Solve(ctx, &l, NULL, work, size, &out, NULL), pb_bad_input);
-  l = good, l.h = (double[]){0, NAN, 0};
+  l = good;
+  l.h = (double[]){0, NAN, 0};
   assert_int_equal(pbCones_Solve(ctx, &l, NULL, work, size, &out, NULL), pb_bad_input);
   assert_int_equal(pbCones_Solve(ctx, &good, NULL, work, size - 1, &out, NULL), pb_bad_argument);
   assert_int_equal(pbCones_Solve(ctx, &good, &(pbLcpOptions){.iterations = 1}, work, size, &out, NULL), pb_no_convergence);
-  l = good, l.Q = (double[]){1, 0, 0, 1, 1, 0, 0, 0, 1};
+  l = good;
+  l.Q = (double[]){1, 0, 0, 1, 1, 0, 0, 0, 1};
   assert_int_equal(pbCones_Solve(ctx, &l, NULL, work, size, &out, NULL), pb_singular);
   free(work);
 }
@@ -139,8 +158,15 @@ static void test_random_contacts(void **state) {
     pbCones l = instance_cones(&c);
     Solved s = solve(l, NULL);
     assert_true(s.status == pb_ok || s.status == pb_no_convergence);
-    if (s.status == pb_ok) worst = fmax(worst, law_error(&s)), good++, by_path += s.report.method == pb_lcpPath;
-    done(&s), instance_free(&c), free((double *)l.G), free((double *)l.h);
+    if (s.status == pb_ok) {
+      worst = fmax(worst, law_error(&s));
+      good++;
+      by_path += s.report.method == pb_lcpPath;
+    }
+    done(&s);
+    instance_free(&c);
+    free((double *)l.G);
+    free((double *)l.h);
   }
   print_message("%d of %d solved (%d by the path), the law holds to %.1e\n", good, count, by_path, worst);
   assert_true(good == count && worst < 1e-9);
@@ -187,7 +213,13 @@ static void test_gradients(void **state) {
       for (int k = 0; k < 3; k++) P.bar.h[3 * c + k] *= .3;
       P.bar.h[3 * c] -= checked % 3 ? 0 : 1;  // pressed together
     }
-    l.Q = P.bar.Q, l.p = P.bar.p, l.G = P.bar.G, l.h = P.bar.h, l.mu = P.bar.mu, l.A = P.bar.A, l.b = P.bar.b;
+    l.Q = P.bar.Q;
+    l.p = P.bar.p;
+    l.G = P.bar.G;
+    l.h = P.bar.h;
+    l.mu = P.bar.mu;
+    l.A = P.bar.A;
+    l.b = P.bar.b;
     Solved s = solve(l, NULL);
     if (s.status == pb_ok && clear(&s, states)) {
       double g[64];
@@ -201,8 +233,10 @@ static void test_gradients(void **state) {
         bool in_Q = i < (size_t)(n * n);
         if (in_Q && col > row) continue;
         double was = P.all[i], step = 1e-6, up, down, exact = b.all[i];
-        P.all[i] = was + step, up = loss(l, g);
-        P.all[i] = was - step, down = loss(l, g);
+        P.all[i] = was + step;
+        up = loss(l, g);
+        P.all[i] = was - step;
+        down = loss(l, g);
         P.all[i] = was;
         if (in_Q && col < row) exact += b.all[col * n + row];
         worst = fmax(worst, fabs((up - down) / (2 * step) - exact) / size);
@@ -210,7 +244,8 @@ static void test_gradients(void **state) {
       checked++;
       free(b.all);
     }
-    free(P.all), done(&s);
+    free(P.all);
+    done(&s);
   }
   print_message("%d problems; contacts %d open, %d sticking, %d sliding: gradients off by %.1e at most\n", checked, states[0],
                 states[1], states[2], worst);
@@ -228,13 +263,20 @@ static void test_gradients_of_a_chain(void **state) {
   while (checked < 30 && tried++ < 3000) {
     pbCones l = {.n = n, .contacts = contacts};
     Bars P = bars(&l);
-    for (int i = 0; i < n; i++) P.bar.Q[i * n + i] = uniform(&r, 1, 2), P.bar.p[i] = pbRng_Normal(&r);
+    for (int i = 0; i < n; i++) {
+      P.bar.Q[i * n + i] = uniform(&r, 1, 2);
+      P.bar.p[i] = pbRng_Normal(&r);
+    }
     for (int row = 0; row < 3 * contacts; row++) {
       P.bar.h[row] = .3 * pbRng_Normal(&r) - (row % 3 == 0 && checked % 2);
       for (int j = 0; j < 6; j++) P.bar.G[row * n + row / 3 * 3 + j] = pbRng_Normal(&r);
     }
     for (int c = 0; c < contacts; c++) P.bar.mu[c] = uniform(&r, .1, 1);
-    l.Q = P.bar.Q, l.p = P.bar.p, l.G = P.bar.G, l.h = P.bar.h, l.mu = P.bar.mu;
+    l.Q = P.bar.Q;
+    l.p = P.bar.p;
+    l.G = P.bar.G;
+    l.h = P.bar.h;
+    l.mu = P.bar.mu;
     Solved s = solve(l, NULL);
     if (s.status == pb_ok && clear(&s, states)) {
       double g[n + 6 * contacts], exact = 0, at[2], *way = calloc(P.count, 8);
@@ -242,16 +284,21 @@ static void test_gradients_of_a_chain(void **state) {
       pbLcpAdjointReport report;
       Bars b = vjp(&s, (pbLcpCotangent){g, NULL, g + n, g + n + 3 * contacts}, &report);
       assert_true(report.deficiency == 0 && report.residual < 1e-9);
-      for (size_t i = 0; i < P.count; i++) way[i] = P.all[i] * pbRng_Normal(&r), exact += way[i] * b.all[i];
+      for (size_t i = 0; i < P.count; i++) {
+        way[i] = P.all[i] * pbRng_Normal(&r);
+        exact += way[i] * b.all[i];
+      }
       for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < P.count; i++) P.all[i] += (side ? 2 : -1) * eps * way[i];
         at[side] = loss(l, g);
       }
       worst = fmax(worst, fabs((at[1] - at[0]) / (2 * eps) - exact) / (1 + fabs(exact)));
       checked++;
-      free(b.all), free(way);
+      free(b.all);
+      free(way);
     }
-    free(P.all), done(&s);
+    free(P.all);
+    done(&s);
   }
   print_message("%d chains; contacts %d open, %d sticking, %d sliding: derivatives off by %.1e at most\n", checked, states[0],
                 states[1], states[2], worst);

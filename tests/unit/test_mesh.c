@@ -33,8 +33,13 @@ static void enclosed(const pbMesh *m, const pbCells *triangles, double *volume, 
     const double *a = m->point + 3 * triangles->vertex[3 * i], *b = m->point + 3 * triangles->vertex[3 * i + 1],
                  *c = m->point + 3 * triangles->vertex[3 * i + 2];
     double n[3], u[3], v[3];
-    for (int k = 0; k < 3; k++) u[k] = b[k] - a[k], v[k] = c[k] - a[k];
-    n[0] = u[1] * v[2] - u[2] * v[1], n[1] = u[2] * v[0] - u[0] * v[2], n[2] = u[0] * v[1] - u[1] * v[0];
+    for (int k = 0; k < 3; k++) {
+      u[k] = b[k] - a[k];
+      v[k] = c[k] - a[k];
+    }
+    n[0] = u[1] * v[2] - u[2] * v[1];
+    n[1] = u[2] * v[0] - u[0] * v[2];
+    n[2] = u[0] * v[1] - u[1] * v[0];
     *volume += (a[0] * n[0] + a[1] * n[1] + a[2] * n[2]) / 6;
     *area += sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]) / 2;
   }
@@ -232,7 +237,9 @@ static void test_curved_volume(void **state) {
   OK(ctx, pbMesh_Quadratic(ctx, m, &q));
   for (int i = 0; i < 10; i++) {
     double *x = q->point + 3 * i, old[3] = {x[0], x[1], x[2]};
-    x[0] = old[0] * (1 + old[1]), x[1] = old[1] * (1 + old[2]), x[2] = old[2] * (1 + old[0]);
+    x[0] = old[0] * (1 + old[1]);
+    x[1] = old[1] * (1 + old[2]);
+    x[2] = old[2] * (1 + old[0]);
   }
   pbMeshReport r;
   OK(ctx, pbMesh_Check(ctx, q, 0, &r));
@@ -346,7 +353,10 @@ static void test_many_faults(void **state) {
   int *v = m->cells[pb_cellTetrahedron].vertex, count = m->cells[pb_cellTetrahedron].count;
   for (int i = 0; i < count; i++) {
     int t = v[4 * i];
-    if (i % 2) v[4 * i] = v[4 * i + 1], v[4 * i + 1] = t;
+    if (i % 2) {
+      v[4 * i] = v[4 * i + 1];
+      v[4 * i + 1] = t;
+    }
   }
   assert_int_equal(pbMesh_Check(ctx, m, 0, &r), pb_bad_input);
   assert_int_equal(r.inverted, count / 2);
@@ -389,8 +399,11 @@ static void test_points_joined_and_dropped(void **state) {
     memcpy(loose->point + 3 * i, m->point + 3 * m->cells[pb_cellTriangle].vertex[i], 3 * sizeof(double));
     if (loose->point[3 * i] == 0 && i % 2) loose->point[3 * i] = -0.0;
   }
-  to[3 * n] = 0, to[3 * n + 1] = 3 * n, to[3 * n + 2] = 3 * n + 1;  // collapses
-  loose->point[9 * n + 6] = 9, loose->cells[pb_cellPoint].vertex[0] = 3 * n + 2;
+  to[3 * n] = 0;
+  to[3 * n + 1] = 3 * n;
+  to[3 * n + 2] = 3 * n + 1;  // collapses
+  loose->point[9 * n + 6] = 9;
+  loose->cells[pb_cellPoint].vertex[0] = 3 * n + 2;
   OK(ctx, pbMesh_Weld(loose));
   assert_int_equal(loose->cells[pb_cellTriangle].count, n);
   assert_int_equal(loose->points, m->points + 2);
@@ -408,7 +421,8 @@ static void test_skin(void **state) {
   Bad b = {"skin", 9, 3, 1, 0, {0, 1, 2, 1, 3, 2, 0, 4, 1}, {0, 1, 2, 4}, pb_ok, ""};
   pbMesh *m = make(ctx, &b);
   pbCells skin, boundary;
-  m->cells[pb_cellTetrahedron].group[0] = 5, m->cells[pb_cellTriangle].group[1] = 8;
+  m->cells[pb_cellTetrahedron].group[0] = 5;
+  m->cells[pb_cellTriangle].group[1] = 8;
   OK(ctx, pbMesh_Boundary(ctx, m, &boundary));
   OK(ctx, pbMesh_Skin(ctx, m, &skin));
   assert_int_equal(boundary.count, 4);

@@ -38,7 +38,8 @@ static World empty(pbDeformable **d) {
   pbSpec *spec;
   w.ctx = pbContext_Create(NULL);
   OK(pbSpec_Create(w.ctx, &spec));
-  spec->option.timestep = 0.02, spec->option.gravity[2] = 0;
+  spec->option.timestep = 0.02;
+  spec->option.gravity[2] = 0;
   OK(pbSpec_Compile(spec, &w.model));
   pbSpec_Destroy(spec);
   OK(pbDeformable_Create(w.ctx, d));
@@ -74,11 +75,15 @@ static World rope(const pbDeformOptions *options) {
   double rest[3 * points], mass[points];
   int ends[2 * (points - 1)], group;
   for (int i = 0; i < points; i++) {
-    rest[3 * i] = 0.1 * i, rest[3 * i + 1] = i % (points - 1) ? 0.05 * sin(7. * i) : 0;
+    rest[3 * i] = 0.1 * i;
+    rest[3 * i + 1] = i % (points - 1) ? 0.05 * sin(7. * i) : 0;
     rest[3 * i + 2] = i % (points - 1) ? 0.03 * cos(5. * i) : 0;
     mass[i] = 0.1 + 0.02 * (i % 3);
   }
-  for (int i = 0; i < points - 1; i++) ends[2 * i] = i, ends[2 * i + 1] = i + 1;
+  for (int i = 0; i < points - 1; i++) {
+    ends[2 * i] = i;
+    ends[2 * i + 1] = i + 1;
+  }
   OK(pbDeformable_AddPoints(d, points, rest, mass, NULL, NULL, NULL));
   OK(pbDeformable_AddEnergy(d, "springs", &spring, points - 1, ends, &group));
   OK(pbDeformable_SetParameter(d, group, "k", 1, (double[]){40}));
@@ -95,7 +100,10 @@ static pbStatus descend(void *user, const pbPotential *p, double *x, int *iterat
   for (*iterations = 0; *iterations < 20000; ++*iterations) {
     double most = 0, slope = 0, s;
     if (!p->evaluate(p, x, &value, g)) return pb_bad_input;
-    for (int i = 0; i < p->n; i++) most = fmax(most, fabs(g[i])), slope += g[i] * g[i];
+    for (int i = 0; i < p->n; i++) {
+      most = fmax(most, fabs(g[i]));
+      slope += g[i] * g[i];
+    }
     if (most < 1e-13) return pb_ok;
     for (s = p->max_step(p, x, g);; s *= shorten) {
       for (int i = 0; i < p->n; i++) there[i] = x[i] - s * g[i];
@@ -213,18 +221,24 @@ static void test_tight_tolerance(void **unused) {
 }
 
 static pbStatus gives_up(void *user, const pbPotential *p, double *x, int *iterations) {
-  (void)p, (void)x, (void)iterations;
+  (void)p;
+  (void)x;
+  (void)iterations;
   return *(pbStatus *)user;
 }
 
 static pbStatus moves_what_is_fixed(void *user, const pbPotential *p, double *x, int *iterations) {
-  (void)user, (void)p, (void)iterations;
+  (void)user;
+  (void)p;
+  (void)iterations;
   x[1] += 0.5;
   return pb_ok;
 }
 
 static pbStatus loses_itself(void *user, const pbPotential *p, double *x, int *iterations) {
-  (void)user, (void)p, (void)iterations;
+  (void)user;
+  (void)p;
+  (void)iterations;
   x[5] = NAN;
   return pb_ok;
 }

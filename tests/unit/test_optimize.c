@@ -451,7 +451,8 @@ static void test_bad_arguments(void **state) {
   pbOptimizer *o;
   double nan_start[2] = {NAN, 0}, lower[2] = {1, 0}, upper[2] = {0, 1};
   assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){0}, nan_start, &o), pb_bad_argument);
-  p.lower = lower, p.upper = upper;
+  p.lower = lower;
+  p.upper = upper;
   assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){0}, start, &o), pb_bad_argument);
   p = problem(&b);
   p.residuals = NULL;
@@ -468,7 +469,8 @@ static void test_random_numbers(void **state) {
   double sum = 0, squares = 0, saved[PB_RNG_DOUBLES];
   for (int i = 0; i < 100000; i++) {
     double z = pbRng_Normal(&rng);
-    sum += z, squares += z * z;
+    sum += z;
+    squares += z * z;
   }
   assert_true(fabs(sum / 1e5) < 0.01 && fabs(squares / 1e5 - 1) < 0.02);
   pbRng_Normal(&rng);

@@ -49,7 +49,8 @@ static void check_steps(pbContext *ctx, const pbModel *a, const pbModel *b) {
     pbScratch_Destroy(scratch);
   }
   assert_memory_equal(x[0], x[1], size);
-  free(x[0]), free(x[1]);
+  free(x[0]);
+  free(x[1]);
 }
 
 static void test_there_and_back(void **state) {

@@ -36,7 +36,8 @@ static const double *start(const Problem *q) { return slices(q->all, q->p.m).f0;
 static Problem *problem(pbRng *r, int contacts, int tangents, int joints, int motors, double cfm) {
   Problem *q = calloc(1, sizeof *q);
   int m = contacts * (1 + tangents) + joints + motors, n = q->n = (3 * m + 3) / 4;
-  q->count = total(m), q->all = calloc(q->count, 8);
+  q->count = total(m);
+  q->all = calloc(q->count, 8);
   pbPgsBar v = slices(q->all, m);
   for (int i = 0; i < m; i++) {
     bool contact = i < contacts * (1 + tangents), normal = contact && i % (1 + tangents) == 0, joint = !contact && i < m - motors;
@@ -57,7 +58,10 @@ static Problem *problem(pbRng *r, int contacts, int tangents, int joints, int mo
   q->p = (pbPgs){m, v.A, v.b, q->kind, v.bound, q->normal, v.mu};
   return q;
 }
-static void done(Problem *q) { free(q->all), free(q); }
+static void done(Problem *q) {
+  free(q->all);
+  free(q);
+}
 
 typedef struct Run {
   double *f, *history, *bar;
@@ -75,7 +79,12 @@ static Run run(const Problem *q, const pbPgsOptions *o) {
   s.status = pbPgs_Solve(ctx, &(pbPgsCall){&q->p, o, s.work, size}, start(q), s.f, s.history, &s.report);
   return s;
 }
-static void over(Run *s) { free(s->f), free(s->history), free(s->bar), free(s->work); }
+static void over(Run *s) {
+  free(s->f);
+  free(s->history);
+  free(s->bar);
+  free(s->work);
+}
 
 // ---- the same sweeps in complex numbers -----------------------------------------------------------------------------
 typedef double _Complex cplx;
@@ -167,9 +176,15 @@ static void test_unrolled(void **state) {
     }
     memset(s.work, 0xff, s.size);
     assert_int_equal(pbPgs_VjpUnrolled(ctx, &(pbPgsCall){&q->p, &o, s.work, s.size}, &s.report, s.history, g, &b), pb_ok);
-    for (size_t i = 0; i < q->count; i++) exact += s.bar[i] * way[i], size += fabs(s.bar[i] * way[i]);
+    for (size_t i = 0; i < q->count; i++) {
+      exact += s.bar[i] * way[i];
+      size += fabs(s.bar[i] * way[i]);
+    }
     worst = fmax(worst, fabs(exact - forward) / size);
-    free(all), free(way), over(&s), done(q);
+    free(all);
+    free(way);
+    over(&s);
+    done(q);
   }
   print_message("backwards through the sweeps against the complex step: %.1e at most\n", worst);
   assert_true(worst < 1e-13);
@@ -215,10 +230,14 @@ static void test_implicit_is_unrolled_at_convergence(void **state) {
         if (law[i].normal >= 0) sum -= law[i].tie * f[law[i].normal];
         law_off = fmax(law_off, fabs(cimag(sum)) / 1e-40);
       }
-      compared++, tied += report.tied, held += report.held;
+      compared++;
+      tied += report.tied;
+      held += report.held;
       free(all);
     }
-    free(implicit), over(&s), done(q);
+    free(implicit);
+    over(&s);
+    done(q);
   }
   print_message("%d problems, %d rows at friction's bound, %d held: implicit and unrolled apart by %.1e, laws off by %.1e\n",
                 compared, tied, held, apart, law_off);
@@ -245,7 +264,8 @@ static void test_against_the_complementarity_solver(void **state) {
       memcpy(G + i * n, q->J + i * n, 8 * (size_t)n);
       F[i * M + i] = .1;
       if (extra[i] < 0) continue;
-      F[i * M + extra[i]] = 1, F[extra[i] * M + i] = -1;
+      F[i * M + extra[i]] = 1;
+      F[extra[i] * M + i] = -1;
       h[extra[i]] = 2 * q->p.bound[i];
     }
     pbLcp l = {.n = n, .m = M, .Q = Q, .p = p, .G = G, .h = h, .F = F};
@@ -256,7 +276,14 @@ static void test_against_the_complementarity_solver(void **state) {
     Run s = run(q, &(pbPgsOptions){.sweeps = 5000, .tolerance = 1e-14});
     assert_int_equal(s.status, pb_ok);
     for (int i = 0; i < m; i++) worst = fmax(worst, fabs(s.f[i] - z[i] + (extra[i] >= 0 ? q->p.bound[i] : 0)));
-    free(Q), free(p), free(G), free(h), free(F), free(work), over(&s), done(q);
+    free(Q);
+    free(p);
+    free(G);
+    free(h);
+    free(F);
+    free(work);
+    over(&s);
+    done(q);
   }
   print_message("against the complementarity solver: %.1e at most\n", worst);
   assert_true(worst < 1e-10);
@@ -271,9 +298,14 @@ static void test_jacobi_on_a_stack(void **state) {
   for (int i = 0; i < m; i++) {
     int body = i / 2;
     double arm = i % 2 ? .5 : -.5, weight = 1 / sqrt(1. / 6);  // turning inertia of a square
-    J[i][3 * body + 1] = 1, J[i][3 * body + 2] = arm * weight;
-    if (body) J[i][3 * body - 2] = -1, J[i][3 * body - 1] = -arm * weight;
-    b[i] = body ? 0 : -.1, kind[i] = pb_pgsOneSided;
+    J[i][3 * body + 1] = 1;
+    J[i][3 * body + 2] = arm * weight;
+    if (body) {
+      J[i][3 * body - 2] = -1;
+      J[i][3 * body - 1] = -arm * weight;
+    }
+    b[i] = body ? 0 : -.1;
+    kind[i] = pb_pgsOneSided;
   }
   for (int i = 0; i < m; i++)
     for (int j = 0; j < m; j++)
@@ -305,9 +337,11 @@ static void test_refusals(void **state) {
   assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size - 1}, NULL, f, NULL, NULL), pb_bad_argument);
   p.b = NULL;
   assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_argument);
-  p = q->p, p.normal = NULL;
+  p = q->p;
+  p.normal = NULL;
   assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_input);
-  p = q->p, p.bound = NULL;
+  p = q->p;
+  p.bound = NULL;
   assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_input);
   double keep = q->all[0], *diagonal = q->all;
   *diagonal = 0;
@@ -319,7 +353,8 @@ static void test_refusals(void **state) {
   pbPgsOptions few = {.sweeps = 1, .tolerance = 1e-12};
   assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&q->p, &few, work, size}, NULL, f, NULL, &report), pb_no_convergence);
   assert_true(f[0] != 7 && report.residual > 1e-12 && report.sweeps == 1);
-  free(work), done(q);
+  free(work);
+  done(q);
 }
 
 int main(void) {

@@ -299,11 +299,17 @@ static void test_apart(void **unused) {
     double m[3], p1[3] = {0}, p2[3] = {0}, h1 = -INFINITY, h2 = -INFINITY;
     for (int c = 0; c < a.hull.corners; c++) {
       m3_mulv(m, mat[0], a.corner[c]);
-      if (v3_dot(m, n) > h1) h1 = v3_dot(m, n), v3_copy(p1, m);
+      if (v3_dot(m, n) > h1) {
+        h1 = v3_dot(m, n);
+        v3_copy(p1, m);
+      }
     }
     for (int c = 0; c < b.hull.corners; c++) {
       m3_mulv(m, mat[1], b.corner[c]);
-      if (-v3_dot(m, n) > h2) h2 = -v3_dot(m, n), v3_copy(p2, m);
+      if (-v3_dot(m, n) > h2) {
+        h2 = -v3_dot(m, n);
+        v3_copy(p2, m);
+      }
     }
     if (trial % 3 == 0) {  // the middle of the face
       v3_zero(p1);
@@ -401,7 +407,10 @@ static void lift(const pbShape_r *in, pbShape_c *out) {
   out->motion = in->motion;
   for (int i = 0; i < 9; i++) out->stretch[i] = in->stretch[i];
   for (int i = 0; i < 3; i++) out->shift[i] = in->shift[i];
-  for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
+  for (int i = 0; i < 3; i++) {
+    out->pos[i] = in->pos[i];
+    out->size[i] = in->size[i];
+  }
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
 }
 

@@ -49,8 +49,13 @@ static int setup(void **state) {
   s->model = model_of_text(s->ctx, scene);
   s->theta = pbModel_DefaultParams(s->model);
   s->ntheta = pbModel_ParamSize(s->model);
-  s->nx = pbModel_StateSize(s->model), s->n = pbModel_TangentSize(s->model), s->nv = pbModel_Size(s->model, "nv");
-  s->nu = 1, s->ns = 5, s->nbody = pbModel_Size(s->model, "nbody"), s->nsite = 2;
+  s->nx = pbModel_StateSize(s->model);
+  s->n = pbModel_TangentSize(s->model);
+  s->nv = pbModel_Size(s->model, "nv");
+  s->nu = 1;
+  s->ns = 5;
+  s->nbody = pbModel_Size(s->model, "nbody");
+  s->nsite = 2;
   s->x0 = calloc((size_t)s->nx, sizeof(double));
   s->ctrl = calloc(N, sizeof(double));
   s->w = calloc((N + 1) * 64, sizeof(double));
@@ -58,7 +63,10 @@ static int setup(void **state) {
   if (pbState_Init(s->ctx, s->model, s->theta, -1, s->x0) != pb_ok) return 1;
   double *kick = calloc((size_t)s->n, sizeof(double));
   for (int i = 0; i < s->n - 1; i++) kick[i] = i < 6 ? 0 : noise(&seed);
-  kick[s->nv] = 0.7, kick[s->nv + 1] = -0.3, kick[s->nv + 2] = -1, kick[s->nv + 4] = 2;
+  kick[s->nv] = 0.7;
+  kick[s->nv + 1] = -0.3;
+  kick[s->nv + 2] = -1;
+  kick[s->nv + 4] = 2;
   pbState_Move(s->model, s->x0, kick, 1);
   free(kick);
   for (int k = 0; k < N; k++) s->ctrl[k] = noise(&seed);
@@ -77,7 +85,10 @@ static int teardown(void **state) {
   World *s = *state;
   pbModel_Destroy(s->model);
   pbContext_Destroy(s->ctx);
-  free(s->x0), free(s->ctrl), free(s->w), free(s);
+  free(s->x0);
+  free(s->ctrl);
+  free(s->w);
+  free(s);
   return 0;
 }
 
@@ -127,7 +138,11 @@ static void test_forward_is_the_steps_one_by_one(void **state) {
   assert_true(xpos[3] == few[1] && xpos[3 * 3 * s->nbody + 5] == few[3 * s->nx + 3]);  // the ball's body is where its joint is
   pbScratch_Destroy(scratch);
   pbRollout_Destroy(r);
-  free(states), free(sensors), free(x), free(few), free(xpos);
+  free(states);
+  free(sensors);
+  free(x);
+  free(few);
+  free(xpos);
 }
 
 static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
@@ -154,7 +169,8 @@ static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
   double norm = 0;
   for (size_t i = 0; i < size; i++) norm += fabs(first[i]);
   assert_true(isfinite(norm) && norm > 1);
-  free(first), free(again);
+  free(first);
+  free(again);
 }
 
 // The gradient by everything under a plan by budget (0: none), every time from a new rollout.
@@ -195,7 +211,8 @@ static void test_kept_evaluations_change_no_bit(void **state) {
     planned_gradient(s, &part, kept);
     assert_memory_equal(thin, kept, size * sizeof *thin);
   }
-  free(thin), free(kept);
+  free(thin);
+  free(kept);
 }
 
 // Of a long rollout those of the last steps are kept, as many as four times the core's own cache holds.
@@ -247,7 +264,12 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   print_message("reverse %.15g forward %.15g\n", reverse, forward);
   assert_true(fabs(reverse) > 1e-3 && fabs(reverse - forward) <= 1e-10 * fabs(reverse));
   pbRollout_Destroy(r);
-  free(g), free(d), free(x), free(sensors), free(xpos), free(site);
+  free(g);
+  free(d);
+  free(x);
+  free(sensors);
+  free(xpos);
+  free(site);
 }
 
 // A direction is scaled inside: powers of two change no bit, however large or small they are.
@@ -277,7 +299,8 @@ static void test_directions_of_any_size(void **state) {
     free(theta);
   }
   pbRollout_Destroy(r);
-  free(d), free(x);
+  free(d);
+  free(x);
 }
 
 static void test_spot_check(void **state) {
@@ -323,7 +346,8 @@ static void test_steps_are_checked(void **state) {
   assert_string_equal(pbCertificate_Checked(&c), "steps");
   assert_memory_equal(g, plain, ((size_t)s->n + N + s->ntheta) * sizeof *g);  // a check changes no bit
   pbRollout_Destroy(r);
-  free(g), free(plain);
+  free(g);
+  free(plain);
 }
 
 static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
@@ -350,7 +374,8 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
     pbRollout_Destroy(r);
   }
   assert_memory_equal(g[0], g[1], (size_t)s->n * sizeof(double));
-  free(g[0]), free(g[1]);
+  free(g[0]);
+  free(g[1]);
 }
 
 // Every integrator, with all that can be seen: positions are of the state before a step, whatever stages a step has.
@@ -372,7 +397,9 @@ static void test_every_integrator(void **state) {
     print_message("%s: error of the spot check %.2g\n", integrators[i], c.spot_error);
     assert_true(c.spot_error < 1e-6);
     pbRollout_Destroy(r);
-    free(g), free(xpos), free(states);
+    free(g);
+    free(xpos);
+    free(states);
   }
 }
 
@@ -441,7 +468,8 @@ static void leaves_out(World *s, pbRollout *r) {
   for (int i = 0; i < masses.rows; i++) assert_true(theta[masses.offset + (size_t)i] == 0);
   for (int i = 0; i < 3 * anchors.rows; i++) sum += fabs(theta[anchors.offset + (size_t)i]);
   assert_true(sum > 0);
-  free(theta), free(x);
+  free(theta);
+  free(x);
 }
 
 // Chosen fields of theta: the bits of all, checked steps right, everything else as it was.
@@ -480,7 +508,8 @@ static void test_wanted_parameters(void **state) {
   good(s->ctx, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = few}, NULL));
   assert_memory_equal(few, all, s->ntheta * sizeof *few);
   pbRollout_Destroy(r);
-  free(all), free(few);
+  free(all);
+  free(few);
 }
 
 static void test_mode_depends_on_counts_alone(void **state) {
@@ -540,7 +569,13 @@ static void check_sites(World *s, const char *file) {
   }
   pbScratch_Destroy(scratch);
   pbModel_Destroy(m);
-  free(x), free(states), free(sensed), free(one), free(ctrl), free(bars), free(ones);
+  free(x);
+  free(states);
+  free(sensed);
+  free(one);
+  free(ctrl);
+  free(bars);
+  free(ones);
 }
 static void test_only_the_frames_that_are_read(void **state) {
   static const char *const files[] = {"transmissions",   "wrapping",    "muscles",       "tendon_spatial",   "sensors_imu",
@@ -586,7 +621,8 @@ static void test_kept_searches_change_no_bit(void **state) {
   }
   assert_memory_equal(gradient[0], gradient[1], (n + ntheta) * sizeof **gradient);
   for (int k = 0; k < 2; k++) free(gradient[k]);
-  free(x), free(ones);
+  free(x);
+  free(ones);
   pbModel_Destroy(m);
   pbSpec_Destroy(spec);
 }

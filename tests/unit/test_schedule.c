@@ -35,7 +35,8 @@ static Walk play(int steps, int snapshots, int leaf) {
         break;
       case pb_scheduleRecord:
         assert_true(a.to - a.from <= leaf && a.to == reversed);
-        recorded_from = a.from, recorded_to = a.to;
+        recorded_from = a.from;
+        recorded_to = a.to;
         if (a.to - a.from > walk.most_records) walk.most_records = a.to - a.from;
         // fall through
       case pb_scheduleAdvance:

@@ -241,7 +241,8 @@ static void test_gradients_within(void **state) {
   World w;
   double by_ctrl;
   begin(&w, WORLD("-1", POSITION), hard);
-  w.x[w.q] = -0.01, w.ctrl[0] = 0.002;
+  w.x[w.q] = -0.01;
+  w.ctrl[0] = 0.002;
   step(&w);  // asks for 10 (0.002 + 0.01)
   assert_near_of("velocity", w.x[w.v], 0.12, 1e-10);
   assert_near_of("by kp", slope(&w, "actuator_gainprm", 0, &by_ctrl), 0.002 / 2, 1e-10);
@@ -253,14 +254,16 @@ static void test_gradients_within(void **state) {
   assert_near_of("by the bound", slope(&w, "actuator_forcerange", 1, NULL), 0, 0);
 
   // At its speed the speed alone counts.
-  w.x[w.q] = -0.01, w.x[w.v] = 0;
+  w.x[w.q] = -0.01;
+  w.x[w.v] = 0;
   *param(&w, "actuator_speed", 0) = 0.05;
   step(&w);
   assert_near_of("by the speed", slope(&w, "actuator_speed", 0, &by_ctrl), 1, 1e-9);
   assert_near_of("by the set-point at the speed", by_ctrl, 0, 0);
 
   // In the dead band nothing does.
-  w.x[w.q] = -0.01, w.x[w.v] = 0;
+  w.x[w.q] = -0.01;
+  w.x[w.v] = 0;
   *param(&w, "actuator_deadband", 0) = 0.2;
   step(&w);
   assert_near_of("by the set-point at rest", (slope(&w, "actuator_speed", 0, &by_ctrl), by_ctrl), 0, 0);

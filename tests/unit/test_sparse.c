@@ -35,14 +35,16 @@ static size_t make_pairs(pbRng *r, Shape shape, int n, int *pairs) {
                    (shape == ARROW && j == 0) || (shape == PARTS && i / 7 == j / 7);
       for (int k = 0; there && k <= below(r, 2); k++) {  // some twice, either way round
         bool swap = below(r, 2);
-        pairs[2 * count] = swap ? j : i, pairs[2 * count++ + 1] = swap ? i : j;
+        pairs[2 * count] = swap ? j : i;
+        pairs[2 * count++ + 1] = swap ? i : j;
       }
     }
   for (size_t k = count; k-- > 1;) {
     size_t o = (size_t)below(r, (int)k + 1);
     for (int e = 0; e < 2; e++) {
       int t = pairs[2 * k + e];
-      pairs[2 * k + e] = pairs[2 * o + e], pairs[2 * o + e] = t;
+      pairs[2 * k + e] = pairs[2 * o + e];
+      pairs[2 * o + e] = t;
     }
   }
   return count;
@@ -97,7 +99,9 @@ static void drop(Problem *q) {
   pbSparseAnalysis_Destroy(q->a);
   pbSparsePattern_Destroy(q->p);
   pbContext_Destroy(q->ctx);
-  free(q->values), free(q->dense), free(q->work);
+  free(q->values);
+  free(q->dense);
+  free(q->work);
 }
 
 // Pivots of dense elimination without exchange, in the order of the analysis: the sum of log |D| and the signs.
@@ -125,7 +129,8 @@ static double residual(const Problem *q, const double *b, const double *x) {
   for (size_t i = 0; i < N; i++) {
     double sum = b[i];
     for (size_t j = 0; j < N; j++) sum -= q->dense[i * N + j] * x[j];
-    most = fmax(most, fabs(sum)), size = fmax(size, fabs(b[i]));
+    most = fmax(most, fabs(sum));
+    size = fmax(size, fabs(b[i]));
   }
   return size > 0 ? most / size : most;
 }
@@ -190,7 +195,8 @@ static void check(Problem *q, pbRng *r, double tolerance) {
   assert_int_equal(pbSparse_Factor(q->ctx, q->f, q->values, q->work, NULL), pb_ok);
   pbSparse_Solve(q->f, 1, b, y, q->work);
   assert_memory_equal(x, y, sizeof *y * N);
-  free(b), free(y);
+  free(b);
+  free(y);
 }
 
 static void test_definite(void **state) {
@@ -247,7 +253,10 @@ static void test_singular(void **state) {
     for (size_t i = 0; i < N; i++) q.dense[i * N + i] = 0;
     for (size_t i = 0; i < N; i++) {
       double sum = 0;
-      for (size_t j = 0; j < N; j++) q.dense[i * N + j] = -fabs(q.dense[i * N + j]), sum -= q.dense[i * N + j];
+      for (size_t j = 0; j < N; j++) {
+        q.dense[i * N + j] = -fabs(q.dense[i * N + j]);
+        sum -= q.dense[i * N + j];
+      }
       q.dense[i * N + i] = sum;
     }
     store(&q);
@@ -279,12 +288,14 @@ static void test_order(void **state) {
 
 static void grid_pairs(int side, int **pairs, size_t *count) {
   int n = side * side * side;
-  *pairs = malloc(sizeof(int) * 2 * 27 * (size_t)n), *count = 0;
+  *pairs = malloc(sizeof(int) * 2 * 27 * (size_t)n);
+  *count = 0;
   for (int i = 0; i < n; i++)
     for (int d = 0; d < 27; d++) {
       int x = i % side + d % 3 - 1, y = i / side % side + d / 3 % 3 - 1, z = i / side / side + d / 9 - 1;
       if (x < 0 || y < 0 || z < 0 || x >= side || y >= side || z >= side) continue;
-      (*pairs)[2 * *count] = i, (*pairs)[2 * (*count)++ + 1] = x + side * (y + side * z);
+      (*pairs)[2 * *count] = i;
+      (*pairs)[2 * (*count)++ + 1] = x + side * (y + side * z);
     }
 }
 
@@ -309,7 +320,8 @@ static void test_variants(void **state) {
     assert_int_equal(pbSparsePattern_Create(q.ctx, q.n, NULL, pairs, count, &q.p), pb_ok);
     assert_int_equal(pbSparseAnalysis_Create(q.ctx, q.p, NULL, &q.a), pb_ok);
     assert_int_equal(pbSparseFactor_Create(q.ctx, q.a, &q.f), pb_ok);
-    q.values = calloc(9 * (size_t)q.p->slots, sizeof(double)), q.dense = calloc(N * N, sizeof(double));
+    q.values = calloc(9 * (size_t)q.p->slots, sizeof(double));
+    q.dense = calloc(N * N, sizeof(double));
     q.work = malloc(pbSparseAnalysis_WorkSize(q.a));
     memset(q.work, 0xff, pbSparseAnalysis_WorkSize(q.a));
     fill(&q, &r, 0.3);
@@ -325,7 +337,10 @@ static void test_variants(void **state) {
       assert_memory_equal(first, x, sizeof *x * N);
       assert_true(residual(&q, b, first) < 1e-12);
     }
-    free(b), free(x), free(first), free(pairs);
+    free(b);
+    free(x);
+    free(first);
+    free(pairs);
     drop(&q);
   }
 }
@@ -343,15 +358,30 @@ static void test_fill(void **state) {
     if (c < 2) {
       grid_pairs(side, &pairs, &count);
       pairs = realloc(pairs, sizeof(int) * 2 * (count + (size_t)n));
-      for (int i = 0; c == 1 && i < n; i++) pairs[2 * count] = n - 1, pairs[2 * count++ + 1] = i;
+      for (int i = 0; c == 1 && i < n; i++) {
+        pairs[2 * count] = n - 1;
+        pairs[2 * count++ + 1] = i;
+      }
     } else {
       pairs = malloc(sizeof(int) * 6 * (size_t)n);
       for (int i = 0; c == 2 && i < n; i++) {
-        if (i % 70 < 69) pairs[2 * count] = i, pairs[2 * count++ + 1] = i + 1;
-        if (i / 70 < 69) pairs[2 * count] = i, pairs[2 * count++ + 1] = i + 70;
-        if (i % 70 < 69 && i / 70 < 69) pairs[2 * count] = i, pairs[2 * count++ + 1] = i + 71;
+        if (i % 70 < 69) {
+          pairs[2 * count] = i;
+          pairs[2 * count++ + 1] = i + 1;
+        }
+        if (i / 70 < 69) {
+          pairs[2 * count] = i;
+          pairs[2 * count++ + 1] = i + 70;
+        }
+        if (i % 70 < 69 && i / 70 < 69) {
+          pairs[2 * count] = i;
+          pairs[2 * count++ + 1] = i + 71;
+        }
       }
-      for (int i = 0; c == 3 && i + 1 < n; i++) pairs[2 * count] = i, pairs[2 * count++ + 1] = i + 1;
+      for (int i = 0; c == 3 && i + 1 < n; i++) {
+        pairs[2 * count] = i;
+        pairs[2 * count++ + 1] = i + 1;
+      }
     }
     pbContext *ctx = pbContext_Create(NULL);
     pbSparsePattern *p;
@@ -360,7 +390,9 @@ static void test_fill(void **state) {
     assert_int_equal(pbSparseAnalysis_Create(ctx, p, NULL, &a), pb_ok);
     if ((double)pbSparseAnalysis_Entries(a) > CASES[c].entries)
       fail_msg("%s: %zu entries, %g wanted", CASES[c].name, pbSparseAnalysis_Entries(a), CASES[c].entries);
-    pbSparseAnalysis_Destroy(a), pbSparsePattern_Destroy(p), pbContext_Destroy(ctx);
+    pbSparseAnalysis_Destroy(a);
+    pbSparsePattern_Destroy(p);
+    pbContext_Destroy(ctx);
     free(pairs);
   }
 }
@@ -378,12 +410,17 @@ static void test_condition(void **state) {
       e[j] = 1;
       pbSparse_Solve(q.f, 1, e, x, q.work);
       e[j] = 0;
-      for (size_t i = 0; i < N; i++) a += fabs(q.dense[i * N + j]), b += fabs(x[i]);
-      norm = fmax(norm, a), inverse = fmax(inverse, b);
+      for (size_t i = 0; i < N; i++) {
+        a += fabs(q.dense[i * N + j]);
+        b += fabs(x[i]);
+      }
+      norm = fmax(norm, a);
+      inverse = fmax(inverse, b);
     }
     double found = pbSparse_Condition(q.f, q.p, q.values, q.work);
     assert_true(found <= norm * inverse * (1 + 1e-12) && found > norm * inverse / 3);
-    free(e), free(x);
+    free(e);
+    free(x);
     drop(&q);
   }
 }

@@ -30,11 +30,15 @@ static Problem make(uint64_t seed, double skew) {
   int pairs[N * 6], count = 0;
   for (int i = 0; i < N; i++)
     for (int d = 1; d <= 3; d++)
-      if (i + d < N) pairs[2 * count] = i, pairs[2 * count++ + 1] = i + d;
+      if (i + d < N) {
+        pairs[2 * count] = i;
+        pairs[2 * count++ + 1] = i + d;
+      }
   assert_int_equal(pbSparsePattern_Create(q.ctx, N, NULL, pairs, (size_t)count, &q.p), pb_ok);
   assert_int_equal(pbSparseAnalysis_Create(q.ctx, q.p, NULL, &q.a), pb_ok);
   assert_int_equal(pbSparseFactor_Create(q.ctx, q.a, &q.f), pb_ok);
-  q.values = calloc(9 * (size_t)q.p->slots, sizeof(double)), q.upper = calloc(9 * (size_t)q.p->slots, sizeof(double));
+  q.values = calloc(9 * (size_t)q.p->slots, sizeof(double));
+  q.upper = calloc(9 * (size_t)q.p->slots, sizeof(double));
   q.work = malloc(pbSparseAnalysis_WorkSize(q.a));
   size_t cg = pbCg_WorkSize(UNKNOWNS), gmres = pbGmres_WorkSize(UNKNOWNS, UNKNOWNS);
   q.krylov_work = malloc(cg > gmres ? cg : gmres);
@@ -49,7 +53,8 @@ static Problem make(uint64_t seed, double skew) {
         double v = d[e / 3] * d[e % 3];
         q.values[9 * s + e] = -v;
         q.upper[9 * s + e] = -v + skew * pbRng_Normal(&r);
-        q.values[9 * q.p->begin[j] + e] += v, q.values[9 * q.p->begin[q.p->row[s]] + e] += v;
+        q.values[9 * q.p->begin[j] + e] += v;
+        q.values[9 * q.p->begin[q.p->row[s]] + e] += v;
       }
     }
   for (int i = 0; i < UNKNOWNS; i++) q.b[i] = pbRng_Normal(&r);
@@ -63,12 +68,18 @@ static void drop(Problem *q) {
   pbSparseAnalysis_Destroy(q->a);
   pbSparsePattern_Destroy(q->p);
   pbContext_Destroy(q->ctx);
-  free(q->values), free(q->upper), free(q->work), free(q->krylov_work);
+  free(q->values);
+  free(q->upper);
+  free(q->work);
+  free(q->krylov_work);
 }
 
 static double distance(const double *x, const double *y) {
   double most = 0, size = 0;
-  for (int i = 0; i < UNKNOWNS; i++) most = fmax(most, fabs(x[i] - y[i])), size = fmax(size, fabs(y[i]));
+  for (int i = 0; i < UNKNOWNS; i++) {
+    most = fmax(most, fabs(x[i] - y[i]));
+    size = fmax(size, fabs(y[i]));
+  }
   return most / size;
 }
 
@@ -93,7 +104,8 @@ static void test_cg(void **state) {
       iterations[c] = report.iterations;
       assert_int_equal(pbCg_Solve(q.ctx, &k, q.b, x, q.krylov_work, &report), pb_ok);
       assert_int_equal(report.iterations, 0);  // already there
-      k.iterations = 1, k.precondition.apply = NULL;
+      k.iterations = 1;
+      k.precondition.apply = NULL;
       memset(x, 0, sizeof x);
       assert_int_equal(pbCg_Solve(q.ctx, &k, q.b, x, q.krylov_work, &report), pb_no_convergence);
     }
@@ -101,8 +113,11 @@ static void test_cg(void **state) {
     for (int i = 0; i < 9 * q.p->slots; i++) q.values[i] *= 1 + 0.02 * sin(i / 9);  // the factor is stale now
     pbKrylov k = {
         .n = UNKNOWNS, .matrix = pbLinear_Matrix(&m), .precondition = preconditions[2], .tolerance = 1e-12, .iterations = 300};
-    for (int i = 0; i < N; i++)
-      q.values[9 * q.p->begin[i]] += 1, q.values[9 * q.p->begin[i] + 4] += 1, q.values[9 * q.p->begin[i] + 8] += 1;
+    for (int i = 0; i < N; i++) {
+      q.values[9 * q.p->begin[i]] += 1;
+      q.values[9 * q.p->begin[i] + 4] += 1;
+      q.values[9 * q.p->begin[i] + 8] += 1;
+    }
     double x[UNKNOWNS] = {0};
     pbKrylovReport report;
     assert_int_equal(pbCg_Solve(q.ctx, &k, q.b, x, q.krylov_work, &report), pb_ok);
@@ -127,7 +142,10 @@ static void test_gmres(void **state) {
     pbLinear preconditions[] = {{NULL, NULL}, pbLinear_Jacobi(&jacobi), pbLinear_Inverse(&inverse)};
     double x[2][UNKNOWNS], y[UNKNOWNS], Ax[UNKNOWNS], c[UNKNOWNS], first[UNKNOWNS];
     pbRng r = pbRng_Seed(seed + 100);
-    for (int i = 0; i < UNKNOWNS; i++) c[i] = pbRng_Normal(&r), y[i] = pbRng_Normal(&r);
+    for (int i = 0; i < UNKNOWNS; i++) {
+      c[i] = pbRng_Normal(&r);
+      y[i] = pbRng_Normal(&r);
+    }
     for (int p = 0; p < 3; p++)
       for (int restart = UNKNOWNS; restart > UNKNOWNS / 3; restart -= UNKNOWNS / 2) {
         if (p < 2 && restart < UNKNOWNS) continue;  // these need all of the space
@@ -141,7 +159,11 @@ static void test_gmres(void **state) {
           assert_true(distance(Ax, t ? c : q.b) < 1e-11);
         }
         double left = 0, right = 0, size = 0;
-        for (int i = 0; i < UNKNOWNS; i++) left += c[i] * x[0][i], right += q.b[i] * x[1][i], size += fabs(c[i] * x[0][i]);
+        for (int i = 0; i < UNKNOWNS; i++) {
+          left += c[i] * x[0][i];
+          right += q.b[i] * x[1][i];
+          size += fabs(c[i] * x[0][i]);
+        }
         assert_true(fabs(left - right) < 1e-8 * size);
         if (p == 0) memcpy(first, x[0], sizeof first);
         assert_true(distance(x[0], first) < 1e-8);
@@ -150,7 +172,10 @@ static void test_gmres(void **state) {
     for (int p = 0; p < 3; p++) {
       double left = 0, right = 0, size = 0;
       preconditions[p].apply(preconditions[p].user, false, q.b, Ax);
-      for (int i = 0; i < UNKNOWNS; i++) left += y[i] * Ax[i], size += fabs(y[i] * Ax[i]);
+      for (int i = 0; i < UNKNOWNS; i++) {
+        left += y[i] * Ax[i];
+        size += fabs(y[i] * Ax[i]);
+      }
       preconditions[p].apply(preconditions[p].user, true, y, Ax);
       for (int i = 0; i < UNKNOWNS; i++) right += q.b[i] * Ax[i];
       assert_true(fabs(left - right) < 1e-13 * size);

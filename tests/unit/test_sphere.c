@@ -67,12 +67,18 @@ static int setup(void **state) {
   World *w = calloc(1, sizeof *w);
   w->ctx = pbContext_Create(NULL);
   w->model = model_of_text(w->ctx, scene);
-  w->nx = pbModel_StateSize(w->model), w->n = pbModel_TangentSize(w->model), w->nv = pbModel_Size(w->model, "nv");
-  w->ns = pbModel_Size(w->model, "nsensordata"), w->ntheta = pbModel_ParamSize(w->model);
-  w->theta = zeros(w->ntheta), w->x0 = zeros((size_t)w->nx);
+  w->nx = pbModel_StateSize(w->model);
+  w->n = pbModel_TangentSize(w->model);
+  w->nv = pbModel_Size(w->model, "nv");
+  w->ns = pbModel_Size(w->model, "nsensordata");
+  w->ntheta = pbModel_ParamSize(w->model);
+  w->theta = zeros(w->ntheta);
+  w->x0 = zeros((size_t)w->nx);
   memcpy(w->theta, pbModel_DefaultParams(w->model), w->ntheta * sizeof(double));
-  w->bar_x = zeros((size_t)w->n), w->bar_s = zeros((STEPS + 1) * (size_t)w->ns);
-  w->states = zeros((STEPS + 1) * (size_t)w->nx), w->reference = zeros((STEPS + 1) * (size_t)w->nx);
+  w->bar_x = zeros((size_t)w->n);
+  w->bar_s = zeros((STEPS + 1) * (size_t)w->ns);
+  w->states = zeros((STEPS + 1) * (size_t)w->nx);
+  w->reference = zeros((STEPS + 1) * (size_t)w->nx);
   w->sensors = zeros((STEPS + 1) * (size_t)w->ns);
   unsigned seed = 7;
   double *kick = zeros((size_t)w->n);
@@ -94,7 +100,14 @@ static int teardown(void **state) {
   pbRollout_Destroy(w->rollout);
   pbModel_Destroy(w->model);
   pbContext_Destroy(w->ctx);
-  free(w->theta), free(w->x0), free(w->bar_x), free(w->bar_s), free(w->states), free(w->sensors), free(w->reference), free(w);
+  free(w->theta);
+  free(w->x0);
+  free(w->bar_x);
+  free(w->bar_s);
+  free(w->states);
+  free(w->sensors);
+  free(w->reference);
+  free(w);
   return 0;
 }
 
@@ -210,7 +223,10 @@ static void test_forward_and_reverse_agree(void **state) {
   for (int i = 0; i < w->n; i++) forward += w->bar_x[i] * x[STEPS * w->n + i];
   for (int i = 0; i < (STEPS + 1) * w->ns; i++) forward += w->bar_s[i] * sensors[i];
   assert_true(fabs(forward - reverse) <= 1e-11 * fabs(reverse));
-  free(bar), free(way), free(x), free(sensors);
+  free(bar);
+  free(way);
+  free(x);
+  free(sensors);
 }
 
 static void refused(pbStatus status, pbStatus wanted, const char *text, const char *part) {
@@ -263,7 +279,10 @@ static void test_theta_that_is_not_finite(void **state) {
     run(w);
   }
   pbScratch_Destroy(s);
-  free(x), free(record), free(bar), free(A);
+  free(x);
+  free(record);
+  free(bar);
+  free(A);
 }
 
 // A gradient by parameters that is not finite, though that by the state is.
@@ -292,7 +311,8 @@ static void test_quaternions_of_states(void **state) {
     pbStatus step = pbStep_Forward(w->model, w->theta, x, NULL, s, NULL);
     pbStatus rollout = pbRollout_Forward(w->rollout, w->theta, w->x0, &w->input, NULL);
     if (i < 2) {
-      assert_int_equal(step, pb_ok), assert_int_equal(rollout, pb_ok);
+      assert_int_equal(step, pb_ok);
+      assert_int_equal(rollout, pb_ok);
       continue;
     }
     refused(step, pb_bad_input, pbScratch_Error(s), "qpos[1] (joint 'wrist')");
@@ -349,10 +369,13 @@ static void test_settings_changed_afterwards(void **state) {
               "record");
     }
     pbScratch_Destroy(s);
-    free(record_before), free(A), free(bar);
+    free(record_before);
+    free(A);
+    free(bar);
     pbRollout_Destroy(w->rollout);
     w->rollout = roll(w);
-    free(x), free(record);
+    free(x);
+    free(record);
   }
 }
 

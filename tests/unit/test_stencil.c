@@ -77,7 +77,8 @@ static void compare(const pbEnergyDef *def, const int (*offset)[3], bool each) {
   for (int e = 0; e < count; e++) sum += value[e];
   for (int i = 0; i < 3 * points * count; i++) wanted[3 * vertex[i / 3] + i % 3] += gradient[i];
   pbElements grid = in;
-  grid.vertex = NULL, grid.count = 0;
+  grid.vertex = NULL;
+  grid.count = 0;
   assert_true(pbEnergy_EvaluateStencil(energy, &s, &grid, &total, found, work, &fault));
   assert_int_equal(fault.element, -1);
   assert_memory_equal(&sum, &total, sizeof sum);
@@ -86,7 +87,8 @@ static void compare(const pbEnergyDef *def, const int (*offset)[3], bool each) {
   double *bar[2][3], *k_bar[2], *a_bar[2], h_bar[2] = {0}, t_bar[2] = {0};
   for (int i = 0; i < 2; i++) {
     for (int c = 0; c < 3; c++) bar[i][c] = zeros(3 * vertices);
-    k_bar[i] = zeros((size_t)count), a_bar[i] = zeros(3 * (size_t)count);
+    k_bar[i] = zeros((size_t)count);
+    a_bar[i] = zeros(3 * (size_t)count);
     double *to[2] = {k_bar[i], a_bar[i]};
     pbElementsBar out = {bar[i][0], bar[i][1], bar[i][2], to, &h_bar[i], &t_bar[i]};
     if (i) assert_true(pbEnergy_PullbackStencil(energy, &s, &grid, weights, &out, work, &fault));
@@ -108,10 +110,21 @@ static void compare(const pbEnergyDef *def, const int (*offset)[3], bool each) {
   for (int i = 0; i < 3 * vertices; i++) assert_true(isfinite(found[i]));
   for (int i = 0; i < 2; i++) {
     for (int c = 0; c < 3; c++) free(bar[i][c]);
-    free(k_bar[i]), free(a_bar[i]);
+    free(k_bar[i]);
+    free(a_bar[i]);
   }
-  free(x), free(rest), free(y), free(weights), free(k), free(a), free(value), free(gradient), free(wanted), free(found),
-      free(work), free(vertex);
+  free(x);
+  free(rest);
+  free(y);
+  free(weights);
+  free(k);
+  free(a);
+  free(value);
+  free(gradient);
+  free(wanted);
+  free(found);
+  free(work);
+  free(vertex);
   pbEnergy_Destroy(energy);
   pbContext_Destroy(ctx);
 }

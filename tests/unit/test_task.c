@@ -179,7 +179,8 @@ static void test_only_the_fields_of_variables_are_pulled_back(void **state) {
     good(*state, pbTask_Residuals(task, pbTask_Start(task), r, J_all));
     assert_memory_equal(few, all, bytes);
     assert_memory_equal(J, J_all, m * bytes);
-    free(J), free(r);
+    free(J);
+    free(r);
     pbTask_Destroy(task);
   }
 }
@@ -229,7 +230,8 @@ static void test_residuals_agree_with_the_gradient(void **state) {
       for (size_t k = 0; k < m; k++) from_J += 2 * J[k * n + i] * r[k];
       assert_true(fabs(from_J - g[i]) <= 1e-9 * (1 + fabs(g[i])));
     }
-    free(r), free(J);
+    free(r);
+    free(J);
     pbTask_Destroy(task);
   }
 }
@@ -248,7 +250,10 @@ static void record(pbContext *ctx, const char *path) {
   pbRolloutPlan plan;
   pbRollout *r;
   int steps[21];
-  for (int i = 0; i < 21; i++) steps[i] = 5 * i, time[i] = 0.025 * i;
+  for (int i = 0; i < 21; i++) {
+    steps[i] = 5 * i;
+    time[i] = 0.025 * i;
+  }
   good(ctx, pbRollout_PlanSlots(ctx, m, 100, 0, 1, &plan));
   good(ctx, pbRollout_Create(ctx, m, &plan, NULL, &r));
   pbRolloutOutput out = {.sensordata = rows[0], .rows = steps, .row_count = 21};
@@ -261,7 +266,8 @@ static void record(pbContext *ctx, const char *path) {
   good(ctx, pbArrays_SaveNpz(set, path, false));
   pbArrays_Destroy(set);
   pbRollout_Destroy(r);
-  free(theta), free(x0);
+  free(theta);
+  free(x0);
   pbTask_Destroy(task);
 }
 
@@ -310,7 +316,10 @@ static void resume_task(pbContext *ctx, pbTask *task, const char *method, int it
   memcpy(z, whole.z, sizeof *z * (size_t)pbTask_Size(task));
   unlink(file);
   Stopper stopper = {0, 3};
-  options.state_file = file, options.resume = true, options.progress = count_calls, options.user = &stopper,
+  options.state_file = file;
+  options.resume = true;
+  options.progress = count_calls;
+  options.user = &stopper;
   options.save_seconds = 1e-9;
   pbStatus status = pb_interrupted;
   int rounds = 0;
@@ -458,7 +467,9 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
   }
   size_t depth = 100000;
   char *deep = malloc(2 * depth + 1);
-  memset(deep, '[', depth), memset(deep + depth, ']', depth), deep[2 * depth] = 0;
+  memset(deep, '[', depth);
+  memset(deep + depth, ']', depth);
+  deep[2 * depth] = 0;
   pbTask *task;
   assert_int_equal(pbTask_Parse(*state, deep, 2 * depth, NULL, "deep", &task), pb_bad_input);
   free(deep);

@@ -252,7 +252,8 @@ static void test_jacobians_agree_with_gradients(void **state) {
     for (size_t k = 0; k < m; k++) from_J += 2 * J[k * n + i] * r[k];
     if (!(fabs(from_J - g[i]) <= 1e-9 * (1 + fabs(g[i])))) fail_msg("unknown %zu: %.15g by J, %.15g", i, from_J, g[i]);
   }
-  free(r), free(J);
+  free(r);
+  free(J);
   pbTask_Destroy(task);
 }
 
@@ -347,7 +348,9 @@ static void test_files(void **state) {
   write_text(path, "{'bodies': [{'name': 'bar',\n 'mesh': {'chain': {'from': [0, 0, 0], 'to': [1, 0, 0], 'edges': 0}}}]}");
   assert_int_equal(pbDeformable_Load(*state, NULL, path, NULL, &d), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(*state), "bar.json:2: bodies[0].mesh.chain.edges: expected whole numbers"));
-  unlink(path), unlink(other), rmdir(folder);
+  unlink(path);
+  unlink(other);
+  rmdir(folder);
 }
 
 // ---- bad files ------------------------------------------------------------------------------------------------------

@@ -31,7 +31,10 @@ static void moments(const pbDraw *d, double mean[2], double deviation[2]) {
   for (int i = 0; i < COUNT; i++) {
     const uint64_t counter[4] = {7, (uint64_t)i % 100, (uint64_t)i / 100, 3};
     pbDraw_Numbers(d, counter, out);
-    for (int k = 0; k < 2; k++) sum[k] += out[k], squares[k] += out[k] * out[k];
+    for (int k = 0; k < 2; k++) {
+      sum[k] += out[k];
+      squares[k] += out[k] * out[k];
+    }
   }
   for (int k = 0; k < 2; k++) {
     mean[k] = sum[k] / COUNT;
@@ -191,7 +194,8 @@ static void check_derivatives(pbContext *ctx, const char *constants) {
     for (size_t k = 0; k < m; k++) along += 2 * J[k * n + i] * r[k];
     assert_true(fabs(along - g[i]) <= 1e-9 * (1 + fabs(g[i])) && fabs(g[i]) > 1e-7);
   }
-  free(r), free(J);
+  free(r);
+  free(J);
   pbTask_Destroy(task);
 }
 static void test_derivatives_against_differences(void **state) {
@@ -294,7 +298,10 @@ static void test_resumed_runs_draw_the_same(void **state) {
     pbStatus status = pb_interrupted;
     int rounds = 0, calls = 0;
     unlink(file);
-    options.state_file = file, options.resume = true, options.progress = interrupt, options.user = &calls,
+    options.state_file = file;
+    options.resume = true;
+    options.progress = interrupt;
+    options.user = &calls;
     options.save_seconds = 1e-9;
     for (; status == pb_interrupted && rounds < 200; rounds++) {
       calls = 40 * (rounds + 1);

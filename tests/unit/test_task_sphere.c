@@ -67,7 +67,8 @@ static void record(pbContext *ctx, const char *parameter, const double *value, i
   good(ctx, pbArrays_SaveNpz(set, recording, false));
   pbArrays_Destroy(set);
   pbRollout_Destroy(r);
-  free(theta), free(x0);
+  free(theta);
+  free(x0);
   pbTask_Destroy(task);
 }
 
@@ -208,7 +209,8 @@ static void check_derivatives(pbContext *ctx, const char *constants) {
     if (!(fabs(difference - g[i]) <= 1e-7 * (1 + fabs(g[i])))) fail_msg("%s: %.12g, difference %.12g", name, g[i], difference);
     if (!(fabs(from_J - g[i]) <= 1e-9 * (1 + fabs(g[i])))) fail_msg("%s: %.12g, by the Jacobian %.12g", name, g[i], from_J);
   }
-  free(r), free(J);
+  free(r);
+  free(J);
   pbTask_Destroy(task);
 }
 

@@ -76,7 +76,10 @@ static void test_values_in_closed_form(void **state) {
   expect(*state, "{\"qpos\": \"x\", \"type\": \"above\", \"target\": 5}", 4, -4);
   expect(*state, "{\"qpos\": \"x\", \"type\": \"below\", \"target\": 5}", 0, 0);
   double value = 0, slope = 0;
-  for (int k = 51; k <= 100; k++) value += pow(0.03 * k - 1.5, 2), slope += 2 * (0.03 * k - 1.5) * 0.01 * k;
+  for (int k = 51; k <= 100; k++) {
+    value += pow(0.03 * k - 1.5, 2);
+    slope += 2 * (0.03 * k - 1.5) * 0.01 * k;
+  }
   expect(*state, "{\"qpos\": \"x\", \"type\": \"below\", \"target\": 1.5, \"at\": \"all\"}", value, slope);
 
   // A discount is a rate in time.
@@ -234,7 +237,9 @@ static void check_jacobian(pbContext *ctx, const char *loss) {
     }
     assert_true(fabs(along - g[i]) <= 1e-10 * (1 + fabs(g[i])));
   }
-  free(r), free(moved), free(J);
+  free(r);
+  free(moved);
+  free(J);
   pbTask_Destroy(task);
 }
 

@@ -113,7 +113,8 @@ static void check_derivatives(pbContext *ctx, const char *constants, const char 
     for (size_t k = 0; k < m; k++) along += 2 * J[k * n + i] * r[k];
     assert_true(fabs(along - g[i]) <= 1e-9 * (1 + fabs(g[i])) && (fabs(g[i]) > 1e-6 || i == 6));
   }
-  free(r), free(J);
+  free(r);
+  free(J);
   pbTask_Destroy(task);
 }
 static void test_derivatives_against_differences(void **state) {
