@@ -16,8 +16,8 @@
 #include <pullback/spec.h>
 
 #include "batch/batch.h"
-#include "support/support.h"
 #include "support/meter.h"
+#include "support/support.h"
 
 // Two links over a floor that the tip reaches.
 static const char scene[] =

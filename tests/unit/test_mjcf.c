@@ -15,8 +15,8 @@
 #include <pullback/io.h>
 #include <pullback/spec.h>
 
-#include "support/support.h"
 #include "support/meter.h"
+#include "support/support.h"
 
 static char folder[] = "/tmp/pullback-mjcf-XXXXXX";  // of this run, with a folder "model" and one "outside"
 

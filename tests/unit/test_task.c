@@ -16,8 +16,8 @@
 #include "optimize/task.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
-#include "support/support.h"
 #include "support/meter.h"
+#include "support/support.h"
 
 #define POINT_MODEL                                                                                                     \
   "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>" \
