@@ -501,7 +501,7 @@ static pbStatus find_loose(pbDeform *d, bool planar) {
   int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;
   int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent);
   if (!parent) return no_memory(d);
-  int *held = parent + d->npoint;
+  int *held = parent + d->npoint;  // npoint, behind the npoint of parent
 
   // Coordinates that pins hold, of each piece: as many as it has rigid motions must be.
   connect_elements(d, parent);

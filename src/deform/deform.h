@@ -181,10 +181,11 @@ typedef struct pbDeformMatrix {
   const pbSparseAnalysis *analysis;
   pbSparseFactor *factor;
   double *values, *upper;  // 9 a block; upper: of unsymmetric matrices, the blocks above the diagonal (sparse.h), else NULL
-  void *work;              // of the analysis
-  const int *slot;         // block of a block of the elements' pattern; NULL: the same
-  double *symmetric;       // symmetric part of unsymmetric ones, whose factor is the preconditioner
-  void *krylov;            // room of GMRES, and a right-hand side
+  void *work;              // workspace, pbSparseAnalysis_WorkSize of the analysis
+  const int *slot;         // one for each block of the elements' pattern: its block in this one; NULL: the same
+  double *symmetric;       // 9 a block: symmetric part of unsymmetric ones, whose factor is the preconditioner
+  void *krylov;            // workspace of GMRES, and a right-hand side
+  // the same of the elements' own pattern: what stands above points to these, or into own_memory
   pbSparseFactor *base_factor;
   double *base_values, *base_upper, *base_symmetric;
   void *base_work;
@@ -193,7 +194,7 @@ typedef struct pbDeformMatrix {
   pbSparsePattern *own;
   pbSparseAnalysis *own_analysis;
   pbSparseFactor *own_factor;
-  void *own_memory;
+  void *own_memory;     // values, upper, symmetric, slot and work of `own`, one after the other
   unsigned made;        // times that `own` was made anew
   int *pairs, *wanted;  // blocks (i, j), i > j, sorted: of `own`, and those wanted now
   size_t pair_count, wanted_count, pair_room;
@@ -212,29 +213,44 @@ typedef struct pbDeformWork {
   pbContext *ctx;
   pbDeformInput in;
   const pbSchemeTable *scheme;
+
+  // All cut from memory (lay_out of step.c). Over points
   double *mass, *mass_bar;                     // npoint
   double *ago, *ago_bar;                       // npoint x 3: see pbDeform_Ago
   double *x, *y, *v, *v1, *xhat, *accel;       // npoint x 3: solution, state before, velocities, prediction, M^-1 force
-  double *gradient, *step, *next_x;            // of Newton's method
-  double *point, *weights;                     // where energies are evaluated; weights of pullbacks
-  double *saddle;                              // npoint x 3, of statics: an equilibrium that is left
-  double *preconditioner_x;                    // npoint x 3: see adjoint.c
-  const double *guess;                         // npoint x 3: where the search of a step begins, if it may; NULL: as the past says
-  double *adjoint, *z_bar, *y_bar, *past_bar;  // of the pullback
-  double *history;                             // of L-BFGS, moments of Adam, vectors of conjugate gradients
-  double *rhs;                                 // nfree x 3
-  double *value_out, *gradient_out, *hessian_out;  // of a chunk of elements
-  _Complex double *complex_out, *complex_z, *complex_y, *complex_theta, *complex_control, *complex_data;
-  double *eigen;  // room of the projection
+  double *gradient, *step, *next_x;            // npoint x 3: of Newton's method
+  double *point, *weights;                     // npoint x 3: where energies are evaluated; weights of pullbacks
+  double *saddle;                              // npoint x 3, of statics alone: an equilibrium that is left
+  double *preconditioner_x;                    // npoint x 3: where the preconditioner was made, see adjoint.c
+  double *adjoint, *z_bar, *y_bar, *past_bar;  // npoint x 3: of the pullback
+  double *history;                             // history_rows x npoint x 3: pairs of L-BFGS, moments of Adam, or r p q z of CG
+  double *rhs;                                 // nfree x 3: a right-hand side, packed by unknowns
+
+  // Over a chunk of elements: outputs of their programs, p = 3 most_points
+  double *value_out, *gradient_out, *hessian_out;  // PB_DEFORM_CHUNK x 1, p, p x p
+  _Complex double *complex_out;                    // PB_DEFORM_CHUNK x p
+  _Complex double *complex_stencil;                // PB_DEFORM_CHUNK x pb_stencilParameters, where there is contact
+  double *eigen;                                   // pbProject_Room(p)
+  void *energy_work;                               // work_bytes, of the programs
+
+  // What a forward derivative goes along: values with their tangents
+  _Complex double *complex_z, *complex_y;                           // npoint x 3
+  _Complex double *complex_theta, *complex_control, *complex_data;  // ntheta, ncontrol, ndata
+
+  // Where the parameters of the group at hand are, most_parameters each; the arrays that they point to are somebody else's
   const double **parameter;
   double **parameter_bar;
-  _Complex double *complex_stencil;
   const void **parameter_complex;
   int *stride;
-  double *zero_control;
+
+  double *zero_control;         // ncontrol: zeros, where no controls are given
   double *led_bar, *led_state;  // nled; a tangent of the state
-  const double *theta_dot;      // of the forward derivative at hand
-  void *energy_work, *cg_work;
+  void *cg_work;                // pbCg_WorkSize(3 nfree)
+
+  // Borrowed for a call
+  const double *guess;      // npoint x 3: where the search of a step begins, if it may; NULL: as the past says
+  const double *theta_dot;  // ntheta: of the forward derivative at hand
+
   bool preconditioner_valid;
   double project;      // share of projection that made the last matrix of this step definite
   pbBarrier *barrier;  // NULL: nothing meets

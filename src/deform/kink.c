@@ -85,7 +85,7 @@ typedef struct Slopes {
 } Slopes;
 
 static Slopes slopes_of(const double *f, int n, int all) {
-  const double *before = f, *here = f + all, *behind = f + 2 * all;
+  const double *before = f, *here = f + all, *behind = f + 2 * all;  // n of `all` numbers each
   Slopes s = {0};
   for (int i = 0; i < n; i++) {
     s.first = fmax(s.first, fabs(behind[i] - before[i]));

@@ -120,7 +120,9 @@ static void truncated_newton(pbDeformWork *w) {
   const pbDeform *d = w->d;
   int n = 3 * d->nfree;
   size_t row = 3 * (size_t)d->npoint;
-  double *x = w->rhs, *r = w->history, *p = r + row, *q = p + row, *z = q + row;
+  double *x = w->rhs;                    // workspace, n: the solution so far
+  double *r = w->history, *p = r + row;  // workspace, n of row each: residual, direction
+  double *q = p + row, *z = q + row;     // workspace, likewise: matrix times direction, preconditioner times residual
 
   pack_unknowns(d, w->gradient, r);
   memset(x, 0, (size_t)n * sizeof *x);
@@ -156,7 +158,8 @@ static void truncated_newton(pbDeformWork *w) {
 // ---- Adam (Kingma and Ba 2015) ----------------------------------------------------------------------------------------
 static pbStatus adam_step(pbDeformWork *w, double *value, int k) {
   int n = 3 * w->d->npoint;
-  double *m = w->history, *v = m + n, rate = w->d->options.rate > 0 ? w->d->options.rate : 0.1;
+  double *m = w->history, *v = m + n;  // kept from step to step, n each: mean and mean square of the gradient
+  double rate = w->d->options.rate > 0 ? w->d->options.rate : 0.1;
 
   if (k == 0) memset(m, 0, 2 * (size_t)n * sizeof *m);
 

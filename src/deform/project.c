@@ -145,7 +145,8 @@ static bool diagonalize(double *d, double *e, double *Q, int n) {
 }
 
 void pbProject_Definite(double *A, int n, double share, double *room) {
-  double *S = room, *Q = S + n * n, *d = Q + n * n, *e = d + n;
+  double *S = room, *Q = S + n * n;   // workspace, n x n each: symmetric part; a copy, later eigenvectors as rows
+  double *d = Q + n * n, *e = d + n;  // workspace, n each: diagonal, later eigenvalues; beside the diagonal
   PB_ASSERT(n > 0 && share > 0 && share <= 1);
 
   // The symmetric part twice: one is destroyed by the test for definiteness.

@@ -13,7 +13,7 @@ size_t pbAdam_StateSize(const pbOptimizer *o) { return 2 * (size_t)o->n + adam_s
 static size_t work_size(const pbOptimizer *o) { return 2 * (size_t)o->n; }
 
 void pbAdam_Begin(pbOptimizer *o) {
-  double *scalars = o->own + 2 * o->n;
+  double *scalars = o->own + 2 * o->n;  // adam_scalars, behind both moments
   for (int i = 0; i < adam_scalars; i++) scalars[i] = 1;
 }
 

@@ -74,7 +74,9 @@ static void estimate_gradient(const pbOptimizer *o, pbRng rng, const double *sha
 
 static pbStatus iterate_es(pbOptimizer *o) {
   int count = o->options.population;
-  double *x = o->work + o->n, *g = x + o->n, *values = g + o->n, *order = values + count, *shaped = order + count;
+  double *x = o->work + o->n, *g = x + o->n;           // workspace, n each: a point, the estimate of the gradient
+  double *values = g + o->n, *order = values + count;  // workspace, count each: of the points; their numbers, best first
+  double *shaped = order + count;                      // workspace, count: weights by rank
   PB_ASSERT(count % 2 == 0 && o->options.sigma > 0);
 
   // The mean itself: what progress is told by, and where the next one begins.

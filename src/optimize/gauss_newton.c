@@ -13,8 +13,13 @@ enum { gn_lambda, gn_growth, gn_scalars };
 
 static size_t state_size(const pbOptimizer *o) { return (size_t)o->n + gn_scalars; }
 
+// Cut from the optimizer's work; m residuals.
 typedef struct Work {
-  double *r, *trial_r, *J, *A, *L, *g, *p, *trial;
+  double *r, *trial_r;  // m each: residuals here, and at the trial point
+  double *J;            // m x n: Jacobian
+  double *A, *L;        // n x n each: J'J; A + lambda D, then its factor
+  double *g;            // n: J'r
+  double *p, *trial;    // n each: move, trial point
 } Work;
 
 static size_t layout(const pbOptimizer *o, double *base, Work *w) {

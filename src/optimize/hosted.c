@@ -28,7 +28,7 @@ static int width_of(const pbTermSet *s, pbQuantity q) {
 
 // Rows of each quantity that it sees, then those of their slopes.
 static void divide(pbTermSet *s, const pbTerm *t, pbHosted *h) {
-  double *next = h->memory;
+  double *next = h->memory;  // of each: step_count x width values, step_count x bar_width slopes
   for (int q = 0; q < pb_quantityCount; q++) {
     if (!h->sees[q]) continue;
     pbLossRows *rows = &h->rows[h->row_count];

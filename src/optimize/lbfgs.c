@@ -196,7 +196,8 @@ static pbStatus evaluate_start(pbOptimizer *o) {
 
 static pbStatus iterate_lbfgs(pbOptimizer *o) {
   int n = o->n;
-  double *d = o->work, *free = d + n, *alpha = d + 4 * n;
+  double *d = o->work, *free = d + n;  // workspace, n each: direction; 1 where no bound holds the variable, else 0
+  double *alpha = d + 4 * n;           // workspace, 2 memory, behind trial point and gradient: s'y and a of each pair
 
   if (o->h->begun == 0) PB_TRY(evaluate_start(o));
   if (o->h->outcome != pb_running) return pb_ok;

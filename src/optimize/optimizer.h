@@ -33,8 +33,10 @@ struct pbOptimizer {
   pbRate *rates;
   size_t state_size;
   double *state;
-  pbOptimizerHeader *h;           // = state
-  double *x, *best, *own, *work;  // own: the method's part of the state
+  pbOptimizerHeader *h;  // = state
+  double *x, *best;      // n each, in the state: where it is, the best that it saw
+  double *own;           // method->state_size, in the state: what the method keeps between iterations
+  double *work;          // method->work_size, n at least: workspace of one iteration; a value may overwrite the first n
 };
 
 // Evaluations: they count, keep the best, and turn a soft failure into an infinite value. A NaN is infinite too.

@@ -405,7 +405,9 @@ void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double
   size_t n = (size_t)m->nmocap, steps = (size_t)tr->steps * (size_t)divide;
   if (!tr->poses.pos) return;
 
-  double *pos = memory, *quat = memory + steps * 3 * n, *velocity = quat + steps * 4 * n;
+  double *pos = memory;                     // output, steps x 3 n
+  double *quat = memory + steps * 3 * n;    // output, steps x 4 n
+  double *velocity = quat + steps * 4 * n;  // output, steps x 6 n
   double h = task->theta[m->timestep - m->theta0];
 
   // What acts during a step acts in all its parts; where velocities count, what is led goes on from part to part.

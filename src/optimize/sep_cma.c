@@ -9,9 +9,11 @@
 #include "base/assert.h"
 #include "optimize/evolution.h"
 
-// own state: random generator, sigma, generations, variances (n), both paths (n)
+// The distribution, as in cmaes.c, C diagonal. In the optimizer's own state.
 typedef struct Sep {
-  double *rng, *sigma, *generation, *C, *path_c, *path_s;
+  double *rng;                  // random generator, PB_RNG_DOUBLES
+  double *sigma, *generation;   // one number each
+  double *C, *path_c, *path_s;  // n each: variances, paths
 } Sep;
 
 static size_t state_size(const pbOptimizer *o) { return PB_RNG_DOUBLES + 2 + 3 * (size_t)o->n; }
@@ -103,8 +105,10 @@ static void learn(pbOptimizer *o, const Sep *c, const pbCmaConstants *k, const d
 
 static pbStatus iterate_sep(pbOptimizer *o) {
   int n = o->n, lambda = o->options.population;
-  double *ys = o->work + n, *values = ys + (size_t)lambda * (size_t)n, *order = values + lambda, *weights = order + lambda;
-  double *x = weights + lambda, *y_mean = x;
+  double *ys = o->work + n;                                    // workspace, lambda x n: moves
+  double *values = ys + (size_t)lambda * (size_t)n;            // workspace, lambda: of the points
+  double *order = values + lambda, *weights = order + lambda;  // workspace, lambda each: their numbers, best first; of the best
+  double *x = weights + lambda, *y_mean = x;                   // workspace, n: a point, later the mean of the best moves
   Sep c = layout(o);
   pbCmaConstants k = constants(o, weights);
 

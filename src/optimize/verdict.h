@@ -13,9 +13,10 @@ typedef struct Judge {
   bool smooth;                      // the loss has a gradient there
   bool together;                    // some unknowns change the loss with others alone, as the factors of a product that is zero
   double *g, *trial, *d;            // n each: gradient, a point, a direction
-  double *J, *A, *B, *D;            // Jacobian, J'J with its eigenvectors and roots of eigenvalues; NULL where it is not formed
-  double *residuals;
-  double *look;  // of a look sideways
+  double *J, *A, *B, *D;  // m x n Jacobian, J'J with its eigenvectors (n x n each), roots of eigenvalues (n); NULL where
+                          // it is not formed
+  double *residuals;      // m
+  double *look;           // workspace of a look sideways
 } Judge;
 
 // A simulation that fails at a point, which is no failure of the search.

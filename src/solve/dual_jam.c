@@ -102,9 +102,10 @@ static bool sharpen(NUM(pbWork) *w, best *b) {
 // With a share of their weight more on the diagonal rows no longer work against each other, and Newton's method solves them from
 // nothing. The share is then taken back step by step: forces never grow by much at a time.
 typedef struct hardening {
-  double *weight, *now, *before;  // of the rows; forces at the last two shares
-  double share, last, factor;     // of the softness that is tried, of the last that was solved (INFINITY: none), their quotient
-  double drift;                   // log(last / share before)
+  double *weight;              // workspace, n: of the rows
+  double *now, *before;        // workspace, n each: forces at the last two shares
+  double share, last, factor;  // of the softness that is tried, of the last that was solved (INFINITY: none), their quotient
+  double drift;                // log(last / share before)
 } hardening;
 
 static void set_softness(NUM(pbWork) *w, const hardening *h, double share) {

@@ -65,7 +65,11 @@ bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x) {
 // The laws smoothed by kappa = exp(2 tau) have solutions f(tau) on a curve, which leads to a solution of the sharp laws but may
 // turn back on its way: followed by its arc length, with Newton's method across it.
 typedef struct path {
-  double *f, *tangent, *trial, *across, *by_tau;
+  double *f;        // in and out, n: forces of all rows
+  double *tangent;  // workspace, n: d f / ds along the path
+  double *trial;    // workspace, n: forces of the next point
+  double *across;   // workspace, n: Newton's step at fixed tau
+  double *by_tau;   // workspace, n: d f / d tau
   double tau;
   double tangent_tau;  // d tau / ds
   double scale;        // of forces
@@ -214,7 +218,7 @@ static bool accept_nearby(NUM(pbWork) *w, const path *p, double *x) {
 bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, bool nearby, double *f, double *x) {
   int n = w->dual.n;
   size_t bytes = (size_t)n * sizeof(double);
-  double *room = w->dual.path;
+  double *room = w->dual.path;  // borrowed, 4 n here
   path p = {.f = f, .tangent = room, .trial = room + n, .across = room + 2 * n, .by_tau = room + 3 * n};
 
   p.tangent_tau = -1;

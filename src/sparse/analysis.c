@@ -10,14 +10,17 @@
 #include "base/context.h"
 #include "sparse/order.h"
 
-// What the analysis needs on its way.
+// What the analysis needs on its way, all cut from memory: by slot slots + 1, else n + 1 numbers each.
 typedef struct Scratch {
   void *memory;
-  int *high, *low;                                                // ends of each slot by place: high >= low
-  int *begin, *lower;                                             // by rows: columns below the diagonal
-  int *parent, *count, *mark, *post, *node, *stack;               // elimination tree of columns, entries of L's columns
-  int *super, *columns, *rows, *into, *up, *head, *next, *label;  // fronts before they are numbered
-  double *zeros, *peak;
+  int *high, *low;     // by slot: its ends by place, high >= low
+  int *lower, *begin;  // by slot: columns below the diagonal, row by row; by row: where its own begin
+  // Columns: parent in the elimination tree, entries of L's column; postorder; a mark and a stack of whoever is at work
+  int *parent, *count, *post, *mark, *stack, *node;
+  // Fronts before they are numbered. By column: its supernode. By supernode: columns and further rows; the one that it has become
+  // part of (itself: none), its parent, its first child, the next child of its parent; its number among the fronts
+  int *super, *columns, *rows, *into, *up, *head, *next, *label;
+  double *zeros, *peak;  // by supernode: zeros let in by merging; most doubles on the stack of updates below it
 } Scratch;
 
 static void layout_scratch(pbArena *a, Scratch *s, int n, int slots) {

@@ -28,12 +28,12 @@ typedef struct pbFrontEntry {
 struct pbSparseAnalysis {
   pbContext *ctx;
   int n, slots, fronts;
-  int *order, *place;   // order[k]: the block eliminated k-th; place: the inverse
-  pbFrontShape *front;  // children before parents
-  int *row, *child;
-  pbFrontRun *run;
-  pbFrontEntry *entry;
-  int *slot_row, *slot_column;    // the pattern, by original numbers
+  int *order, *place;             // n each: order[k]: the block eliminated k-th; place: the inverse
+  pbFrontShape *front;            // fronts: children before parents
+  int *row, *child;               // further block rows of the fronts, their children, a front's after another's
+  pbFrontRun *run;                // runs of further rows, likewise
+  pbFrontEntry *entry;            // slots: blocks of A, likewise
+  int *slot_row, *slot_column;    // slots each: the pattern, by original numbers
   size_t panel_size, stack_size;  // doubles
   int most_rows, most_pivots;     // of a front, scalars
   double flops;

@@ -14,7 +14,8 @@ struct pbSparseFactor {
   pbContext *ctx;
   const pbSparseAnalysis *analysis;
   const pbSparseKernels *kernels;
-  double *L, *D;    // panels; pivots by place
+  double *L;        // panels of the fronts, panel_size and a vector to read beyond
+  double *D;        // pivots by place, 3n and one to spare
   double smallest;  // of the last factorization
   int smallest_place;
 };
@@ -34,7 +35,10 @@ static pbFactorWork factor_work(pbArena *arena, const pbSparseAnalysis *a) {
 }
 
 typedef struct SolveWork {
-  double *y, *front, *residual, *correction;
+  double *y;           // workspace, PB_SOLVE_LANES x 3n: right-hand sides, then solutions, by place
+  double *front;       // workspace, PB_SOLVE_LANES x most_rows: a front's part of them
+  double *residual;    // workspace, 3n: b - A x of a refined solution; a vector of the estimate of the condition
+  double *correction;  // workspace, 3n: A^-1 residual; likewise
 } SolveWork;
 
 static SolveWork solve_work(pbArena *arena, const pbSparseAnalysis *a) {

@@ -20,7 +20,8 @@ enum {
 // Room for packed slivers of PB_DEPTH columns (or as many as there are): (PB_STRIP + PB_TILE_ROWS) rows left and (PB_BREADTH +
 // PB_TILE_COLUMNS) right, or m and a tile where that is less.
 typedef struct pbFrontWork {
-  double *left, *right;
+  double *left;   // workspace, (min(PB_STRIP, most_rows) + PB_TILE_ROWS) x depth
+  double *right;  // workspace, (min(PB_BREADTH, most_rows) + PB_TILE_COLUMNS) x depth
 } pbFrontWork;
 
 // L D L' of `depth` columns of L.

@@ -6,10 +6,10 @@
 #include "sparse/analysis.h"
 #include "sparse/front.h"
 
-// L: panels; D: 3n, 1 / tiny: 3n by place. Work: pbSparse_WorkOf. Returns the first pivot (by place, scalar) that is too small
-// or not finite, -1 where there is none.
+// L: panels; D: 3n. Returns the first pivot (by place, scalar) that is too small or not finite, -1 where there is none.
 typedef struct pbFactorWork {
-  double *stack, *tiny;
+  double *stack;  // workspace, stack_size: updates of fronts that their parents have not taken yet
+  double *tiny;   // input, 3n by place: pivots up to this are none
   pbFrontWork front;
 } pbFactorWork;
 int NUM(pbSparse_Eliminate)(const pbSparseAnalysis *a, const double *values, double *L, double *D, const pbFactorWork *work);

@@ -106,7 +106,8 @@ static pbStatus report_end(pbContext *ctx, const pbKrylov *k, const char *method
 
 // ---- conjugate gradients --------------------------------------------------------------------------------------------
 typedef struct CgWork {
-  double *r, *z, *p, *q;
+  double *r, *z;  // workspace, n each: residual, and the preconditioner times it
+  double *p, *q;  // workspace, n each: direction, and the matrix times it
 } CgWork;
 
 static CgWork cg_work(pbArena *a, int n) {
@@ -170,7 +171,11 @@ pbStatus pbCg_Solve(pbContext *ctx, const pbKrylov *k, const double *b, double *
 // ---- GMRES ----------------------------------------------------------------------------------------------------------
 // Saad & Schultz 1986, preconditioned from the right, so that its residual is that of the system.
 typedef struct GmresWork {
-  double *V, *H, *cosine, *sine, *g, *z;  // V: restart + 1 vectors; H: columns of restart + 1
+  double *V;              // workspace, (restart + 1) x n: the basis, a vector after the other
+  double *H;              // workspace, restart x (restart + 1): columns of the Hessenberg matrix, triangular after rotations
+  double *cosine, *sine;  // workspace, restart each: of these rotations
+  double *g;              // workspace, restart + 1: right-hand side of the least squares problem
+  double *z;              // workspace, n: a vector before the matrix
 } GmresWork;
 
 static GmresWork gmres_work(pbArena *a, int n, int restart) {

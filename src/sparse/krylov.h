@@ -30,8 +30,8 @@ pbLinear pbLinear_Inverse(pbSparseInverse *inverse);
 // Inverses of the diagonal blocks (9n, the caller's; whole blocks are read). pbBlockJacobi_Make returns the first block row
 // whose determinant is not above 1e-14 of the cube of its largest entry, -1 where there is none.
 typedef struct pbBlockJacobi {
-  int n;
-  double *inverse;
+  int n;            // block rows
+  double *inverse;  // borrowed, 9n
 } pbBlockJacobi;
 int pbBlockJacobi_Make(const pbSparsePattern *pattern, const double *values, pbBlockJacobi *jacobi);
 pbLinear pbLinear_Jacobi(pbBlockJacobi *jacobi);

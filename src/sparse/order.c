@@ -10,11 +10,14 @@
 
 typedef enum State { VARIABLE, ELEMENT, DEAD } State;
 
+// The quotient graph. All arrays are cut from the caller's work (pbOrder_MinimumDegreeRoom): list and spare `room` numbers each,
+// the others n + 1.
 typedef struct Quotient {
-  int n, left;        // weight of the variables not yet eliminated
-  int *list, *spare;  // of a variable: its elements, then variables; of an element: its variables
-  int free, room;     // of list
-  int *begin, *length, *elements;
+  int n, left;                  // weight of the variables not yet eliminated
+  int *list, *spare;            // of a variable: its elements, then variables; of an element: its variables
+  int free, room;               // of list
+  int *begin, *length;          // of each variable's and element's part of list
+  int *elements;                // variable: how many of its part are elements
   int *state, *weight;          // variables that this one stands for; negative while it is in the pivot's list
   int *degree;                  // variable: bound on the external degree; element: weight of its list
   int *head, *next, *previous;  // variables by degree
