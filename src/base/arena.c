@@ -1,4 +1,5 @@
-// A bump allocator that also measures: the same layout code first says how much it needs, then takes it.
+// A bump allocator that also measures: the same layout code first says how much it needs, then takes it. Sizes that overflow are
+// no smaller ones: `failed` stays set, Needed is SIZE_MAX, and whoever allocates it has none.
 // Tests: tests/unit/test_base.c.
 #include "base/arena.h"
 

@@ -6,6 +6,16 @@
 //   a = pbArena_Over(memory, pbArena_Needed(&a));          layout(&a, &t, n);
 //
 // Layout code must not look into what it takes: while measuring it is NULL.
+//
+// Memory. One block for each owner: a scratch, a work of deformables, an analysis. Every piece begins on a cache line of its own,
+// up to 63 bytes between two; Needed counts them, and one more line, since the block may begin anywhere. Mark and Release give
+// back what was taken last, so that two layouts may share a room that is never used for both: `peak`, not the sum, is what is
+// needed. Pieces are not zeroed, and no piece is ever given back alone or made larger.
+//
+// Why the same code twice, and no table of sizes: sizes follow from a model in a hundred ways, and a size that is computed in one
+// place and used in another is a memory error that waits for a model. Why one block, and no allocation for each array: steps may
+// then allocate nothing at all (tests/hostile/test_failing_allocator.c). What grew with the steps, such as lists of close pairs
+// and matrices of contacts, was allocated on the way at first; it has capacities and reserves now (base/reserve.h).
 #ifndef PB_ARENA_H
 #define PB_ARENA_H
 

@@ -1,5 +1,18 @@
 // A pool of threads on POSIX threads, the library's only ones. Workers sleep on a condition, the caller works with them, tasks
-// come from one counter. Tests: tests/unit/test_pool.c, tests/hostile/test_threads.c under the sanitizer for threads.
+// come from one counter.
+//
+// Memory. The pool and a Worker for each thread but the caller's, allocated once. There is no queue: one job is under way at a
+// time, a function with a count of tasks, and it stands in the pool itself, written under the lock before the round begins. So a
+// run allocates nothing and cannot fail; two threads that share a pool must take turns.
+//
+// Who does which task is left to chance: whoever is free takes the next. Results do not depend on it, since tasks write to places
+// of their own, and sums over them are taken in a fixed tree by whoever asked (batch/sum.c). Every worker takes part in every
+// round, if only to find that nothing is left: a count of those at work is then all that the end needs. A single task wakes
+// nobody.
+//
+// A child of fork has none of its parent's threads, and locks as they happened to be: it is found out by the process number, and
+// starts its own, or does the work alone. Signals go to the caller's threads. Tests: tests/unit/test_pool.c,
+// tests/hostile/test_threads.c under the sanitizer for threads.
 #include "base/pool.h"
 
 #include <pthread.h>

@@ -1,4 +1,18 @@
 // Runs a program over blocks of elements: every instruction is a loop over the lanes of a block.
+//
+// Memory. The caller's, of pbRun_WorkSize: a slot of PB_BLOCK numbers for each of the program's slots, and a number for each by
+// which the origin of a fault is found. Constants have the first slots, are filled once a run, and are written by nobody; other
+// slots are used again as soon as their value is dead (program.c). An instruction reads up to four slots and writes one, which
+// may be one of them. So a block's values stay near the core, and the price of interpreting, one jump an instruction, is shared
+// by 32 elements.
+//
+// In and out values are turned over, between rows of an element and slots of many elements: in tiles of four by four. Lanes
+// beyond the last element of a short block repeat it, so that they are finite where it is. Cotangents are added element by
+// element: sums do not depend on the size of blocks.
+//
+// What is not finite is looked for in inputs and outputs alone, by x * 0. An element with a fault is run once more by itself,
+// instruction by instruction, to name the one that made it (diagnose); no run pays for that before. Choices by a comparison of
+// NaN give NaN, so that no fault is lost on the way.
 // Tests: tests/unit/test_energy.c, tests/unit/test_energy_oracle.c.
 #include "energy/run.h"
 

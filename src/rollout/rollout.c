@@ -1,5 +1,22 @@
 // The driver: plays the actions of the checkpoint schedule on the world's step. What is computed again is computed from the same
-// bits by the same call, so every budget gives the same gradient. The way back: pullback.c. Tests: tests/unit/test_rollout.c.
+// bits by the same call, so every budget gives the same gradient. The way back: pullback.c.
+//
+// Memory. All that a rollout will need is allocated with it, by the plan that its budget gives (plan.c):
+//   records    `leaf` thin records, of the state before a step and the accelerations found: one for every step where the budget
+//              allows it
+//   snapshots  states at steps of a binomial schedule (schedule.c), where the leaf is shorter than the rollout: what lies between
+//              two is run again, from the later ones first, and recorded in the leaf
+//   cached     whole evaluations of the leaf's last steps, in what is left (world/cached.h)
+// and a few states and costates. Where the leaf is not the whole, a Vjp uses the records up, and another one runs the rollout
+// again. A batch lends the rollout of a thread the tape of a world in place of its own (track.c). Room for contacts alone grows
+// between steps.
+//
+// A leaf is run forward with its evaluations directed into the cache. Where that cannot hold the whole leaf the last steps are
+// kept: they are the first that the way back reads.
+//
+// The check of a gradient was here, too, at first: whole rollouts along a direction. That doubled the cost of gradients, left
+// parameters out, and took moves that contacts make large for the gradient's fault. Steps drawn at random are checked on the way
+// back instead (sample.c), for some 2 %; the whole is checked where it is asked for (spot.c). Tests: tests/unit/test_rollout.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

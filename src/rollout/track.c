@@ -1,5 +1,18 @@
 // The tape of a trajectory apart from the rollout that ran it: one rollout (scratch, costates) serves many worlds in turn, each
-// of which keeps its own records. Such a tape holds all steps: nothing is ever run again.
+// of which keeps its own records.
+//
+// Memory. A batch has rollouts by threads and tracks by worlds. A rollout has what one evaluation needs, and one record
+// (pbRollout_CreateBare): it is large, whatever the number of steps. A track has what is the world's own: a record of each step
+// (or one, where nobody will go back), a final record, a state, and for each new start on the way one record of the state that
+// was left with the inputs that it had. Lend points the rollout into the track, Resume makes it as if it had just run that world.
+// Nothing is copied but the certificate and a few numbers.
+//
+// Such a tape holds all steps and has no cache: nothing is ever run again. Worlds for whose tapes a batch has no budget have no
+// track of records; they are run again by a rollout with snapshots (batch.c).
+//
+// New starts. Trainings had a world whose episode ended wait for the end of its window. Now the next one begins at once on the
+// same tape, and the costate stops there: what the caller wants of that state is of the one that was left, which the records do
+// not hold, since each begins with the state before its step. Hence the records that are kept aside.
 // Tests: tests/unit/test_batch.c, tests/unit/test_batch_pack.c, tests/unit/test_batch_policy.c.
 #include <string.h>
 

@@ -3,8 +3,21 @@
 //   c(a) = 1/2 a . M a - qfrc_smooth . a + sum over rows of s(J a - aref) + the coupled deformables' quadratic model
 //   gradient  M a - qfrc_smooth - J'f(a),   Hessian  H = M + J'K(a) J
 //
-// H has the sparsity of the tree, joined where rows couple branches. Where the full step does not make the cost fall, an exact
-// line search follows; the cost along the step is convex.
+// Memory. None of its own: everything is in the work (eval/work.h), which has room for the most rows of a scratch. H has the
+// sparsity of the tree, joined where rows couple branches; its pattern is made once a step, its values and factor (H_LD, H_Dinv)
+// in each iteration. The factor at the solution is that of the adjoint, so it is made again only where the last iteration had
+// another (factor_current).
+//
+// How far a step goes. The full step is exact where it stays within one zone of every row, since the cost is quadratic there.
+// Where it lowers the cost by a tenth of what its slope promises it is taken; else the minimum along it is searched for, which is
+// one, since the cost is convex. At first every step had that search.
+//
+// Where it begins. At the warm start, if that is better than no acceleration: both costs are had without a factor of M. Only else
+// is the acceleration without rows needed, and M factored; at first every step did that.
+//
+// Where it ends. Unless a tolerance is set, at rounding: derivatives are those of the minimum. It ends where the gradient or,
+// among stiff rows whose forces cancel, the acceleration is at rounding and the gradient has not halved twice in a row. At first
+// the gradient alone was asked: such rows never came below its limit, and two roundings could alternate until the last iteration.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_step.py.
 #include "solve/newton.h"
 

@@ -1,5 +1,21 @@
 // Multifrontal factorization A = P' L D L' P over an analysis, solution with its factor, and an estimate of the condition. The
-// arithmetic is in factor_kernel.c and solve_kernel.c, the memory of fronts in analysis.h. Tests: tests/unit/test_sparse.c.
+// arithmetic is in factor_kernel.c and solve_kernel.c, the shape of fronts in analysis.h.
+//
+// Memory. A factor is two blocks: L, the panels of all fronts one after the other, and D. A tape may hold several. What a
+// factorization or a solution needs besides is one block of the caller's, of pbSparseAnalysis_WorkSize: the largest of both,
+// since they are never under way together. In it are the updates that fronts leave to their parents, on two stacks, for even and
+// odd depths of the tree, whose places the analysis has laid out: nothing is allocated while numbers are at work. Children come
+// in an order that keeps the stacks low (Liu 1986).
+//
+// What is not done, and why. Pivots are taken as they come: to exchange them would make the places above depend on values, and
+// one analysis could not serve many factors. Small ones are refused, and the residual of a refined solution tells of growth. No
+// order of METIS, which needs up to a seventh less work: it draws from the C library's global random state and allocates outside
+// of the context, so that two threads would get other orders and other bits. No order of the step before where contacts have
+// come: it makes the factor many times worse, and results would depend on history. No fused multiplication, which would change
+// bits with the processor.
+//
+// Measured (bench/results/sparse.csv, make bench-sparse): by the time of CHOLMOD's factor .37 for 2187 unknowns, .75 for 14 739,
+// 1.09 for 46 875. Tests: tests/unit/test_sparse.c.
 #include <math.h>
 #include <string.h>
 

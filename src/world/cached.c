@@ -1,4 +1,18 @@
 // Evaluations cached for pullbacks: how large they are, saving and loading them, and the pullback that uses them.
+//
+// Memory. An evaluation is about 30 times the thin record of its step. The greater part is contiguous in the work, and a step
+// that is to be cached writes it in its place in the cache at once (pbCached_Begin): no copy. The rest is copied behind it by one
+// walk, which counts (at NULL), saves and loads, so that these cannot differ: counts first, which say how long the lists are that
+// follow. Of rows only the numbers they use are copied, of most of them one in each list; what searches of hulls and curved
+// shapes found goes with the first contact of its pair, so that neither Jacobians nor pullbacks search again (hyqreal1 forward
+// and back: 54.6 us for 72.7).
+//
+// How much. Evaluations that come from memory which all cores share are no sooner there than evaluated again: with 16 MiB of them
+// rollouts beyond some 200 steps became slower. So the cache holds as much as the caches near the core do (plan.c), and of a
+// rollout the last steps. Where most of an evaluation is paths of tendons, which leave few numbers for their cost, and of
+// deformables, whose factors cost more than reading them, it may be larger.
+//
+// Not for Runge-Kutta, which evaluates more than once a step. With or without, a gradient has the same bits.
 // Tests: tests/unit/test_rollout.c.
 #include "world/cached.h"
 
