@@ -22,7 +22,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in ("docs", "docs/guide") for p in (ROOT / folder).glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
+KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
 
 
@@ -115,7 +115,7 @@ def deformable(*energies, **more):
     return {"options": {"timestep": 0.01}, "deformables": {"scheme": "implicit_euler", "bodies": bodies, **more}}
 
 
-@pytest.mark.parametrize("page, line, language, kind, text", of("json", "ties"))
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "followers"))
 def test_ties(run, tmp_path, page, line, language, kind, text):
     pole = """<mujoco><worldbody><body name="pole"><joint axis="0 1 0"/><geom name="rod" type="box" pos="0 0 .5" size=".05 .05 .5" mass="2"/>
     <body name="tip" pos="0 0 1"><geom type="sphere" size=".1" mass="1"/></body></body></worldbody></mujoco>"""
