@@ -108,33 +108,35 @@ static pbClosest closest_point_triangle(const double *p, const double *T) {
   return c;
 }
 
+// Of edges a = A1 - A0 and b = B1 - B0, across = a x b: where the lines are closest, at A0 + s a and B0 + t b with
+//   s = -gap . (b x across) / across^2,  t = -gap . (a x across) / across^2,  gap = A0 - B0
+// if both are inside and the lines are not parallel; else at an end of one of them.
 static pbClosest closest_edges(const double *A, const double *B) {
-  double u[3], v[3], w[3], n[3], vn[3], un[3];
+  double a[3], b[3], gap[3], across[3], b_across[3], a_across[3];
 
-  v3_sub(u, A + 3, A);
-  v3_sub(v, B + 3, B);
-  v3_sub(w, A, B);
-  v3_cross(n, u, v);
-  double nn = v3_norm2(n);
+  v3_sub(a, A + 3, A);
+  v3_sub(b, B + 3, B);
+  v3_sub(gap, A, B);
+  v3_cross(across, a, b);
+  double across2 = v3_norm2(across);
 
-  // Lines that are not parallel: A + s u and B + t v are closest, with s and t times n.n here.
-  if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {
-    v3_cross(vn, v, n);
-    v3_cross(un, u, n);
+  if (across2 > PARALLEL * v3_norm2(a) * v3_norm2(b)) {
+    v3_cross(b_across, b, across);
+    v3_cross(a_across, a, across);
 
-    // Inside of both edges, or the closest points are at an end.
-    double s = -v3_dot(w, vn), t = -v3_dot(w, un);
+    // Both times across2, so that nothing is divided before it is known to be inside.
+    double s = -v3_dot(gap, b_across), t = -v3_dot(gap, a_across);
 
-    if (s > 0 && s < nn && t > 0 && t < nn) {
+    if (s > 0 && s < across2 && t > 0 && t < across2) {
       pbClosest c = {.na = 2, .nb = 2, .a = {0, 1}, .b = {0, 1}};
-      v3_scale(c.apart, n, v3_dot(w, n) / nn);
+      v3_scale(c.apart, across, v3_dot(gap, across) / across2);
       c.d2 = v3_norm2(c.apart);
 
       return c;
     }
   }
 
-  // Else an end of one of them and the other edge.
+  // An end of one of them and the other edge.
   double d2[4] = {edge_distance2(A, B, 0, 1), edge_distance2(A + 3, B, 0, 1), edge_distance2(B, A, 0, 1),
                   edge_distance2(B + 3, A, 0, 1)};
   int k = index_of_least(d2, 4);

@@ -16,25 +16,25 @@ double pbVec_Dot(const double *a, const double *b, int n) {
 
 double pbVec_Norm(const double *a, int n) { return sqrt(pbVec_Dot(a, a, n)); }
 
-// Rotates rows and columns p and q of A, and columns of B, so that A_pq becomes zero (Golub & Van Loan, 8.5: the smaller angle).
+// (x, y) := G (x, y), entry by entry of two vectors whose entries are `stride` apart.
+static void rotate_vectors(double *x, double *y, int stride, int n, double cosine, double sine) {
+  for (int k = 0; k < n; k++) {
+    double before = x[k * stride], beside = y[k * stride];
+    x[k * stride] = cosine * before - sine * beside;
+    y[k * stride] = sine * before + cosine * beside;
+  }
+}
+
+// A := G A G', B := B G' by the rotation of p and q that makes A_pq zero, the one with the smaller angle (Golub & Van Loan, 8.5):
+// cot(2 angle) = (A_qq - A_pp) / (2 A_pq).
 static void rotate_pair(double *A, double *B, int n, int p, int q) {
-  double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
-  double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
-  double c = 1 / sqrt(t * t + 1), s = t * c;
+  double cotangent = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
+  double tangent = copysign(1, cotangent) / (fabs(cotangent) + sqrt(cotangent * cotangent + 1));
+  double cosine = 1 / sqrt(tangent * tangent + 1), sine = tangent * cosine;
 
-  for (int k = 0; k < n; k++) {
-    double kp = A[k * n + p], kq = A[k * n + q];
-    A[k * n + p] = c * kp - s * kq;
-    A[k * n + q] = s * kp + c * kq;
-  }
-
-  for (int k = 0; k < n; k++) {
-    double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
-    A[p * n + k] = c * pk - s * qk;
-    A[q * n + k] = s * pk + c * qk;
-    B[k * n + p] = c * kp - s * kq;
-    B[k * n + q] = s * kp + c * kq;
-  }
+  rotate_vectors(A + p, A + q, n, n, cosine, sine);          // columns
+  rotate_vectors(A + p * n, A + q * n, 1, n, cosine, sine);  // rows
+  rotate_vectors(B + p, B + q, n, n, cosine, sine);
 }
 
 // Are the entries off the diagonal rounding?

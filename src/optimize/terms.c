@@ -165,18 +165,18 @@ pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
 }
 
 // ---- rotations ------------------------------------------------------------------------------------------------------
-// w with q = t exp(w): the rotation from t to q, in the frame of t (and, along w, of q).
-static void rotation_between(const double *t, const double *q, double *w) {
-  double c = t[0] * q[0] + t[1] * q[1] + t[2] * q[2] + t[3] * q[3];
+// w with q = from exp(w): the rotation from one orientation to another, in the frame of the first (and, along w, of the second).
+static void rotation_between(const double *from, const double *q, double *w) {
+  // conj(from) q = (cosine, sine axis) of half the angle.
+  double cosine = from[0] * q[0] + from[1] * q[1] + from[2] * q[2] + from[3] * q[3];
+  double axis[3] = {from[0] * q[1] - from[1] * q[0] - from[2] * q[3] + from[3] * q[2],
+                    from[0] * q[2] + from[1] * q[3] - from[2] * q[0] - from[3] * q[1],
+                    from[0] * q[3] - from[1] * q[2] + from[2] * q[1] - from[3] * q[0]};
+  double sine = sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2]);
 
-  // conj(t) q: its real part and its axis.
-  double v[3] = {t[0] * q[1] - t[1] * q[0] - t[2] * q[3] + t[3] * q[2], t[0] * q[2] + t[1] * q[3] - t[2] * q[0] - t[3] * q[1],
-                 t[0] * q[3] - t[1] * q[2] + t[2] * q[1] - t[3] * q[0]};
-  double s = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), sign = c < 0 ? -1 : 1;
-  // Near zero 2 atan2(s, c) / s is 2; c and -c are the same rotation, of which the shorter is taken.
-  double f = sign * (s > 1e-300 ? 2 * atan2(s, fabs(c)) / s : 2);
-
-  for (int i = 0; i < 3; i++) w[i] = f * v[i];
+  // Near zero angle / sine is 2. q and -q are the same rotation, of which the shorter way is taken.
+  double sign = cosine < 0 ? -1 : 1, scale = sign * (sine > 1e-300 ? 2 * atan2(sine, fabs(cosine)) / sine : 2);
+  for (int i = 0; i < 3; i++) w[i] = scale * axis[i];
 }
 
 // dw for q moved by d in its own frame: dw = (1 + [w]/2 + k [w]^2) d, k = 1/a^2 - cot(a/2) / 2a, a = |w| (inverse right
