@@ -3,7 +3,7 @@
 // Tests: tests/oracle/test_check.py.
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "check/check.h"
@@ -73,18 +73,16 @@ static pbStatus compare_remainders(pbCheck *d, int trial, double noise, pbCheckT
 static void draw_trial(pbCheck *d, int trial) {
   static const pbBy parts[] = {by_state, by_ctrl};
   const pbVectors *bar = &d->bar[in_states], *direction = &d->direction;
-  double count = (double)(direction->size[by_state] + direction->size[by_ctrl]), squared = 0;
   pbVectors_Clear(direction);
 
   for (int p = 0; p < 2; p++) {
     double *to = direction->of[parts[p]];
-    size_t n = to ? direction->size[parts[p]] : 0;
-    for (size_t i = 0; i < n; i++) {
-      to[i] = trial ? pbRng_Normal(&d->rng) / sqrt(count) : bar->of[parts[p]][i];
-      squared += to[i] * to[i];
-    }
+    if (trial) pbCheck_DrawPart(d, parts[p]);
+    else if (to) memcpy(to, bar->of[parts[p]], direction->size[parts[p]] * sizeof *to);
   }
-  if (!trial) pbVectors_Divide(direction, sqrt(squared) + DBL_MIN);
+
+  double squared = trial ? (double)(direction->size[by_state] + direction->size[by_ctrl]) : pbVectors_Squared(direction);
+  pbVectors_Divide(direction, sqrt(squared) + DBL_MIN);
 }
 
 static pbStatus gradient(pbCheck *d) {
@@ -118,12 +116,11 @@ pbStatus pbCheck_TaylorRemainders(pbCheck *d) {
 
 // Differences of the rollout do not measure modes event and smooth, but forward and reverse mode must still agree.
 pbStatus pbCheck_Mode(pbCheck *d) {
-  char name[48];
   double ahead[seen_count], size = 0;
   if (d->options->mode == pb_gradientExact) return pb_ok;
 
-  snprintf(name, sizeof name, "dot product of the rollout, mode %s", pbGradientKind_Name(d->options->mode));
-  pbCheckTest *t = pbCheck_AddTest(d, name, 1e-10);
+  pbWords name = pbWords_Of("dot product of the rollout, mode %s", pbGradientKind_Name(d->options->mode));
+  pbCheckTest *t = pbCheck_AddTest(d, name.text, 1e-10);
   PB_TRY(pbRollout_SetGradient(d->r, d->options->mode));
   PB_TRY(pbCheck_Stretch(d, 0, d->steps));
   PB_TRY(pbCheck_DrawFunctionals(d, pb_lastState, NULL));

@@ -4,7 +4,6 @@
 // Tests: tests/oracle/test_check.py.
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -64,11 +63,6 @@ static pbStatus blame_parameters(pbCheck *d, pbSeen seen, pbCheckTest *t) {
   return pbCheck_Push(d, ahead);
 }
 
-static const char *name_kink(pbCheck *d) {
-  const char *kink = pbCheck_FindKink(d);
-  return kink ? kink : pb_namelessKink;
-}
-
 // At a kink both sides may be right: each direction of differentiation may choose another one.
 static pbStatus find_excuse(pbCheck *d, pbSeen seen, double ahead, const char **excuse) {
   pbStanding found[seen_count];
@@ -77,9 +71,11 @@ static pbStatus find_excuse(pbCheck *d, pbSeen seen, double ahead, const char **
 
   pbCheck_Measure(d, 0, false, 1e-6, found);
   for (int k = 0; k < seen_count; k++) {
-    if (!*excuse && (!found[k].known || found[k].bent)) *excuse = name_kink(d);
+    if (found[k].known && !found[k].bent) continue;
+    *excuse = pbCheck_FindKink(d);
+    if (!*excuse) *excuse = pb_namelessKink;
+    return pb_ok;
   }
-  if (*excuse) return pb_ok;
 
   PB_TRY(pbCheck_IsRounding(d, seen, ahead, &rounding));
   if (rounding) *excuse = "rounding alone";
@@ -171,14 +167,13 @@ static pbStatus compare_jacobians(pbCheck *d, double *A, pbCheckTest *t) {
 
 static void add_tests(pbCheck *d, Tests *t) {
   static const char *const what[seen_count] = {"step", "sensors"};
-  char name[48];
   const pbRollout *r = d->r;
   bool there[kind_count] = {true, r->nu > 0, r->nmocap > 0, true};
 
   for (pbSeen seen = 0; seen < (r->ns ? 2 : 1); seen++) {
     for (Kind kind = 0; kind < kind_count; kind++) {
-      snprintf(name, sizeof name, "dot product, %s by %s", what[seen], kinds[kind].name);
-      t->dot[seen][kind] = there[kind] ? pbCheck_AddTest(d, name, 1e-10) : NULL;
+      pbWords name = pbWords_Of("dot product, %s by %s", what[seen], kinds[kind].name);
+      t->dot[seen][kind] = there[kind] ? pbCheck_AddTest(d, name.text, 1e-10) : NULL;
     }
   }
 
@@ -187,8 +182,8 @@ static void add_tests(pbCheck *d, Tests *t) {
   if (r->n <= most_rows || r->np == 0) t->jacobian = pbCheck_AddTest(d, "Jacobians A, B, C, D", 1e-9);
 
   for (Kind kind = 0; kind < kind_count; kind++) {
-    snprintf(name, sizeof name, "differences, step by %s", kinds[kind].name);
-    t->slope[kind] = there[kind] ? pbCheck_AddTest(d, name, 1e-6) : NULL;
+    pbWords name = pbWords_Of("differences, step by %s", kinds[kind].name);
+    t->slope[kind] = there[kind] ? pbCheck_AddTest(d, name.text, 1e-6) : NULL;
   }
 }
 

@@ -9,6 +9,14 @@
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 
+// An extreme so far, and the step that it was met at. Whether this is one.
+static bool note_extreme(double value, double *most, int *at, int step) {
+  if (!(value > *most)) return false;
+  *most = value;
+  *at = step;
+  return true;
+}
+
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
   PB_ASSERT(step >= 0 && report->contacts >= 0 && report->rows >= 0);
   if (report->contacts > c->most_contacts) {
@@ -32,18 +40,11 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
 
-  if (report->penetration > c->penetration) {
-    c->penetration = report->penetration;
+  if (note_extreme(report->penetration, &c->penetration, &c->penetration_step, step))
     memcpy(c->penetrating, report->penetrating, sizeof c->penetrating);
-    c->penetration_step = step;
-  }
 
   c->gains += report->gains;
-  if (report->gain > c->gain) {
-    c->gain = report->gain;
-    c->gain_step = step;
-    memcpy(c->gaining, report->gaining, sizeof c->gaining);
-  }
+  if (note_extreme(report->gain, &c->gain, &c->gain_step, step)) memcpy(c->gaining, report->gaining, sizeof c->gaining);
 
   // What the scratch did before step 0 is another rollout, so contacts cannot have come and gone; impacts are of the step itself.
   if (step == 0 && !isfinite(report->approach)) return;
@@ -55,11 +56,7 @@ void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step
   PB_ASSERT(norm >= 0 && isfinite(norm));
 
   // Costates come from the last step to the first.
-  if (norm > c->costate_worst) {
-    c->costate_worst = norm;
-    c->costate_worst_step = step;
-  }
-
+  note_extreme(norm, &c->costate_worst, &c->costate_worst_step, step);
   if (t == 0) c->costate_final = norm;
   c->costate_initial = norm;  // the last one told is step 0
   if (!(norm > 0)) return;
