@@ -39,6 +39,8 @@ def test_a_gradient_that_is_wrong_at_the_start_fails(run, tmp_path):
     checks, _ = checked(run, tmp_path / "m.xml", "--contact", "method=sweeps", "--contact", "sweeps=30", code=1)
     c = checks["slopes at the start, by state"]
     assert not c["holds"] and "disagrees: " in c["words"] and "slopes" in c["words"], c
+    c = checks["differences, states by parameters"]
+    assert not c["holds"] and "gravity disagrees; gravity:2 disagrees: gradient" in c["words"], c
 
 
 @pytest.mark.parametrize("model", ["actuators", "adhesion", "saturation", "servos", "planar", "keyframes", "sensors_rays", "tendon_spatial", "mocap"])
