@@ -16,6 +16,7 @@
 
 #include "base/context.h"
 #include "couple/deform_step.h"
+#include "step/scratch.h"
 
 static double seconds(void) {
   struct timespec t;

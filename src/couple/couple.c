@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/state_layout.h"
+#include "step/scratch.h"
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
 static void take_vectors(pbArena *a, size_t size, double ***vectors, size_t count) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "couple/couple_parts.h"
+#include "step/scratch.h"
 
 void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDirection *direction) {
   const pbModel *m = s->model;

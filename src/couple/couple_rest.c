@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
+#include "step/scratch.h"
 
 static double timestep_of(const pbModel *m, const double *theta) { return theta[m->timestep - m->theta0]; }
 

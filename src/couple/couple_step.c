@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
+#include "step/scratch.h"
 
 static const double rounding = 1e-13;  // of F: smaller differences say nothing
 

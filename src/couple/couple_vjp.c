@@ -8,6 +8,7 @@
 #include "base/mutate.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
+#include "step/scratch.h"
 #include "step/vjp.h"
 
 // ---- attached points ------------------------------------------------------------------------------------------------------

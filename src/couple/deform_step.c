@@ -10,6 +10,7 @@
 #include "couple/couple.h"
 #include "math/vec.h"
 #include "model/state_layout.h"
+#include "step/scratch.h"
 
 // ---- arguments ----------------------------------------------------------------------------------------------------------
 static bool gravity_acts(const pbModel *m) { return !(m->disableflags & pb_disGravity); }

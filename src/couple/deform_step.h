@@ -4,7 +4,6 @@
 
 #include "deform/deform.h"
 #include "step/record.h"
-#include "step/scratch.h"
 
 void pbScratch_NoteDeform(pbScratch *s);  // the last step's solve, into the report
 // What the deformables read of a step's arguments, of a direction of them, and where their cotangents go.

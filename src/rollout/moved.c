@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "probe/probe.h"
 #include "rollout/vectors.h"
+#include "step/scratch.h"
 
 void pbMoved_LayOut(pbArena *a, pbMoved *m) {
   const pbRollout *r = m->r;

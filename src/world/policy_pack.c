@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "step/scratch.h"
 
 struct pbPolicyPack {
   pbContext *ctx;

@@ -2,8 +2,6 @@
 // the chain rule around those of the open-loop step. Tests: tests/conformance/test_policy.c.
 #include "world/policy_step.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,6 +9,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "step/jvp.h"
+#include "step/scratch.h"
 #include "world/cached.h"
 #include "world/policy_points.h"
 

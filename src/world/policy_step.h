@@ -12,7 +12,6 @@
 
 #include "model/policy_data.h"
 #include "step/record.h"
-#include "step/scratch.h"
 
 enum { pb_keptColumns = 64 };  // columns of one product that makes gradients by parameters
 

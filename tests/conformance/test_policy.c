@@ -18,6 +18,7 @@
 #include "policies.h"
 #include "scenes.h"
 #include "model/sensor.h"
+#include "step/scratch.h"
 #include "world/policy_step.h"
 #include "support/support.h"
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "rollout/rollout.h"
+#include "step/scratch.h"
 #include "support/support.h"
 
 #include <pullback/contact.h>
