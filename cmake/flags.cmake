@@ -7,6 +7,8 @@ target_link_libraries(pullback_inside INTERFACE pullback_flags)
 target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/include)
 target_include_directories(pullback_inside INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(pullback_inside INTERFACE ${PULLBACK_LIBRARIES})
+# Structs within structs by their type alone (src/eval/names.h): gcc and clang both take them.
+target_compile_options(pullback_inside INTERFACE -fms-extensions $<$<C_COMPILER_ID:Clang>:-Wno-microsoft-anon-tag>)
 foreach(library ${PULLBACK_ABSENT})
   target_include_directories(pullback_inside BEFORE INTERFACE ${PROJECT_SOURCE_DIR}/python/without/${library})
 endforeach()

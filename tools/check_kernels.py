@@ -53,7 +53,7 @@ def plant(kernels, folder):
 def errors(compiler, source, *options):
     """(line in the source, message) of each error."""
     folders = [f"-I{p}" for p in (SRC, ROOT / "include", ROOT)]
-    command = [compiler, "-std=gnu17", "-fsyntax-only", "-D_GNU_SOURCE", *options, *folders, source]
+    command = [compiler, "-std=gnu17", "-fsyntax-only", "-fms-extensions", "-D_GNU_SOURCE", *options, *folders, source]
     run = subprocess.run(command, capture_output=True, text=True)
     found = re.findall(rf"^{re.escape(str(source))}:(\d+):.*?\berror: (.*)$", run.stderr, re.M)
     if run.returncode and not found:

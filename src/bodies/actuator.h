@@ -6,33 +6,36 @@
 
 #include "base/assert.h"
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
 
 typedef struct LANE(pbTransmission) {
   // Sets act_length and adds the moment's entries, dofs ascending (put_moment). Entries that are zero now, but may not stay so,
   // too.
-  void (*moment)(NUM(pbWork) *w, int actuator, int *used);
+  void (*moment)(NUM(pbMechanism) *w, int actuator, int *used);
+  // The same of what acts by contacts (eval/constraints.h), in its place.
+  void (*moment_constrained)(NUM(pbConstraints) *w, int actuator, int *used);
 } LANE(pbTransmission);
 
 // Gain or bias, by act_length, act_velocity and parameters, and its derivative by velocity (NULL: zero).
 typedef struct LANE(pbActuatorLaw) {
-  num (*value)(const NUM(pbWork) *w, int actuator);
-  num (*slope)(const NUM(pbWork) *w, int actuator);
+  num (*value)(const NUM(pbMechanism) *w, int actuator);
+  num (*slope)(const NUM(pbMechanism) *w, int actuator);
 } LANE(pbActuatorLaw);
 
 typedef struct LANE(pbActivationLaw) {
   // Rate of the activation, the control within its range.
-  num (*rate)(const NUM(pbWork) *w, int actuator, num ctrl, num act);
+  num (*rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, num act);
   // The activation after a time step, before its range. NULL: act + act_dot h.
-  num (*next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
+  num (*next)(const NUM(pbMechanism) *w, int actuator, num act, num act_dot);
 } LANE(pbActivationLaw);
 
-#define PB_TRANSMISSION(law, function)  const LANE(pbTransmission) LANE(pbTransmission_##law) = {.moment = function}
+#define PB_TRANSMISSION(law, function, ...) \
+  const LANE(pbTransmission) LANE(pbTransmission_##law) = {.moment = function, ##__VA_ARGS__}
 #define PB_GAIN(law, function, ...)     const LANE(pbActuatorLaw) LANE(pbGain_##law) = {.value = function, ##__VA_ARGS__}
 #define PB_BIAS(law, function, ...)     const LANE(pbActuatorLaw) LANE(pbBias_##law) = {.value = function, ##__VA_ARGS__}
 #define PB_DYNAMICS(law, function, ...) const LANE(pbActivationLaw) LANE(pbDynamics_##law) = {.rate = function, ##__VA_ARGS__}
 
-static inline void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
+static inline void put_moment(NUM(pbMechanism) *w, int *used, int dof, num value) {
   PB_ASSERT(dof >= 0 && dof < w->m->nv && *used < w->m->nu * w->m->nv);
   w->mom_dofs[*used] = dof;
   w->mom[(*used)++] = value;

@@ -5,6 +5,10 @@
 
 #include "base/assert.h"
 #include "bodies/actuator.h"
+#include "bodies/actuators.h"
+#include "eval/constraints.h"
+#include "eval/row.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/servo.h"
@@ -48,12 +52,14 @@ static const LANE(pbActivationLaw) *const dynamics[PB_ACTUATOR_KINDS] = {
 };
 
 // ---- transmissions ----------------------------------------------------------------------------------------------------
-void NUM(pbActuator_Transmissions)(NUM(pbWork) *w) {
+void NUM(pbActuator_Transmissions)(NUM(pbConstraints) *w) {
   int used = 0;
   bool off = w->m->disableflags & pb_disActuation;  // then velocities are zero, as MuJoCo 4.0.0
   for (int u = 0; u < w->m->nu; u++) {
     w->mom_start[u] = used;
-    transmissions[w->m->actuator_trntype[u]]->moment(w, u, &used);
+    const LANE(pbTransmission) *law = transmissions[w->m->actuator_trntype[u]];
+    if (law->moment) law->moment(&w->mechanism, u, &used);
+    else law->moment_constrained(w, u, &used);
 
     num v = 0;
     for (int a = off ? used : w->mom_start[u]; a < used; a++) v += w->mom[a] * w->qvel[w->mom_dofs[a]];
@@ -63,18 +69,18 @@ void NUM(pbActuator_Transmissions)(NUM(pbWork) *w) {
 }
 
 // ---- activations ------------------------------------------------------------------------------------------------------
-num NUM(pbActuator_Free)(const NUM(pbWork) *w, int u, num act, num act_dot) {
+num NUM(pbActuator_Free)(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
   const LANE(pbActivationLaw) *law = dynamics[w->m->actuator_dyntype[u]];
   return law->next ? law->next(w, u, act, act_dot) : act + act_dot * w->p.timestep[0];
 }
 
-num NUM(pbActuator_Next)(const NUM(pbWork) *w, int u, num act, num act_dot) {
+num NUM(pbActuator_Next)(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
   act = NUM(pbActuator_Free)(w, u, act, act_dot);
   if (w->m->actuator_actlimited[u]) act = num_clip(act, w->p.actuator_actrange[2 * u], w->p.actuator_actrange[2 * u + 1]);
   return act;
 }
 
-const num *NUM(pbActuator_Turning)(const NUM(pbWork) *w, int u) {
+const num *NUM(pbActuator_Turning)(const NUM(pbMechanism) *w, int u) {
   const pbModel *m = w->m;
   bool servo = m->actuator_gaintype[u] == pb_gainFixed && m->actuator_biastype[u] == pb_biasAffine &&
                re(w->p.actuator_gainprm[10 * u]) == -re(w->p.actuator_biasprm[10 * u + 1]) &&
@@ -96,24 +102,24 @@ double NUM(pbActuator_Turns)(const num *gear, num setpoint, num near) {
   return period > 0 ? round((re(setpoint) - re(near)) / period) : 0;
 }
 
-num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint, num near) {
+num NUM(pbActuator_Wrap)(const NUM(pbMechanism) *w, int u, num setpoint, num near) {
   const num *gear = NUM(pbActuator_Turning)(w, u);
   double turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
   return turns != 0 ? setpoint - turns * 2 * PB_PI * v3_norm(gear) : setpoint;
 }
 
-num NUM(pbActuator_Rate)(const NUM(pbWork) *w, int u, num ctrl, num act) {
+num NUM(pbActuator_Rate)(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
   return dynamics[w->m->actuator_dyntype[u]]->rate(w, u, ctrl, act);
 }
 
-num NUM(pbActuator_Control)(const NUM(pbWork) *w, int u) {
+num NUM(pbActuator_Control)(const NUM(pbMechanism) *w, int u) {
   bool free = !w->m->actuator_ctrllimited[u] || (w->m->disableflags & pb_disClampctrl);
   return free ? w->ctrl[u] : num_clip(w->ctrl[u], w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
 }
 
 // ---- forces -----------------------------------------------------------------------------------------------------------
 // What the gain multiplies: the control (clamped), or the activation.
-static num actuator_input(NUM(pbWork) *w, int u) {
+static num actuator_input(NUM(pbMechanism) *w, int u) {
   const pbModel *m = w->m;
   num ctrl = NUM(pbActuator_Control)(w, u);
   if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
@@ -126,7 +132,7 @@ static num actuator_input(NUM(pbWork) *w, int u) {
 }
 
 // force = gain input + bias
-static num actuator_force(NUM(pbWork) *w, int u) {
+static num actuator_force(NUM(pbMechanism) *w, int u) {
   const LANE(pbActuatorLaw) *bias = biases[w->m->actuator_biastype[u]];
 
   w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u), w->act_length[u]);
@@ -138,7 +144,7 @@ static num actuator_force(NUM(pbWork) *w, int u) {
 
 // The velocity that a servo asks for: the one at which its force law gain input + b0 + b1 length + b2 velocity is zero, none
 // within the dead band, at most the speed.
-static num servo_target(NUM(pbWork) *w, int u) {
+static num servo_target(NUM(pbMechanism) *w, int u) {
   const num *b = w->p.actuator_biasprm + 10 * u;
   num speed = PB_TERM(w, actuator_speed)[u];
 
@@ -151,7 +157,7 @@ static num servo_target(NUM(pbWork) *w, int u) {
 }
 
 // Tendons with a force range: scale all their actuators alike so that the sum stays within it.
-static void limit_tendons(NUM(pbWork) *w) {
+static void limit_tendons(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
     if (!m->tendon_actfrclimited[k]) continue;
@@ -174,7 +180,7 @@ static void limit_tendons(NUM(pbWork) *w) {
 }
 
 // Forces of joints by actuators: moments, gravity compensation that goes through them, the joint's limit.
-static void joint_forces(NUM(pbWork) *w) {
+static void joint_forces(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   for (int u = 0; u < m->nu; u++) {
     if (m->actuator_forcelimited[u] && !m->actuator_servo[u]) {
@@ -195,7 +201,7 @@ static void joint_forces(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
+void NUM(pbStage_Actuation)(NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
   memset(w->qfrc_actuator, 0, (size_t)m->nv * sizeof(num));
   memset(w->act_dot, 0, (size_t)m->na * sizeof(num));
@@ -204,17 +210,17 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;
     w->actuator_force[u] = w->act_raw[u] = w->act_target[u] = 0;
-    if (pb_servo(m, u)) w->act_target[u] = servo_target(w, u);
-    else if (!pb_actuator_off(m, u)) w->actuator_force[u] = w->act_raw[u] = actuator_force(w, u);
+    if (pb_servo(m, u)) w->act_target[u] = servo_target(&w->mechanism, u);
+    else if (!pb_actuator_off(m, u)) w->actuator_force[u] = w->act_raw[u] = actuator_force(&w->mechanism, u);
   }
 
   // Switched off, lengths are still there for sensors.
   if ((m->disableflags & pb_disActuation) || !m->nu) return;
-  limit_tendons(w);
-  joint_forces(w);
+  limit_tendons(&w->mechanism);
+  joint_forces(&w->mechanism);
 }
 
-void NUM(pbStage_Servos)(NUM(pbWork) *w) {
+void NUM(pbStage_Servos)(NUM(pbConstraints) *w) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowServo) continue;
@@ -224,7 +230,7 @@ void NUM(pbStage_Servos)(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
+void NUM(pbStage_Smooth)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   for (int i = 0; i < m->nv; i++) {
     w->qfrc_smooth[i] = w->qfrc_passive[i] - w->qfrc_bias[i] + w->qfrc_applied[i] + w->qfrc_actuator[i];
@@ -246,7 +252,7 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
 // ---- derivative by velocity (implicitfast) --------------------------------------------------------------------------
 static bool at_end(num x, const num range[2]) { return re(x) <= re(range[0]) || re(x) >= re(range[1]); }
 
-bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
+bool NUM(pbActuator_Saturated)(const NUM(pbMechanism) *w, int u) {
   const pbModel *m = w->m;
   int id = m->actuator_trnid[2 * u];
 
@@ -259,12 +265,12 @@ bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
 }
 
-num NUM(pbActuator_GainSlope)(const NUM(pbWork) *w, int u) {
+num NUM(pbActuator_GainSlope)(const NUM(pbMechanism) *w, int u) {
   const LANE(pbActuatorLaw) *gain = gains[w->m->actuator_gaintype[u]];
   return gain->slope ? gain->slope(w, u) : 0;
 }
 
-num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
+num NUM(pbActuator_Slope)(const NUM(pbMechanism) *w, int u) {
   const LANE(pbActuatorLaw) *bias = biases[w->m->actuator_biastype[u]];
   if (NUM(pbActuator_Saturated)(w, u)) return 0;
 

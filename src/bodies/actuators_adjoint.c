@@ -5,6 +5,7 @@
 
 #include "base/mutate.h"
 #include "bodies/actuator_adjoint.h"
+#include "bodies/actuators.h"
 #include "contact/row_adjoint.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -52,7 +53,7 @@ static const LANE(pbActivationLawPull) *const dynamics[PB_ACTUATOR_KINDS] = {
 // begins there, above all.
 
 // Force of actuators on a dof before the joint's limit, summed as the forward program does.
-static double before_joint_limit(const NUM(pbWork) *w, int dof) {
+static double before_joint_limit(const NUM(pbMechanism) *w, int dof) {
   double sum = 0;
   for (int u = 0; u < w->m->nu; u++) {
     for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) {
@@ -70,7 +71,7 @@ static bool all_zero(const lane *x, int n) {
 }
 
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   for (int i = 0; i < m->nv; i++) a->lam_act[i] = a->lam[i] + a->qfrc_actuator[i];
   // J lam of tendons.
@@ -97,14 +98,14 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
 }
 
 // The end of the range of activations that holds `next`: 0, 1, or -1 for none.
-static int activation_end(const NUM(pbWork) *w, int u, double next) {
+static int activation_end(const NUM(pbMechanism) *w, int u, double next) {
   if (!w->m->actuator_actlimited[u]) return -1;
   if (next < w->p.actuator_actrange[2 * u]) return 0;
   return next > w->p.actuator_actrange[2 * u + 1] ? 1 : -1;
 }
 
 void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int u, double setpoint, double near, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *gear = NUM(pbActuator_Turning)(w, u);
   double turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
   if (turns == 0) return;
@@ -116,7 +117,7 @@ void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int u, double setpoint, doub
 // act_next = act + act_dot step, clamped, less its turns; step: h, or what the law says.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const LANE(pbActivationLawPull) *law = dynamics[w->m->actuator_dyntype[u]];
   PB_ASSERT(index >= 0 && index < w->m->na);
 
@@ -138,7 +139,7 @@ void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double
 
 // ---- one actuator's force -------------------------------------------------------------------------------------------
 void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int u, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl)) {
     for (int side = 0; side < 2; side++) {
       double edge = w->p.actuator_ctrlrange[2 * u + side];
@@ -153,7 +154,7 @@ void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int u, lane bar) {
 
 // Cotangent of what the gain multiplies: the control, or the last activation (of this step, or with actearly of the next).
 static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   if (m->actuator_dyntype[u] == pb_dynNone) {
     LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Control)(w, u), w->act_length[u], bar);
@@ -172,7 +173,7 @@ static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
 }
 
 // End of its own range that holds an actuator's force: 0, 1, or -1 for none.
-static int holding_end(const NUM(pbWork) *w, int u) {
+static int holding_end(const NUM(pbMechanism) *w, int u) {
   if (!w->m->actuator_forcelimited[u]) return -1;
   const double *range = w->p.actuator_forcerange + 2 * u;
   double force = w->act_scale[u] == 1 ? w->act_raw[u] : w->act_raw[u] * w->act_scale[u];
@@ -182,7 +183,7 @@ static int holding_end(const NUM(pbWork) *w, int u) {
 
 // Cotangent of the actuator's force before any limit, from that of the force applied (of all actuators: all).
 static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int end = holding_end(w, u);
   if (end >= 0) PB_THETA(a, actuator_forcerange, 2 * u + end, bar);
@@ -209,7 +210,7 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
 
 // f = gain input + bias: to the input, length, velocity and parameters.
 static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const LANE(pbActuatorLawPull) *bias = biases[w->m->actuator_biastype[u]];
   PB_ASSERT(u >= 0 && u < w->m->nu);
 
@@ -220,7 +221,7 @@ static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, la
 
 // Servos: the velocity asked for is -(gain input + b0 + b1 length) / b2, clipped to the speed, zero in the dead band.
 static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *b = w->p.actuator_biasprm + 10 * u;
   double speed = PB_TERM(w, actuator_speed)[u], asked = w->act_raw[u];
   lane bar = a->act_target[u];
@@ -242,7 +243,7 @@ static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
 
 // implicitfast: W = h slope mu' (r r') ahat, r the moment, slope = bias' + gain' input that of the force by velocity
 static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *velocity) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const LANE(pbActuatorLawPull) *gain = gains[w->m->actuator_gaintype[u]], *bias = biases[w->m->actuator_biastype[u]];
   double slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
   int adr = w->mom_start[u], n = w->mom_start[u + 1] - adr;
@@ -262,7 +263,7 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *vel
 // Cotangent of the moment's entry at a dof. Of a servo's force and its row's residual J a + b (J v - target); sensors read its
 // force on dofs as well.
 static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double force = w->actuator_force[u];
   if (!w->m->actuator_servo[u]) return force * a->lam_act[dof];
   return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * a->at.qacc[dof] - a->act_target[u] * w->qvel[dof];
@@ -270,14 +271,14 @@ static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
 
 // c is zero for the next one.
 static void clear_moment(LANE(pbAdjoint) *a, int u) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   if (transmissions[w->m->actuator_trntype[u]]->sees_sites) memset(a->c, 0, (size_t)w->m->nv * sizeof(lane));
   for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) a->c[w->mom_dofs[i]] = PB_LANE_ZERO;
 }
 
 // W = f (m . lam) + velocity (m . v), m the moment; bar is the cotangent of f.
 static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int adr = w->mom_start[u], end = w->mom_start[u + 1];
   PB_VALIDATE(pb_ascending(w->mom_dofs + adr, end - adr) && pb_allWithin(w->mom_dofs + adr, end - adr, 0, m->nv));
@@ -309,7 +310,7 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
 }
 
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
 
   // No forces, but lengths are still observed.

@@ -5,14 +5,14 @@
 
 #include "base/assert.h"
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
 
 typedef struct LANE(pbForceFile) {
   // Adds to qfrc_spring, qfrc_damper, qfrc_gravcomp or qfrc_fluid, whose sum is the passive force. NULL: the force is added
   // elsewhere.
-  void (*add)(NUM(pbWork) *w);
+  void (*add)(NUM(pbMechanism) *w);
   // Adds its derivative by velocities, as implicitfast takes it, on the pattern of M. NULL: it has none, or is explicit.
-  void (*slopes)(const NUM(pbWork) *w, num *D);
+  void (*slopes)(const NUM(pbMechanism) *w, num *D);
 } LANE(pbForceFile);
 
 #define PB_FORCE(file, ...) const LANE(pbForceFile) LANE(pbForceFile_##file) = {__VA_ARGS__}

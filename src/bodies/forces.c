@@ -1,8 +1,10 @@
 // Passive forces, file by file, and their derivative by velocity for implicitfast. Derivative: forces_adjoint.c.
 // Tests: tests/unit/test_kinks.c, tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
+#include "bodies/actuators.h"
 #include "bodies/forces.h"
 
 #include "bodies/force.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "multibody/outer.h"
 
@@ -20,7 +22,7 @@ static const struct {
 };
 enum { FORCES = sizeof forces / sizeof *forces };
 
-void NUM(pbStage_Passive)(NUM(pbWork) *w) {
+void NUM(pbStage_Passive)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   size_t bytes = (size_t)m->nv * sizeof(num);
   memset(w->qfrc_spring, 0, bytes);
@@ -42,7 +44,7 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   }
 }
 
-static void add_actuator_slopes(const NUM(pbWork) *w, num *D) {
+static void add_actuator_slopes(const NUM(pbMechanism) *w, num *D) {
   for (int u = 0; u < w->m->nu; u++) {
     num slope = NUM(pbActuator_Slope)(w, u);
     int adr = w->mom_start[u], n = w->mom_start[u + 1] - adr;
@@ -50,7 +52,7 @@ static void add_actuator_slopes(const NUM(pbWork) *w, num *D) {
   }
 }
 
-void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D) {
+void NUM(pbForce_Derivative)(const NUM(pbMechanism) *w, num *D) {
   const pbModel *m = w->m;
   if (!(m->disableflags & pb_disActuation)) add_actuator_slopes(w, D);
 

@@ -2,6 +2,7 @@
 #ifndef PB_BODIES_FORCES_H
 #define PB_BODIES_FORCES_H
 
+#include "eval/names.h"
 #include "model/model.h"
 
 // X(file, acts): in the order in which they are added; pulled back they are from the last to the first.
@@ -25,5 +26,8 @@ static inline bool pb_acts(const pbModel *m, pbActs acts) {
     default: return true;
   }
 }
+
+// Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.
+void NUM(pbForce_Derivative)(const NUM(pbMechanism) *w, num *D);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef PB_LOAD_MOMENT_H
 #define PB_LOAD_MOMENT_H
 
-#include "eval/work.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -14,7 +14,7 @@ typedef struct pbPointLoad {
 } pbPointLoad;
 
 // dense += sign load . velocity of the body, over dofs after `stop`.
-static inline void add_load_moment(const NUM(pbWork) *w, const pbPointLoad *load, double sign, int stop, num *dense) {
+static inline void add_load_moment(const NUM(pbMechanism) *w, const pbPointLoad *load, double sign, int stop, num *dense) {
   num d[3], wrench[6] = {0};
 
   body_offset(w, load->body, load->point, d);
@@ -24,8 +24,8 @@ static inline void add_load_moment(const NUM(pbWork) *w, const pbPointLoad *load
   for (; i > stop; i = w->m->dof_parentid[i]) dense[i] += sign * PB_DOT6(w->S + 6 * i, wrench);
 }
 
-static inline void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop,
-                                   num *dense) {
+static inline void add_site_moment(const NUM(pbMechanism) *w, int site, const num force[3], const num torque[3], double sign,
+                                   int stop, num *dense) {
   pbPointLoad load = {.body = w->m->site_bodyid[site], .point = w->site_xpos + 3 * site};
   v3_copy(load.force, force);
   v3_copy(load.torque, torque);

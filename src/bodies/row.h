@@ -6,12 +6,13 @@
 #define PB_BODIES_ROW_H
 
 #include "base/assert.h"
+#include "eval/constraints.h"
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/row.h"
 
 typedef struct LANE(pbRowFile) {
-  void (*make)(NUM(pbWork) *w);                // all rows of a kind
-  void (*hold)(NUM(pbWork) *w, int equality);  // or those of an equality
+  void (*make)(NUM(pbConstraints) *w);                // all rows of a kind
+  void (*hold)(NUM(pbConstraints) *w, int equality);  // or those of an equality
 } LANE(pbRowFile);
 
 #define PB_ROW(file, ...) const LANE(pbRowFile) LANE(pbRowFile_##file) = {__VA_ARGS__}

@@ -15,7 +15,7 @@ typedef struct LANE(pbRowPull) {
   // diagApprox, bounds and margin to theta; what all kinds share has been there. NULL with several lanes.
   void (*parameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
   // J x under a field X of all bodies (nbody x 6). NULL: its rows see joints and tendons.
-  void (*relative)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]);
+  void (*relative)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *X, lane out[6]);
   // The cotangent of pos alone, the fields held: of kinds that events begin and end with. NULL: of none.
   void (*distance)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos);
   // Before all rows: what makes no row, but has a slope. NULL: nothing.
@@ -32,15 +32,15 @@ typedef struct LANE(pbRowPull) {
 // What the files share.
 // y = J lam and what sensors ask besides.
 static inline void pull_functional(const LANE(pbAdjoint) *a, int index, lane *y) {
-  const NUM(pbRow) *r = a->w->row + index;
-  LANE(pbRow_Times)(a->w, r, a->lam, y);
+  const NUM(pbRow) *r = a->constraints->row + index;
+  LANE(pbRow_Times)(a->constraints, r, a->lam, y);
   for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * index + i];
 }
 
 // One row on joints: aref has -b J v. On tendons that is a part of pbRow_TendonEntries.
 static inline void pull_joint_velocity(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar) {
   lane bz = -r->b * bar->z[0];
-  LANE(pbRow_AddForce)(a->w, r, &bz, a->v);
+  LANE(pbRow_AddForce)(a->constraints, r, &bz, a->v);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <pullback/equalities.h>
 
 #include "bodies/row.h"
+#include "eval/stages.h"
 
 #define X(kind, name, law, of, off, file) extern const LANE(pbRowFile) LANE(pbRowFile_##file);
 PB_ROW_KINDS(X)
@@ -28,7 +29,7 @@ static const LANE(pbRowFile) *const equalities[PB_EQUALITY_TYPES] = {
 #undef X
 };
 
-pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {
+pbStatus NUM(pbStage_Rows)(NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
   w->nrow = w->ndofs_used = w->nJ_used = 0;
   if (m->disableflags & pb_disConstraint) return pb_ok;

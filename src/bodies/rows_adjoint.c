@@ -27,13 +27,13 @@ static const LANE(pbRowPull) *const equalities[PB_EQUALITY_TYPES] = {
 #undef X
 };
 
-static inline const LANE(pbRowPull) *file_of(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static inline const LANE(pbRowPull) *file_of(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   return r->kind == pb_rowEquality ? equalities[w->m->eq_type[r->equality]] : files[r->kind];
 }
 
 // Before lam: what sensors ask of the rows' forces, and the power of these under Vs.
 void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     lane *y0 = a->y0 + 6 * k;
@@ -56,7 +56,7 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
 
 // ---- a row ------------------------------------------------------------------------------------------------------------
 static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *r = w->row + index;
   const LANE(pbRowPull) *file = file_of(w, r);
   row_bar bar;
@@ -75,7 +75,7 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
 }
 
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *r = w->row + index;
 
 #if PB_LANES == 1
@@ -93,7 +93,7 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
 
 // ---- all rows ---------------------------------------------------------------------------------------------------------
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int at = 0;
   PB_VALIDATE(PB_FINITE(a->lam, w->m->nv));
 

@@ -6,15 +6,18 @@
 
 #include "base/assert.h"
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
 
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
 typedef struct LANE(pbSensorValue) {
   // Its numbers, into y, which holds zeros.
-  void (*value)(const NUM(pbWork) *w, int sensor, num *y);
+  void (*value)(const NUM(pbMechanism) *w, int sensor, num *y);
   // What several sensors share, before the first value. NULL: nothing.
-  void (*share)(const NUM(pbWork) *w);
+  void (*share)(const NUM(pbMechanism) *w);
+  // The same of files that read contacts and rows (eval/constraints.h), in place of these.
+  void (*value_constrained)(const NUM(pbConstraints) *w, int sensor, num *y);
+  void (*share_constrained)(const NUM(pbConstraints) *w);
 } LANE(pbSensorValue);
 
 #define PB_SENSOR_VALUE(file, function, ...) \

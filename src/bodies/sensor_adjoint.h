@@ -11,7 +11,7 @@
 
 typedef struct LANE(pbSensorPull) {
   // Cotangents of its numbers to what they were made of. What reads accelerations adds to FA and sets has_FA, what reads forces
-  // of rows calls pull_force, velocities to FV; all add to P.
+  // of rows calls pull_force (sensor_row_adjoint.h), velocities to FV; all add to P.
   void (*pull)(LANE(pbAdjoint) *a, int sensor, const lane *bar);
   // Before the first pull, and after the last. NULL: nothing.
   void (*begin)(LANE(pbAdjoint) *a);
@@ -30,11 +30,6 @@ static inline bool is_zero(const lane *x, int n) {
     }
   }
   return true;
-}
-
-static inline void pull_force(LANE(pbAdjoint) *a, const NUM(pbRow) *row, lane bar) {
-  a->has_force = true;
-  a->force[6 * (row - a->w->row)] += bar;
 }
 
 #endif

@@ -2,7 +2,7 @@
 // tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle.
 #include <pullback/sensors.h>
 
-#include "bodies/sensor_adjoint.h"
+#include "bodies/sensor_row_adjoint.h"
 #include "model/sensor.h"
 
 #define X(name, value, word, size, of, stage, data, known, file, ...) extern const LANE(pbSensorPull) LANE(pbSensorPull_##file);
@@ -18,7 +18,7 @@ static const LANE(pbSensorPull) *const files[PB_SENSOR_TYPES] = {
 
 // Of values at the cutoff what reaches them goes to sensor_cutoff, and no further.
 static void pull_cutoff(LANE(pbAdjoint) *a, int i, lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   double cutoff = w->p.sensor_cutoff[i];
   int data = m->sensor_datatype[i];
@@ -36,7 +36,7 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, lane *bar) {
 
 // The force of a servo is that of its row.
 static void pull_servo_forces(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   for (int k = 0; k < w->nrow; k++) {
     if (w->row[k].kind != pb_rowServo) continue;
     int u = w->row[k].actuator;

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "compile/compile.h"
+#include "eval/stages.h"
 #include "eval/work.h"
 #include "linalg/tree_ldl.h"
 #include "math/vec.h"
@@ -86,16 +87,16 @@ static pbStatus pull_step(pull *p, double *length) {
   for (int i = 0; i < m->nv; i++) w->qvel[i] *= decay;
 
   // Lengths and moments, then forces along the moment.
-  pbStage_Kinematics_r(w);
-  pbStage_Tendon_r(w);
-  pbStage_Velocity_r(w);
-  pbStage_Inertia_r(w);
-  pbStage_Passive_r(w);
-  pbStage_Actuation_r(w);
+  pbStage_Kinematics_r(&w->mechanism);
+  pbStage_Tendon_r(&w->mechanism);
+  pbStage_Velocity_r(&w->mechanism);
+  pbStage_Inertia_r(&w->mechanism);
+  pbStage_Passive_r(&w->mechanism);
+  pbStage_Actuation_r(&w->constraints);
   *length = w->act_length[p->actuator];
   PB_TRY(pull_on_target(p));
-  pbStage_Smooth_r(w);
-  PB_TRY(pbStage_Rows_r(w));
+  pbStage_Smooth_r(&w->mechanism);
+  PB_TRY(pbStage_Rows_r(&w->constraints));
   PB_TRY(pbStage_Solve_r(w));
 
   // Semi-implicit Euler.

@@ -4,6 +4,7 @@
 #include "contact/contact.h"
 
 #include "base/assert.h"
+#include "eval/stages.h"
 #include "geometry/hull.h"
 #include "geometry/search.h"
 #include "math/vec.h"
@@ -11,21 +12,21 @@
 #define ON_BORDER 1e-14  // of a height field's size
 
 // ---- candidates -------------------------------------------------------------------------------------------------------
-static double mesh_radius(const NUM(pbWork) *w, int mesh) {
+static double mesh_radius(const NUM(pbConstraints) *w, int mesh) {
   NUM(pbShape) shape;
   pbHullView view;
   if (mesh < 0) return 0;
 
   // Of its points as they are now.
-  mesh_hull(w, mesh, &shape);
-  shape.motion = NUM(pbMesh_Map)(w, mesh, shape.stretch, shape.shift);
+  mesh_hull(&w->mechanism, mesh, &shape);
+  shape.motion = NUM(pbMesh_Map)(&w->mechanism, mesh, shape.stretch, shape.shift);
   hull_view(&shape, &view);
   return view.radius;
 }
 
-static double field_radius(const NUM(pbWork) *w, int geom) {
+static double field_radius(const NUM(pbConstraints) *w, int geom) {
   int exposed;
-  pbTerrain t = field_terrain(w, w->m->geom_dataid[geom], &exposed);
+  pbTerrain t = field_terrain(&w->mechanism, w->m->geom_dataid[geom], &exposed);
   if (exposed < 0) return w->m->geom_rbound[geom];
 
   double far = fmax(t.highest * t.size[2], t.size[3]);
@@ -33,7 +34,7 @@ static double field_radius(const NUM(pbWork) *w, int geom) {
 }
 
 // Radius of the sphere about a geom's center that holds it; 0 for planes.
-static double bounding_radius(const NUM(pbWork) *w, int geom) {
+static double bounding_radius(const NUM(pbConstraints) *w, int geom) {
   const num *size = w->p.geom_size + 3 * geom;
   double a = re(size[0]);
   double b = re(size[1]);
@@ -55,15 +56,15 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
 // Impacts know no gap: their contacts come between steps.
 static inline bool keeps_gap(const pbModel *m) { return m->topology->keeps_gap && m->contact.method != pb_contactImpact; }
 
-double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach) {
-  double gap = contact_gap(w, geom1, geom2, pair);
+double NUM(pbContact_Reach)(const NUM(pbConstraints) *w, int geom1, int geom2, int pair, double reach) {
+  double gap = contact_gap(&w->mechanism, geom1, geom2, pair);
   if (w->m->contact.method == pb_contactImpact) return reach;
   if (gap < 0) return reach + gap;
   return keeps_gap(w->m) ? fmax(reach, gap) : reach;
 }
 
 // Balls that hold the geoms and their margins, a little larger than needed.
-static void set_balls(NUM(pbWork) *w) {
+static void set_balls(NUM(pbConstraints) *w) {
   bool override = w->m->enableflags & pb_enOverride;
 
   // Half of a margin that counts for all pairs, else each geom its own: a pair has the sum.
@@ -78,7 +79,7 @@ static void set_balls(NUM(pbWork) *w) {
 }
 
 // May the geoms touch, as far as their balls tell? The pair itself decides.
-static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, int g2, double margin) {
+static inline bool may_touch(const NUM(pbConstraints) *w, const double *balls, int g1, int g2, double margin) {
   const double *a = balls + 4 * g1;
   const double *b = balls + 4 * g2;
   double x = b[0] - a[0];
@@ -96,11 +97,11 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
 }
 
 // What the margin of an explicit pair adds, with the gap where anything sees it; the balls have the geoms' own.
-static double pair_reach(const NUM(pbWork) *w, int pair) {
+static double pair_reach(const NUM(pbConstraints) *w, int pair) {
   return fabs(re(w->p.pair_margin[pair])) + (keeps_gap(w->m) ? fabs(re(w->p.pair_gap[pair])) : 0);
 }
 
-int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
+int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
   const pbCandidate *c = w->t->candidate;
   const double *balls = w->geom_ball;
   int *near = w->near;
@@ -139,7 +140,7 @@ static num mixing_weight(num s1, num s2) {
   return s1 / (s1 + s2);
 }
 
-void NUM(pbContact_Mix)(const NUM(pbWork) *w, int g1, int g2, NUM(pbMix) *mix) {
+void NUM(pbContact_Mix)(const NUM(pbConstraints) *w, int g1, int g2, NUM(pbMix) *mix) {
   mix->winner = winner_of(w->m, g1, g2);
   mix->direct = !(re(w->p.geom_solref[2 * g1]) > 0 && re(w->p.geom_solref[2 * g2]) > 0);
   mix->mix = mixing_weight(w->p.geom_solmix[g1], w->p.geom_solmix[g2]);
@@ -155,7 +156,7 @@ num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b) {
   }
 }
 
-num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k) {
+num NUM(pbContact_FrictionGiven)(const NUM(pbConstraints) *w, const NUM(pbContact) *c, int k) {
   static const int kind[5] = {0, 0, 1, 2, 2};  // sliding, spinning, rolling
   if (w->m->enableflags & pb_enOverride) return w->p.o_friction[k];
   if (c->pair >= 0) return w->p.pair_friction[5 * c->pair + k];
@@ -169,7 +170,7 @@ num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, 
 }
 
 // Of the geom of higher priority, or the two geoms' mixture.
-static void set_geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
+static void set_geom_parameters(const NUM(pbConstraints) *w, NUM(pbContact) *c) {
   const pbModel *m = w->m;
   int g1 = c->geom1;
   int g2 = c->geom2;
@@ -196,7 +197,7 @@ static void set_geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
   for (int k = 0; k < 5; k++) c->solimp[k] = s * i1[k] + (1 - s) * i2[k];
 }
 
-static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
+static void set_parameters(const NUM(pbConstraints) *w, NUM(pbContact) *c) {
   if (c->pair >= 0) {
     c->dim = w->m->pair_dim[c->pair];
     memcpy(c->solref, w->p.pair_solref + 2 * c->pair, sizeof c->solref);
@@ -247,7 +248,7 @@ static bool is_frame(const num frame[9]) {
 }
 
 // Distance at which force starts, where no onset makes it start before.
-static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
+static num force_margin(const NUM(pbConstraints) *w, const pbCandidate *k) {
   if (w->m->enableflags & pb_enOverride) return w->p.o_margin[0];
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
 }
@@ -256,8 +257,8 @@ static bool lies_on_field(const pbSearched *found) { return found->kind == pb_se
 
 // prism: of a height field, whose shape s1 is then; -1: none. most: the first so many points count, of a face that lies on a
 // field (which few prisms have corners of) the first `room`.
-static pbStatus add_contacts(NUM(pbWork) *w, const pbCandidate *k, const NUM(pbShape) *s1, const NUM(pbShape) *s2, int prism,
-                             int most, int room, double reach) {
+static pbStatus add_contacts(NUM(pbConstraints) *w, const pbCandidate *k, const NUM(pbShape) *s1, const NUM(pbShape) *s2,
+                             int prism, int most, int room, double reach) {
   num margin = force_margin(w, k);
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
 
@@ -321,7 +322,7 @@ static int points_of_prism(const pbTerrain *terrain, pbTerrainWindow window) {
 }
 
 // Prism by prism, until there are as many contacts as a pair may have.
-static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach) {
+static pbStatus meet_terrain(NUM(pbConstraints) *w, const pbCandidate *k, double reach) {
   int field = w->m->geom_dataid[k->geom1], before = w->ncon, exposed;
   double low[3], high[3];
   pbTerrainWindow window;
@@ -329,9 +330,9 @@ static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach)
   NUM(pbShape) s1, s2;
 
   PB_ASSERT(field >= 0 && field < w->m->nhfield);
-  pbTerrain terrain = field_terrain(w, field, &exposed);
-  geom_shape(w, k->geom1, &s1);
-  geom_shape(w, k->geom2, &s2);
+  pbTerrain terrain = field_terrain(&w->mechanism, field, &exposed);
+  geom_shape(&w->mechanism, k->geom1, &s1);
+  geom_shape(&w->mechanism, k->geom2, &s2);
   bounds_in(&s2, &s1, re(force_margin(w, k)) + reach, low, high);
   pbTerrain_Open(&terrain, low, high, &window);
 
@@ -353,19 +354,19 @@ static pbStatus meet_terrain(NUM(pbWork) *w, const pbCandidate *k, double reach)
   return pb_ok;
 }
 
-pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
+pbStatus NUM(pbContact_Pair)(NUM(pbConstraints) *w, int candidate, double reach) {
   PB_ASSERT(candidate >= 0 && candidate < w->t->ncandidate);
   const pbCandidate *k = w->t->candidate + candidate;
   reach = NUM(pbContact_Reach)(w, k->geom1, k->geom2, k->pair, reach);
   if (w->m->geom_type[k->geom1] == pb_geomHfield) return meet_terrain(w, k, reach);
 
   NUM(pbShape) s1, s2;
-  geom_shape(w, k->geom1, &s1);
-  geom_shape(w, k->geom2, &s2);
+  geom_shape(&w->mechanism, k->geom1, &s1);
+  geom_shape(&w->mechanism, k->geom2, &s2);
   return add_contacts(w, k, &s1, &s2, -1, k->contacts, k->contacts, reach);
 }
 
-pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {
+pbStatus NUM(pbStage_Collide)(NUM(pbConstraints) *w) {
   double reach = w->m->contact.onset;
   int n = NUM(pbContact_Near)(w, reach);
   w->ncon = 0;

@@ -2,7 +2,8 @@
 #ifndef PB_CONTACT_H
 #define PB_CONTACT_H
 
-#include "eval/work.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
 #include "geometry/search.h"
 #include "model/exposed.h"
 #include "model/terrain.h"
@@ -20,14 +21,14 @@ num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b);
 // Friction k of a contact (two sliding, spinning, two rolling) as its geoms, pair or override give it; what counts is no less
 // than PB_LEAST_FRICTION.
 #define PB_LEAST_FRICTION 1e-5
-num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k);
-void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
+num NUM(pbContact_FrictionGiven)(const NUM(pbConstraints) *w, const NUM(pbContact) *c, int k);
+void NUM(pbContact_Mix)(const NUM(pbConstraints) *w, int geom1, int geom2, NUM(pbMix) *mix);
 // How far beyond its margin a pair's contacts are looked for: `reach`, or its gap where anything sees contacts there.
-double NUM(pbContact_Reach)(const NUM(pbWork) *w, int geom1, int geom2, int pair, double reach);
+double NUM(pbContact_Reach)(const NUM(pbConstraints) *w, int geom1, int geom2, int pair, double reach);
 // Candidates (w->near) that may come closer than their margin and `reach`, by balls around them; returns their number.
-int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);
+int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach);
 // Contacts of one candidate that are closer than that, added to w->contact.
-pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
+pbStatus NUM(pbContact_Pair)(NUM(pbConstraints) *w, int candidate, double reach);
 
 // One prism of a height field, as a convex body of its own; its corners in the number type where heights are parameters.
 typedef struct NUM(pbColumn) {
@@ -35,16 +36,16 @@ typedef struct NUM(pbColumn) {
   num corner[18];
 } NUM(pbColumn);
 
-static inline void prism_shape(const NUM(pbWork) *w, int g, int number, NUM(pbColumn) *column, NUM(pbShape) *s) {
+static inline void prism_shape(const NUM(pbConstraints) *w, int g, int number, NUM(pbColumn) *column, NUM(pbShape) *s) {
   int exposed;
-  pbTerrain terrain = field_terrain(w, w->m->geom_dataid[g], &exposed);
-  geom_shape(w, g, s);
+  pbTerrain terrain = field_terrain(&w->mechanism, w->m->geom_dataid[g], &exposed);
+  geom_shape(&w->mechanism, g, s);
   pbTerrain_Prism(&terrain, number, &column->prism);
   s->hull = &column->prism.hull;
   if (exposed < 0) return;
 
   // Heights move the upper corners, up and down.
-  const num *height = exposed_values(w, exposed);
+  const num *height = exposed_values(&w->mechanism, exposed);
   size_t at[3];
   for (int i = 0; i < 18; i++) column->corner[i] = column->prism.corner[i];
   pbTerrain_Heights(&terrain, number, at);
@@ -53,7 +54,7 @@ static inline void prism_shape(const NUM(pbWork) *w, int g, int number, NUM(pbCo
 }
 
 // What a search found of the pair whose first contact this is; NULL: it does not go by one.
-static inline const pbSearched *contact_search(const NUM(pbWork) *w, int first) {
+static inline const pbSearched *contact_search(const NUM(pbConstraints) *w, int first) {
   const NUM(pbContact) *c = w->contact + first;
   const int *type = w->m->geom_type;
   PB_ASSERT(c->point == 0);
@@ -61,11 +62,11 @@ static inline const pbSearched *contact_search(const NUM(pbWork) *w, int first) 
 }
 
 // The shapes of a contact's pair. column: room for the prism of a height field.
-static inline void contact_shapes(const NUM(pbWork) *w, const NUM(pbContact) *c, NUM(pbColumn) *column, NUM(pbShape) *s1,
+static inline void contact_shapes(const NUM(pbConstraints) *w, const NUM(pbContact) *c, NUM(pbColumn) *column, NUM(pbShape) *s1,
                                   NUM(pbShape) *s2) {
   if (c->prism >= 0) prism_shape(w, c->geom1, c->prism, column, s1);
-  else geom_shape(w, c->geom1, s1);
-  geom_shape(w, c->geom2, s2);
+  else geom_shape(&w->mechanism, c->geom1, s1);
+  geom_shape(&w->mechanism, c->geom2, s2);
 }
 
 #endif

@@ -55,7 +55,7 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
 // ---- pair -------------------------------------------------------------------------------------------------------------
 // Jacobians of all contacts of a pair come together.
 void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + first;
   NUM(pbColumn) column;
   NUM(pbShape) s1, s2;
@@ -78,7 +78,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
 #if PB_LANES == 1
 // A geom's pose in its body and its size, from the wrench about its center.
 static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const double wrench[6], const double size[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   double local[3];
 
   m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], wrench + 3);
@@ -91,7 +91,7 @@ static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const double wren
 
 // The pair's Jacobian is that by geom 2 relative to geom 1; the rest is the rigid motion of both.
 void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const pbContactJacobian *J = a->contact_jacobian + contact;
   PB_ASSERT(contact >= 0 && contact < w->ncon);
@@ -123,8 +123,8 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
   double d1[3], d2[3];
-  body_offset(w, b1, x1, d1);
-  body_offset(w, b2, x2, d2);
+  body_offset(&w->mechanism, b1, x1, d1);
+  body_offset(&w->mechanism, b2, x2, d2);
   PB_ADDWRENCH(a->P + 6 * b1, 1, d1, w1 + 3);
   PB_ADDWRENCH(a->P + 6 * b2, 1, d2, w2 + 3);
   for (int k = 0; k < 3; k++) {
@@ -203,7 +203,7 @@ static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double
 
 // Paths of mocap bodies add to the relative motion u, o under the velocity; its cotangent goes to their velocities and places.
 static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const functionals *s, double u[3], double o[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
 
   for (int side = 0; side < 2; side++) {
     int b = pb_carrier(w->m, side ? c->geom2 : c->geom1);
@@ -234,7 +234,7 @@ static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const f
 // Cotangents of the contact's point and of the axes of its frame, to the geoms.
 static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const double d1[3], const double d2[3],
                                  const functionals *s, lane dist_bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = 6 * w->m->geom_bodyid[c->geom1];
   int b2 = 6 * w->m->geom_bodyid[c->geom2];
@@ -267,15 +267,15 @@ static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
 }
 
 void LANE(pbContact_PullRows)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
   double d1[3], d2[3];
   functionals s;
 
-  body_offset(w, b1, c->pos, d1);
-  body_offset(w, b2, c->pos, d2);
+  body_offset(&w->mechanism, b1, c->pos, d1);
+  body_offset(&w->mechanism, b2, c->pos, d2);
 
   // Equal and opposite on the two bodies.
   set_functionals(c, r, bar, &s);

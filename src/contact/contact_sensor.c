@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "contact/contact.h"
+#include "eval/row.h"
 #include "math/vec.h"
 #include "multibody/frame.h"
 
@@ -21,22 +22,22 @@ static bool fits(const pbModel *m, int type, int id, int geom) {
   }
 }
 
-static bool is_inside(const NUM(pbWork) *w, int site, const NUM(pbContact) *c) {
+static bool is_inside(const NUM(pbConstraints) *w, int site, const NUM(pbContact) *c) {
   num from[3], local[3];
 
   v3_sub(from, c->pos, w->site_xpos + 3 * site);
   m3_tmulv(local, w->site_xmat + 9 * site, from);
-  return NUM(pbFrame_InSite)(w, site, local);
+  return NUM(pbFrame_InSite)(&w->mechanism, site, local);
 }
 
 // 1: as it is, -1: flipped, 0: not taken.
-static int taken_side(const NUM(pbWork) *w, int i, int contact) {
+static int taken_side(const NUM(pbConstraints) *w, int i, int contact) {
   const pbModel *m = w->m;
   const NUM(pbContact) *c = w->contact + contact;
   int type[2] = {m->sensor_objtype[i], m->sensor_reftype[i]}, id[2] = {m->sensor_objid[i], m->sensor_refid[i]};
 
   // Within reach, and within the site's shape where one is given.
-  if (!within_gap(w, c)) return 0;
+  if (!within_gap(&w->mechanism, c)) return 0;
   if (type[0] == pb_refSite && !is_inside(w, id[0], c)) return 0;
 
   // fit[side][end]: each side needs an end.
@@ -57,7 +58,7 @@ static int taken_side(const NUM(pbWork) *w, int i, int contact) {
   return type[1] == pb_refNone || fit[1][1] ? 1 : -1;
 }
 
-const NUM(pbRow) *NUM(pbContactSensor_Row)(const NUM(pbWork) *w, int contact) {
+const NUM(pbRow) *NUM(pbContactSensor_Row)(const NUM(pbConstraints) *w, int contact) {
   // Rows of contacts are the last, in their order.
   for (int k = w->nrow - 1; k >= 0 && w->row[k].kind == pb_rowContact && w->row[k].contact >= contact; k--) {
     if (w->row[k].contact == contact) return w->row + k;
@@ -65,13 +66,13 @@ const NUM(pbRow) *NUM(pbContactSensor_Row)(const NUM(pbWork) *w, int contact) {
   return NULL;
 }
 
-void NUM(pbContactSensor_Force)(const NUM(pbWork) *w, int contact, num f[6]) {
+void NUM(pbContactSensor_Force)(const NUM(pbConstraints) *w, int contact, num f[6]) {
   const NUM(pbRow) *row = NUM(pbContactSensor_Row)(w, contact);
   memset(f, 0, 6 * sizeof *f);
   if (row) memcpy(f, row->f, (size_t)row->dim * sizeof *f);
 }
 
-static double key_of(const NUM(pbWork) *w, int i, int contact) {
+static double key_of(const NUM(pbConstraints) *w, int i, int contact) {
   num f[6];
   switch (w->m->sensor_intprm[3 * i + 1]) {
     case pb_reduceMindist: return re(w->contact[contact].dist);
@@ -82,7 +83,7 @@ static double key_of(const NUM(pbWork) *w, int i, int contact) {
   }
 }
 
-pbTaken NUM(pbContactSensor_Next)(const NUM(pbWork) *w, int sensor, pbTaken last) {
+pbTaken NUM(pbContactSensor_Next)(const NUM(pbConstraints) *w, int sensor, pbTaken last) {
   pbTaken best = {.contact = -1};
 
   // Behind the last one, before all others.
@@ -98,7 +99,7 @@ pbTaken NUM(pbContactSensor_Next)(const NUM(pbWork) *w, int sensor, pbTaken last
   return best;
 }
 
-int NUM(pbContactSensor_Count)(const NUM(pbWork) *w, int sensor) {
+int NUM(pbContactSensor_Count)(const NUM(pbConstraints) *w, int sensor) {
   int count = 0;
   for (int c = 0; c < w->ncon; c++) count += taken_side(w, sensor, c) != 0;
   return count;

@@ -3,7 +3,7 @@
 #ifndef PB_CONTACT_SENSOR_H
 #define PB_CONTACT_SENSOR_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 
 // A contact that a sensor takes.
 typedef struct pbTaken {
@@ -13,11 +13,11 @@ typedef struct pbTaken {
 } pbTaken;
 
 // The next one after `last` in the sensor's order (contact -1: from the beginning).
-pbTaken NUM(pbContactSensor_Next)(const NUM(pbWork) *w, int sensor, pbTaken last);
-int NUM(pbContactSensor_Count)(const NUM(pbWork) *w, int sensor);
+pbTaken NUM(pbContactSensor_Next)(const NUM(pbConstraints) *w, int sensor, pbTaken last);
+int NUM(pbContactSensor_Count)(const NUM(pbConstraints) *w, int sensor);
 // The row of a contact; NULL: it has no force.
-const NUM(pbRow) *NUM(pbContactSensor_Row)(const NUM(pbWork) *w, int contact);
+const NUM(pbRow) *NUM(pbContactSensor_Row)(const NUM(pbConstraints) *w, int contact);
 // Of a contact forces, then torques, along the axes of its frame; zeros where it has none.
-void NUM(pbContactSensor_Force)(const NUM(pbWork) *w, int contact, num f[6]);
+void NUM(pbContactSensor_Force)(const NUM(pbConstraints) *w, int contact, num f[6]);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "contact/row.h"
+#include "eval/work.h"
 
 // ---- projections --------------------------------------------------------------------------------------------------------
 // Smoothed max(0, y) and its slope (Chen-Harker-Kanzow-Smale); sharp at kappa = 0.

@@ -8,6 +8,8 @@
 #ifndef PB_LAW_H
 #define PB_LAW_H
 
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "eval/work.h"
 
 // The equation f - P = 0 of a row, friction in its scale, linearized: derivatives by f and w (dim x dim), by friction

@@ -6,7 +6,7 @@
 #include "contact/row_adjoint.h"
 
 // -z . f dR, R = (regularization) + little diag. Error reduction has R = cfm / h, which moves with the time step.
-static void pull_softness(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
+static void pull_softness(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
   double little = pb_little(w->m);
   for (int i = 0; i < r->dim; i++) bar->diag[pb_diag_entry(r, i)] -= bar->z[i] * bar->f[i] * little;
 
@@ -20,12 +20,12 @@ static void pull_softness(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowB
 }
 
 void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   pull_softness(w, r, bar);
 
   // -u . dN
   pbLaw law;
-  NUM(pbLaw_Here)(w, r, &law);
+  NUM(pbLaw_Here)(a->work, r, &law);
   for (int i = 0; i < r->dim; i++) {
     for (int side = 0; side < 2; side++) bar->bound[side] -= law.Nbound[side] * bar->u[i];
     if (r->kind != pb_rowContact) continue;

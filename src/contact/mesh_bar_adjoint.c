@@ -26,7 +26,7 @@ static void pull_heights(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(
 
 // count contacts of one pair
 static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double reach) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + first;
   const pbContactBar *bar = a->contact_bar + first;
   const int geom[2] = {c->geom1, c->geom2};
@@ -58,7 +58,7 @@ static void pull_pair_meshes(LANE(pbAdjoint) *a, int first, int count, double re
 
 void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]) {
   pbContactBar *to = a->contact_bar + contact;
-  PB_ASSERT(contact >= 0 && contact < a->w->ncon);
+  PB_ASSERT(contact >= 0 && contact < a->constraints->ncon);
   if (!pb_shapesVary(a->w->m)) return;
 
   for (int r = 0; r < 10; r++) to->row[r] += bar[r];
@@ -76,7 +76,7 @@ static bool is_kept(const pbContactBar *bar, int count) {
 }
 
 void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   if (!pb_shapesVary(w->m) || !PB_WANTS(a, pb_wantMeshes)) return;
 
   // Pair by pair: one search serves all of its contacts.
@@ -87,7 +87,7 @@ void LANE(pbContact_PullMeshes)(LANE(pbAdjoint) *a, double reach) {
 }
 
 void LANE(pbContact_ClearMeshes)(LANE(pbAdjoint) *a) {
-  if (pb_shapesVary(a->w->m)) memset(a->contact_bar, 0, (size_t)a->w->ncon * sizeof *a->contact_bar);
+  if (pb_shapesVary(a->w->m)) memset(a->contact_bar, 0, (size_t)a->constraints->ncon * sizeof *a->contact_bar);
 }
 #else
 typedef int meshes_have_no_lanes;

@@ -14,7 +14,7 @@ typedef struct rise {
   double speed, by_depth, by_weight, by_timestep;
 } rise;
 
-static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static rise rising(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   double g = pb_weight(w);
   double h = w->p.timestep[0];
   double depth = r->margin - r->pos[0];
@@ -31,7 +31,7 @@ static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
 // ---- numbers ----------------------------------------------------------------------------------------------------------
 // ln D = ln d - ln(1 - d) - ln diag, with force mixing ln D = ln d + ln h; for pyramids also
 // + ln impratio - 2 ln mu_0 - ln(1 + mu_0^2). What is kept from zero does not move with d, diag and h.
-void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, row_bar *bar) {
+void LANE(pbRow_PullRegularization)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, int n, const lane *g, row_bar *bar) {
   bool mixing = pb_mixing(w->m, r->kind);
   bool some = false;
   lane moved = PB_LANE_ZERO;
@@ -74,7 +74,7 @@ static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
 }
 
 // aref = -b (J v) - k d (pos - margin), without the second term for tangents of contacts. What rises has k depth = speed / h.
-void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   bool own_damping = pb_tangent_damping(w->m, r);
   pbNormalLaw law = pb_normal_law(w, r);
   double k = r->k;
@@ -165,7 +165,7 @@ static double timestep_share(const LANE(pbAdjoint) *a, double given) {
 
 // k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
 static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, const spring *s, double *out) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   double ref[2];
 
   NUM(pbRow_Reference)(w, solref, ref, friction);
@@ -205,7 +205,7 @@ static double impedance_distance(const NUM(pbRow) *r) {
 
 // Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm. What rises has k depth = speed / h.
 static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   double h = w->p.timestep[0];
   double others = bar->log_timestep - bar->b * r->b - bar->b_tangent * r->b_tangent;
 
@@ -224,7 +224,7 @@ static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *
 
 // k, b, b_tangent and d of a row with solref and solimp, to these.
 static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const double *solimp, *solreffriction;
   const double *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   double d1 = clipped(solimp[1]);
@@ -297,7 +297,7 @@ static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, dou
 // Two geoms of one priority: friction by the rule of mixing, solref and solimp by their weights solmix.
 static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbMix) *mix, const double friction[3],
                              const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int g1 = c->geom1;
   int g2 = c->geom2;
   double x = mix->mix;
@@ -336,7 +336,7 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 
 // Friction, solref and solimp: to the override, the pair, the geom of higher priority, or both geoms.
 static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   pbBars *to = &a->bar;
 
   if (w->m->enableflags & pb_enOverride) {
@@ -368,7 +368,7 @@ static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, con
 }
 
 void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   PB_THETA(a, contact_stiffness, 0, bar->stiffness);
   PB_THETA(a, contact_damping, 0, bar->damping);
@@ -387,7 +387,7 @@ void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_b
 // ---- diagApprox -------------------------------------------------------------------------------------------------------
 // Of a contact (weight.h).
 void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   bool still = false;
   NUM(pbTurning) of[2];
@@ -412,7 +412,7 @@ void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar) {
 
 // ---- all --------------------------------------------------------------------------------------------------------------
 void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
 
   // A penalty force has neither reference nor impedance.
   if (!pb_explicit(w->m, r)) {

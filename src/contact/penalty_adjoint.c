@@ -5,7 +5,7 @@
 
 #include "contact/row_adjoint.h"
 
-void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
+void LANE(pbPenalty_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
   const double *friction = w->contact[r->contact].friction;
   const double *v = r->vel;
   double slip = w->m->contact.slip;

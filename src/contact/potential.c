@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "contact/row.h"
+#include "eval/contact.h"
 
 typedef NUM(pbPotential) point;
 
@@ -243,7 +244,7 @@ static num linear(const NUM(pbRow) *r, point *p) {
 }
 
 // ---- all --------------------------------------------------------------------------------------------------------------
-static num contact_potential(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p) {
+static num contact_potential(const NUM(pbConstraints) *w, const NUM(pbRow) *r, point *p) {
   const num *friction = w->contact[r->contact].friction;
   double kappa = w->m->contact.kappa;
   if (r->dim == 1) return one_sided(r, kappa, p);
@@ -252,7 +253,7 @@ static num contact_potential(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p
   return kappa > 0 ? smooth_cone(friction, r, kappa, p) : cone(friction, r, p);
 }
 
-num NUM(pbPotential_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p) {
+num NUM(pbPotential_At)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, point *p) {
   if (pb_explicit(w->m, r)) return linear(r, p);
   switch (pb_row_law(r->kind)) {
     case pb_lawEquality: return quadratic(r, p);
@@ -274,7 +275,7 @@ static bool is_symmetric(const NUM(pbRow) *r) {
   return true;
 }
 
-num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r) {
+num NUM(pbRow_Evaluate)(const NUM(pbConstraints) *w, NUM(pbRow) *r) {
   point p = {.x = r->x, .f = r->f, .K = r->K};
   num cost = NUM(pbPotential_At)(w, r, &p);
   r->zone = p.zone;

@@ -1,5 +1,5 @@
 // Potentials s of constraint rows: value, force f = -ds/dx and Hessian K = d2s/dx2 at the residual x = J a - aref, and the zone
-// (active set; eval/work.h) that x lies in. Derivatives of the forces by what a potential is made of (D, mu, friction, impratio,
+// (active set; eval/row.h) that x lies in. Derivatives of the forces by what a potential is made of (D, mu, friction, impratio,
 // loss) stand in potential_adjoint.c, function by function in the same order.
 //
 //   equality                quadratic     1/2 sum D_i x_i^2
@@ -12,7 +12,8 @@
 #ifndef PB_POTENTIAL_H
 #define PB_POTENTIAL_H
 
-#include "eval/work.h"
+#include "eval/constraints.h"
+#include "eval/row.h"
 #include "number/number.h"
 
 // Where a potential is evaluated, and what it gives besides its value.
@@ -24,9 +25,9 @@ typedef struct NUM(pbPotential) {
 } NUM(pbPotential);
 
 // Value of a row's potential at p->x; sets f, K and the zone.
-num NUM(pbPotential_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, NUM(pbPotential) *p);
+num NUM(pbPotential_At)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, NUM(pbPotential) *p);
 // The same at the row's own x, into its f, K and zone.
-num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r);
+num NUM(pbRow_Evaluate)(const NUM(pbConstraints) *w, NUM(pbRow) *r);
 
 // ---- one side ---------------------------------------------------------------------------------------------------------
 // phi(x) = (sqrt(x^2 + 4 kappa) - x) / 2, free of cancellation, with its root: the smoothed max(0, -x); phi' = -phi / root

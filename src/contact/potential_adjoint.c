@@ -9,21 +9,21 @@ typedef LANE(pbRowBar) row_bar;
 
 // ---- smooth on each side ----------------------------------------------------------------------------------------------
 // f_i = -D_i x_i, at fixed x: d f_i = f_i d ln D_i; the same for one side, f = D phi(x).
-static void pull_quadratic(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static void pull_quadratic(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g[6];
   for (int i = 0; i < r->dim; i++) g[i] = bar->y[i] * bar->f[i];
   LANE(pbRow_PullRegularization)(w, r, r->dim, g, bar);
 }
 
 // f is a bound where it is saturated, d f = d bound, else -D x.
-static void pull_bounded(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static void pull_bounded(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (r->zone == pb_lossQuadratic) pull_quadratic(w, r, bar);
   else bar->bound[r->zone == pb_lossAbove ? 0 : 1] += bar->y[0];
 }
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
 // The force of a cone is proportional to D_0, d f = f d ln D_0 (a pyramid's to that of its edges). Returns y . f.
-static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static lane pull_first_D(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   lane g = PB_LANE_ZERO;
   for (int i = 0; i < r->dim; i++) g += bar->y[i] * bar->f[i];
   LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);
@@ -32,7 +32,7 @@ static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
 
 // Edges e = (1, m) in the plane of normal and tangent k, m = +-mu_k, x_e = x_0 + m x_k, f = sum of D phi(x_e) e. With
 // slope = -phi': d f_0 = -D slope x_k d m, d f_k = D (phi - slope m x_k) d m.
-static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static void pull_pyramid(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   const double *mu = w->contact[r->contact].friction;
   pull_first_D(w, r, bar);
 
@@ -90,7 +90,7 @@ static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double
   }
 }
 
-static void pull_cone(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static void pull_cone(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   const double *friction = w->contact[r->contact].friction;
   double impratio = w->p.impratio[0];
   lane yf = pull_first_D(w, r, bar);
@@ -100,7 +100,7 @@ static void pull_cone(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
 
 #if PB_LANES == 1
 // d f of pbCone_Smooth by complex step, an input at a time: mu, d mu as above, and the frictions. By D: pull_first_D.
-void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+void LANE(pbPotential_PullSmoothCone)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
 
   const double *friction = w->contact[r->contact].friction;
@@ -128,14 +128,14 @@ void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r,
 #endif
 
 // ---- all --------------------------------------------------------------------------------------------------------------
-static void pull_contact(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+static void pull_contact(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (r->dim == 1) pull_quadratic(w, r, bar);
   else if (w->m->cone != pb_coneElliptic) pull_pyramid(w, r, bar);
   else if (w->m->contact.kappa > 0) pull_first_D(w, r, bar);
   else pull_cone(w, r, bar);
 }
 
-void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+void LANE(pbPotential_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   switch (pb_row_law(r->kind)) {
     case pb_lawBounded: pull_bounded(w, r, bar); return;
     case pb_lawContact: pull_contact(w, r, bar); return;

@@ -5,7 +5,7 @@
 #include "math/vec.h"
 
 // Adds a side's velocity of the point and angular velocity.
-static void add_side(const NUM(pbWork) *w, int geom, const num *point, double sign, num u[3], num o[3]) {
+static void add_side(const NUM(pbConstraints) *w, int geom, const num *point, double sign, num u[3], num o[3]) {
   int k = pb_carrier(w->m, geom);
   if (k < 0) return;
 
@@ -20,7 +20,7 @@ static void add_side(const NUM(pbWork) *w, int geom, const num *point, double si
   }
 }
 
-void NUM(pbContact_Prescribed)(const NUM(pbWork) *w, const NUM(pbContact) *c, num out[6]) {
+void NUM(pbContact_Prescribed)(const NUM(pbConstraints) *w, const NUM(pbContact) *c, num out[6]) {
   num u[3] = {0}, o[3] = {0};
 
   // Geom 2 against geom 1, as the rows of J have it.

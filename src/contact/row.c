@@ -6,7 +6,7 @@
 #include "contact/row.h"
 #include "linalg/vector.h"
 
-NUM(pbRow) *NUM(pbRow_New)(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
+NUM(pbRow) *NUM(pbRow_New)(NUM(pbConstraints) *w, pbRowKind kind, int id, int dim) {
   PB_ASSERT(w->nrow < w->max_row && dim >= 1 && dim <= 6);
   NUM(pbRow) *r = w->row + w->nrow++;
   r->kind = kind;
@@ -29,7 +29,7 @@ NUM(pbRow) *NUM(pbRow_New)(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
   return r;
 }
 
-num *NUM(pbRow_Claim)(NUM(pbWork) *w, NUM(pbRow) *r, int n) {
+num *NUM(pbRow_Claim)(NUM(pbConstraints) *w, NUM(pbRow) *r, int n) {
   PB_VALIDATE(pb_ascending(w->row_dofs + r->dofs, n) && pb_allWithin(w->row_dofs + r->dofs, n, 0, w->m->nv));
   r->n = n;
   w->ndofs_used += n;
@@ -38,7 +38,7 @@ num *NUM(pbRow_Claim)(NUM(pbWork) *w, NUM(pbRow) *r, int n) {
   return w->row_J + r->J;
 }
 
-int NUM(pbRow_Chains)(const NUM(pbWork) *w, int body1, int body2, bool skip_common, int *dofs) {
+int NUM(pbRow_Chains)(const NUM(pbConstraints) *w, int body1, int body2, bool skip_common, int *dofs) {
   int a = w->t->body_dofend[body1];
   int b = w->t->body_dofend[body2];
   int n = 0;
@@ -80,7 +80,7 @@ PB_COPIES void times(int dim, const num *J, const int *dofs, int n, const num *v
   }
 }
 
-void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
+void NUM(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *v, num *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const num *J = w->row_J + r->J;
   if (r->dim == 1) times(1, J, dofs, r->n, v, out);
@@ -104,7 +104,7 @@ PB_COPIES void add_force(int dim, const num *J, const int *dofs, int n, const nu
   }
 }
 
-void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out) {
+void NUM(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *f, num *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const num *J = w->row_J + r->J;
   if (r->dim == 3) add_force(3, J, dofs, r->n, f, out);
@@ -112,7 +112,7 @@ void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f
 }
 
 // A row that nothing moves: MuJoCo leaves it out. False: the row was taken back.
-static bool moved(NUM(pbWork) *w, NUM(pbRow) *r) {
+static bool moved(NUM(pbConstraints) *w, NUM(pbRow) *r) {
   for (int i = 0; i < r->n * r->dim; i++) {
     if (re(w->row_J[r->J + i]) != 0) return true;
   }
@@ -123,7 +123,7 @@ static bool moved(NUM(pbWork) *w, NUM(pbRow) *r) {
   return false;
 }
 
-void NUM(pbRow_Finish)(NUM(pbWork) *w, NUM(pbRow) *r, const num *solref, const num *solimp) {
+void NUM(pbRow_Finish)(NUM(pbConstraints) *w, NUM(pbRow) *r, const num *solref, const num *solimp) {
   if (solref) {
     r->solref = (int)(solref - w->p.theta);
     r->solimp = (int)(solimp - w->p.theta);
@@ -133,7 +133,7 @@ void NUM(pbRow_Finish)(NUM(pbWork) *w, NUM(pbRow) *r, const num *solref, const n
 }
 
 // ---- along a dof or a tendon ------------------------------------------------------------------------------------------
-NUM(pbRow) *NUM(pbRow_OfDof)(NUM(pbWork) *w, pbRowKind kind, int id, int dof, double sign) {
+NUM(pbRow) *NUM(pbRow_OfDof)(NUM(pbConstraints) *w, pbRowKind kind, int id, int dof, double sign) {
   NUM(pbRow) *r = NUM(pbRow_New)(w, kind, id, 1);
   w->row_dofs[r->dofs] = dof;
   NUM(pbRow_Claim)(w, r, 1)[0] = sign;
@@ -141,7 +141,7 @@ NUM(pbRow) *NUM(pbRow_OfDof)(NUM(pbWork) *w, pbRowKind kind, int id, int dof, do
   return r;
 }
 
-NUM(pbRow) *NUM(pbRow_OfTendon)(NUM(pbWork) *w, pbRowKind kind, int id, int tendon, double sign) {
+NUM(pbRow) *NUM(pbRow_OfTendon)(NUM(pbConstraints) *w, pbRowKind kind, int id, int tendon, double sign) {
   NUM(pbRow) *r = NUM(pbRow_New)(w, kind, id, 1);
   int start = w->ten_start[tendon];
   int n = w->ten_start[tendon + 1] - start;

@@ -2,20 +2,23 @@
 #ifndef PB_ROW_H
 #define PB_ROW_H
 
-#include "eval/work.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 
 // solref and solimp a row takes its parameters from; solreffriction (contacts) or NULL.
-const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction);
+const num *NUM(pbRow_Parameters)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num **solimp,
+                                 const num **solreffriction);
 // Reference after the safety rules (mixed formats replaced, time constant at least two steps).
-void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction);
+void NUM(pbRow_Reference)(const NUM(pbConstraints) *w, const num *solref, num out[2], bool friction);
 // Impedance d(pos) and its slope by pos.
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope);
 // Impedance, k, b, R, D and aref of a row whose J, pos, margin and diag are set, at the velocity v.
-void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
+void NUM(pbRow_SetNumbers)(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *v);
 // The row of a limit or contact as it is where its distance passes the margin at the velocity v.
-void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
+void NUM(pbRow_AtGuard)(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *v);
 // Regularization of basis row i before it is kept from zero and, for cones, distributed over their rows.
-num NUM(pbRow_Regularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
+num NUM(pbRow_Regularization)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15
 
 // Entry of diag that row i of the basis has: a contact's rows share one.
@@ -43,19 +46,19 @@ static inline bool pb_tangent_damping(const pbModel *m, const NUM(pbRow) *r) { r
 
 // ---- the normal of a hard contact -----------------------------------------------------------------------------------
 // Methods lcp and cones, and no spring that the step resolves (erp and cfm of h^2 K / m < erp / 2): geoms that do not give.
-static inline bool pb_unyielding(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static inline bool pb_unyielding(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   bool coulomb = w->m->contact.method == pb_contactLcp || w->m->contact.method == pb_contactCones;
   if (!coulomb || r->kind != pb_rowContact) return false;
   return pb_erp(w->m) * pb_cfm(w->m) < 2 * re(w->p.timestep[0]) * re(r->diag[0]);
 }
 
 // Open at the start of the step before: by its depth and speed the distance passed the margin within that step.
-static inline bool pb_lands(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static inline bool pb_lands(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   return pb_unyielding(w, r) && re(r->pos[0]) - re(r->margin) - re(w->p.timestep[0]) * re(r->vel[0]) >= 0;
 }
 
 // Magnitude of gravity where it acts.
-static inline num pb_weight(const NUM(pbWork) *w) {
+static inline num pb_weight(const NUM(pbConstraints) *w) {
   const num *g = w->p.gravity;
   double size = re(g[0]) * re(g[0]) + re(g[1]) * re(g[1]) + re(g[2]) * re(g[2]);
   if (!(size > 0) || (w->m->disableflags & pb_disGravity)) return 0;
@@ -71,7 +74,7 @@ static inline num pb_rising(num g, num h, num depth) {
 // What the reference of the normal asks for. Bounce: J v+ >= e s, s the speed of closing, at a landing and where that is
 // more than error reduction. Correct: J v+ >= erp / h depth. Rise: pb_rising, where that is less: weight stops it.
 typedef enum pbNormalLaw { pb_normalCorrect, pb_normalBounce, pb_normalRise } pbNormalLaw;
-static inline pbNormalLaw pb_normal_law(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static inline pbNormalLaw pb_normal_law(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   if (!pb_hard(w->m) || r->kind != pb_rowContact) return pb_normalCorrect;
   if (pb_lands(w, r)) return pb_normalBounce;
 
@@ -105,15 +108,15 @@ static inline bool pb_bounded(const NUM(pbRow) *r) { return pb_row_law(r->kind) 
 static inline bool pb_vector_residual(const NUM(pbRow) *r) { return r->kind == pb_rowEquality && r->dim > 1; }
 
 // J v of a row, and out += J'f.
-void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out);
-void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out);
+void NUM(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *v, num *out);
+void NUM(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *f, num *out);
 
 // Most rows of many models have one entry: friction loss and limits of joints.
-static inline void pb_row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
+static inline void pb_row_times(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *v, num *out) {
   if (r->n == 1 && r->dim == 1) out[0] = 0 + w->row_J[r->J] * v[w->row_dofs[r->dofs]];
   else NUM(pbRow_Times)(w, r, v, out);
 }
-static inline void pb_row_add_force(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out) {
+static inline void pb_row_add_force(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num *f, num *out) {
   if (r->n == 1 && r->dim == 1) out[w->row_dofs[r->dofs]] += f[0] * w->row_J[r->J];
   else NUM(pbRow_AddForce)(w, r, f, out);
 }

@@ -7,7 +7,7 @@
 
 typedef LANE(pbRowBar) row_bar;
 
-void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
+void LANE(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
 
@@ -18,7 +18,7 @@ void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v,
   }
 }
 
-void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out) {
+void LANE(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *f, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   for (int k = 0; k < r->dim; k++, J += r->n) {
@@ -28,7 +28,7 @@ void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane 
 
 // ---- forces -----------------------------------------------------------------------------------------------------------
 // What sweeps against slip ask of Newton's solution.
-static void add_slip(const NUM(pbWork) *w, const NUM(pbRow) *r, const LANE(pbSlipBar) *slip, row_bar *bar) {
+static void add_slip(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const LANE(pbSlipBar) *slip, row_bar *bar) {
   for (int i = 0; i < r->dim; i++) bar->z[i] -= slip->x[i];
   for (int i = 0; i < 5; i++) bar->friction[i] += slip->friction[i];
   if (r->kind == pb_rowFriction) bar->bound[1] += slip->bound;
@@ -37,7 +37,7 @@ static void add_slip(const NUM(pbWork) *w, const NUM(pbRow) *r, const LANE(pbSli
 
 // Of a row that is solved for.
 static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *r = w->row + index;
 
   // z is the cotangent of the residual: solved for with lam where forces are hard, K y where they are not.
@@ -54,7 +54,7 @@ static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *ba
 }
 
 void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *r = w->row + index;
 
   // The force, and what its residual was made of.
@@ -69,9 +69,9 @@ void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) 
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
 // How contacts move with their geoms, of every pair of geoms with a contact that carries a force.
-void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a) {
+  const NUM(pbConstraints) *w = a->constraints;
   int done = -1;
-  a->w = w;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowContact || !r->zone) continue;
@@ -87,7 +87,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
 #if PB_LANES == 1
 void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],
                         const double friction[2], double restitution) {
-  const NUM(pbContact) *c = a->w->contact + contact;
+  const NUM(pbContact) *c = a->constraints->contact + contact;
   double bar[10] = {dist, pos[0], pos[1], pos[2]};
   LANE(pbContact_ClearMeshes)(a);
 

@@ -17,6 +17,8 @@
 #include "contact/contact.h"
 #include "contact/row.h"
 #include "eval/adjoint.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 
 // Cotangents of a row's numbers.
 typedef struct LANE(pbRowBar) {
@@ -47,7 +49,7 @@ static inline void LANE(pbRow_HessianTimes)(const NUM(pbRow) *r, const lane *y, 
 
 // Cotangent of the Jacobian entry of a dof, in rows of one: f lam - z a - b z v.
 static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int dof) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   return bar->f[0] * a->lam[dof] - bar->z[0] * a->at.qacc[dof] - r->b * bar->z[0] * w->qvel[dof];
 }
 
@@ -61,24 +63,24 @@ static inline void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow
 
 // ---- forces -----------------------------------------------------------------------------------------------------------
 // y . df by D (passed on to impedance, diag, ...), friction, impratio, bounds. Of the smoothed cone without friction.
-void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+void LANE(pbPotential_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // -z . f dR and -u . dN by friction and bounds.
 void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // y . df of a force given by depth and velocity.
-void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+void LANE(pbPenalty_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // y . f of a row to its other cotangents and, of what all kinds share, to theta. at: with hard contact, the row's first number
 // among those of active rows (solve/dual.h).
 void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, LANE(pbRowBar) *bar);
 #if PB_LANES == 1
 // The smoothed cone's force by mu and the frictions.
-void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+void LANE(pbPotential_PullSmoothCone)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 #endif
 
 // ---- numbers ----------------------------------------------------------------------------------------------------------
 // D_i moves, with the cotangents g of its logarithm, i < n: to impedance, diagApprox, time step, friction, impratio.
-void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, LANE(pbRowBar) *bar);
+void LANE(pbRow_PullRegularization)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, int n, const lane *g, LANE(pbRowBar) *bar);
 // z . d(aref): to k, b, impedance, residual, margin, J v; and the impedance to the residual it depends on.
-void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 #if PB_LANES == 1
 // What all kinds share: reference and impedance to solref and solimp, to theta where they lie there; time step, impratio.
 void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);

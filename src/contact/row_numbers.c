@@ -8,8 +8,8 @@
 #include "multibody/reference.h"
 
 // ---- impedance ------------------------------------------------------------------------------------------------------
-void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction) {
-  safe_reference(w, solref, out, friction);
+void NUM(pbRow_Reference)(const NUM(pbConstraints) *w, const num *solref, num out[2], bool friction) {
+  safe_reference(&w->mechanism, solref, out, friction);
 }
 
 // x^p; x itself for the exponent that quadratic sigmoids, the default, lead to.
@@ -76,7 +76,7 @@ static num fade(num gap, double onset, num *slope) {
 }
 
 // Impedance of a row: d(pos), or 1 where error reduction and force mixing are set; before touch the one at touch, faded.
-static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp) {
+static void set_impedance(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *solimp) {
   bool mixing = pb_mixing(w->m, r->kind);
   num pos = impedance_distance(r);
   num touch = mixing ? 1 : num_clip(solimp[0], 1e-4, 0.9999);
@@ -97,7 +97,8 @@ static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp
   PB_ASSERT(!(re(r->imp) <= 0 || re(r->imp) > 1 + 1e-9));  // a state that grows beyond bounds makes it NaN
 }
 
-const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction) {
+const num *NUM(pbRow_Parameters)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const num **solimp,
+                                 const num **solreffriction) {
   if (r->kind == pb_rowContact) {
     *solimp = w->contact[r->contact].solimp;
     *solreffriction = w->contact[r->contact].solreffriction;
@@ -111,7 +112,7 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
 
 // ---- reference, regularization --------------------------------------------------------------------------------------
 // Error reduction and force mixing: k = erp / h^2, b = 1 / h, and what the normal law of a hard contact asks for.
-static void set_mixing_reference(const NUM(pbWork) *w, NUM(pbRow) *r) {
+static void set_mixing_reference(const NUM(pbConstraints) *w, NUM(pbRow) *r) {
   num h = w->p.timestep[0];
   PB_ASSERT(re(h) > 0);
   r->k = pb_bounded(r) ? 0 : pb_erp(w->m) / (h * h);
@@ -128,7 +129,8 @@ static void set_mixing_reference(const NUM(pbWork) *w, NUM(pbRow) *r) {
 }
 
 // Stiffness, damping and damping of tangential rows.
-static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref, const num *solreffriction, const num *solimp) {
+static void set_reference(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *solref, const num *solreffriction,
+                          const num *solimp) {
   if (pb_mixing(w->m, r->kind)) {
     set_mixing_reference(w, r);
     return;
@@ -149,7 +151,7 @@ static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref
 }
 
 // R = (1 - d) / d diagApprox; force mixing: cfm / (h d). The edge of a pyramid has diagApprox (1 + mu^2).
-num NUM(pbRow_Regularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) {
+num NUM(pbRow_Regularization)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, int i) {
   if (pb_mixing(w->m, r->kind)) return pb_cfm(w->m) / (w->p.timestep[0] * r->imp);
 
   num soft = (1 - r->imp) / r->imp;
@@ -162,7 +164,7 @@ num NUM(pbRow_Regularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) 
 
 // Soft contacts with friction: from R of the normal to that of the tangents, R_0 / impratio friction_0^2 / friction_i^2, or of
 // a pyramid's edges, 2 mu^2 R_0, mu = friction_0 / sqrt(impratio).
-static void set_cone_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
+static void set_cone_regularization(const NUM(pbConstraints) *w, NUM(pbRow) *r) {
   const num *friction = w->contact[r->contact].friction;
   num ratio = num_max(1e-15, w->p.impratio[0]);
   num R1 = r->R[0] / ratio;
@@ -188,7 +190,7 @@ static bool is_positive(const num *x, int n) {
   return true;
 }
 
-static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
+static void set_regularization(const NUM(pbConstraints) *w, NUM(pbRow) *r) {
   bool cone = pb_soft_cone(w->m, r);
   for (int i = 0; i < (cone ? 1 : r->dim); i++) {
     int entry = pb_diag_entry(r, i);
@@ -208,7 +210,7 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
 }
 
 // aref = -b (J v) - k d (pos - margin); tangents of contacts have no stiffness; servos: -b (J v - target).
-void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
+void NUM(pbRow_SetNumbers)(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *v) {
   const num *solimp, *solreffriction;
   const num *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
 
@@ -228,7 +230,7 @@ void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   if (r->kind == pb_rowServo) r->aref[0] += r->b * r->target;
 }
 
-void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
+void NUM(pbRow_AtGuard)(const NUM(pbConstraints) *w, NUM(pbRow) *r, const num *v) {
   r->pos[0] = r->margin;
   NUM(pbRow_SetNumbers)(w, r, v);
 }

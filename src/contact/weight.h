@@ -3,7 +3,8 @@
 #ifndef PB_WEIGHT_H
 #define PB_WEIGHT_H
 
-#include "eval/work.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
 #include "math/vec.h"
 
 // From this share of the weight by turning downward the centers of mass stand still: an axle 1e-4 of the size beside them.
@@ -17,7 +18,7 @@ typedef struct NUM(pbTurning) {
   bool alone;
 } NUM(pbTurning);
 
-static inline NUM(pbTurning) NUM(pb_turning)(const NUM(pbWork) *w, int geom) {
+static inline NUM(pbTurning) NUM(pb_turning)(const NUM(pbConstraints) *w, int geom) {
   int body = w->m->geom_bodyid[geom];
   num mass = w->p.body_mass[body];
   NUM(pbTurning) t = {.body = body, .square = w->m->geom_rbound[geom] * w->m->geom_rbound[geom]};
@@ -28,14 +29,14 @@ static inline NUM(pbTurning) NUM(pb_turning)(const NUM(pbWork) *w, int geom) {
   return t;
 }
 
-static inline num NUM(pb_translation_weight)(const NUM(pbWork) *w, const NUM(pbContact) *c) {
+static inline num NUM(pb_translation_weight)(const NUM(pbConstraints) *w, const NUM(pbContact) *c) {
   const pbModel *m = w->m;
   return w->p.body_invweight0[2 * m->geom_bodyid[c->geom1]] + w->p.body_invweight0[2 * m->geom_bodyid[c->geom2]];
 }
 
 // Of hard contact turning's where the centers of mass stand still. It jumps there, and with it what no one should see: a
 // softness of a hundred-thousandth.
-static inline num NUM(pb_contact_weight)(const NUM(pbWork) *w, const NUM(pbContact) *c) {
+static inline num NUM(pb_contact_weight)(const NUM(pbConstraints) *w, const NUM(pbContact) *c) {
   num translation = NUM(pb_translation_weight)(w, c);
   if (!pb_hard(w->m)) return translation;
 

@@ -2,7 +2,7 @@
 #ifndef PB_ATTACH_H
 #define PB_ATTACH_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 
 typedef struct pbAttachments {
   int count;

@@ -1,11 +1,14 @@
 // Attached points and the forces on them, with derivatives along a direction by complex step.
 // Tests: tests/unit/test_deform.c.
+#include "eval/stages.h"
+#include "multibody/damping.h"
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
 
 #include "couple/attach.h"
 #include "couple/attach_jvp.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "multibody/polynomial.h"
@@ -118,7 +121,7 @@ void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAtta
       j, query->input,
       &(pbDirection){.mocap_pos = tangent->mocap_pos, .mocap_rot = tangent->mocap_rot, .mocap_vel = tangent->mocap_vel});
   if (query->start && w->mocap_moves) move_mocap_back(w, h);
-  pbStage_Kinematics_c(w);
+  pbStage_Kinematics_c(&w->mechanism);
 
   pbJvp_Blend(j, local, query->local, tangent->local, n);
   pbAttach_Positions_c(w, query->points, local, x);
@@ -143,7 +146,7 @@ void pbJvp_JointDamping(void *block, const pbAttachmentQuery *query, const pbAtt
   pbJvp_Blend(j, v, query->qvel, tangent->v, m->nv);
   for (int i = 0; i < m->nv; i++) {
     num c[3];
-    pbDof_Damping_c(w, i, c);
+    pbDof_Damping_c(&w->mechanism, i, c);
     v[i] = off ? 0 : w->p.timestep[0] * pb_polynomialSlope(c, v[i], true);
   }
   write_out(j, v, m->nv, damping, damping_tangent);

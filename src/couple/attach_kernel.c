@@ -1,6 +1,7 @@
 // Attached points and the forces on them, in the number type.
 // Tests: tests/unit/test_deform.c.
 #include "base/assert.h"
+#include "eval/work.h"
 #include "multibody/mesh_map.h"
 #include "couple/attach.h"
 #include "math/vec.h"
@@ -22,7 +23,7 @@ static void local_position(const NUM(pbWork) *w, const pbAttachments *points, in
   // Corners of a mesh follow its scale and place.
   int mesh = w->m->geom_dataid[geom];
   num stretch[9], shift[3];
-  if (mesh < 0 || NUM(pbMesh_Map)(w, mesh, stretch, shift) == pb_hullStays) return;
+  if (mesh < 0 || NUM(pbMesh_Map)(&w->mechanism, mesh, stretch, shift) == pb_hullStays) return;
   m3_mulv(p, stretch, p);
   v3_addto(p, shift);
 }
@@ -48,7 +49,7 @@ static void collect_wrenches(const NUM(pbWork) *w, const pbAttachments *points, 
     num offset[3];
     num force[3] = {f[3 * i], f[3 * i + 1], f[3 * i + 2]};
     num *F = wrench + 6 * points->body[i];
-    body_offset(w, points->body[i], x + 3 * i, offset);
+    body_offset(&w->mechanism, points->body[i], x + 3 * i, offset);
     v3_addcross(F, offset, force);
     v3_addto(F + 3, force);
   }

@@ -326,5 +326,5 @@ pbStatus pbCouple_Settle(pbScratch *s, pbStatus status, unsigned failures) {
   // Solvers of the deformables leave their text in w->error.
   if (status == pb_ok || explained) return status;
 
-  return pbScratch_Fail(s, status, "%s at time %.9g", *w->error ? w->error : pbStatus_Text(status), s->w.time);
+  return pbScratch_Fail(s, status, "%s at time %.9g", *w->error ? w->error : pbStatus_Text(status), *s->w.time);
 }

@@ -416,7 +416,7 @@ static pbStatus finish(pbScratch *s, bool sense, double *state, double *next) {
   if (status != pb_ok) return pbScratch_Explain(s, status);
 
   pbDeform_Finish(w, state, state);
-  pbScratch_State(s, s->w.time + w->in.h, next);
+  pbScratch_State(s, *s->w.time + w->in.h, next);
 
   return pb_ok;
 }

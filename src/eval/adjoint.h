@@ -15,7 +15,7 @@
 #define PB_ADJOINT_H
 
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
 #include "model/wanted.h"
 
 #if PB_LANES > 1
@@ -64,7 +64,9 @@ typedef struct LANE(pbSolution) {
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
 typedef struct LANE(pbAdjoint) {
-  const NUM(pbWork) *w;
+  const NUM(pbMechanism) *w;
+  const NUM(pbConstraints) *constraints;  // the same evaluation for those who see more of it (eval/names.h)
+  const NUM(pbWork) *work;
   LANE(pbSolution) at;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
   pbBars bar;     // the same by field, where it is wanted
@@ -194,12 +196,12 @@ void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const doub
 // y = A x, A unfactored.
 void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y);
 // X[b] = motion of every body from joint rates.
-void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X);
-void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X);
+void LANE(pbSweep_Push)(const NUM(pbMechanism) *w, const lane *rate, lane *X);
+void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const double *rate, double *X);
 // qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
 void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
 // What the evaluation is differentiated at, and Va to damping there.
-void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w, LANE(pbSolution) at);
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbMechanism) *w, LANE(pbSolution) at);
 // Inertial part of W: FX, FA, FV, FM, FW and the gradient by mass and inertia.
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a);
 // Everything on bodies down to joints: q, v, and the gradient by kinematic parameters and gravity.
@@ -209,7 +211,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
 // Both for the bodies of a spatial tendon's path alone, from what carries all of it, where the field is zero. Clear: F and G
 // of these.
-void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate, lane *X);
+void LANE(pbSweep_PushTendon)(const NUM(pbMechanism) *w, int tendon, const lane *rate, lane *X);
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon);
 void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *c);
 // The same for two fields, from the rates u with plain cotangents a->F, and from plain rates z with the cotangents Fz (changed).
@@ -269,8 +271,8 @@ static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) 
 // Before lam: cotangents of row forces and Vs to the cotangent of qacc.
 void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // J x of a row, and out += J'f.
-void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x, lane *out);
-void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
+void LANE(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *x, lane *out);
+void LANE(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *f, lane *out);
 // Sweeps against slip: Newton's solution; from the cotangents of qacc and forces after them (qacc, y0) to those of that solution;
 // after the rows and before tendons: what falls to the sweeps themselves.
 LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
@@ -279,7 +281,7 @@ void LANE(pbSlip_Power)(LANE(pbAdjoint) *a);
 // Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0), by the factor at the solution (pbDual_Factor).
 void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `contact_jacobian`.
-void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a);
 // act_residual and act_target of servos; before pbForce_Actuators.
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);

@@ -1,5 +1,7 @@
 // The events of a step: which rows appear or go in it, and what they change, for derivatives (event.h).
 // Tests: tests/unit/test_event.c.
+#include "eval/stages.h"
+#include "eval/work.h"
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX
@@ -35,7 +37,7 @@ static double normal_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const doub
 
 // How fast a row's distance grows beside J_n v: by the paths of mocap bodies, where the forces have not seen it already.
 static double prescribed(const NUM(pbWork) *w, const NUM(pbRow) *r) {
-  return r->kind == pb_rowContact ? NUM(pb_prescribed_rate)(w, w->contact + r->contact) : 0;
+  return r->kind == pb_rowContact ? NUM(pb_prescribed_rate)(&w->constraints, w->contact + r->contact) : 0;
 }
 
 static double closing(const NUM(pbWork) *w, const NUM(pbRow) *r) {
@@ -119,7 +121,7 @@ static void move_to_end(jumps *j, const double *v, int count) {
       if (j->events[f].slot == to) j->events[f].slot = from;
     }
     swap_rows(w, from, to);
-    NUM(pbRow_AtGuard)(w, w->row + to, v);
+    NUM(pbRow_AtGuard)(&w->constraints, w->row + to, v);
   }
 }
 
@@ -238,7 +240,7 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
   NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
   for (int i = 0; i < w->m->nv; i++) w->qfrc_smooth[i] = w->Ma[i] - w->qfrc_constraint[i];
   w->replay = false;
-  PB_TRY(NUM(pbStage_Rows)(w));
+  PB_TRY(NUM(pbStage_Rows)(&w->constraints));
 
   // Where their rows are, before any moves
   for (int e = 0; e < count; e++) j->events[e].slot = j->events[e].row;
@@ -267,7 +269,7 @@ pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, in
 static void by_force(const NUM(pbWork) *w, const NUM(pbRow) *r, double *a) {
   memset(a, 0, (size_t)w->m->nv * sizeof(double));
   // Its force through the rows' Jacobian
-  NUM(pbRow_AddForce)(w, r, r->f, a);
+  NUM(pbRow_AddForce)(&w->constraints, r, r->f, a);
   NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, a);
 }
 
@@ -276,7 +278,7 @@ static void by_force(const NUM(pbWork) *w, const NUM(pbRow) *r, double *a) {
 static bool disturbed(const NUM(pbWork) *w, const NUM(pbRow) *r, bool onset, const double *dv, double rate) {
   double u[6];
 
-  NUM(pbRow_Times)(w, r, dv, u);
+  NUM(pbRow_Times)(&w->constraints, r, dv, u);
   if (!onset) {
     for (int i = 0; i < r->dim; i++) {
       if (fabs(u[i]) > structural * fabs(rate)) return true;
@@ -361,7 +363,7 @@ static void point_acceleration(const NUM(pbWork) *w, int b, const double *point,
   }
 
   // a + alpha x d + omega x (v + omega x d)
-  body_offset(w, b, point, d);
+  body_offset(&w->mechanism, b, point, d);
   PB_POINTVEL(out, A, d);
   PB_POINTVEL(v, V, d);
   v3_addcross(out, V, v);
@@ -412,7 +414,7 @@ static int keep_rows(NUM(pbWork) *w, const double *v, const pbEvent *events, int
   for (int k = 0; k < w->nrow; k++) {
     const pbEvent *e = event_of(events, count, k);
     // At the guard the distance is the margin.
-    if (e && at_guard) NUM(pbRow_AtGuard)(w, w->row + k, v);
+    if (e && at_guard) NUM(pbRow_AtGuard)(&w->constraints, w->row + k, v);
     if (e && (without == pb_eventsAll || e->group == without)) continue;
     if (rows < k) w->row[rows] = w->row[k];
     rows++;
@@ -428,11 +430,11 @@ pbStatus NUM(pbEvent_Rate)(NUM(pbWork) *w, const double *v, const pbEvent *event
   // Forces at that velocity
   if (v != w->qvel) memcpy(w->qvel, v, bytes);
   w->replay = false;
-  NUM(pbStage_Velocity)(w);
-  NUM(pbStage_Passive)(w);
-  NUM(pbStage_Actuation)(w);
-  NUM(pbStage_Smooth)(w);
-  PB_TRY(NUM(pbStage_Rows)(w));
+  NUM(pbStage_Velocity)(&w->mechanism);
+  NUM(pbStage_Passive)(&w->mechanism);
+  NUM(pbStage_Actuation)(&w->constraints);
+  NUM(pbStage_Smooth)(&w->mechanism);
+  PB_TRY(NUM(pbStage_Rows)(&w->constraints));
 
   PB_TRY(solve(w, keep_rows(w, v, events, count, without, at_guard)));
   memcpy(a, w->qacc_integrated, bytes);

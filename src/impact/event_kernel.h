@@ -2,7 +2,7 @@
 #ifndef PB_EVENT_KERNEL_H
 #define PB_EVENT_KERNEL_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 #include "impact/event.h"
 
 // Events of the step that work holds (event.h). Find: onsets with v_next NULL, else releases, v_next being the velocity after the

@@ -158,7 +158,7 @@ static pbStatus find_touches(pbScratch *s, const double *x, double over, const p
   found->count = s->variant->impact->find_contacts(&s->w, PB_TOUCH, s->impacts->most, found->list);
   PB_ASSERT(found->count <= s->impacts->most);
   if (found->count >= 0) return pb_ok;
-  return pbScratch_Fail(s, pb_capacity, "more than %d contacts at time %.9g", s->impacts->most, s->w.time);
+  return pbScratch_Fail(s, pb_capacity, "more than %d contacts at time %.9g", s->impacts->most, *s->w.time);
 }
 
 // Smallest gap and rate of a candidate in a list; false: it is not there.

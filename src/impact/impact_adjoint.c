@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/prescribed.h"
+#include "eval/stages.h"
+#include "eval/work.h"
 #include "impact/impact_adjoint.h"
 #include "impact/impact_kernel.h"
 #include "math/vec.h"
@@ -128,7 +130,7 @@ static void pull_velocities(const NUM(pbWork) *w, const NUM(pbContact) *c, const
     double d[3], at[3];
     double wrench[6] = {0};
     const double *motion = X + 6 * b;
-    body_offset(w, b, c->pos, d);
+    body_offset(&w->mechanism, b, c->pos, d);
     PB_POINTVEL(at, motion, d);
     PB_ADDWRENCH(wrench, sign, d, force);
     PB_AXPY6(F + 6 * b, 1, wrench);
@@ -146,12 +148,12 @@ static void pull_velocities(const NUM(pbWork) *w, const NUM(pbContact) *c, const
 
 // The velocities that paths prescribe, times coefficients: to those, to where the bodies stand, and to point, axes and frictions.
 static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double coefficient[3], geometry_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   double force[3] = {0};
   double along[6];
 
   for (int k = 0; k < 3; k++) v3_addscl(force, c->frame + 3 * k, coefficient[k] * (k ? c->friction[k - 1] : 1));
-  NUM(pbContact_Prescribed)(w, c, along);
+  NUM(pbContact_Prescribed)(&w->constraints, c, along);
   for (int k = 1; k < 3; k++) bar->friction[k - 1] += coefficient[k] * along[k];
 
   // Each body's share, with the sign of its side.
@@ -179,7 +181,7 @@ static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const d
 
 // A contact's share of W, with the body fields Vm (of -lam), Vw (of the change of velocity) and V (before).
 static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbImpact) *s, int index, const pbImpactBar *b) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbImpactContact *t = s->contact + index;
   const NUM(pbContact) *c = w->contact + t->point;
   double p[3] = {0};
@@ -270,11 +272,11 @@ static pbStatus replay_impact(NUM(pbWork) *w, int candidate, int point, NUM(pbIm
 }
 
 static void evaluate_change(NUM(pbWork) *w) {
-  NUM(pbStage_Velocity)(w);
-  NUM(pbStage_Passive)(w);
-  NUM(pbStage_Actuation)(w);
-  NUM(pbStage_Smooth)(w);
-  NUM(pbStage_Acceleration)(w);
+  NUM(pbStage_Velocity)(&w->mechanism);
+  NUM(pbStage_Passive)(&w->mechanism);
+  NUM(pbStage_Actuation)(&w->constraints);
+  NUM(pbStage_Smooth)(&w->mechanism);
+  NUM(pbStage_Acceleration)(&w->mechanism);
   w->damped = true;
 }
 
@@ -286,7 +288,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
 
   PB_TRY(replay_impact(w, candidate, point, &s));
   memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
-  gap_slope[nv] = NUM(pb_prescribed_rate)(w, w->contact + point);
+  gap_slope[nv] = NUM(pb_prescribed_rate)(&w->constraints, w->contact + point);
 
   // mu = -lam is the virtual velocity of the terms with M.
   pbImpactBar b = {.lam = a->mu};
@@ -295,14 +297,14 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
 
   // Fields of the evaluation at that acceleration
   evaluate_change(w);
-  LANE(pbSweep_Evaluation)(a, w, (LANE(pbSolution)){.qacc = w->qacc, .A = w->A});
+  LANE(pbSweep_Evaluation)(a, &w->mechanism, (LANE(pbSolution)){.qacc = w->qacc, .A = w->A});
   LANE(pbVjp_Place)(k, w, p);
   begin_impact(k, w, p);
   a->damped = true;
   a->has_mu = true;
 
   // The gradient of W
-  LANE(pbSweep_Push)(w, a->mu, a->Vm);
+  LANE(pbSweep_Push)(&w->mechanism, a->mu, a->Vm);
   LANE(pbSweep_Inertia)(a);
   LANE(pbForce_Joints)(a);
   for (int c = 0; c < s.count; c++) pull_contact(a, &s, c, &b);

@@ -4,6 +4,7 @@
 
 #if PB_IS_COMPLEX
 
+#include "eval/work.h"
 #include "impact/impact_jvp.h"
 #include "impact/impact_kernel.h"
 #include "model/state_layout.h"

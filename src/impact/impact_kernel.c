@@ -1,10 +1,12 @@
 // Which contacts touch, the rows of those in an impact, and the velocity after it.
 // Tests: tests/unit/test_mocap_rate.c, tests/unit/test_impact.c, tests/python/test_prescribed.py.
+#include "eval/stages.h"
 #include "impact/impact_kernel.h"
 
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/prescribed.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -37,9 +39,9 @@ static void relative_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c, num
   num offset[3], u1[3];
 
   // Velocities of the point as one of either body
-  body_offset(w, b1, c->pos, offset);
+  body_offset(&w->mechanism, b1, c->pos, offset);
   PB_POINTVEL(u1, V1, offset);
-  body_offset(w, b2, c->pos, offset);
+  body_offset(&w->mechanism, b2, c->pos, offset);
   PB_POINTVEL(u, V2, offset);
   v3_subfrom(u, u1);
 }
@@ -48,7 +50,7 @@ static void relative_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c, num
 static double normal_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c) {
   num u[3];
   relative_velocity(w, c, u);
-  return re(v3_dot(c->frame, u) + NUM(pb_prescribed_rate)(w, c));
+  return re(v3_dot(c->frame, u) + NUM(pb_prescribed_rate)(&w->constraints, c));
 }
 
 static double gap_of(const NUM(pbContact) *c) { return re(c->dist) - re(c->margin); }
@@ -70,14 +72,14 @@ void NUM(pbImpact_Stand)(NUM(pbWork) *w, num span) {
 int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *touch) {
   int count = 0;
 
-  NUM(pbStage_Kinematics)(w);
+  NUM(pbStage_Kinematics)(&w->mechanism);
   push_velocities(w);
 
   // Pairs whose bounding volumes are that close
-  int near = NUM(pbContact_Near)(w, reach);
+  int near = NUM(pbContact_Near)(&w->constraints, reach);
   for (int k = 0; k < near; k++) {
     w->ncon = 0;
-    if (NUM(pbContact_Pair)(w, w->near[k], reach) != pb_ok || count + w->ncon > most) return -1;
+    if (NUM(pbContact_Pair)(&w->constraints, w->near[k], reach) != pb_ok || count + w->ncon > most) return -1;
     for (int i = 0; i < w->ncon; i++) {
       const NUM(pbContact) *c = w->contact + i;
       touch[count++] = (pbTouch){w->near[k], i, gap_of(c), normal_velocity(w, c)};
@@ -90,9 +92,9 @@ int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *
 double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach) {
   double gap = reach;
 
-  NUM(pbStage_Kinematics)(w);
+  NUM(pbStage_Kinematics)(&w->mechanism);
   w->ncon = 0;
-  if (NUM(pbContact_Pair)(w, candidate, reach) != pb_ok) return reach;
+  if (NUM(pbContact_Pair)(&w->constraints, candidate, reach) != pb_ok) return reach;
   for (int i = 0; i < w->ncon; i++) gap = fmin(gap, gap_of(w->contact + i));
 
   return gap;
@@ -114,8 +116,8 @@ static void contact_rows(const NUM(pbWork) *w, const NUM(pbContact) *c, num *J) 
   num d1[3], d2[3];
 
   // From the point of reference of each body's tree to the contact
-  body_offset(w, b1, c->pos, d1);
-  body_offset(w, b2, c->pos, d2);
+  body_offset(&w->mechanism, b1, c->pos, d1);
+  body_offset(&w->mechanism, b2, c->pos, d2);
 
   for (int i = 0; i < nv; i++) {
     bool first = moves(w, i, b1);
@@ -158,8 +160,8 @@ static void rows_prescribed(const NUM(pbWork) *w, const NUM(pbContact) *c, const
   memset(rows, 0, 3 * sizeof *rows);
 
   // Contacts of one body's geoms, or of one path, have nothing to add.
-  if (!pb_follows(w->m) || !pb_prescribed(w, c)) return;
-  NUM(pbContact_Prescribed)(w, c, u);
+  if (!pb_follows(w->m) || !pb_prescribed(&w->constraints, c)) return;
+  NUM(pbContact_Prescribed)(&w->constraints, c, u);
   num a = u[1] * c->friction[0], b = u[2] * c->friction[1];
   rows[0] = u[0];
   rows[1] = t->cos * a + t->sin * b;
@@ -276,13 +278,13 @@ static bool solve_contacts(NUM(pbWork) *w, int point, bool together, NUM(pbImpac
 
 // Positions, M and its factor, the contact points of the pair.
 static pbStatus load_pair(NUM(pbWork) *w, int candidate, int point) {
-  NUM(pbStage_Kinematics)(w);
-  NUM(pbStage_Tendon)(w);
-  NUM(pbStage_Inertia)(w);
+  NUM(pbStage_Kinematics)(&w->mechanism);
+  NUM(pbStage_Tendon)(&w->mechanism);
+  NUM(pbStage_Inertia)(&w->mechanism);
   push_velocities(w);
   w->ncon = 0;
   // Contact points are numbered as in the search, within the same distance.
-  PB_TRY(NUM(pbContact_Pair)(w, candidate, PB_TOUCH));
+  PB_TRY(NUM(pbContact_Pair)(&w->constraints, candidate, PB_TOUCH));
   if (point >= w->ncon) return pb_no_convergence;
 
   memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));

@@ -3,8 +3,9 @@
 #ifndef PB_IMPACT_KERNEL_H
 #define PB_IMPACT_KERNEL_H
 
-#include "eval/work.h"
+#include <pullback/base.h>
 
+#include "eval/names.h"
 #include "eval/touch.h"
 
 enum { pb_impactContacts = 8, pb_impactRows = 3 * pb_impactContacts };  // that act together at most, and their rows

@@ -2,6 +2,7 @@
 #ifndef PB_TOPOLOGY_H
 #define PB_TOPOLOGY_H
 
+#include "base/assert.h"
 #include "linalg/tree_ldl.h"
 #include "model/mesh.h"
 #include "model/model.h"
@@ -55,5 +56,15 @@ PB_NODISCARD pbStatus pbTopology_Geoms(const pbModel *m, pbTopology *t);
 PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
 
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);
+
+// A tree of exactly one free joint, jointless children or not: implicitfast gives its six dofs an unsymmetric block.
+static inline bool free_standalone(const pbModel *m, int joint) {
+  PB_ASSERT(joint >= 0 && joint < m->njnt);
+  int dof = m->jnt_dofadr[joint];
+  if (m->jnt_type[joint] != pb_jntFree) return false;
+
+  // The next dof, if there is one, belongs to another tree.
+  return dof + 6 == m->nv || m->dof_treeid[dof + 6] != m->dof_treeid[dof];
+}
 
 #endif

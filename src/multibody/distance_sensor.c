@@ -3,6 +3,7 @@
 #include "multibody/distance_sensor.h"
 
 #include "base/assert.h"
+#include "eval/mechanism.h"
 #include "geometry/distance.h"
 #include "math/vec.h"
 #include "multibody/shape.h"
@@ -17,7 +18,7 @@ static geom_range geoms_of(const pbModel *m, int type, int id) {
 }
 
 // Keeps the pair where it is nearer than what was found before.
-static void offer(const NUM(pbWork) *w, int first, int second, double *least, NUM(pbNearest) *out) {
+static void offer(const NUM(pbMechanism) *w, int first, int second, double *least, NUM(pbNearest) *out) {
   bool flip = w->m->geom_type[first] > w->m->geom_type[second];
   int geom[2] = {flip ? second : first, flip ? first : second}, point;
   NUM(pbShape) shape[2];
@@ -30,7 +31,7 @@ static void offer(const NUM(pbWork) *w, int first, int second, double *least, NU
   *least = re(contact.dist);
 }
 
-void NUM(pbDistance_Find)(const NUM(pbWork) *w, int sensor, NUM(pbNearest) *out) {
+void NUM(pbDistance_Find)(const NUM(pbMechanism) *w, int sensor, NUM(pbNearest) *out) {
   const pbModel *m = w->m;
   geom_range a = geoms_of(m, m->sensor_objtype[sensor], m->sensor_objid[sensor]);
   geom_range b = geoms_of(m, m->sensor_reftype[sensor], m->sensor_refid[sensor]);

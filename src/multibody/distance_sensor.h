@@ -2,7 +2,8 @@
 #ifndef PB_DISTANCE_SENSOR_H
 #define PB_DISTANCE_SENSOR_H
 
-#include "eval/work.h"
+#include "eval/names.h"
+#include "geometry/pair.h"
 
 // The nearest pair of geoms.
 typedef struct NUM(pbNearest) {
@@ -12,6 +13,6 @@ typedef struct NUM(pbNearest) {
   int point;     // which of the pair's contacts
   NUM(pbContactPoint) contact;
 } NUM(pbNearest);
-void NUM(pbDistance_Find)(const NUM(pbWork) *w, int sensor, NUM(pbNearest) *nearest);
+void NUM(pbDistance_Find)(const NUM(pbMechanism) *w, int sensor, NUM(pbNearest) *nearest);
 
 #endif

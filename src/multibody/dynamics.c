@@ -1,15 +1,17 @@
 // Mass matrix, velocities, bias forces, accelerations.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "geometry/wrap.h"
 #include "model/joint.h"
 #include "model/tendon_path.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 
 // Rotor inertia that actuators reflect to a joint's dof or a tendon: sum of actuator_armature gear^2.
-static num reflected_armature(const NUM(pbWork) *w, const num *per_actuator, const int *start, const int *list, int i) {
+static num reflected_armature(const NUM(pbMechanism) *w, const num *per_actuator, const int *start, const int *list, int i) {
   num s = 0;
   for (int k = start[i]; k < start[i + 1]; k++) {
     num gear = w->p.actuator_gear[6 * list[k]];
@@ -18,13 +20,13 @@ static num reflected_armature(const NUM(pbWork) *w, const num *per_actuator, con
   return s;
 }
 
-num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon) {
+num NUM(pbTendon_Armature)(const NUM(pbMechanism) *w, int tendon) {
   return w->p.tendon_armature[tendon] +
          reflected_armature(w, w->p.actuator_armature, w->t->ten_actuator_start, w->t->ten_actuator, tendon);
 }
 
 // M += armature J'J on the pattern of M; couplings between branches have no place there and are left out, as in MuJoCo.
-static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
+static void add_tendon_armature(NUM(pbMechanism) *w, int tendon, num armature) {
   const pbTreePattern *tree = &w->t->M;
   const int *dofs = w->ten_dofs + w->ten_start[tendon];
   const num *J = w->ten_J + w->ten_start[tendon];
@@ -52,7 +54,7 @@ static inline void momentum(num out[6], const num I[10], const num X[6]) {
 }
 
 // Row i of M: M_ij = S_j . I_composite S_i (Featherstone, Rigid Body Dynamics Algorithms, 6.2).
-static void mass_row(NUM(pbWork) *w, int i) {
+static void mass_row(NUM(pbMechanism) *w, int i) {
   const pbTreePattern *tree = &w->t->M;
   const int *chain = tree->chain + tree->adr[i], depth = tree->depth[i];
   bool free = w->m->jnt_type[w->m->dof_jntid[chain[0]]] == pb_jntFree;
@@ -72,7 +74,7 @@ static void mass_row(NUM(pbWork) *w, int i) {
   }
 }
 
-void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
+void NUM(pbStage_Inertia)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
 
@@ -123,7 +125,7 @@ static inline void inertial_wrench(num out[6], const num I[10], const num A[6], 
 }
 
 // Along the dofs of a body: the velocity before each and S-dot; to V and A (its acceleration at qacc = 0) what they add.
-static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
+static void body_velocity(NUM(pbMechanism) *w, int b, num V[6], num A[6]) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->body_jntnum[b]; k++) {
     int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
@@ -150,7 +152,7 @@ static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
 }
 
 // Velocity and acceleration of a body's point, A its accelerations.
-static void point_motion(const NUM(pbWork) *w, int b, const num point[3], const num *A, num vel[3], num acc[3]) {
+static void point_motion(const NUM(pbMechanism) *w, int b, const num point[3], const num *A, num vel[3], num acc[3]) {
   num d[3], t[3];
   const num *V = w->V + 6 * b;
   body_offset(w, b, point, d);
@@ -161,7 +163,7 @@ static void point_motion(const NUM(pbWork) *w, int b, const num point[3], const 
 }
 
 // In the geom's frame: d2L/dt2 = e . x'' + x' H x' over both ends, x'' = a - a_geom - 2 w x (v - v_geom) there.
-num NUM(pbTendon_Bend)(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWrapPath) *path, const num *A) {
+num NUM(pbTendon_Bend)(const NUM(pbMechanism) *w, const pbPiece *p, const NUM(pbWrapPath) *path, const num *A) {
   int geom = w->m->geom_bodyid[p->geom];
   num H[49], rel[6], sum = 0;
   PB_ASSERT(p->geom >= 0);
@@ -186,10 +188,10 @@ num NUM(pbTendon_Bend)(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWrapP
 }
 
 // Second derivative of a spatial tendon's length by time at zero joint acceleration.
-static num tendon_dot(const NUM(pbWork) *w, int tendon);
+static num tendon_dot(const NUM(pbMechanism) *w, int tendon);
 
 // Velocities and accelerations at qacc = 0, from the root.
-static void push_velocities(NUM(pbWork) *w, num *force) {
+static void push_velocities(NUM(pbMechanism) *w, num *force) {
   const pbModel *m = w->m;
   for (int b = 1; b < m->nbody; b++) {
     int parent = m->body_parentid[b];
@@ -205,7 +207,7 @@ static void push_velocities(NUM(pbWork) *w, num *force) {
 }
 
 // qfrc_bias = S' (sum of the wrenches over the subtree), from the leaves.
-static void pull_bias(NUM(pbWork) *w, num *force) {
+static void pull_bias(NUM(pbMechanism) *w, num *force) {
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
@@ -225,7 +227,7 @@ static void pull_bias(NUM(pbWork) *w, num *force) {
 }
 
 // Velocities of tendons; armature along a moving path adds J' armature (dJ/dt v) to the bias.
-static void tendon_velocities(NUM(pbWork) *w) {
+static void tendon_velocities(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
     num s = 0;
@@ -240,7 +242,7 @@ static void tendon_velocities(NUM(pbWork) *w) {
 }
 
 // Recursive Newton-Euler (Featherstone, 5.3): gravity counts as an upward acceleration of the world.
-void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
+void NUM(pbStage_Velocity)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   memset(w->V, 0, 6 * sizeof(num));
   memset(w->A0, 0, 6 * sizeof(num));
@@ -256,7 +258,7 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
 
 // ---- tendons ------------------------------------------------------------------------------------------------------
 // Velocity of a site, and its acceleration at zero joint acceleration without gravity.
-static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) {
+static void site_motion(const NUM(pbMechanism) *w, int site, num vel[3], num acc[3]) {
   int b = w->m->site_bodyid[site];
   num d[3], t[3];
   body_offset(w, b, w->site_xpos + 3 * site, d);
@@ -271,7 +273,7 @@ static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) 
   v3_subfrom(acc, w->A0 + 3);
 }
 
-static num tendon_dot(const NUM(pbWork) *w, int tendon) {
+static num tendon_dot(const NUM(pbMechanism) *w, int tendon) {
   const pbModel *m = w->m;
   if (!pb_isSpatial(m, tendon)) return 0;
 
@@ -301,10 +303,11 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
   return sum;
 }
 
-num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon) { return tendon_dot(w, tendon); }
+num NUM(pbTendon_Dot)(const NUM(pbMechanism) *w, int tendon) { return tendon_dot(w, tendon); }
 
 // J += scale * dir . (velocity of a body's point) over the dofs after `stop` that move it; they are collected in the dense row.
-static void add_point_row(const NUM(pbWork) *w, int b, const num point[3], const num dir[3], num scale, int stop, num *dense) {
+static void add_point_row(const NUM(pbMechanism) *w, int b, const num point[3], const num dir[3], num scale, int stop,
+                          num *dense) {
   num d[3], u[3];
 
   body_offset(w, b, point, d);
@@ -316,7 +319,7 @@ static void add_point_row(const NUM(pbWork) *w, int b, const num point[3], const
 }
 
 // Finds the path of a piece around its geom, where it has one and does not go straight past it.
-static const NUM(pbWrapPath) *find_path(NUM(pbWork) *w, const pbPiece *p) {
+static const NUM(pbWrapPath) *find_path(NUM(pbMechanism) *w, const pbPiece *p) {
   if (p->geom < 0) return NULL;
   PB_ASSERT(p->geom < w->m->ngeom && p->side < w->m->nsite);
   PB_ASSERT(w->wrapped < w->m->nwrap / 2);
@@ -333,7 +336,8 @@ static const NUM(pbWrapPath) *find_path(NUM(pbWork) *w, const pbPiece *p) {
 }
 
 // A piece around a geom: each end's line pulls at the site, and as much against it at the same point of the geom's body.
-static num wrapped_piece(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWrapPath) *path, num divisor, int stop, num *dense) {
+static num wrapped_piece(const NUM(pbMechanism) *w, const pbPiece *p, const NUM(pbWrapPath) *path, num divisor, int stop,
+                         num *dense) {
   const pbModel *m = w->m;
   int geom = m->geom_bodyid[p->geom];
   for (int e = 0; e < 2; e++) {
@@ -347,7 +351,7 @@ static num wrapped_piece(const NUM(pbWork) *w, const pbPiece *p, const NUM(pbWra
   return path->length / divisor;
 }
 
-static num straight_piece(const NUM(pbWork) *w, const pbPiece *p, num divisor, int stop, num *dense) {
+static num straight_piece(const NUM(pbMechanism) *w, const pbPiece *p, num divisor, int stop, num *dense) {
   int s1 = p->site[0], s2 = p->site[1], b1 = w->m->site_bodyid[s1], b2 = w->m->site_bodyid[s2];
   num dir[3];
   v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
@@ -364,7 +368,7 @@ static num straight_piece(const NUM(pbWork) *w, const pbPiece *p, num divisor, i
 
 // Length of a tendon and its derivative by every dof: a sum over joints, or over pieces between sites, each divided by the
 // pulley before it.
-static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
+static void tendon_path(NUM(pbMechanism) *w, int tendon, num *dense) {
   const pbModel *m = w->m;
   num length = 0;
   if (!pb_isSpatial(m, tendon)) {
@@ -389,7 +393,7 @@ static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
   w->ten_length[tendon] = length;
 }
 
-void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
+void NUM(pbStage_Tendon)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   num *dense = w->tmp;
   w->wrapped = 0;
@@ -404,9 +408,9 @@ void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Acceleration)(NUM(pbWork) *w) { NUM(pbAccelerations)(w, w->qacc, w->A); }
+void NUM(pbStage_Acceleration)(NUM(pbMechanism) *w) { NUM(pbAccelerations)(w, w->qacc, w->A); }
 
-void NUM(pbAccelerations)(const NUM(pbWork) *w, const num *qacc, num *accelerations) {
+void NUM(pbAccelerations)(const NUM(pbMechanism) *w, const num *qacc, num *accelerations) {
   const pbModel *m = w->m;
 
   memcpy(accelerations, w->A0, 6 * sizeof(num));

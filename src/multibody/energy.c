@@ -13,7 +13,7 @@ static num spring_energy(const num c[3], num x) { return x * x * (c[0] / 2 + x *
 // Without a length's slope at zero, where it has none.
 static num length_of(const num x[3]) { return v3_is_zero(x) ? 0 : v3_norm(x); }
 
-static num joint_spring_energy(const NUM(pbWork) *w, int j) {
+static num joint_spring_energy(const NUM(pbMechanism) *w, int j) {
   const pbModel *m = w->m;
   const num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
   const num *q = w->qpos + m->jnt_qposadr[j], *rest = w->p.qpos_spring + m->jnt_qposadr[j];
@@ -39,12 +39,12 @@ static num joint_spring_energy(const NUM(pbWork) *w, int j) {
   return energy + spring_energy(c, length_of(apart));
 }
 
-static num tendon_spring_energy(const NUM(pbWork) *w, int k) {
+static num tendon_spring_energy(const NUM(pbMechanism) *w, int k) {
   const num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
   return spring_energy(c, tendon_stretch(w, k));
 }
 
-num NUM(pbEnergy_Gravity)(const NUM(pbWork) *w, bool moving) {
+num NUM(pbEnergy_Gravity)(const NUM(pbMechanism) *w, bool moving) {
   num energy = 0;
 
   // Heights count along gravity, from the origin of the world.
@@ -56,7 +56,7 @@ num NUM(pbEnergy_Gravity)(const NUM(pbWork) *w, bool moving) {
   return energy;
 }
 
-num NUM(pbEnergy_Springs)(const NUM(pbWork) *w) {
+num NUM(pbEnergy_Springs)(const NUM(pbMechanism) *w) {
   num energy = 0;
   if (w->m->disableflags & pb_disSpring) return 0;  // switched off they hold nothing
 
@@ -65,7 +65,7 @@ num NUM(pbEnergy_Springs)(const NUM(pbWork) *w) {
   return energy;
 }
 
-num NUM(pbEnergy_Kinetic)(const NUM(pbWork) *w) {
+num NUM(pbEnergy_Kinetic)(const NUM(pbMechanism) *w) {
   num sum = 0;
 
   // M holds armatures, too.

@@ -2,12 +2,13 @@
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include <pullback/enums.h>
 
-#include "eval/work.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
 #include "model/equality.h"
 #include "model/equality_data.h"
+#include "multibody/equality.h"
 
-void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
+void NUM(pbEquality_Ends)(const NUM(pbMechanism) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
   // Sites: their frames.
   const pbModel *m = w->m;
   int a = m->eq_obj1id[e], b = m->eq_obj2id[e];

@@ -2,7 +2,9 @@
 // as implicitfast takes it.
 // Tests: tests/unit/test_fluid.c.
 #include "base/assert.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
+#include "model/topology.h"
 #include "multibody/fluid.h"
 #include "multibody/spatial.h"
 
@@ -340,7 +342,7 @@ void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]) {
   }
 }
 
-int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
+int NUM(pbFluid_Parts)(const NUM(pbMechanism) *w, int body, bool *box) {
   const pbModel *m = w->m;
 
   // A geom with an interaction coefficient replaces the box.
@@ -356,13 +358,13 @@ int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
 }
 
 // Does the body belong to a tree with an unsymmetric block of its own?
-static bool standalone(const NUM(pbWork) *w, int body) {
+static bool standalone(const NUM(pbMechanism) *w, int body) {
   int root = w->t->tree_root[w->t->body_tree[body]];
   PB_ASSERT(w->m->body_jntnum[root] > 0);
   return free_standalone(w->m, w->m->body_jntadr[root]);
 }
 
-void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
+void NUM(pbFluid_Fill)(const NUM(pbMechanism) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
   const pbModel *m = w->m;
   int g = box ? 0 : m->body_geomadr[body] + index;
 
@@ -388,11 +390,11 @@ void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   }
 }
 
-bool NUM(pbFluid_Sloped)(const NUM(pbWork) *w, int geom) {
+bool NUM(pbFluid_Sloped)(const NUM(pbMechanism) *w, int geom) {
   return re(w->p.geom_fluid[12 * geom]) == 0 && w->m->integrator != pb_intImplicitfast;
 }
 
-bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
+bool NUM(pbFluid_Take)(const NUM(pbMechanism) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
   int g = box ? 0 : w->m->body_geomadr[body] + index;
   num interaction = w->p.geom_fluid[12 * g];
   if (!box && re(interaction) == 0 && (im(interaction) == 0 || !NUM(pbFluid_Sloped)(w, g))) return false;
@@ -401,7 +403,7 @@ bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   return true;
 }
 
-void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]) {
+void NUM(pbFluid_Body)(const NUM(pbMechanism) *w, int body, num wrench[6]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
@@ -409,7 +411,7 @@ void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]) {
   }
 }
 
-void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]) {
+void NUM(pbFluid_Damping)(const NUM(pbMechanism) *w, int body, num B[36]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
@@ -430,7 +432,7 @@ static void unit_power(NUM(pbFluidPart) *part, const num X[6], num power[2]) {
   }
 }
 
-void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, int body, const num X[6], num power[2]) {
+void NUM(pbFluid_UnitPower)(const NUM(pbMechanism) *w, int body, const num X[6], num power[2]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
@@ -446,7 +448,7 @@ static void inward(const NUM(pbFluidPart) *part, const num X[6], num x[6]) {
   m3_tmulv(x + 3, part->R, v);
 }
 
-void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, const num *Xless, num power[2]) {
+void NUM(pbFluid_UnitDamping)(const NUM(pbMechanism) *w, const num *Y, const num *X, const num *Xless, num power[2]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int b = 1; b < w->m->nbody; b++) {

@@ -86,7 +86,7 @@ static void damping_by(const patch *p, int i, const double field[6], double out[
 #if PB_LANES == 1
 // What a part depends on: its pose in the body (from the cotangent of its pose), the medium, its shape.
 static void add_pose(LANE(pbAdjoint) *a, const patch *p) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *Rb = w->xmat + 9 * p->body, *R = p->part.R, *F = p->force, *T = p->torque;
 
   // The box lies in the inertial frame.
@@ -280,7 +280,7 @@ static void flag_slope(LANE(pbAdjoint) *a, int body, int index) {
 }
 
 static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   bool box;
   if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {

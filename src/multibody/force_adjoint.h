@@ -19,7 +19,7 @@ static inline double pb_signOf(double x) {
 static inline void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *linear, double *poly, const int *start,
                                       const int *list, int i) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   *linear += bar[0];
   poly[0] += bar[1];
   poly[1] += bar[2];
@@ -49,14 +49,14 @@ static inline void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], dou
 }
 
 // Two dofs have an entry in M: one moves what the other does.
-static inline bool dofs_are_related(const NUM(pbWork) *w, int i, int j) {
+static inline bool dofs_are_related(const NUM(pbMechanism) *w, int i, int j) {
   const pbTreePattern *tree = &w->t->M;
   int high = i > j ? i : j, low = i > j ? j : i, depth = tree->depth[low];
   return depth <= tree->depth[high] && tree->chain[tree->adr[high] + depth] == low;
 }
 
 // W = s mu' (r r') x on the pattern of M, for a sparse row r: adds its gradient by r to c (NULL: not wanted), returns W / s.
-static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const double *row, int n, double s, const lane *mu,
+static inline lane pb_outerPower(const NUM(pbMechanism) *w, const int *dofs, const double *row, int n, double s, const lane *mu,
                                  const double *x, lane *c) {
   lane power = PB_LANE_ZERO;
   PB_VALIDATE(pb_ascending(dofs, n) && pb_allWithin(dofs, n, 0, w->m->nv));

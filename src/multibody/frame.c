@@ -2,10 +2,11 @@
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/conformance/test_step.c.
 #include "multibody/frame.h"
 
+#include "eval/mechanism.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
-static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbFrame) *f) {
+static void camera_pose(const NUM(pbMechanism) *w, int camera, NUM(pbFrame) *f) {
   num q[4];
   f->body = w->m->cam_bodyid[camera];
   f->pos = f->own;
@@ -17,7 +18,7 @@ static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbFrame) *f) {
   quat_to_mat(f->own + 3, q);
 }
 
-void NUM(pbFrame_Pose)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbFrame) *f) {
+void NUM(pbFrame_Pose)(const NUM(pbMechanism) *w, int objtype, int objid, NUM(pbFrame) *f) {
   // What the object's frame is: MuJoCo takes a body's inertial frame unless its own is asked for.
   switch (objtype) {
     case pb_refSite:
@@ -43,12 +44,12 @@ void NUM(pbFrame_Pose)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbFrame
   }
 }
 
-void NUM(pbFrame_At)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbFrame) *f) {
+void NUM(pbFrame_At)(const NUM(pbMechanism) *w, int objtype, int objid, NUM(pbFrame) *f) {
   NUM(pbFrame_Pose)(w, objtype, objid, f);
   body_offset(w, f->body, f->pos, f->d);
 }
 
-void NUM(pbFrame_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]) {
+void NUM(pbFrame_Quat)(const NUM(pbMechanism) *w, int objtype, int objid, num q[4]) {
   switch (objtype) {
     case pb_refSite: quat_mul(q, w->xquat + 4 * w->m->site_bodyid[objid], w->p.site_quat + 4 * objid); break;
     case pb_refGeom: quat_mul(q, w->xquat + 4 * w->m->geom_bodyid[objid], w->p.geom_quat + 4 * objid); break;
@@ -58,12 +59,12 @@ void NUM(pbFrame_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]) {
   }
 }
 
-void NUM(pbFrame_Velocity)(const NUM(pbWork) *w, const NUM(pbFrame) *f, num v[3]) {
+void NUM(pbFrame_Velocity)(const NUM(pbMechanism) *w, const NUM(pbFrame) *f, num v[3]) {
   const num *V = w->V + 6 * f->body;
   PB_POINTVEL(v, V, f->d);
 }
 
-void NUM(pbFrame_Acceleration)(const NUM(pbWork) *w, const NUM(pbFrame) *f, num a[3]) {
+void NUM(pbFrame_Acceleration)(const NUM(pbMechanism) *w, const NUM(pbFrame) *f, num a[3]) {
   const num *A = w->A + 6 * f->body;
   num v[3];
   NUM(pbFrame_Velocity)(w, f, v);
@@ -84,7 +85,7 @@ static bool is_inside(int type, const double size[3], const double p[3]) {
   }
 }
 
-bool NUM(pbFrame_InSite)(const NUM(pbWork) *w, int site, const num local[3]) {
+bool NUM(pbFrame_InSite)(const NUM(pbMechanism) *w, int site, const num local[3]) {
   const num *own = w->p.site_size + 3 * site;
   const double p[3] = {re(local[0]), re(local[1]), re(local[2])}, size[3] = {re(own[0]), re(own[1]), re(own[2])};
   return is_inside(w->m->site_type[site], size, p);

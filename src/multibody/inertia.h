@@ -2,11 +2,11 @@
 #ifndef PB_INERTIA_H
 #define PB_INERTIA_H
 
-#include "eval/work.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
 
 // A rate of turning in the inertial frame becomes the spin, in place.
-static inline void spin_of(const NUM(pbWork) *w, int body, num rate[3]) {
+static inline void spin_of(const NUM(pbMechanism) *w, int body, num rate[3]) {
   num products[3] = {0};
 
   if (w->m->ndesignbody) v3_copy(products, w->p.body_products + 3 * body);

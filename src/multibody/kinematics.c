@@ -1,13 +1,14 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
 // Tests: tests/conformance/test_step.c, tests/oracle/test_stages.py, tests/oracle/test_derivatives.py.
 #include "base/assert.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
 
 // Where a point of a body is in the world.
-static void point_place(const NUM(pbWork) *w, int body, const num pos[3], num xpos[3]) {
+static void point_place(const NUM(pbMechanism) *w, int body, const num pos[3], num xpos[3]) {
   num moved[3];
   PB_ASSERT(body >= 0 && body < w->m->nbody);
   v3_copy(xpos, w->xpos + 3 * body);
@@ -18,7 +19,7 @@ static void point_place(const NUM(pbWork) *w, int body, const num pos[3], num xp
 }
 
 // Pose of the frame (pos, quat given in the body) in the world.
-static void frame_pose(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
+static void frame_pose(const NUM(pbMechanism) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
   const num *R = w->xmat + 9 * body;
   num q[4];
 
@@ -34,7 +35,7 @@ static void frame_pose(const NUM(pbWork) *w, int body, const num pos[3], const n
 }
 
 // A geom; often its frame is the body's inertial frame, whose pose is known already.
-static void geom_pose(NUM(pbWork) *w, int g) {
+static void geom_pose(NUM(pbMechanism) *w, int g) {
   int b = w->m->geom_bodyid[g];
   const num *pos = w->p.geom_pos + 3 * g, *quat = w->p.geom_quat + 4 * g;
   if (num_same(pos, w->p.body_ipos + 3 * b, 3) && num_same(quat, w->p.body_iquat + 4 * b, 4)) {
@@ -46,7 +47,7 @@ static void geom_pose(NUM(pbWork) *w, int g) {
 }
 
 // Apply one joint to the pose (x, q) of its body; leaves anchor and axis in the world.
-static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
+static void apply_joint(NUM(pbMechanism) *w, int j, num x[3], num q[4]) {
   const pbModel *m = w->m;
   const num *qpos = w->qpos + m->jnt_qposadr[j];
   PB_ASSERT(m->jnt_qposadr[j] >= 0 && m->jnt_qposadr[j] < m->nq);
@@ -86,7 +87,7 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
 }
 
 // Pose of a body: its frame in the parent, then its joints in order.
-static void body_pose(NUM(pbWork) *w, int b) {
+static void body_pose(NUM(pbMechanism) *w, int b) {
   const pbModel *m = w->m;
   int parent = m->body_parentid[b], mocap = m->body_mocapid[b];
   num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, t[3];
@@ -110,7 +111,7 @@ static void body_pose(NUM(pbWork) *w, int b) {
 }
 
 // Motion axes of a joint's dofs about ref.
-static void joint_motion(NUM(pbWork) *w, int j) {
+static void joint_motion(NUM(pbMechanism) *w, int j) {
   const pbModel *m = w->m;
   int b = m->jnt_bodyid[j];
   num *S = w->S + 6 * m->jnt_dofadr[j], arm[3];
@@ -154,7 +155,7 @@ static void add_products(const num R[9], const num products[3], num I[10]) {
 }
 
 // Inertia of a body about ref, from mass, principal inertia and inertial frame.
-static void body_inertia(NUM(pbWork) *w, int b) {
+static void body_inertia(NUM(pbMechanism) *w, int b) {
   num *I = w->inert + 10 * b, d[3], *R = w->ximat + 9 * b;
   const num *inertia = w->p.body_inertia + 3 * b;
   num mass = w->p.body_mass[b];
@@ -176,18 +177,18 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   if (w->m->ndesignbody) add_products(R, w->p.body_products + 3 * b, I);
 }
 
-static void site_pose(NUM(pbWork) *w, int s) {
+static void site_pose(NUM(pbMechanism) *w, int s) {
   frame_pose(w, w->m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
 }
 
-void NUM(pbStage_AllGeoms)(NUM(pbWork) *w) {
+void NUM(pbStage_AllGeoms)(NUM(pbMechanism) *w) {
   if (w->all_geoms) return;
   for (int g = 0; g < w->m->ngeom; g++) geom_pose(w, g);
   w->all_geoms = true;
 }
 
 // Where deformables may be attached to any of them: all.
-static void place_geoms(NUM(pbWork) *w) {
+static void place_geoms(NUM(pbMechanism) *w) {
   const pbTopology *t = w->t;
   w->all_geoms = false;
   if (w->m->deform) NUM(pbStage_AllGeoms)(w);
@@ -195,13 +196,13 @@ static void place_geoms(NUM(pbWork) *w) {
     for (int i = 0; i < t->ngeom_read; i++) geom_pose(w, t->geom_read[i]);
 }
 
-void NUM(pbStage_AllSites)(NUM(pbWork) *w) {
+void NUM(pbStage_AllSites)(NUM(pbMechanism) *w) {
   if (w->all_sites) return;
   for (int s = 0; s < w->m->nsite; s++) site_pose(w, s);
   w->all_sites = true;
 }
 
-void NUM(pbStage_Sites)(NUM(pbWork) *w) {
+void NUM(pbStage_Sites)(NUM(pbMechanism) *w) {
   const pbTopology *t = w->t;
   w->all_sites = false;
   if (w->m->policy) {
@@ -217,7 +218,7 @@ void NUM(pbStage_Sites)(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
+void NUM(pbStage_Kinematics)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
 
   // The world's frame, then bodies, parents first.

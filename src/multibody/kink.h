@@ -9,7 +9,7 @@
 // x = J a + b J v at the accelerations a. So that sign is the slope by a loss of zero, from the side on which there are losses.
 static inline bool loss_acts(const pbModel *m) { return !(m->disableflags & (pb_disConstraint | pb_disFrictionloss)); }
 
-static inline double loss_damping(const NUM(pbWork) *w, int id) {
+static inline double loss_damping(const NUM(pbMechanism) *w, int id) {
   int tendon = id - w->m->nv;
   const num *solref = tendon < 0 ? w->p.dof_solref + 2 * id : w->p.tendon_solref_fri + 2 * tendon;
   const num *solimp = tendon < 0 ? w->p.dof_solimp + 5 * id : w->p.tendon_solimp_fri + 5 * tendon;
@@ -23,7 +23,7 @@ static inline double loss_damping(const NUM(pbWork) *w, int id) {
 static const double rest_speed = 1e-10, rest_acceleration = 1e-9;  // m/s, m/s^2, or the same in radians
 
 // id: dof, or nv + tendon. At rest, where x is zero, so is the force.
-static inline double loss_sign(const NUM(pbWork) *w, int id, const num *a) {
+static inline double loss_sign(const NUM(pbMechanism) *w, int id, const num *a) {
   int tendon = id - w->m->nv;
   double acc = tendon < 0 ? re(a[id]) : 0, vel = re(tendon < 0 ? w->qvel[id] : w->ten_velocity[tendon]);
   if (tendon >= 0) {
@@ -54,7 +54,7 @@ static inline void band_shares(double length, double lower, double upper, double
 }
 
 // Stretch of a tendon beyond its rest band.
-static inline num tendon_stretch(const NUM(pbWork) *w, int k) {
+static inline num tendon_stretch(const NUM(pbMechanism) *w, int k) {
   num above = w->ten_length[k] - w->p.tendon_lengthspring[2 * k + 1], below = w->ten_length[k] - w->p.tendon_lengthspring[2 * k];
   if (re(above) > 0) return above;
   return re(below) < 0 ? below : num_max(above, 0) + num_min(below, 0);

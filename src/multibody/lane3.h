@@ -99,7 +99,7 @@ PB_INLINE void p3_store(double x[3], p3 a) {
 #endif
 
 // body_offset. A vector is not loaded from numbers that were stored one by one just before: the load would wait for the stores.
-PB_INLINE p3 offset_of(const NUM(pbWork) *w, int body, const double *point) {
+PB_INLINE p3 offset_of(const NUM(pbMechanism) *w, int body, const double *point) {
   int tree = w->t->body_tree[body];
   PB_ASSERT(body >= 0 && body < w->m->nbody);
   return tree < 0 ? p3_load(point) : p3_sub(p3_load(point), p3_load(w->ref + 3 * tree));

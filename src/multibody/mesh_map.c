@@ -3,6 +3,7 @@
 #include "multibody/mesh_map.h"
 
 #include "base/assert.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
 
 // Are the values those that were compiled, and without derivative?
@@ -22,7 +23,7 @@ static void stay(num stretch[9], num shift[3]) {
 }
 
 // Center and axes of a mesh, which a design lets follow its parameters; are they those that were compiled?
-static bool frame_of(const NUM(pbWork) *w, int mesh, num center[3], num axes[4], bool *real) {
+static bool frame_of(const NUM(pbMechanism) *w, int mesh, num center[3], num axes[4], bool *real) {
   const pbModel *m = w->m;
   const double *center0 = m->mesh_pos + 3 * mesh, *axes0 = m->mesh_quat + 4 * mesh;
   bool design = m->ndesignmesh > 0;
@@ -36,7 +37,7 @@ static bool frame_of(const NUM(pbWork) *w, int mesh, num center[3], num axes[4],
 
 // Points of the file are taken to p by R' (p - refpos), scaled; then to the frame of the geoms by center and axes:
 //   y = S R' (p - refpos),  x = Q' (y - center)
-pbHullMotion NUM(pbMesh_Map)(const NUM(pbWork) *w, int mesh, num stretch[9], num shift[3]) {
+pbHullMotion NUM(pbMesh_Map)(const NUM(pbMechanism) *w, int mesh, num stretch[9], num shift[3]) {
   const pbModel *m = w->m;
   const num *scale = w->p.mesh_scale + 3 * mesh, *refpos = w->p.mesh_refpos + 3 * mesh, *refquat = w->p.mesh_refquat + 4 * mesh;
   const double *scale0 = m->mesh_scale0 + 3 * mesh, *refpos0 = m->mesh_refpos0 + 3 * mesh;

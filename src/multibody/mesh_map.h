@@ -3,10 +3,10 @@
 #ifndef PB_MESH_MAP_H
 #define PB_MESH_MAP_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 #include "geometry/pair.h"
 
 // pb_hullStays: the parameters are as they were compiled, and nothing is written.
-pbHullMotion NUM(pbMesh_Map)(const NUM(pbWork) *w, int mesh, num stretch[9], num shift[3]);
+pbHullMotion NUM(pbMesh_Map)(const NUM(pbMechanism) *w, int mesh, num stretch[9], num shift[3]);
 
 #endif

@@ -11,7 +11,7 @@
 #if PB_LANES == 1
 // D_bar, to_bar: of D, and of what is added to its points, S R' (refpos0 - refpos).
 static void pull_parameters(LANE(pbAdjoint) *a, int mesh, const double D_bar[9], const double to_bar[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   const double *scale = w->p.mesh_scale + 3 * mesh, *scale0 = m->mesh_scale0 + 3 * mesh;
   double q[4], R[9], R0[9], turned[9], from[3], to[3], g[3], torque[3] = {0}, back[3];

@@ -5,6 +5,7 @@
 #include <pullback/actuators.h>
 
 #include "base/assert.h"
+#include "eval/mechanism.h"
 #include "model/term_fields.h"
 
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL
@@ -91,7 +92,7 @@ typedef struct muscle {
   num V;
 } muscle;
 
-static muscle muscle_at(const NUM(pbWork) *w, int u, const num *prm) {
+static muscle muscle_at(const NUM(pbMechanism) *w, int u, const num *prm) {
   muscle s = {.prm = prm, .lengthrange = PB_TERM(w, actuator_lengthrange) + 2 * u, .length = w->act_length[u]};
   PB_ASSERT(u >= 0 && u < w->m->nu && prm != NULL);
   s.acc0 = num_at_least(PB_TERM(w, actuator_acc0)[u], MIN_VALUE);
@@ -106,18 +107,18 @@ static muscle muscle_at(const NUM(pbWork) *w, int u, const num *prm) {
   return s;
 }
 
-num NUM(pbMuscle_Gain)(const NUM(pbWork) *w, int u) {
+num NUM(pbMuscle_Gain)(const NUM(pbMechanism) *w, int u) {
   muscle s = muscle_at(w, u, w->p.actuator_gainprm + 10 * u);
   return -s.peak * length_curve(s.L, s.prm[p_lmin], s.prm[p_lmax]).value * velocity_curve(s.V, s.prm[p_fvmax]).value;
 }
 
-num NUM(pbMuscle_GainSlope)(const NUM(pbWork) *w, int u) {
+num NUM(pbMuscle_GainSlope)(const NUM(pbMechanism) *w, int u) {
   muscle s = muscle_at(w, u, w->p.actuator_gainprm + 10 * u);
   num FL = length_curve(s.L, s.prm[p_lmin], s.prm[p_lmax]).value;
   return -s.peak * FL * velocity_slope(s.V, s.prm[p_fvmax]).value / s.full;
 }
 
-num NUM(pbMuscle_Bias)(const NUM(pbWork) *w, int u) {
+num NUM(pbMuscle_Bias)(const NUM(pbMechanism) *w, int u) {
   muscle s = muscle_at(w, u, w->p.actuator_biasprm + 10 * u);
   return -s.peak * s.prm[p_fpmax] * passive_curve(s.L, s.prm[p_lmax]).value;
 }
@@ -156,7 +157,7 @@ static void to_inputs(const muscle *s, num peak, num L, num V, num full, NUM(pbM
   out->prm[p_range0] += L0 * s->L0 / s->span;
 }
 
-bool NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int u, pbMusclePart part, NUM(pbMusclePartials) *out) {
+bool NUM(pbMuscle_Partials)(const NUM(pbMechanism) *w, int u, pbMusclePart part, NUM(pbMusclePartials) *out) {
   muscle s = muscle_at(w, u, (part == pb_muscleBias ? w->p.actuator_biasprm : w->p.actuator_gainprm) + 10 * u);
   if (part == pb_muscleBias && re(s.L) <= 1) return false;
   *out = (NUM(pbMusclePartials)){0};
@@ -209,7 +210,7 @@ typedef struct rate {
 // Share of activation where the control equals the activation, so that there is a kink: all of it at the least control, from
 // where it can only rise, none at the largest, half between them. A control beyond its bounds does not move, and so the
 // activation decides, which is not below 0 nor above 1.
-static double share_at_rest(const NUM(pbWork) *w, int u) {
+static double share_at_rest(const NUM(pbMechanism) *w, int u) {
   bool limited = w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl);
   const num *range = w->p.actuator_ctrlrange + 2 * u;
   double ctrl = re(w->ctrl[u]), low = limited ? fmax(0, re(range[0])) : 0, high = limited ? fmin(1, re(range[1])) : 1;
@@ -220,7 +221,7 @@ static double share_at_rest(const NUM(pbWork) *w, int u) {
   return ctrl == high ? 0 : 0.5;
 }
 
-static rate rate_at(const NUM(pbWork) *w, int u, num ctrl, num act) {
+static rate rate_at(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
   const num *prm = w->p.actuator_dynprm + 10 * u;
   PB_ASSERT(u >= 0 && u < w->m->nu);
   rate s = {.excess = num_clip(ctrl, 0, 1) - act, .stretch = 0.5 + 1.5 * num_clip(act, 0, 1), .smooth = re(prm[2]) >= MIN_VALUE};
@@ -244,14 +245,14 @@ static rate rate_at(const NUM(pbWork) *w, int u, num ctrl, num act) {
   return s;
 }
 
-num NUM(pbMuscle_Rate)(const NUM(pbWork) *w, int u, num ctrl, num act) {
+num NUM(pbMuscle_Rate)(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
   rate s = rate_at(w, u, ctrl, act);
   if (re(s.at_rest) != 0) return s.excess * s.at_rest;
 
   return s.excess / num_at_least(s.tau, MIN_VALUE);
 }
 
-void NUM(pbMuscle_RatePartials)(const NUM(pbWork) *w, int u, num ctrl, num act, NUM(pbMuscleRatePartials) *out) {
+void NUM(pbMuscle_RatePartials)(const NUM(pbMechanism) *w, int u, num ctrl, num act, NUM(pbMuscleRatePartials) *out) {
   const num *prm = w->p.actuator_dynprm + 10 * u;
   rate s = rate_at(w, u, ctrl, act);
   num tau = num_at_least(s.tau, MIN_VALUE), excess = re(s.at_rest) != 0 ? s.at_rest : 1 / tau;

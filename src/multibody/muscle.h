@@ -5,14 +5,14 @@
 #ifndef PB_MUSCLE_H
 #define PB_MUSCLE_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 
-num NUM(pbMuscle_Gain)(const NUM(pbWork) *w, int actuator);
-num NUM(pbMuscle_Bias)(const NUM(pbWork) *w, int actuator);
+num NUM(pbMuscle_Gain)(const NUM(pbMechanism) *w, int actuator);
+num NUM(pbMuscle_Bias)(const NUM(pbMechanism) *w, int actuator);
 // Derivative of the gain by velocity.
-num NUM(pbMuscle_GainSlope)(const NUM(pbWork) *w, int actuator);
+num NUM(pbMuscle_GainSlope)(const NUM(pbMechanism) *w, int actuator);
 // Rate of the activation: (u - act) / tau, u the control within 0 to 1.
-num NUM(pbMuscle_Rate)(const NUM(pbWork) *w, int actuator, num ctrl, num act);
+num NUM(pbMuscle_Rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, num act);
 
 // Partial derivatives of one of the numbers above by what it is computed from.
 typedef struct NUM(pbMusclePartials) {
@@ -21,12 +21,12 @@ typedef struct NUM(pbMusclePartials) {
 
 typedef enum pbMusclePart { pb_muscleGain, pb_muscleGainSlope, pb_muscleBias } pbMusclePart;
 // False: all are zero, as those of the bias are up to the optimal length.
-bool NUM(pbMuscle_Partials)(const NUM(pbWork) *w, int actuator, pbMusclePart part, NUM(pbMusclePartials) *out);
+bool NUM(pbMuscle_Partials)(const NUM(pbMechanism) *w, int actuator, pbMusclePart part, NUM(pbMusclePartials) *out);
 
 // The same of the rate; ctrl: 0 where the control is held within 0 to 1.
 typedef struct NUM(pbMuscleRatePartials) {
   num ctrl, act, dynprm[3];
 } NUM(pbMuscleRatePartials);
-void NUM(pbMuscle_RatePartials)(const NUM(pbWork) *w, int actuator, num ctrl, num act, NUM(pbMuscleRatePartials) *out);
+void NUM(pbMuscle_RatePartials)(const NUM(pbMechanism) *w, int actuator, num ctrl, num act, NUM(pbMuscleRatePartials) *out);
 
 #endif

@@ -3,10 +3,10 @@
 #define PB_OUTER_H
 
 #include "base/assert.h"
-#include "eval/work.h"
+#include "eval/mechanism.h"
 
 // D += b r r' for a sparse row r, on the pattern of M.
-static inline void add_outer(const NUM(pbWork) *w, const int *dofs, const num *row, int n, num b, num *D) {
+static inline void add_outer(const NUM(pbMechanism) *w, const int *dofs, const num *row, int n, num b, num *D) {
   const pbTreePattern *tree = &w->t->M;
   for (int a = 0; a < n; a++) {
     PB_ASSERT(dofs[a] >= 0 && dofs[a] < w->m->nv);

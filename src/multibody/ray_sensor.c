@@ -4,6 +4,7 @@
 #include "multibody/ray_sensor.h"
 
 #include "base/assert.h"
+#include "eval/mechanism.h"
 #include "math/vec.h"
 #include "multibody/frame.h"
 #include "multibody/shape.h"
@@ -37,7 +38,7 @@ static void aim(const pbModel *m, int camera, int pixel, NUM(pbBeam) *beam) {
   along[2] = -beam->depth;
 }
 
-void NUM(pbRay_Beam)(const NUM(pbWork) *w, int sensor, int index, NUM(pbBeam) *beam) {
+void NUM(pbRay_Beam)(const NUM(pbMechanism) *w, int sensor, int index, NUM(pbBeam) *beam) {
   const pbModel *m = w->m;
   int object = m->sensor_objid[sensor];
   memset(beam->local, 0, sizeof beam->local);
@@ -74,7 +75,7 @@ static bool can_meet(const pbModel *m, int geom, int body) {
   return (material < 0 ? m->geom_rgba[4 * geom + 3] : m->mat_rgba[4 * material + 3]) != 0;
 }
 
-static void target_of(const NUM(pbWork) *w, int geom, pbRayTarget *target) {
+static void target_of(const NUM(pbMechanism) *w, int geom, pbRayTarget *target) {
   int data = w->m->geom_dataid[geom], exposed = -1;
   *target = (pbRayTarget){.type = w->m->geom_type[geom]};
   if (target->type == pb_geomHfield) target->terrain = field_terrain(w, data, &exposed);
@@ -84,7 +85,7 @@ static void target_of(const NUM(pbWork) *w, int geom, pbRayTarget *target) {
 }
 
 // y = stretch x + shift: the ray goes back to x.
-static void unmove(const NUM(pbWork) *w, int mesh, NUM(pbLocalRay) *ray) {
+static void unmove(const NUM(pbMechanism) *w, int mesh, NUM(pbLocalRay) *ray) {
   num stretch[9], shift[3], p[3];
   ray->motion = NUM(pbMesh_Map)(w, mesh, stretch, shift);
   if (ray->motion == pb_hullStays) return;
@@ -100,7 +101,7 @@ static void unmove(const NUM(pbWork) *w, int mesh, NUM(pbLocalRay) *ray) {
   m3_mulv(ray->v, ray->back, ray->v);
 }
 
-void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray) {
+void NUM(pbRay_ToGeom)(const NUM(pbMechanism) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray) {
   num from[3];
   v3_sub(from, beam->origin, w->geom_xpos + 3 * geom);
   m3_tmulv(ray->p, w->geom_xmat + 9 * geom, from);
@@ -110,7 +111,7 @@ void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, 
   if (w->m->geom_type[geom] == pb_geomMesh) unmove(w, w->m->geom_dataid[geom], ray);
 }
 
-bool NUM(pbRay_OnHills)(const NUM(pbWork) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed) {
+bool NUM(pbRay_OnHills)(const NUM(pbMechanism) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed) {
   int field = w->m->geom_dataid[hit->geom], prism = pb_rayPrism(&hit->feature);
   pbPrism found;
   if (w->m->geom_type[hit->geom] != pb_geomHfield || prism < 0) return false;
@@ -138,7 +139,7 @@ static void meet_facet(const num corner[9], const NUM(pbLocalRay) *ray, num *x, 
   v3_normalize(normal);
 }
 
-void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]) {
+void NUM(pbRay_Meet)(const NUM(pbMechanism) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]) {
   num corner[9];
   size_t height[3];
   int exposed;
@@ -155,7 +156,7 @@ void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbR
   v3_normalize(normal);
 }
 
-void NUM(pbRay_Cast)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, pbRayHit *hit) {
+void NUM(pbRay_Cast)(const NUM(pbMechanism) *w, const NUM(pbBeam) *beam, pbRayHit *hit) {
   const pbModel *m = w->m;
   double nearest = INFINITY;
   hit->geom = -1;

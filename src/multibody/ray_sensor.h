@@ -3,7 +3,7 @@
 #ifndef PB_RAY_SENSOR_H
 #define PB_RAY_SENSOR_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 #include "geometry/ray.h"
 #include "multibody/mesh_map.h"
 
@@ -19,8 +19,8 @@ typedef struct NUM(pbBeam) {
   double local[6], depth;  // depth: share of its length along the camera's axis
 } NUM(pbBeam);
 int NUM(pbRay_Count)(const pbModel *m, int sensor);
-void NUM(pbRay_Beam)(const NUM(pbWork) *w, int sensor, int ray, NUM(pbBeam) *beam);
-void NUM(pbRay_Cast)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, pbRayHit *hit);
+void NUM(pbRay_Beam)(const NUM(pbMechanism) *w, int sensor, int ray, NUM(pbBeam) *beam);
+void NUM(pbRay_Cast)(const NUM(pbMechanism) *w, const NUM(pbBeam) *beam, pbRayHit *hit);
 // A ray p + x v in the frame of a geom. Of a mesh whose points moved (mesh_map.h) where they were compiled: there it meets the
 // same triangle at the same x, and `back` takes its vectors to where they moved from.
 typedef struct NUM(pbLocalRay) {
@@ -28,11 +28,11 @@ typedef struct NUM(pbLocalRay) {
   pbHullMotion motion;
   num back[9];
 } NUM(pbLocalRay);
-void NUM(pbRay_ToGeom)(const NUM(pbWork) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray);
+void NUM(pbRay_ToGeom)(const NUM(pbMechanism) *w, const NUM(pbBeam) *beam, int geom, NUM(pbLocalRay) *ray);
 // Corners of the triangle that is met of a height field whose heights are parameters (shape.h), and which heights they have;
 // false: something else is met.
-bool NUM(pbRay_OnHills)(const NUM(pbWork) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed);
+bool NUM(pbRay_OnHills)(const NUM(pbMechanism) *w, const pbRayHit *hit, num corner[9], size_t height[3], int *exposed);
 // What it meets, in the frame of the geom: x and the unit normal.
-void NUM(pbRay_Meet)(const NUM(pbWork) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]);
+void NUM(pbRay_Meet)(const NUM(pbMechanism) *w, const NUM(pbLocalRay) *ray, const pbRayHit *hit, num *x, num normal[3]);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef PB_REFERENCE_H
 #define PB_REFERENCE_H
 
-#include "eval/work.h"
+#include "eval/mechanism.h"
 
 // solref after the safety rules: mixed formats replaced, the time constant at least two steps.
-static inline void safe_reference(const NUM(pbWork) *w, const num *solref, num out[2], bool friction) {
+static inline void safe_reference(const NUM(pbMechanism) *w, const num *solref, num out[2], bool friction) {
   out[0] = solref[0];
   out[1] = solref[1];
   if ((re(out[0]) > 0) != (re(out[1]) > 0)) {

@@ -2,16 +2,17 @@
 #ifndef PB_SHAPE_H
 #define PB_SHAPE_H
 
+#include "eval/mechanism.h"
 #include "model/exposed.h"
 #include "multibody/mesh_map.h"
 
 // The values in theta of something that is exposed.
-static inline const num *exposed_values(const NUM(pbWork) *w, int exposed) {
+static inline const num *exposed_values(const NUM(pbMechanism) *w, int exposed) {
   return w->p.timestep - (w->m->timestep - w->m->theta0) + w->m->exposed[exposed].offset;
 }
 
 // The hull of a mesh, NULL where there is none, with its vertices where they are parameters.
-static inline void mesh_hull(const NUM(pbWork) *w, int mesh, NUM(pbShape) *s) {
+static inline void mesh_hull(const NUM(pbMechanism) *w, int mesh, NUM(pbShape) *s) {
   int exposed = mesh < 0 ? -1 : pb_exposedMesh(w->m, mesh);
   s->hull = mesh < 0 ? NULL : w->t->hull + mesh;
   s->vertex = NULL;
@@ -23,12 +24,12 @@ static inline void mesh_hull(const NUM(pbWork) *w, int mesh, NUM(pbShape) *s) {
 }
 
 // A height field as it is now; exposed: its number, or -1.
-static inline pbTerrain field_terrain(const NUM(pbWork) *w, int field, int *exposed) {
+static inline pbTerrain field_terrain(const NUM(pbMechanism) *w, int field, int *exposed) {
   *exposed = pb_exposedOf(w->m, pb_objHfield, field);
   return *exposed < 0 ? pbTerrain_Compiled(w->m, field) : w->own_terrain[*exposed];
 }
 
-static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
+static inline void geom_shape(const NUM(pbMechanism) *w, int g, NUM(pbShape) *s) {
   s->type = w->m->geom_type[g];
   int mesh = s->type == pb_geomMesh ? w->m->geom_dataid[g] : -1;
   mesh_hull(w, mesh, s);

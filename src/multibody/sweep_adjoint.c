@@ -4,6 +4,7 @@
 #include "eval/adjoint.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/damping.h"
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
 
@@ -47,7 +48,7 @@ void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x
 }
 #endif
 
-static void push_body(const NUM(pbWork) *w, int b, const lane *rate, lane *X) {
+static void push_body(const NUM(pbMechanism) *w, int b, const lane *rate, lane *X) {
   const pbModel *m = w->m;
   l6 move = l6_load(X + 6 * m->body_parentid[b]);
 
@@ -58,19 +59,19 @@ static void push_body(const NUM(pbWork) *w, int b, const lane *rate, lane *X) {
   l6_store(X + 6 * b, move);
 }
 
-void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
+void LANE(pbSweep_Push)(const NUM(pbMechanism) *w, const lane *rate, lane *X) {
   memset(X, 0, 6 * sizeof(lane));
   for (int b = 1; b < w->m->nbody; b++) push_body(w, b, rate, X);
 }
 
-void LANE(pbSweep_PushTendon)(const NUM(pbWork) *w, int tendon, const lane *rate, lane *X) {
+void LANE(pbSweep_PushTendon)(const NUM(pbMechanism) *w, int tendon, const lane *rate, lane *X) {
   const int *bodies = w->t->ten_body[tendon];
   PB_ASSERT(tendon >= 0 && tendon < w->m->ntendon);
   memset(X + 6 * w->t->ten_carrier[tendon], 0, 6 * sizeof(lane));
   for (int i = 0; i < w->t->ten_bodies[tendon]; i++) push_body(w, bodies[i], rate, X);
 }
 
-void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X) {
+void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const double *rate, double *X) {
   const pbModel *m = w->m;
   memset(X, 0, 6 * sizeof(double));
 
@@ -85,7 +86,7 @@ void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X
 }
 
 void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   memcpy(a->G, a->FA, 6 * (size_t)m->nbody * sizeof(lane));
 
@@ -117,7 +118,7 @@ PB_INLINE void add3(double *to, p3 x) {
 
 // From the ten numbers to mass, inertial frame and principal inertia; see body_inertia in kinematics.c.
 static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const p3 off = 0.5 * g->off, I = p3_load(w->p.body_inertia + 3 * b);
   const p3 G[3] = {p3_make(g->diag[0], off[0], off[2]), p3_make(off[0], g->diag[1], off[1]), p3_make(off[2], off[1], g->diag[2])};
   double mass = w->p.body_mass[b], trace = (g->diag[0] + g->diag[1]) + g->diag[2];
@@ -147,7 +148,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
 }
 #endif
 
-void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w, LANE(pbSolution) at) {
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbMechanism) *w, LANE(pbSolution) at) {
   const pbModel *m = w->m;
   a->at = at;
 
@@ -192,7 +193,7 @@ static void clear_body(LANE(pbAdjoint) *a, int b, bool moves) {
 
 // W = -Vx . (I A + V x* I V) + Vm . I Vw. The pose of the inertia at held fields: minus the sum of X x* (cotangent of X).
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const l6 zero = {0};
   const p6 plain_zero = {0};
 
@@ -234,7 +235,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
 }
 
 void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     const p3inertia I = inertia_load(w->inert + 10 * b);
@@ -289,7 +290,7 @@ static void inertia_pose(const double I[10], const lane g[10], lane P[6]) {
 
 // Row i of M, M_ia = S_a . I_composite S_i: to the axes, and to the inertias of all that the dof carries.
 static void pull_mass_row(const LANE(pbAdjoint) *a, int i, const lane *M_bar, lane *axes, lane *inertia) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbTreePattern *tree = &w->t->M;
   const int *chain = tree->chain + tree->adr[i];
   const double *I = w->crb + 10 * w->m->dof_bodyid[i], *S = w->S + 6 * i;
@@ -315,7 +316,7 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double local[3];
   if (!PB_WANTS(a, pb_wantSites)) return;
 
@@ -347,7 +348,7 @@ PB_INLINE p3 rotated(const double q[4], p3 y) {
 // Gradient by a joint's axis and anchor. Sb: of its axes; Q: of what it carries. R: rows of the orientation of the body after
 // the joint, before it on return.
 static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *Q, p3 R[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
   const double *rotation = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
@@ -378,7 +379,7 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
 
 // Gradient by the pose of a mocap body. Q: of a rigid motion of its frame and all it carries, about the world's origin.
 static void mocap_pose(LANE(pbAdjoint) *a, int b, const l6 *Q) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int k = 3 * w->m->body_mocapid[b];
   const double *x = w->xpos + 3 * b, *R = w->xmat + 9 * b;
   lane F[6], torque[3];
@@ -399,7 +400,7 @@ static void mocap_pose(LANE(pbAdjoint) *a, int b, const l6 *Q) {
 // Gradient by the body's pose in its parent. Q: of a rigid motion of the body's frame and all it carries; R: rows of its
 // orientation before its joints.
 static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int parent = w->m->body_parentid[b];
   bool mocap = w->m->body_mocapid[b] >= 0;
   double t[3];
@@ -421,7 +422,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
 
 // One joint with the gradients Sb of its axes: coordinates, parameters; Q becomes that before the joint.
 static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const l6 *Sb, l6 *Q, p3 R[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
 #if PB_LANES == 1
   if (PB_WANTS(a, pb_wantPoses) && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
 #else
@@ -440,7 +441,7 @@ static bool is_free(const pbModel *m, int b) { return m->body_jntnum[b] && m->jn
 #endif
 
 // Where the reference point of a body's tree lies from that of its parent: only a root has another.
-static bool other_point(const NUM(pbWork) *w, int b, p3 *shift) {
+static bool other_point(const NUM(pbMechanism) *w, int b, p3 *shift) {
   int tree = w->t->body_tree[b];
   if (tree < 0 || w->t->body_tree[w->m->body_parentid[b]] >= 0) return false;
   *shift = p3_load(w->ref + 3 * tree);
@@ -456,7 +457,7 @@ typedef struct load {
 
 // Gradients by n axes from dof `first` on, and by their rates; f->V becomes that before them.
 PB_INLINE void pull_axes(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   for (int k = 0; k < n; k++) {
     int i = first + k;
     double v = w->qvel[i], acc = a->at.qacc[i];
@@ -484,7 +485,7 @@ PB_INLINE void add_shifted(double *to, p6 F, const p3 *shift) {
 }
 
 void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = 6 * m->body_parentid[b], at = 6 * b;
@@ -542,7 +543,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 // A body in the main sweep for fields that only this power has, with every other field zero: one from lane rates with plain
 // cotangents a->F, and (z not NULL) one from plain rates z with lane cotangents Fz; or (axes not NULL) for gradients by the axes.
 static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double *z, lane *Fz, const lane *axes) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
   PB_ASSERT(parent < b);
@@ -583,7 +584,7 @@ void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, 
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) { LANE(pbSweep_PullPair)(a, rate, NULL, NULL); }
 
 void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, lane *inertias) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   memset(inertias, 0, 10 * (size_t)m->nbody * sizeof(lane));
   for (int b = 1; b < m->nbody; b++) {

@@ -3,11 +3,12 @@
 #include "math/vec.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 // A path over joints: length = sum coefficient q.
 static void pull_fixed_path(LANE(pbAdjoint) *a, int k) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   const lane *other = a->ten_other[k] ? a->ten_c + k * m->nv : NULL;
   for (int i = m->tendon_adr[k], end = i + m->tendon_num[k]; i < end; i++) {
@@ -29,7 +30,7 @@ typedef struct segment {
   double dir[3], length, divisor, d[2][3];
 } segment;
 
-static void segment_of(const NUM(pbWork) *w, const pbPiece *p, segment *s) {
+static void segment_of(const NUM(pbMechanism) *w, const pbPiece *p, segment *s) {
   s->piece = p;
   s->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   for (int e = 0; e < 2; e++) {
@@ -49,7 +50,7 @@ typedef struct segment_drift {
   double value;
 } segment_drift;
 
-static void drift_of_segment(const NUM(pbWork) *w, const segment *s, segment_drift *f) {
+static void drift_of_segment(const NUM(pbMechanism) *w, const segment *s, segment_drift *f) {
   double acc[2][3], rel[3], racc[3], along, L = s->length;
   for (int x = 0; x < 2; x++) {
     double A0[6], t[3];
@@ -77,7 +78,7 @@ static void drift_of_segment(const NUM(pbWork) *w, const segment *s, segment_dri
 
 // One end of a segment: acceleration A_lin + A_ang x d + w x u with gradient G, velocity u with gradient gu.
 static void pull_drift_end(LANE(pbAdjoint) *a, const segment *s, const segment_drift *f, int end, lane e) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int b = s->body[end];
   double sign = end ? 1 : -1;
   const double *V = w->V + 6 * b, *A = w->A0 + 6 * b, *d = s->d[end], *u = f->u[end];
@@ -106,7 +107,7 @@ static void pull_drift_end(LANE(pbAdjoint) *a, const segment *s, const segment_d
 
 // W = -e (d2L/dt2 at zero joint acceleration), e = armature (J lam), for a path through sites. Returns d2L/dt2.
 static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double sum = 0;
   segment s;
 
@@ -133,7 +134,7 @@ static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
 // bar: cotangent of the armature of a tendon.
 static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   PB_THETA(a, tendon_armature, k, bar);
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
     int u = w->t->ten_actuator[i];
@@ -151,7 +152,7 @@ static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
 // u' (J'J) x on the pattern of M of a spatial tendon. All dofs between one of its own and what carries the path are its own: sums
 // along the way to each dof tell what it is paired with.
 static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const double *x) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int stop = w->t->body_dofend[w->t->ten_carrier[k]];
   lane *left = a->c, sum = PB_LANE_ZERO;
   double *right = w->grad;
@@ -172,7 +173,7 @@ static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const dou
 
 // mu' (J'J) unused - lam' (J'J) a on the pattern of M of a path over joints: few dofs, of which some are on different branches.
 static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const int *dofs = w->ten_dofs + w->ten_start[k];
   const double *J = w->ten_J + w->ten_start[k];
   int n = w->ten_start[k + 1] - w->ten_start[k];
@@ -195,7 +196,7 @@ static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
 // W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat): what J collects; returns
 // the cotangent of the armature without the drift's share. unused: a - ahat.
 static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const double *unused) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   PB_ASSERT(n >= 0 && n <= w->m->nv);
   // Where there is none, only its own gradient is wanted.
@@ -214,7 +215,7 @@ static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const dou
 
 // All cotangents of tendon k to what its path is made of, and those by its armature.
 static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const double *unused) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
   bool acts = armature != 0 || PB_WANTS(a, pb_wantTendon), spatial = pb_isSpatial(w->m, k);
   lane bar = acts ? armature_power(a, k, armature, unused) : PB_LANE_ZERO;
@@ -232,7 +233,7 @@ static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const double *unu
 }
 
 void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const lane *u, const double *z) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double armature = NUM(pbTendon_Armature)(w, k);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
@@ -244,7 +245,7 @@ void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const
 }
 
 void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbTreePattern *tree = &w->t->M;
   const int *dofs = w->ten_dofs + w->ten_start[k];
   const double *J = w->ten_J + w->ten_start[k];
@@ -268,7 +269,7 @@ void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_b
 }
 
 void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   double *unused = w->tmp;
   if (m->ntendon && a->damped) {

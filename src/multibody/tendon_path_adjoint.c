@@ -10,6 +10,7 @@
 #include "multibody/force_adjoint.h"
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 
 // The cotangents of one tendon.
 typedef struct tendon_bar {
@@ -35,7 +36,7 @@ typedef struct station {
 
 // ---- motions and forces of bodies --------------------------------------------------------------------------------------
 PB_INLINE l6 motion_of(const LANE(pbAdjoint) *a, const tendon_bar *t, int body) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   l6 X = l6_add(l6_scale(l6_load(a->Vl + 6 * body), t->lam), l6_times(p6_load(w->V + 6 * body), t->vel));
   if (t->accelerated) X = l6_add(X, l6_times(p6_load(a->Va + 6 * body), t->acc));
 
@@ -53,7 +54,7 @@ PB_INLINE void load_body(LANE(pbAdjoint) *a, const tendon_bar *t, int body, p6 F
 }
 
 // Velocity and acceleration of a point of a body, by A0.
-PB_INLINE void true_motion(const NUM(pbWork) *w, int body, p3 d, p3 *vel, p3 *acc) {
+PB_INLINE void true_motion(const NUM(pbMechanism) *w, int body, p3 d, p3 *vel, p3 *acc) {
   p6 V = p6_load(w->V + 6 * body);
   *vel = p6_velocity(V, d);
   *acc = p3_add(p6_velocity(p6_load(w->A0 + 6 * body), d), p3_cross(V.a, *vel));
@@ -61,7 +62,7 @@ PB_INLINE void true_motion(const NUM(pbWork) *w, int body, p3 d, p3 *vel, p3 *ac
 
 // ---- sites ---------------------------------------------------------------------------------------------------------------
 static void open_station(const LANE(pbAdjoint) *a, const tendon_bar *t, int site, station *s) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   PB_ASSERT(site >= 0 && site < w->m->nsite);
   s->site = site;
   s->body = w->m->site_bodyid[site];
@@ -93,7 +94,7 @@ static void close_station(LANE(pbAdjoint) *a, const tendon_bar *t, station *s) {
 // ---- straight pieces ----------------------------------------------------------------------------------------------------
 // Within one body nothing moves: W = length |p2 - p1| / divisor is of the sites' places in it alone.
 static void pull_inner(LANE(pbAdjoint) *a, const tendon_bar *t, const pbPiece *p, double divisor, station *s1, station *s2) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double x[3];
   if (!PB_WANTS(a, pb_wantSites) && p->pulley < 0) return;
 
@@ -110,7 +111,7 @@ static void pull_inner(LANE(pbAdjoint) *a, const tendon_bar *t, const pbPiece *p
 
 // W = length |p2 - p1| / divisor + dir . (u2 - u1) / divisor
 static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, double divisor, station *s1, station *s2) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double x[3];
   v3_sub(x, w->site_xpos + 3 * s2->site, w->site_xpos + 3 * s1->site);
   double length = v3_normalize(x);
@@ -139,7 +140,7 @@ static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, d
 // Poses and radius of what is wrapped around: force at its center and torque (world axes).
 static void pull_obstacle(LANE(pbAdjoint) *a, int geom, const lane force[3], const lane torque[3], lane radius) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double local[3];
   if (!PB_WANTS(a, pb_wantGeoms)) return;
 
@@ -194,7 +195,7 @@ static double curvature_square(const NUM(pbWrapSquares) *b, const p3 move[2]) {
 }
 
 // In the geom's frame: d2L/dt2 = e . x'' + x' H x' over both ends, x'' = a - a_geom - 2 w x (v - v_geom) there.
-static double around_drift(const NUM(pbWork) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapSquares) *b,
+static double around_drift(const NUM(pbMechanism) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapSquares) *b,
                            station *const s[2]) {
   const p3 spin = p3_load(w->V + 6 * body);
   double sum = 0;
@@ -214,7 +215,7 @@ static double around_drift(const NUM(pbWork) *w, int body, const p3 at[2], const
 // H: e turns with the geom and moves by H times what the ends move against it.
 static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, const NUM(pbWrapPath) *path, double divisor,
                          station *const s[2]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int body = w->m->geom_bodyid[p->geom];
   const l6 X = motion_of(a, t, body);
   NUM(pbWrapSquares) squares;
@@ -264,7 +265,7 @@ static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, co
 
 // ---- a path -------------------------------------------------------------------------------------------------------------
 static void pull_piece(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, station *s1, station *s2) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   station *const s[2] = {s1, s2};
   const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, p);
@@ -283,7 +284,7 @@ static bool is_zero(lane x) {
 }
 
 void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int k, double *drift) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   tendon_bar t = {.length = a->ten_len[k],
                   .vel = a->ten_vel[k],
                   .acc = a->ten_acc[k],

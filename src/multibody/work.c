@@ -2,6 +2,8 @@
 // Tests: tests/hostile/test_nan_scratch.c, tests/conformance/test_step.c.
 #include "base/arena.h"
 #include "base/assert.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "eval/work.h"
 #include "geometry/search.h"
 #include "model/exposed.h"
@@ -35,6 +37,7 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
   TAKE(mocap_pos, 3 * m->nmocap)
   TAKE(mocap_quat, 4 * m->nmocap)
   TAKE(mocap_vel, 6 * m->nmocap)
+  TAKE(time, 1)
 }
 
 static bool searches(const NUM(pbWork) *w) {

@@ -6,6 +6,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "model/equality.h"
 #include "model/joint.h"
 #include "model/model.h"

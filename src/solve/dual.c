@@ -23,6 +23,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "solve/dual_parts.h"
 #include "solve/newton.h"
 
@@ -100,7 +101,7 @@ static void set_delassus(NUM(pbWork) *w) {
 static void set_residuals(NUM(pbWork) *w, const num *a) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
-    NUM(pbRow_Times)(w, r, a, r->x);
+    NUM(pbRow_Times)(&w->constraints, r, a, r->x);
     for (int i = 0; i < r->dim; i++) r->x[i] -= r->aref[i];
   }
 }
@@ -324,7 +325,7 @@ static void accelerate(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->m->nv * sizeof(num);
   memset(w->qfrc_constraint, 0, bytes);
   for (int k = 0; k < w->nrow; k++) {
-    if (w->row[k].zone) NUM(pbRow_AddForce)(w, w->row + k, w->row[k].f, w->qfrc_constraint);
+    if (w->row[k].zone) NUM(pbRow_AddForce)(&w->constraints, w->row + k, w->row[k].f, w->qfrc_constraint);
   }
 
   // M a = qfrc_smooth + J'f

@@ -7,7 +7,10 @@
 #ifndef PB_DUAL_H
 #define PB_DUAL_H
 
-#include "eval/work.h"
+#include <pullback/base.h>
+
+#include "eval/found.h"
+#include "eval/names.h"
 
 // Forces, qacc, Ma, x, zones (open: no force), from nothing or (w->dual.known) as they are. pb_no_convergence: w->residual and
 // w->worst_row tell.

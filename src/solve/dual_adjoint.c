@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "eval/adjoint.h"
+#include "eval/work.h"
 #include "solve/dual.h"
 
 // x := A'^-1 x of P A = L U; y is room for as many.
@@ -31,7 +32,7 @@ static void solve_transposed(const double *LU, const int *perm, int n, lane *x, 
 static void subtract_force(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const lane *z) {
   lane minus[6];
   for (int i = 0; i < r->dim; i++) minus[i] = -z[i];
-  LANE(pbRow_AddForce)(a->w, r, minus, a->lam);
+  LANE(pbRow_AddForce)(a->constraints, r, minus, a->lam);
 }
 
 // ---- by way of the dofs -----------------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ static void transposed_times(const NUM(pbRow) *r, const double *X, const lane *y
 
 // H'lam = c - J'K'g, H = M + J'K J.
 static void solve_by_dofs(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
 
   // What the forces' own cotangents ask of the motion.
   for (int k = 0; k < w->nrow; k++) {
@@ -60,7 +61,7 @@ static void solve_by_dofs(LANE(pbAdjoint) *a) {
 
 // u = B^-T (J lam + g), z = Nw'u = K'(J lam + g)
 static void rows_by_dofs(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int at = 0;
 
   for (int k = 0; k < w->nrow; k++) {
@@ -69,7 +70,7 @@ static void rows_by_dofs(LANE(pbAdjoint) *a) {
     if (!r->zone) continue;
 
     // y = J lam + g
-    LANE(pbRow_Times)(w, r, a->lam, y);
+    LANE(pbRow_Times)(&w->constraints, r, a->lam, y);
     for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
     transposed_times(r, w->dual.K + 36 * k, y, a->z + 6 * k);
     transposed_times(r, w->dual.Binv + 36 * k, y, a->u + at);
@@ -81,7 +82,7 @@ static void rows_by_dofs(LANE(pbAdjoint) *a) {
 // ---- by rows ----------------------------------------------------------------------------------------------------------
 // T'u = q, q = J M^-1 c + g.
 static void solve_by_rows(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   lane *free = a->c;  // M^-1 c
   lane *u = a->u;
 
@@ -93,7 +94,7 @@ static void solve_by_rows(LANE(pbAdjoint) *a) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;
-    LANE(pbRow_Times)(w, r, free, u + at);
+    LANE(pbRow_Times)(&w->constraints, r, free, u + at);
     for (int i = 0; i < r->dim; i++) u[at + i] += a->y0[6 * k + i];
     at += r->dim;
   }
@@ -103,7 +104,7 @@ static void solve_by_rows(LANE(pbAdjoint) *a) {
 
 // z = Nw'u, lam = M^-1 (c - J'z)
 static void motion_by_rows(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int at = 0;
 
   for (int k = 0; k < w->nrow; k++) {
@@ -121,7 +122,7 @@ static void motion_by_rows(LANE(pbAdjoint) *a) {
 }
 
 void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   memcpy(a->lam, a->qacc, (size_t)w->m->nv * sizeof(lane));
   if (!w->nrow) {
     LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);

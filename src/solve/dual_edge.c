@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "solve/dual.h"
 #include "solve/dual_parts.h"
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "solve/dual_parts.h"
 
 static const double resolved = 1e-9;  // residual of forces that are found

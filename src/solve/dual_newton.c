@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "solve/dual_parts.h"
 
 static const double tie = 1e-10;  // forces that are found to this share decide at random where a law is undecided

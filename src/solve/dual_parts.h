@@ -3,7 +3,8 @@
 #ifndef PB_DUAL_PARTS_H
 #define PB_DUAL_PARTS_H
 
-#include "eval/work.h"
+#include "eval/names.h"
+#include "eval/row.h"
 #include "linalg/lu.h"
 
 // ---- dual.c -----------------------------------------------------------------------------------------------------------

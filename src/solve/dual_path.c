@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "solve/dual_parts.h"
 
 // Typical force, the scale of kappa.

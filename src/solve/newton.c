@@ -19,11 +19,13 @@
 // among stiff rows whose forces cancel, the acceleration is at rounding and the gradient has not halved twice in a row. At first
 // the gradient alone was asked: such rows never came below its limit, and two roundings could alternate until the last iteration.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_step.py.
+#include "eval/stages.h"
 #include "solve/newton.h"
 
 #include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row.h"
+#include "eval/work.h"
 #include "linalg/vector.h"
 #include "solve/dual.h"
 #include "solve/noslip.h"
@@ -241,7 +243,7 @@ pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
 static void set_residuals(NUM(pbWork) *w, const num *a) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
-    pb_row_times(w, r, a, r->x);
+    pb_row_times(&w->constraints, r, a, r->x);
     for (int i = 0; i < r->dim; i++) r->x[i] -= r->aref[i];
   }
 }
@@ -250,7 +252,7 @@ static void set_residuals(NUM(pbWork) *w, const num *a) {
 static num evaluate_rows(NUM(pbWork) *w, const num *a) {
   num cost = 0;
   set_residuals(w, a);
-  for (int k = 0; k < w->nrow; k++) cost += NUM(pbRow_Evaluate)(w, w->row + k);
+  for (int k = 0; k < w->nrow; k++) cost += NUM(pbRow_Evaluate)(&w->constraints, w->row + k);
   return cost;
 }
 
@@ -259,7 +261,7 @@ static void set_constraint_force(NUM(pbWork) *w) {
   memset(w->qfrc_constraint, 0, (size_t)w->m->nv * sizeof(num));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    if (r->zone) pb_row_add_force(w, r, r->f, w->qfrc_constraint);
+    if (r->zone) pb_row_add_force(&w->constraints, r, r->f, w->qfrc_constraint);
   }
 }
 
@@ -339,7 +341,7 @@ static void line_derivatives(const NUM(pbWork) *w, double alpha, const double qu
     const NUM(pbRow) *r = w->row + k;
     NUM(pbPotential) p = {.x = x, .f = f, .K = K};
     for (int i = 0; i < r->dim; i++) x[i] = r->x[i] + alpha * r->Jp[i];
-    NUM(pbPotential_At)(w, r, &p);
+    NUM(pbPotential_At)(&w->constraints, r, &p);
     if (!p.zone) continue;
 
     // Slope -f . Jp, curvature Jp . K Jp.
@@ -366,7 +368,7 @@ static void begin_line(NUM(pbWork) *w, double quadratic[2]) {
     }
   }
 
-  for (int k = 0; k < w->nrow; k++) pb_row_times(w, w->row + k, w->step, w->row[k].Jp);
+  for (int k = 0; k < w->nrow; k++) pb_row_times(&w->constraints, w->row + k, w->step, w->row[k].Jp);
 }
 
 // Minimum of the cost along the step: Newton's method on the slope inside a bracket.
@@ -404,7 +406,7 @@ static double cost_at_rest(const NUM(pbWork) *w) {
     const NUM(pbRow) *r = w->row + k;
     NUM(pbPotential) p = {.x = x, .f = f};
     for (int i = 0; i < r->dim; i++) x[i] = -r->aref[i];
-    cost += NUM(pbPotential_At)(w, r, &p);
+    cost += NUM(pbPotential_At)(&w->constraints, r, &p);
   }
 
   return cost;
@@ -573,7 +575,7 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   else PB_TRY(pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w));
 
   if (pb_noslip(w->m)) PB_TRY(NUM(pbSlip_Sweep)(w));
-  if (w->nrow) NUM(pbStage_Servos)(w);
+  if (w->nrow) NUM(pbStage_Servos)(&w->constraints);
   return pb_ok;
 }
 

@@ -3,7 +3,9 @@
 #ifndef PB_NEWTON_H
 #define PB_NEWTON_H
 
-#include "eval/work.h"
+#include <pullback/base.h>
+
+#include "eval/names.h"
 
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);

@@ -5,6 +5,8 @@
 #include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row.h"
+#include "eval/contact.h"
+#include "eval/work.h"
 #include "linalg/tree_ldl.h"
 #include "multibody/kink.h"
 
@@ -322,7 +324,7 @@ int NUM(pbSlip_LossSign)(const NUM(pbWork) *w, int id, int s, const num *a) {
   if (tendon >= 0 && w->ten_start[tendon] == w->ten_start[tendon + 1]) return pb_slipNoLoss;
   int dof = tendon < 0 ? id : w->ten_dofs[w->ten_start[tendon]];
   if (w->slip.ended[w->slip.island[m->dof_treeid[dof]]] <= s) return pb_slipNoLoss;
-  return (int)loss_sign(w, id, a);
+  return (int)loss_sign(&w->mechanism, id, a);
 }
 
 // What the cost loses where forces are no longer softened: 1/2 f'R f.
@@ -462,7 +464,7 @@ static void finish(NUM(pbWork) *w) {
     NUM(pbRow) *r = w->row + k;
     for (int i = 0; i < pb_slip_count(r); i++) r->f[pb_slip_first(r) + i] = f[r->at + i];
 
-    if (r->zone) NUM(pbRow_AddForce)(w, r, r->f, w->qfrc_constraint);
+    if (r->zone) NUM(pbRow_AddForce)(&w->constraints, r, r->f, w->qfrc_constraint);
   }
 
   for (int i = 0; i < n; i++) {

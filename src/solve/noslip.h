@@ -11,6 +11,7 @@
 #ifndef PB_NOSLIP_H
 #define PB_NOSLIP_H
 
+#include "eval/row.h"
 #include "eval/work.h"
 
 enum { PB_SLIP_NEWTON = 20 };  // most iterations for the multiplier of an ellipsoid

@@ -13,6 +13,8 @@
 #include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row_adjoint.h"
+#include "eval/stages.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/kink.h"
@@ -113,7 +115,7 @@ static void pull_ellipsoid(const slip_block *s, const double *mu, const lane *f_
 // Tangents of an elliptic cone: T is the cotangent of the forces after, f_old those before.
 static void pull_several(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const slip_update *u, const lane *T, const double *f_old,
                          slip_bar *row) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const slip_block *s = &u->block;
   const double *mu = w->contact[r->contact].friction;
   ellipsoid_bar bar;
@@ -145,7 +147,7 @@ static void pull_several(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const slip_upd
 // One number: free, or at a bound, whose cotangent goes to what it is made of.
 static void pull_one(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int i, const slip_update *u, lane T, const double *f_old,
                      slip_bar *row) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int at = u->at;
   double A = w->slip.A[at * w->slip.n + at];
 
@@ -176,7 +178,7 @@ static void pull_one(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int i, const slip_
 }
 
 static void pull_update(LANE(pbAdjoint) *a, int index, int i, const slip_update *u, const double *f_old) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const NUM(pbRow) *r = w->row + index;
   int n = w->slip.n;
   lane T[5];
@@ -229,19 +231,20 @@ static lane loss_rate(const NUM(pbWork) *w, int id, const lane *x) {
 static void begin_losses(LANE(pbAdjoint) *a) {
   if (!losses_count(a)) return;
 
-  for (int id = 0; id < loss_count(a->w); id++) a->slip_loss[id] = a->w->slip.n ? loss_rate(a->w, id, a->slip_w) : PB_LANE_ZERO;
+  for (int id = 0; id < loss_count(a->work); id++)
+    a->slip_loss[id] = a->work->slip.n ? loss_rate(a->work, id, a->slip_w) : PB_LANE_ZERO;
 }
 
 // What is left is that of the forces before the sweeps, without what Newton's own adjoint counts.
 static void end_losses(LANE(pbAdjoint) *a) {
-  if (!losses_count(a) || !a->w->slip.n) return;
+  if (!losses_count(a) || !a->work->slip.n) return;
 
-  for (int id = 0; id < loss_count(a->w); id++) a->slip_loss[id] -= loss_rate(a->w, id, a->slip_w);
+  for (int id = 0; id < loss_count(a->work); id++) a->slip_loss[id] -= loss_rate(a->work, id, a->slip_w);
 }
 
 // Signs of those before `end`, at their turn: accelerations in w->tmp. Returns which come next.
 static int note_losses(LANE(pbAdjoint) *a, int s, int next, int end) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   if (!losses_count(a)) return next;
 
   for (; next < end; next++) a->slip_sign[next] = NUM(pbSlip_LossSign)(w, next, s, w->tmp);
@@ -250,7 +253,7 @@ static int note_losses(LANE(pbAdjoint) *a, int s, int next, int end) {
 
 // Sweep s, those from `first` on that come before `end`, which were not pulled yet; in reverse.
 static void pull_losses(LANE(pbAdjoint) *a, int first, int end) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int n = w->slip.n, nv = w->m->nv;
   if (first >= end || !losses_count(a)) return;
 
@@ -275,7 +278,7 @@ static void pull_losses(LANE(pbAdjoint) *a, int first, int end) {
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 // What residuals change by with force i; and accelerations, where losses of zero ask.
 static void move_residuals(const LANE(pbAdjoint) *a, int i, double change, double *x) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const double *A = w->slip.A + i * w->slip.n, *z = w->slip.Z + i * w->m->nv;
   PB_ASSERT(i < w->slip.n);
 
@@ -286,7 +289,7 @@ static void move_residuals(const LANE(pbAdjoint) *a, int i, double change, doubl
 
 // Updates of sweep s in their order; residuals in w->slip.x. Returns how many there are.
 static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int n = w->slip.n, count = 0, loss = 0;
   const double *first = w->slip.f, *before = w->slip.f + s * n;
   double *x = w->slip.x;
@@ -319,7 +322,7 @@ static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
 }
 
 static void pull_sweep(LANE(pbAdjoint) *a, int s) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int count = repeat_sweep(a, s), loss = loss_count(w);
 
   for (int k = w->nrow - 1; k >= 0; k--) {
@@ -342,7 +345,7 @@ static void pull_sweep(LANE(pbAdjoint) *a, int s) {
 // ---- Newton's solution ----------------------------------------------------------------------------------------------
 // Sums of two edges, e = D phi(x_e): to the row's residual, friction and D.
 static void pull_edges(LANE(pbAdjoint) *a, const NUM(pbRow) *r, slip_bar *row) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const double *mu = w->contact[r->contact].friction;
   for (int k = 1; k < r->dim; k++) {
     lane bar = row->edges[k - 1];
@@ -361,7 +364,7 @@ static void pull_edges(LANE(pbAdjoint) *a, const NUM(pbRow) *r, slip_bar *row) {
 
 // To the cotangent of Newton's accelerations: J'(x - K y0).
 static void pull_newton(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     slip_bar *row = a->slip_row + k;
@@ -380,12 +383,12 @@ static void pull_newton(LANE(pbAdjoint) *a) {
     // A force moves with the acceleration by -K J.
     LANE(pbRow_HessianTimes)(r, y0, z);
     for (int i = 0; i < r->dim; i++) z[i] = row->x[i] - z[i];
-    LANE(pbRow_AddForce)(w, r, z, a->qacc);
+    LANE(pbRow_AddForce)(&w->constraints, r, z, a->qacc);
   }
 }
 
 LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
-  NUM(pbAccelerations)(w, w->slip.qacc, a->slip_A);
+  NUM(pbAccelerations)(&w->mechanism, w->slip.qacc, a->slip_A);
 
   // The sweeps have changed the forces of what slides alone.
   for (int k = 0; k < w->nrow; k++) {
@@ -398,7 +401,7 @@ LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w)
 }
 
 void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int n = w->slip.n, nv = w->m->nv;
 
   // Nothing has been collected yet; w.
@@ -443,7 +446,7 @@ typedef struct contact_bar {
 
 static void pull_functional(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, double c, const lane *X, double *F,
                             contact_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const NUM(pbContact) *contact = w->contact + r->contact;
   int b1 = w->m->geom_bodyid[contact->geom1], b2 = w->m->geom_bodyid[contact->geom2];
   const double *axis = contact->frame + 3 * (row % 3);
@@ -451,8 +454,8 @@ static void pull_functional(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, do
   lane u1[3], u[3], spin[3], turn[3];
 
   // The field's relative motion at the point.
-  body_offset(w, b1, contact->pos, d1);
-  body_offset(w, b2, contact->pos, d2);
+  body_offset(&w->mechanism, b1, contact->pos, d1);
+  body_offset(&w->mechanism, b2, contact->pos, d2);
   PB_POINTVEL(u1, X + 6 * b1, d1);
   PB_POINTVEL(u, X + 6 * b2, d2);
   for (int e = 0; e < 3; e++) {
@@ -481,13 +484,13 @@ static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbRow) *r, contact_bar *b
   memset(all, 0, sizeof all);
   memcpy(all + 1, bar->point, sizeof bar->point);
   memcpy(all + 4, bar->axis[0], sizeof bar->axis[0]);
-  LANE(pbContact_PullFrame)(a->w->contact + r->contact, all + 4, bar->axis[1], bar->axis[2], all + 7);
+  LANE(pbContact_PullFrame)(a->constraints->contact + r->contact, all + 4, bar->axis[1], bar->axis[2], all + 7);
   LANE(pbContact_PullPair)(a, r->contact, all);
 }
 
 // The row of a tendon's dry friction is its Jacobian.
 static void pull_tendon_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double c, const lane *rate) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   if (r->kind != pb_rowFriction || r->tendon < 0) return;
 
   for (int i = 0; i < r->n; i++) {
@@ -498,7 +501,7 @@ static void pull_tendon_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double c, c
 
 // u_i of number `row`; false: it is zero.
 static bool pair_rates(const LANE(pbAdjoint) *a, int row, lane *u) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int n = w->slip.n, nv = w->m->nv;
   bool any = false;
   memset(u, 0, (size_t)nv * sizeof(lane));
@@ -533,7 +536,7 @@ static void motion_by(const NUM(pbWork) *w, int body, const lane *u, lane X[6]) 
 
 // dJ_i u_i of a contact.
 static void pull_contact_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, const lane *u, contact_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const NUM(pbContact) *contact = w->contact + r->contact;
   const int body[2] = {w->m->geom_bodyid[contact->geom1], w->m->geom_bodyid[contact->geom2]};
   PB_ASSERT(body[0] != body[1]);
@@ -551,7 +554,7 @@ static void pull_contact_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, c
 }
 
 static void pull_row_pairs(LANE(pbAdjoint) *a, const NUM(pbRow) *r) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   contact_bar bar;
   memset(&bar, 0, sizeof bar);
 
@@ -569,7 +572,7 @@ static void pull_row_pairs(LANE(pbAdjoint) *a, const NUM(pbRow) *r) {
 
 // The pairs of all rows that slide.
 static void pull_pairs(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   memset(a->slip_M, 0, (size_t)w->t->M.size * sizeof(lane));
   memset(a->slip_S, 0, 6 * (size_t)w->m->nv * sizeof(lane));
   for (int k = 0; k < w->nrow; k++) pull_row_pairs(a, w->row + k);
@@ -586,9 +589,9 @@ static void add_sensor_motions(LANE(pbAdjoint) *a, double sign) {
 
 // w . J'(f - f0) and, for sensors, the same forces under the motions that these give.
 static void pull_changed_forces(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const double *before = w->slip.f, *after = w->slip.f + w->slip.sweeps * w->slip.n;
-  LANE(pbSweep_Push)(w, a->slip_w, a->X);
+  LANE(pbSweep_Push)(&w->mechanism, a->slip_w, a->X);
   add_sensor_motions(a, 1);
   memset(a->F, 0, 6 * (size_t)w->m->nbody * sizeof(double));
 
@@ -612,7 +615,7 @@ static void pull_changed_forces(LANE(pbAdjoint) *a) {
 
 // (mu - w) . M (qacc - a0), and what sensors see of qacc - a0.
 static void pull_changed_accelerations(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int nv = w->m->nv, bodies = 6 * w->m->nbody;
   double *change = w->tmp;
 
@@ -622,9 +625,9 @@ static void pull_changed_accelerations(LANE(pbAdjoint) *a) {
   }
 
   // Motions of bodies under both; sensors give bodies motions of their own.
-  LANE(pbSweep_Push)(w, a->slip_u, a->X);
+  LANE(pbSweep_Push)(&w->mechanism, a->slip_u, a->X);
   add_sensor_motions(a, -1);
-  LANE(pbSweep_PushPlain)(w, change, a->slip_Y);
+  LANE(pbSweep_PushPlain)(&w->mechanism, change, a->slip_Y);
 
   memset(a->F, 0, (size_t)bodies * sizeof(double));
   memset(a->slip_Fz, 0, (size_t)bodies * sizeof(lane));
@@ -635,7 +638,7 @@ static void pull_changed_accelerations(LANE(pbAdjoint) *a) {
 }
 
 void LANE(pbSlip_Power)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   if (!w->slip.n) return;
 
   pull_pairs(a);

@@ -36,12 +36,12 @@ static work_done work_of(const pbWork_r *w, const pbRow_r *r, int from, int to, 
 // By what is led, which may do work?
 static bool is_driven(const pbWork_r *w, const pbRow_r *r) {
   if (r->kind == pb_rowServo) return true;
-  return r->kind == pb_rowContact && pb_follows(w->m) && pb_prescribed(w, w->contact + r->contact);
+  return r->kind == pb_rowContact && pb_follows(w->m) && pb_prescribed(&w->constraints, w->contact + r->contact);
 }
 
 static bool bounces(const pbWork_r *w, const pbRow_r *r) {
   if (r->kind != pb_rowContact || !r->zone || is_driven(w, r) || !(w->contact[r->contact].restitution > 0)) return false;
-  return pb_normal_law(w, r) == pb_normalBounce;
+  return pb_normal_law(&w->constraints, r) == pb_normalBounce;
 }
 
 static work_done work_of_contact(const pbWork_r *w, const pbRow_r *r) {

@@ -9,11 +9,13 @@
 #include "base/context.h"
 #include "contact/contact.h"
 #include "contact/row.h"
+#include "eval/stages.h"
 #include "geometry/distance.h"
 #include "model/sensor.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
 
@@ -96,7 +98,7 @@ static void world_velocity(const pbWork_r *w, double *cvel) {
     double d[3], origin[3] = {0, 0, 0};
     const double *V = w->V + 6 * b;
 
-    body_offset(w, b, origin, d);
+    body_offset(&w->mechanism, b, origin, d);
     memcpy(cvel + 6 * b, V, 3 * sizeof(double));
     PB_POINTVEL(cvel + 6 * b + 3, V, d);
   }
@@ -223,7 +225,7 @@ static void turns_of_paths(struct pbGathered *g, const pbWork_r *w) {
   for (int k = 0; k < m->ntendon; k++) {
     pbPiece p = pb_pathOf(m, k);
     while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
-      const pbWrapPath_r *path = pbTendon_Around_r(w, &p);
+      const pbWrapPath_r *path = pbTendon_Around_r(&w->mechanism, &p);
       if (!path) continue;
 
       // The geom stands before the site that the next piece begins at.
@@ -240,8 +242,8 @@ static void look_of_rays(const pbWork_r *w, int sensor, double look[3]) {
   for (int i = 0; i < count; i++) {
     pbBeam_r beam;
     pbRayHit hit;
-    pbRay_Beam_r(w, sensor, i, &beam);
-    pbRay_Cast_r(w, &beam, &hit);
+    pbRay_Beam_r(&w->mechanism, sensor, i, &beam);
+    pbRay_Cast_r(&w->mechanism, &beam, &hit);
     if (i == count / 2) look[0] = hit.geom;
     double met = hit.geom < 0 ? -1 : 2. * hit.feature.id + hit.feature.leaves;
     sum = count == 1 ? met : fmod(31 * sum + 7 * hit.geom + met, 1e12 + 39);
@@ -265,9 +267,9 @@ static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
     // Of the first object, then of the second.
     pbNearest_r found;
     pbShape_r shape[2];
-    pbDistance_Find_r(w, i, &found);
+    pbDistance_Find_r(&w->mechanism, i, &found);
     if (found.geom[0] < 0) continue;
-    for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
+    for (int k = 0; k < 2; k++) geom_shape(&w->mechanism, found.geom[k], &shape[k]);
     look[0] = found.geom[found.flip];
     look[1] = found.geom[!found.flip];
     look[2] = pbPair_NearestFeature_r(&shape[0], &shape[1], found.point);

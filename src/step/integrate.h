@@ -2,7 +2,7 @@
 #ifndef PB_INTEGRATE_H
 #define PB_INTEGRATE_H
 
-#include "eval/work.h"
+#include "eval/names.h"
 
 // One evaluation at w's inputs: all stages up to qacc. replay: w->qacc_warmstart is the solution.
 void NUM(pbEvaluate_Sense)(NUM(pbWork) *w);

@@ -3,6 +3,7 @@
 #include "step/step_adjoint.h"
 
 #include "base/assert.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
@@ -141,12 +142,12 @@ static void free_column(const NUM(pbWork) *w, int j, int b, int input, double ou
 // Cotangents of a body's inertial frame in the root's (position; rotation in the inertial frame's axes) to its own parameters
 // and, for a child, to its pose relative to the root.
 static void pull_free_frame(LANE(pbAdjoint) *a, int root, int b, const lane position[3], const lane rotation[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   lane force[3], torque[3];
   double d[3];
   rotate_lanes(w->xmat + 9 * root, position, force);
   rotate_lanes(w->ximat + 9 * b, rotation, torque);
-  body_offset(w, b, w->xipos + 3 * b, d);
+  body_offset(&w->mechanism, b, w->xipos + 3 * b, d);
 
   // Moving both bodies together changes nothing, so the root gets the opposite.
   if (b != root) {
@@ -170,7 +171,7 @@ static void pull_free_frame(LANE(pbAdjoint) *a, int root, int b, const lane posi
 // The time step's share: the power over h.
 static void pull_free_step(LANE(pbAdjoint) *a, int root, int b, int dof) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   double value[6], ipos[3], iquat[4], inertia[6];
   if (!a->theta) return;
   NUM(pbFree_Frame)(w, root, b, ipos, iquat);
@@ -187,7 +188,7 @@ static void pull_free_step(LANE(pbAdjoint) *a, int root, int b, int dof) {
 }
 
 void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int j, double h) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
   PB_ASSERT(w->m->jnt_type[j] == pb_jntFree && dof + 6 <= w->m->nv);
   for (int b = root; b < w->m->nbody; b++) {

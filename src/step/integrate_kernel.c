@@ -1,17 +1,24 @@
 // One evaluation in stages, and how its accelerations move a state: implicit damping, positions, activations. Derivatives in
 // integrate_adjoint.c, step_adjoint.c and runge_kutta_adjoint.c.
 // Tests: tests/oracle/test_step.py.
+#include "bodies/actuators.h"
+#include "bodies/forces.h"
+#include "eval/stages.h"
+#include "multibody/damping.h"
+#include "multibody/fluid.h"
 #include "step/integrate.h"
 
 #include "base/assert.h"
+#include "eval/work.h"
 #include "math/vec.h"
+#include "model/topology.h"
 #include "multibody/polynomial.h"
 #include "multibody/spatial.h"
 
 void NUM(pbEvaluate_Sense)(NUM(pbWork) *w) {
-  NUM(pbStage_Kinematics)(w);
-  NUM(pbStage_Tendon)(w);
-  NUM(pbStage_Velocity)(w);
+  NUM(pbStage_Kinematics)(&w->mechanism);
+  NUM(pbStage_Tendon)(&w->mechanism);
+  NUM(pbStage_Velocity)(&w->mechanism);
 }
 
 pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
@@ -20,12 +27,12 @@ pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
   w->sensed = false;
 
   // Motions are there, and what else follows from positions; now forces, then the accelerations that they and the rows give.
-  NUM(pbStage_Inertia)(w);
-  PB_TRY(NUM(pbStage_Collide)(w));
-  NUM(pbStage_Passive)(w);
-  NUM(pbStage_Actuation)(w);
-  NUM(pbStage_Smooth)(w);
-  PB_TRY(NUM(pbStage_Rows)(w));
+  NUM(pbStage_Inertia)(&w->mechanism);
+  PB_TRY(NUM(pbStage_Collide)(&w->constraints));
+  NUM(pbStage_Passive)(&w->mechanism);
+  NUM(pbStage_Actuation)(&w->constraints);
+  NUM(pbStage_Smooth)(&w->mechanism);
+  PB_TRY(NUM(pbStage_Rows)(&w->constraints));
   return NUM(pbStage_Solve)(w);
 }
 
@@ -132,7 +139,7 @@ static void correct_upper_triangle(const NUM(pbWork) *w, int body, int dof, num 
   bool passive = !(w->m->disableflags & pb_disSpring) || !(w->m->disableflags & pb_disDamper);
   if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 || !passive) return;
 
-  NUM(pbFluid_Damping)(w, body, B);
+  NUM(pbFluid_Damping)(&w->mechanism, body, B);
   for (int r = 0; r < 6; r++) {
     for (int c = r + 1; c < 6; c++) {
       const num *Sr = w->S + 6 * (dof + r), *Sc = w->S + 6 * (dof + c);
@@ -181,7 +188,7 @@ static bool make_euler_matrix(NUM(pbWork) *w) {
   memcpy(w->Mhat, w->M, (size_t)tree->size * sizeof(num));
   for (int i = 0; i < m->nv; i++) {
     num c[3];
-    NUM(pbDof_Damping)(w, i, c);
+    NUM(pbDof_Damping)(&w->mechanism, i, c);
 
     w->damp[i] = pb_polynomialSlope(c, w->qvel[i], true);
     any = any || re(w->damp[i]) != 0 || im(w->damp[i]) != 0;
@@ -194,7 +201,7 @@ static bool make_euler_matrix(NUM(pbWork) *w) {
 static bool make_implicitfast_matrix(NUM(pbWork) *w) {
   const pbTreePattern *tree = &w->t->M;
   memset(w->Mhat, 0, (size_t)tree->size * sizeof(num));
-  NUM(pbForce_Derivative)(w, w->Mhat);
+  NUM(pbForce_Derivative)(&w->mechanism, w->Mhat);
   for (int i = 0; i < tree->size; i++) w->Mhat[i] = w->M[i] - w->p.timestep[0] * w->Mhat[i];
 
   for (int j = 0; j < w->m->njnt; j++) {
@@ -276,8 +283,8 @@ void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const nu
     PB_ASSERT(first < 0 || end <= m->na);
     if (first < 0) continue;
     for (int a = first; a < end; a++) {
-      act[a] = NUM(pbActuator_Next)(w, u, act0[a], act_dot[a]);
-      if (a == end - 1) act[a] = NUM(pbActuator_Wrap)(w, u, act[a], w->act_length[u]);
+      act[a] = NUM(pbActuator_Next)(&w->mechanism, u, act0[a], act_dot[a]);
+      if (a == end - 1) act[a] = NUM(pbActuator_Wrap)(&w->mechanism, u, act[a], w->act_length[u]);
     }
   }
 }

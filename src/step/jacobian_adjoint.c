@@ -5,6 +5,7 @@
 #if PB_LANES > 1
 
 #include "base/assert.h"
+#include "eval/work.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
@@ -130,7 +131,7 @@ static void solve_damped(const NUM(pbWork) *w, lane *x) {
 // ---- seeds ----------------------------------------------------------------------------------------------------------
 // Virtual velocities of all seeds: mu = h Mhat^-T of the unit vectors, lam = H^-1 M mu.
 static void solve_seeds(block *k) {
-  const NUM(pbWork) *w = k->a.w;
+  const NUM(pbWork) *w = k->a.work;
   int nv = w->m->nv, room = strips * PB_LANES;
   size_t size = (size_t)(strips * nv) * sizeof(lane);
   for (int first = 0; first < nv; first += room) {
@@ -184,7 +185,7 @@ static void store_row(const block *k, int i, int l, unsigned by, double *A, doub
 // Rows of v+ of PB_LANES seeds.
 static void velocity_rows(block *k, int first, unsigned by, double *A, double *B) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   int nv = m->nv, at = first / PB_LANES, offset = at / strips * strips * nv + at % strips;
   LANE(pbVjp_Begin)(k, w);
@@ -215,7 +216,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.mocap_pos = by & pb_byMocapPos ? k->mocap_pos : NULL;
   k->a.mocap_rot = by & pb_byMocapRot ? k->mocap_rot : NULL;
   k->a.mocap_vel = NULL;
-  k->a.w = w;
+  LANE(pbVjp_Set)(&k->a, w);
   solve_seeds(k);
   for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
   return pb_ok;

@@ -7,6 +7,8 @@
 #if PB_IS_COMPLEX
 #include "base/assert.h"
 
+#include "eval/row.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/policy_data.h"
 #include "model/sphere.h"
@@ -211,7 +213,7 @@ static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) 
   pbJvp_Blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   pbJvp_Blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   pbJvp_LoadMocap(j, input, d);
-  w->time = x[at.time];
+  *w->time = x[at.time];
 
   // What a coupled step adds to the objective.
   w->couple_S = j->couple_S;

@@ -4,7 +4,7 @@
 
 #include <pullback/world.h>
 
-#include "eval/work.h"
+#include "eval/names.h"
 
 typedef struct pbJvp {
   pbWork_c w;

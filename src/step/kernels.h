@@ -2,7 +2,8 @@
 #ifndef PB_KERNELS_H
 #define PB_KERNELS_H
 
-#include "eval/work.h"
+#include "eval/names.h"
+#include "model/model.h"
 
 struct pbObserveRow;
 

@@ -1,6 +1,7 @@
 // Cotangents of what a policy observes, to states, poses and velocities of bodies, sensors and parameters. Primal:
 // observe_kernel.c; tests: tests/conformance/test_policy.c.
 #include "base/assert.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
@@ -32,7 +33,7 @@ static void turn(const double R[9], const lane x[3], lane out[3]) {
 // ---- states --------------------------------------------------------------------------------------------------------
 // Translations as they are; a rotation's tangent is about its own axes.
 static int pull_position(LANE(pbAdjoint) *a, int joint, const lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const double *qpos = w->qpos + w->m->jnt_qposadr[joint];
   int type = w->m->jnt_type[joint], dof = w->m->jnt_dofadr[joint], plain = pbJoint_PlainCount(type);
   PB_ASSERT(joint >= 0 && joint < w->m->njnt);
@@ -62,7 +63,7 @@ static void pull_positions(LANE(pbAdjoint) *a, int joint, const lane *bar) {
 
 // r = log(q0' q); qpos0 turns the other way, seen from the left.
 static void pull_rotation(LANE(pbAdjoint) *a, int joint, const lane bar[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int plain = pbJoint_PlainCount(w->m->jnt_type[joint]);
   int at = w->m->jnt_qposadr[joint] + plain, dof = w->m->jnt_dofadr[joint] + plain;
   double q[4], start[4], r[3];
@@ -134,7 +135,7 @@ static int body_of(const pbModel *m, const pbObserveRow *r) {
 
 // y = R' (p - o) in a frame (R, o)
 static void pull_point(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const lane none[3] = {0};
   lane force[3], back[3], torque[3] = {0};
   double p[3], arm[3];
@@ -167,7 +168,7 @@ static void turn_columns(const double F[9], const lane x[9], lane out[9]) {
 
 // Y = F' R in a frame F
 static void pull_pose(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar[9]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   bool site = r->kind == pb_observeSiteRotation;
   const double *R = site ? w->site_xmat + 9 * r->object : w->xmat + 9 * r->object;
   const lane none[3] = {0};
@@ -218,10 +219,10 @@ static inline void spread(const pbObserveRow *r, const double *observation, lane
 // What the pullback of sensors reads besides the evaluation: motions of subtrees, and which values are at a cutoff.
 static void sense_again(const NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  NUM(pbSensor_Share)(w, true);
+  NUM(pbSensor_Share)(&w->constraints, true);
 
   for (int i = 0; i < m->nsensor; i++) {
-    if (w->p.sensor_cutoff[i] > 0 && pbSensor_IsEarly(m, i)) NUM(pbSensor_Read)(w, i);
+    if (w->p.sensor_cutoff[i] > 0 && pbSensor_IsEarly(m, i)) NUM(pbSensor_Read)(&w->constraints, i);
   }
 }
 
@@ -231,7 +232,7 @@ void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation) {
   lane *raw = k->observed_row;
   PB_ASSERT(p && !k->a.fresh);
   if (p->sensors) {
-    sense_again(k->a.w);
+    sense_again(k->a.work);
     memset(k->sensordata, 0, (size_t)m->nsensordata * sizeof(lane));
   }
 

@@ -3,6 +3,8 @@
 // observe_adjoint.c; forward derivative: jvp_kernel.c.
 // Tests: tests/conformance/test_policy.c.
 #include "base/assert.h"
+#include "eval/stages.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "model/policy_data.h"
@@ -70,7 +72,7 @@ static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
 // One sensor's numbers, where they stand.
 static const num *read_sensor(NUM(pbWork) *w, int sensor) {
   PB_ASSERT(pbSensor_IsEarly(w->m, sensor));
-  NUM(pbSensor_Read)(w, sensor);
+  NUM(pbSensor_Read)(&w->constraints, sensor);
   return w->sensordata + w->m->sensor_adr[sensor];
 }
 
@@ -145,8 +147,8 @@ static void fill(NUM(pbWork) *w) {
   num *raw = w->observed_row;
 
   // What several rows share
-  if (p->transmissions) NUM(pbActuator_Transmissions)(w);
-  if (p->sensors) NUM(pbSensor_Share)(w, true);
+  if (p->transmissions) NUM(pbActuator_Transmissions)(&w->constraints);
+  if (p->sensors) NUM(pbSensor_Share)(&w->constraints, true);
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;

@@ -1,8 +1,10 @@
 // The pullback of a step of Runge-Kutta (classical, of order 4; rotations by Munthe-Kaas' correction, see pbRk_Correct): stage by
 // stage from the last to the first. Primal: step_kernel.c; tests: tests/conformance/test_step.c.
+#include "eval/stages.h"
 #include "step/step_adjoint.h"
 
 #include "base/assert.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
@@ -53,7 +55,7 @@ static void pull_correction(const double u[3], const double k[3], const lane bar
 // Rates K_i = corrected(u_i, k_i), u_0 = 0, u_i = h c_i K_{i-1}; cotangents of the rates used (bar[i] of K_i) to the k_i.
 static void pull_rotation(block *k, int dof, int stage, lane bar[4][3]) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   int nv = w->m->nv;
   double h = w->p.timestep[0], K[4][3], u[4][3] = {0};
   for (int i = 0; i < stage; i++) {
@@ -75,7 +77,7 @@ static void pull_rotation(block *k, int dof, int stage, lane bar[4][3]) {
 // ---- rates that move positions --------------------------------------------------------------------------------------
 // Cotangent of position rates (k->rate) of stage s (4: the whole step) to the stages' velocities.
 static void pull_rates(block *k, int s) {
-  const NUM(pbWork) *w = k->a.w;
+  const NUM(pbWork) *w = k->a.work;
   const pbModel *m = w->m;
   int nv = m->nv;
   PB_ASSERT(s >= 1 && s <= 4);
@@ -142,7 +144,7 @@ static void position_rates(const NUM(pbWork) *w, int s, double *rate) {
 // act+ = Next(act0, sum b_i d_i): to the activations before, and to the stages' rates d_i.
 static void pull_last_activations(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   memset(a->act_dot, 0, (size_t)m->na * sizeof(lane));
   for (int u = 0; u < m->nu; u++) {
@@ -163,7 +165,7 @@ static void pull_last_activations(block *k) {
 // q+ = q0 (+) h rate, v+ = v0 + h sum b_i a_i, act+ = Next(act0, sum b_i d_i).
 static void pull_last_line(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   int nv = m->nv;
   double h = w->p.timestep[0];
@@ -192,7 +194,7 @@ static void pull_last_line(block *k) {
 // Stage s > 0: x_s = x_0 (+) h c_s (rate, a_{s-1}, d_{s-1}). The evaluation's results in a are cotangents of x_s.
 static void pull_stage_state(block *k, int s) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   int nv = m->nv;
   double h = w->p.timestep[0], step = pb_rkStep[s] * h, step_bar = 0;
@@ -231,7 +233,7 @@ void LANE(pbVjp_FirstStage)(block *k) {
 static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int s) {
   PB_TRY(NUM(pbStep_Stage)(w, stages, s));
 
-  NUM(pbStage_Acceleration)(w);
+  NUM(pbStage_Acceleration)(&w->mechanism);
   memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(double));
   w->damped = false;
   PB_TRY(LANE(pbVjp_Prepare)(k, w));
@@ -257,7 +259,7 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
     for (int i = 0; i < nv; i++) a->qacc[i] = k->rk_a[s * nv + i];
     for (int i = 0; i < m->na; i++) a->act_dot[i] = k->rk_d[s * m->na + i];
     if (s == 0) {
-      NUM(pbStage_Sensors)(w);
+      NUM(pbStage_Sensors)(&w->constraints);
     }
     bool sensed = s == 0 && LANE(pbVjp_Observe)(k, p);
     LANE(pbVjp_Evaluation)(k, sensed);

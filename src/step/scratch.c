@@ -9,6 +9,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "model/exposed.h"
 #include "model/sphere.h"
 
@@ -106,7 +108,7 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
   PB_VALIDATE(pb_allFinite(theta, m->ntheta));
   par_view(&w->p, m, theta);
   exposed_view(m, theta, w->own_hull, w->own_terrain, w->own_real);
-  w->time = x[at.time];
+  *w->time = x[at.time];
   copy_or_clear(w->qpos, x + at.qpos, m->nq);
   copy_or_clear(w->qvel, x + at.qvel, m->nv);
   copy_or_clear(w->act, x + at.act, m->na);
@@ -208,10 +210,10 @@ pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
 
   switch (status) {
     case pb_capacity:
-      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time, room_of_method(s->model));
+      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, *w->time, room_of_method(s->model));
     case pb_singular: return pbScratch_ExplainSingular(s);
     case pb_no_convergence: return pbScratch_ExplainHard(s);
-    default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
+    default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), *w->time);
   }
 }
 
@@ -249,7 +251,7 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   if (bad < 0) return pb_ok;
   return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",
                         pbState_DofName(s->model, "qacc", bad % nv, name, sizeof name), pbScratch_WithoutSign(s->stages[bad]),
-                        s->w.time);
+                        *s->w.time);
 }
 
 void pbScratch_State(const pbScratch *s, double time, double *x) {

@@ -16,6 +16,7 @@
 #include "multibody/contact_gap.h"
 #include "multibody/distance_sensor.h"
 #include "multibody/ray_sensor.h"
+#include "multibody/tendon.h"
 #include "solve/dual.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
@@ -121,7 +122,7 @@ double pbScratch_Condition(const pbScratch *s) {
 static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
   pbColumn_r column;
   pbShape_r s1, s2;
-  contact_shapes(w, c, &column, &s1, &s2);
+  contact_shapes(&w->constraints, c, &column, &s1, &s2);
   return pbPair_Feature_r(&s1, &s2);
 }
 
@@ -143,7 +144,7 @@ static uint64_t mix_paths(const pbWork_r *w, uint64_t hash) {
   for (int k = 0; k < m->ntendon; k++) {
     pbPiece p = pb_pathOf(m, k);
     while (pb_isSpatial(m, k) && pb_nextPiece(m, k, &p)) {
-      const pbWrapPath_r *path = pbTendon_Around_r(w, &p);
+      const pbWrapPath_r *path = pbTendon_Around_r(&w->mechanism, &p);
       if (path) hash = mix(hash, path->inside ? 3 * p.next : 3 * p.next + (int)path->turn);
     }
   }
@@ -156,8 +157,8 @@ static uint64_t mix_rays(const pbWork_r *w, int sensor, uint64_t hash) {
   for (int i = 0; i < pbRay_Count_r(w->m, sensor); i++) {
     pbBeam_r beam;
     pbRayHit hit;
-    pbRay_Beam_r(w, sensor, i, &beam);
-    pbRay_Cast_r(w, &beam, &hit);
+    pbRay_Beam_r(&w->mechanism, sensor, i, &beam);
+    pbRay_Cast_r(&w->mechanism, &beam, &hit);
     hash = mix(hash, hit.geom);
     if (hit.geom >= 0) hash = mix(mix(hash, hit.feature.id), hit.feature.leaves);
   }
@@ -167,9 +168,9 @@ static uint64_t mix_rays(const pbWork_r *w, int sensor, uint64_t hash) {
 // The same contacts in the same order, seen from the same sides.
 static uint64_t mix_contacts(const pbWork_r *w, int sensor, uint64_t hash) {
   pbTaken t = {.contact = -1};
-  hash = mix(hash, pbContactSensor_Count_r(w, sensor));
+  hash = mix(hash, pbContactSensor_Count_r(&w->constraints, sensor));
   for (int slot = 0; slot < w->m->sensor_intprm[3 * sensor + 2]; slot++) {
-    t = pbContactSensor_Next_r(w, sensor, t);
+    t = pbContactSensor_Next_r(&w->constraints, sensor, t);
     if (t.contact < 0) break;
     const pbContact_r *c = w->contact + t.contact;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), t.flip);
@@ -181,14 +182,14 @@ static uint64_t mix_contacts(const pbWork_r *w, int sensor, uint64_t hash) {
 static bool mix_distance(const pbWork_r *w, int sensor, uint64_t *hash) {
   pbNearest_r found;
   pbShape_r shape[2];
-  pbDistance_Find_r(w, sensor, &found);
+  pbDistance_Find_r(&w->mechanism, sensor, &found);
   *hash = mix(*hash, found.geom[0]);
 
   // Beyond the cutoff nothing moves.
   if (found.geom[0] < 0) return true;
 
   // Corners, edges and faces that are nearest; which of several points.
-  for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
+  for (int k = 0; k < 2; k++) geom_shape(&w->mechanism, found.geom[k], &shape[k]);
   int feature = pbPair_NearestFeature_r(&shape[0], &shape[1], found.point);
   *hash = mix(mix(mix(*hash, found.geom[1]), feature), found.contact.dist > 0);
   return feature >= 0;
@@ -196,11 +197,13 @@ static bool mix_distance(const pbWork_r *w, int sensor, uint64_t *hash) {
 
 // Which contacts actuators on bodies pull at.
 static uint64_t mix_adhesion(const pbWork_r *w, uint64_t hash) {
-  for (int u = 0; u < w->m->nu && w->t->adheres; u++) {
+  if (!w->t->adheres) return hash;
+
+  for (int u = 0; u < w->m->nu; u++) {
     if (w->m->actuator_trntype[u] != pb_trnBody) continue;
     for (int i = 0; i < w->ncon; i++) {
       const pbContact_r *c = w->contact + i;
-      if (adheres(w, u, c)) hash = mix(mix(mix(hash, c->geom1), c->geom2), c->point);
+      if (adheres(&w->mechanism, u, c)) hash = mix(mix(mix(hash, c->geom1), c->geom2), c->point);
     }
   }
   return hash;
@@ -276,7 +279,7 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
                           "the %s is too stiff for the time step %.3g at time %.9g: its motion would explode (h^2 k d^2 + 2 h b "
                           "d is %.3g, stable below "
                           "%g); a smaller time step, a softer solref, or erp and cfm",
-                          pbScratch_RowName(s, k, name, sizeof name), h, s->w.time, gain, limit);
+                          pbScratch_RowName(s, k, name, sizeof name), h, *s->w.time, gain, limit);
   }
   return pb_ok;
 }
@@ -321,7 +324,7 @@ pbStatus pbScratch_ExplainHard(pbScratch *s) {
       s, pb_no_convergence,
       "hard contact: no forces found at time %.9g that obey all laws (misfit %.2g of the largest); the %s is the "
       "furthest off: rows that contradict each other, or a softer cfm is needed",
-      w->time, w->residual, pbScratch_RowName(s, w->worst_row, name, sizeof name));
+      *w->time, w->residual, pbScratch_RowName(s, w->worst_row, name, sizeof name));
 }
 
 pbStatus pbScratch_ExplainSingular(pbScratch *s) {
@@ -338,10 +341,10 @@ pbStatus pbScratch_ExplainSingular(pbScratch *s) {
           s, pb_singular,
           "the constraint solve loses all digits at time %.9g (condition number above 1e15) at %s: the %s is too "
           "stiff for the masses it acts on; a softer one (cfm, solref, solimp) can be solved",
-          w->time, pbState_TangentName(s->model, dof, entry, sizeof entry), pbScratch_RowName(s, row, name, sizeof name));
+          *w->time, pbState_TangentName(s->model, dof, entry, sizeof entry), pbScratch_RowName(s, row, name, sizeof name));
   }
   return pbScratch_Fail(s, pb_singular,
                         "the mass matrix is not positive definite at time %.9g: masses, inertias, sizes or the state are beyond "
                         "what numbers can hold",
-                        w->time);
+                        *w->time);
 }

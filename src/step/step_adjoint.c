@@ -1,10 +1,12 @@
 // The pullback of one step: the adjoint of an evaluation, and around it Euler and implicitfast. Primal: step_kernel.c and
 // integrate_kernel.c; derivation: docs/derivatives.md; tests: tests/conformance/test_step.c.
+#include "eval/stages.h"
 #include "step/step_adjoint.h"
 
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/mutate.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/exposed.h"
 #include "model/policy_data.h"
@@ -186,7 +188,7 @@ void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
 // ---- one evaluation -------------------------------------------------------------------------------------------------
 void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
-  a->w = w;
+  LANE(pbVjp_Set)(a, w);
   a->fresh = true;
   a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
 
@@ -200,7 +202,7 @@ void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
 // Vx = Vl + Vs of the body and all above it, the motions that force and torque sensors give: summed on the way up in a->X.
 static void inject_sensor_motions(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   a->Vx = a->has_Vs ? k->Vx : a->Vl;
   if (!a->has_Vs) return;
 
@@ -234,12 +236,12 @@ static void pull_rows(LANE(pbAdjoint) *a) {
 
 void LANE(pbVjp_Power)(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
 
   // Virtual motions of all bodies, on the way up.
-  LANE(pbSweep_Push)(w, a->lam, a->Vl);
+  LANE(pbSweep_Push)(&w->mechanism, a->lam, a->Vl);
   inject_sensor_motions(k);
-  if (a->damped) LANE(pbSweep_Push)(w, a->mu, a->Vm);
+  if (a->damped) LANE(pbSweep_Push)(&w->mechanism, a->mu, a->Vm);
 
   // Every term of the power adds its gradient to cotangents of bodies, joints, tendons and parameters.
   LANE(pbForce_LimitActuators)(a);
@@ -261,7 +263,7 @@ void LANE(pbVjp_Power)(block *k) {
 
 // FA += sign I Vx of all bodies: inertia under the sensors' motions counts among the accelerations.
 static void add_sensor_inertia(LANE(pbAdjoint) *a, double sign) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   if (!a->has_Vs) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) PB_ADDINERT(a->FA + 6 * b, sign, w->inert + 10 * b, a->Vx + 6 * b);
@@ -284,7 +286,7 @@ static void pull_sensed_accelerations(block *k) {
 
 void LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   size_t nv = (size_t)w->m->nv;
   if (sensed) pull_sensed_accelerations(k);
   if (PB_LANES == 1 && k->more_qacc) {
@@ -333,7 +335,7 @@ static void observe_point(LANE(pbAdjoint) *a, int body, const double *point, con
 
 bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   lane f[3];
   if (!p->sensordata && !p->xpos && !p->site_xpos && !p->distance && !p->observation) return false;
@@ -398,7 +400,7 @@ void LANE(pbVjp_AddOut)(double *to, const lane *from, int n) {
 // ---- Euler, implicitfast --------------------------------------------------------------------------------------------
 // mu = Mhat^-T (h vbar) for the six dofs of a free body that stands alone: its block is not symmetric.
 static void solve_free_block(block *k, int joint, double h) {
-  const NUM(pbWork) *w = k->a.w;
+  const NUM(pbWork) *w = k->a.work;
   int dof = w->m->jnt_dofadr[joint];
 
   for (int l = 0; l < PB_LANES; l++) {
@@ -412,7 +414,7 @@ static void solve_free_block(block *k, int joint, double h) {
 // mu = Mhat^-T (h vbar); then the cotangent of qacc is M mu.
 static void pull_damped_velocity(block *k, double h) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   a->damped = a->has_mu = true;
   for (int i = 0; i < m->nv; i++) a->mu[i] = h * k->v_next[i];
@@ -431,7 +433,7 @@ static void pull_damped_velocity(block *k, double h) {
 // The same without damping: Mhat is M. mu is wanted by the gradients of damping coefficients at zero only.
 static void pull_undamped_velocity(block *k, double h) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   for (int i = 0; i < w->m->nv; i++) {
     a->mu[i] = h * k->v_next[i];
     a->qacc[i] += a->mu[i];
@@ -447,7 +449,7 @@ static void pull_undamped_velocity(block *k, double h) {
 
 static void pull_activations(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
 
   for (int u = 0; u < m->nu; u++) {
@@ -463,7 +465,7 @@ static void pull_activations(block *k) {
 // q+ = q (+) h v+, v+ = v + h ahat, ahat = Mhat^-1 M qacc: what the step did with qacc, from its last line to its first.
 static void pull_euler_update(block *k) {
   LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   double h = w->p.timestep[0];
   for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qvel[i] + h * w->qacc_integrated[i];
@@ -509,13 +511,13 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
 
   if (cached) {
     w->all_geoms = false;
-    NUM(pbStage_Sites)(w);
+    NUM(pbStage_Sites)(&w->mechanism);
   }
 
   // What the way back reads besides: accelerations of bodies, momenta, how contacts move.
-  NUM(pbStage_Acceleration)(w);
+  NUM(pbStage_Acceleration)(&w->mechanism);
   if (sense) {
-    NUM(pbStage_Sensors)(w);
+    NUM(pbStage_Sensors)(&w->constraints);
   }
   return LANE(pbVjp_Prepare)(k, w);
 }
@@ -523,20 +525,21 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
 pbStatus LANE(pbVjp_Prepare)(block *k, NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   const LANE(pbSolution) work = {.qacc = w->qacc, .A = w->A};
-  LANE(pbSweep_Evaluation)(a, w, pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
-  LANE(pbRows_Evaluation)(a, w);
+  LANE(pbVjp_Set)(a, w);
+  LANE(pbSweep_Evaluation)(a, &w->mechanism, pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
+  LANE(pbRows_Evaluation)(a);
 
   // The factor of the laws at the solution serves all cotangents.
   return pb_hard(w->m) && w->nrow ? NUM(pbDual_Factor)(w) : pb_ok;
 }
 
 void LANE(pbVjp_Place)(const block *k, NUM(pbWork) *w, const pbPullback *p) {
-  if (p->site_xpos) NUM(pbStage_AllSites)(w);
+  if (p->site_xpos) NUM(pbStage_AllSites)(&w->mechanism);
   if (!PB_WANTS(&k->a, pb_wantMedium) || w->has_fluid) return;
 
   // A medium that is absent: what it would make of shapes has a slope.
   for (int g = 0; g < w->m->ngeom; g++) {
-    if (w->p.geom_fluid[12 * g] > 0) NUM(pbStage_AllGeoms)(w);
+    if (w->p.geom_fluid[12 * g] > 0) NUM(pbStage_AllGeoms)(&w->mechanism);
   }
 }
 

@@ -7,6 +7,7 @@
 #define PB_STEP_ADJOINT_H
 
 #include "eval/adjoint.h"
+#include "eval/work.h"
 #include "step/vjp.h"
 
 enum { pb_jacobianStrips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
@@ -36,6 +37,12 @@ typedef struct LANE(pbVjpBlock) {
 // The handle that pbVjp_Carve was given, at the next multiple of 64.
 static inline LANE(pbVjpBlock) *LANE(pbVjp_Block)(void *memory) {
   return (LANE(pbVjpBlock) *)((char *)memory + (64 - (size_t)memory % 64) % 64);
+}
+// The evaluation in w is what the adjoint is of, as each of its files sees it.
+static inline void LANE(pbVjp_Set)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+  a->work = w;
+  a->constraints = &w->constraints;
+  a->w = &w->mechanism;
 }
 // The adjoint of the evaluation in w begins: what is collected is zero.
 void LANE(pbVjp_Begin)(LANE(pbVjpBlock) *k, const NUM(pbWork) *w);

@@ -4,6 +4,9 @@
 #include <pullback/actuators.h>
 
 #include "base/assert.h"
+#include "bodies/actuators.h"
+#include "eval/stages.h"
+#include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "step/integrate.h"
@@ -18,13 +21,13 @@ static void save_start(NUM(pbWork) *w) {
 
 // Sensors, and for jvp positions, as they are at the start of the step.
 static void observe_start(NUM(pbWork) *w) {
-  NUM(pbStage_Acceleration)(w);
-  NUM(pbStage_Sensors)(w);
+  NUM(pbStage_Acceleration)(&w->mechanism);
+  NUM(pbStage_Sensors)(&w->constraints);
 
 #if PB_IS_COMPLEX
   // Whose derivatives jvp gives; later stages place them anew.
   memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
-  NUM(pbStage_AllSites)(w);
+  NUM(pbStage_AllSites)(&w->mechanism);
   memcpy(w->observed_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));
 #endif
 }
@@ -152,7 +155,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
   for (int u = 0; u < m->nu; u++) {
     int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
     if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
-    dot[a] = NUM(pbActuator_Rate)(w, u, NUM(pbActuator_Control)(w, u), w->act[a]);
+    dot[a] = NUM(pbActuator_Rate)(&w->mechanism, u, NUM(pbActuator_Control)(&w->mechanism, u), w->act[a]);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "contact/contact.h"
+#include "eval/row.h"
 #include "geometry/tie.h"
 #include "solve/dual.h"
 #include "step/scratch.h"
@@ -54,7 +55,7 @@ bool pbScratch_PairTies(const pbScratch *s, int first) {
   pbContactPoint_r points[PB_MAX_CONTACT_POINTS];
   int n = 0;
 
-  contact_shapes(w, c, &column, &s1, &s2);
+  contact_shapes(&w->constraints, c, &column, &s1, &s2);
   for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].point == n; n++) {
     points[n].dist = c[n].dist;
     memcpy(points[n].pos, c[n].pos, sizeof points[n].pos);
@@ -67,7 +68,7 @@ bool pbScratch_PairTies(const pbScratch *s, int first) {
 static bool features_tie(const pbWork_r *w, const pbContact_r *c, bool *boxes) {
   pbColumn_r column;
   pbShape_r s1, s2;
-  contact_shapes(w, c, &column, &s1, &s2);
+  contact_shapes(&w->constraints, c, &column, &s1, &s2);
   *boxes = s1.type == pb_geomBox && s2.type == pb_geomBox;
   return (s1.type != pb_geomPlane || s2.type == pb_geomCylinder) && pbPair_Feature_r(&s1, &s2) < 0;
 }
@@ -113,10 +114,10 @@ const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
   if (pb_hard(s->model)) explain_laws(s, text, size);
 
   // Pair by pair: contacts of the evaluation are overwritten.
-  int near = pbContact_Near_r(w, reach);
+  int near = pbContact_Near_r(&w->constraints, reach);
   for (int k = 0; k < near; k++) {
     w->ncon = 0;
-    if (pbContact_Pair_r(w, w->near[k], reach) != pb_ok) return text;
+    if (pbContact_Pair_r(&w->constraints, w->near[k], reach) != pb_ok) return text;
     for (int i = 0; i < w->ncon; i++) explain(s, w->contact + i, told, text, size);
   }
   return text;

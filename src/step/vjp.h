@@ -5,7 +5,7 @@
 #include <pullback/world.h>
 
 #include "eval/lane.h"
-#include "eval/work.h"
+#include "eval/names.h"
 
 enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
 

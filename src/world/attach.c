@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "deform/deformable.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "model/exposed.h"
 #include "model/topology.h"
@@ -164,8 +165,8 @@ pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char
   pbStatus status = pbState_Init(d->ctx, m, m->theta0, -1, s->state);
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, s->state, NULL);
-    pbStage_Kinematics_r(&s->w);
-    pbStage_AllGeoms_r(&s->w);
+    pbStage_Kinematics_r(&s->w.mechanism);
+    pbStage_AllGeoms_r(&s->w.mechanism);
   }
 
   for (int i = 0; i < count && status == pb_ok; i++) status = attach_point(d, &s->w, body, b, points[i]);

@@ -22,6 +22,8 @@
 #include "base/assert.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "geometry/search.h"
 #include "impact/impact.h"
 #include "model/sphere.h"

@@ -9,6 +9,7 @@
 #include "couple/attach.h"
 #include "couple/deform_step.h"
 #include "deform/deformable.h"
+#include "eval/stages.h"
 #include "math/vec.h"
 #include "step/scratch.h"
 
@@ -70,8 +71,8 @@ static pbStatus find_positions(const pbModel *m, const pbDeformable *from, const
   pbStatus status = pbState_Init(m->ctx, m, m->theta0, -1, s->state);
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, s->state, NULL);
-    pbStage_Kinematics_r(&s->w);
-    pbStage_AllGeoms_r(&s->w);
+    pbStage_Kinematics_r(&s->w.mechanism);
+    pbStage_AllGeoms_r(&s->w.mechanism);
     for (int i = 0; i < from->nattached; i++) {
       const pbAttachmentDef *a = &from->attachments[i];
       // One point at a time

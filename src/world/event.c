@@ -68,7 +68,7 @@ static void copy_cached(pbWork_r *w) {
 static void count_led(const pbScratch *s, const pbEvent *e, pbEventCount *count) {
   if (!pb_hard(s->model) || !pb_follows(s->model) || e->kind != pb_rowContact) return;
   const pbContact_r *c = s->w.contact + s->w.row[e->row].contact;
-  if (!pb_prescribed(&s->w, c)) return;
+  if (!pb_prescribed(&s->w.constraints, c)) return;
 
   int first = pb_carrier(s->model, c->geom1), second = pb_carrier(s->model, c->geom2);
   count->led++;

@@ -6,9 +6,13 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "bodies/actuators.h"
+#include "eval/row.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "multibody/damping.h"
 #include "multibody/energy.h"
+#include "multibody/fluid.h"
 #include "multibody/kink.h"
 #include "multibody/polynomial.h"
 #include "multibody/spatial.h"
@@ -17,7 +21,7 @@
 
 // ---- energy of a state ----------------------------------------------------------------------------------------------
 static double potential_energy(const pbWork_r *w) {
-  return pbEnergy_Gravity_r(w, true) + pbEnergy_Springs_r(w);  // what cannot move is no part of it
+  return pbEnergy_Gravity_r(&w->mechanism, true) + pbEnergy_Springs_r(&w->mechanism);  // what cannot move is no part of it
 }
 
 static double dot(const double *a, const double *b, int n) {
@@ -57,7 +61,7 @@ static double actuator_work(const pbWork_r *w, int u, const Motion *by, pbLedger
   double force = w->actuator_force[u];
 
   // With the slope it is the force at the velocity after the step.
-  if (by->change && fast(w)) force += pbActuator_Slope_r(w, u) * moment_along(w, u, by->change);
+  if (by->change && fast(w)) force += pbActuator_Slope_r(&w->mechanism, u) * moment_along(w, u, by->change);
   if (fabs(force) > l->force) {
     l->force = fabs(force);
     l->force_actuator = u;
@@ -79,7 +83,8 @@ static void add_actuators(const pbWork_r *w, const Motion *by, pbLedger *l) {
 
     // What implicitfast adds to the forces on the joints.
     if (by->change && fast(w))
-      total += by->time * pbActuator_Slope_r(w, u) * moment_along(w, u, by->change) * moment_along(w, u, by->velocity);
+      total +=
+          by->time * pbActuator_Slope_r(&w->mechanism, u) * moment_along(w, u, by->change) * moment_along(w, u, by->velocity);
   }
 
   l->actuators += total;
@@ -109,13 +114,13 @@ static double implicit_dampers(const pbWork_r *w, const Motion *by) {
 
   // f(v + change) = f(v) + slope change, as the integrator's matrix has it.
   for (int i = 0; i < m->nv; i++) {
-    pbDof_Damping_r(w, i, c);
+    pbDof_Damping_r(&w->mechanism, i, c);
     work -= by->time * by->velocity[i] * pb_polynomialSlope(c, w->v0[i], true) * by->change[i];
   }
 
   for (int k = 0; fast(w) && k < m->ntendon; k++) {
     int at = w->ten_start[k], n = w->ten_start[k + 1] - at;
-    pbTendon_Damping_r(w, k, c);
+    pbTendon_Damping_r(&w->mechanism, k, c);
     double slope = pb_polynomialSlope(c, w->ten_velocity[k], true);
     work -= by->time * slope * along(w->ten_dofs + at, w->ten_J + at, n, by->change) *
             along(w->ten_dofs + at, w->ten_J + at, n, by->velocity);
@@ -142,7 +147,7 @@ static double implicit_fluid(const pbWork_r *w, const Motion *by) {
     double B[36] = {0}, X[6], Y[6];
 
     // The body's damping between both motions of the body.
-    pbFluid_Damping_r(w, b, B);
+    pbFluid_Damping_r(&w->mechanism, b, B);
     body_motion(w, b, by->velocity, X);
     body_motion(w, b, by->change, Y);
     for (int r = 0; r < 6; r++) work += by->time * X[r] * dot(B + 6 * r, Y, 6);
@@ -228,7 +233,7 @@ static pbStatus measure(const pbModel *m, const double *theta, const double *x, 
   PB_TRY(pbStep_Observe(m, theta, x, input, s, NULL));
 
   // The mass matrix and the positions of that evaluation.
-  *kinetic = pbEnergy_Kinetic_r(&s->w);
+  *kinetic = pbEnergy_Kinetic_r(&s->w.mechanism);
   *potential = potential_energy(&s->w);
   return pb_ok;
 }

@@ -128,14 +128,14 @@ void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pb
     pbScratch_Load(s, theta, x, input);
     s->variant->sense(&s->w);
   } else {
-    s->w.time = x[state_layout(s->model).time];  // for messages
+    *s->w.time = x[state_layout(s->model).time];  // for messages
   }
 
   observe_all(s, x, input);
 }
 
 pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *f, pbStatus status) {
-  return pbScratch_Fail(s, status, "policy '%.100s': %s at time %.9g", f->name, pbStatus_Text(status), s->w.time);
+  return pbScratch_Fail(s, status, "policy '%.100s': %s at time %.9g", f->name, pbStatus_Text(status), *s->w.time);
 }
 
 // held and what act observes, side by side.

@@ -11,6 +11,7 @@
 #include "base/context.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
+#include "eval/contact.h"
 #include "impact/event.h"
 #include "impact/impact.h"
 #include "model/mocap.h"

@@ -1,4 +1,5 @@
 // What an evaluation found, for either program.
+#include "eval/contact.h"
 #include "eval/work.h"
 
 enum { numbers = 9 };  // of a contact: geoms, contact point, distance, place, two of its normal's components

@@ -16,6 +16,8 @@
 #include <glob.h>
 
 #include "base/mutate.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "model/equality_data.h"
 #include "model/row_kinds.h"
 #include "model/term_fields.h"

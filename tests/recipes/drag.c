@@ -10,7 +10,7 @@ static num curve(num v) {
   return num_chain(v, value, (1 - value * value) / WIDTH);
 }
 
-static void add(NUM(pbWork) *w) {
+static void add(NUM(pbMechanism) *w) {
   for (int i = 0; i < w->m->nv; i++) w->qfrc_damper[i] -= PB_TERM(w, dof_drag)[i] * curve(w->qvel[i]);
 }
 PB_FORCE(drag, .add = add);

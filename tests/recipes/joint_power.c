@@ -3,7 +3,7 @@
 #include "bodies/sensor.h"
 
 // Force of servos on a dof: of rows, not in qfrc_actuator.
-static num servo_force(const NUM(pbWork) *w, int dof) {
+static num servo_force(const NUM(pbMechanism) *w, int dof) {
   num sum = 0;
   for (int u = 0; u < w->m->nu; u++) {
     if (!w->m->actuator_servo[u]) continue;
@@ -14,7 +14,7 @@ static num servo_force(const NUM(pbWork) *w, int dof) {
   return sum;
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   int dof = w->m->jnt_dofadr[w->m->sensor_objid[i]];
   y[0] = (w->qfrc_actuator[dof] + servo_force(w, dof)) * w->qvel[dof];
 }
@@ -25,7 +25,7 @@ PB_SENSOR_VALUE(joint_power, value);
 
 // y = f v: what falls to qfrc_actuator goes to servos, too (sensors_adjoint.c).
 static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int dof = w->m->jnt_dofadr[w->m->sensor_objid[i]];
   a->v[dof] += bar[0] * (w->qfrc_actuator[dof] + servo_force(w, dof));
   a->qfrc_actuator[dof] += bar[0] * w->qvel[dof];

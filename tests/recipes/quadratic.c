@@ -2,11 +2,13 @@
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c.
 #include "bodies/actuator.h"
 
-static num bias(const NUM(pbWork) *w, int u) {
+static num bias(const NUM(pbMechanism) *w, int u) {
   num v = w->act_velocity[u];
   return -w->p.actuator_biasprm[10 * u] * v * num_abs(v);
 }
-static num bias_slope(const NUM(pbWork) *w, int u) { return -2 * w->p.actuator_biasprm[10 * u] * num_abs(w->act_velocity[u]); }
+static num bias_slope(const NUM(pbMechanism) *w, int u) {
+  return -2 * w->p.actuator_biasprm[10 * u] * num_abs(w->act_velocity[u]);
+}
 PB_BIAS(quadratic, bias, .slope = bias_slope);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------

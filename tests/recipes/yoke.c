@@ -4,20 +4,20 @@
 #include "contact/row_build.h"
 #include "model/equality_data.h"
 
-static num from_rest(const NUM(pbWork) *w, int joint) {
+static num from_rest(const NUM(pbMechanism) *w, int joint) {
   if (joint < 0) return 0;
   int q = w->m->jnt_qposadr[joint];
   return w->qpos[q] - w->p.qpos0[q];
 }
 
-static void hold(NUM(pbWork) *w, int equality) {
+static void hold(NUM(pbConstraints) *w, int equality) {
   const pbModel *m = w->m;
   const num *c = w->p.eq_data + pbCoupling_Polycoef(equality);
   int joint[2] = {m->eq_obj1id[equality], m->eq_obj2id[equality]};
-  num angle = from_rest(w, joint[1]);
+  num angle = from_rest(&w->mechanism, joint[1]);
   num slope[2] = {1, -c[1] * num_cos(angle)};
   NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowEquality, equality, 1);
-  r->pos[0] = from_rest(w, joint[0]) - c[0] - c[1] * num_sin(angle);
+  r->pos[0] = from_rest(&w->mechanism, joint[0]) - c[0] - c[1] * num_sin(angle);
 
   // Dofs ascend; without a second joint the first is held.
   int n = joint[1] < 0 ? 1 : 2, *dofs = w->row_dofs + r->dofs;
@@ -61,7 +61,7 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *
 
 #if PB_LANES == 1
 static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar) {
-  const int *dofs = a->w->row_dofs + r->dofs;
+  const int *dofs = a->constraints->row_dofs + r->dofs;
   for (int i = 0; i < r->n; i++) PB_THETA(a, dof_invweight0, dofs[i], bar->diag[0]);
 }
 #endif

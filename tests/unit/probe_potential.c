@@ -1,6 +1,8 @@
 #include "probe_potential.h"
 
 #include "contact/potential.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #if !PB_IS_COMPLEX
 #include "contact/row_adjoint.h"
 #endif
@@ -10,7 +12,7 @@ static const double imp = 0.9, diag = 0.7;
 // A model, an evaluation with one contact, and the row.
 typedef struct setup {
   pbModel m;
-  NUM(pbWork) w;
+  NUM(pbConstraints) w;
   NUM(pbContact) contact;
   NUM(pbRow) row;
   num impratio;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "eval/mechanism.h"
 #include "multibody/fluid.h"
 #include "support/support.h"
 

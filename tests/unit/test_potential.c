@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "eval/work.h"
+#include "eval/row.h"
 #include "probe_potential.h"
 
 #define FRICTION \

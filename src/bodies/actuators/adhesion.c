@@ -5,10 +5,11 @@
 
 #include "bodies/actuator.h"
 #include "bodies/load_moment.h"
+#include "eval/constraints.h"
 #include "math/vec.h"
 #include "multibody/contact_gap.h"
 
-static void moment(NUM(pbWork) *w, int u, int *used) {
+static void moment(NUM(pbConstraints) *w, int u, int *used) {
   const pbModel *m = w->m;
   int count = count_adhering(w, u);
   num *dense = w->tmp;
@@ -18,22 +19,22 @@ static void moment(NUM(pbWork) *w, int u, int *used) {
   memset(dense, 0, (size_t)m->nv * sizeof(num));
   for (int k = 0; k < w->ncon; k++) {
     const NUM(pbContact) *c = w->contact + k;
-    if (!adheres(w, u, c)) continue;
+    if (!adheres(&w->mechanism, u, c)) continue;
 
     // Along the normal, from the first to the second.
     pbPointLoad load = {.body = m->geom_bodyid[c->geom1], .point = c->pos};
     v3_copy(load.force, c->frame);
-    add_load_moment(w, &load, 1. / count, -1, dense);
+    add_load_moment(&w->mechanism, &load, 1. / count, -1, dense);
     load.body = m->geom_bodyid[c->geom2];
-    add_load_moment(w, &load, -1. / count, -1, dense);
+    add_load_moment(&w->mechanism, &load, -1. / count, -1, dense);
   }
 
   for (int i = 0; i < m->nv; i++) {
-    if (!num_is(dense[i], 0)) put_moment(w, used, i, dense[i]);
+    if (!num_is(dense[i], 0)) put_moment(&w->mechanism, used, i, dense[i]);
   }
 }
 
-PB_TRANSMISSION(adhesion, moment);
+PB_TRANSMISSION(adhesion, NULL, .moment_constrained = moment);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
@@ -43,7 +44,7 @@ PB_TRANSMISSION(adhesion, moment);
 // -1 / n sum of n contacts' normal rows, whether or not they are constraints.
 // W = share n . (velocity of body 2 - velocity of body 1) at the contact's point, under a->X.
 static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const int body[2] = {w->m->geom_bodyid[c->geom1], w->m->geom_bodyid[c->geom2]};
   double F[3], d[3];
@@ -54,7 +55,7 @@ static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
   for (int side = 0; side < 2; side++) {
     double sign = side ? 1 : -1, *field = a->F + 6 * body[side];
     const lane *X = a->X + 6 * body[side];
-    body_offset(w, body[side], c->pos, d);
+    body_offset(&w->mechanism, body[side], c->pos, d);
     PB_ADDWRENCH(field, sign, d, F);
 
     PB_POINTVEL(v, X, d);
@@ -72,7 +73,7 @@ static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
 }
 
 void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   if (!m->topology->adheres || m->disableflags & pb_disActuation) return;
 
@@ -82,10 +83,10 @@ void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a) {
 
     // Of the force on the dofs, and of the velocity where a sensor looks at it.
     for (int i = 0; i < m->nv; i++) a->c[i] = w->actuator_force[u] * a->lam_act[i] + a->act_vel[u] * w->qvel[i];
-    LANE(pbSweep_Push)(w, a->c, a->X);
+    LANE(pbSweep_Push)(&w->mechanism, a->c, a->X);
     memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
     for (int c = 0; c < w->ncon; c++) {
-      if (adheres(w, u, w->contact + c)) pull_contact(a, c, -1. / count);
+      if (adheres(&w->mechanism, u, w->contact + c)) pull_contact(a, c, -1. / count);
     }
     LANE(pbSweep_PullExtra)(a, a->c);
   }

@@ -4,16 +4,16 @@
 
 static num value(const num *p, num length, num velocity) { return p[0] + p[1] * length + p[2] * velocity; }
 
-static num gain(const NUM(pbWork) *w, int u) {
+static num gain(const NUM(pbMechanism) *w, int u) {
   return value(w->p.actuator_gainprm + 10 * u, w->act_length[u], w->act_velocity[u]);
 }
-static num gain_slope(const NUM(pbWork) *w, int u) { return w->p.actuator_gainprm[10 * u + 2]; }
+static num gain_slope(const NUM(pbMechanism) *w, int u) { return w->p.actuator_gainprm[10 * u + 2]; }
 PB_GAIN(affine, gain, .slope = gain_slope);
 
-static num bias(const NUM(pbWork) *w, int u) {
+static num bias(const NUM(pbMechanism) *w, int u) {
   return value(w->p.actuator_biasprm + 10 * u, w->act_length[u], w->act_velocity[u]);
 }
-static num bias_slope(const NUM(pbWork) *w, int u) { return w->p.actuator_biasprm[10 * u + 2]; }
+static num bias_slope(const NUM(pbMechanism) *w, int u) { return w->p.actuator_biasprm[10 * u + 2]; }
 PB_BIAS(affine, bias, .slope = bias_slope);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------

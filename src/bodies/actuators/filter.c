@@ -3,14 +3,15 @@
 // tau)).
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/actuator.h"
+#include "bodies/actuators.h"
 
-static num time_constant(const NUM(pbWork) *w, int u) { return num_max(w->p.actuator_dynprm[10 * u], 1e-15); }
+static num time_constant(const NUM(pbMechanism) *w, int u) { return num_max(w->p.actuator_dynprm[10 * u], 1e-15); }
 
-static num rate(const NUM(pbWork) *w, int u, num ctrl, num act) {
+static num rate(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
   return (NUM(pbActuator_Wrap)(w, u, ctrl, act) - act) / time_constant(w, u);
 }
 
-static num exact_next(const NUM(pbWork) *w, int u, num act, num act_dot) {
+static num exact_next(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
   num h = w->p.timestep[0], tau = time_constant(w, u);
   return act + act_dot * tau * (1 - num_exp(-h / tau));
 }
@@ -21,7 +22,7 @@ PB_DYNAMICS(filter_exact, rate, .next = exact_next);
 #include "bodies/actuator_adjoint.h"
 
 static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double tau = w->p.actuator_dynprm[10 * u];
   lane bar = a->act_dot[i] / fmax(tau, 1e-15);
 
@@ -33,7 +34,7 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
 
 // step = tau (1 - exp(-h / tau)): by h the exponential itself.
 static double pull_exact_step(LANE(pbAdjoint) *a, int u, double act_dot, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = exp(-h / tau);
   if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
   a->h_bar += PB_LANE0(bar) * act_dot * decay;

@@ -2,7 +2,7 @@
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/actuator.h"
 
-static num gain(const NUM(pbWork) *w, int u) { return w->p.actuator_gainprm[10 * u]; }
+static num gain(const NUM(pbMechanism) *w, int u) { return w->p.actuator_gainprm[10 * u]; }
 PB_GAIN(fixed, gain);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------

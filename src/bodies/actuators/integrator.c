@@ -2,7 +2,7 @@
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/actuator.h"
 
-static num rate(const NUM(pbWork) *w, int u, num ctrl, num act) {
+static num rate(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
   (void)w;
   (void)u;
   (void)act;

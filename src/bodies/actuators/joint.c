@@ -7,7 +7,7 @@
 #include "model/joint.h"
 #include "multibody/spatial.h"
 
-static void moment(NUM(pbWork) *w, int u, int *used) {
+static void moment(NUM(pbMechanism) *w, int u, int *used) {
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], type = m->jnt_type[j], dof = m->jnt_dofadr[j];
   const num *gear = w->p.actuator_gear + 6 * u, *qpos = w->qpos + m->jnt_qposadr[j];
@@ -44,7 +44,7 @@ PB_TRANSMISSION(joint, moment);
 
 // Rotations: length = axis . gear', axis = log(q) (a free joint has none) and gear' = R' gear where the parent's frame counts.
 static void pull_rotation(LANE(pbAdjoint) *a, int u, lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
   const double *gear = w->p.actuator_gear + 6 * u;
@@ -86,7 +86,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int u, lane length) {
 }
 // Slides and hinges: length = gear q, moment gear.
 static void pull(LANE(pbAdjoint) *a, int u, lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], dof = m->jnt_dofadr[j];
 

@@ -1,6 +1,7 @@
 // Muscles (multibody/muscle.h): gain, bias and the rate of the activation.
 // Tests: tests/oracle/test_muscles.py, tests/conformance/test_lists.c.
 #include "bodies/actuator.h"
+#include "bodies/actuators.h"
 #include "multibody/muscle.h"
 
 PB_GAIN(muscle, NUM(pbMuscle_Gain), .slope = NUM(pbMuscle_GainSlope));
@@ -43,7 +44,7 @@ PB_BIAS_PULL(muscle, pull_bias);
 
 // act_dot = (u - act) / tau of a muscle
 static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   lane bar = a->act_dot[i];
   double ctrl = NUM(pbActuator_Control)(w, u);
   PB_ASSERT(i >= 0 && i < w->m->na);

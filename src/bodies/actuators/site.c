@@ -6,7 +6,7 @@
 #include "multibody/spatial.h"
 
 // Last dof that moves both bodies; -1 if none.
-static int common_dof(const NUM(pbWork) *w, int body1, int body2) {
+static int common_dof(const NUM(pbMechanism) *w, int body1, int body2) {
   int a = w->t->body_dofend[body1], b = w->t->body_dofend[body2];
   while (a != b && a >= 0 && b >= 0) {
     if (a < b) b = w->m->dof_parentid[b];
@@ -16,7 +16,7 @@ static int common_dof(const NUM(pbWork) *w, int body1, int body2) {
 }
 
 // Length of a site transmission with a reference site: gear . (position, rotation vector) in the reference's frame.
-static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gear[6]) {
+static num refsite_length(const NUM(pbMechanism) *w, int site, int ref, const num gear[6]) {
   num vec[3], q[4], r[4], length = 0;
   bool rotates = re(gear[3]) != 0 || re(gear[4]) != 0 || re(gear[5]) != 0;
 
@@ -38,7 +38,7 @@ static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gea
   return length;
 }
 
-static void moment(NUM(pbWork) *w, int u, int *used) {
+static void moment(NUM(pbMechanism) *w, int u, int *used) {
   const pbModel *m = w->m;
   int site = m->actuator_trnid[2 * u], ref = m->actuator_trnid[2 * u + 1], stop = -1;
   const num *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * (ref < 0 ? site : ref);
@@ -78,7 +78,7 @@ typedef struct site_wrench {
 
 // One end: the wrench on the site's motion under X, with sign. p: cotangent of the site's position.
 static void site_end(LANE(pbAdjoint) *a, int site, double sign, site_wrench *s, lane p[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int b = w->m->site_bodyid[site];
   const lane *X = a->X + 6 * b;
   double d[3], F[3], T[3];
@@ -101,7 +101,7 @@ static void site_end(LANE(pbAdjoint) *a, int site, double sign, site_wrench *s, 
 
 // Gradient of the reference length's rotational part: gear . log(r^-1 q), q and r the orientations of site and reference.
 static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double gear[3], lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double q[4], r[4], c[4], d[3], minus[3], R[9];
   lane g[3], right[3], left[3], torque[3], back[3];
 
@@ -165,7 +165,7 @@ static void site_parameters(LANE(pbAdjoint) *a, int u, const double *R, const si
 // The moment is a wrench of gear, fixed in the site's frame or the reference's, on the site's motion (against the reference's):
 // W = (force, torque) . (motion of the rates c); with a reference the length is gear . (pose in its frame).
 static void pull(LANE(pbAdjoint) *a, int u, lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int site = m->actuator_trnid[2 * u], ref = m->actuator_trnid[2 * u + 1], frame = ref < 0 ? site : ref;
   const double *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * frame;

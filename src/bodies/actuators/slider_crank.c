@@ -13,7 +13,7 @@ typedef struct slider_crank {
   num by_vec[3], by_axis[3];  // derivatives of the length
 } slider_crank;
 
-static void slider_crank_at(const NUM(pbWork) *w, int u, slider_crank *s) {
+static void slider_crank_at(const NUM(pbMechanism) *w, int u, slider_crank *s) {
   double rod = w->m->actuator_cranklength[u];
   s->crank = w->m->actuator_trnid[2 * u];
   s->slider = w->m->actuator_trnid[2 * u + 1];
@@ -42,7 +42,7 @@ static void slider_crank_at(const NUM(pbWork) *w, int u, slider_crank *s) {
 }
 
 // The rod's end moves with the crank's site, and against the slider's, whose axis turns.
-static void moment(NUM(pbWork) *w, int u, int *used) {
+static void moment(NUM(pbMechanism) *w, int u, int *used) {
   const pbModel *m = w->m;
   num gear = w->p.actuator_gear[6 * u], force[3], torque[3], none[3] = {0}, *dense = w->tmp;
   slider_crank s;
@@ -72,7 +72,7 @@ PB_TRANSMISSION(slider_crank, moment);
 // the moment's power is W = (1 - alpha / s) (beta + delta) + gamma / s.
 // How the two sites move under a->X: velocity of one less that of the other, rotation of the slider's body.
 static void motion_of(const LANE(pbAdjoint) *a, const slider_crank *s, double d[2][3], lane u[3], lane omega[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const int site[2] = {s->crank, s->slider};
   lane v[3];
 
@@ -87,7 +87,7 @@ static void motion_of(const LANE(pbAdjoint) *a, const slider_crank *s, double d[
 }
 
 static void pull(LANE(pbAdjoint) *a, int actuator, lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double gear = w->p.actuator_gear[6 * actuator], d[2][3], F[3], T[3];
   slider_crank s;
   lane u[3], omega[3], rate[3], v_bar[3], a_bar[3], turned[3];

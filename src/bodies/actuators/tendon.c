@@ -2,7 +2,7 @@
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/actuator.h"
 
-static void moment(NUM(pbWork) *w, int u, int *used) {
+static void moment(NUM(pbMechanism) *w, int u, int *used) {
   int k = w->m->actuator_trnid[2 * u];
   num gear = w->p.actuator_gear[6 * u];
   w->act_length[u] = w->ten_length[k] * gear;
@@ -16,7 +16,7 @@ PB_TRANSMISSION(tendon, moment);
 
 // length = gear L, moment = gear dL/dq
 static void pull(LANE(pbAdjoint) *a, int u, lane length) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int k = w->m->actuator_trnid[2 * u];
   double gear = w->p.actuator_gear[6 * u];
   lane bar = length * w->ten_length[k], *other = LANE(pbTendon_Other)(a, k);
@@ -31,7 +31,7 @@ static void pull(LANE(pbAdjoint) *a, int u, lane length) {
 
 // The same where the moment's cotangent is force lam + velocity v: then the tendon has both.
 static void pull_along(LANE(pbAdjoint) *a, int u, lane length, lane velocity) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int k = w->m->actuator_trnid[2 * u];
   double gear = w->p.actuator_gear[6 * u], force = w->actuator_force[u];
   // moment = gear J

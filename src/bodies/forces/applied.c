@@ -11,7 +11,7 @@ PB_FORCE(applied);
 
 // W = force . (velocity of the center of mass) + torque . (angular velocity), under Vx
 static void pull_wrench(LANE(pbAdjoint) *a, int b) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *x = w->xfrc_applied + 6 * b;
   PB_ASSERT(w->t->body_tree[b] >= 0);
   const lane *X = a->Vx + 6 * b;

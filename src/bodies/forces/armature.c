@@ -10,7 +10,7 @@ PB_FORCE(armature);
 #if PB_LANES == 1
 // bar: cotangent of the armature of a dof. Actuators reflect their rotors' armature times gear^2.
 static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   if (!PB_WANTS(a, pb_wantArmature)) return;
   PB_THETA(a, dof_armature, i, bar);
   for (int k = w->t->dof_actuator_start[i]; k < w->t->dof_actuator_start[i + 1]; k++) {
@@ -25,7 +25,7 @@ static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
 // W = -armature lam a + armature mu (a - ahat)
 static void pull_armature(LANE(pbAdjoint) *a, int i) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double bar = -a->lam[i] * a->at.qacc[i];
 
   // Implicit damping sees it, too: in M and in Mhat.

@@ -1,9 +1,10 @@
 // Dampers of joints, with those that actuators reflect to them.
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/force.h"
+#include "multibody/damping.h"
 #include "multibody/polynomial.h"
 
-static void joint_dampers(NUM(pbWork) *w) {
+static void joint_dampers(NUM(pbMechanism) *w) {
   for (int i = 0; i < w->m->nv; i++) {
     num c[3], v = w->qvel[i];
     NUM(pbDof_Damping)(w, i, c);
@@ -11,7 +12,7 @@ static void joint_dampers(NUM(pbWork) *w) {
   }
 }
 
-static void slopes(const NUM(pbWork) *w, num *D) {
+static void slopes(const NUM(pbMechanism) *w, num *D) {
   const pbTreePattern *tree = &w->t->M;
   num c[3];
   for (int i = 0; i < w->m->nv; i++) {
@@ -27,7 +28,7 @@ PB_FORCE(damper, .add = joint_dampers, .slopes = slopes);
 
 // Explicitly W = -lam v b(|v|); with implicit damping W = -h mu slope(v) ahat comes to it, slope = d(v b)/dv.
 static void pull_damper(LANE(pbAdjoint) *a, int i) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *c = a->damping + 3 * i;
   double v = w->qvel[i], s = fabs(v), h = w->p.timestep[0];
   lane bar[3], lam = a->lam[i];

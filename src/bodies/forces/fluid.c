@@ -1,10 +1,11 @@
 // Forces of the medium on bodies (multibody/fluid.h).
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/force.h"
+#include "multibody/fluid.h"
 #include "multibody/spatial.h"
 #include "multibody/wrench.h"
 
-static void fluid_forces(NUM(pbWork) *w) {
+static void fluid_forces(NUM(pbMechanism) *w) {
   if (!w->has_fluid) return;
 
   for (int b = 1; b < w->m->nbody; b++) {
@@ -16,7 +17,7 @@ static void fluid_forces(NUM(pbWork) *w) {
 }
 
 // D += S_i' B S_j for a body's 6x6 velocity derivative B about ref.
-static void add_body_block(const NUM(pbWork) *w, int body, const num B[36], num *D) {
+static void add_body_block(const NUM(pbMechanism) *w, int body, const num B[36], num *D) {
   const pbTreePattern *tree = &w->t->M;
   int end = w->t->body_dofend[body];
   if (end < 0) return;
@@ -35,7 +36,7 @@ static void add_body_block(const NUM(pbWork) *w, int body, const num B[36], num 
   }
 }
 
-static void slopes(const NUM(pbWork) *w, num *D) {
+static void slopes(const NUM(pbMechanism) *w, num *D) {
   if (!w->has_fluid) return;
 
   for (int b = 1; b < w->m->nbody; b++) {
@@ -49,12 +50,11 @@ PB_FORCE(fluid, .add = fluid_forces, .slopes = slopes);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
-#include "multibody/fluid.h"
 #include "multibody/lane3.h"
 
 #if PB_LANES == 1
 // The power under X of what a unit of each would exert on the inertia box of a body (fluid.c), added: three numbers at a time.
-static void box_unit_power(const NUM(pbWork) *w, int b, const double *X, double power[2]) {
+static void box_unit_power(const NUM(pbMechanism) *w, int b, const double *X, double power[2]) {
   const double *V = w->V + 6 * b, *R = w->ximat + 9 * b, per_mass = 6.0 / w->p.body_mass[b];
   const p3 I = p3_load(w->p.body_inertia + 3 * b), wind = p3_load(w->p.wind);
   const p3 d = offset_of(w, b, w->xipos + 3 * b);
@@ -84,7 +84,7 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const double *X, double 
 // Fluid of a medium that is absent: density and viscosity still have a slope, the power of the wrench each would make.
 static void empty_medium(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double power[2] = {0}, damping[2] = {0}, h = w->p.timestep[0];
 
   for (int b = 1; b < w->m->nbody; b++) {
@@ -111,7 +111,7 @@ static void empty_medium(LANE(pbAdjoint) *a) {
 }
 
 static void pull(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   if (w->has_fluid) {
     LANE(pbFluid_Adjoint)(a);
     if (a->damped && w->m->integrator == pb_intImplicitfast) LANE(pbFluid_DampingAdjoint)(a, w->p.timestep[0]);

@@ -5,13 +5,13 @@
 #include "multibody/spatial.h"
 #include "multibody/wrench.h"
 
-static bool gravity_acts(const NUM(pbWork) *w) {
+static bool gravity_acts(const NUM(pbMechanism) *w) {
   const num *g = w->p.gravity;
   return !(w->m->disableflags & pb_disGravity) && !v3_is_zero(g);
 }
 
 // Against gravity, at the center of mass.
-static void compensate(NUM(pbWork) *w) {
+static void compensate(NUM(pbMechanism) *w) {
   if (!gravity_acts(w)) return;
 
   for (int b = 1; b < w->m->nbody; b++) {
@@ -31,7 +31,7 @@ PB_FORCE(gravity_compensation, .add = compensate);
 
 // W = -m gravcomp g . (velocity of the center of mass) under the field X
 static void pull_body(LANE(pbAdjoint) *a, int b, const lane *X, double *field) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];
   const double *g = w->p.gravity;
   lane u[3], p[3];
@@ -84,7 +84,7 @@ static bool compensated_rates(LANE(pbAdjoint) *a) {
 }
 
 static void pull(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   bool any = PB_WANTS(a, pb_wantGravcomp);
   for (int b = 1; b < m->nbody; b++) any = any || w->p.body_gravcomp[b] != 0;

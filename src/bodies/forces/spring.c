@@ -11,7 +11,7 @@ static void add_spring3(const num c[3], const num dif[3], num *force) {
 }
 
 // Joints resist by k(x) x: x the distance from rest, of a free joint that of its position, then of its rotation.
-static void joint_spring(NUM(pbWork) *w, int j) {
+static void joint_spring(NUM(pbMechanism) *w, int j) {
   const pbModel *m = w->m;
   num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, dif[3], q[4], s[4];
   if (v3_is_zero(c)) return;
@@ -39,7 +39,7 @@ static void joint_spring(NUM(pbWork) *w, int j) {
   }
 }
 
-static void joint_springs(NUM(pbWork) *w) {
+static void joint_springs(NUM(pbMechanism) *w) {
   for (int j = 0; j < w->m->njnt; j++) joint_spring(w, j);
 }
 PB_FORCE(spring, .add = joint_springs);
@@ -52,7 +52,7 @@ PB_FORCE(spring, .add = joint_springs);
 
 // W = -k(r) lam . d, r = |d|: cotangent g of d, theta of the stiffness coefficients.
 static void pull_spring3(LANE(pbAdjoint) *a, int j, const double d[3], const lane *lam, lane g[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
   double r = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
   double k = pb_polynomialForce(c, r, false);
@@ -68,7 +68,7 @@ static void pull_spring3(LANE(pbAdjoint) *a, int j, const double d[3], const lan
 
 // Rotation by q (ball, free): d = log(rest^-1 q), in the child's frame.
 static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double q[4], s[4], d[3];
   lane g[3], t[3];
 
@@ -95,7 +95,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
 }
 
 static void pull_spring(LANE(pbAdjoint) *a, int j) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, d[3];
   bool none = c[0] == 0 && c[1] == 0 && c[2] == 0;

@@ -1,12 +1,13 @@
 // Springs and dampers of tendons.
 // Tests: tests/conformance/test_step.c, tests/conformance/test_lists.c, tests/oracle/test_derivatives.py.
 #include "bodies/force.h"
+#include "multibody/damping.h"
 #include "multibody/kink.h"
 #include "multibody/outer.h"
 #include "multibody/polynomial.h"
 
 // Spring and damper of a tendon, along its Jacobian.
-static void add_tendon(NUM(pbWork) *w, int k, bool springs, bool dampers) {
+static void add_tendon(NUM(pbMechanism) *w, int k, bool springs, bool dampers) {
   num spring = 0, damper = 0, c[3];
   if (springs) {
     num x = tendon_stretch(w, k);
@@ -27,12 +28,12 @@ static void add_tendon(NUM(pbWork) *w, int k, bool springs, bool dampers) {
   }
 }
 
-static void add(NUM(pbWork) *w) {
+static void add(NUM(pbMechanism) *w) {
   bool springs = !(w->m->disableflags & pb_disSpring), dampers = !(w->m->disableflags & pb_disDamper);
   for (int k = 0; k < w->m->ntendon; k++) add_tendon(w, k, springs, dampers);
 }
 
-static void slopes(const NUM(pbWork) *w, num *D) {
+static void slopes(const NUM(pbMechanism) *w, num *D) {
   num c[3];
   if (w->m->disableflags & pb_disDamper) return;
 
@@ -51,7 +52,7 @@ PB_FORCE(tendon, .add = add, .slopes = slopes);
 
 // W = -x k(x) (J lam), x the stretch beyond the spring's band: returns the force.
 static double pull_spring(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *band = w->p.tendon_lengthspring + 2 * k;
   double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
   double share[2], x = tendon_stretch(w, k);
@@ -70,7 +71,7 @@ static double pull_spring(LANE(pbAdjoint) *a, int k, lane power) {
 
 // Under implicitfast W = -h slope mu' (J'J) ahat, slope = d(v b)/dv; bar: of the damper's coefficients.
 static void pull_implicit(LANE(pbAdjoint) *a, int k, const double c[3], lane bar[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double v = w->ten_velocity[k], s = fabs(v), h = w->p.timestep[0], slope = pb_polynomialSlope(c, v, true);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   lane *row = LANE(pbTendon_Other)(a, k);
@@ -85,7 +86,7 @@ static void pull_implicit(LANE(pbAdjoint) *a, int k, const double c[3], lane bar
 
 // W = -v b(|v|) (J lam): returns the force.
 static double pull_damper(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double c[3], v = w->ten_velocity[k], s = fabs(v);
   NUM(pbTendon_Damping)(w, k, c);
   a->ten_vel[k] -= power * pb_polynomialSlope(c, v, true);
@@ -102,7 +103,7 @@ static double pull_damper(LANE(pbAdjoint) *a, int k, lane power) {
 
 // Springs and dampers: cotangents of length and velocity, theta, and the force, which multiplies J lam. power: J lam.
 static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   double force = 0;
   if (!(m->disableflags & pb_disSpring)) force += pull_spring(a, k, power);

@@ -12,7 +12,7 @@
 #include "math/vec.h"
 
 // Penalty contact: the force of a row whose J, pos and margin are set; nothing of it depends on the acceleration.
-static void set_force(NUM(pbWork) *w, NUM(pbRow) *r) {
+static void set_force(NUM(pbConstraints) *w, NUM(pbRow) *r) {
   const num *friction = w->contact[r->contact].friction;
   const pbContactSettings *c = &w->m->contact;
   num stiffness = w->p.contact_stiffness[0];
@@ -30,14 +30,14 @@ static void set_force(NUM(pbWork) *w, NUM(pbRow) *r) {
 }
 
 // Velocity of body 2 at the contact point less that of body 1, in the contact's frame; then their relative angular velocity.
-static void fill_contact_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, int b1, int b2, int n) {
+static void fill_contact_jacobian(NUM(pbConstraints) *w, NUM(pbRow) *r, int b1, int b2, int n) {
   const NUM(pbContact) *c = w->contact + r->contact;
   const int *dofs = w->row_dofs + r->dofs;
   num *J = NUM(pbRow_Claim)(w, r, n);
   num d1[3], d2[3];
 
-  body_offset(w, b1, c->pos, d1);
-  body_offset(w, b2, c->pos, d2);
+  body_offset(&w->mechanism, b1, c->pos, d1);
+  body_offset(&w->mechanism, b2, c->pos, d2);
 
   // A dof moves one of the two: those that move both are left out.
   for (int i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ static void fill_contact_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, int b1, int b2,
   }
 }
 
-static void contact_row(NUM(pbWork) *w, int contact) {
+static void contact_row(NUM(pbConstraints) *w, int contact) {
   const NUM(pbContact) *c = w->contact + contact;
   if (!(re(c->dist) < re(c->margin) + w->m->contact.onset)) return;
 
@@ -73,7 +73,7 @@ static void contact_row(NUM(pbWork) *w, int contact) {
 }
 
 // Rigid impacts have no rows: they come between steps.
-static void make(NUM(pbWork) *w) {
+static void make(NUM(pbConstraints) *w) {
   if (w->m->contact.method == pb_contactImpact) return;
   for (int c = 0; c < w->ncon; c++) contact_row(w, c);
 }
@@ -83,15 +83,15 @@ PB_ROW(contact, .make = make);
 #include "bodies/row_adjoint.h"
 
 // Relative velocity of a contact's bodies at its point under a field X, in its frame; then their relative angular velocity.
-static void relative(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
+static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
   double d1[3], d2[3];
   lane u1[3], u[3], omega[3];
 
-  body_offset(w, b1, c->pos, d1);
-  body_offset(w, b2, c->pos, d2);
+  body_offset(&w->mechanism, b1, c->pos, d1);
+  body_offset(&w->mechanism, b2, c->pos, d2);
 
   PB_POINTVEL(u1, X + 6 * b1, d1);
   PB_POINTVEL(u, X + 6 * b2, d2);
@@ -107,7 +107,7 @@ static void relative(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, l
 // Through the distance that its pair has found.
 static void distance(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos) {
   lane bar[10] = {pos};
-  LANE(pbContact_PairJacobians)(a, r->contact - a->w->contact[r->contact].point, a->w->m->contact.onset);
+  LANE(pbContact_PairJacobians)(a, r->contact - a->constraints->contact[r->contact].point, a->w->m->contact.onset);
   LANE(pbContact_PullPair)(a, r->contact, bar);
 }
 

@@ -14,14 +14,14 @@ typedef struct dense_row {
 } dense_row;
 
 // Value less rest value of a joint or tendon that an equality couples.
-static num coupled_value(const NUM(pbWork) *w, int equality, int id) {
+static num coupled_value(const NUM(pbConstraints) *w, int equality, int id) {
   if (w->m->eq_type[equality] != pb_eqJoint) return w->ten_length[id] - w->p.tendon_length0[id];
   int q = w->m->jnt_qposadr[id];
   return w->qpos[q] - w->p.qpos0[q];
 }
 
 // Adds its Jacobian times scale to the row, and its share of diagApprox.
-static void add_coupled(const NUM(pbWork) *w, int equality, int id, num scale, dense_row *row) {
+static void add_coupled(const NUM(pbConstraints) *w, int equality, int id, num scale, dense_row *row) {
   if (w->m->eq_type[equality] == pb_eqJoint) {
     int dof = w->m->jnt_dofadr[id];
     row->touched[dof] = true;
@@ -39,7 +39,7 @@ static void add_coupled(const NUM(pbWork) *w, int equality, int id, num scale, d
 }
 
 // pos = x1 - P(x2), J = J1 - P'(x2) J2, with the polynomial P of eq_data and x the values less those at rest.
-static void hold(NUM(pbWork) *w, int equality) {
+static void hold(NUM(pbConstraints) *w, int equality) {
   const pbModel *m = w->m;
   const num *c = w->p.eq_data + pbCoupling_Polycoef(equality);
   NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowEquality, equality, 1);
@@ -79,7 +79,7 @@ typedef LANE(pbRowBar) row_bar;
 
 // Cotangent of the second value's Jacobian, times that Jacobian.
 static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   if (joints) return LANE(pbRow_EntryBar)(a, r, bar, w->m->jnt_dofadr[id]);
 
   lane sum = PB_LANE_ZERO;
@@ -106,7 +106,7 @@ static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *b
 
 // pos = x1 - P(x2), J = J1 - P'(x2) J2
 static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   bool joints = m->eq_type[r->equality] == pb_eqJoint;
   int first = m->eq_obj1id[r->equality];

@@ -6,6 +6,7 @@
 #include "contact/row_build.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
+#include "multibody/equality.h"
 #include "multibody/spatial.h"
 
 // vec(conj(q2) x q1) for a pure quaternion x: how angular rates enter a weld's orientation residual (twice).
@@ -18,9 +19,9 @@ static void relative_rate(num out[3], const num q2[4], const num x[3], const num
 }
 
 // Acceleration of a point and its body at zero joint acceleration, without gravity.
-static void drift(const NUM(pbWork) *w, int body, const num p[3], num lin[3], num ang[3]) {
+static void drift(const NUM(pbConstraints) *w, int body, const num p[3], num lin[3], num ang[3]) {
   num d[3], u[3], t[3];
-  body_offset(w, body, p, d);
+  body_offset(&w->mechanism, body, p, d);
   const num *V = w->V + 6 * body;
   const num *A = w->A0 + 6 * body;
 
@@ -40,14 +41,14 @@ typedef struct ends {
   num scale;  // of a weld's rotational rows
 } ends;
 
-static ends find_ends(const NUM(pbWork) *w, int equality) {
+static ends find_ends(const NUM(pbConstraints) *w, int equality) {
   ends e = {.scale = w->p.eq_data[pbWeld_Torquescale(equality)]};
-  NUM(pbEquality_Ends)(w, equality, e.body, e.p1, e.p2, e.q1, e.q2);
+  NUM(pbEquality_Ends)(&w->mechanism, equality, e.body, e.p1, e.p2, e.q1, e.q2);
   return e;
 }
 
 // aref -= (d/dt J) v of connect and weld; rotational rows: of scale / 2 vec(conj(q2) (w1 - w2) q1).
-static void subtract_drift(const NUM(pbWork) *w, NUM(pbRow) *r, const ends *e) {
+static void subtract_drift(const NUM(pbConstraints) *w, NUM(pbRow) *r, const ends *e) {
   num l1[3], a1[3], l2[3], a2[3];
   drift(w, e->body[0], e->p1, l1, a1);
   drift(w, e->body[1], e->p2, l2, a2);
@@ -76,14 +77,14 @@ static void subtract_drift(const NUM(pbWork) *w, NUM(pbRow) *r, const ends *e) {
 }
 
 // Jacobian of the relative motion at both ends.
-static void fill_relative_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, const ends *e) {
+static void fill_relative_jacobian(NUM(pbConstraints) *w, NUM(pbRow) *r, const ends *e) {
   int *dofs = w->row_dofs + r->dofs;
   int n = NUM(pbRow_Chains)(w, e->body[0], e->body[1], false, dofs);
   num *J = NUM(pbRow_Claim)(w, r, n);
   num d1[3], d2[3];
 
-  body_offset(w, e->body[0], e->p1, d1);
-  body_offset(w, e->body[1], e->p2, d2);
+  body_offset(&w->mechanism, e->body[0], e->p1, d1);
+  body_offset(&w->mechanism, e->body[1], e->p2, d2);
 
   // Columns: velocity of the anchors against each other, and the rate of the orientation residual.
   for (int i = 0; i < n; i++) {
@@ -99,7 +100,7 @@ static void fill_relative_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, const ends *e)
 }
 
 // pos = p1 - p2; welds: and scale vec(conj(q2) q1).
-static void hold(NUM(pbWork) *w, int equality) {
+static void hold(NUM(pbConstraints) *w, int equality) {
   bool weld = w->m->eq_type[equality] == pb_eqWeld;
   NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowEquality, equality, weld ? 6 : 3);
   ends e = find_ends(w, equality);
@@ -139,13 +140,13 @@ static void weld_torque(const double q2[4], const lane r[3], const double q1[4],
   PB_QUATMUL(out, t, c);
 }
 
-static void relative(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
+static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
   ends e = find_ends(w, r->equality);
   double d1[3], d2[3];
   lane u1[3], u2[3], omega[3];
 
-  body_offset(w, e.body[0], e.p1, d1);
-  body_offset(w, e.body[1], e.p2, d2);
+  body_offset(&w->mechanism, e.body[0], e.p1, d1);
+  body_offset(&w->mechanism, e.body[1], e.p2, d2);
   PB_POINTVEL(u1, X + 6 * e.body[0], d1);
   PB_POINTVEL(u2, X + 6 * e.body[1], d2);
 
@@ -177,7 +178,7 @@ typedef struct rotation_rows {
 enum { of_force, of_acceleration, of_velocity, of_residual };
 
 static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const ends *e, rotation_rows *s) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int b1 = 6 * e->body[0];
   int b2 = 6 * e->body[1];
   double cross[3];
@@ -205,7 +206,7 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
 // Cotangents of the motions of both bodies: torques +-1/2 scale G, and of the velocities in the drift,
 // 1/4 scale (-g0 |rel|^2 + 2 g . (w1 x w2)).
 static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale, const rotation_rows *s) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const lane *G = s->G[of_acceleration];
   double T[3];
 
@@ -239,7 +240,7 @@ static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale
 // <(0, rho), conj(q2) Y x1 relquat> by relquat is conj(x1) conj(Y) q2 (0, rho), and q2 (0, rho) = G q1.
 static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, const double Y[4], const double G[4],
                            const double conj[4]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int torquescale = pbWeld_Torquescale(r->equality);
   double value = 0;
 
@@ -292,13 +293,13 @@ static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
 // One end: force coefficients on velocity (F), acceleration (Fa) and velocity in aref (Fv) of its point, cotangent of the point.
 static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sign, const NUM(pbRow) *r, const row_bar *bar,
                      lane point[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const double *V = w->V + 6 * body;
   const double *A = a->at.A + 6 * body;
   double d[3], F[3], u[3], wrench[6] = {0};
   lane Fa[3], Fv[3], wa[6] = {0}, wv[6] = {0};
 
-  body_offset(w, body, p, d);
+  body_offset(&w->mechanism, body, p, d);
   PB_POINTVEL(u, V, d);
   for (int k = 0; k < 3; k++) {
     F[k] = sign * bar->f[k];
@@ -329,7 +330,7 @@ static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sig
 #if PB_LANES == 1
 // The anchors in eq_data, or the poses of the sites at the ends.
 static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, lane point[2][3], lane torque[2][3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   bool weld = r->dim == 6;
   int id = r->equality;
@@ -350,7 +351,7 @@ static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e,
 #endif
 
 static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  ends e = find_ends(a->w, r->equality);
+  ends e = find_ends(a->constraints, r->equality);
   lane point[2][3];
   lane torque[2][3] = {0};
 
@@ -372,7 +373,7 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
 #if PB_LANES == 1
 // diagApprox: every row has its own, of translation or rotation.
 static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
-  ends e = find_ends(a->w, r->equality);
+  ends e = find_ends(a->constraints, r->equality);
   for (int k = 0; k < r->dim; k++) {
     PB_THETA(a, body_invweight0, 2 * e.body[0] + (k > 2), bar->diag[k]);
     PB_THETA(a, body_invweight0, 2 * e.body[1] + (k > 2), bar->diag[k]);

@@ -5,18 +5,18 @@
 #include "multibody/kink.h"
 
 // A loss of zero makes no row, but has a slope: a force in the complex program, at the accelerations that are given to it.
-static void loss_slopes(NUM(pbWork) *w) {
+static void loss_slopes(NUM(pbConstraints) *w) {
   for (int i = 0; i < w->m->nv; i++) {
     num loss = w->p.dof_frictionloss[i];
     if (re(loss) != 0 || im(loss) == 0) continue;
-    w->qfrc_smooth[i] += num_make(0, -loss_sign(w, i, w->qacc_warmstart) * im(loss));
+    w->qfrc_smooth[i] += num_make(0, -loss_sign(&w->mechanism, i, w->qacc_warmstart) * im(loss));
   }
 
   // Tendons pull by their Jacobian, whose own derivative meets no force.
   for (int k = 0; k < w->m->ntendon; k++) {
     num loss = w->p.tendon_frictionloss[k];
     if (re(loss) > 0 || im(loss) == 0) continue;
-    double force = -loss_sign(w, w->m->nv + k, w->qacc_warmstart) * im(loss);
+    double force = -loss_sign(&w->mechanism, w->m->nv + k, w->qacc_warmstart) * im(loss);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) {
       w->qfrc_smooth[w->ten_dofs[a]] += num_make(0, force * re(w->ten_J[a]));
     }
@@ -28,7 +28,7 @@ static void set_loss(NUM(pbRow) *r, num loss) {
   r->bound[1] = loss;
 }
 
-static void make(NUM(pbWork) *w) {
+static void make(NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
   if (PB_IS_COMPLEX) loss_slopes(w);
 
@@ -75,7 +75,7 @@ static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRow
 // the force that they begin with.
 static void pull_zero_losses(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   if (!PB_WANTS(a, pb_wantLoss) || !loss_acts(w->m)) return;
   bool swept = pb_noslip(w->m);
 
@@ -83,7 +83,7 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
     // Those that act have rows.
     if (w->p.dof_frictionloss[i] != 0) continue;
     double power = a->lam[i] + (swept ? a->slip_loss[i] : 0);
-    PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, a->at.qacc) * power);
+    PB_THETA(a, dof_frictionloss, i, -loss_sign(&w->mechanism, i, a->at.qacc) * power);
   }
 
   // Tendons: the power of their Jacobian.
@@ -91,7 +91,7 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
     if (w->p.tendon_frictionloss[k] > 0) continue;
     double power = swept ? a->slip_loss[w->m->nv + k] : 0;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
-    PB_THETA(a, tendon_frictionloss, k, -loss_sign(w, w->m->nv + k, a->at.qacc) * power);
+    PB_THETA(a, tendon_frictionloss, k, -loss_sign(&w->mechanism, w->m->nv + k, a->at.qacc) * power);
   }
 #else
   (void)a;

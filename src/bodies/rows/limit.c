@@ -6,7 +6,7 @@
 #include "model/joint.h"
 
 // Ball: pos = range - angle of the rotation vector, J = -axis.
-static void ball_limit(NUM(pbWork) *w, int joint) {
+static void ball_limit(NUM(pbConstraints) *w, int joint) {
   const pbModel *m = w->m;
   num q[4], axis[3];
 
@@ -29,7 +29,7 @@ static void ball_limit(NUM(pbWork) *w, int joint) {
 }
 
 // Both ends of a slide's or hinge's range: pos = side (range - q), J = -side.
-static void joint_limit(NUM(pbWork) *w, int joint) {
+static void joint_limit(NUM(pbConstraints) *w, int joint) {
   const pbModel *m = w->m;
   for (int side = -1; side <= 1; side += 2) {
     num dist = side * (w->p.jnt_range[2 * joint + (side > 0)] - w->qpos[m->jnt_qposadr[joint]]);
@@ -44,7 +44,7 @@ static void joint_limit(NUM(pbWork) *w, int joint) {
   }
 }
 
-static void tendon_limit(NUM(pbWork) *w, int tendon) {
+static void tendon_limit(NUM(pbConstraints) *w, int tendon) {
   for (int side = -1; side <= 1; side += 2) {
     num dist = side * (w->p.tendon_range[2 * tendon + (side > 0)] - w->ten_length[tendon]);
     if (!(re(dist) < re(w->p.tendon_margin[tendon]))) continue;
@@ -57,7 +57,7 @@ static void tendon_limit(NUM(pbWork) *w, int tendon) {
   }
 }
 
-static void make(NUM(pbWork) *w) {
+static void make(NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
   for (int j = 0; j < m->njnt; j++) {
     if (!m->jnt_limited[j]) continue;
@@ -77,7 +77,7 @@ PB_ROW(limit, .make = make);
 
 // Ball: pos = range - angle, J = -axis, angle and axis of the rotation vector d; cotangents of pos and of the entries of J.
 static void pull_ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, const lane J[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   int dof = m->jnt_dofadr[r->joint];
   double q[4], d[3], axis[3];

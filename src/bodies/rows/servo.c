@@ -2,12 +2,13 @@
 // Tests: tests/unit/test_servo.c, tests/conformance/test_step.c.
 #include <pullback/actuators.h>
 
+#include "bodies/actuators.h"
 #include "bodies/row.h"
 #include "contact/row_build.h"
 #include "model/joint.h"
 
 // diagApprox: the inverse weights of the dofs or the tendon that the actuator moves, by the gear.
-static num servo_weight(const NUM(pbWork) *w, int u) {
+static num servo_weight(const NUM(pbConstraints) *w, int u) {
   const pbModel *m = w->m;
   const num *gear = w->p.actuator_gear + 6 * u;
   int id = m->actuator_trnid[2 * u];
@@ -21,7 +22,7 @@ static num servo_weight(const NUM(pbWork) *w, int u) {
 }
 
 // solref and solimp: those of friction loss on the tendon, or the first dof of the joint, that the actuator moves.
-static const num *reference(const NUM(pbWork) *w, int u, const num **solimp) {
+static const num *reference(const NUM(pbConstraints) *w, int u, const num **solimp) {
   int id = w->m->actuator_trnid[2 * u];
   if (w->m->actuator_trntype[u] == pb_trnTendon) {
     *solimp = w->p.tendon_solimp_fri + 5 * id;
@@ -34,7 +35,7 @@ static const num *reference(const NUM(pbWork) *w, int u, const num **solimp) {
 }
 
 // J is the actuator's moment: x = J a + b (J v - target), the force within the actuator's range.
-static void make(NUM(pbWork) *w) {
+static void make(NUM(pbConstraints) *w) {
   for (int u = 0; u < w->m->nu; u++) {
     if (!pb_servo(w->m, u)) continue;
     NUM(pbRow) *r = NUM(pbRow_New)(w, pb_rowServo, u, 1);
@@ -63,7 +64,7 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *
 #if PB_LANES == 1
 // Of a servo: the weights of what its actuator moves, by the gear squared.
 static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   const double *gear = w->p.actuator_gear + 6 * u;
   int id = m->actuator_trnid[2 * u];
@@ -88,8 +89,8 @@ static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRow
 PB_ROW_PULL(servo, .pull = pull, PB_ROW_PARAMETERS(parameters));
 
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a) {
-  for (int k = 0; k < a->w->nrow; k++) {
-    const NUM(pbRow) *r = a->w->row + k;
+  for (int k = 0; k < a->constraints->nrow; k++) {
+    const NUM(pbRow) *r = a->constraints->row + k;
     if (r->kind != pb_rowServo) continue;
 
     lane y = PB_LANE_ZERO;

@@ -6,7 +6,7 @@
 #include "bodies/sensor.h"
 
 // Force of servos on a dof: of rows, not in qfrc_actuator.
-static num servo_force(const NUM(pbWork) *w, int dof) {
+static num servo_force(const NUM(pbMechanism) *w, int dof) {
   num sum = 0;
   for (int u = 0; u < w->m->nu; u++) {
     if (!w->m->actuator_servo[u]) continue;
@@ -21,7 +21,7 @@ static bool pulls_tendon(const pbModel *m, int u, int tendon) {
   return m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == tendon;
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   const pbModel *m = w->m;
   int id = m->sensor_objid[i];
   switch (m->sensor_type[i]) {

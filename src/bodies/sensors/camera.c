@@ -5,7 +5,7 @@
 #include "multibody/frame.h"
 #include "multibody/spatial.h"
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   const pbModel *m = w->m;
   int camera = m->sensor_refid[i];
   NUM(pbFrame) f;
@@ -31,7 +31,7 @@ PB_SENSOR_VALUE(camera, value);
 
 // y = resolution / 2 -+ lens p / depth, p the site and depth its third number in the camera's frame.
 static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int camera = w->m->sensor_refid[i];
   const double *lens = w->m->cam_lens + 4 * camera;
   frame_bar s, c;

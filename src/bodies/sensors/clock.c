@@ -2,9 +2,9 @@
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
 #include "bodies/sensor.h"
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   (void)i;
-  y[0] = w->time;
+  y[0] = *w->time;
 }
 PB_SENSOR_VALUE(clock, value);
 

@@ -4,6 +4,8 @@
 #include "contact/contact_sensor.h"
 
 #include "bodies/sensor.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -21,7 +23,7 @@ typedef struct net_force {
   num force[3], torque[3], point[3], total;
 } net_force;
 // Motion of the second geom's body less the first's at the contact's point: velocity, angular velocity (world axes).
-static void motion_at(const NUM(pbWork) *w, int contact, num u[3], num omega[3]) {
+static void motion_at(const NUM(pbConstraints) *w, int contact, num u[3], num omega[3]) {
   const NUM(pbContact) *c = w->contact + contact;
   int b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
   const num *V1 = w->V + 6 * b1, *V2 = w->V + 6 * b2;
@@ -29,8 +31,8 @@ static void motion_at(const NUM(pbWork) *w, int contact, num u[3], num omega[3])
   PB_ASSERT(contact >= 0 && contact < w->ncon);
 
   // At the point, about the reference points of both trees.
-  body_offset(w, b1, c->pos, d1);
-  body_offset(w, b2, c->pos, d2);
+  body_offset(&w->mechanism, b1, c->pos, d1);
+  body_offset(&w->mechanism, b2, c->pos, d2);
   PB_POINTVEL(u1, V1, d1);
   PB_POINTVEL(u, V2, d2);
 
@@ -48,7 +50,7 @@ static void put_local(num *y, const num v[3], bool flip) {
 static void put_axis(num *y, const num axis[3], bool flip) { v3_scale(y, axis, flip ? -1 : 1); }
 
 // One of pb_contact*.
-static void put_field(const NUM(pbWork) *w, pbTaken t, int field, num *y) {
+static void put_field(const NUM(pbConstraints) *w, pbTaken t, int field, num *y) {
   const NUM(pbContact) *c = w->contact + t.contact;
   num f[6], u[3], omega[3], v[3];
 
@@ -75,7 +77,7 @@ static void put_field(const NUM(pbWork) *w, pbTaken t, int field, num *y) {
   put_local(y, v, t.flip);
 }
 
-static num *write_contact(const NUM(pbWork) *w, int sensor, pbTaken t, int found, num *y) {
+static num *write_contact(const NUM(pbConstraints) *w, int sensor, pbTaken t, int found, num *y) {
   PB_ASSERT(t.contact >= 0 && t.contact < w->ncon && found > 0);
 
   for (int bit = 0; bit < CONTACT_FIELDS; bit++) {
@@ -91,7 +93,7 @@ static num *write_contact(const NUM(pbWork) *w, int sensor, pbTaken t, int found
 }
 
 // Force and torque of a contact on what the sensor's second side is of, in world axes; the force's size.
-static num contact_wrench(const NUM(pbWork) *w, pbTaken t, num force[3], num torque[3]) {
+static num contact_wrench(const NUM(pbConstraints) *w, pbTaken t, num force[3], num torque[3]) {
   const NUM(pbContact) *c = w->contact + t.contact;
   num f[6];
   NUM(pbContactSensor_Force)(w, t.contact, f);
@@ -106,7 +108,7 @@ static num contact_wrench(const NUM(pbWork) *w, pbTaken t, num force[3], num tor
   return v3_is_zero(f) ? 0 : v3_norm(f);
 }
 
-static void sum_net(const NUM(pbWork) *w, int sensor, net_force *net) {
+static void sum_net(const NUM(pbConstraints) *w, int sensor, net_force *net) {
   const pbTaken start = {.contact = -1};
   num force[3], torque[3], arm[3];
   memset(net, 0, sizeof *net);
@@ -130,7 +132,7 @@ static void sum_net(const NUM(pbWork) *w, int sensor, net_force *net) {
 }
 
 // World axes stand for the frame; zeros where nothing is taken.
-static void write_net(const NUM(pbWork) *w, int sensor, num *y) {
+static void write_net(const NUM(pbConstraints) *w, int sensor, num *y) {
   static const num x[3] = {1, 0, 0}, z[3] = {0, 1, 0};
   net_force net;
   num found = NUM(pbContactSensor_Count)(w, sensor), none = 0;
@@ -146,7 +148,7 @@ static void write_net(const NUM(pbWork) *w, int sensor, num *y) {
   }
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbConstraints) *w, int i, num *y) {
   const pbModel *m = w->m;
   if (m->sensor_intprm[3 * i + 1] == pb_reduceNetforce) {
     write_net(w, i, y);
@@ -163,10 +165,10 @@ static void value(const NUM(pbWork) *w, int i, num *y) {
     y = write_contact(w, i, t, found, y);
   }
 }
-PB_SENSOR_VALUE(contact, value);
+PB_SENSOR_VALUE(contact, NULL, .value_constrained = value);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
-#include "bodies/sensor_adjoint.h"
+#include "bodies/sensor_row_adjoint.h"
 #include "contact/row_adjoint.h"
 
 // Cotangents of what one contact has, in its own frame, before anything is flipped; v: of its six velocities.
@@ -209,7 +211,7 @@ static const lane *gather(int data, bool flip, const lane *y, contact_bar *bar) 
 
 // v = frame (u2 - u1), frame (omega2 - omega1): to the bodies' motions, the point and the axes.
 static void pull_motion(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const int body[2] = {w->m->geom_bodyid[c->geom1], w->m->geom_bodyid[c->geom2]};
   double u[3], omega[3], d[3];
@@ -230,14 +232,14 @@ static void pull_motion(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
   for (int side = 0; side < 2; side++) {
     double sign = side ? 1 : -1;
     lane *FV = a->FV + 6 * body[side];
-    body_offset(w, body[side], c->pos, d);
+    body_offset(&w->mechanism, body[side], c->pos, d);
     PB_ADDWRENCH(FV, sign, d, F);
     for (int k = 0; k < 3; k++) FV[k] += sign * T[k];
   }
 }
 
 static void pull_contact(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const NUM(pbRow) *row = NUM(pbContactSensor_Row)(w, contact);
   PB_ASSERT(c->point <= contact);
@@ -269,8 +271,8 @@ typedef struct net_bar {
 
 // One contact's share, p's cotangent being whole.
 static void gather_share(const LANE(pbAdjoint) *a, pbTaken t, const net_force *net, const net_bar *n, contact_bar *bar) {
-  const NUM(pbContact) *c = a->w->contact + t.contact;
-  const NUM(pbRow) *row = NUM(pbContactSensor_Row)(a->w, t.contact);
+  const NUM(pbContact) *c = a->constraints->contact + t.contact;
+  const NUM(pbRow) *row = NUM(pbContactSensor_Row)(a->constraints, t.contact);
   double sign = t.flip ? -1 : 1, F[3] = {0}, arm[3], size;
   lane F_bar[3], by_size = PB_LANE_ZERO;
   memset(bar, 0, sizeof *bar);
@@ -307,7 +309,7 @@ static const lane *take_part(lane to[3], const lane *y, bool there) {
 }
 
 static void pull_net(LANE(pbAdjoint) *a, int sensor, const lane *y) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int data = w->m->sensor_intprm[3 * sensor];
   net_force net;
   net_bar n;
@@ -335,7 +337,7 @@ static void pull_net(LANE(pbAdjoint) *a, int sensor, const lane *y) {
 
 // ---- all ------------------------------------------------------------------------------------------------------------------
 static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const int *prm = w->m->sensor_intprm + 3 * i;
 
   if (prm[1] == pb_reduceNetforce) {

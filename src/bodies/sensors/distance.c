@@ -13,7 +13,7 @@
 
 // The distance, at most the cutoff; the unit vector from the first's nearest point to the second's (of shapes that overlap from
 // the deepest, so that it points back), or both points. Zeros where nothing is nearer than the cutoff.
-static void value(const NUM(pbWork) *w, int sensor, num *y) {
+static void value(const NUM(pbMechanism) *w, int sensor, num *y) {
   int type = w->m->sensor_type[sensor];
   NUM(pbNearest) found;
   NUM(pbDistance_Find)(w, sensor, &found);
@@ -84,7 +84,7 @@ static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const N
 #endif
 
 static void pull(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   NUM(pbNearest) found;
   NUM(pbDistance_Find)(w, sensor, &found);
   if (found.geom[0] < 0) return;

@@ -9,8 +9,9 @@
 #include "multibody/frame.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   if (w->m->sensor_type[i] == pb_sensKinetic) y[0] = NUM(pbEnergy_Kinetic)(w);
   else y[0] = NUM(pbEnergy_Gravity)(w, false) + NUM(pbEnergy_Springs)(w);
 }
@@ -41,7 +42,7 @@ static void pull_weight(LANE(pbAdjoint) *a, int b, lane bar) {
 
 // x^2 (c0 / 2 + c1 x / 3 + c2 x^2 / 4) of a joint by its coefficients; returns the slope by x over x.
 static double pull_stiffness(LANE(pbAdjoint) *a, int j, double x, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
   PB_THETA(a, jnt_stiffness, j, bar * (x * x / 2));
   PB_THETA(a, jnt_stiffnesspoly, 2 * j, bar * (x * x * x / 3));
@@ -51,7 +52,7 @@ static double pull_stiffness(LANE(pbAdjoint) *a, int j, double x, lane bar) {
 
 // By the angle of the rotation d from rest to q: both turn about d itself, one against the other.
 static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double q[4], back[4], d[3];
 
   // The rotation vector.
@@ -72,7 +73,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof, lane bar
 }
 
 static void pull_joint_spring(LANE(pbAdjoint) *a, int j, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int qadr = w->m->jnt_qposadr[j], dof = w->m->jnt_dofadr[j], type = w->m->jnt_type[j];
   if (!pbJoint_IsScalar(type) && type != pb_jntFree) {
     pull_rotation(a, j, qadr, dof, bar);
@@ -92,7 +93,7 @@ static void pull_joint_spring(LANE(pbAdjoint) *a, int j, lane bar) {
 }
 
 static void pull_tendon_spring(LANE(pbAdjoint) *a, int k, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
   double x = tendon_stretch(w, k), force = x * pb_polynomialForce(c, x, false), share[2];
 
@@ -120,7 +121,7 @@ static void pull_potential(LANE(pbAdjoint) *a, lane bar) {
 // ---- kinetic energy ---------------------------------------------------------------------------------------------------
 // m u^2 / 2 + L . w / 2 of a body, u the velocity of its center of mass, L = R diag(I) R' w
 static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *I = w->p.body_inertia + 3 * b, *V = w->V + 6 * b;
   double u[3], own[3], spin[3], mass = w->p.body_mass[b];
   lane momentum[3];
@@ -152,7 +153,7 @@ static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
 
 // Sum of the rotors' share; its cotangent goes to their own and to gears.
 static double pull_reflected(LANE(pbAdjoint) *a, const int *start, const int *list, int i, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double sum = 0;
 
   // Each by the square of its gear.
@@ -174,7 +175,7 @@ static bool has_place(const pbTreePattern *tree, int i, int j) {
 
 // armature / 2 sum of J_a v_a J_b v_b over the entries that M has
 static void pull_tendon(LANE(pbAdjoint) *a, int k, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   double armature = NUM(pbTendon_Armature)(w, k), power = 0;
   lane *other = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
 
@@ -194,7 +195,7 @@ static void pull_tendon(LANE(pbAdjoint) *a, int k, lane bar) {
 }
 
 static void pull_kinetic(LANE(pbAdjoint) *a, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbTopology *t = w->t;
   for (int b = 1; b < w->m->nbody; b++) {
     if (t->body_tree[b] >= 0) pull_body(a, b, bar);

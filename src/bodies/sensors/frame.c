@@ -8,7 +8,7 @@
 #include "multibody/spatial.h"
 
 // Velocity of the frame relative to the reference frame, in world axes.
-static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, const NUM(pbFrame) *ref, num v[3]) {
+static void relative_velocity(const NUM(pbMechanism) *w, int type, const NUM(pbFrame) *f, const NUM(pbFrame) *ref, num v[3]) {
   num u[3], arm[3];
 
   if (type == pb_sensFrameangvel) {
@@ -25,7 +25,7 @@ static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbFrame)
 }
 
 // Relative to a reference frame where one is given; accelerations never are.
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   const pbModel *m = w->m;
   int type = m->sensor_type[i];
   int objtype = m->sensor_objtype[i], objid = m->sensor_objid[i], reftype = m->sensor_reftype[i], refid = m->sensor_refid[i];
@@ -74,7 +74,7 @@ PB_SENSOR_VALUE(frame, value);
 
 // y = r* o: o rotates by y (0, t/2), r by -(0, t/2) y, each in its own axes.
 static void pull_quat(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   frame_bar o, ref;
   double qo[4], y[4];
@@ -128,7 +128,7 @@ static void pull_linvel(LANE(pbAdjoint) *a, frame_bar *o, frame_bar *ref, const 
 }
 
 static void pull_vector(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   frame_bar o, ref;
   lane G[3];

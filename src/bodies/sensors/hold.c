@@ -5,18 +5,24 @@
 #include <pullback/sensors.h>
 
 #include "bodies/sensor.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
+#include "multibody/damping.h"
+#include "multibody/equality.h"
 #include "multibody/frame.h"
 #include "multibody/inertia.h"
 #include "multibody/kink.h"
 #include "multibody/polynomial.h"
 #include "multibody/spatial.h"
+#include "multibody/tendon.h"
 
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
 // Coefficient of an equality row's force along a tendon (0: not coupled by it).
-static num coupling(const NUM(pbWork) *w, int e, int tendon) {
+static num coupling(const NUM(pbConstraints) *w, int e, int tendon) {
   const pbModel *m = w->m;
   if (m->eq_type[e] != pb_eqTendon) return 0;
 
@@ -30,7 +36,7 @@ static num coupling(const NUM(pbWork) *w, int e, int tendon) {
   return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
 }
 
-static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
+static num tendon_row_force(const NUM(pbConstraints) *w, const NUM(pbRow) *r, int tendon) {
   switch (r->kind) {
     case pb_rowEquality: return coupling(w, r->equality, tendon) * r->f[0];
     case pb_rowFriction: return r->tendon == tendon ? r->f[0] : 0;
@@ -39,26 +45,26 @@ static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendo
   }
 }
 
-static num spring_and_damper(const NUM(pbWork) *w, int k) {
+static num spring_and_damper(const NUM(pbConstraints) *w, int k) {
   num force = 0;
 
   if (!(w->m->disableflags & pb_disSpring)) {
-    num x = tendon_stretch(w, k);
+    num x = tendon_stretch(&w->mechanism, k);
     num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
     force -= x * pb_polynomialForce(c, x, false);
   }
   if (!(w->m->disableflags & pb_disDamper)) {
     num c[3];
-    NUM(pbTendon_Damping)(w, k, c);
+    NUM(pbTendon_Damping)(&w->mechanism, k, c);
     force -= w->ten_velocity[k] * pb_polynomialForce(c, w->ten_velocity[k], true);
   }
   return force;
 }
 
 // Sum of all forces along a tendon: spring, damper, actuators, rows, armature; positive lengthens.
-static num tension(const NUM(pbWork) *w, int k) {
+static num tension(const NUM(pbConstraints) *w, int k) {
   const pbModel *m = w->m;
-  num force = spring_and_damper(w, k), armature = NUM(pbTendon_Armature)(w, k);
+  num force = spring_and_damper(w, k), armature = NUM(pbTendon_Armature)(&w->mechanism, k);
   for (int u = 0; u < m->nu; u++) {
     if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k)
       force += w->p.actuator_gear[6 * u] * w->actuator_force[u];
@@ -68,11 +74,12 @@ static num tension(const NUM(pbWork) *w, int k) {
 
   // A loss of zero makes no row; what it would do is a slope.
   num loss = w->p.tendon_frictionloss[k];
-  if (PB_IS_COMPLEX && loss_acts(m) && !(re(loss) > 0)) force += num_make(0, -loss_sign(w, m->nv + k, w->qacc) * im(loss));
+  if (PB_IS_COMPLEX && loss_acts(m) && !(re(loss) > 0))
+    force += num_make(0, -loss_sign(&w->mechanism, m->nv + k, w->qacc) * im(loss));
 
   // Armature resists the acceleration of the length, J a + dJ/dt v.
   if (re(armature) != 0 || im(armature) != 0) {
-    num rate = NUM(pbTendon_Dot)(w, k);
+    num rate = NUM(pbTendon_Dot)(&w->mechanism, k);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) rate += w->ten_J[a] * w->qacc[w->ten_dofs[a]];
     force -= armature * rate;
   }
@@ -81,18 +88,19 @@ static num tension(const NUM(pbWork) *w, int k) {
 
 // ---- interaction forces -----------------------------------------------------------------------------------------------
 // The load (force at a point, torque) on a body, taken off what holds it.
-static void take_load(const NUM(pbWork) *w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
+static void take_load(const NUM(pbConstraints) *w, int body, const num point[3], const num force[3], const num torque[3],
+                      double sign) {
   num d[3], *F = w->cfrc_int + 6 * body;
   PB_ASSERT(body >= 0 && body < w->m->nbody);
   if (body == 0) return;
 
-  body_offset(w, body, point, d);
+  body_offset(&w->mechanism, body, point, d);
   PB_ADDWRENCH(F, -sign, d, force);
   if (!torque) return;
   for (int k = 0; k < 3; k++) F[k] -= sign * torque[k];
 }
 
-static void inertial_wrench(const NUM(pbWork) *w, int b) {
+static void inertial_wrench(const NUM(pbConstraints) *w, int b) {
   num *F = w->cfrc_int + 6 * b, momentum[6] = {0}, force[3];
   const num *V = w->V + 6 * b, *A = w->A + 6 * b;
   // A body that cannot move is held against its weight alone.
@@ -110,7 +118,7 @@ static void inertial_wrench(const NUM(pbWork) *w, int b) {
 }
 
 // Forces act on the second geom's body along the frame, on the first's against it.
-static void contact_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static void contact_load(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   const NUM(pbContact) *c = w->contact + r->contact;
   num force[3] = {0}, torque[3] = {0};
 
@@ -121,12 +129,12 @@ static void contact_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
 }
 
 // Connect and weld: force f at both points; torque whose power is f . 0.5 scale vec(conj(q2) (w1 - w2) q1).
-static void equality_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+static void equality_load(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
   int body[2], type = w->m->eq_type[r->equality];
   num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
   if (type != pb_eqConnect && type != pb_eqWeld) return;
 
-  NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
+  NUM(pbEquality_Ends)(&w->mechanism, r->equality, body, p1, p2, q1, q2);
   num torque[3] = {0};
   if (type == pb_eqWeld) {
     quat_mulaxis(t, q2, r->f + 3);
@@ -140,7 +148,7 @@ static void equality_load(const NUM(pbWork) *w, const NUM(pbRow) *r) {
 }
 
 // A path pulls at the ends of each of its pieces; where it goes around a geom, as much against it on the geom's body.
-static void tendon_load(const NUM(pbWork) *w, int k) {
+static void tendon_load(const NUM(pbConstraints) *w, int k) {
   const pbModel *m = w->m;
   if (!pb_isSpatial(m, k)) return;
 
@@ -152,7 +160,7 @@ static void tendon_load(const NUM(pbWork) *w, int k) {
     const num *x[2] = {w->site_xpos + 3 * p.site[0], w->site_xpos + 3 * p.site[1]};
 
     // Around the geom.
-    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, &p);
+    const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(&w->mechanism, &p);
     PB_ASSERT(re(divisor) != 0);
     if (path) {
       for (int e = 0; e < 2; e++) {
@@ -176,7 +184,7 @@ static void tendon_load(const NUM(pbWork) *w, int k) {
 
 // What holds each body: inertia of it and all below, less the loads (as MuJoCo's mj_rnePostConstraint counts them: applied
 // forces on bodies, contacts, connect, weld, spatial tendons; not fluid, gravity compensation, sites' actuators).
-static void interaction_wrenches(const NUM(pbWork) *w) {
+static void interaction_wrenches(const NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
   memset(w->cfrc_int, 0, 6 * (size_t)m->nbody * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
@@ -203,7 +211,7 @@ static void interaction_wrenches(const NUM(pbWork) *w) {
 }
 
 // In world axes, about the site.
-static void held(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, num v[3]) {
+static void held(const NUM(pbConstraints) *w, int type, const NUM(pbFrame) *f, num v[3]) {
   const num *F = w->cfrc_int + 6 * f->body;
   if (type == pb_sensForce) {
     v3_copy(v, F + 3);
@@ -213,17 +221,17 @@ static void held(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, num v[3]
   PB_ADDCROSS(v, -1, f->d, F + 3);
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbConstraints) *w, int i, num *y) {
   NUM(pbFrame) f;
   num v[3];
-  NUM(pbFrame_At)(w, pb_refSite, w->m->sensor_objid[i], &f);
+  NUM(pbFrame_At)(&w->mechanism, pb_refSite, w->m->sensor_objid[i], &f);
   held(w, w->m->sensor_type[i], &f, v);
   m3_tmulv(y, f.mat, v);
 }
-PB_SENSOR_VALUE(hold, value, .share = interaction_wrenches);
+PB_SENSOR_VALUE(hold, NULL, .value_constrained = value, .share_constrained = interaction_wrenches);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
-#include "bodies/sensor_adjoint.h"
+#include "bodies/sensor_row_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
 // A sensor gives its body and all below it a motion Vs, under which every load does virtual work.
@@ -233,7 +241,7 @@ PB_SENSOR_VALUE(hold, value, .share = interaction_wrenches);
 // under the virtual motion s is the sum of m A . u - f . u - t . s_ang: u the velocity of the center of mass, A the acceleration
 // of the world (minus gravity), f and t the applied force and torque.
 static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const double *A = w->A + 3;
   for (int c = b; c < w->m->nbody; c++) {
     if (w->t->body_tree[c] >= 0 || !pb_isBelow(w->m, c, b)) continue;
@@ -272,7 +280,7 @@ static void pull_hold_of_body(LANE(pbAdjoint) *a, int body, const lane s[6]) {
 // The sensor's value is s . (wrench that holds the body). Loads on the world itself do not count, so that of a sensor on it goes
 // to each body that stands in it, about the reference point of the body's tree.
 static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   if (body != 0) {
     pull_hold_of_body(a, body, s);
     return;
@@ -290,7 +298,7 @@ static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
 
 // Motion that the sensors' Vs give to a body, about its ref.
 static void hold_motion(const LANE(pbAdjoint) *a, int body, lane X[6]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int tree = w->t->body_tree[body];
   memset(X, 0, 6 * sizeof *X);
   for (int b = body; b > 0; b = w->m->body_parentid[b]) {
@@ -309,7 +317,7 @@ typedef struct segment {
 
 // Ends, direction and length of a straight piece; false: one without length, or within one body, is no load.
 static bool segment_of(const LANE(pbAdjoint) *a, const pbPiece *p, segment *g) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   g->pulley = p->pulley;
   g->divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   frame_bar_at(a, pb_refSite, p->site[0], &g->s1);
@@ -359,7 +367,7 @@ static lane straight_power(LANE(pbAdjoint) *a, segment *g, double T) {
 // One around a geom: T sum e . (u - v) / divisor over its ends, e the gradient of the length by them, u the motion of the site's
 // body there and v that of the geom's (tendon_adjoint.c, pull_wrapped).
 static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, double T) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   frame_bar site[2], geom;
   double H[49], divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley], s = T / divisor;
   lane rel[6], X[2][6], Y[6], part = PB_LANE_ZERO, radius = PB_LANE_ZERO;
@@ -373,7 +381,7 @@ static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrap
     lane u[3], v[3];
     frame_bar_at(a, pb_refSite, p->site[e], &site[e]);
     hold_motion(a, site[e].f.body, X[e]);
-    body_offset(w, geom.f.body, site[e].f.pos, at_geom);
+    body_offset(&w->mechanism, geom.f.body, site[e].f.pos, at_geom);
     PB_POINTVEL(u, X[e], site[e].f.d);
     PB_POINTVEL(v, Y, at_geom);
 
@@ -467,10 +475,10 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
 }
 
 static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
   if (w->m->disableflags & pb_disSpring) return;
-  double x = tendon_stretch(w, k), share[2];
+  double x = tendon_stretch(&w->mechanism, k), share[2];
   band_shares(length, lower, upper, share);
 
   // T = -x k(x), x the stretch beyond the band; at an end of the band half of a slope belongs to each side.
@@ -485,10 +493,10 @@ static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
 }
 
 static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   double c[3], v = w->ten_velocity[k], speed = fabs(v);
   if (w->m->disableflags & pb_disDamper) return;
-  NUM(pbTendon_Damping)(w, k, c);
+  NUM(pbTendon_Damping)(&w->mechanism, k, c);
   a->ten_vel[k] -= T * pb_polynomialSlope(c, v, true);
 
   // Its own coefficients, and those that actuators reflect to it, times gear^2.
@@ -507,8 +515,8 @@ static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
 }
 
 static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
-  const NUM(pbWork) *w = a->w;
-  double armature = NUM(pbTendon_Armature)(w, k), rate = pull_tendon_acceleration(a, k, T * -armature);
+  const NUM(pbConstraints) *w = a->constraints;
+  double armature = NUM(pbTendon_Armature)(&w->mechanism, k), rate = pull_tendon_acceleration(a, k, T * -armature);
 
   PB_THETA(a, tendon_armature, k, T * -rate);
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
@@ -521,7 +529,7 @@ static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
 
 // An equality's row couples the tendon by 1 - P'(x) where it is the second of the pair.
 static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int e = w->row[row].equality;
   pull_force(a, w->row + row, T * coupling(w, e, tendon));
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
@@ -536,7 +544,7 @@ static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
 }
 
 static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   pull_spring(a, k, T);
   pull_damper(a, k, T);
@@ -557,7 +565,7 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
 
   // A loss of zero makes no row, but has a slope.
   if (loss_acts(m) && !(w->p.tendon_frictionloss[k] > 0))
-    PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(w, m->nv + k, w->qacc));
+    PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(&w->mechanism, m->nv + k, w->qacc));
 }
 
 static void pull_tendons(LANE(pbAdjoint) *a) {
@@ -566,7 +574,7 @@ static void pull_tendons(LANE(pbAdjoint) *a) {
     if (!pb_isSpatial(m, k)) continue;
 
     // What the tension does under the sensors' motions is its cotangent.
-    lane T = tension_power(a, k, tension(a->w, k));
+    lane T = tension_power(a, k, tension(a->constraints, k));
     if (!is_zero(&T, 1)) pull_tension(a, k, T);
   }
 }
@@ -574,7 +582,7 @@ static void pull_tendons(LANE(pbAdjoint) *a) {
 // ---- values -----------------------------------------------------------------------------------------------------------
 // y = mat' v: the frame's axes take G x v, what holds the body G; a torque tau - d x f turns about the site.
 static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   int type = w->m->sensor_type[i];
   frame_bar s;
   double v[3];

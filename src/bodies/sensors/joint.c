@@ -7,7 +7,7 @@
 #include "multibody/frame.h"
 #include "multibody/spatial.h"
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   const pbModel *m = w->m;
   int joint = m->sensor_objid[i];
   const num *q = w->qpos + m->jnt_qposadr[joint], *v = w->qvel + m->jnt_dofadr[joint];

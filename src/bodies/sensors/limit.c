@@ -3,9 +3,11 @@
 #include <pullback/sensors.h>
 
 #include "bodies/sensor.h"
+#include "eval/constraints.h"
+#include "eval/row.h"
 
 // First limit row of a joint (or njnt + tendon) that is there; NULL: it does not act.
-static const NUM(pbRow) *row_of(const NUM(pbWork) *w, int id) {
+static const NUM(pbRow) *row_of(const NUM(pbConstraints) *w, int id) {
   for (int k = 0; k < w->nrow; k++) {
     if (w->row[k].kind == pb_rowLimit && w->row[k].id == id) return w->row + k;
   }
@@ -14,7 +16,7 @@ static const NUM(pbRow) *row_of(const NUM(pbWork) *w, int id) {
 
 static bool of_joint(const pbModel *m, int i) { return m->sensor_objtype[i] == pb_refJoint; }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbConstraints) *w, int i, num *y) {
   const pbModel *m = w->m;
   const NUM(pbRow) *r = row_of(w, of_joint(m, i) ? m->sensor_objid[i] : m->njnt + m->sensor_objid[i]);
   if (!r) return;
@@ -27,15 +29,15 @@ static void value(const NUM(pbWork) *w, int i, num *y) {
     default: y[0] = r->f[0];
   }
 }
-PB_SENSOR_VALUE(limit, value);
+PB_SENSOR_VALUE(limit, NULL, .value_constrained = value);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
-#include "bodies/sensor_adjoint.h"
+#include "bodies/sensor_row_adjoint.h"
 #include "multibody/spatial.h"
 
 // Axis v / |v| of a ball joint's rotation vector v, cotangent c, to the tangent: inverse right Jacobian, transposed.
 static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], lane *out) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *row = row_of(w, j);
   double angle = fmax(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
   lane p[3], t[3];
@@ -55,7 +57,7 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], 
 }
 
 static void pull_joint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *row = row_of(w, j);
   if (!row) return;
 
@@ -82,7 +84,7 @@ static void pull_joint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
 }
 
 static void pull_tendon(LANE(pbAdjoint) *a, int type, int k, lane bar) {
-  const NUM(pbRow) *row = row_of(a->w, a->w->m->njnt + k);
+  const NUM(pbRow) *row = row_of(a->constraints, a->w->m->njnt + k);
   if (!row) return;
 
   double side = row->side;

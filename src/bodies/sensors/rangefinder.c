@@ -8,7 +8,7 @@
 #include "multibody/spatial.h"
 
 // What one ray writes, into y.
-static void read_ray(const NUM(pbWork) *w, int sensor, int index, num *y) {
+static void read_ray(const NUM(pbMechanism) *w, int sensor, int index, num *y) {
   int data = w->m->sensor_intprm[3 * sensor];
   NUM(pbBeam) beam;
   pbRayHit hit;
@@ -39,7 +39,7 @@ static void read_ray(const NUM(pbWork) *w, int sensor, int index, num *y) {
 }
 
 // Ray by ray, before any cutoff: -1 and zeros where nothing is met.
-static void value(const NUM(pbWork) *w, int sensor, num *y) {
+static void value(const NUM(pbMechanism) *w, int sensor, num *y) {
   int count = NUM(pbRay_Count)(w->m, sensor), size = w->m->sensor_dim[sensor] / count;
   for (int i = 0; i < count; i++) read_ray(w, sensor, i, y + (size_t)i * (size_t)size);
 }
@@ -172,7 +172,7 @@ static void pull_miss(LANE(pbAdjoint) *a, int data, const NUM(pbBeam) *beam, con
 }
 
 static void pull_ray(LANE(pbAdjoint) *a, int sensor, int index, const lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   int data = w->m->sensor_intprm[3 * sensor];
   frame_bar s, g;
   NUM(pbBeam) beam;

@@ -8,7 +8,7 @@
 #include "multibody/spatial.h"
 
 // In world axes.
-static void vector(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, num v[3]) {
+static void vector(const NUM(pbMechanism) *w, int type, const NUM(pbFrame) *f, num v[3]) {
   switch (type) {
     case pb_sensAccelerometer: NUM(pbFrame_Acceleration)(w, f, v); break;
     case pb_sensVelocimeter: NUM(pbFrame_Velocity)(w, f, v); break;
@@ -17,7 +17,7 @@ static void vector(const NUM(pbWork) *w, int type, const NUM(pbFrame) *f, num v[
   }
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   NUM(pbFrame) f;
   num v[3];
   NUM(pbFrame_At)(w, pb_refSite, w->m->sensor_objid[i], &f);

@@ -9,7 +9,7 @@
 #include "multibody/spatial.h"
 
 // Centers of mass and their velocities; massless subtrees: the body's own.
-static void subtree_motion(const NUM(pbWork) *w) {
+static void subtree_motion(const NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   num d[3], v[3];
   for (int b = 0; b < m->nbody; b++) {
@@ -40,7 +40,7 @@ static void subtree_motion(const NUM(pbWork) *w) {
 // velocity, mass, spin of bodies and c, s, M those of subtrees,
 //   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i   (m of the world: 0);
 // the second sum vanishes where body_subtreemass is what its name says, but not its derivative.
-static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
+static void angular_momentum(const NUM(pbMechanism) *w, int b, num L[3]) {
   const pbModel *m = w->m;
   v3_zero(L);
   for (int j = b; j < m->nbody; j++) {
@@ -70,7 +70,7 @@ static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
 
 // ---- inside a site -----------------------------------------------------------------------------------------------------
 // 1 or 0: it jumps, and has no slope.
-static num inside_value(const NUM(pbWork) *w, int i) {
+static num inside_value(const NUM(pbMechanism) *w, int i) {
   const pbModel *m = w->m;
   int object = m->sensor_objid[i], site = m->sensor_refid[i];
   NUM(pbFrame) f;
@@ -86,7 +86,7 @@ static num inside_value(const NUM(pbWork) *w, int i) {
 }
 
 // ---- values -----------------------------------------------------------------------------------------------------------
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   int id = w->m->sensor_objid[i];
   switch (w->m->sensor_type[i]) {
     case pb_sensSubtreecom: v3_copy(y, w->subtree_com + 3 * id); break;
@@ -104,7 +104,7 @@ PB_SENSOR_VALUE(subtree, value, .share = subtree_motion);
 // ---- subtrees ---------------------------------------------------------------------------------------------------------
 // com = sum m x / M
 static void pull_com(LANE(pbAdjoint) *a, int b, const lane g[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *com = w->subtree_com + 3 * b;
   double M = w->p.body_subtreemass[b];
   for (int j = b; j < w->m->nbody; j++) {
@@ -123,7 +123,7 @@ static void pull_com(LANE(pbAdjoint) *a, int b, const lane g[3]) {
 
 // vel = sum m v / M
 static void pull_linvel(LANE(pbAdjoint) *a, int b, const lane g[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *vel = w->subtree_linvel + 3 * b;
   double M = fmax(TINY, w->p.body_subtreemass[b]);
   for (int j = b; j < w->m->nbody; j++) {
@@ -184,7 +184,7 @@ static void pull_orbit(LANE(pbAdjoint) *a, frame_bar *s, const double *c, const 
 
 // Excess of mass e c x vel of subtree j (angular_momentum); e = m_j + sum of children's M - M_j.
 static void pull_excess(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbMechanism) *w = a->w;
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
   double swing[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
   v3_cross(swing, c, vel);

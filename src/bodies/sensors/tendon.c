@@ -4,7 +4,7 @@
 
 #include "bodies/sensor.h"
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbMechanism) *w, int i, num *y) {
   int tendon = w->m->sensor_objid[i];
   y[0] = w->m->sensor_type[i] == pb_sensTendonpos ? w->ten_length[tendon] : w->ten_velocity[tendon];
 }

@@ -1,6 +1,9 @@
 // The force with which contacts press on the zone of a site.
 // Tests: tests/conformance/test_lists.c, tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
 #include "bodies/sensor.h"
+#include "eval/constraints.h"
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "math/vec.h"
 
 // Where a x^2 + 2 b x + c <= 0, intersected with [x[0], x[1]].
@@ -60,7 +63,7 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
 }
 
 // Does this row's contact press on the zone?
-static bool touches(const NUM(pbWork) *w, const NUM(pbRow) *row, int site) {
+static bool touches(const NUM(pbConstraints) *w, const NUM(pbRow) *row, int site) {
   if (row->kind != pb_rowContact || !(re(row->f[0]) > 0)) return false;
 
   // Only contacts of the site's own body count.
@@ -82,18 +85,18 @@ static bool touches(const NUM(pbWork) *w, const NUM(pbRow) *row, int site) {
   return ray_meets(w->m->site_type[site], size, p, d);
 }
 
-static void value(const NUM(pbWork) *w, int i, num *y) {
+static void value(const NUM(pbConstraints) *w, int i, num *y) {
   for (int k = 0; k < w->nrow; k++) {
     if (touches(w, w->row + k, w->m->sensor_objid[i])) y[0] += w->row[k].f[0];
   }
 }
-PB_SENSOR_VALUE(touch, value);
+PB_SENSOR_VALUE(touch, NULL, .value_constrained = value);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
-#include "bodies/sensor_adjoint.h"
+#include "bodies/sensor_row_adjoint.h"
 
 static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
-  const NUM(pbWork) *w = a->w;
+  const NUM(pbConstraints) *w = a->constraints;
   for (int k = 0; k < w->nrow; k++) {
     if (touches(w, w->row + k, w->m->sensor_objid[i])) pull_force(a, w->row + k, bar[0]);
   }
