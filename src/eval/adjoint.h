@@ -51,7 +51,6 @@ typedef struct LANE(pbSlipBar) {
   lane bound;        // of the upper bound, of dry friction
   lane log_D;        // of the logarithm of edge_D
 } LANE(pbSlipBar);
-struct NUM(pbSlipUpdate);
 
 // The solution that the forces, the rows and the inertia of an evaluation are differentiated at. With sweeps against slip it is
 // Newton's, which they begin with; the work holds what they made of it, which sensors and integrators see. Without, both are one.
@@ -117,19 +116,10 @@ typedef struct LANE(pbAdjoint) {
 
   lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
 
-  // sweeps against slip (solve/noslip_adjoint.c), of n rows that slide
-  lane *slip_w;                           // nv: M^-1 of the cotangent of qacc
-  lane *slip_f, *slip_x, *slip_z;         // n each: of forces, of residuals, part of the first
-  lane *slip_G;                           // n x n: of A
-  lane *slip_u, *slip_Fz, *slip_FA;       // nv, nbody x 6 each: fields
-  double *slip_Y;                         // nbody x 6
-  lane *slip_M, *slip_S, *slip_I;         // cotangents of M's entries, of axes (nv x 6); room (nbody x 10)
-  LANE(pbSlipBar) *slip_row;              // max_row
-  struct NUM(pbSlipUpdate) *slip_update;  // n: of one sweep
-  bool slip_seen;                         // slip_FA is set
-  double *slip_A, *slip_force;            // nbody x 6, max_row x 6: Newton's accelerations of bodies, forces of rows
-  int *slip_sign;                         // nv + ntendon: of losses of zero, against which their force is in a sweep
-  lane *slip_loss;                        // nv + ntendon: cotangents of these forces
+  // sweeps against slip: what rows read of them, and what they work with (solve/noslip_adjoint.h)
+  LANE(pbSlipBar) *slip_row;  // max_row
+  lane *slip_loss;            // nv + ntendon: of the forces of losses of zero
+  struct LANE(pbSlipAdjoint) *slip;
 
   lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
   bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
@@ -273,11 +263,6 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // J x of a row, and out += J'f.
 void LANE(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *x, lane *out);
 void LANE(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *f, lane *out);
-// Sweeps against slip: Newton's solution; from the cotangents of qacc and forces after them (qacc, y0) to those of that solution;
-// after the rows and before tendons: what falls to the sweeps themselves.
-LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
-void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a);
-void LANE(pbSlip_Power)(LANE(pbAdjoint) *a);
 // Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0), by the factor at the solution (pbDual_Factor).
 void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `contact_jacobian`.

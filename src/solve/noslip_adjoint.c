@@ -19,7 +19,7 @@
 #include "multibody/force_adjoint.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
-#include "solve/noslip.h"
+#include "solve/noslip_adjoint.h"
 
 typedef NUM(pbSlipUpdate) slip_update;
 typedef NUM(pbSlipBlock) slip_block;
@@ -129,16 +129,16 @@ static void pull_several(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const slip_upd
   for (int i = 0; i < n; i++) {
     lane slope = bar.b[i] * mu[i];
     bar.mu[i] += bar.b[i] * s->b[i] / mu[i];
-    a->slip_x[u->at + i] += slope;
+    a->slip->x[u->at + i] += slope;
 
     for (int j = 0; j < n; j++) {
       double A = s->A[i * n + j] / (mu[i] * mu[j]);
       lane entry = bar.A[i * n + j] * mu[i] * mu[j] - slope * f_old[u->at + j];
-      a->slip_f[u->at + j] -= A * slope;
+      a->slip->f[u->at + j] -= A * slope;
       bar.mu[i] += bar.A[i * n + j] * A * mu[j];
       bar.mu[j] += bar.A[i * n + j] * A * mu[i];
       bool floored = i == j && w->slip.A[(u->at + i) * all + u->at + i] < 1e-10;
-      if (!floored) a->slip_G[(u->at + i) * all + u->at + j] += entry;
+      if (!floored) a->slip->G[(u->at + i) * all + u->at + j] += entry;
     }
   }
   for (int i = 0; i < n; i++) row->friction[i] += bar.mu[i];
@@ -156,9 +156,9 @@ static void pull_one(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int i, const slip_
     if (floored) A = 1e-15;
 
     // f = f_old - x / A
-    a->slip_f[at] += T;
-    a->slip_x[at] -= T / A;
-    if (!floored) a->slip_G[at * w->slip.n + at] -= T * (u->f[0] - f_old[at]) / A;
+    a->slip->f[at] += T;
+    a->slip->x[at] -= T / A;
+    if (!floored) a->slip->G[at * w->slip.n + at] -= T * (u->f[0] - f_old[at]) / A;
     return;
   }
 
@@ -189,20 +189,20 @@ static void pull_update(LANE(pbAdjoint) *a, int index, int i, const slip_update 
     double change = u->f[c] - f_old[u->at + c];
     // A is symmetric, and of G only that part counts.
     const double *A = w->slip.A + (u->at + c) * n;
-    lane *G = a->slip_G + (u->at + c) * n;
+    lane *G = a->slip->G + (u->at + c) * n;
     for (int j = 0; j < n; j++) {
-      g += A[j] * a->slip_x[j];
-      G[j] += a->slip_x[j] * change;
+      g += A[j] * a->slip->x[j];
+      G[j] += a->slip->x[j] * change;
     }
 
     // The change is the force after less that before.
-    T[c] = a->slip_f[u->at + c] + g;
-    a->slip_f[u->at + c] = -g;
+    T[c] = a->slip->f[u->at + c] + g;
+    a->slip->f[u->at + c] = -g;
   }
 
   // From the forces after the block to what they were made of.
   if (u->zone == pb_slipKept) {
-    for (int c = 0; c < u->n; c++) a->slip_f[u->at + c] += T[c];
+    for (int c = 0; c < u->n; c++) a->slip->f[u->at + c] += T[c];
   } else if (u->zone == pb_slipEllipsoid) {
     pull_several(a, r, u, T, f_old, a->slip_row + index);
   } else if (u->zone != pb_slipZero) {
@@ -232,14 +232,14 @@ static void begin_losses(LANE(pbAdjoint) *a) {
   if (!losses_count(a)) return;
 
   for (int id = 0; id < loss_count(a->work); id++)
-    a->slip_loss[id] = a->work->slip.n ? loss_rate(a->work, id, a->slip_w) : PB_LANE_ZERO;
+    a->slip_loss[id] = a->work->slip.n ? loss_rate(a->work, id, a->slip->w) : PB_LANE_ZERO;
 }
 
 // What is left is that of the forces before the sweeps, without what Newton's own adjoint counts.
 static void end_losses(LANE(pbAdjoint) *a) {
   if (!losses_count(a) || !a->work->slip.n) return;
 
-  for (int id = 0; id < loss_count(a->work); id++) a->slip_loss[id] -= loss_rate(a->work, id, a->slip_w);
+  for (int id = 0; id < loss_count(a->work); id++) a->slip_loss[id] -= loss_rate(a->work, id, a->slip->w);
 }
 
 // Signs of those before `end`, at their turn: accelerations in w->tmp. Returns which come next.
@@ -247,7 +247,7 @@ static int note_losses(LANE(pbAdjoint) *a, int s, int next, int end) {
   const NUM(pbWork) *w = a->work;
   if (!losses_count(a)) return next;
 
-  for (; next < end; next++) a->slip_sign[next] = NUM(pbSlip_LossSign)(w, next, s, w->tmp);
+  for (; next < end; next++) a->slip->sign[next] = NUM(pbSlip_LossSign)(w, next, s, w->tmp);
   return next;
 }
 
@@ -258,20 +258,20 @@ static void pull_losses(LANE(pbAdjoint) *a, int first, int end) {
   if (first >= end || !losses_count(a)) return;
 
   // The accelerations that the residuals' cotangents stand for: M^-1 J'x.
-  lane *u = a->slip_u;
+  lane *u = a->slip->u;
   memset(u, 0, (size_t)nv * sizeof *u);
   for (int j = 0; j < n; j++) {
-    for (int d = 0; d < nv; d++) u[d] += w->slip.Z[j * nv + d] * a->slip_x[j];
+    for (int d = 0; d < nv; d++) u[d] += w->slip.Z[j * nv + d] * a->slip->x[j];
   }
 
   for (int id = end - 1; id >= first; id--) {
-    if (a->slip_sign[id] == pb_slipNoLoss) continue;
+    if (a->slip->sign[id] == pb_slipNoLoss) continue;
 
     // The force is set anew: what moved the residuals is its change, so the one before counts against it.
     lane g = loss_rate(w, id, u), bar = a->slip_loss[id] + g;
     a->slip_loss[id] = -g;
-    if (id < nv) PB_THETA(a, dof_frictionloss, id, -a->slip_sign[id] * bar);
-    else PB_THETA(a, tendon_frictionloss, id - nv, -a->slip_sign[id] * bar);
+    if (id < nv) PB_THETA(a, dof_frictionloss, id, -a->slip->sign[id] * bar);
+    else PB_THETA(a, tendon_frictionloss, id - nv, -a->slip->sign[id] * bar);
   }
 }
 
@@ -309,7 +309,7 @@ static int repeat_sweep(LANE(pbAdjoint) *a, int s) {
     loss = note_losses(a, s, loss, pb_slip_losses(w, r));
 
     for (int i = 0; i < pb_slip_count(r); i += pb_slip_together(w->m, r)) {
-      slip_update *u = a->slip_update + count++;
+      slip_update *u = a->slip->update + count++;
       PB_ASSERT(count <= n);
       NUM(pbSlip_Update)(w, r, i, before, x, u);
       for (int c = 0; c < u->n; c++) {
@@ -335,7 +335,7 @@ static void pull_sweep(LANE(pbAdjoint) *a, int s) {
 
     int step = pb_slip_together(w->m, r);
     for (int i = pb_slip_count(r) - step; i >= 0; i -= step) {
-      pull_update(a, k, i, a->slip_update + --count, w->slip.f + s * w->slip.n);
+      pull_update(a, k, i, a->slip->update + --count, w->slip.f + s * w->slip.n);
     }
   }
   PB_ASSERT(count == 0);
@@ -374,8 +374,8 @@ static void pull_newton(LANE(pbAdjoint) *a) {
     // Forces and residuals of Newton's solution, as the sweeps have used them.
     int first = pb_slip_first(r);
     for (int i = 0; i < pb_slip_count(r); i++) {
-      y0[first + i] = a->slip_f[r->at + i];
-      row->x[first + i] += a->slip_x[r->at + i];
+      y0[first + i] = a->slip->f[r->at + i];
+      row->x[first + i] += a->slip->x[r->at + i];
     }
     y0[0] += row->normal;
     if (pb_pyramidal(w->m, r)) pull_edges(a, r, row);
@@ -388,16 +388,16 @@ static void pull_newton(LANE(pbAdjoint) *a) {
 }
 
 LANE(pbSolution) LANE(pbSlip_Solution)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
-  NUM(pbAccelerations)(&w->mechanism, w->slip.qacc, a->slip_A);
+  NUM(pbAccelerations)(&w->mechanism, w->slip.qacc, a->slip->A);
 
   // The sweeps have changed the forces of what slides alone.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    double *f = a->slip_force + 6 * k;
+    double *f = a->slip->force + 6 * k;
     memcpy(f, r->f, sizeof r->f);
     for (int i = 0; i < pb_slip_count(r); i++) f[pb_slip_first(r) + i] = w->slip.f[r->at + i];
   }
-  return (LANE(pbSolution)){.qacc = w->slip.qacc, .A = a->slip_A, .force = a->slip_force};
+  return (LANE(pbSolution)){.qacc = w->slip.qacc, .A = a->slip->A, .force = a->slip->force};
 }
 
 void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a) {
@@ -406,10 +406,10 @@ void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a) {
 
   // Nothing has been collected yet; w.
   memset(a->slip_row, 0, (size_t)w->nrow * sizeof *a->slip_row);
-  memset(a->slip_G, 0, (size_t)(n * n) * sizeof(lane));
-  memset(a->slip_x, 0, (size_t)n * sizeof(lane));
-  memcpy(a->slip_w, a->qacc, (size_t)nv * sizeof(lane));
-  if (n) LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->slip_w);
+  memset(a->slip->G, 0, (size_t)(n * n) * sizeof(lane));
+  memset(a->slip->x, 0, (size_t)n * sizeof(lane));
+  memcpy(a->slip->w, a->qacc, (size_t)nv * sizeof(lane));
+  if (n) LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->slip->w);
   begin_losses(a);
 
   // Cotangents of the forces after the sweeps: z . (cotangent of qacc), and what sensors ask.
@@ -419,19 +419,19 @@ void LANE(pbSlip_Pull)(LANE(pbAdjoint) *a) {
       // As much as the acceleration moves with the force.
       lane by_qacc = PB_LANE_ZERO;
       for (int d = 0; d < nv; d++) by_qacc += w->slip.Z[(r->at + i) * nv + d] * a->qacc[d];
-      a->slip_f[r->at + i] = by_qacc + a->y0[6 * k + pb_slip_first(r) + i];
-      a->slip_z[r->at + i] = by_qacc;
+      a->slip->f[r->at + i] = by_qacc + a->y0[6 * k + pb_slip_first(r) + i];
+      a->slip->z[r->at + i] = by_qacc;
     }
   }
 
   for (int s = w->slip.sweeps - 1; s >= 0; s--) pull_sweep(a, s);
-  for (int i = 0; i < n; i++) a->slip_f[i] -= a->slip_z[i];
+  for (int i = 0; i < n; i++) a->slip->f[i] -= a->slip->z[i];
   end_losses(a);
 
   // What sensors see moves with the accelerations after the sweeps: kept apart.
-  a->slip_seen = !a->fresh;
-  if (a->slip_seen) {
-    for (int i = 0; i < 6 * w->m->nbody; i++) a->slip_FA[i] = a->FA[i] + a->FVa[i];
+  a->slip->seen = !a->fresh;
+  if (a->slip->seen) {
+    for (int i = 0; i < 6 * w->m->nbody; i++) a->slip->FA[i] = a->FA[i] + a->FVa[i];
   }
 
   pull_newton(a);
@@ -508,7 +508,7 @@ static bool pair_rates(const LANE(pbAdjoint) *a, int row, lane *u) {
 
   for (int j = 0; j < n; j++) {
     const double *z = w->slip.Z + j * nv;
-    lane g = a->slip_G[row * n + j] + a->slip_G[j * n + row];
+    lane g = a->slip->G[row * n + j] + a->slip->G[j * n + row];
     for (int l = 0; l < PB_LANES; l++) any = any || ((const double *)&g)[l] != 0;
     for (int d = 0; d < nv; d++) u[d] += g * z[d];
   }
@@ -520,7 +520,7 @@ static void add_mass_pair(LANE(pbAdjoint) *a, const lane *u, const double *z) {
   const pbTreePattern *tree = &a->w->t->M;
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
-    lane *M = a->slip_M + tree->adr[k];
+    lane *M = a->slip->M + tree->adr[k];
     int depth = tree->depth[k];
 
     for (int d = 0; d < depth; d++) M[d] -= z[k] * u[chain[d]];
@@ -549,7 +549,7 @@ static void pull_contact_row(LANE(pbAdjoint) *a, const NUM(pbRow) *r, int row, c
   pull_functional(a, r, row, 1, a->X, a->F, bar);
   for (int e = 0; e < 2; e++) {
     const double *F = a->F + 6 * body[e];
-    for (int i = w->t->body_dofend[body[e]]; i >= 0; i = w->m->dof_parentid[i]) PB_AXPY6(a->slip_S + 6 * i, u[i], F);
+    for (int i = w->t->body_dofend[body[e]]; i >= 0; i = w->m->dof_parentid[i]) PB_AXPY6(a->slip->S + 6 * i, u[i], F);
   }
 }
 
@@ -560,7 +560,7 @@ static void pull_row_pairs(LANE(pbAdjoint) *a, const NUM(pbRow) *r) {
 
   for (int i = 0; i < pb_slip_count(r); i++) {
     // without cotangents there is nothing to do
-    lane *u = a->slip_u;
+    lane *u = a->slip->u;
     if (!pair_rates(a, r->at + i, u)) continue;
 
     add_mass_pair(a, u, w->slip.Z + (r->at + i) * w->m->nv);
@@ -573,12 +573,12 @@ static void pull_row_pairs(LANE(pbAdjoint) *a, const NUM(pbRow) *r) {
 // The pairs of all rows that slide.
 static void pull_pairs(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->work;
-  memset(a->slip_M, 0, (size_t)w->t->M.size * sizeof(lane));
-  memset(a->slip_S, 0, 6 * (size_t)w->m->nv * sizeof(lane));
+  memset(a->slip->M, 0, (size_t)w->t->M.size * sizeof(lane));
+  memset(a->slip->S, 0, 6 * (size_t)w->m->nv * sizeof(lane));
   for (int k = 0; k < w->nrow; k++) pull_row_pairs(a, w->row + k);
 
-  LANE(pbForce_ArmatureMass)(a, a->slip_M);
-  LANE(pbSweep_PullMass)(a, a->slip_M, a->slip_S, a->slip_I);
+  LANE(pbForce_ArmatureMass)(a, a->slip->M);
+  LANE(pbSweep_PullMass)(a, a->slip->M, a->slip->S, a->slip->I);
 }
 
 // X += sign (Vx - Vl): motions that force and torque sensors give.
@@ -591,7 +591,7 @@ static void add_sensor_motions(LANE(pbAdjoint) *a, double sign) {
 static void pull_changed_forces(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->work;
   const double *before = w->slip.f, *after = w->slip.f + w->slip.sweeps * w->slip.n;
-  LANE(pbSweep_Push)(&w->mechanism, a->slip_w, a->X);
+  LANE(pbSweep_Push)(&w->mechanism, a->slip->w, a->X);
   add_sensor_motions(a, 1);
   memset(a->F, 0, 6 * (size_t)w->m->nbody * sizeof(double));
 
@@ -606,11 +606,11 @@ static void pull_changed_forces(LANE(pbAdjoint) *a) {
     for (int i = 0; i < pb_slip_count(r); i++) {
       double change = after[r->at + i] - before[r->at + i];
       if (r->kind == pb_rowContact) pull_functional(a, r, pb_slip_first(r) + i, change, a->X, a->F, &bar);
-      else pull_tendon_row(a, r, change, a->slip_w);
+      else pull_tendon_row(a, r, change, a->slip->w);
     }
     if (r->kind == pb_rowContact && r->dim > 1) pull_contact(a, r, &bar);
   }
-  LANE(pbSweep_PullExtra)(a, a->slip_w);
+  LANE(pbSweep_PullExtra)(a, a->slip->w);
 }
 
 // (mu - w) . M (qacc - a0), and what sensors see of qacc - a0.
@@ -621,20 +621,20 @@ static void pull_changed_accelerations(LANE(pbAdjoint) *a) {
 
   for (int i = 0; i < nv; i++) {
     change[i] = w->qacc[i] - w->slip.qacc[i];
-    a->slip_u[i] = (a->damped ? a->mu[i] : PB_LANE_ZERO) - a->slip_w[i];
+    a->slip->u[i] = (a->damped ? a->mu[i] : PB_LANE_ZERO) - a->slip->w[i];
   }
 
   // Motions of bodies under both; sensors give bodies motions of their own.
-  LANE(pbSweep_Push)(&w->mechanism, a->slip_u, a->X);
+  LANE(pbSweep_Push)(&w->mechanism, a->slip->u, a->X);
   add_sensor_motions(a, -1);
-  LANE(pbSweep_PushPlain)(&w->mechanism, change, a->slip_Y);
+  LANE(pbSweep_PushPlain)(&w->mechanism, change, a->slip->Y);
 
   memset(a->F, 0, (size_t)bodies * sizeof(double));
-  memset(a->slip_Fz, 0, (size_t)bodies * sizeof(lane));
-  if (a->slip_seen) memcpy(a->slip_Fz, a->slip_FA, (size_t)bodies * sizeof(lane));
-  LANE(pbSweep_InertiaPair)(a, 1, a->X, a->slip_Y, a->slip_Fz);
-  LANE(pbForce_ArmaturePair)(a, 1, a->slip_u, change);
-  LANE(pbSweep_PullPair)(a, a->slip_u, change, a->slip_Fz);
+  memset(a->slip->Fz, 0, (size_t)bodies * sizeof(lane));
+  if (a->slip->seen) memcpy(a->slip->Fz, a->slip->FA, (size_t)bodies * sizeof(lane));
+  LANE(pbSweep_InertiaPair)(a, 1, a->X, a->slip->Y, a->slip->Fz);
+  LANE(pbForce_ArmaturePair)(a, 1, a->slip->u, change);
+  LANE(pbSweep_PullPair)(a, a->slip->u, change, a->slip->Fz);
 }
 
 void LANE(pbSlip_Power)(LANE(pbAdjoint) *a) {

@@ -12,7 +12,6 @@
 #include "model/policy_data.h"
 #include "multibody/spatial.h"
 #include "solve/dual.h"
-#include "solve/noslip.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
@@ -121,26 +120,27 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
 // Sweeps against slip: nothing where there are none.
 static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contacts) {
   LANE(pbAdjoint) *a = &k->a;
+  a->slip = &k->slip;
   if (!pb_noslip(m)) return;
 
   int n = contacts * (m->topology->max_dim - 1) + m->nv + m->ntendon;
-  TAKE(a->slip_w, m->nv);
-  TAKE(a->slip_f, n);
-  TAKE(a->slip_x, n);
-  TAKE(a->slip_z, n);
-  TAKE(a->slip_G, n * n);
-  TAKE(a->slip_u, m->nv);
-  TAKE(a->slip_Fz, 6 * m->nbody);
-  TAKE(a->slip_FA, 6 * m->nbody);
-  TAKE(a->slip_Y, 6 * m->nbody);
-  TAKE(a->slip_M, m->topology->M.size);
-  TAKE(a->slip_S, 6 * m->nv);
-  TAKE(a->slip_I, 10 * m->nbody);
+  TAKE(a->slip->w, m->nv);
+  TAKE(a->slip->f, n);
+  TAKE(a->slip->x, n);
+  TAKE(a->slip->z, n);
+  TAKE(a->slip->G, n * n);
+  TAKE(a->slip->u, m->nv);
+  TAKE(a->slip->Fz, 6 * m->nbody);
+  TAKE(a->slip->FA, 6 * m->nbody);
+  TAKE(a->slip->Y, 6 * m->nbody);
+  TAKE(a->slip->M, m->topology->M.size);
+  TAKE(a->slip->S, 6 * m->nv);
+  TAKE(a->slip->I, 10 * m->nbody);
   TAKE(a->slip_row, contacts + m->topology->max_blocks);
-  TAKE(a->slip_update, n);
-  TAKE(a->slip_A, 6 * m->nbody);
-  TAKE(a->slip_force, 6 * (contacts + m->topology->max_blocks));
-  TAKE(a->slip_sign, m->nv + m->ntendon);
+  TAKE(a->slip->update, n);
+  TAKE(a->slip->A, 6 * m->nbody);
+  TAKE(a->slip->force, 6 * (contacts + m->topology->max_blocks));
+  TAKE(a->slip->sign, m->nv + m->ntendon);
   TAKE(a->slip_loss, m->nv + m->ntendon);
 }
 

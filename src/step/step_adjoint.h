@@ -8,12 +8,14 @@
 
 #include "eval/adjoint.h"
 #include "eval/work.h"
+#include "solve/noslip_adjoint.h"
 #include "step/vjp.h"
 
 enum { pb_jacobianStrips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
 
 typedef struct LANE(pbVjpBlock) {
   LANE(pbAdjoint) a;
+  LANE(pbSlipAdjoint) slip;          // of a
   lane *q_next, *v_next, *act_next;  // cotangents after the step
   lane *q_sum, *v_sum, *act_sum;     // results of all stages
   lane *mocap_pos, *mocap_rot;       // the same, nmocap x 3 each
