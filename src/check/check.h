@@ -153,8 +153,8 @@ PB_NODISCARD pbStatus pbCheck_TaylorRemainders(pbCheck *d);
 PB_NODISCARD pbStatus pbCheck_Mode(pbCheck *d);  // modes event and smooth
 // Does a move by e leave some friction loss too small to be told from rounding?
 bool pbCheck_Drowns(const pbCheck *d, double e);
-// The side to which a control may move from the run's first: 1, -1 at an end of its range, 0: to both; *span: of the range.
-int pbCheck_ControlSide(const pbCheck *d, int i, double *span);
+// The side to which a control of a step may move: 1, -1 at an end of its range, 0: to both; *span: of the range.
+int pbCheck_ControlSide(const pbCheck *d, int step, int i, double *span);
 // Numbers of the state's tangent that move by themselves: not the past that deformables keep, nor what a policy holds.
 int pbCheck_MovingCount(const pbCheck *d);
 

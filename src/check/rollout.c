@@ -69,6 +69,19 @@ static pbStatus compare_remainders(pbCheck *d, int trial, double noise, pbCheckT
   return pb_ok;
 }
 
+// Beyond a bound a control has another slope than into its domain, which is what the gradient is there: a direction goes into the
+// domain, or along it where its length is to be that of the gradient.
+static void turn_into_domain(pbCheck *d, bool along) {
+  int nu = d->r->nu;
+  double span, *to = d->direction.of[by_ctrl];
+  for (int k = 0; k < d->r->plan.steps; k++) {
+    for (int i = 0; i < nu; i++) {
+      double *c = to + (size_t)k * (size_t)nu + (size_t)i;
+      if (pbCheck_ControlSide(d, d->from + k, i, &span) * *c < 0) *c = along ? 0 : -*c;
+    }
+  }
+}
+
 // Trial 0 goes along the gradient, the others at random, all about unit length.
 static void draw_trial(pbCheck *d, int trial) {
   static const pbBy parts[] = {by_state, by_ctrl};
@@ -80,6 +93,7 @@ static void draw_trial(pbCheck *d, int trial) {
     if (trial) pbCheck_DrawPart(d, parts[p]);
     else if (to) memcpy(to, bar->of[parts[p]], direction->size[parts[p]] * sizeof *to);
   }
+  if (direction->of[by_ctrl]) turn_into_domain(d, trial == 0);
 
   double squared = trial ? (double)(direction->size[by_state] + direction->size[by_ctrl]) : pbVectors_Squared(direction);
   pbVectors_Divide(direction, sqrt(squared) + DBL_MIN);

@@ -270,7 +270,7 @@ static bool draw_controls(pbCheck *d) {
 
   for (size_t i = 0; i < d->direction.size[by_ctrl]; i++) {
     double span, move = pbRng_Normal(&d->rng);
-    int side = pbCheck_ControlSide(d, (int)(i % (size_t)d->r->nu), &span);
+    int nu = d->r->nu, side = pbCheck_ControlSide(d, d->from + (int)i / nu, (int)i % nu, &span);
     direction[i] = side ? side * fabs(move) : move;
     one = one || side;
   }

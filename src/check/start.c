@@ -14,7 +14,8 @@ enum { most_steps = 10, most_entries = 100 };
 
 int pbCheck_MovingCount(const pbCheck *d) { return 2 * d->r->nv + d->r->na + 2 * d->r->np; }
 
-int pbCheck_ControlSide(const pbCheck *d, int i, double *span) {
+int pbCheck_ControlSide(const pbCheck *d, int step, int i, double *span) {
+  double control = d->control[(size_t)step * (size_t)d->r->nu + (size_t)i];
   pbField limited, dynamics;
   pbParam range;
   double low = -INFINITY, high = INFINITY;
@@ -35,8 +36,8 @@ int pbCheck_ControlSide(const pbCheck *d, int i, double *span) {
   }
 
   *span = high - low;
-  if (d->control[i] <= low) return 1;
-  return d->control[i] >= high ? -1 : 0;
+  if (control <= low) return 1;
+  return control >= high ? -1 : 0;
 }
 
 // Sets the direction to one entry: a control in all steps, or a number of the state at the start. Returns the side to which its
@@ -47,7 +48,7 @@ static int choose_entry(pbCheck *d, pbBy part, int i) {
   direction[i] = 1;
   if (part == by_state) return 0;
 
-  int side = pbCheck_ControlSide(d, i, &span);
+  int side = pbCheck_ControlSide(d, 0, i, &span);
   double unit = span > 0 ? fmin(1, span) : 1;
   for (size_t k = 0; k < (size_t)d->r->plan.steps; k++) direction[k * (size_t)d->r->nu + (size_t)i] = unit;
   return side;

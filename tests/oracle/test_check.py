@@ -33,6 +33,14 @@ def test_each_entry_has_the_slope_into_its_domain(run, tmp_path, actuators, bend
     assert len(found) == len(bends) and all(f["where"] == where and words in f["why"] for f, (where, words) in zip(found, bends, strict=True)), found
 
 
+def test_remainders_at_bounds_go_into_the_domain(run):
+    """Five adhesions whose controls stand at their least: every trial counts, whatever is drawn."""
+    for seed in range(8):
+        checks, _ = checked(run, str(MODELS / "adhesion.xml"), "--horizon", "4", "--seed", str(seed))
+        trials = [checks[f"Taylor remainder, {along}"] for along in ("along the gradient", "random directions")]
+        assert [(c["holds"], c["cases"], c["left_out"]) for c in trials] == [(True, 1, 0), (True, 3, 0)], (seed, trials)
+
+
 def test_a_gradient_that_is_wrong_at_the_start_fails(run, tmp_path):
     """Sweeps that have not settled: entries are named with their slopes."""
     (tmp_path / "m.xml").write_text(PILE)
