@@ -251,7 +251,7 @@ static pbStatus read_word(pbTaskReader *r, const json_t *object, const pbTaskKey
     }
     const char *before = k->words[i + 1] ? ", " : " or ";
     n += (size_t)snprintf(all + n, sizeof all - n, "%s\"%s\"", i > 0 ? before : "", k->words[i]);
-    PB_ASSERT(n < sizeof all);
+    if (n >= sizeof all) n = sizeof all - 1;
   }
   return pbTaskReader_FailAt(r, k->name, "expected %s, found \"%.40s\"", all, word);
 }
@@ -280,7 +280,7 @@ pbStatus pbTaskReader_Key(pbTaskReader *r, const json_t *object, const pbTaskKey
   return pb_ok;
 }
 
-pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKey *keys, void *into) {
+pbStatus pbTaskReader_KnowsKeys(const pbTaskReader *r, const json_t *object, const pbTaskKey *keys) {
   enum { most = 40 };
   const char *names[most + 1];
   int count = 0;
@@ -290,7 +290,11 @@ pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKe
   }
   names[count] = NULL;
 
-  PB_TRY(pbTaskReader_Keys(r, object, names));
+  return pbTaskReader_Keys(r, object, names);
+}
+
+pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKey *keys, void *into) {
+  PB_TRY(pbTaskReader_KnowsKeys(r, object, keys));
   for (const pbTaskKey *k = keys; k->name; k++) PB_TRY(pbTaskReader_Key(r, object, k, into));
   return pb_ok;
 }

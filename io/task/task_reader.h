@@ -88,6 +88,8 @@ typedef struct pbTaskKey {
   { .name = NULL }
 // Object with no other keys than these, and the values of those that are no parts; absent ones leave theirs as they are.
 PB_NODISCARD pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKey *keys, void *into);
+PB_NODISCARD pbStatus pbTaskReader_KnowsKeys(const pbTaskReader *r, const json_t *object,
+                                             const pbTaskKey *keys);  // the first alone
 PB_NODISCARD pbStatus pbTaskReader_Key(pbTaskReader *r, const json_t *object, const pbTaskKey *key, void *into);  // one of them
 
 // Object with no other keys than these (NULL ends them).

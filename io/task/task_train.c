@@ -335,11 +335,11 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   if (!object) return pbTaskReader_Fail(r, pb_bad_input, "\"train\" is missing");
 
   pbTaskReader_Enter(r, "train");
-  PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
+  PB_TRY(pbTaskReader_KnowsKeys(r, object, train_keys));
   PB_TRY(read_method(r, object, &method));
   PB_TRY(check_keys(r, object, method));
 
-  // once more, over the defaults: what is not said is as usual for the method
+  // what is not said is as usual for the method
   t->settings = defaults(method);
   PB_TRY(pbTask_ReadSeed(r, root, &t->settings.seed));
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));

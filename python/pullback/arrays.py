@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -128,9 +128,11 @@ def paths_of(values, name, lists=False):
     """Folders for the library, which has ':' between them; None where there are none. lists: a text may be such a list (ROS_PACKAGE_PATH)."""
     if values is None:
         return None
-    if not isinstance(values, (str, os.PathLike, Sequence)):
+    if isinstance(values, (str, bytes, os.PathLike)):
+        values = [values]
+    elif not isinstance(values, Iterable):
         raise ArgumentError(f"{name}: expected a folder or a list of folders, found {values!r}")
-    folders = [path_of(v, name) for v in ([values] if isinstance(values, (str, bytes, os.PathLike)) else values)]
+    folders = [path_of(v, name) for v in values if not (isinstance(v, str) and not v)]  # nothing, as an unset variable gives it
     for folder in folders:
         if ":" in folder and not lists:
             raise ArgumentError(f"{name}: {folder!r}: the name of a folder has no ':' here; several are a list")
@@ -141,13 +143,13 @@ class Description:
     """The file of something that is described in JSON, given as a path or as a dict, which becomes a file in memory; the files that it
     names lie below the current folder. None stays None."""
 
-    def __init__(self, given: object) -> None:
-        self._given = given
+    def __init__(self, given: object, name: str = "a description") -> None:
+        self._given, self._name = given, name
         self._memory: int | None = None
 
     def __enter__(self) -> str | None:
         if self._given is None or isinstance(self._given, (str, bytes, os.PathLike)):
-            return None if self._given is None else path_of(self._given, "a description")
+            return None if self._given is None else path_of(self._given, self._name)
         if not isinstance(self._given, Mapping):
             raise ArgumentError(f"expected a path or a dict, found {type(self._given).__name__}")
         text = json.dumps(dict(self._given), default=_plain)

@@ -209,7 +209,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     contacts) has the best so far in its `result`, outcome "failed", which is written to output, too.
     """
     losses = Losses(task, functions)
-    with Description(losses.task) as path, Telling(progress) as tell:
+    with Description(losses.task, "task") as path, Telling(progress) as tell:
         error, met, found, motions, lines = _core.optimize(
             _task(path), _output(output, ".json", path), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
             max(0, _whole(threads, "threads", 1, 1024)), fresh, tell, losses.call)
@@ -239,7 +239,7 @@ def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Los
     Returns a Report, true where it is confirmed, with the program's numbers. Raises InputError with file, place and reason.
     """
     losses = Losses(task, functions)
-    with Description(losses.task) as path, Telling(progress) as tell:
+    with Description(losses.task, "task") as path, Telling(progress) as tell:
         confirmed, found = _core.audit(_task(path), _file(result, "result"), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
                                        _whole(starts, "starts", 8, 1_000_000), tell, losses.call)
     return Report(found, confirmed)
@@ -256,7 +256,7 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
     target = path_of(output, "output")
     if not target.endswith(".npz"):
         raise ArgumentError(f"output: expected a name that ends in .npz, found {target!r}")
-    with Description(task) as path, Telling(progress) as tell:
+    with Description(task, "task") as path, Telling(progress) as tell:
         names, rows, lines = _core.train(_task(path), target, _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
                                          max(0, _whole(threads, "threads", 1, 1024)), fresh, tell)
     _warn(lines)
@@ -285,6 +285,7 @@ def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
     """
     path = path_of(path, "path")
     kind = os.path.splitext(path)[1]
+    only_collision = _only_collision(shapes)
     if kind == ".npz":
         np.savez(path, **arrays(rollout))
         return path
@@ -293,7 +294,7 @@ def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
     if rollout.batch is not None:
         raise ArgumentError("a page shows one world: save model.rollout of one")
     motion = [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
-    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, _only_collision(shapes), path, kind == ".glb")
+    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, only_collision, path, kind == ".glb")
     return path
 
 

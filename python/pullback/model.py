@@ -123,7 +123,7 @@ def _compile(path, text, *, options=None, contact=None, allow_root=(), package_p
     for name, value, allowed in (("inertia", inertia, _INERTIA), ("missing_meshes", missing_meshes, _MISSING)):
         if value not in allowed:
             raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
-    with Description(deformables) as deformables, Description(policy) as policy:
+    with Description(deformables, "deformables") as deformables, Description(policy, "policy") as policy:
         return _core.Compiled(path=path, text=text, allow_root=paths_of(allow_root, "allow_root"),
                               package_path=paths_of(package_path, "package_path", lists=True),
                               floating_base=bool(floating_base), fuse=bool(fuse), motors=bool(motors), inertia=_INERTIA[inertia],

@@ -62,6 +62,17 @@ void pbCheck_CountCase(pbCheckTest *t, double error, int step) {
   t->step = step;
 }
 
+// Is a remark one of those that stand there, "before: remark; remark"?
+static bool is_told(const char *words, const char *before, const char *remark) {
+  size_t n = strlen(remark), first = strncmp(words, before, strlen(before)) == 0 ? strlen(before) : 0;
+  for (const char *at = words + first;; at += 2) {
+    const char *end = strstr(at, "; ");
+    if ((end ? (size_t)(end - at) : strlen(at)) == n && strncmp(at, remark, n) == 0) return true;
+    if (!end) return false;
+    at = end;
+  }
+}
+
 void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ...) {
   char text[sizeof t->words];
   size_t used = strlen(t->words);
@@ -72,7 +83,7 @@ void pbCheck_AddWords(pbCheckTest *t, const char *before, const char *format, ..
 
   // whole remarks or none
   const char *joint = used ? "; " : before;
-  if (!strstr(t->words, text) && used + strlen(joint) + strlen(text) < sizeof t->words)
+  if (!is_told(t->words, before, text) && used + strlen(joint) + strlen(text) < sizeof t->words)
     snprintf(t->words + used, sizeof t->words - used, "%s%s", joint, text);
 }
 

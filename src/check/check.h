@@ -138,7 +138,7 @@ typedef struct pbComparison {
   const char *excused;            // why a disagreement is left out; NULL: it is not
   int side;                       // as of pbStanding_Of
   bool strict;
-  bool modes;  // forward against reverse mode, too; the direction may become shorter
+  bool modes;  // forward against reverse mode, too; a direction of parameters may become shorter
   int step;    // which is compared by itself: kinks that it meets are excuses; -1: several are
 } pbComparison;
 // *wrong: a gradient disagrees, and nothing excuses it.

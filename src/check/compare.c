@@ -7,11 +7,12 @@
 
 static const double dot_limit = 1e-9;
 
-// Moves belong to the model: where what is set would move a state by more than itself (a torque on a body of 1e-13 kg m^2), it is
-// set that much smaller.
-static void shorten_direction(pbCheck *d, double ahead[seen_count]) {
+// Moves belong to the model: where parameters that are set would move a state by more than themselves (a torque on a body of
+// 1e-13 kg m^2), they are set that much smaller. States and controls have a size of their own, and would drown in rounding.
+static void shorten_parameters(pbCheck *d, double ahead[seen_count]) {
   const pbRollout *r = d->r;
   double most = 0;
+  if (pbProbe_Norm(d->direction.of[by_theta], r->ntheta) == 0) return;
   size_t count = (size_t)(r->plan.steps + 1) * (size_t)r->n;
   for (size_t i = 0; i < count; i++) most = fmax(most, fabs(d->tangent[in_states][i]));
   if (most <= 1 || isinf(most)) return;
@@ -35,9 +36,10 @@ static const char *find_excuse(pbCheck *d, const pbComparison *c, pbSeen seen, c
   // a kink within the move, or one that no event shows
   const char *kink = c->step >= 0 ? pbCheck_FindKink(d) : NULL;
   if (kink) return kink;
-  if (!f->known && f->drowned) return "is too small to see beside rounding";
+  if (!f->known && f->drowned) return c->step >= 0 ? "too small to see beside rounding" : "is too small to see beside rounding";
   if (c->step >= 0 && (!f->known || f->bent)) return pb_namelessKink;
 
+  if (!f->known && seen == in_states) return "does not settle: a jump or an onset";
   if (!f->known) return "does not settle: a jump, an onset, or a sensor that looks elsewhere";
   if (seen == in_sensors && f->bent && pbCheck_LooksDiffer(d)) return "at a tie of what a sensor looks at";
   if (c->excused) return c->excused;
@@ -62,7 +64,7 @@ pbStatus pbCheck_Compare(pbCheck *d, const pbComparison *c, pbStanding found[see
   *wrong = false;
   if (c->modes) {
     PB_TRY(pbCheck_Push(d, ahead));
-    shorten_direction(d, ahead);
+    shorten_parameters(d, ahead);
   }
   pbCheck_Measure(d, c->side, c->strict, limit, found);
 

@@ -252,8 +252,11 @@ static void failure_finding(pbCheck *d, const pbCheckTest *t) {
     return;
   }
 
+  // a test may fail by what it says alone, with all numbers within the limit
+  pbWords found = {{0}};
+  if (!(t->worst <= t->limit)) found = pbWords_Of("found %.2e, expected at most %.0e%s", t->worst, t->limit, joint);
   bool event = t->step >= 1 && !pbTrace_Same(&d->traces[t->step], &d->traces[t->step - 1]);
-  pbCheck_AddFinding(d, t->name, where.text, "found %.2e, expected at most %.0e%s%s.%s", t->worst, t->limit, joint, t->words,
+  pbCheck_AddFinding(d, t->name, where.text, "%s%s.%s", found.text, t->words,
                      event ? " The set of active constraints changes at this step." : "");
 }
 

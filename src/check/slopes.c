@@ -140,6 +140,16 @@ static int draw_set(pbCheck *d, const pbParam *p, int number, Set set) {
   return count;
 }
 
+// Those of another test, "remark; remark".
+static void add_remarks(pbCheckTest *t, const char *words) {
+  while (*words) {
+    const char *end = strstr(words, "; ");
+    size_t n = end ? (size_t)(end - words) : strlen(words);
+    pbCheck_AddWords(t, "", "%.*s", (int)n, words);
+    words += end ? n + 2 : n;
+  }
+}
+
 // Names the entries of a set that are wrong by themselves: the first two of some dozens. *none: all are right alone.
 static pbStatus blame_entries(pbCheck *d, const pbComparison *together, const pbParam *p, Set set, bool *none) {
   int tried = 0, named = 0;
@@ -172,7 +182,7 @@ static pbStatus blame_entries(pbCheck *d, const pbComparison *together, const pb
     PB_TRY(pbCheck_Compare(d, &c, found, &wrong));
 
     for (int k = 0; k < seen_count; k++) {
-      if (!own[k].holds) pbCheck_AddWords(together->test[k], "", "%s", own[k].words);
+      if (!own[k].holds) add_remarks(together->test[k], own[k].words);
       named += !own[k].holds;
     }
     tried++;
