@@ -29,7 +29,7 @@ LISTS = {
          '    "drag that it nears at great velocities") \\\n  X(actuator_speed, nu, 1,')], 1, 250),
     "actuator": ("src/bodies/actuators/quadratic.c", [
         ("include/pullback/actuators.h", 'X(pb_biasMuscle, 2, "muscle", muscle)', 'X(pb_biasMuscle, 2, "muscle", muscle) \\\n'
-         '  X(pb_biasQuadratic, PB_ACTUATOR_OURS, "quadratic", quadratic)')], 0, None),
+         '  X(pb_biasQuadratic, 200, "quadratic", quadratic)')], 0, None),
     "equality": ("src/bodies/rows/yoke.c", [
         ("include/pullback/equalities.h", 'tendon\'s length is a polynomial of the second\'s, or a number; both less those at rest")\n',
          'tendon\'s length is a polynomial of the second\'s, or a number; both less those at rest") \\\n  X(pb_eqYoke, 100, "yoke", Joints, yoke, \\\n'

@@ -4,7 +4,7 @@
 #define PULLBACK_ACTUATORS_H
 
 // X(enumerator, value, word, law)
-//   value  MuJoCo's, or from PB_ACTUATOR_OURS one that MuJoCo does not have
+//   value  MuJoCo's, or from PB_ACTUATOR_OURS, 200, one that MuJoCo does not have; a number, of which MJCF's words are made
 //   word   MJCF's; of a transmission the attribute that names what it acts on
 //   law    of src/bodies/actuators
 enum { PB_ACTUATOR_OURS = 200, PB_ACTUATOR_KINDS = 256 };

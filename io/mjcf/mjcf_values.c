@@ -35,7 +35,11 @@ static bool next_word(const char **list, word *w) {
 
   // Values count on from the word before, unless one is given.
   w->value++;
-  if (**list == '=') w->value = (int)strtol(*list + 1, (char **)list, 10);
+  if (**list == '=') {
+    const char *digits = *list + 1;
+    w->value = (int)strtol(digits, (char **)list, 10);
+    PB_ASSERT(*list > digits && (**list == ' ' || !**list));  // a name or a sum of a list would be another number
+  }
 
   return true;
 }
