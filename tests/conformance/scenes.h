@@ -30,8 +30,8 @@
 #define OF_Contact       "geom1='trunk' num='2' data='found force pos normal'"
 #define OF_Nothing       ""
 
-// Numbers that every law takes: those of a weak muscle.
-#define LAW_PRM  "='.75 1.05 -1 2 .5 1.6 1.5 1.3 1.2'"
+// Numbers that every law takes: those of a weak muscle, stretched enough to pull by itself.
+#define LAW_PRM  "='.95 1.25 -1 2 .5 1.6 1.5 1.3 1.2'"
 #define LAW_OPEN "<general joint='hinge' lengthrange='-.5 1.5' gainprm" LAW_PRM
 
 #define TIES_Points  "body1='left' body2='right' anchor='.05 .02 -.1' solref='.2 1'"

@@ -311,7 +311,9 @@ static bool has_actuator(pbMuteList list, int number) {
              : list == pb_muteGain       ? m->actuator_gaintype[u]
                                          : m->actuator_biastype[u];
     const double *gain = p_bar + (m->actuator_gainprm - m->theta0) + 10 * u;
-    if (is == number && (u_bar[u] != 0 || any(gain, 10))) return true;
+    const double *bias = p_bar + (m->actuator_biasprm - m->theta0) + 10 * u;
+    bool pulled = list == pb_muteBias ? any(bias, 10) : u_bar[u] != 0 || any(gain, 10);  // a bias has numbers of its own alone
+    if (is == number && pulled) return true;
   }
   return false;
 }
