@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`. The build itself is CMake's; this is the short way.
 PRESET ?= release
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+export JOBS
 BUILD := build/$(PRESET)
 PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
@@ -46,7 +47,8 @@ help:
 	@echo 'make sweep-certificate   plant the faults of adjoints one by one and see which spot check of a gradient finds each'
 	@echo 'make check          format, style and layers'
 	@echo 'make tidy           clang-tidy over what changed since it was last clean [ALL=1: over everything]'
-	@echo 'make check-format, format, coverage, install, clean'
+	@echo 'make install        program, libraries, headers, man page [PREFIX=/opt/pullback, DESTDIR=...]'
+	@echo 'make check-format, format, coverage, clean'
 	@echo 'PRESET=debug|asan|asan-quick|tsan|coverage builds and tests another way'
 
 # Configure once; the build tool does so again by itself when a file of the build changes.
@@ -60,7 +62,7 @@ setup:
 build:
 	@tools/setup build
 	@test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=OFF); }
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared pullback_lcp_shared pullback_lcp_static $(if $(wildcard cli/*.c),pullback_program)
+	@tools/build $(PRESET) pullback_static pullback_shared pullback_lcp_shared pullback_lcp_static $(if $(wildcard cli/*.c),pullback_program)
 
 configure:
 	@$(call CONFIGURE,-DPULLBACK_TESTS=ON -DPULLBACK_PYTHON=$(if $(filter release,$(PRESET)),ON,OFF))
@@ -68,13 +70,13 @@ configure:
 build-tests:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure
-	@cmake --build --preset $(PRESET) -j $(JOBS)
+	@tools/build $(PRESET)
 
 # Neither Python nor a browser: a tree that was configured for more stays so.
 unit:
 	@tools/setup unit
 	@grep -qs '^PULLBACK_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=ON); }
-	@JOBS=$(JOBS) tools/run_unit $(PRESET) $(TEST)
+	@tools/run_unit $(PRESET) $(TEST)
 
 oracle: build-tests
 	PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q tests/oracle $(PYTEST_ARGS)
@@ -83,7 +85,7 @@ oracle: build-tests
 golden:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target conformance_test_golden
+	@tools/build $(PRESET) conformance_test_golden
 	@cd tests && ../$(BUILD)/tests/conformance_test_golden --write
 
 # What takes no build of its own: format, style, names of tests, layers.
@@ -95,7 +97,7 @@ check: check-format check-style
 threads:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure PRESET=tsan
-	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy unit_test_check
+	@tools/build tsan hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy unit_test_check
 	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch|unit/test_check'
 
 # Of 78 pairs of shapes, twice. With PART=memory below valgrind, which sees what is read and was never written: ten times as slow.
@@ -105,7 +107,7 @@ poses:
 	@tools/setup test
 	@$(if $(filter memory,$(PART)),command -v valgrind >/dev/null || { echo 'make poses PART=memory: valgrind is not there' >&2; exit 1; })
 	@$(MAKE) --no-print-directory configure PRESET=$(PRESET)
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target unit_test_poses
+	@tools/build $(PRESET) unit_test_poses
 	@$(if $(filter memory,$(PART)),valgrind -q --error-exitcode=9) build/$(PRESET)/tests/unit_test_poses $(POSES)
 
 # Both parts run even when the first fails, so that one run says all that is wrong.
@@ -125,11 +127,11 @@ validate-quick: build-cases
 
 build-cases: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp --target bench_robots --target pullback_core
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) bench_lcp bench_robots pullback_core
 
 bench: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench
 	@$(PYTHON) bench/run.py; missed=$$?; $(PYTHON) bench/beds.py || missed=1; $(PYTHON) bench/energy.py --build $(BUILD) || missed=1; $(BUILD)/bench/deform | tee bench/results/deform.csv; $(PYTHON) bench/contacts.py --build $(BUILD) && exit $$missed
 
 bench-contacts: build
@@ -138,44 +140,44 @@ bench-contacts: build
 
 bench-sparse: build
 	@tools/setup bench
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_sparse
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_sparse
 	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
 
 bench-loop: build
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_loop
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_loop
 	@$(BUILD)/bench/loop
 
 bench-products: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_products
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_products
 	@$(BUILD)/bench/products "$$(ls build/venv/lib/python3*/site-packages/scipy.libs/libscipy_openblas-*.so)" >bench/results/products.csv; missed=$$?; cat bench/results/products.csv; exit $$missed
 
 bench-batch: build
 	@tools/setup bench
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_batch
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_batch
 	@$(PYTHON) bench/batch.py --build $(BUILD)
 
 bench-deform: build
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_deform
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_deform
 	@$(BUILD)/bench/deform | tee bench/results/deform.csv
 
 bench-load: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_load
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_load
 	@$(PYTHON) bench/load.py --build $(BUILD)
 
 bench-energy: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_energy
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_energy
 	@$(PYTHON) bench/energy.py --build $(BUILD)
 
 bench-python: python-env build
-	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@build/frameworks/bin/python bench/python.py --build $(BUILD)
 
 bench-mjx: build
 	@tools/setup mjx
-	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@build/mjx/bin/python bench/mjx.py --build $(BUILD)
 
 SECONDS ?= 60
@@ -214,7 +216,7 @@ check-python: python-env build-tests  # the build finds XLA's header there
 # Pages of docs/ with the Python and C interfaces; without network, warnings are errors.
 docs: build
 	@tools/setup docs
-	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) build/frameworks/bin/python docs/site/build.py
 
 check-docs: docs
@@ -237,7 +239,7 @@ ties: build-extension
 
 build-extension: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_core
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 
 check-all:
 	@tools/check_all
@@ -260,8 +262,9 @@ coverage:
 	@$(MAKE) --no-print-directory PRESET=coverage test
 	@gcovr --root . --object-directory build/coverage --filter src/ --filter io/ --filter lcp/ --txt --gcov-ignore-parse-errors
 
+# PREFIX: /usr/local unless it is given; DESTDIR as everywhere.
 install: build
-	cmake --install $(BUILD)
+	@tools/install $(BUILD) '$(PREFIX)'
 
 clean:
 	rm -rf build out

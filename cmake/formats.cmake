@@ -40,6 +40,12 @@ endmacro()
 
 if(PULLBACK_QHULL)
   pullback_find(qhull PkgConfig::QHULL qhull_r qhull_r)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(QHULL_STATIC QUIET qhullstatic_r)  # the archive, where it has a name of its own, as on Debian
+  endif()
+  if(QHULL_STATIC_FOUND)
+    list(TRANSFORM PULLBACK_PC_REQUIRES REPLACE "^qhull_r$" qhullstatic_r)
+  endif()
 endif()
 if(PULLBACK_IO)
   pullback_find(expat EXPAT::EXPAT expat EXPAT)

@@ -45,9 +45,9 @@ function(pullback_add_kernels sources objects_out)
   set(complex ${sources} ${terms})
   list(FILTER complex EXCLUDE REGEX "/src/sparse/|/src/linalg/product_kernel\\.c$")
   variant(pullback_complex "${complex}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
-  # Lanes fill one register; they are passed within one variant only.
+  # Lanes fill one register; they are passed within one variant only, whatever gcc notes of their ABI.
   set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
-  variant(pullback_adjoint "${adjoints}")
+  variant(pullback_adjoint "${adjoints}" ${abi})
   variant(pullback_adjoint_lanes "${adjoints}" -DPB_LANES=2 ${abi})
   if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "/setconst(_[a-z]+)?\\.c$")  # runs once per model

@@ -17,7 +17,7 @@ target_link_libraries(pullback_lcp_static PUBLIC pullback_static m)
 add_library(pullback_lcp_shared SHARED $<TARGET_OBJECTS:pullback_lcp> src/base/arena.c src/base/assert.c)
 add_library(Pullback::lcp ALIAS pullback_lcp_shared)
 set_target_properties(pullback_lcp_shared PROPERTIES OUTPUT_NAME pullback_lcp LINKER_LANGUAGE C EXPORT_NAME lcp
-                                                     VERSION ${PROJECT_VERSION} SOVERSION ${abi})
+                                                     VERSION ${PROJECT_VERSION} SOVERSION ${abi} INSTALL_RPATH "$ORIGIN")
 target_include_directories(pullback_lcp_shared PRIVATE ${PROJECT_SOURCE_DIR}/src INTERFACE ${lcp_include})
 target_link_libraries(pullback_lcp_shared PUBLIC pullback_shared PRIVATE m pullback_flags)
 if(NOT PULLBACK_SANITIZE)
