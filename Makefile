@@ -7,12 +7,13 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
 	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn; pages and plots under out/'
+	@echo 'make first-hour     README line by line from an empty Debian 12 (root, network; a quarter of an hour)'
 	@echo 'make test           everything that proves it right (minutes)'
 	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]; goes on after a kill'
 	@echo 'make check-all      everything in full, before a release; goes on after a kill (hours)'
@@ -113,6 +114,9 @@ poses:
 # Both parts run even when the first fails, so that one run says all that is wrong.
 test: build-tests
 	@tools/run_tests $(PRESET)
+
+first-hour:
+	@python3 tools/first_hour.py
 
 demo: build
 	@tools/setup demo
