@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The first hour of somebody who reads README, rehearsed: its blocks as they stand, from an empty Debian on.
 
-  tools/first_hour.py [--place FOLDER] [--keep] [--list]
+  tools/first_hour.py [--place FOLDER] [--keep] [--list]       FOLDER: where the root is made, /tmp/pullback-first-hour
 
-A root is made of Debian's own packages (debootstrap, minbase: no make, git, compiler or Python), the sources of HEAD are put there as
-somebody would unpack them, and every block of README runs in a shell that keeps its folder and environment, as a terminal does. A
-line with a stage of its own in continuous integration (make test) is left out and said so. After them: the programs of examples/, built
-against what was installed, those of examples/python, and what README promises of installing (DESTDIR, a default prefix, the own flags).
+A root is made of Debian's own packages (debootstrap, minbase: no make, git, compiler or Python), HEAD is cloned there, and every block
+of README runs in a shell that keeps its folder and environment, as a terminal does. A line with a stage of its own in continuous
+integration (make test) is left out and said so. After them: the programs of examples/, built against what was installed, those of
+examples/python, and what README promises of installing (DESTDIR, a default prefix, the own flags).
 
-Each block is told with its exit status, its time, what it downloaded and, where it failed, all that it printed; the logs stay in the
-folder of --place (build/first_hour). Where no root can be made (without root's rights, or without debootstrap) the blocks run in a folder
-of this machine that knows nothing of an earlier build; which of the two it was is said first and last.
+Each line is told with its exit status, its time, what it downloaded and, where it failed, all that it printed; the logs stay in that
+folder. Where no root can be made (without root's rights, or without debootstrap) the lines run in a folder of this machine that knows
+nothing of an earlier build; which of the two it was is said first and last.
 """
 import argparse
 import os
@@ -55,7 +55,7 @@ def blocks():
         else:
             language, _, rest = info.partition(" ")
             text = "\n".join(lines[start:n - 1]) + "\n"
-            found.append((start, language, rest.removeprefix("fragment="), f"cd $SOURCES\n{text}" if section and language == "sh" else text))
+            found.append((start, language, rest.removeprefix("fragment="), f"cd $TOP\n{text}" if section and language == "sh" else text))
             start, section = None, section and language != "sh"
     return found
 
@@ -79,8 +79,8 @@ def commands(line, language, kind, text):
     if language == "cmake":
         return [(f"README:{line}  CMakeLists.txt", f"cat >CMakeLists.txt <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n")]
     if kind in ("debian", "make", "package", "installed"):
-        first = "cd $SOURCES; " if text.startswith("cd $SOURCES\n") else ""
-        lines = enumerate(text.removeprefix("cd $SOURCES\n").splitlines())
+        first = "cd $TOP; " if text.startswith("cd $TOP\n") else ""
+        lines = enumerate(text.removeprefix("cd $TOP\n").splitlines())
         return [(f"README:{line + 1 + k}  {one.split('  ')[0].strip()}", f"{first if k == 0 else ''}{one}\n") for k, one in lines if one.strip()]
     return [(f"README:{line}  command line", text)]
 
@@ -95,17 +95,13 @@ class Machine:
     """Where the blocks run: an empty Debian, or a folder of this machine."""
 
     def __init__(self, place):
-        self.place, self.mounted = place, []
+        self.place, self.mounted = place, False
         self.root = place / "root"
         self.bare = os.geteuid() == 0 and self.debootstrap()
         self.home = "/root" if self.bare else str(place / "home")
         self.sources = f"{self.home}/sources"
         shutil.rmtree(self.inside(self.sources), ignore_errors=True)
-        self.inside(self.sources).mkdir(parents=True)
-        archive = subprocess.Popen(["git", "-C", str(ROOT), "archive", "HEAD"], stdout=subprocess.PIPE)
-        subprocess.run(["tar", "-x", "-C", str(self.inside(self.sources))], stdin=archive.stdout, check=True)
-        if archive.wait():
-            raise SystemExit("git archive failed")
+        subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", str(self.inside(self.sources))], check=True)
 
     def inside(self, path):
         return self.root / str(path).lstrip("/") if self.bare else pathlib.Path(path)
@@ -124,14 +120,13 @@ class Machine:
         with open(self.place / "debootstrap.log", "w") as log:
             if subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(self.root), mirror], stdout=log, stderr=log).returncode:
                 return False
-        for name in ("/etc/resolv.conf", "/etc/pip.conf"):  # how this machine reaches the network
+        # How this machine reaches the network.
+        for name, to in (("/etc/resolv.conf", "etc/resolv.conf"), ("/etc/ssl/certs/ca-certificates.crt", "etc/network.crt")):
             if os.path.exists(name):
-                shutil.copy(name, self.root / name[1:])
-        for kind, where in (("proc", "proc"), ("sysfs", "sys")):
-            if subprocess.run(["mount", "-t", kind, kind, str(self.root / where)], capture_output=True).returncode == 0:
-                self.mounted.append(self.root / where)
-        if subprocess.run(["mount", "--bind", "/dev", str(self.root / "dev")], capture_output=True).returncode == 0:
-            self.mounted.append(self.root / "dev")
+                shutil.copy(name, self.root / to)
+        (self.root / "dev" / "shm").mkdir(mode=0o1777, exist_ok=True)
+        # Nothing of this machine's own is mounted: what removes the folder removes nothing else.
+        self.mounted = subprocess.run(["mount", "-t", "proc", "proc", str(self.root / "proc")], capture_output=True).returncode == 0
         return True
 
     def has(self, name):
@@ -149,8 +144,10 @@ class Machine:
         (self.inside("/tmp") if self.bare else self.place).mkdir(exist_ok=True)
         state = "/tmp/shell.env"
         script = f"[ ! -f {state} ] || . {state}; set -e -o pipefail\ntrap 's=$?; {{ export -p; echo cd \"$PWD\"; }} >{state}; exit $s' EXIT\n{text}"
-        environment = {"HOME": self.home, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "SOURCES": self.sources,
-                       **{k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}}
+        environment = {"HOME": self.home, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TOP": self.sources,
+                       **{k: v for k, v in os.environ.items() if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")}}
+        if self.bare and self.inside("/etc/network.crt").exists():
+            environment |= {"PIP_CERT": "/etc/network.crt", "SSL_CERT_FILE": "/etc/network.crt"}
         command = ["chroot", str(self.root)] if self.bare else []
         done = subprocess.run([*command, "/bin/bash", "-c", f"cd {self.sources}\n{script}"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -159,9 +156,8 @@ class Machine:
         return done.returncode, done.stdout
 
     def close(self, keep):
-        for path in reversed(self.mounted):
-            subprocess.run(["umount", "-l", str(path)])
-        self.mounted = []
+        if self.mounted:
+            subprocess.run(["umount", "-l", str(self.root / "proc")])
         if not keep:
             shutil.rmtree(self.root, ignore_errors=True)
 
@@ -169,7 +165,7 @@ class Machine:
 def steps():
     for block in in_order():
         yield from commands(*block)
-    yield from ((name, f"cd $SOURCES\n{text}") for name, text in AFTER)
+    yield from ((name, f"cd $TOP\n{text}") for name, text in AFTER)
 
 
 def rehearse(machine, place):
@@ -200,7 +196,7 @@ def figures(machine):
 
 def main():
     parser = argparse.ArgumentParser(description="README's blocks, run as they stand on an empty Debian.")
-    parser.add_argument("--place", type=pathlib.Path, default=ROOT / "build" / "first_hour")
+    parser.add_argument("--place", type=pathlib.Path, default=pathlib.Path("/tmp/pullback-first-hour"))
     parser.add_argument("--keep", action="store_true", help="keep the root")
     parser.add_argument("--list", action="store_true", help="what would run")
     asked = parser.parse_args()
