@@ -275,7 +275,8 @@ typedef struct pbVjpOptions {
 // stands for all of its field). What only others need is left out of the pullback. Entries of `theta` of fields that are not
 // wanted stay as they are; those wanted have the same bits as without a choice. names NULL: all fields (the default); count 0:
 // none. constants: pbModel_SetConstantsVjp is called with the gradient afterwards; what it takes (derived fields, eq_data,
-// geom_fluid) is wanted, too. pb_bad_argument for a name that is none of the model's.
+// geom_fluid) is wanted, too, where it takes it on to a field that is named. pb_bad_argument for a name that is
+// none of the model's.
 PB_API PB_NODISCARD pbStatus pbRollout_WantParameters(pbRollout *rollout, const char *const *names, int count, bool constants);
 
 // Pullback of the last Forward. options and certificate may be NULL. May be called several times.

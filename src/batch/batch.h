@@ -72,6 +72,8 @@ struct pbBatch {
   int own_count, constant_count;
   size_t own_size, constant_size;
   double *own_value, *constant_value;  // (worlds, own_size), (worlds, constant_size)
+  bool *pulled;                        // ntheta: entries that the gradient of the constants goes on to
+  bool pulls_constants;                // some entry of those is one that constants are read from
   bool *derived;                       // (worlds): its constants are its own
 
   pbGroupSum sum;  // of gradients by what worlds share

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "batch/batch.h"
+#include "compile/setconst.h"
 #include "step/scratch.h"
 #include "step/wanted.h"
 
@@ -57,6 +58,11 @@ static void scatter(const pbBatchSlice *slice, int count, const double *row, dou
   for (int i = 0; i < count; i++) memcpy(theta + slice[i].param.offset, row + slice[i].column, slice[i].size * sizeof *row);
 }
 
+static void pull_everything(pbBatch *b) {
+  for (size_t i = 0; i < b->ntheta; i++) b->pulled[i] = true;
+  b->pulls_constants = true;
+}
+
 pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
   size_t worlds = (size_t)b->worlds;
   if (options->own_count < 0)
@@ -71,15 +77,17 @@ pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
   if (b->own_count > 0) read_constants(b);
   b->own_value = pbContext_AllocArray(b->ctx, worlds, b->own_size * sizeof(double));
   b->constant_value = pbContext_AllocArray(b->ctx, worlds, b->constant_size * sizeof(double));
-  if (!b->own_value || !b->constant_value) return pb_no_memory;
+  b->pulled = pbContext_AllocArray(b->ctx, b->ntheta, sizeof *b->pulled);
+  if (!b->own_value || !b->constant_value || !b->pulled) return pb_no_memory;
 
   for (size_t w = 0; w < worlds; w++)
     gather(b->own, b->own_count, pbModel_DefaultParams(b->model), b->own_value + w * b->own_size);
+  pull_everything(b);
   return pb_ok;
 }
 
 void pbBatch_DestroyOwn(pbBatch *b) {
-  void *all[] = {b->own, b->constant, b->derived, b->own_value, b->constant_value};
+  void *all[] = {b->own, b->constant, b->derived, b->own_value, b->constant_value, b->pulled};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
 }
 
@@ -157,9 +165,9 @@ static void add(double *to, const double *from, size_t count) {
 pbStatus pbBatch_PullOwn(pbBatchWorker *k, int world, double *theta_bar, double *own) {
   pbBatch *b = k->batch;
   if (b->own_count == 0) return pb_ok;
-  if (b->derived[world]) {
+  if (b->derived[world] && b->pulls_constants) {
     put_own(b, b->theta, world, false, k->theta);  // as before the constants were derived
-    PB_TRY(pbModel_SetConstantsVjp(k->ctx, b->model, k->theta, theta_bar));
+    PB_TRY(pbConstants_Pull(k->ctx, b->model, k->theta, b->pulled, theta_bar));
   }
 
   for (int i = 0; i < b->own_count; i++) {
@@ -205,8 +213,30 @@ static pbStatus want_all(pbBatch *b, const char *const *names, int count) {
   return pb_ok;
 }
 
+static void pull_entries(pbBatch *b, const pbParam *p) {
+  b->pulls_constants = b->pulls_constants || pbConstants_Read(b->model, p->offset, slice_size(p));
+  memset(b->pulled + p->offset, true, slice_size(p) * sizeof *b->pulled);
+}
+
+// The constants' gradient goes on to what is named, whole fields, and to own values; nowhere where none of it is read.
+static pbStatus note_pulled(pbBatch *b, const char *const *names, int count) {
+  memset(b->pulled, 0, b->ntheta * sizeof *b->pulled);
+  b->pulls_constants = false;
+  for (int i = 0; i < b->own_count; i++) pull_entries(b, &b->own[i].param);
+  for (int i = 0; i < count; i++) {
+    pbParam named;
+    PB_TRY(pbModel_Param(b->ctx, b->model, names[i], &named));
+    for (int k = 0; k < pbModel_ParamCount(b->model); k++) {
+      pbParam field = pbModel_ParamAt(b->model, k);
+      if (strcmp(field.name, named.name) == 0) pull_entries(b, &field);
+    }
+  }
+  return pb_ok;
+}
+
 pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count) {
   if (count < 0) return pbContext_Fail(b->ctx, pb_bad_argument, "%d names of parameters: a count from 0 on is needed", count);
+  pull_everything(b);
   if (!names) return want_all(b, NULL, 0);
 
   const char **all = pbContext_AllocArray(b->ctx, (size_t)count + (size_t)b->own_count, sizeof *all);
@@ -215,6 +245,7 @@ pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count)
   for (int i = 0; i < b->own_count; i++) all[count + i] = b->own[i].param.name;
 
   pbStatus status = want_all(b, all, count + b->own_count);
+  if (status == pb_ok) status = note_pulled(b, names, count);
   pbContext_Free(b->ctx, all);
   return status;
 }

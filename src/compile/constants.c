@@ -140,6 +140,7 @@ typedef struct pbPullback {
   double *x;            // one solution M^-1 row
   double *pair;         // 2 nv: of an actuator M^-1 row, and M^-1 of that
   _Complex double *at;  // theta, perturbed
+  const bool *wanted;   // ntheta: entries whose gradients are; NULL: all
   bool any;             // some cotangent is not zero
   pbFrozen f;
   pbDerive_r real;
@@ -340,82 +341,117 @@ static void freeze_actuators(pbPullback *p) {
   }
 }
 
-// ---- one complex step per parameter -------------------------------------------------------------------------------
-// Im Power(theta + i h e_k) / h for each entry k: exact to rounding (Squire and Trapp 1998).
-static void pull_slice(pbPullback *p, const double *field, int count) {
-  size_t start = (size_t)(field - p->m->theta0);
-  PB_ASSERT(count >= 0 && start + (size_t)count <= p->m->ntheta);
-  for (size_t i = start; i < start + (size_t)count; i++) {
-    p->at[i] = p->values[i] + PB_IMAG_STEP * I;
-    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
-    p->at[i] = p->values[i];
-  }
+// ---- what constants are read from -----------------------------------------------------------------------------------
+// Ranges of theta, one after the other.
+typedef struct sources {
+  const pbModel *m;
+  const double *bar;     // of derived entries, ntheta; NULL: as if all were wanted
+  const double *values;  // ntheta, with derived entries; NULL: as if every geom had virtual inertia
+  void (*visit)(void *user, size_t start, size_t count);
+  void *user;
+} sources;
+
+static void visit(const sources *s, const double *field, int count) {
+  size_t start = (size_t)(field - s->m->theta0);
+  PB_ASSERT(count >= 0 && start + (size_t)count <= s->m->ntheta);
+  s->visit(s->user, start, (size_t)count);
+}
+
+static bool has_virtual_inertia(const sources *s, int geom) {
+  return !s->values || s->values[s->m->geom_fluid - s->m->theta0 + 12 * geom] > 0;
+}
+
+static bool wants_acceleration(const sources *s, int a) { return !s->bar || s->bar[PB_TERM_AT(s->m, actuator_acc0) + a] != 0; }
+
+// Is the acceleration by an actuator on a site wanted?
+static bool pulls_site(const sources *s, int a) {
+  int type = s->m->actuator_trntype[a];
+  return (type == pb_trnSite || type == pb_trnSliderCrank) && wants_acceleration(s, a);
 }
 
 // Geoms that tendons wrap around, each once.
-static void pull_obstacles(pbPullback *p) {
-  const pbModel *m = p->m;
+static void visit_obstacles(const sources *s) {
+  const pbModel *m = s->m;
   for (int g = 0; g < m->ngeom; g++) {
     bool wrapped = false;
     for (int i = 0; i < m->nwrap && !wrapped; i++) wrapped = m->wrap_type[i] >= pb_wrapSphere && m->wrap_objid[i] == g;
     if (!wrapped) continue;
-    pull_slice(p, m->geom_pos + 3 * g, 3);
-    pull_slice(p, m->geom_quat + 4 * g, 4);
-    if (!in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 1);
+    visit(s, m->geom_pos + 3 * g, 3);
+    visit(s, m->geom_quat + 4 * g, 4);
+    if (!has_virtual_inertia(s, g)) visit(s, m->geom_size + 3 * g, 1);
   }
 }
 
-// Is the acceleration by an actuator on a site wanted?
-static bool pulls_site(const pbPullback *p, int a) {
-  int type = p->m->actuator_trntype[a];
-  return (type == pb_trnSite || type == pb_trnSliderCrank) && p->bar[PB_TERM_AT(p->m, actuator_acc0) + a] != 0;
-}
-
 // All that the derived entries depend on.
-static void pull_all(pbPullback *p) {
-  const pbModel *m = p->m;
+static void visit_sources(const sources *s) {
+  const pbModel *m = s->m;
 
   // Poses and inertias.
-  pull_slice(p, m->qpos0, m->nq);
-  pull_slice(p, m->body_pos, 3 * m->nbody);
-  pull_slice(p, m->body_quat, 4 * m->nbody);
-  pull_slice(p, m->body_ipos, 3 * m->nbody);
-  pull_slice(p, m->body_iquat, 4 * m->nbody);
-  pull_slice(p, m->body_mass, m->nbody);
-  pull_slice(p, m->body_inertia, 3 * m->nbody);
-  pull_slice(p, m->body_products, 3 * m->ndesignbody);
+  visit(s, m->qpos0, m->nq);
+  visit(s, m->body_pos, 3 * m->nbody);
+  visit(s, m->body_quat, 4 * m->nbody);
+  visit(s, m->body_ipos, 3 * m->nbody);
+  visit(s, m->body_iquat, 4 * m->nbody);
+  visit(s, m->body_mass, m->nbody);
+  visit(s, m->body_inertia, 3 * m->nbody);
+  visit(s, m->body_products, 3 * m->ndesignbody);
 
   // Joints.
-  pull_slice(p, m->jnt_pos, 3 * m->njnt);
-  pull_slice(p, m->jnt_axis, 3 * m->njnt);
-  pull_slice(p, m->dof_armature, m->nv);
+  visit(s, m->jnt_pos, 3 * m->njnt);
+  visit(s, m->jnt_axis, 3 * m->njnt);
+  visit(s, m->dof_armature, m->nv);
 
-  // Sites and coefficients of tendons.
-
-  // Frames where an actuator's acceleration is wanted, geoms where a path goes around one.
+  // Sites and coefficients of tendons: frames where an actuator's acceleration is wanted, geoms where a path goes around one.
   bool frames = false, wraps = false;
   for (int i = 0; i < m->nwrap; i++) wraps = wraps || m->wrap_type[i] >= pb_wrapSphere;
-  for (int a = 0; a < m->nu; a++) frames = frames || pulls_site(p, a);
-  if (m->ntendon || frames) pull_slice(p, m->site_pos, 3 * m->nsite);
-  if (frames) pull_slice(p, m->site_quat, 4 * m->nsite);
-  pull_slice(p, m->wrap_prm, m->nwrap);
-  if (wraps) pull_obstacles(p);
+  for (int a = 0; a < m->nu; a++) frames = frames || pulls_site(s, a);
+  if (m->ntendon || frames) visit(s, m->site_pos, 3 * m->nsite);
+  if (frames) visit(s, m->site_quat, 4 * m->nsite);
+  visit(s, m->wrap_prm, m->nwrap);
+  if (wraps) visit_obstacles(s);
 
   // Armature, its own and reflected.
-  pull_slice(p, m->tendon_armature, m->ntendon);
-  pull_slice(p, m->actuator_armature, m->nu);
+  visit(s, m->tendon_armature, m->ntendon);
+  visit(s, m->actuator_armature, m->nu);
   for (int a = 0; a < m->nu; a++) {
     // Damping and armature go by the first gear, an acceleration by all.
-    bool all = p->bar[PB_TERM_AT(m, actuator_acc0) + a] != 0;
-    pull_slice(p, m->actuator_gear + 6 * a, all ? 6 : 1);
+    visit(s, m->actuator_gear + 6 * a, wants_acceleration(s, a) ? 6 : 1);
   }
 
   // What relative poses and virtual inertias are computed from.
   for (int e = 0; e < m->neq; e++) {
-    if (pbEquality_HasEnds(m->eq_type[e])) pull_slice(p, m->eq_data + pbEquality_Data(e), 3);
+    if (pbEquality_HasEnds(m->eq_type[e])) visit(s, m->eq_data + pbEquality_Data(e), 3);
   }
   for (int g = 0; g < m->ngeom; g++) {
-    if (in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 3);
+    if (has_virtual_inertia(s, g)) visit(s, m->geom_size + 3 * g, 3);
+  }
+}
+
+typedef struct asked_range {
+  size_t start, end;
+  bool read;
+} asked_range;
+
+static void meet_range(void *user, size_t start, size_t count) {
+  asked_range *r = user;
+  r->read = r->read || (start < r->end && r->start < start + count);
+}
+
+bool pbConstants_Read(const pbModel *m, size_t start, size_t count) {
+  asked_range r = {.start = start, .end = start + count};
+  visit_sources(&(sources){.m = m, .visit = meet_range, .user = &r});
+  return r.read || m->design;
+}
+
+// ---- one complex step per parameter -------------------------------------------------------------------------------
+// Im Power(theta + i h e_k) / h for each entry k that is wanted: exact to rounding (Squire and Trapp 1998).
+static void pull_range(void *user, size_t start, size_t count) {
+  pbPullback *p = user;
+  for (size_t i = start; i < start + count; i++) {
+    if (p->wanted && !p->wanted[i]) continue;
+    p->at[i] = p->values[i] + PB_IMAG_STEP * I;
+    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
+    p->at[i] = p->values[i];
   }
 }
 
@@ -472,12 +508,12 @@ static int run_pullback(pbPullback *p, const double *theta) {
   freeze_actuators(p);
 
   for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
-  pull_all(p);
+  visit_sources(&(sources){.m = m, .bar = p->bar, .values = p->values, .visit = pull_range, .user = p});
   return bad;
 }
 
-static pbStatus pull_constants(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
-  pbPullback p = {.m = m, .theta_bar = theta_bar};
+static pbStatus pull_constants(pbContext *ctx, const pbModel *m, const double *theta, const bool *wanted, double *theta_bar) {
+  pbPullback p = {.m = m, .theta_bar = theta_bar, .wanted = wanted};
   PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
   p.real.plan = p.w.plan;
 
@@ -500,16 +536,20 @@ static pbStatus pull_constants(pbContext *ctx, const pbModel *m, const double *t
   return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
 }
 
-pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
+pbStatus pbConstants_Pull(pbContext *ctx, const pbModel *m, const double *theta, const bool *wanted, double *theta_bar) {
   double *after;
   PB_TRY(check_theta(ctx, m, theta));
-  if (!m->design) return pull_constants(ctx, m, theta, theta_bar);
+  if (!m->design) return pull_constants(ctx, m, theta, wanted, theta_bar);
 
-  // The constants follow from what the design gave.
+  // The constants follow from what the design gave, which takes all of it further.
   PB_TRY(pbDesign_Open(ctx, m, theta, &after));
-  pbStatus status = pull_constants(ctx, m, after, theta_bar);
+  pbStatus status = pull_constants(ctx, m, after, NULL, theta_bar);
   if (status == pb_ok) status = pbDesign_Vjp(ctx, m, theta, after, theta_bar);
   pbContext_Free(ctx, after);
   PB_MUTE_PARAMS(m, theta_bar);
   return status;
+}
+
+pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
+  return pbConstants_Pull(ctx, m, theta, NULL, theta_bar);
 }

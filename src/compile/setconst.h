@@ -55,6 +55,12 @@ bool NUM(pbDerive_Wraps)(const pbModel *m, const NUM(pbPar) *p, const NUM(pbDeri
 #include "compile/setconst_number.h"
 #include "number/complex_end.h"
 
+// May constants be derived from theta[start .. start + count)? Of a model with a design they may from all.
+bool pbConstants_Read(const pbModel *m, size_t start, size_t count);
+// pbModel_SetConstantsVjp where gradients by theta[i] are wanted for wanted[i] alone (others may stay behind); NULL: by all.
+PB_NODISCARD pbStatus pbConstants_Pull(pbContext *ctx, const pbModel *m, const double *theta, const bool *wanted,
+                                       double *theta_bar);
+
 _Static_assert(sizeof(pbDerive_c) == sizeof(pbDerive_r), "pointers and the plan");
 
 // Plan and work memory on the heap; Destroy only after a Create that worked.

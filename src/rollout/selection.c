@@ -69,11 +69,15 @@ pbStatus pbRollout_WantParameters(pbRollout *r, const char *const *names, int co
 
   // All names are looked up before anything changes: on failure the choice before stays.
   int field;
-  for (int i = 0; i < count; i++) PB_TRY(field_of(r, names[i], &field));
+  bool sources = false;
+  for (int i = 0; i < count; i++) {
+    PB_TRY(field_of(r, names[i], &field));
+    sources = sources || pbWanted_Source(r->model, field);
+  }
   if (!r->unwanted) PB_TRY(allocate_selection(r));
 
-  // The derivatives of derived constants need fields of their own, whatever is named.
-  for (int i = 0; i < pbModel_ParamCount(r->model); i++) r->unwanted[i] = !(constants && pbWanted_Taken(r->model, i));
+  // The derivatives of derived constants go on to what they are derived from.
+  for (int i = 0; i < pbModel_ParamCount(r->model); i++) r->unwanted[i] = !(constants && sources && pbWanted_Taken(r->model, i));
   for (int i = 0; i < count; i++) {
     PB_TRY(field_of(r, names[i], &field));
     r->unwanted[field] = false;

@@ -2,6 +2,7 @@
 // Tests: tests/unit/test_rollout.c, tests/unit/test_schedule.c, tests/oracle/test_parameters.py.
 #include "step/wanted.h"
 
+#include "compile/setconst.h"
 #include "model/model.h"
 #include "model/param.h"
 #include "model/wanted.h"
@@ -31,4 +32,9 @@ bool pbWanted_Taken(const pbModel *m, int field) {
 
   return row->follows == pb_followsDerived || row->follows == pb_followsSome ||
          (row->follows == pb_followsDesign && m->ndesignbody > 0);
+}
+
+bool pbWanted_Source(const pbModel *m, int field) {
+  pbParam p = pbModel_ParamAt(m, field);
+  return pbConstants_Read(m, p.offset, (size_t)p.rows * (size_t)p.cols);
 }

@@ -10,5 +10,7 @@
 unsigned pbWanted_Skip(const pbModel *model, const bool *unwanted);
 // Does pbModel_SetConstantsVjp take gradients by this field on to others?
 bool pbWanted_Taken(const pbModel *model, int field);
+// May pbModel_SetConstantsVjp add to the gradient by this field?
+bool pbWanted_Source(const pbModel *model, int field);
 
 #endif

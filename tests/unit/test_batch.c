@@ -559,9 +559,19 @@ static void test_own_parameters(void **state) {
       assert_true(fabs((is_own ? 0 : sum[i]) - r.theta[i]) <= 1e-13 * size);
     }
 
+    // What else is wanted changes nothing of it.
+    Result again = begin_result(s);
+    good(s->ctx, pbBatch_WantParameters(batch, (const char *[]){"gravity"}, 1));
+    run(s, batch, NULL, 0, false, &again);
+    assert_memory_equal(again.own, r.own, 2 * W * sizeof *r.own);
+    pbParam gravity;
+    good(s->ctx, pbModel_Param(s->ctx, s->model, "gravity", &gravity));
+    assert_memory_equal(again.theta + gravity.offset, r.theta + gravity.offset, 3 * sizeof *r.theta);
+
     double *all[] = {given, theta, seen, bar_theta, end, sum};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free_result(&r);
+    free_result(&again);
     pbRollout_Destroy(rollout);
     pbBatch_Destroy(batch);
   }

@@ -12,6 +12,7 @@
 #include <pullback/pullback.h>
 
 #include "base/suggest.h"
+#include "compile/setconst.h"
 #include "support/meter.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * (1 + fabs((double)(b))))
@@ -510,6 +511,52 @@ static void test_pullback_of_constants(void **state) {
   bench_free(&b);
 }
 
+// Fields that are said to be read from are; all others may change without a constant that changes. Only what is wanted is pulled.
+static void test_what_constants_are_read_from(void **state) {
+  (void)state;
+  Bench b = rich();
+  compile(&b);
+  size_t n = pbModel_ParamSize(b.model);
+  double *theta = copy_theta(&b), *moved = calloc(n, sizeof *moved), *all = calloc(n, sizeof *all),
+         *some = calloc(n, sizeof *some);
+  bool *wanted = calloc(n, sizeof *wanted);
+  int read = 0;
+
+  for (int f = 0; f < pbModel_ParamCount(b.model); f++) {
+    pbParam p = pbModel_ParamAt(b.model, f);
+    size_t size = (size_t)p.rows * (size_t)p.cols;
+    bool is_read = pbConstants_Read(b.model, p.offset, size), changed = false;
+    for (size_t i = p.offset; i < p.offset + (p.derived ? 0 : size); i++) {
+      memcpy(moved, theta, n * sizeof *moved);
+      moved[i] += 1e-3 * (1 + fabs(theta[i]));
+      if (pbModel_SetConstants(b.ctx, b.model, moved) != pb_ok) continue;  // out of what a model may have
+      for (size_t k = 0; k < n; k++) changed = changed || (k != i && moved[k] != theta[k]);
+    }
+    if (changed && !is_read) print_error("constants change with %s\n", p.name);
+    assert_true(is_read || !changed);
+    read += is_read;
+  }
+  assert_in_range(read, 12, 25);
+
+  for (size_t i = 0; i < n; i++) {
+    all[i] = some[i] = cos((double)i);
+    wanted[i] = i % 3 == 0;
+  }
+  assert_int_equal(pbModel_SetConstantsVjp(b.ctx, b.model, theta, all), pb_ok);
+  assert_int_equal(pbConstants_Pull(b.ctx, b.model, theta, wanted, some), pb_ok);
+  int behind = 0;
+  for (size_t i = 0; i < n; i++) {
+    assert_true(some[i] == all[i] || !wanted[i]);
+    behind += some[i] != all[i];
+  }
+  assert_true(behind > 20);
+
+  double *memory[] = {theta, moved, all, some};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
+  free(wanted);
+  bench_free(&b);
+}
+
 // ---- memory -------------------------------------------------------------------------------------------------------
 static void test_every_allocation_may_fail(void **state) {
   (void)state;
@@ -565,6 +612,7 @@ int main(void) {
       cmocka_unit_test(test_options),
       cmocka_unit_test(test_constants_repeat_and_follow),
       cmocka_unit_test(test_pullback_of_constants),
+      cmocka_unit_test(test_what_constants_are_read_from),
       cmocka_unit_test(test_every_allocation_may_fail),
       cmocka_unit_test(test_suggestions),
   };
