@@ -83,7 +83,7 @@ static const Option option_table[opt_count] = {
                     "many worlds at once: starts, control, param/NAME, ... with the worlds as their first axis"},
     [opt_threads] = {"threads", "N", "threads to work on (default: as many as there are processors); results are the same"},
     [opt_help] = {"help", NULL, "this text"},
-    [opt_version] = {"version", NULL, "version of the program"},
+    [opt_version] = {"version", NULL, "version of the program, and what it is built with"},
 };
 
 const char *cliArgs_Name(cliOptionId id) { return option_table[id].name; }

@@ -4,7 +4,11 @@
 
 #include "cli.h"
 
-static void print_version(void) { fprintf(cli_out, "pullback %s\n", pbVersion()); }
+static void print_version(void) {
+  fprintf(cli_out, "pullback %s\n%s, kernels", pbVersion(), pbBuild_Compiler());
+  for (int i = 0; pbBuild_Kernels(i); i++) fprintf(cli_out, " %s", pbBuild_Kernels(i));
+  fprintf(cli_out, "; pages by %s\n", pbBuild_Viewer() ? pbBuild_Viewer() : "Debian's three.js, where it is");
+}
 
 static void print_help(void) {
   fprintf(
@@ -14,7 +18,8 @@ static void print_help(void) {
   for (int i = 0; i < cliCommand_Count; i++)
     fprintf(cli_out, "  %-9s %-15s %s\n", cliCommands[i].name, cliCommands[i].operands, cliCommands[i].summary);
   fprintf(cli_out,
-          "\nOptions:\n  -h, --help       this text; after a command, its help\n      --version    version of the program\n\n"
+          "\nOptions:\n  -h, --help       this text; after a command, its help\n      --version    of the program, and what it "
+          "is built with\n\n"
           "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical "
           "failure, 5 memory or files, 130 interrupted.\n");
 }

@@ -1,7 +1,7 @@
 # Files that travel inside the program: pb_asset_NAME[] (a text with a closing zero) and pb_asset_NAME_size.
 #   view_html, view_js  the page of the 3-D view and its program
-#   three_js   the three.js library for the 3-D view: what `make setup` got (tools/setup), else Debian's libjs-three; empty where
-#              there is neither
+#   three_js   the three.js library for the 3-D view: what `make setup` got by its hash (tools/setup), else Debian's libjs-three;
+#              empty where there is neither; pbBuild_Viewer tells which
 function(pullback_embed target name file)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/asset_${name}.c)
   if(file AND EXISTS ${file})
@@ -19,13 +19,38 @@ function(pullback_embed target name file)
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-function(pullback_embed_assets target)
-  find_file(PULLBACK_THREE_JS three.module.js PATHS "${PROJECT_SOURCE_DIR}/build/three" NO_DEFAULT_PATH)
-  find_file(PULLBACK_THREE_JS three.min.js PATHS /usr/share/javascript/three /usr/share/nodejs/three/build)
-  if(NOT PULLBACK_THREE_JS)
+# The library for drawing: looked for anew each time, so that it does not depend on what was there first.
+function(pullback_find_three file_out name_out)
+  file(GLOB candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/build/three/three.module.js
+       /usr/share/javascript/three/three.min.js /usr/share/nodejs/three/build/three.min.js)
+  set(file "")
+  set(name "")
+  foreach(place ${PROJECT_SOURCE_DIR}/build/three/ /usr/share/javascript/ /usr/share/nodejs/)
+    set(here ${candidates})
+    list(FILTER here INCLUDE REGEX "^${place}")
+    if(here AND NOT file)
+      list(GET here 0 file)
+    endif()
+  endforeach()
+  if(file)
+    file(SHA256 ${file} hash)
+    file(READ ${file} text)
+    string(REGEX MATCH "REVISION ?= ?[\"'`]([0-9]+)" found "${text}")
+    set(name "three.js r${CMAKE_MATCH_1}, SHA-256 ${hash}")
+    message(STATUS "Pages are drawn by ${name} (${file})")
+  else()
     message(STATUS "three.js not found (Debian: libjs-three); `pullback view` will say so")
   endif()
-  pullback_embed(${target} three_js "${PULLBACK_THREE_JS}")
+  set(${file_out} "${file}" PARENT_SCOPE)
+  set(${name_out} "${name}" PARENT_SCOPE)
+endfunction()
+
+function(pullback_embed_assets target)
+  pullback_find_three(three three_name)
+  if(three_name)
+    set_property(SOURCE src/base/build.c APPEND PROPERTY COMPILE_DEFINITIONS PB_THREE="${three_name}")
+  endif()
+  pullback_embed(${target} three_js "${three}")
   pullback_embed(${target} view_html "${PROJECT_SOURCE_DIR}/io/view/view.html")
   pullback_embed(${target} view_js "${PROJECT_SOURCE_DIR}/io/view/view.js")
   target_compile_definitions(${target} PRIVATE PB_HAVE_ASSETS)

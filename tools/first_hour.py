@@ -33,11 +33,13 @@ AFTER = [
     ("C examples, static", 'for f in examples/*.c; do n=$(basename $f .c); l=pullback; [ $n != lcp ] || l=pullback-lcp; '
      'cc -static $f -o /tmp/$n.s $(pkg-config --static --cflags --libs $l); done; for n in tour throw lcp; do /tmp/$n.s | cmp - /tmp/$n.txt; done'),
     ("Python examples", '. .venv/bin/activate; for f in $(grep -LE "^ *import (torch|jax|scipy)" examples/python/*.py); do echo $f; python $f; done'),
-    ("make install, DESTDIR", 'make install DESTDIR=/tmp/package PREFIX=/usr; test -x /tmp/package/usr/bin/pullback; test -e /tmp/package/usr/share/man/man1/pullback.1; test ! -e /usr/bin/pullback'),
+    ("make install, DESTDIR", 'make install DESTDIR=/tmp/package PREFIX=/usr; test -x /tmp/package/usr/bin/pullback; '
+     'test -e /tmp/package/usr/share/man/man1/pullback.1; test ! -e /usr/bin/pullback'),
     ("make install, moved", 'mv ~/pullback ~/moved; export PKG_CONFIG_PATH=~/moved/lib/pkgconfig CMAKE_PREFIX_PATH=~/moved; cd ~/throw; '
      'cc throw.c -o moved $(pkg-config --cflags --libs pullback); ./moved; rm -rf build; cmake -B build; cmake --build build; build/throw'),
     ("make install", 'make install; cd /tmp; env -i PATH=/usr/local/bin:/usr/bin:/bin sh -c "pullback --version; cc ~/throw/throw.c -o own -lpullback; ./own"'),
-    ("own flags", 'cmake -B /tmp/own-flags -DCMAKE_C_FLAGS_RELEASE=-O1 -DPULLBACK_TESTS=OFF; grep -q "^CMAKE_C_FLAGS_RELEASE:.*=-O1$" /tmp/own-flags/CMakeCache.txt; ! grep -q -e "-O3" /tmp/own-flags/compile_commands.json'),
+    ("own flags", 'cmake -B /tmp/own-flags -DCMAKE_C_FLAGS_RELEASE=-O1 -DPULLBACK_TESTS=OFF; '
+     'grep -q "^CMAKE_C_FLAGS_RELEASE:.*=-O1$" /tmp/own-flags/CMakeCache.txt; ! grep -q -e "-O3" /tmp/own-flags/compile_commands.json'),
     ("a file that is missing", '! pullback simulate nothing.xml --steps 5 -o /tmp/x.npz'),
 ]
 
@@ -141,11 +143,12 @@ class Machine:
 
     def run(self, text, log=None):
         """Runs it in the shell that was left; (status, output)."""
-        (self.inside("/tmp") if self.bare else self.place).mkdir(exist_ok=True)
-        state = "/tmp/shell.env"
+        state = "/tmp/shell.env" if self.bare else f"{self.place}/shell.env"
         script = f"[ ! -f {state} ] || . {state}; set -e -o pipefail\ntrap 's=$?; {{ export -p; echo cd \"$PWD\"; }} >{state}; exit $s' EXIT\n{text}"
-        environment = {"HOME": self.home, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TOP": self.sources,
-                       **{k: v for k, v in os.environ.items() if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")}}
+        environment = {"HOME": self.home, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb",
+                       "TOP": self.sources, **{k: v for k, v in os.environ.items() if k.lower().endswith("_proxy") or k.endswith("_INDEX_URL")},
+                       # What one build has compiled serves the next: pip's after that of make.
+                       "CCACHE_BASEDIR": self.sources, "CCACHE_NOHASHDIR": "1"}
         if self.bare and self.inside("/etc/network.crt").exists():
             environment |= {"PIP_CERT": "/etc/network.crt", "SSL_CERT_FILE": "/etc/network.crt"}
         command = ["chroot", str(self.root)] if self.bare else []
@@ -177,7 +180,8 @@ def rehearse(machine, place):
             continue
         begin, before = time.monotonic(), received()
         status, output = machine.run(text, place / f"{k:02d}.log")
-        print(f"{'passed' if status == 0 else f'FAILED {status}':11s}{time.monotonic() - begin:6.0f} s {(received() - before) / 1e6:6.0f} MB  {name}", flush=True)
+        how = "passed" if status == 0 else f"FAILED {status}"
+        print(f"{how:11s}{time.monotonic() - begin:6.0f} s {(received() - before) / 1e6:6.0f} MB  {name}", flush=True)
         if status:
             failed.append(name)
             print("    " + output[-6000:].replace("\n", "\n    "), flush=True)
@@ -192,6 +196,20 @@ def figures(machine):
     number = re.compile(r"-?[\d.]+(?:e[+-]?\d+)?")
     own = machine.inside("/tmp/tour.txt").read_text() if machine.inside("/tmp/tour.txt").exists() else ""
     return [line for line in shown.splitlines()[:-1] if number.sub("", line) not in number.sub("", own) or line.split(":")[0] not in own]
+
+
+def other_bits(machine):
+    """Files that differ from those of this checkout's own build, where that is up to date: the same sources give the same bits in every folder."""
+    ours, theirs = ROOT / "build" / "release", machine.inside(f"{machine.sources}/build/release")
+    fresh = subprocess.run(["ninja", "-C", str(ours), "-n", "pullback_program", "pullback_shared"], capture_output=True, text=True)
+    clean = subprocess.run(["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout == ""
+    if fresh.returncode or "no work to do" not in fresh.stdout or not clean:
+        print("Bits are not compared: there is no build of HEAD in build/release", flush=True)
+        return []
+    names = ["pullback", "libpullback.so", "libpullback.a", "libpullback_lcp.so"]
+    differ = [name for name in names if not (theirs / name).exists() or (ours / name).read_bytes() != (theirs / name).read_bytes()]
+    print(f"{len(names) - len(differ)} of {len(names)} files have the bits of the build in this folder", flush=True)
+    return [f"{name} has other bits than in this folder" for name in differ]
 
 
 def main():
@@ -214,8 +232,11 @@ def main():
         if there:
             print(f"FAILED: there already: {', '.join(there)}")
             return 1
+        if machine.bare:  # the one thing that a reader has not
+            machine.run("apt-get -qq update && apt-get -qq install -y --no-install-recommends ccache", asked.place / "ccache.log")
         failed = rehearse(machine, asked.place)
-        failed += [f"README shows '{line}'" for line in (figures(machine) if not failed else [])]
+        if not failed:
+            failed = [f"README shows '{line}'" for line in figures(machine)] + other_bits(machine)
     finally:
         machine.close(asked.keep)
     for name in failed:

@@ -13,6 +13,8 @@ PB_API const char *pbBuild_Compiler(void);  // "gcc 12.2.0"
 // processor). NULL from index past the last on, and for negative ones.
 PB_API const char *pbBuild_Kernels(int index);
 PB_API bool pbBuild_Hulls(void);  // false: meshes that collide are refused (PULLBACK_QHULL=OFF)
+// The library that pages of the viewer are drawn by: "three.js r168, SHA-256 ..."; NULL: none was there.
+PB_API const char *pbBuild_Viewer(void);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,6 @@ PyObject *pyBuild_Info(PyObject *module, PyObject *none) {
   (void)none;
   PyObject *list = kernels();
   if (!list) return NULL;
-  return Py_BuildValue("{si ss sN sN ss}", "abi", pbAbi(), "compiler", pbBuild_Compiler(), "kernels", list, "hulls",
-                       PyBool_FromLong(pbBuild_Hulls()), "libraries", PB_LIBRARIES);
+  return Py_BuildValue("{si ss sN sN sz ss}", "abi", pbAbi(), "compiler", pbBuild_Compiler(), "kernels", list, "hulls",
+                       PyBool_FromLong(pbBuild_Hulls()), "viewer", pbBuild_Viewer(), "libraries", PB_LIBRARIES);
 }

@@ -13,6 +13,7 @@ class BuildInfo(TypedDict):
     compiler: str
     kernels: list[str]                 # that this processor can run, those in use first: "v4" (AVX-512), "v3" (AVX2), "r" (any)
     hulls: bool                        # False: meshes that touch others, which need their convex hulls, are refused
+    viewer: str | None                 # what draws pages: "three.js r168, SHA-256 ..."; None: Debian's is looked for when one is written
     libraries: dict[str, str | None]   # versions of those built with, or what stands in for them; None: nothing does
 
 
@@ -35,5 +36,6 @@ def build_info() -> BuildInfo:
     """
     build = _core.build()
     given = dict(part.split("=") for part in str(build["libraries"]).split())
-    return {"version": _core.version, "abi": build["abi"], "compiler": build["compiler"], "kernels": build["kernels"], "hulls": build["hulls"],
+    return {"version": _core.version, "abi": build["abi"], "compiler": build["compiler"], "kernels": build["kernels"],
+            "hulls": build["hulls"], "viewer": build["viewer"],
             "libraries": {name: version or _of_python(name) for name, version in given.items()}}

@@ -27,3 +27,11 @@ bool pbBuild_Hulls(void) {
   return false;
 #endif
 }
+
+const char *pbBuild_Viewer(void) {
+#ifdef PB_THREE
+  return PB_THREE;
+#else
+  return NULL;
+#endif
+}

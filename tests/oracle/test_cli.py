@@ -905,7 +905,9 @@ def test_usage(run, tmp_path, arm):
     assert "--output" in run("simulate", arm, code=2).stderr and run(code=2).stderr
     for command in ("info", "simulate", "gradient", "jacobian", "check", "view", "optimize", "inspect"):
         assert command in run(command, "--help").stdout and "0.1" in run(command, "--version").stdout
-    assert "simulate" in run("--help").stdout and run("--version").stdout.startswith("pullback 0.1")
+    version = run("--version").stdout
+    assert "simulate" in run("--help").stdout and version.startswith("pullback 0.1")
+    assert re.search(r"^(gcc|clang|Debian clang).*kernels .*r; pages by three\.js r\d+, SHA-256 [0-9a-f]{64}$", version, re.M)
 
 
 def test_bad_values(run, tmp_path, arm):

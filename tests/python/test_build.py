@@ -16,6 +16,7 @@ def test_build_info():
     info = pb.build_info()
     assert info["version"] == pb.__version__ and isinstance(info["abi"], int) and info["compiler"] and info["kernels"][-1] == "r"
     assert list(info["libraries"]) == ["expat", "jansson", "zlib", "libpng", "qhull"] and info["hulls"] == bool(info["libraries"]["qhull"])
+    assert info["viewer"] is None or re.fullmatch(r"three\.js r\d+, SHA-256 [0-9a-f]{64}", info["viewer"])
     assert all(text is None or text[0].isdigit() or "own" in text for text in info["libraries"].values())
 
 
