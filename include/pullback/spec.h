@@ -72,6 +72,7 @@ typedef struct pbBodyDef {  // body 0 is the world
   int inertial_frame;     // frame the <inertial> stands in, -1: directly in the body
   double diaginertia[3];  // kg m^2
   double fullinertia[6];  // xx yy zz xy xz yz; [0] is NAN where not given
+  bool inertia_kept;      // as given, also where no body has it (pb_inertiaKeep), whatever the rule for others
   double gravcomp;
   bool mocap;   // its pose is an input of every step (pbInput.mocap_pos); a child of the world without joints
   bool simple;  // may be treated as a simple body; kept, changes speed elsewhere, never motion here

@@ -248,6 +248,7 @@ static pbStatus read_robot(pbUrdfReader *reader) {
   PB_TRY(find_colors(reader));
 
   PB_TRY(add_bodies(reader));
+  PB_TRY(pbUrdf_JudgeInertia(reader));
   PB_TRY(pbUrdf_Mimics(reader));
   if (reader->options->motors) PB_TRY(pbUrdf_Motors(reader));
 

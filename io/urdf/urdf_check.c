@@ -1,5 +1,5 @@
 // The tree against what is known of URDF: what else stands in a file is ignored, one warning for each kind. Elements that are
-// given twice are refused, and text that xacro has yet to expand.
+// given twice are refused where that changes anything, and text that xacro has yet to expand.
 // Tests: tests/unit/test_urdf.c, tests/oracle/test_urdf.py.
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,14 @@
 #include "io/urdf/urdf_reader.h"
 
 typedef struct known {
-  const char *path;           // parent/element; the root is robot
-  const char *attributes;     // that are read, or have no effect by their nature
-  enum { MANY, ONCE } times;  // in its parent, as in MuJoCo
+  const char *path;        // parent/element; the root is robot
+  const char *attributes;  // that are read, or have no effect by their nature
+  enum {
+    MANY,
+    ONCE,
+    SAME,
+    FIRST
+  } times;  // in its parent: as in MuJoCo; or once more where it says the same, or the first counts
 } known;
 
 // `name` of elements that need none, `version` and `type` of a link are labels.
@@ -24,11 +29,12 @@ static const known table[] = {
     {"link/visual", "name", MANY},
     {"link/collision", "name", MANY},
     {"inertial/origin", "xyz rpy", ONCE},
-    {"inertial/mass", "value", ONCE},
-    {"inertial/inertia", "ixx ixy ixz iyy iyz izz", ONCE},
+    {"inertial/mass", "value", SAME},
+    {"inertial/density", "value", SAME},  // of the shapes that collide, instead of a mass
+    {"inertial/inertia", "ixx ixy ixz iyy iyz izz", SAME},
     {"visual/origin", "xyz rpy", ONCE},
     {"visual/geometry", "", ONCE},
-    {"visual/material", "name", ONCE},
+    {"visual/material", "name", FIRST},  // nothing hangs on a colour
     {"collision/origin", "xyz rpy", ONCE},
     {"collision/geometry", "", ONCE},
     {"geometry/box", "size", MANY},
@@ -123,10 +129,23 @@ static pbStatus check_attributes(pbUrdfReader *reader, const pbXmlNode *node, co
   return pb_ok;
 }
 
-static pbStatus refuse_repeated(pbUrdfReader *reader, const pbXmlNode *parent, const pbXmlNode *node) {
+static bool says_the_same(const pbXmlNode *a, const pbXmlNode *b) {
+  if (a->attribute_count != b->attribute_count) return false;
+  for (int i = 0; i < a->attribute_count; i++) {
+    const char *other = pbXml_Get(b, a->attributes[i].name);
+    if (!other || strcmp(a->attributes[i].value, other) != 0) return false;
+  }
+  return true;
+}
+
+static pbStatus check_repeated(pbUrdfReader *reader, const pbXmlNode *parent, const pbXmlNode *node, int times) {
   const pbXmlNode *first = pbUrdf_Child(parent, node->name);
-  if (first == node) return pb_ok;
-  return FAIL(node, "repeated element: '%.60s' has one already (line %d)", parent->name, first->place.line);
+  if (first == node || times == MANY) return pb_ok;
+
+  bool harmless = times == FIRST || (times == SAME && says_the_same(first, node));
+  if (!harmless) return FAIL(node, "repeated element: '%.60s' has one already (line %d)", parent->name, first->place.line);
+  WARN(node, "repeated element: '%.60s' has one already (line %d), which counts", parent->name, first->place.line);
+  return pb_ok;
 }
 
 // Children are nested four deep at most: what lies deeper is ignored with what it lies in.
@@ -141,7 +160,7 @@ static pbStatus check_node(pbUrdfReader *reader, const pbXmlNode *node, const kn
     const known *found = find_known(path);
 
     if (found) {
-      if (found->times == ONCE) PB_TRY(refuse_repeated(reader, node, child));
+      PB_TRY(check_repeated(reader, node, child, found->times));
       PB_TRY(check_node(reader, child, found));
       continue;
     }

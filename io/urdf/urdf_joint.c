@@ -142,26 +142,43 @@ pbStatus pbUrdf_Joint(pbUrdfReader *reader, const pbUrdfJoint *joint) {
 
 // ---- mimics -------------------------------------------------------------------------------------------------------------
 
-// The joint that another mimics: there, with one coordinate, and free itself; *name is empty where it is fixed, that is at zero.
+// Does a joint mimic itself in the end?
+static bool goes_round(const pbUrdfReader *reader, const pbUrdfJoint *joint) {
+  const pbUrdfJoint *at = joint;
+  for (int i = 0; i <= reader->joint_count && at->mimic && at->type != pb_urdfFixed; i++) {
+    const char *name = pbXml_Get(at->mimic, "joint");
+    int leader = name ? pbNames_Find(&reader->names, PB_URDF_JOINT, name) : -1;
+    if (leader < 0) return false;
+
+    at = &reader->joints[leader];
+    if (at == joint) return true;
+  }
+  return false;
+}
+
+// The joint that another mimics: there, with one coordinate; *name is empty where it is fixed, that is at zero. NULL: there is
+// none.
 static pbStatus find_leader(pbUrdfReader *reader, const pbUrdfJoint *joint, const char **name) {
   PB_TRY(pbUrdf_NeedText(reader, joint->mimic, "joint", name));
   int leader = pbNames_Find(&reader->names, PB_URDF_JOINT, *name);
-  if (leader < 0) return FAIL(joint->mimic, "there is no joint '%.200s'", *name);
+  if (leader < 0) {
+    WARN(joint->mimic, "there is no joint '%.200s': joint '%.200s' mimics none", *name, joint->name);
+    *name = NULL;
+    return pb_ok;
+  }
 
   const pbUrdfJoint *other = &reader->joints[leader];
-  if (other == joint) return FAIL(joint->mimic, "joint '%.200s' mimics itself", *name);
   bool fixed = other->type == pb_urdfFixed;
   if (!has_one_coordinate(joint) || !(fixed || has_one_coordinate(other)))
     return FAIL(joint->mimic, "only revolute, continuous and prismatic joints mimic each other");
-  if (other->mimic && !fixed)
-    return FAIL(joint->mimic, "joint '%.200s' mimics another itself; name the joint at the end of the chain", *name);
+  if (goes_round(reader, joint)) return FAIL(joint->mimic, "joint '%.200s' mimics itself", joint->name);
   if (fixed) *name = "";
   return pb_ok;
 }
 
 pbStatus pbUrdf_Mimics(pbUrdfReader *reader) {
   for (int i = 0; i < reader->joint_count; i++) {
-    const pbUrdfJoint *joint = &reader->joints[i];
+    pbUrdfJoint *joint = &reader->joints[i];
     const pbXmlNode *node = joint->mimic;
     pbEqualityDef def = pbEqualityDef_Default();
     if (!node) continue;
@@ -176,6 +193,10 @@ pbStatus pbUrdf_Mimics(pbUrdfReader *reader) {
     def.name1 = joint->name;
     double offset = 0, multiplier = 1;
     PB_TRY(find_leader(reader, joint, &def.name2));
+    if (!def.name2) {
+      joint->mimic = NULL;
+      continue;
+    }
     PB_TRY(pbUrdf_Reals(reader, node, "offset", 1, &offset, NULL));
     PB_TRY(pbUrdf_Reals(reader, node, "multiplier", 1, &multiplier, NULL));
 

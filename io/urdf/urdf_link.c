@@ -5,13 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "compile/compile.h"
 #include "io/urdf/urdf_reader.h"
 
 // ---- inertia ------------------------------------------------------------------------------------------------------------
 
-// Principal moments and axes of the tensor, which stands in the frame of the origin.
-static pbStatus read_tensor(pbUrdfReader *reader, const pbXmlNode *node, pbBodyDef *body) {
+// Inertias that are not repaired, and not bounded by a `compiler` element, are to be some body's.
+static bool is_strict(const pbUrdfReader *reader) {
+  return reader->options->inertia == pb_inertiaRefuse && !(reader->spec->compiler.boundinertia > 0);
+}
+
+// Principal moments and axes of the tensor, which stands in the frame of the origin. What no body has is judged when what it is
+// fixed to is known (urdf_weld.c).
+static pbStatus read_tensor(pbUrdfReader *reader, pbUrdfLink *link, const pbXmlNode *node, pbBodyDef *body) {
   static const char *const entries[6] = {"ixx", "iyy", "izz", "ixy", "ixz", "iyz"};
   double full[6], axes[4];
   bool any = false;
@@ -23,22 +30,38 @@ static pbStatus read_tensor(pbUrdfReader *reader, const pbXmlNode *node, pbBodyD
 
   // No tensor has moments below zero; all zeros stand for none.
   const char *wrong = pbPose_Principal(full, axes, body->diaginertia);
-  bool strict = reader->options->inertia == pb_inertiaRefuse && !(reader->spec->compiler.boundinertia > 0);
-  if (wrong && any && strict) return FAIL(node, "%s; --inertia keep takes it as it is, --inertia repair mends it", wrong);
-
   pbPose_MulQuat(body->inertial.quat, body->inertial.quat, axes);
+  if (!is_strict(reader) || !any) return pb_ok;
+
+  bool balanced = reader->spec->compiler.balanceinertia || pbUrdf_IsTriangle(body->diaginertia);
+  if (!wrong && !balanced) wrong = "no body has such moments of inertia: each is at most the sum of the other two";
+  link->wrong = wrong;
   return pb_ok;
 }
 
-static pbStatus read_inertial(pbUrdfReader *reader, const pbXmlNode *node, pbBodyDef *body) {
+// Without a mass the shapes that collide have it, at the density that is stated.
+static pbStatus read_density(pbUrdfReader *reader, const pbXmlNode *node, pbUrdfLink *link) {
+  const pbXmlNode *density = pbUrdf_Child(node, "density");
+  PB_ASSERT(density);
+  PB_TRY(pbUrdf_NeedReals(reader, density, "value", 1, &link->density));
+
+  if (!(link->density > 0)) return FAIL(density, "attribute 'value' is %g, expected a positive number", link->density);
+  if (!pbUrdf_Child(link->node, "collision")) return FAIL(node, "has a density, and its link no shape that collides");
+
+  WARN(node, "has a density and no mass: its collision shapes give it mass, at %g kg/m^3", link->density);
+  return pb_ok;
+}
+
+static pbStatus read_inertial(pbUrdfReader *reader, const pbXmlNode *node, pbUrdfLink *link, pbBodyDef *body) {
   const pbXmlNode *mass, *inertia = pbUrdf_Child(node, "inertia");
+  if (!pbUrdf_Child(node, "mass") && pbUrdf_Child(node, "density")) return read_density(reader, node, link);
   PB_TRY(pbUrdf_Need(reader, node, "mass", &mass));
 
   body->has_inertial = true;
   body->inertial_frame = -1;
   PB_TRY(pbUrdf_Origin(reader, node, &body->inertial));
   PB_TRY(pbUrdf_NeedReals(reader, mass, "value", 1, &body->mass));
-  if (inertia) return read_tensor(reader, inertia, body);
+  if (inertia) return read_tensor(reader, link, inertia, body);
 
   WARN(node, "has no 'inertia': its mass is a point");
   return pb_ok;
@@ -57,7 +80,7 @@ static void infer_inertial(pbUrdfReader *reader, const pbUrdfLink *link, pbBodyD
   body->inertial = (pbPose){.quat = {1, 0, 0, 0}};
 }
 
-static pbStatus read_inertia(pbUrdfReader *reader, const pbUrdfLink *link) {
+static pbStatus read_inertia(pbUrdfReader *reader, pbUrdfLink *link) {
   const pbXmlNode *inertial = pbUrdf_Child(link->node, "inertial");
   // The world has none.
   if (!link->body) {
@@ -66,7 +89,7 @@ static pbStatus read_inertia(pbUrdfReader *reader, const pbUrdfLink *link) {
   }
 
   pbBodyDef *body = &reader->spec->bodies[link->body];
-  if (inertial) return read_inertial(reader, inertial, body);
+  if (inertial) return read_inertial(reader, inertial, link, body);
   infer_inertial(reader, link, body);
   return pb_ok;
 }
@@ -171,6 +194,7 @@ static pbStatus add_geom(pbUrdfReader *reader, const pbUrdfLink *link, const pbX
     def.density = 0;
   }
 
+  if (collides && link->density > 0) def.density = link->density;
   if (rgba) memcpy(def.rgba, rgba, sizeof def.rgba);
   PB_TRY(pbUrdf_Need(reader, node, "geometry", &geometry));
   PB_TRY(read_shape(reader, geometry, &def));
@@ -187,7 +211,7 @@ static pbStatus add_geom(pbUrdfReader *reader, const pbUrdfLink *link, const pbX
   return pbSpec_AddGeom(reader->spec, &def) < 0 ? NO_MEMORY(node) : pb_ok;
 }
 
-pbStatus pbUrdf_Link(pbUrdfReader *reader, const pbUrdfLink *link) {
+pbStatus pbUrdf_Link(pbUrdfReader *reader, pbUrdfLink *link) {
   double rgba[4];
   bool given = false;
   PB_TRY(read_inertia(reader, link));

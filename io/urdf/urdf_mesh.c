@@ -31,7 +31,7 @@ pbStatus pbUrdf_Mesh(pbUrdfReader *reader, const pbXmlNode *node, const char **n
   const char *file;
   def.place = node->place;
   PB_TRY(pbUrdf_NeedText(reader, node, "filename", &file));
-  PB_TRY(pbUrdf_Reals(reader, node, "scale", 3, def.scale, NULL));
+  PB_TRY(pbUrdf_Scale(reader, node, def.scale));
 
   // Known by file and scale.
   size_t size = strlen(file) + 80;

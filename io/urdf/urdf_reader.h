@@ -24,6 +24,8 @@ typedef struct pbUrdfLink {
   int body;                  // in the spec
   bool still;                // it stands still in the world, there:
   double pos[3], quat[4];
+  double density;     // of its shapes that collide, kg/m^3; 0: none is stated
+  const char *wrong;  // with its inertia, taken by itself; NULL: nothing
 } pbUrdfLink;
 
 typedef struct pbUrdfJoint {
@@ -77,19 +79,25 @@ PB_NODISCARD pbStatus pbUrdf_Reals(pbUrdfReader *reader, const pbXmlNode *node, 
 // The same of an attribute that must be there.
 PB_NODISCARD pbStatus pbUrdf_NeedReals(pbUrdfReader *reader, const pbXmlNode *node, const char *attribute, int count,
                                        double *values);
+// Of a mesh: three numbers, or one for all directions. scale keeps what it has where none is given.
+PB_NODISCARD pbStatus pbUrdf_Scale(pbUrdfReader *reader, const pbXmlNode *node, double scale[3]);
 // A text that must be there and not be empty.
 PB_NODISCARD pbStatus pbUrdf_NeedText(pbUrdfReader *reader, const pbXmlNode *node, const char *attribute, const char **text);
 // Pose by the `origin` of a node, the identity where it has none.
 PB_NODISCARD pbStatus pbUrdf_Origin(pbUrdfReader *reader, const pbXmlNode *node, pbPose *pose);
 
 // ---- urdf_check.c: the whole tree against what is known
-// Refuses text for xacro and repeated elements; collects kinds of elements and attributes that are not read.
+// Refuses text for xacro, repeated elements that do not say the same; collects kinds of elements and attributes that are not read.
 PB_NODISCARD pbStatus pbUrdf_Check(pbUrdfReader *reader);
 // A warning for each kind.
 void pbUrdf_WarnIgnored(pbUrdfReader *reader);
 
 // ---- urdf_link.c: inertia and shapes of a link onto its body
-PB_NODISCARD pbStatus pbUrdf_Link(pbUrdfReader *reader, const pbUrdfLink *link);
+PB_NODISCARD pbStatus pbUrdf_Link(pbUrdfReader *reader, pbUrdfLink *link);
+
+// ---- urdf_weld.c: inertias that no body has, judged together with what they are fixed to; once all links are there
+PB_NODISCARD pbStatus pbUrdf_JudgeInertia(pbUrdfReader *reader);
+bool pbUrdf_IsTriangle(const double moments[3]);
 
 // ---- urdf_joint.c: the joint of a link, before its body's shapes; what mimics what, and motors, once all are there
 PB_NODISCARD pbStatus pbUrdf_Joint(pbUrdfReader *reader, const pbUrdfJoint *joint);

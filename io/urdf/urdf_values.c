@@ -37,6 +37,18 @@ pbStatus pbUrdf_Reals(pbUrdfReader *reader, const pbXmlNode *node, const char *a
   return pb_ok;
 }
 
+pbStatus pbUrdf_Scale(pbUrdfReader *reader, const pbXmlNode *node, double scale[3]) {
+  double all;
+  const char *text = pbXml_Get(node, "scale"), *bad;
+  int found = 0;
+  bool one = text && pbXml_Numbers(reader->document, text, &all, 1, &found, &bad) && found == 1;
+  if (!one) return pbUrdf_Reals(reader, node, "scale", 3, scale, NULL);
+
+  WARN(node, "attribute 'scale' has one number, which counts for all three directions");
+  scale[0] = scale[1] = scale[2] = all;
+  return pb_ok;
+}
+
 pbStatus pbUrdf_NeedReals(pbUrdfReader *reader, const pbXmlNode *node, const char *attribute, int count, double *values) {
   bool given;
   PB_TRY(pbUrdf_Reals(reader, node, attribute, count, values, &given));

@@ -164,6 +164,7 @@ static void store_options(pbCompiler *c) {
   m->noslip_iterations = o->noslip_iterations;
   m->noslip_tolerance[0] = o->noslip_tolerance;
   m->inertia_kept = c->spec->compiler.inertiarule == pb_inertiaKeep;
+  for (int i = 1; i < c->spec->nbody; i++) m->inertia_kept = m->inertia_kept || c->spec->bodies[i].inertia_kept;
 }
 
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------

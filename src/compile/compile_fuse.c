@@ -140,7 +140,8 @@ static bool must_stay(const pbCompiler *c, const pbBodyWork *b) {
 
   // Inertias that are kept as given (inertiarule): what no body has cannot be put together.
   bool alone = b->mass < 0 || p->mass < 0 || (b->mass == 0 && fmax(fabs(b->inertia[0]), fabs(b->inertia[2])) > 0);
-  if (alone && c->spec->compiler.inertiarule == pb_inertiaKeep) return true;
+  bool kept = c->spec->compiler.inertiarule == pb_inertiaKeep || b->def->inertia_kept || p->def->inertia_kept;
+  if (alone && kept) return true;
 
   bool fluid = c->spec->option.density != 0 || c->spec->option.viscosity != 0;
   if (b->mass > 0 && (fluid || b->def->gravcomp != p->def->gravcomp)) return true;

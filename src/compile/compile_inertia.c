@@ -92,7 +92,7 @@ static void warn_of_inertia(const pbCompiler *c, const pbBodyWork *b) {
 // compiler boundmass, boundinertia, balanceinertia; then the triangle inequality of principal moments must hold.
 pbStatus pbCompile_CheckInertia(pbCompiler *c, pbBodyWork *b) {
   const pbCompilerSettings *set = SETTINGS(b->def);
-  int rule = c->spec->compiler.inertiarule;
+  int rule = b->def->inertia_kept ? pb_inertiaKeep : c->spec->compiler.inertiarule;
   bool repair = rule == pb_inertiaRepair;
   double *I = b->inertia;
   if (!pb_allFinite(&b->mass, 1) || !pb_allFinite(I, 3) || !pb_allFinite(b->ipos, 3))
@@ -100,7 +100,7 @@ pbStatus pbCompile_CheckInertia(pbCompiler *c, pbBodyWork *b) {
 
   // As given: the compiler's bounds do not act, of which those of zero would take what is negative away.
   if (rule == pb_inertiaKeep) {
-    warn_of_inertia(c, b);
+    if (!b->def->inertia_kept) warn_of_inertia(c, b);
     return pb_ok;
   }
 
