@@ -87,7 +87,7 @@ PB_NODISCARD pbStatus pbUrdf_NeedText(pbUrdfReader *reader, const pbXmlNode *nod
 PB_NODISCARD pbStatus pbUrdf_Origin(pbUrdfReader *reader, const pbXmlNode *node, pbPose *pose);
 
 // ---- urdf_check.c: the whole tree against what is known
-// Refuses text for xacro, repeated elements that do not say the same; collects kinds of elements and attributes that are not read.
+// Refuses text for xacro and repeated elements that differ; collects kinds of elements and attributes that are not read.
 PB_NODISCARD pbStatus pbUrdf_Check(pbUrdfReader *reader);
 // A warning for each kind.
 void pbUrdf_WarnIgnored(pbUrdfReader *reader);
