@@ -51,6 +51,8 @@ static const Option option_table[opt_count] = {
     [opt_output] = {"output", "FILE", "file to write"},
     [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
     [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},
+    [opt_page] = {"page", "FILE.html",
+                  "the result as a page, too: curves, tables, words; it needs no network and no other files"},
     [opt_shapes] = {"shapes", "all|collision",
                     "what is in the page: all shapes (default), or those that touch, meshes as their hulls"},
     [opt_cotangent] =
@@ -151,12 +153,12 @@ static bool same_file(const char *a, const char *b) {
 
 // No output takes the place of a file that is read, or of another output. A run may go on in its own file: --init is left out.
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
-  static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb};
+  static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb, opt_page};
   static const cliOptionId inputs[] = {opt_control,     opt_qfrc,      opt_xfrc, opt_command, opt_mocap,
                                        opt_deformables, opt_cotangent, opt_loss, opt_worlds};
-  const char *const kinds[] = {command->output, "pvd", "glb"};
+  const char *const kinds[] = {command->output, "pvd", "glb", "html"};
 
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < 4; k++) {
     const char *name = args->text[outputs[k]];
     if (!name) continue;
     PB_TRY(check_kind(ctx, command, outputs[k], name, kinds[k]));
@@ -275,6 +277,9 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
   *args = (cliArgs){0};
   bool output = command->options >> opt_output & 1;
 
+  // before getopt brings them into its own order
+  for (int i = 0; i < argc; i++) PB_TRY(append(ctx, &args->typed, argv[i]));
+
   // the messages are ours; a leading colon tells a missing value from an unknown option
   opterr = 0;
   optind = 1;
@@ -289,6 +294,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
 
 void cliArgs_Free(pbContext *ctx, cliArgs *args) {
   pbContext_Free(ctx, args->roots);
+  pbContext_Free(ctx, args->typed.items);
   pbContext_Free(ctx, args->params.items);
   pbContext_Free(ctx, args->exposed.items);
   pbContext_Free(ctx, args->options.items);

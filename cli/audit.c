@@ -70,6 +70,16 @@ static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
   return stream ? cli_saveText(app, app->args.text[opt_output], stream, &page, &size) : cli_noMemory(app->ctx);
 }
 
+typedef struct Audited {  // what the page is of
+  cliApp *app;
+  const pbAuditReport *report;
+} Audited;
+
+static pbStatus put_page(void *user, const pbPageHead *head, FILE *out) {
+  const Audited *a = user;
+  return pbAuditReport_Page(a->app->ctx, a->report, head, out);
+}
+
 static pbStatus read_options(cliApp *app, const pbTask *task, pbAuditOptions *o) {
   long starts = 0, seed = 0;
   *o = pbTask_AuditOptions(task);
@@ -85,6 +95,7 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
   pbAuditReport report;
   cliProgress progress;
   PB_TRY(read_options(app, task, &options));
+  PB_TRY(cliPage_CanWrite(app));
 
   // What is audited: the task at its start, or what a search has found.
   for (int i = 0; i < pbTask_Size(task); i++) z[i] = pbTask_Start(task)[i];
@@ -99,6 +110,7 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
 
   if (!app->args.text[opt_json]) print_report(&report);
   if (app->args.text[opt_json] || app->args.text[opt_output]) PB_TRY(write_json(app, &report));
+  PB_TRY(cliPage_Save(app, app->args.positional[0], put_page, &(Audited){app, &report}));
   return report.confirmed ? pb_ok : pb_check_failed;
 }
 

@@ -46,6 +46,16 @@ static int go_on(void *user, const pbProgress *p) {
   return cliSignals_Caught();
 }
 
+typedef struct Checked {  // what the page is of
+  cliRun *run;
+  const pbCheckReport *report;
+} Checked;
+
+static pbStatus put_page(void *user, const pbPageHead *head, FILE *out) {
+  const Checked *c = user;
+  return pbCheckReport_Page(c->run->ctx, c->report, head, out);
+}
+
 static pbStatus check_run(cliRun *run) {
   cliApp *app = run->app;
   const char *const *text = app->args.text;
@@ -53,6 +63,7 @@ static pbStatus check_run(cliRun *run) {
   long seed = 0;
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, LONG_MAX, 0, &seed));
   PB_TRY(cliArgs_Mode(app, &options.mode));
+  PB_TRY(cliPage_CanWrite(app));
   options.seed = (uint64_t)seed;
 
   // a task says which gradient it is made for, and where it starts; a model alone is moved unless somebody says how
@@ -72,8 +83,10 @@ static pbStatus check_run(cliRun *run) {
   if (text[opt_json]) pbCheckReport_Describe(report, run->model_path, &(pbJson){.out = cli_out});
   else report_text(run, report, options.random_controls);
 
+  pbStatus saved = cliPage_Save(app, run->model_path, put_page, &(Checked){run, report});
   bool holds = report->holds;
   pbCheckReport_Free(run->ctx, report);
+  PB_TRY(saved);
   return holds ? pb_ok : pb_check_failed;
 }
 

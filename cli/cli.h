@@ -28,6 +28,7 @@
 #include <pullback/rollout.h>
 #include <pullback/solid.h>
 #include <pullback/trajectory.h>
+#include <pullback/view.h>
 #include <pullback/world.h>
 
 // ---- commands and options ------------------------------------------------------------------------------------------
@@ -62,6 +63,7 @@ typedef enum cliOptionId {
   opt_output,
   opt_vtu,
   opt_glb,
+  opt_page,
   opt_shapes,
   opt_cotangent,
   opt_wrt,
@@ -111,6 +113,7 @@ typedef struct cliArgs {
   const char *text[opt_count];                // last value of each option; "" where it takes none; NULL if not given
   cliList params, options, contact, exposed;  // every --param, --option, --contact and --expose, in order
   char *roots;                                // every --allow-root, with ':' between them
+  cliList typed;                              // all words as they were typed, the command's name first
 } cliArgs;
 
 typedef struct cliApp cliApp;
@@ -265,5 +268,11 @@ pbStatus cliRun_SaveMotion(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
 // What was written into a stream of open_memstream, to a file, without a signal in between; closes the stream, frees the text.
 pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size);
+
+// ---- page.c: what --page asks for; nothing without it
+typedef pbStatus cliPut(void *user, const pbPageHead *head, FILE *out);
+pbStatus cliPage_CanWrite(cliApp *app);  // asked before the work that is to be written
+// path: of the task or model. What `put` writes, to the page, with the command as it was typed.
+pbStatus cliPage_Save(cliApp *app, const char *path, cliPut *put, void *user);
 
 #endif

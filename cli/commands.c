@@ -37,25 +37,32 @@ const cliCommand cliCommands[] = {
      "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs.",
      cliJacobian_Run},
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
-     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(at_start) | CLI_BIT(mode), 0, NULL,
-     "Exits with 1 if a check fails. Without --control the rollout has random controls, with --at-start none.", cliCheck_Run},
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(at_start) | CLI_BIT(mode) |
+         CLI_BIT(page),
+     0, NULL,
+     "Exits with 1 if a check fails. --page writes a page with what was compared, the worst of it and kinks by name. Without "
+     "--control the rollout has random controls, with --at-start none.",
+     cliCheck_Run},
     {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
      CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",
      "The page (without -o: MODEL.html in the current folder) is self-contained: it needs no network and no other files.\n"
      "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
      cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) | CLI_BIT(threads),
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |
+         CLI_BIT(threads) | CLI_BIT(page),
      0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
-     "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
+     "current folder, NAME from the task); --page a page of it: how the loss fell, what was varied beside its bounds, advice. An "
+     "interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
     {"audit", "TASK.json",
      "Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(policy) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) |
-         CLI_BIT(quiet),
+         CLI_BIT(quiet) | CLI_BIT(page),
      0, "json",
-     "Prints the verdict and what it rests on; --json and -o write the report. Exits with 1 if the answer is not confirmed.",
+     "Prints the verdict and what it rests on; --json and -o write the report, --page a page of it. Exits with 1 if the answer "
+     "is not confirmed.",
      cliAudit_Run},
     {"train", "TASK.json", "Train the policy of a task over many worlds.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh),

@@ -30,6 +30,7 @@ static pbStatus make_names(cliApp *app, const pbTask *task, Names *n) {
   }
 
   // asked before the work that is to be written
+  PB_TRY(cliPage_CanWrite(app));
   if (output) PB_TRY(pbFile_CanWrite(app->ctx, output));
   return pbFile_CanWrite(app->ctx, n->trajectory[0]);
 }
@@ -81,6 +82,18 @@ static pbStatus save_json(cliApp *app, pbTask *task, const Names *names, const p
   fclose(stream);
   free(page);
   return status;
+}
+
+typedef struct Answer {  // what the page is of
+  cliApp *app;
+  pbTask *task;
+  const Names *names;
+  const pbRunResult *result;
+} Answer;
+
+static pbStatus put_page(void *user, const pbPageHead *head, FILE *out) {
+  const Answer *a = user;
+  return pbRun_Page(a->app->ctx, a->task, a->result, a->names->list, pbTask_TrajectoryCount(a->task), head, out);
 }
 
 static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunResult *result) {
@@ -171,6 +184,7 @@ static pbStatus write_results(cliApp *app, pbTask *task, const Names *names, con
   }
 
   PB_TRY(save_json(app, task, names, result));
+  PB_TRY(cliPage_Save(app, app->args.positional[0], put_page, &(Answer){app, task, names, result}));
 
   // done: the next run starts over; one that failed goes on where it was
   if (result->outcome != pb_runFailed) unlink(names->state);

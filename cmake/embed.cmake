@@ -1,5 +1,6 @@
 # Files that travel inside the program: pb_asset_NAME[] (a text with a closing zero) and pb_asset_NAME_size.
 #   view_html, view_js  the page of the 3-D view and its program
+#   report_html, report_css, report_js  pages of results; page_css, charts_js: colours and curves of all pages
 #   three_js   the three.js library for the 3-D view: what `make setup` got by its hash (tools/setup), else Debian's libjs-three;
 #              empty where there is neither; pbBuild_Viewer tells which
 function(pullback_embed target name file)
@@ -51,7 +52,9 @@ function(pullback_embed_assets target)
     set_property(SOURCE src/base/build.c APPEND PROPERTY COMPILE_DEFINITIONS PB_THREE="${three_name}")
   endif()
   pullback_embed(${target} three_js "${three}")
-  pullback_embed(${target} view_html "${PROJECT_SOURCE_DIR}/io/view/view.html")
-  pullback_embed(${target} view_js "${PROJECT_SOURCE_DIR}/io/view/view.js")
+  foreach(name view.html view.js page.css charts.js report.html report.css report.js)
+    string(REPLACE "." "_" asset ${name})
+    pullback_embed(${target} ${asset} "${PROJECT_SOURCE_DIR}/io/view/${name}")
+  endforeach()
   target_compile_definitions(${target} PRIVATE PB_HAVE_ASSETS)
 endfunction()

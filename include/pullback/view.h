@@ -4,6 +4,8 @@
 #define PULLBACK_VIEW_H
 
 #include <pullback/array.h>
+#include <pullback/audit.h>
+#include <pullback/check.h>
 #include <pullback/learn.h>
 #include <pullback/trajectory.h>
 
@@ -43,6 +45,20 @@ PB_API PB_NODISCARD pbStatus pbMotion_SaveGlb(pbMotion *motion, const char *path
 // `file` names it in messages; notes: of the steps of that episode.
 PB_API PB_NODISCARD pbStatus pbTrain_Page(pbContext *ctx, const pbTrain *train, const pbTrainResult *result, const char *task,
                                           const char *allow_root, const char *file, pbStepNotes *notes, FILE *out);
+
+// ---- pages of results: numbers beside their bounds, curves, words; no network, and nothing to draw with ----------------------
+typedef struct pbPageHead {
+  const char *path;     // of the task's or the model's file: the title
+  const char *command;  // what makes it again, as it is to be typed; NULL: not told
+} pbPageHead;
+// A search that has run: how the loss fell, what was varied, advice, certificates, made anew as by pbTask_DescribeResult.
+// files: `count` names of trajectory files; NULL: none.
+PB_API PB_NODISCARD pbStatus pbRun_Page(pbContext *ctx, pbTask *task, const pbRunResult *result, const char *const *files,
+                                        int count, const pbPageHead *head, FILE *out);
+// An audit: its runs beside their limits, the ledger of energy.
+PB_API PB_NODISCARD pbStatus pbAuditReport_Page(pbContext *ctx, const pbAuditReport *report, const pbPageHead *head, FILE *out);
+// A check of derivatives: what was compared, the worst, kinks by name.
+PB_API PB_NODISCARD pbStatus pbCheckReport_Page(pbContext *ctx, const pbCheckReport *report, const pbPageHead *head, FILE *out);
 
 #ifdef __cplusplus
 }

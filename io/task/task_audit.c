@@ -363,6 +363,7 @@ static json_t *report_json(const pbAuditReport *report) {
 
   json_object_set_new(o, "tolerance", real(report->tolerance));
   json_object_set_new(o, "tolerance_absolute", real(report->absolute));
+  json_object_set_new(o, "better", json_integer((json_int_t)report->better));
   json_object_set_new(o, "gained", real(report->gained));
   json_object_set_new(o, "ledger_limit", real(report->ledger));
   if (report->why_no_ledger[0]) json_object_set_new(o, "why_no_ledger", json_string(report->why_no_ledger));

@@ -144,6 +144,25 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
   return o;
 }
 
+// What keeps a variable within bounds, component by component; null: open.
+static json_t *bounds_json(const pbTask *task, const pbVariable *v, const double *bound) {
+  json_t *list = json_array();
+  for (int k = v->first; k < v->first + v->count; k++) {
+    char name[256];
+    double value = bound[k];
+    if (isfinite(value)) pbTask_Unknown(task, k, bound, name, sizeof name, &value);
+    json_array_append_new(list, real(value));
+  }
+  return list;
+}
+
+static bool is_bounded(const pbTask *task, const pbVariable *v) {
+  for (int k = v->first; k < v->first + v->count; k++) {
+    if (isfinite(task->lower[k]) || isfinite(task->upper[k])) return true;
+  }
+  return false;
+}
+
 // Of a saddle: the parts of the direction along which the loss falls.
 static json_t *direction_json(const pbVariable *v, const double *direction) {
   json_t *list = json_array();
@@ -175,6 +194,10 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
     json_object_set_new(o, "name", json_string(v->name));
     json_object_set_new(o, "value", values);
     json_object_set_new(o, "start", starts);
+    if (is_bounded(task, v)) {
+      json_object_set_new(o, "lower", bounds_json(task, v, task->lower));
+      json_object_set_new(o, "upper", bounds_json(task, v, task->upper));
+    }
     json_object_set_new(o, "notes", notes_json(v, result->notes));
     if (result->direction) json_object_set_new(o, "direction", direction_json(v, result->direction));
 

@@ -3,20 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/file.h"
+#include "io/view/page.h"
 #include "io/view/view.h"
-
-#ifdef PB_HAVE_ASSETS
-extern const char pb_asset_three_js[], pb_asset_view_html[],
-    pb_asset_view_js[];  // empty where the file was not there to be built in
-#else
-static const char pb_asset_three_js[] = "", pb_asset_view_html[] = "", pb_asset_view_js[] = "";
-#endif
-
-static const char *file_name(const char *path) {
-  const char *called = pbFile_Called(path), *slash = strrchr(called, '/');
-  return slash ? slash + 1 : called;
-}
 
 // ---- the page ------------------------------------------------------------------------------------------------------
 
@@ -40,10 +28,11 @@ static void put_panel(const pbSidePanel *panel, pbJson *j) {
   pbJson_Close(j, '}');
 }
 
-static pbStatus put_data(const View *v, FILE *out) {
+static pbStatus put_data(const void *user, FILE *out) {
+  const View *v = user;
   pbJson j = {.out = out};
   pbJson_Open(&j, NULL, '{');
-  pbJson_Text(&j, "title", file_name(v->scene->path));
+  pbJson_Text(&j, "title", pbPage_Name(v->scene->path));
   pbJson_Text(&j, "version", pbVersion());
   if (v->panel) put_panel(v->panel, &j);
   if (v->frames) {
@@ -53,18 +42,6 @@ static pbStatus put_data(const View *v, FILE *out) {
   }
   pbJson_Close(&j, '}');
   return pb_ok;
-}
-
-static void put_html_text(FILE *out, const char *text) {
-  for (; *text; text++) {
-    switch (*text) {
-      case '<': fputs("&lt;", out); break;
-      case '>': fputs("&gt;", out); break;
-      case '&': fputs("&amp;", out); break;
-      case '"': fputs("&quot;", out); break;
-      default: fputc(*text, out);
-    }
-  }
 }
 
 // The library's text; where it is a module, its list of exports becomes an object as the older form has it.
@@ -97,33 +74,14 @@ static void put_library(const char *library, FILE *out) {
   fputs("};\n}());", out);
 }
 
-// The page is a text with {{title}}, {{three}}, {{script}} and {{data}} in it.
-static pbStatus put_page(const View *v, const char *page, const char *library, FILE *out) {
-  for (const char *at = page; *at;) {
-    const char *mark = strstr(at, "{{");
-    if (!mark) mark = at + strlen(at);
-    fwrite(at, 1, (size_t)(mark - at), out);
-    at = mark;
-
-    if (strncmp(at, "{{title}}", 9) == 0) {
-      put_html_text(out, file_name(v->scene->path));
-      at += 9;
-    } else if (strncmp(at, "{{three}}", 9) == 0) {
-      put_library(library, out);
-      at += 9;
-    } else if (strncmp(at, "{{script}}", 10) == 0) {
-      fputs(pb_asset_view_js, out);
-      at += 10;
-    } else if (strncmp(at, "{{data}}", 8) == 0) {
-      PB_TRY(put_data(v, out));
-      at += 8;
-    } else if (*at) {
-      // braces of the page's own scripts
-      fwrite(at, 1, 2, out);
-      at += 2;
-    }
-  }
-  return pb_ok;
+// The page of the viewer with a library, "" for none.
+static pbStatus put_page(const View *v, const char *library, FILE *out) {
+  const pbPagePart part[] = {{.mark = "title", .text = pbPage_Name(v->scene->path), .put = pbPage_PutText},
+                             {.mark = "style", .text = pb_asset_page_css},
+                             {.mark = "charts", .text = pb_asset_charts_js},
+                             {.mark = "three", .text = library, .put = put_library},
+                             {.mark = "script", .text = pb_asset_view_js}};
+  return pbPage_Fill(pb_asset_view_html, part, sizeof part / sizeof *part, put_data, v, out);
 }
 
 // The whole of a file, zero-terminated; NULL where it cannot be read or is longer than any script.
@@ -190,7 +148,7 @@ static pbStatus put_view(View *v, FILE *out) {
     without = *v->panel;
     without.no_motion = pbContext_Error(v->scene->ctx);
     v->panel = &without;
-    return put_page(v, pb_asset_view_html, "", out);
+    return put_page(v, "", out);
   }
   PB_TRY(status);
 
@@ -198,7 +156,7 @@ static pbStatus put_view(View *v, FILE *out) {
     PB_TRY(choose_shapes(v));
     PB_TRY(pbView_ReadMotion(v));
   }
-  return put_page(v, pb_asset_view_html, v->trajectory ? library : "", out);
+  return put_page(v, v->trajectory ? library : "", out);
 }
 
 static void clear_view(View *v) {

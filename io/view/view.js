@@ -1,71 +1,21 @@
 'use strict';
 (function () {
   const byId = id => document.getElementById(id);
+  // As a picture in another page: one frame without controls, which plays where it is clicked. data-poster of the root element: the part of
+  // the motion that has passed, and where it is looked at from (azimuth, elevation, distance by the usual one).
+  const poster = document.documentElement.dataset.poster === undefined ? null : document.documentElement.dataset.poster.split(' ').map(Number);
+  const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
   const data = JSON.parse(byId('data').textContent);
   byId('version').textContent = data.version;
 
-  // ---- beside the motion: text, and curves over one axis ---------------------------------------------------------------
-  function svg(parent, name, attributes, text) {
-    const node = parent.appendChild(document.createElementNS('http://www.w3.org/2000/svg', name));
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    if (text !== undefined) node.textContent = text;
-    return node;
-  }
   const short = value => String(+value.toPrecision(5));
-  function ticks(low, high) {
-    const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map(k => k * power).find(k => k >= rough), list = [];
-    for (let k = Math.ceil(low / step); k * step <= high; k++) list.push(k * step);
-    return list;
-  }
-  function powers(low, high) {  // of ten; low and high: their exponents
-    const every = Math.ceil((high - low) / 5), list = [];
-    for (let e = Math.ceil(low); e <= high; e++) if (e % every === 0) list.push(10 ** e);
-    return list;
-  }
-  function draw(parent, curve, axis) {
-    const width = 480, height = 190, left = 58, right = 10, top = 26, bottom = 34;
-    const least = Math.min(...curve.y), most = Math.max(...curve.y), log = least > 0 && most > 100 * least;
-    const scale = log ? Math.log10 : value => value, first = Math.min(...curve.x), last = Math.max(...curve.x, first + 1);
-    let low = scale(least), high = scale(most);
-    if (!(high > low)) { low -= 0.5; high += 0.5; }
-    const margin = 0.05 * (high - low);
-    low -= margin; high += margin;
-    const toX = x => left + (x - first) / (last - first) * (width - left - right);
-    const toY = y => height - bottom - (scale(y) - low) / (high - low) * (height - top - bottom);
-
-    const root = svg(parent, 'svg', {viewBox: `0 0 ${width} ${height}`, 'font-size': 12, fill: '#1c2733'});
-    svg(root, 'text', {x: left, y: 15, 'font-size': 13}, curve.name);
-    for (const x of ticks(first, last)) {
-      svg(root, 'path', {d: `M${toX(x)} ${top}V${height - bottom}`, stroke: '#e4e8ec'});
-      svg(root, 'text', {x: toX(x), y: height - bottom + 15, 'text-anchor': 'middle'}, short(x));
-    }
-    for (const y of log ? powers(low, high) : ticks(low, high)) {
-      svg(root, 'path', {d: `M${left} ${toY(y)}H${width - right}`, stroke: '#e4e8ec'});
-      svg(root, 'text', {x: left - 6, y: toY(y) + 4, 'text-anchor': 'end'}, short(y));
-    }
-    svg(root, 'text', {x: (left + width - right) / 2, y: height - 4, 'text-anchor': 'middle'}, axis);
-    const points = curve.x.map((x, i) => toX(x).toFixed(1) + ' ' + toY(curve.y[i]).toFixed(1));
-    svg(root, 'path', {d: 'M' + points.join('L'), stroke: '#1f5fa8', 'stroke-width': 1.6, fill: 'none', 'stroke-linejoin': 'round'});
-    if (points.length < 60) curve.x.forEach((x, i) => svg(root, 'circle', {cx: toX(x), cy: toY(curve.y[i]), r: 2.6, fill: '#1f5fa8'}));
-
-    const dot = svg(root, 'circle', {r: 4, fill: '#c8501e', visibility: 'hidden'}), said = svg(root, 'text', {x: width - right, y: 15, 'text-anchor': 'end', fill: '#c8501e'});
-    root.addEventListener('pointermove', e => {
-      const box = root.getBoundingClientRect(), at = (e.clientX - box.left) / box.width * width;
-      let near = 0;
-      curve.x.forEach((x, i) => { if (Math.abs(toX(x) - at) < Math.abs(toX(curve.x[near]) - at)) near = i; });
-      dot.setAttribute('cx', toX(curve.x[near])); dot.setAttribute('cy', toY(curve.y[near])); dot.setAttribute('visibility', 'visible');
-      said.textContent = short(curve.x[near]) + ': ' + short(curve.y[near]);
-    });
-    root.addEventListener('pointerleave', () => { dot.setAttribute('visibility', 'hidden'); said.textContent = ''; });
-  }
   const stage = byId('stage');
   if (data.panel) {
     const panel = byId('aside'), heading = panel.appendChild(document.createElement('h1')), text = panel.appendChild(document.createElement('p'));
     document.body.className = 'beside';
     heading.textContent = data.panel.title;
     text.textContent = data.panel.text;
-    for (const curve of data.panel.curves) draw(panel, curve, data.panel.axis);
+    for (const curve of data.panel.curves) charts.draw(panel, {title: curve.name, x: data.panel.axis, y: '', curves: [curve]});
   }
   if (!data.time) {
     byId('name').textContent = data.title;
@@ -158,8 +108,8 @@
   renderer.domElement.setAttribute('aria-label', data.title + ', drawn');
   stage.insertBefore(renderer.domElement, stage.firstChild);
 
-  const scene = new THREE.Scene(), sky = hex(0xd6dee7);
-  scene.background = modern ? sky : new THREE.Color(0xd6dee7);  // the older library takes it as it comes
+  const scene = new THREE.Scene(), air = dark ? 0x1c2630 : 0xd6dee7, sky = hex(air);
+  scene.background = modern ? sky : new THREE.Color(air);  // the older library takes it as it comes
   scene.fog = new THREE.Fog(scene.background, 1, 2);
   scene.add(new THREE.HemisphereLight(hex(0xffffff), hex(0xb8b0a4), 0.62 * light));
   const sun = new THREE.DirectionalLight(hex(0xfffaf0), 0.75 * light), fill = new THREE.DirectionalLight(hex(0xe4ecff), 0.22 * light);
@@ -278,13 +228,13 @@
   }
   const style = (cells, k) => 'rgb(' + three(cells, k).map(c => Math.round(255 * Math.min(1, Math.max(0, c)))) + ')';
   const checker = cells => tiles((pen, size) => {
-    pen.fillStyle = cells ? style(cells, 0) : '#ffffff'; pen.fillRect(0, 0, size, size);
+    pen.fillStyle = cells ? style(cells, 0) : dark ? '#525d68' : '#ffffff'; pen.fillRect(0, 0, size, size);
     if (cells) {
       pen.fillStyle = style(cells, 1); pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
       return;
     }
-    pen.fillStyle = '#e9edf1'; pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
-    pen.strokeStyle = '#c9d2db'; pen.lineWidth = 1.5; pen.strokeRect(0, 0, size / 2, size / 2); pen.strokeRect(size / 2, size / 2, size / 2, size / 2);
+    pen.fillStyle = dark ? '#47525c' : '#e9edf1'; pen.fillRect(0, 0, size / 2, size / 2); pen.fillRect(size / 2, size / 2, size / 2, size / 2);
+    pen.strokeStyle = dark ? '#3a444e' : '#c9d2db'; pen.lineWidth = 1.5; pen.strokeRect(0, 0, size / 2, size / 2); pen.strokeRect(size / 2, size / 2, size / 2, size / 2);
   });
   const ruled = () => tiles((pen, size) => {
     pen.strokeStyle = '#8494a5'; pen.lineWidth = 2; pen.strokeRect(0, 0, size, size);
@@ -563,7 +513,7 @@
   }
 
   // ---- cameras: orbit around a point with z up, or one of the model's ----------------------------------------------------
-  const camera = new THREE.PerspectiveCamera(40, 1, 1, 2), look = {azimuth: -0.85, elevation: 0.32};
+  const camera = new THREE.PerspectiveCamera(40, 1, 1, 2), look = {azimuth: poster && poster.length > 1 ? poster[1] : -0.85, elevation: poster && poster.length > 2 ? poster[2] : 0.32};
   let view;
   function start() { view = Object.assign({target: new THREE.Vector3(...data.center), distance: 0}, look); }
   start();
@@ -580,14 +530,14 @@
     return {pos, quat: [q.w, q.x, q.y, q.z]};
   }
   function center(chosen) {  // in what panel and bar leave free
-    const w = stage.clientWidth, h = stage.clientHeight, x = w > 700 ? 140 : 0, y = data.moving ? 26 : 0;
+    const w = stage.clientWidth, h = stage.clientHeight, x = w > 700 && !poster ? 140 : 0, y = data.moving && !poster ? 26 : 0;
     if (chosen) camera.clearViewOffset(); else camera.setViewOffset(w, h, x, y, w, h);
     camera.updateProjectionMatrix();
   }
   function aim() {
     const chosen = data.cameras[+byId('camera').value - 1], fovy = chosen ? chosen.fovy[0] : 40;
     const least = Math.min(1, camera.aspect), fits = 0.78 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
-    if (!view.distance) view.distance = fits;
+    if (!view.distance) view.distance = fits * (poster && poster[3] || 1);
     camera.fov = fovy > 0 && fovy < 180 ? fovy : 40;
     if (chosen) {
       const at = modelCamera(chosen);
@@ -624,7 +574,7 @@
   }
   canvas.addEventListener('contextmenu', e => e.preventDefault());
   canvas.addEventListener('pointerdown', e => { pointers.set(e.pointerId, e); canvas.setPointerCapture(e.pointerId); pinch = 0; still = true; });
-  canvas.addEventListener('pointerup', e => { pointers.delete(e.pointerId); pinch = 0; if (still && e.button === 0) pick(e); });
+  canvas.addEventListener('pointerup', e => { pointers.delete(e.pointerId); pinch = 0; if (still && e.button === 0) { if (poster) set(!playing); else pick(e); } });
   canvas.addEventListener('pointercancel', e => { pointers.delete(e.pointerId); pinch = 0; });
   canvas.addEventListener('pointermove', e => {
     const last = pointers.get(e.pointerId);
@@ -645,7 +595,7 @@
       aim();
     } else orbit(0.006 * dx, 0.006 * dy);
   });
-  canvas.addEventListener('wheel', e => { e.preventDefault(); view.distance *= Math.exp(0.001 * e.deltaY); aim(); }, {passive: false});
+  if (!poster) canvas.addEventListener('wheel', e => { e.preventDefault(); view.distance *= Math.exp(0.001 * e.deltaY); aim(); }, {passive: false});
 
   // ---- what is it? ---------------------------------------------------------------------------------------------------------
   const KINDS = ['plane', 'height field', 'sphere', 'capsule', 'ellipsoid', 'cylinder', 'box', 'mesh'];
@@ -730,7 +680,7 @@
     while (low < high) { const middle = (low + high + 1) >> 1; if (data.time[middle] <= time) low = middle; else high = middle - 1; }
     return low;
   }
-  function set(on) { playing = on; play.textContent = on ? 'Pause' : 'Play'; stamp = 0; if (on && frame === frames - 1) { now = data.time[0]; pose(0); } }
+  function set(on) { playing = on; document.body.classList.toggle('playing', on); play.textContent = on ? 'Pause' : 'Play'; stamp = 0; if (on && frame === frames - 1) { now = data.time[0]; pose(0); } }
   function go(k) { set(false); pose(Math.max(0, Math.min(frames - 1, k))); now = data.time[frame]; }
   play.addEventListener('click', () => set(!playing));
   byId('back').addEventListener('click', () => go(frame - 1));
@@ -914,10 +864,19 @@
     if (playing) {
       if (stamp) now += (t - stamp) / 1000 * +speed.value;
       stamp = t;
-      if (now >= end) { now = end; pose(frames - 1); set(false); } else if (at(now) !== frame) pose(at(now));
+      if (now >= end) { now = end; pose(frames - 1); set(false); if (poster) set(true); } else if (at(now) !== frame) pose(at(now));
     }
     if (dirty) { dirty = false; renderer.render(scene, camera); }
     requestAnimationFrame(tick);
+  }
+  function showPoster() {
+    const button = stage.appendChild(document.createElement('button'));
+    document.body.classList.add('poster');
+    button.id = 'start';
+    button.setAttribute('aria-label', 'play ' + data.title);
+    button.hidden = !data.moving || frames < 2;
+    button.addEventListener('click', () => set(true));
+    go(Math.round(poster[0] * (frames - 1)));
   }
   arrange();
   pose(0);
@@ -947,6 +906,7 @@
     joint(name, value) { makeSliders(); controls.find(c => c.name === name).write(value); },
     redraw: () => renderer.render(scene, camera),
   };
-  set(data.moving && frames > 1);
+  if (poster) showPoster();
+  else set(data.moving && frames > 1);
   requestAnimationFrame(tick);
 }());

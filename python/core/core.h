@@ -136,6 +136,10 @@ PyObject *pyValues_Take(pyValues *values);                           // NULL wit
 PyObject *pyArrays_Dict(const pbArrays *set);                        // (kind, shape, memory) by name
 bool pyArrays_Read(PyObject *list, pbContext *ctx, pbArrays **set);  // of (name, shape, array); false with an exception
 
+// ---- page.c: what a function writes into a stream, as a file
+typedef pbStatus pyPut(void *user, FILE *out);
+pbStatus pyPage_Save(pbContext *ctx, const char *path, pyPut *put, void *user);
+
 // ---- describe.c: models, energies, evaluations, checks of derivatives, pages
 PyObject *pyDescribe_Energies(PyObject *module, PyObject *none);
 PyObject *pyDescribe_Info(PyObject *module, PyObject *args);

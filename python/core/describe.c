@@ -176,6 +176,17 @@ static pbStatus check(Shown *s, const pyArray in[in_count], pbCheckOptions *opti
   return pyJob_Stopped(&s->job) ? pb_interrupted : pb_ok;
 }
 
+typedef struct Checked {  // what the page is of
+  pbContext *ctx;
+  const char *path;
+  const pbCheckReport *report;
+} Checked;
+
+static pbStatus put_check(void *user, FILE *out) {
+  const Checked *c = user;
+  return pbCheckReport_Page(c->ctx, c->report, &(pbPageHead){.path = c->path}, out);
+}
+
 // (whether it holds, the report, warnings in lines)
 static PyObject *report_object(const Shown *s, const char *path, const pbCheckReport *report) {
   char text[PB_NOTES_TEXT];
@@ -191,19 +202,19 @@ static PyObject *report_object(const Shown *s, const char *path, const pbCheckRe
                        pbStepNotes_Say(&notes, s->compiled, report->steps, text, sizeof text));
 }
 
-// (model, path, (state and inputs), steps, seed, gradient, (at_start, random controls, random velocity), progress)
+// (model, path, (state and inputs), steps, seed, gradient, (at_start, random controls, random velocity), page, progress)
 PyObject *pyDescribe_Check(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *model, *inputs, *tell, *result = NULL;
-  const char *path, *gradient;
+  const char *path, *gradient, *page;
   int at_start, controls, velocity;
   long long seed;
   Shown s;
   pyArray in[in_count] = {{.held = false}};
   pbCheckReport *report = NULL;
   pbCheckOptions options = {.steps = 0};
-  if (!PyArg_ParseTuple(args, "O!sO!iLs(ppp)O", pyModel_Type, &model, &path, &PyTuple_Type, &inputs, &options.steps, &seed,
-                        &gradient, &at_start, &controls, &velocity, &tell))
+  if (!PyArg_ParseTuple(args, "O!sO!iLs(ppp)zO", pyModel_Type, &model, &path, &PyTuple_Type, &inputs, &options.steps, &seed,
+                        &gradient, &at_start, &controls, &velocity, &page, &tell))
     return NULL;
   if (!begin(&s, "check", model, tell)) goto done;
   if (!hold_inputs(s.model->compiled, options.steps, inputs, in)) goto done;
@@ -218,7 +229,10 @@ PyObject *pyDescribe_Check(PyObject *module, PyObject *args) {
 
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  status = check(&s, in, &options, &report);
+  status = page ? pbFile_CanWrite(s.job.ctx, page) : pb_ok;
+  if (status == pb_ok) status = check(&s, in, &options, &report);
+  Checked checked = {.ctx = s.job.ctx, .path = path, .report = report};
+  if (status == pb_ok && page) status = pyPage_Save(s.job.ctx, page, put_check, &checked);
   Py_END_ALLOW_THREADS;
   result = status == pb_ok ? report_object(&s, path, report) : pyJob_Raise(&s.job, status);
 
@@ -255,18 +269,18 @@ static pbStatus save_glb(Page *p, const pbShown *shown) {
   return status;
 }
 
-static pbStatus save_page(Page *p, const pbShown *shown) {
-  pbContext *ctx = p->s.job.ctx;
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+typedef struct Motion {  // what a page shows
+  const Page *page;
+  const pbShown *shown;
+} Motion;
 
-  pbStatus status = pbView_Page(ctx, shown, p->trajectory, p->file, out);
-  if (fclose(out) != 0 && status == pb_ok) status = pbContext_Fail(ctx, pb_no_memory, "out of memory");
-  if (status == pb_ok) status = pbFile_Write(ctx, p->output, text, size);
-  free(text);
-  return status;
+static pbStatus put_motion(void *user, FILE *out) {
+  const Motion *m = user;
+  return pbView_Page(m->page->s.job.ctx, m->shown, m->page->trajectory, m->page->file, out);
+}
+
+static pbStatus save_page(Page *p, const pbShown *shown) {
+  return pyPage_Save(p->s.job.ctx, p->output, put_motion, &(Motion){p, shown});
 }
 
 static pbStatus save(Page *p) {

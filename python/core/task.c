@@ -12,6 +12,7 @@ typedef struct Given {  // of all of them
   long long seed;  // -1: the task's
   int threads;     // 0: as many as there are processors
   int fresh;
+  const char *page, *command;  // NULL: none; what makes the page again
 } Given;
 
 // ---- optimization -----------------------------------------------------------------------------------------------------------
@@ -60,6 +61,7 @@ static pbStatus name_files(Search *s) {
   }
 
   // asked before the work that is to be written
+  if (s->given.page) PB_TRY(pbFile_CanWrite(ctx, s->given.page));
   if (!s->given.output) return pb_ok;
   PB_TRY(pbFile_CanWrite(ctx, s->given.output));
   return pbFile_CanWrite(ctx, s->file[0]);
@@ -120,6 +122,13 @@ static pbStatus describe(Search *s) {
   return status;
 }
 
+static pbStatus put_search(void *user, FILE *out) {
+  const Search *s = user;
+  const pbPageHead head = {.path = s->given.path, .command = s->given.command};
+  bool written = s->given.output != NULL;
+  return pbRun_Page(s->job.ctx, s->task, &s->result, written ? s->files : NULL, written ? s->count : 0, &head, out);
+}
+
 static pbStatus keep_results(Search *s) {
   char text[PB_NOTES_TEXT];
   for (int t = 0; t < s->count; t++) {
@@ -132,6 +141,7 @@ static pbStatus keep_results(Search *s) {
     s->set[t] = NULL;
   }
   PB_TRY(describe(s));
+  if (s->given.page) PB_TRY(pyPage_Save(s->job.ctx, s->given.page, put_search, s));
 
   // done: the next run starts over; one that failed goes on where it was
   if (s->result.outcome != pb_runFailed && s->state[0]) unlink(s->state);
@@ -216,15 +226,15 @@ static void end_search(Search *s) {
   pyJob_End(&s->job);
 }
 
-// (path, output, policy, roots, seed, threads, fresh, progress, loss)
+// (path, output, policy, roots, seed, threads, fresh, page, command, progress, loss)
 PyObject *pyTask_Optimize(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *tell, *host, *result = NULL;
   Search *s = PyMem_Calloc(1, sizeof *s);
   if (!s) return PyErr_NoMemory();
   Given *g = &s->given;
-  bool right = PyArg_ParseTuple(args, "szzzLipOO", &g->path, &g->output, &g->policy, &g->roots, &g->seed, &g->threads, &g->fresh,
-                                &tell, &host);
+  bool right = PyArg_ParseTuple(args, "szzzLipzzOO", &g->path, &g->output, &g->policy, &g->roots, &g->seed, &g->threads,
+                                &g->fresh, &g->page, &g->command, &tell, &host);
 
   if (right && pyJob_Begin(&s->job, "optimize", tell, host)) {
     pbStatus status;
@@ -254,8 +264,20 @@ static pbStatus audit(pyJob *job, pbTask *task, const char *found, pbAuditOption
   return status == pb_ok && pyJob_Stopped(job) ? pb_interrupted : status;
 }
 
+typedef struct Audited {  // what the page is of
+  pbContext *ctx;
+  const Given *given;
+  const pbAuditReport *report;
+} Audited;
+
+static pbStatus put_audit(void *user, FILE *out) {
+  const Audited *a = user;
+  return pbAuditReport_Page(a->ctx, a->report, &(pbPageHead){.path = a->given->path, .command = a->given->command}, out);
+}
+
 static pbStatus load_and_audit(pyJob *job, const Given *g, const char *found, int starts, pbAuditReport *report) {
   pbTask *task;
+  if (g->page) PB_TRY(pbFile_CanWrite(job->ctx, g->page));
   PB_TRY(pbTask_LoadAudit(job->ctx, g->path, g->roots, g->policy, &task));
   if (job->host) pbTask_OnFunction(task, pyJob_Loss, job);
 
@@ -263,11 +285,13 @@ static pbStatus load_and_audit(pyJob *job, const Given *g, const char *found, in
   if (starts >= 0) options.starts = starts;
   if (g->seed >= 0) options.seed = (uint64_t)g->seed;
   pbStatus status = audit(job, task, found, &options, report);
+  Audited audited = {.ctx = job->ctx, .given = g, .report = report};
+  if (status == pb_ok && g->page) status = pyPage_Save(job->ctx, g->page, put_audit, &audited);
   pbTask_Destroy(task);
   return status;
 }
 
-// (path, result, policy, roots, seed, starts or -1, progress, loss): (whether it is confirmed, the report)
+// (path, result, policy, roots, seed, starts or -1, page, command, progress, loss): (whether it is confirmed, the report)
 PyObject *pyTask_Audit(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *tell, *host, *result = NULL;
@@ -275,7 +299,9 @@ PyObject *pyTask_Audit(PyObject *module, PyObject *args) {
   int starts;
   Given g = {0};
   pyJob job;
-  if (!PyArg_ParseTuple(args, "szzzLiOO", &g.path, &found, &g.policy, &g.roots, &g.seed, &starts, &tell, &host)) return NULL;
+  if (!PyArg_ParseTuple(args, "szzzLizzOO", &g.path, &found, &g.policy, &g.roots, &g.seed, &starts, &g.page, &g.command, &tell,
+                        &host))
+    return NULL;
   if (!pyJob_Begin(&job, "audit", tell, host)) return NULL;
   pbAuditReport *report = PyMem_Calloc(1, sizeof *report);
   if (!report) {
@@ -327,28 +353,14 @@ static pbStatus name_outputs(Training *t) {
   return pbFile_CanWrite(t->job.ctx, t->policy);
 }
 
-// What a function writes into a stream, as a file.
-typedef pbStatus writes(Training *t, FILE *out);
-
-static pbStatus save_stream(Training *t, const char *path, writes *put) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return no_memory(t->job.ctx);
-
-  pbStatus status = put(t, out);
-  if (fclose(out) != 0 && status == pb_ok) status = no_memory(t->job.ctx);
-  if (status == pb_ok) status = pbFile_Write(t->job.ctx, path, text, size);
-  free(text);
-  return status;
-}
-
-static pbStatus put_table(Training *t, FILE *out) {
+static pbStatus put_table(void *user, FILE *out) {
+  const Training *t = user;
   pbTrain_Table(t->train, out);
   return pb_ok;
 }
 
-static pbStatus put_page(Training *t, FILE *out) {
+static pbStatus put_page(void *user, FILE *out) {
+  Training *t = user;
   pbStepNotes notes;
   pbStatus status = pbTrain_Page(t->job.ctx, t->train, &t->result, t->given.path, t->given.roots, t->page, &notes, out);
   pbStepNotes_Say(&notes, pbTrain_Model(t->train), pbTrain_EpisodeSteps(t->train), t->warned, PB_NOTES_TEXT);
@@ -373,8 +385,8 @@ static pbStatus train(Training *t) {
   if (pyJob_Stopped(&t->job)) return pb_interrupted;
 
   PB_TRY(pbPolicy_Save(ctx, pbTrain_Model(t->train), t->result.theta, t->policy));
-  PB_TRY(save_stream(t, t->table, put_table));
-  PB_TRY(save_stream(t, t->page, put_page));
+  PB_TRY(pyPage_Save(ctx, t->table, put_table, t));
+  PB_TRY(pyPage_Save(ctx, t->page, put_page, t));
 
   // done: the next run starts over
   unlink(t->state);

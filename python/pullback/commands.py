@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -45,16 +46,24 @@ def _whole(value, name, least, most=2**63 - 1):
 _KINDS = (".npz", ".json", ".html", ".npy", ".csv", ".txt", ".mat", ".h5", ".hdf5", ".pkl", ".xml", ".vtu", ".pvd", ".glb")
 
 
-def _output(path, own, read=None):
+def _output(path, own, read=None, argument="output"):
     """The name of what is written: no other kind of file, and none that is read."""
     if path is None:
         return None
-    name = path_of(path, "output")
+    name = path_of(path, argument)
     if os.path.splitext(name)[1] in _KINDS and not name.endswith(own):
-        raise ArgumentError(f"output: expected a name that ends in {own}, found {name!r}")
+        raise ArgumentError(f"{argument}: expected a name that ends in {own}, found {name!r}")
     if read is not None and os.path.isfile(name) and os.path.exists(read) and os.path.samefile(name, read):
-        raise ArgumentError(f"output: {name!r} is what is read")
+        raise ArgumentError(f"{argument}: {name!r} is what is read")
     return name
+
+
+def _typed(name, task, functions, **options):
+    """What is typed for the same result, for its page; None where the program cannot: of a task that is no file, or with losses in Python."""
+    if functions or not isinstance(task, (str, os.PathLike)):
+        return None
+    given = [(option.replace("_", "-"), value) for option, value in options.items() if value is not None]
+    return shlex.join(["pullback", name, path_of(task, "task"), *(word for option, value in given for word in ("--" + option, str(value)))])
 
 
 def _numpy(found):
@@ -110,7 +119,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
           gradient: str = "exact", qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
           mocap_quat: ArrayLike | None = None, mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None,
           mocap_quat_before: ArrayLike | None = None, command: ArrayLike | None = None, at_start: bool = False, seed: int = 0,
-          progress: Progress = None) -> Check:
+          page: Path | None = None, progress: Progress = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
     state         where it begins (None: the reference configuration, or keyframe, with random velocities)
@@ -121,6 +130,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
                   of the state is compared with its one-sided slopes, at a bound with that into the domain
     gradient      "exact", "event" or "smooth", as of Model.rollout
     seed          of what is drawn
+    page          "NAME.html": a page of it, too: every comparison beside its limit, kinks by name
     progress      called now and then as progress("check", done, all, part); what it raises ends it; True: a line on standard error
 
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
@@ -139,7 +149,8 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     free = number < 0 and not at_start
     how = (bool(at_start), free and ctrl is None and model.nu > 0, free and state is None)
     with Telling(progress) as tell:
-        holds, found, lines = _core.check(model, _path(model), (x0, *acts.arrays), acts.steps, _whole(seed, "seed", 0), gradient, how, tell)
+        holds, found, lines = _core.check(model, _path(model), (x0, *acts.arrays), acts.steps, _whole(seed, "seed", 0), gradient, how,
+                                          _output(page, ".html", _path(model), "page"), tell)
     _warn(lines)
     return Check(found, holds)
 
@@ -192,7 +203,7 @@ class Result(Report):
 
 def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, Loss] | None = None, seed: int | None = None,
              threads: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), fresh: bool = False,
-             progress: Progress = None) -> Result:
+             page: Path | None = None, progress: Progress = None) -> Result:
     """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
 
     functions     losses in Python by name, those that a task's file names: a term of the loss may be {"function": f}; "loss": f is that
@@ -200,6 +211,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
                   of pb.Objective does
     output        "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on
     fresh         True: begin anew
+    page          "NAME.html": a page of the result, too: how the loss fell, what was varied beside its bounds, advice, certificates
     seed          of random starts and draws;  policy: a file of weights to begin with;  allow_root: folders that files may be read from
     threads       of worlds; None: all that the process may run on. Results do not depend on it
     progress      called now and then as progress(what, done, all, note); what it raises ends it; True: a line on standard error
@@ -212,7 +224,8 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     with Description(losses.task, "task") as path, Telling(progress) as tell:
         error, met, found, motions, lines = _core.optimize(
             _task(path), _output(output, ".json", path), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
-            max(0, _whole(threads, "threads", 1, 1024)), fresh, tell, losses.call)
+            max(0, _whole(threads, "threads", 1, 1024)), fresh, _output(page, ".html", path, "page"),
+            _typed("optimize", task, functions, output=output, seed=seed, policy=policy, page=page), tell, losses.call)
     _warn(lines)
     result = Result(found, met, [_numpy(m) for m in motions])
     if error is not None:
@@ -232,16 +245,20 @@ def _file(path, name):
 
 
 def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
-          seed: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> Report:
+          seed: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), page: Path | None = None,
+          progress: Progress = None) -> Report:
     """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.
 
-    result: the JSON that optimize wrote; functions: losses in Python, as of optimize; starts: how many; policy: weights of a trained one.
+    result: the JSON that optimize wrote; functions: losses in Python, as of optimize; starts: how many; policy: weights of a trained one;
+    page: "NAME.html", a page of the report, too.
     Returns a Report, true where it is confirmed, with the program's numbers. Raises InputError with file, place and reason.
     """
     losses = Losses(task, functions)
     with Description(losses.task, "task") as path, Telling(progress) as tell:
         confirmed, found = _core.audit(_task(path), _file(result, "result"), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
-                                       _whole(starts, "starts", 8, 1_000_000), tell, losses.call)
+                                       _whole(starts, "starts", 8, 1_000_000), _output(page, ".html", path, "page"),
+                                       _typed("audit", task, functions, result=result, starts=starts, seed=seed, policy=policy, page=page), tell,
+                                       losses.call)
     return Report(found, confirmed)
 
 

@@ -413,6 +413,26 @@ def test_names_of_files_that_are_none(tmp_path, monkeypatch, call, said):
     assert said in str(error.value) and not list(tmp_path.iterdir())
 
 
+def test_pages_of_results_have_the_numbers_that_are_returned(tmp_path, model):
+    """And what is typed for the same, where the program can."""
+    def data(name):
+        return json.loads((tmp_path / name).read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+    found = pb.optimize(LAUNCH, output=tmp_path / "a.json", seed=1, page=tmp_path / "a.html")
+    page = data("a.html")
+    assert page["kind"] == "optimize" and page["title"] == "launch.json" and page["result"] == found
+    assert page["command"] == f"pullback optimize {LAUNCH} --output {tmp_path}/a.json --seed 1 --page {tmp_path}/a.html"
+    verdict = pb.audit(LAUNCH, result=tmp_path / "a.json", page=tmp_path / "b.html")
+    assert data("b.html")["result"] == verdict and data("b.html")["command"].startswith(f"pullback audit {LAUNCH} --result ")
+    report = pb.check(model, horizon=3, page=tmp_path / "c.html")
+    assert data("c.html")["result"] == report and "command" not in data("c.html")
+
+    with pytest.raises(pb.ArgumentError, match="page: expected a name that ends in .html"):
+        pb.check(model, page=tmp_path / "c.json")
+    with pytest.raises(pb.FileError):
+        pb.optimize(LAUNCH, page=tmp_path / "none" / "a.html")
+
+
 def test_a_page_of_a_rollout_shows_what_is_asked_for(tmp_path):
     """One shape collides, one is only seen: the page of the collision shapes has one geom."""
     model = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1'/><geom size='.2' contype='0' conaffinity='0'/></body></worldbody></mujoco>")

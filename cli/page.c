@@ -1,0 +1,68 @@
+// --page: a result as a page, with the command that makes it again.
+// Tests: tests/oracle/test_pages.py.
+#include <stdlib.h>
+#include <string.h>
+
+#include <pullback/view.h>
+
+#include "cli.h"
+
+// A word as a shell takes it.
+static void put_word(const char *word, FILE *out) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (*word && word[strspn(word, plain)] == 0) {
+    fputs(word, out);
+    return;
+  }
+
+  fputc('\'', out);
+  for (; *word; word++) {
+    if (*word == '\'') fputs("'\\''", out);
+    else fputc(*word, out);
+  }
+  fputc('\'', out);
+}
+
+static pbStatus write_command(cliApp *app, char **text) {
+  size_t size = 0;
+  FILE *out = open_memstream(text, &size);
+  if (!out) return cli_noMemory(app->ctx);
+
+  fputs("pullback", out);
+  for (int i = 0; i < app->args.typed.count; i++) {
+    fputc(' ', out);
+    put_word(app->args.typed.items[i], out);
+  }
+  if (fclose(out) == 0) return pb_ok;
+  free(*text);
+  *text = NULL;
+  return cli_noMemory(app->ctx);
+}
+
+pbStatus cliPage_CanWrite(cliApp *app) {
+  const char *file = app->args.text[opt_page];
+  return file ? pbFile_CanWrite(app->ctx, file) : pb_ok;
+}
+
+static pbStatus save_page(cliApp *app, const pbPageHead *head, cliPut *put, void *user) {
+  char *page = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&page, &size);
+  if (!stream) return cli_noMemory(app->ctx);
+
+  pbStatus status = put(user, head, stream);
+  if (status == pb_ok) return cli_saveText(app, app->args.text[opt_page], stream, &page, &size);
+  fclose(stream);
+  free(page);
+  return status;
+}
+
+pbStatus cliPage_Save(cliApp *app, const char *path, cliPut *put, void *user) {
+  char *command = NULL;
+  if (!app->args.text[opt_page]) return pb_ok;
+  PB_TRY(write_command(app, &command));
+
+  pbStatus status = save_page(app, &(pbPageHead){.path = path, .command = command}, put, user);
+  free(command);
+  return status;
+}
