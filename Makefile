@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
-	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn; pages and plots under out/'
+	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn: out/index.html [PART=ball: that alone]'
 	@echo 'make first-hour     README line by line from an empty Debian 12 (root, network; a quarter of an hour)'
 	@echo 'make test           everything that proves it right (minutes)'
 	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]; goes on after a kill'
@@ -120,7 +120,7 @@ first-hour:
 
 demo: build
 	@tools/setup demo
-	@python3 tools/demo.py $(PROGRAM)
+	@python3 tools/demo.py $(PROGRAM) $(PART)
 
 validate: build-cases
 	@$(PYTHON) validation/run.py $(if $(CASE),--case $(CASE))

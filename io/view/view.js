@@ -10,7 +10,7 @@
 
   const short = value => String(+value.toPrecision(5));
   const stage = byId('stage');
-  if (data.panel) {
+  if (data.panel && !poster) {
     const panel = byId('aside'), heading = panel.appendChild(document.createElement('h1')), text = panel.appendChild(document.createElement('p'));
     document.body.className = 'beside';
     heading.textContent = data.panel.title;
@@ -499,10 +499,10 @@
     const lines = new THREE.BufferGeometry();
     lines.setAttribute('position', points);
     lines.setIndex(skin.edges);
-    if (skin.edges.length) add(new THREE.LineSegments(lines, new THREE.LineBasicMaterial({color: hex(0x1f4f80)})));
+    if (skin.edges.length) add(new THREE.LineSegments(lines, new THREE.LineBasicMaterial({color: hex(dark ? 0x74aee8 : 0x1f4f80)})));
     const dots = new THREE.BufferGeometry();
     dots.setAttribute('position', points);
-    if (!skin.triangles.length) add(new THREE.Points(dots, new THREE.PointsMaterial({color: hex(0x1f4f80), size: 5, sizeAttenuation: false})));
+    if (!skin.triangles.length) add(new THREE.Points(dots, new THREE.PointsMaterial({color: hex(dark ? 0x9cc8f2 : 0x1f4f80), size: poster ? 8 : 5, sizeAttenuation: false})));
   }
   function bend(k) {
     if (!skin) return;

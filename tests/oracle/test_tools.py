@@ -10,7 +10,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import c_source  # noqa: E402
 import check_named  # noqa: E402
 import check_style  # noqa: E402
-import demo  # noqa: E402
 import measure_house  # noqa: E402
 
 RIGHT = r'''// What it is.
@@ -176,21 +175,6 @@ def test_the_measures_of_a_sample(tmp_path):
     assert found["blank lines in bodies %"] == 33.3 and found["comma operators / 1000 lines"] == 125
     assert found["names of 1 or 2 letters %"] == 50 and found["characters a line of code"] == 11.5
     assert found["#if / 1000 lines without guards"] == 125
-
-
-@pytest.mark.parametrize("speed, status", [(0.9, 0), (0.7, 1)])
-def test_the_demo_tells_rows_that_do_not_hold(monkeypatch, capsys, tmp_path, speed, status):
-    """With value and bound, on standard error; the page is written all the same."""
-    monkeypatch.setattr(demo, "OUT", str(tmp_path))
-    monkeypatch.setattr(demo, "failures", [])
-    for part in ("pendulum", "hopper", "ball", "beam", "chain", "arm"):
-        monkeypatch.setattr(demo, part, lambda: demo.table(("quantity", "found", ""), [("mass [kg]", 2.0, demo.yes(status == 0))], "an error within 2"))
-    monkeypatch.setattr(demo, "quadruped", lambda: demo.table(("quantity", "measured", "required", ""), [("speed [m/s]", speed, "0.8", demo.yes(speed >= 0.8))]))
-    assert demo.main() == status
-    told = capsys.readouterr().err
-    assert ("make demo: does not hold: speed [m/s]: measured 0.7, required 0.8" in told) == (status == 1)
-    assert told.count("make demo: does not hold: mass [kg]: found 2, required an error within 2") == (6 if status else 0)
-    assert "speed [m/s]" in (tmp_path / "index.html").read_text()
 
 
 def test_sources_name_tests_that_are_there(tmp_path):
