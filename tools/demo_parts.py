@@ -174,7 +174,7 @@ def pendulum(program):
     fit = npz.read(result["trajectory"])
     page = program.view(os.path.join(folder, "pendulum.xml"), result["trajectory"], "pendulum")
     text = [f"From 5 s of the bob's place with {sigma * 1e3:.0f} mm of noise: {effort(result)}. {SIGMA}"]
-    return part("A pendulum\u2019s length, damping and gravity", "read from 5 s of noisy video", text, columns, rows,
+    return part("A pendulum\u2019s length, damping and gravity", "from where its bob was for 5 s, within a millimetre", text, columns, rows,
                 [chart("Recording and fit", "time [s]", "sideways place of the bob [m]",
                        curve("recorded", times[::10], [s[0] for s in noisy[::10]], dots=True, colour=1),
                        curve("simulated with what was found", fit["time"][::5], [s[0] for s in fit["sensordata"][::5]], colour=0))],
@@ -260,7 +260,7 @@ def chain(program):
     return part("A load carried without swinging", "the path of a hand", text, ["quantity", "measured", "required", ""], rows,
                 [chart("The path found", "time [s]", "to the side [m]", curve("hand", run["time"], [x[0] for x in run["points"]]),
                        curve("load", run["time"], [x[18] for x in run["points"]]))],
-                ["pullback optimize examples/chain/carry.json --page carry.html"], page, "0.3 -1.5 0.1 0.8")
+                ["pullback optimize examples/chain/carry.json --page carry.html"], page, "0.3 -1.5 0.1 1")
 
 
 # ---- policies ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import npz
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "out")
-SHOWN = re.compile(r"\r\x1b\[K([^\r\n]*)")  # what the program shows on a terminal while it works
+SHOWN = re.compile(r"\r\x1b\[K(\w+: \d+ of \d+[^\r\n]*)")  # what the program shows on a terminal while it works
+LEFT = re.compile(r"train: .*, (\d+) s left")  # a search ends before its iterations are used up, a training does not
 
 
 class Progress:
@@ -93,9 +94,9 @@ class Program:
                 done = done and not more
             shown = SHOWN.findall(said)
             if self.progress:
-                seconds = re.search(r", (\d+) s left", shown[-1]) if shown else None
+                seconds = LEFT.match(shown[-1]) if shown else None
                 self.progress.show(shown[-1] if shown else "", int(seconds[1]) if seconds else None)
-        return SHOWN.sub("", said).replace("\r", "")
+        return SHOWN.sub("", said).replace("\r\x1b[K", "").replace("\r", "")
 
     def __call__(self, *words):
         words = [str(w) for w in words]

@@ -31,9 +31,9 @@ window.charts = (function () {
     }
     return list.filter(v => Math.log10(v) >= low - 1e-9 && Math.log10(v) <= high + 1e-9);
   }
-  function label(value) {
+  function label(value, log) {
     const exponent = Math.log10(Math.abs(value));
-    if (value > 0 && Math.abs(exponent - Math.round(exponent)) < 1e-9 && (exponent < -2.5 || exponent > 4.5)) return '10' + raised(Math.round(exponent));
+    if (log && value > 0 && Math.abs(exponent - Math.round(exponent)) < 1e-9 && (exponent < -2.5 || exponent > 4.5)) return '10' + raised(Math.round(exponent));
     return short(value);
   }
   const widths = document.createElement('canvas').getContext('2d');
@@ -93,18 +93,18 @@ window.charts = (function () {
     if (chart.y) svg(root, 'text', {x: 0, y: top - 9}, chart.y);
 
     const y = axis([...curves.flatMap(c => [c.y, c.low || [], c.high || []]), bounds.map(b => b.y)], chart.logY, bottom, top, true, Math.max(2, Math.floor(plot / 42)));
-    const left = Math.ceil(Math.max(...y.ticks.map(v => wide(label(v))), 18)) + 10, right = width - 12;
+    const left = Math.ceil(Math.max(...y.ticks.map(v => wide(label(v, y.log))), 18)) + 10, right = width - 12;
     const x = axis(chart.names ? [[-0.5, chart.names.length - 0.5]] : curves.map(c => c.x), chart.logX || false, left, right, false, Math.max(2, Math.floor((right - left) / 66)));
     if (chart.names) x.ticks = chart.names.map((_, i) => i);
     root.setAttribute('viewBox', `0 0 ${width} ${height}`);
     for (const v of x.ticks) {
       svg(root, 'path', {d: `M${x.at(v)} ${top}V${bottom}`, class: 'grid'});
-      if (!chart.names) svg(root, 'text', {x: x.at(v), y: bottom + 17, 'text-anchor': 'middle', class: 'tick'}, label(v));
+      if (!chart.names) svg(root, 'text', {x: x.at(v), y: bottom + 17, 'text-anchor': 'middle', class: 'tick'}, label(v, x.log));
       else words(chart.names[v]).forEach((word, i) => svg(root, 'text', {x: x.at(v), y: bottom + 17 + 14 * i, 'text-anchor': 'middle', class: 'tick'}, word));
     }
     for (const v of y.ticks) {
       svg(root, 'path', {d: `M${left} ${y.at(v)}H${right}`, class: 'grid'});
-      svg(root, 'text', {x: left - 7, y: y.at(v) + 4, 'text-anchor': 'end', class: 'tick'}, label(v));
+      svg(root, 'text', {x: left - 7, y: y.at(v) + 4, 'text-anchor': 'end', class: 'tick'}, label(v, y.log));
     }
     svg(root, 'path', {d: `M${left} ${top}V${bottom}H${right}`, class: 'axis'});
     svg(root, 'text', {x: (left + right) / 2, y: height - 6, 'text-anchor': 'middle'}, chart.x);

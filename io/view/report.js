@@ -45,6 +45,7 @@
     const node = add(row, 'td', null, column.number ? 'number' : 'words'), nothing = value === '' || value === undefined, full = value !== null && typeof value === 'object';
     const shown = full ? value.text : value;
     node.dataset.name = column.name;
+    if (column.number && typeof shown === 'string' && shown.length > 14) node.classList.add('long');
     if (nothing) node.classList.add('empty');
     if (full && value.verdict !== undefined) badge(node, shown, value.verdict);
     else node.append(known(shown) ? short(shown) : shown === null ? '\u2013' : shown);
