@@ -14,7 +14,7 @@ import npz
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "out")
 SHOWN = re.compile(r"\r\x1b\[K(\w+: \d+ of \d+[^\r\n]*)")  # what the program shows on a terminal while it works
-LEFT = re.compile(r"train: .*, (\d+) s left")  # a search ends before its iterations are used up, a training does not
+LEFT = re.compile(r"train: .*?, (\d+) s left")  # a search ends before its iterations are used up, a training does not
 
 
 class Progress:
@@ -36,8 +36,9 @@ class Progress:
         ahead = sum(s for p, s in self.parts.items() if p not in self.done and p != self.part) * self.pace()
         if self.part is None:
             return ahead
-        own = self.parts[self.part] * self.pace() - (time.monotonic() - self.began)
-        return ahead + max(own if part_left is None else part_left, 0)
+        gone = time.monotonic() - self.began
+        own = max(self.parts[self.part] * self.pace() - gone, gone / 4)  # what is late already will be later
+        return ahead + (own if part_left is None else part_left)
 
     def start(self, part):
         self.part, self.began = part, time.monotonic()
@@ -95,7 +96,7 @@ class Program:
             shown = SHOWN.findall(said)
             if self.progress:
                 seconds = LEFT.match(shown[-1]) if shown else None
-                self.progress.show(shown[-1] if shown else "", int(seconds[1]) if seconds else None)
+                self.progress.show(re.sub(r", \d+ s left", "", shown[-1]) if shown else "", int(seconds[1]) if seconds else None)
         return SHOWN.sub("", said).replace("\r\x1b[K", "").replace("\r", "")
 
     def __call__(self, *words):
