@@ -19,8 +19,9 @@ typedef struct Shown {
   pyJob job;
   const pyModel *model;
   const pbModel *compiled;
-  double *theta;   // its parameters, with what follows from those of a design
-  bool recompute;  // constants do
+  double *theta;            // its parameters, with what follows from those of a design
+  bool recompute;           // constants do
+  const char *path, *page;  // of a check: the model's file, and a page of it; NULL: none
 } Shown;
 
 static bool begin(Shown *s, const char *what, PyObject *model, PyObject *tell) {
@@ -157,6 +158,17 @@ static bool hold_inputs(const pyCompiled *c, int steps, PyObject *tuple, pyArray
   return in[in_x0].data != NULL;
 }
 
+typedef struct Checked {  // what the page is of
+  pbContext *ctx;
+  const char *path;
+  const pbCheckReport *report;
+} Checked;
+
+static pbStatus put_check(void *user, FILE *out) {
+  const Checked *c = user;
+  return pbCheckReport_Page(c->ctx, c->report, &(pbPageHead){.path = c->path}, out);
+}
+
 static pbStatus check(Shown *s, const pyArray in[in_count], pbCheckOptions *options, pbCheckReport **report) {
   const pbRolloutInput input = {.ctrl = in[in_ctrl].data,
                                 .qfrc = in[in_qfrc].data,
@@ -170,21 +182,12 @@ static pbStatus check(Shown *s, const pyArray in[in_count], pbCheckOptions *opti
   options->progress = pyJob_Parts;
   options->user = &s->job;
   PB_TRY(settle(s));
+  if (s->page) PB_TRY(pbFile_CanWrite(s->job.ctx, s->page));
   PB_TRY(pbCheck_Run(s->job.ctx, s->compiled, s->theta, in[in_x0].data, &input, options, report));
 
   // one that came behind the last part
-  return pyJob_Stopped(&s->job) ? pb_interrupted : pb_ok;
-}
-
-typedef struct Checked {  // what the page is of
-  pbContext *ctx;
-  const char *path;
-  const pbCheckReport *report;
-} Checked;
-
-static pbStatus put_check(void *user, FILE *out) {
-  const Checked *c = user;
-  return pbCheckReport_Page(c->ctx, c->report, &(pbPageHead){.path = c->path}, out);
+  if (pyJob_Stopped(&s->job)) return pb_interrupted;
+  return s->page ? pyPage_Save(s->job.ctx, s->page, put_check, &(Checked){s->job.ctx, s->path, *report}) : pb_ok;
 }
 
 // (whether it holds, the report, warnings in lines)
@@ -226,13 +229,12 @@ PyObject *pyDescribe_Check(PyObject *module, PyObject *args) {
   options.at_start = at_start;
   options.random_controls = controls;
   options.random_velocity = velocity;
+  s.path = path;
+  s.page = page;
 
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  status = page ? pbFile_CanWrite(s.job.ctx, page) : pb_ok;
-  if (status == pb_ok) status = check(&s, in, &options, &report);
-  Checked checked = {.ctx = s.job.ctx, .path = path, .report = report};
-  if (status == pb_ok && page) status = pyPage_Save(s.job.ctx, page, put_check, &checked);
+  status = check(&s, in, &options, &report);
   Py_END_ALLOW_THREADS;
   result = status == pb_ok ? report_object(&s, path, report) : pyJob_Raise(&s.job, status);
 
