@@ -4,6 +4,7 @@
 Without network; a warning of Doxygen or Sphinx is an error. Pages are read as they stand in the repository, so that links between
 them, and from them to its files, are those of a git host.
 """
+import concurrent.futures
 import hashlib
 import os
 import pathlib
@@ -13,11 +14,14 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+import scenes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SITE, OUT = ROOT / "docs" / "site", ROOT / "build" / "docs"
-SOURCE = OUT / "source"
+SOURCE, SCENES = OUT / "source", ROOT / "build" / "scenes"
 # Pages, and what they link to beside each other.
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/img/*", "examples/*/*", "validation/report.md", "validation/img/*")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/guide/*.md", "docs/gallery/*.md", "docs/img/*", "docs/img/play/*",
+         "examples/*/*", "validation/report.md", "validation/img/*")
 REPORT = pathlib.Path("validation", "report.md")  # pages link to it; it is no part of the table of contents, nor of what is searched
 LINKED = ("bench", "cmake", "include", "lcp", "src", "tests", "tools", "man", "LICENSE",
           *(str(path.relative_to(ROOT)) for pattern in ("examples/*.*", "validation/*.py", "validation/*.csv") for path in ROOT.glob(pattern)))
@@ -40,13 +44,28 @@ def sections(page):
         yield title, [os.path.normpath(f"docs/{name}") for name in re.findall(r"\]\(([^)#:]+)\.md\)", text)]
 
 
+def tree(names, caption=""):
+    """A table of contents that is seen beside the pages alone."""
+    return "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption else "") + "\n" + "\n".join(names) + "\n```\n"
+
+
+def laid_out(page):
+    """Lists between <!-- NAME --> and <!-- end --> are boxes of that name, which the style sheet places; a git host shows them as lists."""
+    return re.sub(r"^<!-- (\w+) -->\n(.*?)^<!-- end -->\n", r"```````{container} \1\n\2```````\n", page, flags=re.M | re.S)
+
+
 def index():
-    """The first page: docs/index.md, which lists the pages, with these lists as a table of contents beside it."""
-    page = (ROOT / "docs" / "index.md").read_text()
-    tree = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(name for name in names if name != str(REPORT.with_suffix(""))) + "\n```\n"
-                   for title, names in sections(page) if names)
+    """The first page: docs/index.md, with the lists of docs/pages.md as tables of contents beside it."""
+    listed = [(title, [name for name in names if name != str(REPORT.with_suffix(""))]) for title, names in sections((ROOT / "docs" / "pages.md").read_text())]
+    page = laid_out((ROOT / "docs" / "index.md").read_text())
     moved = re.sub(r"\]\((?!#|\w+:)([^)]+)\)", lambda found: f"]({os.path.normpath('docs/' + found[1])})", page)
-    return moved + tree + "\n```{toctree}\n:hidden:\n:caption: Interfaces\n\napi/python\napi/c\n```\n"
+    trees = "".join(tree(names, title) for title, names in listed if names)
+    return "---\nhide-toc: true\n---\n" + moved + tree(["docs/pages"]) + trees + tree(["api/python", "api/c"], "Interfaces")
+
+
+def gallery(page):
+    """The gallery, with its pages below it in the table of contents, in its own order."""
+    return "---\nhide-toc: true\n---\n" + laid_out(page) + tree(dict.fromkeys(re.findall(r"\]\((\.\./gallery/\w+)\.md\)", page)))
 
 
 def python(package):
@@ -95,6 +114,8 @@ def sources(package):
         text = (ROOT / page).read_bytes()
         if page.suffix == ".md":  # the first page of the site is that of the documents
             text = text.replace(b"](docs/index.md)", b"](index.md)")
+        if page == pathlib.Path("docs", "guide", "gallery.md"):
+            text = gallery(text.decode()).encode()
         if page == REPORT:
             text = b"---\norphan: true\nnosearch: true\n---\n" + text
         write(SOURCE / page, text)
@@ -118,10 +139,31 @@ def forget():
     write(OUT / "stamp", made)
 
 
+def play(wrong):
+    """What figures play: pages that docs/gallery saves, with their posters, beside the site's own. wrong: what scenes.build says."""
+    if wrong:
+        sys.exit("docs: " + "\ndocs: ".join(wrong))
+    for page in scenes.GALLERY.glob("*.md"):
+        for name in scenes.saved(page):
+            write(OUT / "html" / "play" / f"{name}.html", compact((SCENES / f"{name}.html").read_text(encoding="utf-8")))
+            write(OUT / "html" / "play" / f"{name}.jpg", (scenes.POSTERS / f"{name}.jpg").read_bytes())
+
+
+def compact(page):
+    """In a figure (NAME.html#stage) a page is picture and bar alone, and goes on."""
+    page = page.replace("</style>", "  #stage:target > :is(#panel, #name) { display: none; }\n</style>", 1)
+    return page.replace("</body>", f"<script>\n{(SITE / 'stage.js').read_text()}</script>\n</body>")
+
+
 def run(*words, **environment):
     done = subprocess.run([str(w) for w in words], cwd=ROOT, env={**os.environ, **environment})
     if done.returncode:
         sys.exit(f"docs: {words[0]} ended with {done.returncode}")
+
+
+def pages(package):
+    run(sys.executable, "-m", "sphinx", *STRICT, "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
+        PULLBACK_PACKAGE=str(package), PULLBACK_XML=str(OUT / "xml"), PYTHONDONTWRITEBYTECODE="1", JAX_PLATFORMS="cpu")
 
 
 def main():
@@ -132,8 +174,10 @@ def main():
     in_order()
     package = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
     sources(package)
-    run(sys.executable, "-m", "sphinx", *STRICT, "-b", "html", "-c", SITE, "-d", OUT / "doctrees", SOURCE, OUT / "html",
-        PULLBACK_PACKAGE=str(package), PULLBACK_XML=str(OUT / "xml"), PYTHONDONTWRITEBYTECODE="1", JAX_PLATFORMS="cpu")
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        made = beside.submit(scenes.build, SCENES, package)
+        pages(package)
+    play(made.result())
     print(f"docs: {OUT / 'html' / 'index.html'}")
 
 

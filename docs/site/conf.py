@@ -1,6 +1,8 @@
 """Sphinx's settings for the documentation site, which build.py builds: offline, every warning an error."""
 import builtins
+import html
 import os
+import pathlib
 import re
 import sys
 
@@ -17,7 +19,7 @@ exclude_patterns = ["bench", "cmake", "include", "lcp", "man", "src", "tests", "
 nitpicky, highlight_language = True, "text"
 
 html_theme, html_title = "furo", f"Pullback {release}"
-html_static_path, html_css_files, smartquotes = ["static"], ["pages.css"], False
+html_static_path, html_css_files, html_js_files, smartquotes = ["static"], ["pages.css"], ["play.js"], False
 html_show_sphinx = html_show_sourcelink = html_copy_source = html_show_search_summary = False
 
 # Links to headings are those of a git host; what is no page is a file to look at.
@@ -101,8 +103,22 @@ def shorten(app, document):
                 names.parent.remove(names)
 
 
+PLAYER = """<a class="player" href="{to}play/{name}.html" title="{text}: play"><img src="{to}play/{name}.jpg" alt="{text}"
+width="640" height="400" loading="lazy"><span class="go" aria-hidden="true"></span></a>"""
+
+
+def players(app, document):
+    """Pictures of docs/img/play become links to what they show in motion, which play.js puts in their place."""
+    for image in list(document.findall(nodes.image)):
+        path = pathlib.PurePosixPath(image.get("uri", ""))
+        if path.parent == pathlib.PurePosixPath("docs/img/play"):
+            to = "../" * app.env.docname.count("/")
+            image.replace_self(nodes.raw("", PLAYER.format(to=to, name=path.stem, text=html.escape(image.get("alt", ""))), format="html"))
+
+
 def setup(app):
     app.connect("doctree-read", anchors)
+    app.connect("doctree-read", players, priority=900)
     app.connect("doctree-read", shorten, priority=900)
     app.connect("autodoc-process-docstring", as_rst)
     app.connect("autodoc-process-signature", signature)

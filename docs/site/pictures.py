@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""docs/img/*.png of the gallery, from what its own lines compute.   build/frameworks/bin/python docs/site/pictures.py
+"""docs/img/*.png and docs/img/play/*.jpg of the gallery, from what its own lines compute.
+
+    build/frameworks/bin/python docs/site/pictures.py [NAME ...]      all, or the scenes of these names
 
 Pages are looked at in a browser without a screen, at a moment and from a place that are given here.
 """
 import os
 import pathlib
-import re
 import sys
 
 import matplotlib
@@ -14,22 +15,32 @@ from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 os.chdir(ROOT)
-sys.path[:0] = [str(ROOT / "build" / "release" / "python"), str(ROOT / "tests" / "oracle")]
+PACKAGE = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release")) / "python"
+sys.path[:0] = [str(PACKAGE), str(ROOT / "tests" / "oracle")]
 matplotlib.use("Agg")
+import scenes  # noqa: E402
+import snippets  # noqa: E402
 from browser import Browser  # noqa: E402
 from matplotlib import pyplot as plt  # noqa: E402
 
-IMAGES = ROOT / "docs" / "img"
+IMAGES, SCENES = ROOT / "docs" / "img", ROOT / "build" / "scenes"
 WIDTH, HEIGHT = 720, 420
+POSTER = (640, 400)
+# The moment, as a share of the frames, and the keys of the viewer that go to where it is seen from.
+VIEWS = {
+    "balance": (.03, "++"), "bar": (1, "+++"), "batch": (.5, "++++"), "bounce": (.1, "++++"), "carry": (.45, "ddd"), "drape": (1, "+++"),
+    "follow": (.1, "++++"), "friction": (.6, "+++"), "hop": (.17, "+++"), "identify": (0, "dddd++"), "lift": (1, "ddd++"), "linkage": (.3, "++++"),
+    "muscle": (.3, "dddd-"), "net": (.6, "++++"), "reach": (1, "+++++"), "stack": (.25, "+++++++"), "swim": (.5, "+++++++"), "terrain": (.7, "++++++"),
+    "throw": (.3, "+++"), "walk": (.3, "++++"),
+}
 
 
 def computed():
-    """What the snippets of the page leave behind."""
-    names = {}
-    page = (ROOT / "docs" / "guide" / "gallery.md").read_text()
-    for code in re.findall(r"^```python fragment=\w+\n(.*?)^```", page, re.M | re.S):
-        exec(compile(code, "gallery.md", "exec"), names)
-    return names
+    """What the pages with plots leave behind."""
+    os.chdir(SCENES)
+    found = {name: value for page in ("hop", "bounce", "batch") for name, value in snippets.run(scenes.GALLERY / f"{page}.md").items()}
+    os.chdir(ROOT)
+    return found
 
 
 def small(path, colours=96):
@@ -39,10 +50,16 @@ def small(path, colours=96):
     return path
 
 
-def look(browser, page, frame, name):
-    browser.open(page)
-    browser.run(f"pullback.go({frame}); new Promise(done => setTimeout(done, 800))")
-    small(browser.shot(IMAGES / f"{name}.png"))
+def look(browser, name):
+    """The picture alone, of which the page is made that plays."""
+    share, keys = VIEWS[name]
+    browser.open(SCENES / f"{name}.html")
+    browser.run("document.head.appendChild(document.createElement('style')).textContent = '#panel, #name, #bar { display: none !important; }'")
+    for key in keys:
+        browser.key(key)
+    browser.run(f"pullback.go(Math.round({share} * (pullback.data.time.length - 1))); new Promise(done => setTimeout(done, 500))")
+    shot = browser.shot(SCENES / f"{name}.png")
+    Image.open(shot).convert("RGB").save(scenes.POSTERS / f"{name}.jpg", quality=84, optimize=True, progressive=True)
 
 
 def plot(name, draw):
@@ -78,7 +95,7 @@ def slide(axes, found):
     axes.set(xlabel="coefficient of friction", ylabel="distance after 1 s [m]")
 
 
-def main():
+def figures():
     held = [open(os.devnull) for _ in range(4)]  # the browser's pipes take the numbers 3 and 4, which a font of matplotlib must not have
     found = computed()
     plot("influence", lambda axes: influence(axes, found))
@@ -87,13 +104,23 @@ def main():
     found["figure"].set_size_inches(WIDTH / 100, 5)
     found["figure"].savefig(IMAGES / "plot.png", dpi=100, metadata={"Software": None})
     small(IMAGES / "plot.png")
-    browser = Browser(WIDTH, HEIGHT)
+    for file in held:
+        file.close()
+
+
+def main():
+    wrong = [said for said in scenes.build(SCENES, PACKAGE) if not said.startswith("docs/img")]
+    if wrong:
+        sys.exit("\n".join(wrong))
+    if not sys.argv[1:]:
+        figures()
+    browser = Browser(*POSTER)
+    browser.call("Emulation.setDeviceMetricsOverride", width=POSTER[0], height=POSTER[1], deviceScaleFactor=1, mobile=False)
     try:
-        look(browser, "/tmp/hop.html", 84, "hop")
-        look(browser, "/tmp/cloth.html", 49, "cloth")
+        for name in sys.argv[1:] or VIEWS:
+            look(browser, name)
     finally:
         browser.close()
-        [file.close() for file in held]
 
 
 if __name__ == "__main__":

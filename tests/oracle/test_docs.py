@@ -3,7 +3,8 @@
 A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
 stands on its own: a shell script, a task that `optimize` takes and that ends well.
 
-Fragments "package", "torch", "jax" and names of other packages are of the Python package: tests/python/test_python_docs.py.
+Fragments "package", "torch", "jax" and names of other packages are of the Python package, and "printed" is what they print:
+tests/python/test_python_docs.py, and of docs/gallery the site's build (docs/site/scenes.py).
 
 Files and identifiers of the repository that the pages name must exist.
 """
@@ -21,9 +22,11 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in ("docs", "docs/guide") for p in (ROOT / folder).glob("*.md"))]
+FOLDERS = ("docs", "docs/guide", "docs/gallery")
+PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).glob("*.md"))]
 KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
+KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed")}
 
 
 def blocks():
@@ -108,6 +111,21 @@ def test_tasks(run, tmp_path, page, line, language, kind, text):
     (tmp_path / "task.json").write_text(text)
     result = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)
     assert result["outcome"] in ("criteria met", "converged") and result["loss"] < 1e-3 * result["start_loss"]
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("sh", "page"))
+def test_a_page_of_the_gallery_names_itself(page, line, language, kind, text):
+    assert text == f"python3 docs/site/snippets.py {page}\n"
+
+
+def test_packages_of_debian_are_those_of_setup():
+    """What docs/guide/install.md has of them is what tools/setup installs to build."""
+    line = next(b[4] for b in BLOCKS if b[0] == "docs/guide/install.md" and b[3] == "system" and b[4].startswith("apt-get"))
+    setup = (ROOT / "tools" / "setup").read_text()
+    needs = "\n".join(re.search(rf'^{name}="(.*?)"', setup, re.M | re.S)[1] for name in ("BUILD", "PYTHON"))
+    packages = {row.split()[1] for row in needs.splitlines()}
+    named = {word for word in line.split() if re.fullmatch(r"[a-z0-9.-]+", word)} - {"apt-get", "install", "-y", "update"}
+    assert named - {"git", "make"} == packages
 
 
 def deformable(*energies, **more):
@@ -235,6 +253,7 @@ SUFFIX = r"(?:c|h|def|py|inc|md|1|xml|json|csv|svg|html|txt)"
 # Folders that "Where the next things go" of docs/architecture.md foresees, and what a build or a run writes.
 FORESEEN = {"src/policy", "src/batch", "src/control", "src/learn", "python/"}
 WRITTEN = {"out/", "build/", "pullback_abi.py", "pullback_lcp_abi.py", "run.json", "run.html", "task.json", "result.json", "progress.csv"}
+WRITTEN |= {"install_manifest.txt"}
 GENERIC = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[_./]|$)")  # tests/unit/test_X.c
 
 

@@ -1,31 +1,24 @@
-"""What README, docs/python.md and the guide say in Python runs as it stands there, each page from its top."""
-import importlib.util
+"""What README, docs/index.md, docs/python.md and the guide say in Python runs as it stands there, each page from its top, and prints
+what the page says. Pages of docs/gallery are run by the site's build (docs/site/scenes.py).
+"""
 import os
 import pathlib
-import re
+import sys
 
 import pytest
 
 from conftest import ROOT
 
-PAGES = ["README.md", "docs/python.md", *(f"docs/guide/{path.name}" for path in sorted(pathlib.Path(ROOT, "docs", "guide").glob("*.md")))]
-NEEDS = {"gym": ("gymnasium", "mujoco", "imageio")}  # of a fragment whose name is not a package's
+sys.path.insert(0, os.path.join(ROOT, "docs", "site"))
+import snippets  # noqa: E402
+
+WITHOUT = {"gallery.md", "install.md"}  # pages of the guide with no Python
+GUIDE = sorted(path.name for path in pathlib.Path(ROOT, "docs", "guide").glob("*.md") if path.name not in WITHOUT)
+PAGES = ["README.md", "docs/index.md", "docs/python.md", *(f"docs/guide/{name}" for name in GUIDE)]
 
 
-def snippets(path):
-    """What each needs, and its code with its lines where they stand in the page."""
-    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
-        text = f.read()
-    for found in re.finditer(r"^```python fragment=(\w+)\n(.*?)^```", text, re.M | re.S):
-        yield found[1], "\n" * (text[:found.start()].count("\n") + 1) + found[2]
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_snippets(path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets(page, monkeypatch):
     monkeypatch.chdir(ROOT)
-    found, names = list(snippets(path)), {}
-    assert found
-    for needs, code in found:
-        there = needs == "package" or all(importlib.util.find_spec(name) for name in NEEDS.get(needs, (needs,)))
-        if there or os.environ.get("PB_FRAMEWORKS"):
-            exec(compile(code, path, "exec"), names)
+    assert any(code for _, code, _ in snippets.snippets(pathlib.Path(page).read_text(encoding="utf-8")))
+    snippets.run(page, always=bool(os.environ.get("PB_FRAMEWORKS")))

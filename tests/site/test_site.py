@@ -1,4 +1,5 @@
-"""The documentation site as `make docs` leaves it: no link is dead, nothing comes from a network, and mistakes turn the build red.
+"""The documentation site as `make docs` leaves it: no link is dead, nothing comes from a network, it fits a phone and a desk, figures play, and
+mistakes turn the build red.
 
     make check-docs        builds it and runs this
 """
@@ -17,6 +18,7 @@ HTML, XML = ROOT / "build" / "docs" / "html", ROOT / "build" / "docs" / "xml"
 sys.path[:0] = [str(SITE), str(ROOT / "tests" / "oracle"), str(PACKAGE)]
 import build  # noqa: E402
 import comments  # noqa: E402
+import scenes  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -42,6 +44,11 @@ def pages():
     return found
 
 
+# Pictures that cannot be shown, those included that are fetched when they come into sight.
+BROKEN = ("Promise.all([...document.images].map(image => { image.loading = 'eager'; return image.decode().catch(() => image.src); }))"
+          ".then(all => all.filter(Boolean))")
+
+
 def dead(pages, path, target):
     address, _, place = target.partition("#")
     to = (path.parent / address).resolve() if address else path
@@ -65,13 +72,140 @@ def test_nothing_is_loaded_from_elsewhere(pages):
         for name in ("index.html", "docs/guide/gallery.html", "api/python.html", "search.html"):
             browser.open(HTML / name)
             assert browser.errors() == [] and [u for u in browser.requests() if not u.startswith("file:")] == []
-            assert browser.run("[...document.images].every(image => image.naturalWidth > 0)")
+            assert browser.run(BROKEN) == []
         browser.open(HTML / "search.html", query="?q=vjp")
         found = "new Promise(done => setTimeout(() => done(document.querySelectorAll('ul.search li').length), 200))"
         counts = (browser.run(found) for _ in range(50))
         assert any(count > 10 for count in counts) and browser.errors() == []
     finally:
         browser.close()
+
+
+# ---- as it is looked at -------------------------------------------------------------------------------------------------------
+LOOKED_AT = ("index", "docs/pages", *(f"docs/guide/{name}" for name in ("gallery", "install", "identify", "control", "train", "simulate")),
+             *(f"docs/gallery/{path.stem}" for path in sorted(scenes.GALLERY.glob("*.md"))))
+SAID = ("Runtime.consoleAPICalled", "Log.entryAdded", "Runtime.exceptionThrown")
+
+
+def screen(browser, width, theme="light"):
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+
+
+def said(browser):
+    """All that the page and its frames have written to the console."""
+    browser.run("1")
+    return [event["params"] for event in browser.events if event.get("method") in SAID]
+
+
+@pytest.mark.parametrize("width, theme", [(390, "dark"), (1440, "light")])
+def test_pages_fit_and_are_silent(width, theme):
+    """No page is wider than a phone or a desk, none says anything, pictures are there; boxes are one below the other on a phone."""
+    from browser import Browser
+    browser, wrong = Browser(width, 900), []
+    try:
+        screen(browser, width, theme)
+        for name in LOOKED_AT:
+            browser.open(HTML / f"{name}.html")
+            wide = browser.run("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)")
+            columns = browser.run("Math.max(0, ...[...document.querySelectorAll('.stage > ul, .doors > ul, .pictures > ul')].map("
+                                  "list => new Set([...list.children].map(item => item.offsetLeft)).size))")
+            broken = browser.run(BROKEN)
+            dark = browser.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0] < 60")
+            if wide > width or said(browser) or broken or dark != (theme == "dark") or (columns > 1 and width < 500) or (columns == 1 and width > 500):
+                wrong.append((name, wide, columns, dark, broken, said(browser)))
+        assert wrong == []
+    finally:
+        browser.close()
+
+
+def frame_value(browser, code):
+    """Of an expression in the frame of a page, whose scripts the page cannot reach."""
+    made = [e["params"]["context"] for e in browser.events if e.get("method") == "Runtime.executionContextCreated"]
+    main = browser.call("Page.getFrameTree")["frameTree"]
+    frames = {child["frame"]["id"] for child in main.get("childFrames", [])}
+    context = [c["id"] for c in made if c["auxData"]["frameId"] in frames and c["auxData"].get("isDefault")][-1]
+    return browser.call("Runtime.evaluate", expression=code, contextId=context, returnByValue=True, awaitPromise=True)["result"].get("value")
+
+
+def play(browser, k):
+    """Click on the k-th figure that is left; which frames it shows within a while, and whether its panel is hidden."""
+    place = browser.run(f"(() => {{ const figure = document.querySelectorAll('a.player')[{k}];"
+                        "figure.scrollIntoView({block: 'center', behavior: 'instant'});"
+                        "const box = figure.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+    browser.click(*place)
+    assert browser.run("new Promise(done => setTimeout(() => done(document.querySelectorAll('.playing iframe').length), 100))") == 1
+    for _ in range(100):  # until it is drawn
+        browser.run("new Promise(done => setTimeout(done, 100))")
+        try:
+            if frame_value(browser, "Boolean(window.pullback)"):
+                break
+        except IndexError:
+            pass
+    seen = set()
+    for _ in range(60):
+        seen.add(frame_value(browser, "pullback.frame()"))
+        if len(seen) > 2:
+            break
+        browser.run("new Promise(done => setTimeout(done, 100))")
+    return seen, frame_value(browser, "getComputedStyle(document.getElementById('panel')).display") == "none"
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_figures_play_on_click(width):
+    """In their place, without a network, silently: those of the first page."""
+    from browser import Browser
+    browser = Browser(width, 900)
+    try:
+        screen(browser, width)
+        for k in range(3):
+            browser.open(HTML / "index.html")
+            assert browser.run("document.querySelectorAll('a.player').length") == 3
+            before = browser.run("document.querySelectorAll('a.player')[%d].getBoundingClientRect().width" % k)
+            seen, hidden = play(browser, k)
+            assert len(seen) > 2 and hidden, (k, seen, hidden)
+            assert browser.run("document.querySelector('.playing iframe').getBoundingClientRect().width") == pytest.approx(before, abs=1)
+            assert browser.run("document.documentElement.scrollWidth") <= width
+            assert said(browser) == [] and [u for u in browser.requests() if not u.startswith("file:")] == []
+    finally:
+        browser.close()
+
+
+def test_every_scene_of_the_gallery_moves():
+    """Each as it is opened by itself, where a figure's link leads without scripts."""
+    from browser import Browser
+    browser, wrong = Browser(320, 200), []
+    try:
+        for name in sorted(name for page in scenes.GALLERY.glob("*.md") for name in scenes.saved(page)):
+            browser.open(HTML / "play" / f"{name}.html")
+            moves = browser.run("(() => { const of = k => { pullback.go(k); return JSON.stringify([pullback.data.bodies.map((_, b) => pullback.pose(b)),"
+                                "pullback.data.skin ? pullback.data.skin.points.length : 0, pullback.frame()]); };"
+                                "return of(0) !== of(pullback.data.time.length - 1); })()")
+            if not moves or said(browser):
+                wrong.append((name, moves, said(browser)))
+        assert wrong == [] and len(list(scenes.GALLERY.glob("*.md"))) >= 12
+    finally:
+        browser.close()
+
+
+def test_mistakes_in_the_gallery_are_told(tmp_path):
+    """Code that fails, a number that is another one, a scene without a picture and a picture without a scene."""
+    gallery, posters = tmp_path / "gallery", tmp_path / "play"
+    gallery.mkdir()
+    posters.mkdir()
+    page = """# A\n\n```python fragment=package\nimport pullback as pb\nb = pb.load('examples/ball/ball.xml')\nr = b.rollout(b.init(), steps=5)
+print(f'{r.time[-1]:.3f}')\nr.save("ball.html")\n```\n\n```text fragment=printed\n0.050\n```\n"""
+    (gallery / "a.md").write_text(page)
+    (posters / "ball.jpg").write_bytes(b"")
+    assert scenes.build(tmp_path / "made", PACKAGE, gallery, posters) == [] and (tmp_path / "made" / "ball.html").exists()
+    assert scenes.build(tmp_path / "made", PACKAGE, gallery, posters) == []  # as it was
+    (gallery / "a.md").write_text(page.replace("0.050", "0.052"))
+    (gallery / "b.md").write_text(page.replace("b.init()", "b.unit()").replace("ball.html", "other.html"))
+    (posters / "lost.jpg").write_bytes(b"")
+    wrong = "\n".join(scenes.build(tmp_path / "made", PACKAGE, gallery, posters))
+    assert "a.md" in wrong and "the page says\n0.052" in wrong
+    assert "b.md" in wrong and "has no 'unit'" in wrong and "b.md\", line 6" in wrong
+    assert "other.jpg is missing" in wrong and "saves lost.html" in wrong
 
 
 def test_every_public_name_is_there(pages):
@@ -185,7 +319,7 @@ def test_headers_keep_their_comments():
 # ---- snippets -----------------------------------------------------------------------------------------------------------------
 def test_a_broken_snippet_turns_the_tests_red(tmp_path):
     """In a copy of a page, with the test as it is."""
-    for name in ("tests/python/test_python_docs.py", "tests/python/conftest.py"):
+    for name in ("tests/python/test_python_docs.py", "tests/python/conftest.py", "docs/site/snippets.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "docs" / "guide").mkdir(parents=True)
