@@ -281,17 +281,18 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
 
 
 # ---- pictures ---------------------------------------------------------------------------------------------------------------
-def arrays(rollout: Rollout) -> dict[str, Array]:
-    """What a trajectory file holds, by the program's names."""
-    found = {name: getattr(rollout, name) for name in rollout.model._slots}
+def arrays(rollout: Rollout, first: bool = False) -> dict[str, Array]:
+    """What a trajectory file holds, by the program's names; first: of several worlds that of number 0."""
+    one = first and rollout.batch is not None
+    found = {name: getattr(rollout, name)[0] if one else getattr(rollout, name) for name in rollout.model._slots}
     names = {"ctrl": "control", "qfrc_applied": "qfrc", "xfrc_applied": "xfrc", "command": "command", "mocap_pos": "mocap_pos",
              "mocap_quat": "mocap_quat", "mocap_vel": "mocap_vel", "mocap_pos_before": "mocap_pos_before", "mocap_quat_before": "mocap_quat_before"}
     for name, i in rollout._inputs.items():
         if i.data is not None:
-            found[names[name]] = i.data
+            found[names[name]] = i.data[0] if one and (i.worlds or 1) > 1 else i.data
     found.setdefault("control", np.zeros((rollout.steps, rollout.model.nu)))
     if hasattr(rollout, "sensordata"):
-        found["sensordata"] = rollout.sensordata
+        found["sensordata"] = rollout.sensordata[0] if one else rollout.sensordata
     return found
 
 
@@ -311,12 +312,12 @@ def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
     if rollout.batch is not None:
         raise ArgumentError("a page shows one world: save model.rollout of one")
     motion = [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
-    _core.page(_as_run(rollout), _path(rollout.model), motion, -1, only_collision, path, kind == ".glb")
+    _core.page(as_run(rollout), _path(rollout.model), motion, -1, only_collision, path, kind == ".glb")
     return path
 
 
-def _as_run(rollout):
-    """The model with the parameters that the rollout was given."""
+def as_run(rollout: Rollout) -> Model:
+    """The model with the parameters that the rollout was given, of several worlds those of number 0."""
     if not rollout._given:
         return rollout.model
     theta = rollout._before.copy()

@@ -14,7 +14,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from . import xla
 from .errors import ArgumentError, UnsupportedError
 from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
+from .options import HowOptions
 from .rollout import memory_of_tapes
 
 _BACKENDS = ("ffi", "callback")
@@ -339,11 +340,27 @@ batching.primitive_batchers[_pull] = _linear_batch(_pull)
 
 
 # ---- what users call --------------------------------------------------------------------------------------------------------
+class StepOptions(HowOptions, total=False):
+    """What `step` takes beside the state and the controls: arrays of one step, each with any leading axes."""
+
+    params: Mapping[str, Array] | None
+    qfrc_applied: Array | None
+    xfrc_applied: Array | None
+    mocap_pos: Array | None
+    mocap_quat: Array | None
+    mocap_vel: Array | None
+    mocap_pos_before: Array | None
+    mocap_quat_before: Array | None
+    command: Array | None
+    outputs: str | Sequence[str]
+    backend: str | None
+
+
 def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, params: Mapping[str, Array] | None = None,
             qfrc_applied: Array | None = None, xfrc_applied: Array | None = None, mocap_pos: Array | None = None, mocap_quat: Array | None = None,
             mocap_vel: Array | None = None, mocap_pos_before: Array | None = None, mocap_quat_before: Array | None = None,
             command: Array | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, backend: str | None = None,
-            **options: Any) -> tuple[Array, ...]:
+            **options: Unpack[HowOptions]) -> tuple[Array, ...]:
     """N steps from (qpos, qvel, act): arrays qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
     qpos, qvel   (..., nq), (..., nv); act (..., na). Leading axes are worlds; those of all arguments broadcast
@@ -379,7 +396,8 @@ def _read(value, name):
     return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(jnp.float32 if not jax.config.jax_enable_x64 else jnp.float64)
 
 
-def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None, **options: Any) -> tuple[Array, Array, Array]:
+def step(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *, act: Array | None = None,
+         **options: Unpack[StepOptions]) -> tuple[Array, Array, Array]:
     """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
 
     Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.

@@ -8,6 +8,7 @@ import numpy as np
 
 from .arrays import real, words
 from .errors import ArgumentError
+from .fields import SeenArrays
 
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
@@ -17,7 +18,7 @@ _SEES = {"ctrl": "control", "sensordata": "sensor", "xpos": "body", "site_xpos":
 _BODIES = ("xpos", "site_xpos", "points", "point_velocity")  # three numbers each
 
 
-class Seen:
+class Seen(SeenArrays):
     """What a loss sees of a trajectory, at the states that its term looks at ("at"; all of them unless it says).
 
     time        (count,) s from the start; trajectory: its number
@@ -31,14 +32,15 @@ class Seen:
     def __init__(self, trajectory: int, time: Array, arrays: Mapping[str, Array]) -> None:
         self.trajectory, self.time, self._arrays = trajectory, time, dict(arrays)
 
-    def __getattr__(self, name: str) -> Array:
+    def _array(self, name: str) -> Array:
         arrays = self.__dict__.get("_arrays", {})
         if name in arrays:
             return arrays[name]
         raise AttributeError(f"a loss sees no '{name}'; it sees {', '.join(arrays)}")
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._arrays]
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+        def __getattr__(self, name):
+            return self._array(name)
 
     def __repr__(self) -> str:
         return f"<Seen of trajectory {self.trajectory}: {', '.join(f'{n} {words(a.shape)}' for n, a in self._arrays.items())}>"

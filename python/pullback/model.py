@@ -19,6 +19,8 @@ from .state import State
 
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
+    from .options import Constants, GradientKind, OnFailure
+    from .progress import Progress
     from .rollout import Rollout
 
 Setting: TypeAlias = str | float | bool
@@ -27,6 +29,9 @@ Described: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | None
 Folders: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _INERTIA = {word: C[f"pb_inertia{word.title()}"] for word in ("refuse", "keep", "repair")}
 _MISSING = {"refuse": False, "skip": True}
+# What a model has so many of, in words that complete; the other sizes are those of what follows from them.
+_SIZES = ("nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "npair", "nexclude", "neq", "ntendon", "nwrap", "nsensor", "nsensordata",
+          "nkey", "nnumeric", "ntext", "ntuple", "nmat", "nmocap", "nmesh", "nhfield", "npoint", "ncommand")
 
 
 class Parameter(NamedTuple):
@@ -90,6 +95,12 @@ class Params(Mapping[str, "Array"]):
         return self is other or (list(self) == list(other) and all(np.array_equal(self[n], other[n]) for n in self))
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What params["<Tab> offers: all names, and of what has a name its rows, "geom_friction:floor"."""
+        kinds = {number: self._model.names(kind) for kind, number in OBJECTS.items()}
+        rows = [f"{p.name}:{thing}" for p in self._model._parameters.values() if not p.option for thing in kinds.get(p.rows_are, ()) if thing and p.rows]
+        return [*self, *rows]
 
     def about(self, name: str) -> Parameter:
         """Unit, range, shape and place of a parameter or of a part of it; KeyError where there is none of the name."""
@@ -219,6 +230,54 @@ class Model(_core.Model):
     path: str | None
     warnings: tuple[str, ...]  # of the load
 
+    if TYPE_CHECKING:  # sizes: attributes of type int, found when they are first asked for
+        nq: int
+        nv: int
+        nu: int
+        na: int
+        nbody: int
+        njnt: int
+        ngeom: int
+        nsite: int
+        ncam: int
+        nlight: int
+        npair: int
+        nexclude: int
+        neq: int
+        ntendon: int
+        nwrap: int
+        nsensor: int
+        nsensordata: int
+        nkey: int
+        nnumeric: int
+        nnumericdata: int
+        ntext: int
+        ntuple: int
+        nmat: int
+        nmocap: int
+        nmesh: int
+        nmeshvert: int
+        nmeshgraph: int
+        nmeshpoly: int
+        nmeshpolyvert: int
+        nmeshpolymap: int
+        nmeshface: int
+        nhfield: int
+        nhfielddata: int
+        ndesignbody: int
+        ndesigngeom: int
+        ndesignmesh: int
+        nuser_body: int
+        nuser_jnt: int
+        nuser_geom: int
+        nuser_site: int
+        nuser_cam: int
+        nuser_tendon: int
+        nuser_actuator: int
+        nuser_sensor: int
+        npoint: int
+        ncommand: int
+
     def __new__(cls, compiled: _core.Compiled, theta: Array | None) -> Self:
         theta = np.frombuffer(compiled.theta(), dtype=np.float64).copy() if theta is None else theta
         theta.flags.writeable = False
@@ -234,15 +293,18 @@ class Model(_core.Model):
         """What was worked out once; from outside nothing is set."""
         self.__dict__.update(values)
 
-    def __getattr__(self, name: str) -> int:
-        if name.startswith("n"):
-            size = self._compiled.size(name)
-            if size >= 0:
-                self._keep(**{name: size})
-                return size
-        raise AttributeError(f"a model has no '{name}'")
+    def __dir__(self) -> list[str]:
+        return [*{*super().__dir__(), *_SIZES}]
 
-    if not TYPE_CHECKING:  # where it would allow every name
+    if not TYPE_CHECKING:  # where they would allow every name
+        def __getattr__(self, name):
+            if name.startswith("n"):
+                size = self._compiled.size(name)
+                if size >= 0:
+                    self._keep(**{name: size})
+                    return size
+            raise AttributeError(f"a model has no '{name}'")
+
         def __setattr__(self, name, value):
             if not name.startswith("_"):
                 raise AttributeError(f"a model never changes: {self._way_of(name)}")
@@ -502,7 +564,13 @@ class Model(_core.Model):
         return self._by_rows(self._compiled.to_ambient, self._flat(state), self._size, "state", tangent_bar, self.nv, "cotangent", self.nq)
 
     # ---- many steps -------------------------------------------------------------------------------------------------------
-    def rollout(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, **options: Any) -> Rollout:
+    def rollout(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, *, steps: int | None = None,
+                params: Mapping[str, ArrayLike] | None = None, constants: Constants = "recompute", qfrc_applied: ArrayLike | None = None,
+                xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None, mocap_quat: ArrayLike | None = None,
+                mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None, mocap_quat_before: ArrayLike | None = None,
+                command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: GradientKind = "exact",
+                memory: int | None = None, threads: int | None = None, on_failure: OnFailure = "raise", keep: bool = True,
+                progress: Progress = None) -> Rollout:
         """Many steps in one call, kept for derivatives. All of these but the state may have one leading axis more, of B worlds.
 
         state           a State, or all its numbers (StateSize,)
@@ -525,7 +593,10 @@ class Model(_core.Model):
         range, StepError, CapacityError.
         """
         from .rollout import Rollout
-        return Rollout(self, state, ctrl, **options)
+        return Rollout(self, state, ctrl, steps=steps, params=params, constants=constants, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied,
+                       mocap_pos=mocap_pos, mocap_quat=mocap_quat, mocap_vel=mocap_vel, mocap_pos_before=mocap_pos_before,
+                       mocap_quat_before=mocap_quat_before, command=command, outputs=outputs, gradient=gradient, memory=memory, threads=threads,
+                       on_failure=on_failure, keep=keep, progress=progress)
 
     def linearize(self, state: State | ArrayLike, ctrl: ArrayLike | None = None, sensors: bool = False, *, wrt: str | Sequence[str] = "ctrl",
                   qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
@@ -566,6 +637,11 @@ class Model(_core.Model):
 
     def __hash__(self) -> int:
         return hash((self._theta + 0.0).tobytes())  # one zero of either sign
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the model with its joints to move."""
+        from .notebook import frame
+        return frame(self, None, repr(self))
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: nq {self.nq}, nv {self.nv}, nu {self.nu}, na {self.na}, {len(self.params)} parameters, {self.timestep:g} s a step>"

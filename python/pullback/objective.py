@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .state import State
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
     from .model import Model
+    from .options import RolloutOptions
 
 _STATE = ("qpos", "qvel", "act")
 _SEEN = (*_STATE, "state", "sensordata", "xpos", "site_xpos")  # what Rollout.vjp takes cotangents of
@@ -39,7 +40,7 @@ class Objective:
     certificate: Any
 
     def __init__(self, model: Model, state: State, loss: Callable[[Rollout], tuple[float, Mapping[str, Any]]], ctrl: ArrayLike | None = None,
-                 params: Mapping[str, ArrayLike] | None = None, *, wrt: str | Sequence[str] = "ctrl", **options: Any) -> None:
+                 params: Mapping[str, ArrayLike] | None = None, *, wrt: str | Sequence[str] = "ctrl", **options: Unpack[RolloutOptions]) -> None:
         self.model, self.state, self.loss, self._options = model, state.copy(), loss, options
         self.wrt = (wrt,) if isinstance(wrt, str) else tuple(wrt)
         if not self.wrt:

@@ -14,6 +14,7 @@ import numpy as np
 from . import _core
 from .arrays import batched, common, real, tree_sum, whole, words
 from .errors import ArgumentError, StepError, of_status
+from .fields import GradientArrays, RolloutArrays, TangentArrays
 from .names import C
 from .progress import Telling
 from .state import State
@@ -21,6 +22,7 @@ from .state import State
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
     from .model import Model
+    from .options import Constants, GradientKind, OnFailure
     from .progress import Progress
 
 _SHARED = {"ctrl": C["pb_sharedCtrl"], "qfrc_applied": C["pb_sharedQfrc"], "xfrc_applied": C["pb_sharedXfrc"], "command": C["pb_sharedCommand"],
@@ -41,7 +43,7 @@ class Params(dict[str, "Array"]):
     """Gradients by parameter, each in the shape in which the parameter was passed, else in that of Model.params."""
 
 
-class Gradient:
+class Gradient(GradientArrays):
     """What a pullback gives: gradients by what went into the rollout, each in the shape of what was passed. Made by Rollout.vjp.
 
     qpos, qvel    (nv,): by the initial position, in its tangent space, and the initial velocity;  act (na,)
@@ -60,24 +62,24 @@ class Gradient:
     named in wrt; AttributeError says which are.
     """
 
-    state: Array
     params: Params
     certificate: Any  # a dictionary, or with a batch one for each world
 
     def __init__(self, state: Array, parts: dict[str, slice], inputs: dict[str, Array], params: Params, certificate: Any) -> None:
-        self.state, self._inputs, self.params, self.certificate = state, inputs, params, certificate
+        self._state, self._inputs, self.params, self.certificate = state, inputs, params, certificate
         self._parts = parts
 
-    def __getattr__(self, name: str) -> Array:
+    def _array(self, name: str) -> Array:
         parts, inputs = self.__dict__.get("_parts", {}), self.__dict__.get("_inputs", {})
-        if name in parts:
-            return self.state[..., parts[name]]
         if name in inputs:
             return inputs[name]
+        if name in parts or name == "state":
+            return self._state[..., parts[name]] if name in parts else self._state
         raise AttributeError(f"no gradient by '{name}'; there are {', '.join([*parts, *inputs, 'params'])}")
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._parts, *self._inputs]
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+        def __getattr__(self, name):
+            return self._array(name)
 
     def __repr__(self) -> str:
         shapes = {**{k: self.state[..., v].shape for k, v in self._parts.items()}, **{k: v.shape for k, v in self._inputs.items()}}
@@ -85,7 +87,7 @@ class Gradient:
         return f"<Gradient: {text}>"
 
 
-class Tangent:
+class Tangent(TangentArrays):
     """What a direction gives: the derivative of the trajectory along it. Made by Rollout.jvp.
 
     x           (N + 1, n) or (B, N + 1, n): of all states, in the order of Model.tangent_names
@@ -93,20 +95,23 @@ class Tangent:
     sensordata  (N + 1, nsensordata);  xpos (N + 1, nbody, 3), site_xpos (N + 1, nsite, 3): where the rollout's outputs had them
     """
 
-    x: Array
-
     def __init__(self, x: Array, parts: dict[str, slice], outputs: Mapping[str, Array]) -> None:
-        self.x, self._parts = x, parts
-        self.__dict__.update(outputs)
+        self._seen, self._parts = {"x": x, **outputs}, parts
 
-    def __getattr__(self, name: str) -> Array:
-        parts = self.__dict__.get("_parts", {})
+    def _array(self, name: str) -> Array:
+        seen, parts = self.__dict__.get("_seen", {}), self.__dict__.get("_parts", {})
+        if name in seen:
+            return seen[name]
         if name in parts:
-            return self.x[..., parts[name]]
-        raise AttributeError(f"no tangent of '{name}'; there are {', '.join(parts)}")
+            return seen["x"][..., parts[name]]
+        raise AttributeError(f"no tangent of '{name}'; there are {', '.join([*parts, *seen])}")
+
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+        def __getattr__(self, name):
+            return self._array(name)
 
     def __repr__(self) -> str:
-        outputs = {k: v.shape for k, v in vars(self).items() if k in _OUTPUTS}
+        outputs = {k: v.shape for k, v in self._seen.items() if k in _OUTPUTS}
         shapes = {"x": self.x.shape, **{k: self.x[..., v].shape for k, v in self._parts.items()}, **outputs}
         return f"<Tangent: {', '.join(f'{k} {words(v)}' for k, v in shapes.items())}>"
 
@@ -155,7 +160,7 @@ def velocity_counts(model, gradient):
     return gradient == "event" or model.contact["method"] == "impact" or model.contact["mocap_motion"] == "followed" or "points" in model._slots
 
 
-class Rollout:
+class Rollout(RolloutArrays):
     """A trajectory of a model, or of B of them, with what its derivatives need. Made by Model.rollout.
 
     qpos, qvel, act, ...         (N + 1, size) or (B, N + 1, size): every field of the states, row 0 the start; time (N + 1,) or (B, N + 1), s
@@ -171,16 +176,15 @@ class Rollout:
     steps: int
     batch: int | None
     gradient: str
-    states: Array
     steps_done: Any  # int, or with a batch an array
     status: list[tuple[int, str]]
 
     def __init__(self, model: Model, state: State | ArrayLike, ctrl: ArrayLike | None = None, *, steps: int | None = None,
-                 params: Mapping[str, ArrayLike] | None = None, constants: str = "recompute", qfrc_applied: ArrayLike | None = None,
+                 params: Mapping[str, ArrayLike] | None = None, constants: Constants = "recompute", qfrc_applied: ArrayLike | None = None,
                  xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None, mocap_quat: ArrayLike | None = None,
                  mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None, mocap_quat_before: ArrayLike | None = None,
-                 command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: str = "exact",
-                 memory: int | None = None, threads: int | None = None, on_failure: str = "raise", keep: bool = True,
+                 command: ArrayLike | None = None, outputs: str | Sequence[str] = ("sensordata",), gradient: GradientKind = "exact",
+                 memory: int | None = None, threads: int | None = None, on_failure: OnFailure = "raise", keep: bool = True,
                  progress: Progress = None) -> None:
         self.model, self.gradient, self._lock, self._working = model, gradient, threading.RLock(), False
         check_words(outputs, gradient, constants, on_failure)
@@ -347,10 +351,10 @@ class Rollout:
         if failed:
             self._repeat_last(states, seen, steps_done)
         of_worlds = (lambda a: a[0]) if self.batch is None else (lambda a: a)
-        self.states = of_worlds(states)
-        self.states.flags.writeable = False
+        self._kept = {name: of_worlds(a) for name, a in {"states": states, **seen}.items()}
+        for a in self._kept.values():
+            a.flags.writeable = False
         self.steps_done = int(steps_done[0]) if self.batch is None else steps_done
-        self.__dict__.update({name: of_worlds(a) for name, a in seen.items()})
         if failed and on_failure == "raise":
             self._raise()
 
@@ -372,17 +376,22 @@ class Rollout:
         raise error
 
     # ---- what it is ---------------------------------------------------------------------------------------------------
-    def __getattr__(self, name: str) -> Array:
-        model = self.__dict__.get("model")
-        if model is not None and name in model._slots and "states" in self.__dict__:
-            part = self.states[..., model._slots[name]]
+    def _array(self, name: str) -> Array:
+        model, seen, inputs = self.__dict__.get("model"), self.__dict__.get("_kept", {}), self.__dict__.get("_inputs", {})
+        if name in seen:
+            return seen[name]
+        if model is not None and name in model._slots and seen:
+            part = seen["states"][..., model._slots[name]]
             return part[..., 0] if name == "time" else part
-        inputs = self.__dict__.get("_inputs", {})
         if name in inputs and inputs[name].data is not None:
             given = inputs[name].data.reshape(inputs[name].shape)
             given.flags.writeable = False
             return given
         raise AttributeError(f"a rollout has no '{name}'")
+
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+        def __getattr__(self, name):
+            return self._array(name)
 
     def state(self, k: int) -> State:
         """State k of 0 to N, or -1 for the last (of all worlds): a copy, from which another rollout goes on with the same bits.
@@ -407,7 +416,7 @@ class Rollout:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds now: the trajectory, what it was given, the tape and the working memory until close()."""
-        arrays = [self.states, *(self.__dict__[n] for n in _OUTPUTS if n in self.__dict__), *(i.data for i in self._inputs.values() if i.data is not None)]
+        arrays = [*self._kept.values(), *(i.data for i in self._inputs.values() if i.data is not None)]
         return sum(a.nbytes for a in arrays) + (self._run.bytes() if self._run is not None else 0)
 
     def close(self) -> None:
@@ -659,7 +668,7 @@ class Rollout:
                 "mocap_rot": mocap_rot, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before, "mocap_rot_before": mocap_rot_before}
         ways = {name: self._direction(name, value) for name, value in ways.items()}
         theta, own = self._param_direction(params)
-        outputs = [name for name in _OUTPUTS if name in self.__dict__]
+        outputs = [name for name in _OUTPUTS if name in self._kept]
         shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
         x = np.zeros((count, self.steps + 1, n))
         out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
@@ -753,6 +762,12 @@ class Rollout:
         if unknown or not wrt:
             raise ArgumentError(f"wrt: expected some of {', '.join(widths)}, found {unknown[0] if unknown else 'none'!r}")
         return sum(_BY[name] for name in set(wrt)), sum(widths[name] for name in set(wrt))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the rollout, which plays; of several worlds the first. Of a long one every second state, third, ..."""
+        from .commands import arrays, as_run
+        from .notebook import frame, thinned
+        return frame(as_run(self), thinned(arrays(self, first=True), self.steps), repr(self) + ("" if self.batch is None else ": world 0"))
 
     def __repr__(self) -> str:
         worlds = "" if self.batch is None else f"{self.batch} worlds, "

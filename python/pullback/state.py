@@ -8,13 +8,14 @@ import numpy as np
 from . import _core
 from .arrays import real, words
 from .errors import ArgumentError
+from .fields import StateArrays
 
 if TYPE_CHECKING:
-    from .arrays import Array
+    from .arrays import Array, ArrayLike
     from .model import Model
 
 
-class State(_core.State):
+class State(StateArrays, _core.State):
     """A state of a model, or B of them side by side.
 
     flat    (StateSize,) or (B, StateSize): all of it; two states with equal bits go on with equal bits
@@ -24,14 +25,13 @@ class State(_core.State):
     """
 
     model: Model
-    flat: Array
 
     def __new__(cls, model: Model, flat: Array) -> Self:
         if flat.ndim not in (1, 2) or flat.shape[-1] != model._size or not len(flat):
             raise ArgumentError(f"state: expected shape {words((model._size,))}, or {words(('B', model._size))} of B worlds, found {words(flat.shape)}")
         worlds = len(flat) if flat.ndim == 2 else 0
         self = super().__new__(cls, model._compiled, flat, worlds)
-        self.model, self.flat = model, flat
+        self.__dict__.update(model=model, flat=flat)
         return self
 
     @property
@@ -44,28 +44,30 @@ class State(_core.State):
         """Number of worlds, None without an axis for them."""
         return len(self.flat) if self.flat.ndim == 2 else None
 
-    def __getattr__(self, name: str) -> Array:
-        slots = self.__dict__["model"]._slots if "model" in self.__dict__ else {}
+    def _array(self, name: str) -> Array:
+        kept = self.__dict__
+        if name == "flat":
+            return kept["flat"]
+        slots = kept["model"]._slots if "model" in kept else {}
         if name in slots:
-            return self.flat[..., slots[name]]
+            return kept["flat"][..., slots[name]]
         raise AttributeError(f"a state has no field '{name}'; it has {', '.join(slots)}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("model", "flat") and name not in self.__dict__:
-            object.__setattr__(self, name, value)
-        elif name in self.model._slots:
-            view, a = self.flat[..., self.model._slots[name]], real(value, name)
-            try:
-                view[...] = a
-            except ValueError:
-                raise ArgumentError(f"{name}: expected shape {words(view.shape)}, found {words(a.shape)}") from None
-        elif name in ("model", "flat"):
-            raise AttributeError(f"a state keeps its {name}: write into it with flat[:], or make another with Model.state")
-        else:
-            raise AttributeError(f"a state has no field '{name}'; it has {', '.join(self.fields)}")
+    def _put(self, name: str, value: ArrayLike) -> None:
+        view, a = self._array(name), real(value, name)
+        try:
+            view[...] = a
+        except ValueError:
+            raise ArgumentError(f"{name}: expected shape {words(view.shape)}, found {words(a.shape)}") from None
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.fields]
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+        def __getattr__(self, name):
+            return self._array(name)
+
+        def __setattr__(self, name, value):
+            if name in ("model", "flat"):
+                raise AttributeError(f"a state keeps its {name}: write into it with flat[:], or make another with Model.state")
+            self._put(name, value)
 
     def copy(self) -> State:
         """A state of its own with the same numbers."""
@@ -102,6 +104,12 @@ class State(_core.State):
 
     def __reduce__(self):
         return _restored, (self.model, self.flat.copy())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the model in this state; of several worlds the first."""
+        from .notebook import frame
+        one = self if self.batch is None else self[0]
+        return frame(self.model, {name: one.flat[None, place] for name, place in self.model._slots.items()}, repr(self))
 
     def __repr__(self) -> str:
         worlds = "" if self.batch is None else f"{self.batch} worlds, "

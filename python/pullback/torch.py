@@ -6,8 +6,8 @@ import inspect
 import itertools
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
@@ -20,6 +20,7 @@ except ImportError as error:
 from .errors import UnsupportedError
 from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
+from .options import HowOptions
 
 # ---- calls, by number ---------------------------------------------------------------------------------------------------
 # A call and its tape travel between the functions below as a tensor of its number, which has the call's leading axes, so that vmap
@@ -93,6 +94,7 @@ def _unpacked(flat, shapes, dtypes):
     return tuple(parts)
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True), and forward over reverse, are refused"
 
 
@@ -213,6 +215,38 @@ for _function in (_Rollout, _Pull, _Push):  # PyTorch asks for the signature in 
 
 
 # ---- what users call ------------------------------------------------------------------------------------------------------
+class StepOptions(HowOptions, total=False):
+    """What `step` takes beside the state and the controls: arrays of one step, each with any leading axes."""
+
+    params: Mapping[str, Tensor] | None
+    qfrc_applied: Tensor | None
+    xfrc_applied: Tensor | None
+    mocap_pos: Tensor | None
+    mocap_quat: Tensor | None
+    mocap_vel: Tensor | None
+    mocap_pos_before: Tensor | None
+    mocap_quat_before: Tensor | None
+    command: Tensor | None
+    outputs: str | Sequence[str]
+
+
+class ModuleStepOptions(StepOptions, total=False):
+    """What Simulator.step takes beside the state and the controls."""
+
+    act: Tensor | None
+
+
+class ModuleOptions(ModuleStepOptions, total=False):
+    """What a Simulator takes when it is called."""
+
+    steps: int | None
+
+
+def _uncompiled(function: _F) -> _F:
+    """The function, at which the graph of torch.compile breaks; PyTorch's own decorator has no type."""
+    return function if TYPE_CHECKING else torch.compiler.disable(function)
+
+
 def _result_type_of(dtypes):
     kinds = [d for d in dtypes if d.is_floating_point]
     return torch.float64 if torch.float64 in kinds or not kinds else torch.float32
@@ -232,11 +266,11 @@ def _read(value, name):
     return t if t.is_floating_point() else t.to(torch.float64)
 
 
-@torch.compiler.disable  # the graph breaks here
+@_uncompiled
 def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, params: Mapping[str, Tensor] | None = None,
             qfrc_applied: Tensor | None = None, xfrc_applied: Tensor | None = None, mocap_pos: Tensor | None = None, mocap_quat: Tensor | None = None,
             mocap_vel: Tensor | None = None, mocap_pos_before: Tensor | None = None, mocap_quat_before: Tensor | None = None,
-            command: Tensor | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Any) -> tuple[Tensor, ...]:
+            command: Tensor | None = None, outputs: str | Sequence[str] = (), steps: int | None = None, **options: Unpack[HowOptions]) -> tuple[Tensor, ...]:
     """N steps from (qpos, qvel, act): tensors qpos, qvel, act of all N + 1 states, then those of `outputs`.
 
     qpos, qvel   (..., nq), (..., nv); act (..., na). Leading axes are worlds; those of all arguments broadcast
@@ -262,7 +296,8 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
     return _Rollout.apply(spec, *tensors.values(), *of.values())[:-1]
 
 
-def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
+def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None,
+         **options: Unpack[StepOptions]) -> tuple[Tensor, Tensor, Tensor]:
     """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
 
     Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.
@@ -299,10 +334,10 @@ class Simulator(torch.nn.Module):
         """The parameters by their names in the model."""
         return {name: getattr(self, self._name(name)) for name in self.names}
 
-    def forward(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, ...]:
+    def forward(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Unpack[ModuleOptions]) -> tuple[Tensor, ...]:
         """rollout with the parameters of this module: qpos (..., N + 1, nq), qvel (..., N + 1, nv), act (..., N + 1, na), further outputs."""
         return rollout(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)
 
-    def step(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, **options: Unpack[ModuleStepOptions]) -> tuple[Tensor, Tensor, Tensor]:
         """step with the parameters of this module: (qpos, qvel, act) after it."""
         return step(self.model, qpos, qvel, ctrl, params={**self.values, **options.pop("params", {})}, **options)
