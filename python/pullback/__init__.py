@@ -15,6 +15,7 @@ if "t" in getattr(_sys, "abiflags", ""):
                       "version (its threads compute without the lock anyway)")
 
 from . import _core
+from .bridge import from_mujoco
 from .build import build_info
 from .commands import audit, check, energies, info, inspect, optimize, train, view
 from .energy import Energy
@@ -28,7 +29,7 @@ from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
+           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
 if not _TYPE_CHECKING:  # which would take every name for one that is there
     def __getattr__(name):

@@ -21,6 +21,12 @@ from .errors import Error, UnsupportedError
 _SEEN = re.compile(r"(name|names|tex|mat|light|skin|text|numeric|tuple|key|cam|mesh_normal|mesh_texcoord|hfield_path|mesh_path)(_|adr$|num$|map$|$).*"
                    r"|mesh_face(texcoord|normal)|.*_(rgba|user|matid)|(geom|site|jnt|tendon|flex|cam|light)_group|geom_castshadow|tendon_width|sensor_noise"
                    r"|actuator_length0|geom_rbound|geom_aabb|dof_M0|(body|geom|site)_sameframe|body_simple|dof_simplenum")
+
+def seen(name: str) -> bool:
+    """Whether a field of MuJoCo's model is only seen, or a note of its compiler for itself."""
+    return _SEEN.fullmatch(name) is not None
+
+
 _OF_CAMERAS = re.compile(r"cam_(?!pos0|poscom0|mat0|user|ipd).*")  # what a sensor of a camera reads
 _OF_RAYS = re.compile(r"(geom|mat)_rgba|geom_matid")  # what a range finder looks through
 _WORDS = {"solver": {0: "PGS", 1: "CG", 2: "Newton"}, "cone": {0: "pyramidal", 1: "elliptic"}, "integrator": {0: "Euler", 1: "RK4", 3: "implicitfast"}}

@@ -18,6 +18,8 @@ from .names import OBJECTS, C, Thing, find, names
 from .state import State
 
 if TYPE_CHECKING:
+    import mujoco
+
     from .arrays import Array, ArrayLike
     from .options import Constants, GradientKind, OnFailure
     from .progress import Progress
@@ -375,6 +377,14 @@ class Model(_core.Model):
         model._keep(_theta=theta, params=Params(model))
         return model
 
+    def to_mujoco(self, model: mujoco.MjModel) -> None:
+        """Write the parameters into MuJoCo's model of the same thing: all that it has by the same name (masses, friction, gains, gravity, ...).
+
+        Also what follows from others is written, as it is here. Raises ArgumentError, with nothing written, for a model of other sizes.
+        """
+        from .bridge import parameters_to
+        parameters_to(self, model)
+
     def _each(self, values, what):
         """Name, slice and shape of each of several parameters, no two of which have an entry in common."""
         if not isinstance(values, Mapping):
@@ -425,6 +435,11 @@ class Model(_core.Model):
             self._fields.update({n: np.frombuffer(data, np.intc if kind == "i" else np.float64).reshape((rows, cols) if cols != 1 else (rows,))
                                  for n, rows, cols, kind, data in self._compiled.fields()})
         return self._fields[name]
+
+    def _fields_of_mujoco(self):
+        """Names of all compiled fields."""
+        self._field("body_parentid")
+        return tuple(self._fields)
 
     def body(self, name: str | int) -> Thing:
         """A body by name or number; ArgumentError with the nearest name."""

@@ -11,6 +11,8 @@ from .errors import ArgumentError
 from .fields import StateArrays
 
 if TYPE_CHECKING:
+    import mujoco
+
     from .arrays import Array, ArrayLike
     from .model import Model
 
@@ -68,6 +70,24 @@ class State(StateArrays, _core.State):
             if name in ("model", "flat"):
                 raise AttributeError(f"a state keeps its {name}: write into it with flat[:], or make another with Model.state")
             self._put(name, value)
+
+    @classmethod
+    def from_mujoco(cls, model: Model, data: mujoco.MjData) -> State:
+        """The state of a model that MuJoCo's data is in: time, qpos, qvel, act and where the solver begins, bit for bit.
+
+        What acts in a step is no part of it: controls, forces and poses of mocap bodies go to step and rollout. Raises ArgumentError for data of
+        a model of other sizes, UnsupportedError where equalities were switched.
+        """
+        from .bridge import state_from
+        return state_from(model, data)
+
+    def to_mujoco(self, data: mujoco.MjData) -> None:
+        """Write the state of one world into MuJoCo's data: time, qpos, qvel, act and qacc_warmstart; mujoco.mj_forward computes the rest.
+
+        Raises ArgumentError for several worlds, and for data of a model of other sizes.
+        """
+        from .bridge import state_to
+        state_to(self, data)
 
     def copy(self) -> State:
         """A state of its own with the same numbers."""

@@ -89,8 +89,9 @@ def test_the_stub_is_that_of_the_extension(tmp_path):
 def public(tree, prefix=""):
     """Public functions, classes and methods of a module: name, node."""
     for node in tree.body:
-        sets = any(isinstance(d, ast.Attribute) and d.attr == "setter" for d in getattr(node, "decorator_list", ()))  # its property says what it is
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and not sets:
+        words = {getattr(d, "attr", getattr(d, "id", "")) for d in getattr(node, "decorator_list", ())}
+        part = words & {"setter", "overload"}  # the property, or the function itself, says what it is
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and not part:
             yield prefix + node.name, node
             if isinstance(node, ast.ClassDef):
                 yield from public(node, f"{prefix}{node.name}.")
