@@ -340,6 +340,7 @@ FAULTS = [
     ("src/rollout/pullback.c", "  return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;", "  return pb_ok;", "unit/test_truncate",
      "what is observed where a window begins is cut off"),
     ("src/rollout/pullback.c", "  add_direct(r, bar, k, r->costate_before);\n", "", "unit/test_rollout", "cotangents of states are forgotten on the way back"),
+    ("src/rollout/sensitivity.c", "(theta ? theta[at] * v[k] : 0)", "0", "pytest:tests/python/test_jacobian.py::test_directions_together_are_those_one_by_one", "directions together miss what positions owe to the time step itself"),
     ("src/rollout/jvp.c", "if (t->x && at >= 0) memcpy(", "if (t->x && at > 0) memcpy(", "unit/test_rollout", "the first row of the states' sensitivities is left out"),
     ("src/rollout/pullback.c", "    pbSelection_Restore(r, g->theta);\n", "", "unit/test_rollout", "gradients that nobody asked for are written"),
     ("src/world/cached.c", "  p.skip = s->skip;\n", "", "unit/test_rollout", "a gradient by chosen parameters pays for all"),

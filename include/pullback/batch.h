@@ -157,6 +157,10 @@ typedef struct pbBatchTangent {  // (worlds, steps + 1 or row_count, width) each
   int row_count;
 } pbBatchTangent;
 PB_API PB_NODISCARD pbStatus pbBatch_Jvp(pbBatch *batch, const pbBatchDirection *direction, const pbBatchTangent *tangent);
+// `count` directions for each world, together (pbRollout_Jvp): in every array one after the other, (count, worlds, ...), theta
+// (count, ParamSize). pb_bad_argument for less than one.
+PB_API PB_NODISCARD pbStatus pbBatch_JvpAlong(pbBatch *batch, int count, const pbBatchDirection *direction,
+                                              const pbBatchTangent *tangent);
 // How far derivatives reach (pbRollout_Noise), of each world: noise (worlds). The seed of world w is options->seed + w.
 PB_API PB_NODISCARD pbStatus pbBatch_Noise(pbBatch *batch, const pbNoiseOptions *options, pbNoise *noise);
 // Jacobians of every step of the last rollout, as pbStep_Jacobian: A (worlds, steps, n, n), B (worlds, steps, n, nu),

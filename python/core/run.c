@@ -215,11 +215,11 @@ static bool hold_inputs(Run *r, PyObject *dict) {
   return false;
 }
 
-// What is written of every state. size: of the states themselves, or of their tangents.
+// What is written of every state, so many times over. size: of the states themselves, or of their tangents.
 enum { seen_states, seen_sensordata, seen_xpos, seen_site_xpos, seen_count };
-static bool hold_seen(const Run *r, PyObject *dict, Py_ssize_t size, pyArray seen[seen_count]) {
+static bool hold_seen(const Run *r, PyObject *dict, Py_ssize_t size, int times, pyArray seen[seen_count]) {
   const pyCompiled *c = r->compiled;
-  const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1);
+  const Py_ssize_t rows = (Py_ssize_t)r->worlds * (r->steps + 1) * times;
   const pyMember member[seen_count] = {
       [seen_states] = {"states", rows * size},
       [seen_sensordata] = {"sensordata", rows * c->nsensordata},
@@ -253,7 +253,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
     PyErr_SetString(PyExc_ValueError, "steps_done: expected one int32 for each world");
     goto done;
   }
-  if (!hold_inputs(r, inputs) || !hold_seen(r, outputs, r->compiled->nx, seen) || !pyPool_Lock(r->pool)) goto done;
+  if (!hold_inputs(r, inputs) || !hold_seen(r, outputs, r->compiled->nx, 1, seen) || !pyPool_Lock(r->pool)) goto done;
   const pbBatchOutput output = {.states = seen[seen_states].data,
                                 .sensordata = seen[seen_sensordata].data,
                                 .xpos = seen[seen_xpos].data,
@@ -474,16 +474,19 @@ static PyObject *run_vjp(PyObject *self, PyObject *args) {
   return result;
 }
 
-// (directions, tangents), arrays by their names: tangents of all states along one direction a world.
+// (directions, tangents, count), arrays by their names: tangents of all states along `count` directions a world.
 static PyObject *run_jvp(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
   PyObject *directions, *tangents, *result = NULL;
-  if (!PyArg_ParseTuple(args, "OO", &directions, &tangents)) return NULL;
+  int count;
+  if (!PyArg_ParseTuple(args, "OOi", &directions, &tangents, &count)) return NULL;
+  if (count < 1) return PyErr_Format(PyExc_ValueError, "directions: expected 1 or more, found %d", count);
 
   pyArray way[by_count] = {{.held = false}}, seen[seen_count] = {{.held = false}};
   pyMember member[by_count];
   members_by(r, member);
-  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, seen) ||
+  for (int i = 0; i < by_count; i++) member[i].count *= count;
+  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) ||
       !pyPool_Lock(r->pool))
     goto done;
 
@@ -505,7 +508,7 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
                                   .site_xpos = seen[seen_site_xpos].data};
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
-  status = pbBatch_Jvp(r->batch, &direction, &tangent);
+  status = pbBatch_JvpAlong(r->batch, count, &direction, &tangent);
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
   result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
@@ -593,7 +596,7 @@ static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that i
                                 {"status", run_status, METH_O, "Status and text of a world."},
                                 {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},
                                 {"vjp", run_vjp, METH_VARARGS, "Pullback; certificates."},
-                                {"jvp", run_jvp, METH_VARARGS, "Tangents along one direction a world."},
+                                {"jvp", run_jvp, METH_VARARGS, "Tangents along directions of each world."},
                                 {"noise", run_noise, METH_VARARGS, "How far derivatives of each world reach."},
                                 {"linearize", run_linearize, METH_VARARGS, "Jacobians of every step."},
                                 {NULL, NULL, 0, NULL}};

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -642,8 +642,8 @@ class Rollout(RolloutArrays):
             xfrc_applied: ArrayLike | None = None, command: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
             mocap_rot: ArrayLike | None = None, mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None,
             mocap_rot_before: ArrayLike | None = None, points: ArrayLike | None = None, point_velocity: ArrayLike | None = None,
-            params: Mapping[str, ArrayLike] | None = None) -> Tangent:
-        """The derivative of the trajectory along one direction of its inputs, of each world its own: exact to rounding, no differences.
+            params: Mapping[str, ArrayLike] | None = None, directions: int | None = None) -> Tangent:
+        """The derivative of the trajectory along a direction of its inputs, of each world its own: exact to rounding, no differences.
 
         Directions have the shapes of what was passed; what is not named does not move.
 
@@ -652,31 +652,67 @@ class Rollout(RolloutArrays):
         ctrl        (N, nu);  qfrc_applied (N, nv);  xfrc_applied (N, nbody, 6);  command;  mocap_pos, mocap_rot (N, nmocap, 3), m and rad;
                     mocap_vel (N, nmocap, 6);  mocap_pos_before, mocap_rot_before (nmocap, 3)
         params      {"body_mass": (nbody,), ...}, also of parameters that were not passed
+        directions  K: that many at once, which costs less than one after the other. Each of the arrays above has an axis of K in front, and so
+                    have those of the Tangent
 
         Returns a Tangent. Raises ArgumentError for what does not fit or after close.
         """
-        run, m, count = self._open(), self.model, self.batch or 1
+        given = {"state": state, "qpos": qpos, "qvel": qvel, "act": act, "points": points, "point_velocity": point_velocity, "ctrl": ctrl,
+                 "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos, "mocap_rot": mocap_rot,
+                 "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before, "mocap_rot_before": mocap_rot_before}
+        given = {name: value for name, value in given.items() if value is not None}
+        if directions is None:
+            ways = [self._read_way(given, params)]
+        else:
+            of, each = self._several(given, directions, "direction of {}"), self._several(params, directions, "direction of params['{}']")
+            ways = [self._read_way({n: a[k] for n, a in of.items()}, each and {n: a[k] for n, a in each.items()}) for k in range(directions)]
+        found = self._push(ways, [name for name in _OUTPUTS if name in self._kept])
+        if directions is None:
+            found = {name: a[0] for name, a in found.items()}
+        return Tangent(found.pop("x"), _tangent_parts(self.model), found)
+
+    def _push(self, ways, outputs):
+        """Tangents of all states, and of outputs, along each of several directions, as _read_way has them: by name, (K, ...)."""
+        run, m = self._open(), self.model
+        together = {name: None for name in ways[0]}
+        for name in together:
+            there = next((way[name] for way in ways if way[name] is not None), None)
+            if there is not None:
+                together[name] = np.stack([np.zeros_like(there) if way[name] is None else way[name] for way in ways])
+        shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
+        rows = (len(ways), self.batch or 1, self.steps + 1)
+        x = np.zeros((*rows, len(m.tangent_names)))
+        out = {name: np.zeros((*rows, *shape[name])) for name in outputs}
+        with self._alone():
+            run.choose(self.gradient, ())
+            run.jvp(together, {"states": x, **{name: out[name] if name in out and out[name].size else None for name in _OUTPUTS}}, len(ways))
+        return {name: a[:, 0] if self.batch is None else a for name, a in {"x": x, **out}.items()}
+
+    @staticmethod
+    def _several(given, count, name):
+        """Arrays with an axis of so many directions in front."""
+        if given is None:
+            return None
+        whole(count, "directions", 1)
+        found = {n: real(value, name.format(n)) for n, value in given.items()}
+        for n, a in found.items():
+            if a.ndim < 1 or len(a) != count:
+                raise ArgumentError(f"{name.format(n)}: expected {count} directions along the first axis, found shape {words(a.shape)}")
+        return found
+
+    def _read_way(self, given, params):
+        """One direction as C takes it, by its names."""
+        m = self.model
         n, parts = len(m.tangent_names), _tangent_parts(m)
-        x0 = np.zeros((count, n))
-        for name, value in (("state", state), ("qpos", qpos), ("qvel", qvel), ("act", act), ("points", points), ("point_velocity", point_velocity)):
-            if value is not None:
+        x0 = np.zeros((self.batch or 1, n))
+        for name in ("state", "qpos", "qvel", "act", "points", "point_velocity"):
+            if name in given:
                 if name != "state" and name not in parts:
                     raise ArgumentError(f"direction of {name}: the model has no deformables")
                 place = parts.get(name, slice(0, n))
-                x0[:, place] += self._way(name, value, (place.stop - place.start,))[0]
-        ways = {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
-                "mocap_rot": mocap_rot, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before, "mocap_rot_before": mocap_rot_before}
-        ways = {name: self._direction(name, value) for name, value in ways.items()}
+                x0[:, place] += self._way(name, given[name], (place.stop - place.start,))[0]
         theta, own = self._param_direction(params)
-        outputs = [name for name in _OUTPUTS if name in self._kept]
-        shape = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
-        x = np.zeros((count, self.steps + 1, n))
-        out = {name: np.zeros((count, self.steps + 1, *shape[name])) if name in outputs else None for name in _OUTPUTS}
-        with self._alone():
-            run.choose(self.gradient, ())
-            run.jvp({"state": x0, **ways, "theta": theta, "own": own}, {"states": x, **out})
-        pick = (lambda a: a[0]) if self.batch is None else (lambda a: a)
-        return Tangent(pick(x), parts, {name: pick(out[name]) for name in outputs})
+        return {"state": x0, **{name: self._direction(name, given.get(name)) for name in _DERIVED}, "theta": theta, "own": own}
 
     def _way(self, name, value, shape):
         """A direction as it came, and its worlds: as many as the rollout has, 1, or None."""
@@ -715,6 +751,25 @@ class Rollout(RolloutArrays):
         if self._recompute:
             self.model._compiled.constants(self._before, theta, True)
         return theta, own
+
+    def jacobian(self, of: str = "state", wrt: str | Sequence[str] | None = None, *, at: Literal["last", "all"] = "last",
+                 mode: Literal["auto", "forward", "reverse"] = "auto") -> dict[str, Array]:
+        """Jacobian of a quantity of the trajectory by what went into it, exact to rounding, by the mode that is cheaper.
+
+        of      "state" (n numbers, in the order of Model.tangent_names), "qpos" (nv, in the tangent space), "qvel", "act", or an output that the
+                rollout has: "sensordata", "xpos", "site_xpos"
+        wrt     names: of the initial "state", "qpos", "qvel", "act", of inputs ("ctrl", ...), of parameters, whole or in part; None: the
+                parameters that were given, else the initial state
+        at      the "last" state, or "all" of them
+        mode    "forward": directions together, whose cost hardly grows with their number; "reverse": a pullback for each number of `of`, of one
+                world's last state; "auto": the cheaper one, by counts alone
+
+        Returns a dict by the names of wrt: shape of `of`, then that of what it is by: jacobian("qpos", ["body_mass"])["body_mass"] is
+        (nv, nbody), at="all" (N + 1, nv, nbody), of a batch with B in front, each world's own. Raises ArgumentError, KeyError for a
+        parameter's name, NotDifferentiableError.
+        """
+        from .jacobian import jacobian
+        return jacobian(self, of, wrt, at, mode)
 
     def noise(self, *, move: float = 1e-3, directions: int = 16, seed: int = 0) -> dict[str, Any] | list[dict[str, Any]]:
         """How far derivatives by the start reach: moves of it as they are made, beside those that the derivative foresees.

@@ -311,61 +311,104 @@ pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *op
 
 // ---- forward derivatives --------------------------------------------------------------------------------------------------
 typedef struct Push {
+  int count;  // directions of each world
   const pbBatchDirection *direction;
   const pbBatchTangent *tangent;
 } Push;
 
-static const double *direction_part(const pbBatch *b, const double *data, int width, unsigned shared, int world) {
-  return b->input.shared & shared ? data : pbBatch_Row(data, world, pbBatch_InputSize(b, width, b->tape_steps));
+// Of direction i: what worlds share once a direction, else a part for each world.
+static const double *direction_part(const pbBatch *b, const double *data, size_t size, bool shared, int i, int world) {
+  size_t part = shared ? (size_t)i : (size_t)i * (size_t)b->worlds + (size_t)world;
+  return data ? data + part * size : NULL;
 }
 
-static const double *before_direction(const pbBatch *b, const double *data, int world) {
-  return b->input.shared & pb_sharedMocap ? data : pbBatch_Row(data, world, 3 * (size_t)b->nmocap);
+static const double *acting_part(const pbBatch *b, const double *data, int width, unsigned shared, int i, int world) {
+  return direction_part(b, data, pbBatch_InputSize(b, width, b->tape_steps), b->input.shared & shared, i, world);
+}
+
+static pbRolloutDirection direction_of(const pbBatch *b, const pbBatchDirection *d, int i, int world) {
+  bool mocap = b->input.shared & pb_sharedMocap;
+  size_t before = 3 * (size_t)b->nmocap;
+  return (pbRolloutDirection){.x0 = direction_part(b, d->x0, (size_t)b->n, false, i, world),
+                              .ctrl = acting_part(b, d->ctrl, b->nu, pb_sharedCtrl, i, world),
+                              .qfrc = acting_part(b, d->qfrc, b->nv, pb_sharedQfrc, i, world),
+                              .xfrc = acting_part(b, d->xfrc, 6 * b->nbody, pb_sharedXfrc, i, world),
+                              .command = acting_part(b, d->command, b->ncommand, pb_sharedCommand, i, world),
+                              .mocap_pos = acting_part(b, d->mocap_pos, 3 * b->nmocap, pb_sharedMocap, i, world),
+                              .mocap_rot = acting_part(b, d->mocap_rot, 3 * b->nmocap, pb_sharedMocap, i, world),
+                              .mocap_vel = acting_part(b, d->mocap_vel, 6 * b->nmocap, pb_sharedMocap, i, world),
+                              .mocap_pos_before = direction_part(b, d->mocap_pos_before, before, mocap, i, world),
+                              .mocap_rot_before = direction_part(b, d->mocap_rot_before, before, mocap, i, world),
+                              .theta = direction_part(b, d->theta, b->ntheta, true, i, world)};
+}
+
+static pbRolloutTangent tangent_of(const pbBatch *b, const pbBatchTangent *t, int i, int world) {
+  size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
+  size_t at = ((size_t)i * (size_t)b->worlds + (size_t)world) * rows;
+  return (pbRolloutTangent){.x = t->x ? t->x + at * (size_t)b->n : NULL,
+                            .sensordata = t->sensordata ? t->sensordata + at * (size_t)b->ns : NULL,
+                            .xpos = t->xpos ? t->xpos + at * 3 * (size_t)b->nbody : NULL,
+                            .site_xpos = t->site_xpos ? t->site_xpos + at * 3 * (size_t)b->nsite : NULL,
+                            .rows = t->rows,
+                            .row_count = t->row_count};
+}
+
+// Directions of theta with own values in them are in the memory of a gradient, one at a time.
+static pbStatus push_own(pbBatchWorker *k, pbRollout *r, int world, const Push *p) {
+  const pbBatch *b = k->batch;
+  const pbBatchDirection *d = p->direction;
+
+  for (int i = 0; i < p->count; i++) {
+    pbRolloutDirection direction = direction_of(b, d, i, world);
+    pbRolloutTangent tangent = tangent_of(b, p->tangent, i, world);
+    PB_TRY(pbBatch_PushOwn(k, world, direction.theta, direction_part(b, d->own, b->own_size, false, i, world), k->slot->bar));
+    direction.theta = k->slot->bar;
+    PB_TRY(pbRollout_Jvp(r, 1, &direction, &tangent));
+  }
+  return pb_ok;
 }
 
 static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
   const Push *p = user;
-  pbBatch *b = k->batch;
+  const pbBatch *b = k->batch;
   const pbBatchDirection *d = p->direction;
-  const pbBatchTangent *t = p->tangent;
+  int count = p->count;
   pbRollout *r;
   PB_TRY(reach(k, world, &r));
+  if (b->own_count > 0 && (d->theta || d->own)) return push_own(k, r, world, p);
 
-  // A direction of theta with own values in it: in the memory of a gradient.
-  const double *theta = d->theta;
-  if (b->own_count > 0 && (d->theta || d->own)) {
-    PB_TRY(pbBatch_PushOwn(k, world, d->theta, pbBatch_Row(d->own, world, b->own_size), k->slot->bar));
-    theta = k->slot->bar;
+  pbRolloutDirection one, *directions = &one;
+  pbRolloutTangent seen, *tangents = &seen;
+  if (count > 1) {
+    directions = pbContext_AllocArray(k->ctx, (size_t)count, sizeof *directions);
+    tangents = pbContext_AllocArray(k->ctx, (size_t)count, sizeof *tangents);
+  }
+  pbStatus status = pb_no_memory;
+  if (directions && tangents) {
+    for (int i = 0; i < count; i++) {
+      directions[i] = direction_of(b, d, i, world);
+      tangents[i] = tangent_of(b, p->tangent, i, world);
+    }
+    status = pbRollout_Jvp(r, count, directions, tangents);
   }
 
-  const pbRolloutDirection direction = {.x0 = pbBatch_Row(d->x0, world, (size_t)b->n),
-                                        .ctrl = direction_part(b, d->ctrl, b->nu, pb_sharedCtrl, world),
-                                        .qfrc = direction_part(b, d->qfrc, b->nv, pb_sharedQfrc, world),
-                                        .xfrc = direction_part(b, d->xfrc, 6 * b->nbody, pb_sharedXfrc, world),
-                                        .command = direction_part(b, d->command, b->ncommand, pb_sharedCommand, world),
-                                        .mocap_pos = direction_part(b, d->mocap_pos, 3 * b->nmocap, pb_sharedMocap, world),
-                                        .mocap_rot = direction_part(b, d->mocap_rot, 3 * b->nmocap, pb_sharedMocap, world),
-                                        .mocap_vel = direction_part(b, d->mocap_vel, 6 * b->nmocap, pb_sharedMocap, world),
-                                        .mocap_pos_before = before_direction(b, d->mocap_pos_before, world),
-                                        .mocap_rot_before = before_direction(b, d->mocap_rot_before, world),
-                                        .theta = theta};
-  size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
-  size_t at = (size_t)world * rows;
-  const pbRolloutTangent tangent = {.x = t->x ? t->x + at * (size_t)b->n : NULL,
-                                    .sensordata = t->sensordata ? t->sensordata + at * (size_t)b->ns : NULL,
-                                    .xpos = t->xpos ? t->xpos + at * 3 * (size_t)b->nbody : NULL,
-                                    .site_xpos = t->site_xpos ? t->site_xpos + at * 3 * (size_t)b->nsite : NULL,
-                                    .rows = t->rows,
-                                    .row_count = t->row_count};
+  if (count > 1) {
+    pbContext_Free(k->ctx, directions);
+    pbContext_Free(k->ctx, tangents);
+  }
+  return status;
+}
 
-  return pbRollout_Jvp(r, 1, &direction, &tangent);
+pbStatus pbBatch_JvpAlong(pbBatch *b, int count, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
+  if (count < 1) return pbContext_Fail(b->ctx, pb_bad_argument, "%d directions: one or more are needed", count);
+  PB_TRY(pbBatch_BeginTape(b, "forward"));
+  PB_TRY(check_restarts(b, "forward derivatives"));
+  pbBatch_Each(b, push_world, &(Push){count, direction, tangent});
+  return pbBatch_End(b);
 }
 
 pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
-  PB_TRY(pbBatch_BeginTape(b, "forward"));
-  PB_TRY(check_restarts(b, "forward derivatives"));
-  pbBatch_Each(b, push_world, &(Push){direction, tangent});
-  return pbBatch_End(b);
+  return pbBatch_JvpAlong(b, 1, direction, tangent);
 }
 
 // ---- how far they reach -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ typedef struct Tangents {
   double *now, *next;           // (count, n): at the present state, and at the next
   double *record, *x, *before;  // of the step in hand: its record, the state after it and before
   int count;
+  pbSensitivity *rows;  // all directions at once; NULL: one after the other
 } Tangents;
 
 static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
@@ -80,13 +81,30 @@ static pbStatus push_one(pbRollout *r, const Tangents *all, int k, const pbRollo
   return pbRollout_PushOne(r, s, k, &step, all->before, all->x, &d, &out);
 }
 
+// The tangents of a state, where it is asked for.
+static void keep_state(const pbRollout *r, const Tangents *all, int k, const pbRolloutTangent *tangents) {
+  for (int i = 0; i < all->count; i++) {
+    int at = pbRows_Find(tangents[i].rows, tangents[i].row_count, k);
+    const double *now = all->now + (size_t)i * (size_t)r->n;
+    if (tangents[i].x && at >= 0) memcpy(out_row(tangents[i].x, at, r->n), now, (size_t)r->n * sizeof *now);
+  }
+}
+
+static pbStatus push_by_rows(pbRollout *r, Tangents *all, int k, const pbInput *input, const pbRolloutTangent *tangents) {
+  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = all->record, .input = input};
+  keep_state(r, all, k, tangents);
+  return k < r->plan.steps ? pbSensitivity_Step(r, all->rows, k, &step, all->x, all->now, all->next) : pb_ok;
+}
+
 static pbStatus push_all(pbRollout *r, Tangents *all, int k, const pbRolloutDirection *directions,
                          const pbRolloutTangent *tangents) {
   pbInput input = pbRollout_InputAt(r, k);
   if (r->gradient == pb_gradientSmooth) PB_TRY(pbSmooth_Step(r, all->record, &input, k));
 
   // All directions share the step's evaluation.
-  for (int i = 0; i < all->count; i++) {
+  if (all->rows) PB_TRY(push_by_rows(r, all, k, &input, tangents));
+  int alone = all->rows ? 0 : all->count;
+  for (int i = 0; i < alone; i++) {
     const double *now = all->now + (size_t)i * (size_t)r->n;
     double *next = all->next + (size_t)i * (size_t)r->n;
     PB_TRY(push_one(r, all, k, &directions[i], &tangents[i], now, next));
@@ -160,7 +178,11 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   }
 
   bool stopped = pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps);
-  pbStatus status = stopped ? pbRollout_Stopped(r, 0) : push_trajectory(r, &all, directions, tangents);
+  pbStatus status = stopped ? pbRollout_Stopped(r, 0) : pb_ok;
+  if (status == pb_ok && pbSensitivity_Serves(r, count, directions, tangents))
+    status = pbSensitivity_Create(r, count, directions, &all.rows);
+  if (status == pb_ok) status = push_trajectory(r, &all, directions, tangents);
+  pbSensitivity_Destroy(r, all.rows);
   pbContext_Free(r->ctx, memory);
 
   return status;

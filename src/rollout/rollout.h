@@ -150,6 +150,18 @@ bool pbPrescribed_Wanted(const pbRollout *r, const pbRolloutGradient *gradient);
 void pbPrescribed_Begin(const pbRollout *r);
 void pbPrescribed_Pull(const pbRollout *r, const pbRolloutGradient *gradient, int k);
 
+// ---- sensitivity.c: many directions at once through steps, by rows of their Jacobians
+typedef struct pbSensitivity pbSensitivity;
+// Is that cheaper than a forward derivative for each, and are x0, theta, controls and states all there is to them?
+bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents);
+// Destroyed after a failure, too.
+PB_NODISCARD pbStatus pbSensitivity_Create(pbRollout *r, int count, const pbRolloutDirection *directions,
+                                           pbSensitivity **created);
+void pbSensitivity_Destroy(const pbRollout *r, pbSensitivity *s);  // NULL is fine
+// Step k of that record, to the state `after`: tangents of all directions (count, n) from `now` to `next`.
+PB_NODISCARD pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *after,
+                                         const double *now, double *next);
+
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,

@@ -670,7 +670,7 @@ def test_arrays_of_the_extension_are_known_by_name(model):
     with pytest.raises(TypeError, match="no array is called 'ctl' here"):
         r._run.vjp({"qpos": None}, {}, {"state": x, "ctl": None}, 0, 0, 0., 0., 0.)
     with pytest.raises(TypeError, match="no array is called 'theta' here"):
-        r._run.jvp({"state": x}, {"theta": None})
+        r._run.jvp({"state": x}, {"theta": None}, 1)
     with pytest.raises(TypeError, match="expected a dict"):
         r._run.forward((None,), 0, False, {}, np.zeros(1, np.int32))
     with pytest.raises(TypeError, match="parameters and a state"):

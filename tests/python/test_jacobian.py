@@ -1,0 +1,138 @@
+"""Jacobians of rollouts, and many directions at once: both modes and one direction at a time agree, and cost what they promise."""
+import time
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+ARM = """<mujoco><option timestep=".002" {option}><flag {flag}/></option><worldbody><geom name="floor" type="plane" size="3 3 .1" pos="0 0 -.6"/>
+<body name="base"><joint name="yaw" axis="0 0 1" damping=".5" armature=".1" frictionloss=".2"/><geom size=".05" mass="1"/>
+<body name="upper" pos="0 0 .1"><joint name="lift" axis="0 1 0" damping=".4" armature=".05" frictionloss=".15"/>
+<geom type="capsule" fromto="0 0 0 .3 0 0" size=".04" mass="2"/>
+<body name="fore" pos=".3 0 0"><joint name="bend" axis="0 1 0" damping=".3" armature=".02" frictionloss=".1"/>
+<geom type="capsule" fromto="0 0 0 .3 0 0" size=".03" mass="1"/>{more}</body></body></body>{beside}</worldbody>
+<actuator><motor joint="yaw"/><motor joint="lift"/>{last}</actuator></mujoco>"""
+WIDE = ["body_mass:upper", "body_mass:fore", "body_ipos:upper:2", "body_ipos:fore:2", "dof_damping", "dof_armature", "dof_frictionloss"]
+BALL = "<body name='ball' pos='.8 0 -.45'><freejoint/><geom name='ball' size='.15' friction='.6'/></body>"
+LOOSE = "<body name='hand' pos='.3 0 0'><joint type='ball' damping='.1'/><geom size='.05' pos='.05 .02 0'/></body>"
+MODELS = {
+    "euler": {"beside": BALL, "more": LOOSE},
+    "plain": {},
+    "runge": {"option": "integrator='RK4'", "beside": BALL},
+    "fast": {"option": "integrator='implicitfast'", "beside": BALL, "more": LOOSE},
+    "memory": {"last": "<general joint='bend' dyntype='filter' dynprm='.05' gainprm='2'/>"},
+    "undamped": {"flag": "eulerdamp='disable'", "beside": BALL},
+}
+
+
+def model_of(what):
+    parts = {"option": "", "flag": "contact='enable'", "more": "", "beside": "", "last": "<motor joint='bend'/>", **MODELS.get(what, {})}
+    return pb.loads(ARM.format(**parts), contact={"method": "lcp"} if what == "hard" else {})
+
+
+def rolled(what, steps=60, **more):
+    model = model_of(what)
+    rng = np.random.default_rng(3)
+    state = model.integrate(model.init(), .2 * rng.normal(size=len(model.tangent_names)))
+    return model.rollout(state, rng.normal(size=(steps, model.nu)), **more)
+
+
+@pytest.mark.parametrize("what", [*MODELS, "hard"])
+def test_directions_together_are_those_one_by_one(what):
+    """By the start, controls and parameters, time step and quaternions among them; the program in complex numbers is the other method."""
+    r = rolled(what, outputs=())
+    m, count = r.model, 40
+    rng = np.random.default_rng(4)
+    names = ["body_mass", "geom_friction", "dof_damping", "body_quat", "gravity", "timestep", "jnt_axis"]
+    params = {name: rng.normal(size=(count, *m.params[name].shape)) for name in names}
+    if "timestep" in params:
+        params["timestep"] *= 1e-3
+    x, u = rng.normal(size=(count, len(m.tangent_names))), rng.normal(size=(count, *r.ctrl.shape))
+    together = r.jvp(x, ctrl=u, params=params, directions=count)
+    assert together.x.shape == (count, 61, len(m.tangent_names)) and together.qvel.shape == (count, 61, m.nv)
+    for k in (0, 17, 39):
+        alone = r.jvp(x[k], ctrl=u[k], params={n: a[k] for n, a in params.items()})
+        assert np.abs(together.x[k] - alone.x).max() <= 1e-10 * max(1, np.abs(alone.x).max()), (what, k)
+
+
+@pytest.mark.parametrize("what", ["euler", "plain", "memory"])
+@pytest.mark.parametrize("of", ["state", "qpos", "qvel", "act"])
+def test_modes_agree(what, of):
+    r = rolled(what, outputs=(), params={"body_mass": model_of(what).params["body_mass"]})
+    wrt = ["body_mass", "dof_damping:0", "qvel", "state", "gravity:2", "ctrl"]
+    forward, reverse, own = (r.jacobian(of, wrt, mode=mode) for mode in ("forward", "reverse", "auto"))
+    every = r.jacobian(of, wrt[:-1], at="all")
+    for name in wrt:
+        scale = max(1, np.abs(forward[name]).max(initial=0))
+        assert forward[name].shape == reverse[name].shape == own[name].shape
+        assert np.abs(forward[name] - reverse[name]).max(initial=0) < 1e-10 * scale, name
+        if name != "ctrl":
+            assert every[name].shape == (61, *forward[name].shape) and np.abs(every[name][-1] - forward[name]).max(initial=0) < 1e-12 * scale
+    assert list(r.jacobian(of)) == ["body_mass"]
+
+
+def test_outputs_and_batches():
+    r = rolled("euler", outputs=("xpos", "site_xpos"))
+    j = r.jacobian("xpos", ["body_mass", "qvel"])
+    g = r.vjp(xpos=np.eye(1, r.model.nbody * 3, 8).reshape(r.model.nbody, 3), wrt=["body_mass"])
+    assert j["body_mass"].shape == (r.model.nbody, 3, r.model.nbody) and np.allclose(j["body_mass"][2, 2], g.params["body_mass"], rtol=1e-9, atol=1e-12)
+    assert np.allclose(j["qvel"][2, 2], g.qvel, rtol=1e-9, atol=1e-12)
+
+    m = r.model
+    mass = m.params["body_mass"] * np.linspace(.8, 1.2, 3)[:, None]
+    many = m.rollout(m.init(batch=3), r.ctrl, params={"body_mass": mass, "dof_damping": m.params["dof_damping"]}, outputs=())
+    found = many.jacobian("qpos", ["body_mass", "dof_damping"], at="all")
+    for k in range(3):
+        one = m.rollout(m.init(), r.ctrl, params={"body_mass": mass[k], "dof_damping": m.params["dof_damping"]}, outputs=())
+        for name, value in one.jacobian("qpos", ["body_mass", "dof_damping"], at="all").items():
+            assert found[name].shape == (3, *value.shape) and np.allclose(found[name][k], value, rtol=1e-9, atol=1e-11)
+
+
+def test_what_does_not_fit_is_said():
+    r = rolled("plain", outputs=())
+    m = r.model
+    for call, said in ((lambda: r.jacobian("qacc"), "of: expected one of state"), (lambda: r.jacobian("xpos"), "the rollout has no xpos"),
+                       (lambda: r.jacobian(at="first"), "at: expected last, all"), (lambda: r.jacobian(mode="both"), "mode: expected auto"),
+                       (lambda: r.jacobian(at="all", mode="reverse"), "last state of one world"), (lambda: r.jacobian(wrt=()), "found none"),
+                       (lambda: r.jvp(qvel=np.ones((2, m.nv)), directions=3), "direction of qvel: expected 3 directions"),
+                       (lambda: r.jvp(params={"body_mass": np.ones(m.nbody)}, directions=3), r"direction of params\['body_mass'\]: expected 3"),
+                       (lambda: r.jvp(directions=0), "directions: expected a whole number, 1 or more")):
+        with pytest.raises(pb.ArgumentError, match=said):
+            call()
+    with pytest.raises(KeyError, match="no parameter 'body_mas'"):
+        r.jacobian(wrt="body_mas")
+
+
+def test_thirteen_parameters_cost_half_of_their_differences():
+    """Of 2 000 steps on one thread; the best of several, in this process."""
+    m = model_of("plain")
+    ctrl = .3 * np.sin(np.arange(2000)[:, None] * .01 + np.arange(m.nu))
+    params = {n: np.array(m.params[n]) for n in WIDE}
+    count = sum(v.size for v in params.values())
+    assert count == 13
+    r = m.rollout(m.init(), ctrl, params=params, outputs=())
+    moved, at = {}, 0
+    for name, value in params.items():
+        step = np.zeros((count, value.size))
+        step[at + np.arange(value.size), np.arange(value.size)] = 1e-6
+        moved[name], at = value + step.reshape(count, *value.shape), at + value.size
+
+    def best(work):
+        times = []
+        for _ in range(7):
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+        return min(times)
+    differences = best(lambda: m.rollout(m.init(), ctrl, params=moved, keep=False, threads=1, outputs=()))
+    assert best(lambda: r.jacobian("state", WIDE, at="all")) < .5 * differences
+
+
+def test_jacobians_are_the_differences():
+    """A truth of its own: a rollout with another mass."""
+    r = rolled("plain", outputs=())
+    m, j = r.model, None
+    j = r.jacobian("qpos", ["body_mass:fore"], at="all")["body_mass:fore"]
+    sides = [m.rollout(r.state(0), r.ctrl, params={"body_mass:fore": 1 + e}, outputs=()).qpos for e in (1e-6, -1e-6)]
+    assert np.abs(j.reshape(61, -1) - (sides[0] - sides[1]) / 2e-6).max() < 1e-6 * max(1, np.abs(j).max())
