@@ -2,6 +2,8 @@
 
     env = pb.gym.make("Ant-v5")
     venv = pb.gym.make_vec("Ant-v5", num_envs=8)
+    env = gymnasium.make("pullback/Ant-v5")           # the same, by a registered name
+    env = pb.gym.World("arm.xml", reward=lambda before, action, after: -abs(after.qpos[0]))
 
 An environment keeps MuJoCo's model and data as the place where its code looks and writes: after each step the fields of the data hold what
 MuJoCo would leave there (with RK4: of the last stage). Nothing of MuJoCo computes them. What the code writes into model and data acts as it
@@ -11,7 +13,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +35,9 @@ from .errors import ArgumentError, CapacityError, StepError, UnsupportedError
 from .follow import Followed
 from .model import Model, load
 from .state import State
+from .worlds import World
+
+__all__ = ["Physics", "PhysicsVector", "World", "environment", "make", "make_vec", "register", "spec", "vector"]
 
 # Fields of MuJoCo's data that have the same numbers here, and those that python/core/mirror.c converts.
 _COPIED = ("xpos", "xquat", "xipos", "ximat", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "subtree_com", "qfrc_bias", "qfrc_passive",
@@ -38,6 +45,7 @@ _COPIED = ("xpos", "xquat", "xipos", "ximat", "geom_xpos", "geom_xmat", "site_xp
 _CONVERTED = ("xmat", "cvel", "cinert", "cfrc_ext", "sensordata")
 _INPUTS = ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")  # what acts beside the controls
 _FAILURES = ("terminate", "raise")
+_NAMESPACE = "pullback"  # of names that are registered
 _CALLBACKS = {n.replace("get", "set"): getattr(mujoco, n) for n in dir(mujoco) if n.startswith("get_mjcb_") and n != "get_mjcb_time"}
 
 
@@ -256,24 +264,70 @@ def _remade(own, settings, args, kwargs):
     return _with_options(_on_pullback(own), settings)(*args, **kwargs)
 
 
-def spec(name: str, *, on_failure: str = "terminate", **options: Any) -> EnvSpec:
-    """Gymnasium's description of an environment by its name, with Pullback's physics in it: what gymnasium.make takes.
+def environment(of: str | type[MujocoEnv], physics: Mapping[str, Any] | None = None, on_failure: str = "terminate", **arguments: Any) -> MujocoEnv:
+    """An environment of Gymnasium's class on Pullback's physics, without Gymnasium's wrappers: the entry point of registered names.
 
-    on_failure: of make; options: those of pb.load. Raises ArgumentError for what is not one of gymnasium.envs.mujoco,
-    gymnasium.error.Error for an unknown name.
+    of: the name that Gymnasium has it by, or its class; physics, on_failure and arguments as of make.
     """
     if on_failure not in _FAILURES:
         raise ArgumentError(f"on_failure: expected {' or '.join(_FAILURES)}, found {on_failure!r}")
-    found = copy.deepcopy(gymnasium.spec(name))
+    settings = {"options": dict(physics or {}), "on_failure": on_failure}
+    if isinstance(of, type):
+        return _with_options(_on_pullback(of), settings)(**arguments)
+    found = gymnasium.spec(of)
     creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
-    found.entry_point = _with_options(_on_pullback(creator), {"options": options, "on_failure": on_failure})
-    return found
+    return _with_options(_on_pullback(creator), settings)(**{**found.kwargs, **arguments})
 
 
-def make(name: str, *, physics: dict[str, Any] | None = None, on_failure: str = "terminate", **arguments: Any) -> gymnasium.Env[Any, Any]:
+def vector(num_envs: int = 1, **arguments: Any) -> PhysicsVector:
+    """The vector entry point of registered names: what gymnasium.make_vec calls; arguments as of make_vec, and `of` as of environment."""
+    of, steps = arguments.pop("of"), {n: arguments.pop(n) for n in ("max_episode_steps",) if n in arguments}
+    return make_vec(of, num_envs, **arguments, **steps)
+
+
+def spec(name: str | type[MujocoEnv], *, on_failure: str = "terminate", **options: Any) -> EnvSpec:
+    """Gymnasium's description of an environment by its name, with Pullback's physics in it: what gymnasium.make takes, and to_json writes.
+
+    name       "Ant-v5", "module:Own-v0" (the module is imported, which registers it), or a class of gymnasium.envs.mujoco's kind
+    on_failure of make; options: those of pb.load
+
+    Raises ArgumentError for what is not one of gymnasium.envs.mujoco, gymnasium.error.Error for an unknown name.
+    """
+    if on_failure not in _FAILURES:
+        raise ArgumentError(f"on_failure: expected {' or '.join(_FAILURES)}, found {on_failure!r}")
+    own = {**({"physics": options} if options else {}), **({"on_failure": on_failure} if on_failure != "terminate" else {})}
+    if isinstance(name, type):
+        _on_pullback(name)
+        return EnvSpec(f"{_NAMESPACE}/{name.__name__}-v0", entry_point=f"{__name__}:environment", vector_entry_point=f"{__name__}:vector",
+                       kwargs={"of": name, **own})
+    module, _, bare = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    bare = bare.removeprefix(f"{_NAMESPACE}/")
+    found = gymnasium.spec(bare)
+    creator = load_env_creator(found.entry_point) if isinstance(found.entry_point, str) else found.entry_point
+    _on_pullback(creator)
+    return EnvSpec(f"{_NAMESPACE}/{bare.replace('/', '-')}", entry_point=f"{__name__}:environment", vector_entry_point=f"{__name__}:vector",
+                   reward_threshold=found.reward_threshold, nondeterministic=found.nondeterministic, max_episode_steps=found.max_episode_steps,
+                   order_enforce=found.order_enforce, disable_env_checker=found.disable_env_checker, kwargs={"of": bare, **own},
+                   additional_wrappers=found.additional_wrappers)
+
+
+def register(name: str | type[MujocoEnv], **settings: Any) -> str:
+    """Register an environment on Pullback's physics under "pullback/NAME", which gymnasium.make and make_vec take then; returns that name.
+
+    name, settings: as of spec. What comes with Gymnasium is registered when pullback.gym is imported: "pullback/Ant-v5", ...
+    """
+    made = spec(name, **settings)
+    gymnasium.registry[made.id] = made
+    return made.id
+
+
+def make(name: str | type[MujocoEnv], *, physics: Mapping[str, Any] | None = None, on_failure: str = "terminate",
+         **arguments: Any) -> gymnasium.Env[Any, Any]:
     """gymnasium.make on Pullback's physics: the environment's own observations, rewards, noise and termination.
 
-    name        "Ant-v5", ...: an environment of gymnasium.envs.mujoco
+    name        "Ant-v5", ...: an environment of gymnasium.envs.mujoco; "module:Own-v0"; or a class of that kind
     physics     options of pb.load: {"options": {"tolerance": 0}}
     on_failure  "terminate": a step that fails (the state grows beyond bounds) ends the episode, with info["failed"] as the reason, reward 0
                 and the observation before it; "raise" StepError
@@ -327,11 +381,31 @@ class PhysicsVector(SyncVectorEnv):
                 e._ahead = _Ahead(*ahead, frames, after, error)
 
 
-def make_vec(name: str, num_envs: int = 1, *, physics: dict[str, Any] | None = None, on_failure: str = "terminate",
-             autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any) -> PhysicsVector:
+def make_vec(name: str | type[MujocoEnv], num_envs: int = 1, *, physics: Mapping[str, Any] | None = None, on_failure: str = "terminate",
+             vectorization_mode: str | None = None, vector_kwargs: Mapping[str, Any] | None = None,
+             wrappers: Sequence[Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]] = (),
+             autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """num_envs environments as one, stepped together in one call of the library; bit for bit as each alone.
 
-    autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them; physics, on_failure and arguments as of make.
+    vectorization_mode  None: together; "sync" or "async": Gymnasium's own vectors of single environments
+    vector_kwargs       of the vector: copy, observation_mode
+    wrappers            functions of a single environment, put around each; one that changes actions has each step by itself
+    autoreset_mode      NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them
+
+    physics, on_failure and arguments as of make. Of registered names gymnasium.make_vec("pullback/Ant-v5", num_envs=8) is the same.
     """
     described = spec(name, on_failure=on_failure, **(physics or {}))
-    return PhysicsVector([lambda: gymnasium.make(described, **arguments)] * num_envs, autoreset_mode=autoreset_mode)
+    given = {"autoreset_mode": autoreset_mode, **(vector_kwargs or {})}
+    if vectorization_mode not in (None, "vector_entry_point"):
+        return gymnasium.make_vec(described, num_envs, vectorization_mode=vectorization_mode, vector_kwargs=given, wrappers=list(wrappers), **arguments)
+
+    def single():
+        return functools.reduce(lambda env, wrapper: wrapper(env), wrappers, gymnasium.make(described, **arguments))
+    together = PhysicsVector([single] * num_envs, **given)
+    together.spec = copy.deepcopy(described)
+    together.spec.kwargs.update(arguments, num_envs=num_envs)
+    return together
+
+
+for _name in [n for n, s in gymnasium.registry.items() if str(s.entry_point).startswith("gymnasium.envs.mujoco") and s.version == 5]:
+    register(_name)

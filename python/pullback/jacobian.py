@@ -60,7 +60,7 @@ def _cheaper(r: Rollout, of: str, names: Sequence[str], outputs: int, columns: i
 
 
 def jacobian(r: Rollout, of: str, wrt: str | Sequence[str] | None, at: str, mode: str) -> dict[str, Array]:
-    """Rollout.jacobian."""
+    """What Rollout.jacobian gives."""
     for name, value, allowed in (("at", at, ("last", "all")), ("mode", mode, ("auto", "forward", "reverse"))):
         if value not in allowed:
             raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
