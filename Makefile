@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
+	@echo 'make failing-world  every call for memory, files and threads fails, one at a time: statuses, texts, what is left [SHARE=200 SEED=x ONLY=view]'
 	@echo 'make unit           the C tests; cmocka is all they need [TEST=sphere: one; TEST=src/model/sphere.c: those of a source]'
 	@echo 'make oracle         tests against MuJoCo [PYTEST_ARGS="-k name"]'
 	@echo 'make golden         store the bits of trajectories and derivatives anew (tests/conformance/golden), after a change that is meant to alter them'
@@ -188,6 +189,13 @@ SECONDS ?= 60
 fuzz:
 	@tools/setup fuzz
 	@tools/run_fuzz $(SECONDS)
+
+# Without SHARE every call; with it so many runs of each command, drawn by SEED.
+failing-world:
+	@tools/setup test
+	@$(MAKE) --no-print-directory configure
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_program pullback_shared pullback_core
+	@$(PYTHON) tests/world/failing_world.py --build $(BUILD) $(if $(SHARE),--share $(SHARE)) --seed $(SEED) $(ONLY)
 
 mutate:
 	@tools/setup test

@@ -140,6 +140,9 @@ const cliCommand *cliCommand_Find(const char *name);  // NULL where there is non
 
 // Where results and where notes, warnings and progress go. One command runs at a time in a process.
 extern FILE *cli_out, *cli_err;
+void cli_openStreams(void);
+// The exit status where all of standard output could be written; else says why not, and makes a failure of success.
+int cli_flush(int code);
 
 pbStatus cliInfo_Run(cliApp *app);
 pbStatus cliSimulate_Run(cliApp *app);
@@ -168,11 +171,11 @@ bool cli_number(const char *text, const char **end, double *value);
 
 // ---- signals and progress ------------------------------------------------------------------------------------------
 
-// SIGINT ends the program with 130 at once, except between Hold and Release (when a file is being written).
+// SIGINT, SIGTERM or SIGHUP ends the program with 130 at once, except between Hold and Release (when a file is being written).
 void cliSignals_Install(void);
 void cliSignals_Hold(void);
 void cliSignals_Release(void);
-// From here on SIGINT only sets a flag that is asked for with cliSignals_Caught.
+// From here on they only set a flag that is asked for with cliSignals_Caught.
 void cliSignals_Defer(void);
 void cliSignals_Undefer(void);
 bool cliSignals_Caught(void);

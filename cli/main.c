@@ -44,20 +44,13 @@ static int unknown_command(const char *name) {
   return usage_error(text);
 }
 
-static int report_status(const cliApp *app, pbStatus status) {
-  // a full disk shows here at the latest
-  if (fflush(cli_out) != 0 || ferror(cli_out)) {
-    fprintf(cli_err, "pullback: cannot write standard output\n");
-    if (status == pb_ok) status = pb_file;
-  }
-
+static void report_status(const cliApp *app, pbStatus status) {
   // these have told what they found
   const char *text = pbContext_Error(app->ctx);
-  if (status == pb_ok || status == pb_check_failed || status == pb_interrupted) return pbStatus_ExitCode(status);
+  if (status == pb_ok || status == pb_check_failed || status == pb_interrupted) return;
 
   fprintf(cli_err, "pullback %s: %s\n", app->command->name, *text ? text : pbStatus_Text(status));
   if (status == pb_bad_argument) fprintf(cli_err, "Try 'pullback %s --help'.\n", app->command->name);
-  return pbStatus_ExitCode(status);
 }
 
 static int run_command(const cliCommand *command, int argc, char **argv) {
@@ -76,14 +69,12 @@ static int run_command(const cliCommand *command, int argc, char **argv) {
     status = command->run(&app);
   }
 
-  int code = report_status(&app, status);
+  report_status(&app, status);
+  int code = cli_flush(pbStatus_ExitCode(status));
   cliArgs_Free(app.ctx, &app.args);
   pbContext_Destroy(app.ctx);
   return code;
 }
-
-// Exit status after text on standard output alone.
-static int flushed(void) { return fflush(cli_out) ? pbStatus_ExitCode(pb_file) : 0; }
 
 static int help(const char *name) {
   const cliCommand *command = name ? cliCommand_Find(name) : NULL;
@@ -91,12 +82,11 @@ static int help(const char *name) {
 
   if (command) cliArgs_Help(command);
   else print_help();
-  return flushed();
+  return cli_flush(0);
 }
 
 int main(int argc, char **argv) {
-  cli_out = stdout;
-  cli_err = stderr;
+  cli_openStreams();
   cliSignals_Install();
   if (argc < 2) return usage_error("a command is missing");
 
@@ -105,7 +95,7 @@ int main(int argc, char **argv) {
   if (strcmp(name, "help") == 0) return help(argc > 2 ? argv[2] : NULL);
   if (strcmp(name, "--version") == 0) {
     print_version();
-    return flushed();
+    return cli_flush(0);
   }
 
   // from here on argv[0] is the command, which getopt passes over

@@ -1,5 +1,5 @@
 // Signals, and progress on a terminal.
-// Tests: tests/oracle/test_cli.py.
+// Tests: tests/oracle/test_cli.py, tests/oracle/test_hard_places.py.
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,22 +22,29 @@ static void on_signal(int number) {
   _exit(130);
 }
 
+// From a terminal, from who ends the program, and from a terminal that is closed.
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+// One that is ignored from the start stays so: nohup.
 static void catch_signal(int number) {
-  struct sigaction action = {.sa_handler = on_signal};
+  struct sigaction action = {.sa_handler = on_signal}, before;
   sigemptyset(&action.sa_mask);
+  if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
   sigaction(number, &action, NULL);
 }
 
 void cliSignals_Install(void) {
-  catch_signal(SIGINT);
-  catch_signal(SIGTERM);
+  for (int i = 0; i < ENDS; i++) catch_signal(ends[i]);
+
+  // a file beyond the limit of the system's batches (ulimit -f) is an error of the write, which says so
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 static void mask(int how) {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  for (int i = 0; i < ENDS; i++) sigaddset(&set, ends[i]);
   sigprocmask(how, &set, NULL);
 }
 

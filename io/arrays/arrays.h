@@ -28,7 +28,7 @@ typedef struct pbSource {
 
 // Exactly `size` bytes, or pb_bad_input ("cut short").
 PB_NODISCARD pbStatus pbSource_Read(pbSource *source, void *data, size_t size);
-// pb_bad_input "file: member: text".
+// pb_bad_input "file: member: text"; pb_file with the reason where the stream could not be read.
 pbStatus pbSource_Fail(const pbSource *source, const char *format, ...) PB_PRINTF(2, 3);
 
 // Read one NPY into the set under `name`. Everything but the last byte count is checked; the source's `plain` is what

@@ -18,6 +18,7 @@ static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const cha
 
   // What the file is shows in its first bytes, not in its name.
   size_t got = fread(magic, 1, sizeof magic, stream);
+  if (ferror(stream)) return pbFile_CannotRead(ctx, name);
   rewind(stream);
 
   pbArrays *set = NULL;

@@ -48,7 +48,7 @@ static pbStatus bad_zip(const Zip *zip, const char *what) {
 static pbStatus read_at(const Zip *zip, uint64_t offset, void *data, size_t size) {
   if (offset > zip->size || size > zip->size - offset) return bad_zip(zip, "is cut short");
   if (fseeko(zip->stream, (off_t)offset, SEEK_SET) != 0 || fread(data, 1, size, zip->stream) != size) {
-    return bad_zip(zip, "could not be read");
+    return ferror(zip->stream) ? pbFile_CannotRead(zip->ctx, zip->file) : bad_zip(zip, "is cut short");
   }
   return pb_ok;
 }
@@ -189,7 +189,7 @@ static pbStatus start_source(const Zip *zip, const Member *m, pbSource *source) 
   if (begin > zip->size || m->stored > zip->size - begin) return pbSource_Fail(source, "is cut short");
   if (!possible) return pbSource_Fail(source, "says a length that its data cannot have");
 
-  if (fseeko(zip->stream, (off_t)begin, SEEK_SET) != 0) return bad_zip(zip, "could not be read");
+  if (fseeko(zip->stream, (off_t)begin, SEEK_SET) != 0) return pbFile_CannotRead(zip->ctx, zip->file);
 
   source->stored = m->stored;
   source->plain = m->plain;

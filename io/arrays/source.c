@@ -4,8 +4,11 @@
 #include <stdio.h>
 
 #include "io/arrays/arrays.h"
+#include "io/file.h"
 
 pbStatus pbSource_Fail(const pbSource *source, const char *format, ...) {
+  if (ferror(source->stream)) return pbFile_CannotRead(source->ctx, source->file);
+
   char text[512];
   va_list args;
   va_start(args, format);

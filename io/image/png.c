@@ -114,7 +114,9 @@ pbStatus pbGray_ParsePng(pbContext *ctx, const char *name, const void *bytes, si
 
   pbContext_Free(ctx, gray->pixel);
   *gray = (pbGray){0};
-  if (!*r.error) return pbContext_Fail(ctx, pb_no_memory, "%s: no memory for the picture", name);
+
+  // The library has no other sign of it than its texts: "Out of memory", "insufficient memory".
+  if (!*r.error || strstr(r.error, "memory")) return pbContext_Fail(ctx, pb_no_memory, "%s: no memory for the picture", name);
   return pbContext_Fail(ctx, pb_bad_input, "%s: %s", name, r.error);
 }
 

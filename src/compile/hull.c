@@ -142,7 +142,8 @@ static pbStatus run_qhull(pbHull *hull, const double *point, int points, int mos
   fclose(messages);
 
   pbStatus status = pb_ok;
-  if (failed) status = pbContext_Fail(hull->ctx, pb_bad_input, "qhull finds no hull: %.200s", text ? text : "");
+  if (failed == qh_ERRmem) status = no_memory(hull->ctx);
+  else if (failed) status = pbContext_Fail(hull->ctx, pb_bad_input, "qhull finds no hull: %.200s", text ? text : "");
   if (status == pb_ok) status = take_corners(hull, &state);
   if (status == pb_ok) status = take_triangles(hull, &state);
 

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""A world in which everything fails, one call at a time: memory, files, threads.   make failing-world [SEED=x SHARE=200 ONLY=view]
+
+world.c is preloaded into the process and makes the n-th call of a kind fail, once or from then on. A first run counts the calls; then there
+is one for each of them, in which that call fails. What must hold of each:
+
+  - it ends by itself, without a signal, in time;
+  - where it succeeds in spite of it, its files and what it printed are those of the first run;
+  - where it fails, the exit status is 5 (memory or files), and the text names the true reason: memory, "No space left on device", threads;
+  - a file that was there is as it was or is whole and new; no other file is left, under no name.
+
+Every command of `pullback --help` is tried. Without --share every call fails once and for ever; with it, of each command that makes more runs
+than that, so many drawn by the seed.
+  tests/world/failing_world.py [--build DIR] [--share N] [--seed S] [WORD...]
+"""
+import argparse
+import concurrent.futures
+import errno
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = ROOT / "tests" / "world"
+KINDS = "malloc calloc realloc aligned open read write fsync rename link unlink mmap thread".split()
+# How a call of a kind fails: the errno, 0 for half of what was asked. Interrupted is once only: nothing is interrupted for ever.
+HOW = {
+    "open": [errno.EMFILE, errno.EIO], "read": [0, errno.EINTR, errno.EIO], "write": [0, errno.EINTR, errno.ENOSPC, errno.EDQUOT, errno.EIO],
+    "fsync": [errno.EIO, errno.ENOSPC], "rename": [errno.EIO, errno.ENOSPC], "link": [errno.EPERM, errno.ENOENT], "unlink": [errno.EIO],
+    "thread": [errno.EAGAIN],
+}
+MEMORY = {"malloc", "calloc", "realloc", "aligned", "mmap"}
+FILES_STATUS = 5
+MOST_SECONDS = 60  # of a run whose usual time is a few milliseconds
+
+# ---- what is run ------------------------------------------------------------------------------------------------------
+ROBOT = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3"><freejoint/><geom size=".1"/>
+<body pos="0 0 .2"><joint name="swing" axis="0 1 0"/><geom type="capsule" size=".03 .1"/><site name="tip" pos="0 0 .1"/></body></body>
+</worldbody><actuator><motor name="drive" joint="swing"/></actuator><sensor><jointpos joint="swing"/></sensor></mujoco>"""
+CART = """<mujoco><option timestep=".02"/><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/><geom size=".1"/><body>
+<joint name="swing" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.5" size=".03"/></body></body></worldbody><actuator><motor name="push"
+joint="slide"/></actuator></mujoco>"""
+SHAPES = """<mujoco><asset><mesh name="wedge" file="wedge.obj"/><hfield name="hills" file="hills.png" size="1 1 .2 .1"/></asset><worldbody>
+<geom type="hfield" hfield="hills"/><body pos="0 0 .5"><freejoint/><geom type="mesh" mesh="wedge"/></body></worldbody></mujoco>"""
+URDF = """<robot name="arm"><link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="fore"><inertial><origin xyz="0 0 .1"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><mesh filename="wedge.obj"/></geometry></collision></link><joint name="elbow" type="revolute"><parent link="base"/>
+<child link="fore"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="3" velocity="2"/></joint></robot>"""
+THROW = {"model": "cart.xml", "steps": 10, "variables": [{"name": "push", "control": "push", "knots": 3}],
+         "loss": [{"qpos": "swing", "target": 0.1, "at": "final"}], "optimizer": {"method": "lbfgs", "iterations": 3}}
+LEARN = {"model": "cart.xml", "policy": {"observe": [{"qpos": True}, {"qvel": True}], "layers": [{"dense": 4, "activation": "tanh"}, {"dense": 1}]},
+         "loss": [{"qpos": True, "at": "all"}], "episode": {"seconds": 0.2, "spread": {"qvel": 0.1}},
+         "train": {"method": "shac", "updates": 2, "worlds": 2, "window": 4}}
+
+# Arguments, and the files that they name as output (all there before, with another content).
+COMMANDS = {
+    "help": ("--help", ""), "help of a command": ("help train", ""), "version": ("--version", ""),
+    "info": ("info robot.xml --json", ""), "info urdf": ("info arm.urdf", ""), "info shapes": ("info shapes.xml", ""),
+    "energies": ("energies spring", ""),
+    "simulate": ("simulate robot.xml --steps 20 -o O.npz -q", "O.npz"),
+    "simulate compressed": ("simulate robot.xml --steps 20 -o O.npz -q --compressed", "O.npz"),
+    "simulate task": ("simulate cloth.json --steps 2 -o O.npz --glb O.glb --vtu O.pvd -q", "O.npz O.glb O.pvd"),
+    "simulate worlds": ("simulate cart.xml --worlds starts.npz --steps 5 -o O.npz -q --threads 2", "O.npz"),
+    "gradient": ("gradient robot.xml --steps 10 --cotangent last.npz --wrt control,body_mass -o O.npz -q", "O.npz"),
+    "jacobian": ("jacobian robot.xml --steps 3 -o O.npz -q", "O.npz"),
+    "check": ("check cart.xml --horizon 4", ""),
+    "view": ("view robot.xml run.npz -o O.html", "O.html"),
+    "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
+    "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
+    "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
+    "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
+}
+OLD = b"what was there before\n"
+
+
+def write_inputs(place, program):
+    """The files that the commands read."""
+    for name, text in {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF}.items():
+        (place / name).write_text(text)
+    for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
+        (place / name).write_text(json.dumps(task))
+    shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
+    write_png_file(place / "hills.png", [bytes([40 * x + 20 * y for x in range(4)]) for y in range(4)])
+    cloth = json.loads((ROOT / "examples" / "cloth" / "drape.json").read_text())
+    (place / "cloth.json").write_text(json.dumps(cloth))
+    write_npz_file(place / "starts.npz", {"qpos": [[0.1, 0.2], [0.3, -0.1], [0, 0.4]]})
+    write_npz_file(place / "last.npz", {"qpos": [[0.0] * 7] * 10 + [[1.0] * 7]})
+    subprocess.run([program, *"simulate robot.xml --steps 5 -o run.npz -q".split()], cwd=place, check=True)
+
+
+def write_png_file(path, rows):
+    """A gray picture, by hand as well."""
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    parts = [(b"IHDR", head), (b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows))), (b"IEND", b"")]
+    chunks = [struct.pack(">I", len(c)) + k + c + struct.pack(">I", zlib.crc32(k + c)) for k, c in parts]
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+
+
+def write_npz_file(path, arrays):
+    """An NPZ file of tables, by hand: this needs nothing but the standard library."""
+    with zipfile.ZipFile(path, "w") as z:
+        for name, rows in arrays.items():
+            head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
+            head += " " * (-(len(head) + 11) % 64) + "\n"
+            numbers = [x for row in rows for x in row]
+            begin = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
+            z.writestr(name + ".npy", begin + struct.pack(f"<{len(numbers)}d", *numbers))
+
+
+# ---- one run ----------------------------------------------------------------------------------------------------------
+def without_times(content):
+    """Seconds that a run took are no part of its result."""
+    return re.sub(rb'("seconds": |, )[0-9.e+-]+(?=,? ?\n? ?"resumed"| s$)', b"", content)
+
+
+class Program:
+    """The program in a folder of its own, with the shim before it."""
+
+    def __init__(self, program, shim, inputs):
+        self.program, self.shim, self.inputs = program, shim, inputs
+
+    def environment(self, place, plan):
+        return {**os.environ, "LD_PRELOAD": str(self.shim), "PB_WORLD_BOOK": str(place / "book"), "PB_WORLD": plan}
+
+    def run(self, name, plan):
+        """Status, text, files, and the book of calls, of a command in which a call fails."""
+        arguments, outputs = COMMANDS[name]
+        with tempfile.TemporaryDirectory(dir=self.inputs.parent) as folder:
+            place, work = pathlib.Path(folder), pathlib.Path(folder) / "work"
+            work.mkdir()
+            for file in self.inputs.iterdir():
+                os.link(file, work / file.name)
+            for output in outputs.split():
+                (work / output).write_bytes(OLD)
+            try:
+                done = subprocess.run([self.program, *arguments.split()], cwd=work, env=self.environment(place, plan), capture_output=True,
+                                      timeout=MOST_SECONDS)
+                status, out, text = done.returncode, done.stdout, done.stderr.decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                status, out, text = "no end", b"", ""
+            files = {f.name: f.read_bytes() for f in work.iterdir() if not (self.inputs / f.name).exists()}
+            book = struct.unpack(f"<{len(KINDS) + 2}q", (place / "book").read_bytes())
+        return status, without_times(out), text, {k: without_times(v) for k, v in files.items()}, book
+
+
+def reason_of(kind, how):
+    """What the text of a failure must say."""
+    if kind in MEMORY:
+        return "memory|Cannot allocate"
+    return "thread" if kind == "thread" else re.escape(os.strerror(how))
+
+
+def judge(plan, run, usual):
+    """What is wrong with a run; None: nothing."""
+    kind, _, _, how = plan.split(":")
+    status, out, text, files, book = run
+    if status == "no end":
+        return "no end"
+    if not isinstance(status, int) or status < 0:
+        return f"ended by signal {-status}"
+
+    # the state of a search that did not end well is there so that it can go on
+    left = {k for k in files if not (k.endswith(".state") and status)} - set(usual[3])
+    if left and not (kind == "unlink" and book[-2]):
+        return f"left {', '.join(sorted(left))}"
+    for name, content in files.items():
+        if name in usual[3] and content != usual[3][name] and (content != OLD or status == usual[0]):
+            return f"{name} is neither the old file nor whole" if status != usual[0] else f"{name} is another, and the exit status does not say so"
+
+    if status == usual[0]:
+        return None if out == usual[1] else "printed something else, and the exit status does not say so"
+    if status != FILES_STATUS:
+        return f"exit {status}: {text.strip()[-300:]}"
+    return None if re.search(reason_of(kind, int(how)), text) else f"does not name its reason: {text.strip()[-300:]}"
+
+
+def plans_of(book, short_also=True):
+    """Every call that can fail, in every way."""
+    plans = []
+    for kind, count in zip(KINDS, book):
+        for how in HOW.get(kind, [errno.ENOMEM]):
+            for ever in (0, 1):
+                if how != errno.EINTR or not ever:
+                    plans += [f"{kind}:{n}:{ever}:{how}" for n in range(1, count + 1)]
+    return plans
+
+
+def try_command(program, name, share, seed, pool):
+    usual = program.run(name, "")
+    if usual[0] not in (0, 1):
+        print(f"{name}: exit {usual[0]} without any failure: {usual[2]}")
+        return 1
+    plans = plans_of(usual[4])
+    chosen = plans if not share or len(plans) <= share else random.Random(f"{seed} {name}").sample(plans, share)
+    begin, wrong, fired = time.monotonic(), {}, 0
+    for plan, run in zip(chosen, pool.map(lambda plan: program.run(name, plan), chosen)):
+        fault = judge(plan, run, usual)
+        fired += run[4][-2] > 0
+        if fault:
+            wrong.setdefault(re.sub(r"[\d']+.*|/\S+", "#", fault), []).append((plan, fault))
+    print(f"{name:20} {len(chosen):5} of {len(plans):5} runs, {fired:5} with a failure, {time.monotonic() - begin:4.0f} s: "
+          f"{'all well' if not wrong else str(sum(map(len, wrong.values()))) + ' WRONG'}", flush=True)
+    for cases in wrong.values():
+        print(f"  {len(cases)} x, first: PB_WORLD={cases[0][0]} pullback {COMMANDS[name][0]}\n      {cases[0][1]}", flush=True)
+    return len(wrong)
+
+
+def check_program(build, place, asked):
+    program = build / "pullback"
+    inputs = place / "inputs"
+    inputs.mkdir()
+    write_inputs(inputs, program)
+
+    # every command that the program has is tried
+    listed = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^  (\w+) ", listed.split("Commands:")[1].split("Options:")[0], re.M)
+    missing = set(commands) - {c[0].split()[0] for c in COMMANDS.values()}
+    if missing or not commands:
+        print(f"commands that are not tried: {', '.join(sorted(missing))}")
+    subject = Program(program, place / "world.so", inputs)
+    names = [n for n in COMMANDS if not asked.word or any(w in n for w in asked.word)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return len(missing) + sum(try_command(subject, name, asked.share, asked.seed, pool) for name in names)
+
+
+def build_shim(place):
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden", "-o", place / "world.so",
+                    HERE / "world.c", "-lgcc_s", "-ldl"], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Fail every call of the program, one at a time.")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--share", type=int, default=0, help="so many runs of each command, drawn; 0: all")
+    parser.add_argument("--seed", default="0")
+    parser.add_argument("word", nargs="*", help="only what has one of these in its name")
+    asked = parser.parse_args()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory, prefix="failing-world-") as folder:
+        place = pathlib.Path(folder)
+        build_shim(place)
+        wrong = check_program(asked.build.resolve(), place, asked)
+    print(f"failing world: {'all well' if not wrong else f'{wrong} kinds of failure are not met well'} (SEED={asked.seed})")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
