@@ -194,7 +194,7 @@ fuzz:
 failing-world:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_program pullback_shared pullback_core
+	@tools/build $(PRESET) pullback_program pullback_shared pullback_core
 	@$(PYTHON) tests/world/failing_world.py --build $(BUILD) $(if $(SHARE),--share $(SHARE)) --seed $(SEED) $(ONLY)
 
 mutate:

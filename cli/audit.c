@@ -53,8 +53,8 @@ static void print_report(const pbAuditReport *r) {
 }
 
 static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
-  char *text = NULL, *page = NULL;
-  size_t size = 0;
+  char *text = NULL;
+  pbDraft page;
   PB_TRY(pbAuditReport_Json(app->ctx, report, &text));
 
   // To a file, or where no text is wanted.
@@ -64,10 +64,10 @@ static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
     return pb_ok;
   }
 
-  FILE *stream = open_memstream(&page, &size);
-  if (stream) fprintf(stream, "%s\n", text);
+  pbStatus status = pbDraft_Begin(app->ctx, &page);
+  if (status == pb_ok) fprintf(page.stream, "%s\n", text);
   pbContext_Free(app->ctx, text);
-  return stream ? cli_saveText(app, app->args.text[opt_output], stream, &page, &size) : cli_noMemory(app->ctx);
+  return status == pb_ok ? cli_saveDraft(app, app->args.text[opt_output], &page) : status;
 }
 
 typedef struct Audited {  // what the page is of

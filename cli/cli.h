@@ -262,15 +262,15 @@ pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
 
 // Common entries of "meta".
 void cliRun_Meta(const cliRun *run, pbJson *json);
-// Add the text of a finished meta stream; closes and frees it.
-pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
+// Add the text of a finished draft as "meta".
+pbStatus cliRun_AddMeta(pbArrays *set, pbDraft *draft);
 // Roll out from x0 and add everything that a trajectory file holds, of every `every`-th state (0: of all).
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliRun_SaveMotion(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
-// What was written into a stream of open_memstream, to a file, without a signal in between; closes the stream, frees the text.
-pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size);
+// A finished draft to a file, without a signal in between.
+pbStatus cli_saveDraft(cliApp *app, const char *path, pbDraft *draft);
 
 // ---- page.c: what --page asks for; nothing without it
 typedef pbStatus cliPut(void *user, const pbPageHead *head, FILE *out);

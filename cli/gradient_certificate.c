@@ -2,7 +2,6 @@
 // standard error.
 // Tests: tests/oracle/test_cli.py.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gradient.h"
@@ -71,12 +70,10 @@ static void write_certificates(const cliGradient *g, pbJson *j) {
 }
 
 pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return cli_noMemory(g->run->ctx);
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(g->run->ctx, &draft));
 
-  pbJson j = {.out = stream, .compact = true};
+  pbJson j = {.out = draft.stream, .compact = true};
   pbJson_Open(&j, NULL, '{');
   cliRun_Meta(g->run, &j);
 
@@ -84,7 +81,7 @@ pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set) {
   if (g->count == 1) write_certificate(g, "certificate", 0, &j);
   if (g->count > 1) write_certificates(g, &j);
   pbJson_Close(&j, '}');
-  return cliRun_AddMeta(set, stream, &text);
+  return cliRun_AddMeta(set, &draft);
 }
 
 static void warn_noise(const cliRun *run, const pbCertificate *c, const pbNoise *noise) {

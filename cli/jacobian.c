@@ -133,11 +133,9 @@ static pbStatus check_step(const cliRun *run, const Matrices *m, const double *x
 }
 
 static pbStatus add_meta(const cliRun *run, const Matrices *m, pbArrays *set) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return cli_noMemory(run->ctx);
-  pbJson j = {.out = stream, .compact = true};
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(run->ctx, &draft));
+  pbJson j = {.out = draft.stream, .compact = true};
 
   pbJson_Open(&j, NULL, '{');
   cliRun_Meta(run, &j);
@@ -148,7 +146,7 @@ static pbStatus add_meta(const cliRun *run, const Matrices *m, pbArrays *set) {
   }
   pbJson_Close(&j, ']');
   pbJson_Close(&j, '}');
-  return cliRun_AddMeta(set, stream, &text);
+  return cliRun_AddMeta(set, &draft);
 }
 
 static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {

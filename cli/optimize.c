@@ -1,6 +1,5 @@
 // pullback optimize: a task file in, the result as JSON and the trajectories out.
 // Tests: tests/oracle/test_task_run.py.
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,15 +71,12 @@ static pbStatus save_json(cliApp *app, pbTask *task, const Names *names, const p
   int count = pbTask_TrajectoryCount(task);
   if (!app->args.text[opt_output]) return pbTask_DescribeResult(task, result, names->list, count, NULL, cli_out);
 
-  char *page = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&page, &size);
-  if (!stream) return cli_noMemory(app->ctx);
-  pbStatus status = pbTask_DescribeResult(task, result, names->list, count, NULL, stream);
-  if (status == pb_ok) return cli_saveText(app, app->args.text[opt_output], stream, &page, &size);
+  pbDraft page;
+  PB_TRY(pbDraft_Begin(app->ctx, &page));
+  pbStatus status = pbTask_DescribeResult(task, result, names->list, count, NULL, page.stream);
+  if (status == pb_ok) return cli_saveDraft(app, app->args.text[opt_output], &page);
 
-  fclose(stream);
-  free(page);
+  pbDraft_Drop(&page);
   return status;
 }
 

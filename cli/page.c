@@ -1,6 +1,5 @@
 // --page: a result as a page, with the command that makes it again.
 // Tests: tests/oracle/test_pages.py.
-#include <stdlib.h>
 #include <string.h>
 
 #include <pullback/view.h>
@@ -24,19 +23,15 @@ static void put_word(const char *word, FILE *out) {
 }
 
 static pbStatus write_command(cliApp *app, char **text) {
-  size_t size = 0;
-  FILE *out = open_memstream(text, &size);
-  if (!out) return cli_noMemory(app->ctx);
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(app->ctx, &draft));
 
-  fputs("pullback", out);
+  fputs("pullback", draft.stream);
   for (int i = 0; i < app->args.typed.count; i++) {
-    fputc(' ', out);
-    put_word(app->args.typed.items[i], out);
+    fputc(' ', draft.stream);
+    put_word(app->args.typed.items[i], draft.stream);
   }
-  if (fclose(out) == 0) return pb_ok;
-  free(*text);
-  *text = NULL;
-  return cli_noMemory(app->ctx);
+  return pbDraft_End(&draft, text, NULL);
 }
 
 pbStatus cliPage_CanWrite(cliApp *app) {
@@ -45,15 +40,12 @@ pbStatus cliPage_CanWrite(cliApp *app) {
 }
 
 static pbStatus save_page(cliApp *app, const pbPageHead *head, cliPut *put, void *user) {
-  char *page = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&page, &size);
-  if (!stream) return cli_noMemory(app->ctx);
+  pbDraft page;
+  PB_TRY(pbDraft_Begin(app->ctx, &page));
 
-  pbStatus status = put(user, head, stream);
-  if (status == pb_ok) return cli_saveText(app, app->args.text[opt_page], stream, &page, &size);
-  fclose(stream);
-  free(page);
+  pbStatus status = put(user, head, page.stream);
+  if (status == pb_ok) return cli_saveDraft(app, app->args.text[opt_page], &page);
+  pbDraft_Drop(&page);
   return status;
 }
 
@@ -63,6 +55,6 @@ pbStatus cliPage_Save(cliApp *app, const char *path, cliPut *put, void *user) {
   PB_TRY(write_command(app, &command));
 
   pbStatus status = save_page(app, &(pbPageHead){.path = path, .command = command}, put, user);
-  free(command);
+  pbContext_Free(app->ctx, command);
   return status;
 }

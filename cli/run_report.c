@@ -2,7 +2,6 @@
 // Tests: tests/oracle/test_task_run.py.
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -60,27 +59,26 @@ void cliRun_Meta(const cliRun *run, pbJson *j) {
   pbSimulation_Describe(run->ctx, &s, &run->notes, j);
 }
 
-pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {
-  bool bad = ferror(stream) != 0;
-  if (fclose(stream) != 0) bad = true;
+pbStatus cliRun_AddMeta(pbArrays *set, pbDraft *draft) {
+  pbContext *ctx = draft->ctx;
+  char *text;
+  PB_TRY(pbDraft_End(draft, &text, NULL));
 
-  // a memory stream fails for want of memory alone
-  pbStatus status = bad ? pb_no_memory : pbArrays_AddText(set, "meta", *text);
-  free(*text);
-  *text = NULL;
+  pbStatus status = pbArrays_AddText(set, "meta", text);
+  pbContext_Free(ctx, text);
   return status;
 }
 
-pbStatus cli_saveText(cliApp *app, const char *path, FILE *stream, char **text, const size_t *size) {
-  bool bad = ferror(stream) != 0;
-  if (fclose(stream) != 0) bad = true;
+pbStatus cli_saveDraft(cliApp *app, const char *path, pbDraft *draft) {
+  char *text;
+  size_t size;
+  PB_TRY(pbDraft_End(draft, &text, &size));
 
   cliSignals_Hold();
-  pbStatus status = bad ? cli_noMemory(app->ctx) : pbFile_Write(app->ctx, path, *text, *size);
+  pbStatus status = pbFile_Write(app->ctx, path, text, size);
   cliSignals_Release();
 
-  free(*text);
-  *text = NULL;
+  pbContext_Free(app->ctx, text);
   return status;
 }
 

@@ -1,6 +1,5 @@
 // pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
 // Tests: tests/oracle/test_train.py.
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <pullback/view.h>
@@ -56,13 +55,11 @@ static pbStatus run_training(cliApp *app, pbTrain *train, const Names *names, pb
 
 // ---- the table ----------------------------------------------------------------------------------------------------------
 static pbStatus write_table(cliApp *app, const pbTrain *train, const char *path) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return cli_noMemory(app->ctx);
+  pbDraft table;
+  PB_TRY(pbDraft_Begin(app->ctx, &table));
 
-  pbTrain_Table(train, out);
-  return cli_saveText(app, path, out, &text, &size);
+  pbTrain_Table(train, table.stream);
+  return cli_saveDraft(app, path, &table);
 }
 
 static void print_summary(cliApp *app, const pbTrain *train, const Names *names, const pbTrainResult *result) {
@@ -77,19 +74,17 @@ static void print_summary(cliApp *app, const pbTrain *train, const Names *names,
 
 // Curves, and the best policy from the first of the evaluations' starts.
 static pbStatus write_page(cliApp *app, const pbTrain *train, const pbTrainResult *result, const char *path) {
-  char *text = NULL, said[PB_NOTES_TEXT];
-  size_t size = 0;
+  char said[PB_NOTES_TEXT];
   pbStepNotes notes;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return cli_noMemory(app->ctx);
+  pbDraft page;
+  PB_TRY(pbDraft_Begin(app->ctx, &page));
 
   pbStatus status =
-      pbTrain_Page(app->ctx, train, result, app->args.positional[0], app->args.text[opt_allow_root], path, &notes, out);
+      pbTrain_Page(app->ctx, train, result, app->args.positional[0], app->args.text[opt_allow_root], path, &notes, page.stream);
   cli_noteFile(app, pbTrain_Model(train));
   cliRun_Warn(pbStepNotes_Say(&notes, pbTrain_Model(train), pbTrain_EpisodeSteps(train), said, sizeof said));
-  if (status == pb_ok) return cli_saveText(app, path, out, &text, &size);
-  fclose(out);
-  free(text);
+  if (status == pb_ok) return cli_saveDraft(app, path, &page);
+  pbDraft_Drop(&page);
   return status;
 }
 

@@ -1,6 +1,5 @@
 // pullback view: one page with the model's shapes, the motion of its bodies, and the library that draws them; or a glTF file.
 // Tests: tests/oracle/test_view.py, tests/unit/test_surface.c.
-#include <stdlib.h>
 #include <string.h>
 
 #include <pullback/view.h>
@@ -75,17 +74,15 @@ static const char *page_name(const cliRun *run, char *text, size_t size) {
 static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *file) {
   pbShown shown = shown_of(run);
   PB_TRY(read_shapes(run, &shown.collision));
-  char *page = NULL, name[600];
-  size_t size = 0;
-  FILE *stream = open_memstream(&page, &size);
-  if (!stream) return cli_noMemory(run->ctx);
+  char name[600];
+  pbDraft page;
+  PB_TRY(pbDraft_Begin(run->ctx, &page));
 
   cliProgress_Begin(&run->progress, run->app, "view");
-  pbStatus status = pbView_Page(run->ctx, &shown, trajectory, file, stream);
+  pbStatus status = pbView_Page(run->ctx, &shown, trajectory, file, page.stream);
   cliProgress_End(&run->progress);
-  if (status == pb_ok) return cli_saveText(run->app, page_name(run, name, sizeof name), stream, &page, &size);
-  fclose(stream);
-  free(page);
+  if (status == pb_ok) return cli_saveDraft(run->app, page_name(run, name, sizeof name), &page);
+  pbDraft_Drop(&page);
   return status;
 }
 

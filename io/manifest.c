@@ -1,10 +1,13 @@
 // What a task was made from: hashes of the program's version, of its text and of every file that was read for it.
 // Tests: tests/oracle/test_files.py.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/context.h"
+#include "io/json/tree.h"
 #include "io/task/task_reader.h"
 
 static const uint64_t hash_start = 0xcbf29ce484222325u;
@@ -29,34 +32,57 @@ static void add_line(pbManifest *m, uint64_t hash, const char *name) {
   m->length += (size_t)snprintf(m->text + m->length, most, "%016llx %s\n", (unsigned long long)hash, name);
 }
 
-// A file that cannot be read is an error of whoever reads it; here it is one without content.
+// A file whose content is not known here, although whoever reads it may know it, makes the manifest fail.
 static void add_file(void *user, const char *path) {
+  pbManifest *m = user;
   char buffer[4096];
   uint64_t hash = hash_start;
-  FILE *stream = fopen(path, "rb");
-  size_t got = stream ? fread(buffer, 1, sizeof buffer, stream) : 0;
-  while (got > 0) {
-    hash = hash_bytes(hash, buffer, got);
-    got = fread(buffer, 1, sizeof buffer, stream);
-  }
-  if (stream) fclose(stream);
+  ssize_t got = 0;
 
-  add_line(user, hash, path);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  while (fd >= 0 && ((got = read(fd, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))) {
+    if (got > 0) hash = hash_bytes(hash, buffer, (size_t)got);
+  }
+
+  // the first reason is told
+  if (!m->unread && (fd < 0 || got < 0)) {
+    m->unread = errno;
+    snprintf(m->file, sizeof m->file, "%.*s", (int)sizeof m->file - 1, path);
+  }
+  if (fd >= 0) close(fd);
+
+  add_line(m, hash, path);
+}
+
+// The task but for its iterations.
+static json_t *copy_task(const json_t *root) {
+  const json_t *optimizer = json_object_get(root, "optimizer");
+  json_t *copy = pbJson_CopyMembers(root);
+  if (!copy || !json_is_object(optimizer)) return copy;
+
+  json_t *other = pbJson_CopyMembers(optimizer);
+  if (other) json_object_del(other, "iterations");
+  if (json_object_set_new(copy, "optimizer", other) == 0) return copy;
+
+  json_decref(copy);
+  return NULL;
+}
+
+static int hash_piece(const char *piece, size_t size, void *hash) {
+  *(uint64_t *)hash = hash_bytes(*(uint64_t *)hash, piece, size);
+  return 0;
 }
 
 // More iterations are the one change with which a run goes on; the order of keys and the space between them say nothing.
 static uint64_t hash_task(const json_t *root) {
-  json_t *copy = json_deep_copy(root);
-  json_t *optimizer = json_object_get(copy, "optimizer");
-  if (json_is_object(optimizer)) json_object_del(optimizer, "iterations");
+  json_t *copy = copy_task(root);
+  uint64_t hash = hash_start;
 
   // Sorted and compact, with all digits of numbers: equal tasks have equal texts.
-  char *text = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
-  uint64_t hash = text ? hash_bytes(hash_start, text, strlen(text)) : 0;
+  int failed = copy ? json_dump_callback(copy, hash_piece, &hash, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : -1;
 
-  free(text);
   json_decref(copy);
-  return hash;
+  return failed ? 0 : hash;
 }
 
 void pbManifest_Begin(pbManifest *m, pbContext *ctx, const json_t *root) {
@@ -74,5 +100,6 @@ pbStatus pbManifest_End(pbManifest *m, char **text) {
   pbContext_WatchFiles(m->ctx, NULL, NULL);
 
   *text = m->text;
+  if (m->unread) return pbContext_Fail(m->ctx, pb_file, "%s: cannot be read: %s", m->file, strerror(m->unread));
   return m->failed ? pbContext_Fail(m->ctx, pb_no_memory, "no memory for a task") : pb_ok;
 }

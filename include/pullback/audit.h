@@ -106,7 +106,7 @@ PB_API pbAuditOptions pbTask_AuditOptions(const pbTask *task);
 // The report as JSON text (free with pbContext_Free).
 PB_API PB_NODISCARD pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text);
 // The same as values of JSON: an object.
-PB_API void pbAuditReport_Describe(const pbAuditReport *report, pbJson *json);
+PB_API PB_NODISCARD pbStatus pbAuditReport_Describe(const pbAuditReport *report, pbJson *json);
 // z (n) from a result that optimize wrote for the same task. pb_bad_input, with the variable, where they do not fit.
 PB_API PB_NODISCARD pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z);
 

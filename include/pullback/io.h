@@ -3,6 +3,8 @@
 #ifndef PULLBACK_IO_H
 #define PULLBACK_IO_H
 
+#include <stdio.h>
+
 #include <pullback/deform.h>
 #include <pullback/model.h>
 #include <pullback/enums.h>
@@ -78,10 +80,27 @@ PB_API PB_NODISCARD pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model,
 
 // A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
 // nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted
-// by a signal, one that is held back (SIGINT, SIGTERM) included.
+// by a signal, one that is held back (SIGINT, SIGTERM, SIGHUP) included. What is replaced leaves its permissions to the new file.
 PB_API PB_NODISCARD pbStatus pbFile_Write(pbContext *ctx, const char *path, const void *bytes, size_t size);
 // Whether the file could be written, asked before the work that is to be written; a device or pipe is left alone.
 PB_API PB_NODISCARD pbStatus pbFile_CanWrite(pbContext *ctx, const char *path);
+
+// A text in the making: what is printed into its stream grows in memory of the context. It stays where it is from Begin to End or
+// Drop. Unlike a memory stream of the C library it does not lose without a word what there is no memory for.
+typedef struct pbDraft {
+  FILE *stream;  // print here; errors are found by End
+  pbContext *ctx;
+  char *text;  // its own, as all that follows
+  size_t length, room;
+  bool failed;
+} pbDraft;
+
+// pb_no_memory without one; then there is nothing to end.
+PB_API PB_NODISCARD pbStatus pbDraft_Begin(pbContext *ctx, pbDraft *draft);
+// The text, zero-terminated, which the caller frees (pbContext_Free), and its length (NULL: not wanted). pb_no_memory where
+// there was none for part of it. Nothing is left to drop either way.
+PB_API PB_NODISCARD pbStatus pbDraft_End(pbDraft *draft, char **text, size_t *size);
+PB_API void pbDraft_Drop(pbDraft *draft);  // of all zeros, ended or dropped: nothing
 
 #ifdef __cplusplus
 }

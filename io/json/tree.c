@@ -1,7 +1,77 @@
-// A tree of jansson's, told to somebody or written.
-// Tests: tests/python/test_commands.py.
+// Trees of jansson's: made, and told to somebody or written.
+// Tests: tests/python/test_commands.py, tests/world/failing_world.py.
 #include "io/json/tree.h"
 
+#include <stdbool.h>
+#include <string.h>
+
+#include <pullback/io.h>
+
+#include "base/assert.h"
+
+// ---- made ---------------------------------------------------------------------------------------------------------------
+static void drop_unless(bool good, json_t **tree) {
+  if (good) return;
+  json_decref(*tree);
+  *tree = NULL;
+}
+
+void pbJson_Put(json_t **object, const char *key, json_t *value) {
+  PB_ASSERT(key[0]);
+  drop_unless(json_object_set_new(*object, key, value) == 0, object);
+}
+
+void pbJson_Add(json_t **list, json_t *value) { drop_unless(json_array_append_new(*list, value) == 0, list); }
+
+// Bytes behind the first one of a character in UTF-8.
+static size_t followers(unsigned char first) { return (size_t)(first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0); }
+
+static bool is_utf8(const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c >= 0x80 && *c < 0xC2) return false;
+    for (size_t left = followers(*c); left; left--) {
+      if ((*++c & 0xC0) != 0x80) return false;
+    }
+  }
+  return true;
+}
+
+json_t *pbJson_String(const char *text) {
+  enum { MOST = 2048 };
+  char plain[MOST];
+  if (is_utf8(text)) return json_string(text);
+
+  // a message that was cut, most often
+  size_t length = 0;
+  for (; *text && length < MOST - 1; text++) {
+    if ((unsigned char)*text < 0x80) plain[length++] = *text;
+  }
+  return json_stringn(plain, length);
+}
+
+json_t *pbJson_CopyMembers(const json_t *object) {
+  json_t *copy = json_copy((json_t *)object);
+
+  // as many, or memory was short
+  if (copy && json_object_size(copy) == json_object_size(object)) return copy;
+
+  json_decref(copy);
+  return NULL;
+}
+
+// ---- texts --------------------------------------------------------------------------------------------------------------
+static int put_piece(const char *piece, size_t size, void *stream) { return fwrite(piece, 1, size, stream) == size ? 0 : -1; }
+
+pbStatus pbJson_Dump(pbContext *ctx, const json_t *tree, size_t flags, char **text) {
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(ctx, &draft));
+  if (tree && json_dump_callback(tree, put_piece, draft.stream, flags) == 0) return pbDraft_End(&draft, text, NULL);
+
+  pbDraft_Drop(&draft);
+  return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+}
+
+// ---- told ---------------------------------------------------------------------------------------------------------------
 static void put_members(pbJson *j, const json_t *object) {
   const char *key;
   json_t *value;

@@ -1,12 +1,12 @@
 // GLB: glTF in one binary file. The triangles of all meshes that the scene shows, by the poses of their nodes; points that no
 // triangle has are left out. Compressed meshes are refused by name.
 // Tests: tests/unit/test_mesh_files.c.
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "io/json/read.h"
 #include "io/mesh/mesh_reader.h"
 #include "math/vec.h"
 #include "mesh/mesh.h"
@@ -314,7 +314,9 @@ pbStatus pbRead_Glb(pbMeshReader *r) {
   if (at < r->end) PB_TRY(take_chunk(g, &at, BIN, &g->binary, &g->size));
 
   json_error_t wrong;
-  g->root = json_loadb((const char *)text, length, 0, &wrong);
+  bool no_memory;
+  g->root = pbJson_Read((const char *)text, length, 0, &wrong, &no_memory);
+  if (no_memory) return pbContext_Fail(r->ctx, pb_no_memory, "%s: no memory to read it", NAME);
   if (!g->root) return FAIL("byte %d of its JSON: %s", NAME, wrong.position, wrong.text);
   pbStatus status = read_scene(g);
   json_decref(g->root);

@@ -1,7 +1,6 @@
 // "audit" of a task file, and an audit's report as JSON.
 // Tests: tests/oracle/test_audit.py.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <pullback/audit.h>
@@ -214,7 +213,7 @@ static pbStatus complete(pbTaskReader *r, const json_t *root, json_t *whole) {
 }
 
 static pbStatus read_audited(pbTaskReader *r, const json_t *root, pbTask *task) {
-  json_t *whole = json_is_object(root) ? json_copy((json_t *)root) : json_incref((json_t *)root);
+  json_t *whole = json_is_object(root) ? pbJson_CopyMembers(root) : json_incref((json_t *)root);
   if (!whole) return no_memory(r);
 
   pbStatus status = complete(r, root, whole);
@@ -300,12 +299,12 @@ static json_t *ledger_json(const pbAuditRow *row) {
   if (!row->has_ledger) return json_null();
 
   json_t *o = json_object();
-  json_object_set_new(o, "work", real(row->work));
-  json_object_set_new(o, "energy", real(row->energy));
-  json_object_set_new(o, "taken", real(row->taken));
-  json_object_set_new(o, "remainder", real(row->remainder));
-  json_object_set_new(o, "gap", real(row->gap));
-  json_object_set_new(o, "power", real(row->power));
+  pbJson_Put(&o, "work", real(row->work));
+  pbJson_Put(&o, "energy", real(row->energy));
+  pbJson_Put(&o, "taken", real(row->taken));
+  pbJson_Put(&o, "remainder", real(row->remainder));
+  pbJson_Put(&o, "gap", real(row->gap));
+  pbJson_Put(&o, "power", real(row->power));
   return o;
 }
 
@@ -314,39 +313,39 @@ static json_t *most_json(const pbAuditMost *most) {
   if (!most->name[0]) return json_null();
 
   json_t *o = json_object();
-  json_object_set_new(o, "value", real(most->value));
-  json_object_set_new(o, "limit", real(most->limit));
-  json_object_set_new(o, "name", json_string(most->name));
+  pbJson_Put(&o, "value", real(most->value));
+  pbJson_Put(&o, "limit", real(most->limit));
+  pbJson_Put(&o, "name", pbJson_String(most->name));
   return o;
 }
 
 static json_t *row_json(const pbAuditRow *row) {
   json_t *o = json_object();
-  json_object_set_new(o, "name", json_string(row->name));
-  json_object_set_new(o, "counts", json_boolean(row->counts));
-  json_object_set_new(o, "ran", json_integer(row->ran));
-  json_object_set_new(o, "failed", json_integer(row->failed));
-  if (row->why[0]) json_object_set_new(o, "why", json_string(row->why));
+  pbJson_Put(&o, "name", pbJson_String(row->name));
+  pbJson_Put(&o, "counts", json_boolean(row->counts));
+  pbJson_Put(&o, "ran", json_integer(row->ran));
+  pbJson_Put(&o, "failed", json_integer(row->failed));
+  if (row->why[0]) pbJson_Put(&o, "why", pbJson_String(row->why));
 
   // a kind of run that was not to be had has nothing but its reason
   if (!row->ran) return o;
 
-  json_object_set_new(o, "timestep", real(row->timestep));
-  json_object_set_new(o, "mean", real(row->mean));
-  json_object_set_new(o, "deviation", real(row->deviation));
-  json_object_set_new(o, "least", real(row->least));
-  json_object_set_new(o, "most", real(row->most));
+  pbJson_Put(&o, "timestep", real(row->timestep));
+  pbJson_Put(&o, "mean", real(row->mean));
+  pbJson_Put(&o, "deviation", real(row->deviation));
+  pbJson_Put(&o, "least", real(row->least));
+  pbJson_Put(&o, "most", real(row->most));
 
   // limits and what came near them
-  json_object_set_new(o, "penetration", real(row->overlap.value));
-  json_object_set_new(o, "penetration_limit", real(row->overlap.limit));
-  json_object_set_new(o, "penetrating", json_string(row->overlap.name));
-  json_object_set_new(o, "stop", most_json(&row->given_way));
-  json_object_set_new(o, "joint_force", most_json(&row->at_joint));
-  json_object_set_new(o, "torque", real(row->torque));
-  json_object_set_new(o, "torque_limit", real(row->torque_limit));
-  json_object_set_new(o, "actuator", json_string(row->actuator));
-  json_object_set_new(o, "ledger", ledger_json(row));
+  pbJson_Put(&o, "penetration", real(row->overlap.value));
+  pbJson_Put(&o, "penetration_limit", real(row->overlap.limit));
+  pbJson_Put(&o, "penetrating", pbJson_String(row->overlap.name));
+  pbJson_Put(&o, "stop", most_json(&row->given_way));
+  pbJson_Put(&o, "joint_force", most_json(&row->at_joint));
+  pbJson_Put(&o, "torque", real(row->torque));
+  pbJson_Put(&o, "torque_limit", real(row->torque_limit));
+  pbJson_Put(&o, "actuator", pbJson_String(row->actuator));
+  pbJson_Put(&o, "ledger", ledger_json(row));
   return o;
 }
 
@@ -354,36 +353,37 @@ static json_t *report_json(const pbAuditReport *report) {
   json_t *o = json_object(), *rows = json_array();
 
   // the verdict, then what it is about
-  json_object_set_new(o, "confirmed", json_boolean(report->confirmed));
-  json_object_set_new(o, "verdict", json_string(report->verdict));
-  json_object_set_new(o, "objective", json_string(report->objective));
-  json_object_set_new(o, "unit", json_string(report->unit));
-  json_object_set_new(o, "starts", json_integer(report->starts));
-  json_object_set_new(o, "seed", json_integer((json_int_t)report->seed));
+  pbJson_Put(&o, "confirmed", json_boolean(report->confirmed));
+  pbJson_Put(&o, "verdict", pbJson_String(report->verdict));
+  pbJson_Put(&o, "objective", pbJson_String(report->objective));
+  pbJson_Put(&o, "unit", pbJson_String(report->unit));
+  pbJson_Put(&o, "starts", json_integer(report->starts));
+  pbJson_Put(&o, "seed", json_integer((json_int_t)report->seed));
 
-  json_object_set_new(o, "tolerance", real(report->tolerance));
-  json_object_set_new(o, "tolerance_absolute", real(report->absolute));
-  json_object_set_new(o, "better", json_integer((json_int_t)report->better));
-  json_object_set_new(o, "gained", real(report->gained));
-  json_object_set_new(o, "ledger_limit", real(report->ledger));
-  if (report->why_no_ledger[0]) json_object_set_new(o, "why_no_ledger", json_string(report->why_no_ledger));
+  pbJson_Put(&o, "tolerance", real(report->tolerance));
+  pbJson_Put(&o, "tolerance_absolute", real(report->absolute));
+  pbJson_Put(&o, "better", json_integer((json_int_t)report->better));
+  pbJson_Put(&o, "gained", real(report->gained));
+  pbJson_Put(&o, "ledger_limit", real(report->ledger));
+  if (report->why_no_ledger[0]) pbJson_Put(&o, "why_no_ledger", pbJson_String(report->why_no_ledger));
 
-  for (int i = 0; i < pb_auditRunCount; i++) json_array_append_new(rows, row_json(&report->row[i]));
-  json_object_set_new(o, "runs", rows);
+  for (int i = 0; i < pb_auditRunCount; i++) pbJson_Add(&rows, row_json(&report->row[i]));
+  pbJson_Put(&o, "runs", rows);
   return o;
 }
 
-void pbAuditReport_Describe(const pbAuditReport *report, pbJson *json) {
+pbStatus pbAuditReport_Describe(const pbAuditReport *report, pbJson *json) {
   json_t *o = report_json(report);
+  if (!o) return pb_no_memory;
+
   pbJson_Tree(json, NULL, o);
   json_decref(o);
+  return pb_ok;
 }
 
 pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text) {
   json_t *o = report_json(report);
-  char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+  pbStatus status = pbJson_Dump(ctx, o, JSON_INDENT(2) | JSON_REAL_PRECISION(17), text);
   json_decref(o);
-  *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;
-  free(dumped);
-  return *text ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the report");
+  return status;
 }

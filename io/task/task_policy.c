@@ -1,7 +1,6 @@
 // "policy" of a task: what is observed, layers, outputs; the same from a file of its own, with weights or without.
 // Tests: tests/unit/test_policy_file.c, tests/oracle/test_train.py.
 #include <stdio.h>
-#include <stdlib.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "io/json/tree.h"
 #include "io/task/policy.h"
 #include "model/joint.h"
 #include "model/observe.h"
@@ -465,10 +465,8 @@ static void destroy_file(pbPolicyFile *file) {
 
 // One line, keys in order: the same description has the same text.
 static char *text_of(pbContext *ctx, const json_t *object) {
-  char *dumped = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-  char *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;
-  free(dumped);
-  return text;
+  char *text = NULL;
+  return pbJson_Dump(ctx, object, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &text) == pb_ok ? text : NULL;
 }
 
 // The model's own policy is kept where it is the same.

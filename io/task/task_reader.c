@@ -11,6 +11,7 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "io/file.h"
+#include "io/json/read.h"
 
 // ---- lines: where a path stands in the text, found when there is an error to report ----------------------------------
 typedef struct Scan {
@@ -129,12 +130,20 @@ pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *forma
   return status;
 }
 
+// Does a text begin with a place in this file?
+static bool has_place(const pbTaskReader *r, const char *text) {
+  size_t length = strnlen(r->name, 400);
+  return strncmp(text, r->name, length) == 0 && text[length] == ':' && text[length + 1] >= '0' && text[length + 1] <= '9';
+}
+
 pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status) {
   char reason[1000];
   snprintf(reason, sizeof reason, "%s", pbContext_Error(r->ctx));
 
   // what is a bad argument of a call is bad input of the file
-  return pbTaskReader_Fail(r, status == pb_bad_argument ? pb_bad_input : status, "%s", reason);
+  if (status == pb_bad_argument) status = pb_bad_input;
+  if (has_place(r, reason)) return pbContext_Fail(r->ctx, status, "%s", reason);
+  return pbTaskReader_Fail(r, status, "%s", reason);
 }
 
 // Steps beyond the most that are kept are only counted.
@@ -159,12 +168,14 @@ static bool begins_as_xml(const char *text, size_t length) {
 
 pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   json_error_t error;
+  bool no_memory;
   *root = NULL;
   if (r->length > PB_TASK_TEXT)
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
 
   // of two keys with one name the first would silently be lost
-  *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
+  *root = pbJson_Read(r->text, r->length, JSON_REJECT_DUPLICATES, &error, &no_memory);
+  if (no_memory) return pbContext_Fail(r->ctx, pb_no_memory, "%.400s: no memory to read it", r->name);
   if (!*root) {
     bool xml = begins_as_xml(r->text, r->length);
     const char *advice =

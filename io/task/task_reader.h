@@ -183,6 +183,8 @@ typedef struct pbManifest {
   char *text;  // NULL: no memory, or nothing yet
   size_t length;
   bool failed;
+  int unread;      // errno of the first file that could not be read, 0: all could
+  char file[400];  // that one
 } pbManifest;
 void pbManifest_Begin(pbManifest *m, pbContext *ctx, const json_t *root);  // and watches what ctx opens
 PB_NODISCARD pbStatus pbManifest_End(pbManifest *m, char **text);          // the caller frees *text

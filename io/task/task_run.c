@@ -2,7 +2,6 @@
 // Tests: tests/unit/test_verdict.c.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,12 +94,12 @@ static json_t *terms_json(const pbTask *task, bool confirmed) {
       const pbTerm *term = &set->terms[i];
       json_t *o = json_object();
 
-      json_object_set_new(o, "name", json_string(term->name));
-      if (task->trajectory_count > 1) json_object_set_new(o, "trajectory", json_integer(t));
-      json_object_set_new(o, "value", real(confirmed ? term->confirm_value : term->value));
-      json_object_set_new(o, "deviation", real(confirmed ? term->confirm_deviation : term->deviation));
+      pbJson_Put(&o, "name", pbJson_String(term->name));
+      if (task->trajectory_count > 1) pbJson_Put(&o, "trajectory", json_integer(t));
+      pbJson_Put(&o, "value", real(confirmed ? term->confirm_value : term->value));
+      pbJson_Put(&o, "deviation", real(confirmed ? term->confirm_deviation : term->deviation));
 
-      json_array_append_new(list, o);
+      pbJson_Add(&list, o);
     }
   }
   return list;
@@ -110,7 +109,7 @@ static json_t *lines_json(const char *text) {
   json_t *list = json_array();
   while (text && *text) {
     size_t length = strcspn(text, "\n");
-    json_array_append_new(list, json_stringn(text, length));
+    pbJson_Add(&list, json_stringn(text, length));
     text += length + (text[length] != 0);
   }
   return list;
@@ -128,7 +127,7 @@ static json_t *notes_json(const pbVariable *v, const unsigned char *notes) {
   json_t *list = json_array();
   for (int k = v->first; k < v->first + v->count; k++) {
     const char *text = notes ? note_text(notes[k]) : NULL;
-    json_array_append_new(list, text ? json_string(text) : json_null());
+    pbJson_Add(&list, text ? pbJson_String(text) : json_null());
   }
   return list;
 }
@@ -139,7 +138,7 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
   for (int k = 0; k < v->follower_count; k++) {
     char name[200];
     pbModel_ParamName(task->model, v->index[k], name, sizeof name);
-    json_object_set_new(o, name, real(task->theta_now[v->index[k]]));
+    pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
   }
   return o;
 }
@@ -151,7 +150,7 @@ static json_t *bounds_json(const pbTask *task, const pbVariable *v, const double
     char name[256];
     double value = bound[k];
     if (isfinite(value)) pbTask_Unknown(task, k, bound, name, sizeof name, &value);
-    json_array_append_new(list, real(value));
+    pbJson_Add(&list, real(value));
   }
   return list;
 }
@@ -168,7 +167,7 @@ static json_t *direction_json(const pbVariable *v, const double *direction) {
   json_t *list = json_array();
 
   // in the minimizer's coordinates
-  for (int k = v->first; k < v->first + v->count; k++) json_array_append_new(list, real(direction[k]));
+  for (int k = v->first; k < v->first + v->count; k++) pbJson_Add(&list, real(direction[k]));
 
   return list;
 }
@@ -186,29 +185,29 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
       double value, start;
       pbTask_Unknown(task, k, task->start, name, sizeof name, &start);
       pbTask_Unknown(task, k, z, name, sizeof name, &value);
-      json_array_append_new(values, real(value));
-      json_array_append_new(starts, real(start));
-      if (v->kind != pb_varyControl) json_array_append_new(names, json_string(name));
+      pbJson_Add(&values, real(value));
+      pbJson_Add(&starts, real(start));
+      if (v->kind != pb_varyControl) pbJson_Add(&names, pbJson_String(name));
     }
 
-    json_object_set_new(o, "name", json_string(v->name));
-    json_object_set_new(o, "value", values);
-    json_object_set_new(o, "start", starts);
+    pbJson_Put(&o, "name", pbJson_String(v->name));
+    pbJson_Put(&o, "value", values);
+    pbJson_Put(&o, "start", starts);
     if (is_bounded(task, v)) {
-      json_object_set_new(o, "lower", bounds_json(task, v, task->lower));
-      json_object_set_new(o, "upper", bounds_json(task, v, task->upper));
+      pbJson_Put(&o, "lower", bounds_json(task, v, task->lower));
+      pbJson_Put(&o, "upper", bounds_json(task, v, task->upper));
     }
-    json_object_set_new(o, "notes", notes_json(v, result->notes));
-    if (result->direction) json_object_set_new(o, "direction", direction_json(v, result->direction));
+    pbJson_Put(&o, "notes", notes_json(v, result->notes));
+    if (result->direction) pbJson_Put(&o, "direction", direction_json(v, result->direction));
 
-    if (v->kind == pb_varySets) json_object_set_new(o, "sets", sets_json(task, v));
+    if (v->kind == pb_varySets) pbJson_Put(&o, "sets", sets_json(task, v));
     if (v->kind == pb_varyControl) {
-      json_object_set_new(o, "knots", json_integer(v->knots));
+      pbJson_Put(&o, "knots", json_integer(v->knots));
       json_decref(names);
     } else {
-      json_object_set_new(o, "components", names);
+      pbJson_Put(&o, "components", names);
     }
-    json_array_append_new(list, o);
+    pbJson_Add(&list, o);
   }
   return list;
 }
@@ -222,7 +221,7 @@ static json_t *member_json(const pbCertificate *c, const pbCertificateMember *me
     case pb_certificateCount: return json_integer(*(const int64_t *)value);
     case pb_certificateBytes: return json_integer((json_int_t) * (const size_t *)value);
     case pb_certificateFlag: return json_boolean(*(const bool *)value);
-    case pb_certificateText: return json_string(value);
+    case pb_certificateText: return pbJson_String(value);
     case pb_certificateGeoms: return json_pack("[ii]", ((const int *)value)[0], ((const int *)value)[1]);
   }
   return NULL;
@@ -234,12 +233,12 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   const pbCertificateMember *members = pbCertificate_Members(&count);
   json_t *o = json_object();
 
-  json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
-  json_object_set_new(o, "checked", json_string(pbCertificate_Checked(c)));
-  if (c->truncated) json_object_set_new(o, "truncation", json_string(pbCertificate_Truncation(c, text, sizeof text)));
+  pbJson_Put(&o, "mode", pbJson_String(pbGradientKind_Name(kind)));
+  pbJson_Put(&o, "checked", pbJson_String(pbCertificate_Checked(c)));
+  if (c->truncated) pbJson_Put(&o, "truncation", pbJson_String(pbCertificate_Truncation(c, text, sizeof text)));
 
   for (int i = 0; i < count; i++) {
-    if (pbCertificate_Says(c, &members[i])) json_object_set_new(o, members[i].name, member_json(c, &members[i]));
+    if (pbCertificate_Says(c, &members[i])) pbJson_Put(&o, members[i].name, member_json(c, &members[i]));
   }
   return o;
 }
@@ -250,24 +249,24 @@ static json_t *history_json(const pbHistory *h) {
     json_t *row = json_array();
 
     // counts are kept as doubles, with the rest of the saved state
-    json_array_append_new(row, json_integer((json_int_t)h->rows[i][0]));
-    json_array_append_new(row, json_integer((json_int_t)h->rows[i][1]));
-    json_array_append_new(row, real(h->rows[i][2]));
-    json_array_append_new(row, real(h->rows[i][3]));
-    json_array_append_new(list, row);
+    pbJson_Add(&row, json_integer((json_int_t)h->rows[i][0]));
+    pbJson_Add(&row, json_integer((json_int_t)h->rows[i][1]));
+    pbJson_Add(&row, real(h->rows[i][2]));
+    pbJson_Add(&row, real(h->rows[i][3]));
+    pbJson_Add(&list, row);
   }
   return list;
 }
 
 static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
   json_t *o = json_object();
-  json_object_set_new(o, "ran", json_boolean(result->confirmed_run));
+  pbJson_Put(&o, "ran", json_boolean(result->confirmed_run));
   if (!result->confirmed_run) return o;
 
   // the same run with a smaller time step
-  json_object_set_new(o, "timestep", real(result->confirm_timestep));
-  json_object_set_new(o, "loss", real(result->confirm_loss));
-  json_object_set_new(o, "terms", terms_json(task, true));
+  pbJson_Put(&o, "timestep", real(result->confirm_timestep));
+  pbJson_Put(&o, "loss", real(result->confirm_loss));
+  pbJson_Put(&o, "terms", terms_json(task, true));
   return o;
 }
 
@@ -278,14 +277,17 @@ static json_t *certificates_json(pbTask *task, const double *z) {
   for (int t = 0; t < task->trajectory_count; t++) {
     pbCertificate c;
     json_t *o = NULL;
-    if (pbTask_Certify(task, z, t, &c) == pb_ok) {
+    pbStatus status = pbTask_Certify(task, z, t, &c);
+
+    // no memory is no property of the gradient: there is no result
+    if (status == pb_ok) {
       o = certificate_json(pbTask_GradientKind(task), &c);
-    } else {
+    } else if (status != pb_no_memory) {
       o = json_object();
-      json_object_set_new(o, "error", json_string(pbContext_Error(task->ctx)));
+      pbJson_Put(&o, "error", pbJson_String(pbContext_Error(task->ctx)));
     }
 
-    json_array_append_new(list, o);
+    pbJson_Add(&list, o);
   }
   return list;
 }
@@ -297,20 +299,22 @@ static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
   if (noise->step < 0) return json_null();
 
   json_t *o = json_object();
-  json_object_set_new(o, "time", real(noise->time));
-  json_object_set_new(o, "step", json_integer(noise->step));
-  json_object_set_new(o, "move", real(noise->move));
-  json_object_set_new(o, "growth", real(noise->growth));
-  json_object_set_new(o, "unforeseen", real(noise->unforeseen));
-  json_object_set_new(o, "window", real(noise->window));
-  json_object_set_new(o, "contact", json_boolean(noise->contact));
-  if (task->trajectory_count > 1) json_object_set_new(o, "trajectory", json_integer(result->noise_trajectory));
+  pbJson_Put(&o, "time", real(noise->time));
+  pbJson_Put(&o, "step", json_integer(noise->step));
+  pbJson_Put(&o, "move", real(noise->move));
+  pbJson_Put(&o, "growth", real(noise->growth));
+  pbJson_Put(&o, "unforeseen", real(noise->unforeseen));
+  pbJson_Put(&o, "window", real(noise->window));
+  pbJson_Put(&o, "contact", json_boolean(noise->contact));
+  if (task->trajectory_count > 1) pbJson_Put(&o, "trajectory", json_integer(result->noise_trajectory));
 
   // in words, as the program says it
-  json_object_set_new(o, "verdict", json_string(pbNoise_Say(noise, text, sizeof text)));
-  json_object_set_new(o, "proposal", json_string(pbNoise_Propose(noise, text, sizeof text)));
+  pbJson_Put(&o, "verdict", pbJson_String(pbNoise_Say(noise, text, sizeof text)));
+  pbJson_Put(&o, "proposal", pbJson_String(pbNoise_Propose(noise, text, sizeof text)));
   return o;
 }
+
+static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "no memory for the result"); }
 
 static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **made) {
   json_t *o = json_object();
@@ -325,47 +329,44 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   }
 
   // how it ended
-  json_object_set_new(o, "outcome", json_string(pbRunOutcome_Name(result->outcome)));
-  json_object_set_new(o, "met", json_boolean(result->met));
-  json_object_set_new(o, "reason", json_string(result->reason ? result->reason : ""));
-  json_object_set_new(o, "advice", lines_json(result->advice));
-  json_object_set_new(o, "noise", noise_json(task, result));
+  pbJson_Put(&o, "outcome", pbJson_String(pbRunOutcome_Name(result->outcome)));
+  pbJson_Put(&o, "met", json_boolean(result->met));
+  pbJson_Put(&o, "reason", pbJson_String(result->reason ? result->reason : ""));
+  pbJson_Put(&o, "advice", lines_json(result->advice));
+  pbJson_Put(&o, "noise", noise_json(task, result));
 
-  json_object_set_new(o, "loss", real(result->loss));
-  json_object_set_new(o, "start_loss", real(result->start_loss));
+  pbJson_Put(&o, "loss", real(result->loss));
+  pbJson_Put(&o, "start_loss", real(result->start_loss));
 
-  json_object_set_new(o, "iterations", json_integer(result->iterations));
-  json_object_set_new(o, "simulations", json_integer(result->simulations));
-  json_object_set_new(o, "gradients", json_integer(result->gradients));
-  json_object_set_new(o, "saddles_left", json_integer(result->left));
-  json_object_set_new(o, "seconds", real(result->seconds));
-  json_object_set_new(o, "resumed", json_boolean(result->resumed));
+  pbJson_Put(&o, "iterations", json_integer(result->iterations));
+  pbJson_Put(&o, "simulations", json_integer(result->simulations));
+  pbJson_Put(&o, "gradients", json_integer(result->gradients));
+  pbJson_Put(&o, "saddles_left", json_integer(result->left));
+  pbJson_Put(&o, "seconds", real(result->seconds));
+  pbJson_Put(&o, "resumed", json_boolean(result->resumed));
 
-  json_object_set_new(o, "constants", json_string(pbTask_Constants(task)));
+  pbJson_Put(&o, "constants", pbJson_String(pbTask_Constants(task)));
   if (pbTask_Sampled(task)) {
-    json_object_set_new(o, "worlds", json_integer(pbTask_Worlds(task)));
-    json_object_set_new(o, "draws", json_string(task->sample.fresh ? "every iteration" : "fixed"));
+    pbJson_Put(&o, "worlds", json_integer(pbTask_Worlds(task)));
+    pbJson_Put(&o, "draws", pbJson_String(task->sample.fresh ? "every iteration" : "fixed"));
   }
-  json_object_set_new(o, "version", json_string(pbVersion()));
+  pbJson_Put(&o, "version", pbJson_String(pbVersion()));
 
-  json_object_set_new(o, "variables", variables_json(task, result));
-  json_object_set_new(o, "terms", terms_json(task, false));
-  if (task->confirm > 1) json_object_set_new(o, "confirm", confirm_json(task, result));
+  pbJson_Put(&o, "variables", variables_json(task, result));
+  pbJson_Put(&o, "terms", terms_json(task, false));
+  if (task->confirm > 1) pbJson_Put(&o, "confirm", confirm_json(task, result));
 
-  json_object_set_new(o, "certificates", certificates_json(task, result->z));
-  json_object_set_new(o, "history_columns", json_string("iteration, simulations, best loss, gradient norm"));
-  json_object_set_new(o, "history", history_json(&task->history));
+  pbJson_Put(&o, "certificates", certificates_json(task, result->z));
+  pbJson_Put(&o, "history_columns", pbJson_String("iteration, simulations, best loss, gradient norm"));
+  pbJson_Put(&o, "history", history_json(&task->history));
 
   *made = o;
-  return pb_ok;
+  return o ? pb_ok : no_memory(task->ctx);
 }
 
 // 17 digits give every double back.
 static pbStatus dump(pbContext *ctx, const json_t *o, char **text) {
-  char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-  *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;
-  free(dumped);
-  return *text ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the result");
+  return pbJson_Dump(ctx, o, JSON_INDENT(2) | JSON_REAL_PRECISION(17), text);
 }
 
 pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {

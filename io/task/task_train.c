@@ -8,6 +8,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "io/json/tree.h"
 #include "io/task/policy.h"
 #include "learn/train.h"
 #include "model/joint.h"
@@ -97,22 +98,26 @@ static json_t *default_critic(void) {
   return json_pack("[{s:i,s:s},{s:i,s:s},{s:i}]", "dense", 64, "activation", "elu", "dense", 64, "activation", "elu", "dense", 1);
 }
 
-// Layers up to and with the normalizer, then those of the critic.
+// A layer with a number of its own as its name, so that none is there twice. NULL: no memory.
+static json_t *own_layer(json_t *given, size_t index) {
+  json_t *layer = pbJson_CopyMembers(given);
+  char name[32];
+
+  snprintf(name, sizeof name, "critic%zu", index);
+  if (!json_object_get(layer, "name") && json_object_get(layer, "dense")) pbJson_Put(&layer, "name", json_string(name));
+  return layer;
+}
+
+// Layers up to and with the normalizer, then those of the critic. NULL: no memory.
 static json_t *join_layers(const json_t *policy, int normalizer, const json_t *own) {
   json_t *list = json_array();
-  for (int i = 0; i <= normalizer; i++) json_array_append(list, json_array_get(policy, (size_t)i));
-  for (size_t i = 0; i < json_array_size(own); i++) {
-    json_t *layer = json_copy(json_array_get(own, i));
-    char name[32];
-
-    // numbers of their own, so that none is there twice
-    snprintf(name, sizeof name, "critic%zu", i);
-    if (!json_object_get(layer, "name") && json_object_get(layer, "dense")) json_object_set_new(layer, "name", json_string(name));
-    json_array_append_new(list, layer);
-  }
+  for (int i = 0; i <= normalizer; i++) pbJson_Add(&list, json_incref(json_array_get(policy, (size_t)i)));
+  for (size_t i = 0; i < json_array_size(own); i++) pbJson_Add(&list, own_layer(json_array_get(own, i), i));
 
   return list;
 }
+
+static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic"); }
 
 static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs,
                                pbNetwork **network) {
@@ -185,9 +190,8 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
 
   // what comes before it, alone
   int outputs;
-  json_t *list = json_array();
-  for (int i = 0; i < normalizer; i++) json_array_append(list, json_array_get(layers, (size_t)i));
-  pbStatus status = create_network(r, list, inputs, 0, &outputs, &t->before);
+  json_t *list = join_layers(layers, normalizer - 1, NULL);
+  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before) : no_memory(r);
   json_decref(list);
 
   return status;
@@ -195,11 +199,13 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
 
 static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
   int outputs;
-  json_t *made = own ? NULL : default_critic(), *list = join_layers(layers, normalizer, own ? own : made);
+  json_t *made = own ? NULL : default_critic(), *list = NULL;
+  const json_t *critic = own ? own : made;
+  if (critic) list = join_layers(layers, normalizer, critic);
 
   // other numbers than the policy's, from the same seed
   pbTaskReader_Enter(r, "layers");
-  pbStatus status = create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic);
+  pbStatus status = list ? create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic) : no_memory(r);
   json_decref(made);
   json_decref(list);
   if (status == pb_ok && outputs != 1)
@@ -224,7 +230,7 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   const json_t *layers = json_object_get(policy, "layers");
   int normalizer = find_normalizer(layers);
   int inputs = t->task->model->policy->observed;
-  pbStatus status = policy ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic");
+  pbStatus status = policy ? pb_ok : no_memory(r);
   if (status == pb_ok && needs_critic(t->settings.method))
     status = create_critic(r, layers, normalizer, json_object_get(object, "layers"), inputs, t);
   if (status == pb_ok) status = find_statistics(r, layers, normalizer, inputs, t);

@@ -1,10 +1,10 @@
 // A run with all of its states, or every so many, as named arrays.
 // Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/oracle/test_task_run.py.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <pullback/policy.h>
+#include <pullback/io.h>
 #include <pullback/trajectory.h>
 
 #include "io/progress.h"
@@ -194,22 +194,19 @@ static pbStatus run_steps(const Recorder *r, pbStepNotes *notes) {
 }
 
 static pbStatus add_meta(const Recorder *r, const pbStepNotes *notes, pbArrays *set) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return pbContext_Fail(r->ctx, pb_no_memory, "out of memory");
+  pbDraft draft;
+  char *text;
+  PB_TRY(pbDraft_Begin(r->ctx, &draft));
 
-  pbJson j = {.out = stream, .compact = true};
+  pbJson j = {.out = draft.stream, .compact = true};
   pbJson_Open(&j, NULL, '{');
   pbSimulation_Describe(r->ctx, r->s, notes, &j);
   if (r->every > 1) pbJson_Integer(&j, "every", r->every);
   pbJson_Close(&j, '}');
 
-  // a memory stream fails for want of memory alone
-  bool bad = ferror(stream) != 0;
-  if (fclose(stream) != 0) bad = true;
-  pbStatus status = bad ? pb_no_memory : pbArrays_AddText(set, "meta", text);
-  free(text);
+  PB_TRY(pbDraft_End(&draft, &text, NULL));
+  pbStatus status = pbArrays_AddText(set, "meta", text);
+  pbContext_Free(r->ctx, text);
   return status;
 }
 

@@ -1,7 +1,6 @@
 // The page of a training: how it went as curves, and an episode of the best policy.
 // Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <pullback/io.h>
@@ -130,11 +129,10 @@ static void put_summary(const Episode *e, FILE *out) {
 }
 
 static pbStatus write_text(const Episode *e, char **text) {
-  size_t size = 0;
-  FILE *out = open_memstream(text, &size);
-  if (!out) return pbScene_NoMemory(e->ctx);
-  put_summary(e, out);
-  return fclose(out) == 0 ? pb_ok : pbScene_NoMemory(e->ctx);
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(e->ctx, &draft));
+  put_summary(e, draft.stream);
+  return pbDraft_End(&draft, text, NULL);
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
@@ -146,15 +144,16 @@ static bool failed_in_a_step(pbStatus status) {
 
 // The page to a text of its own: what fails halfway is written anew.
 static pbStatus put_page(Episode *e, const pbArrays *trajectory, const pbSidePanel *panel, const char *file, FILE *out) {
+  pbDraft draft;
   char *page = NULL;
   size_t size = 0;
-  FILE *stream = open_memstream(&page, &size);
-  if (!stream) return pbScene_NoMemory(e->ctx);
+  PB_TRY(pbDraft_Begin(e->ctx, &draft));
 
-  pbStatus status = pbPage_Put(&e->scene, trajectory, file, panel, stream);
-  if (fclose(stream) != 0 && status == pb_ok) status = pbScene_NoMemory(e->ctx);
+  pbStatus status = pbPage_Put(&e->scene, trajectory, file, panel, draft.stream);
+  if (status == pb_ok) status = pbDraft_End(&draft, &page, &size);
   if (status == pb_ok) fwrite(page, 1, size, out);
-  free(page);
+  pbDraft_Drop(&draft);
+  pbContext_Free(e->ctx, page);
   return status;
 }
 
@@ -187,7 +186,7 @@ static pbStatus make_page(Episode *e, double *numbers, const char *file, pbStepN
   pbStatus status = write_text(e, &text);
   panel.text = text;
   if (status == pb_ok) status = play(e, &panel, file, notes, out);
-  free(text);
+  pbContext_Free(e->ctx, text);
   return status;
 }
 
@@ -217,12 +216,14 @@ pbStatus pbTrain_Page(pbContext *ctx, const pbTrain *train, const pbTrainResult 
                        .recompute = false};
   *notes = pbStepNotes_None();
 
-  // a training has no use for what meshes look like; where they cannot be read now, their boxes are seen
+  // a training has no use for what meshes look like; where they are not there any more, their boxes are seen
   pbModel *looks = NULL;
   pbLoadOptions load = {.allow_root = allow_root, .surfaces = true};
-  if (pbModel_Load(ctx, task, &load, &looks) != pb_ok) looks = NULL;
+  pbStatus status = pbModel_Load(ctx, task, &load, &looks);
+  if (status == pb_no_memory) return status;
+  if (status != pb_ok) looks = NULL;
 
-  pbStatus status = show(&e, looks, task, file, notes, out);
+  status = show(&e, looks, task, file, notes, out);
   pbModel_Destroy(looks);
   return status;
 }

@@ -115,6 +115,8 @@ typedef struct pyJob {
 } pyJob;
 bool pyJob_Begin(pyJob *job, const char *what, PyObject *tell, PyObject *host);  // None: none; false with an exception
 void pyJob_End(pyJob *job);
+// What was put into a draft, as a file, where that went well (status); else the draft is dropped.
+pbStatus pyDraft_Save(pbDraft *draft, pbStatus status, const char *path);
 // These are called without the interpreter's lock, from any thread.
 bool pyJob_Stopped(pyJob *job);                                                           // also looks for signals
 int pyJob_Tell(pyJob *job, const char *what, double done, double all, const char *note);  // nonzero: it shall end

@@ -1,6 +1,5 @@
 // What there is to know of models and energies, the check of derivatives, and pages.
 // Tests: tests/python/test_commands.py.
-#include <stdlib.h>
 #include <string.h>
 
 #include "core.h"

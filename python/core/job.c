@@ -17,6 +17,17 @@ void pyJob_End(pyJob *job) {
   pbContext_Destroy(job->ctx);
 }
 
+pbStatus pyDraft_Save(pbDraft *draft, pbStatus status, const char *path) {
+  pbContext *ctx = draft->ctx;
+  char *text = NULL;
+  size_t size = 0;
+  if (status == pb_ok) status = pbDraft_End(draft, &text, &size);
+  if (status == pb_ok) status = pbFile_Write(ctx, path, text, size);
+  pbDraft_Drop(draft);
+  pbContext_Free(ctx, text);
+  return status;
+}
+
 // Whoever raised first is heard; the exception waits for the end of the work, on whatever thread it came up.
 static void stop(pyJob *job) {
   if (job->raised[0]) PyErr_Clear();

@@ -1,7 +1,6 @@
 // Tasks: optimizations, audits and trainings, with losses and progress functions of Python.
 // Tests: tests/python/test_commands.py, tests/python/test_losses.py.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,9 +27,8 @@ typedef struct Search {
   char (*file)[PB_RUN_PATH];
   const char **files;
   pyValues values;
-  FILE *warnings;
-  char *warned;
-  size_t size;
+  pbDraft warnings;
+  char *warned;  // what they were
 } Search;
 
 static int on_search(void *user, const pbProgress *p) {
@@ -102,7 +100,7 @@ static pbStatus keep_trajectory(Search *s, int t) {
   PB_TRY(pbArrays_Create(s->job.ctx, &s->set[t]));
   PB_TRY(pbTask_Simulate(s->job.ctx, s->task, &answer, s->set[t], &notes));
 
-  fputs(pbStepNotes_Say(&notes, pbTask_Model(s->task), pbTask_Steps(s->task, t), text, sizeof text), s->warnings);
+  fputs(pbStepNotes_Say(&notes, pbTask_Model(s->task), pbTask_Steps(s->task, t), text, sizeof text), s->warnings.stream);
   return s->given.output ? pbArrays_SaveNpz(s->set[t], s->file[t], false) : pb_ok;
 }
 
@@ -111,15 +109,10 @@ static pbStatus describe(Search *s) {
   pbJson json = pyValues_Begin(&s->values);
   if (!s->given.output) return pbTask_DescribeResult(s->task, &s->result, NULL, 0, &json, NULL);
 
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return no_memory(ctx);
-  pbStatus status = pbTask_DescribeResult(s->task, &s->result, s->files, s->count, &json, out);
-  if (fclose(out) != 0 && status == pb_ok) status = no_memory(ctx);
-  if (status == pb_ok) status = pbFile_Write(ctx, s->given.output, text, size);
-  free(text);
-  return status;
+  pbDraft draft;
+  PB_TRY(pbDraft_Begin(ctx, &draft));
+  pbStatus status = pbTask_DescribeResult(s->task, &s->result, s->files, s->count, &json, draft.stream);
+  return pyDraft_Save(&draft, status, s->given.output);
 }
 
 static pbStatus put_search(void *user, FILE *out) {
@@ -145,7 +138,7 @@ static pbStatus keep_results(Search *s) {
 
   // done: the next run starts over; one that failed goes on where it was
   if (s->result.outcome != pb_runFailed && s->state[0]) unlink(s->state);
-  fputs(pbNoise_Warning(&s->result.noise, "", text, sizeof text), s->warnings);
+  fputs(pbNoise_Warning(&s->result.noise, "", text, sizeof text), s->warnings.stream);
   return pb_ok;
 }
 
@@ -161,8 +154,7 @@ static pbStatus keep_best(Search *s, pbStatus ended) {
 
 static pbStatus optimize(Search *s) {
   PB_TRY(load(s));
-  s->warnings = open_memstream(&s->warned, &s->size);
-  if (!s->warnings) return no_memory(s->job.ctx);
+  PB_TRY(pbDraft_Begin(s->job.ctx, &s->warnings));
 
   pbStatus status = search(s);
   if (status == pb_ok) status = keep_results(s);
@@ -171,8 +163,8 @@ static pbStatus optimize(Search *s) {
   // a run that failed numerically would fail again where it left off
   bool numeric = status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite);
   if (numeric && s->state[0]) unlink(s->state);
-  fflush(s->warnings);
-  return status;
+  pbStatus told = pbDraft_End(&s->warnings, &s->warned, NULL);
+  return status == pb_ok ? told : status;
 }
 
 static PyObject *trajectories(const Search *s) {
@@ -215,8 +207,8 @@ static void end_search(Search *s) {
   pbContext *ctx = s->job.ctx;
   if (!ctx) return;
   for (int t = 0; s->set && t < s->count; t++) pbArrays_Destroy(s->set[t]);
-  if (s->warnings) fclose(s->warnings);
-  free(s->warned);
+  pbDraft_Drop(&s->warnings);
+  if (s->warned) pbContext_Free(s->job.ctx, s->warned);
   Py_XDECREF(s->values.root);
   pbContext_Free(ctx, s->set);
   pbContext_Free(ctx, s->file);
@@ -317,12 +309,12 @@ PyObject *pyTask_Audit(PyObject *module, PyObject *args) {
   if (status == pb_ok) {
     pyValues values;
     pbJson json = pyValues_Begin(&values);
-    pbAuditReport_Describe(report, &json);
+    status = pbAuditReport_Describe(report, &json);
     PyObject *told = pyValues_Take(&values);
+    if (status != pb_ok) Py_CLEAR(told);
     if (told) result = Py_BuildValue("NN", PyBool_FromLong(report->confirmed), told);
-  } else {
-    pyJob_Raise(&job, status);
   }
+  if (status != pb_ok) pyJob_Raise(&job, status);
   PyMem_Free(report);
   pyJob_End(&job);
   return result;

@@ -250,7 +250,11 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   void *memory;
   PB_TRY(pbDerive_Create(c->ctx, m, &w, &memory));
 
-  int bad = pbDerive_Run_r(m, m->theta0, &w);
+  int bad = pbDerive_Run_r(m, m->theta0, &w), huge = pbDerive_Overflow(m, &w);
+  if (huge >= 0) {
+    pbDerive_Destroy(c->ctx, &w, memory);
+    return pbContext_Fail(c->ctx, pb_bad_input, PB_OVERFLOW_TEXT, huge, pbModel_Name(m, pb_objDof, huge));
+  }
   if (bad >= 0 && m->inertia_kept) {
     pbDerive_Destroy(c->ctx, &w, memory);
     return pbContext_Fail(c->ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));

@@ -103,6 +103,13 @@ void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory) {
   pbContext_Free(ctx, memory);
 }
 
+int pbDerive_Overflow(const pbModel *m, const pbDerive_r *w) {
+  for (int i = 0; i < m->nv; i++) {
+    if (!isfinite(w->M0[i])) return i;
+  }
+  return -1;
+}
+
 pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   pbDerive_r w;
   void *memory;
@@ -111,9 +118,10 @@ pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
 
   // A singular M is replaced by MuJoCo's pivot, with a warning: values are usable.
-  int bad = pbDerive_Run_r(m, theta, &w);
+  int bad = pbDerive_Run_r(m, theta, &w), huge = pbDerive_Overflow(m, &w);
   pbDerive_Destroy(ctx, &w, memory);
-  if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  if (huge >= 0) pbContext_Warn(ctx, PB_OVERFLOW_TEXT, huge, pbModel_Name(m, pb_objDof, huge));
+  else if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
   return pb_ok;
 }
 

@@ -526,7 +526,6 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
   find_centers(m, &p, OUT(body_subtreemass), w);
   mass_matrix(m, &p, theta, w);
-  PB_VALIDATE(PB_FINITE(w->M, w->plan.entries));
   int bad = factor_blocks(w);
 
   // Weights: see setconst.h.

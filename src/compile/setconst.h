@@ -25,6 +25,8 @@ typedef struct pbDerivePlan {
 
 #define PB_SINGULAR_TEXT \
   "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
+#define PB_OVERFLOW_TEXT \
+  "the mass matrix is not finite at degree of freedom %d (joint '%s'): a position, a length or a mass is too large"
 #define PB_DERIVE_LIMIT ((size_t)384 << 20)  // most bytes of work memory
 
 PB_NODISCARD pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan);  // constants.c
@@ -66,6 +68,7 @@ _Static_assert(sizeof(pbDerive_c) == sizeof(pbDerive_r), "pointers and the plan"
 // Plan and work memory on the heap; Destroy only after a Create that worked.
 PB_NODISCARD pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory);
 void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory);
+int pbDerive_Overflow(const pbModel *m, const pbDerive_r *w);  // after a run: a dof whose mass is not finite; -1: none
 #endif
 
 #endif

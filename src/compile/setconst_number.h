@@ -28,7 +28,8 @@ void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, NU
 // Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,
 // tendon_length0, tendon_invweight0, actuator_acc0, eq_data of connects and of welds that take the relative pose from qpos0,
 // virtual mass and inertia in geom_fluid of geoms with the ellipsoid fluid model.
-// -1, or a dof at which the mass matrix is singular; its pivot is then replaced by 1e-15, as in MuJoCo.
+// -1, or a dof at which the mass matrix is singular; its pivot is then replaced by 1e-15, as in MuJoCo. Numbers of theta that are
+// finite may give a matrix that is not: M0 shows it (pbDerive_Overflow).
 int NUM(pbDerive_Run)(const pbModel *m, num *theta, NUM(pbDerive) *w);
 
 // setconst_fluid.c: virtual mass and inertia of a geom by its type and size, the last six numbers of its geom_fluid.

@@ -304,7 +304,8 @@ static bool check_threads(Check *c) {
   Worker own = {c, &c->all, &c->first, &c->third, &start, &busy, times, NULL};
   Worker beside = {c, &c->other, &c->second, &c->fourth, &start, &busy, times, NULL};
 
-  if (pthread_barrier_init(&start, NULL, 2)) return pbTrial_Fail(c, "no thread could be had to check it with");
+  c->no_thread = pthread_barrier_init(&start, NULL, 2) != 0;
+  if (c->no_thread) return pbTrial_Fail(c, "no thread could be had to check it with");
   bool started = pthread_create(&thread, NULL, work_through, &beside) == 0;
   if (started) {
     work_through(&own);
@@ -312,6 +313,7 @@ static bool check_threads(Check *c) {
   }
 
   pthread_barrier_destroy(&start);
+  c->no_thread = !started;
   if (!started) return pbTrial_Fail(c, "no thread could be had to check it with");
 
   const char *other = own.other ? own.other : beside.other;
@@ -448,7 +450,8 @@ static pbStatus check_function(pbContext *ctx, const pbPolicyFunction *f, uint64
   check_all(&c);
   pbContext_Free(ctx, memory);
   if (!report->text[0]) return pb_ok;
-  return pbContext_Fail(ctx, pb_check_failed, "policy '%s': %s", f->name ? f->name : "", report->text);
+  return pbContext_Fail(ctx, c.no_thread ? pb_no_memory : pb_check_failed, "policy '%s': %s", f->name ? f->name : "",
+                        report->text);
 }
 
 pbStatus pbPolicy_Check(pbContext *ctx, const pbPolicyFunction *function, uint64_t seed, pbPolicyReport *report) {

@@ -39,6 +39,7 @@ typedef struct Check {
   pbRng rng;
   size_t width[width_count], work_bytes;
   double rounding;
+  bool no_thread;         // one could not be had, which is no fault of the policy
   Input all, other, one;  // COLUMNS, COLUMNS and one column
   Output first, second, third, fourth;
 } Check;

@@ -109,3 +109,9 @@ def test_nohup_holds(pullback, tmp_path):
     assert p.poll() in (None, 0, 1)
     p.kill()
     p.communicate()
+
+
+def test_a_message_has_its_place_once(run, tmp_path):
+    (tmp_path / "t.json").write_text('{\n "steps": 3,\n "model": "nowhere.xml"}')
+    said = run("simulate", "t.json", "-o", "o.npz", code=5, cwd=tmp_path).stderr
+    assert said == "pullback simulate: t.json:3: model: file 'nowhere.xml' cannot be found\n"

@@ -308,6 +308,9 @@ static void test_refusals(void **state) {
   b.spec->option.timestep = 0;
   refuses(&b, "timestep is 0: expected a positive number");
   b = rich();
+  b.spec->bodies[1].pose.pos[0] = 1e308;
+  refuses(&b, "the mass matrix is not finite at degree of freedom");
+  b = rich();
   b.spec->bodies[1].parent = 2;
   b.spec->bodies[2].parent = 1;
   refuses(&b, "");

@@ -335,6 +335,33 @@ static void test_bytes_appear_whole(void **state) {
   assert_int_equal(pbFile_Write(f->ctx, "/dev/full", "a", 1), pb_file);
 }
 
+// A text that grows, one that has no memory for a part of it, one that is dropped.
+static void test_drafts(void **state) {
+  Fixture *f = *state;
+  pbDraft draft = {0};
+  char *text;
+  size_t size;
+  pbDraft_Drop(&draft);
+
+  assert_int_equal(pbDraft_Begin(f->ctx, &draft), pb_ok);
+  for (int i = 0; i < 100000; i++) fprintf(draft.stream, "%05d", i);
+  assert_int_equal(pbDraft_End(&draft, &text, &size), pb_ok);
+  assert_int_equal(size, 500000);
+  assert_int_equal(strlen(text), size);
+  assert_memory_equal(text + 5 * 77777, "77777", 5);
+  pbContext_Free(f->ctx, text);
+
+  assert_int_equal(pbDraft_Begin(f->ctx, &draft), pb_ok);
+  assert_int_equal(pbDraft_End(&draft, &text, NULL), pb_ok);
+  assert_string_equal(text, "");
+  pbContext_Free(f->ctx, text);
+
+  assert_int_equal(pbDraft_Begin(f->ctx, &draft), pb_ok);
+  fputs("never to be read", draft.stream);
+  pbDraft_Drop(&draft);
+  pbDraft_Drop(&draft);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_what_is_written_comes_back, set_up, tear_down),
@@ -347,6 +374,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_failing_allocator, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_permissions, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_bytes_appear_whole, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_drafts, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

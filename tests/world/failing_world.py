@@ -57,7 +57,7 @@ URDF = """<robot name="arm"><link name="base"><inertial><mass value="1"/><inerti
 <collision><geometry><mesh filename="wedge.obj"/></geometry></collision></link><joint name="elbow" type="revolute"><parent link="base"/>
 <child link="fore"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="3" velocity="2"/></joint></robot>"""
 THROW = {"model": "cart.xml", "steps": 10, "variables": [{"name": "push", "control": "push", "knots": 3}],
-         "loss": [{"qpos": "swing", "target": 0.1, "at": "final"}], "optimizer": {"method": "lbfgs", "iterations": 3}}
+         "loss": [{"qpos": "swing", "target": 0.1, "at": "final"}], "optimizer": {"method": "lbfgs", "iterations": 3}, "audit": {"torque": 10}}
 LEARN = {"model": "cart.xml", "policy": {"observe": [{"qpos": True}, {"qvel": True}], "layers": [{"dense": 4, "activation": "tanh"}, {"dense": 1}]},
          "loss": [{"qpos": True, "at": "all"}], "episode": {"seconds": 0.2, "spread": {"qvel": 0.1}},
          "train": {"method": "shac", "updates": 2, "worlds": 2, "window": 4}}
@@ -120,7 +120,7 @@ def write_npz_file(path, arrays):
 # ---- one run ----------------------------------------------------------------------------------------------------------
 def without_times(content):
     """Seconds that a run took are no part of its result."""
-    return re.sub(rb'("seconds": |, )[0-9.e+-]+(?=,? ?\n? ?"resumed"| s$)', b"", content)
+    return re.sub(rb'"seconds": [0-9.e+-]+', b'"seconds": 0', content)
 
 
 class Program:
@@ -156,7 +156,7 @@ class Program:
 def reason_of(kind, how):
     """What the text of a failure must say."""
     if kind in MEMORY:
-        return "memory|Cannot allocate"
+        return "memory|Cannot allocate|thread"  # a thread is made of memory
     return "thread" if kind == "thread" else re.escape(os.strerror(how))
 
 
@@ -173,6 +173,8 @@ def judge(plan, run, usual):
     left = {k for k in files if not (k.endswith(".state") and status)} - set(usual[3])
     if left and not (kind == "unlink" and book[-2]):
         return f"left {', '.join(sorted(left))}"
+    if "the best so far is written" in text:  # of a search that failed: whole, and said to be no answer
+        files = {k: v for k, v in files.items() if k != "O.json" or not json.loads(v)["reason"]}
     for name, content in files.items():
         if name in usual[3] and content != usual[3][name] and (content != OLD or status == usual[0]):
             return f"{name} is neither the old file nor whole" if status != usual[0] else f"{name} is another, and the exit status does not say so"
@@ -181,6 +183,8 @@ def judge(plan, run, usual):
         return None if out == usual[1] else "printed something else, and the exit status does not say so"
     if status != FILES_STATUS:
         return f"exit {status}: {text.strip()[-300:]}"
+    if re.search(r"(\S+\.(?:json|xml|urdf)(?::\d+)+:).*\1", text):
+        return f"has its place twice: {text.strip()[-300:]}"
     return None if re.search(reason_of(kind, int(how)), text) else f"does not name its reason: {text.strip()[-300:]}"
 
 
@@ -215,8 +219,8 @@ def try_command(program, name, share, seed, pool):
     return len(wrong)
 
 
-def check_program(build, place, asked):
-    program = build / "pullback"
+def check_program(place, asked):
+    program = place / "pullback"
     inputs = place / "inputs"
     inputs.mkdir()
     write_inputs(inputs, program)
@@ -250,7 +254,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=memory, prefix="failing-world-") as folder:
         place = pathlib.Path(folder)
         build_shim(place)
-        wrong = check_program(asked.build.resolve(), place, asked)
+        shutil.copy(asked.build / "pullback", place / "pullback")  # a build meanwhile does not matter
+        wrong = check_program(place, asked)
     print(f"failing world: {'all well' if not wrong else f'{wrong} kinds of failure are not met well'} (SEED={asked.seed})")
     return 1 if wrong else 0
 

@@ -98,6 +98,9 @@ json_t *json_loadb(const char *text, size_t size, size_t flags, json_error_t *er
 #define JSON_SORT_KEYS         0x80
 #define JSON_REAL_PRECISION(n) (((size_t)(n)&0x1F) << 11)
 char *json_dumps(const json_t *json, size_t flags);  // to be freed; NULL: no memory
+// The same told to a function, which gives 0 as long as it has it all; -1: no memory, or it gave another number.
+typedef int (*json_dump_callback_t)(const char *text, size_t length, void *data);
+int json_dump_callback(const json_t *json, json_dump_callback_t tell, void *data, size_t flags);
 
 // ---- between these files
 // The bytes of the character at text, where it is one of UTF-8; else 0.

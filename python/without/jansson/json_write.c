@@ -143,3 +143,10 @@ char *json_dumps(const json_t *json, size_t flags) {
   free(w.text);
   return NULL;
 }
+
+int json_dump_callback(const json_t *json, json_dump_callback_t tell, void *data, size_t flags) {
+  char *text = json_dumps(json, flags);
+  int failed = text ? tell(text, strlen(text), data) : -1;
+  free(text);
+  return failed ? -1 : 0;
+}
