@@ -1,4 +1,4 @@
-// Texts of JSON to trees of jansson's, with memory told apart from mistakes.
+// Texts of JSON to trees of jansson's.
 #ifndef PB_JSON_READ_H
 #define PB_JSON_READ_H
 
@@ -6,10 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// As json_loadb. Where it returns NULL for want of memory, of which jansson itself has no sign and says that the text is not
-// valid, *no_memory is true; else *error says what is wrong.
+// One object or list, by jansson's flags. NULL: *error says what is wrong and where; or memory was short, and *no_memory is true.
 json_t *pbJson_Read(const char *text, size_t length, size_t flags, json_error_t *error, bool *no_memory);
-// Whether a text has the form of JSON (RFC 8259), an object or a list outside. Takes no memory.
-bool pbJson_IsFormed(const char *text, size_t length);
 
 #endif

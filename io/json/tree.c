@@ -8,6 +8,7 @@
 #include <pullback/io.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 
 // ---- made ---------------------------------------------------------------------------------------------------------------
 static void drop_unless(bool good, json_t **tree) {
@@ -23,15 +24,11 @@ void pbJson_Put(json_t **object, const char *key, json_t *value) {
 
 void pbJson_Add(json_t **list, json_t *value) { drop_unless(json_array_append_new(*list, value) == 0, list); }
 
-// Bytes behind the first one of a character in UTF-8.
-static size_t followers(unsigned char first) { return (size_t)(first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0); }
-
 static bool is_utf8(const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c >= 0x80 && *c < 0xC2) return false;
-    for (size_t left = followers(*c); left; left--) {
-      if ((*++c & 0xC0) != 0x80) return false;
-    }
+  const char *end = text + strlen(text);
+  for (size_t length; text < end; text += length) {
+    length = pbText_Character(text, end);
+    if (!length) return false;
   }
   return true;
 }

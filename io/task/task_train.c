@@ -8,6 +8,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "io/json/read.h"
 #include "io/json/tree.h"
 #include "io/task/policy.h"
 #include "learn/train.h"
@@ -226,7 +227,10 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   if (object) PB_TRY(pbTaskReader_Fill(r, object, critic_keys, &t->settings));
 
   // the policy's own description says what comes before its normalizer
-  json_t *policy = json_loads(pbPolicy_Text(t->task->model), 0, NULL);
+  json_error_t error;
+  bool no_room;
+  const char *text = pbPolicy_Text(t->task->model);
+  json_t *policy = pbJson_Read(text, strlen(text), 0, &error, &no_room);
   const json_t *layers = json_object_get(policy, "layers");
   int normalizer = find_normalizer(layers);
   int inputs = t->task->model->policy->observed;

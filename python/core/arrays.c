@@ -48,9 +48,18 @@ static bool raise_unknown(PyObject *dict, int members, const pyMember *member) {
     const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : "";
     int i = 0;
     while (name && i < members && strcmp(name, member[i].name) != 0) i++;
-    if (!name || i == members) return PyErr_Format(PyExc_TypeError, "no array is called %R here", key);
+    if (!name) return false;
+    if (i == members) return PyErr_Format(PyExc_TypeError, "no array is called %R here", key);
   }
   return false;
+}
+
+// A member, NULL where there is none; false with an exception. (GetItemString takes want of memory for a member that is not there.)
+static bool find(PyObject *dict, const char *name, PyObject **object) {
+  PyObject *key = PyUnicode_FromString(name);
+  *object = key ? PyDict_GetItemWithError(dict, key) : NULL;
+  Py_XDECREF(key);
+  return *object || !PyErr_Occurred();
 }
 
 static bool hold_members(PyObject *dict, int flags, int members, const pyMember *member, pyArray *array) {
@@ -58,7 +67,8 @@ static bool hold_members(PyObject *dict, int flags, int members, const pyMember 
   if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "expected a dict of arrays");
 
   for (int i = 0; i < members; i++) {
-    PyObject *object = PyDict_GetItemString(dict, member[i].name);
+    PyObject *object;
+    if (!find(dict, member[i].name, &object)) return false;
     found += object != NULL;
     if (object && object != Py_None && !hold(object, flags, member[i].count, member[i].name, &array[i])) return false;
   }
@@ -71,6 +81,14 @@ bool pyMembers_Read(PyObject *dict, int members, const pyMember *member, pyArray
 
 bool pyMembers_Write(PyObject *dict, int members, const pyMember *member, pyArray *array) {
   return hold_members(dict, PyBUF_WRITABLE, members, member, array);
+}
+
+// Grown from nothing: the interpreter's own way to make one with content leaves a bad object behind where memory ends.
+PyObject *pyMemory_Copy(const void *bytes, size_t size) {
+  PyObject *memory = PyByteArray_FromStringAndSize(NULL, 0);
+  if (memory && PyByteArray_Resize(memory, (Py_ssize_t)size) != 0) Py_CLEAR(memory);
+  if (memory && size) memcpy(PyByteArray_AsString(memory), bytes, size);
+  return memory;
 }
 
 void pyArray_Release(pyArray *array, int count) {

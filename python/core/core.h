@@ -23,6 +23,7 @@ typedef struct pyArray {
 bool pyArray_Read(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
 bool pyArray_Write(PyObject *object, Py_ssize_t count, const char *name, pyArray *array);
 void pyArray_Release(pyArray *array, int count);
+PyObject *pyMemory_Copy(const void *bytes, size_t size);  // a bytearray; NULL with an exception
 // Of a dict by their names, each with its count; what it has not is as None. A name that is none of these is an error. The arrays
 // must be released by now, and are to be whatever is returned.
 typedef struct pyMember {
@@ -36,6 +37,8 @@ bool pyMembers_Write(PyObject *dict, int members, const pyMember *member, pyArra
 // Sets the exception of a status (pullback/errors.py) and returns NULL. pb_interrupted: that of the signal's handler, if it left
 // one.
 PyObject *pyStatus_Raise(pbStatus status, const char *text);
+// Is the exception that is set the interpreter's own for want of memory? Making an object of it may end the process.
+bool pyErr_NoObject(void);
 void pyStatus_TellWorld(Py_ssize_t world);  // of the exception that is set, where it has one
 // For pbBatch_OnProgress and the like: nonzero where a signal's handler raised. user: a callable that hears of progress, or NULL.
 int pyProgress(void *user, const pbProgress *progress);

@@ -15,8 +15,14 @@ PyObject *pyStatus_Raise(pbStatus status, const char *text) {
   return NULL;
 }
 
+bool pyErr_NoObject(void) {
+  PyObject *type = PyErr_Occurred();
+  return type == PyExc_MemoryError;
+}
+
 void pyStatus_TellWorld(Py_ssize_t world) {
   PyObject *type, *error, *trace;
+  if (pyErr_NoObject()) return;
   PyErr_Fetch(&type, &error, &trace);
   PyErr_NormalizeException(&type, &error, &trace);
 

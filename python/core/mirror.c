@@ -352,9 +352,10 @@ static bool advance_world(const pyModel *model, double *x, const double *ctrl, i
   return taken;
 }
 
-// The exception that is set, as an object; it is no longer set.
+// The exception that is set, as an object; it is no longer set. NULL: it stays.
 static PyObject *catch_error(void) {
   PyObject *type, *error, *trace;
+  if (pyErr_NoObject()) return NULL;
   PyErr_Fetch(&type, &error, &trace);
   PyErr_NormalizeException(&type, &error, &trace);
   Py_XDECREF(type);

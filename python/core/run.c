@@ -243,11 +243,14 @@ static pbStatus roll_out(const Run *r, bool derive, const pbBatchOutput *output)
 // writable array of int32.
 static PyObject *run_forward(PyObject *self, PyObject *args) {
   Run *r = (Run *)self;
-  PyObject *inputs, *outputs, *result = NULL;
+  PyObject *inputs, *outputs, *counts, *result = NULL;
   int derive;
   Py_buffer done;
   pyArray seen[seen_count] = {{.held = false}};
-  if (!PyArg_ParseTuple(args, "OIpOw*", &inputs, &r->shared, &derive, &outputs, &done)) return NULL;
+
+  // "w*" would take want of memory for an object of another type
+  if (!PyArg_ParseTuple(args, "OIpOO", &inputs, &r->shared, &derive, &outputs, &counts)) return NULL;
+  if (PyObject_GetBuffer(counts, &done, PyBUF_WRITABLE) != 0) return NULL;
 
   if (done.len != r->worlds * (Py_ssize_t)sizeof(int)) {
     PyErr_SetString(PyExc_ValueError, "steps_done: expected one int32 for each world");

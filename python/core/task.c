@@ -178,10 +178,11 @@ static PyObject *trajectories(const Search *s) {
   return list;
 }
 
-// The exception of a search that ended with its best, which is to be raised with that.
+// The exception of a search that ended with its best, which is to be raised with that; NULL with another.
 static PyObject *error_of(pyJob *job, pbStatus status) {
   PyObject *type, *error, *trace;
   pyJob_Raise(job, status);
+  if (pyErr_NoObject()) return NULL;
   PyErr_Fetch(&type, &error, &trace);
   PyErr_NormalizeException(&type, &error, &trace);
   Py_XDECREF(type);
@@ -193,7 +194,7 @@ static PyObject *error_of(pyJob *job, pbStatus status) {
 static PyObject *answer_of(Search *s, pbStatus status) {
   if (s->job.raised[0] || (status != pb_ok && !s->values.root)) return pyJob_Raise(&s->job, status);
   PyObject *error = status == pb_ok ? Py_NewRef(Py_None) : error_of(&s->job, status);
-  PyObject *found = pyValues_Take(&s->values), *motions = found ? trajectories(s) : NULL;
+  PyObject *found = error ? pyValues_Take(&s->values) : NULL, *motions = found ? trajectories(s) : NULL;
   if (!error || !motions) {
     Py_XDECREF(error);
     Py_XDECREF(found);
@@ -397,7 +398,7 @@ static PyObject *curves(const Training *t) {
   }
   if (!names) return NULL;
   Py_ssize_t bytes = (Py_ssize_t)pbTrain_RowCount(t->train) * (Py_ssize_t)sizeof(pbTrainRow);
-  return Py_BuildValue("NNs", names, PyByteArray_FromStringAndSize((const char *)pbTrain_Rows(t->train), bytes), t->warned);
+  return Py_BuildValue("NNs", names, pyMemory_Copy(pbTrain_Rows(t->train), (size_t)bytes), t->warned);
 }
 
 // (path, output, policy, roots, seed, threads, fresh, progress)

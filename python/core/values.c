@@ -69,10 +69,14 @@ static PyObject *array_object(const pbArray *a) {
   if (a->type == pb_arrayText) return Py_BuildValue("s()s", "U", a->text);
 
   PyObject *shape = PyTuple_New(a->ndim);
-  for (int i = 0; shape && i < a->ndim; i++) PyTuple_SetItem(shape, i, PyLong_FromSize_t(a->shape[i]));
+  for (int i = 0; shape && i < a->ndim; i++) {
+    PyObject *size = PyLong_FromSize_t(a->shape[i]);
+    if (!size || PyTuple_SetItem(shape, i, size) != 0) Py_CLEAR(shape);
+  }
+  if (!shape) return NULL;
   bool real = a->type == pb_arrayReal;
   size_t bytes = a->count * (real ? sizeof *a->reals : sizeof *a->integers);
-  PyObject *memory = PyByteArray_FromStringAndSize(real ? (const char *)a->reals : (const char *)a->integers, (Py_ssize_t)bytes);
+  PyObject *memory = pyMemory_Copy(real ? (const void *)a->reals : (const void *)a->integers, bytes);
   return Py_BuildValue("sNN", real ? "d" : "i", shape, memory);
 }
 

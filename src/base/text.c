@@ -42,3 +42,21 @@ char *pbText_PutReal(char *text, size_t size, double value) {
   freelocale(plain);
   return text;
 }
+
+size_t pbText_Character(const char *text, const char *end) {
+  const unsigned char *byte = (const unsigned char *)text;
+  unsigned lead = *byte;
+  size_t count = 2 + (lead >= 0xE0) + (lead >= 0xF0);
+
+  // Bytes that follow begin none.
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4 || count > (size_t)(end - text)) return 0;
+
+  for (size_t i = 1; i < count; i++)
+    if ((byte[i] & 0xC0) != 0x80) return 0;
+
+  // Too long for what they say; halves of pairs; beyond the last character.
+  bool wrong = (lead == 0xE0 && byte[1] < 0xA0) || (lead == 0xED && byte[1] > 0x9F) || (lead == 0xF0 && byte[1] < 0x90) ||
+               (lead == 0xF4 && byte[1] > 0x8F);
+  return wrong ? 0 : count;
+}

@@ -12,5 +12,7 @@ bool pbText_Real(const char *text, double *value);
 char *pbText_PutReal(char *text, size_t size, double value);
 // A whole number from 0 to 999 999 999, digits only.
 bool pbText_Count(const char *text, int *value);
+// The bytes of the character at `text`, where it is one of UTF-8 and ends before `end`; else 0.
+size_t pbText_Character(const char *text, const char *end);
 
 #endif

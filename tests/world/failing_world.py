@@ -9,8 +9,9 @@ is one for each of them, in which that call fails. What must hold of each:
   - where it fails, the exit status is 5 (memory or files), and the text names the true reason: memory, "No space left on device", threads;
   - a file that was there is as it was or is whole and new; no other file is left, under no name.
 
-Every command of `pullback --help` is tried. Without --share every call fails once and for ever; with it, of each command that makes more runs
-than that, so many drawn by the seed.
+The parts: the program (every command of `pullback --help`), the C interface (C: driver.c, with expat, jansson, libpng, qhull and stdio in
+it), and the Python package while one of our functions is on the stack (Python: python_calls.py). Without --share every call fails once and
+for ever; with it, of each command or scene that makes more runs than that, so many drawn by the seed.
   tests/world/failing_world.py [--build DIR] [--share N] [--seed S] [WORD...]
 """
 import argparse
@@ -40,6 +41,7 @@ HOW = {
     "thread": [errno.EAGAIN],
 }
 MEMORY = {"malloc", "calloc", "realloc", "aligned", "mmap"}
+PARTS = {"C", "Python"}
 FILES_STATUS = 5
 MOST_SECONDS = 60  # of a run whose usual time is a few milliseconds
 
@@ -232,9 +234,34 @@ def check_program(place, asked):
     if missing or not commands:
         print(f"commands that are not tried: {', '.join(sorted(missing))}")
     subject = Program(program, place / "world.so", inputs)
-    names = [n for n in COMMANDS if not asked.word or any(w in n for w in asked.word)]
+    words = [w for w in asked.word if w not in PARTS]
+    names = [n for n in COMMANDS if not asked.word or any(w in n for w in words)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return len(missing) + sum(try_command(subject, name, asked.share, asked.seed, pool) for name in names)
+
+
+def check_library(build, place, asked):
+    """The C interface, in one process: driver.c."""
+    compiler, inputs = os.environ.get("CC", "cc"), place / "inputs"
+    subprocess.run([compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", place / "driver", HERE / "driver.c", f"-I{ROOT}/include",
+                    f"-L{build}", "-lpullback", f"-Wl,-rpath,{build}"], check=True)
+    subprocess.run([place / "pullback", *"simulate robot.xml --steps 5 -o run.npz --glb motion.glb -q".split()], cwd=inputs, check=True)
+    number = zlib.crc32(asked.seed.encode())
+    done = subprocess.run([place / "driver", inputs, str(asked.share), str(number)], env={**os.environ, "LD_PRELOAD": str(place / "world.so")})
+    if done.returncode not in (0, 1):
+        print(f"C: the driver ended with {done.returncode}")
+    return done.returncode != 0
+
+
+def check_package(build, place, asked):
+    """The Python package, while one of our functions is on the stack: python_calls.py."""
+    number = str(zlib.crc32(asked.seed.encode()))
+    environment = {**os.environ, "LD_PRELOAD": str(place / "world.so"), "PYTHONMALLOC": "malloc", "PYTHONPATH": str(build / "python"),
+                   "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, HERE / "python_calls.py", str(asked.share), number], cwd=place / "inputs", env=environment)
+    if done.returncode not in (0, 1):
+        print(f"Python: ended with {done.returncode} in {(place / 'inputs' / 'python.now').read_text().strip()}")
+    return done.returncode != 0
 
 
 def build_shim(place):
@@ -256,6 +283,10 @@ def main():
         build_shim(place)
         shutil.copy(asked.build / "pullback", place / "pullback")  # a build meanwhile does not matter
         wrong = check_program(place, asked)
+        if not asked.word or "C" in asked.word:
+            wrong += check_library(asked.build.resolve(), place, asked)
+        if not asked.word or "Python" in asked.word:
+            wrong += check_package(asked.build.resolve(), place, asked)
     print(f"failing world: {'all well' if not wrong else f'{wrong} kinds of failure are not met well'} (SEED={asked.seed})")
     return 1 if wrong else 0
 

@@ -82,16 +82,13 @@ json_t *json_deep_copy(const json_t *json);  // nothing is shared
 // Objects and arrays by a format of {}, [], s (a text) and i (an int); ':' and ',' are for readers.
 json_t *json_pack(const char *format, ...);
 
-// ---- texts (json_read.c, json_write.c)
+// ---- texts (read by io/json/read.c; json_write.c)
 typedef struct json_error_t {
   int line, column, position;  // the line from 1 on, characters and bytes before what is wrong
   char text[160];
 } json_error_t;
 #define JSON_REJECT_DUPLICATES 0x1
 enum { JSON_PARSER_MAX_DEPTH = 2048 };
-// One object or array; NULL with an error (which may be NULL).
-json_t *json_loads(const char *text, size_t flags, json_error_t *error);
-json_t *json_loadb(const char *text, size_t size, size_t flags, json_error_t *error);
 
 #define JSON_INDENT(n)         ((size_t)(n)&0x1F)  // spaces a level; 0: one line
 #define JSON_COMPACT           0x20                // no blanks at all
@@ -101,8 +98,4 @@ char *json_dumps(const json_t *json, size_t flags);  // to be freed; NULL: no me
 // The same told to a function, which gives 0 as long as it has it all; -1: no memory, or it gave another number.
 typedef int (*json_dump_callback_t)(const char *text, size_t length, void *data);
 int json_dump_callback(const json_t *json, json_dump_callback_t tell, void *data, size_t flags);
-
-// ---- between these files
-// The bytes of the character at text, where it is one of UTF-8; else 0.
-size_t json_utf8(const char *text, const char *end);
 #endif

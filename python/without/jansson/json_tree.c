@@ -73,7 +73,8 @@ json_t *json_real(double value) {
   return (json_t *)made;
 }
 
-size_t json_utf8(const char *text, const char *end) {
+// The bytes of the character at text, where it is one of UTF-8; else 0.
+static size_t character(const char *text, const char *end) {
   const unsigned char *byte = (const unsigned char *)text;
   unsigned lead = *byte;
   size_t count = 2 + (lead >= 0xE0) + (lead >= 0xF0);
@@ -92,7 +93,7 @@ size_t json_utf8(const char *text, const char *end) {
 static bool is_utf8(const char *text, size_t length) {
   const char *end = text + length;
   while (text < end) {
-    size_t count = json_utf8(text, end);
+    size_t count = character(text, end);
     if (!count) return false;
     text += count;
   }

@@ -1,11 +1,21 @@
-// Records of a size (4 bytes) and a text, each read as JSON and written in three ways, or its error; by jansson or by what stands in for it.
+// Records of a size (4 bytes) and a text, each read as JSON and written in three ways, or its error; by jansson or by the reader of io and
+// what stands in for jansson.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "io/json/read.h"
+
 static void tell(const char *text, unsigned size, size_t flags) {
   json_error_t error;
+
+#ifdef PB_WITHOUT_JANSSON_H
+  bool no_memory;
+  json_t *json = pbJson_Read(text, size, flags, &error, &no_memory);
+#else
   json_t *json = json_loadb(text, size, flags, &error);
+#endif
+
   if (!json) {
     printf("%d:%d:%d: %s\n", error.line, error.column, error.position, error.text);
     return;
