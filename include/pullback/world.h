@@ -55,11 +55,21 @@ typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
 } pbInputBar;
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
-// Working memory of one world, one thread, from the thread's ctx, which outlives it. All of it is had here; no step, vjp, jvp or
-// jacobian allocates. What does not fit is pb_capacity, and the text says what is too small and how much is needed.
+// Working memory of one world, one thread, from the thread's ctx, which outlives it.
+//
+// Without a capacity of contacts it begins small and grows within calls, by the ctx's allocator: contacts and rows when there are
+// more of them, the matrix when contacts join more bodies than before, what derivatives work with when one is first asked for.
+// A call goes on where it was, so that no bit depends on it; memory that is not to be had is pb_no_memory and leaves outputs
+// untouched. Room doubles, so a motion makes it a few times and then never again.
+//
+// With a capacity of contacts all of it is had here: no step, vjp, jvp or jacobian allocates, and what does not fit is
+// pb_capacity, and the text says what is too small and how much is needed. For bodies that contacts may join in any number that
+// is a dense triangle of doubles by degrees of freedom, or by twice those of as many bodies as there are contacts.
 typedef struct pbScratch pbScratch;
 typedef struct pbCapacity {
-  int contacts;  // most contacts of geoms at one time; 0: what the model's pairs can make, at most 4096
+  // Most contacts of geoms at one time, all of whose room is had at once. 0: room grows with those that there are, up to what the
+  // model's pairs can make (2^20; of hard methods 512, with noslip_iterations 256, of impact 4096).
+  int contacts;
   // Contacts of deformables, which can grow between steps (pbScratch_Grow). Pairs of points, edges and triangles that are close,
   // of each of seven types and again of friction; 0: a quarter of the surfaces' primitives, and 256.
   int stencils;

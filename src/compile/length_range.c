@@ -220,15 +220,13 @@ pbStatus pbCompile_LengthRanges(pbCompiler *c) {
 
   // An evaluation without contacts.
   pull p = {.set = set};
-  void *memory = pbContext_Alloc(c->ctx, pbWork_Carve_r(&p.w, m, 0, NULL) + 64);  // and slack for alignment
+  pbStatus status = pbWork_Open_r(&p.w, c->ctx, m, (pbRoom){.grows = true});
   p.direction = pbContext_AllocArray(c->ctx, (size_t)m->nv, sizeof *p.direction);
-  if (!memory || !p.direction) {
-    pbContext_Free(c->ctx, memory);
+  if (status != pb_ok || !p.direction) {
+    pbWork_Close_r(&p.w);
     pbContext_Free(c->ctx, p.direction);
     return pbContext_Fail(c->ctx, pb_no_memory, "out of memory for length ranges");
   }
-
-  pbWork_Carve_r(&p.w, m, 0, memory);
 
   // Limits and equalities alone act, with a time step of their own.
   int flags = m->disableflags;
@@ -238,10 +236,10 @@ pbStatus pbCompile_LengthRanges(pbCompiler *c) {
   par_view(&p.w.p, m, m->theta0);
 
   // Back to the model's own.
-  pbStatus status = find_all(c, &p);
+  status = find_all(c, &p);
   m->disableflags = flags;
   m->timestep[0] = timestep;
-  pbContext_Free(c->ctx, memory);
+  pbWork_Close_r(&p.w);
   pbContext_Free(c->ctx, p.direction);
   return status;
 }

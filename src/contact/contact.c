@@ -263,13 +263,15 @@ static pbStatus add_contacts(NUM(pbConstraints) *w, const pbCandidate *k, const 
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
 
   PB_VALIDATE(is_frame(s1->mat) && is_frame(s2->mat));
-  bool keeps = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing && w->ncon < w->max_con;
+  bool searches = pbSearch_KindOf(s1->type, s2->type) != pb_searchedNothing;
+  if (searches && w->ncon < w->most_con) PB_TRY(NUM(pbConstraints_Reserve)(w, w->ncon + 1));
+  bool keeps = searches && w->ncon < w->max_con;
   int n = NUM(pbPair_CollideKeeping)(s1, s2, re(margin) + reach, keeps ? w->searched + w->ncon : NULL, points);
   PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
   PB_ASSERT(prism >= 0 || n <= most);
   if (keeps && prism >= 0 && n > 0 && lies_on_field(w->searched + w->ncon)) most = room;
   if (n > most) n = most;
-  if (w->ncon + n > w->max_con) return pb_capacity;
+  PB_TRY(NUM(pbConstraints_Reserve)(w, w->ncon + n));
 
   // Each point becomes a contact, with the parameters of its pair.
   for (int i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
 
 #include "eval/constraints.h"
 #include "eval/found.h"
+#include "eval/room.h"
 
 struct NUM(pbWork) {
   union {
@@ -16,6 +17,8 @@ struct NUM(pbWork) {
   bool replay;              // the solution is known (qacc_warmstart): no iterations, only its factor
   bool need_cross;          // rows couple branches of the tree (H is joined)
   pbTreePattern H, joined;  // pattern of M + J'KJ: that of M, or joined where rows couple branches
+  size_t joined_room;       // entries that joined and H_LD have room for, in a block of their own
+  void *joined_block;
   num *H_LD, *H_Dinv;
   bool factor_current;  // the factor is that at the solution
   num *Ma, *Mstep;      // nv: M qacc, M step
@@ -33,6 +36,8 @@ struct NUM(pbWork) {
     double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *nearest, *weight, *softness,
         *step;           // n each, path 4 n, step 2 n
     int *active, *perm;  // count each
+    int max_rows;
+    void *block;
   } dual;
   int worst_row;  // that fits its law worst, where the solve did not converge
 
@@ -45,6 +50,7 @@ struct NUM(pbWork) {
     int *island, *ended;     // nv each, by trees: the first of those that rows connect; how many sweeps it had
     double *gain, *inertia;  // nv each, by island: of a sweep; trace of M
     int *sign;               // nv + ntendon: of losses of zero, against which their force is (complex program)
+    void *block;
   } slip;
 
   // integrator
@@ -65,14 +71,23 @@ struct NUM(pbWork) {
   num *observation, *observed_row;
   bool sensed;  // positions and velocities of the state in the work are there already: the next evaluation goes on from them
 
-  void *memory;                      // the block everything lies in
+  pbContext *owner;                  // whose memory it is
+  void *memory;                      // the block everything lies in but for what grows
   size_t cached_from, cached_bytes;  // part of it that a pullback reads besides rows and the factor of H,
   char *cached_at;                   // and where that part is now (pbWork_MoveTo)
   char error[200];                   // what went wrong
 };
 
-// Size of the block for a capacity of contacts, and carving it (the same code: memory NULL counts).
-size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
+// An evaluation with its memory, and the end of it. After a failure Close gives back what there is already (w was zero before).
+PB_NODISCARD pbStatus NUM(pbWork_Open)(NUM(pbWork) *w, pbContext *ctx, const pbModel *m, pbRoom room);
+void NUM(pbWork_Close)(NUM(pbWork) *w);
+// Size of the block of what does not grow, and carving it (the same code: memory NULL counts).
+size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, void *memory);
+// Room for entries of the joined pattern; for n numbers of `rows` rows of hard contact; for n numbers of rows that slide. What
+// they held is lost where they grow.
+PB_NODISCARD pbStatus NUM(pbWork_ReserveJoined)(NUM(pbWork) *w, size_t entries);
+PB_NODISCARD pbStatus NUM(pbWork_ReserveDual)(NUM(pbWork) *w, int n, int rows);
+PB_NODISCARD pbStatus NUM(pbWork_ReserveSlip)(NUM(pbWork) *w, int n);
 // Put what a pullback reads into another block of cached_bytes (aligned to 64; NULL: back to its own place), without what is in
 // it.
 void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block);

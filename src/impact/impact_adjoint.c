@@ -287,6 +287,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
   int nv = w->m->nv;
 
   PB_TRY(replay_impact(w, candidate, point, &s));
+  PB_TRY(LANE(pbVjp_Reserve)(k, w));
   memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
   gap_slope[nv] = NUM(pb_prescribed_rate)(&w->constraints, w->contact + point);
 

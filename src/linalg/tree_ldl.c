@@ -8,6 +8,17 @@
 
 _Static_assert(PB_TREE_PAD % PB_WIDTH == 0, "rows hold whole vectors");
 
+size_t NUM(pbTree_Entries)(pbTreePattern *tree) {
+  size_t entries = 0;
+  for (int i = 0; i < tree->n; i++) {
+    int p = tree->parent[i];
+    PB_ASSERT(p < i);
+    tree->depth[i] = p < 0 ? 0 : tree->depth[p] + 1;
+    entries += (size_t)PB_TREE_PADDED(tree->depth[i]);
+  }
+  return entries;
+}
+
 void NUM(pbTree_Layout)(pbTreePattern *tree) {
   int adr = 0;
   for (int i = 0; i < tree->n; i++) {  // a row's chain is its parent's and itself
@@ -20,7 +31,7 @@ void NUM(pbTree_Layout)(pbTreePattern *tree) {
     const int *from = p < 0 ? to : tree->chain + tree->adr[p];
     for (int a = 0; a < d; a += PB_TREE_PAD) memcpy(to + a, from + a, PB_TREE_PAD * sizeof(int));
     to[d] = i;
-    adr += (d + PB_TREE_PAD) / PB_TREE_PAD * PB_TREE_PAD;
+    adr += PB_TREE_PADDED(d);
   }
   PB_ASSERT(adr <= PB_TREE_ROOM(tree->n));
   tree->size = adr;

@@ -14,12 +14,16 @@
 enum { PB_TREE_PAD = 4, PB_TREE_BLOCK = 4 };
 // Room that a pattern of n rows may need.
 #define PB_TREE_ROOM(n) ((n) * ((n) + 1) / 2 + (PB_TREE_PAD - 1) * (n))
+// Entries of a row with so many ancestors.
+#define PB_TREE_PADDED(depth) (((depth) + PB_TREE_PAD) / PB_TREE_PAD * PB_TREE_PAD)
 typedef struct pbTreePattern {
   int n, size;  // size: entries in all
   int *parent, *depth, *adr, *chain, *block;
 } pbTreePattern;
 
-// Fill depth, adr, chain, block, size from parent. chain has room for PB_TREE_ROOM(n).
+// Entries of the pattern, the size of its matrix, from parent; writes depth.
+size_t NUM(pbTree_Entries)(pbTreePattern *tree);
+// Fill depth, adr, chain, block, size from parent. chain has room for as many entries.
 void NUM(pbTree_Layout)(pbTreePattern *tree);
 // Make i and j lie on one chain (all their ancestors with them): the elimination tree after a new coupling. O(depth).
 void NUM(pbTree_Join)(int *parent, int i, int j);

@@ -17,7 +17,7 @@
 #include "model/sphere.h"
 #include "model/terrain.h"
 
-enum { max_contacts_default = 4096 };
+enum { max_contacts_default = 1 << 20 };
 
 void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   if (!t) return;
@@ -312,13 +312,24 @@ static void bound_rows(const pbModel *m, pbTopology *t) {
   }
 }
 
+// Entries of M's rows: of each dof its chain, in whole vectors.
+static size_t mass_entries(const pbModel *m) {
+  size_t entries = 0;
+  for (int i = 0; i < m->nv; i++) {
+    int ancestors = 0;
+    for (int p = m->dof_parentid[i]; p >= 0; p = m->dof_parentid[p]) ancestors++;
+    entries += (size_t)PB_TREE_PADDED(ancestors);
+  }
+  return entries;
+}
+
 // Integers of all tables in one block, which begins with body_tree.
 static int *carve_tables(const pbModel *m, pbTopology *t) {
   size_t nb = (size_t)m->nbody;
   size_t nv = (size_t)m->nv;
   size_t nt = (size_t)m->ntendon;
   size_t nu = (size_t)m->nu;
-  size_t total = 3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + PB_TREE_ROOM(nv) + 8;
+  size_t total = 3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + mass_entries(m) + 8;
 
   int *block = pbContext_Alloc(m->ctx, total * sizeof(int));
   if (!block) return NULL;

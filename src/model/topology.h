@@ -41,7 +41,7 @@ typedef struct pbTopology {
   struct pbSphereRow *sphere;         // directions in theta (sphere.h)
   bool has_contact_sensors, adheres;  // adheres: is there an actuator on a body?
   bool keeps_gap;                     // does anything see contacts in the gap beyond their margin?
-  int max_contacts;                   // sum of contacts, at most 4096
+  int max_contacts;                   // sum of contacts, at most 2^20
   int max_dim;                        // most rows of a contact
   int max_chain;                      // longest chain of dofs
   int max_blocks, max_rowdata;        // constraint blocks and J entries besides contacts

@@ -1,11 +1,10 @@
-// The layout of an evaluation: what it consists of, and how much memory that takes for a capacity of contacts.
+// The layout of an evaluation: what it consists of, but for what its contacts make long (work_room.c).
 // Tests: tests/hostile/test_nan_scratch.c, tests/conformance/test_step.c.
 #include "base/arena.h"
 #include "base/assert.h"
 #include "eval/contact.h"
 #include "eval/row.h"
 #include "eval/work.h"
-#include "geometry/search.h"
 #include "model/exposed.h"
 #include "model/policy_data.h"
 
@@ -40,17 +39,8 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
   TAKE(time, 1)
 }
 
-static bool searches(const NUM(pbWork) *w) {
-  const int *type = w->m->geom_type;
-  for (int k = 0; k < w->t->ncandidate; k++) {
-    const pbCandidate *c = w->t->candidate + k;
-    if (pbSearch_KindOf(type[c->geom1], type[c->geom2]) != pb_searchedNothing) return true;
-  }
-  return false;
-}
-
-// Lists as long as the most that a model and its contacts can need: Jacobians of tendons and moments, rows, the pattern of H.
-static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
+// Jacobians of tendons and moments, the pattern of H by rows.
+static void lay_out_transmissions(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
   // sparse rows of tendons and moments
@@ -60,27 +50,12 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   TAKE(mom_dofs, m->nu * m->nv)
   TAKE(mom, m->nu * m->nv)
 
-  int pair_dofs = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
-  w->max_con = max_contacts;
-  w->max_row = max_contacts + t->max_blocks;
-  w->max_dofs = max_contacts * pair_dofs + t->max_rowdata;
-  w->max_J = 6 * w->max_dofs;
-  // contacts and rows
-  TAKE(contact, w->max_con)
-  TAKE(searched, searches(w) ? w->max_con : 0)
-  TAKE(row, w->max_row)
-  TAKE(row_dofs, w->max_dofs)
-  TAKE(row_J, w->max_J)
-
-  int triangle = PB_TREE_ROOM(m->nv);
+  // the pattern of H where rows join branches; its entries grow (pbWork_ReserveJoined)
   w->joined.n = m->nv;
-  // the pattern of H where rows join branches, and its factor
   TAKE(joined.parent, m->nv)
   TAKE(joined.depth, m->nv)
   TAKE(joined.adr, m->nv)
   TAKE(joined.block, m->nv)
-  TAKE(joined.chain, triangle)
-  TAKE(H_LD, triangle)
   TAKE(free_A, 36 * m->njnt)
 }
 
@@ -142,63 +117,9 @@ static void lay_out_step(pbArena *arena, NUM(pbWork) *w) {
   TAKE(cfrc_int, 6 * m->nbody)
 }
 
-// Hard contact (solve/dual.h): nothing where the method needs none.
-static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
-  const pbModel *m = w->m;
-  const pbTopology *t = w->t;
-  int n = pb_hard(m) ? w->max_con * t->max_dim + t->max_blocks + 5 * m->neq : 0;
-  int square = n > m->nv ? n : m->nv, blocks = n ? 36 * w->max_row : 0;
-  w->dual.max = n;
-  // matrices: over all numbers of rows, and over those that are active
-  TAKE(dual.A, n * n)
-  TAKE(dual.LU, n ? square * square : 0)
-  TAKE(dual.Binv, blocks)
-  TAKE(dual.K, blocks)
-  TAKE(dual.h, n ? 2 * m->nv : 0)
-  TAKE(dual.Z, n * m->nv)
-
-  // vectors of all numbers
-  TAKE(dual.b, n)
-  TAKE(dual.rho, n)
-  TAKE(dual.f, n)
-  TAKE(dual.x, n)
-  TAKE(dual.diagonal, n)
-  TAKE(dual.trial, n)
-  TAKE(dual.trial_x, n)
-  TAKE(dual.after, n)
-  TAKE(dual.from, n)
-  TAKE(dual.path, 4 * n)
-  TAKE(dual.origin, n)
-  TAKE(dual.nearest, n)
-  TAKE(dual.softness, n)
-  TAKE(dual.weight, n)
-  TAKE(dual.step, 2 * n)
-  TAKE(dual.active, n)
-  TAKE(dual.perm, n ? square : 0)
-}
-
-// Sweeps against slip (solve/noslip.h): nothing where none are asked for.
-static void lay_out_slip(pbArena *arena, NUM(pbWork) *w) {
-  const pbModel *m = w->m;
-  int n = pb_noslip(m) ? w->max_con * (w->t->max_dim - 1) + m->nv + m->ntendon : 0;
-  int trees = n ? m->nv : 0;
-  w->slip.max = n;
-  TAKE(slip.A, n * n)
-  TAKE(slip.Z, n * m->nv)
-  TAKE(slip.x, n)
-  TAKE(slip.f, n ? (m->noslip_iterations + 1) * n : 0)
-  TAKE(slip.qacc, trees)
-  TAKE(slip.island, trees)
-  TAKE(slip.ended, trees)
-  TAKE(slip.gain, trees)
-  TAKE(slip.inertia, trees)
-  TAKE(slip.sign, n ? m->nv + m->ntendon : 0)
-}
-
-size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory) {
+size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, void *memory) {
   const pbTopology *t = m->topology;
   pbArena whole = pbArena_Measure(), *arena = &whole;
-  PB_ASSERT(max_contacts >= 0);
   memset(w, 0, sizeof *w);
   w->m = m;
   w->t = t;
@@ -213,11 +134,9 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   w->cached_bytes = pbArena_Mark(arena) - w->cached_from;
   w->cached_at = memory ? (char *)memory + w->cached_from : NULL;
 
-  lay_out_lists(arena, w, max_contacts);
+  lay_out_transmissions(arena, w);
   lay_out_stages(arena, w);
   lay_out_step(arena, w);
-  lay_out_dual(arena, w);
-  lay_out_slip(arena, w);
   PB_ASSERT(!whole.failed);
   return pbArena_Mark(arena);
 }

@@ -1,9 +1,10 @@
 // The solver of hard contact (dual.h): the dual problem A f + b, projected Gauss-Seidel (Jacobi), and which of the methods finds
 // the forces.
 //
-// Memory. In w->dual, for at most `max` numbers of all rows: A = J M^-1 J' whole (n x n), Z = L^-T J' by which it is made (nv x
-// n), and a dozen vectors. The matrix of Newton's method is that of the active rows, or, where these are more than the dofs, one
-// of nv x nv (`condensed`), by which forces far apart in size lose digits: forward derivatives are refined with A.
+// Memory. In w->dual, for at most `max` numbers of all rows; where a step has more of them room grows before anything is written
+// there. A = J M^-1 J' whole (n x n), Z = L^-T J' by which it is made (nv x n), and a dozen vectors.
+// The matrix of Newton's method is that of the active rows, or, where these are more than the dofs, one of nv x nv (`condensed`),
+// by which forces far apart in size lose digits: forward derivatives are refined with A.
 //
 // Which method. Coulomb's law is the minimum of nothing, so no single method finds it from everywhere. Methods lcp and cones go
 // from the quick to the safe: eight sweeps of projected Gauss-Seidel, Newton's method from there (dual_newton.c), the proximal
@@ -145,6 +146,8 @@ static pbStatus assemble(NUM(pbWork) *w) {
     w->row[k].at = n;
     n += w->row[k].dim;
   }
+  PB_TRY(NUM(pbWork_ReserveDual)(w, n, w->nrow));
+  PB_ASSERT(n <= w->dual.max && w->nrow <= w->dual.max_rows);
   w->dual.n = n;
   memset(w->dual.softness, 0, (size_t)n * sizeof(double));
   half_solve(w);

@@ -3,9 +3,9 @@
 //   c(a) = 1/2 a . M a - qfrc_smooth . a + sum over rows of s(J a - aref) + the coupled deformables' quadratic model
 //   gradient  M a - qfrc_smooth - J'f(a),   Hessian  H = M + J'K(a) J
 //
-// Memory. None of its own: everything is in the work (eval/work.h), which has room for the most rows of a scratch. H has the
-// sparsity of the tree, joined where rows couple branches; its pattern is made once a step, its values and factor (H_LD, H_Dinv)
-// in each iteration. The factor at the solution is that of the adjoint, so it is made again only where the last iteration had
+// Memory. None of its own: everything is in the work (eval/work.h). H has the sparsity of the tree, joined where rows couple
+// branches; its pattern is made once a step, when room for it grows if need be, its values and factor (H_LD, H_Dinv) in each
+// iteration. The factor at the solution is that of the adjoint, so it is made again only where the last iteration had
 // another (factor_current).
 //
 // How far a step goes. The full step is exact where it stays within one zone of every row, since the cost is quadratic there.
@@ -63,8 +63,16 @@ static void join_branches(NUM(pbWork) *w, const int *dofs, int n) {
   }
 }
 
+static pbStatus lay_out_joined(NUM(pbWork) *w) {
+  PB_TRY(NUM(pbWork_ReserveJoined)(w, NUM(pbTree_Entries)(&w->joined)));
+  NUM(pbTree_Layout)(&w->joined);
+  PB_ASSERT((size_t)w->joined.size <= w->joined_room);
+  w->H = w->joined;
+  return pb_ok;
+}
+
 // The pattern of H: that of M if it fits, otherwise with the branches joined that rows couple.
-static void set_pattern(NUM(pbWork) *w) {
+static pbStatus set_pattern(NUM(pbWork) *w) {
   const pbTreePattern *M = &w->t->M;
   w->need_cross = false;
   w->H = *M;
@@ -73,9 +81,7 @@ static void set_pattern(NUM(pbWork) *w) {
   if (w->couple_S) {
     for (int i = 0; i < M->n; i++) w->joined.parent[i] = i - 1;
     w->need_cross = true;
-    NUM(pbTree_Layout)(&w->joined);
-    w->H = w->joined;
-    return;
+    return lay_out_joined(w);
   }
 
   for (int k = 0; k < w->nrow; k++) {
@@ -85,9 +91,7 @@ static void set_pattern(NUM(pbWork) *w) {
     join_branches(w, dofs, r->n);
   }
 
-  if (!w->need_cross) return;
-  NUM(pbTree_Layout)(&w->joined);
-  w->H = w->joined;
+  return w->need_cross ? lay_out_joined(w) : pb_ok;
 }
 
 // Are pivots positive, as those of a definite matrix are?
@@ -292,7 +296,7 @@ static double set_gradient(NUM(pbWork) *w) {
 
 // H at the rows as they are.
 static pbStatus factor_here(NUM(pbWork) *w) {
-  set_pattern(w);
+  PB_TRY(set_pattern(w));
   w->factor_current = true;
   return NUM(pbSolve_Factor)(w);
 }
@@ -493,7 +497,7 @@ static pbStatus newton(NUM(pbWork) *w) {
   int stalled = 0;
   bool exact = false;
   PB_TRY(choose_start(w, &cost));
-  set_pattern(w);
+  PB_TRY(set_pattern(w));
 
   // The gradient is measured where the last step has ended.
   for (w->iterations = 0;; w->iterations++) {
@@ -531,7 +535,7 @@ static pbStatus newton(NUM(pbWork) *w) {
 
 #endif
 
-void NUM(pbSolve_Pattern)(NUM(pbWork) *w) { set_pattern(w); }
+pbStatus NUM(pbSolve_Pattern)(NUM(pbWork) *w) { return set_pattern(w); }
 
 pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w) { return w->factor_current ? pb_ok : factor_here(w); }
 

@@ -10,7 +10,7 @@
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
 // Pattern of H for the rows there are.
-void NUM(pbSolve_Pattern)(NUM(pbWork) *w);
+PB_NODISCARD pbStatus NUM(pbSolve_Pattern)(NUM(pbWork) *w);
 // After a solve: the factor of H at the solution, where it is not what the last iteration had (factor_current).
 pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w);
 // qacc_smooth, the acceleration without constraint rows, and the factor of M. No step needs it once it has a warm start.

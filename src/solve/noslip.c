@@ -207,8 +207,10 @@ void NUM(pbSlip_Update)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i, const 
 
 // ---- what is swept --------------------------------------------------------------------------------------------------
 // Numbers the rows that slide, with forces and residuals at Newton's solution, which is kept.
-static void list_rows(NUM(pbWork) *w) {
-  int n = 0;
+static pbStatus list_rows(NUM(pbWork) *w) {
+  int n = 0, all = 0;
+  for (int k = 0; k < w->nrow; k++) all += pb_slip_count(w->row + k);
+  PB_TRY(NUM(pbWork_ReserveSlip)(w, all));
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
     const int first = pb_slip_first(r), count = pb_slip_count(r);
@@ -227,6 +229,7 @@ static void list_rows(NUM(pbWork) *w) {
   w->slip.n = n;
   w->slip.sweeps = 0;
   memcpy(w->slip.qacc, w->qacc, (size_t)w->m->nv * sizeof(num));
+  return pb_ok;
 }
 
 static const num *jacobian_row(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) {
@@ -477,7 +480,7 @@ static void finish(NUM(pbWork) *w) {
 }
 
 pbStatus NUM(pbSlip_Sweep)(NUM(pbWork) *w) {
-  list_rows(w);
+  PB_TRY(list_rows(w));
   if (!w->slip.n) return pb_ok;
 
   PB_TRY(make_responses(w));

@@ -21,7 +21,7 @@
 
 // Dense copies of what the evaluation keeps sparse, in MuJoCo's layout. Rows are counted as MuJoCo's efc rows.
 struct pbGathered {
-  int nefc, max_efc;
+  int nefc, max_efc, max_con;
   double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
   double *wrap_turn, *wrap_points;
@@ -34,6 +34,7 @@ struct pbGathered {
 #define TAKE(field, count) g->field = pbArena_Take(arena, (size_t)(count), sizeof *g->field)
 static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r *w) {
   const pbModel *m = w->m;
+  g->max_con = w->max_con;
   g->max_efc = 10 * w->max_con + 6 * m->neq + w->t->max_blocks;
   TAKE(M, m->nv * m->nv);
   TAKE(cvel, 6 * m->nbody);
@@ -58,18 +59,27 @@ static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r 
 #undef TAKE
 
 pbStatus pbScratch_InspectCreate(pbScratch *s) {
-  struct pbGathered probe;
-  pbArena measure = pbArena_Measure();
-  lay_out_copies(&measure, &probe, &s->w);
   s->gathered = pbContext_Alloc(s->ctx, sizeof *s->gathered);
-  if (!s->gathered) return pb_no_memory;
-  s->gathered->block = pbContext_Alloc(s->ctx, pbArena_Needed(&measure));
-  if (!s->gathered->block) return pb_no_memory;
+  return s->gathered ? pb_ok : pb_no_memory;
+}
 
-  pbArena arena = pbArena_Over(s->gathered->block, pbArena_Needed(&measure));
-  lay_out_copies(&arena, s->gathered, &s->w);
+// Room for copies of what the work has room for. False: there is none, and no copies.
+static bool make_copies(pbScratch *s) {
+  struct pbGathered *g = s->gathered, probe;
+  pbArena measure = pbArena_Measure();
+  if (g->block && g->max_con >= s->w.max_con) return true;
+  lay_out_copies(&measure, &probe, &s->w);
+
+  size_t needed = pbArena_Needed(&measure);
+  pbContext_Free(s->ctx, g->block);
+  pbContext_Free(s->ctx, g->J);
+  *g = (struct pbGathered){.block = needed == SIZE_MAX ? NULL : pbContext_Alloc(s->ctx, needed)};
+  if (!g->block) return false;
+
+  pbArena arena = pbArena_Over(g->block, needed);
+  lay_out_copies(&arena, g, &s->w);
   PB_ASSERT(!arena.failed && arena.used == measure.used);
-  return pb_ok;
+  return true;
 }
 
 void pbScratch_InspectDestroy(pbScratch *s) {
@@ -279,7 +289,7 @@ static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
-  if (pbScratch_Stale(s, s->model)) return;
+  if (pbScratch_Stale(s, s->model) || !make_copies(s)) return;
 
   // Where M is singular there is no smooth acceleration to show.
   if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));
@@ -383,6 +393,7 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
 
   for (int i = 0, n = list_fields(s, list); i < n; i++) {
     if (strcmp(list[i].name, name)) continue;
+    if (!list[i].data && list[i].rows * list[i].cols > 0) return false;
     *data = list[i].data;
     *rows = list[i].rows;
     *cols = list[i].cols;

@@ -5,11 +5,12 @@
 #include <pullback/world.h>
 
 #include "eval/found.h"
+#include "eval/room.h"
 #include "step/record.h"
 
-// Bytes of a complex evaluation for a capacity of contacts; carving it from a block. jvp.h's handle is that block.
-size_t pbJvp_Size(const pbModel *m, int max_contacts);
-void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
+// A complex evaluation with room for contacts as another has it (pbRoom); the handle of what is below. After a failure: NULL.
+PB_NODISCARD pbStatus pbJvp_Create(pbContext *ctx, const pbModel *m, pbRoom room, void **block);
+void pbJvp_Destroy(pbContext *ctx, void *block);  // NULL is fine
 // The step along a direction; of its record only the state before it is read. stages: the accelerations it found.
 pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const pbDirection *direction, bool integrate,
                    const pbStepTangent *out);

@@ -6,6 +6,7 @@
 
 #if PB_IS_COMPLEX
 #include "base/assert.h"
+#include "base/context.h"
 
 #include "eval/row.h"
 #include "eval/work.h"
@@ -24,25 +25,30 @@ static size_t own_params(const pbModel *m) {
   return last ? m->policy->theta : m->ntheta;
 }
 
-// The handle lies at the start of the block, theta and the work behind it.
+// The handle lies at the start of the block, theta behind it.
 static size_t handle_bytes(const pbModel *m) {
   return (sizeof(pbJvp) + 63 + (own_params(m) + (size_t)m->nv) * sizeof(num) + 63) & ~(size_t)63;
 }
 
-size_t pbJvp_Size(const pbModel *m, int contacts) {
-  pbWork_c probe;
-  return handle_bytes(m) + pbWork_Carve_c(&probe, m, contacts, NULL) + 64;
+pbStatus pbJvp_Create(pbContext *ctx, const pbModel *m, pbRoom room, void **block) {
+  pbJvp *j = *block = pbContext_Alloc(ctx, handle_bytes(m));
+  if (!j) return pb_no_memory;
+  j->theta = (num *)((char *)j + ((sizeof(pbJvp) + 63) & ~(size_t)63));
+  j->couple = j->theta + own_params(m);
+  PB_ASSERT((char *)(j->couple + m->nv) <= (char *)j + handle_bytes(m));
+
+  pbStatus status = pbWork_Open_c(&j->w, ctx, m, room);
+  if (status == pb_ok) return pb_ok;
+  pbJvp_Destroy(ctx, j);
+  *block = NULL;
+  return status;
 }
 
-void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
+void pbJvp_Destroy(pbContext *ctx, void *block) {
   pbJvp *j = block;
-  char *work = (char *)block + handle_bytes(m);
-  work += (64 - (size_t)work % 64) % 64;
-  pbWork_Carve_c(&j->w, m, contacts, work);
-
-  j->theta = (num *)((char *)block + ((sizeof(pbJvp) + 63) & ~(size_t)63));
-  j->couple = j->theta + own_params(m);
-  PB_ASSERT((char *)(j->couple + m->nv) <= work);  // theta and couple end where the work begins
+  if (!j) return;
+  pbWork_Close_c(&j->w);
+  pbContext_Free(ctx, j);
 }
 
 // ---- scale ----------------------------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
 
   switch (status) {
     case pb_capacity:
-      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, *w->time, room_of_method(s->model));
+      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->most_con, *w->time, room_of_method(s->model));
     case pb_singular: return pbScratch_ExplainSingular(s);
     case pb_no_convergence: return pbScratch_ExplainHard(s);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), *w->time);

@@ -25,8 +25,9 @@ struct pbScratch {
   const pbModel *model;
   const pbVariant *variant;           // kernels for this processor
   pbWork_r w;                         // the evaluation in double
-  void *complex_work;                 // the same in complex numbers (step/jvp.h)
-  void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (step/vjp.h)
+  pbRoom room;                        // for contacts, and whether it grows
+  void *complex_work;                 // the same in complex numbers (step/jvp.h); NULL: nobody has asked yet
+  void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (step/vjp.h); NULL, each, likewise
   double *stages;                     // pb_solutions x nv: accelerations found by the last step
   double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
   double *row;                        // of deformables: cotangents for a row of a Jacobian, and its entries
@@ -43,9 +44,11 @@ struct pbScratch {
   double *event_columns;              // hard contact: pbEvents_Room numbers
   double *event_poses;                // 6 nmocap: how poses flow
   int *event_parent;                  // rows
+  int event_rows;                     // rows that these have room for
   void *cache_at;                     // where the next evaluation is to be cached; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
-  int *ids, *ids_before;              // their geoms and numbers of the contact points, in order
+  int *ids, *ids_before;              // their geoms and numbers of the contact points, in order,
+  int id_room, *id_block;             // and for how many there is room in the block of both
   pbReport report;
   unsigned failures;      // texts written so far
   int revision;           // of the model it was made for
@@ -61,6 +64,11 @@ struct pbScratch {
   char error[512];
 };
 
+// What derivatives work with, made when one is first asked for; that of events grows with the rows. pb_no_memory.
+PB_NODISCARD pbStatus pbScratch_MakeComplex(pbScratch *s);
+PB_NODISCARD pbStatus pbScratch_MakeAdjoint(pbScratch *s);
+PB_NODISCARD pbStatus pbScratch_MakeLanes(pbScratch *s);
+PB_NODISCARD pbStatus pbScratch_MakeEvents(pbScratch *s);
 pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
 pbStatus pbScratch_InspectCreate(pbScratch *s);
 void pbScratch_InspectDestroy(pbScratch *s);

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/context.h"
 #include "base/mutate.h"
 #include "eval/work.h"
 #include "math/vec.h"
@@ -48,7 +49,7 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
 }
 
 // Virtual motions, what depends on the evaluation alone, and room to work in: written before they are read.
-static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int contacts) {
+static void lay_out_motions(pbArena *arena, block *k, const pbModel *m) {
   LANE(pbAdjoint) *a = &k->a;
   int bodies = 6 * m->nbody;
   // virtual motions: of joints and of bodies
@@ -65,8 +66,6 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->rate_IV, bodies);
   TAKE(a->IW, bodies);
   TAKE(a->damping, 3 * m->nv);
-  TAKE(a->contact_jacobian, contacts);
-  TAKE(a->contact_bar, PB_LANES == 1 && pb_shapesVary(m) ? contacts : 0);
 
   // room to work in
   TAKE(a->c, m->nv);
@@ -74,7 +73,6 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->X, bodies);
   TAKE(a->G, bodies);
   TAKE(a->F, bodies);
-  TAKE(a->y0, 6 * (contacts + m->topology->max_blocks));
   TAKE(a->ten_power, m->ntendon);
   TAKE(a->ten_c, (size_t)m->ntendon * (size_t)m->nv);
 }
@@ -117,18 +115,13 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   k->cleared_to = pbArena_Mark(arena);
 }
 
-// Sweeps against slip: nothing where there are none.
-static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contacts) {
+// Sweeps against slip, but for what is as long as they are: nothing where there are none.
+static void lay_out_slip(pbArena *arena, block *k, const pbModel *m) {
   LANE(pbAdjoint) *a = &k->a;
   a->slip = &k->slip;
   if (!pb_noslip(m)) return;
 
-  int n = contacts * (m->topology->max_dim - 1) + m->nv + m->ntendon;
   TAKE(a->slip->w, m->nv);
-  TAKE(a->slip->f, n);
-  TAKE(a->slip->x, n);
-  TAKE(a->slip->z, n);
-  TAKE(a->slip->G, n * n);
   TAKE(a->slip->u, m->nv);
   TAKE(a->slip->Fz, 6 * m->nbody);
   TAKE(a->slip->FA, 6 * m->nbody);
@@ -136,22 +129,18 @@ static void lay_out_slip(pbArena *arena, block *k, const pbModel *m, int contact
   TAKE(a->slip->M, m->topology->M.size);
   TAKE(a->slip->S, 6 * m->nv);
   TAKE(a->slip->I, 10 * m->nbody);
-  TAKE(a->slip_row, contacts + m->topology->max_blocks);
-  TAKE(a->slip->update, n);
   TAKE(a->slip->A, 6 * m->nbody);
-  TAKE(a->slip->force, 6 * (contacts + m->topology->max_blocks));
   TAKE(a->slip->sign, m->nv + m->ntendon);
   TAKE(a->slip_loss, m->nv + m->ntendon);
 }
 
-static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contacts) {
-  LANE(pbAdjoint) *a = &k->a;
+static void lay_out_block(pbArena *arena, block *k, const pbModel *m) {
   size_t nv = (size_t)m->nv;
   pbArena_Take(arena, 1, sizeof(block));  // the handle itself, at the start
   k->base = arena->base;
   lay_out_step(arena, k, m);
-  lay_out_motions(arena, k, m, contacts);
-  lay_out_slip(arena, k, m, contacts);
+  lay_out_motions(arena, k, m);
+  lay_out_slip(arena, k, m);
   lay_out_collected(arena, k, m);
 
   // Jacobians solve for all seeds before they traverse the tree for some.
@@ -161,28 +150,88 @@ static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contac
     TAKE(k->lam_of, strips * nv);
     TAKE(k->mu_of, strips * nv);
   }
+}
 
-  TAKE(a->force, 6 * (contacts + m->topology->max_blocks));  // cleared for the rows there are
+// What is as long as the lists of contacts and rows: written, or cleared for the rows there are, before it is read.
+static void lay_out_lists(pbArena *arena, block *k, const pbModel *m) {
+  LANE(pbAdjoint) *a = &k->a;
+  int contacts = k->max_contacts, rows = contacts + m->topology->max_blocks;
+  TAKE(a->contact_jacobian, contacts);
+  TAKE(a->contact_bar, PB_LANES == 1 && pb_shapesVary(m) ? contacts : 0);
+  TAKE(a->y0, 6 * rows);
+  TAKE(a->force, 6 * rows);
+
   if (pb_hard(m)) {
-    size_t numbers = (size_t)(contacts * m->topology->max_dim + m->topology->max_blocks + 5 * m->neq);
-    TAKE(a->z, 6 * (contacts + m->topology->max_blocks));
-    TAKE(a->u, 2 * numbers);
+    TAKE(a->z, 6 * rows);
+    TAKE(a->u, 2 * (contacts * m->topology->max_dim + m->topology->max_blocks + 5 * m->neq));
+  }
+  if (pb_noslip(m)) {
+    size_t n = (size_t)k->max_slip;
+    TAKE(a->slip->f, n);
+    TAKE(a->slip->x, n);
+    TAKE(a->slip->z, n);
+    TAKE(a->slip->G, n * n);
+    TAKE(a->slip->update, n);
+    TAKE(a->slip_row, rows);
+    TAKE(a->slip->force, 6 * rows);
   }
 }
 #undef TAKE
 
-size_t LANE(pbVjp_Size)(const pbModel *m, int contacts) {
-  block probe;
-  pbArena arena = pbArena_Measure();
-  lay_out_block(&arena, &probe, m, contacts);
-  return pbArena_Needed(&arena);
+static pbStatus make_lists(block *k, const pbModel *m, int contacts, int slip) {
+  block probe = *k;
+  PB_ASSERT(contacts >= k->max_contacts && slip >= k->max_slip);
+  pbArena measure = pbArena_Measure();
+  probe.a.slip = &probe.slip;
+  probe.max_contacts = contacts;
+  probe.max_slip = slip;
+  lay_out_lists(&measure, &probe, m);
+
+  size_t needed = pbArena_Needed(&measure);
+  void *memory = needed == SIZE_MAX ? NULL : pbContext_Alloc(k->ctx, needed);
+  if (!memory) return pb_no_memory;
+  pbContext_Free(k->ctx, k->lists);
+  k->lists = memory;
+  k->max_contacts = contacts;
+  k->max_slip = slip;
+  pbArena arena = pbArena_Over(memory, needed);
+  lay_out_lists(&arena, k, m);
+  PB_ASSERT(!arena.failed);
+  return pb_ok;
 }
 
-void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
-  pbArena arena = pbArena_Over(memory, LANE(pbVjp_Size)(m, contacts));
-  lay_out_block(&arena, LANE(pbVjp_Block)(memory), m, contacts);
+pbStatus LANE(pbVjp_Reserve)(block *k, const NUM(pbWork) *w) {
+  if (w->max_con <= k->max_contacts && w->slip.max <= k->max_slip) return pb_ok;
+  return make_lists(k, w->m, w->max_con, w->slip.max);
+}
+
+pbStatus LANE(pbVjp_Create)(pbContext *ctx, const NUM(pbWork) *w, void **memory) {
+  const pbModel *m = w->m;
+  block probe;
+  pbArena measure = pbArena_Measure();
+  lay_out_block(&measure, &probe, m);
+  size_t needed = pbArena_Needed(&measure);
+  *memory = needed == SIZE_MAX ? NULL : pbContext_Alloc(ctx, needed);
+  if (!*memory) return pb_no_memory;
+
+  pbArena arena = pbArena_Over(*memory, needed);
+  block *k = LANE(pbVjp_Block)(*memory);
+  lay_out_block(&arena, k, m);
   PB_ASSERT(!arena.failed);
-  PB_ASSERT(pbArena_Needed(&arena) == LANE(pbVjp_Size)(m, contacts));  // all of it is used
+  PB_ASSERT(pbArena_Needed(&arena) == needed);  // all of it is used
+  k->ctx = ctx;
+  pbStatus status = make_lists(k, m, w->max_con, w->slip.max);
+  if (status == pb_ok) return pb_ok;
+  LANE(pbVjp_Destroy)(ctx, *memory);
+  *memory = NULL;
+  return status;
+}
+
+void LANE(pbVjp_Destroy)(pbContext *ctx, void *memory) {
+  if (!memory) return;
+  PB_ASSERT(LANE(pbVjp_Block)(memory)->ctx == ctx);
+  pbContext_Free(ctx, LANE(pbVjp_Block)(memory)->lists);
+  pbContext_Free(ctx, memory);
 }
 
 // ---- one evaluation -------------------------------------------------------------------------------------------------
@@ -525,6 +574,7 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
 pbStatus LANE(pbVjp_Prepare)(block *k, NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   const LANE(pbSolution) work = {.qacc = w->qacc, .A = w->A};
+  PB_TRY(LANE(pbVjp_Reserve)(k, w));
   LANE(pbVjp_Set)(a, w);
   LANE(pbSweep_Evaluation)(a, &w->mechanism, pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
   LANE(pbRows_Evaluation)(a);

@@ -34,12 +34,17 @@ typedef struct LANE(pbVjpBlock) {
   size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
   size_t cleared_from, cleared_to;  // the rest of what is zero at the start of an evaluation
   char *base;
+  pbContext *ctx;
+  void *lists;                 // what is as long as contacts and rows, in a block of its own,
+  int max_contacts, max_slip;  // for so many contacts, and numbers of rows that slide
 } LANE(pbVjpBlock);
 
-// The handle that pbVjp_Carve was given, at the next multiple of 64.
+// The handle that pbVjp_Create gave.
 static inline LANE(pbVjpBlock) *LANE(pbVjp_Block)(void *memory) {
   return (LANE(pbVjpBlock) *)((char *)memory + (64 - (size_t)memory % 64) % 64);
 }
+// Room for the contacts and rows of the evaluation in w.
+PB_NODISCARD pbStatus LANE(pbVjp_Reserve)(LANE(pbVjpBlock) *k, const NUM(pbWork) *w);
 // The evaluation in w is what the adjoint is of, as each of its files sees it.
 static inline void LANE(pbVjp_Set)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   a->work = w;

@@ -34,9 +34,10 @@ typedef struct pbPullback {
 
 #if !PB_IS_COMPLEX
 int LANE(pbVjp_Lanes)(void);
-// Bytes of the block of cotangents for a capacity of contacts; laying it out.
-size_t LANE(pbVjp_Size)(const pbModel *m, int max_contacts);
-void LANE(pbVjp_Carve)(void *block, const pbModel *m, int max_contacts);
+// The block of cotangents with room for what work has room for, which grows with it, and the end of it (NULL is fine). After a
+// failure: NULL.
+pbStatus LANE(pbVjp_Create)(pbContext *ctx, const NUM(pbWork) *w, void **block);
+void LANE(pbVjp_Destroy)(pbContext *ctx, void *block);
 pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
 // Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x columns, see
 // pbStep_JacobianBy); either may be NULL. Work holds the evaluation afterwards.

@@ -121,17 +121,19 @@ static void pass_rows(walk *k, pbWork_r *w) {
 }
 
 // What the step does not write in its own place (pbCached_Begin).
-static void pass_evaluation(walk *k, pbWork_r *w) {
+static pbStatus pass_evaluation(walk *k, pbWork_r *w) {
   const pbModel *m = w->m;
 
   pass_counts(k, w);
+  if (k->at && k->load) PB_TRY(pbConstraints_Reserve_r(&w->constraints, w->ncon));
   pass_transmissions(k, w);
   pass_rows(k, w);
 
   // The factor at the solution; its pattern follows from the rows.
-  if (k->at && k->load) pbSolve_Pattern_r(w);
+  if (k->at && k->load) PB_TRY(pbSolve_Pattern_r(w));
   pass_reals(k, w->H_LD, (size_t)w->H.size);
   if (w->damped && m->integrator == pb_intImplicitfast) pass_reals(k, w->free_A, 36 * (size_t)m->njnt);
+  return pb_ok;
 }
 
 // ---- room ---------------------------------------------------------------------------------------------------------------
@@ -154,7 +156,8 @@ size_t pbCached_Room(const pbModel *m, int contacts) {
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
 
   pbWork_r w;
-  pbWork_Carve_r(&w, m, contacts, NULL);
+  pbWork_Carve_r(&w, m, NULL);
+  pbConstraints_Count_r(&w.constraints, contacts);
   // Rows, transmissions and the factor at their largest
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
   size_t factor = (size_t)w.t->M.size * sizeof(double);
@@ -174,9 +177,7 @@ size_t pbCached_Guess(pbScratch *s) {
 
   if (evaluates_again(s->model)) return 0;
   walk k = {.used = s->w.cached_bytes};
-  pass_evaluation(&k, &s->w);
-
-  return k.used;
+  return pass_evaluation(&k, &s->w) == pb_ok ? k.used : 0;
 }
 
 // ---- saving ---------------------------------------------------------------------------------------------------------------
@@ -208,12 +209,12 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   PB_TRY(s->variant->complete(&s->w));
   // Counted first: nothing is written where it does not fit.
   walk count = {.used = s->w.cached_bytes};
-  pass_evaluation(&count, &s->w);
+  PB_TRY(pass_evaluation(&count, &s->w));
   if (count.used > room) return pb_ok;
 
   *size = whole_lines(count.used);
   walk save = {.at = s->w.cached_at, .used = s->w.cached_bytes};
-  pass_evaluation(&save, &s->w);
+  PB_TRY(pass_evaluation(&save, &s->w));
   PB_ASSERT(save.used == count.used);
 
   return pb_ok;
@@ -256,18 +257,19 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
 
 // Bodies alone: from the cached evaluation, or from one made again.
 static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
+  pbStatus status = pbScratch_MakeAdjoint(s);
   bool loads = !p->evaluated && p->phase != pb_pullFromObservations;
   if (loads) {
     s->cache_at = step->cached;
     pbScratch_Load(s, step->theta, step->record, step->input);
   }
-  if (step->cached && loads) {
+  if (step->cached && loads && status == pb_ok) {
     walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
-    pass_evaluation(&k, &s->w);
+    status = pass_evaluation(&k, &s->w);
   }
 
   p->cached = step->cached != NULL;
-  pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);
+  if (status == pb_ok) status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);
   s->report.residual = s->w.residual;
 
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));

@@ -29,6 +29,7 @@ static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDir
 // taken at, from the same evaluation.
 static pbStatus push_bodies(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
   pbFound found;
+  PB_TRY(pbScratch_MakeComplex(s));
 
   if (pb_hard(s->model)) {
     pbScratch_Load(s, step->theta, step->record, step->input);
@@ -357,7 +358,9 @@ pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *
   if (m->deform || m->policy) return row_by_row(&step, s, of_state, of_sensors);
 
   batch b = begin_batch(s, &step);
-  pbStatus status = out->A || out->B ? state_rows(&b, of_state) : pb_ok;
+  pbStatus status = pbScratch_MakeLanes(s);
+  if (status != pb_ok) return pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));
+  status = out->A || out->B ? state_rows(&b, of_state) : pb_ok;
   b.evaluated = false;  // sensors need more of an evaluation than a step
   if (status == pb_ok && (out->C || out->D)) status = pull_rows(&b, b.seed_sensor, m->nsensordata, false, of_sensors);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));

@@ -602,11 +602,11 @@ pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool
                           pbEventCount *count) {
   const pbModel *m = step->model;
   size_t n = (size_t)pbModel_TangentSize(m);
-  double *next = s->event_numbers;
-  double *distance = next + n + n;
   double *v = s->state;
 
   velocity_across(s, step->record + tape_stages(m), v);
+  PB_TRY(explain(s, pbScratch_MakeEvents(s)));
+  double *next = s->event_numbers, *distance = next + n + n;
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
 
@@ -674,7 +674,6 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   size_t nv = (size_t)m->nv;
-  double *distance = s->event_numbers + nv;
   double *v = s->state;
   const double *v_next = x_next + state_layout(m).qvel;
 
@@ -683,6 +682,8 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   if (m->policy) step = pbPolicy_Open(s, &step);
   pbScratch_Load(s, step.theta, step.record, step.input);
   PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
+  PB_TRY(explain(s, pbScratch_MakeEvents(s)));
+  double *distance = s->event_numbers + nv;
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
@@ -692,7 +693,6 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
     return push_impacts(&p, given, direction, distance);
   }
 
-  // Tangents of the distances; the direction of theta is one of the theta given.
   PB_TRY(pbStep_Jvp(m, given->theta, step.record, step.input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
 

@@ -2,7 +2,6 @@
 // Tests: tests/conformance/test_step.c.
 #include <pullback/world.h>
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,41 +32,67 @@ static size_t jacobian_row(const pbModel *m) {
 
 static double *reals(pbScratch *s, size_t count) { return pbContext_AllocArray(s->ctx, count, sizeof(double)); }
 
-// What the kernels work in, carved for the model.
-static pbStatus allocate_work(pbScratch *s, int contacts) {
-  const pbModel *m = s->model;
-  pbContext *ctx = s->ctx;
-  // Carving at NULL counts the bytes; 64 more to align them.
-  pbWork_r probe;
-  void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
-  if (!block) return pb_no_memory;
-  pbWork_Carve_r(&s->w, m, contacts, block);
-
-  s->complex_work = pbContext_Alloc(ctx, pbJvp_Size(m, contacts));
-  s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_one_size(m, contacts));
-  s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_lanes_size(m, contacts));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes) return pb_no_memory;
-  pbJvp_Carve(s->complex_work, m, contacts);
-  s->variant->vjp_one_carve(s->adjoint_one, m, contacts);
-  s->variant->vjp_lanes_carve(s->adjoint_lanes, m, contacts);
-  return pb_ok;
+// ---- what derivatives need: in advance where a capacity was asked for, else when one is first asked ------------------------
+pbStatus pbScratch_MakeAdjoint(pbScratch *s) {
+  return s->adjoint_one ? pb_ok : s->variant->vjp_one_create(s->ctx, &s->w, &s->adjoint_one);
 }
 
-static pbStatus allocate_events(pbScratch *s, int contacts) {
-  const pbModel *m = s->model;
-  size_t rows = (size_t)(contacts + m->topology->max_blocks + 1);
-  size_t ids = (size_t)(contacts + 1) * id_size;
+pbStatus pbScratch_MakeLanes(pbScratch *s) {
+  return s->adjoint_lanes ? pb_ok : s->variant->vjp_lanes_create(s->ctx, &s->w, &s->adjoint_lanes);
+}
 
-  s->events = pbContext_AllocArray(s->ctx, 2 * rows, sizeof *s->events);
-  s->event_numbers = reals(s, rows + 2 * (size_t)pbModel_TangentSize(m));
+pbStatus pbScratch_MakeComplex(pbScratch *s) {
+  return s->complex_work ? pb_ok : pbJvp_Create(s->ctx, s->model, s->room, &s->complex_work);
+}
+
+pbStatus pbScratch_MakeEvents(pbScratch *s) {
+  const pbModel *m = s->model;
+  // Hard contact looks at other states of the step, whose rows may be more.
+  int contacts = pb_hard(m) ? s->w.most_con : s->w.max_con, rows = contacts + m->topology->max_blocks + 1;
+  if (s->event_rows >= rows) return pb_ok;
+
+  void *old[] = {s->events, s->event_numbers, s->event_poses, s->event_columns, s->event_parent};
+  for (size_t i = 0; i < sizeof old / sizeof *old; i++) pbContext_Free(s->ctx, old[i]);
+  s->event_rows = 0;
+  s->events = pbContext_AllocArray(s->ctx, 2 * (size_t)rows, sizeof *s->events);
+  s->event_numbers = reals(s, (size_t)rows + 2 * (size_t)pbModel_TangentSize(m));
   // Columns of the saltation matrix: hard contact alone
   s->event_poses = reals(s, 6 * (size_t)m->nmocap + 1);
   s->event_columns = reals(s, pb_hard(m) ? pbEvents_Room(m) : 1);
-  s->event_parent = pbContext_AllocArray(s->ctx, rows, sizeof(int));
-  s->ids = pbContext_AllocArray(s->ctx, ids, sizeof(int));
-  s->ids_before = pbContext_AllocArray(s->ctx, ids, sizeof(int));
-  bool all = s->events && s->event_numbers && s->event_columns && s->event_poses && s->event_parent && s->ids && s->ids_before;
-  return all ? pb_ok : pb_no_memory;
+  s->event_parent = pbContext_AllocArray(s->ctx, (size_t)rows, sizeof(int));
+  if (!s->events || !s->event_numbers || !s->event_columns || !s->event_poses || !s->event_parent) return pb_no_memory;
+  s->event_rows = rows;
+  return pb_ok;
+}
+
+// The lists of contacts of this step and the last; what is in them is kept.
+static pbStatus make_ids(pbScratch *s) {
+  size_t had = (size_t)s->id_room, room = (size_t)s->w.max_con + 1;
+  if (had >= room) return pb_ok;
+  int *ids = pbContext_AllocArray(s->ctx, 2 * room * id_size, sizeof(int));
+  if (!ids) return pb_no_memory;
+
+  if (had) memcpy(ids + room * id_size, s->ids_before, had * id_size * sizeof(int));
+  pbContext_Free(s->ctx, s->id_block);
+  s->id_block = ids;
+  s->ids = ids;
+  s->ids_before = ids + room * id_size;
+  s->id_room = (int)room;
+  return pb_ok;
+}
+
+// What the kernels work in.
+static pbStatus allocate_work(pbScratch *s) {
+  PB_TRY(pbWork_Open_r(&s->w, s->ctx, s->model, s->room));
+  PB_TRY(make_ids(s));
+  // Coupled deformables, policies and impacts use them in a step.
+  bool wanted = !s->room.grows || s->model->deform || s->model->policy || s->model->contact.method == pb_contactImpact;
+  if (!wanted) return pb_ok;
+
+  PB_TRY(pbScratch_MakeComplex(s));
+  PB_TRY(pbScratch_MakeAdjoint(s));
+  PB_TRY(pbScratch_MakeLanes(s));
+  return pbScratch_MakeEvents(s);
 }
 
 static pbStatus allocate_vectors(pbScratch *s) {
@@ -86,13 +111,12 @@ static pbStatus allocate_vectors(pbScratch *s) {
   return all ? pb_ok : pb_no_memory;
 }
 
-static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity) {
+static pbStatus allocate(pbScratch *s, const pbCapacity *capacity) {
   const pbModel *m = s->model;
 
-  PB_TRY(allocate_work(s, contacts));
+  PB_TRY(allocate_work(s));
   PB_TRY(allocate_vectors(s));
-  PB_TRY(allocate_events(s, contacts));
-  if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
+  if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, s->room.most));
 
   if (m->deform) {
     const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
@@ -106,12 +130,24 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
   return pbScratch_InspectCreate(s);
 }
 
-enum { most_hard_contacts = 512, most_slip_contacts = 256 };  // memory grows with their square
+// Of hard methods and of sweeps against slip memory grows with the square, so without a capacity they hold no more.
+enum { most_hard_contacts = 512, most_slip_contacts = 256, most_impacts = 4096, first_contacts = 32 };
 
-static int default_contacts(const pbModel *m) {
+static int most_contacts(const pbModel *m) {
   int most = m->topology->max_contacts;
   if (pb_noslip(m) && most > most_slip_contacts) return most_slip_contacts;
+  if (m->contact.method == pb_contactImpact && most > most_impacts) return most_impacts;
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
+}
+
+static pbRoom choose_room(const pbModel *m, const pbCapacity *capacity) {
+  // Impacts are found by looking at one pair from afar, with all points that it may have.
+  int given = capacity ? capacity->contacts : 0, most = given > 0 ? given : most_contacts(m);
+  if (m->contact.method == pb_contactImpact && most < PB_MAX_CONTACT_POINTS) most = PB_MAX_CONTACT_POINTS;
+  if (given > 0) return (pbRoom){.contacts = most, .most = most};
+  // What a pair has from afar fits at first.
+  int first = m->contact.method == pb_contactImpact ? first_contacts + PB_TERRAIN_CONTACTS : first_contacts;
+  return (pbRoom){.contacts = most < first ? most : first, .most = most, .grows = true};
 }
 
 static pbStatus check_capacity(pbContext *ctx, const pbCapacity *capacity) {
@@ -131,16 +167,15 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   PB_TRY(check_capacity(ctx, capacity));
   PB_TRY(pbModel_Check(ctx, m));
 
-  // Impacts are found by looking at one pair from afar, with all points that it may have.
-  int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
-  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_CONTACT_POINTS) contacts = PB_MAX_CONTACT_POINTS;
-  if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
-    return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
+  pbRoom room = choose_room(m, capacity);
+  if (!pbRoom_Counts(m, room.contacts))
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch with %d contacts", room.contacts);
 
   pbScratch *s = pbContext_Alloc(ctx, sizeof *s);
   if (!s) return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch");
   s->ctx = ctx;
   s->model = m;
+  s->room = room;
   s->revision = m->revision;
   s->variant = pbVariant_Best();
   // There is no step before the first.
@@ -150,10 +185,10 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->report.penetrating[0] = -1;
   s->report.penetrating[1] = -1;
 
-  pbStatus status = allocate(s, contacts, capacity);
+  pbStatus status = allocate(s, capacity);
   if (status != pb_ok) {
     pbScratch_Destroy(s);
-    return pbContext_Fail(ctx, status, "out of memory for a scratch with %d contacts", contacts);
+    return pbContext_Fail(ctx, status, "out of memory for a scratch with %d contacts", room.contacts);
   }
   *scratch = s;
   return pb_ok;
@@ -168,9 +203,14 @@ void pbScratch_Destroy(pbScratch *s) {
   pbDeformWork_Destroy(s->deform);
   pbPolicyWork_Destroy(s);
 
-  void *blocks[] = {s->w.memory,     s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
-                    s->row,          s->state,        s->events,      s->event_numbers, s->event_columns, s->event_poses,
-                    s->event_parent, s->ids,          s->ids_before,  s->theta_unit,    s->theta_tangent, s->theta_aside};
+  pbWork_Close_r(&s->w);
+  pbJvp_Destroy(ctx, s->complex_work);
+  s->variant->vjp_one_destroy(ctx, s->adjoint_one);
+  s->variant->vjp_lanes_destroy(ctx, s->adjoint_lanes);
+
+  void *blocks[] = {s->stages,        s->seeds,         s->row,         s->state,        s->events,
+                    s->event_numbers, s->event_columns, s->event_poses, s->event_parent, s->id_block,
+                    s->theta_unit,    s->theta_tangent, s->theta_aside};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) pbContext_Free(ctx, blocks[i]);
   pbContext_Free(ctx, s);
 }
@@ -207,7 +247,8 @@ static int count_common(const int *a, int count_a, const int *b, int count_b) {
 }
 
 // Contacts that appeared or went since the last step. Where contacts fade in there are no events.
-static void count_events(pbScratch *s) {
+static pbStatus count_events(pbScratch *s) {
+  PB_TRY(make_ids(s));
   int n = s->model->contact.onset > 0 ? 0 : s->w.ncon;
   int *ids = s->ids;
 
@@ -233,6 +274,7 @@ static void count_events(pbScratch *s) {
   s->contacts_before = n;
   s->ids = s->ids_before;
   s->ids_before = ids;
+  return pb_ok;
 }
 
 // What comes in besides theta.
@@ -291,7 +333,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
     return pbScratch_Fail(s, pb_not_finite, "%s becomes %g after time %.9g: the state grows beyond bounds",
                           pbState_EntryName(m, bad, name, sizeof name), pbScratch_WithoutSign(next[bad]), x[at.time]);
 
-  if (!s->impacts) count_events(s);
+  if (!s->impacts && count_events(s) != pb_ok) return pbScratch_Fail(s, pb_no_memory, "out of memory for %d contacts", s->w.ncon);
   memcpy(x, next, (size_t)at.size * sizeof(double));
   if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
   return pb_ok;

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "eval/contact.h"
+#include "eval/row.h"
 #include "world/cached.h"
 #include "step/scratch.h"
 
@@ -23,7 +25,12 @@ static Result plain, poisoned;
 
 static void poison(pbScratch *scratch) {
   pbWork_r sizes;
-  memset(scratch->w.memory, 0xff, pbWork_Carve_r(&sizes, scratch->model, scratch->w.max_con, NULL));
+  pbWork_r *w = &scratch->w;
+  memset(w->memory, 0xff, pbWork_Carve_r(&sizes, scratch->model, NULL));
+  memset(w->contact, 0xff, (size_t)w->max_con * sizeof *w->contact);
+  memset(w->row, 0xff, (size_t)w->max_row * sizeof *w->row);
+  memset(w->row_J, 0xff, (size_t)w->max_J * sizeof *w->row_J);
+  memset(w->H_LD, 0xff, w->joined_room * sizeof *w->H_LD);
 }
 
 // keep: pullbacks from evaluations that were kept, not from evaluating again.

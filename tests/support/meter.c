@@ -19,6 +19,8 @@ static void *meter_alloc(void *user, size_t size) {
   if (!block) return NULL;
 
   meter->live++;
+  meter->bytes += size;
+  if (meter->bytes > meter->most) meter->most = meter->bytes;
   memcpy(block, &size, sizeof size);
   return memset(block + head, 0xff, size);
 }
@@ -30,6 +32,7 @@ static void meter_release(void *user, void *memory) {
   memset(block, 0xff, size + head);
   free(block);
   ((Meter *)user)->live--;
+  ((Meter *)user)->bytes -= size;
 }
 
 static void *meter_resize(void *user, void *memory, size_t size) {

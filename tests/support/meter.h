@@ -7,6 +7,7 @@
 
 typedef struct Meter {
   long calls, live;      // allocations so far, blocks not yet given back
+  size_t bytes, most;    // in these blocks now, and at most so far
   long fail_at;          // the call that fails, counted from 1; 0: none
   bool fail_ever_after;  // and all that follow
   long failed;           // calls refused

@@ -496,7 +496,7 @@ static void test_differences(void **state) {
 // ---- bits -------------------------------------------------------------------------------------------------------------
 static void poison(World *w) {
   pbWork_r sizes;
-  memset(w->s->w.memory, 0xff, pbWork_Carve_r(&sizes, w->m, w->s->w.max_con, NULL));
+  memset(w->s->w.memory, 0xff, pbWork_Carve_r(&sizes, w->m, NULL));
 }
 
 // The same bits from every instruction set, and whatever an earlier call left.
