@@ -70,22 +70,22 @@ static void set_balls(NUM(pbConstraints) *w) {
   // Half of a margin that counts for all pairs, else each geom its own: a pair has the sum.
   for (int i = 0; i < w->t->ngeom_read; i++) {
     int g = w->t->geom_read[i];
-    double *ball = w->geom_ball + 4 * g;
     double margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
     if (keeps_gap(w->m)) margin += fmax(re(w->p.geom_gap[g]), 0);
-    for (int k = 0; k < 3; k++) ball[k] = re(w->geom_xpos[3 * g + k]);
-    ball[3] = (bounding_radius(w, g) + (margin > 0 ? margin : 0)) * (1 + 1e-9);
+    for (int k = 0; k < 3; k++) w->geom_ball[k * w->m->ngeom + g] = re(w->geom_xpos[3 * g + k]);
+    w->geom_ball[3 * w->m->ngeom + g] = (bounding_radius(w, g) + (margin > 0 ? margin : 0)) * (1 + 1e-9);
   }
 }
 
 // May the geoms touch, as far as their balls tell? The pair itself decides.
-static inline bool may_touch(const NUM(pbConstraints) *w, const double *balls, int g1, int g2, double margin) {
-  const double *a = balls + 4 * g1;
-  const double *b = balls + 4 * g2;
+static inline bool may_touch(const NUM(pbConstraints) *w, int g1, int g2, double margin) {
+  int n = w->m->ngeom;
+  const double *a = w->geom_ball + g1;
+  const double *b = w->geom_ball + g2;
   double x = b[0] - a[0];
-  double y = b[1] - a[1];
-  double z = b[2] - a[2];
-  double reach = a[3] + b[3] + margin;
+  double y = b[n] - a[n];
+  double z = b[2 * n] - a[2 * n];
+  double reach = a[3 * n] + b[3 * n] + margin;
 
   // Height of the ball above a plane, whose normal is the third column of its frame.
   if (w->m->geom_type[g1] == pb_geomPlane) {
@@ -101,23 +101,53 @@ static double pair_reach(const NUM(pbConstraints) *w, int pair) {
   return fabs(re(w->p.pair_margin[pair])) + (keeps_gap(w->m) ? fabs(re(w->p.pair_gap[pair])) : 0);
 }
 
-int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
-  const pbCandidate *c = w->t->candidate;
-  const double *balls = w->geom_ball;
-  int *near = w->near;
-  int count = w->t->ncandidate;
+// May the ball of geom g touch any of `count` balls from one on? What may_touch asks, side by side and without a branch.
+static bool touches_any(const NUM(pbConstraints) *w, int g, int from, int count, double margin) {
+  int64_t any = 0;  // as wide as what is compared
+  int n = w->m->ngeom;
+  const double *restrict x = w->geom_ball + from;
+  const double *restrict y = x + n;
+  const double *restrict z = y + n;
+  const double *restrict radius = z + n;
+  const double *one = w->geom_ball + g;
+  double ax = one[0], ay = one[n], az = one[2 * n], ar = one[3 * n];
 
+  for (int i = 0; i < count; i++) {
+    double dx = x[i] - ax, dy = y[i] - ay, dz = z[i] - az, r = ar + radius[i] + margin;
+    any |= !(dx * dx + dy * dy + dz * dz > r * r);
+  }
+  return any != 0;
+}
+
+// The numbers of candidates from k up to `end` that may touch to `near`; returns how many.
+static int list_near(const NUM(pbConstraints) *w, int k, int end, double reach, int *near) {
+  int n = 0;
+  for (; k < end; k++) {
+    const pbCandidate *c = w->t->candidate + k;
+    // Of geoms the balls have it in them.
+    double margin = c->pair < 0 ? 0 : pair_reach(w, c->pair);
+    if (may_touch(w, c->geom1, c->geom2, reach + margin)) near[n++] = k;
+  }
+  return n;
+}
+
+// Of many candidates most are far: only where some of a few that stand side by side may touch is each looked at.
+int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
+  enum { few = 32 };
+  int *near = w->near, n = 0;
   if (w->m->disableflags & (pb_disConstraint | pb_disContact)) return 0;
   set_balls(w);
 
-  int n = 0;
-  for (int k = 0; k < count; k++) {
-    // Of geoms the balls have it in them.
-    double margin = c[k].pair < 0 ? 0 : pair_reach(w, c[k].pair);
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + margin)) near[n++] = k;
+  for (const pbCandidateRun *run = w->t->run; run < w->t->run + w->t->nrun; run++) {
+    bool apart = run->geom >= 0 && w->m->geom_type[run->geom] != pb_geomPlane;
+    int part = apart ? few : run->count;
+    for (int i = 0; i < run->count; i += part) {
+      int count = run->count - i < part ? run->count - i : part, k = run->first + i;
+      if (!apart || touches_any(w, run->geom, run->other + i, count, reach)) n += list_near(w, k, k + count, reach, near + n);
+    }
   }
 
-  PB_VALIDATE(pb_ascending(near, n) && pb_allWithin(near, n, 0, count));
+  PB_VALIDATE(pb_ascending(near, n) && pb_allWithin(near, n, 0, w->t->ncandidate));
   return n;
 }
 

@@ -30,21 +30,21 @@ struct NUM(pbMechanism) {
   double *time;                        // 1
 
   // position stage
-  double *ref;                      // ntree x 3: reference point of each tree (a frozen constant)
-  num *xpos, *xquat, *xmat;         // nbody x 3, 4, 9
-  num *xipos, *ximat;               // nbody x 3, 9: inertial frame
-  num *xanchor, *xaxis;             // njnt x 3
-  num *jnt_rotation;                // njnt x 4: rotation by the joint (hinge, ball)
-  num *geom_xpos, *geom_xmat;       // ngeom x 3, 9
-  pbMeshHull *own_hull;             // nexposed: of exposed meshes (model/exposed.h),
-  pbTerrain *own_terrain;           // nexposed: of exposed fields,
-  double *own_real;                 // and their numbers
-  double *geom_ball;                // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
-  num *site_xpos, *site_xmat;       // nsite x 3, 9
-  bool all_sites, all_geoms;        // those are there too that no step reads
-  num *S;                           // nv x 6: motion of the body by the dof
-  num *inert, *crb;                 // nbody x 10: inertia, composite inertia about ref
-  num *M, *LD, *Dinv;               // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
+  double *ref;                 // ntree x 3: reference point of each tree (a frozen constant)
+  num *xpos, *xquat, *xmat;    // nbody x 3, 4, 9
+  num *xipos, *ximat;          // nbody x 3, 9: inertial frame
+  num *xanchor, *xaxis;        // njnt x 3
+  num *jnt_rotation;           // njnt x 4: rotation by the joint (hinge, ball)
+  num *geom_xpos, *geom_xmat;  // ngeom x 3, 9
+  pbMeshHull *own_hull;        // nexposed: of exposed meshes (model/exposed.h),
+  pbTerrain *own_terrain;      // nexposed: of exposed fields,
+  double *own_real;            // and their numbers
+  double *geom_ball;           // 4 x ngeom: centers by axes, and radii of balls about them that hold the geoms and their margins
+  num *site_xpos, *site_xmat;  // nsite x 3, 9
+  bool all_sites, all_geoms;   // those are there too that no step reads
+  num *S;                      // nv x 6: motion of the body by the dof
+  num *inert, *crb;            // nbody x 10: inertia, composite inertia about ref
+  num *M, *LD, *Dinv;          // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
   num *ten_length, *ten_velocity;   // ntendon
   const int *ten_start, *ten_dofs;  // the topology's: ntendon + 1; dofs of each tendon's Jacobian, ascending
   num *ten_J;                       // as ten_dofs

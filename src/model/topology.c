@@ -28,6 +28,7 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->site_turned);
   pbContext_Free(ctx, t->geom_read);
   pbContext_Free(ctx, t->candidate);
+  pbContext_Free(ctx, t->run);
   pbContext_Free(ctx, t->sphere);
   pbContext_Free(ctx, t->hull);
   pbContext_Free(ctx, t->hull_reals);
@@ -234,6 +235,53 @@ static pbStatus refuse_pair(const pbModel *m, const pbCandidate *c) {
                         pbModel_Name(m, pb_objGeom, c->geom2), words[m->geom_type[c->geom2]]);
 }
 
+// ---- runs of candidates -----------------------------------------------------------------------------------------------
+// Does candidate k go on with a run? Which of its geoms the others have in common is free while there is but one.
+static bool goes_on(const pbModel *m, const pbTopology *t, const pbCandidateRun *run, int k) {
+  const pbCandidate *c = t->candidate + k;
+  bool plain = c->pair < 0 && run->geom >= 0;
+  int next = run->other + run->count;
+  if (!plain || m->geom_type[next < m->ngeom ? next : 0] == pb_geomPlane) return false;
+  return (c->geom1 == run->geom && c->geom2 == next) || (c->geom2 == run->geom && c->geom1 == next);
+}
+
+// The run that begins with candidate k, by the geom that the next one has too.
+static pbCandidateRun begin_run(const pbModel *m, const pbTopology *t, int k) {
+  enum { least = 8 };  // candidates that are worth a run
+  const pbCandidate *c = t->candidate + k;
+  for (int side = 0; side < 2; side++) {
+    pbCandidateRun run = {k, 1, side ? c->geom2 : c->geom1, side ? c->geom1 : c->geom2};
+    if (c->pair >= 0 || m->geom_type[run.other] == pb_geomPlane) continue;
+    while (k + run.count < t->ncandidate && goes_on(m, t, &run, k + run.count)) run.count++;
+    if (run.count >= least) return run;
+  }
+  return (pbCandidateRun){k, 1, -1, -1};
+}
+
+// Counts runs, and stores them once there is memory; single candidates that follow each other are one.
+static void find_runs(const pbModel *m, pbTopology *t) {
+  t->nrun = 0;
+  pbCandidateRun last = {0, 0, -1, -1};
+  for (int k = 0; k < t->ncandidate;) {
+    pbCandidateRun run = begin_run(m, t, k);
+    k += run.count;
+    bool joins = run.geom < 0 && last.geom < 0 && last.count > 0;
+    if (joins) run = (pbCandidateRun){last.first, last.count + run.count, -1, -1};
+    if (joins) t->nrun--;
+    if (t->run) t->run[t->nrun] = run;
+    t->nrun++;
+    last = run;
+  }
+}
+
+static pbStatus list_runs(const pbModel *m, pbTopology *t) {
+  find_runs(m, t);
+  t->run = pbContext_AllocArray(m->ctx, (size_t)t->nrun + 1, sizeof *t->run);
+  if (!t->run) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %d pairs of geoms", t->ncandidate);
+  find_runs(m, t);
+  return pb_ok;
+}
+
 // Counts, allocates, fills.
 static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
   find_candidates(m, t);
@@ -248,7 +296,7 @@ static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
     if (!t->candidate[k].contacts) return refuse_pair(m, &t->candidate[k]);
   }
   if (t->max_contacts > max_contacts_default) t->max_contacts = max_contacts_default;
-  return pb_ok;
+  return list_runs(m, t);
 }
 
 static pbStatus list_directions(const pbModel *m, pbTopology *t) {

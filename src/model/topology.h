@@ -15,6 +15,13 @@ typedef struct pbCandidate {
   int contacts;      // most contact points it can have
 } pbCandidate;
 
+// Candidates in a row, without parameters of their own, of one geom and others that follow each other by number, none of which is a
+// plane: what the broad phase looks at side by side.
+typedef struct pbCandidateRun {
+  int first, count;  // candidates
+  int geom, other;   // the one, and the first of the others; geom -1: candidates of any kind
+} pbCandidateRun;
+
 typedef struct pbTopology {
   int ntree;
   int *body_tree;                          // nbody: id of the kinematic tree, -1 for bodies that cannot move
@@ -31,7 +38,9 @@ typedef struct pbTopology {
   pbTreePattern M;              // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
-  pbMeshHull *hull;  // nmesh: of those that may touch, else empty
+  int nrun;
+  pbCandidateRun *run;  // all candidates, in order
+  pbMeshHull *hull;     // nmesh: of those that may touch, else empty
   double *hull_reals;
   int *hull_ints;             // their memory
   pbTriangleTree *triangles;  // nmesh: of those that rays may meet, else empty
