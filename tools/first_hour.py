@@ -37,7 +37,7 @@ AFTER = [
      'test -e /tmp/package/usr/share/man/man1/pullback.1; test ! -e /usr/bin/pullback'),
     ("make install, moved", 'mv ~/pullback ~/moved; export PKG_CONFIG_PATH=~/moved/lib/pkgconfig CMAKE_PREFIX_PATH=~/moved; cd ~/throw; '
      'cc throw.c -o moved $(pkg-config --cflags --libs pullback); ./moved; rm -rf build; cmake -B build; cmake --build build; build/throw'),
-    ("make install", 'make install; cd /tmp; env -i PATH=/usr/local/bin:/usr/bin:/bin sh -c "pullback --version; cc ~/throw/throw.c -o own -lpullback; ./own"'),
+    ("make install", 'make install; cd /tmp; env -i PATH=/usr/local/bin:/usr/bin:/bin sh -c "pullback --version; cc $TOP/examples/tour.c -o own -lpullback; ./own"'),
     ("own flags", 'cmake -B /tmp/own-flags -DCMAKE_C_FLAGS_RELEASE=-O1 -DPULLBACK_TESTS=OFF; '
      'grep -q "^CMAKE_C_FLAGS_RELEASE:.*=-O1$" /tmp/own-flags/CMakeCache.txt; ! grep -q -e "-O3" /tmp/own-flags/compile_commands.json'),
     ("a file that is missing", '! pullback simulate nothing.xml --steps 5 -o /tmp/x.npz'),

@@ -25,8 +25,8 @@ typedef struct Report {
 static pbStatus put_result(const Report *r, FILE *out) {
   pbJson j = {.out = out};
   if (r->run) return pbTask_DescribeResult(r->task, r->run, r->files, r->count, &j, NULL);
-  if (r->audit) pbAuditReport_Describe(r->audit, &j);
-  else pbCheckReport_Describe(r->check, r->head->path, &j);
+  if (r->audit) return pbAuditReport_Describe(r->audit, &j);
+  pbCheckReport_Describe(r->check, r->head->path, &j);
   return pb_ok;
 }
 

@@ -222,15 +222,19 @@ static void pull_entries(pbBatch *b, const pbParam *p) {
 static pbStatus note_pulled(pbBatch *b, const char *const *names, int count) {
   memset(b->pulled, 0, b->ntheta * sizeof *b->pulled);
   b->pulls_constants = false;
+
   for (int i = 0; i < b->own_count; i++) pull_entries(b, &b->own[i].param);
+
   for (int i = 0; i < count; i++) {
     pbParam named;
     PB_TRY(pbModel_Param(b->ctx, b->model, names[i], &named));
+
     for (int k = 0; k < pbModel_ParamCount(b->model); k++) {
       pbParam field = pbModel_ParamAt(b->model, k);
       if (strcmp(field.name, named.name) == 0) pull_entries(b, &field);
     }
   }
+
   return pb_ok;
 }
 

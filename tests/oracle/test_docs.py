@@ -24,7 +24,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("docs", "docs/guide", "docs/gallery")
 PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
+KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
 KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed")}
 
@@ -230,7 +230,19 @@ def test_the_whole_program_is_the_example(page, line, language, kind, text):
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", "installed"))
 def test_what_is_installed_is_used_so(page, line, language, kind, text):
-    assert text.split("$")[1].strip() in (ROOT / "tests" / "package" / "run").read_text()
+    tried = (ROOT / "tests" / "package" / "run").read_text()
+    for found in re.findall(r"\$\((pkg-config [^)]*)\)", text):
+        assert f"$({found})" in tried, f"{page}:{line}: {found}"
+
+
+def test_all_blocks_of_readme_are_rehearsed():
+    """On an empty Debian, by make first-hour; each in its place."""
+    names = subprocess.run([sys.executable, str(ROOT / "tools" / "first_hour.py"), "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = [int(name.split(":")[1].split()[0]) for name in names if name.startswith("README:")]
+    for page, line, language, kind, text in BLOCKS:
+        if page == "README.md" and kind != "tour":
+            assert any(line <= at <= line + text.count("\n") for at in lines), f"README.md:{line}: not rehearsed"
+    assert "make test" in next(name for name in names if "make test" in name) and names[0].endswith("apt-get install -y git make")
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("c", "body"))
