@@ -145,14 +145,15 @@ def play(wrong):
         sys.exit("docs: " + "\ndocs: ".join(wrong))
     for page in scenes.GALLERY.glob("*.md"):
         for name in scenes.saved(page):
-            write(OUT / "html" / "play" / f"{name}.html", compact((SCENES / f"{name}.html").read_text(encoding="utf-8")))
+            write(OUT / "html" / "play" / f"{name}.html", compact((SCENES / f"{name}.html").read_text(encoding="utf-8"), name))
             write(OUT / "html" / "play" / f"{name}.jpg", (scenes.POSTERS / f"{name}.jpg").read_bytes())
 
 
-def compact(page):
-    """In a figure (NAME.html#stage) a page is picture and bar alone, and goes on."""
-    page = page.replace("</style>", "  #stage:target > :is(#panel, #name) { display: none; }\n</style>", 1)
-    return page.replace("</body>", f"<script>\n{(SITE / 'stage.js').read_text()}</script>\n</body>")
+def compact(page, name):
+    """In a figure (NAME.html#stage) a page is picture and bar alone, a little nearer, and goes on."""
+    script = (SITE / "stage.js").read_text().replace("{{keys}}", scenes.VIEWS[name][1].replace("++", "+"))
+    page = page.replace("</style>", f"{(SITE / 'stage.css').read_text()}</style>", 1)
+    return page.replace("</body>", f"<script>\n{script}</script>\n</body>")
 
 
 def run(*words, **environment):

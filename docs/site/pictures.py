@@ -26,13 +26,6 @@ from matplotlib import pyplot as plt  # noqa: E402
 IMAGES, SCENES = ROOT / "docs" / "img", ROOT / "build" / "scenes"
 WIDTH, HEIGHT = 720, 420
 POSTER = (640, 400)
-# The moment, as a share of the frames, and the keys of the viewer that go to where it is seen from.
-VIEWS = {
-    "balance": (.03, "++"), "bar": (1, "+++"), "batch": (.5, "++++"), "bounce": (.1, "++++"), "carry": (.45, "ddd"), "drape": (1, "+++"),
-    "follow": (.1, "++++"), "friction": (.6, "+++"), "hop": (.17, "+++"), "identify": (0, "dddd++"), "lift": (1, "ddd++"), "linkage": (.3, "++++"),
-    "muscle": (.3, "dddd-"), "net": (.6, "++++"), "reach": (1, "+++++"), "stack": (.25, "+++++++"), "swim": (.5, "+++++++"), "terrain": (.7, "++++++"),
-    "throw": (.3, "+++"), "walk": (.3, "++++"),
-}
 
 
 def computed():
@@ -52,7 +45,7 @@ def small(path, colours=96):
 
 def look(browser, name):
     """The picture alone, of which the page is made that plays."""
-    share, keys = VIEWS[name]
+    share, keys = scenes.VIEWS[name]
     browser.open(SCENES / f"{name}.html")
     browser.run("document.head.appendChild(document.createElement('style')).textContent = '#panel, #name, #bar { display: none !important; }'")
     for key in keys:
@@ -117,7 +110,7 @@ def main():
     browser = Browser(*POSTER)
     browser.call("Emulation.setDeviceMetricsOverride", width=POSTER[0], height=POSTER[1], deviceScaleFactor=1, mobile=False)
     try:
-        for name in sys.argv[1:] or VIEWS:
+        for name in sys.argv[1:] or scenes.VIEWS:
             look(browser, name)
     finally:
         browser.close()
