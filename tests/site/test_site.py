@@ -19,6 +19,7 @@ sys.path[:0] = [str(SITE), str(ROOT / "tests" / "oracle"), str(PACKAGE)]
 import build  # noqa: E402
 import comments  # noqa: E402
 import scenes  # noqa: E402
+import snippets  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -186,6 +187,19 @@ def test_every_scene_of_the_gallery_moves():
         assert wrong == [] and len(list(scenes.GALLERY.glob("*.md"))) >= 12
     finally:
         browser.close()
+
+
+def test_pages_of_the_gallery_are_alike():
+    """A picture that plays, few lines, what they print, what is differentiated, the command that does it again; all are in the gallery."""
+    overview = (ROOT / "docs" / "guide" / "gallery.md").read_text()
+    for path in scenes.GALLERY.glob("*.md"):
+        text = path.read_text()
+        code = [line for _, code, _ in snippets.snippets(text) if code for line in code.splitlines() if line.strip() and not line.startswith("import ")]
+        (scene,) = scenes.saved(path)
+        assert 5 <= len(code) <= 19 and "printed\n```" not in text, path.name
+        has = [f"](../img/play/{scene}.jpg)", "```text fragment=printed", "**Differentiated:**", "**Again:**", "```sh fragment=page"]
+        assert all(words in text for words in has), path.name
+        assert f"](../img/play/{scene}.jpg)" in overview and f"](../gallery/{path.name})" in overview, path.name
 
 
 def test_mistakes_in_the_gallery_are_told(tmp_path):
