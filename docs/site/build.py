@@ -152,8 +152,8 @@ def play(wrong):
 def compact(page, name):
     """In a figure (NAME.html#stage) a page is picture and bar alone, a little nearer, and goes on."""
     script = (SITE / "stage.js").read_text().replace("{{keys}}", scenes.VIEWS[name][1].replace("++", "+"))
-    page = page.replace("</style>", f"{(SITE / 'stage.css').read_text()}</style>", 1)
-    return page.replace("</body>", f"<script>\n{script}</script>\n</body>")
+    page, _, end = page.replace("</style>", f"{(SITE / 'stage.css').read_text()}</style>", 1).rpartition("</body>")
+    return f"{page}<script>\n{script}</script>\n</body>{end}"
 
 
 def run(*words, **environment):
