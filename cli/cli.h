@@ -258,6 +258,8 @@ pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
 bool cli_hasSuffix(const char *text, const char *suffix);
+// Remove the state of a run, where there is one. needed: before a run that begins anew, pb_file where it stays; else a warning.
+pbStatus cli_forget(cliApp *app, const char *state, bool needed);
 pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
 
 // Common entries of "meta".

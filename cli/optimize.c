@@ -1,7 +1,6 @@
 // pullback optimize: a task file in, the result as JSON and the trajectories out.
 // Tests: tests/oracle/test_task_run.py.
 #include <string.h>
-#include <unistd.h>
 
 #include <pullback/trajectory.h>
 
@@ -97,7 +96,7 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, __LONG_MAX__, 0, &seed));
 
   // --fresh forgets an interrupted run
-  if (app->args.text[opt_fresh]) unlink(names->state);
+  if (app->args.text[opt_fresh]) PB_TRY(cli_forget(app, names->state, true));
 
   cliProgress progress;
   cliProgress_Begin(&progress, app, "optimize");
@@ -183,7 +182,7 @@ static pbStatus write_results(cliApp *app, pbTask *task, const Names *names, con
   PB_TRY(cliPage_Save(app, app->args.positional[0], put_page, &(Answer){app, task, names, result}));
 
   // done: the next run starts over; one that failed goes on where it was
-  if (result->outcome != pb_runFailed) unlink(names->state);
+  if (result->outcome != pb_runFailed) PB_TRY(cli_forget(app, names->state, false));
   print_summary(app, task, names, result);
   cliNoise_Warn(&result->noise, "");
 
@@ -218,7 +217,8 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   else if (status != pb_interrupted && result.z) status = write_best(app, task, names, &result, status);
 
   // a run that failed numerically would fail again where it left off
-  if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite)) unlink(names->state);
+  bool numerical = status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite);
+  if (numerical && cli_forget(app, names->state, false) != pb_ok) status = pb_file;
   pbTask_Destroy(task);
   pbPool_Destroy(pool);
   return status;

@@ -1,8 +1,10 @@
 // What is said of a run: failed steps, unconverged solves and gained energy on standard error, and "meta" of the files it writes.
 // Tests: tests/oracle/test_task_run.py.
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -80,6 +82,15 @@ pbStatus cli_saveDraft(cliApp *app, const char *path, pbDraft *draft) {
 
   pbContext_Free(app->ctx, text);
   return status;
+}
+
+pbStatus cli_forget(cliApp *app, const char *state, bool needed) {
+  if (unlink(state) == 0 || errno == ENOENT) return pb_ok;
+
+  int reason = errno;
+  if (needed) return pbContext_Fail(app->ctx, pb_file, "%s: cannot be removed: %s", state, strerror(reason));
+  fprintf(cli_err, "pullback: warning: %s: cannot be removed: %s; the next run goes on from it\n", state, strerror(reason));
+  return pb_ok;
 }
 
 pbStatus cli_save(cliApp *app, const pbArrays *set) {

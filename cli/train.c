@@ -1,6 +1,5 @@
 // pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
 // Tests: tests/oracle/test_train.py.
-#include <unistd.h>
 
 #include <pullback/view.h>
 
@@ -29,7 +28,7 @@ static pbStatus run_training(cliApp *app, pbTrain *train, const Names *names, pb
   long seed = 0, threads = 0;
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, __LONG_MAX__, 0, &seed));
   PB_TRY(cliArgs_Integer(app, opt_threads, 1, pb_mostThreads, 0, &threads));
-  if (app->args.text[opt_fresh]) unlink(names->state);
+  if (app->args.text[opt_fresh]) PB_TRY(cli_forget(app, names->state, true));
 
   cliProgress progress;
   cliProgress_Begin(&progress, app, "train");
@@ -97,7 +96,7 @@ static pbStatus write_results(cliApp *app, const pbTrain *train, const Names *na
   PB_TRY(write_page(app, train, result, names->page));
 
   // done: the next run starts over
-  unlink(names->state);
+  PB_TRY(cli_forget(app, names->state, false));
   print_summary(app, train, names, result);
   char said[PB_NOTES_TEXT];
   cliRun_Warn(pbTrainResult_Warning(result, said, sizeof said));

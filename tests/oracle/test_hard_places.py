@@ -115,3 +115,11 @@ def test_a_message_has_its_place_once(run, tmp_path):
     (tmp_path / "t.json").write_text('{\n "steps": 3,\n "model": "nowhere.xml"}')
     said = run("simulate", "t.json", "-o", "o.npz", code=5, cwd=tmp_path).stderr
     assert said == "pullback simulate: t.json:3: model: file 'nowhere.xml' cannot be found\n"
+
+
+def test_a_state_that_cannot_be_removed_is_not_resumed(run, tmp_path):
+    shutil.copy(ROOT / "examples" / "cartpole" / "cartpole.xml", tmp_path)
+    (tmp_path / "t.json").write_text(json.dumps({"model": "cartpole.xml", "steps": 5, "variables": [{"name": "push", "control": "push", "knots": 2}],
+                                                 "loss": [{"qpos": True}], "optimizer": {"method": "lbfgs", "iterations": 1}}))
+    (tmp_path / "o.state").mkdir()
+    assert "o.state: cannot be removed: " in run("optimize", "t.json", "-o", "o.json", "--fresh", "-q", code=5, cwd=tmp_path).stderr

@@ -181,6 +181,8 @@ def judge(plan, run, usual):
         if name in usual[3] and content != usual[3][name] and (content != OLD or status == usual[0]):
             return f"{name} is neither the old file nor whole" if status != usual[0] else f"{name} is another, and the exit status does not say so"
 
+    if status == usual[0] and kind == "unlink" and book[-2] and os.strerror(int(how)) not in text:
+        return "does not say that a file stays"
     if status == usual[0]:
         return None if out == usual[1] else "printed something else, and the exit status does not say so"
     if status != FILES_STATUS:
