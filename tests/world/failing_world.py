@@ -192,7 +192,7 @@ def judge(plan, run, usual):
     return None if re.search(reason_of(kind, int(how)), text) else f"does not name its reason: {text.strip()[-300:]}"
 
 
-def plans_of(book, short_also=True):
+def plans_of(book):
     """Every call that can fail, in every way."""
     plans = []
     for kind, count in zip(KINDS, book):
@@ -207,6 +207,10 @@ def try_command(program, name, share, seed, pool):
     usual = program.run(name, "")
     if usual[0] not in (0, 1):
         print(f"{name}: exit {usual[0]} without any failure: {usual[2]}")
+        return 1
+    synced, files = usual[4][KINDS.index("fsync")], len(usual[3])
+    if synced < 2 * files:
+        print(f"{name}: {files} files were written and {synced} calls of fsync made; expected one for each file and one for its folder")
         return 1
     plans = plans_of(usual[4])
     chosen = plans if not share or len(plans) <= share else random.Random(f"{seed} {name}").sample(plans, share)
