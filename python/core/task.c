@@ -1,5 +1,6 @@
 // Tasks: optimizations, audits and trainings, with losses and progress functions of Python.
 // Tests: tests/python/test_commands.py, tests/python/test_losses.py.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +43,12 @@ static int on_simulation(void *user, const pbProgress *p) {
 
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
+// The state of a run that is to begin anew: where it stays the run would go on from it.
+static pbStatus forget(pbContext *ctx, const char *state) {
+  if (unlink(state) == 0 || errno == ENOENT) return pb_ok;
+  return pbContext_Fail(ctx, pb_file, "%s: cannot be removed: %s", state, strerror(errno));
+}
+
 static pbStatus name_files(Search *s) {
   pbContext *ctx = s->job.ctx;
   char ending[40] = ".trajectory.npz";
@@ -79,7 +86,7 @@ static pbStatus load(Search *s) {
 }
 
 static pbStatus search(Search *s) {
-  if (s->given.fresh && s->state[0]) unlink(s->state);
+  if (s->given.fresh && s->state[0]) PB_TRY(forget(s->job.ctx, s->state));
   const pbRunOptions options = {.state_file = s->state[0] ? s->state : NULL,
                                 .resume = true,
                                 .has_seed = s->given.seed >= 0,
@@ -365,7 +372,7 @@ static pbStatus train(Training *t) {
   const Given *g = &t->given;
   PB_TRY(name_outputs(t));
   PB_TRY(pbTrain_Load(ctx, g->path, g->roots, g->policy, &t->train));
-  if (g->fresh) unlink(t->state);
+  if (g->fresh) PB_TRY(forget(t->job.ctx, t->state));
 
   const pbTrainOptions options = {.threads = g->threads,
                                   .has_seed = g->seed >= 0,

@@ -439,3 +439,13 @@ def test_a_page_of_a_rollout_shows_what_is_asked_for(tmp_path):
     run = model.rollout(model.init(), steps=2)
     sizes = [os.path.getsize(pb.view(run, tmp_path / f"{shapes}.html", shapes=shapes)) for shapes in ("all", "collision")]
     assert sizes[1] < sizes[0]
+
+
+def test_a_state_that_cannot_be_removed_is_not_resumed(tmp_path):
+    task = {"model": "m.xml", "steps": 3, "variables": [{"control": True, "knots": 2}], "loss": [{"qpos": True}], "optimizer": {"iterations": 1}}
+    body = "<body><joint name='j' axis='0 1 0'/><geom size='.1'/></body>"
+    (tmp_path / "m.xml").write_text(f"<mujoco><worldbody>{body}</worldbody><actuator><motor joint='j'/></actuator></mujoco>")
+    (tmp_path / "t.json").write_text(json.dumps(task))
+    (tmp_path / "o.state").mkdir()
+    with pytest.raises(pb.errors.FileError, match="o.state: cannot be removed"):
+        pb.optimize(str(tmp_path / "t.json"), output=str(tmp_path / "o.json"), fresh=True)
