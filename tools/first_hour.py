@@ -201,11 +201,12 @@ def figures(machine):
 def other_bits(machine):
     """Files that differ from those of this checkout's own build, where that is up to date: the same sources give the same bits in every folder."""
     ours, theirs = ROOT / "build" / "release", machine.inside(f"{machine.sources}/build/release")
-    fresh = subprocess.run(["ninja", "-C", str(ours), "-n", "pullback_program", "pullback_shared"], capture_output=True, text=True)
     clean = subprocess.run(["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout == ""
-    if fresh.returncode or "no work to do" not in fresh.stdout or not clean:
+    if not clean or not (ours / "build.ninja").exists():
         print("Bits are not compared: there is no build of HEAD in build/release", flush=True)
         return []
+    targets = ["pullback_program", "pullback_shared", "pullback_static", "pullback_lcp_shared"]
+    subprocess.run(["cmake", "--build", str(ours), "--target", *targets], check=True, stdout=subprocess.DEVNULL)
     names = ["pullback", "libpullback.so", "libpullback.a", "libpullback_lcp.so"]
     differ = [name for name in names if not (theirs / name).exists() or (ours / name).read_bytes() != (theirs / name).read_bytes()]
     print(f"{len(names) - len(differ)} of {len(names)} files have the bits of the build in this folder", flush=True)
