@@ -123,6 +123,8 @@ void *pbContext_Alloc(pbContext *ctx, size_t size) {
   return memory ? memset(memory, 0, size) : NULL;
 }
 
+void *pbContext_AllocRoom(pbContext *ctx, size_t size) { return ctx->hooks.alloc(ctx->hooks.user, size ? size : 1); }
+
 void *pbContext_Resize(pbContext *ctx, void *memory, size_t size) {
   return ctx->hooks.resize(ctx->hooks.user, memory, size ? size : 1);
 }

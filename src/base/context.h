@@ -11,6 +11,8 @@ void pbContext_ClearWarnings(pbContext *ctx);
 
 // count * size bytes, zeroed; NULL when out of memory or when the product overflows (counts come from untrusted files).
 void *pbContext_AllocArray(pbContext *ctx, size_t count, size_t size);
+// As pbContext_Alloc, not zeroed: room that is written before it is read; pages that nobody writes are never touched.
+void *pbContext_AllocRoom(pbContext *ctx, size_t size);
 
 // Whoever must know which files a result depends on: called for each that is opened for reading. NULL: nobody.
 typedef void (*pbFileWatcher)(void *user, const char *path);

@@ -15,8 +15,8 @@ typedef struct pbCandidate {
   int contacts;      // most contact points it can have
 } pbCandidate;
 
-// Candidates in a row, without parameters of their own, of one geom and others that follow each other by number, none of which is
-// a plane: what the broad phase looks at side by side.
+// Candidates in a row, without parameters of their own, of one geom and others that follow each other by number, none of which
+// is a plane: what the broad phase looks at side by side.
 typedef struct pbCandidateRun {
   int first, count;  // candidates
   int geom, other;   // the one, and the first of the others; geom -1: candidates of any kind

@@ -48,11 +48,10 @@ static void lay_out_lists(pbArena *arena, NUM(pbConstraints) *w) {
 
 static void move_lists(NUM(pbConstraints) *to, const NUM(pbConstraints) *from) {
   if (!from->lists) return;
-  memcpy(to->contact, from->contact, (size_t)from->max_con * sizeof *to->contact);
-  if (from->searches) memcpy(to->searched, from->searched, (size_t)from->max_con * sizeof *to->searched);
-  memcpy(to->row, from->row, (size_t)from->max_row * sizeof *to->row);
-  memcpy(to->row_dofs, from->row_dofs, (size_t)from->max_dofs * sizeof *to->row_dofs);
-  memcpy(to->row_J, from->row_J, (size_t)from->max_J * sizeof *to->row_J);
+  // Rows are made when all contacts are found: there are none yet. One contact more: what a search found may be there already.
+  size_t contacts = (size_t)(from->ncon < from->max_con ? from->ncon + 1 : from->max_con);
+  memcpy(to->contact, from->contact, contacts * sizeof *to->contact);
+  if (from->searches) memcpy(to->searched, from->searched, contacts * sizeof *to->searched);
 }
 
 // As many contacts as asked for, or twice as many as there were.
@@ -68,7 +67,7 @@ static pbStatus make_lists(NUM(pbConstraints) *w, pbContext *ctx, int contacts) 
   lay_out_lists(&measure, &grown);
 
   size_t needed = pbArena_Needed(&measure);
-  grown.lists = needed == SIZE_MAX ? NULL : pbContext_Alloc(ctx, needed);
+  grown.lists = needed == SIZE_MAX ? NULL : pbContext_AllocRoom(ctx, needed);
   if (!grown.lists) return pb_no_memory;
   pbArena arena = pbArena_Over(grown.lists, needed);
   lay_out_lists(&arena, &grown);
@@ -95,7 +94,7 @@ static pbStatus make_block(NUM(pbWork) *w, pbContext *ctx, void **block, size_t 
   lay_out(&measure, &probe, n, more);
 
   size_t needed = pbArena_Needed(&measure);
-  void *memory = needed == SIZE_MAX ? NULL : pbContext_Alloc(ctx, needed);
+  void *memory = needed == SIZE_MAX ? NULL : pbContext_AllocRoom(ctx, needed);
   if (!memory) return pb_no_memory;
   pbContext_Free(ctx, *block);
   *block = memory;

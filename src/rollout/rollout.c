@@ -91,7 +91,7 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   pbArena a = pbArena_Measure();
   layout(&a, r);
   size_t needed = pbArena_Needed(&a);
-  if (needed != SIZE_MAX) r->memory = pbContext_Alloc(ctx, needed);
+  if (needed != SIZE_MAX) r->memory = pbContext_AllocRoom(ctx, needed);
 
   pbStatus status;
   if (r->memory) status = pbScratch_Create(ctx, model, capacity, &r->scratch);
@@ -103,6 +103,8 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
 
   a = pbArena_Over(r->memory, needed);
   layout(&a, r);
+  // But for the tape, which is written before it is read.
+  memset(r->final_record, 0, (size_t)((char *)r->memory + needed - (char *)r->final_record));
   *rollout = r;
 
   return pb_ok;
