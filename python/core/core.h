@@ -66,10 +66,19 @@ typedef struct pyWork {  // of one thread at a time
   pbScratch *scratch;
   struct pyWork *next;
 } pyWork;
+typedef struct pyTape {  // a batch with its tape, of one rollout at a time (tape.c)
+  pbContext *ctx;
+  pbBatch *batch;
+  pbBatchOptions options;  // its shape
+  atomic_size_t bytes;     // that it holds now
+  struct pyTape *next;
+} pyTape;
 typedef struct pyCompiled {
   PyObject_HEAD pbContext *ctx;
   pbModel *model;
-  pyWork *idle;  // scratches that nobody uses now
+  pyWork *idle;   // scratches that nobody uses now
+  pyTape *tapes;  // and batches of rollouts, so many
+  int waiting;
   int nx, n, nu, nv, na, nbody, nsite, nsensordata, nmocap, commands;
   Py_ssize_t ntheta;
 } pyCompiled;
@@ -82,6 +91,13 @@ bool pyModel_Register(PyObject *module);
 // A scratch for a call; NULL with an exception. Back with Give.
 pyWork *pyCompiled_Take(pyCompiled *compiled);
 void pyCompiled_Give(pyCompiled *compiled, pyWork *work);
+
+// ---- tape.c
+// A batch of that shape: one that waits, or a new one; NULL with an exception. Give: it waits for the next rollout, or is freed.
+// spoiled: freed, what a call left in it is not as new.
+pyTape *pyTape_Take(pyCompiled *compiled, const pbBatchOptions *options);
+void pyTape_Give(pyCompiled *compiled, pyTape *tape, bool spoiled);
+void pyTape_DestroyAll(pyCompiled *compiled);
 
 // ---- state.c: states and single steps
 typedef struct pyState {

@@ -76,6 +76,7 @@ static void compiled_dealloc(PyObject *self) {
     c->idle = work->next;
     destroy_work(work);
   }
+  pyTape_DestroyAll(c);
   pbModel_Destroy(c->model);
   pbContext_Destroy(c->ctx);
 

@@ -1,8 +1,6 @@
 // Rollouts of batches: the tape that a Rollout of Python keeps, and its derivatives.
 // Tests: tests/python/test_contract.py.
-#include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
@@ -27,44 +25,29 @@ enum {
 
 typedef struct Run {
   PyObject_HEAD pyCompiled *compiled;
+  pyTape *tape;  // whose are:
   pbContext *ctx;
   pbBatch *batch;
+  bool spoiled;  // by constants derived in it, or a call that failed
   pyPool *pool;
   int worlds, steps;
   unsigned shared;          // pb_sharedCtrl, ...
   pyArray input[in_count];  // held from Forward on: derivatives read them again
   PyObject *progress;
-  atomic_size_t bytes;  // that the batch holds now
 } Run;
 
 static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
   return (r->shared & bit ? 1 : r->worlds) * (Py_ssize_t)r->steps * width;
 }
 
-static PyObject *fail(const Run *r, pbStatus status) { return pyStatus_Raise(status, pbContext_Error(r->ctx)); }
-
-// ---- memory, counted ----------------------------------------------------------------------------------------------------
-static void *count_alloc(void *bytes, size_t size) {
-  void *memory = malloc(size);
-  atomic_fetch_add((atomic_size_t *)bytes, malloc_usable_size(memory));
-  return memory;
-}
-
-static void *count_resize(void *bytes, void *memory, size_t size) {
-  size_t before = malloc_usable_size(memory);
-  void *moved = realloc(memory, size);
-  if (moved || size == 0) atomic_fetch_add((atomic_size_t *)bytes, malloc_usable_size(moved) - before);
-  return moved;
-}
-
-static void count_release(void *bytes, void *memory) {
-  atomic_fetch_sub((atomic_size_t *)bytes, malloc_usable_size(memory));
-  free(memory);
+static PyObject *fail(Run *r, pbStatus status) {
+  r->spoiled = true;
+  return pyStatus_Raise(status, pbContext_Error(r->ctx));
 }
 
 static PyObject *run_bytes(PyObject *self, PyObject *none) {
   (void)none;
-  return PyLong_FromSize_t(atomic_load(&((Run *)self)->bytes));
+  return PyLong_FromSize_t(atomic_load(&((Run *)self)->tape->bytes));
 }
 
 // ---- creation ---------------------------------------------------------------------------------------------------------
@@ -78,8 +61,7 @@ static int run_traverse(PyObject *self, visitproc visit, void *arg) {
 static void run_dealloc(PyObject *self) {
   PyObject_GC_UnTrack(self);
   Run *r = (Run *)self;
-  pbBatch_Destroy(r->batch);
-  pbContext_Destroy(r->ctx);
+  if (r->compiled) pyTape_Give(r->compiled, r->tape, r->spoiled);
   pyArray_Release(r->input, in_count);
   Py_XDECREF(r->progress);
   Py_XDECREF((PyObject *)r->compiled);
@@ -120,13 +102,11 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   r->compiled = (pyCompiled *)Py_NewRef(compiled);
   r->worlds = worlds;
   r->steps = steps;
-  r->ctx =
-      pbContext_Create(&(pbAllocator){.alloc = count_alloc, .resize = count_resize, .release = count_release, .user = &r->bytes});
   r->progress = progress == Py_None ? NULL : Py_NewRef(progress);
 
   const char **names = texts_of(own);
   r->pool = names ? pyPool_Of(worlds == 1 ? 1 : threads) : NULL;
-  if (!r->ctx || !r->pool || !pyPool_Lock(r->pool)) {
+  if (!r->pool || !pyPool_Lock(r->pool)) {
     PyMem_Free(names);
     Py_CLEAR(r);
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -140,18 +120,17 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
                                   .shared_inputs = shared_inputs,
                                   .own = names,
                                   .own_count = (int)PyTuple_Size(own)};
-  pbStatus status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = pbBatch_Create(r->ctx, r->compiled->model, &options, &r->batch);
-  if (status == pb_ok) pbBatch_OnProgress(r->batch, pyProgress, r->progress);
-  Py_END_ALLOW_THREADS;
+  r->tape = pyTape_Take(r->compiled, &options);
   pyPool_Unlock(r->pool);
 
   PyMem_Free(names);
-  if (status != pb_ok) {
-    fail(r, status);
+  if (!r->tape) {
     Py_CLEAR(r);
+    return NULL;
   }
+  r->ctx = r->tape->ctx;
+  r->batch = r->tape->batch;
+  pbBatch_OnProgress(r->batch, pyProgress, r->progress);
   return (PyObject *)r;
 }
 
@@ -263,6 +242,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
                                 .site_xpos = seen[seen_site_xpos].data,
                                 .steps_done = done.buf};
   pbStatus status;
+  r->spoiled = r->spoiled || derive;
   Py_BEGIN_ALLOW_THREADS;
   status = roll_out(r, derive, &output);
   Py_END_ALLOW_THREADS;
@@ -270,6 +250,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
 
   // Failed worlds are told apart by whoever asked; whatever else went wrong is an error.
   int failed = pbBatch_Failed(r->batch);
+  r->spoiled = r->spoiled || failed > 0;
   result = status == pb_ok || (failed > 0 && status != pb_interrupted) ? PyLong_FromLong(failed) : fail(r, status);
 
 done:

@@ -157,7 +157,10 @@ def _widths(m):
 
 def velocity_counts(model, gradient):
     """Whether anything reads how mocap bodies move."""
-    return gradient == "event" or model.contact["method"] == "impact" or model.contact["mocap_motion"] == "followed" or "points" in model._slots
+    if not model.nmocap:
+        return False
+    contact = model.contact
+    return gradient == "event" or contact["method"] == "impact" or contact["mocap_motion"] == "followed" or "points" in model._slots
 
 
 class Rollout(RolloutArrays):

@@ -663,6 +663,31 @@ def test_the_check_of_a_step_with_contact_begins_at_its_solution():
     assert np.array_equal(plain.state, checked.state)  # a check changes no bit
 
 
+def test_memory_of_a_rollout_waits_for_the_next_one():
+    """Rollouts of a shape use what one before them left with the model: with the bits of a model that never had one, whatever was asked of it."""
+    rng, used = np.random.default_rng(3), pb.loads(SCENE)
+    for turn in range(6):
+        ctrl, bar = rng.normal(size=(5, 2)), rng.normal(size=NV)
+        kind = ("exact", "event")[turn % 2]
+        fresh = pb.loads(SCENE)
+        results = []
+        for m in (used, fresh):
+            with m.rollout(m.init(keyframe="up"), ctrl, gradient=kind) as r:
+                wrt = [["body_mass", "ctrl"], ["gravity", "ctrl", "body_mass"]][turn // 2 % 2]
+                g = r.vjp(qvel=bar, wrt=wrt)
+                results.append([r.states, g.qpos, g.qvel, g.act, g.ctrl, *(g.params[name] for name in wrt if name != "ctrl"), *r.linearize()])
+                held = r.nbytes
+            assert held < 2e6
+        assert all(np.array_equal(a, b) for a, b in zip(*results))
+    # A world that failed leaves nothing behind.
+    wild = used.init()
+    wild.qvel[0] = 1e30
+    for _ in range(2):
+        with pytest.raises(pb.Error):
+            used.rollout(wild, np.zeros((5, 2)))
+        assert np.array_equal(used.rollout(used.init(), np.zeros((5, 2))).states, fresh.rollout(fresh.init(), np.zeros((5, 2))).states)
+
+
 def test_arrays_of_the_extension_are_known_by_name(model):
     """A misspelled array is no array that is not there."""
     r = model.rollout(model.init(), steps=2)
