@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -29,6 +29,7 @@ help:
 	@echo 'make docs           the documentation as a site: build/docs/html/index.html (check-docs: and look for dead links, mistakes)'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
 	@echo 'make bench-python   what calls from Python, PyTorch and JAX cost, beside NumPy, MuJoCo and the C library'
+	@echo 'make bench-room     memory and time by bodies, contacts and calls, beside MuJoCo; each promise of docs/limits.md'
 	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
@@ -179,6 +180,11 @@ bench-energy: build
 bench-python: python-env build
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@build/frameworks/bin/python bench/python.py --build $(BUILD)
+
+bench-room: build
+	@tools/setup python
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
+	@$(PYTHON) bench/room.py --build $(BUILD)
 
 bench-mjx: build
 	@tools/setup mjx

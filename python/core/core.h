@@ -77,8 +77,7 @@ typedef struct pyCompiled {
   PyObject_HEAD pbContext *ctx;
   pbModel *model;
   pyWork *idle;   // scratches that nobody uses now
-  pyTape *tapes;  // and batches of rollouts, so many
-  int waiting;
+  pyTape *tapes;  // and batches of rollouts, the last first
   int nx, n, nu, nv, na, nbody, nsite, nsensordata, nmocap, commands;
   Py_ssize_t ntheta;
 } pyCompiled;

@@ -51,7 +51,6 @@ static pyTape *take_waiting(pyCompiled *c, const pbBatchOptions *options) {
   if (!tape) return NULL;
 
   *at = tape->next;
-  c->waiting--;
   bool good =
       pbBatch_SetGradient(tape->batch, pb_gradientExact) == pb_ok && pbBatch_WantParameters(tape->batch, NULL, 0) == pb_ok;
   if (good) return tape;
@@ -84,15 +83,27 @@ pyTape *pyTape_Take(pyCompiled *c, const pbBatchOptions *options) {
   return NULL;
 }
 
-static bool has_room(const pyCompiled *c, const pyTape *tape) {
-  size_t bytes = atomic_load(&tape->bytes);
-  for (const pyTape *t = c->tapes; t; t = t->next) bytes += atomic_load(&t->bytes);
-  return c->waiting < most_waiting && bytes <= most_bytes;
+// Those that wait longest go where there are too many, or they take too much.
+static void forget_oldest(pyCompiled *c) {
+  size_t bytes = 0;
+  int count = 0;
+  pyTape **at = &c->tapes;
+  while (*at) {
+    bytes += atomic_load(&(*at)->bytes);
+    if (++count > most_waiting || bytes > most_bytes) break;
+    at = &(*at)->next;
+  }
+
+  while (*at) {
+    pyTape *old = *at;
+    *at = old->next;
+    destroy(old);
+  }
 }
 
 void pyTape_Give(pyCompiled *c, pyTape *tape, bool spoiled) {
   if (!tape) return;
-  if (spoiled || tape->options.own_count > 0 || !has_room(c, tape)) {
+  if (spoiled || tape->options.own_count > 0) {
     destroy(tape);
     return;
   }
@@ -100,7 +111,7 @@ void pyTape_Give(pyCompiled *c, pyTape *tape, bool spoiled) {
   pbBatch_OnProgress(tape->batch, NULL, NULL);
   tape->next = c->tapes;
   c->tapes = tape;
-  c->waiting++;
+  forget_oldest(c);
 }
 
 void pyTape_DestroyAll(pyCompiled *c) {
