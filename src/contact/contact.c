@@ -131,19 +131,65 @@ static int list_near(const NUM(pbConstraints) *w, int k, int end, double reach, 
   return n;
 }
 
-// Of many candidates most are far: only where some of a few that stand side by side may touch is each looked at.
+// Balls that follow each other by number, as many as a vector register holds a few times: bounds of their centers, their largest
+// radius, and zero, or no number where one of them has none.
+enum { block_size = 32, most_blocks = 256 };
+typedef struct ball_block {
+  double low[3], high[3], radius, number;
+} ball_block;
+
+// Of all geoms, or of the first so many blocks; returns how many.
+static int bound_blocks(const NUM(pbConstraints) *w, ball_block *blocks) {
+  int n = w->m->ngeom, all = (n + block_size - 1) / block_size, count = all < most_blocks ? all : most_blocks;
+  for (int b = 0; b < count; b++)
+    blocks[b] = (ball_block){{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, 0, 0};
+
+  for (int i = 0; i < w->t->ngeom_read; i++) {
+    int g = w->t->geom_read[i];
+    if (g >= count * block_size) continue;
+    ball_block *b = blocks + g / block_size;
+    double radius = w->geom_ball[3 * n + g];
+    for (int k = 0; k < 3; k++) {
+      double x = w->geom_ball[k * n + g];
+      b->low[k] = x < b->low[k] ? x : b->low[k];
+      b->high[k] = x > b->high[k] ? x : b->high[k];
+      b->number += x - x;
+    }
+    b->radius = radius > b->radius ? radius : b->radius;
+    b->number += radius - radius;
+  }
+  return count;
+}
+
+// Are all of a block farther from the ball of geom g than may_touch asks? Each operation is monotonic, rounded as it is.
+static bool is_apart(const NUM(pbConstraints) *w, const ball_block *b, int g, double margin) {
+  int n = w->m->ngeom;
+  double square = b->number, reach = w->geom_ball[3 * n + g] + b->radius + margin;
+  for (int k = 0; k < 3; k++) {
+    double at = w->geom_ball[k * n + g], below = b->low[k] - at, above = at - b->high[k];
+    double far = below > above ? below : above;
+    if (far > 0) square += far * far;
+  }
+  return square > reach * reach;
+}
+
+// Of many candidates most are far: blocks of geoms first, then some that stand side by side, and each alone only where one of
+// these may touch.
 int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
-  enum { few = 32 };
+  ball_block blocks[most_blocks];
   int *near = w->near, n = 0;
   if (w->m->disableflags & (pb_disConstraint | pb_disContact)) return 0;
   set_balls(w);
+  int bounded = bound_blocks(w, blocks);
 
   for (const pbCandidateRun *run = w->t->run; run < w->t->run + w->t->nrun; run++) {
     bool apart = run->geom >= 0 && w->m->geom_type[run->geom] != pb_geomPlane;
-    int part = apart ? few : run->count;
-    for (int i = 0; i < run->count; i += part) {
-      int count = run->count - i < part ? run->count - i : part, k = run->first + i;
-      if (!apart || touches_any(w, run->geom, run->other + i, count, reach)) n += list_near(w, k, k + count, reach, near + n);
+    for (int i = 0, count; i < run->count; i += count) {
+      int from = run->other + i, left = run->count - i, block = from / block_size;
+      count = apart && block_size - from % block_size < left ? block_size - from % block_size : left;
+      if (apart && block < bounded && is_apart(w, blocks + block, run->geom, reach)) continue;
+      if (apart && !touches_any(w, run->geom, from, count, reach)) continue;
+      n += list_near(w, run->first + i, run->first + i + count, reach, near + n);
     }
   }
 
