@@ -173,6 +173,19 @@ static bool is_apart(const NUM(pbConstraints) *w, const ball_block *b, int g, do
   return square > reach * reach;
 }
 
+// The same of a part of a run whose geoms have balls: each is looked at alone only where some side by side may touch.
+static int list_run(const NUM(pbConstraints) *w, const pbCandidateRun *run, int from, int to, double reach, int *near) {
+  enum { few = 8 };
+  int n = 0;
+  if (!touches_any(w, run->geom, run->other + from, to - from, reach)) return 0;
+  for (int i = from; i < to; i += few) {
+    int count = to - i < few ? to - i : few;
+    if (!touches_any(w, run->geom, run->other + i, count, reach)) continue;
+    n += list_near(w, run->first + i, run->first + i + count, reach, near + n);
+  }
+  return n;
+}
+
 // Of many candidates most are far: blocks of geoms first, then some that stand side by side, and each alone only where one of
 // these may touch.
 int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
@@ -188,8 +201,8 @@ int NUM(pbContact_Near)(NUM(pbConstraints) *w, double reach) {
       int from = run->other + i, left = run->count - i, block = from / block_size;
       count = apart && block_size - from % block_size < left ? block_size - from % block_size : left;
       if (apart && block < bounded && is_apart(w, blocks + block, run->geom, reach)) continue;
-      if (apart && !touches_any(w, run->geom, from, count, reach)) continue;
-      n += list_near(w, run->first + i, run->first + i + count, reach, near + n);
+      n += apart ? list_run(w, run, i, i + count, reach, near + n)
+                 : list_near(w, run->first + i, run->first + i + count, reach, near + n);
     }
   }
 
