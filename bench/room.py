@@ -5,8 +5,8 @@ Table, and bench/results/room.csv; each row with its bound where one is promised
   bench/room.py [ROW...] [--build DIR]
 
 apart     1 200 balls that touch nothing, one step of them and its gradient: MB of the process beyond those before it
-free      free bodies on a plane: model.step, a step of a rollout of 50, its gradient, and a rollout of one step, by MuJoCo's step
-heap      300 balls and boxes in a heap: model.step by MuJoCo's
+free      free bodies on a plane: step_into, a step of a rollout of 50, its gradient, and a rollout of one step, by MuJoCo's step
+heap      300 balls and boxes in a heap: step_into by MuJoCo's
 field     six hulls on a height field: a rollout of one step with cones and lcp, by that with soft contact: time, and bytes held
 call      humanoid: a rollout of one step by step_into; linearize by linearize of a rollout that is kept
 grow      MB and milliseconds by bodies apart, and by bodies in a heap (no bounds: what there is to know)
@@ -128,9 +128,9 @@ def free_bodies(count, steps):
             mujoco.mj_step(model, d)
 
     def ours():
-        x = s
+        x = s.copy()
         for _ in range(steps):
-            x = m.step(x)
+            m.step_into(x)
     found = beside(theirs, ours, lambda: m.rollout(s, steps=steps), lambda: kept.vjp(qvel=bar, check=False), blocks=5)
     short = beside(theirs, lambda: m.rollout(s, steps=1), blocks=5)[0] * steps
     bounds = ("<= 1.2", "<= 1.2", "<= 2", "") if count == 1000 else ("", "", "", "")
@@ -158,9 +158,9 @@ def in_a_heap():
             mujoco.mj_step(model, d)
 
     def ours():
-        x = s
+        x = s.copy()
         for _ in range(10):
-            x = m.step(x)
+            m.step_into(x)
     return [(f"300 in a heap ({d.ncon} contacts): step by mj_step", beside(theirs, ours, blocks=5)[0], "<= 1")]
 
 
