@@ -184,6 +184,13 @@ PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *thet
                                         const pbDirection *direction, pbScratch *scratch, double *next, double *sensordata,
                                         double *xpos, double *site_xpos);
 
+// Derivative of a quantity along the direction of the last pbStep_Jvp of this scratch with next NULL: out has the shape that
+// pbScratch_Field says after pbStep_Observe at the same state, whose contacts are the same in number and order. xpos, xquat,
+// xmat, xipos, ximat, xanchor, xaxis, geom_xpos, geom_xmat, site_xpos, site_xmat, qacc, qfrc_actuator, contact_dist,
+// contact_pos, contact_frame, contact_force. Exact to rounding, features of shapes and rows that act as they are. False for
+// another name.
+PB_API bool pbScratch_Tangent(pbScratch *scratch, const char *name, double *out);
+
 // Jacobians of one step, row-major; any may be NULL. n = TangentSize. A (n x n) = d next / d x, B (n x nu) = d next / d ctrl,
 // C (nsensordata x n), D (nsensordata x nu).
 PB_API PB_NODISCARD pbStatus pbStep_Jacobian(const pbModel *model, const double *theta, const double *record,

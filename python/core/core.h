@@ -112,6 +112,10 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 // (worlds, states, ctrl, sensordata, steps, names): so many steps of each in place, 0: an evaluation alone; a list of quantities
 // of its last evaluation for each.
 PyObject *pyModel_Evaluate(PyObject *self, PyObject *args);
+// Quantities of an evaluation as a list of (rows, columns, bytes).
+PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names);
+// ---- observe.c: the same with derivatives along directions
+PyObject *pyModel_Observe(PyObject *self, PyObject *args);
 // The same of one state: steps, or for 0 of them an evaluation alone; the scratch of `work` then has its quantities. False with
 // an exception.
 bool pyModel_Advance(const pyModel *model, double *x, const pbInput *input, int steps, pyWork *work, double *sensordata);

@@ -493,6 +493,7 @@ static PyMethodDef model_methods[] = {
     {"_start_into", pyModel_StartInto, METH_VARARGS, "Controls and poses of mocap bodies at a keyframe, into arrays."},
     {"_mirror", pyModel_Mirror, METH_VARARGS, "Steps of states in place, staged for MuJoCo's data."},
     {"_evaluate", pyModel_Evaluate, METH_VARARGS, "Steps of states in place, and quantities of the last evaluation."},
+    {"_observe", pyModel_Observe, METH_VARARGS, "Quantities at a state, and their derivatives along directions."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot compiled_slots[] = {{Py_tp_new, compiled_new},

@@ -171,7 +171,7 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 
 // ---- what is known after an evaluation --------------------------------------------------------------------------------------
 // Quantities of pbScratch_Field as (rows, columns, bytes).
-static PyObject *fields_of(const pbScratch *scratch, PyObject *names) {
+PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names) {
   Py_ssize_t count = PyTuple_Size(names);
   PyObject *list = PyList_New(0);
 
@@ -227,7 +227,7 @@ static PyObject *evaluate_all(const pyModel *m, const pyArray array[3], Py_ssize
     const pbInput input = {.ctrl = array[1].data ? array[1].data + w * c->nu : NULL};
     double *sensordata = array[2].data ? array[2].data + w * c->nsensordata : NULL;
     bool went = pyModel_Advance(m, array[0].data + w * c->nx, &input, steps, work, sensordata);
-    PyObject *one = went ? fields_of(work->scratch, names) : NULL;
+    PyObject *one = went ? pyFields_Of(work->scratch, names) : NULL;
     if (!went) pyStatus_TellWorld(w);
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);

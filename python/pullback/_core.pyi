@@ -70,6 +70,9 @@ class Model:
     def _evaluate(self, worlds: int, states: Array, ctrl: Array | None, sensordata: Array | None, steps: int, names: tuple[str, ...],
                   /) -> list[list[tuple[int, int, bytes]]]: ...
 
+    def _observe(self, state: Array, ctrl: Array | None, qfrc_applied: Array | None, names: tuple[str, ...], count: int,
+                 directions: dict[str, Array | None], /) -> tuple[list[tuple[int, int, bytes]], list[list[bytes]]]: ...
+
 @disjoint_base
 class State:
     def __new__(cls, compiled: Compiled, flat: Array, worlds: int, /) -> Self: ...

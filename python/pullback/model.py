@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import mujoco
 
     from .arrays import Array, ArrayLike
+    from .kinematics import Contacts, Inverse, Jac
     from .options import Constants, GradientKind, OnFailure
     from .progress import Progress
     from .rollout import Rollout
@@ -533,6 +534,36 @@ class Model(_core.Model):
             shaped_by = {n: np.frombuffer(data).reshape((rows, cols) if cols != 1 else (rows,)) for n, (rows, cols, data) in zip(wanted, found, strict=True)}
             worlds.append({n: row if n == "sensordata" else shaped_by[n] for n in names})
         return worlds if state.batch is not None else worlds[0]
+
+    def contacts(self, state: State | ArrayLike, ctrl: ArrayLike | None = None) -> Contacts:
+        """Contacts of geoms at a state of one world, as arrays: places, frames, distances, forces and pairs, with derivatives (Contacts.jvp).
+
+        ctrl: (nu,), on which forces depend; None: zero. Raises StepError, ArgumentError for shapes or a batch.
+        """
+        from .kinematics import contacts
+        return contacts(self, state, ctrl)
+
+    def jac(self, state: State | ArrayLike, of: Thing | str, *, point: ArrayLike | None = None, along: ArrayLike | None = None) -> Jac:
+        """Jacobian of a body, site or geom at a state: jacp (3, nv) of its place and jacr (3, nv) of its orientation, as of mj_jac.
+
+        of      model.body(...), model.site(...), model.geom(...), or the name of a body: the place of its frame
+        point   (3,): another place, m, in the world, which is fixed to that body
+        along   (nv,): a direction of qpos; the Jac has their derivatives along it, dp and dr, too (with qvel for it, those by time)
+
+        Raises ArgumentError for shapes, a batch or another thing.
+        """
+        from .kinematics import jac, thing_of
+        return jac(self, state, thing_of(self, of), point, along)
+
+    def inverse(self, state: State | ArrayLike, qacc: ArrayLike, *, derivative: bool = False) -> Inverse:
+        """Inverse dynamics: the forces on dofs, (nv,), under which the accelerations at a state are qacc, (nv,): MuJoCo's qfrc_inverse.
+
+        Contacts and limits push, actuators with their controls at zero are part of what is found. derivative: also `by`, (nv, n + nv), by the
+        state and by qacc. By Newton's method on the accelerations, to rounding: load with options={"tolerance": 0}. Raises ArgumentError for
+        shapes, StepError where it does not end.
+        """
+        from .kinematics import inverse
+        return inverse(self, state, qacc, derivative)
 
     # ---- the manifold of positions --------------------------------------------------------------------------------------
     def _by_rows(self, call, a, wa, na, b, wb, nb, width):

@@ -22,7 +22,10 @@ void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *direc
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at);
 // After a run: the derivative of the accelerations (nv).
 void pbJvp_Acceleration(const void *block, double *tangent);
-// Afterwards, where it did not integrate: derivatives of pos - margin of each block's first row.
+// Afterwards, where it did not integrate: derivative of a quantity by the name and in the shape of pbScratch_Tangent; false:
+// there is none of the name.
+bool pbJvp_Field(void *block, const char *name, double *out);
+// Likewise: derivatives of pos - margin of each block's first row.
 void pbJvp_Distances(const void *block, double *distances);
 
 #endif

@@ -5,10 +5,14 @@
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/context.h"
 
+#include "eval/contact.h"
 #include "eval/row.h"
+#include "eval/stages.h"
 #include "eval/work.h"
 #include "math/vec.h"
 #include "model/policy_data.h"
@@ -277,6 +281,71 @@ void pbJvp_Acceleration(const void *block, double *tangent) {
 void pbJvp_Distances(const void *block, double *distances) {
   const pbJvp *j = block;
   for (int k = 0; k < j->w.nrow; k++) distances[k] = pbJvp_StepOut(j, im(j->w.row[k].pos[0] - j->w.row[k].margin));
+}
+
+// ---- what else is known of a run ------------------------------------------------------------------------------------------
+// Forces of the rows of contacts, as pbScratch_Field has them: of each contact six numbers.
+static void contact_forces(const pbJvp *j, double *out) {
+  const pbWork_c *w = &j->w;
+  memset(out, 0, 6 * (size_t)w->ncon * sizeof *out);
+
+  for (int k = 0; k < w->nrow; k++) {
+    const pbRow_c *r = w->row + k;
+    if (r->kind != pb_rowContact) continue;
+    PB_ASSERT(r->dim <= 6 && r->contact >= 0 && r->contact < w->ncon);
+    pbJvp_Imaginary(j, out + 6 * r->contact, r->f, r->dim);
+  }
+}
+
+static bool contact_field(const pbJvp *j, const char *name, double *out) {
+  const pbWork_c *w = &j->w;
+  if (!strcmp(name, "contact_force")) {
+    contact_forces(j, out);
+    return true;
+  }
+
+  bool dist = !strcmp(name, "contact_dist"), pos = !strcmp(name, "contact_pos"), frame = !strcmp(name, "contact_frame");
+  for (int i = 0; i < w->ncon; i++) {
+    const pbContact_c *c = w->contact + i;
+    if (dist) pbJvp_Imaginary(j, out + i, &c->dist, 1);
+    if (pos) pbJvp_Imaginary(j, out + 3 * i, c->pos, 3);
+    if (frame) pbJvp_Imaginary(j, out + 9 * i, c->frame, 9);
+  }
+  return dist || pos || frame;
+}
+
+bool pbJvp_Field(void *block, const char *name, double *out) {
+  pbJvp *j = block;
+  pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  if (!strncmp(name, "site_", 5)) pbStage_AllSites_c(&w->mechanism);
+  if (!strncmp(name, "geom_", 5)) pbStage_AllGeoms_c(&w->mechanism);
+
+  const struct {
+    const char *name;
+    const num *values;
+    int count;
+  } fields[] = {
+      {"xpos", w->xpos, 3 * m->nbody},
+      {"xquat", w->xquat, 4 * m->nbody},
+      {"xmat", w->xmat, 9 * m->nbody},
+      {"xipos", w->xipos, 3 * m->nbody},
+      {"ximat", w->ximat, 9 * m->nbody},
+      {"xanchor", w->xanchor, 3 * m->njnt},
+      {"xaxis", w->xaxis, 3 * m->njnt},
+      {"geom_xpos", w->geom_xpos, 3 * m->ngeom},
+      {"geom_xmat", w->geom_xmat, 9 * m->ngeom},
+      {"site_xpos", w->site_xpos, 3 * m->nsite},
+      {"site_xmat", w->site_xmat, 9 * m->nsite},
+      {"qacc", w->qacc, m->nv},
+      {"qfrc_actuator", w->qfrc_actuator, m->nv},
+  };
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    if (strcmp(fields[i].name, name)) continue;
+    pbJvp_Imaginary(j, out, fields[i].values, fields[i].count);
+    return true;
+  }
+  return contact_field(j, name, out);
 }
 
 #endif

@@ -86,6 +86,10 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
   return pbStep_JvpRecord(s, &step, &along, &(pbStepTangent){next, sensordata, xpos, site_xpos});
 }
 
+bool pbScratch_Tangent(pbScratch *s, const char *name, double *out) {
+  return !pbScratch_Stale(s, s->model) && pbJvp_Field(s->complex_work, name, out);
+}
+
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
                     const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
                     double *theta_bar) {
