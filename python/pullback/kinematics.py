@@ -9,6 +9,7 @@ import numpy as np
 from .arrays import real, shaped, words
 from .errors import ArgumentError, StepError
 from .names import C, Thing, find
+from .state import flat_of
 
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
@@ -30,8 +31,7 @@ class Seen(NamedTuple):
 def observe(model: Model, state: State | ArrayLike, names: tuple[str, ...], ctrl: ArrayLike | None = None, ways: Mapping[str, Array] | None = None,
             count: int = 0, qfrc: Array | None = None) -> Seen:
     """Quantities of one evaluation by MuJoCo's names; ways: of "state", "ctrl", "qfrc_applied", "theta", (count, width) each."""
-    from .state import State
-    flat = real(state.flat if isinstance(state, State) else state, "state").copy()
+    flat = real(flat_of(model, state), "state").copy()
     if flat.shape != (model._size,):
         raise ArgumentError(f"state: expected that of one world, {words((model._size,))}, found {words(flat.shape)}")
     given = {name: None for name in ("state", "ctrl", "qfrc_applied", "theta")} | {n: np.ascontiguousarray(a) for n, a in (ways or {}).items()}

@@ -15,7 +15,7 @@ from .arrays import Description, batched, path_of, paths_of, real, shaped, whole
 from .checks import Checks
 from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
-from .state import State
+from .state import State, flat_of
 
 if TYPE_CHECKING:
     import mujoco
@@ -576,9 +576,14 @@ class Model(_core.Model):
         call(rows, np.ascontiguousarray(np.broadcast_to(a, (rows, wa))), np.ascontiguousarray(np.broadcast_to(b, (rows, wb))), out)
         return out[0] if ca is None and cb is None else out
 
-    @staticmethod
-    def _flat(state):
-        return state.flat if isinstance(state, State) else state
+    def _flat(self, state):
+        return flat_of(self, state)
+
+    def _entries(self):
+        """What each number of a state is, in words."""
+        if "_entry_names" not in self.__dict__:
+            self._keep(_entry_names=tuple(self._compiled.entry_names(False)))
+        return self._entry_names
 
     def difference(self, a: State | ArrayLike, b: State | ArrayLike) -> Array:
         """Tangent of the way from state a to state b, (n,) or (B, n) in the order of tangent_names: integrate(a, difference(a, b)) is b.

@@ -17,7 +17,7 @@ from .errors import ArgumentError, StepError, of_status
 from .fields import GradientArrays, RolloutArrays, TangentArrays
 from .names import C
 from .progress import Telling
-from .state import State
+from .state import State, flat_of
 
 if TYPE_CHECKING:
     from .arrays import Array, ArrayLike
@@ -197,7 +197,7 @@ class Rollout(RolloutArrays):
         self.steps = self._steps(steps, inputs)
 
         # What is there once and what for each world.
-        flat, worlds = batched(state.flat if isinstance(state, State) else state, (model._size,), "state")
+        flat, worlds = batched(flat_of(model, state), (model._size,), "state")
         self._state_worlds = worlds
         read = self._read_inputs(inputs)
         self._warn_of_path(flat, read)

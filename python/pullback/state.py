@@ -137,5 +137,16 @@ class State(StateArrays, _core.State):
         return f"<State of {self.model.name or 'a model'}: {worlds}{parts}>"
 
 
+def flat_of(model: Model, state: State | ArrayLike) -> ArrayLike:
+    """All numbers of a state; ArgumentError for the State of a model in which these numbers mean something else."""
+    if not isinstance(state, State):
+        return state
+    if state.model._compiled is not model._compiled and state.model._size == model._size:  # else the shape says it
+        for there, here in zip(state.model._entries(), model._entries(), strict=False):
+            if there != here and (" (" in there) == (" (" in here):  # where one has no name nothing is known
+                raise ArgumentError(f"state: it belongs to another model: what is {there} there is {here} here")
+    return state.flat
+
+
 def _restored(model, flat):
     return State(model, flat)

@@ -13,6 +13,7 @@ import numpy as np
 
 try:
     import torch
+    import torch.autograd.forward_ad
     from torch import Tensor
 except ImportError as error:
     raise ImportError("pullback.torch needs PyTorch: pip install 'pullback[torch]'") from error
@@ -31,7 +32,7 @@ _calls, _numbers, _latest = weakref.WeakValueDictionary(), itertools.count(1), t
 def _remember(call):
     number = next(_numbers)
     _calls[number] = _latest.call = call
-    return torch.full(call.lead, number, dtype=torch.int64)
+    return torch.full(call.lead, number, dtype=torch.int64, device="cpu")
 
 
 def _recall(handle):
@@ -43,7 +44,7 @@ def _numpy(tensor):
 
 
 def _tensor(array, dtype):
-    return torch.tensor(array, dtype=dtype)
+    return torch.tensor(array, dtype=dtype, device="cpu")  # whatever the default device is
 
 
 def _pull_now(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str) -> torch.Tensor:
@@ -96,6 +97,18 @@ def _unpacked(flat, shapes, dtypes):
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True), and forward over reverse, are refused"
+
+
+def _is_followed(tensors):
+    """Whether anything may ask for a derivative."""
+    dual = getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0  # of no public interface
+    return dual or torch.is_grad_enabled() and any(t.requires_grad for t in tensors) or _transformed(tensors)
+
+
+def _without_tape(spec, tensors):
+    """The rollout alone."""
+    call = Call(spec, dict(zip((*spec.names, *spec.params), map(_numpy, tensors))), keep=False)
+    return tuple(_tensor(call.outputs()[name], _result_type(tensors)) for name in spec.outputs)
 
 
 def _refuse(*_):
@@ -258,7 +271,7 @@ def _result_type(tensors):
 
 def _read(value, name):
     """A tensor of float64 or float32 on the host; lists and arrays become one."""
-    t = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value), dtype=None)
+    t = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value), device="cpu")
     if t.dtype in (torch.float16, torch.bfloat16) or t.is_complex() or t.dtype == torch.bool:
         raise TypeError(f"{name}: expected float64 or float32, found {str(t.dtype).removeprefix('torch.')}")
     if t.device.type != "cpu":
@@ -293,7 +306,8 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
     tensors = {name: _read(given[name], name) for name in INPUTS if given[name] is not None}
     of = {name: _read(value, f"params['{name}']") for name, value in (params or {}).items()}
     spec = Spec(model, tensors, of, outputs, steps=steps, **options)
-    return _Rollout.apply(spec, *tensors.values(), *of.values())[:-1]
+    given = [*tensors.values(), *of.values()]
+    return _Rollout.apply(spec, *given)[:-1] if _is_followed(given) else _without_tape(spec, given)
 
 
 def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None,

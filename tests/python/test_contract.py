@@ -700,3 +700,21 @@ def test_arrays_of_the_extension_are_known_by_name(model):
         r._run.forward((None,), 0, False, {}, np.zeros(1, np.int32))
     with pytest.raises(TypeError, match="parameters and a state"):
         r._run.forward({"state": None}, 0, False, {}, np.zeros(1, np.int32))
+
+
+def test_a_state_of_another_model_is_refused():
+    """Of another model of equal size; one of the same joints, loaded with other options, goes."""
+    text = "<mujoco><worldbody><body><joint name='{}'/><geom size='.1' pos='0 0 .2'/></body></worldbody></mujoco>"
+    a, b, again = pb.loads(text.format("shoulder")), pb.loads(text.format("wheel")), pb.loads(text.format("shoulder"), options={"tolerance": 1e-3})
+    said = r"another model: what is qpos\[0\] \(joint 'shoulder'\) there is qpos\[0\] \(joint 'wheel'\) here"
+    for use in (lambda m, s: m.rollout(s, steps=1), lambda m, s: m.step(s), lambda m, s: m.evaluate(s), lambda m, s: m.linearize(s),
+                lambda m, s: m.contacts(s)):
+        with pytest.raises(pb.ArgumentError, match=said):
+            use(b, a.init())
+        use(again, a.init())
+
+
+def test_outputs_are_read_only(model):
+    r = model.rollout(model.init(), steps=2, outputs=("sensordata", "xpos"))
+    for name in ("states", "sensordata", "xpos"):
+        assert not getattr(r, name).flags.writeable, name

@@ -339,3 +339,29 @@ def test_compile_breaks_the_graph(model, start):
     compiled(c).backward()
     f(d).backward()
     assert torch.equal(c.grad, d.grad)
+
+
+def test_another_default_device_changes_nothing():
+    q, v = torch.tensor([.1], dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    m = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1' pos='0 0 .2'/></body></worldbody><actuator><motor joint='0'/></actuator></mujoco>".replace(
+        "<joint/>", "<joint name='0'/>"))
+    c = torch.zeros(5, 1, dtype=torch.float64, requires_grad=True)
+    with torch.device("meta"):
+        found = pt.rollout(m, q, v, c)
+        found[0][-1, 0].backward()
+    assert all(x.device.type == "cpu" for x in found) and torch.isfinite(c.grad).all() and c.grad.abs().max() > 0
+
+
+def test_without_gradients_there_is_no_tape(monkeypatch):
+    """The same numbers, and nothing is kept."""
+    import pullback.functional
+    kept, made = [], pullback.functional.Rollout
+    monkeypatch.setattr(pullback.functional, "Rollout", lambda *a, **o: kept.append(o["keep"]) or made(*a, **o))
+    m = pb.loads("<mujoco><worldbody><body><joint/><geom size='.1' pos='0 0 .2'/></body></worldbody></mujoco>")
+    q, v = torch.tensor([.1], dtype=torch.float64, requires_grad=True), torch.zeros(1, dtype=torch.float64)
+    followed = pt.rollout(m, q, v, steps=5)
+    with torch.no_grad():
+        plain = pt.rollout(m, q, v, steps=5)
+    again = pt.rollout(m, q.detach(), v, steps=5)
+    assert kept == [True, False, False] and all(torch.equal(a, b) and torch.equal(a, c) for a, b, c in zip(followed, plain, again))
+    assert not plain[0].requires_grad and followed[0].requires_grad
