@@ -2,7 +2,7 @@
 // back, one evaluation for all of them, and multiply the directions. A forward derivative costs an evaluation in complex numbers
 // for each direction; a row costs a pullback, and there are as many as velocities, whatever the number of directions. Rows of
 // positions follow from those of velocities where the integrator says so.
-// Tests: tests/unit/test_rollout.c, tests/python/test_jacobian.py.
+// Tests: tests/python/test_jacobian.py.
 #include <string.h>
 
 #include "base/assert.h"
