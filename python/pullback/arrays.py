@@ -116,6 +116,14 @@ def _plain(value):
     return found.tolist()
 
 
+def refuse_mujoco(value: object, name: str) -> None:
+    """Says what takes MuJoCo's own things, where one is handed to what does not."""
+    kind = type(value).__name__
+    ways = {"MjModel": "pb.from_mujoco(model)", "MjSpec": "pb.from_mujoco(spec)", "MjData": "pb.State.from_mujoco(model, data)"}
+    if kind in ways and type(value).__module__.startswith("mujoco"):
+        raise ArgumentError(f"{name}: found mujoco.{kind}, which {ways[kind]} takes")
+
+
 def path_of(value, name):
     """A path as text; an empty name and what is no path are refused."""
     path = os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from . import _core
-from .arrays import Description, batched, path_of, paths_of, real, shaped, whole, words
+from .arrays import Description, batched, path_of, paths_of, real, refuse_mujoco, shaped, whole, words
 from .checks import Checks
 from .errors import ArgumentError, Error, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
@@ -166,6 +166,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
+    refuse_mujoco(path, "path")
     compiled = _compile(path_of(path, "path"), None, options=options, contact=contact, allow_root=allow_root, deformables=deformables, policy=policy,
                         expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
                         inertia=inertia, missing_meshes=missing_meshes)
@@ -184,6 +185,7 @@ def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: s
     """
     settings = {"options": options, "contact": contact, "deformables": deformables, "policy": policy, "expose": expose, "design": design,
                 "floating_base": floating_base, "fuse": fuse, "motors": motors, "inertia": inertia, "missing_meshes": missing_meshes}
+    refuse_mujoco(text, "text")
     if not isinstance(text, (str, bytes)):
         raise ArgumentError(f"text: expected that of a model, found {type(text).__name__}")
     if not assets:
@@ -490,6 +492,7 @@ class Model(_core.Model):
 
     def state(self, flat: ArrayLike) -> State:
         """A state from all its numbers, (StateSize,) or (B, StateSize); a copy. Raises ArgumentError for another shape, or NaN."""
+        refuse_mujoco(flat, "state")
         a, _ = batched(flat, (self._size,), "state")
         return State(self, a.copy())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import _core
-from .arrays import real, words
+from .arrays import real, refuse_mujoco, words
 from .errors import ArgumentError
 from .fields import StateArrays
 
@@ -140,6 +140,7 @@ class State(StateArrays, _core.State):
 def flat_of(model: Model, state: State | ArrayLike) -> ArrayLike:
     """All numbers of a state; ArgumentError for the State of a model in which these numbers mean something else."""
     if not isinstance(state, State):
+        refuse_mujoco(state, "state")
         return state
     if state.model._compiled is not model._compiled and state.model._size == model._size:  # else the shape says it
         for there, here in zip(state.model._entries(), model._entries(), strict=False):
