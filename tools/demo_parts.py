@@ -33,9 +33,10 @@ def bounded(part, quantity, measured):
 def over_seeds(part, quantity, unit, factor=1):
     """What the number came to from other seeds, in words."""
     with open(SEEDS, newline="", encoding="utf-8") as f:
-        found = [(r["build"], factor * float(r["measured"])) for r in csv.DictReader(f) if (r["part"], r["quantity"]) == (part, quantity)]
-    numbers, builds = sorted(n for _, n in found), len({b for b, _ in found})
-    return f"in {len(found)} trainings from other seeds with {builds} optimization levels: {numbers[0]:.3g} to {numbers[-1]:.3g} {unit}."
+        own = [r for r in csv.DictReader(f) if (r["part"], r["quantity"]) == (part, quantity)]
+    numbers, seeds = sorted(factor * float(r["measured"]) for r in own), len({r["seed"] for r in own})
+    builds = len({r["build"] for r in own})
+    return f"in {len(own)} trainings from {seeds} seeds with {builds} optimization levels: {numbers[0]:.3g} to {numbers[-1]:.3g} {unit}."
 
 
 def curve(name, x, y, **how):

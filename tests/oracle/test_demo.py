@@ -1,4 +1,4 @@
-"""make demo: what it says on a terminal and elsewhere, which parts it makes, and its page in a browser."""
+"""make demo: what it says on a terminal and elsewhere, which parts it makes, bounds of what is learnt, and its page in a browser."""
 import io
 import os
 import re
@@ -17,6 +17,7 @@ import demo  # noqa: E402
 import demo_page  # noqa: E402
 import demo_parts  # noqa: E402
 import demo_run  # noqa: E402
+import demo_seeds  # noqa: E402
 
 
 def some_part(*rows):
@@ -94,6 +95,20 @@ def test_progress_of_the_program_is_seen(pullback, tmp_path, root):
     progress.start("cloth")
     program("optimize", root / "examples" / "cloth" / "drape.json", "--fresh", "-o", tmp_path / "x.json")
     assert re.search(r"\[1/1\] cloth, about \d+ s left: \w+: \d+ of \d+ \(\d+ %\)", out.getvalue())
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------------------
+def test_learnt_numbers_have_a_margin_that_was_measured():
+    """Each bound: the worst of ten seeds is a tenth of it away, whatever the optimization level; where a seed was tried with two, both came to the same."""
+    rows = demo_seeds.read()
+    assert {key[:2] for key in rows} == set(demo_parts.LEARNT)
+    for (part, quantity), (which, bound) in demo_parts.LEARNT.items():
+        found = {key[2:]: value for key, value in rows.items() if key[:2] == (part, quantity)}
+        assert {seed for _, seed in found} == set(range(10)) and {build for build, _ in found} == {"O1", "O3"}, (part, quantity)
+        twice = [seed for seed in range(10) if ("O1", seed) in found and ("O3", seed) in found]
+        assert len(twice) >= 6 and all(found["O1", seed] == found["O3", seed] for seed in twice), (part, quantity)
+        for key, value in found.items():
+            assert value >= 1.1 * bound if which == "at least" else value <= bound / 1.1, (part, quantity, key, value)
 
 
 # ---- its page -------------------------------------------------------------------------------------------------------------
