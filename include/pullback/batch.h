@@ -51,7 +51,7 @@ typedef struct pbBatchOptions {
 } pbBatchOptions;
 
 // The model is const and outlives the batch; scratch memory is by threads, not by worlds. Allocation hooks of ctx are called from
-// the pool's threads where a call has to allocate: spot checks, Derive, growing contacts of deformables.
+// the pool's threads where a call has to allocate: spot checks, Derive, growing room for contacts.
 // pb_bad_argument with what was expected and found. Here and below no argument may be NULL but where it says so (and ids: all
 // worlds); of options the pool may, and `own` where own_count is 0.
 typedef struct pbBatch pbBatch;

@@ -1,7 +1,7 @@
 // Pullback: many steps in one call, and their derivatives under a memory budget.
 //
 //   pbRolloutPlan plan;      pbRollout_Plan(ctx, model, steps, budget, &plan)  what it will cost, before anything runs
-//   pbRollout *rollout;      pbRollout_Create(ctx, model, &plan, NULL, &rollout)  all memory is had here
+//   pbRollout *rollout;      pbRollout_Create(ctx, model, &plan, NULL, &rollout)  all memory but room for contacts (pbCapacity)
 //   pbRollout_Forward(...)   pbRollout_Vjp(...)                                as often as wanted
 //
 // Reverse mode keeps a thin tape (pbTape_Size doubles a step). Where the tape of all steps does not fit the budget, states are

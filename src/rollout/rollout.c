@@ -9,7 +9,7 @@
 //   cached     whole evaluations of the leaf's last steps, in what is left (world/cached.h)
 // and a few states and costates. Where the leaf is not the whole, a Vjp uses the records up, and another one runs the rollout
 // again. A batch lends the rollout of a thread the tape of a world in place of its own (track.c). Room for contacts alone grows
-// between steps.
+// as they come.
 //
 // A leaf is run forward with its evaluations directed into the cache. Where that cannot hold the whole leaf the last steps are
 // kept: they are the first that the way back reads.
