@@ -183,7 +183,9 @@ static pbStatus look_between(pbAuditWatch *w, const double *x, double parts) {
     memcpy(w->x, w->x_before, (size_t)pbModel_StateSize(m) * sizeof *w->x);
     pbState_Difference(m, w->x_before, x, w->tangent);
     pbState_Move(m, w->x, w->tangent, (double)i / count);
-    if (pbStep_Observe(m, w->theta, w->x, &input, w->between, NULL) == pb_ok) watch_contacts_between(w, w->between);
+    pbStatus status = pbStep_Observe(m, w->theta, w->x, &input, w->between, NULL);
+    if (status == pb_no_memory) return pbContext_Fail(w->ctx, status, "out of memory on the way to a state");
+    if (status == pb_ok) watch_contacts_between(w, w->between);
   }
 
   return pb_ok;
@@ -333,14 +335,15 @@ pbStatus pbAuditWatch_End(pbAuditWatch *w, const double *x) {
   PB_TRY(w->status);
   PB_TRY(pbScratch_Create(w->ctx, w->model, NULL, &s));
 
-  if (pbStep_Observe(w->model, w->theta, x, &input, s, NULL) == pb_ok) {
+  pbStatus status = pbStep_Observe(w->model, w->theta, x, &input, s, NULL);
+  if (status == pb_ok) {
     watch_overlaps(w, s);
     watch_rows(w, s);
     watch_way(w, s, x);
   }
 
   pbScratch_Destroy(s);
-
+  if (status == pb_no_memory) return pbContext_Fail(w->ctx, status, "out of memory for the last state");
   return w->status;
 }
 
