@@ -45,7 +45,8 @@ def test_pyright_names_the_slips(name, tmp_path):
         pytest.skip("no pyright")
     pytest.importorskip("torch") if "torch" in name else None
     (tmp_path / name).write_text((TYPED / name).read_text())
-    settings = {"include": [name], "extraPaths": [os.path.join(BUILD, "python")], "typeCheckingMode": "standard", "reportUnusedExpression": False}
+    settings = {"include": [name], "extraPaths": [os.path.join(BUILD, "python")], "typeCheckingMode": "standard",
+                "reportUnusedExpression": False}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = subprocess.run([program, "--outputjson", "--pythonpath", sys.executable], cwd=tmp_path, capture_output=True, text=True)
     found = {d["range"]["start"]["line"] + 1 for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"}
