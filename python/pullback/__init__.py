@@ -8,7 +8,7 @@
 """
 import os as _os
 import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 if "t" in getattr(_sys, "abiflags", ""):
     raise ImportError("pullback needs a Python with the interpreter's lock, and this is a free-threaded build: use the usual build of the same "
@@ -31,7 +31,9 @@ __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
            "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
-if not _TYPE_CHECKING:  # which would take every name for one that is there
+if _typing.TYPE_CHECKING:  # for which a function of modules would take every name for one that is there
+    from . import gym as gym, jax as jax, torch as torch
+else:
     def __getattr__(name):
         """What needs frameworks, imported when it is first named."""
         if name not in ("gym", "jax", "torch"):

@@ -144,6 +144,7 @@ def test_comes_to_rest(name, tmp_path):
     assert np.abs(v).max() < 5e-3, f"still moves at {np.abs(v).max():.2e}"
     assert 0.1 < q[2] < 0.21 and np.hypot(q[0], q[1]) < 0.15, "left its place"
     model.observe(x)
+    model.gather()
     assert 1 <= model.report().contacts and model.field("contact_dist").min() > -0.005
 
 

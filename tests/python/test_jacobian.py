@@ -1,4 +1,4 @@
-"""Jacobians of rollouts, and many directions at once: both modes and one direction at a time agree, and cost what they promise."""
+"""Jacobians of rollouts, and many directions at once: both modes and one direction at a time agree, and cost what is promised."""
 import time
 
 import numpy as np
@@ -40,7 +40,7 @@ def rolled(what, steps=60, **more):
 
 @pytest.mark.parametrize("what", [*MODELS, "hard"])
 def test_directions_together_are_those_one_by_one(what):
-    """By the start, controls and parameters, time step and quaternions among them; the program in complex numbers is the other method."""
+    """By the start, controls and parameters, time step and quaternions among them, beside the program in complex numbers."""
     r = rolled(what, outputs=())
     m, count = r.model, 40
     rng = np.random.default_rng(4)
