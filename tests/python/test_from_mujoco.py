@@ -182,7 +182,8 @@ def test_what_takes_mujocos_own_is_said():
     m, spec = mujoco.MjModel.from_xml_string(CART), mujoco.MjSpec.from_string(CART)
     ours, d = pb.loads(CART), mujoco.MjData(m)
     for call, said in ((lambda: pb.load(m), r"path: found mujoco.MjModel, which pb.from_mujoco\(model\) takes"),
-                       (lambda: pb.loads(spec), "found mujoco.MjSpec"), (lambda: ours.state(d), "State.from_mujoco"), (lambda: ours.rollout(d, steps=1), "State.from_mujoco"),
+                       (lambda: pb.loads(spec), "found mujoco.MjSpec"), (lambda: ours.state(d), "State.from_mujoco"),
+                       (lambda: ours.rollout(d, steps=1), "State.from_mujoco"),
                        (lambda: ours.step(d), "State.from_mujoco"), (lambda: ours.contacts(d), "State.from_mujoco")):
         with pytest.raises(pb.ArgumentError, match=said):
             call()
