@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -13,8 +12,9 @@ import numpy as np
 from . import _core
 from .arrays import Description, batched, path_of, paths_of, real, refuse_mujoco, shaped, whole, words
 from .checks import Checks
-from .errors import ArgumentError, Error, UnsupportedError
+from .errors import ArgumentError, UnsupportedError
 from .names import OBJECTS, C, Thing, find, names
+from .published import expanded, private, unpacked, write_below
 from .state import State, flat_of
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _compile(path, text, *, options=None, contact=None, allow_root=(), package_p
 def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None,
          allow_root: Folders = (), deformables: Described = None, policy: Described = None, expose: str | Sequence[str] = (),
          design: bool = False, package_path: Folders = (), floating_base: bool = False, fuse: bool = False, motors: bool = False,
-         inertia: str = "refuse", missing_meshes: str = "refuse") -> Model:
-    """A model from a file: MJCF, URDF, or a task (.json), of which the world is taken.
+         inertia: str = "refuse", missing_meshes: str = "refuse", xacro: bool | Mapping[str, object] = False) -> Model:
+    """A model from a file: MJCF, URDF, MuJoCo's archives (.mjz), or a task (.json), of which the world is taken.
 
     options        what no gradient reaches, by MuJoCo's names: {"tolerance": 1e-8, "integrator": "RK4", "contact": False}
     contact        how contacts are modelled: {"method": "soft"}; docs/contact-gradients.md has all of them
@@ -163,16 +163,32 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
     fuse, motors   URDF: links behind fixed joints become part of their parents; a motor on each joint that mimics none
     inertia        URDF: "refuse", "keep" or "repair" inertias that no body has
     missing_meshes  URDF: "refuse" or "skip" collision meshes whose files are missing
+    xacro          True, or arguments by name: the file is expanded first, by the package xacrodoc. This runs what the file says: only for
+                   files that you trust
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
     refuse_mujoco(path, "path")
-    compiled = _compile(path_of(path, "path"), None, options=options, contact=contact, allow_root=allow_root, deformables=deformables, policy=policy,
-                        expose=expose, design=design, package_path=package_path, floating_base=floating_base, fuse=fuse, motors=motors,
-                        inertia=inertia, missing_meshes=missing_meshes)
+    file = os.fsdecode(path_of(path, "path"))
+    settings = {"options": options, "contact": contact, "deformables": deformables, "policy": policy, "expose": expose, "design": design,
+                "package_path": package_path, "floating_base": floating_base, "fuse": fuse, "motors": motors, "inertia": inertia,
+                "missing_meshes": missing_meshes}
+    if xacro or not isinstance(xacro, bool):
+        with expanded(file, xacro, _each(paths_of(package_path, "package_path", lists=True))) as (made, roots):
+            compiled = _compile(made, None, allow_root=[*roots, *_each(paths_of(allow_root, "allow_root"))], **settings)
+    elif file.lower().endswith(".mjz"):
+        with unpacked(file) as made:
+            compiled = _compile(made, None, allow_root=allow_root, **settings)
+    else:
+        compiled = _compile(file, None, allow_root=allow_root, **settings)
     model = Model(compiled, None)
-    model._keep(path=os.path.abspath(os.fsdecode(path)))
+    model._keep(path=os.path.abspath(file))
     return model
+
+
+def _each(folders):
+    """Those of a list as the library takes it."""
+    return folders.split(":") if folders else []
 
 
 def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: str = "model.xml", options: Mapping[str, object] | None = None,
@@ -190,25 +206,10 @@ def loads(text: str, assets: Mapping[str, bytes | str] | None = None, *, name: s
         raise ArgumentError(f"text: expected that of a model, found {type(text).__name__}")
     if not assets:
         return Model(_compile(name, text, **settings), None)
-    with tempfile.TemporaryDirectory() as folder:
+    with private() as folder:
         for path, data in {**assets, name: text}.items():
-            _write(folder, path, data)
-        try:
-            return Model(_compile(os.path.join(folder, name), None, **settings), None)
-        except Error as error:
-            raise type(error)(str(error).replace(os.path.realpath(folder) + os.sep, "").replace(folder + os.sep, "")) from None
-
-
-def _write(folder, path, data):
-    """A file of a private folder, not beside it."""
-    place = os.path.normpath(os.path.join(folder, path))
-    if os.path.isabs(path) or not place.startswith(folder + os.sep):
-        raise ArgumentError(f"assets: expected a path below the model's folder, found {path!r}")
-    if not isinstance(data, (str, bytes, bytearray, memoryview)):
-        raise ArgumentError(f"assets: expected bytes or text of {path!r}, found {type(data).__name__}")
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    with open(place, "wb") as f:
-        f.write(data.encode() if isinstance(data, str) else bytes(data))
+            write_below(folder, path, data, "assets")
+        return Model(_compile(os.path.join(folder, name), None, **settings), None)
 
 
 def _unpacked(packed, theta, path):
