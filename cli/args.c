@@ -1,6 +1,7 @@
 // Options: one table; parsing and help follow from it.
 // Tests: tests/oracle/test_cli.py.
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
@@ -230,6 +231,10 @@ static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const 
                           command->operands);
   }
 
+  bool one_world = options_of(command) >> opt_worlds & 1 && !args->text[opt_worlds];
+  if (one_world && args->text[opt_threads])
+    return pbContext_Fail(ctx, pb_bad_argument, "--threads goes with --worlds: one world has one thread");
+
   for (int i = 0; i < opt_count; i++) {
     if (command->required >> i & 1 && !args->text[i]) {
       return pbContext_Fail(ctx, pb_bad_argument, "--%s %s is missing", option_table[i].name, option_table[i].argument);
@@ -262,7 +267,11 @@ static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code,
     return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' needs a value, but '%.80s' follows it", option_table[id].name,
                           optarg);
 
-  // an option without a value is there as an empty text; of repeated ones the last counts, but for these lists
+  bool is_list = id == opt_param || id == opt_expose || id == opt_allow_root || id == opt_option || id == opt_contact;
+  if (args->text[id] && !is_list)
+    return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' is given twice", option_table[id].name);
+
+  // an option without a value is there as an empty text
   args->text[id] = optarg ? optarg : "";
   if (id == opt_param) return append(ctx, &args->params, optarg);
   if (id == opt_expose) return append(ctx, &args->exposed, optarg);
@@ -333,8 +342,9 @@ pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, lon
   if (!text) return pb_ok;
 
   char *end = NULL;
+  errno = 0;
   long long given = strtoll(text, &end, 10);
-  if (end == text || *end || given < least || given > most) {
+  if (end == text || *end || errno == ERANGE || given < least || given > most) {
     return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: expected a whole number from %ld to %ld, found '%.60s'",
                           option_table[id].name, least, most, text);
   }

@@ -902,6 +902,10 @@ def test_usage(run, tmp_path, arm):
     for arguments in (["simulate"], ["simulate", arm, arm], ["simulate", arm, "--steps", "3x"], ["simulate", arm, "--steps", "0"], ["gradient", arm],
                       ["simulate", arm, "--constants", "both"], ["simulate", arm, "--param", "body_mass"], ["simulate", arm, "--init-row", "0"]):
         refuse(run, tmp_path, 2, *arguments)
+    for arguments, said in ((["--steps", "3", "--steps", "4"], "'--steps' is given twice"), (["-q", "--quiet"], "'--quiet' is given twice"),
+                            (["--threads", "2"], "--threads goes with --worlds"), (["--every", "99999999999999999999"], "expected a whole number from 1")):
+        assert said in refuse(run, tmp_path, 2, "simulate", arm, *arguments)
+    assert "from 0 to" in run("check", arm, "--seed", "99999999999999999999", code=2).stderr
     assert "--output" in run("simulate", arm, code=2).stderr and run(code=2).stderr
     for command in ("info", "simulate", "gradient", "jacobian", "check", "view", "optimize", "inspect"):
         assert command in run(command, "--help").stdout and "0.1" in run(command, "--version").stdout
