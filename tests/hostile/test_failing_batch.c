@@ -95,6 +95,7 @@ static void test_no_call_allocates(void **state) {
     Result *r = k == 0 ? &first : &again;
     if (run(ctx, &meter, threads, false, contacts, &parts, r) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
     if (contacts || threads == 1) assert_int_equal(r->calls, 0);  // a thread that had no world before has its room later
+    r->calls = 0;
     if (k > 0) assert_memory_equal(&first, &again, sizeof first);
     drop(&parts);
     pbContext_Destroy(ctx);
