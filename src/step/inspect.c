@@ -21,7 +21,7 @@
 
 // Dense copies of what the evaluation keeps sparse, in MuJoCo's layout. Rows are counted as MuJoCo's efc rows.
 struct pbGathered {
-  int nefc, max_efc, max_con;
+  int ncon, nefc, max_efc, max_con;
   double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom, *contact_force;
   double *wrap_turn, *wrap_points;
@@ -183,6 +183,7 @@ static void add_efc_rows(struct pbGathered *g, const pbWork_r *w, const pbRow_r 
 }
 
 static void copy_contacts(struct pbGathered *g, const pbWork_r *w) {
+  g->ncon = w->ncon;
   for (int i = 0; i < w->ncon; i++) {
     const pbContact_r *c = w->contact + i;
     g->contact_dist[i] = c->dist;
@@ -362,12 +363,12 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"actuator_force", w->actuator_force, m->nu, 1},
       {"act_dot", w->act_dot, m->na, 1},
 
-      // contacts and constraint rows
-      {"contact_dist", g->contact_dist, w->ncon, 1},
-      {"contact_pos", g->contact_pos, w->ncon, 3},
-      {"contact_frame", g->contact_frame, w->ncon, 9},
-      {"contact_geom", g->contact_geom, w->ncon, 2},
-      {"contact_force", g->contact_force, w->ncon, 6},
+      // contacts and constraint rows, as many as were copied: there may be more by now
+      {"contact_dist", g->contact_dist, g->ncon, 1},
+      {"contact_pos", g->contact_pos, g->ncon, 3},
+      {"contact_frame", g->contact_frame, g->ncon, 9},
+      {"contact_geom", g->contact_geom, g->ncon, 2},
+      {"contact_force", g->contact_force, g->ncon, 6},
       {"efc_J", g->J, g->nefc, m->nv},
       {"efc_pos", g->pos, g->nefc, 1},
       {"efc_margin", g->margin, g->nefc, 1},
