@@ -87,7 +87,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
 }
 
 bool pbScratch_Tangent(pbScratch *s, const char *name, double *out) {
-  return !pbScratch_Stale(s, s->model) && pbJvp_Field(s->complex_work, name, out);
+  return s->complex_work && !pbScratch_Stale(s, s->model) && pbJvp_Field(s->complex_work, name, out);
 }
 
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
