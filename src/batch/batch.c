@@ -8,8 +8,8 @@
 #include "model/policy_data.h"
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
-// Contexts of threads take their memory from the batch's, and have texts of their own.
-static void *take(void *user, size_t size) { return pbContext_Alloc(user, size); }
+// Contexts of threads take their memory from the batch's, as it is: they clear what is to be zero. They have texts of their own.
+static void *take(void *user, size_t size) { return pbContext_AllocRoom(user, size); }
 static void *resize(void *user, void *memory, size_t size) { return pbContext_Resize(user, memory, size); }
 static void release(void *user, void *memory) { pbContext_Free(user, memory); }
 
