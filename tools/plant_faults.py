@@ -733,7 +733,7 @@ FAULTS = [
      "hostile/test_nan_scratch", "an adjoint reads what another step left"),
     ("src/impact/event_kernel.c", "  v3_addcross(out, V, v);\n", "  (void)v;\n", "pytest:tests/python/test_single_impacts.py::test_a_tip_that_swings_past_is_counted",
      "impacts: a closing speed that changes by rotation alone is called steady"),
-    ("src/world/event.c", "p->at_touch = find_touch(p, record, lone);", "p->at_touch = false;",
+    ("src/world/event.c", "PB_TRY(explain(s, find_touch(p, record, lone)));", "",
      "pytest:tests/python/test_single_impacts.py::test_impacts_are_taken_where_they_touch", "impacts are differentiated where the step sees them"),
     ("src/world/drift.c", "x_bar[m->nv + i] += time * x_bar[i];", "x_bar[m->nv + i] += 0 * time * x_bar[i];",
      "pytest:tests/python/test_single_impacts.py::test_forward_is_reverse_where_they_touch", "the way to the touch takes no time"),

@@ -123,8 +123,8 @@ static pbStatus step_all(Noise *s, int k, bool *failed) {
     pbStatus status = pbRollout_StepChecked(r, r->theta, s->x + (size_t)i * (size_t)r->nx, &input, k, NULL);
     if (status == pb_ok) continue;
 
-    // Where a moved state fails the comparison ends; where the rollout itself does, all of it.
-    *failed = i < s->directions;
+    // Where a moved state fails the comparison ends; where the rollout itself or memory does, all of it.
+    *failed = i < s->directions && status != pb_no_memory;
     return *failed ? pb_ok : status;
   }
 

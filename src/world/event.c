@@ -272,8 +272,8 @@ static pbStatus evaluate_before(impacts *p, const double *record, double late) {
 }
 
 // How long before the step the row of an event touched: Newton's method from within, halving where that is outside. Leaves the
-// evaluation there. false: it is not found.
-static bool find_touch(impacts *p, const double *record, const pbEvent *e) {
+// evaluation there, and whether it is found in at_touch; want of memory alone is an error.
+static pbStatus find_touch(impacts *p, const double *record, const pbEvent *e) {
   static const double near = 1e-3, within = 1 - 1e-4;  // parts of a step, of the way to the touch
   enum { most = 8 };
   const pbWork_r *w = &p->s->w;
@@ -281,8 +281,10 @@ static bool find_touch(impacts *p, const double *record, const pbEvent *e) {
   subject of = subject_of(w, w->row + e->row);
   double inside = 0, outside = 1.5 * h, late = within * e->when;
 
+  p->at_touch = false;
   for (int k = 0; k < most; k++) {
-    if (evaluate_before(p, record, late) != pb_ok) return false;
+    pbStatus status = evaluate_before(p, record, late);
+    if (status != pb_ok) return status == pb_no_memory ? status : pb_ok;
     const pbRow_r *r = deepest_row(w, of);
     if (!r) {
       // Too far back
@@ -291,14 +293,15 @@ static bool find_touch(impacts *p, const double *record, const pbEvent *e) {
       continue;
     }
     double gap = r->pos[0] - r->margin, rate = r->vel[0];
-    if (!(rate < 0)) return false;
+    if (!(rate < 0)) return pb_ok;
     p->late = inside = late;
-    if (gap >= near * h * rate) return true;
+    p->at_touch = gap >= near * h * rate;
+    if (p->at_touch) return pb_ok;
     late += within * gap / rate;
     if (late >= outside) late = 0.5 * (inside + outside);
   }
 
-  return false;
+  return pb_ok;
 }
 
 static pbStatus group_events(impacts *p);
@@ -311,7 +314,7 @@ static pbStatus move_to_touch(impacts *p) {
   const double *v = record + state_layout(s->model).qvel;
 
   if (!lone) return pb_ok;
-  p->at_touch = find_touch(p, record, lone);
+  PB_TRY(explain(s, find_touch(p, record, lone)));
   if (p->at_touch) {
     PB_ASSERT(p->late >= 0 && p->late <= 1.5 * s->w.p.timestep[0]);
     p->step.record = p->touch;
