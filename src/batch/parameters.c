@@ -218,7 +218,8 @@ static void pull_entries(pbBatch *b, const pbParam *p) {
   memset(b->pulled + p->offset, true, slice_size(p) * sizeof *b->pulled);
 }
 
-// The constants' gradient goes on to what is named, whole fields, and to own values; nowhere where none of it is read.
+// The constants' gradient goes on to what is named, whole fields, and to own values; nowhere where none of it is read. Where a
+// constant itself is named its gradient is taken away, too: nothing follows from what is derived anew.
 static pbStatus note_pulled(pbBatch *b, const char *const *names, int count) {
   memset(b->pulled, 0, b->ntheta * sizeof *b->pulled);
   b->pulls_constants = false;
@@ -231,7 +232,9 @@ static pbStatus note_pulled(pbBatch *b, const char *const *names, int count) {
 
     for (int k = 0; k < pbModel_ParamCount(b->model); k++) {
       pbParam field = pbModel_ParamAt(b->model, k);
-      if (strcmp(field.name, named.name) == 0) pull_entries(b, &field);
+      if (strcmp(field.name, named.name) != 0) continue;
+      pull_entries(b, &field);
+      b->pulls_constants = b->pulls_constants || pbWanted_Taken(b->model, k);
     }
   }
 
