@@ -29,6 +29,7 @@ typedef struct Run {
   pbContext *ctx;
   pbBatch *batch;
   bool spoiled;  // by constants derived in it, or a call that failed
+  bool ran;      // the tape is of its own rollout, not of one before whose arrays are gone
   pyPool *pool;
   int worlds, steps;
   unsigned shared;          // pb_sharedCtrl, ...
@@ -43,6 +44,11 @@ static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
 static PyObject *fail(Run *r, pbStatus status) {
   r->spoiled = true;
   return pyStatus_Raise(status, pbContext_Error(r->ctx));
+}
+
+static bool has_run(const Run *r) {
+  if (!r->ran) PyErr_SetString(PyExc_ValueError, "derivatives need a rollout before them");
+  return r->ran;
 }
 
 static PyObject *run_bytes(PyObject *self, PyObject *none) {
@@ -187,6 +193,7 @@ static bool hold_inputs(Run *r, PyObject *dict) {
       [in_quat_before] = {"mocap_quat_before", before_of(r, 4 * bodies)},
   };
 
+  r->ran = false;
   pyArray_Release(r->input, in_count);
   if (!pyMembers_Read(dict, in_count, member, r->input)) return false;
   if (r->input[in_theta].data && r->input[in_x0].data) return true;
@@ -245,6 +252,7 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
   r->spoiled = r->spoiled || derive;
   Py_BEGIN_ALLOW_THREADS;
   status = roll_out(r, derive, &output);
+  r->ran = true;
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
 
@@ -403,7 +411,7 @@ static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *optio
   if (!certificate) return PyErr_NoMemory();
   pbStatus status;
 
-  if (!pyPool_Lock(r->pool)) {
+  if (!has_run(r) || !pyPool_Lock(r->pool)) {
     PyMem_Free(certificate);
     return NULL;
   }
@@ -471,7 +479,7 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
   members_by(r, member);
   for (int i = 0; i < by_count; i++) member[i].count *= count;
   if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) ||
-      !pyPool_Lock(r->pool))
+      !has_run(r) || !pyPool_Lock(r->pool))
     goto done;
 
   const pbBatchDirection direction = {.x0 = way[by_state].data,
@@ -531,7 +539,7 @@ static PyObject *run_noise(PyObject *self, PyObject *args) {
   pbNoise *noise = PyMem_Calloc((size_t)r->worlds, sizeof *noise);
   if (!noise) return PyErr_NoMemory();
   PyObject *result = NULL;
-  if (pyPool_Lock(r->pool)) {
+  if (has_run(r) && pyPool_Lock(r->pool)) {
     pbStatus status;
     Py_BEGIN_ALLOW_THREADS;
     status = pbBatch_Noise(r->batch, &options, noise);
@@ -561,7 +569,7 @@ static PyObject *run_linearize(PyObject *self, PyObject *args) {
     if (!pyArray_Write(object[i], rows * size[i], name[i], &out[i])) goto done;
 
   pbStatus status;
-  if (!pyPool_Lock(r->pool)) goto done;
+  if (!has_run(r) || !pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_LinearizeBy(r->batch,
                                &(pbJacobian){.by = by, .A = out[0].data, .B = out[1].data, .C = out[2].data, .D = out[3].data});
