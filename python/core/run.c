@@ -478,8 +478,8 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
   pyMember member[by_count];
   members_by(r, member);
   for (int i = 0; i < by_count; i++) member[i].count *= count;
-  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) ||
-      !has_run(r) || !pyPool_Lock(r->pool))
+  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) || !has_run(r) ||
+      !pyPool_Lock(r->pool))
     goto done;
 
   const pbBatchDirection direction = {.x0 = way[by_state].data,

@@ -170,6 +170,13 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 }
 
 // ---- what is known after an evaluation --------------------------------------------------------------------------------------
+// Is the name one of what pbScratch_Gather copies, for which there was no memory?
+static bool lacks_copies(const pbScratch *scratch, const char *name) {
+  const double *data;
+  int rows, columns;
+  return !strcmp(name, "efc_J") || !pbScratch_Field(scratch, "M", &data, &rows, &columns);
+}
+
 // Quantities of pbScratch_Field as (rows, columns, bytes).
 PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names) {
   Py_ssize_t count = PyTuple_Size(names);
@@ -183,6 +190,8 @@ PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names) {
     if (name && pbScratch_Field(scratch, name, &data, &rows, &columns)) {
       Py_ssize_t bytes = (Py_ssize_t)rows * columns * (Py_ssize_t)sizeof(double);
       one = Py_BuildValue("iiy#", rows, columns, data ? (const char *)data : "", bytes);
+    } else if (name && lacks_copies(scratch, name)) {
+      PyErr_NoMemory();
     } else if (name) PyErr_Format(PyExc_KeyError, "nothing is called '%s' after an evaluation", name);
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);

@@ -390,7 +390,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
       tangents[i] = tangent_of(b, p->tangent, i, world);
     }
     status = pbRollout_Jvp(r, count, directions, tangents);
-  }
+  } else pbContext_Fail(k->ctx, status, "no memory for %d directions", count);
 
   if (count > 1) {
     pbContext_Free(k->ctx, directions);

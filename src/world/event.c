@@ -684,7 +684,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
   if (m->policy) step = pbPolicy_Open(s, &step);
   pbScratch_Load(s, step.theta, step.record, step.input);
-  PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
+  PB_TRY(explain(s, s->variant->run(&s->w, s->stages, true, false, false)));
   PB_TRY(explain(s, pbScratch_MakeEvents(s)));
   double *distance = s->event_numbers + nv;
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
