@@ -577,6 +577,29 @@ static void test_own_parameters(void **state) {
   }
 }
 
+// Constants that worlds derive are no input, also where one is all that is asked for and nothing that is their own makes it.
+static void test_derived_constants_named_alone(void **state) {
+  World *s = *state;
+  pbParam weight;
+  good(s->ctx, pbModel_Param(s->ctx, s->model, "body_invweight0", &weight));
+  pbBatchOptions options = {.worlds = W, .steps = T, .shared_inputs = true, .own = own + 1, .own_count = 1};
+
+  for (int derive = 0; derive < 2; derive++) {
+    pbBatch *batch;
+    good(s->ctx, pbBatch_Create(s->ctx, s->model, &options, &batch));
+    good(s->ctx, pbBatch_WantParameters(batch, (const char *[]){"body_invweight0"}, 1));
+    if (derive) good(s->ctx, pbBatch_Derive(batch, NULL, NULL, 0));
+    Result r = begin_result(s);
+    run(s, batch, NULL, 0, false, &r);
+
+    double most = 0;
+    for (int i = 0; i < weight.rows * weight.cols; i++) most = fmax(most, fabs(r.theta[weight.offset + (size_t)i]));
+    assert_true(derive ? most == 0 : most > 0);
+    free_result(&r);
+    pbBatch_Destroy(batch);
+  }
+}
+
 // ---- both modes ---------------------------------------------------------------------------------------------------------
 // <w, J d> = <J' w, d>, all of it, with controls of each world and shared, own parameters and constants derived from them.
 static void test_forward_and_reverse_agree(void **state) {
@@ -895,6 +918,7 @@ int main(void) {
       cmocka_unit_test(test_a_budget_changes_no_bit),
       cmocka_unit_test(test_derivatives_of_a_world_that_failed),
       cmocka_unit_test(test_own_parameters),
+      cmocka_unit_test(test_derived_constants_named_alone),
       cmocka_unit_test(test_forward_and_reverse_agree),
       cmocka_unit_test(test_jacobians_of_all_steps),
       cmocka_unit_test(test_what_is_refused),

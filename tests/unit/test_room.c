@@ -176,8 +176,46 @@ static void test_bytes_follow_what_touches(void **state) {
   assert_true(whole - half <= 24 * pairs + half);
 }
 
+// ---- copies of an evaluation ------------------------------------------------------------------------------------------------
+// A body of many boxes comes down: what was gathered above the ground are copies of no contacts, whatever touches later.
+static void test_gathered_copies_are_of_their_moment(void **state) {
+  enum { boxes = 100, steps = 60, room = 1 << 16 };
+  (void)state;
+  char *text = malloc(room);
+  int at = snprintf(text, room, "<mujoco><worldbody><geom type='plane' size='9 9 .1'/><body pos='0 0 .12'><freejoint/>");
+  for (int i = 0; i < boxes; i++)
+    at += snprintf(text + at, (size_t)(room - at), "<geom type='box' pos='%g %g 0' size='.1 .1 .1'/>", .25 * (i % 10),
+                   .25 * (i / 10));
+  snprintf(text + at, (size_t)(room - at), "</body></worldbody></mujoco>");
+  pbModel *m = model_of_text(ctx, text);
+  pbScratch *s;
+  good(ctx, pbScratch_Create(ctx, m, NULL, &s));
+
+  const double *theta = pbModel_DefaultParams(m), *data;
+  double x[most_x], tangent[3 * 2];
+  int rows, columns;
+  assert_false(pbScratch_Tangent(s, "xpos", tangent));  // nothing has been pushed
+
+  good(ctx, pbState_Init(ctx, m, theta, -1, x));
+  for (int k = 0; k < steps; k++) {
+    good(ctx, pbStep_Forward(m, theta, x, NULL, s, NULL));
+    if (k == 0) pbScratch_Gather(s);
+  }
+  assert_int_equal(pbScratch_Report(s).contacts, 4 * boxes);
+  assert_true(pbScratch_Field(s, "contact_frame", &data, &rows, &columns));
+  assert_int_equal(rows, 0);
+  pbScratch_Gather(s);
+  assert_true(pbScratch_Field(s, "contact_frame", &data, &rows, &columns));
+  assert_int_equal(rows, 4 * boxes);
+
+  pbScratch_Destroy(s);
+  pbModel_Destroy(m);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth_changes_no_bit),
-                                     cmocka_unit_test(test_bytes_follow_what_touches)};
+                                     cmocka_unit_test(test_bytes_follow_what_touches),
+                                     cmocka_unit_test(test_gathered_copies_are_of_their_moment)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
