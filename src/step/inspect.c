@@ -1,5 +1,5 @@
 // Quantities of the last evaluation by MuJoCo's name.
-// Tests: tests/unit/test_hard.c.
+// Tests: tests/unit/test_hard.c, tests/unit/test_room.c.
 #include <math.h>
 #include <string.h>
 
