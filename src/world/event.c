@@ -295,8 +295,7 @@ static pbStatus find_touch(impacts *p, const double *record, const pbEvent *e) {
     double gap = r->pos[0] - r->margin, rate = r->vel[0];
     if (!(rate < 0)) return pb_ok;
     p->late = inside = late;
-    p->at_touch = gap >= near * h * rate;
-    if (p->at_touch) return pb_ok;
+    if ((p->at_touch = gap >= near * h * rate)) return pb_ok;
     late += within * gap / rate;
     if (late >= outside) late = 0.5 * (inside + outside);
   }
@@ -605,11 +604,10 @@ pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool
                           pbEventCount *count) {
   const pbModel *m = step->model;
   size_t n = (size_t)pbModel_TangentSize(m);
-  double *v = s->state;
 
-  velocity_across(s, step->record + tape_stages(m), v);
+  velocity_across(s, step->record + tape_stages(m), s->state);
   PB_TRY(explain(s, pbScratch_MakeEvents(s)));
-  double *next = s->event_numbers, *distance = next + n + n;
+  double *next = s->event_numbers, *distance = next + n + n, *v = s->state;
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
 
@@ -677,7 +675,6 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   size_t nv = (size_t)m->nv;
-  double *v = s->state;
   const double *v_next = x_next + state_layout(m).qvel;
 
   // The step again, and its events
@@ -686,7 +683,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   pbScratch_Load(s, step.theta, step.record, step.input);
   PB_TRY(explain(s, s->variant->run(&s->w, s->stages, true, false, false)));
   PB_TRY(explain(s, pbScratch_MakeEvents(s)));
-  double *distance = s->event_numbers + nv;
+  double *distance = s->event_numbers + nv, *v = s->state;
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
