@@ -402,7 +402,7 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
   CARVE(t->M.adr, nv);
   CARVE(t->M.block, nv);
   t->M.chain = next;
-  PB_ASSERT(next + PB_TREE_ROOM(m->nv) <= block + total);
+  PB_ASSERT(next + mass_entries(m) <= block + total);
 #undef CARVE
   return block;
 }
