@@ -67,7 +67,7 @@ static pbStatus make_lists(NUM(pbConstraints) *w, pbContext *ctx, int contacts) 
   lay_out_lists(&measure, &grown);
 
   size_t needed = pbArena_Needed(&measure);
-  grown.lists = needed == SIZE_MAX ? NULL : pbContext_AllocRoom(ctx, needed);
+  grown.lists = needed == SIZE_MAX ? NULL : pbContext_Alloc(ctx, needed);
   if (!grown.lists) return pb_no_memory;
   pbArena arena = pbArena_Over(grown.lists, needed);
   lay_out_lists(&arena, &grown);
@@ -94,7 +94,7 @@ static pbStatus make_block(NUM(pbWork) *w, pbContext *ctx, void **block, size_t 
   lay_out(&measure, &probe, n, more);
 
   size_t needed = pbArena_Needed(&measure);
-  void *memory = needed == SIZE_MAX ? NULL : pbContext_AllocRoom(ctx, needed);
+  void *memory = needed == SIZE_MAX ? NULL : pbContext_Alloc(ctx, needed);
   if (!memory) return pb_no_memory;
   pbContext_Free(ctx, *block);
   *block = memory;
