@@ -91,8 +91,10 @@ class Program:
                     more = os.read(end, 1 << 16).decode(errors="replace")
                 except OSError:  # a terminal that nobody writes to any more
                     break
+                if not more:
+                    break
                 said += more
-                done = done and not more
+                done = False
             shown = SHOWN.findall(said)
             if self.progress:
                 seconds = LEFT.match(shown[-1]) if shown else None
@@ -101,7 +103,10 @@ class Program:
 
     def __call__(self, *words):
         words = [str(w) for w in words]
-        main, other = os.openpty()  # it shows progress on terminals
+        try:
+            main, other = os.openpty()  # it shows progress on terminals
+        except OSError:  # where there are none, as below some empty roots, it is silent
+            main, other = os.pipe()
         try:
             process = subprocess.Popen([self.path, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=other)
             os.close(other)

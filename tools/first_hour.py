@@ -97,7 +97,7 @@ class Machine:
     """Where the blocks run: an empty Debian, or a folder of this machine."""
 
     def __init__(self, place):
-        self.place, self.mounted = place, False
+        self.place, self.mounted = place, []
         self.root = place / "root"
         self.bare = os.geteuid() == 0 and self.debootstrap()
         self.home = "/root" if self.bare else str(place / "home")
@@ -128,7 +128,10 @@ class Machine:
                 shutil.copy(name, self.root / to)
         (self.root / "dev" / "shm").mkdir(mode=0o1777, exist_ok=True)
         # Nothing of this machine's own is mounted: what removes the folder removes nothing else.
-        self.mounted = subprocess.run(["mount", "-t", "proc", "proc", str(self.root / "proc")], capture_output=True).returncode == 0
+        for kind, where in (("proc", "proc"), ("devpts", "dev/pts")):
+            (self.root / where).mkdir(exist_ok=True)
+            if subprocess.run(["mount", "-t", kind, kind, str(self.root / where)], capture_output=True).returncode == 0:
+                self.mounted.append(self.root / where)
         return True
 
     def has(self, name):
@@ -159,8 +162,8 @@ class Machine:
         return done.returncode, done.stdout
 
     def close(self, keep):
-        if self.mounted:
-            subprocess.run(["umount", "-l", str(self.root / "proc")])
+        for path in reversed(self.mounted):
+            subprocess.run(["umount", "-l", str(path)])
         if not keep:
             shutil.rmtree(self.root, ignore_errors=True)
 
