@@ -22,10 +22,12 @@ target_compile_options(pullback_flags INTERFACE
   $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
   $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant -Wno-unknown-pragmas>)
 target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
-# The same files wherever the sources lie (tools/first_hour.py compares two builds). gcov looks its sources up by their paths.
+# The same files wherever the sources lie (tools/first_hour.py compares two builds), whether they are named from the root or, as by
+# ccache, from the build folder; of several that match the last counts. gcov looks its sources up by their paths.
 if(NOT PULLBACK_COVERAGE)
-  target_compile_options(pullback_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
-                                                  -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+  file(RELATIVE_PATH up ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+  target_compile_options(pullback_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+                                                  -ffile-prefix-map=${up}= -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
 endif()
 # Of the library's own sources: what is const stays so (src/base/own.h is the one way around). Tests and files of formats may cast.
 set(PULLBACK_SOURCE_OPTIONS -Wcast-qual -Werror=cast-qual)
