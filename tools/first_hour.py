@@ -202,18 +202,17 @@ def figures(machine):
 
 
 def other_bits(machine):
-    """Files that differ from those of this checkout's own build, where that is up to date: the same sources give the same bits in every folder."""
+    """How many files have the bits of this checkout's own build, where that is up to date. Told only: another root may have another compiler."""
     ours, theirs = ROOT / "build" / "release", machine.inside(f"{machine.sources}/build/release")
     clean = subprocess.run(["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout == ""
     if not clean or not (ours / "build.ninja").exists():
         print("Bits are not compared: there is no build of HEAD in build/release", flush=True)
-        return []
+        return
     targets = ["pullback_program", "pullback_shared"]
     subprocess.run(["cmake", "--build", str(ours), "--target", *targets], check=True, stdout=subprocess.DEVNULL)
     names = ["pullback", "libpullback.so"]
     differ = [name for name in names if not (theirs / name).exists() or (ours / name).read_bytes() != (theirs / name).read_bytes()]
     print(f"{len(names) - len(differ)} of {len(names)} files have the bits of the build in this folder", flush=True)
-    return [f"{name} has other bits than in this folder" for name in differ]
 
 
 def main():
@@ -240,7 +239,8 @@ def main():
             machine.run("apt-get -qq update && apt-get -qq install -y --no-install-recommends ccache", asked.place / "ccache.log")
         failed = rehearse(machine, asked.place)
         if not failed:
-            failed = [f"README shows '{line}'" for line in figures(machine)] + other_bits(machine)
+            failed = [f"README shows '{line}'" for line in figures(machine)]
+            other_bits(machine)
     finally:
         machine.close(asked.keep)
     for name in failed:
