@@ -124,7 +124,7 @@ static int mesh_contacts(const Bench *b) {
   const double *geom;
   pbField type;
   int count = 0, rows, cols;
-  pbScratch_Gather(b->s);
+  need(pbScratch_Gather(b->s), "contacts");
   if (!pbScratch_Field(b->s, "contact_geom", &geom, &rows, &cols) || !pbModel_Field(b->m, "geom_type", &type)) return 0;
   for (int k = 0; k < rows; k++)
     count += type.integers[(int)geom[2 * k]] == mesh_type || type.integers[(int)geom[2 * k + 1]] == mesh_type;

@@ -127,10 +127,10 @@ PB_API const char *pbScratch_Tie(pbScratch *scratch, char *text, size_t size);
 // where the path comes to the geom and where it leaves it (world axes; zeros where it is straight). By sensors: sensor_look has
 // the geom that a rangefinder's ray meets, or the nearest pair of a distance (-1: none), and a number that changes with the
 // part of the surface or the features that are nearest.
-// The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had).
+// The dense ones are filled by pbScratch_Gather first, which alone takes memory: pb_no_memory where there is none.
 // Poses of sites and geoms are completed when they are asked for: theta of that evaluation must still be there as it was. False
 // if the name is unknown.
-PB_API void pbScratch_Gather(pbScratch *scratch);
+PB_API PB_NODISCARD pbStatus pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);
 
 // All calls below, and rollouts. theta and the state are read as they are: NaN and infinity are pb_bad_input (in a state

@@ -121,13 +121,16 @@ static pbStatus inspect(pbContext *ctx, const Inspected *in, const pbInput *inpu
   double *sensordata = pbContext_Alloc(ctx, width * sizeof *sensordata);
   if (!sensordata) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
 
-  pbStatus status = pbStep_Observe(in->model, in->theta, in->x, input, scratch, sensordata);
+  pbStatus status;
+  do status = pbStep_Observe(in->model, in->theta, in->x, input, scratch, sensordata);
+  while (pbScratch_Grow(scratch, &status));
+
   if (status != pb_ok) {
     const char *text = pbScratch_Error(scratch);
     status = pbContext_Fail(ctx, status, "step 0 of 1: %s", *text ? text : pbStatus_Text(status));
   } else {
-    pbScratch_Gather(scratch);
-    status = add_all(in, set);
+    status = pbScratch_Gather(scratch);
+    status = status == pb_ok ? add_all(in, set) : pbContext_Fail(ctx, status, "out of memory");
   }
 
   // a model without sensors has an empty array

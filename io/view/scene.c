@@ -261,8 +261,8 @@ pbStatus pbScene_Observe(pbScene *scene, const pbArrays *trajectory, size_t row,
     const char *text = pbScratch_Error(scene->scratch);
     return pbContext_Fail(scene->ctx, status, "row %zu: %s", row, *text ? text : pbStatus_Text(status));
   }
-  pbScratch_Gather(scene->scratch);
-  return pb_ok;
+  status = pbScratch_Gather(scene->scratch);
+  return status == pb_ok ? pb_ok : pbContext_Fail(scene->ctx, status, "out of memory");
 }
 
 pbStatus pbScene_Poses(const pbScene *scene, double *poses) {

@@ -26,7 +26,7 @@ static pbStatus look(Looked *k) {
   do status = pbStep_Observe(model, k->m->theta.data, k->state, &k->input, scratch, NULL);
   while (pbScratch_Grow(scratch, &status));
   if (status != pb_ok) return status;
-  pbScratch_Gather(scratch);
+  PB_TRY(pbScratch_Gather(scratch));
   if (k->record) pbTape_Record(model, k->state, scratch, k->record);
   return pb_ok;
 }

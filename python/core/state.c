@@ -170,13 +170,6 @@ PyObject *pyModel_StepInto(PyObject *self, PyObject *const *args, Py_ssize_t cou
 }
 
 // ---- what is known after an evaluation --------------------------------------------------------------------------------------
-// Is the name one of what pbScratch_Gather copies, for which there was no memory?
-static bool lacks_copies(const pbScratch *scratch, const char *name) {
-  const double *data;
-  int rows, columns;
-  return !strcmp(name, "efc_J") || !pbScratch_Field(scratch, "M", &data, &rows, &columns);
-}
-
 // Quantities of pbScratch_Field as (rows, columns, bytes).
 PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names) {
   Py_ssize_t count = PyTuple_Size(names);
@@ -190,8 +183,6 @@ PyObject *pyFields_Of(const pbScratch *scratch, PyObject *names) {
     if (name && pbScratch_Field(scratch, name, &data, &rows, &columns)) {
       Py_ssize_t bytes = (Py_ssize_t)rows * columns * (Py_ssize_t)sizeof(double);
       one = Py_BuildValue("iiy#", rows, columns, data ? (const char *)data : "", bytes);
-    } else if (name && lacks_copies(scratch, name)) {
-      PyErr_NoMemory();
     } else if (name) PyErr_Format(PyExc_KeyError, "nothing is called '%s' after an evaluation", name);
     if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
     Py_XDECREF(one);
@@ -220,7 +211,7 @@ bool pyModel_Advance(const pyModel *m, double *x, const pbInput *input, int step
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
   status = evaluate(m, x, input, steps, work->scratch, sensordata);
-  if (status == pb_ok) pbScratch_Gather(work->scratch);
+  if (status == pb_ok) status = pbScratch_Gather(work->scratch);
   Py_END_ALLOW_THREADS;
   if (status != pb_ok) pyStatus_Raise(status, text_of(work));
   return status == pb_ok;

@@ -173,7 +173,8 @@ static void draw_velocity(pbCheck *d) {
 static void watch_step(void *watcher, pbScratch *scratch) {
   pbCheck *d = watcher;
   PB_ASSERT(d->watched < d->steps);
-  d->traces[d->watched] = pbTrace_Of(d->r->model, scratch);
+  pbStatus status = pbTrace_Of(d->r->model, scratch, &d->traces[d->watched]);
+  if (status != pb_ok) pbCheck_NoteFailure(d, status);
   d->reports[d->watched++] = pbScratch_Report(scratch);
 }
 

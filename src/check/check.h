@@ -99,7 +99,7 @@ int pbCheck_Integer(const pbModel *model, const char *name, int row);
 
 // ---- trace.c -------------------------------------------------------------------------------------------------------
 
-pbTrace pbTrace_Of(const pbModel *model, pbScratch *scratch);  // of its last step
+PB_NODISCARD pbStatus pbTrace_Of(const pbModel *model, pbScratch *scratch, pbTrace *trace);  // of its last step
 bool pbTrace_Same(const pbTrace *a, const pbTrace *b);
 const char *pbTrace_Kink(const pbTrace *a, const pbTrace *b);  // what a difference between them means
 extern const char pb_namelessKink[];                           // where there is none

@@ -156,7 +156,13 @@ double pbCheck_GradientAlong(const pbCheck *d, pbSeen seen, double *terms) {
 // ---- moves -----------------------------------------------------------------------------------------------------------
 // Notes the first step that takes another branch than that of the rollout.
 static void note_kink(pbCheck *d, int k, double e) {
-  pbTrace t = pbTrace_Of(d->r->model, d->scratch);
+  pbTrace t;
+  pbStatus status = pbTrace_Of(d->r->model, d->scratch, &t);
+  if (status != pb_ok) {
+    pbCheck_NoteFailure(d, status);
+    return;
+  }
+
   d->looks = d->looks * 1099511628211u ^ t.looks;
   if (d->kink || k == d->r->plan.steps) return;
 

@@ -9,12 +9,12 @@ static const double least_jump = 0.3;
 
 const char pb_namelessKink[] = "a clamp, a tie or a change of feature in a contact";
 
-pbTrace pbTrace_Of(const pbModel *model, pbScratch *scratch) {
+pbStatus pbTrace_Of(const pbModel *model, pbScratch *scratch, pbTrace *trace) {
   pbReport report = pbScratch_Report(scratch);
   pbTrace t = {.contacts = report.contacts, .rows = report.rows, .active = 1469598103934665603u};
   const double *data = NULL;
   int rows = 0, cols = 0;
-  pbScratch_Gather(scratch);
+  PB_TRY(pbScratch_Gather(scratch));
 
   // FNV-1a over which rows carry a force
   if (pbScratch_Field(scratch, "efc_force", &data, &rows, &cols)) {
@@ -43,7 +43,8 @@ pbTrace pbTrace_Of(const pbModel *model, pbScratch *scratch) {
   if (pbScratch_Field(scratch, "sensor_look", &data, &rows, &cols)) {
     for (int i = 0; i < rows * cols; i++) t.looks = (t.looks ^ (uint64_t)(int64_t)data[i]) * 1099511628211u;
   }
-  return t;
+  *trace = t;
+  return pb_ok;
 }
 
 // What a difference between two traces means.

@@ -160,12 +160,6 @@ static int touches(const double *pairs, int count, const double *pair) {
 static int contacts_of(const Side *side, const double **pairs) {
   int rows = 0, cols = 0;
   *pairs = NULL;
-
-  if (pbScratch_Report(side->scratch).contacts == 0) return 0;
-
-  // Contacts are gathered on demand.
-  pbScratch_Gather(side->scratch);
-
   return pbScratch_Field(side->scratch, "contact_geom", pairs, &rows, &cols) && cols == 2 ? rows : 0;
 }
 
@@ -232,6 +226,8 @@ static pbStatus step_both(Judge *j, int trajectory, Side sides[2], char *text, s
       if (status != pb_ok) return pb_ok;
     }
 
+    // Contacts are copied on demand.
+    for (int s = 0; s < 2; s++) PB_TRY(pbScratch_Gather(sides[s].scratch));
     compare_step(j, trajectory, k, &sides[0], &sides[1], text, size);
     if (*text) break;
   }

@@ -63,23 +63,23 @@ pbStatus pbScratch_InspectCreate(pbScratch *s) {
   return s->gathered ? pb_ok : pb_no_memory;
 }
 
-// Room for copies of what the work has room for. False: there is none, and no copies.
-static bool make_copies(pbScratch *s) {
+// Room for copies of what the work has room for.
+static pbStatus make_copies(pbScratch *s) {
   struct pbGathered *g = s->gathered, probe;
   pbArena measure = pbArena_Measure();
-  if (g->block && g->max_con >= s->w.max_con) return true;
+  if (g->block && g->max_con >= s->w.max_con) return pb_ok;
   lay_out_copies(&measure, &probe, &s->w);
 
   size_t needed = pbArena_Needed(&measure);
   pbContext_Free(s->ctx, g->block);
   pbContext_Free(s->ctx, g->J);
   *g = (struct pbGathered){.block = needed == SIZE_MAX ? NULL : pbContext_Alloc(s->ctx, needed)};
-  if (!g->block) return false;
+  if (!g->block) return pb_no_memory;
 
   pbArena arena = pbArena_Over(g->block, needed);
   lay_out_copies(&arena, g, &s->w);
   PB_ASSERT(!arena.failed && arena.used == measure.used);
-  return true;
+  return pb_ok;
 }
 
 void pbScratch_InspectDestroy(pbScratch *s) {
@@ -287,10 +287,11 @@ static void looks_of_sensors(struct pbGathered *g, const pbWork_r *w) {
   }
 }
 
-void pbScratch_Gather(pbScratch *s) {
+pbStatus pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
-  if (pbScratch_Stale(s, s->model) || !make_copies(s)) return;
+  if (pbScratch_Stale(s, s->model)) return pb_ok;
+  PB_TRY(make_copies(s));
 
   // Where M is singular there is no smooth acceleration to show.
   if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));
@@ -302,7 +303,7 @@ void pbScratch_Gather(pbScratch *s) {
   turns_of_paths(g, w);
   looks_of_sensors(g, w);
 
-  // J is dense and of as many rows as there are now; without memory for it everything else is still shown.
+  // J is dense and of as many rows as there are now.
   int rows = 0;
   for (int k = 0; k < w->nrow; k++) {
     const pbRow_r *r = w->row + k;
@@ -311,7 +312,9 @@ void pbScratch_Gather(pbScratch *s) {
   pbContext_Free(s->ctx, g->J);
   g->J = pbContext_Alloc(s->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;
+  if (!g->J) return pb_no_memory;
   for (int k = 0; k < w->nrow; k++) add_efc_rows(g, w, w->row + k);
+  return pb_ok;
 }
 
 typedef struct named_field {

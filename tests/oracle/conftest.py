@@ -4,6 +4,7 @@ PULLBACK_BUILD names the build folder (default build/release); nothing is skippe
 """
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -13,6 +14,8 @@ BUILD = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release"
 
 
 def pytest_configure(config):
+    for number in (signal.SIGINT, signal.SIGHUP):  # ignored in the background of a shell, or below nohup, which programs inherit
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGHUP else signal.default_int_handler)
     os.environ.setdefault("MUJOCO_GL", "disable")
     config.addinivalue_line("markers", "long: tests that --long alone asks for")
     config.addinivalue_line("markers", "together: tests that add up what they saw; they run in one process")

@@ -316,7 +316,7 @@ static double kinetic_energy(World *w) {
   int rows;
   double energy = 0;
   good(ctx, pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
-  pbScratch_Gather(w->s);
+  assert_int_equal(pbScratch_Gather(w->s), pb_ok);
   const double *M = field(w, "M", &rows);
   for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * w->x[w->v + i / w->nv] * M[i] * w->x[w->v + i % w->nv];
   return energy;
@@ -532,7 +532,7 @@ static void test_agrees_with_the_layer(void **state) {
       step(&w);
       if (i % 4) continue;
       good(ctx, pbStep_Observe(w.m, w.theta, w.x, &(pbInput){0}, w.s, NULL));
-      pbScratch_Gather(w.s);
+      assert_int_equal(pbScratch_Gather(w.s), pb_ok);
       const double *qacc = field(&w, "qacc", &unused);
       field(&w, "efc_J", &rows);
       // between sticking and sliding to rounding: solved to a residual that is told
@@ -650,7 +650,7 @@ static void test_redundant_rows(void **state) {
       step(&w);
       pbTape_Record(w.m, before, w.s, record);
       if (i < 20) continue;
-      pbScratch_Gather(w.s);
+      assert_int_equal(pbScratch_Gather(w.s), pb_ok);
       field(&w, "efc_J", &rows);
       redundant += rows > w.nv;
       for (int d = 0; d < 2 * w.nv; d++) {

@@ -263,7 +263,7 @@ static void test_what_is_conserved(void **state) {
       int rows, cols;
       double M[12 * 12], Mv[12] = {0};
       assert_int_equal(pbStep_Observe(w.m, w.theta, x, NULL, w.s, NULL), pb_ok);
-      pbScratch_Gather(w.s);
+      assert_int_equal(pbScratch_Gather(w.s), pb_ok);
       assert_true(pbScratch_Field(w.s, "M", &data, &rows, &cols));
       memcpy(M, data, sizeof M);
       assert_true(pbScratch_Field(w.s, "xmat", &data, &rows, &cols));
@@ -298,7 +298,7 @@ static double energy_of(World *w, const double *x) {
   int rows, cols;
   double energy = 0;
   assert_int_equal(pbStep_Observe(w->m, w->theta, x, NULL, w->s, NULL), pb_ok);
-  pbScratch_Gather(w->s);
+  assert_int_equal(pbScratch_Gather(w->s), pb_ok);
   assert_true(pbScratch_Field(w->s, "M", &M, &rows, &cols) && pbScratch_Field(w->s, "xipos", &place, &rows, &cols));
   for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * v[i / w->nv] * M[i] * v[i % w->nv];
   for (int b = 1; b < w->m->nbody; b++) energy += 9.81 * mass[b] * place[3 * b + 2];
@@ -656,7 +656,7 @@ static double kinetic_energy(World *w) {
   int rows, cols;
   double energy = 0;
   assert_int_equal(pbStep_Observe(w->m, w->theta, w->x, NULL, w->s, NULL), pb_ok);
-  pbScratch_Gather(w->s);
+  assert_int_equal(pbScratch_Gather(w->s), pb_ok);
   assert_true(pbScratch_Field(w->s, "M", &M, &rows, &cols));
   for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * w->v[i / w->nv] * M[i] * w->v[i % w->nv];
   return energy;
@@ -681,7 +681,7 @@ static void raise_floor(World *w, double low) {
   const double *at;
   int rows, cols, tip = pbModel_Id(w->m, pb_objGeom, "tip");
   assert_int_equal(pbStep_Observe(w->m, w->theta, w->x, NULL, w->s, NULL), pb_ok);
-  pbScratch_Gather(w->s);
+  assert_int_equal(pbScratch_Gather(w->s), pb_ok);
   assert_true(pbScratch_Field(w->s, "geom_xpos", &at, &rows, &cols));
   w->theta[w->m->geom_pos - w->m->theta0 + 2] = at[3 * tip + 2] - low - 1e-7;
 }

@@ -353,7 +353,7 @@ static void test_settings_changed_afterwards(void **state) {
     refused(pbStep_Forward(w->model, w->theta, x, NULL, s, NULL), pb_bad_argument, pbScratch_Error(s), "changed");
     assert_memory_equal(x, w->x0, (size_t)w->nx * sizeof(double));
     pbTape_Record(w->model, x, s, record);
-    pbScratch_Gather(s);
+    assert_int_equal(pbScratch_Gather(s), pb_ok);
     assert_false(pbScratch_Field(s, "M", &data, &rows, &cols));
     pbScratch_Destroy(s);
     good(w->ctx,
