@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -46,6 +46,7 @@ help:
 	@echo 'make check-recipes  the recipes of docs/adding.md followed word for word: what is added is tested without being told [NAME=sensor: one]'
 	@echo 'make ties           all pairs of shapes with features that meet exactly or nearly: gradients fit or the tie is named; goes on after a kill [CASES=2000 SEED=x: so many, drawn by x]'
 	@echo 'make check-robots   all robots of the test beds: fields, steps and gradients beside MuJoCo; goes on after a kill [NAME=a1: some]'
+	@echo 'make bits           hashes of the results of 71 models with four contact methods beside bench/results/bits.csv [SHARE=40 SEED=x: drawn]'
 	@echo 'make poses          a million random and aligned poses of all pairs of shapes, with sanitizers and invariants [POSES=6500: twice so many of each pair; PART=memory: fewer, below valgrind]'
 	@echo 'make sweep-certificate   plant the faults of adjoints one by one and see which spot check of a gradient finds each'
 	@echo 'make check          format, style and layers'
@@ -215,6 +216,11 @@ sweep-certificate:
 	@$(PYTHON) tools/sweep_certificate.py
 
 # Models of installed packages: their pages in a browser; then as they come and with canonical meshes, a table, and what is refused with its reason.
+# The same bits as of other builds (docs/guide/tolerances.md).
+bits: build
+	@tools/setup test
+	@$(PYTHON) tools/bits.py $(BUILD)/pullback $(if $(SHARE),--share $(SHARE)) --seed $(SEED)
+
 check-robots: build
 	@tools/setup python
 	@PULLBACK_BUILD=$(CURDIR)/$(BUILD) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tests/oracle/robot_checks.py $(NAME)
