@@ -46,6 +46,7 @@ function(pullback_find_three file_out name_out)
   set(${name_out} "${name}" PARENT_SCOPE)
 endfunction()
 
+# Sets PULLBACK_THREE, what it is called.
 function(pullback_embed_assets target)
   pullback_find_three(three three_name)
   if(three_name)
@@ -57,4 +58,5 @@ function(pullback_embed_assets target)
     pullback_embed(${target} ${asset} "${PROJECT_SOURCE_DIR}/io/view/${name}")
   endforeach()
   target_compile_definitions(${target} PRIVATE PB_HAVE_ASSETS)
+  set(PULLBACK_THREE "${three_name}" PARENT_SCOPE)
 endfunction()
