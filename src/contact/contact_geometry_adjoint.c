@@ -257,7 +257,7 @@ static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
   lane axis_bar[3][3];
   for (int k = 0; k < 3; k++) {
     for (int e = 0; e < 3; e++) {
-      axis_bar[k][e] = s->f[k] * ux[e] * (k < r->dim) + s->fa[k] * ua[e] + s->fv[k] * uv[e];
+      axis_bar[k][e] = (k < r->dim ? s->f[k] : 0) * ux[e] + s->fa[k] * ua[e] + s->fv[k] * uv[e];
       if (k + 3 < r->dim) axis_bar[k][e] += s->f[k + 3] * ox[e] + s->fa[k + 3] * oa[e] + s->fv[k + 3] * ov[e];
     }
   }
