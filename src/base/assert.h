@@ -4,6 +4,7 @@
 //                           builds but release.
 //   PB_VALIDATE(condition)  an invariant, whatever it costs: sorted lists, unit quaternions, positive definite factors; where the
 //                           build has PULLBACK_VALIDATE (the presets `validate`, `asan` and `asan-quick`).
+//   PB_POISON(memory, size) room that nobody has written yet is filled with NaN there, so that who reads it shows.
 //
 // One that does not hold names itself on standard error and aborts. With PULLBACK_ASSERT=off in the environment it goes on: so a
 // test of tests can see who else notices. Where they are off, conditions are compiled, not evaluated.
@@ -12,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -26,9 +28,11 @@ void pbAssert_Fail(const char *condition, const char *file, int line, const char
 #define PB_ASSERT(condition) PB_CHECKED(condition)
 #endif
 #ifdef PULLBACK_VALIDATE
-#define PB_VALIDATE(condition) PB_CHECKED(condition)
+#define PB_VALIDATE(condition)  PB_CHECKED(condition)
+#define PB_POISON(memory, size) memset(memory, 0xff, size)
 #else
-#define PB_VALIDATE(condition) PB_UNCHECKED(condition)
+#define PB_VALIDATE(condition)  PB_UNCHECKED(condition)
+#define PB_POISON(memory, size) ((void)0)
 #endif
 
 // ---- invariants that many files share ---------------------------------------------------------------------------------
