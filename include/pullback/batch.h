@@ -175,7 +175,8 @@ PB_API const pbStatus *pbBatch_Status(const pbBatch *batch);        // (worlds)
 PB_API const char *pbBatch_Error(const pbBatch *batch, int world);  // "" where its status is pb_ok
 PB_API int pbBatch_Failed(const pbBatch *batch);                    // worlds that failed in the last call
 PB_API pbReport pbBatch_Report(const pbBatch *batch, int world);    // of its last step
-// Called about ten times a second, on the caller's thread: done and total count worlds. Nonzero stops the call.
+// Called some tens of times a second, on the caller's thread, also while it waits for others: done and total count the steps of
+// all worlds together. Nonzero stops the call.
 PB_API void pbBatch_OnProgress(pbBatch *batch, pbProgressFunction function, void *user);
 PB_API void pbBatch_SetBound(pbBatch *batch, double bound);  // as pbRollout_SetBound
 

@@ -48,7 +48,8 @@ typedef struct pbProgress {
   double seconds, left;  // since the call began, and the estimate of what is left (< 0: unknown)
   double value;          // loss so far, of optimisers; else NaN
 } pbProgress;
-// Called at the start and then about ten times a second; nonzero stops the call, which returns pb_interrupted.
+// Called at the start and then some tens of times a second, so that who interrupts is heard at once; nonzero stops the call,
+// which returns pb_interrupted.
 typedef int (*pbProgressFunction)(void *user, const pbProgress *progress);
 
 // ---- forward ------------------------------------------------------------------------------------------------------

@@ -15,11 +15,13 @@
 // tests/hostile/test_threads.c under the sanitizer for threads.
 #include "base/pool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -48,6 +50,8 @@ struct pbPool {
   void *user;
   int tasks;
   atomic_int next;
+  void (*wait)(void *user);  // while the caller waits, NULL: nothing
+  void *wait_user;
 };
 
 static void take_tasks(pbPool *p, int worker) {
@@ -107,7 +111,13 @@ static int start_workers(pbPool *p) {
 static void begin_process(pbPool *p) {
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
-  pthread_cond_init(&p->done, NULL);
+
+  // Waited for with a limit, whatever becomes of the time of day.
+  pthread_condattr_t steady;
+  pthread_condattr_init(&steady);
+  pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+  pthread_cond_init(&p->done, &steady);
+  pthread_condattr_destroy(&steady);
   p->process = getpid();
   p->started = 0;
   p->round = 0;
@@ -179,6 +189,38 @@ void pbPool_Destroy(pbPool *p) {
 
 int pbPool_Threads(const pbPool *p) { return p ? p->threads : 1; }
 
+void pbPool_WhileWaiting(pbPool *p, void (*wait)(void *user), void *user) {
+  if (!p) return;
+  PB_ASSERT(p->working == 0);
+  p->wait = wait;
+  p->wait_user = user;
+}
+
+// Until all workers have come to their end, with the lock.
+static void wait_for_workers(pbPool *p) {
+  enum { pause = 20000000 };  // ns
+  PB_ASSERT(p->working >= 0 && p->working <= p->started);
+
+  while (p->working > 0) {
+    if (!p->wait) {
+      pthread_cond_wait(&p->done, &p->lock);
+      continue;
+    }
+
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += pause;
+    if (until.tv_nsec >= 1000000000) {
+      until.tv_nsec -= 1000000000;
+      until.tv_sec++;
+    }
+    if (pthread_cond_timedwait(&p->done, &p->lock, &until) != ETIMEDOUT) continue;
+    pthread_mutex_unlock(&p->lock);
+    p->wait(p->wait_user);
+    pthread_mutex_lock(&p->lock);
+  }
+}
+
 void pbPool_Run(pbPool *p, int tasks, pbPoolWork work, void *user) {
   PB_ASSERT(tasks >= 0 && work);
 
@@ -209,6 +251,6 @@ void pbPool_Run(pbPool *p, int tasks, pbPoolWork work, void *user) {
 
   // What workers wrote is seen behind the lock.
   pthread_mutex_lock(&p->lock);
-  while (p->working > 0) pthread_cond_wait(&p->done, &p->lock);
+  wait_for_workers(p);
   pthread_mutex_unlock(&p->lock);
 }

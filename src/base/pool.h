@@ -9,5 +9,8 @@
 // twice at one time. A NULL pool runs all here.
 typedef void (*pbPoolWork)(void *user, int task, int worker);
 void pbPool_Run(pbPool *pool, int tasks, pbPoolWork work, void *user);
+// While the caller has no task left and others are at work, this is called some tens of times a second on its thread; NULL:
+// nothing. As one caller at a time, so one function. NULL pool: never.
+void pbPool_WhileWaiting(pbPool *pool, void (*wait)(void *user), void *user);
 
 #endif

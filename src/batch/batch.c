@@ -26,19 +26,20 @@ static pbStatus create_slot(pbBatch *b, pbBatchWorker *k, pbBatchSlot *slot, con
   pbStatus status = pbRollout_CreateBare(k->ctx, b->model, capacity, &slot->rollout, &slot->bare);
   if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 
+  // Cleared where a gradient is wanted: of long rollouts it is large.
   size_t bar = b->ntheta + (b->steps > 0 ? input_numbers(b) + (size_t)b->n : 0);
-  slot->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
+  if (bar <= SIZE_MAX / sizeof(double)) slot->bar = pbContext_AllocRoom(b->ctx, bar * sizeof(double));
   return slot->bar ? pb_ok : pb_no_memory;
 }
 
-// What runs worlds again: with the share of the budget that the thread has.
-static pbStatus create_planned(pbBatch *b, pbBatchWorker *k, const pbCapacity *capacity) {
+// What runs worlds again: with the share of the budget that the thread has, and with its working memory.
+static pbStatus create_planned(pbBatch *b, pbBatchWorker *k) {
   k->planned_world = -1;
   if (!b->starts) return pb_ok;
 
   pbRolloutPlan plan;
   pbStatus status = pbRollout_Plan(k->ctx, b->model, b->steps, b->budget / (size_t)b->threads, &plan);
-  if (status == pb_ok) status = pbRollout_Create(k->ctx, b->model, &plan, capacity, &k->planned);
+  if (status == pb_ok) status = pbRollout_CreateBeside(k->slot->rollout, &plan, &k->planned);
   return status == pb_ok ? pb_ok : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -62,7 +63,7 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
 
   PB_TRY(create_slot(b, k, &k->slot[0], capacity));
   k->slots = 1;
-  PB_TRY(create_planned(b, k, capacity));
+  PB_TRY(create_planned(b, k));
 
   // Parameters of one world, where they differ.
   k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
@@ -76,11 +77,11 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
 
 static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
   // Tapes are the worlds', and freed with them.
+  pbRollout_Destroy(k->planned);
   for (int i = 0; i < PB_PACK; i++) {
     pbRollout_Destroy(k->slot[i].rollout);
     pbContext_Free(b->ctx, k->slot[i].bar);
   }
-  pbRollout_Destroy(k->planned);
   pbPolicyPack_Destroy(k->pack);
   pbContext_Destroy(k->ctx);
   pbContext_Free(b->ctx, k->theta);
@@ -118,7 +119,7 @@ static pbStatus create_tapes(pbBatch *b) {
   if (b->thin) return pb_ok;
 
   b->track = pbContext_AllocArray(b->ctx, worlds, sizeof *b->track);
-  b->records = pbContext_AllocArray(b->ctx, worlds, world);
+  b->records = world > SIZE_MAX / worlds ? NULL : pbContext_AllocRoom(b->ctx, worlds * world);  // written before they are read
   b->ends = pbContext_AllocArray(b->ctx, worlds, (b->record + nx) * sizeof(double));
   b->left = pbContext_AllocArray(b->ctx, worlds, (restarts * b->record + 1) * sizeof(double));
   size_t inputs = restarts ? (restarts + 1) * pbTrack_InputSize(b->model) : 0;

@@ -37,6 +37,8 @@ typedef struct pbBatchWorker {  // what a thread has
   int slots;                  // 1, or PB_PACK where worlds of a group go together
   pbPolicyPack *pack;
   int group, packed;  // group of the worlds in the slots, -1: none; how many they are
+  atomic_int at;      // steps of the call that the world at hand has come to, for progress
+  int sweep, sweeps;  // 2: it is run again before its derivative, and which of both this is
   double *theta;      // ParamSize, of the world at hand, where worlds have own values
   bool filled;        // it has the shared values of this call
 } pbBatchWorker;
@@ -91,15 +93,17 @@ struct pbBatch {
   void *progress_user;
   const char *phase;
   double begun, told;
-  int total;
-  atomic_int done, stopped;
+  int total, length;  // worlds; steps of each
+  int64_t told_steps;
+  atomic_int done, stopped;  // worlds that have come to their end
 };
 
 // ---- call.c: worlds that take part, groups of them on threads, how it went ------------------------------------------------
 // Which worlds take part: ids, or those of the last rollout (pb_bad_argument where there is none).
-PB_NODISCARD pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, const char *phase);
+// steps: of each world, for progress.
+PB_NODISCARD pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, int steps, const char *phase);
 // Those that have come through all parts so far.
-PB_NODISCARD pbStatus pbBatch_BeginPart(pbBatch *b, const char *phase);
+PB_NODISCARD pbStatus pbBatch_BeginPart(pbBatch *b, int steps, const char *phase);
 PB_NODISCARD pbStatus pbBatch_BeginTape(pbBatch *b, const char *phase);
 typedef pbStatus (*pbBatchWork)(pbBatchWorker *worker, int world, const void *user);
 // work for each active world, in groups, on the pool.
@@ -107,6 +111,9 @@ void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user);
 // The same for one world, which gets the status: true where all went well. No work once the call is stopped.
 bool pbBatch_Do(pbBatchWorker *worker, int world, pbBatchWork work, const void *user);
 PB_NODISCARD pbStatus pbBatch_End(pbBatch *b);
+
+// Whether the caller's thread tells of progress while it waits for the others.
+void pbBatch_Watch(pbBatch *b, bool on);
 
 // Every rollout that a thread has, by number; NULL past the last.
 pbRollout *pbBatch_RolloutAt(const pbBatchWorker *worker, int index);

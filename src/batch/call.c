@@ -16,25 +16,46 @@ static double seconds_now(void) {
 }
 
 // ---- progress -------------------------------------------------------------------------------------------------------
-static void tell(pbBatch *b) {
-  static const double interval = 0.1;  // s
-  double now = seconds_now();
-  int done = atomic_load(&b->done);
-  if (done > 0 && now - b->told < interval) return;
+// Steps of all worlds so far: those of worlds that are done, and what each thread has made of the one at hand. That is read while
+// it changes; what has been told is not taken back.
+static int64_t steps_done(pbBatch *b) {
+  PB_ASSERT(b->length >= 1 && b->told_steps >= 0);
+  int64_t steps = (int64_t)atomic_load(&b->done) * b->length;
+  for (int i = 0; i < b->threads; i++) steps += atomic_load(&b->worker[i].at);
 
-  pbProgress p = {.phase = b->phase, .done = done, .total = b->total, .seconds = now - b->begun, .left = -1};
-  if (done > 0) p.left = p.seconds * (b->total - done) / done;
+  int64_t most = (int64_t)b->total * b->length;
+  if (steps > most) steps = most;
+  if (steps > b->told_steps) b->told_steps = steps;
+  return b->told_steps;
+}
+
+static void tell(pbBatch *b) {
+  static const double interval = 0.02;  // s
+  double now = seconds_now();
+  if (b->told > b->begun && now - b->told < interval) return;
+
+  int64_t done = steps_done(b);
+  pbProgress p = {.phase = b->phase, .done = done, .total = (int64_t)b->total * b->length, .seconds = now - b->begun, .left = -1};
+  if (done > 0) p.left = p.seconds * (double)(p.total - done) / (double)done;
   b->told = now;
   if (b->progress(b->progress_user, &p)) atomic_store(&b->stopped, 1);
 }
 
-// Of each thread's rollout. The caller's thread alone tells; what it hears, all follow.
+// Of each thread's rollout, which may take more steps than the call has: what is run again counts too. The caller's thread alone
+// tells; what it hears, all follow.
 static int poll_progress(void *user, const pbProgress *progress) {
   pbBatchWorker *k = user;
-  (void)progress;
-  if (k->index == 0) tell(k->batch);
-  return atomic_load(&k->batch->stopped);
+  pbBatch *b = k->batch;
+  PB_ASSERT(k->sweeps >= 1 && progress->done <= progress->total);
+  double share = progress->total > 0 ? (double)progress->done / (double)progress->total : 0;
+  atomic_store(&k->at, (int)((k->sweep + share) / k->sweeps * b->length));
+  if (k->index == 0) tell(b);
+  return atomic_load(&b->stopped);
 }
+
+static void tell_waiting(void *user) { tell(user); }
+
+void pbBatch_Watch(pbBatch *b, bool on) { pbPool_WhileWaiting(b->pool, on && b->progress ? tell_waiting : NULL, b); }
 
 void pbBatch_OnProgress(pbBatch *b, pbProgressFunction function, void *user) {
   b->progress = function;
@@ -61,8 +82,9 @@ static pbStatus check_ids(const pbBatch *b, const int *ids, int count) {
   return pb_ok;
 }
 
-static void begin(pbBatch *b, const char *phase) {
+static void begin(pbBatch *b, int steps, const char *phase) {
   b->total = 0;
+  b->length = steps > 0 ? steps : 1;
   for (int w = 0; w < b->worlds; w++) {
     if (!b->active[w]) continue;
     b->total++;
@@ -74,11 +96,13 @@ static void begin(pbBatch *b, const char *phase) {
 
   b->phase = phase;
   b->failed = 0;
+  b->told_steps = 0;
+  for (int i = 0; i < b->threads; i++) atomic_store(&b->worker[i].at, 0);
   atomic_store(&b->done, 0);
   atomic_store(&b->stopped, 0);
   if (!b->progress) return;
 
-  b->begun = seconds_now();
+  b->told = b->begun = seconds_now();
   tell(b);
 }
 
@@ -110,7 +134,7 @@ static pbStatus check_model(const pbBatch *b) {
       "this batch was made for the model as it was before its options or contact settings changed; make it anew");
 }
 
-pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, const char *phase) {
+pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, int steps, const char *phase) {
   b->failed = 0;
   PB_TRY(check_ids(b, ids, count));
   PB_TRY(check_model(b));
@@ -128,16 +152,16 @@ pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int coun
   for (int i = 0; i < listed; i++) b->active[ids[i]] = true;
 
   PB_TRY(begin_workers(b));
-  begin(b, phase);
+  begin(b, steps, phase);
   return pb_ok;
 }
 
-pbStatus pbBatch_BeginPart(pbBatch *b, const char *phase) {
+pbStatus pbBatch_BeginPart(pbBatch *b, int steps, const char *phase) {
   PB_TRY(check_model(b));
   memcpy(b->active, b->has_tape, (size_t)b->worlds * sizeof *b->active);
 
   PB_TRY(begin_workers(b));
-  begin(b, phase);
+  begin(b, steps, phase);
   return pb_ok;
 }
 
@@ -150,7 +174,7 @@ pbStatus pbBatch_BeginTape(pbBatch *b, const char *phase) {
 
   memcpy(b->active, b->has_tape, (size_t)b->worlds * sizeof *b->active);
   PB_TRY(begin_workers(b));
-  begin(b, phase);
+  begin(b, b->tape_steps, phase);
   return pb_ok;
 }
 
@@ -168,9 +192,12 @@ bool pbBatch_Do(pbBatchWorker *k, int world, pbBatchWork work, const void *user)
     return false;
   }
 
+  k->sweep = 0;
+  k->sweeps = 1;
   pbStatus status = work(k, world, user);
   if (status != pb_ok) fail_world(b, world, status, pbContext_Error(k->ctx));
 
+  atomic_store(&k->at, 0);
   atomic_fetch_add(&b->done, 1);
   if (b->progress && k->index == 0) tell(b);
   return status == pb_ok;
@@ -189,7 +216,9 @@ static void do_world(void *user, int world, int worker) {
 
 void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user) {
   Job job = {b, work, user};
+  pbBatch_Watch(b, true);
   pbGroups_Each(&b->groups, b->pool, do_world, &job);
+  pbBatch_Watch(b, false);
 }
 
 // ---- how it went ------------------------------------------------------------------------------------------------------

@@ -142,8 +142,11 @@ static pbStatus reach(pbBatchWorker *k, int world, pbRollout **r) {
     return pb_ok;
   }
   k->planned_world = world;
+  k->sweeps = 2;
   PB_TRY(pbRollout_Shorten(k->planned, done));
-  return pbRollout_Forward(k->planned, theta, b->starts + (size_t)world * (size_t)b->nx, &input, NULL);
+  PB_TRY(pbRollout_Forward(k->planned, theta, b->starts + (size_t)world * (size_t)b->nx, &input, NULL));
+  k->sweep = 1;
+  return pb_ok;
 }
 
 // All into the thread's memory: a world that fails leaves nothing in the caller's.
@@ -261,7 +264,9 @@ static const double *leaf(void *user, int world, int worker) {
 
 static void pull_all(Pull *p) {
   pbBatch *b = p->batch;
+  pbBatch_Watch(b, true);
   pbGroupSum_Run(&b->sum, &b->groups, p->shared, leaf, p);
+  pbBatch_Watch(b, false);
   if (atomic_load(&b->stopped)) return;
 
   for (int i = 0; i < part_count; i++) {
@@ -455,6 +460,7 @@ static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
     return pbContext_Fail(k->ctx, pb_capacity, "Jacobians of all %d steps need their tape: %zu bytes", b->made[world],
                           r->plan.full_bytes);
 
+  if (pbProgressMeter_Begin(&r->meter, "forward", b->made[world])) return pbRollout_Stopped(r, 0);
   for (int i = 0; i < b->made[world]; i++) {
     pbInput input = pbRollout_InputAt(r, i);
     pbStatus status;

@@ -69,7 +69,7 @@ static pbStatus reset_world(pbBatchWorker *k, int world, const void *user) {
 }
 
 pbStatus pbBatch_Reset(pbBatch *b, const double *theta, const int *ids, int count, int keyframe, const double *x0) {
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "reset"));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "reset"));
   pbBatch_Each(b, reset_world, &(Reset){keyframe, x0});
   return pbBatch_End(b);
 }
@@ -118,7 +118,7 @@ static void read_input(pbBatch *b, const pbBatchInput *input) { b->input = input
 
 pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count, const pbBatchInput *input, double *sensordata) {
   PB_TRY(check_step(b, input));
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "forward"));
   read_input(b, input);
   pbBatch_Each(b, step_world, &sensordata);
   return pbBatch_End(b);
@@ -143,7 +143,7 @@ pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int co
   b->failed = 0;
   if (!b->model->policy) return pbContext_Fail(b->ctx, pb_bad_argument, "observations are a policy's: this model has none");
   PB_TRY(check_step(b, input));
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "forward"));
   read_input(b, input);
   pbBatch_Each(b, observe_world, &observation);
   return pbBatch_End(b);
@@ -276,7 +276,7 @@ static pbStatus roll_part(pbBatch *b, const Roll *job) {
 
 static pbStatus begin_rollout(pbBatch *b, const double *theta, const int *ids, int count, int steps, const pbBatchInput *input) {
   PB_TRY(check_input(b, input));
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, steps, "forward"));
   read_input(b, input);
 
   // Each world that comes through has a tape from here on.
@@ -311,6 +311,6 @@ pbStatus pbBatch_RolloutPart(pbBatch *b, const double *theta, int steps, int fir
   if (!output) output = &none;
   PB_TRY(check_rows(b, steps, output));
 
-  PB_TRY(first > 0 ? pbBatch_BeginPart(b, "forward") : begin_rollout(b, theta, NULL, 0, steps, input));
+  PB_TRY(first > 0 ? pbBatch_BeginPart(b, steps, "forward") : begin_rollout(b, theta, NULL, 0, steps, input));
   return roll_part(b, &(Roll){steps, first, last, output});
 }

@@ -153,7 +153,7 @@ pbStatus pbBatch_Derive(pbBatch *b, const double *theta, const int *ids, int cou
     return pbContext_Fail(b->ctx, pb_bad_argument,
                           "no world has parameters of its own: derive the shared ones "
                           "(pbModel_SetConstants)");
-  PB_TRY(pbBatch_Begin(b, theta, ids, count, "derive"));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "derive"));
   pbBatch_Each(b, derive_world, NULL);
   return pbBatch_End(b);
 }

@@ -15,7 +15,7 @@ void pbGroups_Make(pbGroups *g, int least) {
   for (int i = 0; i < g->things; i++) active += g->active[i];
 
   g->bits = 0;
-  while ((1 << g->bits) < PB_SUM_GROUP) g->bits++;
+  while ((1 << g->bits) < PB_SUM_GROUP && (1 << g->bits) < g->things) g->bits++;
   while (g->bits > 0 && least > 1 && (active >> g->bits) < least) g->bits--;
 
   g->count = 0;
@@ -71,11 +71,16 @@ void pbSumTree_Insert(const pbSumTree *tree, bool *present, int index, const dou
   present[level] = carry != NULL;
 }
 
+// Written before they are read, and of long rollouts large: what is not wanted of a gradient is never touched.
+static double *numbers(pbContext *ctx, size_t count) {
+  return count > SIZE_MAX / sizeof(double) ? NULL : pbContext_AllocRoom(ctx, count * sizeof(double));
+}
+
 static pbStatus create_tree(pbContext *ctx, int levels, size_t size, pbSumTree *tree) {
   PB_ASSERT(levels <= PB_SUM_LEVELS);
   tree->levels = levels;
   for (int i = 0; i < levels; i++) {
-    tree->slot[i] = pbContext_AllocArray(ctx, size, sizeof(double));
+    tree->slot[i] = numbers(ctx, size);
     if (!tree->slot[i]) return pb_no_memory;
   }
 
@@ -115,12 +120,13 @@ pbStatus pbGroupSum_Create(pbContext *ctx, pbPool *pool, int things, size_t size
   if (!sum->filled || !sum->array || !sum->thread) return pb_no_memory;
 
   for (int i = 0; i < sum->arrays; i++) {
-    sum->array[i] = pbContext_AllocArray(ctx, size, sizeof(double));
+    sum->array[i] = numbers(ctx, size);
     if (!sum->array[i]) return pb_no_memory;
   }
 
   // The top of a group's tree is an array.
-  for (int i = 0; i < threads; i++) PB_TRY(create_tree(ctx, bits_of(PB_SUM_GROUP), size, &sum->thread[i]));
+  int levels = bits_of(things < PB_SUM_GROUP ? things : PB_SUM_GROUP);
+  for (int i = 0; i < threads; i++) PB_TRY(create_tree(ctx, levels, size, &sum->thread[i]));
   return create_tree(ctx, bits_of(things) + 1, size, &sum->total);
 }
 

@@ -107,7 +107,9 @@ static pbStatus push_all(pbRollout *r, Tangents *all, int k, const pbRolloutDire
   for (int i = 0; i < alone; i++) {
     const double *now = all->now + (size_t)i * (size_t)r->n;
     double *next = all->next + (size_t)i * (size_t)r->n;
+
     PB_TRY(push_one(r, all, k, &directions[i], &tangents[i], now, next));
+    if (pbProgressMeter_At(&r->meter, r->meter.phase, r->meter.done, r->meter.total)) return pbRollout_Stopped(r, k);
   }
 
   double *swap = all->now;

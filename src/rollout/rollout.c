@@ -75,8 +75,9 @@ static void read_sizes(pbRollout *r, const pbModel *m) {
   r->xpos_by_observing = m->integrator == pb_intRK4 || pbModel_ContactSettings(m).method == pb_contactImpact;
 }
 
-pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity,
-                          pbRollout **rollout) {
+// scratch: another's, or NULL.
+static pbStatus create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity,
+                       pbScratch *scratch, pbRollout **rollout) {
   *rollout = NULL;
   PB_ASSERT(plan->steps >= 0 && plan->snapshots >= 0 && plan->leaf >= 1);
   PB_ASSERT(plan->record_bytes == (size_t)pbTape_Size(model) * sizeof(double));
@@ -93,9 +94,13 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   size_t needed = pbArena_Needed(&a);
   if (needed != SIZE_MAX) r->memory = pbContext_AllocRoom(ctx, needed);
 
-  pbStatus status;
-  if (r->memory) status = pbScratch_Create(ctx, model, capacity, &r->scratch);
-  else status = pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes);
+  pbStatus status = pb_ok;
+  r->scratch = scratch;
+  r->borrowed = scratch != NULL;
+
+  if (!r->memory)
+    status = pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes);
+  else if (!scratch) status = pbScratch_Create(ctx, model, capacity, &r->scratch);
   if (status != pb_ok) {
     pbRollout_Destroy(r);
     return status;
@@ -110,9 +115,21 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   return pb_ok;
 }
 
+pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity,
+                          pbRollout **rollout) {
+  return create(ctx, model, plan, capacity, NULL, rollout);
+}
+
+pbStatus pbRollout_CreateBeside(const pbRollout *other, const pbRolloutPlan *plan, pbRollout **rollout) {
+  PB_ASSERT(other->scratch && !other->borrowed);
+
+  return create(other->ctx, other->model, plan, &other->capacity, other->scratch, rollout);
+}
+
 void pbRollout_Destroy(pbRollout *r) {
   if (!r) return;
-  pbScratch_Destroy(r->scratch);
+
+  if (!r->borrowed) pbScratch_Destroy(r->scratch);
   pbSmooth_Destroy(r);
   pbSelection_Destroy(r);
   pbContext_Free(r->ctx, r->memory);

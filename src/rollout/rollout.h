@@ -42,6 +42,7 @@ struct pbRollout {
   size_t ntheta;
   double bound, timestep;
   pbCapacity capacity;
+  bool borrowed;           // the scratch is another rollout's, on the same thread
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbProgressMeter meter;
 
@@ -100,6 +101,9 @@ typedef struct pbTrack {
   double *left;
   double *left_input;  // (most + 1, pbTrack_InputSize): rows of inputs at those states as they were
 } pbTrack;
+// pbRollout_Create with the working memory of another rollout of the same thread and model, which outlives it: each finds there
+// what its own last call left only until the other's next.
+PB_NODISCARD pbStatus pbRollout_CreateBeside(const pbRollout *other, const pbRolloutPlan *plan, pbRollout **rollout);
 // A rollout with one record, which is the track `bare`. Lend: a Forward takes `steps` steps and writes to the track from here on.
 PB_NODISCARD pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
                                            pbTrack *bare);

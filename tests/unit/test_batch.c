@@ -872,8 +872,46 @@ static void test_what_is_refused(void **state) {
 
 static int stop_at_once(void *user, const pbProgress *progress) {
   ++*(int *)user;
-  assert_true(progress->total == W && progress->done >= 0);
+  assert_true(progress->total == W * T && progress->done >= 0 && progress->done <= progress->total);
   return progress->done > 0;
+}
+
+// Of one world and of several done and total are steps, and go up to the end.
+typedef struct Told {
+  int64_t done, total;
+  int calls, within;
+} Told;
+
+static int note_steps(void *user, const pbProgress *p) {
+  Told *t = user;
+  assert_true(p->done >= t->done && p->done <= p->total && p->total == t->total);
+  t->within += p->done > 0 && p->done < p->total;
+  t->done = p->done;
+  t->calls++;
+  return 0;
+}
+
+static void test_progress_within_a_world(void **state) {
+  World *s = *state;
+  enum { most = 1 << 20 };
+  for (size_t budget = 0; budget <= 1 << 20; budget += 1 << 20) {  // a tape of all steps, and one that is run again
+    int steps = 4096;
+    Told forward = {.total = 0}, back = forward;
+    for (; forward.within == 0 && steps <= most; steps *= 2) {  // long enough for this machine
+      pbBatch *batch;
+      pbBatchOptions options = {.worlds = 1, .steps = steps, .budget = budget};
+      good(s->ctx, pbBatch_Create(s->ctx, s->model, &options, &batch));
+      forward = back = (Told){.total = steps};
+      memcpy(pbBatch_States(batch), s->x0, s->nx * sizeof(double));
+      pbBatch_OnProgress(batch, note_steps, &forward);
+      good(s->ctx, pbBatch_Rollout(batch, NULL, NULL, 0, steps, NULL, NULL));
+      pbRolloutBar bar = {.qvel = {.data = s->bar_v, .count = 1}};
+      pbBatch_OnProgress(batch, note_steps, &back);
+      good(s->ctx, pbBatch_Vjp(batch, &bar, NULL, NULL, NULL));
+      pbBatch_Destroy(batch);
+    }
+    assert_true(forward.within > 0 && forward.calls > 1 && back.calls > 0);
+  }
 }
 
 static int stop_now(void *user, const pbProgress *progress) {
@@ -925,6 +963,7 @@ int main(void) {
       cmocka_unit_test(test_parts),
       cmocka_unit_test(test_parts_that_cannot_be),
       cmocka_unit_test(test_interrupted),
+      cmocka_unit_test(test_progress_within_a_world),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -93,6 +93,47 @@ static void test_numbers_of_threads(void **state) {
   pbContext_Destroy(ctx);
 }
 
+// Whoever waits for other threads is asked meanwhile; the second task ends where it has been, or after ten seconds.
+typedef struct Wait {
+  atomic_int waited, begun;
+} Wait;
+
+static void note_wait(void *user) { atomic_fetch_add(&((Wait *)user)->waited, 1); }
+
+static void hold_up(void *user, int task, int worker) {
+  Wait *w = user;
+  (void)task;
+
+  // The caller's own waits until another thread has one.
+  atomic_fetch_add(&w->begun, worker != 0);
+  const atomic_int *until = worker ? &w->waited : &w->begun;
+  int left = 10000;
+  while (*until == 0 && left > 0) {
+    usleep(1000);
+    left--;
+  }
+}
+
+static void test_the_caller_is_asked_while_it_waits(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbPool *pool;
+  Wait w = {0};
+  assert_int_equal(pbPool_Create(ctx, 2, &pool), pb_ok);
+  pbPool_WhileWaiting(pool, note_wait, &w);
+  pbPool_Run(pool, 2, hold_up, &w);
+  assert_true(w.begun == 1 && w.waited > 0);
+
+  // No longer.
+  int before = w.waited;
+  pbPool_WhileWaiting(pool, NULL, NULL);
+  assert_int_equal(run_all(pool, tasks), 0);
+  assert_int_equal(w.waited, before);
+  pbPool_WhileWaiting(NULL, note_wait, &w);
+  pbPool_Destroy(pool);
+  pbContext_Destroy(ctx);
+}
+
 // In a child, which may have no more memory for stacks: some threads start, one does not, and all of it is given back.
 static void test_threads_that_cannot_be_had(void **state) {
   (void)state;
@@ -118,6 +159,7 @@ static void test_threads_that_cannot_be_had(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_task_once),
+      cmocka_unit_test(test_the_caller_is_asked_while_it_waits),
       cmocka_unit_test(test_a_child_of_fork_starts_anew),
       cmocka_unit_test(test_numbers_of_threads),
       cmocka_unit_test(test_threads_that_cannot_be_had),
