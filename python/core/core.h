@@ -40,8 +40,6 @@ PyObject *pyStatus_Raise(pbStatus status, const char *text);
 // Is the exception that is set the interpreter's own for want of memory? Making an object of it may end the process.
 bool pyErr_NoObject(void);
 void pyStatus_TellWorld(Py_ssize_t world);  // of the exception that is set, where it has one
-// For pbBatch_OnProgress and the like: nonzero where a signal's handler raised. user: a callable that hears of progress, or NULL.
-int pyProgress(void *user, const pbProgress *progress);
 
 // ---- pools.c: one pool for each number of threads, for all who ask
 typedef struct pyPool {
@@ -134,6 +132,8 @@ typedef struct pyJob {
   PyObject *tell, *host;  // a progress function, a function that computes losses; borrowed, NULL: none
   PyObject *raised[3];    // what the first of them raised, or a signal's handler
   atomic_bool stopped;    // one has
+  double told, done;      // of what the progress function has heard last: when, s, how far
+  const char *part;
 } pyJob;
 bool pyJob_Begin(pyJob *job, const char *what, PyObject *tell, PyObject *host);  // None: none; false with an exception
 void pyJob_End(pyJob *job);
@@ -195,5 +195,8 @@ PyObject *pyBuild_Info(PyObject *module, PyObject *none);
 
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
+
+// ---- single.c: one step of one world as a function of memories
+bool pySingle_Register(PyObject *module);
 
 #endif

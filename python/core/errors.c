@@ -31,19 +31,3 @@ void pyStatus_TellWorld(Py_ssize_t world) {
   Py_XDECREF(number);
   PyErr_Restore(type, error, trace);
 }
-
-int pyProgress(void *user, const pbProgress *progress) {
-  PyGILState_STATE gil = PyGILState_Ensure();
-  int stop = PyErr_CheckSignals();
-
-  // The callable's own exception stops the work, too.
-  if (stop == 0 && user) {
-    PyObject *answer = PyObject_CallFunction(user, "sLLdd", progress->phase, (long long)progress->done,
-                                             (long long)progress->total, progress->seconds, progress->left);
-    stop = answer ? 0 : -1;
-    Py_XDECREF(answer);
-  }
-
-  PyGILState_Release(gil);
-  return stop;
-}

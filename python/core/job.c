@@ -2,6 +2,7 @@
 // any number of them work at once, on any threads, and functions that they call may begin others.
 // Tests: tests/python/test_commands.py, tests/python/test_losses.py, tests/python/test_threads.py.
 #include <string.h>
+#include <time.h>
 
 #include "core.h"
 
@@ -43,15 +44,36 @@ bool pyJob_Stopped(pyJob *job) {
   return atomic_load(&job->stopped);
 }
 
-int pyJob_Tell(pyJob *job, const char *what, double done, double all, const char *note) {
+// Signals are looked for more often than anyone wants to hear of the same thing.
+static bool is_news(pyJob *job, double done, const char *part) {
+  static const double interval = 0.1;  // s
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  bool same = done == job->done || (part && part == job->part);
+  if (same && now - job->told < interval) return false;
+
+  job->told = now;
+  job->done = done;
+  job->part = part;
+  return true;
+}
+
+static int tell(pyJob *job, const char *what, double done, double all, const char *note, const char *part) {
   if (pyJob_Stopped(job) || !job->tell) return atomic_load(&job->stopped);
 
   PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject *answer = PyObject_CallFunction(job->tell, "sddz", what, done, all, note);
-  if (!answer) stop(job);
-  Py_XDECREF(answer);
+  if (is_news(job, done, part)) {
+    PyObject *answer = PyObject_CallFunction(job->tell, "sddz", what, done, all, note);
+    if (!answer) stop(job);
+    Py_XDECREF(answer);
+  }
   PyGILState_Release(gil);
   return atomic_load(&job->stopped);
+}
+
+int pyJob_Tell(pyJob *job, const char *what, double done, double all, const char *note) {
+  return tell(job, what, done, all, note, NULL);
 }
 
 int pyJob_Progress(void *user, const pbProgress *p) {
@@ -61,7 +83,7 @@ int pyJob_Progress(void *user, const pbProgress *p) {
 
 int pyJob_Parts(void *user, const pbProgress *p) {
   pyJob *job = user;
-  return pyJob_Tell(job, job->what, (double)p->done, (double)p->total, p->phase);
+  return tell(job, job->what, (double)p->done, (double)p->total, p->phase, p->phase);
 }
 
 PyObject *pyJob_Raise(pyJob *job, pbStatus status) {

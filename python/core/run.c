@@ -1,5 +1,9 @@
 // Rollouts of batches: the tape that a Rollout of Python keeps, and its derivatives.
-// Tests: tests/python/test_contract.py.
+//
+// A tape is a batch with the working memory of each thread, some hundred times what a step leaves to know. A graph of many short
+// rollouts parks each (Park): the tape goes to the next one, and a derivative takes one from the model and runs the rollout again
+// from its inputs, to the same bits.
+// Tests: tests/python/test_contract.py, tests/python/test_room.py.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -25,16 +29,22 @@ enum {
 
 typedef struct Run {
   PyObject_HEAD pyCompiled *compiled;
-  pyTape *tape;  // whose are:
+  pyTape *tape;  // NULL: parked; whose are:
   pbContext *ctx;
   pbBatch *batch;
-  bool spoiled;  // by constants derived in it, or a call that failed
-  bool ran;      // the tape is of its own rollout, not of one before whose arrays are gone
+  pbBatchOptions options;  // of the tape, but for the names in `own`
+  PyObject *own;
+  Py_ssize_t own_size;  // of a world
+  bool derive;          // constants of each world
+  bool spoiled;         // by constants derived in it, or a call that failed
+  bool ran;             // the tape is of its own rollout, not of one before whose arrays are gone
   pyPool *pool;
   int worlds, steps;
   unsigned shared;          // pb_sharedCtrl, ...
   pyArray input[in_count];  // held from Forward on: derivatives read them again
   PyObject *progress;
+  double told;        // s, of the call at hand: when it has heard last
+  const char *phase;  // of which; NULL: of none yet
 } Run;
 
 static Py_ssize_t rows_of(const Run *r, unsigned bit, Py_ssize_t width) {
@@ -51,9 +61,30 @@ static bool has_run(const Run *r) {
   return r->ran;
 }
 
+// For pbBatch_OnProgress: nonzero where a signal's handler raised, or whoever hears of progress, at most ten times a second.
+static int tell_progress(void *user, const pbProgress *p) {
+  static const double interval = 0.1;  // s
+  Run *r = user;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  int stop = PyErr_CheckSignals();
+
+  if (stop == 0 && r->progress && (r->phase != p->phase || p->seconds - r->told >= interval)) {
+    r->told = p->seconds;
+    r->phase = p->phase;
+    PyObject *answer =
+        PyObject_CallFunction(r->progress, "sLLdd", p->phase, (long long)p->done, (long long)p->total, p->seconds, p->left);
+    stop = answer ? 0 : -1;
+    Py_XDECREF(answer);
+  }
+
+  PyGILState_Release(gil);
+  return stop;
+}
+
 static PyObject *run_bytes(PyObject *self, PyObject *none) {
   (void)none;
-  return PyLong_FromSize_t(atomic_load(&((Run *)self)->tape->bytes));
+  const Run *r = (Run *)self;
+  return PyLong_FromSize_t(r->tape ? atomic_load(&r->tape->bytes) : 0);
 }
 
 // ---- creation ---------------------------------------------------------------------------------------------------------
@@ -69,6 +100,7 @@ static void run_dealloc(PyObject *self) {
   Run *r = (Run *)self;
   if (r->compiled) pyTape_Give(r->compiled, r->tape, r->spoiled);
   pyArray_Release(r->input, in_count);
+  Py_XDECREF(r->own);
   Py_XDECREF(r->progress);
   Py_XDECREF((PyObject *)r->compiled);
 
@@ -94,6 +126,25 @@ static const char **texts_of(PyObject *tuple) {
   return text;
 }
 
+// A tape of its shape, while its pool is held.
+static bool take_tape(Run *r) {
+  const char **names = texts_of(r->own);
+  if (!names) return false;
+  pbBatchOptions options = r->options;
+  options.own = names;
+  options.own_count = (int)PyTuple_Size(r->own);
+  r->tape = pyTape_Take(r->compiled, &options);
+  PyMem_Free(names);
+  if (!r->tape) return false;
+
+  r->ctx = r->tape->ctx;
+  r->batch = r->tape->batch;
+  r->spoiled = false;
+  r->own_size = (Py_ssize_t)pbBatch_OwnSize(r->batch);
+  pbBatch_OnProgress(r->batch, tell_progress, r);
+  return true;
+}
+
 static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static const char *const words[] = {"compiled", "worlds", "steps",   "threads",  "keep", "shared_inputs",
                                       "own",      "budget", "partial", "progress", NULL};
@@ -108,46 +159,34 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   r->compiled = (pyCompiled *)Py_NewRef(compiled);
   r->worlds = worlds;
   r->steps = steps;
+  r->own = Py_NewRef(own);
   r->progress = progress == Py_None ? NULL : Py_NewRef(progress);
 
-  const char **names = texts_of(own);
-  r->pool = names ? pyPool_Of(worlds == 1 ? 1 : threads) : NULL;
+  r->pool = pyPool_Of(worlds == 1 ? 1 : threads);
   if (!r->pool || !pyPool_Lock(r->pool)) {
-    PyMem_Free(names);
-    Py_CLEAR(r);
-    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-  }
-
-  const pbBatchOptions options = {.worlds = worlds,
-                                  .pool = r->pool->pool,
-                                  .steps = keep ? steps : 0,
-                                  .budget = budget > 0 ? (size_t)budget : 1,
-                                  .partial = keep && partial,
-                                  .shared_inputs = shared_inputs,
-                                  .own = names,
-                                  .own_count = (int)PyTuple_Size(own)};
-  r->tape = pyTape_Take(r->compiled, &options);
-  pyPool_Unlock(r->pool);
-
-  PyMem_Free(names);
-  if (!r->tape) {
     Py_CLEAR(r);
     return NULL;
   }
-  r->ctx = r->tape->ctx;
-  r->batch = r->tape->batch;
-  pbBatch_OnProgress(r->batch, pyProgress, r->progress);
+  r->options = (pbBatchOptions){.worlds = worlds,
+                                .pool = r->pool->pool,
+                                .steps = keep ? steps : 0,
+                                .budget = budget > 0 ? (size_t)budget : 1,
+                                .partial = keep && partial,
+                                .shared_inputs = shared_inputs};
+  bool taken = take_tape(r);
+  pyPool_Unlock(r->pool);
+  if (!taken) Py_CLEAR(r);
   return (PyObject *)r;
 }
 
-// Columns of own values: name, first column, rows, columns.
+// Columns of own values: name, first column, rows, columns. Before it is parked.
 static PyObject *run_own(PyObject *self, PyObject *none) {
   (void)none;
   const Run *r = (const Run *)self;
   PyObject *list = PyList_New(0);
-  Py_ssize_t width = (Py_ssize_t)pbBatch_OwnSize(r->batch), at = 0;
+  Py_ssize_t at = 0, size = r->tape ? r->own_size : 0;
 
-  for (int i = 0; list && at < width; i++) {
+  for (int i = 0; list && at < size; i++) {
     size_t column;
     pbParam p = pbBatch_OwnAt(r->batch, i, &column);
     PyObject *one = Py_BuildValue("sniin", p.name, (Py_ssize_t)column, p.rows, p.cols, (Py_ssize_t)p.offset);
@@ -181,7 +220,7 @@ static bool hold_inputs(Run *r, PyObject *dict) {
   const pyMember member[in_count] = {
       [in_theta] = {"theta", c->ntheta},
       [in_x0] = {"state", worlds * c->nx},
-      [in_own] = {"own", worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch)},
+      [in_own] = {"own", worlds * r->own_size},
       [in_ctrl] = {"ctrl", rows_of(r, pb_sharedCtrl, c->nu)},
       [in_qfrc] = {"qfrc_applied", rows_of(r, pb_sharedQfrc, c->nv)},
       [in_xfrc] = {"xfrc_applied", rows_of(r, pb_sharedXfrc, 6 * (Py_ssize_t)c->nbody)},
@@ -215,12 +254,12 @@ static bool hold_seen(const Run *r, PyObject *dict, Py_ssize_t size, int times, 
   return pyMembers_Write(dict, seen_count, member, seen);
 }
 
-static pbStatus roll_out(const Run *r, bool derive, const pbBatchOutput *output) {
+static pbStatus roll_out(const Run *r, const pbBatchOutput *output) {
   const pbBatchInput input = inputs_of(r);
   const double *theta = r->input[in_theta].data, *own = r->input[in_own].data;
 
-  if (own) memcpy(pbBatch_Own(r->batch), own, (size_t)r->worlds * pbBatch_OwnSize(r->batch) * sizeof(double));
-  if (derive) PB_TRY(pbBatch_Derive(r->batch, theta, NULL, 0));
+  if (own) memcpy(pbBatch_Own(r->batch), own, (size_t)(r->worlds * r->own_size) * sizeof(double));
+  if (r->derive) PB_TRY(pbBatch_Derive(r->batch, theta, NULL, 0));
   PB_TRY(pbBatch_Reset(r->batch, theta, NULL, 0, -1, r->input[in_x0].data));
   return pbBatch_Rollout(r->batch, theta, NULL, 0, r->steps, &input, output);
 }
@@ -249,9 +288,11 @@ static PyObject *run_forward(PyObject *self, PyObject *args) {
                                 .site_xpos = seen[seen_site_xpos].data,
                                 .steps_done = done.buf};
   pbStatus status;
+  r->phase = NULL;
+  r->derive = derive;
   r->spoiled = r->spoiled || derive;
   Py_BEGIN_ALLOW_THREADS;
-  status = roll_out(r, derive, &output);
+  status = roll_out(r, &output);
   r->ran = true;
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
@@ -267,11 +308,49 @@ done:
   return result;
 }
 
+// ---- parked rollouts ------------------------------------------------------------------------------------------------------
+static PyObject *run_park(PyObject *self, PyObject *none) {
+  (void)none;
+  Run *r = (Run *)self;
+  if (r->tape) pyTape_Give(r->compiled, r->tape, r->spoiled);
+  r->tape = NULL;
+  r->batch = NULL;
+  r->ctx = NULL;
+  Py_RETURN_NONE;
+}
+
+// Before a derivative: the tape is there, and of its own rollout. False with an exception.
+static bool unpark(Run *r) {
+  r->phase = NULL;
+  if (!has_run(r)) return false;
+  if (r->tape) return true;
+  if (!pyPool_Lock(r->pool)) return false;
+
+  pbStatus status = pb_ok;
+  bool taken = take_tape(r);
+  if (taken) {
+    r->spoiled = r->derive;
+    Py_BEGIN_ALLOW_THREADS;
+    status = roll_out(r, &(pbBatchOutput){0});
+    Py_END_ALLOW_THREADS;
+  }
+  pyPool_Unlock(r->pool);
+  if (!taken) return false;
+
+  // Worlds that failed do so again, where they may.
+  int failed = pbBatch_Failed(r->batch);
+  r->spoiled = r->spoiled || failed > 0;
+  if (status == pb_ok || (failed > 0 && status != pb_interrupted)) return true;
+  fail(r, status);
+  Py_XDECREF(run_park((PyObject *)r, NULL));
+  return false;
+}
+
 static PyObject *run_status(PyObject *self, PyObject *object) {
   const Run *r = (const Run *)self;
   long world = PyLong_AsLong(object);
   if (world == -1 && PyErr_Occurred()) return NULL;
-  if (world < 0 || world >= r->worlds) return PyErr_Format(PyExc_IndexError, "world %ld of %d", world, r->worlds);
+  if (world < 0 || world >= r->worlds || !r->tape) return PyErr_Format(PyExc_IndexError, "world %ld of %d", world, r->worlds);
   return Py_BuildValue("is", (int)pbBatch_Status(r->batch)[world], pbBatch_Error(r->batch, (int)world));
 }
 
@@ -284,7 +363,7 @@ static PyObject *run_choose(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "sO!", &kind_name, &PyTuple_Type, &names_object)) return NULL;
   if (!pbGradientKind_Named(kind_name, &kind))
     return PyErr_Format(PyExc_ValueError, "gradient: expected exact, event or smooth, found %s", kind_name);
-  const char **names = texts_of(names_object);
+  const char **names = unpark(r) ? texts_of(names_object) : NULL;
   if (!names) return NULL;
 
   pbStatus status = pbBatch_SetGradient(r->batch, kind);
@@ -403,7 +482,7 @@ static void members_by(const Run *r, pyMember member[by_count]) {
   member[by_pos_before] = (pyMember){"mocap_pos_before", before_of(r, 3 * bodies)};
   member[by_rot_before] = (pyMember){"mocap_rot_before", before_of(r, 3 * bodies)};
   member[by_theta] = (pyMember){"theta", c->ntheta};
-  member[by_own] = (pyMember){"own", worlds * (Py_ssize_t)pbBatch_OwnSize(r->batch)};
+  member[by_own] = (pyMember){"own", worlds * r->own_size};
 }
 
 static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient) {
@@ -411,7 +490,7 @@ static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *optio
   if (!certificate) return PyErr_NoMemory();
   pbStatus status;
 
-  if (!has_run(r) || !pyPool_Lock(r->pool)) {
+  if (!unpark(r) || !pyPool_Lock(r->pool)) {
     PyMem_Free(certificate);
     return NULL;
   }
@@ -478,7 +557,7 @@ static PyObject *run_jvp(PyObject *self, PyObject *args) {
   pyMember member[by_count];
   members_by(r, member);
   for (int i = 0; i < by_count; i++) member[i].count *= count;
-  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) || !has_run(r) ||
+  if (!pyMembers_Read(directions, by_count, member, way) || !hold_seen(r, tangents, r->compiled->n, count, seen) || !unpark(r) ||
       !pyPool_Lock(r->pool))
     goto done;
 
@@ -539,7 +618,7 @@ static PyObject *run_noise(PyObject *self, PyObject *args) {
   pbNoise *noise = PyMem_Calloc((size_t)r->worlds, sizeof *noise);
   if (!noise) return PyErr_NoMemory();
   PyObject *result = NULL;
-  if (has_run(r) && pyPool_Lock(r->pool)) {
+  if (unpark(r) && pyPool_Lock(r->pool)) {
     pbStatus status;
     Py_BEGIN_ALLOW_THREADS;
     status = pbBatch_Noise(r->batch, &options, noise);
@@ -569,7 +648,7 @@ static PyObject *run_linearize(PyObject *self, PyObject *args) {
     if (!pyArray_Write(object[i], rows * size[i], name[i], &out[i])) goto done;
 
   pbStatus status;
-  if (!has_run(r) || !pyPool_Lock(r->pool)) goto done;
+  if (!unpark(r) || !pyPool_Lock(r->pool)) goto done;
   Py_BEGIN_ALLOW_THREADS;
   status = pbBatch_LinearizeBy(r->batch,
                                &(pbJacobian){.by = by, .A = out[0].data, .B = out[1].data, .C = out[2].data, .D = out[3].data});
@@ -586,6 +665,7 @@ static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that i
                                 {"own", run_own, METH_NOARGS, "Columns of the values that worlds have of their own."},
                                 {"forward", run_forward, METH_VARARGS, "The rollout; how many worlds failed."},
                                 {"status", run_status, METH_O, "Status and text of a world."},
+                                {"park", run_park, METH_NOARGS, "Lets go of the tape; a derivative runs the rollout again."},
                                 {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},
                                 {"vjp", run_vjp, METH_VARARGS, "Pullback; certificates."},
                                 {"jvp", run_jvp, METH_VARARGS, "Tangents along directions of each world."},

@@ -5,12 +5,14 @@ and cotangents of qpos are by its numbers (nq), 1/|q| of the start included. Tan
 """
 import numpy as np
 
+from . import _core
 from .arrays import real, tree_sum, words
 from .errors import ArgumentError, UnsupportedError
 from .names import C
-from .rollout import Rollout, check_words, velocity_counts
+from .rollout import Rollout, check_words, memory_of_tapes, velocity_counts
 
 LEAST_LENGTH = 1e-6
+SHORT = 32  # steps of all worlds
 INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "command", "mocap_pos", "mocap_quat", "mocap_vel",
           "mocap_pos_before", "mocap_quat_before")
 # Inputs without a row for each step, and what rotations of mocap bodies are derivatives by.
@@ -59,6 +61,25 @@ class Spec:
             raise ArgumentError("how many steps? Give ctrl or steps")
         return said
 
+    def single(self, shapes):
+        """What takes a step of one world, and pulls it back, without Python in between: _core.Single; None where there is more to it."""
+        m, options = self.model, self.options
+        plain = not self.params and len(self.outputs) == 3 and {"qpos", "qvel"} <= set(self.names) <= {"qpos", "qvel", "act", "ctrl"}
+        usual = options.get("gradient", "exact") == "exact" and options.get("on_failure", "raise") == "raise" and not options.get("progress")
+        if not plain or not usual or m.npoint or self.steps(shapes) != 1 or any(shapes[name] != self.width(name, 1) for name in self.names):
+            return None
+        places, _ = quaternions(m)
+        return _core.Single(m._compiled, m._theta, m.init().flat, tuple(int(k) for k in places), LEAST_LENGTH, memory_of_tapes(options.get("memory")))
+
+    def is_short(self, shapes):
+        """Whether running it again costs a derivative less than keeping its tape costs memory: a step of a closed loop takes some microseconds of
+        a call's hundred, its working memory a hundred times its states. Not so of many steps, and of deformables, whose steps are solved anew.
+        """
+        if self.model.npoint:
+            return False
+        leads = (shape[:len(shape) - self.axes(name)] for name, shape in shapes.items())
+        return self.steps(shapes) * int(np.prod(np.broadcast_shapes(*leads), dtype=int)) <= SHORT
+
 
 def refuse_rest(model, options):
     """A loop of single steps hands over qpos, qvel and act alone: raises UnsupportedError where a state has more that the next step depends on, and
@@ -89,8 +110,8 @@ def quaternions(model):
 class Call:
     """One rollout of that function, kept for its derivatives."""
 
-    def __init__(self, spec, arrays, keep=True):
-        """arrays: by name, float64; absent: not given."""
+    def __init__(self, spec, arrays, keep=True, park=True):
+        """arrays: by name, float64; absent: not given. park: it may run again for each derivative, where it is short."""
         self.spec = spec
         m = self.model = spec.model
         self.arrays = {name: real(a, name) for name, a in arrays.items()}
@@ -114,6 +135,13 @@ class Call:
         self.rollout = Rollout(m, flat, inputs.pop("ctrl", None), steps=self.steps, params=params,
                                outputs=[o for o in spec.outputs if o not in ("qpos", "qvel", "act")], keep=keep, **inputs, **options)
         self.batched = self.rollout.batch is not None
+        self._short = keep and park and spec.is_short(shapes)
+        self._settle()
+
+    def _settle(self):
+        """A graph may hold a call for every step of a closed loop: what each leaves to know are its states and inputs."""
+        if self._short:
+            self.rollout._park()
 
     # ---- axes ---------------------------------------------------------------------------------------------------------
     def _lead(self, name, shape):
@@ -200,6 +228,7 @@ class Call:
         names = [n for n in wanted if n not in ("qpos", "qvel", "act")]
         wrt = [_TURNS.get(n, n) for n in names]
         g = self.rollout.vjp(wrt=wrt, check=False, **bars)
+        self._settle()
 
         found = {}
         for name in wanted:
@@ -273,6 +302,7 @@ class Call:
                 inputs[_TURNS[name]] = 2 * _turn_back(q, way_of(name)) / (q ** 2).sum(axis=-1, keepdims=True)
         params = {name: way_of(name) for name in ways if name in self.spec.params}
         t = self.rollout.jvp(full if self.batched else full[0], params=params, **inputs)
+        self._settle()
 
         found = {}
         for name in self.spec.outputs:

@@ -430,7 +430,9 @@ class Model(_core.Model):
     @property
     def tangent_names(self) -> tuple[str, ...]:
         """What the entries of a tangent are, in the order of linearize."""
-        return tuple(self._compiled.entry_names(True))
+        if "_tangent_names" not in self.__dict__:
+            self._keep(_tangent_names=tuple(self._compiled.entry_names(True)))
+        return self._tangent_names
 
     # ---- things by name -----------------------------------------------------------------------------------------------
     def _field(self, name):
@@ -642,7 +644,8 @@ class Model(_core.Model):
         keep            False: no tape, and no derivatives
         threads         cores for a batch; None: all that the process may run on. Results do not depend on it
         on_failure      "raise" StepError, or "mask": status, steps_done
-        progress        called about ten times a second as progress(phase, done, total, seconds, left); True: a line on standard error
+        progress        progress(phase, done, total, seconds, left), of the rollout and of its derivatives: steps of all worlds together, at most
+                        ten times a second; what it raises ends the call. True: a line on standard error
 
         Returns a Rollout. Raises ArgumentError for what does not fit, KeyError for a parameter's name, InputError for a parameter out of its
         range, StepError, CapacityError.

@@ -297,7 +297,10 @@ class Rollout(RolloutArrays):
     # ---- forward ------------------------------------------------------------------------------------------------------
     def _theta(self):
         """Parameters that worlds share, before and after what derives from them is computed, and each world's own."""
-        m, theta = self.model, self.model._theta.copy()
+        m = self.model
+        if not self._given:
+            return m._theta, m._theta, None
+        theta = m._theta.copy()
         for name, g in self._given.items():
             p, a = g.data
             theta[p.place] = (a if (g.worlds or 1) == 1 else a[0]).ravel()
@@ -314,7 +317,7 @@ class Rollout(RolloutArrays):
             return before, theta, None
         width = max(c + rows * cols for _, c, rows, cols, _ in columns)
         own = np.zeros((self.batch, width))
-        self._columns = {}
+        self._columns, self._own_width = {}, width
         for _, column, rows, cols, offset in columns:
             own[:, column:column + rows * cols] = theta[offset:offset + rows * cols]
         for name in self._own:
@@ -336,8 +339,7 @@ class Rollout(RolloutArrays):
         """Rolls out `count` worlds: states, steps_done, status and the outputs asked for, and what derivatives need to know of the inputs."""
         m, rows = self.model, (count, self.steps + 1)
         start = np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
-        states = np.empty((*rows, m._size))
-        states[:, 0] = start  # also of a world that cannot even begin
+        states = np.empty((*rows, m._size))  # written by the steps: to touch it here takes long where it is large
         shapes = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
         wanted = (outputs,) if isinstance(outputs, str) else outputs
         seen = {name: np.empty((*rows, *shapes[name])) for name in _OUTPUTS if name in wanted}
@@ -352,7 +354,7 @@ class Rollout(RolloutArrays):
 
         self.status = [self._run.status(w) for w in range(count)] if failed else [(0, "")] * count
         if failed:
-            self._repeat_last(states, seen, steps_done)
+            self._repeat_last(start, states, seen, steps_done)
         of_worlds = (lambda a: a[0]) if self.batch is None else (lambda a: a)
         self._kept = {name: of_worlds(a) for name, a in {"states": states, **seen}.items()}
         for a in self._kept.values():
@@ -361,10 +363,12 @@ class Rollout(RolloutArrays):
         if failed and on_failure == "raise":
             self._raise()
 
-    def _repeat_last(self, states, seen, steps_done):
+    def _repeat_last(self, start, states, seen, steps_done):
         """Rows after a failure repeat the last good state, and of the state at which the step failed nothing was seen."""
         for w in np.flatnonzero(steps_done < self.steps):
             done = steps_done[w]
+            if done == 0:
+                states[w, 0] = start[w]  # also of a world that cannot even begin
             states[w, done + 1:] = states[w, done]
             for a in seen.values():
                 a[w, done:] = a[w, done - 1] if done else np.nan
@@ -421,6 +425,12 @@ class Rollout(RolloutArrays):
         """Bytes that it holds now: the trajectory, what it was given, the tape and the working memory until close()."""
         arrays = [*self._kept.values(), *(i.data for i in self._inputs.values() if i.data is not None)]
         return sum(a.nbytes for a in arrays) + (self._run.bytes() if self._run is not None else 0)
+
+    def _park(self):
+        """Let go of the tape, as large as a hundred short trajectories; a derivative runs the rollout again, to the same bits."""
+        with self._lock:
+            if self._run is not None and not self._working:
+                self._run.park()
 
     def close(self) -> None:
         """Give the tape back; the trajectory stays. Derivatives raise ArgumentError afterwards. `with model.rollout(...) as r:` does it, too."""
@@ -587,7 +597,7 @@ class Rollout(RolloutArrays):
         out = {name: np.zeros((rows(_SHARED[name]), *self._row(name))) if name in inputs else None for name in _DERIVED}
         x0 = np.zeros((count, n))
         theta = np.zeros(len(m._theta)) if params else None
-        own = np.zeros((count, self._own_width())) if self._own else None
+        own = np.zeros((count, self._own_width)) if self._own else None
         with self._alone():
             run.choose(self.gradient, self._fields(params))
             last, all_states = ({name: a for name, (a, every) in zip(given, bars, strict=True) if every is which} for which in (False, True))
@@ -603,9 +613,6 @@ class Rollout(RolloutArrays):
         """Shape of a derivative by an input."""
         width = self._widths()[name] if name in self._widths() else (self.model.nmocap, 3)
         return width if name in _ONE_ROW else (self.steps, *width)
-
-    def _own_width(self):
-        return max(c + rows * cols for _, c, rows, cols, _ in self._run.own())
 
     def _fields(self, params):
         """Fields of theta that the pullback must carry: those wanted, and where constants follow from parameters all that may."""
@@ -742,7 +749,7 @@ class Rollout(RolloutArrays):
         if params is None:
             return None, None
         theta = np.zeros(len(self.model._theta))
-        own = np.zeros((self.batch, self._own_width())) if self._own else None
+        own = np.zeros((self.batch, self._own_width)) if self._own else None
         for name, p, shape in self.model._each(params, "direction of params"):
             a, worlds = self._way(f"params['{name}']", params[name], shape)
             if name in self._own:

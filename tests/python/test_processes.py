@@ -92,6 +92,99 @@ def test_an_interrupt_ends_a_rollout_soon(model):
     model.rollout(model.init(), steps=2)
 
 
+def late(work, wait):
+    """Seconds from a signal, sent so long after work has begun, to its exception; None: it ended before."""
+    import os, signal, time
+    sent, ended = [], threading.Event()
+
+    def send():
+        if not ended.wait(wait):
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=send)
+    try:
+        thread.start()
+        work()
+        ended.set()
+        thread.join()
+    except KeyboardInterrupt:
+        heard = time.monotonic()
+        thread.join()
+        return heard - sent[0]
+    return None
+
+
+HEAVY = "<mujoco><worldbody><geom type='plane' size='9 9 .1'/>{}</worldbody></mujoco>".format("".join(
+    f"<body pos='{i % 6 * .3} {i // 6 * .3} .11'><freejoint/><geom type='{('sphere', 'box', 'capsule')[i % 3]}' size='.1 .1 .1'/></body>" for i in range(24)))
+
+
+@pytest.mark.parametrize("what", ["rollout", "keep", "worlds", "waiting", "backward", "check", "jvp", "directions", "jacobian", "reverse", "linearize", "noise"])
+def test_an_interrupt_is_heard_at_once(model, what):
+    """Whatever the length: at some moment within .1 s, where the machine has time for it (of five; measured 0 to .04 s), and all goes on afterwards."""
+    heavy = pb.loads(HEAVY)
+    start, many, bar = heavy.init(), np.zeros((100_000, 0)), np.ones(heavy.nv)
+    kept = model.rollout(model.init(), steps=60_000, outputs=())
+    after = model.rollout(model.init(), steps=20).vjp(qpos=np.ones(model.nv)).state
+    back = {} if what in ("rollout", "keep", "worlds", "waiting") else {"state": kept.vjp(qpos=np.ones(model.nv), check=False).state}
+    forever = lambda f: lambda: [f() for _ in range(10_000)]
+    ones = np.ones(model.nv)
+    work = {"rollout": lambda: heavy.rollout(start, many, keep=False, outputs=()),
+            "keep": lambda: heavy.rollout(start, many, outputs=()),
+            "worlds": lambda: heavy.rollout(heavy.init(batch=256), steps=2000, threads=2, outputs=()),
+            # One of three worlds is left to the other thread: who called has nothing more to do.
+            "waiting": lambda: model.rollout(model.init(batch=3), steps=1_000_000, threads=2, keep=False, outputs=()),
+            "backward": forever(lambda: kept.vjp(qpos=ones, check=False)), "check": forever(lambda: kept.vjp(qpos=ones, check="full")),
+            "jvp": forever(lambda: kept.jvp(qvel=ones)), "directions": forever(lambda: kept.jvp(qvel=np.ones((9, model.nv)), directions=9)),
+            "jacobian": forever(lambda: kept.jacobian("qpos", ["qvel"])), "reverse": forever(lambda: kept.jacobian("qpos", ["qvel"], mode="reverse")),
+            "linearize": forever(kept.linearize), "noise": forever(lambda: kept.noise(directions=3))}[what]
+    del bar
+
+    found = []
+    for wait in (.3, .23, .41, .37, .29):
+        found.append(late(work, wait))
+        assert found[-1] is not None
+        if found[-1] < .1:
+            break
+    assert min(found) < .1, found
+    for name, expected in back.items():
+        assert np.array_equal(getattr(kept.vjp(qpos=ones, check=False), name), expected)
+    assert np.array_equal(model.rollout(model.init(), steps=20).vjp(qpos=ones).state, after)
+
+
+@pytest.mark.parametrize("worlds", [None, 3])
+def test_progress_within_a_rollout(model, worlds):
+    """Steps of all worlds, some times a second, of the rollout and of its gradient; what it raises ends the one and the other."""
+    import time
+    heard, steps = [], 20_000
+    state, count = model.init(batch=worlds) if worlds else model.init(), worlds or 1
+    bar = np.ones((worlds, model.nv) if worlds else model.nv)
+
+    def tell(phase, done, total, seconds, left):
+        heard.append((phase, done, total, time.monotonic()))
+        if stop and done > 0:
+            raise RuntimeError("enough")
+    stop = False
+    while len([1 for phase, done, total, _ in heard if phase == "forward" and 0 < done < total]) < 3 or "backward" not in {p for p, *_ in heard}:
+        steps *= 2
+        heard.clear()
+        r = model.rollout(state, steps=steps, outputs=(), progress=tell)
+        expected = r.vjp(qpos=bar, check=False).state
+    for phase in ("forward", "backward"):
+        calls = [(done, total, when) for p, done, total, when in heard if p == phase]
+        assert all(total == count * steps and 0 <= done <= total for done, total, _ in calls)
+        assert [done for done, *_ in calls] == sorted(done for done, *_ in calls)
+        assert all(b - a > .05 for (*_, a), (*_, b) in zip(calls, calls[1:]))  # .1 s apart, by another clock
+
+    stop = True
+    with pytest.raises(RuntimeError, match="enough"):
+        model.rollout(state, steps=steps, outputs=(), progress=tell)
+    with pytest.raises(RuntimeError, match="enough"):
+        for _ in range(100):
+            r.vjp(qpos=bar, check=False)
+    stop = False
+    assert np.array_equal(r.vjp(qpos=bar, check=False).state, expected)
+
+
 def test_progress_is_told_and_its_exceptions_come_through(model):
     heard = []
     model.rollout(model.init(), steps=20000, keep=False, outputs=(), progress=lambda *a: heard.append(a))
