@@ -69,6 +69,8 @@ typedef struct pyTape {  // a batch with its tape, of one rollout at a time (tap
   pbBatch *batch;
   pbBatchOptions options;  // its shape
   atomic_size_t bytes;     // that it holds now
+  pbGradientKind kind;     // as chosen last
+  bool none;               // no parameter is wanted
   struct pyTape *next;
 } pyTape;
 typedef struct pyCompiled {
@@ -95,6 +97,8 @@ void pyCompiled_Give(pyCompiled *compiled, pyWork *work);
 pyTape *pyTape_Take(pyCompiled *compiled, const pbBatchOptions *options);
 void pyTape_Give(pyCompiled *compiled, pyTape *tape, bool spoiled);
 void pyTape_DestroyAll(pyCompiled *compiled);
+// Kind of gradient, and parameters that it is wanted by: before each derivative, the rollout before may have chosen others.
+pbStatus pyTape_Choose(pyTape *tape, pbGradientKind kind, const char *const *names, int count);
 
 // ---- state.c: states and single steps
 typedef struct pyState {

@@ -3,7 +3,7 @@
 // A tape is a batch with the working memory of each thread, some hundred times what a step leaves to know. A graph of many short
 // rollouts parks each (Park): the tape goes to the next one, and a derivative takes one from the model and runs the rollout again
 // from its inputs, to the same bits.
-// Tests: tests/python/test_contract.py, tests/python/test_room.py.
+// Tests: tests/python/test_contract.py, tests/python/test_torch.py.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -366,8 +366,7 @@ static PyObject *run_choose(PyObject *self, PyObject *args) {
   const char **names = unpark(r) ? texts_of(names_object) : NULL;
   if (!names) return NULL;
 
-  pbStatus status = pbBatch_SetGradient(r->batch, kind);
-  if (status == pb_ok) status = pbBatch_WantParameters(r->batch, names, (int)PyTuple_Size(names_object));
+  pbStatus status = pyTape_Choose(r->tape, kind, names, (int)PyTuple_Size(names_object));
   PyMem_Free(names);
   if (status != pb_ok) return fail(r, status);
   Py_RETURN_NONE;

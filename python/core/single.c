@@ -194,7 +194,7 @@ static pbStatus pull_step(const Work *w, const Pull *p) {
   }
 
   const pbBatchGradient gradient = {.x0 = p->x_bar, .ctrl = p->out[of_ctrl].data ? p->ctrl_bar : NULL};
-  PB_TRY(pbBatch_WantParameters(w->tape->batch, none, 0));
+  PB_TRY(pyTape_Choose(w->tape, pb_gradientExact, none, 0));
   return pbBatch_Vjp(w->tape->batch, &bar, NULL, &gradient, NULL);
 }
 

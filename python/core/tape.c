@@ -51,11 +51,20 @@ static pyTape *take_waiting(pyCompiled *c, const pbBatchOptions *options) {
   if (!tape) return NULL;
 
   *at = tape->next;
-  bool good =
-      pbBatch_SetGradient(tape->batch, pb_gradientExact) == pb_ok && pbBatch_WantParameters(tape->batch, NULL, 0) == pb_ok;
-  if (good) return tape;
+  if (pyTape_Choose(tape, pb_gradientExact, NULL, 0) == pb_ok) return tape;
   destroy(tape);
   return NULL;
+}
+
+pbStatus pyTape_Choose(pyTape *tape, pbGradientKind kind, const char *const *names, int count) {
+  if (kind != tape->kind) PB_TRY(pbBatch_SetGradient(tape->batch, kind));
+  tape->kind = kind;
+
+  // A loop of short calls pays for looking up names where there are any.
+  if (!names || (count == 0 && tape->none)) return pb_ok;
+  PB_TRY(pbBatch_WantParameters(tape->batch, names, count));
+  tape->none = count == 0;
+  return pb_ok;
 }
 
 pyTape *pyTape_Take(pyCompiled *c, const pbBatchOptions *options) {

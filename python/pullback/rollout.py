@@ -123,6 +123,9 @@ class _Input(NamedTuple):
     shape: tuple    # as it came
 
 
+_NOT_GIVEN = _Input(None, None, ())
+
+
 def _tangent_parts(model):
     """Places in a tangent; those of deformables' points where there are any."""
     nv, na, np3 = model.nv, model.na, 3 * model.npoint
@@ -150,9 +153,12 @@ def check_words(outputs: str | Sequence[str], gradient: str, constants: str, on_
 
 def _widths(m):
     """Shapes of inputs of one step."""
-    return {"ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
+    if "_input_widths" not in m.__dict__:
+        m._keep(_input_widths={
+            "ctrl": (m.nu,), "qfrc_applied": (m.nv,), "xfrc_applied": (m.nbody, 6), "command": (m._compiled.size("ncommand"),),
             "mocap_pos": (m.nmocap, 3), "mocap_quat": (m.nmocap, 4), "mocap_vel": (m.nmocap, 6), "mocap_pos_before": (m.nmocap, 3),
-            "mocap_quat_before": (m.nmocap, 4)}
+            "mocap_quat_before": (m.nmocap, 4)})
+    return m._input_widths
 
 
 def velocity_counts(model, gradient):
@@ -246,7 +252,7 @@ class Rollout(RolloutArrays):
         read = {}
         for name, value in inputs.items():
             if value is None:
-                read[name] = _Input(None, None, ())
+                read[name] = _NOT_GIVEN
                 continue
             rows = () if name in _ONE_ROW else (self.steps,)
             a, worlds = batched(value, (*rows, *self._widths()[name]), name)
@@ -280,6 +286,8 @@ class Rollout(RolloutArrays):
     def _shared(self):
         """Bits of the inputs that all worlds have in common, and each input as C takes it."""
         count, bits, arrays = self.batch or 1, 0, {}
+        if count == 1:
+            return bits, {name: i.data for name, i in self._inputs.items()}
         mocap = [i for n, i in self._inputs.items() if n.startswith("mocap") and i.data is not None]
         mixed = len({(i.worlds or 1) > 1 for i in mocap}) > 1
         for name, i in self._inputs.items():
@@ -288,9 +296,9 @@ class Rollout(RolloutArrays):
                 arrays[name] = np.repeat(i.data[None], count, axis=0)
                 continue
             arrays[name] = i.data
-            if i.data is not None and alone and count > 1:
+            if i.data is not None and alone:
                 bits |= _SHARED[name]
-            elif i.data is None and count > 1 and not (name.startswith("mocap") and mocap):
+            elif i.data is None and not (name.startswith("mocap") and mocap):
                 bits |= _SHARED[name]
         return bits, arrays
 
@@ -338,7 +346,7 @@ class Rollout(RolloutArrays):
     def _forward(self, flat, count, outputs, on_failure):
         """Rolls out `count` worlds: states, steps_done, status and the outputs asked for, and what derivatives need to know of the inputs."""
         m, rows = self.model, (count, self.steps + 1)
-        start = np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
+        start = flat.reshape(1, -1).copy() if count == 1 else np.ascontiguousarray(np.broadcast_to(flat, (count, m._size))).copy()
         states = np.empty((*rows, m._size))  # written by the steps: to touch it here takes long where it is large
         shapes = {"sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
         wanted = (outputs,) if isinstance(outputs, str) else outputs
