@@ -118,7 +118,8 @@ HEAVY = "<mujoco><worldbody><geom type='plane' size='9 9 .1'/>{}</worldbody></mu
     f"<body pos='{i % 6 * .3} {i // 6 * .3} .11'><freejoint/><geom type='{('sphere', 'box', 'capsule')[i % 3]}' size='.1 .1 .1'/></body>" for i in range(24)))
 
 
-@pytest.mark.parametrize("what", ["rollout", "keep", "worlds", "waiting", "backward", "check", "jvp", "directions", "jacobian", "reverse", "linearize", "noise"])
+@pytest.mark.parametrize("what", ["rollout", "keep", "worlds", "waiting", "backward", "check", "jvp", "directions", "jacobian", "reverse", "linearize",
+                                  "noise"])
 def test_an_interrupt_is_heard_at_once(model, what):
     """Whatever the length: at some moment within .1 s, where the machine has time for it (of five; measured 0 to .04 s), and all goes on afterwards."""
     heavy = pb.loads(HEAVY)

@@ -18,6 +18,8 @@ import warnings
 import numpy as np
 
 import pullback as pb
+from pullback import _core
+from pullback.functional import quaternions
 from failing_world import HOW, KINDS, MEMORY, reason_of
 
 WORLD = ctypes.CDLL(None)
@@ -45,6 +47,27 @@ def rollout():
         g = r.vjp(qpos=np.eye(MODEL.nv)[0])
         t = r.jvp(ctrl=np.ones_like(CTRL))
         return np.concatenate([r.qpos.ravel(), np.ravel(g.ctrl), g.params["body_mass"].ravel(), t.qpos.ravel()])
+
+
+def parked():
+    """As a call of a graph: its tape goes, and each derivative runs it again."""
+    r = MODEL.rollout(START, CTRL[:1], params={"body_mass": MODEL.params["body_mass"]})
+    r._park()
+    g = r.vjp(qpos=np.eye(MODEL.nv)[0], check=False)
+    r._park()
+    return np.concatenate([r.qpos.ravel(), np.ravel(g.ctrl), g.params["body_mass"].ravel(), r.jvp(ctrl=np.ones_like(CTRL[:1])).qpos.ravel()])
+
+
+def single():
+    """A step of JAX and its pullback, from memories into memories."""
+    places, _ = quaternions(MODEL)
+    one = _core.Single(MODEL._compiled, MODEL._theta, START.flat, tuple(int(k) for k in places), 1e-6, 1 << 20)
+    inputs, states = (np.array(START.qpos), np.array(START.qvel), None, CTRL[0]), (np.zeros((2, MODEL.nq)), np.zeros((2, MODEL.nv)), None)
+    back = (np.zeros(MODEL.nq), np.zeros(MODEL.nv), None, np.zeros(MODEL.nu))
+    went = one.step(inputs, states), one.pull(inputs, (None, np.ones((2, MODEL.nv)), None), back)
+    if not all(went):
+        raise MemoryError("the short way was not gone")  # whoever calls goes the long one, which says why
+    return np.concatenate([a.ravel() for a in (*states[:2], back[0], back[1], back[3])])
 
 
 def worlds():
@@ -82,7 +105,7 @@ def reports():
 
 # In these code of Python runs below our calls. Where it never gets memory again the interpreter ends by itself: memory is short once.
 CALL_BACK = [loss_of_our_own]
-SCENES = [load, step, rollout, worlds, quantities, save, search, loss_of_our_own, reports]
+SCENES = [load, step, rollout, parked, single, worlds, quantities, save, search, loss_of_our_own, reports]
 
 
 # ---- plans ------------------------------------------------------------------------------------------------------------
