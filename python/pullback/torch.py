@@ -30,13 +30,19 @@ _calls, _numbers, _latest = weakref.WeakValueDictionary(), itertools.count(1), t
 
 
 def _remember(call):
-    number = next(_numbers)
+    number = _latest.number = next(_numbers)
     _calls[number] = _latest.call = call
     return torch.full(call.lead, number, dtype=torch.int64, device="cpu")
 
 
 def _recall(handle):
     return _calls[int(handle.reshape(-1)[0])]
+
+
+def _of_graph(ctx, handle):
+    """The handle of the call that the graph holds where that of another came: checkpoints run it again, and hold what that saved, not the call."""
+    lost = not _transformed((handle,)) and int(handle.reshape(-1)[0]) not in _calls
+    return torch.full_like(handle, ctx.number) if lost else handle
 
 
 def _numpy(tensor):
@@ -126,7 +132,7 @@ class _Rollout(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.spec, ctx.call = inputs[0], _latest.call  # alive as long as the graph
+        ctx.spec, ctx.call, ctx.number = inputs[0], _latest.call, _latest.number  # alive as long as the graph
         ctx.mark_non_differentiable(output[-1])
         ctx.save_for_backward(output[-1], *inputs[1:])
         ctx.save_for_forward(output[-1], *inputs[1:])
@@ -140,7 +146,7 @@ class _Rollout(torch.autograd.Function):
         if not any(wanted) or not any(given):
             return (None,) * (1 + len(wanted))
         handle, *inputs = ctx.saved_tensors
-        found = iter(_Pull.apply(ctx.spec, wanted, given, ctx.dtypes, handle, *(b for b in bars[:-1] if b is not None), *inputs))
+        found = iter(_Pull.apply(ctx.spec, wanted, given, ctx.dtypes, _of_graph(ctx, handle), *(b for b in bars[:-1] if b is not None), *inputs))
         return (None, *(next(found) if w else None for w in wanted))
 
     @staticmethod
@@ -148,7 +154,7 @@ class _Rollout(torch.autograd.Function):
         handle, *inputs = ctx.saved_tensors
         given = tuple(w is not None for w in ways)
         dtype = _result_type_of(ctx.dtypes)
-        return (*_Push.apply(ctx.spec, given, dtype, handle, *(w for w in ways if w is not None), *inputs), None)
+        return (*_Push.apply(ctx.spec, given, dtype, _of_graph(ctx, handle), *(w for w in ways if w is not None), *inputs), None)
 
     @staticmethod
     def vmap(info, in_dims, spec, *tensors):

@@ -13,6 +13,8 @@ from conftest import BUILD, ROOT
 from test_contract import SCENE
 
 torch = pytest.importorskip("torch")
+import torch.utils.checkpoint  # noqa: E402
+
 import pullback.torch as pt  # noqa: E402
 
 N = 4
@@ -415,6 +417,21 @@ def test_a_short_rollout_runs_again_to_the_same_bits(model, start, monkeypatch, 
     held, later, kept = found()
     assert held > 0 and later > 0
     assert all(torch.equal(a, b) for a, b in zip(thin, kept, strict=True))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_loop_below_a_checkpoint(model, start, reentrant):
+    q, v, c = (start[k].detach()[0] for k in ("qpos", "qvel", "ctrl"))
+
+    def loop(c):
+        s = q, v, torch.zeros(model.na, dtype=torch.float64)
+        for u in c:
+            s = pt.step(model, *s[:2], u, act=s[2])
+        return s[0].sum() + s[1].sum()
+    at, again = (c.clone().requires_grad_() for _ in range(2))
+    loop(at).backward()
+    torch.utils.checkpoint.checkpoint(loop, again, use_reentrant=reentrant).backward()
+    assert torch.equal(at.grad, again.grad)
 
 
 def test_without_gradients_there_is_no_tape(monkeypatch):
