@@ -11,6 +11,7 @@
 #include <pullback/contact.h>
 #include <pullback/equalities.h>
 #include <pullback/sensors.h>
+#include <pullback/edit.h>
 #include <pullback/spec.h>
 #include <pullback/world.h>
 #include <pullback/ledger.h>

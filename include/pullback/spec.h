@@ -50,7 +50,8 @@ typedef struct pbPose {
 // Opening members of every element.
 #define PB_ELEMENT                          \
   const char *name; /* "" if it has none */ \
-  pbPlace place;
+  pbPlace place;                            \
+  int key; /* set by pbSpec_Add*: rises within each list, stays with the element, is never another's */
 
 // ---- the tree -------------------------------------------------------------------------------------------------------
 // frame: id of the frame an element stands in, -1 if directly in its body. A frame stands in a frame (parent) or directly in
@@ -373,7 +374,7 @@ typedef struct pbSpec {
   const pbCompilerSettings *attached;  // of models that elements were attached from (pbPlace.model)
   int nattached;
   // Elements in the order they were stated. bodies[0] is the world. Compiling numbers bodies depth first, children in this order,
-  // and whatever stands in bodies by body. Pointers into these arrays hold until the next pbSpec_Add*.
+  // and whatever stands in bodies by body. Pointers into these arrays hold until the next pbSpec_Add* or pbSpec_Remove (edit.h).
 #define X(Kind, member, count) \
   pb##Kind##Def *member;       \
   int count;

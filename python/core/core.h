@@ -85,7 +85,7 @@ typedef struct pyModel {  // a compiled model and the parameters that act where 
   PyObject_HEAD pyCompiled *compiled;
   pyArray theta;
 } pyModel;
-extern PyTypeObject *pyCompiled_Type, *pyModel_Type, *pyState_Type, *pyRun_Type;
+extern PyTypeObject *pyCompiled_Type, *pyModel_Type, *pyState_Type, *pyRun_Type, *pySpec_Type;
 bool pyModel_Register(PyObject *module);
 // A scratch for a call; NULL with an exception. Back with Give.
 pyWork *pyCompiled_Take(pyCompiled *compiled);
@@ -191,6 +191,14 @@ bool pyEnergy_Register(PyObject *module);
 PyObject *pyXla_Targets(PyObject *module, PyObject *args);
 PyObject *pyXla_Close(PyObject *module, PyObject *none);  // no more calls; how many are still going on
 void pyXla_AfterFork(void);
+
+// ---- spec.c: editable descriptions of worlds
+typedef struct pySpec {
+  PyObject_HEAD pbContext *ctx;
+  pbSpec *spec;
+} pySpec;
+bool pySpec_Register(PyObject *module);
+PyObject *pySpec_Kinds(PyObject *module, PyObject *none);
 
 // ---- build.c
 // ABI, compiler, kernels, whether there are hulls, and libraries as "expat=2.5.0 zlib= ...", without a version where it was not

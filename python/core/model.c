@@ -114,12 +114,12 @@ static pbStatus add_parts(pbModel *model, pbContext *ctx, const pbLoadOptions *l
   return policy ? pbPolicy_Load(model, policy, load) : pb_ok;
 }
 
-static pbStatus load_model(pbContext *ctx, const char *name, const char *text, Py_ssize_t length, const pbLoadOptions *load,
-                           pbModel **model) {
-  if (!text) return pbModel_Load(ctx, name, load, model);
+// From a spec of the context, which is dropped, from a text, or from a file.
+static pbStatus load_model(pbContext *ctx, pbSpec *spec, const char *name, const char *text, Py_ssize_t length,
+                           const pbLoadOptions *load, pbModel **model) {
+  if (!text && !spec) return pbModel_Load(ctx, name, load, model);
 
-  pbSpec *spec = NULL;
-  pbStatus status = pbSpec_Parse(ctx, text, (size_t)length, name, load, &spec);
+  pbStatus status = spec ? pb_ok : pbSpec_Parse(ctx, text, (size_t)length, name, load, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
   return status;
@@ -127,20 +127,25 @@ static pbStatus load_model(pbContext *ctx, const char *name, const char *text, P
 
 static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static const char *const words[] = {
-      "path",         "text",   "allow_root", "package_path", "floating_base", "fuse",   "motors",  "inertia",
-      "skip_missing", "design", "options",    "deformables",  "expose",        "policy", "contact", NULL};
-  PyObject *path = NULL, *options, *contact, *expose;
+      "path",   "text",    "allow_root",  "package_path", "floating_base", "fuse",    "motors", "inertia", "skip_missing",
+      "design", "options", "deformables", "expose",       "policy",        "contact", "spec",   NULL};
+  PyObject *path = NULL, *options, *contact, *expose, *given = NULL;
   const char *text, *allow_root, *package_path, *deformables, *policy;
   Py_ssize_t length;
   int floating, fuse, motors, inertia, skip_missing, design;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&z#zzpppippO!zO!zO!", (char **)words, PyUnicode_FSConverter, &path, &text,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&z#zzpppippO!zO!zO!|O", (char **)words, PyUnicode_FSConverter, &path, &text,
                                    &length, &allow_root, &package_path, &floating, &fuse, &motors, &inertia, &skip_missing,
                                    &design, &PyDict_Type, &options, &deformables, &PyTuple_Type, &expose, &policy, &PyDict_Type,
-                                   &contact))
+                                   &contact, &given))
     return NULL;
 
   pyCompiled *c = empty(type);
   if (!c) goto done;
+
+  // It may be edited while the copy is compiled.
+  pbSpec *spec = NULL;
+  bool edited = given && PyObject_TypeCheck(given, pySpec_Type);
+  pbStatus status = edited ? pbSpec_Copy(c->ctx, ((pySpec *)given)->spec, &spec) : pb_ok;
 
   const pbLoadOptions load = {.allow_root = allow_root,
                               .design = design,
@@ -150,10 +155,11 @@ static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwar
                                        .motors = motors,
                                        .missing_meshes = skip_missing ? pb_missingSkip : pb_missingRefuse,
                                        .inertia = (pbInertiaRule)inertia}};
-  pbStatus status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = load_model(c->ctx, PyBytes_AsString(path), text, length, &load, &c->model);
-  Py_END_ALLOW_THREADS;
+  if (status == pb_ok) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = load_model(c->ctx, spec, PyBytes_AsString(path), text, length, &load, &c->model);
+    Py_END_ALLOW_THREADS;
+  }
 
   if (status == pb_ok) status = add_parts(c->model, c->ctx, &load, deformables, expose, policy);
   if (status == pb_ok) status = set_all(c->model, options, pbModel_SetOption);

@@ -75,6 +75,7 @@ static PyMethodDef methods[] = {{"energies", pyDescribe_Energies, METH_NOARGS, "
                                 {"train", pyTask_Train, METH_VARARGS, "The training of a task's policy."},
                                 {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
                                 {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
+                                {"spec_kinds", pySpec_Kinds, METH_NOARGS, "Kinds of elements of specs with their fields."},
                                 {"build", pyBuild_Info, METH_NOARGS, "How the extension was built."},
                                 {"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},
                                 {NULL, NULL, 0, NULL}};
@@ -103,7 +104,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;
   bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) && pyEnergy_Register(module) &&
-             pyMirror_Register(module) && pyWatch_Register(module) && pySingle_Register(module) &&
+             pyMirror_Register(module) && pyWatch_Register(module) && pySingle_Register(module) && pySpec_Register(module) &&
              add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table()) &&
              add(module, "constants", constants());
   if (!all) Py_CLEAR(module);

@@ -25,11 +25,12 @@ from .model import Model, load, loads
 from .objective import Objective
 from .plot import plot
 from .rollout import Gradient, Rollout, Tangent
+from .spec import Spec
 from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "Seen", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
+           "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
 
 if _typing.TYPE_CHECKING:  # for which a function of modules would take every name for one that is there
     from . import gym as gym, jax as jax, torch as torch

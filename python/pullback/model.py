@@ -133,7 +133,7 @@ def _read(text):
 
 
 def _compile(path, text, *, options=None, contact=None, allow_root=(), package_path=(), floating_base=False, inertia="refuse", fuse=False,
-             motors=False, missing_meshes="refuse", design=False, expose=(), deformables=None, policy=None):
+             motors=False, missing_meshes="refuse", design=False, expose=(), deformables=None, policy=None, spec=None):
     for name, value, allowed in (("inertia", inertia, _INERTIA), ("missing_meshes", missing_meshes, _MISSING)):
         if value not in allowed:
             raise ArgumentError(f"{name}: expected {', '.join(allowed)}, found {value!r}")
@@ -142,7 +142,8 @@ def _compile(path, text, *, options=None, contact=None, allow_root=(), package_p
                               package_path=paths_of(package_path, "package_path", lists=True),
                               floating_base=bool(floating_base), fuse=bool(fuse), motors=bool(motors), inertia=_INERTIA[inertia],
                               skip_missing=_MISSING[missing_meshes], design=bool(design), options=_texts(options), deformables=deformables,
-                              expose=(expose,) if isinstance(expose, str) else tuple(expose), policy=policy, contact=_texts(contact))
+                              expose=(expose,) if isinstance(expose, str) else tuple(expose), policy=policy, contact=_texts(contact),
+                              spec=spec)
 
 
 def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None,

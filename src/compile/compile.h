@@ -3,7 +3,7 @@
 #ifndef PB_COMPILE_H
 #define PB_COMPILE_H
 
-#include <pullback/spec.h>
+#include <pullback/edit.h>
 
 #include "compile/spec_settings.h"
 #include "model/model.h"
@@ -140,6 +140,9 @@ void *pbCompile_Take(pbCompiler *c, size_t count, size_t size);
 
 // Fail at an element; status pb_bad_input.
 #define PB_AT(c, def, element, ...) pbSpec_Fail((c)->spec, pb_bad_input, &(def)->place, element, (def)->name, __VA_ARGS__)
+
+// pbSpec_Keep for all fields of a record.
+bool pbSpec_KeepAll(pbSpec *spec, pbSpecKind kind, void *record);
 
 // A warning in the words of pbSpec_Fail.
 void pbSpec_Warn(const pbSpec *spec, const pbPlace *place, const char *element, const char *name, const char *format, ...)

@@ -1,8 +1,8 @@
 // The spec's container: creation, defaults, copies of what is added, look-up by name, errors at a place. Checks are in
 // spec_check.c, memory of strings and lists in spec_pool.c.
 // Tests: tests/unit/test_spec.c.
+#include <pullback/edit.h>
 #include <pullback/equalities.h>
-#include <pullback/spec.h>
 
 #include <math.h>
 #include <stdarg.h>
@@ -311,93 +311,10 @@ const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
   memcpy(copy, path, (size_t)count * sizeof *copy);
   for (int i = 0; i < count; i++) {
     copy[i].target = pbSpec_Text(spec, path[i].target);
-    if (!copy[i].target) return NULL;
+    copy[i].sidesite = pbSpec_Text(spec, path[i].sidesite);
+    if (!copy[i].target || !copy[i].sidesite) return NULL;
   }
   return copy;
-}
-
-// The own_* functions replace what an element points at by copies; false when out of memory.
-static bool copy_text(pbSpec *spec, const char **text) { return (*text = pbSpec_Text(spec, *text)) != NULL; }
-
-static bool copy_list(pbSpec *spec, pbReals *list) {
-  if (list->count <= 0 || !list->data) {
-    *list = (pbReals){NULL, 0};
-    return true;
-  }
-  *list = pbSpec_Reals(spec, list->data, list->count);
-  return list->data != NULL;
-}
-
-static bool own_Frame(pbSpec *spec, pbFrameDef *def) {
-  (void)spec;
-  (void)def;
-  return true;
-}
-static bool own_Body(pbSpec *spec, pbBodyDef *def) { return copy_list(spec, &def->user); }
-static bool own_Joint(pbSpec *spec, pbJointDef *def) { return copy_list(spec, &def->user); }
-static bool own_Geom(pbSpec *spec, pbGeomDef *def) {
-  return copy_text(spec, &def->material) && copy_text(spec, &def->mesh) && copy_text(spec, &def->hfield) &&
-         copy_list(spec, &def->user);
-}
-static bool own_Site(pbSpec *spec, pbSiteDef *def) {
-  return copy_text(spec, &def->material) && copy_text(spec, &def->mesh) && copy_list(spec, &def->user);
-}
-static bool own_Camera(pbSpec *spec, pbCameraDef *def) { return copy_text(spec, &def->target) && copy_list(spec, &def->user); }
-static bool own_Light(pbSpec *spec, pbLightDef *def) { return copy_text(spec, &def->target); }
-static bool own_Pair(pbSpec *spec, pbPairDef *def) { return copy_text(spec, &def->geom1) && copy_text(spec, &def->geom2); }
-static bool own_Exclude(pbSpec *spec, pbExcludeDef *def) { return copy_text(spec, &def->body1) && copy_text(spec, &def->body2); }
-static bool own_Equality(pbSpec *spec, pbEqualityDef *def) {
-  return copy_text(spec, &def->name1) && copy_text(spec, &def->name2);
-}
-static bool own_Tendon(pbSpec *spec, pbTendonDef *def) {
-  if (def->path_count > 0 && !(def->path = pbSpec_Wraps(spec, def->path, def->path_count))) return false;
-  return copy_text(spec, &def->material) && copy_list(spec, &def->user);
-}
-static bool own_Actuator(pbSpec *spec, pbActuatorDef *def) {
-  return copy_text(spec, &def->target) && copy_text(spec, &def->refsite) && copy_list(spec, &def->user);
-}
-static bool own_Sensor(pbSpec *spec, pbSensorDef *def) {
-  return copy_text(spec, &def->objname) && copy_text(spec, &def->refname) && copy_list(spec, &def->user);
-}
-static bool own_Key(pbSpec *spec, pbKeyDef *def) {
-  return copy_list(spec, &def->qpos) && copy_list(spec, &def->qvel) && copy_list(spec, &def->act) &&
-         copy_list(spec, &def->ctrl) && copy_list(spec, &def->mpos) && copy_list(spec, &def->mquat);
-}
-static bool own_Numeric(pbSpec *spec, pbNumericDef *def) { return copy_list(spec, &def->data); }
-static bool own_Text(pbSpec *spec, pbTextDef *def) { return copy_text(spec, &def->data); }
-static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
-  if (def->count <= 0) return true;
-  pbTupleEntry *copy = pbSpecPool_Take(spec->pool, (size_t)def->count, sizeof *copy);
-  if (!copy) return false;
-  memcpy(copy, def->entries, (size_t)def->count * sizeof *copy);
-
-  for (int i = 0; i < def->count; i++) {
-    if (!copy_text(spec, &copy[i].objname)) return false;
-  }
-  def->entries = copy;
-  return true;
-}
-static bool own_Mesh(pbSpec *spec, pbMeshDef *def) {
-  if (def->face.count > 0 && !(def->face = pbSpec_Ints(spec, def->face.data, def->face.count)).data) return false;
-  return copy_text(spec, &def->file) && copy_text(spec, &def->content_type) && copy_list(spec, &def->vertex);
-}
-static bool own_Hfield(pbSpec *spec, pbHfieldDef *def) {
-  return copy_text(spec, &def->file) && copy_text(spec, &def->content_type) && copy_list(spec, &def->elevation);
-}
-static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
-  size_t count = def->count > 0 ? (size_t)def->count : 0;
-  const char **texts = pbSpecPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
-  if (!texts) return false;
-
-  for (size_t i = 0; i < count; i++) {
-    texts[i] = pbSpec_Text(spec, def->keys[i]);
-    texts[count + i] = pbSpec_Text(spec, def->values[i]);
-    if (!texts[i] || !texts[count + i]) return false;
-  }
-
-  def->keys = texts;
-  def->values = texts + count;
-  return copy_text(spec, &def->element);
 }
 
 // ---- adding -------------------------------------------------------------------------------------------------------------
@@ -459,11 +376,12 @@ static bool stands_Body(pbSpec *spec, const pbBodyDef *def) {
   int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                                             \
     if (!stands_##Kind(spec, def)) return -1;                                                                                \
     pb##Kind##Def copy = *def;                                                                                               \
-    bool owned = spec->pool->borrow || (copy_text(spec, &copy.name) && own_##Kind(spec, &copy));                             \
+    bool owned = spec->pool->borrow || pbSpec_KeepAll(spec, pb_spec##Kind, &copy);                                           \
     if (spec->count == INT32_MAX / 2 || !owned || !grow_list(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) { \
       (void)pbContext_Fail(spec->ctx, pb_no_memory, "no memory for element " #Kind " '%s'", def->name ? def->name : "");     \
       return -1;                                                                                                             \
     }                                                                                                                        \
+    copy.key = ++spec->pool->keys;                                                                                           \
     spec->member[spec->count] = copy;                                                                                        \
     return spec->count++;                                                                                                    \
   }                                                                                                                          \
