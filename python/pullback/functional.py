@@ -80,6 +80,22 @@ class Spec:
         leads = (shape[:len(shape) - self.axes(name)] for name, shape in shapes.items())
         return self.steps(shapes) * int(np.prod(np.broadcast_shapes(*leads), dtype=int)) <= SHORT
 
+    def leads(self, shapes, steps):
+        """Leading axes of each input, and those of all together; ArgumentError where a shape is another than the model's."""
+        leads = {name: self._lead(name, shape, self.width(name, steps)) for name, shape in shapes.items()}
+        try:
+            return leads, np.broadcast_shapes(*leads.values())
+        except ValueError:
+            text = ", ".join(f"{name} {words(lead)}" for name, lead in leads.items() if lead)
+            raise ArgumentError(f"leading axes do not go together: {text}") from None
+
+    @staticmethod
+    def _lead(name, shape, width):
+        lead = shape[:len(shape) - len(width)]
+        if len(shape) < len(width) or shape[len(lead):] != width:
+            raise ArgumentError(f"{name}: expected shape {words(width)} behind any axes of a batch, found {words(shape)}")
+        return lead
+
 
 def refuse_rest(model, options):
     """A loop of single steps hands over qpos, qvel and act alone: raises UnsupportedError where a state has more that the next step depends on, and
@@ -117,12 +133,7 @@ class Call:
         self.arrays = {name: real(a, name) for name, a in arrays.items()}
         shapes = {name: a.shape for name, a in self.arrays.items()}
         self.steps = spec.steps(shapes)
-        self.leads = {name: self._lead(name, shape) for name, shape in shapes.items()}
-        try:
-            self.lead = np.broadcast_shapes(*self.leads.values())
-        except ValueError:
-            text = ", ".join(f"{name} {words(lead)}" for name, lead in self.leads.items() if lead)
-            raise ArgumentError(f"leading axes do not go together: {text}") from None
+        self.leads, self.lead = spec.leads(shapes, self.steps)
         self.worlds = int(np.prod(self.lead, dtype=int))
         if self.worlds == 0:
             raise ArgumentError(f"expected 1 world or more, found leading axes {words(self.lead)}")
@@ -144,13 +155,6 @@ class Call:
             self.rollout._park()
 
     # ---- axes ---------------------------------------------------------------------------------------------------------
-    def _lead(self, name, shape):
-        width = self.spec.width(name, self.steps)
-        lead = shape[:len(shape) - len(width)]
-        if len(shape) < len(width) or shape[len(lead):] != width:
-            raise ArgumentError(f"{name}: expected shape {words(width)} behind any axes of a batch, found {words(shape)}")
-        return lead
-
     def _spread(self, name):
         """An input as Rollout takes it: without an axis of worlds where it is shared."""
         a, lead = self.arrays[name], self.leads[name]

@@ -148,8 +148,7 @@ def _outputs(spec, shapes):
     """Shapes of the outputs, without running anything."""
     m, given = spec.model, dict(zip((*spec.names, *spec.params), shapes))
     steps = spec.steps(given)
-    leads = [s[:len(s) - spec.axes(n)] for n, s in given.items()]
-    lead = np.broadcast_shapes(*leads)
+    _, lead = spec.leads(given, steps)
     width = {"qpos": (m.nq,), "qvel": (m.nv,), "act": (m.na,), "sensordata": (m.nsensordata,), "xpos": (m.nbody, 3), "site_xpos": (m.nsite, 3)}
     return [(*lead, steps + 1, *width[name]) for name in spec.outputs]
 

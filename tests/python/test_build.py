@@ -1,8 +1,10 @@
 """How the package was built, and which Pythons it refuses."""
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import venv
 
 import pytest
 
@@ -70,3 +72,18 @@ def test_a_missing_framework_is_named_with_its_command(extra):
 def test_no_framework_is_imported_before_its_use():
     done = alone("import pullback as pb; print(sorted({'torch', 'jax', 'gymnasium', 'mujoco', 'matplotlib'} & set(sys.modules)), hasattr(pb, 'tensorflow'))")
     assert done.stdout == "[] False\n", done.stderr
+
+
+def test_xlas_header_is_that_of_the_environment_installed_into(tmp_path):
+    """Also where Python sees no packages of it, as when pip builds in isolation: CMake finds jaxlib's folder where packages are installed."""
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    places = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], capture_output=True, text=True, check=True)
+    header = pathlib.Path(places.stdout.strip(), "jaxlib", "include", "xla", "ffi", "api", "c_api.h")
+    header.parent.mkdir(parents=True)
+    header.write_text("")
+    configured = subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", "-DPULLBACK_PYTHON=ON", "-DPULLBACK_TESTS=OFF",
+                                 "-DPULLBACK_BENCH=OFF", f"-DPython3_EXECUTABLE={python}"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    assert configured.returncode == 0, configured.stderr
+    found = re.search(r"PULLBACK_XLA:PATH=(.*)", (tmp_path / "build" / "CMakeCache.txt").read_text())[1]
+    assert found == str(header.parents[3])

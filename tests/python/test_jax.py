@@ -212,6 +212,13 @@ def test_single_precision_is_computed_in_double(model, start, run, rollout):
 def test_wrong_shapes_are_told_when_traced(model, start, rollout):
     with pytest.raises(pb.ArgumentError, match="ctrl"):
         jax.jit(lambda c: rollout(model, start["qpos"], start["qvel"], c))(jnp.zeros(2))
+    q, v, c = (jnp.array(start[name]) for name in ("qpos", "qvel", "ctrl"))
+    wrong = {"ctrl": (q, v, jnp.zeros((N, model.nu + 1)), {}), "qpos": (q[..., 1:], v, c, {}), "qvel": (q, jnp.zeros(model.nv + 1), c, {}),
+             "leading axes": (q, v, jnp.zeros((2, *c.shape[1:])), {}), "body_mass": (q, v, c, {"params": {"body_mass": jnp.ones(model.nbody + 1)}})}
+    for name, (q, v, c, more) in wrong.items():
+        with pytest.raises(pb.ArgumentError, match=name):
+            jax.eval_shape(lambda q, v, c: rollout(model, q, v, c, **more), q, v, c)  # noqa: B023
+    assert [o.shape for o in jax.eval_shape(lambda c: rollout(model, start["qpos"], start["qvel"], c), start["ctrl"])][0] == (3, N + 1, model.nq)
 
 
 def test_without_double_precision(model, start):

@@ -1,6 +1,8 @@
 """Models and states in other processes: pickles, and workers by fork, spawn and forkserver give the parent's bits."""
 import copy
 import multiprocessing
+import os
+import pathlib
 import pickle
 import threading
 
@@ -184,12 +186,42 @@ def test_progress_within_a_rollout(model, worlds):
             r.vjp(qpos=bar, check=False)
     stop = False
     assert np.array_equal(r.vjp(qpos=bar, check=False).state, expected)
+def test_progress_counts_steps_within_a_rollout(model):
+    """One long rollout, of one world and of several: more is told between its beginning and its end, whether or not it is kept."""
+    for worlds, keep in ((1, False), (1, True), (3, True)):
+        seen = set()
+
+        def enough(phase, done, total, *_):
+            seen.add(done / total)
+            if 0 < done < total:
+                raise InterruptedError
+        with pytest.raises(InterruptedError):
+            model.rollout(states(model, worlds), steps=10**6 // worlds, keep=keep, outputs=(), progress=enough)
+        assert max(seen) < .9
+
+
+def test_a_long_rollout_that_is_kept_begins_at_once(model):
+    """Room for derivatives by shared inputs, some 300 bytes a step, is not touched before they come to it, so that a signal is heard."""
+    pages = lambda: int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    begun = []
+
+    def enough(phase, *_):
+        begun.append(pages())
+        if phase == "forward":
+            raise InterruptedError
+    before = pages()
+    with pytest.raises(InterruptedError):
+        model.rollout(model.init(), steps=10**6, outputs=(), progress=enough)
+    assert begun[-1] - before < 100e6  # measured .4 MB; it was 1.7 GB
 
 
 def test_progress_is_told_and_its_exceptions_come_through(model):
     heard = []
     model.rollout(model.init(), steps=20000, keep=False, outputs=(), progress=lambda *a: heard.append(a))
     assert "forward" in {phase for phase, *_ in heard}
+
+    steps = [done for phase, done, total, *_ in heard if phase == "forward" and total == 20000]
+    assert steps == sorted(steps) and len(steps) == len([a for a in heard if a[0] == "forward"])
 
     def stop(*_):
         raise RuntimeError("enough")
