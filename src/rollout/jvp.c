@@ -90,10 +90,23 @@ static void keep_state(const pbRollout *r, const Tangents *all, int k, const pbR
   }
 }
 
+static bool sees_final(int count, const pbRolloutTangent *tangents) {
+  for (int i = 0; i < count; i++) {
+    if (tangents[i].sensordata || tangents[i].xpos || tangents[i].site_xpos) return true;
+  }
+
+  return false;
+}
+
 static pbStatus push_by_rows(pbRollout *r, Tangents *all, int k, const pbInput *input, const pbRolloutTangent *tangents) {
   const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = all->record, .input = input};
   keep_state(r, all, k, tangents);
-  return k < r->plan.steps ? pbSensitivity_Step(r, all->rows, k, &step, all->x, all->now, all->next) : pb_ok;
+  if (k < r->plan.steps) PB_TRY(pbSensitivity_Step(r, all->rows, k, &step, all->x, all->now, all->next));
+
+  // Outputs are of the state before the step, and of those alone that are asked for.
+  int at = pbRows_Find(tangents->rows, tangents->row_count, k);
+  bool sees = at >= 0 && sees_final(1, tangents);
+  return sees ? pbSensitivity_See(r, all->rows, k, &step, all->before, at, tangents, all->now) : pb_ok;
 }
 
 static pbStatus push_all(pbRollout *r, Tangents *all, int k, const pbRolloutDirection *directions,
@@ -117,14 +130,6 @@ static pbStatus push_all(pbRollout *r, Tangents *all, int k, const pbRolloutDire
   all->next = swap;
 
   return pb_ok;
-}
-
-static bool sees_final(int count, const pbRolloutTangent *tangents) {
-  for (int i = 0; i < count; i++) {
-    if (tangents[i].sensordata || tangents[i].xpos || tangents[i].site_xpos) return true;
-  }
-
-  return false;
 }
 
 static pbStatus push_trajectory(pbRollout *r, Tangents *all, const pbRolloutDirection *directions,

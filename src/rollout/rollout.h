@@ -165,6 +165,9 @@ void pbSensitivity_Destroy(const pbRollout *r, pbSensitivity *s);  // NULL is fi
 // Step k of that record, to the state `after`: tangents of all directions (count, n) from `now` to `next`.
 PB_NODISCARD pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *after,
                                          const double *now, double *next);
+// Outputs at the state `before` step k (of the last one: before none), after pbSensitivity_Step: row `at` of every tangent.
+PB_NODISCARD pbStatus pbSensitivity_See(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *before,
+                                        int at, const pbRolloutTangent *tangents, const double *now);
 
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.

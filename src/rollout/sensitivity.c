@@ -19,19 +19,48 @@ enum { rows_for_a_direction = 2 };
 struct pbSensitivity {
   const pbRolloutDirection *direction;
   int count;
-  double *seed, *x_bar, *ctrl_bar, *theta_bar;  // of the row at hand
-  double *way;                                  // (count, moved): entries of theta that any direction moves, of each direction
-  size_t *at, moved;                            // which they are
-  unsigned skip;                                // groups of parameters that none moves
-  bool once;                                    // one evaluation serves all rows
-  bool follow;                                  // positions without rotations are q + h v
+  double *seed, *seen;  // of the row at hand: cotangents of a state, of an output
+  double *x_bar, *ctrl_bar, *qfrc_bar, *xfrc_bar, *theta_bar;
+  double *along;      // (count): the row times each direction
+  double *way;        // (count, moved): entries of theta that any direction moves, of each direction
+  size_t *at, moved;  // which they are
+  unsigned skip;      // groups of parameters that none moves
+  bool once;          // one evaluation serves all rows
+  bool follow;        // positions without rotations are q + h v
+  bool pushed;        // some direction has forces
 };
 
+// What is seen of a state beside it.
+enum { OUTPUTS = 3 };
+static int output_width(const pbRollout *r, int output) {
+  const int widths[OUTPUTS] = {r->ns, 3 * r->nbody, 3 * r->nsite};
+  PB_ASSERT(output >= 0 && output < OUTPUTS);
+  return widths[output];
+}
+
+static double *output_of(const pbRolloutTangent *t, int output) {
+  double *const of[OUTPUTS] = {t->sensordata, t->xpos, t->site_xpos};
+  return of[output];
+}
+
 // ---- which ones ---------------------------------------------------------------------------------------------------------
-static bool plain(const pbRolloutDirection *d, const pbRolloutTangent *t) {
-  bool acts = d->qfrc || d->xfrc || d->command || d->mocap_pos || d->mocap_rot || d->mocap_vel || d->mocap_pos_before ||
-              d->mocap_rot_before;
-  return !acts && !t->sensordata && !t->xpos && !t->site_xpos;
+static bool plain(const pbRolloutDirection *d) {
+  return !(d->command || d->mocap_pos || d->mocap_rot || d->mocap_vel || d->mocap_pos_before || d->mocap_rot_before);
+}
+
+// The same of all: what is seen, and of which states.
+static bool alike(const pbRolloutTangent *a, const pbRolloutTangent *b) {
+  for (int o = 0; o < OUTPUTS; o++) {
+    if (!output_of(a, o) != !output_of(b, o)) return false;
+  }
+  return a->rows == b->rows && a->row_count == b->row_count;
+}
+
+// Rows of outputs, on average of all states.
+static double count_seen(const pbRollout *r, const pbRolloutTangent *t) {
+  int rows = 0;
+  for (int o = 0; o < OUTPUTS; o++) rows += output_of(t, o) ? output_width(r, o) : 0;
+  return t->rows ? (double)rows * t->row_count / (r->plan.steps + 1.) : rows;
 }
 
 static bool follows(const pbModel *m) { return m->integrator != pb_intRK4 && !pb_hard(m) && !pb_noslip(m); }
@@ -46,10 +75,11 @@ static int count_rows(const pbModel *m) {
 bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
   const pbModel *m = r->model;
   bool bodies = r->gradient == pb_gradientExact && !m->deform && !m->policy && !m->nmocap;
-  if (!bodies || m->contact.method == pb_contactImpact || count_rows(m) >= rows_for_a_direction * count) return false;
+  if (!bodies || m->contact.method == pb_contactImpact) return false;
+  if (count_rows(m) + count_seen(r, tangents) >= rows_for_a_direction * count) return false;
 
   for (int i = 0; i < count; i++) {
-    if (!plain(&directions[i], &tangents[i])) return false;
+    if (!plain(&directions[i]) || !alike(&tangents[0], &tangents[i])) return false;
   }
 
   return true;
@@ -91,12 +121,22 @@ static pbStatus find_moved(pbRollout *r, pbSensitivity *s) {
 
 static pbStatus gather_ways(pbRollout *r, pbSensitivity *s) {
   PB_TRY(find_moved(r, s));
-  size_t numbers = (size_t)(2 * r->n + r->nu) + r->ntheta + (size_t)s->count * s->moved;
+  size_t n = (size_t)r->n, nu = (size_t)r->nu, nv = (size_t)r->nv, nxfrc = 6 * (size_t)r->nbody, count = (size_t)s->count;
+
+  // The widest of the outputs.
+  size_t seen = 0;
+  for (int o = 0; o < OUTPUTS; o++) seen = (size_t)output_width(r, o) > seen ? (size_t)output_width(r, o) : seen;
+
+  size_t numbers = 2 * n + nu + nv + nxfrc + seen + r->ntheta + count + count * s->moved;
   s->seed = pbContext_AllocArray(r->ctx, numbers + 1, sizeof(double));
   if (!s->seed) return pb_no_memory;
-  s->x_bar = s->seed + r->n;
-  s->ctrl_bar = s->x_bar + r->n;
-  s->theta_bar = s->ctrl_bar + r->nu;
+  s->seen = s->seed + n;
+  s->along = s->seen + seen;
+  s->x_bar = s->along + count;
+  s->ctrl_bar = s->x_bar + n;
+  s->qfrc_bar = s->ctrl_bar + nu;
+  s->xfrc_bar = s->qfrc_bar + nv;
+  s->theta_bar = s->xfrc_bar + nxfrc;
   s->way = s->theta_bar + r->ntheta;
 
   for (int i = 0; i < s->count; i++) {
@@ -113,6 +153,7 @@ pbStatus pbSensitivity_Create(pbRollout *r, int count, const pbRolloutDirection 
   if (!s) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);
   s->direction = directions;
   s->count = count;
+  for (int i = 0; i < count; i++) s->pushed = s->pushed || directions[i].qfrc || directions[i].xfrc;
   s->once = r->model->integrator != pb_intRK4;
   s->follow = follows(r->model);
 
@@ -135,30 +176,52 @@ static double product(const double *a, const double *b, size_t n) {
   return sum;
 }
 
-// A row of the Jacobian, times all directions: entry `row` of each of `next`.
-static pbStatus push_row(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, bool evaluated, int row,
-                         const double *now, double *next) {
-  size_t n = (size_t)r->n, nu = (size_t)r->nu;
-  PB_ASSERT(0 <= row && row < r->n);
-  PB_ASSERT(now != next);
-  memset(s->x_bar, 0, (n + nu + r->ntheta) * sizeof(double));
-  s->seed[row] = 1;
-  const pbInputBar inputs = {.ctrl = s->ctrl_bar};
-  const pbStepCotangent in = {.next = s->seed, .evaluated = evaluated};
-  const pbStepBar out = {.x = s->x_bar, .input = &inputs, .theta = s->moved ? s->theta_bar : NULL};
+// What acts in step k, of a direction; the last state of a rollout without steps has no input.
+static double acting(const pbRollout *r, const pbSensitivity *s, int k, const pbRolloutDirection *d) {
+  if (r->plan.steps == 0 && !r->input.constant) return 0;
 
-  pbStatus status = pbStep_VjpCached(step, &in, r->scratch, &out);
-  s->seed[row] = 0;
+  // Inputs of a direction have the rows of the inputs themselves.
+  size_t row = (size_t)pbRollout_InputRow(r, k), nu = (size_t)r->nu, nv = (size_t)r->nv, nxfrc = 6 * (size_t)r->nbody;
+
+  double sum = d->ctrl ? product(s->ctrl_bar, d->ctrl + row * nu, nu) : 0;
+  if (d->qfrc) sum += product(s->qfrc_bar, d->qfrc + row * nv, nv);
+  if (d->xfrc) sum += product(s->xfrc_bar, d->xfrc + row * nxfrc, nxfrc);
+  return sum;
+}
+
+// A row of the Jacobian, times all directions: s->along.
+static pbStatus pull_row(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const pbStepCotangent *in,
+                         const double *now) {
+  size_t n = (size_t)r->n, inputs = (size_t)(r->nu + r->nv + 6 * r->nbody);
+  memset(s->x_bar, 0, (n + inputs + r->ntheta) * sizeof(double));
+  const pbInputBar input_bar = {
+      .ctrl = s->ctrl_bar, .qfrc = s->pushed ? s->qfrc_bar : NULL, .xfrc = s->pushed ? s->xfrc_bar : NULL};
+  const pbStepBar out = {.x = s->x_bar, .input = &input_bar, .theta = s->moved ? s->theta_bar : NULL};
+
+  pbStatus status = pbStep_VjpCached(step, in, r->scratch, &out);
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 
   // Entries of theta that move, side by side.
   for (size_t e = 0; e < s->moved; e++) s->theta_bar[e] = s->theta_bar[s->at[e]];
-  size_t input = (size_t)pbRollout_InputRow(r, k) * nu;
   for (int i = 0; i < s->count; i++) {
-    const double *ctrl = s->direction[i].ctrl;
     double sum = product(s->x_bar, now + (size_t)i * n, n) + product(s->theta_bar, s->way + (size_t)i * s->moved, s->moved);
-    next[(size_t)i * n + (size_t)row] = sum + (ctrl ? product(s->ctrl_bar, ctrl + input, nu) : 0);
+    s->along[i] = sum + acting(r, s, k, &s->direction[i]);
   }
+  return pb_ok;
+}
+
+// Entry `row` of each of `next`.
+static pbStatus push_row(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, bool evaluated, int row,
+                         const double *now, double *next) {
+  PB_ASSERT(0 <= row && row < r->n);
+  PB_ASSERT(now != next);
+  s->seed[row] = 1;
+  pbStatus status = pull_row(r, s, k, step, &(pbStepCotangent){.next = s->seed, .evaluated = evaluated}, now);
+  s->seed[row] = 0;
+
+  PB_TRY(status);
+
+  for (int i = 0; i < s->count; i++) next[(size_t)i * (size_t)r->n + (size_t)row] = s->along[i];
   return pb_ok;
 }
 
@@ -212,4 +275,63 @@ pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, const pbStepR
   r->scratch->skip = skip;
 
   return status;
+}
+
+// ---- what is seen ---------------------------------------------------------------------------------------------------------
+// A step whose state is seen, and where that goes.
+typedef struct sight {
+  int k, at;  // number of the step; row of the tangents
+  const pbStepRecord *step;
+  const pbRolloutTangent *tangents;
+  const double *now;  // (count, n): of the state
+} sight;
+
+// All rows of an output. evaluated: by the row before.
+static pbStatus see_output(pbRollout *r, pbSensitivity *s, const sight *seen, int output, bool *evaluated) {
+  const pbObservationBar bar = {.sensordata = output == 0 ? s->seen : NULL,
+                                .xpos = output == 1 ? s->seen : NULL,
+                                .site_xpos = output == 2 ? s->seen : NULL};
+  size_t width = (size_t)output_width(r, output), at = (size_t)seen->at * width;
+  PB_ASSERT(output_of(&seen->tangents[0], output) && seen->at >= 0);
+
+  for (size_t row = 0; row < width; row++) {
+    s->seen[row] = 1;
+    const pbStepCotangent in = {.observed = &bar, .evaluated = *evaluated};
+    pbStatus status = pull_row(r, s, seen->k, seen->step, &in, seen->now);
+    s->seen[row] = 0;
+    PB_TRY(status);
+
+    *evaluated = s->once;
+    for (int i = 0; i < s->count; i++) output_of(&seen->tangents[i], output)[at + row] = s->along[i];
+  }
+
+  return pb_ok;
+}
+
+static pbStatus see_all(pbRollout *r, pbSensitivity *s, const sight *seen) {
+  // What the rows of the step left is no evaluation of its beginning.
+  bool evaluated = false;
+  for (int output = 0; output < OUTPUTS; output++) {
+    if (output_of(&seen->tangents[0], output)) PB_TRY(see_output(r, s, seen, output, &evaluated));
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbSensitivity_See(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *before, int at,
+                           const pbRolloutTangent *tangents, const double *now) {
+  const sight seen = {.k = k, .at = at, .step = step, .tangents = tangents, .now = now};
+  unsigned skip = r->scratch->skip;
+  PB_ASSERT(step->theta == r->theta && at >= 0);
+
+  r->scratch->skip = s->skip;
+  pbStatus status = see_all(r, s, &seen);
+  r->scratch->skip = skip;
+  if (status != pb_ok || !tangents[0].sensordata) return status;
+
+  // What the step holds fixed: the clock.
+  for (int i = 0; i < s->count; i++)
+    pbClock_Push(r, s->direction[i].theta, before, k, tangents[i].sensordata + (size_t)at * (size_t)r->ns);
+
+  return pb_ok;
 }

@@ -82,8 +82,9 @@ def test_xlas_header_is_that_of_the_environment_installed_into(tmp_path):
     header = pathlib.Path(places.stdout.strip(), "jaxlib", "include", "xla", "ffi", "api", "c_api.h")
     header.parent.mkdir(parents=True)
     header.write_text("")
-    configured = subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", "-DPULLBACK_PYTHON=ON", "-DPULLBACK_TESTS=OFF",
-                                 "-DPULLBACK_BENCH=OFF", f"-DPython3_EXECUTABLE={python}"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    chosen = ["-DPULLBACK_PYTHON=ON", "-DPULLBACK_TESTS=OFF", "-DPULLBACK_BENCH=OFF", f"-DPython3_EXECUTABLE={python}"]
+    configured = subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", *chosen], capture_output=True, text=True,
+                                env={**os.environ, "PYTHONPATH": ""})
     assert configured.returncode == 0, configured.stderr
     found = re.search(r"PULLBACK_XLA:PATH=(.*)", (tmp_path / "build" / "CMakeCache.txt").read_text())[1]
     assert found == str(header.parents[3])

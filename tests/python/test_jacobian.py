@@ -56,6 +56,58 @@ def test_directions_together_are_those_one_by_one(what):
         assert np.abs(together.x[k] - alone.x).max() <= 1e-10 * max(1, np.abs(alone.x).max()), (what, k)
 
 
+SEEN = """<sensor><jointpos joint="yaw"/><framelinvel objtype="xbody" objname="fore"/><actuatorfrc actuator="last"/><touch site="tip"/><clock cutoff=".05"/>
+<accelerometer site="tip"/><clock/><subtreeangmom body="base"/></sensor>"""
+
+
+def seeing(what):
+    """The same models with sensors of every stage, and sites."""
+    parts = {"option": "", "flag": "contact='enable'", "more": "", "beside": "", "last": "<motor joint='bend'/>", **MODELS[what]}
+    parts["more"] += "<site name='tip' pos='.3 0 0' size='.1'/>"
+    text = ARM.format(**parts).replace("<motor joint='bend'/>", "<motor name='last' joint='bend'/>").replace("<general ", "<general name='last' ")
+    return pb.loads(text.replace("</mujoco>", SEEN + "</mujoco>"))
+
+
+@pytest.mark.parametrize("what", MODELS)
+@pytest.mark.parametrize("steps", [12, 1])
+def test_outputs_of_directions_together_are_those_one_by_one(what, steps):
+    """Sensors, places of bodies and sites, along forces, too; at the last state, too."""
+    m = seeing(what)
+    rng, count, n = np.random.default_rng(5), 80, len(m.tangent_names)
+    state = m.integrate(m.init(), .2 * rng.normal(size=n))
+    acts = {"ctrl": rng.normal(size=(steps, m.nu)), "qfrc_applied": rng.normal(size=(steps, m.nv)), "xfrc_applied": rng.normal(size=(steps, m.nbody, 6))}
+    r = m.rollout(state, **acts, outputs=("sensordata", "xpos", "site_xpos"))
+    params = {k: rng.normal(size=(count, *m.params[k].shape)) for k in ("body_mass", "site_pos", "body_pos", "dof_damping", "timestep")}
+    x, ways = rng.normal(size=(count, n)), {k: rng.normal(size=(count, *a.shape)) for k, a in acts.items()}
+    together = r.jvp(x, params=params, directions=count, **ways)
+    for k in (0, 41, 79):
+        alone = r.jvp(x[k], params={name: a[k] for name, a in params.items()}, **{name: a[k] for name, a in ways.items()})
+        for name in ("sensordata", "xpos", "site_xpos", "x"):
+            a, b = getattr(together, name)[k], getattr(alone, name)
+            assert np.abs(a - b).max() <= 1e-9 * max(1, np.abs(b).max()), (what, name, k)
+
+
+def test_jacobians_of_sensors_cost_less_than_their_directions_one_by_one():
+    """Of four sensors by 13 parameters, the best of several, in this process."""
+    m = pb.loads(ARM.format(option="", flag="contact='enable'", more="", beside="", last="<motor joint='bend'/>").replace(
+        "</mujoco>", "<sensor><jointpos joint='yaw'/><jointpos joint='lift'/><jointpos joint='bend'/><jointvel joint='bend'/></sensor></mujoco>"))
+    ctrl = .3 * np.sin(np.arange(800)[:, None] * .01 + np.arange(m.nu))
+    r = m.rollout(m.init(), ctrl, params={n: m.params[n] for n in WIDE})
+    times = {"together": [], "alone": []}
+    for _ in range(5):
+        start = time.process_time()
+        found = r.jacobian("sensordata", WIDE, at="all")
+        times["together"].append(time.process_time() - start)
+        start = time.process_time()
+        for name in WIDE:
+            way = {name: np.ones_like(m.params[name])}
+            for _ in range(m.params[name].size):
+                r.jvp(params=way)
+        times["alone"].append(time.process_time() - start)
+    assert found["dof_damping"].shape == (801, 4, 3)
+    assert min(times["together"]) < .6 * min(times["alone"]), times  # measured .16
+
+
 @pytest.mark.parametrize("what", ["euler", "plain", "memory"])
 @pytest.mark.parametrize("of", ["state", "qpos", "qvel", "act"])
 def test_modes_agree(what, of):
