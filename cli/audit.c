@@ -1,11 +1,11 @@
 // pullback audit: does what was found survive a finer time step and a tight solver? The verdict, and what it rests on.
-// Tests: tests/oracle/test_audit.py.
+// Tests: tests/oracle/test_audit.py, tests/oracle/test_going_on.py.
 #include <limits.h>
 #include <math.h>
 
 #include <pullback/audit.h>
 
-#include "cli.h"
+#include "kept.h"
 
 // The part of what was gained that is left of it; none of a gain of rounding.
 static void print_gain(const pbAuditReport *r, const pbAuditRow *row) {
@@ -90,23 +90,57 @@ static pbStatus read_options(cliApp *app, const pbTask *task, pbAuditOptions *o)
   return pb_ok;
 }
 
-static pbStatus audit(cliApp *app, pbTask *task, double *z) {
+// The kinds of runs that are done, for the same command.
+static pbStatus interrupted(cliKept *kept, const pbAuditReport *report) {
+  char said[80];
+
+  // a kind that was on its way is begun anew
+  snprintf(said, sizeof said, "interrupted after %d of %d kinds of runs", report->made, pb_auditRunCount);
+  PB_TRY(pbArrays_Create(kept->app->ctx, &kept->left));
+  PB_TRY(pbAuditRows_Keep(report->row, report->made, kept->left));
+  return cliKept_Save(kept, said);
+}
+
+static pbStatus run_audit(cliKept *kept, pbTask *task, const double *z, pbAuditReport *report) {
+  cliApp *app = kept->app;
   pbAuditOptions options;
-  pbAuditReport report;
+  pbAuditRow rows[pb_auditRunCount];
   cliProgress progress;
   PB_TRY(read_options(app, task, &options));
+  PB_TRY(cliKept_Load(kept));
+
+  // those that cannot be taken from the file are made again
+  if (kept->from) {
+    pbAuditRows_Restore(kept->from, rows, &options.kept_count);
+    if (!app->args.text[opt_quiet])
+      fprintf(cli_err, "pullback audit: goes on after %d of %d kinds of runs, with %s\n", options.kept_count, pb_auditRunCount,
+              kept->path);
+  }
+
+  // from here on an interrupt is a flag that is asked for between two starts
+  cliProgress_Begin(&progress, app, "audit");
+  cliSignals_Defer();
+  options.kept = rows;
+  options.progress = cliProgress_On;
+  options.user = &progress;
+  *report = (pbAuditReport){0};
+  pbStatus status = pbTask_Audit(task, z, &options, report);
+  cliProgress_End(&progress);
+  if (status == pb_interrupted) return interrupted(kept, report);
+
+  cliSignals_Undefer();
+  return status;
+}
+
+static pbStatus audit(cliKept *kept, pbTask *task, double *z) {
+  cliApp *app = kept->app;
+  pbAuditReport report;
   PB_TRY(cliPage_CanWrite(app));
 
   // What is audited: the task at its start, or what a search has found.
   for (int i = 0; i < pbTask_Size(task); i++) z[i] = pbTask_Start(task)[i];
   if (app->args.text[opt_result]) PB_TRY(pbTask_ReadResult(task, app->args.text[opt_result], z));
-
-  cliProgress_Begin(&progress, app, "audit");
-  options.progress = cliProgress_On;
-  options.user = &progress;
-  pbStatus status = pbTask_Audit(task, z, &options, &report);
-  cliProgress_End(&progress);
-  PB_TRY(status);
+  PB_TRY(run_audit(kept, task, z, &report));
 
   if (!app->args.text[opt_json]) print_report(&report);
   if (app->args.text[opt_json] || app->args.text[opt_output]) PB_TRY(write_json(app, &report));
@@ -114,14 +148,22 @@ static pbStatus audit(cliApp *app, pbTask *task, double *z) {
   return report.confirmed ? pb_ok : pb_check_failed;
 }
 
-pbStatus cliAudit_Run(cliApp *app) {
+static pbStatus load_and_audit(cliKept *kept) {
+  cliApp *app = kept->app;
   pbTask *task = NULL;
   PB_TRY(pbTask_LoadAudit(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], app->args.text[opt_policy], &task));
 
   double *z = pbContext_Alloc(app->ctx, ((size_t)pbTask_Size(task) + 1) * sizeof *z);
-  pbStatus status = z ? audit(app, task, z) : cli_noMemory(app->ctx);
+  pbStatus status = z ? audit(kept, task, z) : cli_noMemory(app->ctx);
 
   pbContext_Free(app->ctx, z);
   pbTask_Destroy(task);
   return status;
+}
+
+pbStatus cliAudit_Run(cliApp *app) {
+  cliKept kept;
+  pbStatus status = cliKept_Begin(app, &kept);
+  if (status == pb_ok) status = load_and_audit(&kept);
+  return cliKept_End(&kept, status);
 }

@@ -1,12 +1,12 @@
 // pullback check, the gradient doctor: the check of a model's derivatives (pullback/check.h) for a run of the command line, as
 // text or JSON.
-// Tests: tests/oracle/test_check.py.
+// Tests: tests/oracle/test_check.py, tests/oracle/test_going_on.py.
 #include <limits.h>
 #include <string.h>
 
 #include <pullback/describe.h>
 
-#include "cli.h"
+#include "kept.h"
 
 // ---- report --------------------------------------------------------------------------------------------------------
 
@@ -75,8 +75,12 @@ static pbStatus check_run(cliRun *run) {
   pbCheckReport *report;
   pbRolloutInput input = cliRun_Inputs(run);
   cliProgress_Begin(&run->progress, app, "check");
-  PB_TRY(pbCheck_Run(run->ctx, run->model, run->theta, run->x0, &input, &options, &report));
+  cliSignals_Defer();
+  pbStatus status = pbCheck_Run(run->ctx, run->model, run->theta, run->x0, &input, &options, &report);
   cliProgress_End(&run->progress);
+  if (status == pb_interrupted) return cli_nothingKept(app);
+  cliSignals_Undefer();
+  PB_TRY(status);
 
   cliRun_NoteCertificate(run, &report->certificate);
   cliRun_WarnSolver(run);

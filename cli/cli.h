@@ -266,8 +266,6 @@ pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
 void cliRun_Meta(const cliRun *run, pbJson *json);
 // Add the text of a finished draft as "meta".
 pbStatus cliRun_AddMeta(pbArrays *set, pbDraft *draft);
-// Roll out from x0 and add everything that a trajectory file holds, of every `every`-th state (0: of all).
-pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliRun_SaveMotion(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between

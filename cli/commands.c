@@ -10,13 +10,15 @@ const cliCommand cliCommands[] = {
     {"info", "MODEL", "Show the sizes, names and addresses of a model, and its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
     {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1,
-     CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb) | CLI_BIT(worlds) | CLI_BIT(threads), CLI_BIT(output),
-     "npz",
+     CLI_RUN | CLI_WRITE | CLI_BIT(fresh) | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb) | CLI_BIT(worlds) | CLI_BIT(threads),
+     CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
      "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K the states\n"
      "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB. With --worlds all have the "
      "worlds as their first axis, NaN from where\n"
-     "one failed, and steps_done says how far each came.",
+     "one failed, and steps_done says how far each came. An interrupted run leaves OUT.simulate.state; the same command goes on "
+     "with\n"
+     "it.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
@@ -27,14 +29,17 @@ const cliCommand cliCommands[] = {
      "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, mocap_vel if given, param/NAME in the shape of the field, and meta "
      "with the "
      "certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
-     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds.",
+     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds. An "
+     "interrupted run keeps nothing.",
      cliGradient_Run},
-    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(wrt),
-     CLI_BIT(output), "npz",
+    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1,
+     CLI_RUN | CLI_WRITE | CLI_BIT(fresh) | CLI_BIT(wrt), CLI_BIT(output), "npz",
      "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na (and "
      "what deformables and a policy add) in "
      "the\n"
-     "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs.",
+     "order position, velocity, activation. With --wrt control,mocap_pos,mocap_rot the columns of B and D are by these inputs. "
+     "An\n"
+     "interrupted run leaves J.jacobian.state; the same command goes on with it.",
      cliJacobian_Run},
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(at_start) | CLI_BIT(mode) |
@@ -58,11 +63,13 @@ const cliCommand cliCommands[] = {
      cliOptimize_Run},
     {"audit", "TASK.json",
      "Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(policy) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) |
-         CLI_BIT(quiet) | CLI_BIT(page),
+     CLI_BIT(fresh) | CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(policy) | CLI_BIT(allow_root) |
+         CLI_BIT(output) | CLI_BIT(json) | CLI_BIT(quiet) | CLI_BIT(page),
      0, "json",
      "Prints the verdict and what it rests on; --json and -o write the report, --page a page of it. Exits with 1 if the answer "
-     "is not confirmed.",
+     "is not confirmed. An interrupted audit leaves OUT.audit.state (without -o: after the task, in the current folder); the "
+     "same\n"
+     "command goes on with it.",
      cliAudit_Run},
     {"train", "TASK.json", "Train the policy of a task over many worlds.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh),

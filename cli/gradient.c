@@ -1,11 +1,12 @@
 // pullback gradient: the pullback of cotangents, or of a task's loss, through a rollout.
-// Tests: tests/oracle/test_cli.py.
+// Tests: tests/oracle/test_cli.py, tests/oracle/test_going_on.py.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gradient.h"
+#include "kept.h"
 #include "worlds.h"
 
 enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
@@ -277,7 +278,7 @@ static int show_progress(void *user, const pbProgress *p) {
   cliProgress *progress = user;
   progress->what = p->phase;
   cliProgress_Show(progress, (double)p->done, (double)p->total, NULL);
-  return 0;
+  return cliSignals_Caught();
 }
 
 // ---- the gradient --------------------------------------------------------------------------------------------------
@@ -400,8 +401,11 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
 
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
+  cliSignals_Defer();
   pbStatus status = all_trajectories(g, &out, &progress);
   cliProgress_End(&progress);
+  if (status == pb_interrupted) return cli_nothingKept(run->app);
+  cliSignals_Undefer();
   PB_TRY(status);
 
   // from the parameters as they are used to those that were given: derived constants follow from others

@@ -1,9 +1,9 @@
 // pullback jacobian: A, B, C, D of every step along a rollout.
-// Tests: tests/oracle/test_cli.py.
+// Tests: tests/oracle/test_cli.py, tests/oracle/test_going_on.py.
 #include <math.h>
 #include <string.h>
 
-#include "cli.h"
+#include "kept.h"
 
 typedef struct Matrices {
   double *a, *b, *c, *d;
@@ -149,7 +149,69 @@ static pbStatus add_meta(const cliRun *run, const Matrices *m, pbArrays *set) {
   return cliRun_AddMeta(set, &draft);
 }
 
-static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
+// ---- going on ------------------------------------------------------------------------------------------------------
+typedef struct Kept {  // the matrices by name
+  const char *name;
+  double *data;
+  size_t rows, cols;
+} Kept;
+
+static void name_matrices(const cliRun *run, const Matrices *m, Kept kept[4]) {
+  size_t n = (size_t)run->nt, ns = (size_t)run->nsensordata;
+  const Kept all[4] = {{"A", m->a, n, n}, {"B", m->b, n, m->columns}, {"C", m->c, ns, n}, {"D", m->d, ns, m->columns}};
+  memcpy(kept, all, sizeof all);
+}
+
+// Matrices of the steps before k, and the state that they led to.
+static pbStatus leave(const cliRun *run, cliKept *going, const Matrices *m, const double *x, long k) {
+  Kept kept[4];
+  double at = (double)k;
+  size_t one = 1, nx = (size_t)run->nx;
+  name_matrices(run, m, kept);
+
+  PB_TRY(pbArrays_Create(run->ctx, &going->left));
+
+  PB_TRY(pbArrays_AddReals(going->left, "step", 1, &one, &at, NULL));
+  PB_TRY(pbArrays_AddReals(going->left, "state", 1, &nx, x, NULL));
+  PB_TRY(pbStepNotes_Keep(&run->notes, going->left));
+
+  // rows of steps to come are left out
+  for (int i = 0; i < 4; i++) {
+    size_t shape[3] = {(size_t)k, kept[i].rows, kept[i].cols};
+    PB_TRY(pbArrays_AddReals(going->left, kept[i].name, 3, shape, kept[i].data, NULL));
+  }
+  char said[80];
+  snprintf(said, sizeof said, "interrupted at step %ld of %ld", k, run->steps);
+  return cliKept_Save(going, said);
+}
+
+static pbStatus take_up(cliRun *run, const cliKept *going, const Matrices *m, double *x, long *k) {
+  Kept kept[4];
+  *k = 0;
+  if (!going->from) return pb_ok;
+  name_matrices(run, m, kept);
+
+  const double *step = pbArrays_Reals(going->from, "step", 1), *state = pbArrays_Reals(going->from, "state", (size_t)run->nx);
+  bool fits = step && state && *step >= 0 && *step < (double)run->steps && pbStepNotes_Restore(&run->notes, going->from);
+  size_t done = fits ? (size_t)*step : 0;
+  for (int i = 0; fits && i < 4; i++) {
+    size_t numbers = done * kept[i].rows * kept[i].cols;
+    const double *from = pbArrays_Reals(going->from, kept[i].name, numbers);
+    if (from && numbers) memcpy(kept[i].data, from, numbers * sizeof *from);
+    fits = from != NULL;
+  }
+
+  // nobody but a forger gets here
+  if (!fits) return pbContext_Fail(run->ctx, pb_bad_input, "%s: does not fit the run; --fresh begins anew", going->path);
+
+  memcpy(x, state, (size_t)run->nx * sizeof *x);
+  *k = (long)done;
+  cliKept_SayStep(going, run->steps);
+  return pb_ok;
+}
+
+// ---- the whole -----------------------------------------------------------------------------------------------------
+static pbStatus write_jacobians(cliRun *run, cliKept *going, pbArrays *set, double *work) {
   Matrices m = {0};
   PB_TRY(make_matrices(run, set, &m));
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
@@ -157,12 +219,16 @@ static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
   double *x = work, *before = x + run->nx, *record = before + run->nx;
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
 
+  long k = 0;
+  PB_TRY(take_up(run, going, &m, x, &k));
+
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "jacobian");
+  cliSignals_Defer();
   pbStatus status = pb_ok;
 
   // every step from the state that the one before left in x
-  for (long k = 0; k < run->steps && status == pb_ok; k++) {
+  for (; k < run->steps && status == pb_ok && !cliSignals_Caught(); k++) {
     status = jacobian_step(run, &m, x, before, record, k);
     status = status == pb_ok ? check_step(run, &m, x, k) : cliRun_StepFailed(run, status, k);
     cliProgress_Show(&progress, (double)k + 1, (double)run->steps, NULL);
@@ -170,6 +236,8 @@ static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
   cliProgress_End(&progress);
 
   PB_TRY(status);
+  if (k < run->steps) return leave(run, going, &m, x, k);
+  cliSignals_Undefer();
   cliRun_WarnSolver(run);
   PB_TRY(add_meta(run, &m, set));
   return cli_save(run->app, set);
@@ -179,17 +247,21 @@ pbStatus cliJacobian_Run(cliApp *app) {
   cliRun run = {0};
   pbArrays *set = NULL;
   double *work = NULL;
-  pbStatus status = cliRun_Begin(app, 1, &run);
+  cliKept kept;
+  pbStatus status = cliKept_Begin(app, &kept);
+  if (status == pb_ok) status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
+  if (status == pb_ok) status = cliKept_Load(&kept);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
 
   if (status == pb_ok) {
     work = pbContext_Alloc(app->ctx, (2 * (size_t)run.nx + (size_t)pbTape_Size(run.model)) * sizeof *work);
-    status = work ? write_jacobians(&run, set, work) : cli_noMemory(app->ctx);
+    status = work ? write_jacobians(&run, &kept, set, work) : cli_noMemory(app->ctx);
   }
 
   pbContext_Free(app->ctx, work);
   pbArrays_Destroy(set);
+  status = cliKept_End(&kept, status);
   cliRun_End(&run);
   return status;
 }

@@ -15,10 +15,10 @@ static void on_signal(int number) {
   if (signal_deferred) return;
 
   // a terminal shows ^C: what follows begins on a line of its own
-  if (isatty(STDERR_FILENO)) {
-    ssize_t ignored = write(STDERR_FILENO, "\n", 1);
-    (void)ignored;
-  }
+  static const char text[] = "\npullback: interrupted\n";
+  int skip = isatty(STDERR_FILENO) ? 0 : 1;
+  ssize_t ignored = write(STDERR_FILENO, text + skip, sizeof text - 1 - (size_t)skip);
+  (void)ignored;
   _exit(130);
 }
 

@@ -2,7 +2,7 @@
 #ifndef PB_CLI_WORLDS_H
 #define PB_CLI_WORLDS_H
 
-#include "cli.h"
+#include "kept.h"
 
 enum { CLI_WORLD_PARAMS = 64 };  // most parameters that worlds have of their own
 
@@ -27,7 +27,7 @@ void cliWorlds_End(cliWorlds *worlds);
 pbStatus cliWorlds_Note(const cliWorlds *worlds, pbStatus status, pbStatus *failed);
 
 // The commands with --worlds.
-pbStatus cliWorlds_Simulate(cliRun *run);
+pbStatus cliWorlds_Simulate(cliRun *run, cliKept *kept);  // an interrupted one keeps the worlds that are at their end
 pbStatus cliWorlds_Gradient(cliRun *run);
 
 #endif

@@ -1,15 +1,10 @@
 // simulate and gradient with --worlds: what they write has the worlds as its first axis. Of a world that failed rows are NaN from
 // the step on at which it did.
-// Tests: tests/oracle/test_worlds.py.
+// Tests: tests/oracle/test_worlds.py, tests/oracle/test_going_on.py.
 #include <math.h>
 #include <string.h>
 
 #include "worlds.h"
-
-static int on_progress(void *user, const pbProgress *p) {
-  cliProgress_Show(user, (double)p->done, (double)p->total, NULL);
-  return 0;
-}
 
 static void fill_nan(double *values, size_t count) {
   for (size_t i = 0; i < count; i++) values[i] = NAN;
@@ -72,7 +67,103 @@ static pbStatus write_fields(const cliWorlds *w, pbArrays *set, const double *st
   return pb_ok;
 }
 
-static pbStatus simulate(cliWorlds *w, pbArrays *set, const int *rows, int count, double *states) {
+// ---- worlds that are at their end, kept
+typedef struct Done {
+  int count;        // worlds that are at their end
+  int *left, rest;  // the others
+} Done;
+
+static size_t width_of(const cliRun *run, int part) { return (size_t)(part ? run->nsensordata : run->nx); }
+
+static const char *const part_names[] = {"rows/states", "rows/sensordata"};
+
+// All that has come from the worlds so far, of those at their end alone: one that failed fails again, and says so.
+static pbStatus leave(cliWorlds *w, cliKept *kept, const pbBatchOutput *output) {
+  const cliRun *run = w->run;
+  const double *const parts[] = {output->states, output->sensordata};
+  size_t rows = (size_t)output->row_count, done = 0, shape[3] = {0, rows, 0};
+  double *worlds, *to;
+  PB_TRY(pbArrays_Create(run->ctx, &kept->left));
+
+  for (int k = 0; k < w->count; k++) done += output->steps_done[k] == run->steps;
+  PB_TRY(pbArrays_AddReals(kept->left, "worlds", 1, &done, NULL, &worlds));
+  for (int k = 0, at = 0; k < w->count; k++) {
+    if (output->steps_done[k] == run->steps) worlds[at++] = k;
+  }
+
+  for (int i = 0; i < 2; i++) {
+    size_t numbers = rows * width_of(run, i);
+    shape[0] = done;
+    shape[2] = width_of(run, i);
+    PB_TRY(pbArrays_AddReals(kept->left, part_names[i], 3, shape, NULL, &to));
+    if (!numbers) continue;
+    for (size_t k = 0; k < done; k++) memcpy(to + k * numbers, parts[i] + (size_t)worlds[k] * numbers, numbers * sizeof *to);
+  }
+  return pb_ok;
+}
+
+static bool ascends(const pbArray *worlds, int count) {
+  for (size_t k = 0; k < worlds->count; k++) {
+    double before = k ? worlds->reals[k - 1] : -1;
+    if (!(worlds->reals[k] > before && worlds->reals[k] < count && worlds->reals[k] == (int)worlds->reals[k])) return false;
+  }
+  return true;
+}
+
+// The worlds that are left, and the results of those at their end.
+static pbStatus take_up(const cliWorlds *w, const cliKept *kept, const pbBatchOutput *output, Done *done) {
+  const cliRun *run = w->run;
+  double *const parts[] = {output->states, output->sensordata};
+  size_t rows = (size_t)output->row_count;
+  const pbArray *worlds = kept->from ? pbArrays_Find(kept->from, "worlds") : NULL;
+  done->count = worlds && worlds->type == pb_arrayReal && ascends(worlds, w->count) ? (int)worlds->count : 0;
+
+  int parts_kept = done->count ? 2 : 0;
+  for (int i = 0; i < parts_kept; i++) {
+    const pbArray *a = pbArrays_Find(kept->from, part_names[i]);
+    size_t numbers = rows * width_of(run, i);
+    if (!a || a->type != pb_arrayReal || a->count != worlds->count * numbers)
+      return pbContext_Fail(run->ctx, pb_bad_input, "%s: does not fit the worlds; --fresh begins anew", kept->path);
+
+    // a model without sensors has none to copy
+    if (!numbers) continue;
+    for (size_t k = 0; k < worlds->count; k++)
+      memcpy(parts[i] + (size_t)worlds->reals[k] * numbers, a->reals + k * numbers, numbers * sizeof(double));
+  }
+
+  // both lists ascend
+  for (int k = 0, at = 0; k < w->count; k++) {
+    bool ended = at < done->count && worlds->reals[at] == k;
+    at += ended;
+    if (ended) output->steps_done[k] = (int)run->steps;
+    else done->left[done->rest++] = k;
+  }
+  return pb_ok;
+}
+
+static pbStatus roll(cliWorlds *w, cliKept *kept, const pbBatchOutput *output) {
+  cliRun *run = w->run;
+  Done done = {.left = pbContext_Alloc(run->ctx, ((size_t)w->count + 1) * sizeof *done.left)};
+  // what an earlier run has left goes to its rows at once
+  pbStatus status = done.left ? take_up(w, kept, output, &done) : cli_noMemory(run->ctx);
+  if (status == pb_ok && kept->from && !run->app->args.text[opt_quiet])
+    fprintf(cli_err, "pullback simulate: goes on with %d of %d worlds, with %s\n", done.rest, w->count, kept->path);
+
+  // from here on an interrupt is a flag that the batch asks for
+  cliProgress progress;
+  cliProgress_Begin(&progress, run->app, "simulate");
+  cliSignals_Defer();
+  pbBatch_OnProgress(w->batch, cliProgress_On, &progress);
+  if (status == pb_ok && done.rest)
+    status = pbBatch_Rollout(w->batch, run->theta, done.left, done.rest, (int)run->steps, &w->input, output);
+  cliProgress_End(&progress);
+  if (status != pb_interrupted) cliSignals_Undefer();
+
+  pbContext_Free(run->ctx, done.left);
+  return status;
+}
+
+static pbStatus simulate(cliWorlds *w, cliKept *going, pbArrays *set, const int *rows, int count, double *states) {
   cliRun *run = w->run;
   size_t kept = (size_t)count;
   pbBatchOutput output = {.states = states, .rows = rows, .row_count = count};
@@ -82,11 +173,15 @@ static pbStatus simulate(cliWorlds *w, pbArrays *set, const int *rows, int count
   PB_TRY(pbArrays_AddInts(set, "steps_done", 1, (size_t[]){(size_t)w->count}, NULL, &output.steps_done));
   if (!run->nsensordata) output.sensordata = NULL;
 
-  cliProgress progress;
-  cliProgress_Begin(&progress, run->app, "simulate");
-  pbBatch_OnProgress(w->batch, on_progress, &progress);
-  pbStatus status = pbBatch_Rollout(w->batch, run->theta, NULL, 0, (int)run->steps, &w->input, &output);
-  cliProgress_End(&progress);
+  pbStatus status = roll(w, going, &output);
+  if (status == pb_interrupted) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", pbContext_Error(run->ctx));
+
+    // worlds at their end alone
+    PB_TRY(leave(w, going, &output));
+    return cliKept_Save(going, text);
+  }
   PB_TRY(cliWorlds_Note(w, status, &failed));
 
   // rows that a failed world did not reach are still NaN
@@ -95,12 +190,13 @@ static pbStatus simulate(cliWorlds *w, pbArrays *set, const int *rows, int count
   return save(w, set, failed);
 }
 
-pbStatus cliWorlds_Simulate(cliRun *run) {
+pbStatus cliWorlds_Simulate(cliRun *run, cliKept *kept) {
   cliWorlds w;
   pbArrays *set = NULL;
   int count = 0, *rows = NULL;
   double *states = NULL;
   pbStatus status = cliWorlds_Begin(run, false, &w);
+  if (status == pb_ok) status = cliKept_Load(kept);
   if (status == pb_ok) status = pbArrays_Create(run->ctx, &set);
 
   if (status == pb_ok) {
@@ -112,7 +208,7 @@ pbStatus cliWorlds_Simulate(cliRun *run) {
     else states = pbContext_Alloc(run->ctx, (size_t)bytes);
     if (status == pb_ok && (!rows || !states)) status = cli_noMemory(run->ctx);
   }
-  if (status == pb_ok) status = simulate(&w, set, rows, count, states);
+  if (status == pb_ok) status = simulate(&w, kept, set, rows, count, states);
 
   pbContext_Free(run->ctx, rows);
   pbContext_Free(run->ctx, states);
@@ -279,7 +375,8 @@ static pbStatus gradient(cliWorlds *w, pbArrays *set, const pbArrays *cotangents
 
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
-  pbBatch_OnProgress(w->batch, on_progress, &progress);
+  cliSignals_Defer();
+  pbBatch_OnProgress(w->batch, cliProgress_On, &progress);
   pbStatus status = pbBatch_Rollout(w->batch, run->theta, NULL, 0, (int)run->steps, &w->input, NULL);
   pbStatus noted = cliWorlds_Note(w, status, &failed);
 
@@ -289,6 +386,8 @@ static pbStatus gradient(cliWorlds *w, pbArrays *set, const pbArrays *cotangents
     noted = cliWorlds_Note(w, status, &failed);
   }
   cliProgress_End(&progress);
+  if (noted == pb_interrupted) return cli_nothingKept(run->app);
+  cliSignals_Undefer();
   PB_TRY(noted);
 
   PB_TRY(write_state(w, set, g.x0));

@@ -52,6 +52,7 @@ static void add_file(void *user, const char *path) {
   if (fd >= 0) close(fd);
 
   add_line(m, hash, path);
+  if (m->before.opened) m->before.opened(m->before.user, path);
 }
 
 // The task but for its iterations.
@@ -85,20 +86,30 @@ static uint64_t hash_task(const json_t *root) {
   return failed ? 0 : hash;
 }
 
-void pbManifest_Begin(pbManifest *m, pbContext *ctx, const json_t *root) {
+void pbManifest_Begin(pbManifest *m, pbContext *ctx) {
   *m = (pbManifest){.ctx = ctx};
+  m->before = pbContext_WatchFiles(ctx, (pbFileWatch){add_file, m});
+  pbManifest_Add(m, "the program", pbVersion());
+}
 
+void pbManifest_Add(pbManifest *m, const char *name, const char *text) {
+  add_line(m, hash_bytes(hash_start, text, strlen(text)), name);
+}
+
+void pbManifest_AddTask(pbManifest *m, const json_t *root) {
   uint64_t hash = hash_task(root);
-  add_line(m, hash_bytes(hash_start, pbVersion(), strlen(pbVersion())), "the program");
   add_line(m, hash, "the task");
   m->failed = m->failed || hash == 0;  // no memory for the text
+}
 
-  pbContext_WatchFiles(ctx, add_file, m);
+void pbManifest_Stop(pbManifest *m) {
+  // once: another watch may have begun since
+  if (!m->stopped) pbContext_WatchFiles(m->ctx, m->before);
+  m->stopped = true;
 }
 
 pbStatus pbManifest_End(pbManifest *m, char **text) {
-  pbContext_WatchFiles(m->ctx, NULL, NULL);
-
+  pbManifest_Stop(m);
   *text = m->text;
   if (m->unread) return pbContext_Fail(m->ctx, pb_file, "%s: cannot be read: %s", m->file, strerror(m->unread));
   return m->failed ? pbContext_Fail(m->ctx, pb_no_memory, "no memory for a task") : pb_ok;

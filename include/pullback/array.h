@@ -36,7 +36,8 @@ PB_API PB_NODISCARD pbStatus pbArrays_Create(pbContext *ctx, pbArrays **set);
 PB_API void pbArrays_Destroy(pbArrays *set);  // NULL is fine
 PB_API size_t pbArrays_Count(const pbArrays *set);
 PB_API const pbArray *pbArrays_At(const pbArrays *set, size_t index);
-PB_API const pbArray *pbArrays_Find(const pbArrays *set, const char *name);  // NULL if there is none
+PB_API const pbArray *pbArrays_Find(const pbArrays *set, const char *name);                // NULL if there is none
+PB_API const double *pbArrays_Reals(const pbArrays *set, const char *name, size_t count);  // of an array of so many; else NULL
 
 // Add an array. `values` is copied; NULL: zeros. `memory` (may be NULL) gets the set's own copy, to be filled.
 // pb_bad_argument for a name twice, pb_capacity beyond PB_ARRAY_LIMIT.

@@ -3,6 +3,7 @@
 #ifndef PULLBACK_AUDIT_H
 #define PULLBACK_AUDIT_H
 
+#include <pullback/array.h>
 #include <pullback/json.h>
 #include <pullback/ledger.h>
 #include <pullback/optimize.h>
@@ -12,6 +13,8 @@ extern "C" {
 #endif
 
 enum { PB_AUDIT_STARTS = 8 };  // least number of starts that a verdict takes
+
+typedef struct pbAuditRow pbAuditRow;
 
 typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   int starts;                    // [8] PB_AUDIT_STARTS at least
@@ -36,6 +39,9 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   int fields;  // [0: body_mass, dof_damping and geom_friction by 0.1]
   pbProgressFunction progress;
   void *user;
+  // The first `kept_count` kinds of runs, as an interrupted audit of the same has made them: not made again.
+  const pbAuditRow *kept;
+  int kept_count;
 } pbAuditOptions;
 
 typedef enum pbAuditRun {
@@ -57,7 +63,7 @@ typedef struct pbAuditMost {
 } pbAuditMost;
 
 // What came of one kind of run, over all starts.
-typedef struct pbAuditRow {
+struct pbAuditRow {
   char name[48];                          // "as trained", "h/2", ...
   bool counts;                            // for the verdict
   int ran, failed;                        // starts
@@ -74,7 +80,7 @@ typedef struct pbAuditRow {
   bool has_ledger;                        // else why_no_ledger of the report
   double work, energy, taken, remainder;  // J, means: work of actuators and applied forces; change of energy; dissipated; |.|
   double gap;                             // mean |remainder| by the mean of the work delivered (pbLedger_Gap)
-} pbAuditRow;
+};
 
 typedef struct pbAuditReport {
   bool confirmed;
@@ -86,6 +92,7 @@ typedef struct pbAuditReport {
   double tolerance, absolute, ledger;  // the limits; of overlaps and stops: of each row
   double better;                       // 1: more of the objective is better; -1: less
   double gained;                       // objective as trained less that of the reference; NaN: there is none
+  int made;                            // kinds of runs that are done; all but of an audit that was interrupted
   pbAuditRow row[pb_auditRunCount];
 } pbAuditReport;
 
@@ -94,8 +101,9 @@ typedef struct pbAuditReport {
 // fails; overlaps, forces, stops and equalities within their limits, and the ledger closed. Where there is no reference (neither
 // another start, nor controls, nor a policy; or it fails), the tolerance is of the objective itself. The task is as before.
 // pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator, or a policy with outputs on joints or bodies,
-// without a known limit, an unknown term, field or method. pb_not_finite: an objective as trained that is not finite.
-// pb_unsupported: a policy whose part that acts every step has a memory, which counts steps. pb_interrupted.
+// without a known limit, an unknown term, field or method, the reference kept. pb_not_finite: an objective as trained that is not
+// finite. pb_unsupported: a policy whose part that acts every step has a memory, which counts steps. pb_interrupted: the first
+// `made` rows of the report are done.
 PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
 // A task to be audited: as pbTask_LoadWith. "variables" may be missing; of a training, the length is that of its episodes; the
 // loss is that of "audit" where it has one.
@@ -107,6 +115,9 @@ PB_API pbAuditOptions pbTask_AuditOptions(const pbTask *task);
 PB_API PB_NODISCARD pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text);
 // The same as values of JSON: an object.
 PB_API PB_NODISCARD pbStatus pbAuditReport_Describe(const pbAuditReport *report, pbJson *json);
+// Rows as arrays, and back: *count of at most pb_auditRunCount; 0 where they are not there. Names "rows", "row_texts/...".
+PB_API PB_NODISCARD pbStatus pbAuditRows_Keep(const pbAuditRow *rows, int count, pbArrays *set);
+PB_API void pbAuditRows_Restore(const pbArrays *set, pbAuditRow *rows, int *count);
 // z (n) from a result that optimize wrote for the same task. pb_bad_input, with the variable, where they do not fit.
 PB_API PB_NODISCARD pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z);
 

@@ -33,6 +33,9 @@ PB_API void pbStepNotes_AddCertificate(pbStepNotes *notes, const pbCertificate *
 // What a user should be warned of in a run of `steps` steps, a line each; "" for nothing. Returns text.
 enum { PB_NOTES_TEXT = 3000 };  // bytes that suffice
 PB_API const char *pbStepNotes_Say(const pbStepNotes *notes, const pbModel *model, long steps, char *text, size_t size);
+// Into a set of arrays and back, for runs that go on; false: they are not there. Names "notes" and "notes_row".
+PB_API PB_NODISCARD pbStatus pbStepNotes_Keep(const pbStepNotes *notes, pbArrays *set);
+PB_API bool pbStepNotes_Restore(pbStepNotes *notes, const pbArrays *set);
 // "energy_made" of an open object: impacts that made kinetic energy.
 PB_API void pbStepNotes_DescribeGain(const pbStepNotes *notes, pbJson *json);
 
@@ -52,11 +55,15 @@ typedef struct pbSimulation {
   bool recompute;               // derived constants follow the parameters
   pbProgressFunction progress;  // "simulate"
   void *user;
+  // Going on: what an interrupted call of the same simulation has left, and where this one leaves it; NULL: neither.
+  const pbArrays *from;
+  pbArrays *left;
 } pbSimulation;
 // Simulates, and adds everything that a trajectory file holds to `set`: the state's fields (rows, size), "control", "sensordata",
 // other inputs that are given, and "meta", a JSON text. notes: how the steps went. pb_capacity before the first step where the
 // arrays are too large; statuses of a step with its number; pb_not_finite where a state leaves bounds; pb_interrupted;
-// pb_bad_argument: no steps, or constant inputs.
+// pb_bad_argument: no steps, or constant inputs. Interrupted with `left`: that holds all that is needed to go on, and how far it
+// came as "step"; gone on, the arrays have the same bits as those of one call. pb_bad_input where `from` does not fit.
 PB_API PB_NODISCARD pbStatus pbSimulation_Run(pbContext *ctx, const pbSimulation *s, pbArrays *set, pbStepNotes *notes);
 // Velocities of mocap bodies in all steps by their poses and where they were before, to rate (steps, nmocap, 6): what acts where
 // `input` has poses without.
@@ -75,6 +82,18 @@ PB_API PB_NODISCARD pbStatus pbTask_Simulate(pbContext *ctx, pbTask *task, const
                                              pbStepNotes *notes);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 PB_API PB_NODISCARD pbStatus pbSimulation_Check(pbContext *ctx, const pbSimulation *s, const double *x, long k);
+
+// ---- runs that go on ----------------------------------------------------------------------------------------------
+// What an interrupted run has left is a file of arrays with what the run was made from: the version, what the caller adds, and
+// every file that ctx opens for reading between Begin and the first Load or Save. A run of anything else is refused.
+typedef struct pbKept pbKept;
+PB_API PB_NODISCARD pbStatus pbKept_Begin(pbContext *ctx, pbKept **kept);
+PB_API void pbKept_Add(pbKept *kept, const char *name, const char *text);  // an option and its value; NULL: not given
+// *set: what an earlier run has left, NULL where there is no file. pb_bad_input with what has changed since, and the way out.
+PB_API PB_NODISCARD pbStatus pbKept_Load(pbKept *kept, const char *path, pbArrays **set);
+// "made_from" is added to the set, and the file appears whole or not at all. pb_file where a file cannot be read once more.
+PB_API PB_NODISCARD pbStatus pbKept_Save(pbKept *kept, const char *path, pbArrays *set);
+PB_API void pbKept_Destroy(pbKept *kept);  // NULL is fine
 
 #ifdef __cplusplus
 }

@@ -42,6 +42,11 @@ const pbArray *pbArrays_Find(const pbArrays *set, const char *name) {
   return NULL;
 }
 
+const double *pbArrays_Reals(const pbArrays *set, const char *name, size_t count) {
+  const pbArray *a = pbArrays_Find(set, name);
+  return a && a->type == pb_arrayReal && a->count == count ? a->reals : NULL;
+}
+
 static pbStatus grow_set(pbArrays *set) {
   if (set->count < set->capacity) return pb_ok;
   if (set->count >= MOST_ARRAYS) return pbContext_Fail(set->ctx, pb_bad_input, "more than %d arrays", MOST_ARRAYS);

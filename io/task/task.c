@@ -437,7 +437,8 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
     t->ctx = r->ctx;
 
     // the manifest notes every file that is read, for state files
-    pbManifest_Begin(&manifest, r->ctx, root);
+    pbManifest_Begin(&manifest, r->ctx);
+    pbManifest_AddTask(&manifest, root);
     t->name = pbContext_CopyText(r->ctx, r->name);
     status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
     pbStatus ended = pbManifest_End(&manifest, &t->made_from);

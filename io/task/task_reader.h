@@ -9,6 +9,7 @@
 #include <pullback/io.h>
 #include <pullback/optimize.h>
 
+#include "base/context.h"
 #include "io/roots.h"
 #include "optimize/task.h"
 
@@ -180,13 +181,24 @@ extern const char *const pbTask_Keys[];  // of a task file
 // made_from of a task (optimize/task.h), gathered while it is read.
 typedef struct pbManifest {
   pbContext *ctx;
-  char *text;  // NULL: no memory, or nothing yet
+  pbFileWatch before;  // who watched what ctx opens, and goes on doing so
+  char *text;          // NULL: no memory, or nothing yet
   size_t length;
-  bool failed;
+  bool failed, stopped;
   int unread;      // errno of the first file that could not be read, 0: all could
   char file[400];  // that one
 } pbManifest;
-void pbManifest_Begin(pbManifest *m, pbContext *ctx, const json_t *root);  // and watches what ctx opens
-PB_NODISCARD pbStatus pbManifest_End(pbManifest *m, char **text);          // the caller frees *text
+void pbManifest_Begin(pbManifest *m, pbContext *ctx);                    // and watches what ctx opens
+void pbManifest_AddTask(pbManifest *m, const json_t *root);              // all of it but its iterations
+void pbManifest_Add(pbManifest *m, const char *name, const char *text);  // of whatever else the result depends on
+void pbManifest_Stop(pbManifest *m);                                     // watches no more
+PB_NODISCARD pbStatus pbManifest_End(pbManifest *m, char **text);        // the same; the caller frees *text, on failure too
+
+// What an interrupted run has left (kept.c): arrays, with made_from beside them, written whole or not at all.
+PB_NODISCARD pbStatus pbState_Load(pbContext *ctx, const char *path, const char *made_from,
+                                   pbArrays **set);  // NULL: no such file
+PB_NODISCARD pbStatus pbState_Save(const char *path, const char *made_from, pbArrays *set);
+// Why a state is not taken, with the way out.
+PB_NODISCARD pbStatus pbState_Refuse(pbContext *ctx, const char *path, const char *why);
 
 #endif

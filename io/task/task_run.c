@@ -3,60 +3,28 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/json/tree.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
 
 // ---- state file: what the task was made from, and the run; written whole or not at all --------------------------------
-static pbStatus not_of_task(const pbStateFile *store, const char *why) {
-  return pbContext_Fail(store->ctx, pb_bad_input, "%.400s: %.600s; remove it or start with --fresh to begin anew", store->path,
-                        why);
-}
-
-// Refuses a state whose task has changed since; names the first line in which both differ, without its hash.
-static pbStatus compare(const pbStateFile *store, const char *then, const char *now) {
-  enum { digits = 17 };
-  char why[600];
-
-  while (*then && *now) {
-    size_t a = strcspn(then, "\n"), b = strcspn(now, "\n");
-    if (a < digits || b < digits || memcmp(then, now, digits)) {
-      // the line names the file behind its hash
-      int length = b > digits ? (int)(b - digits) : 0;
-      snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? length : 500, now + digits);
-      return not_of_task(store, why);
-    }
-    then += a + (then[a] != 0);
-    now += b + (now[b] != 0);
-  }
-  return *then || *now ? not_of_task(store, "holds a run of a task that read other files") : pb_ok;
-}
-
 static pbStatus load_state(void *user, double *state, size_t count, bool *found) {
   pbStateFile *store = user;
   pbArrays *set;
-  *found = access(store->path, F_OK) == 0;
-  if (!*found) return pb_ok;
-  pbStatus status = pbArrays_Load(store->ctx, store->path, &set);
+  PB_TRY(pbState_Load(store->ctx, store->path, store->made_from, &set));
 
-  if (status != pb_ok)
-    return pbContext_Fail(store->ctx, status, "%s; remove the file or start with --fresh to begin anew",
-                          pbContext_Error(store->ctx));
-
-  const pbArray *run = pbArrays_Find(set, "run"), *made_from = pbArrays_Find(set, "made_from");
-
-  // the file is this program's, and of this task
-  bool known = run && made_from && run->type == pb_arrayReal && made_from->type == pb_arrayText && made_from->count == 1;
-
-  status = known ? compare(store, made_from->text, store->made_from) : not_of_task(store, "holds no run of this program");
+  *found = set != NULL;
+  if (!set) return pb_ok;
 
   // the size of a state follows from the method and the number of unknowns
-  if (status == pb_ok && run->count != count) status = not_of_task(store, "holds a run by another method");
-  if (status == pb_ok) memcpy(state, run->reals, count * sizeof *state);
+  const pbArray *run = pbArrays_Find(set, "run");
+  bool known = run && run->type == pb_arrayReal, fits = known && run->count == count;
+  if (fits) memcpy(state, run->reals, count * sizeof *state);
   pbArrays_Destroy(set);
-  return status;
+
+  if (fits) return pb_ok;
+  return pbState_Refuse(store->ctx, store->path, known ? "holds a run by another method" : "holds no run of this program");
 }
 
 static pbStatus save_state(void *user, const double *state, size_t count) {
@@ -64,9 +32,8 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
   pbArrays *set;
   PB_TRY(pbArrays_Create(store->ctx, &set));
 
-  pbStatus status = pbArrays_AddText(set, "made_from", store->made_from);
-  if (status == pb_ok) status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
-  if (status == pb_ok) status = pbArrays_SaveNpz(set, store->path, false);
+  pbStatus status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
+  if (status == pb_ok) status = pbState_Save(store->path, store->made_from, set);
   pbArrays_Destroy(set);
   return status;
 }

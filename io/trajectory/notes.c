@@ -58,6 +58,59 @@ void pbStepNotes_AddCertificate(pbStepNotes *notes, const pbCertificate *c) {
   memcpy(notes->gaining, c->gaining, sizeof notes->gaining);
 }
 
+// ---- kept -------------------------------------------------------------------------------------------------------------
+enum { KEPT = 14 };
+
+pbStatus pbStepNotes_Keep(const pbStepNotes *n, pbArrays *set) {
+  const double numbers[KEPT] = {n->worst_residual,
+                                (double)n->worst_residual_step,
+                                (double)n->unconverged,
+                                n->worst_condition,
+                                n->penetration,
+                                (double)n->penetration_step,
+                                n->penetrating[0],
+                                n->penetrating[1],
+                                (double)n->gains,
+                                (double)n->gain_step,
+                                n->gain,
+                                n->gaining[0],
+                                n->gaining[1],
+                                KEPT};
+
+  // the count itself comes last, as a mark
+  PB_TRY(pbArrays_AddReals(set, "notes", 1, (size_t[]){KEPT}, numbers, NULL));
+  return pbArrays_AddText(set, "notes_row", n->worst_row);
+}
+
+bool pbStepNotes_Restore(pbStepNotes *n, const pbArrays *set) {
+  const pbArray *numbers = pbArrays_Find(set, "notes"), *row = pbArrays_Find(set, "notes_row");
+  if (!numbers || numbers->type != pb_arrayReal || numbers->count != KEPT || numbers->reals[KEPT - 1] != KEPT) return false;
+  if (!row || row->type != pb_arrayText || row->count != 1) return false;
+
+  // counts of a forged file are bounded before they are converted
+  const double *v = numbers->reals;
+  for (int i = 0; i < KEPT; i++) {
+    bool real = i == 0 || i == 3 || i == 4 || i == 10;
+    if (!real && !(v[i] >= -1 && v[i] <= INT32_MAX)) return false;
+  }
+
+  *n = (pbStepNotes){.worst_residual = v[0],
+                     .worst_residual_step = (long)v[1],
+                     .unconverged = (long)v[2],
+                     .worst_condition = v[3],
+                     .penetration = v[4],
+                     .penetration_step = (long)v[5],
+                     .penetrating = {(int)v[6], (int)v[7]},
+                     .gains = (long)v[8],
+                     .gain_step = (long)v[9],
+                     .gain = v[10],
+                     .gaining = {(int)v[11], (int)v[12]}};
+
+  // a longer name is cut, as the first one was
+  snprintf(n->worst_row, sizeof n->worst_row, "%s", row->text);
+  return true;
+}
+
 // ---- what is said -----------------------------------------------------------------------------------------------------
 typedef struct Said {
   const pbStepNotes *notes;

@@ -1,6 +1,7 @@
 // A run with all of its states, or every so many, as named arrays.
-// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/oracle/test_task_run.py.
+// Tests: tests/unit/test_describe.c, tests/oracle/test_cli.py, tests/oracle/test_task_run.py, tests/oracle/test_going_on.py.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <pullback/policy.h>
@@ -163,12 +164,78 @@ pbStatus pbSimulation_Check(pbContext *ctx, const pbSimulation *s, const double 
   return pb_ok;
 }
 
+// ---- going on ---------------------------------------------------------------------------------------------------------
+// Rows of states that are recorded before step k is made.
+static size_t rows_before(const Recorder *r, long k) { return k ? (size_t)((k - 1) / r->every) + 1 : 0; }
+
+static size_t width_of(const Recorder *r, int i) { return i < r->count ? (size_t)r->fields[i].size : r->nsensordata; }
+
+static double *rows_of(const Recorder *r, int i) { return i < r->count ? r->rows[i] : r->sensordata; }
+
+static const char *name_of(const Recorder *r, int i, char *text, size_t size) {
+  snprintf(text, size, "rows/%s", i < r->count ? r->fields[i].name : "sensordata");
+  return text;
+}
+
+// The state before step k, and all rows so far.
+static pbStatus leave(const Recorder *r, const pbStepNotes *notes, long k) {
+  pbArrays *set = r->s->left;
+  size_t one = 1, nx = (size_t)pbModel_StateSize(r->s->model), rows = rows_before(r, k);
+  double at = (double)k;
+  char name[160];
+  if (!set) return pb_ok;
+
+  // what the next step follows from
+  PB_TRY(pbArrays_AddReals(set, "step", 1, &one, &at, NULL));
+  PB_TRY(pbArrays_AddReals(set, "state", 1, &nx, r->x, NULL));
+  PB_TRY(pbStepNotes_Keep(notes, set));
+
+  // what the steps so far have given
+  for (int i = 0; i <= r->count; i++) {
+    size_t shape[2] = {rows, width_of(r, i)};
+    PB_TRY(pbArrays_AddReals(set, name_of(r, i, name, sizeof name), 2, shape, rows_of(r, i), NULL));
+  }
+  return pb_ok;
+}
+
+// The step to go on with; nothing is taken of what does not fit.
+static pbStatus take_up(const Recorder *r, pbStepNotes *notes, long *k) {
+  const pbArrays *set = r->s->from;
+  size_t nx = (size_t)pbModel_StateSize(r->s->model);
+  char name[160];
+  *k = 0;
+  if (!set) return pb_ok;
+
+  // all of it is there, and as long as this run has it
+  const double *step = pbArrays_Reals(set, "step", 1), *x = pbArrays_Reals(set, "state", nx);
+  bool fits = step && x && *step >= 0 && *step < (double)r->s->steps && pbStepNotes_Restore(notes, set);
+
+  size_t rows = fits ? rows_before(r, (long)*step) : 0;
+  for (int i = 0; fits && i <= r->count; i++)
+    fits = pbArrays_Reals(set, name_of(r, i, name, sizeof name), rows * width_of(r, i)) != NULL;
+  if (!fits) return pbContext_Fail(r->ctx, pb_bad_input, "simulation: what is to be gone on with is of another one");
+
+  *k = (long)*step;
+  memcpy(r->x, x, nx * sizeof *x);
+  for (int i = 0; i <= r->count; i++) {
+    size_t numbers = rows * width_of(r, i);
+    if (numbers) memcpy(rows_of(r, i), pbArrays_Reals(set, name_of(r, i, name, sizeof name), numbers), numbers * sizeof *x);
+  }
+  return pb_ok;
+}
+
+// ---- steps ------------------------------------------------------------------------------------------------------------
 static pbStatus run_steps(const Recorder *r, pbStepNotes *notes) {
   const pbSimulation *s = r->s;
   pbTicker ticker = pbTicker_Begin("simulate", s->progress, s->user);
+  long k = 0;
+  PB_TRY(take_up(r, notes, &k));
 
-  for (long k = 0; k < s->steps; k++) {
-    if (pbTicker_Stops(&ticker, k, s->steps)) return pbContext_Fail(r->ctx, pb_interrupted, "interrupted");
+  for (; k < s->steps; k++) {
+    if (pbTicker_Stops(&ticker, k, s->steps)) {
+      PB_TRY(leave(r, notes, k));
+      return pbContext_Fail(r->ctx, pb_interrupted, "interrupted at step %ld of %ld", k, s->steps);
+    }
     record(r, r->x, k);
     pbInput input = input_of(r, k);
 

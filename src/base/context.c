@@ -12,8 +12,7 @@
 struct pbContext {
   pbAllocator hooks;
   char error[PB_ERROR_TEXT];
-  pbFileWatcher watcher;
-  void *watcher_user;
+  pbFileWatch watch;
   char *warnings;  // NULL until the first warning
   size_t warnings_length, warnings_capacity;
 };
@@ -144,11 +143,12 @@ char *pbContext_CopyText(pbContext *ctx, const char *text) {
   return copy ? memcpy(copy, text, size) : NULL;
 }
 
-void pbContext_WatchFiles(pbContext *ctx, pbFileWatcher watcher, void *user) {
-  ctx->watcher = watcher;
-  ctx->watcher_user = user;
+pbFileWatch pbContext_WatchFiles(pbContext *ctx, pbFileWatch watch) {
+  pbFileWatch before = ctx->watch;
+  ctx->watch = watch;
+  return before;
 }
 
 void pbContext_FileOpened(pbContext *ctx, const char *path) {
-  if (ctx->watcher) ctx->watcher(ctx->watcher_user, path);
+  if (ctx->watch.opened) ctx->watch.opened(ctx->watch.user, path);
 }

@@ -15,8 +15,11 @@ void *pbContext_AllocArray(pbContext *ctx, size_t count, size_t size);
 void *pbContext_AllocRoom(pbContext *ctx, size_t size);
 
 // Whoever must know which files a result depends on: called for each that is opened for reading. NULL: nobody.
-typedef void (*pbFileWatcher)(void *user, const char *path);
-void pbContext_WatchFiles(pbContext *ctx, pbFileWatcher watcher, void *user);
+typedef struct pbFileWatch {
+  void (*opened)(void *user, const char *path);
+  void *user;
+} pbFileWatch;
+pbFileWatch pbContext_WatchFiles(pbContext *ctx, pbFileWatch watch);  // returns the one before, which is not called any more
 void pbContext_FileOpened(pbContext *ctx, const char *path);
 
 // Copy of a text through the context; NULL when out of memory.

@@ -93,6 +93,9 @@ static pbStatus check_numbers(const Audit *a) {
     return pbContext_Fail(a->task->ctx, pb_bad_argument, "%s: audit: a verdict takes at least %d starts, found %d", a->task->name,
                           PB_AUDIT_STARTS, o->starts);
 
+  if (o->kept_count < 0 || o->kept_count > pb_auditReference)
+    return fail(a, pb_bad_argument, "audit: too many kinds of runs kept");
+
   // Zero stands for the actuators' own, and for what follows from sizes.
   if (!(o->torque >= 0) || !(o->joint_torque >= 0)) return fail(a, pb_bad_argument, "audit: expected a torque >= 0");
   if (!(o->penetration >= 0) || !(o->absolute >= 0))
@@ -627,6 +630,12 @@ static pbStatus run_reference(Audit *a) {
   return status;
 }
 
+// A kind of run that was made before an interruption.
+static void take_row(Audit *a, pbAuditRun kind) {
+  a->report->row[kind] = a->o.kept[kind];
+  a->done += (int)(a->trajectories * a->starts);
+}
+
 static pbStatus run_all(Audit *a, const double *z) {
   PB_TRY(check_numbers(a));
   PB_TRY(check_objective(a));
@@ -643,7 +652,9 @@ static pbStatus run_all(Audit *a, const double *z) {
 
   a->z = z;
   for (int kind = 0; kind < pb_auditReference; kind++) {
-    PB_TRY(run_kind(a, (pbAuditRun)kind));
+    if (kind < a->o.kept_count) take_row(a, (pbAuditRun)kind);
+    else PB_TRY(run_kind(a, (pbAuditRun)kind));
+    a->report->made = kind + 1;
 
     // Without an answer to compare with there is nothing to audit.
     const pbAuditRow *row = &a->report->row[kind];
@@ -653,6 +664,7 @@ static pbStatus run_all(Audit *a, const double *z) {
   }
 
   PB_TRY(run_reference(a));
+  a->report->made = pb_auditRunCount;
   pbAuditReport_Judge(a->report);
   return pb_ok;
 }

@@ -1,0 +1,149 @@
+"""Commands that take long say what an interruption has left, and the same command goes on with it, to the same bits."""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+PILE = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="3 3 1"/>{bodies}
+<body pos="1 0 1"><joint name="swing" axis="0 1 0" damping=".1"/><geom type="capsule" fromto="0 0 0 .5 0 0" size=".05"/><site name="tip" pos=".5 0 0"/></body></worldbody>
+<actuator><motor name="drive" joint="swing" ctrlrange="-1 1" forcerange="-5 5" ctrllimited="true" forcelimited="true"/></actuator>
+<sensor><jointpos joint="swing"/><framepos objtype="site" objname="tip"/></sensor></mujoco>"""
+THROW = {"model": "arm.xml", "steps": 3000, "variables": [{"name": "push", "control": "drive", "knots": 4}],
+         "loss": [{"qpos": "swing", "target": 0.3, "at": "final"}], "optimizer": {"method": "lbfgs", "iterations": 2}, "audit": {"torque": 10}}
+
+
+@pytest.fixture
+def place(tmp_path):
+    bodies = "".join(f'<body pos="{0.02 * k} 0 {0.2 + 0.25 * k}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>' for k in range(4))
+    (tmp_path / "pile.xml").write_text(PILE.format(bodies=bodies))
+    (tmp_path / "arm.xml").write_text(PILE.format(bodies=""))
+    (tmp_path / "throw.json").write_text(json.dumps(THROW))
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "push.npy", rng.normal(size=(40000, 1)))
+    np.savez(tmp_path / "starts.npz", qvel=0.3 * rng.normal(size=(40, 25)))
+    np.savez(tmp_path / "last.npz", qpos=np.ones(25))
+    return tmp_path
+
+
+def go_on(command, place, number, wait, most=60):
+    """Ends the command after `wait` seconds, again and again, until it ends by itself: how often, and what it said."""
+    texts = []
+    for k in range(most):
+        p = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, said = p.communicate(timeout=wait(k))
+        except subprocess.TimeoutExpired:
+            p.send_signal(number)
+            out, said = p.communicate(timeout=60)
+        texts.append(said)
+        if p.returncode != 130:
+            return texts, p.returncode, out
+        assert "interrupted" in said, said
+    raise AssertionError(f"not at its end after {most} lives: {texts[-1]}")
+
+
+LONG = {
+    "simulate": ("simulate pile.xml --steps 60000 --every 7 -o O.npz", "O.npz"),
+    "simulate --control": ("simulate pile.xml --control push.npy -o O.npz", "O.npz"),
+    "simulate a task": ("simulate throw.json --steps 150000 -o O.npz", "O.npz"),
+    "simulate --worlds": ("simulate pile.xml --worlds starts.npz --steps 1500 --every 400 -o O.npz --threads 2", "O.npz"),
+    "jacobian": ("jacobian pile.xml --steps 4000 -o O.npz", "O.npz"),
+    "audit": ("audit throw.json --starts 12 -o O.json --page O.html", "O.json O.html"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_interrupted_at_drawn_moments(pullback, place, name):
+    words, outputs = LONG[name]
+    command, number, rng = [pullback, *words.split()], SIGNALS[len(name) % 3], random.Random(os.environ.get("SEED", "0") + name)
+    begun = time.time()
+    whole = subprocess.run(command, cwd=place, capture_output=True, text=True)
+    took = time.time() - begun
+    assert whole.returncode in (0, 1), whole.stderr
+    expected = {o: (place / o).read_bytes() for o in outputs.split()}
+    for o in expected:
+        (place / o).unlink()
+
+    texts, code, out = go_on(command, place, number, lambda k: (0.25 + 0.6 * rng.random()) * took + 0.15 * k)
+    assert code == whole.returncode and out == whole.stdout
+    assert len(texts) > 1 and any("the same command goes on" in t for t in texts), texts
+    assert any("goes on" in t and ".state" in t for t in texts[1:]), texts
+    for o, content in expected.items():
+        assert (place / o).read_bytes() == content, f"{o} after {len(texts)} lives is another"
+    assert not list(place.glob("*.state"))
+
+
+def stopped(pullback, place, words):
+    """A run that was stopped on its way, with its state."""
+    p = subprocess.Popen([pullback, *words.split()], cwd=place, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.4)
+    p.send_signal(signal.SIGTERM)
+    said = p.communicate(timeout=60)[1]
+    assert p.returncode == 130 and re.search(r"interrupted at step \d+ of \d+; what is done is saved in O.\w+.state", said), said
+
+
+@pytest.mark.parametrize("command", ["simulate", "jacobian"])
+def test_a_state_of_another_run_is_refused(run, pullback, place, command):
+    base = f"{command} {'pile' if command == 'simulate' else 'arm'}.xml --steps 80000 --control held.npy -o O.npz"
+    np.save(place / "held.npy", np.zeros(1))
+    stopped(pullback, place, base)
+    refuse = lambda words: run(*words.split(), code=3, cwd=place).stderr
+    assert "from before --steps was changed" in refuse(base.replace("80000", "80001")) and "--fresh" in refuse(base.replace("80000", "80001"))
+    assert "from before --param was changed" in refuse(base + " --param gravity=0,0,-9")
+    (place / "other.npy").write_bytes((place / "held.npy").read_bytes())
+    assert "--control was changed" in refuse(base.replace("held", "other"))
+    np.save(place / "held.npy", np.ones(1))
+    assert "held.npy was changed" in refuse(base)
+    np.save(place / "held.npy", np.zeros(1))
+    model = place / base.split()[1]
+    text = model.read_text()
+    model.write_text(text.replace("-1 1", "-2 2"))
+    assert f"{model.name} was changed" in refuse(base)
+    model.write_text(text)
+    (place / f"O.{command}.state").write_bytes(b"nonsense")
+    assert "--fresh" in refuse(base) and (place / f"O.{command}.state").exists()
+    run(*base.replace("80000", "3").split(), "--fresh", cwd=place)
+    assert not (place / f"O.{command}.state").exists()
+
+
+def test_options_that_change_no_number_may_change(run, pullback, place):
+    base = "simulate pile.xml --steps 80000 -o O.npz"
+    stopped(pullback, place, base)
+    done = run(*base.split(), "--compressed", "-q", cwd=place)
+    assert done.stderr == "" and not list(place.glob("*.state"))
+    run(*base.replace("O.npz", "P.npz").split(), cwd=place)
+    one, other = (np.load(place / f) for f in ("O.npz", "P.npz"))
+    assert sorted(one) == sorted(other) and all(one[k].tobytes() == other[k].tobytes() for k in one)
+
+
+NOTHING = {"gradient": "gradient pile.xml --steps 200000 --cotangent last.npz -o O.npz",
+           "gradient --worlds": "gradient pile.xml --worlds starts.npz --steps 1500 --cotangent lasts.npz -o O.npz",
+           "check": "check pile.xml --horizon 1000"}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_keeps_nothing_says_so(pullback, place, name):
+    np.savez(place / "lasts.npz", qpos=np.ones((40, 25)))
+    before = sorted(place.iterdir())
+    p = subprocess.Popen([pullback, *NOTHING[name].split()], cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(0.8)
+    p.send_signal(signal.SIGINT)
+    said = p.communicate(timeout=60)[1]
+    assert p.returncode == 130 and "interrupted" in said and "nothing is kept, and the same command begins anew" in said, said
+    assert sorted(place.iterdir()) == before
+
+
+def test_a_state_that_is_no_file(pullback, place):
+    """A state that can be neither read nor written is told, and the exit status is that of files."""
+    (place / "O.simulate.state").mkdir()
+    p = subprocess.Popen([pullback, *"simulate pile.xml --steps 200000 -o O.npz".split()], cwd=place, stderr=subprocess.PIPE, text=True)
+    said = p.communicate(timeout=60)[1]
+    assert p.returncode in (3, 5) and "O.simulate.state" in said, said
