@@ -13,8 +13,9 @@ const cliCommand cliCommands[] = {
      CLI_RUN | CLI_WRITE | CLI_BIT(fresh) | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb) | CLI_BIT(worlds) | CLI_BIT(threads),
      CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
-     "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K the states\n"
-     "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB. With --worlds all have the "
+     "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K states,\n"
+     "controls and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB. With --worlds all "
+     "have the "
      "worlds as their first axis, NaN from where\n"
      "one failed, and steps_done says how far each came. An interrupted run leaves OUT.simulate.state; the same command goes on "
      "with\n"
@@ -82,7 +83,7 @@ const cliCommand cliCommands[] = {
     {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
      0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
-     CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_WRITE, CLI_BIT(output), "npz",
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
 };

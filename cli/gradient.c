@@ -499,6 +499,8 @@ static pbStatus read_check(cliGradient *g) {
   const char *text = g->run->app->args.text[opt_spot_check];
   g->check = pb_checkSteps;
   if (!text) return pb_ok;
+  if (strcmp(text, names[0]) == 0 && g->run->app->args.text[opt_seed])
+    return pbContext_Fail(g->run->ctx, pb_bad_argument, "--seed draws the steps of the spot check, but --spot-check is none");
 
   for (int i = 0; i < 3; i++) {
     if (strcmp(text, names[i]) != 0) continue;

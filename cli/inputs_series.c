@@ -18,9 +18,21 @@ typedef struct Series {  // an input over time as its file has it
   bool constant;
 } Series;
 
+// A trajectory of every so many states has inputs of some steps only.
+static pbStatus check_thinned(const cliRun *run, const Series *s) {
+  const pbArray *meta = pbArrays_Find(s->set, "meta");
+  const char *text = meta && meta->type == pb_arrayText && meta->count == 1 ? strstr(meta->text, "\"every\":") : NULL;
+  long every = text ? strtol(text + strlen("\"every\":"), NULL, 10) : 1;
+  if (every <= 1) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_input,
+                        "--%s %s: was written with --every %ld and has the inputs of some steps only; expected all", s->option,
+                        s->path, every);
+}
+
 // The one array of a file, or of a trajectory the one with the option's name.
 static pbStatus find_series(const cliRun *run, Series *s) {
   PB_TRY(pbArrays_Load(run->ctx, s->path, &s->set));
+  PB_TRY(check_thinned(run, s));
   size_t count = pbArrays_Count(s->set);
   if (s->name) {
     s->array = pbArrays_Find(s->set, s->name);

@@ -46,7 +46,7 @@ PB_API const char *pbNoise_Warning(const pbNoise *noise, const char *where, char
 typedef struct pbSimulation {
   const pbModel *model;
   const double *theta, *x0;  // ParamSize, StateSize
-  long steps, every;         // 1 or more; states that are kept: the first, every n-th, the last; 0: all
+  long steps, every;         // 1 or more; states and inputs that are kept: the first, every n-th, the last; 0: all
   // Rows for all steps, not constant. Poses of mocap bodies before row 0, NULL: those of row 0.
   pbRolloutInput input;
   // told in "meta" alone

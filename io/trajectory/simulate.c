@@ -58,8 +58,8 @@ static double *sensors_of(const Recorder *r, long k) {
 }
 
 // The smallest `every` whose arrays fit; 0: none can.
-static long smallest_every(const Recorder *r, double inputs, double state) {
-  double states = floor(((double)PB_ARRAY_LIMIT - inputs) / state);
+static long smallest_every(const Recorder *r, double input, double state) {
+  double states = floor(((double)PB_ARRAY_LIMIT - META_ROOM) / (input + state));
   if (states < 3) return 0;
 
   // all but the first and the last are `every` steps apart
@@ -77,20 +77,40 @@ static pbStatus check_size(const Recorder *r) {
   if (in->mocap_quat) input += 4. * (double)r->nmocap;
   if (in->mocap_vel) input += 6. * (double)r->nmocap;
 
-  double inputs = META_ROOM + sizeof(double) * input * (double)r->s->steps, state = sizeof(double) * numbers;
-  if (inputs + state * (double)r->kept <= (double)PB_ARRAY_LIMIT) return pb_ok;
+  double rows = (double)(r->every > 1 ? (long)r->kept : r->s->steps), state = sizeof(double) * numbers;
+  double bytes = META_ROOM + sizeof(double) * input * rows + state * (double)r->kept;
+  if (bytes <= (double)PB_ARRAY_LIMIT) return pb_ok;
 
   char advice[80] = "";
-  long every = smallest_every(r, inputs, state);
+  long every = smallest_every(r, sizeof(double) * input, state);
   if (every && every <= r->s->steps) snprintf(advice, sizeof advice, "; --every %ld would fit", every);
-  return pbContext_Fail(r->ctx, pb_capacity,
-                        "%zu states of %.0f bytes, the inputs of %ld steps and meta need %.0f MiB, at most %zu MiB are allowed%s",
-                        r->kept, state, r->s->steps, (inputs + state * (double)r->kept) / 1048576, PB_ARRAY_LIMIT >> 20, advice);
+  return pbContext_Fail(
+      r->ctx, pb_capacity,
+      "%zu states of %.0f bytes, the inputs of %.0f steps and meta need %.0f MiB, at most %zu MiB are allowed%s", r->kept, state,
+      rows, bytes / 1048576, PB_ARRAY_LIMIT >> 20, advice);
+}
+
+// Of all steps, or, where states are kept every so many steps, a row for each that is kept: what acts from there on. The last state
+// has that of the last step, with which it is observed.
+static pbStatus add_input(const Recorder *r, pbArrays *set, const char *name, int ndim, size_t *shape, const double *values) {
+  size_t steps = (size_t)r->s->steps, width = 1;
+  double *to;
+  bool all = r->every == 1;
+  shape[0] = all ? steps : r->kept;
+  for (int i = 1; i < ndim; i++) width *= shape[i];
+
+  PB_TRY(pbArrays_AddReals(set, name, ndim, shape, all ? values : NULL, &to));
+  if (all || !values || !width) return pb_ok;
+  for (size_t row = 0; row < r->kept; row++) {
+    size_t step = row * (size_t)r->every;
+    memcpy(to + row * width, values + (step < steps ? step : steps - 1) * width, width * sizeof *to);
+  }
+  return pb_ok;
 }
 
 static pbStatus make_recorder(pbArrays *set, Recorder *r) {
   const pbRolloutInput *in = &r->s->input;
-  size_t n = (size_t)r->s->steps, nmocap = r->nmocap;
+  size_t nmocap = r->nmocap;
   r->count = pbModel_StateFieldCount(r->s->model);
   if (r->count > MOST_FIELDS) return pbContext_Fail(r->ctx, pb_capacity, "too many state fields");
   for (int i = 0; i < r->count; i++) r->fields[i] = pbModel_StateFieldAt(r->s->model, i);
@@ -106,13 +126,13 @@ static pbStatus make_recorder(pbArrays *set, Recorder *r) {
     PB_TRY(pbArrays_AddReals(set, r->fields[i].name, is_time ? 1 : 2, shape, NULL, &r->rows[i]));
   }
 
-  PB_TRY(pbArrays_AddReals(set, "control", 2, (size_t[]){n, r->nu}, in->ctrl, NULL));
-  if (in->qfrc) PB_TRY(pbArrays_AddReals(set, "qfrc", 2, (size_t[]){n, r->nv}, in->qfrc, NULL));
-  if (in->xfrc) PB_TRY(pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, r->nbody, 6}, in->xfrc, NULL));
-  if (in->command) PB_TRY(pbArrays_AddReals(set, "command", 2, (size_t[]){n, r->ncommand}, in->command, NULL));
-  if (in->mocap_pos) PB_TRY(pbArrays_AddReals(set, "mocap_pos", 3, (size_t[]){n, nmocap, 3}, in->mocap_pos, NULL));
-  if (in->mocap_quat) PB_TRY(pbArrays_AddReals(set, "mocap_quat", 3, (size_t[]){n, nmocap, 4}, in->mocap_quat, NULL));
-  if (in->mocap_vel) PB_TRY(pbArrays_AddReals(set, "mocap_vel", 3, (size_t[]){n, nmocap, 6}, in->mocap_vel, NULL));
+  PB_TRY(add_input(r, set, "control", 2, (size_t[]){0, r->nu}, in->ctrl));
+  if (in->qfrc) PB_TRY(add_input(r, set, "qfrc", 2, (size_t[]){0, r->nv}, in->qfrc));
+  if (in->xfrc) PB_TRY(add_input(r, set, "xfrc", 3, (size_t[]){0, r->nbody, 6}, in->xfrc));
+  if (in->command) PB_TRY(add_input(r, set, "command", 2, (size_t[]){0, r->ncommand}, in->command));
+  if (in->mocap_pos) PB_TRY(add_input(r, set, "mocap_pos", 3, (size_t[]){0, nmocap, 3}, in->mocap_pos));
+  if (in->mocap_quat) PB_TRY(add_input(r, set, "mocap_quat", 3, (size_t[]){0, nmocap, 4}, in->mocap_quat));
+  if (in->mocap_vel) PB_TRY(add_input(r, set, "mocap_vel", 3, (size_t[]){0, nmocap, 6}, in->mocap_vel));
   if (in->mocap_pos_before)
     PB_TRY(pbArrays_AddReals(set, "mocap_pos_before", 2, (size_t[]){nmocap, 3}, in->mocap_pos_before, NULL));
   if (in->mocap_quat_before)

@@ -229,8 +229,12 @@ static const double *input_row(const pbArrays *trajectory, const char *name, siz
   return a->reals + (step < a->shape[0] ? step : a->shape[0] - 1) * width;
 }
 
-// States may be kept every so many steps; inputs are those of all.
+// Inputs are those of all steps, or, where states are kept every so many, have a row for each state. Files of before had all in
+// that case, too: theirs are more rows than states.
 static size_t step_of(const pbArrays *trajectory, size_t row) {
+  const pbArray *time = pbArrays_Find(trajectory, "time"), *control = pbArrays_Find(trajectory, "control");
+  if (time && control && time->ndim && control->ndim && control->shape[0] <= time->shape[0]) return row;
+
   const pbArray *meta = pbArrays_Find(trajectory, "meta");
   const char *text = meta && meta->type == pb_arrayText && meta->count == 1 ? strstr(meta->text, "\"every\":") : NULL;
   long every = text ? strtol(text + strlen("\"every\":"), NULL, 10) : 1;

@@ -94,7 +94,11 @@ def test_every_so_many_states(run, tmp_path):
         some, rows = np.load(tmp_path / "some.npz"), sorted({*range(0, 41, every), 40})
         for k in STATE + ("time", "sensordata"):
             assert np.array_equal(some[k], whole[k][rows]), (every, k)
-        assert np.array_equal(some["control"], u) and meta(some).get("every", 1) == every and meta(some)["steps"] == 40
+        acting = u if every == 1 else u[np.minimum(rows, 39)]  # a row for each state: what acts from there on
+        assert np.array_equal(some["control"], acting) and meta(some).get("every", 1) == every and meta(some)["steps"] == 40
+        again = ("simulate", RICH, "--control", tmp_path / "some.npz", "-o", tmp_path / "bad.npz")
+        if every > 1:
+            assert f"with --every {every} and has the inputs of some steps only" in run(*again, code=3).stderr
     sim("all", "--every", 20)
     (tmp_path / "some.npz").rename(tmp_path / "start.npz")
     sim("rest", "--init", tmp_path / "start.npz", "--init-row", 1, "--every", 20)  # row 1 is the state after 20 steps
@@ -1172,3 +1176,61 @@ def test_check_moves_no_further_than_the_motion_allows(tmp_path, run):
     path = tmp_path / "m.xml"
     path.write_text("""<mujoco><statistic meaninertia=".01"/><worldbody><body pos="0 0 1"><freejoint/><geom type="box" size=".0005 .0006 .0007"/></body></worldbody></mujoco>""")
     run("check", path)
+
+
+def listed(pullback):
+    """{command: {option: takes a value}} as the program's own help has them."""
+    text = lambda *words: subprocess.run([pullback, *words, "--help"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^  (\w+) ", text().split("Commands:")[1].split("Options:")[0], re.M)
+    option = re.compile(r"^  (?:-\w, )?--([\w-]+)( \S+)?", re.M)
+    return {c: {o: bool(value) for o, value in option.findall(text(c))} for c in names}
+
+
+# What a command needs beside the option that is tried.
+NEEDED = {"simulate": ["-o", "o.npz"], "gradient": ["-o", "o.npz", "--cotangent", "last.npz"], "jacobian": ["-o", "o.npz"], "inspect": ["-o", "o.npz"], "view": ["-o", "o.html"]}
+INTEGERS = {"steps": 1, "init-row": None, "every": 1, "seed": 0, "horizon": 1, "starts": 1, "threads": 1, "trajectory": 0}
+
+
+def test_options_of_all_commands(pullback, tmp_path, arm):
+    """Every option of the program with every command: of another command, without a value, twice, of nonsense, out of range."""
+    table = listed(pullback)
+    task = write_task(tmp_path)
+    np.savez(tmp_path / "last.npz", qpos=np.ones(2))
+    np.savez(tmp_path / "w.npz", qpos=np.ones((3, 2)))
+    for name in ("simulate", "jacobian"):
+        NEEDED[name] += ["--init", "w.npz"] if "--init" not in NEEDED[name] else []
+    everything = {o: value for options in table.values() for o, value in options.items()}
+    tried = 0
+
+    def refused(command, *words, code=(2,), says):
+        nonlocal tried
+        tried += 1
+        operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task]}.get(command, [arm])
+        p = subprocess.run([pullback, command, *map(str, operand), *NEEDED.get(command, []), *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert p.returncode in code and says in p.stderr and (not says or p.stderr.count(says) <= 2), (command, words, p.returncode, p.stderr)
+
+    for command, options in table.items():
+        given = [w[2:] for w in NEEDED.get(command, []) if w.startswith("--")]
+        for option, value in everything.items():
+            word = "--" + option
+            if option in ("help", "version") or option in given:
+                continue
+            if option not in options:
+                refused(command, word, *(["1"] if value else []), says=word)
+                continue
+            if not value:
+                refused(command, word + "=1", says=word)
+                if option not in ("allow-root", "expose"):
+                    refused(command, word, word, says=f"'{word}' is given twice")
+                continue
+            refused(command, word, says=word)
+            if option in INTEGERS:
+                for bad in ("99999999999999999999", "-99999999999999999999", "1.5", "1e3", "0x10", "nan", "", " ", "2 "):
+                    more = ["--worlds", "w.npz"] if option == "threads" and "worlds" in options else []
+                    if command == "train" and option != "threads" or option == "trajectory":
+                        continue  # needs a task of its kind
+                    refused(command, word + "=" + bad, *more, code=(2, 3) if command == "train" else (2,), says="policy" if command == "train" else word)
+            elif option not in ("output", "allow-root", "package-path", "vtu", "glb", "page"):
+                refused(command, word, "\x01no/such", code=(2, 3, 5), says={"train": "", "loss": word}.get(command if command == "train" else option, "no/such"))
+    assert tried > 300
+    assert not list(tmp_path.glob("o.*"))
