@@ -157,10 +157,9 @@ static pbStatus wrong_shape(const cliGradient *g, const char *file, const Bar *b
   bool ambient =
       strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
   const char *advice = ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "";
-  return pbContext_Fail(g->run->ctx, pb_bad_input,
-                        "%s: '%s' has shape %s; expected (%s%s) for the last state or (%ld, %s) for every state%s%s", file,
-                        b->name, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "",
-                        g->run->steps + 1, inner, more, advice);
+  return pbContext_Fail(
+      g->run->ctx, pb_bad_input, "%s: '%s' %s; expected (%s%s) for the last state or (%ld, %s) for every state%s%s", file,
+      b->name, pbArray_What(a, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1, inner, more, advice);
 }
 
 // Whether an array has this shape, or this one for every state.

@@ -105,8 +105,8 @@ static pbStatus copy_state_field(const cliRun *run, const char *file, const pbAr
   bool fits = a->type == pb_arrayReal && (many ? a->count == rows * width : a->count == width && a->ndim <= 1);
   if (!fits) {
     char text[200];
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has shape %s; expected (%zu,), or (N, %zu) in a trajectory", file,
-                          field.name, pbArray_ShapeText(a->ndim, a->shape, text, sizeof text), width, width);
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' %s; expected (%zu,), or (N, %zu) in a trajectory", file, field.name,
+                          pbArray_What(a, text, sizeof text), width, width);
   }
 
   PB_TRY(pbArray_CheckFinite(run->ctx, a, file));

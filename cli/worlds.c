@@ -8,8 +8,8 @@
 
 static pbStatus wrong(const cliWorlds *w, const pbArray *a, const char *expected) {
   char shape[200];
-  return pbContext_Fail(w->run->ctx, pb_bad_input, "%s: '%s' has shape %s; expected %s", w->file, a->name,
-                        pbArray_ShapeText(a->ndim, a->shape, shape, sizeof shape), expected);
+  return pbContext_Fail(w->run->ctx, pb_bad_input, "%s: '%s' %s; expected %s", w->file, a->name,
+                        pbArray_What(a, shape, sizeof shape), expected);
 }
 
 // ---- what arrays there are ----------------------------------------------------------------------------------------

@@ -230,16 +230,15 @@ static pbStatus read_cotangent(const cliWorlds *w, const char *file, const Cotan
   size_t final = (size_t)w->count * c->width;
   size_t states = (size_t)w->run->steps + 1;
   PB_TRY(pbArray_CheckFinite(w->run->ctx, a, file));
-  if (a->count == final || a->count == final * states) {
+  if (a->type == pb_arrayReal && (a->count == final || a->count == final * states)) {
     *c->to = (pbCotangent){.data = a->reals, .count = a->count == final ? 1 : (int)states};
     return pb_ok;
   }
 
   char shape[200];
-  return pbContext_Fail(
-      w->run->ctx, pb_bad_input,
-      "%s: '%s' has shape %s; expected (%d, ...) for the last states or (%d, %zu, ...) for all, %zu numbers a state", file,
-      a->name, pbArray_ShapeText(a->ndim, a->shape, shape, sizeof shape), w->count, w->count, states, c->width);
+  return pbContext_Fail(w->run->ctx, pb_bad_input,
+                        "%s: '%s' %s; expected (%d, ...) for the last states or (%d, %zu, ...) for all, %zu numbers a state",
+                        file, a->name, pbArray_What(a, shape, sizeof shape), w->count, w->count, states, c->width);
 }
 
 static pbStatus read_bar(const cliWorlds *w, const pbArrays *set, pbRolloutBar *bar) {

@@ -51,7 +51,8 @@ PB_API PB_NODISCARD pbStatus pbArrays_AddText(pbArrays *set, const char *name, c
 PB_API void pbArrays_CutRows(pbArrays *set, const char *name, size_t rows);
 
 // Read an NPY or NPZ file (told apart by their first bytes). pb_file: not readable; pb_bad_input: not such a file, cut
-// short, a wrong checksum, a forged length, an element type that is not supported, more than PB_ARRAY_LIMIT.
+// short, a wrong checksum, a forged length, an element type that is not supported, more than PB_ARRAY_LIMIT, which is refused
+// before any of it is expanded.
 PB_API PB_NODISCARD pbStatus pbArrays_Load(pbContext *ctx, const char *path, pbArrays **set);
 PB_API PB_NODISCARD pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const char *name, pbArrays **set);
 // Write all arrays as NPZ, or the only one as NPY. The file appears under its name when it is whole (written beside it,
@@ -63,6 +64,8 @@ PB_API PB_NODISCARD pbStatus pbArrays_SaveNpy(const pbArrays *set, const char *p
 PB_API PB_NODISCARD pbStatus pbArray_CheckFinite(pbContext *ctx, const pbArray *array, const char *file);
 // "(10, 3)", "()", "(5,)" into text; returns text.
 PB_API char *pbArray_ShapeText(int ndim, const size_t *shape, char *text, size_t size);
+// "has shape (10, 3)", or "is text", of what is not what was expected; returns text.
+PB_API char *pbArray_What(const pbArray *array, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -29,17 +29,31 @@ void pbArrays_Destroy(pbArrays *set) {
   if (!set) return;
   for (size_t i = 0; i < set->count; i++) free_array(set->ctx, &set->items[i]);
   pbContext_Free(set->ctx, set->items);
+  pbContext_Free(set->ctx, set->slots);
   pbContext_Free(set->ctx, set);
 }
 
 size_t pbArrays_Count(const pbArrays *set) { return set->count; }
 const pbArray *pbArrays_At(const pbArrays *set, size_t index) { return index < set->count ? &set->items[index] : NULL; }
 
+// ---- names ------------------------------------------------------------------------------------------------------------
+// FNV-1a.
+static size_t hash_name(const char *name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+  return (size_t)(hash ^ hash >> 32);
+}
+
+// Where the name stands, or the free slot where it would: half of them are free. There are some.
+static unsigned *slot_of(const pbArrays *set, const char *name) {
+  size_t count = 2 * set->capacity, at = hash_name(name) % count;
+  while (set->slots[at] && strcmp(set->items[set->slots[at] - 1].name, name) != 0) at = (at + 1) % count;
+  return &set->slots[at];
+}
+
 const pbArray *pbArrays_Find(const pbArrays *set, const char *name) {
-  for (size_t i = 0; i < set->count; i++) {
-    if (strcmp(set->items[i].name, name) == 0) return &set->items[i];
-  }
-  return NULL;
+  unsigned number = set->capacity ? *slot_of(set, name) : 0;
+  return number ? &set->items[number - 1] : NULL;
 }
 
 const double *pbArrays_Reals(const pbArrays *set, const char *name, size_t count) {
@@ -53,10 +67,15 @@ static pbStatus grow_set(pbArrays *set) {
 
   size_t capacity = set->capacity ? 2 * set->capacity : FIRST_CAPACITY;
   pbArray *items = pbContext_Resize(set->ctx, set->items, capacity * sizeof *items);
-  if (!items) return pbContext_Fail(set->ctx, pb_no_memory, "out of memory for arrays");
+  if (items) set->items = items;
+  unsigned *slots = items ? pbContext_Alloc(set->ctx, 2 * capacity * sizeof *slots) : NULL;
+  if (!slots) return pbContext_Fail(set->ctx, pb_no_memory, "out of memory for arrays");
 
-  set->items = items;
+  // names find other slots in a larger table
+  pbContext_Free(set->ctx, set->slots);
+  set->slots = slots;
   set->capacity = capacity;
+  for (size_t i = 0; i < set->count; i++) *slot_of(set, set->items[i].name) = (unsigned)i + 1;
   return pb_ok;
 }
 
@@ -95,6 +114,7 @@ pbStatus pbArrays_Room(pbArrays *set, const char *name, pbArrayType type, int nd
   PB_ASSERT(set->count < set->capacity);
   set->bytes += bytes;
   set->items[set->count] = array;
+  *slot_of(set, array.name) = (unsigned)set->count + 1;
   *result = &set->items[set->count++];
   return pb_ok;
 }
@@ -163,6 +183,13 @@ char *pbArray_ShapeText(int ndim, const size_t *shape, char *text, size_t size) 
     used += (size_t)snprintf(text + used, size - used, "%s%zu", i ? ", " : "", shape[i]);
   }
   if (used < size) snprintf(text + used, size - used, ndim == 1 ? ",)" : ")");
+  return text;
+}
+
+char *pbArray_What(const pbArray *array, char *text, size_t size) {
+  char shape[24 * PB_ARRAY_DIMS + 8];
+  if (array->type == pb_arrayText) snprintf(text, size, "is text");
+  else snprintf(text, size, "has shape %s", pbArray_ShapeText(array->ndim, array->shape, shape, sizeof shape));
   return text;
 }
 

@@ -11,6 +11,7 @@ struct pbArrays {
   pbContext *ctx;
   pbArray *items;
   size_t count, capacity, bytes;  // bytes: of all data held
+  unsigned *slots;                // 2 * capacity: a hash table of names, each the number of an item + 1; 0: free
 };
 
 // The bytes of one array: a whole file, or one member of a ZIP.

@@ -15,6 +15,7 @@ enum {
   LOCAL_SIZE = 30,
   MOST_COMMENT = 65535,
   MOST_NAME = 1024,
+  MOST_HEADER = 1024,  // usual ones are 128 bytes
   MOST_DIRECTORY = 64 << 20,
   MOST_RATIO = 1032  // deflate's best ratio
 };
@@ -202,10 +203,14 @@ static pbStatus start_source(const Zip *zip, const Member *m, pbSource *source) 
   return pb_ok;
 }
 
+// As np.load: others are no arrays.
+static bool is_array(const Member *m) {
+  size_t n = strlen(m->name);
+  return n >= 4 && strcmp(m->name + n - 4, ".npy") == 0;
+}
+
 static pbStatus read_member(const Zip *zip, Member *m, pbSource *source, pbArrays *set) {
   size_t n = strlen(m->name);
-  if (n < 4 || strcmp(m->name + n - 4, ".npy") != 0) return pb_ok;  // as np.load: others are no arrays
-
   *source = (pbSource){.ctx = zip->ctx, .file = zip->file, .member = m->name, .stream = zip->stream};
   PB_TRY(start_source(zip, m, source));
 
@@ -219,6 +224,28 @@ static pbStatus read_member(const Zip *zip, Member *m, pbSource *source, pbArray
 
   if (source->deflated) inflateEnd(&source->zip);
   return status;
+}
+
+// Entries of the directory lie one after another, each as long as its texts. set NULL: looks how large all of it will be; what is
+// not expanded costs nothing.
+static pbStatus walk(const Zip *zip, const unsigned char *directory, Member *m, pbSource *source, pbArrays *set) {
+  size_t at = 0;
+  uint64_t plain = 0;
+
+  for (uint64_t i = 0; i < zip->entries; i++) {
+    size_t used = 0;
+    PB_TRY(parse_member(zip, directory + at, zip->directory_size - at, &used, m));
+    at += used;
+    if (!is_array(m)) continue;
+
+    // headers come on top of what is held
+    plain += m->plain < PB_ARRAY_LIMIT ? m->plain : PB_ARRAY_LIMIT;
+    if (!set && plain > PB_ARRAY_LIMIT + (i + 1) * MOST_HEADER)
+      return pbContext_Fail(zip->ctx, pb_capacity, "%s: %s: with this array the file is more than %zu MiB when it is expanded",
+                            zip->file, m->name, PB_ARRAY_LIMIT >> 20);
+    if (set) PB_TRY(read_member(zip, m, source, set));
+  }
+  return pb_ok;
 }
 
 pbStatus pbNpz_Read(pbContext *ctx, FILE *stream, uint64_t size, const char *file, pbArrays *set) {
@@ -236,14 +263,9 @@ pbStatus pbNpz_Read(pbContext *ctx, FILE *stream, uint64_t size, const char *fil
     status = read_at(&zip, zip.directory, directory, zip.directory_size);
   }
 
-  // Entries of the directory lie one after another, each as long as its texts.
-  size_t at = 0;
-  for (uint64_t i = 0; i < zip.entries && status == pb_ok; i++) {
-    size_t used = 0;
-    status = parse_member(&zip, directory + at, zip.directory_size - at, &used, m);
-    at += used;
-    if (status == pb_ok) status = read_member(&zip, m, source, set);
-  }
+  // nothing is expanded of a file that is too large
+  if (status == pb_ok) status = walk(&zip, directory, m, source, NULL);
+  if (status == pb_ok) status = walk(&zip, directory, m, source, set);
 
   pbContext_Free(ctx, source);
   pbContext_Free(ctx, m);

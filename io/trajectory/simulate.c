@@ -90,8 +90,8 @@ static pbStatus check_size(const Recorder *r) {
       rows, bytes / 1048576, PB_ARRAY_LIMIT >> 20, advice);
 }
 
-// Of all steps, or, where states are kept every so many steps, a row for each that is kept: what acts from there on. The last state
-// has that of the last step, with which it is observed.
+// Of all steps, or, where states are kept every so many, a row for each that is kept: what acts from there on. The last state has
+// that of the last step, with which it is observed.
 static pbStatus add_input(const Recorder *r, pbArrays *set, const char *name, int ndim, size_t *shape, const double *values) {
   size_t steps = (size_t)r->s->steps, width = 1;
   double *to;

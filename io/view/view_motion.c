@@ -36,8 +36,8 @@ static pbStatus check_trajectory(View *v) {
     return pbContext_Fail(scene->ctx, pb_bad_input,
                           "%s: holds no 'qpos'; expected a trajectory, as 'pullback simulate' writes it", v->file);
   if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)scene->nq || !qpos->shape[0]) {
-    return pbContext_Fail(scene->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", v->file,
-                          pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), scene->nq);
+    return pbContext_Fail(scene->ctx, pb_bad_input, "%s: 'qpos' %s; expected (N+1, %d) for this model", v->file,
+                          pbArray_What(qpos, text, sizeof text), scene->nq);
   }
 
   v->rows = qpos->shape[0];

@@ -1178,6 +1178,48 @@ def test_check_moves_no_further_than_the_motion_allows(tmp_path, run):
     run("check", path)
 
 
+def test_many_members_are_read_in_linear_time(run, tmp_path, arm):
+    """Ten times as many members take ten times as long (with a margin); pair by pair it would be a hundred times."""
+    def seconds(count):
+        path = tmp_path / f"{count}.npz"
+        np.savez(path, **{f"a{k}": np.zeros(1) for k in range(count)})
+        best = float("inf")
+        for _ in range(2):
+            before = os.times()
+            assert "unknown array" in run("simulate", arm, "--worlds", path, "-o", tmp_path / "o.npz", code=3).stderr
+            after = os.times()
+            best = min(best, after.children_user + after.children_system - before.children_user - before.children_system)
+        return best
+
+    few, many = seconds(4000), seconds(40000)
+    assert many < 20 * max(few, 0.02), (few, many)
+
+
+def test_what_is_too_large_is_not_expanded(run, tmp_path, arm):
+    """Two arrays that would be more than is held: refused by what the directory says, with the one that goes beyond."""
+    np.savez_compressed(tmp_path / "bomb.npz", qpos=np.zeros(2), qvel=np.zeros(2))
+    data = bytearray((tmp_path / "bomb.npz").read_bytes())
+    for found in re.finditer(rb"PK\x01\x02", bytes(data)):
+        data[found.start() + 24:found.start() + 28] = (520 << 20).to_bytes(4, "little")
+    (tmp_path / "bomb.npz").write_bytes(data)
+    before = os.times()
+    said = run("simulate", arm, "--init", tmp_path / "bomb.npz", "-o", tmp_path / "o.npz", code=5).stderr
+    after = os.times()
+    assert "bomb.npz: qvel.npy: with this array the file is more than 960 MiB when it is expanded" in said
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5
+
+
+def test_text_where_numbers_belong(run, tmp_path, arm):
+    np.savez(tmp_path / "t.npz", qpos=np.array(["a", "b"]))
+    say = lambda *words: run(*words, "-o", tmp_path / ("o.html" if words[0] == "view" else "o.npz"), code=3).stderr
+    for words in (("simulate", arm, "--init"), ("gradient", arm, "--cotangent"), ("simulate", arm, "--worlds"), ("view", arm)):
+        assert "'qpos' is text; expected" in say(*words, tmp_path / "t.npz")
+    np.savez(tmp_path / "w.npz", qpos=np.zeros((3, 2)))
+    assert "'qpos' is text; expected" in say("gradient", arm, "--worlds", tmp_path / "w.npz", "--cotangent", tmp_path / "t.npz")
+    np.savez(tmp_path / "c.npz", control=np.array(["a", "b"]))
+    assert "expected numbers, found text" in say("simulate", arm, "--control", tmp_path / "c.npz")
+
+
 def listed(pullback):
     """{command: {option: takes a value}} as the program's own help has them."""
     text = lambda *words: subprocess.run([pullback, *words, "--help"], capture_output=True, text=True, check=True).stdout
@@ -1187,7 +1229,8 @@ def listed(pullback):
 
 
 # What a command needs beside the option that is tried.
-NEEDED = {"simulate": ["-o", "o.npz"], "gradient": ["-o", "o.npz", "--cotangent", "last.npz"], "jacobian": ["-o", "o.npz"], "inspect": ["-o", "o.npz"], "view": ["-o", "o.html"]}
+NEEDED = {"simulate": ["-o", "o.npz"], "gradient": ["-o", "o.npz", "--cotangent", "last.npz"], "jacobian": ["-o", "o.npz"],
+          "inspect": ["-o", "o.npz"], "view": ["-o", "o.html"]}
 INTEGERS = {"steps": 1, "init-row": None, "every": 1, "seed": 0, "horizon": 1, "starts": 1, "threads": 1, "trajectory": 0}
 
 
@@ -1206,8 +1249,9 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
         nonlocal tried
         tried += 1
         operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task]}.get(command, [arm])
-        p = subprocess.run([pullback, command, *map(str, operand), *NEEDED.get(command, []), *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        assert p.returncode in code and says in p.stderr and (not says or p.stderr.count(says) <= 2), (command, words, p.returncode, p.stderr)
+        line = [command, *map(str, operand), *NEEDED.get(command, []), *words]
+        p = subprocess.run([pullback, *line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert p.returncode in code and says in p.stderr and (not says or p.stderr.count(says) <= 2), (line, p.returncode, p.stderr)
 
     for command, options in table.items():
         given = [w[2:] for w in NEEDED.get(command, []) if w.startswith("--")]

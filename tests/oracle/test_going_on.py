@@ -96,7 +96,8 @@ def test_a_state_of_another_run_is_refused(run, pullback, place, command):
     np.save(place / "held.npy", np.zeros(1))
     stopped(pullback, place, base)
     refuse = lambda words: run(*words.split(), code=3, cwd=place).stderr
-    assert "from before --steps was changed" in refuse(base.replace("80000", "80001")) and "--fresh" in refuse(base.replace("80000", "80001"))
+    said = refuse(base.replace("80000", "80001"))
+    assert "from before --steps was changed" in said and "--fresh" in said
     assert "from before --param was changed" in refuse(base + " --param gravity=0,0,-9")
     (place / "other.npy").write_bytes((place / "held.npy").read_bytes())
     assert "--control was changed" in refuse(base.replace("held", "other"))
