@@ -20,7 +20,8 @@ static void print_help(void) {
   fprintf(cli_out,
           "\nOptions:\n  -h, --help       this text; after a command, its help\n      --version    of the program, and what it "
           "is built with\n\n"
-          "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical "
+          "Exit status: 0 done, 1 a check failed, a search stalled or did not meet its stop criteria, an answer is not "
+          "confirmed, 2 usage, 3 bad input, 4 numerical "
           "failure, 5 memory or files, 130 interrupted.\n");
 }
 

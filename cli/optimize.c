@@ -7,7 +7,7 @@
 #include "cli.h"
 
 typedef struct Names {  // files beside the result
-  char state[PB_RUN_PATH];
+  char state[PB_RUN_PATH], result[PB_RUN_PATH];
   char (*trajectory)[PB_RUN_PATH];
   const char **list;
 } Names;
@@ -27,9 +27,13 @@ static pbStatus make_names(cliApp *app, const pbTask *task, Names *n) {
     n->list[t] = n->trajectory[t];
   }
 
+  // beside the trajectory, where nobody says where, and it is not printed
+  if (output) snprintf(n->result, sizeof n->result, "%s", output);
+  else if (!app->args.text[opt_json]) PB_TRY(pbRun_FileName(app->ctx, NULL, from, ".result.json", n->result, sizeof n->result));
+
   // asked before the work that is to be written
   PB_TRY(cliPage_CanWrite(app));
-  if (output) PB_TRY(pbFile_CanWrite(app->ctx, output));
+  if (n->result[0]) PB_TRY(pbFile_CanWrite(app->ctx, n->result));
   return pbFile_CanWrite(app->ctx, n->trajectory[0]);
 }
 
@@ -68,12 +72,13 @@ static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int 
 
 static pbStatus save_json(cliApp *app, pbTask *task, const Names *names, const pbRunResult *result) {
   int count = pbTask_TrajectoryCount(task);
-  if (!app->args.text[opt_output]) return pbTask_DescribeResult(task, result, names->list, count, NULL, cli_out);
+  if (app->args.text[opt_json]) PB_TRY(pbTask_DescribeResult(task, result, names->list, count, NULL, cli_out));
+  if (!names->result[0]) return pb_ok;
 
   pbDraft page;
   PB_TRY(pbDraft_Begin(app->ctx, &page));
   pbStatus status = pbTask_DescribeResult(task, result, names->list, count, NULL, page.stream);
-  if (status == pb_ok) return cli_saveDraft(app, app->args.text[opt_output], &page);
+  if (status == pb_ok) return cli_saveDraft(app, names->result, &page);
 
   pbDraft_Drop(&page);
   return status;
@@ -121,7 +126,7 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   return status;
 }
 
-// ---- summary on standard error: at most 12 lines ---------------------------------------------------------------------
+// ---- summary: at most 12 lines, on standard output where that is free --------------------------------------------------
 enum { SUMMARY_VARIABLES = 4, SUMMARY_ADVICE = 3 };
 
 // The most important of a variable's notes.
@@ -132,43 +137,50 @@ static const char *note_text(unsigned note) {
   return note & pb_unknownAtUpper ? "  at upper bound" : "";
 }
 
-static void print_variables(const pbTask *task, const pbRunResult *result) {
+static void print_variables(FILE *out, const pbTask *task, const pbRunResult *result) {
   int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
 
-  fprintf(cli_err, "  %-32s %14s %14s\n", "variable", "start", "found");
+  fprintf(out, "  %-32s %14s %14s\n", "variable", "start", "found");
 
   for (int i = 0; i < shown; i++) {
     char name[256];
     double start, found;
     pbTask_Unknown(task, i, pbTask_Start(task), name, sizeof name, &start);
     pbTask_Unknown(task, i, result->z, name, sizeof name, &found);
-    fprintf(cli_err, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
+    fprintf(out, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
   }
-  if (n > shown) fprintf(cli_err, "  and %d more in the result\n", n - shown);
+  if (n > shown) fprintf(out, "  and %d more in the result\n", n - shown);
 }
 
-static void print_advice(const char *text) {
+static void print_advice(FILE *out, const char *text) {
   for (int i = 0; i < SUMMARY_ADVICE && *text; i++) {
     int length = (int)strcspn(text, "\n");
-    fprintf(cli_err, "  %.*s\n", length, text);
+    fprintf(out, "  %.*s\n", length, text);
     text += length + (text[length] != 0);
   }
 }
 
 static void print_summary(cliApp *app, const pbTask *task, const Names *names, const pbRunResult *result) {
   int count = pbTask_TrajectoryCount(task);
-  const char *output = app->args.text[opt_output];
+  bool free_output = !app->args.text[opt_output] && !app->args.text[opt_json];
+  FILE *out = free_output ? cli_out : cli_err;
   if (app->args.text[opt_quiet]) return;
 
-  fprintf(cli_err, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
-  fprintf(cli_err, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
+  fprintf(out, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
+  fprintf(out, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
-  print_variables(task, result);
-  print_advice(result->advice);
+  print_variables(out, task, result);
+  print_advice(out, result->advice);
 
-  fprintf(cli_err, "  written: %s%s%s", output ? output : "", output ? ", " : "", names->trajectory[0]);
-  if (count > 1) fprintf(cli_err, " and %d more", count - 1);
-  fputc('\n', cli_err);
+  fprintf(out, "  written: %s%s%s", names->result, names->result[0] ? ", " : "", names->trajectory[0]);
+  if (count > 1) fprintf(out, " and %d more", count - 1);
+  fputc('\n', out);
+}
+
+// Criteria that were not met, or a search that came to a halt where it could not go on, fail the command as a failed check does.
+static bool is_answer(const pbTask *task, const pbRunResult *result) {
+  bool halted = result->outcome == pb_runStalled || result->outcome == pb_runStalledAtJump || result->outcome == pb_runSaddle;
+  return pbTask_HasStop(task) ? result->met : !halted;
 }
 
 static pbStatus write_results(cliApp *app, pbTask *task, const Names *names, const pbRunResult *result) {
@@ -186,8 +198,7 @@ static pbStatus write_results(cliApp *app, pbTask *task, const Names *names, con
   print_summary(app, task, names, result);
   cliNoise_Warn(&result->noise, "");
 
-  // criteria that were not met fail the command as a failed check does
-  return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;
+  return is_answer(task, result) ? pb_ok : pb_check_failed;
 }
 
 // The best of a run that ended with an error; the error remains.

@@ -265,7 +265,7 @@ def test_policies_decide_at_the_same_times(run, write, tmp_path):
 
 def test_confirm_of_a_closed_loop(run, write, tmp_path):
     task = {**BALANCE, "variables": [{"state": "qvel", "joint": "j", "start": 0.1}], "optimizer": {"method": "lbfgs", "iterations": 0}, "confirm": 2}
-    confirmed = json.loads(run("optimize", write(**task), cwd=tmp_path, code=0).stdout)["confirm"]
+    confirmed = json.loads(run("optimize", write(**task), "--json", cwd=tmp_path, code=0).stdout)["confirm"]
     fine = {**BALANCE, "policy": {**BALANCE["policy"], "every": 10}, "steps": 120, "options": {"timestep": 0.005},
             "variables": task["variables"]}
     assert confirmed["loss"] == pytest.approx(simulated(run, write(**fine), tmp_path)["qpos"][-1, 0], rel=1e-12)

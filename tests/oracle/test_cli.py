@@ -181,7 +181,7 @@ def test_contact_settings(run, tmp_path):
         task = tmp_path / f"{name}.json"
         task.write_text(json.dumps({"model": "ball.xml", "steps": 60, "contact": meta, "variables": [{"state": "qvel"}],
                                     "loss": [{"body": "b"}], "optimizer": {"iterations": 0}}))
-        result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+        result = json.loads(run("optimize", task, "--json", cwd=tmp_path).stdout)
         t = np.load(tmp_path / result["trajectory_files"][0])
         assert json.loads(str(t["meta"]))["contact"] == meta and np.array_equal(t["qpos"], o["qpos"])
         run("check", ball, *settings, "--horizon", 40)
@@ -265,7 +265,7 @@ def test_every_member_of_a_certificate_is_told(run, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps({"model": "ball.xml", "steps": 20, "variables": [{"state": "qvel"}], "loss": [{"body": "b", "target": [0, 0, 0.2]}],
                                                     "optimizer": {"iterations": 0}}))
     (tmp_path / "ball.xml").write_text(BALL.replace("<body ", '<body name="b" '))
-    found = json.loads(run("optimize", "task.json", cwd=tmp_path).stdout)["certificates"][0]
+    found = json.loads(run("optimize", "task.json", "--json", cwd=tmp_path).stdout)["certificates"][0]
     left = {"decay", "window", "clip", "cuts", "clips", "clip_step", "clip_most"}
     assert set(found) - {"mode", "checked", "truncation"} == members - left and not found["truncated"]
 
@@ -312,7 +312,7 @@ def test_gradient_modes(run, tmp_path):
         task.write_text(json.dumps({"model": "ball.xml", "steps": 2400, "mode": mode, "variables": [{"state": "qpos"}],
                                     "loss": [{"body": "b", "target": [0, 0, 0.2]}], "optimizer": {"iterations": 0}}))
         assert "holds" in run("check", ball, "--mode", mode, "--horizon", 60).stdout
-        assert json.loads(run("optimize", task, cwd=tmp_path).stdout)["certificates"][0]["mode"] == mode
+        assert json.loads(run("optimize", task, "--json", cwd=tmp_path).stdout)["certificates"][0]["mode"] == mode
     assert seen["event"]["events"] == 1 and 0 < seen["event"]["event_step"] < 2400
     assert abs(got["exact"] - got["event"]) > 1 and abs(got["smooth"] - got["event"]) < 0.5
     np.savez(tmp_path / "low.npz", qpos=[-0.2 + 5e-6])  # falls by about this in a step
@@ -357,7 +357,7 @@ def test_names_of_parameters_are_the_same_everywhere(run, tmp_path, arm):
     assert [g["param/" + n].shape for n in names] == [(), (3,), (), (), (3, 3)]
     assert np.array_equal(g["param/body_inertia"][2], g["param/body_inertia:lower"]) and g["param/body_inertia:lower"][1] == g["param/body_inertia:lower:1"] != 0
     task = write_task(tmp_path, parameters={"geom_friction:floor:0": .3, "gravity:2": -2}, optimizer={"iterations": 0}, variables=[{"parameter": "body_inertia:lower:1"}])
-    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", task, "--json", cwd=tmp_path).stdout)
     assert result["variables"][0]["value"] == [m.body_inertia[2, 1]]
     for wrong, words in {"geom_friction:floor:3": "has no entry '3' (it has 3", "geom_friction:flor:0": "did you mean 'floor'", "gravity:x": "no entry 'x'"}.items():
         assert words in refuse(run, tmp_path, 2, "simulate", arm, "--param", wrong + "=1")
@@ -508,7 +508,7 @@ def test_truncated_gradients(run, tmp_path):
                and np.load(tmp_path / "t.npz") for o in ((), options, ("--decay", 0, "--window", 0, "--clip", 0))]
     assert (by_task[0]["control"] == by_task[1]["control"]).all() and (by_task[0]["control"] != by_task[2]["control"]).any()
     assert not meta(by_task[2])["certificate"]["truncated"]
-    result = json.loads(run("optimize", tmp_path / "task.json", "--allow-root", RICH.parent, cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", tmp_path / "task.json", "--allow-root", RICH.parent, "--json", cwd=tmp_path).stdout)
     assert result["certificates"][0]["truncated"] and result["certificates"][0]["window"] == window * h
     for bad, text in (({"decay": -1}, "gradient.decay"), ({"window": 1e-9}, "gradient.window"), ({"clips": 1}, "did you mean 'clip'")):
         (tmp_path / "task.json").write_text(json.dumps({**task, "gradient": bad}))
@@ -733,7 +733,7 @@ def write_task(tmp_path, **changes):
 
 def test_optimize_writes_result_and_trajectory(run, tmp_path, arm):
     task = write_task(tmp_path, optimizer={"method": "lbfgs", "iterations": 30})
-    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", task, "--json", cwd=tmp_path).stdout)
     assert result["loss"] < 0.2 * result["start_loss"] and len(result["variables"][0]["value"]) == 8
     o = np.load(tmp_path / result["trajectory_files"][0])
     assert o["qpos"].shape == (151, 2) and o["control"].shape == (150, 2) and not list(tmp_path.glob("*.state"))
@@ -748,7 +748,7 @@ def test_optimize_writes_result_and_trajectory(run, tmp_path, arm):
 
 def test_optimize_without_iterations_reports_the_start(run, tmp_path, arm):
     task = write_task(tmp_path, optimizer={"iterations": 0}, confirm=True)
-    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", task, "--json", cwd=tmp_path).stdout)
     assert result["loss"] == result["start_loss"] > 0 and result["iterations"] == 0 and result["confirm"]["ran"] and result["terms"][0]["value"] > 0
     assert np.load(tmp_path / result["trajectory_files"][0])["qpos"].shape == (151, 2) and not list(tmp_path.glob("*.state"))
 
@@ -1278,3 +1278,90 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
                 refused(command, word, "\x01no/such", code=(2, 3, 5), says={"train": "", "loss": word}.get(command if command == "train" else option, "no/such"))
     assert tried > 300
     assert not list(tmp_path.glob("o.*"))
+
+
+def documented(root):
+    """{exit status: commands, None for all} of the manual page's table."""
+    text = (root / "man" / "pullback.1").read_text().split(".SH EXIT STATUS")[1].split(".SH")[0]
+    found = {}
+    for number, words in re.findall(r"\.TP\n\.B (\d+)\n(.*?)(?=\.TP|\Z)", text, re.S):
+        names = re.search(r"([\w, \n]+)\)\s*$", words)[1]
+        found[int(number)] = None if "all commands" in names else set(re.findall(r"\w+", names))
+    return found
+
+
+def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
+    """Each status is provoked for each command that the manual's table says has it, and no command that is tried has another."""
+    table = documented(root)
+    assert sorted(table) == [0, 1, 2, 3, 4, 5, 130]
+    commands = sorted(listed(pullback))
+    np.savez(tmp_path / "last.npz", qpos=np.ones(2))
+    np.savez(tmp_path / "fast.npz", qvel=np.full(2, 1e9))
+    good = write_task(tmp_path, variables=[{"state": "qvel"}], loss=[{"qpos": True}], steps=5, optimizer={"method": "lbfgs", "iterations": 2},
+                      audit={"torque": 1, "tolerance": 9, "ledger": 99})
+    dies = tmp_path / "dies.json"
+    task = json.loads(good.read_text())
+    dies.write_text(json.dumps({**task, "init": {"qvel": [1e9, 1e9]}}))
+    far = tmp_path / "far.json"
+    far.write_text(json.dumps({**task, "stop": {"loss": -1}}))
+    learn = {"model": "arm.xml", "policy": {"observe": [{"qpos": True}, {"qvel": True}], "layers": [{"dense": 2}]}, "loss": [{"qpos": True, "at": "all"}],
+             "episode": {"seconds": 0.2, "spread": {"qvel": 0.1}}, "train": {"method": "shac", "updates": 1, "worlds": 2, "window": 4}}
+    for name, more in {"learn": {}, "wild": {"init": {"qvel": [1e9, 1e9]}}}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({**learn, **more}))
+    long = tmp_path / "long.json"
+    long.write_text(json.dumps({**task, "steps": 3000, "optimizer": {"method": "cmaes", "iterations": 10 ** 6}}))
+    (tmp_path / "endless.json").write_text(json.dumps({**learn, "train": {**learn["train"], "updates": 10 ** 6}}))
+    (tmp_path / "bad.xml").write_text("<mujoco><nonsense/></mujoco>")
+    os.mkfifo(tmp_path / "pipe")
+
+    kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "energies") else "model" for c in commands}
+    needed = {"simulate": "-o o.npz", "gradient": "-o o.npz --cotangent last.npz", "jacobian": "-o o.npz", "inspect": "-o o.npz", "view": "-o o.html",
+              "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh"}
+    operand = {"task": "task.json", "train": "learn.json", "energies": "spring", "model": "arm.xml"}
+    line = lambda c, what=None, more="": f"{c} {what or operand[kinds[c]]} {needed.get(c, '')} {more}"
+    tries = {0: {c: line(c) for c in commands if c != "audit"}, 2: {c: line(c, more="--nonsense") for c in commands},
+             3: {c: line(c, "bad.xml" if kinds[c] != "energies" else "nosuch") for c in commands}, 5: {c: line(c) for c in commands}}
+    tries[0]["audit"] = line("audit")
+    weak = tmp_path / "weak.json"
+    weak.write_text(json.dumps({**task, "controls": [1] * mj.MjModel.from_xml_path(str(arm)).nu, "audit": {"torque": 1e-6}}))
+    np.savez(tmp_path / "rich.npz", qpos=np.ones(mj.MjModel.from_xml_path(str(RICH)).nv))
+    tries[1] = {"optimize": line("optimize", "far.json"), "audit": line("audit", "weak.json"), "check": f"check {RICH} --option iterations=1 --horizon 5",
+                "gradient": f"gradient {RICH} --steps 5 --cotangent rich.npz --strict -o o.npz --option iterations=1"}
+    tries[4] = {c: line(c, more="--init fast.npz") for c in ("simulate", "gradient", "jacobian", "check")}
+    tries[4].update(optimize=line("optimize", "dies.json"), audit=line("audit", "dies.json"), train=line("train", "wild.json"))
+    tries[130] = {c: line(c, more="--steps 2000000") for c in ("simulate", "gradient")}
+    tries[130].update(jacobian=line("jacobian", more="--steps 200000"), check=line("check", more="--horizon 10000"), optimize=line("optimize", "long.json"),
+                      train=line("train", "endless.json"), audit=line("audit", "long.json", "--starts 100000"))
+    for c in ("view", "inspect"):  # short: at a pipe that nobody reads
+        tries[130][c] = line(c).replace("o.html", "pipe").replace("o.npz", "pipe")
+
+    seen = {}
+    for status, by_command in tries.items():
+        for c, words in by_command.items():
+            out, full = subprocess.PIPE, open("/dev/full", "w") if status == 5 and not needed.get(c) else None
+            if status == 5 and needed.get(c):
+                words = words.replace("-o o.", "-o nowhere/o.")
+            p = subprocess.Popen([pullback, *words.split()], cwd=tmp_path, stdout=full or out, stderr=subprocess.PIPE, text=True)
+            if status == 130:
+                time.sleep(0.5)
+                p.send_signal(signal.SIGTERM)
+            said = p.communicate(timeout=60)[1]
+            seen.setdefault(p.returncode, set()).add(c)
+            assert p.returncode == status, (status, words, p.returncode, said)
+    for status, names in table.items():
+        assert seen[status] == (set(commands) if names is None else names), (status, seen[status])
+
+
+def test_a_search_that_stalls_is_no_success(run, tmp_path):
+    """A ball that flies on or not: the loss jumps beside the answer, exit status 1; the summary is short and names the files."""
+    (tmp_path / "m.xml").write_text("""<mujoco><option timestep=".01"><flag gravity="disable"/></option><worldbody><geom type="box" size=".1 1 1" pos="1 0 0"/>
+<body><joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><geom size=".1"/></body></worldbody></mujoco>""")
+    task = {"model": "m.xml", "steps": 150, "init": {"qvel": [2, 0]}, "variables": [{"state": "qpos", "joint": "y", "start": 1.05}],
+            "loss": [{"qpos": "x", "target": 3}, {"qpos": "y", "weight": 0.3}], "optimizer": {"method": "gauss-newton", "iterations": 40}}
+    (tmp_path / "t.json").write_text(json.dumps(task))
+    done = run("optimize", "t.json", cwd=tmp_path, code=1)
+    assert "stalled at a jump" in done.stdout and len(done.stdout.splitlines()) <= 12 and "t.result.json, t.trajectory.npz" in done.stdout
+    result = json.loads((tmp_path / "t.result.json").read_text())
+    assert result["outcome"] == "stalled at a jump"
+    printed = run("optimize", "t.json", "--json", cwd=tmp_path, code=1)
+    assert {k: v for k, v in json.loads(printed.stdout).items() if k != "seconds"} == {k: v for k, v in result.items() if k != "seconds"}

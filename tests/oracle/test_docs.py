@@ -109,7 +109,7 @@ def test_tasks(run, tmp_path, page, line, language, kind, text):
     for file in (ROOT / "examples" / "ball").glob("*.xml"):
         shutil.copy(file, tmp_path)
     (tmp_path / "task.json").write_text(text)
-    result = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", tmp_path / "task.json", "--json", cwd=tmp_path).stdout)
     assert result["outcome"] in ("criteria met", "converged") and result["loss"] < 1e-3 * result["start_loss"]
 
 
@@ -140,7 +140,7 @@ def test_ties(run, tmp_path, page, line, language, kind, text):
     task = {"model": pole, "steps": 50, "init": {"qpos": [0.3]}, "loss": [{"qpos": True, "target": [0.31]}], "optimizer": {"iterations": 3},
             "variables": [json.loads(text), {"name": "mass", "parameter": "body_mass:pole"}]}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    length = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)["variables"][0]
+    length = json.loads(run("optimize", tmp_path / "task.json", "--json", cwd=tmp_path).stdout)["variables"][0]
     assert length["value"] != length["start"] and length["sets"]["body_pos:tip:2"] == 2 * length["value"][0]
     assert len(length["sets"]) == 7
 
@@ -153,7 +153,7 @@ def test_sample(run, tmp_path, page, line, language, kind, text):
         task = {"model": model, "steps": 20, "loss": [{"qpos": True}], "optimizer": {"method": method, "iterations": 80}, "sample": json.loads(text) | {"worlds": 4},
                 "variables": [{"state": "qvel"}, {"parameter": "body_mass:trunk"}]}
         (tmp_path / "task.json").write_text(json.dumps(task))
-        result = json.loads(run("optimize", tmp_path / "task.json", "--fresh", cwd=tmp_path).stdout)
+        result = json.loads(run("optimize", tmp_path / "task.json", "--fresh", "--json", cwd=tmp_path, code=(0, 1)).stdout)
         assert result["draws"] == draws and result["worlds"] == 4 and result["loss"] < result["start_loss"]
 
 
@@ -181,7 +181,7 @@ def test_contact(run, tmp_path, page, line, language, kind, text):
 @pytest.mark.parametrize("page, line, language, kind, text", of("json", "points"))
 def test_a_policy_of_points_learns(run, tmp_path, page, line, language, kind, text):
     (tmp_path / "task.json").write_text(text)
-    result = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)
+    result = json.loads(run("optimize", tmp_path / "task.json", "--json", cwd=tmp_path).stdout)
     assert result["loss"] < result["start_loss"] - 0.02, result
 
 

@@ -82,7 +82,7 @@ def search(run, tmp_path, method, **more):
     task = {"model": chain(2, h=.005), "duration": 8, "init": {"qpos": [2.0, .5]}, "variables": [{"state": "qvel"}],
             "loss": [{"qpos": ["j0", "j1"], "target": [.3, -.2]}], "optimizer": {"method": method, "iterations": 4}, **more}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    said = run("optimize", tmp_path / "task.json", "--fresh", "-q", "-o", tmp_path / "result.json", code=1 if "stop" in more else 0).stderr
+    said = run("optimize", tmp_path / "task.json", "--fresh", "-q", "-o", tmp_path / "result.json", code=1 if "stop" in more else (0, 1)).stderr
     return json.loads((tmp_path / "result.json").read_text())["noise"], said
 
 

@@ -52,7 +52,7 @@ def test_a_task_without_a_folder(pullback, tmp_path):
 
 def start_loss(run, tmp_path, task):
     path = write(tmp_path, {**task, "optimizer": {"iterations": 0}}, "start.json")
-    return json.loads(run("optimize", path, "-q", cwd=tmp_path).stdout)["start_loss"]
+    return json.loads(run("optimize", path, "-q", "--json", cwd=tmp_path).stdout)["start_loss"]
 
 
 def gradient(run, tmp_path, *words):
@@ -118,11 +118,11 @@ def test_every_examples_loss_is_where_optimize_starts(run, root, tmp_path):
         for file in path.parent.iterdir():
             if file.suffix in (".xml", ".npz", ".npy"):
                 (tmp_path / file.name).write_bytes(file.read_bytes())
-        text = run("optimize", other, "-q", cwd=tmp_path).stdout if task.get("stop") is None else None
+        text = run("optimize", other, "-q", "--json", cwd=tmp_path).stdout if task.get("stop") is None else None
         if text is None:
             task.pop("stop")
             other.write_text(json.dumps(task))
-            text = run("optimize", other, "-q", cwd=tmp_path).stdout
+            text = run("optimize", other, "-q", "--json", cwd=tmp_path).stdout
         assert meta["loss"] == json.loads(text)["start_loss"], path
 
 
@@ -208,5 +208,5 @@ def test_a_search_leaves_a_saddle_at_its_bounds(tmp_path, run, method, span):
       <actuator><motor name="u" joint="j" ctrllimited="true" ctrlrange="{span}"/></actuator></mujoco>""")
     (tmp_path / "task.json").write_text(json.dumps({"model": "up.xml", "steps": 60, "loss": [{"site": "tip", "target": [0, 0, -.5]}],
                                                     "variables": [{"control": True}], "optimizer": {"method": method}}))
-    found = json.loads(run("optimize", "task.json", cwd=tmp_path).stdout)
+    found = json.loads(run("optimize", "task.json", "--json", cwd=tmp_path).stdout)
     assert found["loss"] < 1e-6 and found["saddles_left"] == 1, found["reason"]

@@ -187,7 +187,7 @@ def test_optimize_goes_on_from_it(run, trained):
     task = {k: v for k, v in TASK.items() if k not in ("train", "episode")}
     task |= {"steps": 60, "variables": [{"parameter": "policy"}], "optimizer": {"method": "adam", "iterations": 3}}
     path = write(folder, task, "tune.json")
-    loss = lambda *words: json.loads(run("optimize", path, "-q", *words, cwd=folder).stdout)
+    loss = lambda *words: json.loads(run("optimize", path, "-q", *words, "--json", cwd=folder).stdout)
     plain, trained_loss = loss(), loss("--policy", folder / "arm.npz")
     assert trained_loss["start_loss"] != plain["start_loss"] and trained_loss["loss"] < trained_loss["start_loss"]
     assert len(trained_loss["variables"][0]["value"]) == 8 * 3 + 8 + 8 + 1
