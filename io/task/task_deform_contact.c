@@ -243,6 +243,9 @@ static pbStatus read_plane(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   // a plane without a name cannot be in a pair
   if (name) PB_TRY(new_name(r, name, d));
   PB_TRY(pbTaskReader_Spread(r, o, "point", 3, point));
+
+  // one number is no direction
+  if (json_is_number(json_object_get(o, "normal"))) return pbTaskReader_FailAt(r, "normal", "expected three numbers");
   PB_TRY(pbTaskReader_Spread(r, o, "normal", 3, normal));
   return made(r, pbDeformable_AddPlane(d, name, point, normal, NULL));
 }

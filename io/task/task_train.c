@@ -381,8 +381,8 @@ static bool negative(const double *values, int count) {
 static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTrain *t) {
   static const char *const keys[] = {"qpos", "qvel", "joints", NULL}, *const joint_keys[] = {"qpos", "qvel", NULL};
   const pbModel *m = r->model;
+  json_t *value, *joints = json_object_get(object, "joints");
   const char *name;
-  json_t *value;
   if (!object) return pb_ok;
 
   pbTaskReader_Enter(r, "spread");
@@ -394,8 +394,9 @@ static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTrain *t) {
   PB_TRY(pbTaskReader_Spread(r, object, "qpos", (size_t)m->nv, t->spread));
   PB_TRY(pbTaskReader_Spread(r, object, "qvel", (size_t)m->nv, t->spread + m->nv));
 
+  if (joints && !json_is_object(joints)) return pbTaskReader_FailAt(r, "joints", "expected an object {joint: {qpos, qvel}}");
   pbTaskReader_Enter(r, "joints");
-  json_object_foreach(json_object_get(object, "joints"), name, value) {
+  json_object_foreach(joints, name, value) {
     int j;
     pbTaskReader_Enter(r, name);
     PB_TRY(pbTaskReader_Id(r, name, pb_objJoint, &j));

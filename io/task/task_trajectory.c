@@ -184,7 +184,7 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
 }
 
 static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c) {
-  if (!value || json_is_null(value)) return pb_ok;
+  if (!value) return pb_ok;
   if (json_is_object(value)) {
     PB_TRY(recorded_controls(r, value, c));
   } else {

@@ -562,10 +562,11 @@ static const char *text_of(const json_t *object, const char *key) { return json_
 
 // The given name, else one of what varies: "qpos:hinge", "control:motor@1".
 static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable *v) {
-  const char *name = text_of(object, "name"), *parameter = text_of(object, "parameter"), *state = text_of(object, "state");
+  const char *name = NULL, *parameter = text_of(object, "parameter"), *state = text_of(object, "state");
   const char *joint = text_of(object, "joint"), *points = text_of(object, "points"), *key = "";
   const char *of = joint ? joint : points;
   char made[200];
+  PB_TRY(pbTaskReader_Text(r, object, "name", &name));
 
   if (parameter) snprintf(made, sizeof made, "%s", parameter);
   else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");

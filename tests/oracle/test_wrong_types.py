@@ -1,0 +1,30 @@
+"""Every key of every task in examples/ and of those that cases of validation/ write, given each wrong JSON type: refused with the place."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+# What is right beside the type that the task has: true for all of a kind, one number for all of a row, any comment.
+RIGHT = {"bool": {"body", "confirm", "joint", "on", "point_velocity", "points", "qpos", "qvel", "sensor", "site"},
+         "number": {"clock", "mass", "qpos", "qvel", "rate", "start", "target", "torque"}}
+
+
+def is_right(path, kind):
+    key, inside = path.split(".")[-1], path.split(".")[-2:-1]
+    return key == "comment" or key in RIGHT.get(kind, ()) or (inside == ["sets"] and kind == "bool")
+
+
+def test_wrong_types(tmp_path):
+    worker = pathlib.Path(__file__).parent / "wrong_types.py"
+    done = subprocess.run([sys.executable, worker, tmp_path], capture_output=True, text=True, env=os.environ, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]  # a signal: a crash
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    names = {s["task"] for s in said}
+    assert all(f"examples/{n}" in names for n in ("ball/launch", "cartpole/swing-up", "cloth/drape", "quadruped/walk")), names
+    assert sum(n.startswith("validation/") for n in names) >= 5, (sorted(names), done.stderr)
+    assert sum(s["keys"] for s in said) > 600 and sum(s["loads"] for s in said) > 3000
+
+    taken = [(s["task"], path, kind) for s in said for path, kind in s["taken"] if not is_right(path, kind)]
+    placeless = [(s["task"], *p) for s in said for p in s["placeless"]]
+    assert not taken and not placeless, (taken[:9], placeless[:9])

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Every key of every task of examples/ and validation/ with each wrong JSON type, in one process: what is taken, and what is refused without its place.
+
+  tests/oracle/wrong_types.py FOLDER [NAME...]     prints a line of JSON for each task: {"task", "keys", "loads", "taken": [[path, type]], "placeless": [...]}
+
+Tasks of validation/ are those that a case has written when it first runs the program or reads one.
+"""
+import importlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "oracle"), str(ROOT / "validation")]
+from inside import native
+
+SAMPLES = {"null": None, "bool": True, "number": 7.5, "string": "zzz", "array": [[]], "object": {"zzz": 1}}
+KINDS = {type(None): "null", bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+FILE = "wrong.json"
+LATE = {"E6", "R5C", "K21", "K109", "K110"}  # whose tasks come after seconds of work, and have no other keys
+
+
+class Reached(Exception):
+    """A case has its task."""
+
+
+def examples():
+    for path in sorted((ROOT / "examples").glob("*/*.json")):
+        yield f"examples/{path.parent.name}/{path.stem}", json.loads(path.read_text()), path.parent
+
+
+def of_case(name, folder):
+    """Tasks that a case writes, with the files beside them."""
+    import common
+    import tasks
+
+    found = []
+
+    def take(source):
+        for path in pathlib.Path(source).glob("*.json"):
+            task = json.loads(path.read_text())
+            if isinstance(task, dict) and "loss" in task:
+                found.append((f"validation/{name}/{path.stem}", task))
+        if found:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+
+    def task_given(self, task, where=None):
+        pathlib.Path(folder).mkdir(exist_ok=True)
+        if where:
+            shutil.copytree(where, folder, dirs_exist_ok=True)
+        found.append((f"validation/{name}/task", json.loads(json.dumps(task))))
+        raise Reached
+
+    def run(self, *_, **__):
+        if not found:
+            take(self.folder)
+        raise Reached
+
+    keep = common.Bench.run, tasks.Task.__init__
+    common.Bench.run, tasks.Task.__init__ = run, task_given
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("no task so far")))
+    signal.alarm(3)
+    try:
+        importlib.import_module(name).rows()
+    except Reached:
+        pass
+    except Exception as error:  # a case that cannot go on without results has no task
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        signal.alarm(0)
+        common.Bench.run, tasks.Task.__init__ = keep
+    return [(title, task, folder) for title, task in found]
+
+
+def cases(folder):
+    for path in sorted((ROOT / "validation").glob("[A-Z]*.py")):
+        if path.stem not in LATE and re.search(r'"loss":', path.read_text()):
+            yield from of_case(path.stem, pathlib.Path(folder) / path.stem)
+
+
+def keys(value, path=()):
+    """(container, key, path) of every key of every object in it."""
+    if isinstance(value, dict):
+        for k in list(value):
+            yield value, k, path + (k,)
+            yield from keys(value[k], path + (k,))
+    elif isinstance(value, list) and not all(isinstance(v, (int, float)) for v in value):
+        for i, v in enumerate(value):
+            yield from keys(v, path + (i,))
+
+
+def load(task, place):
+    """(taken, text)."""
+    path = place / FILE
+    path.write_text(json.dumps(task, indent=1))
+    ctx, ptr = native.pbContext_Create(None), native.handle()
+    readers = [(native.pbTrain_Load, native.pbTrain_Destroy)] if "train" in task else [(native.pbTask_LoadWith, native.pbTask_Destroy)]
+    if "audit" in task:
+        readers.append((native.pbTask_LoadAudit, native.pbTask_Destroy))
+    try:
+        for read, free in readers:
+            read(ctx, os.fsencode(path), os.fsencode(ROOT), None, ptr)
+            free(ptr)
+        return True, ""
+    except native.Error as error:
+        return False, str(error)
+    finally:
+        native.pbContext_Destroy(ctx)
+
+
+def try_task(title, task, place, tried):
+    """tried: keys of tasks of validation/, without the numbers of lists, which are tried once."""
+    _, text = load(task, place)
+    said = {"task": title, "keys": 0, "loads": 0, "taken": [], "placeless": [], "good": text}
+    for container, key, path in list(keys(task)):
+        pattern = tuple("#" if isinstance(p, int) else p for p in path)
+        if title.startswith("validation") and pattern in tried:
+            continue
+        tried.add(pattern)
+        said["keys"] += 1
+        own = container[key]
+        for kind, sample in SAMPLES.items():
+            if kind == KINDS[type(own)]:
+                continue
+            container[key] = sample
+            taken, text = load(task, place)
+            said["loads"] += 1
+            name = ".".join(map(str, path))
+            if taken:
+                said["taken"].append([name, kind])
+            elif not re.search(rf"{FILE}:\d+: ", text):
+                said["placeless"].append([name, kind, text])
+        container[key] = own
+    return said
+
+
+def main():
+    folder, names, tried = pathlib.Path(sys.argv[1]), sys.argv[2:], set()
+    for title, task, place in itertools.chain(examples(), cases(folder)):
+        if names and not any(n in title for n in names):
+            continue
+        if pathlib.Path(place) == pathlib.Path(ROOT / "examples" / title.split("/")[1]):
+            own = folder / title.replace("/", "-")
+            shutil.copytree(place, own, dirs_exist_ok=True)
+            place = own
+        print(json.dumps(try_task(title, task, place, tried)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
