@@ -148,10 +148,14 @@ typedef struct pbMeshReport {
   pbCellKind worst_kind;
   int worst;               // its number; -1: none
   double low[3], high[3];  // bounds of the points
+  int slivers;             // triangles and tetrahedra with a quality below PB_MESH_SLIVER that are not degenerate
+  int overlapping;         // pairs of tetrahedra that lie in each other: on one side of a face that they share, or in part
 } pbMeshReport;
+#define PB_MESH_SLIVER .01
 // Every mesh: point numbers in range, finite coordinates, no repeated point in a cell, no degenerate, inverted or duplicate cell, no
-// crowded face; then the wishes. pb_bad_input: the text names the first cells of each fault with their points and place. Unused points
-// and several parts are warnings. report may be NULL; it is filled on failure too, except after numbers out of range or NaN.
+// crowded face, no two tetrahedra on one side of a face; then the wishes. pb_bad_input: the text names the first cells of each
+// fault with their points and place. Unused points, several parts, slivers, and tetrahedra that lie in each other otherwise are
+// warnings. report may be NULL; it is filled on failure too, except after numbers out of range or NaN.
 PB_API PB_NODISCARD pbStatus pbMesh_Check(pbContext *ctx, const pbMesh *mesh, unsigned wishes, pbMeshReport *report);
 // Where all tetrahedra are negative they are turned; pb_bad_input, naming the first negative ones, where only some are.
 PB_API PB_NODISCARD pbStatus pbMesh_Orient(pbMesh *mesh);
@@ -168,9 +172,14 @@ PB_API PB_NODISCARD pbStatus pbMesh_Weld(pbMesh *mesh);
 //   .stl         text or binary; corners at the same place become one point (pbMesh_Weld)
 //   .ply         text or binary of either order; elements vertex, face, edge
 //   .msh         Gmsh 2.2 and 4.1, text or binary: points, lines, triangles and tetrahedra of 3, 6, 4, 10 nodes, quadrangles as two
-//                triangles; physical groups with their names (the first of a cell)
+//                triangles, solids as below; physical groups with their names (the first of a cell)
 //   .vtk         legacy VTK, text or binary: UNSTRUCTURED_GRID and POLYDATA, up to version 5.1, no data
 //   .vtu         one piece; text, base64 or raw appended, plain or zlib; cell data "group" (or "gmsh:physical") are groups
+//   .mesh        Medit, text: linear cells; references from 1 on are groups with names such as "triangles:3", "tetrahedra:3"
+//   .ele         TetGen: tetrahedra of 4 nodes, points from the .node file beside it (pbMesh_Load alone); attributes are groups
+//
+// Solids, that is hexahedra, prisms and pyramids, are cut into six, three and two tetrahedra, which a warning says: each
+// quadrangle from the least of its point numbers, so that neighbours, and quadrangles of the file, agree.
 //
 // Errors say file, line or byte, and reason: pb_file, pb_bad_input, pb_unsupported (cells of other kinds). At most 512 MiB; memory stays
 // within a fixed multiple of the file. Point numbers are in range and coordinates finite; for the rest there is pbMesh_Check.

@@ -259,18 +259,19 @@ static pbStatus read_nodes(Gmsh *g) {
 
 // ---- elements ---------------------------------------------------------------------------------------------------------------
 
-enum { gmsh_quadrangle = 3, gmsh_line3 = 8 };
+enum { gmsh_quadrangle = 3, gmsh_hexahedron = 5, gmsh_prism = 6, gmsh_pyramid = 7, gmsh_line3 = 8 };
 
 static int nodes_of(int64_t type) {
   // By Gmsh's number of the element type; 0: not read.
-  static const int nodes_by_type[16] = {0, 2, 3, 4, 4, 0, 0, 0, 3, 6, 0, 10, 0, 0, 0, 1};
+  static const int nodes_by_type[16] = {0, 2, 3, 4, 4, 8, 6, 5, 3, 6, 0, 10, 0, 0, 0, 1};
   return type > 0 && type < 16 ? nodes_by_type[type] : 0;
 }
 
 static pbStatus check_type(Gmsh *g, int64_t type) {
   if (nodes_of(type)) return pb_ok;
-  return pbRead_Unsupported(g->r, "elements of Gmsh's type %lld are not supported (points, lines, triangles, tetrahedra are)",
-                            (long long)type);
+  return pbRead_Unsupported(
+      g->r, "elements of Gmsh's type %lld are not supported (linear cells, triangles of 6 and tetrahedra of 10 nodes are)",
+      (long long)type);
 }
 
 // The nodes of an element, and what it is with us.
@@ -289,7 +290,10 @@ static pbStatus read_element(Gmsh *g, int type, int group) {
 
   g->r->left_out += type == gmsh_line3;
   if (type == gmsh_line3) return pb_ok;
-  if (type == gmsh_quadrangle) return pbRead_AddPolygon(g->r, v, n, group);
+  if (type == gmsh_quadrangle) return pbRead_AddQuadrangle(g->r, v, group);
+  if (type == gmsh_hexahedron) return pbRead_AddSolid(g->r, pb_solidHexahedron, v, group);
+  if (type == gmsh_prism) return pbRead_AddSolid(g->r, pb_solidPrism, v, group);
+  if (type == gmsh_pyramid) return pbRead_AddSolid(g->r, pb_solidPyramid, v, group);
 
   // Gmsh has the middles of the edges 13 and 23 the other way round.
   if (type == 11) {

@@ -13,8 +13,9 @@ typedef struct format {
   const char *ending;
   pbStatus (*read)(pbMeshReader *);
 } format;
-static const format formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".ply", pbRead_Ply}, {".msh", pbRead_Gmsh},
-                                 {".vtk", pbRead_Vtk}, {".vtu", pbRead_Vtu}, {NULL, NULL}};
+static const format formats[] = {{".obj", pbRead_Obj},   {".stl", pbRead_Stl}, {".ply", pbRead_Ply},    {".msh", pbRead_Gmsh},
+                                 {".vtk", pbRead_Vtk},   {".vtu", pbRead_Vtu}, {".mesh", pbRead_Medit}, {".ele", pbRead_Ele},
+                                 {".node", pbRead_Node}, {NULL, NULL}};
 static const format shape_formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".msh", pbRead_Msh},
                                        {".dae", pbRead_Dae}, {".glb", pbRead_Glb}, {NULL, NULL}};
 
@@ -32,6 +33,10 @@ static pbStatus read_mesh(pbMeshReader *r, const format *f) {
 
   if (!r->mesh->points) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: holds no points", r->name);
   if (r->left_out) pbContext_Warn(r->ctx, "%.400s: %d curved lines are left out", r->name, r->left_out);
+  if (r->solids)
+    pbContext_Warn(r->ctx, "%.400s: %d hexahedra, prisms or pyramids are cut into %d tetrahedra", r->name, r->solids,
+                   r->solid_parts);
+  pbRead_MatchQuadrangles(r);
 
   // Of rigid shapes.
   if (r->other_faces)
@@ -44,7 +49,7 @@ static pbStatus read_mesh(pbMeshReader *r, const format *f) {
   return pbMesh_CheckNumbers(r->ctx, r->mesh);
 }
 
-static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char *name, const format *f, bool rigid,
+static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char *name, const format *f, bool rigid, bool in_file,
                       pbMesh **mesh) {
   pbMeshReader r = {.ctx = ctx,
                     .name = name,
@@ -52,7 +57,8 @@ static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char
                     .at = bytes,
                     .end = (const unsigned char *)bytes + size,
                     .line = 1,
-                    .rigid = rigid};
+                    .rigid = rigid,
+                    .in_file = in_file};
 
   PB_TRY(pbMesh_Create(ctx, name, 0, NULL, &r.mesh));
 
@@ -60,6 +66,7 @@ static pbStatus parse(pbContext *ctx, const void *bytes, size_t size, const char
   r.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   pbStatus status = r.locale ? read_mesh(&r, f) : pbMesh_NoMemory(ctx, name);
   if (r.locale) freelocale(r.locale);
+  pbContext_Free(ctx, r.quadrangle);
 
   if (status == pb_ok) *mesh = r.mesh;
   else pbMesh_Destroy(r.mesh);
@@ -71,18 +78,18 @@ static pbStatus load(pbContext *ctx, const char *path, const format *f, bool rig
   size_t size = 0;
   PB_TRY(pbFile_ReadAll(ctx, path, PB_MESH_FILE, &bytes, &size));
 
-  pbStatus status = parse(ctx, bytes, size, path, f, rigid, mesh);
+  pbStatus status = parse(ctx, bytes, size, path, f, rigid, true, mesh);
   pbContext_Free(ctx, bytes);
   return status;
 }
 
 static pbStatus no_format(pbContext *ctx, const char *name) {
-  return pbContext_Fail(ctx, pb_unsupported, "%.400s: the ending is none of .obj .stl .ply .msh .vtk .vtu", name);
+  return pbContext_Fail(ctx, pb_unsupported, "%.400s: the ending is none of .obj .stl .ply .msh .vtk .vtu .mesh .ele", name);
 }
 
 pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char *name, pbMesh **mesh) {
   const format *f = format_of(formats, name);
-  return f ? parse(ctx, bytes, size, name, f, false, mesh) : no_format(ctx, name);
+  return f ? parse(ctx, bytes, size, name, f, false, false, mesh) : no_format(ctx, name);
 }
 
 pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {

@@ -299,6 +299,11 @@ static pbStatus add_strip(pbMeshReader *r, const int *vertex, int nodes, int gro
   return pb_ok;
 }
 
+// Corners row by row, where a hexahedron's go around.
+static pbStatus add_voxel(pbMeshReader *r, const int *v, int group) {
+  return pbRead_AddSolid(r, pb_solidHexahedron, (int[8]){v[0], v[1], v[3], v[2], v[4], v[5], v[7], v[6]}, group);
+}
+
 pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nodes, int group) {
   static const struct {
     int type, nodes;
@@ -328,12 +333,25 @@ pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nod
     case pb_vtkTriangleStrip: return add_strip(r, vertex, nodes, group);
     case pb_vtkPolygon: return pbRead_AddPolygon(r, vertex, nodes, group);
     case pb_vtkQuad:
-      if (nodes == 4) return pbRead_AddPolygon(r, vertex, nodes, group);
+      if (nodes == 4) return pbRead_AddQuadrangle(r, vertex, group);
+      break;
+    case pb_vtkVoxel:
+      if (nodes == 8) return add_voxel(r, vertex, group);
+      break;
+    case pb_vtkHexahedron:
+      if (nodes == 8) return pbRead_AddSolid(r, pb_solidHexahedron, vertex, group);
+      break;
+    case pb_vtkWedge:
+      if (nodes == 6) return pbRead_AddSolid(r, pb_solidPrism, vertex, group);
+      break;
+    case pb_vtkPyramid:
+      if (nodes == 5) return pbRead_AddSolid(r, pb_solidPyramid, vertex, group);
       break;
     case pb_vtkQuadraticEdge: r->left_out++; return pb_ok;
     default: break;
   }
 
-  return pbRead_Unsupported(r, "cells of VTK's type %d with %d points are not supported (triangles and tetrahedra are)", type,
-                            nodes);
+  return pbRead_Unsupported(
+      r, "cells of VTK's type %d with %d points are not supported (linear ones and quadratic triangles and tetrahedra are)", type,
+      nodes);
 }

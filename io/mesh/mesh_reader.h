@@ -25,8 +25,11 @@ typedef struct pbMeshReader {
   locale_t locale;
   pbMesh *mesh;
   int point_room, cell_room[pb_cellKindCount];
-  int left_out;  // cells that are none of ours and do no harm
-  bool rigid;    // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
+  int left_out;                                   // cells that are none of ours and do no harm
+  int solids, solid_parts;                        // cells that were cut into tetrahedra, and into how many
+  int quadrangles, quadrangle_room, *quadrangle;  // of each its first triangle (cut.c)
+  bool in_file;                                   // `name` is its path
+  bool rigid;  // by the rules of rigid shapes (pbMesh_LoadShape); of those, faces that MuJoCo leaves out:
   int other_faces, large_faces, thin_faces;  // of objects after the first; of more than 100 corners; of fewer than three
 } pbMeshReader;
 
@@ -76,6 +79,12 @@ PB_NODISCARD pbStatus pbRead_AddPolygon(pbMeshReader *r, const int *vertex, int 
 PB_NODISCARD pbStatus pbRead_CutPolygon(pbMeshReader *r, const int *vertex, int corners, int group);
 PB_NODISCARD pbStatus pbRead_Range(const pbMeshReader *r, int64_t vertex, int64_t first);  // first <= vertex < first + points
 // A cell by VTK's number of its type. Types that are not of a mesh of ours are pb_unsupported.
+// Cells with quadrangles for faces, cut into tetrahedra so that neighbours fit (cut.c). Corners as VTK has them.
+typedef enum pbSolidKind { pb_solidHexahedron, pb_solidPrism, pb_solidPyramid } pbSolidKind;
+PB_NODISCARD pbStatus pbRead_AddSolid(pbMeshReader *r, pbSolidKind kind, const int *vertex, int group);
+// Two triangles around the first corner; where cells are cut, pbRead_MatchQuadrangles cuts them as the cells' faces are.
+PB_NODISCARD pbStatus pbRead_AddQuadrangle(pbMeshReader *r, const int *vertex, int group);
+void pbRead_MatchQuadrangles(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nodes, int group);
 
 PB_NODISCARD pbStatus pbRead_Obj(pbMeshReader *r);
@@ -87,5 +96,8 @@ PB_NODISCARD pbStatus pbRead_Dae(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Glb(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtu(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Msh(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Medit(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Ele(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Node(pbMeshReader *r);
 
 #endif

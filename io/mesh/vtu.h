@@ -14,6 +14,10 @@ typedef enum pbVtkType {
   pb_vtkPolygon = 7,
   pb_vtkQuad = 9,
   pb_vtkTetra = 10,
+  pb_vtkVoxel = 11,
+  pb_vtkHexahedron = 12,
+  pb_vtkWedge = 13,
+  pb_vtkPyramid = 14,
   pb_vtkQuadraticEdge = 21,
   pb_vtkQuadraticTriangle = 22,
   pb_vtkQuadraticTetra = 24

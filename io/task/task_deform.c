@@ -394,14 +394,16 @@ static pbStatus add_points(pbTaskReader *r, const json_t *o, pbDeformBody *body,
 }
 
 static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch, pbDeformBody *body, pbDeformable *d) {
-  static const char *const keys[] = {"name", "mesh", "quadratic", "pos",      "quat",   "euler",   "scale",   "start", "velocity",
-                                     "mass", "sets", "pins",      "energies", "attach", "surface", "comment", NULL};
+  static const char *const keys[] = {"name",     "mesh", "weld", "quadratic", "pos",      "quat",   "euler",   "scale",   "start",
+                                     "velocity", "mass", "sets", "pins",      "energies", "attach", "surface", "comment", NULL};
 
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &body->name));
   if (!body->name) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing");
   if (!is_word(body->name)) return pbTaskReader_FailAt(r, "name", expected_word);
 
+  if (json_object_get(o, "weld") && !json_is_string(json_object_get(o, "mesh")))
+    return pbTaskReader_FailAt(r, "weld", "is of meshes from files");
   PB_TRY(pbTask_ReadMesh(r, o, &body->mesh));
 
   // sets first: pins, energies and attachments name them

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/context.h"
 #include "base/suggest.h"
@@ -10,6 +11,7 @@
 
 // More than anybody simulates, and few enough that a slip in a file does not take the machine's memory.
 enum { most_cells = 4000000 };
+static const double large_body = 100;  // m: what is longer was hardly meant so
 
 // ---- numbers --------------------------------------------------------------------------------------------------------
 static pbStatus reals(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out) {
@@ -290,20 +292,66 @@ static bool has_cells(const pbMesh *mesh) {
   return count > 0;
 }
 
-static pbStatus read_file(pbTaskReader *r, const char *file, pbMesh **mesh) {
+// Formats whose corners have a point for each set of texture coordinates or normals, so that a surface is open along seams.
+static bool has_seams(const char *file) {
+  const char *dot = strrchr(file, '.');
+  return dot && (!strcasecmp(dot, ".obj") || !strcasecmp(dot, ".ply"));
+}
+
+// Points that stand where others do become one. Along an open seam a body would fall apart.
+static pbStatus join_seams(pbTaskReader *r, const json_t *body, const char *file, pbMesh *mesh) {
+  bool wanted = has_seams(file);
+  PB_TRY(pbTaskReader_Bool(r, body, "weld", &wanted));
+  if (!wanted) return pb_ok;
+
+  int points = mesh->points, triangles = mesh->cells[pb_cellTriangle].count;
+  PB_TRY(made(r, pbMesh_Weld(mesh)));
+  points -= mesh->points;
+  triangles -= mesh->cells[pb_cellTriangle].count;
+  if (points)
+    pbContext_Warn(
+        r->ctx,
+        "%.400s: %d points that stand where others do are joined with them, as along seams; \"weld\": false keeps them "
+        "apart",
+        mesh->name, points);
+  if (triangles) pbContext_Warn(r->ctx, "%.400s: %d triangles that lose a corner by it are left out", mesh->name, triangles);
+  return pb_ok;
+}
+
+// Lengths are metres, and files do not say theirs: whoever gives a scale has thought of it.
+static void ask_for_units(pbTaskReader *r, const json_t *body, const pbMesh *mesh) {
+  double size = 0;
+  for (int k = 0; k < 3; k++) {
+    double low = mesh->points ? mesh->point[k] : 0, high = low;
+    for (int i = 1; i < mesh->points; i++) {
+      low = fmin(low, mesh->point[3 * i + k]);
+      high = fmax(high, mesh->point[3 * i + k]);
+    }
+    size = fmax(size, high - low);
+  }
+
+  if (size < large_body || json_object_get(body, "scale")) return;
+  pbContext_Warn(
+      r->ctx,
+      "%.400s: is %.4g m long, as lengths are metres; \"scale\": 0.001 where the file's are millimetres, 1 where they are "
+      "metres",
+      mesh->name, size);
+}
+
+static pbStatus read_file(pbTaskReader *r, const json_t *body, const char *file, pbMesh **mesh) {
   char *path = NULL;
 
   PB_TRY(pbTaskReader_Path(r, file, &path));
   pbStatus status = pbMesh_Load(r->ctx, path, mesh);
   pbContext_Free(r->ctx, path);
 
-  // STL repeats the points of every triangle
-  if (status == pb_ok && strlen(file) > 4 && !strcmp(file + strlen(file) - 4, ".stl")) status = pbMesh_Weld(*mesh);
+  PB_TRY(made(r, status));
+  PB_TRY(join_seams(r, body, file, *mesh));
 
   // points in no element would be without forces
-  if (status == pb_ok && has_cells(*mesh)) status = pbMesh_DropUnused(*mesh);
+  if (has_cells(*mesh)) PB_TRY(made(r, pbMesh_DropUnused(*mesh)));
 
-  PB_TRY(made(r, status));
+  ask_for_units(r, body, *mesh);
   return bounded(r, (*mesh)->points);
 }
 
@@ -312,7 +360,7 @@ pbStatus pbTask_ReadMesh(pbTaskReader *r, const json_t *body, pbMesh **mesh) {
   if (!value) return pbTaskReader_Fail(r, pb_bad_input, "\"mesh\" is missing");
 
   pbTaskReader_Enter(r, "mesh");
-  if (json_is_string(value)) PB_TRY(read_file(r, json_string_value(value), mesh));
+  if (json_is_string(value)) PB_TRY(read_file(r, body, json_string_value(value), mesh));
   else if (json_is_object(value)) PB_TRY(read_generated(r, value, mesh));
   else return pbTaskReader_Fail(r, pb_bad_input, "expected the name of a file, or an object {generator: numbers}");
 

@@ -278,6 +278,23 @@ static PyObject *compiled_theta(PyObject *self, PyObject *none) {
   return PyBytes_FromStringAndSize((const char *)pbModel_DefaultParams(c->model), c->ntheta * (Py_ssize_t)sizeof(double));
 }
 
+// (theta): masses of deformables' points as bytes.
+static PyObject *compiled_point_masses(PyObject *self, PyObject *object) {
+  pyCompiled *c = (pyCompiled *)self;
+  Py_ssize_t size = pbModel_Size(c->model, "npoint") * (Py_ssize_t)sizeof(double);
+  pyArray theta;
+  if (!pyArray_Read(object, c->ntheta, "parameters", &theta)) return NULL;
+
+  PyObject *mass = PyBytes_FromStringAndSize(NULL, size);
+  if (mass) memset(PyBytes_AsString(mass), 0, (size_t)size);
+  pbStatus status = pb_ok;
+  if (mass) status = pbModel_PointMasses(c->ctx, c->model, theta.data, (double *)PyBytes_AsString(mass));
+  pyArray_Release(&theta, 1);
+  if (status == pb_ok) return mass;
+  Py_DECREF(mass);
+  return fail(c, status);
+}
+
 static PyObject *compiled_state_fields(PyObject *self, PyObject *none) {
   (void)none;
   const pbModel *m = ((pyCompiled *)self)->model;
@@ -437,6 +454,7 @@ static PyMethodDef compiled_methods[] = {
     {"params", compiled_params, METH_NOARGS, "All slices of theta."},
     {"param", compiled_param, METH_O, "The slice of a name."},
     {"theta", compiled_theta, METH_NOARGS, "The values that the model was compiled with, as bytes."},
+    {"point_masses", compiled_point_masses, METH_O, "Masses of deformables' points at parameters, as bytes."},
     {"state_fields", compiled_state_fields, METH_NOARGS, "Fields of a state: name, offset, size."},
     {"fields", compiled_fields, METH_NOARGS, "Compiled fields: name, rows, columns, type, bytes."},
     {"name", compiled_name, METH_VARARGS, "Name of a thing by kind and number, None where there is none."},

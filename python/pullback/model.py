@@ -429,6 +429,14 @@ class Model(_core.Model):
         return MappingProxyType({name: _read(text) for name, text in self._compiled.contact()})
 
     @property
+    def point_mass(self) -> Array:
+        """(npoint,): masses of the points of deformables, kg, at the model's parameters: what `params["point_mass"]` lists, and what densities give.
+
+        Zero of points that move with a body. Momentum is `model.point_mass @ state.point_velocity.reshape(-1, 3)`.
+        """
+        return np.frombuffer(self._compiled.point_masses(self._theta)).copy()
+
+    @property
     def tangent_names(self) -> tuple[str, ...]:
         """What the entries of a tangent are, in the order of linearize."""
         if "_tangent_names" not in self.__dict__:

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "mesh/mesh.h"
+#include "mesh/overlap.h"
 
 enum { shown_faults = 3 };         // of each sort
 static const double flat = 1e-12;  // area or volume over the longest edge squared or cubed that counts as none
@@ -16,7 +17,7 @@ typedef struct Check {
   const pbMesh *m;
   pbMeshReport r;
   int faults;
-  size_t length;
+  size_t length, held;  // of the text: of faults, and where a warning behind them begins
   char text[1600];
 } Check;
 
@@ -38,6 +39,24 @@ static bool begin_fault(Check *c, int *count) {
   if (++*count > shown_faults) return false;
   say(c, "%s%.300s: ", c->length ? "\n" : "", c->m->name);
   return true;
+}
+
+// The same of a warning: it is said at once, and alone.
+static bool begin_warning(Check *c, int *count) {
+  if (++*count > shown_faults) return false;
+  c->held = c->length;
+  say(c, "%.300s: ", c->m->name);
+  return true;
+}
+
+static void end_warning(Check *c) {
+  pbContext_Warn(c->ctx, "%s", c->text + c->held);
+  c->length = c->held;
+  c->text[c->length] = 0;
+}
+
+static void warn_of_rest(const Check *c, int count, const char *what) {
+  if (count > shown_faults) pbContext_Warn(c->ctx, "%.300s: and %d more %s", c->m->name, count - shown_faults, what);
 }
 
 static void say_rest(Check *c, int count, const char *what) {
@@ -220,6 +239,13 @@ static void add_size(Check *c, pbCellKind kind, int cell, Size size) {
     r->worst_kind = kind;
     r->worst = cell;
   }
+
+  // What is flat or turned is told as such.
+  bool thin = dimension > 1 && !size.degenerate && size.quality > 0 && size.quality < PB_MESH_SLIVER;
+  if (!thin || !begin_warning(c, &r->slivers)) return;
+  say_cell(c, kind, cell);
+  say(c, " is a sliver: its quality is %.2g (1 is regular)", size.quality);
+  end_warning(c);
 }
 
 static void check_cell(Check *c, pbCellKind kind, int cell) {
@@ -258,6 +284,7 @@ static void check_cells(Check *c) {
   say_rest(c, c->r.repeated, "cells with a point twice");
   say_rest(c, c->r.degenerate, "degenerate cells");
   say_rest(c, c->r.inverted, "inverted cells");
+  warn_of_rest(c, c->r.slivers, "slivers");
 }
 
 // ---- cells among each other -----------------------------------------------------------------------------------------
@@ -377,14 +404,83 @@ static pbStatus check_edges(Check *c, unsigned wishes) {
   return status;
 }
 
+// A tetrahedron by its number over both kinds.
+static void say_tetrahedron(Check *c, int at) {
+  int linear = c->m->cells[pb_cellTetrahedron].count;
+
+  // Linear ones come first.
+  say_cell(c, at < linear ? pb_cellTetrahedron : pb_cellTetrahedron10, at < linear ? at : at - linear);
+}
+
+// The corner of a tetrahedron that is none of a face.
+static int tip_over(const pbMesh *m, int at, const int *face) {
+  int linear = m->cells[pb_cellTetrahedron].count;
+  const int *v = at < linear ? row_of(m, pb_cellTetrahedron, at) : row_of(m, pb_cellTetrahedron10, at - linear);
+  for (int k = 0; k < 4; k++)
+    if (v[k] != face[0] && v[k] != face[1] && v[k] != face[2]) return v[k];
+  return v[0];  // one with a point twice
+}
+
+static double side_of(const pbMesh *m, const int *face, int tip) {
+  return pbMesh_Det(point(m, face[0]), point(m, face[1]), point(m, face[2]), point(m, tip));
+}
+
+// Two tetrahedra on one side of a face that they share lie in each other, unless one is turned or flat.
+static void report_side(Check *c, const Rows *t, int i) {
+  const int *face = row_at(t, i);
+  int one = t->order[i] / 4, other = t->order[i + 1] / 4, tip[2] = {tip_over(c->m, one, face), tip_over(c->m, other, face)};
+  double side[2] = {side_of(c->m, face, tip[0]), side_of(c->m, face, tip[1])};
+
+  // The same corners: there before.
+  if (tip[0] == tip[1] || !(side[0] * side[1] > 0) || c->r.inverted || c->r.degenerate) return;
+
+  if (!begin_fault(c, &c->r.overlapping)) return;
+  say_tetrahedron(c, one);
+  say(c, " and ");
+  say_tetrahedron(c, other);
+  say(c, " lie in each other: both are on one side of the face that they share");
+}
+
 static void report_faces(Check *c, const Rows *t) {
   for (int i = 0, n; i < t->count; i += n) {
     n = equal_rows(t, i);
     const int *v = row_at(t, i);
+    if (n == 2) report_side(c, t, i);
     if (n > 2 && begin_fault(c, &c->r.crowded_faces))
       say(c, "the triangle of points %d %d %d is a face of %d tetrahedra", v[0], v[1], v[2], n);
   }
   say_rest(c, c->r.crowded_faces, "faces of more than two tetrahedra");
+  say_rest(c, c->r.overlapping, "pairs that lie in each other");
+}
+
+static void warn_of_pair(void *check, int cell, int other) {
+  Check *c = check;
+  PB_ASSERT(cell != other);
+  if (!begin_warning(c, &c->r.overlapping)) return;
+
+  say_tetrahedron(c, cell);
+  say(c, " and ");
+  say_tetrahedron(c, other);
+  say(c, " lie in each other");
+  end_warning(c);
+}
+
+// Pairs that share no face. Where there are faults already, faces do not tell what is outside.
+static pbStatus check_overlaps(Check *c, const Rows *t) {
+  if (c->faults || !t->count) return pb_ok;
+  char *outer = pbContext_AllocArray(c->ctx, (size_t)t->count / 4, sizeof *outer);
+  if (!outer) return pbMesh_NoMemory(c->ctx, c->m->name);
+
+  for (int i = 0, n; i < t->count; i += n) {
+    n = equal_rows(t, i);
+    if (n == 1) outer[t->order[i] / 4] = 1;
+  }
+
+  pbStatus status = pbMesh_FindOverlaps(c->ctx, c->m, outer, warn_of_pair, c);
+  pbContext_Free(c->ctx, outer);
+
+  warn_of_rest(c, c->r.overlapping, "pairs that lie in each other");
+  return status;
 }
 
 // Corners of face number `at` over both kinds of tetrahedra.
@@ -408,6 +504,7 @@ static pbStatus check_faces(Check *c) {
   }
 
   if (status == pb_ok) report_faces(c, &t);
+  if (status == pb_ok) status = check_overlaps(c, &t);
   end_rows(c, &t);
   return status;
 }

@@ -160,7 +160,8 @@ static bool has_repeated(const int *row, int nodes) {
   return false;
 }
 
-// Cells by new numbers (-1: gone). Those that name a point that is gone, or (where `once`) a point twice, are dropped.
+// Cells by new numbers (-1: gone). Dropped are those that name a point that is gone, or (where `once`) come to name a point
+// twice.
 static void renumber_cells(pbCells *c, int nodes, const int *to, bool once) {
   int kept = 0;
   for (int i = 0; i < c->count; i++) {
@@ -171,7 +172,7 @@ static void renumber_cells(pbCells *c, int nodes, const int *to, bool once) {
       row[k] = to[c->vertex[i * nodes + k]];
       keep = keep && row[k] >= 0;
     }
-    if (once && has_repeated(row, nodes)) keep = false;
+    if (once && has_repeated(row, nodes) && !has_repeated(c->vertex + i * nodes, nodes)) keep = false;
     if (!keep) continue;
 
     PB_ASSERT(kept <= i);  // rows move towards the front

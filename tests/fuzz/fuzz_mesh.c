@@ -1,4 +1,5 @@
-// Mesh files: whatever the bytes, a mesh whose numbers are in range or an error with a text. The first byte chooses the format.
+// Mesh files: whatever the bytes, a mesh whose numbers are in range or an error with a text. The first byte chooses the format:
+// '0', '1', ...
 #include <pullback/mesh.h>
 
 #include <stdlib.h>
@@ -16,11 +17,11 @@ static void use(pbContext *ctx, pbMesh *m) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char *const names[] = {"fuzz.obj", "fuzz.stl", "fuzz.ply", "fuzz.msh", "fuzz.vtk", "fuzz.vtu"};
+  static const char *const names[] = {"fuzz.obj", "fuzz.stl", "fuzz.ply", "fuzz.msh", "fuzz.vtk", "fuzz.vtu", "fuzz.mesh"};
   if (!size) return 0;
   pbContext *ctx = pbContext_Create(NULL);
   pbMesh *m = NULL;
-  pbStatus status = pbMesh_Parse(ctx, data + 1, size - 1, names[*data % 6], &m);
+  pbStatus status = pbMesh_Parse(ctx, data + 1, size - 1, names[(*data + 1) % 7], &m);
   if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
   if (status == pb_ok) use(ctx, m);
   pbMesh_Destroy(m);

@@ -74,6 +74,49 @@ def test_motion_as_numpy_solves_it(run, tmp_path, net):
     assert abs(b["points"].reshape(26, 5, 3) - solve(np.tile([0, 0.1, 0], (25, 1)))).max() < 1e-9
 
 
+def sheet(tmp_path, text, name="sheet.obj", **more):
+    """A task of a cloth from a file."""
+    (tmp_path / name).write_text(text)
+    cloth = dict(energy="membrane_stvk", parameters=dict(young=1e5, poisson=.3, thickness=1e-3, density=200))
+    task = dict(options=dict(timestep=.01), deformables=dict(bodies=[dict(name="cloth", mesh=name, energies=[cloth], **more)]), steps=3)
+    (tmp_path / "sheet.json").write_text(json.dumps(task))
+    return tmp_path / "sheet.json"
+
+
+SEAM = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 0\nv 1 1 0\nf 1 2 3\nf 5 6 4\n"
+
+
+def test_seams_are_joined_and_told(run, tmp_path):
+    pinned = dict(pins=[dict(points=dict(box=[[None, None, None], [0, None, None]]))])
+    said = run("simulate", sheet(tmp_path, SEAM, **pinned), "-o", tmp_path / "a.npz").stderr
+    assert "sheet.obj: 2 points that stand where others do are joined with them" in said and '"weld": false' in said, said
+    assert np.load(tmp_path / "a.npz")["points"].shape[1] == 12
+    said = run("simulate", sheet(tmp_path, SEAM, weld=False, **pinned), "-o", tmp_path / "a.npz").stderr
+    assert "are joined" not in said and "2 parts that are not connected" in said, said
+    assert np.load(tmp_path / "a.npz")["points"].shape[1] == 18
+    said = run("simulate", sheet(tmp_path, SEAM + "f 1 5 3\n", **pinned), "-o", tmp_path / "a.npz").stderr
+    assert "1 triangles that lose a corner by it are left out" in said, said
+    said = run("simulate", sheet(tmp_path, SEAM + "f 1 1 3\n", **pinned), "-o", tmp_path / "a.npz", code=3).stderr
+    assert "triangle 2 (points 0 0 2, near 0.3333 0.3333 0) has a point twice" in said, said
+    said = run("simulate", sheet(tmp_path, SEAM, weld="no"), "-o", tmp_path / "a.npz", code=3).stderr
+    assert "weld" in said, said
+
+
+def test_a_file_in_millimetres_asks_for_its_unit(run, tmp_path):
+    large = SEAM.replace(" 1", " 1000").replace("f 1000", "f 1").replace("v 1 ", "v 1000 ")
+    said = run("info", sheet(tmp_path, large)).stderr
+    assert 'is 1000 m long, as lengths are metres; "scale": 0.001 where the file\'s are millimetres' in said, said
+    for scale in (1, .001, [1e-3] * 3): assert " m long" not in run("info", sheet(tmp_path, large, scale=scale)).stderr
+    assert " m long" not in run("info", sheet(tmp_path, SEAM)).stderr
+
+
+def test_weld_is_of_files(run, tmp_path):
+    task = world()
+    task["deformables"]["bodies"][0]["weld"] = True
+    (tmp_path / "net.json").write_text(json.dumps(task))
+    assert "is of meshes from files" in run("info", tmp_path / "net.json", code=3).stderr
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one(run, tmp_path):
     for scheme in ("implicit_euler", "bdf2", "trapezoid"):
         task = world()

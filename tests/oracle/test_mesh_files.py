@@ -1,6 +1,8 @@
 """Mesh files written by meshio are read as it wrote them, and what we write it reads: points, cells, groups, data."""
 import json
+import shutil
 import struct
+import subprocess
 
 import meshio
 import numpy as np
@@ -61,6 +63,7 @@ FORMATS = [
     ("m.vtk", SOLID, {"file_format": "vtk51", "binary": False}, 1e-15), ("m.vtk", SOLID, {"file_format": "vtk51", "binary": True}, 0),
     ("m.vtu", SOLID, {"binary": False}, 1e-10), ("m.vtu", SOLID, {"binary": True, "compression": None}, 0),
     ("m.vtu", SOLID, {"binary": True, "compression": "zlib"}, 0),
+    ("m.mesh", [SOLID[1], SOLID[2], SOLID[4]], {}, 1e-15), ("m.ele", [SOLID[4]], {}, 1e-15),
 ]
 
 
@@ -76,6 +79,44 @@ def test_meshio_writes_we_read(load, tmp_path, name, cells, options, error):
     assert set(read.cells) == {kind for kind, _ in cells}
     for kind, rows in cells:
         np.testing.assert_array_equal(read.cells[kind], rows)
+
+
+# Beside each other: two hexahedra, a prism in the corner of one, a pyramid on top of the other.
+BRICKS = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1, 2)] + [[.5, .5, 2.], [1, -1, 0], [1, -1, 1]], float)
+BRICK_CELLS = [("hexahedron", np.array([[0, 1, 4, 3, 6, 7, 10, 9], [1, 2, 5, 4, 7, 8, 11, 10]])), ("wedge", np.array([[0, 13, 1, 6, 14, 7]])),
+               ("pyramid", np.array([[6, 7, 10, 9, 12]]))]
+
+
+@pytest.mark.parametrize("name,options", [("m.vtk", {"file_format": "vtk42"}), ("m.vtk", {"file_format": "vtk51"}), ("m.vtu", {}),
+                                          ("m.msh", {"file_format": "gmsh22", "binary": False}), ("m.msh", {"file_format": "gmsh22", "binary": True}), ("m.mesh", {})])
+def test_hexahedra_prisms_and_pyramids(load, tmp_path, name, options):
+    """As tetrahedra they fill the same volume, and each inner face belongs to two of them, however the points are numbered."""
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(BRICKS)) if seed else np.arange(len(BRICKS))
+        place = np.argsort(order)
+        points = BRICKS[order]
+        meshio.Mesh(points, [(kind, place[rows]) for kind, rows in BRICK_CELLS]).write(tmp_path / name, **options)
+        read = load(tmp_path / name)
+        tets = read.cells["tetra"]
+        x = read.points[tets]
+        volume = np.linalg.det(x[:, 1:] - x[:, :1]) / 6
+        assert len(tets) == 2 * 6 + 3 + 2 and volume.min() > 1e-3
+        np.testing.assert_allclose(volume.sum(), 2 + .5 + 1 / 3, rtol=1e-14)
+        faces, count = np.unique(np.sort(tets[:, [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]].reshape(-1, 3), axis=1), axis=0, return_counts=True)
+        assert count.max() == 2 and len(faces[count == 1]) == 20 - 2 + 6 - 2 + 4  # bricks, the prism on one side, the pyramid on another
+
+
+@pytest.mark.skipif(not shutil.which("tetgen"), reason="needs TetGen (apt install tetgen)")
+def test_a_surface_filled_by_tetgen(load, tmp_path):
+    """As docs/deformables.md says it."""
+    corners = np.array([[x, y, z] for x in (0, .1) for y in (0, .1) for z in (0, .1)])
+    sides = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
+    meshio.Mesh(corners, [("triangle", np.array(sides))]).write(tmp_path / "cow.stl", binary=False)
+    subprocess.run(["tetgen", "-pq1.4a1e-5", "cow.stl"], cwd=tmp_path, check=True, capture_output=True)
+    read = load(tmp_path / "cow.1.ele")
+    x = read.points[read.cells["tetra"]]
+    volume = abs(np.linalg.det(x[:, 1:] - x[:, :1])) / 6
+    assert volume.max() < 1.0001e-5 and abs(volume.sum() - 1e-3) < 1e-9
 
 
 @pytest.mark.parametrize("binary", [False, True])

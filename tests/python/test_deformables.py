@@ -627,3 +627,20 @@ def test_coupled_steps_are_decided_at_rounding():
     found = [coupled_rounding.walk(seed, k, 300) for k in range(12)]
     assert sum(refused for _, refused, _ in found) == 0, "\n".join(said for _, _, said in found if said)
     assert sum(made for made, _, _ in found) == 12 * 300
+
+
+# ---- what points weigh -----------------------------------------------------------------------------------------------------------
+def test_masses_of_points_are_those_of_the_motion():
+    """Densities, what is listed, and points of bodies; by the same parameters as a step. Momentum of free bodies is kept."""
+    body = {"name": "b", "mesh": {"box": {"size": [.2, .1, .1], "cells": [2, 1, 1]}}, "mass": .24, "velocity": [1, 2, 3],
+            "energies": [{"energy": "neo_hookean", "parameters": {"young": 1e5, "poisson": .3, "density": 1000}}]}
+    model = pb.loads(empty(), deformables={"bodies": [body]})
+    assert model.point_mass.shape == (model.npoint,) == (12,)
+    assert abs(model.point_mass.sum() - (2 + .24)) < 1e-12 and np.allclose(model.params["point_mass"], .02)
+    heavier = model.with_params({"b_neo_hookean_mass.density": 2000})
+    assert abs(heavier.point_mass.sum() - (4 + .24)) < 1e-12 and abs(model.point_mass.sum() - 2.24) < 1e-12
+
+    r = model.rollout(steps=5)
+    momentum = np.einsum("i,tij->tj", model.point_mass, r.point_velocity.reshape(6, -1, 3))
+    assert np.allclose(momentum, 2.24 * np.array([1, 2, 3]), atol=1e-9)
+    assert pb.loads(empty()).point_mass.shape == (0,)

@@ -321,6 +321,133 @@ static const Bad bad_meshes[] = {
     {"crowded", 5, 3, 0, 0, {0, 1, 2, 1, 0, 4, 0, 1, 3}, {0}, pb_ok, ""},
 };
 
+// ---- tetrahedra that lie in each other, and thin ones -----------------------------------------------------------------------
+
+static double six_volumes(const double *a, const double *b, const double *c, const double *d) {
+  double e[3][3];
+  for (int k = 0; k < 3; k++) {
+    e[0][k] = b[k] - a[k];
+    e[1][k] = c[k] - a[k];
+    e[2][k] = d[k] - a[k];
+  }
+  double sum = 0;
+  for (int k = 0; k < 3; k++) sum += e[0][k] * (e[1][(k + 1) % 3] * e[2][(k + 2) % 3] - e[1][(k + 2) % 3] * e[2][(k + 1) % 3]);
+  return sum;
+}
+
+static pbMesh *tetrahedra(pbContext *ctx, int points, const double *point, int count, const int *vertex) {
+  pbMesh *m;
+  OK(ctx, pbMesh_Create(ctx, "tets", points, (int64_t[pb_cellKindCount]){[pb_cellTetrahedron] = count}, &m));
+  memcpy(m->point, point, 3 * (size_t)points * sizeof *point);
+  memcpy(m->cells[pb_cellTetrahedron].vertex, vertex, 4 * (size_t)count * sizeof *vertex);
+  return m;
+}
+
+static void test_a_face_with_both_on_one_side(void **state) {
+  pbContext *ctx = *state;
+  static const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, .2, .2, .5};
+  pbMesh *m = tetrahedra(ctx, 5, x, 2, (int[]){0, 1, 2, 3, 0, 1, 2, 4});
+  pbMeshReport r;
+  assert_int_equal(pbMesh_Check(ctx, m, 0, &r), pb_bad_input);
+  assert_int_equal(r.overlapping, 1);
+  assert_non_null(strstr(pbContext_Error(ctx),
+                         "tetrahedron 0 (points 0 1 2 3, near 0.25 0.25 0.25) and tetrahedron 1 (points 0 1 "
+                         "2 4, near 0.3 0.3 0.125) lie in each other: both are on one side"));
+  pbMesh_Destroy(m);
+}
+
+// Two blocks that are one mesh: they touch in a plane, or a part of each lies in the other.
+static void test_parts_that_lie_in_each_other(void **state) {
+  (void)state;
+  for (int trial = 0; trial < 4; trial++) {
+    pbContext *ctx = pbContext_Create(NULL);
+    pbMesh *one, *both;
+    const pbBox box = {.high = {1, 1, 1}, .cells = {3, 3, 3}};
+    OK(ctx, pbMesh_Box(ctx, &box, &one));
+    int n = one->cells[pb_cellTetrahedron].count;
+    OK(ctx, pbMesh_Create(ctx, "both", 2 * one->points, (int64_t[pb_cellKindCount]){[pb_cellTetrahedron] = 2 * n}, &both));
+    const double shift = (double[]){1, .9, 0, 1 - 1e-8}[trial];  // beside, into, onto, as good as beside
+    for (int i = 0; i < 6 * one->points; i++) {
+      both->point[i] = one->point[i % (3 * one->points)] + (i >= 3 * one->points && i % 3 == 0 ? shift : 0) + 1e3;
+    }
+    for (int i = 0; i < 8 * n; i++) {
+      both->cells[pb_cellTetrahedron].vertex[i] = one->cells[pb_cellTetrahedron].vertex[i % (4 * n)] + i / (4 * n) * one->points;
+    }
+    pbMeshReport r;
+    OK(ctx, pbMesh_Check(ctx, both, 0, &r));
+    bool overlap = trial == 1 || trial == 2;
+    if ((r.overlapping > 0) != overlap) fail_msg("%d: %d pairs", trial, r.overlapping);
+    assert_true(!overlap == !strstr(pbContext_Warnings(ctx), " lie in each other"));
+    // Each of those within has a counterpart that is told.
+    if (trial == 2) assert_true(r.overlapping >= n / 3);
+    pbMesh_Destroy(one);
+    pbMesh_Destroy(both);
+    pbContext_Destroy(ctx);
+  }
+}
+
+// Where two of them hold a point, found at random, they lie in each other.
+static void test_overlaps_of_pairs_at_random(void **state) {
+  (void)state;
+  uint64_t random = 7;
+  int met = 0, apart = 0;
+  for (int trial = 0; trial < 300; trial++) {
+    pbContext *ctx = pbContext_Create(NULL);
+    double x[24];
+    for (int i = 0; i < 24; i++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      x[i] = (double)(random >> 33) / 2147483648. + (i >= 12 && i % 3 == 0 ? .4 : 0);
+    }
+    int v[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (int c = 0; c < 2; c++) {
+      int *w = v + 4 * c;
+      if (six_volumes(x + 3 * w[0], x + 3 * w[1], x + 3 * w[2], x + 3 * w[3]) > 0) continue;
+      w[0] = 4 * c + 1;
+      w[1] = 4 * c;
+    }
+    pbMesh *m = tetrahedra(ctx, 8, x, 2, v);
+    pbMeshReport r;
+    OK(ctx, pbMesh_Check(ctx, m, 0, &r));
+    bool seen = false;
+    for (int k = 0; k < 20000 && !seen; k++) {
+      double L[4], p[3] = {0}, sum = 0;
+      for (int i = 0; i < 4; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        sum += L[i] = -log((double)((random >> 33) + 1) / 2147483649.);
+      }
+      for (int i = 0; i < 4; i++) {
+        for (int a = 0; a < 3; a++) p[a] += L[i] / sum * x[3 * v[i] + a];
+      }
+      bool inside = true;
+      for (int i = 0; i < 4; i++) {
+        const double *q[4];
+        for (int j = 0; j < 4; j++) q[j] = j == i ? p : x + 3 * v[4 + j];
+        inside = inside && six_volumes(q[0], q[1], q[2], q[3]) > 0;
+      }
+      seen = inside;
+    }
+    if (seen && !r.overlapping) fail_msg("%d: a common point, and not told", trial);
+    met += seen;
+    apart += !r.overlapping;
+    pbMesh_Destroy(m);
+    pbContext_Destroy(ctx);
+  }
+  assert_true(met > 50 && apart > 50);
+}
+
+static void test_slivers_are_told(void **state) {
+  pbContext *ctx = *state;
+  static const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, .5, .5, 1e-9};
+  pbMesh *m = tetrahedra(ctx, 4, x, 1, (int[]){0, 1, 2, 3});
+  pbMeshReport r;
+  OK(ctx, pbMesh_Check(ctx, m, 0, &r));
+  assert_int_equal(r.slivers, 1);
+  assert_non_null(strstr(pbContext_Warnings(ctx),
+                         "tets: tetrahedron 0 (points 0 1 2 3, near 0.375 0.375 2.5e-10) is a sliver: its "
+                         "quality is"));
+  pbMesh_Destroy(m);
+}
+
 static pbMesh *make(pbContext *ctx, const Bad *b) {
   pbMesh *m;
   int64_t counts[pb_cellKindCount] = {[pb_cellTriangle] = b->triangles, [pb_cellTetrahedron] = b->tetrahedra};
@@ -516,6 +643,10 @@ int main(void) {
       TEST(test_quadratic),
       TEST(test_curved_volume),
       TEST(test_faults_are_named),
+      TEST(test_a_face_with_both_on_one_side),
+      TEST(test_parts_that_lie_in_each_other),
+      TEST(test_overlaps_of_pairs_at_random),
+      TEST(test_slivers_are_told),
       TEST(test_many_faults),
       TEST(test_orientation),
       TEST(test_points_joined_and_dropped),

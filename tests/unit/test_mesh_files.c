@@ -186,6 +186,18 @@ static const Sample samples[] = {
      "</DataArray></Cells></Piece></UnstructuredGrid></VTKFile>",
      3,
      {0, 0, 1}},
+    {"a.mesh",
+     "MeshVersionFormatted 1\nDimension\n3\n# by hand\nVertices\n5\n0 0 0 0\n1 0 0 0\n0 1 0 9\n0 0 1 0\n1 1 1 0\nNormals 1\n"
+     "0 0 1\nRidges\n1\n1\nEdges 1\n1 2 0\nTriangles 2\n1 3 2 7\n1 2 4 -7\nTetrahedra\n2\n1 2 3 4 3\n2 3 4 5 3\nEnd\nmore",
+     5,
+     {0, 1, 2, 0, 2}},
+    {"b.mesh",  // two hexahedra side by side, a prism and a pyramid on them, and quadrangles of their faces
+     "MeshVersionFormatted 2 Dimension 3 Vertices 15\n0 0 0 0 1 0 0 0 2 0 0 0 0 1 0 0 1 1 0 0 2 1 0 0\n"
+     "0 0 1 0 1 0 1 0 2 0 1 0 0 1 1 0 1 1 1 0 2 1 1 0\n.5 .5 1.5 0 1 .5 2 0 2 .5 2 0\n"
+     "Hexahedra 2 1 2 5 4 7 8 11 10 1 2 3 6 5 8 9 12 11 1\nPyramids 1 7 8 11 10 13 1\nPrisms 1 8 11 14 9 12 15 1\n"
+     "Quadrilaterals 2 2 5 11 8 4 6 5 2 3 4\nEnd",
+     15,
+     {0, 0, 4, 0, 17}},
 };
 enum { sample_count = sizeof samples / sizeof *samples };
 
@@ -226,6 +238,192 @@ static void test_details_of_samples(void **state) {
   assert_int_equal(vtu->cells[pb_cellTriangle].group[0], 4);
   pbMesh *all[] = {obj, msh, vtk, vtu};
   for (int i = 0; i < 4; i++) pbMesh_Destroy(all[i]);
+}
+
+static void test_details_of_medit(void **state) {
+  Fixture *f = *state;
+  pbMesh *m = parse(f->ctx, "a.mesh", samples[7].text);
+  assert_memory_equal(m->cells[pb_cellTetrahedron].vertex, ((int[]){0, 1, 2, 3, 1, 2, 3, 4}), 8 * sizeof(int));
+  assert_memory_equal(m->cells[pb_cellTriangle].group, ((int[]){7, 0}), 2 * sizeof(int));
+  assert_int_equal(pbMesh_FindGroup(m, "triangles:7")->dimension, 2);
+  assert_int_equal(pbMesh_FindGroup(m, "tetrahedra:3")->number, 3);
+  pbMesh_Destroy(m);
+  m = parse(f->ctx, "flat.mesh", "MeshVersionFormatted 1 Dimension 2 Vertices 3 0 0 0 1 0 0 0 1 0 Triangles 1 1 2 3 0 End");
+  assert_true(m->point[5] == 0 && m->point[6] == 0 && m->point[7] == 1);
+  pbMesh_Destroy(m);
+}
+
+// Cells with quadrangles for faces: every face is cut alike by both of its neighbours, and by quadrangles of a file.
+static void test_solids_are_cut_so_that_they_fit(void **state) {
+  Fixture *f = *state;
+  pbMesh *m = parse(f->ctx, "b.mesh", samples[8].text);
+  pbMeshReport r;
+  assert_non_null(strstr(pbContext_Warnings(f->ctx), "b.mesh: 4 hexahedra, prisms or pyramids are cut into 17 tetrahedra"));
+  OK(f->ctx, pbMesh_Check(f->ctx, m, pb_meshConnected, &r));
+  assert_true(fabs(r.volume - (2 + 0.5 / 3 + 0.5)) < 1e-14);
+
+  // The prism's tip touches the pyramid's at no face: the boundary has the area of the shapes, once.
+  pbCells outside, skin;
+  OK(f->ctx, pbMesh_Boundary(f->ctx, m, &outside));
+  OK(f->ctx, pbMesh_Skin(f->ctx, m, &skin));
+  assert_int_equal(skin.count, outside.count);  // quadrangles are faces of tetrahedra
+  char name[] = "skin";
+  pbMesh surface = {.ctx = f->ctx, .name = name, .points = m->points, .point = m->point};
+  surface.cells[pb_cellTriangle] = outside;
+  OK(f->ctx, pbMesh_Check(f->ctx, &surface, pb_meshClosed | pb_meshOriented, NULL));
+  pbCells_Clear(f->ctx, &outside);
+  pbCells_Clear(f->ctx, &skin);
+  pbMesh_Destroy(m);
+}
+
+static pbMesh *grid_of_hexahedra(pbContext *ctx, const int *number) {
+  static const int corner[8][3] = {{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {0, 0, 1}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}};
+  char *text = malloc(1 << 16), *at = text;
+  at += sprintf(at, "MeshVersionFormatted 2 Dimension 3 Vertices 64");
+  int place[64];
+  for (int i = 0; i < 64; i++) place[number[i]] = i;
+  for (int i = 0; i < 64; i++) at += sprintf(at, "\n%d %d %d 0", place[i] % 4, place[i] / 4 % 4, place[i] / 16);
+  at += sprintf(at, "\nHexahedra 27");
+  for (int c = 0; c < 27; c++) {
+    at += sprintf(at, "\n");
+    for (int k = 0; k < 8; k++) {
+      int x = c % 3 + corner[k][0], y = c / 3 % 3 + corner[k][1], z = c / 9 + corner[k][2];
+      at += sprintf(at, "%d ", number[x + 4 * y + 16 * z] + 1);
+    }
+    at += sprintf(at, "0");
+  }
+  pbMesh *m = parse(ctx, "grid.mesh", text);
+  free(text);
+  return m;
+}
+
+// However points are numbered: 27 cubes have the volume and the closed surface of one.
+static void test_any_numbering_of_hexahedra(void **state) {
+  Fixture *f = *state;
+  uint64_t random = 1;
+  for (int trial = 0; trial < 50; trial++) {
+    int number[64];
+    for (int i = 0; i < 64; i++) number[i] = i;
+    for (int i = trial ? 63 : 0; i > 0; i--) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      int k = (int)((random >> 33) % (uint64_t)(i + 1)), t = number[i];
+      number[i] = number[k];
+      number[k] = t;
+    }
+    pbMesh *m = grid_of_hexahedra(f->ctx, number);
+    pbMeshReport r;
+    OK(f->ctx, pbMesh_Check(f->ctx, m, pb_meshConnected, &r));
+    assert_true(m->cells[pb_cellTetrahedron].count == 27 * 6 && fabs(r.volume - 27) < 1e-12 && !r.overlapping);
+    pbCells outside;
+    OK(f->ctx, pbMesh_Boundary(f->ctx, m, &outside));
+    assert_int_equal(outside.count, 6 * 9 * 2);  // a face that neighbours cut differently would have four more
+    pbCells_Clear(f->ctx, &outside);
+    pbMesh_Destroy(m);
+  }
+}
+
+// VTK and Gmsh: the same cells by their numbers; VTK's own prisms run the other way round, and voxels go row by row.
+static void test_solids_of_vtk_and_gmsh(void **state) {
+  Fixture *f = *state;
+  static const struct {
+    const char *name, *text;
+    double volume;
+  } files[] = {
+      {"h.vtk",
+       "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 8 float\n0 0 0 1 0 0 1 1 0 0 1 0 0 0 1 1 0 1 1 1 "
+       "1 "
+       "0 1 1\nCELLS 1 9\n8 0 1 2 3 4 5 6 7\nCELL_TYPES 1\n12\n",
+       1},
+      {"v.vtk",
+       "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 8 float\n0 0 0 1 0 0 0 1 0 1 1 0 0 0 1 1 0 1 0 1 "
+       "1 "
+       "1 1 1\nCELLS 1 9\n8 0 1 2 3 4 5 6 7\nCELL_TYPES 1\n11\n",
+       1},
+      {"w.vtk",
+       "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 7 float\n0 0 0 0 1 0 1 0 0 0 0 1 0 1 1 1 0 1 .3 "
+       ".3 "
+       "2\nCELLS 2 12\n6 0 1 2 3 4 5\n4 3 5 4 6\nCELL_TYPES 2\n13 10\n",
+       0.5 + 0.5 / 3},
+      {"p.msh",
+       "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n5\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 .5 .5 1\n$EndNodes\n"
+       "$Elements\n1\n1 7 0 1 2 3 4 5\n$EndElements\n",
+       1. / 3},
+      {"w.msh",
+       "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n6\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n5 1 0 1\n6 0 1 1\n$EndNodes\n"
+       "$Elements\n1\n1 6 0 1 2 3 4 5 6\n$EndElements\n",
+       0.5},
+      {"h.msh",
+       "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n8\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 0 0 1\n6 1 0 1\n7 1 1 1\n8 0 1 1\n"
+       "$EndNodes\n$Elements\n1\n1 5 0 1 2 3 4 5 6 7 8\n$EndElements\n",
+       1},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    pbMesh *m = parse(f->ctx, files[i].name, files[i].text);
+    pbMeshReport r;
+    OK(f->ctx, pbMesh_Check(f->ctx, m, pb_meshConnected, &r));
+    if (!(fabs(r.volume - files[i].volume) < 1e-7)) fail_msg("%s: volume %g", files[i].name, r.volume);
+    pbMesh_Destroy(m);
+  }
+}
+
+static void write_text(Fixture *f, const char *name, const char *text) {
+  FILE *stream = fopen(path_of(f, name), "w");
+  fputs(text, stream);
+  fclose(stream);
+}
+
+// Two files, from 0 or from 1 on.
+static void test_tetgen(void **state) {
+  Fixture *f = *state;
+  static const char *const files[][2] = {
+      {"# made by hand\n4 3 1 1\n1 0 0 0 7.5 1\n2 1 0 0 7.5 1 # more\n3 0 1 0 7.5 1\n4 0 0 1 7.5 1\n",
+       "1 4 1\n 1 1 2 3 4 5\n# end\n"},
+      {"4 3 0 0\n0 0 0 0\n1 1 0 0\n2 0 1 0\n3 0 0 1\n", "1 4 0\n0 0 1 2 3\n"}};
+  for (int i = 0; i < 2; i++) {
+    pbMesh *m;
+    write_text(f, "a.node", files[i][0]);
+    write_text(f, "a.ele", files[i][1]);
+    OK(f->ctx, pbMesh_Load(f->ctx, path_of(f, "a.ele"), &m));
+    assert_memory_equal(m->cells[pb_cellTetrahedron].vertex, ((int[]){0, 1, 2, 3}), 4 * sizeof(int));
+    assert_memory_equal(m->point, ((double[]){0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1}), 12 * sizeof(double));
+    assert_int_equal(m->cells[pb_cellTetrahedron].group[0], i ? 0 : 5);
+    pbMesh_Destroy(m);
+  }
+  unlink(path_of(f, "a.ele"));
+  unlink(path_of(f, "a.node"));
+}
+
+static void test_damaged_tetgen(void **state) {
+  Fixture *f = *state;
+  static const struct {
+    const char *node, *ele, *error;
+    pbStatus status;
+  } bad[] = {
+      {NULL, "1 4 0\n1 1 2 3 4\n", "a.node", pb_file},
+      {"", "", "a.node:1: expected a whole number, found the end of the file", pb_bad_input},
+      {"9999999 3 0 0\n", "", "a.node:1: 9999999 points; the file has room", pb_bad_input},
+      {"1 2 0 0\n1 0 0\n", "", "a.node:1: points of dimension 2", pb_unsupported},
+      {"1 3 0 0\n5 0 0 0\n", "", "a.node:2: the first number is 5: expected 0 or 1", pb_bad_input},
+      {"2 3 0 0\n1 0 0 0\n1 0 0 0\n", "", "a.node:3: expected number 2, found 1", pb_bad_input},
+      {"1 3 0 0\n1 0 0 x\n", "", "a.node:2: expected a number, found 'x'", pb_bad_input},
+      {"1 3 0 0\n1 0 0 0\n", "1 10 0\n", "a.ele:1: tetrahedra of 10 nodes", pb_unsupported},
+      {"1 3 0 0\n1 0 0 0\n", "1 4 0\n1 1 1 1 2\n", "a.ele:2: point 2 is named; there are 1, counted from 1", pb_bad_input},
+      {"1 3 0 0\n1 0 0 0\n", "-1 4 0\n", "a.ele:1: -1 tetrahedra", pb_bad_input},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    pbMesh *m = NULL;
+    if (bad[i].node) write_text(f, "a.node", bad[i].node);
+    write_text(f, "a.ele", bad[i].ele);
+    pbStatus status = pbMesh_Load(f->ctx, path_of(f, "a.ele"), &m);
+    if (status != bad[i].status || m || !strstr(pbContext_Error(f->ctx), bad[i].error))
+      fail_msg("%zu: %s: '%s'", i, pbStatus_Text(status), pbContext_Error(f->ctx));
+  }
+  pbMesh *m;
+  assert_int_equal(pbMesh_Load(f->ctx, path_of(f, "a.node"), &m), pb_unsupported);
+  assert_non_null(strstr(pbContext_Error(f->ctx), "name the .ele file"));
+  assert_int_equal(pbMesh_Parse(f->ctx, "1", 1, "a.ele", &m), pb_unsupported);
+  unlink(path_of(f, "a.ele"));
+  unlink(path_of(f, "a.node"));
 }
 
 static void put(unsigned char **to, const void *value, int width, bool swap) {
@@ -298,8 +496,19 @@ static const struct {
      "a.msh:7: node 1 is defined twice"},
     {"a.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n1\n1 0 0 0\n$EndNodes\n$Elements\n1\n1 15 0 2\n$EndElements\n",
      "a.msh:10: there is no node 2"},
-    {"a.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Elements\n1\n1 5 0 1 1 1 1 1 1 1 1\n",
-     "a.msh:6: elements of Gmsh's type 5 are not supported"},
+    {"a.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Elements\n1\n1 12 0 1 1 1 1 1 1 1 1\n",
+     "a.msh:6: elements of Gmsh's type 12 are not supported"},
+    {"a.mesh", "Vertices", "a.mesh:1: expected 'MeshVersionFormatted', found 'Vertices'"},
+    {"a.mesh", "MeshVersionFormatted 9", "a.mesh:1: version 9 of Medit's format"},
+    {"a.mesh", "MeshVersionFormatted 1\nVertices 1", "a.mesh:2: expected 'Dimension', found 'Vertices'"},
+    {"a.mesh", "MeshVersionFormatted 1\nDimension 4", "a.mesh:2: dimension 4"},
+    {"a.mesh", "MeshVersionFormatted 1 Dimension 3\nVertices 77777\n", "a.mesh:2: 77777 vertices; the file has room"},
+    {"a.mesh", "MeshVersionFormatted 1 Dimension 3 Vertices 1 0 0 0 0\nTriangles 1\n1 1 2 0\n",
+     "a.mesh:3: point 2 is named; there are 1, counted from 1"},
+    {"a.mesh", "MeshVersionFormatted 1 Dimension 3 Vertices 1 0 0 0 0\nTrianglesP2 0\n", "a.mesh:2: 'TrianglesP2' are not"},
+    {"a.mesh", "MeshVersionFormatted 1 Dimension 3 Vertices 1 0 0 0 0\nHexahedra 1\n1 1 1 1 1 1 1 1 0\n",
+     "a.mesh:3: cell 0 of those with quadrangles for faces has a point twice"},
+    {"a.mesh", "MeshVersionFormatted 1 Dimension 3 Vertices 1 0 0", "a.mesh:1: expected a number, found the end of the file"},
     {"a.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n1000000\n", "a.msh:5: 1000000 nodes; the file has room"},
     {"a.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Odd\n", "a.msh:5: the file ends before '$EndOdd'"},
     {"a.vtk", "hello", "a.vtk:1: expected '# vtk DataFile Version ', found 'hello'"},
@@ -308,8 +517,12 @@ static const struct {
      "a.vtk:8: point 1 is named; there are 1, counted from 0"},
     {"a.vtk",
      "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 1 float\n0 0 0\nCELLS 1 9\n8 0 0 0 0 0 0 0 "
+     "0\nCELL_TYPES 1\n25\n",
+     "a.vtk:10: cells of VTK's type 25 with 8 points are not supported"},
+    {"a.vtk",
+     "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 1 float\n0 0 0\nCELLS 1 8\n7 0 0 0 0 0 0 "
      "0\nCELL_TYPES 1\n12\n",
-     "a.vtk:10: cells of VTK's type 12 with 8 points are not supported"},
+     "a.vtk:10: cells of VTK's type 12 with 7 points are not supported"},
     {"a.vtk",
      "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 1 float\n0 0 0\nCELLS 1 2\n1 0\nCELL_TYPES 2\n1 1\n",
      "a.vtk:9: 2 types of 1 cells"},
@@ -465,9 +678,21 @@ static void test_every_allocation_fails_in_turn(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_round_trips),        TEST(test_stl_round_trip),       TEST(test_samples),
-      TEST(test_details_of_samples), TEST(test_orders_of_bytes),      TEST(test_damage_is_named),
-      TEST(test_any_damage),         TEST(test_series_and_animation), TEST(test_every_allocation_fails_in_turn),
+      TEST(test_round_trips),
+      TEST(test_stl_round_trip),
+      TEST(test_samples),
+      TEST(test_details_of_medit),
+      TEST(test_solids_are_cut_so_that_they_fit),
+      TEST(test_any_numbering_of_hexahedra),
+      TEST(test_solids_of_vtk_and_gmsh),
+      TEST(test_tetgen),
+      TEST(test_damaged_tetgen),
+      TEST(test_details_of_samples),
+      TEST(test_orders_of_bytes),
+      TEST(test_damage_is_named),
+      TEST(test_any_damage),
+      TEST(test_series_and_animation),
+      TEST(test_every_allocation_fails_in_turn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
