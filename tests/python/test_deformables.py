@@ -637,10 +637,10 @@ def test_masses_of_points_are_those_of_the_motion():
     model = pb.loads(empty(), deformables={"bodies": [body]})
     assert model.point_mass.shape == (model.npoint,) == (12,)
     assert abs(model.point_mass.sum() - (2 + .24)) < 1e-12 and np.allclose(model.params["point_mass"], .02)
-    heavier = model.with_params({"b_neo_hookean_mass.density": 2000})
+    heavier = model.with_params({"b_neo_hookean_mass.density": [2000]})
     assert abs(heavier.point_mass.sum() - (4 + .24)) < 1e-12 and abs(model.point_mass.sum() - 2.24) < 1e-12
 
-    r = model.rollout(steps=5)
+    r = model.rollout(model.init(), steps=5)
     momentum = np.einsum("i,tij->tj", model.point_mass, r.point_velocity.reshape(6, -1, 3))
     assert np.allclose(momentum, 2.24 * np.array([1, 2, 3]), atol=1e-9)
     assert pb.loads(empty()).point_mass.shape == (0,)

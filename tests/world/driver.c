@@ -65,13 +65,25 @@ static pbStatus see_mesh(pbStatus status, pbMesh *mesh, uint64_t *found) {
 }
 
 static pbStatus run_meshes(pbContext *ctx, uint64_t *found) {
-  static const char *const files[] = {"box.vtu", "box.vtk", "box.msh", "box.obj", "skin.stl"};
+  static const char *const files[] = {"box.vtu", "box.vtk", "box.msh", "box.obj", "skin.stl", "bricks.mesh", "tets.ele"};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     pbMesh *mesh = NULL;
     pbStatus status = pbMesh_Load(ctx, files[i], &mesh);
     PB_TRY(see_mesh(status, mesh, found));
   }
   return pb_ok;
+}
+
+// Checks of tetrahedra, two blocks that touch: faces, then pairs behind a tree of boxes.
+static pbStatus run_checking_meshes(pbContext *ctx, uint64_t *found) {
+  pbMesh *mesh = NULL;
+  pbMeshReport report;
+  PB_TRY(pbMesh_Load(ctx, "bricks.mesh", &mesh));
+
+  pbStatus status = pbMesh_Check(ctx, mesh, pb_meshConnected, &report);
+  if (status == pb_ok) *found = mix(*found, &report.volume, sizeof report.volume);
+  pbMesh_Destroy(mesh);
+  return status;
 }
 
 static pbStatus run_scene_of_gltf(pbContext *ctx, uint64_t *found) {
@@ -159,17 +171,12 @@ typedef struct Scene {
   pbStatus (*run)(pbContext *ctx, uint64_t *found);
   int kept;  // blocks that a library in it does not give back where it fails itself
 } Scene;
-static const Scene scenes[] = {{"robot", run_robot, 0},
-                               {"hull and heights", run_shapes, 3},
-                               {"urdf", run_urdf, 3},
-                               {"cloth", run_cloth, 0},
-                               {"meshes", run_meshes, 0},
-                               {"glTF", run_scene_of_gltf, 0},
-                               {"saved meshes", run_saving_meshes, 0},
-                               {"arrays", run_arrays, 0},
-                               {"page", run_page, 0},
-                               {"search", run_search, 0},
-                               {"pool", run_pool, 0}};
+static const Scene scenes[] = {{"robot", run_robot, 0},        {"hull and heights", run_shapes, 3},
+                               {"urdf", run_urdf, 3},          {"cloth", run_cloth, 0},
+                               {"meshes", run_meshes, 0},      {"checked meshes", run_checking_meshes, 0},
+                               {"glTF", run_scene_of_gltf, 0}, {"saved meshes", run_saving_meshes, 0},
+                               {"arrays", run_arrays, 0},      {"page", run_page, 0},
+                               {"search", run_search, 0},      {"pool", run_pool, 0}};
 
 // ---- plans ------------------------------------------------------------------------------------------------------------
 static const struct {

@@ -54,6 +54,10 @@ CART = """<mujoco><option timestep=".02"/><worldbody><body><joint name="slide" t
 joint="slide"/></actuator></mujoco>"""
 SHAPES = """<mujoco><asset><mesh name="wedge" file="wedge.obj"/><hfield name="hills" file="hills.png" size="1 1 .2 .1"/></asset><worldbody>
 <geom type="hfield" hfield="hills"/><body pos="0 0 .5"><freejoint/><geom type="mesh" mesh="wedge"/></body></worldbody></mujoco>"""
+BRICKS = """MeshVersionFormatted 1 Dimension 3 Vertices 12
+0 0 0 0 1 0 0 0 2 0 0 0 0 1 0 0 1 1 0 0 2 1 0 0 0 0 1 0 1 0 1 0 2 0 1 0 0 1 1 0 1 1 1 0 2 1 1 0
+Hexahedra 2 1 2 5 4 7 8 11 10 3 2 3 6 5 8 9 12 11 3 Quadrilaterals 1 1 2 5 4 7 End"""
+NODES, TETS = "4 3 0 0\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n", "1 4 0\n1 1 2 3 4\n"
 URDF = """<robot name="arm"><link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <link name="fore"><inertial><origin xyz="0 0 .1"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
 <collision><geometry><mesh filename="wedge.obj"/></geometry></collision></link><joint name="elbow" type="revolute"><parent link="base"/>
@@ -87,7 +91,8 @@ OLD = b"what was there before\n"
 
 def write_inputs(place, program):
     """The files that the commands read."""
-    for name, text in {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF}.items():
+    texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES, "tets.ele": TETS}
+    for name, text in texts.items():
         (place / name).write_text(text)
     for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
         (place / name).write_text(json.dumps(task))
