@@ -190,9 +190,9 @@ PB_API PB_NODISCARD pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, siz
 // objects, faces of the first; quadrangles cut along the shorter diagonal, other polygons ear by ear, those of more than 100
 // corners left out; what is left out is a warning); .msh, MuJoCo's own: four int32 counts (points, normals, texture coordinates,
 // triangles), float32 points, normals, texture coordinates, int32 triangles. And those of URDF: .dae (COLLADA as ROS reads it:
-// triangles and polygons of all geometries of the scene, by unit and nodes, whatever its up axis), .glb (glTF without
-// compression); of both, points that no face has are left out. ending: ".stl", ... where the path does not tell, else "". A
-// coordinate beyond 2^30 is an error.
+// triangles and polygons of all geometries of the scene, by unit and nodes, whatever its up axis), .glb and .gltf (glTF without
+// compression; buffers of .gltf lie below its folder, or in it as base64); of these, points that no face has are left out.
+// ending: ".stl", ... where the path does not tell, else "". A coordinate beyond 2^30 is an error.
 PB_API PB_NODISCARD pbStatus pbMesh_LoadShape(pbContext *ctx, const char *path, const char *ending, pbMesh **mesh);
 // Write by the ending, whole or not at all: .obj (points, edges, triangles, faces' groups), .vtk (legacy, text), .vtu, .msh (Gmsh 2.2,
 // text), .stl (binary: triangles in single precision). Numbers come back with the same bits, but for .stl. Cells that the format

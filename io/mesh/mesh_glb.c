@@ -1,12 +1,14 @@
-// GLB: glTF in one binary file. The triangles of all meshes that the scene shows, by the poses of their nodes; points that no
-// triangle has are left out. Compressed meshes are refused by name.
-// Tests: tests/unit/test_mesh_files.c.
+// glTF: in one binary file (.glb), or as text (.gltf) with its numbers in files beside it or in base64. The triangles of all
+// meshes that the scene shows, by the poses of their nodes; points that no triangle has are left out. Compressed meshes are
+// refused by name. Numbers of buffers: gltf_buffer.c.
+// Tests: tests/unit/test_mesh_files.c, tests/oracle/test_dae.py.
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/context.h"
 #include "io/json/read.h"
+#include "io/mesh/gltf_buffer.h"
 #include "io/mesh/mesh_reader.h"
 #include "math/vec.h"
 #include "mesh/mesh.h"
@@ -19,8 +21,7 @@ enum {
 typedef struct Glb {
   pbMeshReader *r;
   json_t *root;
-  const unsigned char *binary;  // its chunk of bytes
-  size_t size;
+  pbGltfBuffers buffers;
   int corners;
 } Glb;
 
@@ -100,21 +101,29 @@ static pbStatus item_type(const Glb *g, const json_t *accessor, bool points, pbR
   return pb_ok;
 }
 
-// Where the items of an accessor lie: all of them inside the chunk.
-static pbStatus find_items(const Glb *g, const json_t *accessor, bool points, Items *items) {
+// The bytes of the buffer that a view is of.
+static pbStatus find_buffer(Glb *g, const json_t *view, const pbGltfBuffer **buffer) {
+  int64_t index;
+  PB_TRY(whole(g, view, "buffer", -1, INT32_MAX, &index));
+  return pbGltf_Buffer(g->r, g->root, &g->buffers, index, buffer);
+}
+
+// Where the items of an accessor lie: all of them inside their buffer.
+static pbStatus find_items(Glb *g, const json_t *accessor, bool points, Items *items) {
   const json_t *view;
-  int64_t count, offset, start, length, stride, buffer;
-  const int64_t most = (int64_t)g->size;
+  const pbGltfBuffer *buffer;
+  int64_t count, offset, start, length, stride;
 
   PB_TRY(item_type(g, accessor, points, &items->type));
   if (json_object_get(accessor, "sparse")) return FAIL("sparse accessors are not supported", NAME);
 
   PB_TRY(entry(g, accessor, "bufferView", "bufferViews", &view));
+  PB_TRY(find_buffer(g, view, &buffer));
+  const int64_t most = (int64_t)buffer->size;
   PB_TRY(whole(g, accessor, "count", -1, INT32_MAX / 4, &count));
   PB_TRY(whole(g, accessor, "byteOffset", 0, most, &offset));
   PB_TRY(whole(g, view, "byteOffset", 0, most, &start));
   PB_TRY(whole(g, view, "byteLength", -1, most, &length));
-  PB_TRY(whole(g, view, "buffer", -1, 0, &buffer));
 
   // Items may stand apart.
   int64_t size = pbRead_Width(items->type) * (points ? 3 : 1);
@@ -124,7 +133,7 @@ static pbStatus find_items(const Glb *g, const json_t *accessor, bool points, It
   if (start + length > most || (count && offset + (count - 1) * stride + size > length))
     return FAIL("an accessor reaches beyond its bytes", NAME);
 
-  items->at = g->binary + start + offset;
+  items->at = buffer->bytes + start + offset;
   items->stride = (size_t)stride;
   items->count = (int)count;
 
@@ -300,26 +309,33 @@ static pbStatus take_chunk(const Glb *g, const unsigned char **at, uint32_t type
   return pb_ok;
 }
 
+static pbStatus read_json(Glb *g, const unsigned char *text, size_t length) {
+  json_error_t wrong;
+  bool no_memory;
+
+  g->root = pbJson_Read((const char *)text, length, 0, &wrong, &no_memory);
+  if (no_memory) return pbContext_Fail(g->r->ctx, pb_no_memory, "%s: no memory to read it", NAME);
+  if (!g->root) return FAIL("byte %d of its JSON: %s", NAME, wrong.position, wrong.text);
+
+  pbStatus status = read_scene(g);
+  pbGltf_DropBuffers(g->r->ctx, &g->buffers);
+  json_decref(g->root);
+  return status;
+}
+
+pbStatus pbRead_Gltf(pbMeshReader *r) { return read_json(&(Glb){.r = r}, r->begin, (size_t)(r->end - r->begin)); }
+
 pbStatus pbRead_Glb(pbMeshReader *r) {
   enum { MAGIC = 0x46546C67, JSON = 0x4E4F534A, BIN = 0x004E4942 };
   Glb reader = {.r = r}, *g = &reader;
-  const unsigned char *at = r->begin + 12, *text;
-  size_t length;
+  const unsigned char *at = r->begin + 12, *text = NULL;
+  size_t length = 0;
   bool head = r->end - r->begin >= 12 && pbRead_IntegerAt(r->begin, pb_readUint32, false) == MAGIC &&
               pbRead_IntegerAt(r->begin + 4, pb_readUint32, false) == 2;
   if (!head) return FAIL("byte 0: expected the head of a GLB file of version 2", NAME);
 
   // The description, then the numbers.
   PB_TRY(take_chunk(g, &at, JSON, &text, &length));
-  if (at < r->end) PB_TRY(take_chunk(g, &at, BIN, &g->binary, &g->size));
-
-  json_error_t wrong;
-  bool no_memory;
-  g->root = pbJson_Read((const char *)text, length, 0, &wrong, &no_memory);
-  if (no_memory) return pbContext_Fail(r->ctx, pb_no_memory, "%s: no memory to read it", NAME);
-  if (!g->root) return FAIL("byte %d of its JSON: %s", NAME, wrong.position, wrong.text);
-  pbStatus status = read_scene(g);
-  json_decref(g->root);
-
-  return status;
+  if (at < r->end) PB_TRY(take_chunk(g, &at, BIN, &g->buffers.chunk.bytes, &g->buffers.chunk.size));
+  return read_json(g, text, length);
 }

@@ -16,8 +16,8 @@ typedef struct format {
 static const format formats[] = {{".obj", pbRead_Obj},   {".stl", pbRead_Stl}, {".ply", pbRead_Ply},    {".msh", pbRead_Gmsh},
                                  {".vtk", pbRead_Vtk},   {".vtu", pbRead_Vtu}, {".mesh", pbRead_Medit}, {".ele", pbRead_Ele},
                                  {".node", pbRead_Node}, {NULL, NULL}};
-static const format shape_formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl}, {".msh", pbRead_Msh},
-                                       {".dae", pbRead_Dae}, {".glb", pbRead_Glb}, {NULL, NULL}};
+static const format shape_formats[] = {{".obj", pbRead_Obj}, {".stl", pbRead_Stl},   {".msh", pbRead_Msh}, {".dae", pbRead_Dae},
+                                       {".glb", pbRead_Glb}, {".gltf", pbRead_Gltf}, {NULL, NULL}};
 
 static const format *format_of(const format *all, const char *name) {
   const char *dot = strrchr(name, '.');
@@ -101,7 +101,7 @@ pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
 
 pbStatus pbMesh_LoadShape(pbContext *ctx, const char *path, const char *ending, pbMesh **mesh) {
   const format *f = format_of(shape_formats, *ending ? ending : path);
-  if (!f) return pbContext_Fail(ctx, pb_unsupported, "%.400s: a mesh's ending is none of .stl .obj .msh .dae .glb", path);
+  if (!f) return pbContext_Fail(ctx, pb_unsupported, "%.400s: a mesh's ending is none of .stl .obj .msh .dae .glb .gltf", path);
 
   PB_TRY(load(ctx, path, f, true, mesh));
 

@@ -94,6 +94,7 @@ PB_NODISCARD pbStatus pbRead_Gmsh(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtk(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Dae(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Glb(pbMeshReader *r);
+PB_NODISCARD pbStatus pbRead_Gltf(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Vtu(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Msh(pbMeshReader *r);
 PB_NODISCARD pbStatus pbRead_Medit(pbMeshReader *r);

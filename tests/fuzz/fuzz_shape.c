@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   pbContext *ctx = pbContext_Create(NULL);
   pbMesh *m = NULL;
-  if (!failed(ctx, pbMesh_LoadShape(ctx, path, endings[*data % 5], &m))) use(ctx, m, data[1]);
+  if (!failed(ctx, pbMesh_LoadShape(ctx, path, *data == 'g' ? ".gltf" : endings[*data % 5], &m))) use(ctx, m, data[1]);
   pbMesh_Destroy(m);
   pbContext_Destroy(ctx);
   close(fd);

@@ -1,4 +1,5 @@
 """DAE and GLB meshes: the published files as assimp reads them (through Pinocchio's coal), small files by hand, and what is wrong in them."""
+import base64
 import glob
 import json
 import math
@@ -250,3 +251,90 @@ def test_wrong_glb_files_are_errors(tmp_path, data, said):
     with pytest.raises(inside.Error) as raised:
         made_glb(tmp_path, data)
     assert said in str(raised.value) and "shape.glb" in str(raised.value)
+
+
+# ---- glTF as text: numbers beside it, or in it ---------------------------------------------------------------------------------
+TRIANGLE = struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0) + struct.pack("<4H", 0, 1, 2, 0)
+EMBEDDED = "data:application/octet-stream;base64," + base64.b64encode(TRIANGLE).decode()
+
+
+def made_gltf(tmp_path, *buffers, scene=None, length=44):
+    """The same triangle with its numbers at these addresses; two: points and corners apart."""
+    j = json.loads(glb()[20:].split(b"\0\0BIN")[0].rsplit(b"}", 1)[0] + b"}")
+    sizes = [length] if len(buffers) == 1 else [36, 8]
+    j["buffers"] = [{"byteLength": n, **({"uri": uri} if uri else {})} for uri, n in zip(buffers, sizes)]
+    if len(buffers) == 2:
+        j["bufferViews"][1] = {"buffer": 1, "byteLength": 8}
+    if scene:
+        scene(j)
+    (tmp_path / "shape.gltf").write_text(json.dumps(j))
+    return load(str(tmp_path / "shape.gltf"))
+
+
+def test_gltf_with_numbers_beside_it_and_in_it(tmp_path):
+    wanted = made_glb(tmp_path, glb())
+    (tmp_path / "parts of it").mkdir()
+    (tmp_path / "all.bin").write_bytes(TRIANGLE)
+    (tmp_path / "parts of it" / "points.bin").write_bytes(TRIANGLE[:36])
+    corners = "data:application/gltf-buffer;base64," + base64.b64encode(TRIANGLE[36:]).decode()
+    apart = ["parts%20of%20it/points.bin", corners], ["./parts of it/../parts of it/points.bin", corners]
+    for addresses in (["all.bin"], [EMBEDDED], *apart):
+        found = made_gltf(tmp_path, *addresses)
+        assert np.array_equal(found[0], wanted[0]) and np.array_equal(found[1], wanted[1]), addresses
+
+
+BESIDE = "expected the name of a file below this one's folder"
+
+
+@pytest.mark.parametrize("address, said", [
+    ("none.bin", "buffers[0]: file 'none.bin' cannot be found"), ("../outside.bin", "is not below this one's folder"),
+    ("link.bin", "is not below this one's folder"), ("/etc/passwd", BESIDE), ("http://x/y.bin", BESIDE), ("%zz", BESIDE), ("a%00b", BESIDE),
+    ("short.bin", "has fewer bytes than 'byteLength' says"), (".", "expected a file, found a folder"), (None, "has no address ('uri')"),
+    ("data:text/plain,hello", "expected base64"), ("data:;base64,!!!!", "is no base64"), ("data:;base64,AAAA", "has fewer bytes"),
+    (EMBEDDED + "A", "is no base64"),
+])
+def test_wrong_buffers_are_errors(tmp_path, address, said):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "outside.bin").write_bytes(TRIANGLE)
+    (inner / "short.bin").write_bytes(TRIANGLE[:40])
+    (inner / "link.bin").symlink_to(tmp_path / "outside.bin")
+    with pytest.raises(inside.Error) as raised:
+        made_gltf(inner, address)
+    assert said in str(raised.value), raised.value
+
+
+def test_wrong_gltf_files_are_errors(tmp_path):
+    for scene, said in ((change("bufferViews", 1, "buffer", to=3), "buffers[3]: there is no such entry"),
+                        (change("accessors", 1, "count", to=9), "reaches beyond"), (change("buffers", to={}), "buffers[0]"),
+                        (change("extensionsRequired", to=["EXT_meshopt_compression"]), "EXT_meshopt_compression")):
+        with pytest.raises(inside.Error) as raised:
+            made_gltf(tmp_path, EMBEDDED, scene=scene)
+        assert said in str(raised.value) and "shape.gltf" in str(raised.value)
+    (tmp_path / "shape.gltf").write_text("{")
+    with pytest.raises(inside.Error, match="byte 1 of its JSON"):
+        load(str(tmp_path / "shape.gltf"))
+
+
+def test_a_robot_with_a_gltf_mesh(tmp_path):
+    """The link weighs what the tetrahedron does, seen or touched, and an error has the place in the URDF."""
+    points = struct.pack("<12f", 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1) + struct.pack("<12B", 0, 2, 1, 0, 1, 3, 1, 2, 3, 0, 3, 2)
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "tet.bin").write_bytes(points)
+    j = {"asset": {"version": "2.0"}, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
+         "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+         "accessors": [{"bufferView": 0, "componentType": 5126, "count": 4, "type": "VEC3"},
+                       {"bufferView": 1, "componentType": 5121, "count": 12, "type": "SCALAR"}],
+         "bufferViews": [{"buffer": 0, "byteLength": 48}, {"buffer": 0, "byteOffset": 48, "byteLength": 12}],
+         "buffers": [{"byteLength": 60, "uri": "tet.bin"}]}
+    (tmp_path / "meshes" / "tet.gltf").write_text(json.dumps(j))
+    shape = '<geometry><mesh filename="meshes/tet.gltf"/></geometry>'
+    (tmp_path / "r.urdf").write_text('<robot name="r"><link name="a"/><link name="b"><inertial><density value="6"/></inertial>'
+                                     f'<visual>{shape}</visual><collision>{shape}</collision></link>'
+                                     '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>')
+    model = inside.Model(str(tmp_path / "r.urdf"))
+    field = N.pbField()
+    assert N.pbModel_Field(model.ptr, b"body_mass", field) and abs(N.array(field.reals, field.rows)[-1] - 1) < 1e-12
+    (tmp_path / "meshes" / "tet.bin").unlink()
+    with pytest.raises(inside.Error, match=r"r.urdf:1:\d+: .*tet.gltf: buffers\[0\]: file 'tet.bin' cannot be found"):
+        inside.Model(str(tmp_path / "r.urdf"))

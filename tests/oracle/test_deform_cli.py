@@ -78,7 +78,8 @@ def sheet(tmp_path, text, name="sheet.obj", **more):
     """A task of a cloth from a file."""
     (tmp_path / name).write_text(text)
     cloth = dict(energy="membrane_stvk", parameters=dict(young=1e5, poisson=.3, thickness=1e-3, density=200))
-    task = dict(options=dict(timestep=.01), deformables=dict(bodies=[dict(name="cloth", mesh=name, energies=[cloth], **more)]), steps=3)
+    bodies = [dict(name="cloth", mesh=name, energies=[cloth], **more)]
+    task = dict(options=dict(timestep=.01), deformables=dict(bodies=bodies), steps=3)
     (tmp_path / "sheet.json").write_text(json.dumps(task))
     return tmp_path / "sheet.json"
 

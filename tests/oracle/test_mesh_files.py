@@ -102,15 +102,17 @@ def test_hexahedra_prisms_and_pyramids(load, tmp_path, name, options):
         volume = np.linalg.det(x[:, 1:] - x[:, :1]) / 6
         assert len(tets) == 2 * 6 + 3 + 2 and volume.min() > 1e-3
         np.testing.assert_allclose(volume.sum(), 2 + .5 + 1 / 3, rtol=1e-14)
-        faces, count = np.unique(np.sort(tets[:, [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]].reshape(-1, 3), axis=1), axis=0, return_counts=True)
-        assert count.max() == 2 and len(faces[count == 1]) == 20 - 2 + 6 - 2 + 4  # bricks, the prism on one side, the pyramid on another
+        faces = np.sort(tets[:, [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]].reshape(-1, 3), axis=1)
+        count = np.unique(faces, axis=0, return_counts=True)[1]
+        assert count.max() == 2 and (count == 1).sum() == 20 - 2 + 6 - 2 + 4  # bricks, a prism on a side of them, a pyramid on another
 
 
 @pytest.mark.skipif(not shutil.which("tetgen"), reason="needs TetGen (apt install tetgen)")
 def test_a_surface_filled_by_tetgen(load, tmp_path):
     """As docs/deformables.md says it."""
     corners = np.array([[x, y, z] for x in (0, .1) for y in (0, .1) for z in (0, .1)])
-    sides = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
+    sides = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4],
+             [1, 5, 7], [1, 7, 3]]
     meshio.Mesh(corners, [("triangle", np.array(sides))]).write(tmp_path / "cow.stl", binary=False)
     subprocess.run(["tetgen", "-pq1.4a1e-5", "cow.stl"], cwd=tmp_path, check=True, capture_output=True)
     read = load(tmp_path / "cow.1.ele")

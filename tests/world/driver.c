@@ -89,6 +89,10 @@ static pbStatus run_checking_meshes(pbContext *ctx, uint64_t *found) {
 static pbStatus run_scene_of_gltf(pbContext *ctx, uint64_t *found) {
   pbMesh *mesh = NULL;
   pbStatus status = pbMesh_LoadShape(ctx, "motion.glb", "", &mesh);
+  PB_TRY(see_mesh(status, mesh, found));
+
+  mesh = NULL;
+  status = pbMesh_LoadShape(ctx, "tet.gltf", "", &mesh);
   return see_mesh(status, mesh, found);
 }
 

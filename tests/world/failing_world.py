@@ -58,6 +58,11 @@ BRICKS = """MeshVersionFormatted 1 Dimension 3 Vertices 12
 0 0 0 0 1 0 0 0 2 0 0 0 0 1 0 0 1 1 0 0 2 1 0 0 0 0 1 0 1 0 1 0 2 0 1 0 0 1 1 0 1 1 1 0 2 1 1 0
 Hexahedra 2 1 2 5 4 7 8 11 10 3 2 3 6 5 8 9 12 11 3 Quadrilaterals 1 1 2 5 4 7 End"""
 NODES, TETS = "4 3 0 0\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n", "1 4 0\n1 1 2 3 4\n"
+TET = json.dumps({"scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}], "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+                  "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"},
+                                {"bufferView": 1, "componentType": 5121, "count": 3, "type": "SCALAR"}],
+                  "bufferViews": [{"buffer": 0, "byteLength": 36}, {"buffer": 1, "byteLength": 3}],
+                  "buffers": [{"byteLength": 36, "uri": "tet.bin"}, {"byteLength": 3, "uri": "data:;base64,AAEC"}]})
 URDF = """<robot name="arm"><link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <link name="fore"><inertial><origin xyz="0 0 .1"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
 <collision><geometry><mesh filename="wedge.obj"/></geometry></collision></link><joint name="elbow" type="revolute"><parent link="base"/>
@@ -91,11 +96,12 @@ OLD = b"what was there before\n"
 
 def write_inputs(place, program):
     """The files that the commands read."""
-    texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES, "tets.ele": TETS}
+    texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES, "tets.ele": TETS, "tet.gltf": TET}
     for name, text in texts.items():
         (place / name).write_text(text)
     for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
         (place / name).write_text(json.dumps(task))
+    (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
     write_png_file(place / "hills.png", [bytes([40 * x + 20 * y for x in range(4)]) for y in range(4)])
     cloth = json.loads((ROOT / "examples" / "cloth" / "drape.json").read_text())
