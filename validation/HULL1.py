@@ -1,8 +1,9 @@
 """Hulls of meshes and the depth of those that overlap
 
-Convex hulls of published meshes and of clouds against scipy's qhull: as far in every direction, the same volume. Pairs of hulls that overlap
-against all facets of the Minkowski hull of their corners: the depth is that of the nearest facet, which no normal undercuts. So are those of
-a published arm whose links lie in each other at rest, cylinders as prisms inside and around them. MuJoCo's depths beside these, on its own shapes."""
+Convex hulls of published meshes and of clouds against scipy's qhull: as far in every direction, the same volume. Pairs of hulls
+that overlap against all facets of the Minkowski hull of their corners: the depth is that of the nearest facet, which no normal
+undercuts. So are those of a published arm whose links lie in each other at rest, cylinders as prisms inside and around them.
+MuJoCo's depths beside these, on its own shapes."""
 
 import os
 import pathlib
@@ -66,8 +67,8 @@ def hulls(shapes, r):
 
 
 def least_depth(difference):
-    """By the nearest facets of the hull of all differences, below zero where it does not hold the origin. Facets that qhull merged are as
-    good as coplanar, so the reach along their normals is computed anew."""
+    """By the nearest facets of the hull of all differences, below zero where it does not hold the origin. Facets that qhull merged
+    are as good as coplanar, so the reach along their normals is computed anew."""
     equations = ConvexHull(difference).equations
     near = equations[np.argsort(-equations[:, 3])[:20], :3]
     return float((difference @ near.T).max(0).min())
@@ -82,14 +83,16 @@ def depths(shapes, r):
             while True:
                 a, b = (small[i] for i in r.integers(len(small), size=2))
                 if len(a) * len(b) <= MOST: break
-            pair = polytopes.Pair(pathlib.Path(folder), a, 'type="mesh" mesh="b"', f'<mesh name="b" vertex="{polytopes.rows(b)}"/>')
+            other = f'<mesh name="b" vertex="{polytopes.rows(b)}"/>'
+            pair = polytopes.Pair(pathlib.Path(folder), a, 'type="mesh" mesh="b"', other)
             for _ in range(POSES):
                 dist = pair.place(r, r.choice([.95, .8, .5, .2, .02]), lambda u: (pair.corners(1) @ u).max())
                 depth = least_depth(pair.difference())
                 if depth < 1e-6: continue  # apart, or as good as
                 missed += not dist.size
                 if dist.size: ours.append(abs(dist.min() + depth))
-                if pair.d.ncon: theirs.append(-min(c.dist for c in pair.d.contact) / least_depth(pair.difference(theirs=True)) - 1)
+                if pair.d.ncon:
+                    theirs.append(-min(c.dist for c in pair.d.contact) / least_depth(pair.difference(theirs=True)) - 1)
     return np.array(ours), np.array(theirs), missed
 
 
@@ -141,7 +144,8 @@ def rows():
         ours, theirs, missed = depths(shapes, r)
         out += [row(f"overlaps without a contact, {what}", missed, "= 0", missed == 0),
                 below(f"depth beside the nearest facet of the Minkowski hull, of size 1, {what}, largest of {len(ours)}", float(ours.max()), 1e-8),
-                reported(f"share of {len(theirs)} overlaps in which MuJoCo ends on a facet that is not the nearest (1e-6 of the depth), {what}", float((theirs > 1e-6).mean())),
+                reported(f"share of {len(theirs)} overlaps in which MuJoCo ends on a facet that is not the nearest (1e-6 of the depth), {what}",
+                         float((theirs > 1e-6).mean())),
                 reported(f"MuJoCo's depth beside the least one, relative, {what}, largest", float(theirs.max()))]
     outside, deeper = arm()
     out += [below(f"depth outside of what prisms inside and around cylinders allow, m, arm at rest, largest of {len(outside)}", float(outside.max()), 1e-7),
