@@ -36,8 +36,15 @@ static void sum_costs(pbRolloutPlan *plan, int64_t cost) {
 // tendons, which leave few numbers for their cost, memory pays too.
 static size_t cache_bytes(const pbModel *model) {
   enum { unknown = 1 << 20, most = 16 << 20, shared = 4 };
+
+#ifdef _SC_LEVEL2_CACHE_SIZE
   long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+  long size = 0;  // musl and others than Linux do not tell
+#endif
+
   if (model->nwrap > 4 * model->nv) return most;
+
   size_t held = shared * (size > 0 ? (size_t)size : (size_t)unknown);
   return held < most ? held : most;
 }
