@@ -1,18 +1,20 @@
-// A spec from a file or a text of either kind: MJCF, or URDF by its root element.
-// Tests: tests/unit/test_mjcf.c.
+// A spec from a file or a text of either kind: MJCF, or URDF by its root element; or from an archive with a file of either.
+// Tests: tests/unit/test_mjcf.c, tests/oracle/test_archive.py.
 #include <string.h>
 
 #include <pullback/io.h>
 
 #include "base/context.h"
+#include "io/archive.h"
 #include "io/mjcf/mjcf.h"
 #include "io/urdf/urdf.h"
 
 typedef struct source {
-  const char *path, *text;  // one of them
-  size_t length;            // of the text
-  const char *name;         // of the text, in messages
-  bool mjcf;                // nothing else is wanted
+  const char *path, *text;   // one of them
+  size_t length;             // of the text
+  const char *name;          // of the text, in messages
+  bool mjcf;                 // nothing else is wanted
+  const pbArchive *archive;  // that holds the file; NULL: none
 } source;
 
 static pbStatus check_options(const pbXmlDocument *document, const pbUrdfOptions *urdf) {
@@ -28,6 +30,14 @@ static pbStatus check_options(const pbXmlDocument *document, const pbUrdfOptions
   if (!given) return pb_ok;
   return pbXml_Fail(document, pb_bad_argument, document->root, "--%s is for URDF (root element 'robot'): MJCF says itself",
                     given);
+}
+
+// Files of an archive are called as it calls them, in what is found wrong later, too: each text is shared by the file's elements.
+static void name_places(const pbArchive *archive, const pbXmlNode *node) {
+  for (; node; node = node->next) {
+    pbArchive_NameInText(archive, (char *)node->place.file);  // the spec's own
+    name_places(archive, node->first);
+  }
 }
 
 static pbStatus read_spec(pbXmlDocument *document, const source *from, const pbLoadOptions *options, pbSpec *spec) {
@@ -56,6 +66,7 @@ static pbStatus make_spec(pbContext *ctx, const source *from, const pbLoadOption
   PB_TRY(pbSpec_Create(ctx, &made));
 
   pbStatus status = read_spec(&document, from, options, made);
+  if (from->archive && document.root) name_places(from->archive, document.root);
   pbXml_Close(&document);
 
   if (status == pb_ok) *spec = made;
@@ -63,8 +74,23 @@ static pbStatus make_spec(pbContext *ctx, const source *from, const pbLoadOption
   return status;
 }
 
+static pbStatus load_spec(pbContext *ctx, source from, const pbLoadOptions *options, pbSpec **spec) {
+  if (!pbArchive_Is(from.path)) return make_spec(ctx, &from, options, spec);
+
+  pbArchive archive;
+  *spec = NULL;
+  pbStatus status = pbArchive_Open(ctx, from.path, &archive);
+  from.path = archive.model;
+  from.archive = &archive;
+  if (status == pb_ok) status = make_spec(ctx, &from, options, spec);
+
+  pbArchive_NameInMessages(&archive, ctx, status);
+  pbArchive_Close(&archive);
+  return status;
+}
+
 pbStatus pbSpec_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {
-  return make_spec(ctx, &(source){.path = path}, options, spec);
+  return load_spec(ctx, (source){.path = path}, options, spec);
 }
 
 pbStatus pbSpec_Parse(pbContext *ctx, const char *text, size_t length, const char *name, const pbLoadOptions *options,
@@ -73,7 +99,7 @@ pbStatus pbSpec_Parse(pbContext *ctx, const char *text, size_t length, const cha
 }
 
 pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {
-  return make_spec(ctx, &(source){.path = path, .mjcf = true}, options, spec);
+  return load_spec(ctx, (source){.path = path, .mjcf = true}, options, spec);
 }
 
 pbStatus pbSpec_ParseMjcf(pbContext *ctx, const char *text, size_t length, const char *name, pbSpec **spec) {

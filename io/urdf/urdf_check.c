@@ -111,8 +111,10 @@ static pbStatus refuse_xacro(pbUrdfReader *reader, const pbXmlNode *node) {
 
   // What files on their way through xacro are called: robot.urdf.xacro.
   if (!found) return pb_ok;
-  return REFUSE(node, "'%.60s' is for xacro: expand the file first, by 'xacro %.200s > robot.urdf' or 'ros2 run xacro xacro ...'",
-                found, file);
+  return REFUSE(node,
+                "'%.60s' is for xacro: expand the file first, by 'xacro %.200s > robot.urdf' ('ros2 run xacro xacro ...'), or "
+                "without ROS by 'xacrodoc %.200s -o robot.urdf' (pip install xacrodoc)",
+                found, file, file);
 }
 
 static pbStatus check_attributes(pbUrdfReader *reader, const pbXmlNode *node, const known *row) {

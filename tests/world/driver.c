@@ -56,6 +56,7 @@ static pbStatus load_model(pbContext *ctx, const char *path, uint64_t *found) {
 static pbStatus run_robot(pbContext *ctx, uint64_t *found) { return load_model(ctx, "robot.xml", found); }
 static pbStatus run_shapes(pbContext *ctx, uint64_t *found) { return load_model(ctx, "shapes.xml", found); }
 static pbStatus run_urdf(pbContext *ctx, uint64_t *found) { return load_model(ctx, "arm.urdf", found); }
+static pbStatus run_archive(pbContext *ctx, uint64_t *found) { return load_model(ctx, "packed.mjz", found); }
 static pbStatus run_cloth(pbContext *ctx, uint64_t *found) { return load_model(ctx, "cloth.json", found); }
 
 static pbStatus see_mesh(pbStatus status, pbMesh *mesh, uint64_t *found) {
@@ -175,12 +176,19 @@ typedef struct Scene {
   pbStatus (*run)(pbContext *ctx, uint64_t *found);
   int kept;  // blocks that a library in it does not give back where it fails itself
 } Scene;
-static const Scene scenes[] = {{"robot", run_robot, 0},        {"hull and heights", run_shapes, 3},
-                               {"urdf", run_urdf, 3},          {"cloth", run_cloth, 0},
-                               {"meshes", run_meshes, 0},      {"checked meshes", run_checking_meshes, 0},
-                               {"glTF", run_scene_of_gltf, 0}, {"saved meshes", run_saving_meshes, 0},
-                               {"arrays", run_arrays, 0},      {"page", run_page, 0},
-                               {"search", run_search, 0},      {"pool", run_pool, 0}};
+static const Scene scenes[] = {{"robot", run_robot, 0},
+                               {"hull and heights", run_shapes, 3},
+                               {"urdf", run_urdf, 3},
+                               {"archive", run_archive, 3},
+                               {"cloth", run_cloth, 0},
+                               {"meshes", run_meshes, 0},
+                               {"checked meshes", run_checking_meshes, 0},
+                               {"glTF", run_scene_of_gltf, 0},
+                               {"saved meshes", run_saving_meshes, 0},
+                               {"arrays", run_arrays, 0},
+                               {"page", run_page, 0},
+                               {"search", run_search, 0},
+                               {"pool", run_pool, 0}};
 
 // ---- plans ------------------------------------------------------------------------------------------------------------
 static const struct {

@@ -96,7 +96,8 @@ OLD = b"what was there before\n"
 
 def write_inputs(place, program):
     """The files that the commands read."""
-    texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES, "tets.ele": TETS, "tet.gltf": TET}
+    texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES,
+             "tets.ele": TETS, "tet.gltf": TET}
     for name, text in texts.items():
         (place / name).write_text(text)
     for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
@@ -104,6 +105,9 @@ def write_inputs(place, program):
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
     write_png_file(place / "hills.png", [bytes([40 * x + 20 * y for x in range(4)]) for y in range(4)])
+    with zipfile.ZipFile(place / "packed.mjz", "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("packed.xml", SHAPES.replace("wedge.obj", "parts/wedge.obj").replace("hills.png", "parts/hills.png"))
+        for name in ("wedge.obj", "hills.png"): z.write(place / name, "parts/" + name)
     cloth = json.loads((ROOT / "examples" / "cloth" / "drape.json").read_text())
     (place / "cloth.json").write_text(json.dumps(cloth))
     write_npz_file(place / "starts.npz", {"qpos": [[0.1, 0.2], [0.3, -0.1], [0, 0.4]]})
@@ -264,7 +268,8 @@ def check_library(build, place, asked):
                     f"-L{build}", "-lpullback", f"-Wl,-rpath,{build}"], check=True)
     subprocess.run([place / "pullback", *"simulate robot.xml --steps 5 -o run.npz --glb motion.glb -q".split()], cwd=inputs, check=True)
     number = zlib.crc32(asked.seed.encode())
-    done = subprocess.run([place / "driver", inputs, str(asked.share), str(number)], env={**os.environ, "LD_PRELOAD": str(place / "world.so")})
+    env = {**os.environ, "TMPDIR": str(place), "LD_PRELOAD": str(place / "world.so")}
+    done = subprocess.run([place / "driver", inputs, str(asked.share), str(number)], env=env)
     if done.returncode not in (0, 1):
         print(f"C: the driver ended with {done.returncode}")
     return done.returncode != 0
