@@ -3,6 +3,7 @@
 
   tools/abi.py COMPILER OUTPUT HEADER...     part of the build; OUTPUT, a .py, lies beside the library it describes
   tools/abi.py --order                       keep the order of arguments in tools/argument_order.txt, after calls were looked at
+  tools/abi.py --record                      keep the interface as it is released in tools/abi_record.txt (docs/promises.md)
 
 Declarations are read from the preprocessed headers; sizes, offsets, lengths of arrays and values of enumerators are asked of the
 compiler. A declaration that is not understood ends the build. In between, types are written as
@@ -22,6 +23,7 @@ import tempfile
 TOKEN = re.compile(r'[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\.\.\.|<<|>>|[^\s\w]')
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ORDER = ROOT / "tools" / "argument_order.txt"
+RECORD = ROOT / "tools" / "abi_record.txt"  # of the last release
 BASIC = {"void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool"}
 QUALIFIER = {"const", "volatile", "restrict", "__restrict", "extern"}
 STANDARD = {"size_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "intptr_t", "uintptr_t"}
@@ -356,10 +358,54 @@ def changed_places(before, now):
 
 def keep_order():
     """Writes tools/argument_order.txt from the headers as they are."""
-    headers = [h for folder in ("include", "lcp/include") for h in sorted((ROOT / folder / "pullback").glob("*.h"))] + [ROOT / "io/mjcf/mjcf_schema.h"]
-    found = describe(["cc"], headers, [ROOT / "include", ROOT / "lcp/include", ROOT])
+    found = all_found()
     with open(ORDER, "w", encoding="utf-8") as f:
         f.writelines(f"{name} {' '.join(arguments)}\n" for name, arguments in sorted(order(found).items()))
+
+
+# ---- the interface as it was released -------------------------------------------------------------------------------------
+def recorded(found):
+    """A line for each value, struct and function, as a program that is compiled already knows them."""
+    lines = [f"value {name} {value}" for name, value in found["constants"].items()]
+    for name, struct in found["structs"].items():
+        lines.append(f"struct {name} {struct['size']}" + "".join(f", {m} {spelled(kind, found)} {at}" for m, kind, at in struct["fields"]))
+    for name, (result, kinds) in found["functions"].items():
+        lines.append(f"function {name} {spelled(result, found)}" + "".join(f", {k if k == '...' else spelled(k, found)}" for k in kinds))
+    return sorted(lines)
+
+
+def release():
+    """Version of the project, number of its binary interface."""
+    version = re.search(r"project\(pullback VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+    return version, int(re.search(r"#define PB_ABI (\d+)", (ROOT / "include/pullback/base.h").read_text(encoding="utf-8"))[1])
+
+
+def kept_record():
+    head, *lines = RECORD.read_text(encoding="utf-8").splitlines()
+    _, version, _, number = head.split()
+    return version, int(number), lines
+
+
+def broken(before, now):
+    """Lines of an earlier interface that the present one has no more, under which old programs would go wrong."""
+    return sorted(set(before) - set(now))
+
+
+def all_found():
+    """What all public headers say."""
+    headers = [h for folder in ("include", "lcp/include") for h in sorted((ROOT / folder / "pullback").glob("*.h"))] + [ROOT / "io/mjcf/mjcf_schema.h"]
+    return describe(["cc"], headers, [ROOT / "include", ROOT / "lcp/include", ROOT])
+
+
+def keep_record():
+    """Writes tools/abi_record.txt, which is what a release promises."""
+    found, (version, number) = all_found(), release()
+    if RECORD.exists():
+        _, before, lines = kept_record()
+        wrong = broken(lines, recorded(found))
+        if wrong and number <= before:
+            sys.exit("PB_ABI must go up, since these are gone or different:\n" + "\n".join(wrong))
+    RECORD.write_text("\n".join([f"version {version} abi {number}", *recorded(found)]) + "\n", encoding="utf-8")
 
 
 def main(compiler, output, *headers):
@@ -373,4 +419,4 @@ def main(compiler, output, *headers):
 
 
 if __name__ == "__main__":
-    keep_order() if sys.argv[1:] == ["--order"] else main(*sys.argv[1:])
+    {("--order",): keep_order, ("--record",): keep_record}.get(tuple(sys.argv[1:]), lambda: main(*sys.argv[1:]))()

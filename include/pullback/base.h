@@ -83,10 +83,10 @@ PB_API void pbContext_Free(pbContext *ctx, void *memory);
 // NULL where none is near. What the library's own "did you mean" suggests.
 PB_API const char *pbName_Nearest(const char *word, const char *const *names, int count);
 
-PB_API const char *pbVersion(void);  // "0.1.0"
+PB_API const char *pbVersion(void);  // "0.2.0"
 // Number of the binary interface: a program built with another one must not call this library. It goes up with a change after
-// which old programs would misread a struct or an argument, and names the shared library (libpullback.so.0).
-#define PB_ABI 0
+// which old programs would misread a struct or an argument, and names the shared library (libpullback.so.1); docs/promises.md.
+#define PB_ABI 1
 PB_API int pbAbi(void);  // PB_ABI of the library itself
 
 // Leave the calling function with the status of an expression that failed.

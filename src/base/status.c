@@ -18,7 +18,7 @@ const char *pbStatus_Text(pbStatus status) { return known(status) ? status_table
 int pbStatus_ExitCode(pbStatus status) { return known(status) ? status_table[status].exit_code : 4; }
 
 #ifndef PB_VERSION
-#define PB_VERSION "0.1.0"
+#define PB_VERSION "0.2.0"
 #endif
 const char *pbVersion(void) { return PB_VERSION; }
 int pbAbi(void) { return PB_ABI; }
