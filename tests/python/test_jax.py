@@ -163,6 +163,10 @@ def test_the_short_way_of_a_step_has_the_same_bits(model, start, monkeypatch):
     for bad, says in ((q * jnp.nan, "qpos: entry"), (q * 0, "length of a quaternion")):
         with pytest.raises(Exception, match=says):
             jax.block_until_ready(jax.jit(step)(bad))
+    limited = pb.loads(PENDULUM.replace('joint="j"/></actuator>', 'joint="j" ctrllimited="true" ctrlrange="-1 1"/></actuator>'))
+    for by in (lambda u: pj.step(limited, jnp.zeros(1), jnp.zeros(1), u)[0], jax.grad(lambda u: pj.step(limited, jnp.zeros(1), jnp.zeros(1), u)[1][0])):
+        with pytest.raises(Exception, match="ctrl: entry"):  # which a limit would hide
+            jax.block_until_ready(jax.jit(by)(jnp.array([jnp.nan])))
     with pytest.raises(Exception, match="step 0"):
         jax.block_until_ready(jax.jit(lambda v: pj.step(model, q, v, c[0]))(v * 1e200))
 

@@ -123,32 +123,34 @@ HEAVY = "<mujoco><worldbody><geom type='plane' size='9 9 .1'/>{}</worldbody></mu
 @pytest.mark.parametrize("what", ["rollout", "keep", "worlds", "waiting", "backward", "check", "jvp", "directions", "jacobian", "reverse", "linearize",
                                   "noise"])
 def test_an_interrupt_is_heard_at_once(model, what):
-    """Whatever the length: at some moment within .1 s, where the machine has time for it (of five; measured 0 to .04 s), and all goes on afterwards."""
+    """Whatever the length: at some moment within .1 s, where the machine has time for it (of six; measured 0 to .04 s), and all goes on afterwards."""
     heavy = pb.loads(HEAVY)
-    start, many, bar = heavy.init(), np.zeros((100_000, 0)), np.ones(heavy.nv)
+    start, many = heavy.init(), np.zeros((100_000, 0))
     kept = model.rollout(model.init(), steps=60_000, outputs=())
     after = model.rollout(model.init(), steps=20).vjp(qpos=np.ones(model.nv)).state
     back = {} if what in ("rollout", "keep", "worlds", "waiting") else {"state": kept.vjp(qpos=np.ones(model.nv), check=False).state}
+    # All worlds but one of three are beyond all bounds after 31 250 and 2 500 steps: where the other thread has that, who called waits for it.
+    two_leave = [model.init(batch=3) for _ in range(2)]
+    two_leave[0].qvel[1:, 2] = two_leave[1].qvel[::2, 2] = 8e7, 1e9
     forever = lambda f: lambda: [f() for _ in range(10_000)]
     ones = np.ones(model.nv)
     work = {"rollout": lambda: heavy.rollout(start, many, keep=False, outputs=()),
             "keep": lambda: heavy.rollout(start, many, outputs=()),
             "worlds": lambda: heavy.rollout(heavy.init(batch=256), steps=2000, threads=2, outputs=()),
-            # One of three worlds is left to the other thread: who called has nothing more to do.
-            "waiting": lambda: model.rollout(model.init(batch=3), steps=1_000_000, threads=2, keep=False, outputs=()),
+            "waiting": lambda: model.rollout(two_leave[len(found) % 2], steps=1_500_000, threads=2, keep=False, outputs=()),
             "backward": forever(lambda: kept.vjp(qpos=ones, check=False)), "check": forever(lambda: kept.vjp(qpos=ones, check="full")),
             "jvp": forever(lambda: kept.jvp(qvel=ones)), "directions": forever(lambda: kept.jvp(qvel=np.ones((9, model.nv)), directions=9)),
             "jacobian": forever(lambda: kept.jacobian("qpos", ["qvel"])), "reverse": forever(lambda: kept.jacobian("qpos", ["qvel"], mode="reverse")),
             "linearize": forever(kept.linearize), "noise": forever(lambda: kept.noise(directions=3))}[what]
-    del bar
 
     found = []
-    for wait in (.3, .23, .41, .37, .29):
+    for wait in (.3, .33, .41, .37, .29, .35):
         found.append(late(work, wait))
         assert found[-1] is not None
-        if found[-1] < .1:
+        if found[-1] < .1 and what != "waiting":
             break
     assert min(found) < .1, found
+    assert what != "waiting" or max(found) < 3, found  # either thread may have the long world, which takes tens of seconds
     for name, expected in back.items():
         assert np.array_equal(getattr(kept.vjp(qpos=ones, check=False), name), expected)
     assert np.array_equal(model.rollout(model.init(), steps=20).vjp(qpos=ones).state, after)
