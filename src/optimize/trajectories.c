@@ -163,15 +163,23 @@ static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, 
 }
 
 // ---- memory of threads --------------------------------------------------------------------------------------------------
-// A caller that stops a run stops it within a rollout, too. It is asked on its own thread alone; all others follow.
+// A caller that stops a run stops it within a rollout, too, and while it waits for other threads. It is asked on its own thread
+// alone; all others follow.
+static void ask_caller(void *user) {
+  pbTask *task = user;
+  task->now.seconds = pb_seconds() - task->clock;
+  if (task->progress(task->user, &task->now)) atomic_store(&task->stopped, 1);
+}
+
+static void ask_while_waiting(pbTask *task, bool on) {
+  pbPool_WhileWaiting(task->pool, on && task->progress ? ask_caller : NULL, task);
+}
+
 int pbTrajectory_OnProgress(void *user, const pbProgress *p) {
   const pbTrajectory *tr = user;
   pbTask *task = tr->task;
   (void)p;
-  if (tr->worker == 0 && task->progress) {
-    task->now.seconds = pb_seconds() - task->clock;
-    if (task->progress(task->user, &task->now)) atomic_store(&task->stopped, 1);
-  }
+  if (tr->worker == 0 && task->progress) ask_caller(task);
 
   return atomic_load(&task->stopped);
 }
@@ -340,7 +348,9 @@ static pbStatus loss_at_once(Job *job, double *value, double *gradient) {
   pbTask *task = job->task;
   bool pulled = gradient && !job->forward;
   begin(task);
+  ask_while_waiting(task, true);
   pbGroupSum_Run(&task->sum, &task->groups, pulled ? task->ntheta : 0, loss_leaf, job);
+  ask_while_waiting(task, false);
   PB_TRY(end(task));
 
   // In the order of the trajectories, whoever was first.
@@ -468,7 +478,9 @@ static void residuals_task(void *user, int t, int worker) {
 static pbStatus residuals_at_once(Job *job, double *value) {
   pbTask *task = job->task;
   begin(task);
+  ask_while_waiting(task, true);
   pbGroups_Each(&task->groups, task->pool, residuals_task, job);
+  ask_while_waiting(task, false);
   PB_TRY(end(task));
 
   // By pullbacks the rows of all trajectories are made here: each needs theta_bar.
