@@ -72,7 +72,7 @@ typedef struct pbTrainOptions {
   const char *state_file;                                // written as the run goes and removed by nobody; NULL: none
   bool resume;                                           // go on from state_file where it exists
   double save_seconds;                                   // least time between two writes; 0: 1
-  int (*progress)(void *user, const pbTrainNews *news);  // about ten times a second; nonzero stops: pb_interrupted
+  int (*progress)(void *user, const pbTrainNews *news);  // some tens of times a second; nonzero stops: pb_interrupted
   void *user;
 } pbTrainOptions;
 

@@ -14,12 +14,12 @@ double pbTrain_Adam(pbTrain *t) {
   return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
 }
 
-// At most ten times a second, from wherever work goes on.
+// At most fifty times a second, so that who interrupts is heard at once, from wherever work goes on.
 int pbTrain_Tell(void *user, const pbProgress *progress) {
   (void)progress;
   pbTrain *t = user;
   double now = pb_seconds(), seconds = now - t->began, fraction = t->now->update - t->first_update;
-  if (!t->options->progress || (now - t->told < 0.1 && !t->often)) return t->stopped;
+  if (!t->options->progress || (now - t->told < 0.02 && !t->often)) return t->stopped;
 
   t->told = now;
   pbTrainNews news = {.update = (int)t->now->update,
