@@ -182,10 +182,9 @@ bench-python: python-env build
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@build/frameworks/bin/python bench/python.py --build $(BUILD)
 
-bench-room: build
-	@tools/setup python
+bench-room: python-env build
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
-	@$(PYTHON) bench/room.py --build $(BUILD)
+	@build/frameworks/bin/python bench/room.py --build $(BUILD)
 
 bench-mjx: build
 	@tools/setup mjx

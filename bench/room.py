@@ -9,6 +9,7 @@ free      free bodies on a plane: step_into, a step of a rollout of 50, its grad
 heap      300 balls and boxes in a heap: step_into by MuJoCo's
 field     six hulls on a height field: a rollout of one step with cones and lcp, by that with soft contact: time, and bytes held
 call      humanoid: a rollout of one step by step_into; linearize by linearize of a rollout that is kept
+loop      humanoid: kB that a graph of PyTorch's holds for each step; gradient of a scan of 160 steps of JAX by that of one rollout
 grow      MB and milliseconds by bodies apart, and by bodies in a heap (no bounds: what there is to know)
 """
 import argparse
@@ -188,6 +189,43 @@ def one_call():
     return [("humanoid: rollout of one step by step_into", rollout, "<= 4"), ("humanoid: linearize by that of a kept rollout", linear, "<= 1.5")]
 
 
+LOOP = """
+import gc, os
+import torch
+import pullback as pb, pullback.torch, room
+torch.set_num_threads(1)
+m = pb.load(room.humanoid())
+resident = lambda: int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e3
+u = torch.zeros(600, m.nu, dtype=torch.float64, requires_grad=True)
+def loop(steps):
+    q, v = torch.tensor(m.init().qpos), torch.tensor(m.init().qvel)
+    for k in range(steps):
+        q, v, _ = pb.torch.step(m, q, v, u[k])
+    return q
+loop(20).sum().backward()
+gc.collect()
+before = resident()
+graph = loop(600)
+print((resident() - before) / 600)
+"""
+
+
+def loops():
+    import jax
+    import jax.numpy as jnp
+
+    import pullback as pb
+    import pullback.jax
+    jax.config.update("jax_enable_x64", True)
+    m = pb.load(humanoid())
+    q, v, c = jnp.array(m.init().qpos), jnp.array(m.init().qvel), jnp.zeros((160, m.nu))
+    last = lambda c: jax.lax.scan(lambda s, u: (pb.jax.step(m, *s, u)[:2], None), (q, v), c)[0][0][0]
+    scan, whole = jax.jit(jax.grad(last)), jax.jit(jax.grad(lambda c: pb.jax.rollout(m, q, v, c)[0][-1, 0]))
+    ratio = beside(lambda: whole(c).block_until_ready(), lambda: scan(c).block_until_ready(), blocks=15, repeat=5)[0]
+    return [("humanoid, a loop of torch.step: kB a step", alone(LOOP)[0], "<= 50"),
+            ("humanoid, gradient of a scan of 160 jax.step by that of a rollout", ratio, "<= 5")]
+
+
 def growth():
     rows = []
     for count in (30, 100, 300, 1000, 3000):
@@ -202,7 +240,7 @@ def growth():
 
 
 ROWS = {"apart": apart, "free": lambda: free_bodies(50, 50) + free_bodies(200, 50) + free_bodies(1000, 50), "heap": in_a_heap, "field": on_a_field,
-        "call": one_call, "grow": growth}
+        "call": one_call, "loop": loops, "grow": growth}
 
 
 def holds(value, bound):
