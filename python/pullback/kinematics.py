@@ -22,6 +22,12 @@ _HEAVY = 1e8  # kg, kg m^2
 _ROUNDS = 50  # of Newton's method for inverse dynamics; a handful are the rule
 
 
+def _say(kind: type, **texts: str) -> None:
+    """Docstrings of a tuple's fields."""
+    for name, text in texts.items():
+        getattr(kind, name).__doc__ = text
+
+
 class Seen(NamedTuple):
     """Quantities by name, and their derivatives along directions, (K, ...) each."""
     values: dict[str, Array]
@@ -56,15 +62,34 @@ class Contacts:
     len() is their number.
     """
 
-    pos: Array
-    frame: Array
-    dist: Array
-    force: Array
-
     def __init__(self, model: Model, state: State, ctrl: Array | None, values: Mapping[str, Array], geom: np.ndarray) -> None:
-        self._model, self._state, self._ctrl = model, state, ctrl
-        self.__dict__.update(_as_arrays(values))
-        self.geom = geom
+        self._model, self._state, self._ctrl, self._geom = model, state, ctrl, geom
+        self._arrays: dict[str, Array] = _as_arrays(values)
+
+    @property
+    def pos(self) -> Array:
+        """(ncon, 3): places, m, in the world."""
+        return self._arrays["pos"]
+
+    @property
+    def frame(self) -> Array:
+        """(ncon, 3, 3): axes as rows, of length 1; the first is the normal, from the first geom to the second."""
+        return self._arrays["frame"]
+
+    @property
+    def dist(self) -> Array:
+        """(ncon,): distance of the two surfaces, m; negative: how deep they overlap."""
+        return self._arrays["dist"]
+
+    @property
+    def force(self) -> Array:
+        """(ncon, 6): force N and torque N m on the second geom, in the contact's frame, the normal first."""
+        return self._arrays["force"]
+
+    @property
+    def geom(self) -> np.ndarray:
+        """(ncon, 2): numbers of the two geoms, int; `names` has what they are called."""
+        return self._geom
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -139,6 +164,11 @@ class Jac(NamedTuple):
     dr: Array | None = None
 
 
+_say(Jac, jacp="(3, nv): velocity of the place, m/s by m/s or rad/s.", jacr="(3, nv): angular velocity of the body, rad/s by m/s or rad/s.",
+     dp="(3, nv): how jacp moves along the direction, 1/s of its unit; None without one.",
+     dr="(3, nv): how jacr moves along the direction, 1/s of its unit; None without one.")
+
+
 def _body_and_point(model, thing, point, seen):
     """The body that a place is fixed to, the place, and how it moves (1, 3)."""
     values, tangents = seen
@@ -197,6 +227,10 @@ class Inverse(NamedTuple):
     """
     qfrc: Array
     by: Array | None = None
+
+
+_say(Inverse, qfrc="(nv,): forces on dofs, N and N m.",
+     by="(nv, n + nv): derivative of qfrc by the state, in the order of Model.tangent_names, and by qacc, N and N m by their units; None: not asked for.")
 
 
 def _pushed(model, state, qfrc, both):

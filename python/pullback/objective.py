@@ -67,7 +67,7 @@ class Objective:
 
     @property
     def x0(self) -> Array:
-        """Where it starts, (n,): ctrl, the state and parameters of wrt, one after the other."""
+        """(n,): where it starts: ctrl, the state and parameters of wrt, one after the other, each in its unit."""
         return np.concatenate([np.ravel(v) for v in self._start.values()])
 
     def parts(self, x: ArrayLike) -> dict[str, Array]:

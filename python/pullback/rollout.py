@@ -185,7 +185,6 @@ class Rollout(RolloutArrays):
     steps: int
     batch: int | None
     gradient: str
-    steps_done: Any  # int, or with a batch an array
     status: list[tuple[int, str]]
 
     def __init__(self, model: Model, state: State | ArrayLike, ctrl: ArrayLike | None = None, *, steps: int | None = None,
@@ -367,7 +366,7 @@ class Rollout(RolloutArrays):
         self._kept = {name: of_worlds(a) for name, a in {"states": states, **seen}.items()}
         for a in self._kept.values():
             a.flags.writeable = False
-        self.steps_done = int(steps_done[0]) if self.batch is None else steps_done
+        self._steps_done = int(steps_done[0]) if self.batch is None else steps_done
         if failed and on_failure == "raise":
             self._raise()
 
@@ -391,6 +390,11 @@ class Rollout(RolloutArrays):
         raise error
 
     # ---- what it is ---------------------------------------------------------------------------------------------------
+    @property
+    def steps_done(self) -> Any:
+        """(B,) of worlds: steps of each that succeeded; without worlds an int."""
+        return self._steps_done
+
     def _array(self, name: str) -> Array:
         model, seen, inputs = self.__dict__.get("model"), self.__dict__.get("_kept", {}), self.__dict__.get("_inputs", {})
         if name in seen:

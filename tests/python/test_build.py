@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 import venv
 
 import pytest
@@ -74,8 +75,9 @@ def test_no_framework_is_imported_before_its_use():
     assert done.stdout == "[] False\n", done.stderr
 
 
-def test_xlas_header_is_that_of_the_environment_installed_into(tmp_path):
-    """Also where Python sees no packages of it, as when pip builds in isolation: CMake finds jaxlib's folder where packages are installed."""
+def test_what_pip_builds(tmp_path):
+    """XLA's header is that of the environment that is installed into, also where Python sees no packages of it, as when pip builds in isolation.
+    And no object lies in the folder that scikit-build-core empties where the isolated environment is a new one: one line changed compiles one file."""
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     places = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], capture_output=True, text=True, check=True)
@@ -83,8 +85,11 @@ def test_xlas_header_is_that_of_the_environment_installed_into(tmp_path):
     header.parent.mkdir(parents=True)
     header.write_text("")
     chosen = ["-DPULLBACK_PYTHON=ON", "-DPULLBACK_TESTS=OFF", "-DPULLBACK_BENCH=OFF", f"-DPython3_EXECUTABLE={python}"]
-    configured = subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", *chosen], capture_output=True, text=True,
+    configured = subprocess.run(["cmake", "-S", f"{ROOT}/python/wheel", "-B", tmp_path / "build", "-G", "Ninja", *chosen], capture_output=True, text=True,
                                 env={**os.environ, "PYTHONPATH": ""})
     assert configured.returncode == 0, configured.stderr
     found = re.search(r"PULLBACK_XLA:PATH=(.*)", (tmp_path / "build" / "CMakeCache.txt").read_text())[1]
     assert found == str(header.parents[3])
+    objects = re.findall(r"(?m)^build (\S+\.o):", (tmp_path / "build" / "build.ninja").read_text())
+    assert len(objects) > 500 and not [o for o in objects if o.startswith("CMakeFiles")]
+    assert tomllib.loads(pathlib.Path(ROOT, "pyproject.toml").read_text())["tool"]["scikit-build"]["cmake"]["source-dir"] == "python/wheel"

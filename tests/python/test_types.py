@@ -18,6 +18,9 @@ from pullback import fields
 from pullback.options import RolloutOptions
 from test_package import checked
 
+sys.path.insert(0, os.path.join(ROOT, "docs", "site"))
+import snippets  # noqa: E402
+
 TYPED = pathlib.Path(__file__).parent / "typed"
 FILES = ["slips.py", "slips_torch.py"]
 EVERYTHING = """<mujoco><worldbody><geom type="plane" size="3 3 .1"/><body name="led" mocap="true" pos="1 0 1"><geom size=".05"/></body>
@@ -170,3 +173,26 @@ def test_a_notebooks_frame_plays(tmp_path):
         assert browser.run(f"{inside}.go(24), typeof {inside}.go") == "function"
     finally:
         browser.close()
+
+
+# ---- what the documentation names ---------------------------------------------------------------------------------------------
+PAGES = ["docs/python.md", *(f"docs/guide/{name}.md" for name in ("gradients", "robots", "simulate", "identify", "batches"))]
+FILES_NAMED = {"html", "json", "npz", "urdf", "xml"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_docs_name_completes_and_says_its_shape(page, monkeypatch):
+    """Every `thing.name` of a page, whose things are what its code left: there, in dir(), and of an array with shape and unit in its docstring."""
+    monkeypatch.chdir(ROOT)
+    left = snippets.run(page)
+    seen = {}
+    for name, attribute in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\.([a-z]\w*)", pathlib.Path(page).read_text()):
+        thing = left.get(name)
+        if type(thing).__module__.startswith("pullback.") and not isinstance(thing, type) and attribute not in FILES_NAMED:
+            seen[type(thing), attribute] = thing
+    assert seen
+    for (kind, attribute), thing in seen.items():
+        assert attribute in dir(thing), (kind, attribute)
+        if isinstance(getattr(thing, attribute), np.ndarray) and kind is not pb.Model:
+            said = inspect.getattr_static(kind, attribute).__doc__ or ""
+            assert re.match(r"\(.*\)", said) and len(said) > 12, (kind, attribute, said)
