@@ -13,6 +13,7 @@
 #include <pullback/io.h>
 #include <pullback/sensors.h>
 
+#include "support/meter.h"
 #include "support/support.h"
 
 static const char world[] =
@@ -163,6 +164,45 @@ static void test_copy(void **state) {
   pbSpec_Destroy(copy);
 }
 
+// What is edited where the n-th call for memory fails: a status, and nothing is changed or lost.
+static pbStatus edit(pbContext *ctx, pbSpec **spec, pbSpec **copy) {
+  PB_TRY(pbSpec_ParseMjcf(ctx, world, sizeof world - 1, "world", spec));
+  PB_TRY(pbSpec_Copy(ctx, *spec, copy));
+
+  int bodies = (*copy)->nbody;
+  pbStatus status = pbSpec_Remove(*copy, pb_specBody, 1);
+  assert_int_equal((*copy)->nbody, status == pb_ok ? 2 : bodies);
+  if (status != pb_ok) return status;
+
+  pbTupleDef def;
+  pbSpecKind_Default(pb_specTuple, &def);
+  def.entries = &(pbTupleEntry){.objname = "i", .objtype = pb_refGeom};
+  def.count = 1;
+  int before = (*copy)->ntuple, added = pbSpec_Add(*copy, pb_specTuple, &def);
+  assert_int_equal((*copy)->ntuple, before + (added >= 0));
+  return added >= 0 ? pb_ok : pb_no_memory;
+}
+
+static void test_without_memory(void **state) {
+  (void)state;
+  pbStatus status = pb_no_memory;
+  for (long n = 1; status != pb_ok; n++) {
+    Meter meter = {.fail_at = n + 1};  // the first makes the context
+    pbAllocator hooks = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&hooks);
+    pbSpec *spec = NULL, *copy = NULL;
+    status = edit(ctx, &spec, &copy);
+    assert_true(status == pb_ok || status == pb_no_memory);
+    assert_true(status == pb_ok || *pbContext_Error(ctx));
+
+    pbSpec_Destroy(copy);
+    pbSpec_Destroy(spec);
+    assert_int_equal(meter.live, 1);
+    pbContext_Destroy(ctx);
+    assert_true(n < 2000);
+  }
+}
+
 // Removing what was added last leaves no trace, however often; room is as adding expects it.
 static void test_many(void **state) {
   pbSpec *spec = read_world(state);
@@ -184,6 +224,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_no_such_element, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_frame_of_an_inertia, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_copy, make_context, drop_context),
+      cmocka_unit_test(test_without_memory),
       cmocka_unit_test_setup_teardown(test_many, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
