@@ -15,7 +15,7 @@ help:
 	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn: out/index.html [PART=ball: that alone]'
 	@echo 'make first-hour     README line by line from an empty Debian 12 (root, network; a quarter of an hour)'
 	@echo 'make test           everything that proves it right (minutes)'
-	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]; goes on after a kill'
+	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them; PART=3/24: a share of all, four minutes; PART=draw SEED=x: one of 24, nothing written]; goes on after a kill'
 	@echo 'make check-all      everything in full, before a release; goes on after a kill (hours)'
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
@@ -126,7 +126,7 @@ demo: build
 	@python3 tools/demo.py $(PROGRAM) $(PART)
 
 validate: build-cases
-	@$(PYTHON) validation/run.py $(if $(CASE),--case $(CASE))
+	@$(PYTHON) validation/run.py $(if $(CASE),--case $(CASE)) $(if $(PART),--part $(PART) --seed $(SEED))
 
 SEED ?= 0
 validate-quick: build-cases

@@ -11,6 +11,7 @@ import inside
 from R3 import TORQUES, Reach, Search, learn
 
 LONG = "ten minutes"
+GOES_ON = True  # state in build/
 EVALUATIONS = 60_000
 
 

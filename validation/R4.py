@@ -14,6 +14,7 @@ from common import ROOT, below, reported
 import inside
 
 LONG = "an hour or more"
+GOES_ON = True  # state in build/
 TORQUE, WORLDS, UPDATES, SEED = 200, 128, 2563, 0
 SIZES = {"small": ((3, 128, 128, 4), 3e-3), "large": ((3, 1024, 1024, 1024, 4), 1e-3)}  # and the first rate of learning
 TESTED, TOLD = 10_000, (576, UPDATES)

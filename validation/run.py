@@ -3,26 +3,36 @@
 
   validation/run.py                      all of them; a run that was interrupted goes on where it was
   validation/run.py --case NAME ...      only these
+  validation/run.py --part 3/24          a share of all, of at most some four minutes; a case that is longer and goes on where it was gets a share
+                                         of its own in several parts, and is written with the last of them
+  validation/run.py --part draw          one part, drawn by --seed; nothing is written, and rows about time do not fail
+  validation/run.py --stale              cases whose own files have changed since the commit that they were measured on
   validation/run.py --quick [--seed S]   those that take under 10 s, in one process and the seed's order; nothing is written,
                                          and rows about time do not fail. Of the others: whose sources changed since they were measured
   validation/run.py --document           the report alone, from what is kept
   validation/run.py --list               codes and titles
 
 A case is a file NAME.py with rows(), which measures with the program or the library and returns rows (common.py); its docstring is a
-title, a blank line, and what it shows. cases.csv has each case's processor time and the hash of what it was measured with (provenance.py). The exit code is 1
-if a row does not hold.
+title, a blank line, and what it shows. cases.csv has each case's processor time, the hash of what it was measured with (provenance.py), on which
+commit and which processor. GOES_ON in its file: it keeps its state in build/ and can be stopped at any time. The exit code is 1 if a row does not
+hold.
 """
 import argparse
 import ast
 import csv
+import functools
 import glob
 import importlib
 import json
 import os
+import platform
 import random
 import re
 import resource
+import subprocess
 import sys
+import time
+import zlib
 
 import provenance
 
@@ -31,7 +41,9 @@ COLUMNS = ["case", "quantity", "measured", "required", "holds"]
 RESULTS, CASES = (os.path.join(HERE, name) for name in ("results.csv", "cases.csv"))
 UNFINISHED = os.path.join(provenance.ROOT, "build", "validation.unfinished.json")
 REPORT = os.path.join(HERE, "report.md")
+SHARES = os.path.join(provenance.ROOT, "build", "validation.shares.json")  # seconds of shares of cases that go on
 QUICK = 10  # seconds
+SHARE, PARTS, DRAWN = 240, 24, 390  # seconds of a part, how many there are where one is drawn, and seconds by the clock that such a one has
 
 
 def cases():
@@ -59,6 +71,57 @@ def long(name):
     with open(os.path.join(HERE, name + ".py"), encoding="utf-8") as f:
         found = re.search(r'^LONG = "(.*)"', f.read(), re.M)
     return found and found[1]
+
+
+def goes_on(name):
+    """Whether a case keeps its state and may be stopped at any time."""
+    with open(os.path.join(HERE, name + ".py"), encoding="utf-8") as f:
+        return re.search(r"^GOES_ON = True", f.read(), re.M) is not None
+
+
+# ---- where it was measured --------------------------------------------------------------------------------------------------
+def git(*words):
+    """What git says; None where it knows nothing."""
+    done = subprocess.run(["git", "-C", provenance.ROOT, *words], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def commit():
+    """The commit of the sources, with + where they have changed since."""
+    name = git("rev-parse", "--short=9", "HEAD")
+    return name and name + ("+" if git("status", "--porcelain", "-uno", "--", *provenance.SOURCES, "validation", "python") else "")
+
+
+def processor():
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            found = re.search(r"^model name\s*: (.*)$", f.read(), re.M)
+            if found:
+                return " ".join(found[1].split())
+    return platform.machine()
+
+
+@functools.cache
+def changed_since(measured):
+    """Files that have changed since a commit; None where git does not know it."""
+    names = git("diff", "--name-only", measured.rstrip("+"), "HEAD")
+    return None if names is None else set(names.splitlines())
+
+
+def named_by(name):
+    """A case's file and those that it names: modules of validation/ and bench/ but the common ones, models, recordings."""
+    paths = {os.path.relpath(p, provenance.ROOT) for p in provenance.own(name)}
+    return {p for p in paths if p.startswith(("validation", "bench", "examples")) and os.path.basename(p) not in ("common.py", "tasks.py")}
+
+
+def stale(kept):
+    """Words for each case whose committed row is older than what it names."""
+    out = []
+    for n in kept.names:
+        changed = changed_since(kept.about[n][2]) & named_by(n) if n in kept.about and kept.about[n][2] and changed_since(kept.about[n][2]) else set()
+        if changed:
+            out.append(f"{n} is stale: measured on {kept.about[n][2]}, changed since: {', '.join(sorted(changed)[:3])}")
+    return out
 
 
 # ---- measuring --------------------------------------------------------------------------------------------------------------
@@ -108,15 +171,19 @@ class Kept:
     def __init__(self):
         self.names = cases()  # a file that appears while they run is a case of the next run
         self.rows = {n: [r for r in read(RESULTS) if r[0] == n] for n in self.names}
-        self.about = {r[0]: (float(r[1]), r[2]) for r in read(CASES) if r[0] in self.names}
+        self.about = {r[0]: (float(r[1]), *(r[2:] + ["", ""])[:3]) for r in read(CASES) if r[0] in self.names}
 
     def put(self, name, rows, seconds):
-        self.rows[name], self.about[name] = rows, (seconds, provenance.of(name))
+        earlier = shares().pop(name, 0)
+        self.rows[name], self.about[name] = rows, (seconds + earlier, provenance.of(name), commit() or "", processor())
+        if earlier:
+            spend(name, -earlier)
         self.save()
 
     def save(self):
         write(RESULTS, COLUMNS, [r for n in self.names for r in self.rows[n]])
-        write(CASES, ["case", "seconds", "hash"], [[n, f"{self.about[n][0]:.1f}", self.about[n][1]] for n in self.names if n in self.about])
+        write(CASES, ["case", "seconds", "hash", "commit", "processor"],
+              [[n, f"{self.about[n][0]:.1f}", *self.about[n][1:]] for n in self.names if n in self.about])
         document(self)
 
 
@@ -125,20 +192,28 @@ def anchor(name):
     return re.sub(r"[^\w\- ]", "", f"{name}: {title(name)}".lower()).replace(" ", "-")
 
 
+def longest(kept):
+    """A line on the cases that take more than ten minutes."""
+    found = [f"{n} ({kept.about[n][0] / 3600:.2f} h{', by shares that go on where it was' if goes_on(n) else ''})"
+             for n in kept.names if n in kept.about and kept.about[n][0] > 600]
+    return [f"Longer than ten minutes: {', '.join(found)}."] if found else []
+
+
 def document(kept):
     """The report: all rows, with what each case shows."""
     cell = lambda x: x.replace("|", "\\|")
     lines = ["# Validation", "",
              "Each case is a file of `validation/`, named by a code; `validation/run.py --list` prints codes and titles. `make validate` measures all",
              "cases again, `make validate CASE=R2` one of them, and writes this report from `validation/results.csv`. \"Reported\" means that nothing is",
-             "required of the number. Seconds are of processor time.",
+             "required of the number. Seconds are of processor time. `make validate PART=3/24` measures a share of at most some four minutes.",
+             *longest(kept),
              "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, implicit differentiation (K30) in L2,",
              "relaxed contact (K31) in PDJ1, parameters of a gait (K62) in R5, elastic deformation (K35) in E5, robots that bend (K41) in E6,",
              "optimization of materials (K42) in K10.", "",
-             "| case | title | what it shows | rows | seconds |", "|---|---|---|---|---|"]
+             "| case | title | what it shows | rows | seconds | commit | processor |", "|---|---|---|---|---|---|---|"]
     for n in kept.names:
-        seconds = f"{kept.about[n][0]:.1f}" if n in kept.about else ""
-        lines.append(f"| {n} | [{cell(title(n))}](#{anchor(n)}) | {cell(words(n))} | {len(kept.rows[n])} | {seconds} |")
+        seconds, _, on, by = (f"{kept.about[n][0]:.1f}", *kept.about[n][1:]) if n in kept.about else ("", "", "", "")
+        lines.append(f"| {n} | [{cell(title(n))}](#{anchor(n)}) | {cell(words(n))} | {len(kept.rows[n])} | {seconds} | {on} | {cell(by)} |")
     for n in kept.names:
         lines += ["", f"## {n}: {title(n)}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(map(cell, r[1:])) + " |" for r in kept.rows[n]]
@@ -191,6 +266,108 @@ def measure_some(names):
     return failed
 
 
+# ---- parts ------------------------------------------------------------------------------------------------------------------
+def shares():
+    """Seconds that shares of cases have taken so far."""
+    if not os.path.exists(SHARES):
+        return {}
+    with open(SHARES, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def spend(name, seconds):
+    taken = shares()
+    taken[name] = taken.get(name, 0) + seconds
+    with open(SHARES + ".new", "w", encoding="utf-8") as f:
+        json.dump({n: s for n, s in taken.items() if s > 0}, f)
+    os.replace(SHARES + ".new", SHARES)
+
+
+def committed(kept):
+    """Seconds of the cases as they are committed: parts stay what they are while one after the other is measured and written."""
+    if git("rev-parse", "HEAD") is None:
+        return {n: about[0] for n, about in kept.about.items()}
+    text = git("show", "HEAD:./validation/cases.csv") or ""
+    return {r[0]: float(r[1]) for r in csv.reader(text.splitlines()[1:])}
+
+
+def parts(kept, count):
+    """Names in `count` lists of about the same time: the longest first, each to the list that has least; shares of one case to different lists."""
+    pieces, known = [], committed(kept)
+    for n in kept.names:
+        seconds = known.get(n, SHARE)
+        some = -int(-seconds // SHARE) if goes_on(n) and seconds > SHARE else 1
+        pieces += [(seconds / some, n)] * some
+    lists = [[0.0, []] for _ in range(count)]
+    for seconds, n in sorted(pieces, key=lambda p: (-p[0], p[1])):
+        free = [x for x in lists if n not in x[1]] or lists
+        least = min(free, key=lambda x: (x[0], len(x[1])))
+        least[0] += seconds
+        least[1].append(n)
+    return [(seconds, sorted(names, key=kept.names.index)) for seconds, names in lists]
+
+
+def run_alone(name, seconds, *words):
+    """A case in a process of its own: whether its rows hold; None where the time was over."""
+    process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--case", name, *words])
+    try:
+        return process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+
+
+def run_share(name):
+    """A case that goes on, for as long as a share is: rows that do not hold."""
+    begin = spent()
+    holds = run_alone(name, SHARE)
+    if holds is None:
+        spend(name, spent() - begin)
+        print(f"{name}: its share of {SHARE} s is over, {shares()[name]:.0f} s in all; the next one goes on where it was", flush=True)
+    return int(holds is False)
+
+
+def run_drawn(names):
+    """As far as there is time, nothing written: rows that do not hold."""
+    end, failed = time.monotonic() + DRAWN, 0
+    for name in names:
+        left = min(end - time.monotonic(), SHARE if goes_on(name) else DRAWN)
+        holds = run_alone(name, left, "--judge") if left > 0 else None
+        if holds is None:
+            print(f"{name}: not at its end within the time of a drawn part; make validate CASE={name}", flush=True)
+        failed += holds is False
+    return failed
+
+
+def judge(rows, timed, seconds):
+    """Rows that do not hold, but for those about time, which are told."""
+    bad = [r for r in rows if r[4] != "yes" and r not in timed]
+    slow = [r for r in timed if r[4] != "yes"]
+    print(f"{rows[0][0]:6} {len(rows) - len(bad) - len(slow):3} rows hold, {seconds:.1f} s", flush=True)
+    for r in bad + slow:
+        print(f"       {'does not hold' if r in bad else 'too slow here (reported)'}: {r[1]}: {r[2]}  (required {r[3]})", flush=True)
+    return bad, slow
+
+
+def measure_part(which, seed):
+    """PART of all: 3/24, or one that is drawn by the seed, of which nothing is written."""
+    kept, drawn = Kept(), which == "draw"
+    number, count = (zlib.crc32(seed.encode()) % PARTS + 1, PARTS) if drawn else map(int, which.split("/"))
+    seconds, names = parts(kept, count)[number - 1]
+    print(f"part {number} of {count}, about {seconds:.0f} s of processor time: {' '.join(names)}", flush=True)
+    failed = 0
+    if drawn:
+        failed = run_drawn(names)
+    else:
+        for name in names:
+            long_one = goes_on(name) and (kept.about[name][0] if name in kept.about else SHARE) >= SHARE
+            failed += run_share(name) if long_one else measure_some([name])
+    print(*stale(kept), sep="\n")
+    print(f"part {number} of {count}: {failed} do not hold")
+    return failed
+
+
 def measure_quick(seed):
     kept, failed, late = Kept(), 0, 0
     never = [n for n in kept.names if n not in kept.about]
@@ -201,16 +378,11 @@ def measure_quick(seed):
     print(f"{len(chosen)} cases of {len(kept.names)} take less than {QUICK} s each; seed {seed}: {' '.join(chosen)}", flush=True)
     begin = spent()
     for name in chosen:
-        rows, timed, seconds = measure(name)
-        bad = [r for r in rows if r[4] != "yes" and r not in timed]
-        slow = [r for r in timed if r[4] != "yes"]
-        print(f"{name:6} {len(rows) - len(bad) - len(slow):3} rows hold, {seconds:.1f} s", flush=True)
-        for r in bad + slow:
-            print(f"       {'does not hold' if r in bad else 'too slow here (reported)'}: {r[1]}: {r[2]}  (required {r[3]})", flush=True)
+        bad, slow = judge(*measure(name))
         failed, late = failed + len(bad), late + len(slow)
-    stale = [n for n in kept.names if n in kept.about and n not in chosen and kept.about[n][1] != provenance.of(n)]
-    if stale:
-        print(f"measured with other sources than these: {' '.join(stale)}")
+    other = [n for n in kept.names if n in kept.about and n not in chosen and kept.about[n][1] != provenance.of(n)]
+    if other:
+        print(f"measured with other sources than these: {' '.join(other)}")
     print(f"{spent() - begin:.0f} s; {failed} rows do not hold; {late} are late")
     return failed + sum(not long(n) for n in never)
 
@@ -219,7 +391,10 @@ def main():
     parser = argparse.ArgumentParser(description="Measure the cases of validation/.")
     parser.add_argument("--case", action="append", help="only this one (repeatable)")
     parser.add_argument("--quick", action="store_true", help=f"those that take under {QUICK} s; nothing is written")
-    parser.add_argument("--seed", default="0", help="of their order")
+    parser.add_argument("--seed", default="0", help="of their order, and of what is drawn")
+    parser.add_argument("--part", help=f"K/N: a share of all of at most some {SHARE} s; draw: one of {PARTS} by the seed, nothing is written")
+    parser.add_argument("--judge", action="store_true", help="with --case: nothing is written, and rows about time do not fail")
+    parser.add_argument("--stale", action="store_true", help="cases whose own files have changed since they were measured")
     parser.add_argument("--document", action="store_true", help="write the report alone")
     parser.add_argument("--list", action="store_true", help="print codes and titles")
     chosen = parser.parse_args()
@@ -232,7 +407,17 @@ def main():
     if chosen.document:
         document(Kept())
         return 0
-    failed = measure_quick(chosen.seed) if chosen.quick else measure_some(chosen.case) if chosen.case else measure_all()
+    if chosen.stale:
+        print("\n".join(stale(Kept())))
+        return 0
+    if chosen.part and chosen.part != "draw":
+        number, count = map(int, chosen.part.split("/")) if re.fullmatch(r"\d+/\d+", chosen.part) else (0, 0)
+        if not 1 <= number <= count:
+            sys.exit(f"PART={chosen.part}: expected K/N with K from 1 to N, such as 3/{PARTS}, or draw")
+    if chosen.case and chosen.judge:  # nothing is written
+        return 1 if sum(len(judge(*measure(name))[0]) for name in chosen.case) else 0
+    failed = measure_part(chosen.part, chosen.seed) if chosen.part else measure_quick(chosen.seed) if chosen.quick else \
+        measure_some(chosen.case) if chosen.case else measure_all()
     return 1 if failed else 0
 
 

@@ -42,7 +42,8 @@ def run(pullback):
 
     def call(*arguments, code=0, timeout=120, **options):
         done = subprocess.run([pullback, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, **options)
-        assert done.returncode in (code if isinstance(code, tuple) else (code,)), f"exit {done.returncode}, expected {code}: {arguments}\n{done.stdout}\n{done.stderr}"
+        codes = code if isinstance(code, tuple) else (code,)
+        assert done.returncode in codes, f"exit {done.returncode}, expected {code}: {arguments}\n{done.stdout}\n{done.stderr}"
         return done
 
     call.program = pullback

@@ -1275,7 +1275,8 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
                         continue  # needs a task of its kind
                     refused(command, word + "=" + bad, *more, code=(2, 3) if command == "train" else (2,), says="policy" if command == "train" else word)
             elif option not in ("output", "allow-root", "package-path", "vtu", "glb", "page"):
-                refused(command, word, "\x01no/such", code=(2, 3, 5), says={"train": "", "loss": word}.get(command if command == "train" else option, "no/such"))
+                says = {"train": "", "loss": word}.get(command if command == "train" else option, "no/such")
+                refused(command, word, "\x01no/such", code=(2, 3, 5), says=says)
     assert tried > 300
     assert not list(tmp_path.glob("o.*"))
 

@@ -13,7 +13,8 @@ import pytest
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 PILE = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="3 3 1"/>{bodies}
-<body pos="1 0 1"><joint name="swing" axis="0 1 0" damping=".1"/><geom type="capsule" fromto="0 0 0 .5 0 0" size=".05"/><site name="tip" pos=".5 0 0"/></body></worldbody>
+<body pos="1 0 1"><joint name="swing" axis="0 1 0" damping=".1"/><geom type="capsule" fromto="0 0 0 .5 0 0" size=".05"/>
+<site name="tip" pos=".5 0 0"/></body></worldbody>
 <actuator><motor name="drive" joint="swing" ctrlrange="-1 1" forcerange="-5 5" ctrllimited="true" forcelimited="true"/></actuator>
 <sensor><jointpos joint="swing"/><framepos objtype="site" objname="tip"/></sensor></mujoco>"""
 THROW = {"model": "arm.xml", "steps": 3000, "variables": [{"name": "push", "control": "drive", "knots": 4}],

@@ -125,3 +125,73 @@ def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
     subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), "--document"], check=True)
     with open(os.path.join(inside.ROOT, "validation", "report.md"), encoding="utf-8") as f:
         assert f.read() == (tmp_path / "validation" / "report.md").read_text(encoding="utf-8"), "validation/run.py --document"
+
+
+def in_git(path):
+    """All of it, committed."""
+    who = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    git = lambda *words: subprocess.run([*who, *words], cwd=path, check=True, capture_output=True, text=True).stdout
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "all")
+    return git
+
+
+def shorter(path):
+    """Shares of a second."""
+    program = path / "validation" / "run.py"
+    text = program.read_text()
+    assert "SHARE, PARTS, DRAWN = 240, 24, 390" in text
+    program.write_text(text.replace("SHARE, PARTS, DRAWN = 240, 24, 390", "SHARE, PARTS, DRAWN = 2, 2, 20"))
+
+
+LONG = '"""A long one\n\nIt goes on."""\nimport os, time\nfrom common import row\nGOES_ON = True\n\ndef rows():\n    open("measured", "a").write("C")\n' \
+    '    while os.path.getsize("done") < 30 if os.path.exists("done") else True:\n        open("done", "a").write("x")\n        time.sleep(0.15)\n' \
+    '    return [row("c", 3, "3", True)]\n'
+
+
+def test_parts(project):
+    """Parts together are all cases; a long one gets shares in several of them, goes on and is written with its last."""
+    path, run = project
+    shorter(path)
+    in_git(path)
+    assert sorted("".join(run("--part", f"{k}/2")[2] for k in (1, 2))) == ["A", "B"]
+    (path / "validation" / "C1.py").write_text(LONG)
+    cases = path / "validation" / "cases.csv"
+    cases.write_text(cases.read_text() + "C1,5.5,x,,\n")
+    in_git(path)
+    results = lambda: (path / "validation" / "results.csv").read_text()
+    said = [run("--part", f"{k}/3") for k in (1, 2, 3)]
+    assert "".join(sorted("".join(s[2] for s in said))) == "ABCCC" and "C1,c,3" in results(), said
+    assert "its share of 2 s is over" in said[0][1] + said[1][1] and (path / "done").stat().st_size == 30
+    row = next(r for r in csv.DictReader(cases.read_text().splitlines()) if r["case"] == "C1")
+    assert row["processor"] and set(row) == {"case", "seconds", "hash", "commit", "processor"}
+    for bad in ("0/3", "4/3", "x", "1/"):
+        assert run("--part", bad)[0] == 1
+
+
+def test_a_drawn_part_writes_nothing(project):
+    path, run = project
+    shorter(path)
+    run()
+    before = {f.name: f.read_bytes() for f in (path / "validation").iterdir() if f.is_file()}
+    (path / "validation" / "A1.py").write_text(A.format(fast=False))
+    said = {run("--part", "draw", "--seed", str(k))[::2] for k in range(12)}
+    assert said == {(0, "A"), (0, "B")}  # a row about time is told
+    before.pop("A1.py")
+    assert all((path / "validation" / name).read_bytes() == content for name, content in before.items())
+    (path / "wrong").write_text("")
+    assert {run("--part", "draw", "--seed", str(k))[0] for k in range(12)} == {0, 1}
+
+
+def test_what_is_older_than_its_files_is_stale(project):
+    path, run = project
+    git = in_git(path)
+    run()
+    commit = git("rev-parse", "--short=9", "HEAD").strip()
+    row = next(csv.DictReader((path / "validation" / "cases.csv").read_text().splitlines()))
+    assert row["commit"].rstrip("+") == commit and run("--stale")[1].strip() == ""
+    assert f"| {row['commit']} | {row['processor']} |" in (path / "validation" / "report.md").read_text()
+    (path / "validation" / "B1.py").write_text(B + "# more\n")
+    git("commit", "-qam", "two")
+    assert run("--stale")[1].strip() == f"B1 is stale: measured on {row['commit']}, changed since: validation/B1.py"
