@@ -1,6 +1,7 @@
 // What an interrupted command has done, kept beside its output: the same command goes on with it, to the same bits.
 // Tests: tests/oracle/test_going_on.py.
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kept.h"
@@ -13,6 +14,12 @@ static bool is_beside(int id) {
     if ((int)beside[i] == id) return true;
   }
   return false;
+}
+
+// Beside a device or a pipe nothing is left.
+static bool is_special(const char *output) {
+  struct stat about;
+  return output && stat(output, &about) == 0 && !S_ISREG(about.st_mode);
 }
 
 // Those that may be given several times, in their order.
@@ -28,6 +35,7 @@ pbStatus cliKept_Begin(cliApp *app, cliKept *k) {
   // named after the output and the command: two commands with one output have two
   snprintf(ending, sizeof ending, ".%s.state", app->command->name);
   PB_TRY(pbRun_FileName(app->ctx, args->text[opt_output], args->positional[0], ending, k->path, sizeof k->path));
+  if (is_special(args->text[opt_output])) k->path[0] = 0;
   PB_TRY(pbKept_Begin(app->ctx, &k->kept));
 
   // a line for every option, given or not: the first that differs is named
@@ -45,6 +53,7 @@ pbStatus cliKept_Begin(cliApp *app, cliKept *k) {
 }
 
 pbStatus cliKept_Load(cliKept *k) {
+  if (!k->path[0]) return pb_ok;
   if (k->app->args.text[opt_fresh]) PB_TRY(cli_forget(k->app, k->path, true));
   return pbKept_Load(k->kept, k->path, &k->from);
 }
@@ -63,6 +72,12 @@ pbStatus cliKept_Save(cliKept *k, const char *text) {
 
   // the text may be the context's own, which an error replaces
   snprintf(said, sizeof said, "%.580s", text);
+
+  // to a pipe or a device: who reads it has nothing of a part
+  if (!k->path[0]) {
+    fprintf(cli_err, "pullback %s: %s; nothing is kept beside what is no regular file\n", name, said);
+    return pb_interrupted;
+  }
 
   cliSignals_Hold();
   pbStatus status = pbKept_Save(k->kept, k->path, k->left);

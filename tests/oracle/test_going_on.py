@@ -143,6 +143,14 @@ def test_what_keeps_nothing_says_so(pullback, place, name):
     assert sorted(place.iterdir()) == before
 
 
+def test_nothing_is_left_beside_a_device(pullback, place):
+    p = subprocess.Popen([pullback, *"simulate pile.xml --steps 900000 -o /dev/null".split()], cwd=place, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.4)
+    p.send_signal(signal.SIGTERM)
+    assert "nothing is kept beside what is no regular file" in p.communicate(timeout=60)[1] and p.returncode == 130
+    assert not [n for n in os.listdir("/dev") if n.endswith(".state")]
+
+
 def test_a_state_that_is_no_file(pullback, place):
     """A state that can be neither read nor written is told, and the exit status is that of files."""
     (place / "O.simulate.state").mkdir()

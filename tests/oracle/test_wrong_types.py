@@ -1,4 +1,4 @@
-"""Every key of every task in examples/ and of those that cases of validation/ write, given each wrong JSON type: refused with the place."""
+"""Every key of every task in examples/ and of those that cases of validation/ write, given each wrong JSON type: refused with the place, once."""
 import json
 import os
 import pathlib

@@ -133,7 +133,7 @@ def try_task(title, task, place, tried):
             name = ".".join(map(str, path))
             if taken:
                 said["taken"].append([name, kind])
-            elif not re.search(rf"{FILE}:\d+: ", text):
+            elif len(re.findall(rf"{FILE}:\d+: ", text)) != 1:  # missing, or twice
                 said["placeless"].append([name, kind, text])
         container[key] = own
     return said
