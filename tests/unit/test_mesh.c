@@ -435,6 +435,28 @@ static void test_overlaps_of_pairs_at_random(void **state) {
   assert_true(met > 50 && apart > 50);
 }
 
+// Two that stand across each other, edge over edge: no plane of a face is between them.
+static void test_edges_across_each_other(void **state) {
+  pbContext *ctx = *state;
+  for (int trial = 0; trial < 2; trial++) {
+    double gap = trial ? -.1 : .1;
+    double x[] = {-1, 0, 0, 1, 0, 0, 0, .3, -1, 0, -.3, -1, 0, -1, gap, 0, 1, gap, .3, 0, 1 + gap, -.3, 0, 1 + gap};
+    for (int i = 0; i < 8; i++) {  // turned, so that their boxes meet
+      double y = x[3 * i + 1], z = x[3 * i + 2];
+      x[3 * i + 1] = (y - z) / sqrt(2);
+      x[3 * i + 2] = (y + z) / sqrt(2);
+    }
+    pbMesh *m = tetrahedra(ctx, 8, x, 2, (int[]){0, 1, 2, 3, 4, 5, 6, 7});
+    pbMeshReport r;
+    if (pbMesh_Check(ctx, m, 0, &r) != pb_ok) {  // the other way round
+      OK(ctx, pbMesh_Orient(m));
+      OK(ctx, pbMesh_Check(ctx, m, 0, &r));
+    }
+    assert_int_equal(r.overlapping, trial);
+    pbMesh_Destroy(m);
+  }
+}
+
 static void test_slivers_are_told(void **state) {
   pbContext *ctx = *state;
   static const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, .5, .5, 1e-9};
@@ -646,6 +668,7 @@ int main(void) {
       TEST(test_a_face_with_both_on_one_side),
       TEST(test_parts_that_lie_in_each_other),
       TEST(test_overlaps_of_pairs_at_random),
+      TEST(test_edges_across_each_other),
       TEST(test_slivers_are_told),
       TEST(test_many_faults),
       TEST(test_orientation),

@@ -195,7 +195,7 @@ static const Sample samples[] = {
      "MeshVersionFormatted 2 Dimension 3 Vertices 15\n0 0 0 0 1 0 0 0 2 0 0 0 0 1 0 0 1 1 0 0 2 1 0 0\n"
      "0 0 1 0 1 0 1 0 2 0 1 0 0 1 1 0 1 1 1 0 2 1 1 0\n.5 .5 1.5 0 1 .5 2 0 2 .5 2 0\n"
      "Hexahedra 2 1 2 5 4 7 8 11 10 1 2 3 6 5 8 9 12 11 1\nPyramids 1 7 8 11 10 13 1\nPrisms 1 8 11 14 9 12 15 1\n"
-     "Quadrilaterals 2 2 5 11 8 4 6 5 2 3 4\nEnd",
+     "Quadrilaterals 2 2 5 11 8 4 5 2 3 6 4\nEnd",
      15,
      {0, 0, 4, 0, 17}},
 };
