@@ -368,9 +368,11 @@ def recorded(found):
     """A line for each value, struct and function, as a program that is compiled already knows them."""
     lines = [f"value {name} {value}" for name, value in found["constants"].items()]
     for name, struct in found["structs"].items():
-        lines.append(f"struct {name} {struct['size']}" + "".join(f", {m} {spelled(kind, found)} {at}" for m, kind, at in struct["fields"]))
+        members = "".join(f", {m} {spelled(kind, found)} {at}" for m, kind, at in struct["fields"])
+        lines.append(f"struct {name} {struct['size']}{members}")
     for name, (result, kinds) in found["functions"].items():
-        lines.append(f"function {name} {spelled(result, found)}" + "".join(f", {k if k == '...' else spelled(k, found)}" for k in kinds))
+        arguments = "".join(f", {k if k == '...' else spelled(k, found)}" for k in kinds)
+        lines.append(f"function {name} {spelled(result, found)}{arguments}")
     return sorted(lines)
 
 

@@ -4,9 +4,10 @@
     tools/bits.py PROGRAM... --build NAME      stores the column NAME of bench/results/bits.csv
     tools/bits.py PROGRAM... [--share N --seed S]      compares with the first column: exit status 1 where a hash is another
 
-PROGRAM may have words before it (qemu-aarch64 -L ROOT build/arm/pullback). Models: those of tests/oracle/models, of a few other folders and of
-Gymnasium's package. Of each: 60 steps, and a gradient over 30, by every contact method; hashed are the names, shapes and bytes of all
-arrays but the text `meta`. The table has the hash of its first build; another build's column says "same", or its own hash.
+PROGRAM may have words before it (qemu-aarch64 -L ROOT build/arm/pullback). Models: those of tests/oracle/models, of a few other
+folders and of Gymnasium's package. Of each: 60 steps, and a gradient over 30, by every contact method; hashed are the names,
+shapes and bytes of all arrays but the text `meta`. The table has the hash of its first build; another build's column says
+"same", or its own hash.
 """
 import argparse
 import concurrent.futures
@@ -66,8 +67,8 @@ def outcome(program, model, method):
         if nv:
             commands.append(["gradient", "--steps", PULLED, "--cotangent", last, "--spot-check", "none"])
         for command, *options in commands:
-            done = subprocess.run([*program, command, str(model), *map(str, options), "--contact", f"method={method}", "-o", out, "-q"],
-                                  capture_output=True, text=True)
+            words = [command, model, *options, "--contact", f"method={method}", "-o", out, "-q"]
+            done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True)
             if done.returncode not in (0, 1):
                 return f"exit {done.returncode}"
             sets.append(arrays_of(out))
