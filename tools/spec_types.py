@@ -97,7 +97,8 @@ def types(field, spec):
     if field.words:
         if field._tristate:
             return ("bool | Literal['auto']",) * 2
-        return (WORDS.setdefault(tuple(field.words), f"_{KINDS_OF[field.kind].title()}{field.name.title().replace('_', '')}"),) * 2
+        name = f"_{KINDS_OF[field.kind].title()}{field.name.title().replace('_', '')}"
+        return (WORDS.setdefault(tuple(field.words), name),) * 2
     if field.refers >= 0:
         kind = spec.KINDS[field.refers].title()
         bare = "" if field.member in ("body", "parent") and spec.KINDS[field.refers] == "body" else " | None"
