@@ -395,7 +395,8 @@ def broken(before, now):
 
 def all_found():
     """What all public headers say."""
-    headers = [h for folder in ("include", "lcp/include") for h in sorted((ROOT / folder / "pullback").glob("*.h"))] + [ROOT / "io/mjcf/mjcf_schema.h"]
+    headers = [h for folder in ("include", "lcp/include") for h in sorted((ROOT / folder / "pullback").glob("*.h"))]
+    headers.append(ROOT / "io/mjcf/mjcf_schema.h")
     return describe(["cc"], headers, [ROOT / "include", ROOT / "lcp/include", ROOT])
 
 
