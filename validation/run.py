@@ -43,7 +43,7 @@ UNFINISHED = os.path.join(provenance.ROOT, "build", "validation.unfinished.json"
 REPORT = os.path.join(HERE, "report.md")
 SHARES = os.path.join(provenance.ROOT, "build", "validation.shares.json")  # seconds of shares of cases that go on
 QUICK = 10  # seconds
-SHARE, PARTS, DRAWN = 240, 24, 390  # seconds of a part, how many there are where one is drawn, and seconds by the clock that such a one has
+SHARE, PARTS, DRAWN = 240, 24, 240  # seconds of a part, how many there are where one is drawn, and seconds by the clock that such a one has
 
 
 def cases():

@@ -141,8 +141,8 @@ def shorter(path):
     """Shares of a second."""
     program = path / "validation" / "run.py"
     text = program.read_text()
-    assert "SHARE, PARTS, DRAWN = 240, 24, 390" in text
-    program.write_text(text.replace("SHARE, PARTS, DRAWN = 240, 24, 390", "SHARE, PARTS, DRAWN = 2, 2, 20"))
+    assert "SHARE, PARTS, DRAWN = 240, 24, 240" in text
+    program.write_text(text.replace("SHARE, PARTS, DRAWN = 240, 24, 240", "SHARE, PARTS, DRAWN = 2, 2, 20"))
 
 
 LONG = '"""A long one\n\nIt goes on."""\nimport os, time\nfrom common import row\nGOES_ON = True\n\ndef rows():\n    open("measured", "a").write("C")\n' \
