@@ -14,7 +14,43 @@ extern "C" {
 
 enum { PB_AUDIT_STARTS = 8 };  // least number of starts that a verdict takes
 
-typedef struct pbAuditRow pbAuditRow;
+typedef enum pbAuditRun {
+  pb_auditTrained,    // as it was trained
+  pb_auditHalf,       // h/2: decisions and rows of controls at the same times
+  pb_auditQuarter,    // h/4
+  pb_auditTight,      // solver run until rounding ends it
+  pb_auditMethod,     // another contact method: reported, no part of the verdict
+  pb_auditPerturbed,  // other parameters: likewise
+  pb_auditReference,  // what is not audited: the task's start, or controls of zero; likewise
+  pb_auditRunCount
+} pbAuditRun;
+
+// What came nearest to its limit, or furthest beyond.
+typedef struct pbAuditMost {
+  double value, limit;  // 0 of 1: nothing
+  bool angle;           // rad, else m (forces: N m, N)
+  char name[120];       // "limit of joint 'knee'", "geoms 'ball' and 'wall', between two steps"
+} pbAuditMost;
+
+// What came of one kind of run, over all starts.
+typedef struct pbAuditRow {
+  char name[48];                          // "as trained", "h/2", ...
+  bool counts;                            // for the verdict
+  int ran, failed;                        // starts
+  int failed_start;                       // the first, and why; -1
+  char why[300];                          // also where the kind of run is not to be had: then ran and failed are 0
+  double timestep;                        // s
+  double mean, deviation, least, most;    // of the objective, times factor
+  pbAuditMost overlap;                    // of two geoms, in steps and, where they are fast, between them
+  pbAuditMost given_way;                  // of limits of joints and tendons, and of equalities
+  pbAuditMost at_joint;                   // force at a joint, where one is stated
+  double torque, torque_limit;            // of the actuator nearest to its limit
+  char actuator[96];                      // its name; "policy": of what the policy puts on joints and bodies
+  double power;                           // W: largest of all actuators together
+  bool has_ledger;                        // else why_no_ledger of the report
+  double work, energy, taken, remainder;  // J, means: work of actuators and applied forces; change of energy; dissipated; |.|
+  double gap;                             // mean |remainder| by the mean of the work delivered (pbLedger_Gap)
+} pbAuditRow;
 
 typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   int starts;                    // [8] PB_AUDIT_STARTS at least
@@ -43,44 +79,6 @@ typedef struct pbAuditOptions {  // zeros: the defaults in brackets
   const pbAuditRow *kept;
   int kept_count;
 } pbAuditOptions;
-
-typedef enum pbAuditRun {
-  pb_auditTrained,    // as it was trained
-  pb_auditHalf,       // h/2: decisions and rows of controls at the same times
-  pb_auditQuarter,    // h/4
-  pb_auditTight,      // solver run until rounding ends it
-  pb_auditMethod,     // another contact method: reported, no part of the verdict
-  pb_auditPerturbed,  // other parameters: likewise
-  pb_auditReference,  // what is not audited: the task's start, or controls of zero; likewise
-  pb_auditRunCount
-} pbAuditRun;
-
-// What came nearest to its limit, or furthest beyond.
-typedef struct pbAuditMost {
-  double value, limit;  // 0 of 1: nothing
-  bool angle;           // rad, else m (forces: N m, N)
-  char name[120];       // "limit of joint 'knee'", "geoms 'ball' and 'wall', between two steps"
-} pbAuditMost;
-
-// What came of one kind of run, over all starts.
-struct pbAuditRow {
-  char name[48];                          // "as trained", "h/2", ...
-  bool counts;                            // for the verdict
-  int ran, failed;                        // starts
-  int failed_start;                       // the first, and why; -1
-  char why[300];                          // also where the kind of run is not to be had: then ran and failed are 0
-  double timestep;                        // s
-  double mean, deviation, least, most;    // of the objective, times factor
-  pbAuditMost overlap;                    // of two geoms, in steps and, where they are fast, between them
-  pbAuditMost given_way;                  // of limits of joints and tendons, and of equalities
-  pbAuditMost at_joint;                   // force at a joint, where one is stated
-  double torque, torque_limit;            // of the actuator nearest to its limit
-  char actuator[96];                      // its name; "policy": of what the policy puts on joints and bodies
-  double power;                           // W: largest of all actuators together
-  bool has_ledger;                        // else why_no_ledger of the report
-  double work, energy, taken, remainder;  // J, means: work of actuators and applied forces; change of energy; dissipated; |.|
-  double gap;                             // mean |remainder| by the mean of the work delivered (pbLedger_Gap)
-};
 
 typedef struct pbAuditReport {
   bool confirmed;

@@ -99,6 +99,7 @@ static PyObject *fetch(const pbSpecField *f, const char *record) {
     case pb_fieldPath: return fetch_records(pb_specWrap, *(const char *const *)at, length_of(f, record));
     case pb_fieldEntries: return fetch_records(pb_specEntry, *(const char *const *)at, length_of(f, record));
     case pb_fieldPairs: return fetch_pairs(at, length_of(f, record));
+    default: break;
   }
   return PyErr_Format(PyExc_SystemError, "field '%s' has no type", f->name);
 }
@@ -227,6 +228,7 @@ static bool store(const pbSpecField *f, char *record, PyObject *value, holder *h
     case pb_fieldPath: return store_records(f, pb_specWrap, record, value, h);
     case pb_fieldEntries: return store_records(f, pb_specEntry, record, value, h);
     case pb_fieldPairs: return store_pairs(f, record, value, h);
+    default: break;
   }
   return false;
 }

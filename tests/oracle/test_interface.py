@@ -105,7 +105,7 @@ def test_members_and_enumerators_follow_the_headers(changed, tmp_path):
         if name == "pbMore":
             continue
         cls, before = getattr(now, name), getattr(native, name)
-        assert all(getattr(cls, m).offset > getattr(before, m).offset for m in before.kinds)
+        assert all(getattr(cls, m).offset > getattr(before, m).offset for m in before.kinds), name
         asked += [f"offsetof({name}, {m.removesuffix('_') if m.endswith('_') else m}) == {getattr(cls, m).offset}" for m in cls.kinds]
     asked += [f"{name} == {getattr(now, name)}" for name in found["constants"]]
     assert len(asked) > 1500 and now.pb_file == native.pb_file + 1
