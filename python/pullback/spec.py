@@ -42,15 +42,26 @@ class FieldArray(np.ndarray):
             np.asarray(self).__setitem__(index, value)  # a part, or a copy
             return
         element, field = self._at
-        numbers = np.array(self)
-        numbers[index] = value
+        numbers = self._now()
+        try:
+            numbers[index] = np.nan if value is None else real(value, field.name, finite=False)
+        except (TypeError, ValueError) as e:
+            raise ArgumentError(f"{element._called}: {e}") from None
         field.__set__(element, numbers)
         self.flags.writeable = True
-        np.ndarray.__setitem__(self, index, value)
+        np.ndarray.__setitem__(self, ..., numbers)
         self.flags.writeable = False
 
+    def _now(self):
+        """What the field holds, which may be newer than this array."""
+        element, field = self._at
+        numbers = np.array(field.__get__(element), dtype=np.float64)  # so that a fraction in integers is seen
+        if numbers.shape != self.shape:
+            raise ArgumentError(f"{element._called}: {field.name}: it has shape {words(numbers.shape)} by now, this array {words(self.shape)}: read it again")
+        return numbers
+
     def _changed(self, operation, other):
-        self[...] = operation(np.array(self), other)
+        self[...] = operation(np.array(self) if self._at is None else self._now(), other)
         return self
 
     def __iadd__(self, other):

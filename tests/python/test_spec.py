@@ -256,6 +256,34 @@ def test_settings_orientations_and_numbers_in_place(pendulum):
     assert np.isnan(rod.mass) and pendulum.compile().params["body_mass"][1] != 2
 
 
+def test_arrays_that_were_read_before_write_into_what_is_there_now(pendulum):
+    spec = pb.Spec.from_string(PENDULUM)
+    body, mesh = spec.body("pole"), spec.add_mesh(name="sheet", vertex=np.arange(12.), face=[0, 1, 2])
+    first, second = body.pos, body.pos
+    first[0] = 5
+    second[1] = 6
+    assert list(body.pos) == list(second) == [5, 6, 1]
+    body.pos = [1, 2, 3]
+    first[2] = 9
+    assert list(body.pos) == list(first) == [1, 2, 9]
+    second += 1
+    assert list(body.pos) == list(second) == [2, 3, 10]
+
+    # Entries are refused as whole fields are; nothing is changed then.
+    for value in (1.5, np.nan, "7", True, 2**40):
+        with pytest.raises(pb.ArgumentError, match="mesh 'sheet': face"):
+            mesh.face[0] = value
+    with pytest.raises(pb.ArgumentError, match="face"):
+        mesh.face /= 2
+    with pytest.raises(pb.ArgumentError, match=r"body 'pole' \(model.xml:1:87\): pos: expected real numbers, found text"):
+        body.pos[0] = "7"
+    assert list(mesh.face) == [0, 1, 2] and list(body.pos) == [2, 3, 10]
+    old = mesh.vertex
+    mesh.vertex = np.zeros(9)
+    with pytest.raises(pb.ArgumentError, match=r"vertex: it has shape \(9,\) by now, this array \(12,\)"):
+        old[0] = 1
+
+
 def test_nothing_is_added_where_a_field_is_wrong(pendulum):
     for wrong in ({"siez": [1, 1, 1]}, {"size": [1]}, {"type": "bxo"}, {"name": "rod", "size": "x"}, {"body": 3}):
         with pytest.raises(pb.ArgumentError):
