@@ -55,7 +55,7 @@ FAULTS = [
     ("src/rollout/sensitivity.c", "  bool evaluated = false;\n  for (int output", "  bool evaluated = s->once;\n  for (int output",
      "pytest:tests/python/test_jacobian.py::test_outputs_of_directions_together_are_those_one_by_one",
      "outputs are pulled from what the pullback of the step left"),
-    ("src/compile/spec_edit.c", "*id = r->number[field.refers][*id];", "", "unit/test_spec_edit", "what stays names the bodies that had its numbers before"),
+    ("src/compile/spec_edit.c", "*id = r->number[field->refers][*id];", "", "unit/test_spec_edit", "what stays names the bodies that had its numbers before"),
     ("src/compile/spec_edit.c", "|| refers(r, kind, element(l, i))", "|| (false && refers(r, kind, element(l, i)))", "unit/test_spec_edit",
      "what refers to an element that was removed stays"),
     ("src/compile/spec_fields.c", 'F(Geom, solmix, "", "weight where two geoms\' parameters are mixed"),', "",

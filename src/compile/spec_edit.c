@@ -164,12 +164,40 @@ bool pbSpec_KeepAll(pbSpec *spec, pbSpecKind kind, void *record) {
 
 // ---- taking out ---------------------------------------------------------------------------------------------------------
 
+// Members of a record that are numbers of other elements.
+enum { most_references = 3 };
+typedef struct reference_list {
+  pbSpecField field[most_references];
+  int count;
+} reference_list;
+
+static reference_list references_of(pbSpecKind kind) {
+  reference_list found = {.count = 0};
+  pbSpecField field;
+  for (int i = 0; pbSpecKind_Field(kind, i, &field); i++) {
+    if (field.refers < 0) continue;
+    PB_ASSERT(found.count < most_references);
+    found.field[found.count++] = field;
+  }
+  return found;
+}
+
 // Of each element its number afterwards, -1: gone.
 typedef struct removal {
   pbSpec *spec;
   int *number[pb_specElements];
-  bool more;  // an element was found that goes, too
+  int first[pb_specElements], last[pb_specElements];  // that go, so that names are looked up among few; none: first > last
+  bool more;                                          // an element was found that goes, too
 } removal;
+
+static void mark(removal *r, int kind, int id) {
+  PB_ASSERT(r->number[kind][id] >= 0);
+  r->number[kind][id] = -1;
+  r->more = true;
+
+  if (id < r->first[kind]) r->first[kind] = id;
+  if (id > r->last[kind]) r->last[kind] = id;
+}
 
 static int kind_of_reference(int ref) {
   static const int kinds[] = {
@@ -191,7 +219,7 @@ static bool goes(const removal *r, int kind, const char *name) {
   if (kind < 0 || !name || !*name) return false;
   const void *elements = elements_of(r->spec, (pbSpecKind)kind);
 
-  for (int i = 0; i < pbSpec_Count(r->spec, (pbSpecKind)kind); i++) {
+  for (int i = r->first[kind]; i <= r->last[kind]; i++) {
     if (r->number[kind][i] < 0 && !strcmp(opening(elements, (pbSpecKind)kind, i)->name, name)) return true;
   }
   return false;
@@ -255,7 +283,6 @@ static bool refers(const removal *r, pbSpecKind kind, const void *record) {
   }
 }
 
-// A number in a record that is the one of another element.
 static int *reference(void *record, const pbSpecField *field) { return (int *)((char *)record + field->offset); }
 
 // An inertia may stand in a frame that its body does not stand in: it goes alone.
@@ -264,22 +291,22 @@ static bool is_of_inertia(pbSpecKind kind, const pbSpecField *field) {
 }
 
 // Does an element stand in what goes?
-static bool stands(const removal *r, pbSpecKind kind, void *record) {
-  pbSpecField field;
-  for (int i = 0; pbSpecKind_Field(kind, i, &field); i++) {
-    if (field.refers < 0 || is_of_inertia(kind, &field)) continue;
-    int id = *reference(record, &field);
-    if (id >= 0 && id < pbSpec_Count(r->spec, (pbSpecKind)field.refers) && r->number[field.refers][id] < 0) return true;
+static bool stands(const removal *r, pbSpecKind kind, void *record, const reference_list *references) {
+  for (int i = 0; i < references->count; i++) {
+    const pbSpecField *field = &references->field[i];
+    if (is_of_inertia(kind, field)) continue;
+    int id = *reference(record, field);
+    if (id >= 0 && id < pbSpec_Count(r->spec, (pbSpecKind)field->refers) && r->number[field->refers][id] < 0) return true;
   }
   return false;
 }
 
 static void mark_kind(removal *r, pbSpecKind kind) {
   element_list l = list_of(r->spec, kind);
+  const reference_list references = references_of(kind);
   for (int i = kind == pb_specBody; i < *l.count; i++) {  // the world stays
-    if (r->number[kind][i] < 0 || !(stands(r, kind, element(l, i)) || refers(r, kind, element(l, i)))) continue;
-    r->number[kind][i] = -1;
-    r->more = true;
+    if (r->number[kind][i] < 0 || !(stands(r, kind, element(l, i), &references) || refers(r, kind, element(l, i)))) continue;
+    mark(r, (int)kind, i);
   }
 }
 
@@ -296,13 +323,13 @@ static void close_up(removal *r, pbSpecKind kind) {
 }
 
 // Numbers of other elements are those afterwards.
-static void renumber(const removal *r, pbSpecKind kind, void *record) {
-  pbSpecField field;
-  for (int i = 0; pbSpecKind_Field(kind, i, &field); i++) {
-    int *id = field.refers < 0 ? NULL : reference(record, &field);
-    if (!id || *id < 0 || *id >= pbSpec_Count(r->spec, (pbSpecKind)field.refers)) continue;
-    *id = r->number[field.refers][*id];
-    if (*id < 0 && is_of_inertia(kind, &field)) ((pbBodyDef *)record)->has_inertial = false;
+static void renumber(const removal *r, pbSpecKind kind, void *record, const reference_list *references) {
+  for (int i = 0; i < references->count; i++) {
+    const pbSpecField *field = &references->field[i];
+    int *id = reference(record, field);
+    if (*id < 0 || *id >= pbSpec_Count(r->spec, (pbSpecKind)field->refers)) continue;
+    *id = r->number[field->refers][*id];
+    if (*id < 0 && is_of_inertia(kind, field)) ((pbBodyDef *)record)->has_inertial = false;
   }
 }
 
@@ -318,7 +345,9 @@ static void take_out(removal *r) {
 
   // Counts are those of before until all numbers are changed.
   for (int kind = 0; kind < pb_specElements; kind++) {
-    for (int i = 0; i < left[kind]; i++) renumber(r, (pbSpecKind)kind, element(list_of(r->spec, (pbSpecKind)kind), i));
+    const reference_list references = references_of((pbSpecKind)kind);
+    element_list l = list_of(r->spec, (pbSpecKind)kind);
+    for (int i = 0; i < left[kind]; i++) renumber(r, (pbSpecKind)kind, element(l, i), &references);
   }
   for (int kind = 0; kind < pb_specElements; kind++) *list_of(r->spec, (pbSpecKind)kind).count = left[kind];
 }
@@ -333,10 +362,14 @@ pbStatus pbSpec_Remove(pbSpec *spec, pbSpecKind kind, int id) {
   int *numbers = pbContext_Alloc(spec->ctx, all * sizeof *numbers);
   if (!numbers) return pbContext_Fail(spec->ctx, pb_no_memory, "no memory to remove %s %d", pbSpecKind_Name(kind), id);
 
-  removal r = {.spec = spec, .more = true};
+  removal r = {.spec = spec};
   r.number[0] = numbers;
   for (int k = 1; k < pb_specElements; k++) r.number[k] = r.number[k - 1] + pbSpec_Count(spec, (pbSpecKind)(k - 1));
-  r.number[kind][id] = -1;
+  for (int k = 0; k < pb_specElements; k++) {
+    r.first[k] = pbSpec_Count(spec, (pbSpecKind)k);
+    r.last[k] = -1;
+  }
+  mark(&r, (int)kind, id);
 
   // What depends on what goes, goes; until nothing more is found.
   while (r.more) {

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -342,6 +343,23 @@ def test_many_edits_end_where_fresh_ones_do():
     for name, size in there:
         fresh.worldbody.add_geom(name=name, size=[size, 0, 0])
     assert same(fresh.compile(), spec.compile())
+
+
+def test_removing_one_takes_time_as_there_are_elements_not_as_pairs_of_them():
+    def seconds(count):
+        spec = pb.Spec()
+        for k in range(count):
+            body = spec.worldbody.add_body(name=f"body{k}")
+            body.add_joint(name=f"joint{k}", type="slide")
+            spec.add_actuator(name=f"motor{k}", trntype="joint", target=f"joint{k}")
+        begun = time.perf_counter()
+        for body in spec.bodies[-10:]:
+            body.remove()
+        taken = time.perf_counter() - begun
+        assert len(spec.joints) == len(spec.actuators) == count - 10
+        return taken
+    few, many = (min(seconds(count) for _ in range(3)) for count in (500, 4000))
+    assert many < 24 * few, "eight times as many: 8 in proportion, 64 by pairs"
 
 
 def test_the_types_are_those_of_the_table():
