@@ -36,7 +36,9 @@ static pbStatus check_tree(const pbSpec *spec) {
   for (int i = 1; i < spec->nbody; i++) {
     const pbBodyDef *body = &spec->bodies[i];
     if (body->parent >= i || !stands_in_tree(spec, body->parent, body->frame))
-      return FAIL(body, "body", "its parent is body %d and its frame %d, which does not make a tree", body->parent, body->frame);
+      return FAIL(body, "body",
+                  "its parent is body %d and its frame %d, which does not make a tree: a parent stands before its bodies",
+                  body->parent, body->frame);
   }
 
   for (int i = 0; i < spec->nframe; i++) {
@@ -285,6 +287,10 @@ static pbStatus check_option(const pbSpec *spec) {
     return pbContext_Fail(spec->ctx, pb_unsupported, "integrator %d is not supported (Euler, RK4 and implicitfast are)",
                           option->integrator);
 
+  if (option->iterations < 1 || option->ls_iterations < 1)
+    return pbContext_Fail(spec->ctx, pb_bad_input, "option: %siterations is %d, expected at least 1",
+                          option->iterations < 1 ? "" : "ls_",
+                          option->iterations < 1 ? option->iterations : option->ls_iterations);
   if (option->noslip_iterations < 0 || option->noslip_iterations > PB_NOSLIP_MOST)
     return pbContext_Fail(spec->ctx, pb_bad_input, "option: noslip_iterations is %d, expected 0 to %d", option->noslip_iterations,
                           PB_NOSLIP_MOST);

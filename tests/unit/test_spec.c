@@ -149,6 +149,8 @@ static void spoil_names(pbSpec *spec) { spec->joints[0].name = spec->joints[1].n
 static void spoil_parent(pbSpec *spec) { spec->bodies[1].parent = 2; }
 static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
 static void spoil_integrator(pbSpec *spec) { spec->option.integrator = pb_intImplicit; }
+static void spoil_iterations(pbSpec *spec) { spec->option.iterations = 0; }
+static void spoil_line_search(pbSpec *spec) { spec->option.ls_iterations = -3; }
 static void spoil_actuator(pbSpec *spec) {
   pbActuatorDef actuator = pbActuatorDef_Default();
   actuator.trntype = pb_trnBody + 1;
@@ -173,9 +175,11 @@ static void test_check(void **state) {
     const char *text;
   } cases[] = {
       {spoil_names, pb_bad_input, "two of this name"},
-      {spoil_parent, pb_bad_input, "does not make a tree"},
+      {spoil_parent, pb_bad_input, "does not make a tree: a parent stands before its bodies"},
       {spoil_frame, pb_bad_input, "frame 3"},
       {spoil_integrator, pb_unsupported, "integrator"},
+      {spoil_iterations, pb_bad_input, "option: iterations is 0, expected at least 1"},
+      {spoil_line_search, pb_bad_input, "option: ls_iterations is -3"},
       {spoil_actuator, pb_unsupported, "acts on nothing"},
       {spoil_sensor, pb_unsupported, "sensor"},
       {spoil_tendon, pb_bad_input, "no path"},
