@@ -46,7 +46,8 @@ class FieldArray(np.ndarray):
         try:
             numbers[index] = np.nan if value is None else real(value, field.name, finite=False)
         except (TypeError, ValueError) as e:
-            raise ArgumentError(f"{element._called}: {e}") from None
+            text = str(e) if str(e).startswith(f"{field.name}:") else f"{field.name}: {e}"
+            raise ArgumentError(f"{element._called}: {text}") from None
         field.__set__(element, numbers)
         self.flags.writeable = True
         np.ndarray.__setitem__(self, ..., numbers)

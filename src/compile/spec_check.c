@@ -35,10 +35,11 @@ static pbStatus check_tree(const pbSpec *spec) {
   // Bodies and frames come after their parents, so there are no loops.
   for (int i = 1; i < spec->nbody; i++) {
     const pbBodyDef *body = &spec->bodies[i];
-    if (body->parent >= i || !stands_in_tree(spec, body->parent, body->frame))
-      return FAIL(body, "body",
-                  "its parent is body %d and its frame %d, which does not make a tree: a parent stands before its bodies",
-                  body->parent, body->frame);
+    if (body->parent >= i)
+      return FAIL(body, "body", "its parent is body %d, which does not make a tree: a parent stands before its bodies",
+                  body->parent);
+    if (!stands_in_tree(spec, body->parent, body->frame))
+      return FAIL(body, "body", "its parent is body %d and its frame %d, which does not make a tree", body->parent, body->frame);
   }
 
   for (int i = 0; i < spec->nframe; i++) {

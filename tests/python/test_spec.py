@@ -278,6 +278,8 @@ def test_arrays_that_were_read_before_write_into_what_is_there_now(pendulum):
         mesh.face /= 2
     with pytest.raises(pb.ArgumentError, match=r"body 'pole' \(model.xml:1:87\): pos: expected real numbers, found text"):
         body.pos[0] = "7"
+    with pytest.raises(pb.ArgumentError, match="pos: could not broadcast"):
+        body.pos[:2] = [1, 2, 3]
     assert list(mesh.face) == [0, 1, 2] and list(body.pos) == [2, 3, 10]
     old = mesh.vertex
     mesh.vertex = np.zeros(9)
