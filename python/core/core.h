@@ -196,6 +196,7 @@ void pyXla_AfterFork(void);
 typedef struct pySpec {
   PyObject_HEAD pbContext *ctx;
   pbSpec *spec;
+  size_t written, live;  // bytes: written since all of it was copied, and of its lists then
 } pySpec;
 bool pySpec_Register(PyObject *module);
 PyObject *pySpec_Kinds(PyObject *module, PyObject *none);

@@ -305,6 +305,47 @@ static PyObject *spec_get(PyObject *self, PyObject *args) {
   return fetch(&f, record);
 }
 
+// Bytes of the lists of all elements.
+static size_t list_bytes(pbSpec *spec) {
+  size_t bytes = 0;
+  pbSpecField f;
+  for (int kind = 0; kind < pb_specElements; kind++) {
+    for (int k = 0; pbSpecKind_Field((pbSpecKind)kind, k, &f); k++) {
+      if (f.type != pb_fieldReals && f.type != pb_fieldInts) continue;
+      size_t size = f.type == pb_fieldReals ? sizeof(double) : sizeof(int);
+      for (int i = 0; i < pbSpec_Count(spec, (pbSpecKind)kind); i++) {
+        const char *record = pbSpec_At(spec, (pbSpecKind)kind, i);
+        bytes += size * (size_t)(f.type == pb_fieldReals ? ((const pbReals *)(const void *)(record + f.offset))->count
+                                                         : ((const pbInts *)(const void *)(record + f.offset))->count);
+      }
+    }
+  }
+  return bytes;
+}
+
+// Bytes that a field took, about.
+static size_t bytes_of(const pbSpecField *f, const char *record, const holder *h) {
+  enum { text = 64, part = 128 };
+  if (f->type < pb_fieldText) return 0;
+  if (f->type == pb_fieldText) return text;
+  return h->view.obj ? (size_t)h->view.len : part * (size_t)length_of(f, record);
+}
+
+// What is written over stays in a spec's memory until the spec goes: once that is as much as what counts, a copy takes its place,
+// with the same keys. Where there is no memory for one, it stays as it is.
+static void note_written(pySpec *s, size_t bytes) {
+  enum { least = 8 << 20 };
+  s->written += bytes;
+  if (s->written <= least || s->written <= s->live) return;
+
+  pbSpec *copy;
+  if (pbSpec_Copy(s->ctx, s->spec, &copy) != pb_ok) return;
+  pbSpec_Destroy(s->spec);
+  s->spec = copy;
+  s->written = 0;
+  s->live = list_bytes(copy);
+}
+
 static PyObject *spec_set(PyObject *self, PyObject *args) {
   pySpec *s = (pySpec *)self;
   int kind, key, index;
@@ -325,6 +366,7 @@ static PyObject *spec_set(PyObject *self, PyObject *args) {
   bool stored = store(&f, copy, value, &h);
   bool kept = stored && pbSpec_Keep(s->spec, &f, copy);
   if (kept) memcpy(record_of(s, kind, key), copy, size);
+  if (kept) note_written(s, bytes_of(&f, copy, &h));
   release(&h);
   PyMem_Free(copy);
 

@@ -328,6 +328,24 @@ def test_copies_are_their_own(pendulum):
             copy.copy(thing) if thing is not pendulum else thing.__reduce__()
 
 
+def test_lists_that_are_written_over_leave_no_memory_behind():
+    def megabytes():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    spec = pb.Spec.from_string(PENDULUM)
+    mesh, rod, tip = spec.add_mesh(name="sheet"), spec.geom("rod"), spec.site("tip")
+    before, place = megabytes(), rod.place
+    for k in range(100):
+        mesh.vertex = np.full(300_000, float(k))  # 2.4 MB
+        rod.name = f"rod{k}"
+    assert megabytes() - before < 80
+    assert (mesh.vertex == 99).all() and rod.name == "rod99" and rod.place == place and tip.body.name == "pole"
+    assert spec.geoms[0] == rod and spec.geoms[0].index == 0
+    mesh.remove()
+    rod.name = "rod"
+    assert same(spec.compile(), pb.loads(PENDULUM))
+
+
 def test_many_edits_end_where_fresh_ones_do():
     """Adding and removing at random, beside a list of what there should be."""
     rng, spec, there = np.random.default_rng(3), pb.Spec(), []
