@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,44 @@ static pbStatus fail(const Unpacking *u, const char *what) {
 
 static pbStatus cannot_write(const Unpacking *u, const char *path) {
   return pbContext_Fail(u->ctx, pb_file, "%.400s: cannot be unpacked to %.400s: %s", u->path, path, strerror(errno));
+}
+
+// ---- signals ----------------------------------------------------------------------------------------------------------------
+
+// Those that end a program and that nobody ignores: a handler that does not come back would leave the folder.
+static sigset_t ends_of_programs(void) {
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  sigset_t set;
+  sigemptyset(&set);
+
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    struct sigaction now;
+    bool ignored = sigaction(ends[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (!ignored) sigaddset(&set, ends[i]);
+  }
+  return set;
+}
+
+static void hold_signals(pbArchive *archive) {
+  sigset_t set = ends_of_programs();
+  archive->holding = pthread_sigmask(SIG_BLOCK, &set, &archive->before) == 0;
+}
+
+// Whoever has asked for an end has it when the folder is gone.
+static void release_signals(const pbArchive *archive) {
+  if (archive->holding) pthread_sigmask(SIG_SETMASK, &archive->before, NULL);
+}
+
+static bool is_interrupted(const pbArchive *archive) {
+  sigset_t waiting, set = ends_of_programs();
+  if (!archive->holding || sigpending(&waiting) != 0) return false;
+
+  for (int number = 1; number <= SIGTERM; number++) {
+    // One that was held before is none of ours.
+    bool ours = sigismember(&set, number) == 1 && sigismember(&archive->before, number) == 0;
+    if (ours && sigismember(&waiting, number) == 1) return true;
+  }
+  return false;
 }
 
 // ---- names ------------------------------------------------------------------------------------------------------------------
@@ -141,6 +180,7 @@ static pbStatus make_folders(const Unpacking *u, char *path) {
 
 static pbStatus copy_member(Unpacking *u, int file, const char *path) {
   while (u->source.plain) {
+    if (is_interrupted(u->archive)) return pbContext_Fail(u->ctx, pb_interrupted, "%.400s: interrupted", u->path);
     size_t n = u->source.plain < CHUNK ? (size_t)u->source.plain : CHUNK;
     PB_TRY(pbSource_Read(&u->source, u->buffer, n));
 
@@ -191,18 +231,21 @@ static pbStatus unpack(Unpacking *u) {
 static pbStatus make_folder(pbContext *ctx, const char *path, pbArchive *archive) {
   const char *place = getenv("TMPDIR");
   char name[PATH_MAX];
+  place = place && *place ? place : "/tmp";
 
-  bool fits = snprintf(name, sizeof name, "%s/pullback-XXXXXX", place && *place ? place : "/tmp") < (int)sizeof name;
+  hold_signals(archive);
+
+  bool fits = snprintf(name, sizeof name, "%s/pullback-XXXXXX", place) < (int)sizeof name;
 
   // By its real path, as messages have it.
   if (!fits || !mkdtemp(name))
-    return pbContext_Fail(ctx, pb_file, "%.400s: no folder to unpack it: %s", path,
+    return pbContext_Fail(ctx, pb_file, "%.400s: no folder to unpack it in %.200s: %s", path, place,
                           fits ? strerror(errno) : "TMPDIR is too long");
   if (realpath(name, archive->folder)) return pb_ok;
 
   *archive->folder = 0;
   (void)rmdir(name);
-  return pbContext_Fail(ctx, pb_file, "%.400s: no folder to unpack it: %s", path, strerror(errno));
+  return pbContext_Fail(ctx, pb_file, "%.400s: no folder to unpack it in %.200s: %s", path, place, strerror(errno));
 }
 
 static pbStatus open_zip(Unpacking *u, FILE *stream, size_t size) {
@@ -261,6 +304,7 @@ void pbArchive_Close(pbArchive *archive) {
   pbContext_Free(archive->ctx, archive->names);
 
   if (*archive->folder) (void)rmdir(archive->folder);
+  release_signals(archive);
   *archive = (pbArchive){.ctx = archive->ctx};
 }
 
@@ -270,9 +314,10 @@ void pbArchive_NameInText(const pbArchive *archive, char *text) {
   size_t length = strlen(archive->folder);
   if (!length) return;
 
-  // "FOLDER/scene.xml" becomes "scene.xml".
+  // "FOLDER/scene.xml" becomes "scene.xml", and the folder itself goes with the space before it.
   for (char *at = text; (at = strstr(at, archive->folder)) != NULL;) {
     char *behind = at + length + (at[length] == '/');
+    if (behind == at + length && at > text && at[-1] == ' ') at--;
     memmove(at, behind, strlen(behind) + 1);
   }
 }

@@ -1,6 +1,9 @@
 """MuJoCo's archives (.mjz) in the program: the bits of the unpacked files, names in messages, nothing outside, nothing left."""
 import os
+import signal
 import stat
+import subprocess
+import time
 import zipfile
 
 import numpy as np
@@ -73,7 +76,7 @@ def test_what_is_wrong_is_named_as_the_archive_has_it(program, tmp_path, files, 
 def test_no_file_outside_is_read(program, tmp_path):
     (tmp_path / "outside.obj").write_text(TET)
     done = program("info", archive(tmp_path / "robot.mjz", scene(mesh=tmp_path / "outside.obj")), code=3)
-    assert "outside.obj" in done.stderr and "--allow-root" in done.stderr, done.stderr
+    assert "outside.obj" in done.stderr and "--allow-root" in done.stderr and "outside the model's folder; allow" in done.stderr, done.stderr
     program("info", tmp_path / "robot.mjz", "--allow-root", tmp_path)
 
 
@@ -108,3 +111,25 @@ def test_twice_and_links(program, tmp_path):
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     archive(tmp_path / "robot.mjz", {link: "/etc/passwd"})
     assert "robot.xml:1" in program("info", tmp_path / "robot.mjz", code=3).stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_interrupts_finds_no_folder(pullback, tmp_path, number):
+    """Of an archive that takes seconds to unpack nothing is left, and it ends at once."""
+    with zipfile.ZipFile(tmp_path / "robot.mjz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+        z.writestr("robot.xml", "<mujoco/>")
+        with z.open("zeros", "w") as f:
+            for _ in range(40): f.write(bytes(8 << 20))
+    (tmp_path / "temporary").mkdir()
+    env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    default = lambda: signal.signal(number, signal.SIG_DFL)
+    p = subprocess.Popen([pullback, "info", tmp_path / "robot.mjz"], env=env, stderr=subprocess.PIPE, text=True, preexec_fn=default)
+    while p.poll() is None and not list((tmp_path / "temporary").glob("*/zeros")): time.sleep(.001)
+    p.send_signal(number)
+    assert "interrupted" in p.communicate(timeout=60)[1] and p.returncode == 130
+    assert not os.listdir(tmp_path / "temporary")
+
+
+def test_a_folder_for_temporary_files_that_is_not_there_is_named(run, tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path / "none")}
+    assert "none: No such file" in run("info", archive(tmp_path / "robot.mjz", scene()), env=env, code=5).stderr
