@@ -20,10 +20,8 @@ typedef struct Series {  // an input over time as its file has it
 
 // A trajectory of every so many states has inputs of some steps only.
 static pbStatus check_thinned(const cliRun *run, const Series *s) {
-  const pbArray *meta = pbArrays_Find(s->set, "meta");
-  const char *text = meta && meta->type == pb_arrayText && meta->count == 1 ? strstr(meta->text, "\"every\":") : NULL;
-  long every = text ? strtol(text + strlen("\"every\":"), NULL, 10) : 1;
-  if (every <= 1) return pb_ok;
+  long every = pbSimulation_Every(s->set);
+  if (every == 1) return pb_ok;
   return pbContext_Fail(run->ctx, pb_bad_input,
                         "--%s %s: was written with --every %ld and has the inputs of some steps only; expected all", s->option,
                         s->path, every);

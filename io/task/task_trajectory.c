@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/trajectory.h>
+
 #include "base/context.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
@@ -148,7 +150,16 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
   return normalize_joints(r, x0);
 }
 
-// ---- controls -------------------------------------------------------------------------------------------------------
+// ---- inputs ---------------------------------------------------------------------------------------------------------
+// Inputs of every so many steps are none of a run's.
+static pbStatus check_thinned(pbTaskReader *r, const json_t *value, const pbArrays *set) {
+  long every = pbSimulation_Every(set);
+  if (every == 1) return pb_ok;
+  return pbTaskReader_FailAt(r, "file",
+                             "%.300s: was written with --every %ld and has the inputs of some steps only; expected all",
+                             json_string_value(json_object_get(value, "file")), every);
+}
+
 typedef struct Controls {
   double *data;
   size_t rows, cols;
@@ -166,9 +177,10 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
   const pbArray *a = pbArrays_Find(set, name);
   if (!a && pbArrays_Count(set) == 1) a = pbArrays_At(set, 0);
 
-  pbStatus status = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2
-                        ? pb_ok
-                        : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
+  bool fits = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2;
+  pbStatus status = check_thinned(r, value, set);
+  if (status == pb_ok && !fits)
+    status = pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
 
   if (status == pb_ok) {
     // a single row holds for all steps
@@ -261,7 +273,7 @@ static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, pbTaskNumber
   PB_TRY(pbTaskReader_Load(r, value, &set));
 
   // positions, quaternions, or both
-  pbStatus status = pb_ok;
+  pbStatus status = check_thinned(r, value, set);
   for (int i = 0; i < MOTIONS && status == pb_ok; i++) {
     const pbArray *a = pbArrays_Find(set, pose_names[i]);
     if (!a) continue;

@@ -1,5 +1,8 @@
 // "meta" of trajectory files: which run it is, how well it went, and what the numbers mean.
 // Tests: tests/oracle/test_task_run.py, tests/oracle/test_cli.py.
+#include <stdlib.h>
+#include <string.h>
+
 #include <pullback/deform.h>
 #include <pullback/describe.h>
 #include <pullback/trajectory.h>
@@ -94,4 +97,14 @@ void pbSimulation_Describe(pbContext *ctx, const pbSimulation *s, const pbStepNo
 
   meta_all_names(s->model, j);
   if (pbModel_PointCount(s->model)) meta_deformables(s->model, j);
+}
+
+long pbSimulation_Every(const pbArrays *trajectory) {
+  static const char key[] = "\"every\":";  // within a text quotes are escaped
+  const pbArray *meta = pbArrays_Find(trajectory, "meta");
+  bool told = meta && meta->type == pb_arrayText && meta->count == 1;
+
+  const char *text = told ? strstr(meta->text, key) : NULL;
+  long every = text ? strtol(text + strlen(key), NULL, 10) : 1;
+  return every > 1 ? every : 1;
 }

@@ -99,6 +99,10 @@ def test_every_so_many_states(run, tmp_path):
         again = ("simulate", RICH, "--control", tmp_path / "some.npz", "-o", tmp_path / "bad.npz")
         if every > 1:
             assert f"with --every {every} and has the inputs of some steps only" in run(*again, code=3).stderr
+        task = dict(model=str(RICH), steps=len(acting), controls=dict(file="some.npz"))
+        (tmp_path / "task.json").write_text(json.dumps(task))
+        told = run("simulate", tmp_path / "task.json", "--allow-root", RICH.parent, "-o", tmp_path / "bad.npz", code=3 if every > 1 else 0).stderr
+        assert every == 1 or f"controls.file: some.npz: was written with --every {every} and has the inputs of some" in told, told
     sim("all", "--every", 20)
     (tmp_path / "some.npz").rename(tmp_path / "start.npz")
     sim("rest", "--init", tmp_path / "start.npz", "--init-row", 1, "--every", 20)  # row 1 is the state after 20 steps

@@ -95,11 +95,17 @@ def test_keyframes_refused(tmp_path, run, key, text):
     (dict(mocap_pos=np.zeros((40, 2, 3))), "mocap_pos: shape (40, 2, 3); expected (N, 1, 3)"),
     (dict(mocap_quat=np.zeros((40, 1, 4))), "row 0, mocap body 0: expected a quaternion of length 1e-6 to 1e6"),
     (dict(mocap_pos=np.full((1, 3), np.nan)), "finite"),
+    (dict(mocap_pos=np.zeros((40, 1, 3)), meta='{"every": 3}'), "was written with --every 3 and has the inputs of some steps only"),
     (dict(other=np.zeros(3)), "expected some of mocap_pos, mocap_quat, mocap_vel, mocap_pos_before and mocap_quat_before")])
 def test_files_refused(files, run, tmp_path, arrays, text):
     np.savez(tmp_path / "bad.npz", **arrays)
     done = run("simulate", files[0], "--mocap", tmp_path / "bad.npz", "-o", tmp_path / "out.npz", code=3)
     assert text in done.stderr and not (tmp_path / "out.npz").exists()
+    if "meta" in arrays:  # a task reads the same file
+        task = dict(model=str(files[0]), steps=40, mocap=dict(file="bad.npz"))
+        (tmp_path / "task.json").write_text(json.dumps(task))
+        done = run("simulate", tmp_path / "task.json", "--allow-root", os.path.dirname(files[0]), "-o", tmp_path / "out.npz", code=3)
+        assert f"mocap.file: bad.npz: {text}" in done.stderr, done.stderr
 
 
 def test_steps_refuse_quaternions_without_direction(files):
