@@ -125,7 +125,9 @@ static pbStatus read_buffer(pbMeshReader *r, const json_t *entry, int64_t index,
   if (!address) *b = all->chunk;
   else PB_TRY(strncmp(address, "data:", 5) ? read_file(r, index, address, b) : read_data(r, index, address, b));
 
-  if (json_is_integer(length) && (json_integer_value(length) < 0 || (uint64_t)json_integer_value(length) > b->size))
+  if (length && (!json_is_integer(length) || json_integer_value(length) < 0))
+    return fail(r, pb_bad_input, index, "byteLength: expected a whole number from 0 on");
+  if (length && (uint64_t)json_integer_value(length) > b->size)
     return fail(r, pb_bad_input, index, "has fewer bytes than 'byteLength' says");
 
   // One file named many times counts as often.

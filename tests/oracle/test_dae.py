@@ -307,6 +307,7 @@ def test_wrong_buffers_are_errors(tmp_path, address, said):
 def test_wrong_gltf_files_are_errors(tmp_path):
     for scene, said in ((change("bufferViews", 1, "buffer", to=3), "buffers[3]: there is no such entry"),
                         (change("accessors", 1, "count", to=9), "reaches beyond"), (change("buffers", to={}), "buffers[0]"),
+                        *((change("buffers", 0, "byteLength", to=bad), "buffers[0]: byteLength: expected a whole number") for bad in (-1, 44.5, "44", [])),
                         (change("extensionsRequired", to=["EXT_meshopt_compression"]), "EXT_meshopt_compression")):
         with pytest.raises(inside.Error) as raised:
             made_gltf(tmp_path, EMBEDDED, scene=scene)
