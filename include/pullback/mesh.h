@@ -149,7 +149,8 @@ typedef struct pbMeshReport {
   int worst;               // its number; -1: none
   double low[3], high[3];  // bounds of the points
   int slivers;             // triangles and tetrahedra with a quality below PB_MESH_SLIVER that are not degenerate
-  int overlapping;         // pairs of tetrahedra that lie in each other: on one side of a face that they share, or in part
+  int overlapping;         // pairs of tetrahedra that lie in each other: on one side of a face that they share, or in part; those
+                           // in part are counted up to 100 000
 } pbMeshReport;
 #define PB_MESH_SLIVER .01
 // Every mesh: point numbers in range, finite coordinates, no repeated point in a cell, no degenerate, inverted or duplicate cell, no

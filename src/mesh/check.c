@@ -10,6 +10,7 @@
 #include "mesh/overlap.h"
 
 enum { shown_faults = 3 };         // of each sort
+enum { most_pairs = 100000 };      // that are looked for: where all lie in all there are as many as squares
 static const double flat = 1e-12;  // area or volume over the longest edge squared or cubed that counts as none
 
 typedef struct Check {
@@ -453,16 +454,18 @@ static void report_faces(Check *c, const Rows *t) {
   say_rest(c, c->r.overlapping, "pairs that lie in each other");
 }
 
-static void warn_of_pair(void *check, int cell, int other) {
+static bool warn_of_pair(void *check, int cell, int other) {
   Check *c = check;
+  bool more = c->r.overlapping + 1 < most_pairs;
   PB_ASSERT(cell != other);
-  if (!begin_warning(c, &c->r.overlapping)) return;
+  if (!begin_warning(c, &c->r.overlapping)) return more;
 
   say_tetrahedron(c, cell);
   say(c, " and ");
   say_tetrahedron(c, other);
   say(c, " lie in each other");
   end_warning(c);
+  return more;
 }
 
 // Pairs that share no face. Where there are faults already, faces do not tell what is outside.
@@ -479,7 +482,9 @@ static pbStatus check_overlaps(Check *c, const Rows *t) {
   pbStatus status = pbMesh_FindOverlaps(c->ctx, c->m, outer, warn_of_pair, c);
   pbContext_Free(c->ctx, outer);
 
-  warn_of_rest(c, c->r.overlapping, "pairs that lie in each other");
+  bool all = c->r.overlapping < most_pairs;
+  warn_of_rest(c, c->r.overlapping,
+               all ? "pairs that lie in each other" : "pairs that lie in each other; the search ended there");
   return status;
 }
 

@@ -28,6 +28,7 @@ typedef struct Search {
   void *whom;
   const pbMesh *m;
   int count;
+  bool ended;  // by whom
   Placed *placed;
   Box *box;   // of cells
   Box *node;  // of the tree: children of node i are 2 i + 1 and 2 i + 2, each with half of its cells
@@ -200,13 +201,13 @@ static int nodes_over(int cells) {
 }
 
 // Pairs are told by the one with a face on the boundary; of two such by the first.
-static void compare(const Search *s, const char *outer, int cell, int other) {
-  if (other == cell || (outer[other] && other < cell) || !boxes_meet(&s->box[cell], &s->box[other])) return;
-  if (lie_in_each_other(s, cell, other)) s->seen(s->whom, cell, other);
+static void compare(Search *s, const char *outer, int cell, int other) {
+  if (s->ended || other == cell || (outer[other] && other < cell) || !boxes_meet(&s->box[cell], &s->box[other])) return;
+  if (lie_in_each_other(s, cell, other)) s->ended = !s->seen(s->whom, cell, other);
 }
 
-static void visit(const Search *s, const char *outer, int cell, int node, int from, int to) {
-  if (!boxes_meet(&s->box[cell], &s->node[node])) return;
+static void visit(Search *s, const char *outer, int cell, int node, int from, int to) {
+  if (s->ended || !boxes_meet(&s->box[cell], &s->node[node])) return;
 
   if (to - from <= leaf_cells) {
     for (int i = from; i < to; i++) compare(s, outer, cell, s->placed[i].cell);

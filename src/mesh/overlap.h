@@ -4,8 +4,8 @@
 
 #include <pullback/mesh.h>
 
-// A pair, numbered over both kinds of tetrahedra, linear ones first.
-typedef void (*pbOverlapSeen)(void *whom, int cell, int other);
+// A pair, numbered over both kinds of tetrahedra, linear ones first. False ends the search: all may lie in all.
+typedef bool (*pbOverlapSeen)(void *whom, int cell, int other);
 
 // Every pair whose corners' tetrahedra share more than what rounding in a file may be, in the order of the cells. outer: a byte
 // for each tetrahedron, not zero where one of its faces belongs to no other; every other face must have one on each side.

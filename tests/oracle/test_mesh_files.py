@@ -287,3 +287,16 @@ def test_glb(lib, context, tmp_path, frames, most, kept):
             wanted = pose[:, :3] if target["path"] == "translation" else pose[:, [4, 5, 6, 3]]
             np.testing.assert_allclose(values, wanted, rtol=2e-7, atol=1e-7)
     assert len(animation["channels"]) == (3 if kept > 1 else 2)
+
+
+def test_a_search_for_overlaps_ends_where_all_lie_in_all(run, tmp_path):
+    """600 tetrahedra about one place: 179 700 pairs, of which the first are told."""
+    rng = np.random.default_rng(0)
+    p = (np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]) + .01 * rng.random((600, 1, 3))).reshape(-1, 3)
+    rows = lambda a: "\n".join(" ".join(map(str, r)) + " 0" for r in a.tolist())
+    text = f"MeshVersionFormatted 2\nDimension 3\nVertices\n{len(p)}\n{rows(p)}\nTetrahedra\n600\n{rows(np.arange(2400).reshape(-1, 4) + 1)}\nEnd\n"
+    (tmp_path / "all.mesh").write_text(text)
+    body = dict(name="b", mesh="all.mesh", energies=[dict(energy="neo_hookean", parameters=dict(young=1e5, poisson=.3, density=1000))])
+    (tmp_path / "all.json").write_text(json.dumps(dict(deformables=dict(bodies=[body]))))
+    said = run("info", tmp_path / "all.json").stderr
+    assert "and 99997 more pairs that lie in each other; the search ended there" in said, said
