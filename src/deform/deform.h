@@ -310,9 +310,9 @@ bool pbDeform_FindKink(pbDeformWork *w, char *text, size_t size);
 pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes);  // of the matrix of contacts; 0: as many as that of the elements
 void pbDeformMatrix_Destroy(pbDeformWork *w);
 PB_NODISCARD pbStatus pbDeformMatrix_Grow(pbDeformWork *w);
-// Zero, with the blocks that the contacts at hand need; pb_capacity where these have no room. The pattern follows from these
-// alone, never from the steps before, so that a step is a function of its state to the last bit.
-PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
+// Zero, with the blocks that the contacts of all terms at x need; pb_capacity where these have no room. The pattern follows from
+// these alone, never from the steps before, so that a step is a function of its state to the last bit.
+PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w, const double *x);
 // Fixed axes out of it.
 void pbDeformMatrix_Finish(pbDeformWork *w);
 // The same, and its factor; *negative: pivots. pb_singular with the point in the text.

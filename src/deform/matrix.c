@@ -25,12 +25,12 @@ static size_t usual_room(const pbDeform *d) {
   return 2 * (values + analysis + factor) + ((size_t)1 << 20);
 }
 
-// Pairs of blocks that all stencils together can couple.
+// Pairs of blocks that all stencils together can couple, in all terms of a scheme.
 static size_t most_pairs(const pbDeformWork *w) {
-  size_t count = 1;
+  size_t count = 1, terms = sizeof w->scheme->weight / sizeof *w->scheme->weight;
   for (int type = 0; type < pb_stencilTypes; type++) {
     size_t points = (size_t)pbStencil_Points[type];
-    count += points * (points - 1) / 2 * pbBarrier_Room(w->barrier, type);
+    count += terms * points * (points - 1) / 2 * pbBarrier_Room(w->barrier, type);
   }
 
   return count;
@@ -158,10 +158,15 @@ static void sort_pairs(int *pairs, size_t count) {
   }
 }
 
-// Blocks that contacts couple and the elements do not, sorted, each once.
-static void find_wanted_pairs(pbDeformWork *w) {
+// Blocks that contacts couple in any of the terms at x and the elements do not, sorted, each once: what touches on the way may
+// have parted at its end. The contacts of the first term are at hand afterwards.
+static pbStatus find_wanted_pairs(pbDeformWork *w, const double *x) {
   pbDeformMatrix *m = &w->matrix;
-  size_t count = pbDeformContact_Pairs(w, m->wanted), distinct = 0;
+  size_t count = 0, distinct = 0;
+  for (int t = w->scheme->terms - 1; t >= 0; t--) {
+    PB_TRY(pbDeformContact_Update(w, pbDeform_At(w, x, t)));
+    count += pbDeformContact_Pairs(w, m->wanted + 2 * count);
+  }
   PB_ASSERT(count <= m->pair_room);
 
   sort_pairs(m->wanted, count);
@@ -174,6 +179,7 @@ static void find_wanted_pairs(pbDeformWork *w) {
   }
 
   m->wanted_count = distinct;
+  return pb_ok;
 }
 
 static size_t align(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
@@ -268,12 +274,12 @@ static void use_own(pbDeformWork *w) {
   m->work = memory + at.work;
 }
 
-pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
+pbStatus pbDeformMatrix_Begin(pbDeformWork *w, const double *x) {
   pbDeformMatrix *m = &w->matrix;
   if (!w->d->nfree) return pb_ok;
 
   m->wanted_count = 0;
-  if (w->barrier) find_wanted_pairs(w);
+  if (w->barrier) PB_TRY(find_wanted_pairs(w, x));
 
   // The pattern of the elements where contacts need nothing else; else one of their own, which is made again where they differ.
   if (m->wanted_count == 0) {

@@ -87,6 +87,12 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
 
   double c = pbDeform_Scale(w);
   *value = inertia_and_gravity(w, x, gradient);
+  bool begun = matrix && w->d->nfree > 0;  // with contacts of the first term at hand
+  if (matrix) {
+    if (w->attached) pbAttached_Clear(w);
+    PB_TRY(pbDeformMatrix_Begin(w, x));
+    add_inertia(w);
+  }
 
   // The terms a_t E(b_t x + (1 - b_t) y): each derivative by x brings a factor b_t.
   for (int t = 0; t < s->terms; t++) {
@@ -104,15 +110,7 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
                       .hessian_scale = weight * at * at,
                       .project = project};
 
-    if (w->barrier) PB_TRY(pbDeformContact_Update(w, e.z));
-
-    // Once contacts are known, the pattern is: now the matrix can begin.
-    if (matrix && t == 0) {
-      if (w->attached) pbAttached_Clear(w);
-      PB_TRY(pbDeformMatrix_Begin(w));
-      add_inertia(w);
-    }
-
+    if (w->barrier && (t > 0 || !begun)) PB_TRY(pbDeformContact_Update(w, e.z));
     PB_TRY(pbDeform_Evaluate(w, &e));
   }
 

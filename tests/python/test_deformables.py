@@ -620,6 +620,19 @@ def test_derivatives_of_random_scenes():
     assert sum(not ran for _, _, ran in found) <= 1, "\n".join(said)
 
 
+def test_contacts_on_the_way_of_a_step():
+    """Scheme avf4 looks at the middle of a step, too: what touches there and has parted at the end is part of the step's derivative."""
+    import deform_campaign
+    choice, model, acts, _ = deform_campaign.build(int("0866467f", 36) % 2**32, 2)
+    assert choice["scheme"] == "avf4" and choice["contact"] == "all, own too"
+    acts, start, along = {name: rows[:5] for name, rows in acts.items()}, model.init(), np.random.default_rng(0).normal(size=len(model.tangent_names))
+    run = model.rollout(start, steps=5, **acts)
+    ends = [model.rollout(model.integrate(start, e * along), steps=5, **acts).state(5) for e in (1e-6, -1e-6)]
+    quotient = (model.difference(run.state(5), ends[0]) - model.difference(run.state(5), ends[1])) / 2e-6
+    exact = run.jvp(state=along).x[5]
+    assert np.abs(quotient - exact).max() < 1e-6 * np.abs(exact).max()  # it was .016
+
+
 def test_coupled_steps_are_decided_at_rounding():
     """A share of `make check-rounding`, chosen by SEED: scenes of bodies that carry deformables, no step of which is refused."""
     import coupled_rounding
