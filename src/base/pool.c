@@ -198,7 +198,7 @@ void pbPool_WhileWaiting(pbPool *p, void (*wait)(void *user), void *user) {
 
 // Until all workers have come to their end, with the lock.
 static void wait_for_workers(pbPool *p) {
-  enum { pause = 20000000 };  // ns
+  enum { interval = 20000000 };  // ns
   PB_ASSERT(p->working >= 0 && p->working <= p->started);
 
   while (p->working > 0) {
@@ -209,7 +209,7 @@ static void wait_for_workers(pbPool *p) {
 
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += pause;
+    until.tv_nsec += interval;
     if (until.tv_nsec >= 1000000000) {
       until.tv_nsec -= 1000000000;
       until.tv_sec++;
