@@ -115,7 +115,7 @@ static Scene scene_load(const char *file, int steps) {
   need(pbState_Init(c.ctx, c.m, c.theta, -1, c.x), "state");
   for (int i = 0; i < steps; i++) need(pbStep_Forward(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
   need(pbStep_Observe(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
-  pbScratch_Gather(c.s);
+  need(pbScratch_Gather(c.s), "contacts");
   int rows;
   const double *smooth = field(&c, "qfrc_smooth", &c.nv), *M = field(&c, "M", NULL), *J = field(&c, "efc_J", &rows);
   c.nv = pbModel_TangentSize(c.m) / 2;
