@@ -148,9 +148,10 @@ pbStatus pbGltf_Buffer(pbMeshReader *r, const json_t *root, pbGltfBuffers *all, 
   if (index >= count || index >= MOST_BUFFERS) return fail(r, pb_bad_input, index, "there is no such entry");
 
   if (!all->read) {
-    all->count = count < MOST_BUFFERS ? count : MOST_BUFFERS;
-    all->read = pbContext_AllocArray(r->ctx, (size_t)all->count, sizeof *all->read);
+    int64_t kept = count < MOST_BUFFERS ? count : MOST_BUFFERS;
+    all->read = pbContext_AllocArray(r->ctx, (size_t)kept, sizeof *all->read);
     if (!all->read) return pbMesh_NoMemory(r->ctx, r->name);
+    all->count = kept;
   }
 
   PB_ASSERT(index < all->count);

@@ -19,8 +19,7 @@ def elsewhere(tmp_path_factory, root, pullback):
     """A function that moves a command to another, longer folder, where the sources and the objects are."""
     build = pathlib.Path(pullback).parent
     top = tmp_path_factory.mktemp("reproducible") / "a longer name of a folder" / "pullback"
-    for name in ("src", "io", "cli", "include", "cmake"):
-        shutil.copytree(root / name, top / name)
+    shutil.copytree(root, top, ignore=lambda folder, names: {"build", ".git"} & set(names) if pathlib.Path(folder) == root else ())
     other = top / "build" / "elsewhere"
     shutil.copytree(build, other, ignore=lambda folder, names: [n for n in names if pathlib.Path(folder) == build and n not in {"CMakeFiles"}])
 
