@@ -14,7 +14,8 @@ set_target_properties(pullback_lcp_static PROPERTIES OUTPUT_NAME pullback_lcp LI
 target_include_directories(pullback_lcp_static INTERFACE ${lcp_include})
 target_link_libraries(pullback_lcp_static PUBLIC pullback_static m)
 
-add_library(pullback_lcp_shared SHARED $<TARGET_OBJECTS:pullback_lcp> src/base/arena.c src/base/assert.c)
+add_library(pullback_lcp_shared SHARED $<TARGET_OBJECTS:pullback_lcp> src/base/arena.c src/base/assert.c
+            src/elementary/angle.c src/elementary/exponential.c)
 add_library(Pullback::lcp ALIAS pullback_lcp_shared)
 set_target_properties(pullback_lcp_shared PROPERTIES OUTPUT_NAME pullback_lcp LINKER_LANGUAGE C EXPORT_NAME lcp
                                                      VERSION ${PROJECT_VERSION} SOVERSION ${abi} INSTALL_RPATH "$ORIGIN")

@@ -3,6 +3,7 @@
 #include "lcp/condensed.h"
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 
 #include <math.h>
 #include <string.h>
@@ -184,7 +185,7 @@ static bool invert(double *A, int n, double *log_det) {
     if (swapped[k] != k) swap_columns(A, n, k, swapped[k]);
   }
 
-  if (log_det) *log_det += log(fabs(det));
+  if (log_det) *log_det += pbLog(fabs(det));
   return true;
 }
 
@@ -280,7 +281,7 @@ static bool factor_envelope(pbCondensed *c) {
     for (int k = c->start[i]; k < i; k++) sum += Li[k] * Ui[k];
     c->D[i] -= sum;
     if (!(fabs(c->D[i]) > SMALL * before)) return false;
-    c->log_det += log(fabs(c->D[i]));
+    c->log_det += pbLog(fabs(c->D[i]));
   }
 
   return true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 
 enum { ROUNDS = 4, EDGES = 4, ROWS = EDGES + 2 };
 
@@ -60,7 +61,7 @@ pbStatus pbConesWork_Begin(pbContext *ctx, const pbCones *k, void *work, size_t 
 // Projection on {|t| <= mu n}
 static void project_cone(double mu, double *v) {
   PB_ASSERT(mu >= 0);
-  double t = hypot(v[1], v[2]);
+  double t = pbHypot(v[1], v[2]);
   if (t <= mu * v[0]) return;
 
   // The polar cone has the tip as its closest point.
@@ -78,7 +79,7 @@ static void project_cone(double mu, double *v) {
 
 // Largest entry of z - P(z - s - (mu |s_t|, 0, 0)) of a contact
 static double off_law(double mu, const double *z, const double *s) {
-  double v[3] = {z[0] - s[0] - mu * hypot(s[1], s[2]), z[1] - s[1], z[2] - s[2]}, worst = 0;
+  double v[3] = {z[0] - s[0] - mu * pbHypot(s[1], s[2]), z[1] - s[1], z[2] - s[2]}, worst = 0;
   project_cone(mu, v);
   for (int k = 0; k < 3; k++) {
     if (!(fabs(z[k] - v[k]) <= worst)) worst = fabs(z[k] - v[k]);
@@ -115,7 +116,7 @@ typedef struct Map {
 
 static Map map_of(double mu, const double *z, const double *s) {
   Map f = {.state = pb_contactOpen};
-  double normal = z[0] - s[0], limit = mu * normal, a[2] = {z[1] - s[1], z[2] - s[2]}, norm = hypot(a[0], a[1]);
+  double normal = z[0] - s[0], limit = mu * normal, a[2] = {z[1] - s[1], z[2] - s[2]}, norm = pbHypot(a[0], a[1]);
 
   // Open: z = 0.
   if (normal <= 0) {
@@ -290,8 +291,8 @@ static int edge_of(const pbConesWork *w, int row, int contacts, double d[3]) {
 
   int c = (row - contacts) / EDGES;
   double angle = w->angle[c] + (row - contacts) % EDGES * (2 * 3.14159265358979323846 / EDGES);
-  d[1] = cos(angle);
-  d[2] = sin(angle);
+  d[1] = pbCos(angle);
+  d[2] = pbSin(angle);
 
   return c;
 }
@@ -346,8 +347,8 @@ static void rotate_pyramids(pbConesWork *w, const double *mu, int contacts) {
   residual(w, mu, w->z, w->s);
   for (int c = 0; c < contacts; c++) {
     const double *z = w->z + 3 * c, *s = w->s + 3 * c;
-    if (hypot(s[1], s[2]) > 1e-9) w->angle[c] = atan2(s[2], s[1]);
-    else if (hypot(z[1], z[2]) > 1e-9) w->angle[c] = atan2(z[2], z[1]);
+    if (pbHypot(s[1], s[2]) > 1e-9) w->angle[c] = pbAtan2(s[2], s[1]);
+    else if (pbHypot(z[1], z[2]) > 1e-9) w->angle[c] = pbAtan2(z[2], z[1]);
   }
 }
 
@@ -427,7 +428,7 @@ static void search_dense(pbConesWork *w, const double *mu, int contacts, double 
 // ---- the problem as stated ------------------------------------------------------------------------------------------
 // What is zero by the state of the contact becomes so exactly.
 static void make_exact(double mu, double tiny_z, double tiny_s, double *z, double *s) {
-  double t = hypot(z[1], z[2]);
+  double t = pbHypot(z[1], z[2]);
 
   if (z[0] <= tiny_z) {
     memset(z, 0, 3 * sizeof *z);
@@ -436,7 +437,7 @@ static void make_exact(double mu, double tiny_z, double tiny_s, double *z, doubl
   }
 
   s[0] = 0;
-  if (hypot(s[1], s[2]) <= tiny_s) {
+  if (pbHypot(s[1], s[2]) <= tiny_s) {
     s[1] = 0;
     s[2] = 0;
   }

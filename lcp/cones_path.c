@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "lcp/cones.h"
 
 typedef struct Path {
@@ -46,8 +47,8 @@ static double off_path(const Path *p, double t) {
     if (!(z[0] > 0) || !(s[0] > 0)) return INFINITY;
     worst = fmax(worst, fabs(f[0]) / (t * p->c[i]));
     if (p->mu[i] == 0) continue;
-    if (!(p->np[i] > hypot(s[1], s[2])) || !(p->mu[i] * z[0] > hypot(z[1], z[2]))) return INFINITY;
-    worst = fmax(worst, (fabs(f[1]) + hypot(f[2], f[3])) / (t * p->e));
+    if (!(p->np[i] > pbHypot(s[1], s[2])) || !(p->mu[i] * z[0] > pbHypot(z[1], z[2]))) return INFINITY;
+    worst = fmax(worst, (fabs(f[1]) + pbHypot(f[2], f[3])) / (t * p->e));
   }
 
   return worst;
@@ -164,7 +165,7 @@ static double relative_speed(const Path *p) {
     double z = p->z[3 * i], s = p->s[3 * i], b = p->mu[i] * z, psi = p->psi[i];
 
     most = fmax(most, fmax(fabs(dz[0]) / z, fabs(ds[0]) / s));
-    if (b > 0) most = fmax(most, fmax(hypot(dz[1], dz[2]) / b, fmax(hypot(ds[1], ds[2]), fabs(p->tp[i])) / psi));
+    if (b > 0) most = fmax(most, fmax(pbHypot(dz[1], dz[2]) / b, fmax(pbHypot(ds[1], ds[2]), fabs(p->tp[i])) / psi));
   }
 
   return most;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "lcp/cones.h"
 
 static const double NONE = 1e-11;  // of the largest: counts as zero
@@ -21,7 +22,7 @@ typedef struct Law {
 
 static Law law_of(pbContactState state, double mu, const double *z, const double *s) {
   Law law = {0};
-  double speed = hypot(s[1], s[2]), d[2] = {speed > 0 ? s[1] / speed : 0, speed > 0 ? s[2] / speed : 0};
+  double speed = pbHypot(s[1], s[2]), d[2] = {speed > 0 ? s[1] / speed : 0, speed > 0 ? s[2] / speed : 0};
 
   PB_ASSERT(mu >= 0 && isfinite(speed));
 
@@ -88,9 +89,9 @@ static void find_states(Cones *k, pbLcpAdjointReport *report) {
 
   for (int c = 0; 3 * c < r->m; c++) {
     scale_contact(k, c, z, s);
-    bool slips = hypot(s[1], s[2]) > NONE * size;
+    bool slips = pbHypot(s[1], s[2]) > NONE * size;
     k->w->state[c] = state_of(k->mu[c], z, slips, size);
-    bool open = k->w->state[c] == pb_contactOpen, edge = hypot(z[1], z[2]) >= k->mu[c] * z[0] - NONE * size;
+    bool open = k->w->state[c] == pb_contactOpen, edge = pbHypot(z[1], z[2]) >= k->mu[c] * z[0] - NONE * size;
     report->degenerate += open ? s[0] <= NONE * size : !slips && k->mu[c] > 0 && edge;
 
     // Only contacts that push have multipliers.
@@ -171,7 +172,7 @@ static bool factor_condensed(Cones *k, int *deficiency) {
     grown[round] = c->log_det;
   }
 
-  *deficiency = (int)lround((grown[0] - grown[1]) / log(10));
+  *deficiency = (int)lround((grown[0] - grown[1]) / pbLog(10));
   return true;
 }
 

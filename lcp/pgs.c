@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 
 static const int LARGEST = 20000, SWEEPS = 50, POWER = 60;
 
@@ -84,7 +85,7 @@ void pbPgs_Project(const pbPgs *p, int i, int rows, const double *f, double *u) 
 
   // Onto the disc, the half line or the interval.
   if (rows == 2) {
-    double norm = hypot(u[0], u[1]), share = norm > bound ? bound / norm : 1;
+    double norm = pbHypot(u[0], u[1]), share = norm > bound ? bound / norm : 1;
     u[0] *= share;
     u[1] *= share;
   } else {
@@ -96,7 +97,7 @@ void pbPgs_Project(const pbPgs *p, int i, int rows, const double *f, double *u) 
 // before. What reaches the normal's force is added to its entry of f_bar.
 static void project_back(const pbPgs *p, int i, int rows, const double *f, const double *at, double *bar, double *f_bar,
                          const pbPgsBar *out) {
-  double bound = bound_of(p, i, f), norm = rows == 2 ? hypot(at[0], at[1]) : fabs(at[0]);
+  double bound = bound_of(p, i, f), norm = rows == 2 ? pbHypot(at[0], at[1]) : fabs(at[0]);
 
   // At a kink (exactly at a bound) the derivative within is taken.
   if (p->kind[i] == pb_pgsOneSided) {

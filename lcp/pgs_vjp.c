@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "lcp/pgs.h"
 
 static const double NONE = 1e-11;  // of the largest: counts as zero
@@ -52,7 +53,7 @@ static bool one_law(const pbPgs *p, int i, double d, double u, const double *f, 
 
 // A cone's two rows: f = P(f - w / d), P on the disc of radius mu f_normal, its derivative bound / |u| across u
 static bool cone_law(const pbPgs *p, int i, double d, const double *u, const double *f, double tiny, pbPgsLaw *law) {
-  double normal = f[p->normal[i]], bound = p->mu[i] * fmax(0, normal), norm = hypot(u[0], u[1]);
+  double normal = f[p->normal[i]], bound = p->mu[i] * fmax(0, normal), norm = pbHypot(u[0], u[1]);
   bool kink = bound > tiny && fabs(norm - bound) <= tiny;
 
   for (int k = 0; k < 2; k++) law[k] = norm <= bound && bound > 0 ? free_row(d) : held(0);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "lcp/work.h"
 
 static const double NONE = 1e-11;      // a multiplier or slack below this fraction of the largest counts as zero
@@ -87,7 +88,7 @@ static bool factor_condensed(pbLcpAdjoint *a, const int *rows, int k, int *defic
     grown[round] = a->w->condensed.log_det;
   }
 
-  *deficiency = (int)lround((grown[0] - grown[1]) / log(10));
+  *deficiency = (int)lround((grown[0] - grown[1]) / pbLog(10));
   return true;
 }
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "lcp", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
+LAYERS = ["elementary", "base", "lcp", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
           "contact", "bodies", "solve", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
@@ -22,6 +22,8 @@ BESIDE = {"lcp"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}
 MOST_IN_CIRCLES = 100
+MACHINES = {f + kind for f in ("acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot lgamma log log10 log1p log2 pow sin "
+                               "sincos sinh tan tanh tgamma").split() for kind in ("", "f", "l")}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
@@ -82,7 +84,8 @@ def exported(build):
 def symbols(build):
     """(defined: symbol -> source, wanted: source -> symbols) of the objects of the library, the program and the examples."""
     defined, wanted = {}, {}
-    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/(pullback_\w+\.dir/(src|io|cli|lcp)|example_)", str(p))]
+    own = (p for p in build.rglob("*.o") if p.relative_to(build).parts[0] != "engine")  # a build of its own
+    objects = [str(p) for p in own if re.search(r"CMakeFiles/(pullback_\w+\.dir/(src|io|cli|lcp)|example_)", str(p))]
     if not objects:
         return defined, wanted
     for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
@@ -97,8 +100,17 @@ def symbols(build):
     return defined, wanted
 
 
+def other_functions(wanted):
+    """What computes calls no function of the C library's whose last bits depend on the machine."""
+    for source, names in sorted(wanted.items()):
+        for name in sorted(names & MACHINES):
+            if folder_of(pathlib.Path(source)) not in CLIENTS:
+                yield f"{source}: calls {name} of the C library, of which src/elementary has our own"
+
+
 def wrong_calls(build):
     defined, wanted = symbols(build)
+    yield from other_functions(wanted)
     if not defined:
         yield f"{build}: no object files of the library"
     public = exported(build)

@@ -1,11 +1,11 @@
 // Pullback: random numbers that can be seeded and saved: xoshiro256** (Blackman & Vigna 2018), seeded by splitmix64; normal
-// deviates by the polar method (Marsaglia & Bray 1964). The same seed gives the same numbers on every machine (normal deviates:
-// with the same C library).
+// deviates by the polar method (Marsaglia & Bray 1964). The same seed gives the same numbers on every machine.
 #ifndef PULLBACK_RANDOM_H
 #define PULLBACK_RANDOM_H
 
-#include <math.h>
 #include <stdint.h>
+
+#include <pullback/base.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,22 +43,8 @@ static inline uint64_t pbRng_Next(pbRng *rng) {
 }
 // In [0, 1): 53 bits times 2^-53.
 static inline double pbRng_Uniform(pbRng *rng) { return (double)(pbRng_Next(rng) >> 11) * 1.1102230246251565e-16; }
-static inline double pbRng_Normal(pbRng *rng) {
-  if (rng->has_spare) {
-    rng->has_spare = 0;
-    return rng->spare;
-  }
-  double u, v, q;
-  do {
-    u = 2 * pbRng_Uniform(rng) - 1;
-    v = 2 * pbRng_Uniform(rng) - 1;
-    q = u * u + v * v;
-  } while (q >= 1 || q == 0);
-  double f = sqrt(-2 * log(q) / q);
-  rng->spare = v * f;
-  rng->has_spare = 1;
-  return u * f;
-}
+// Of mean 0 and deviation 1, by Marsaglia's polar method.
+PB_API double pbRng_Normal(pbRng *rng);
 // The generator in and out of PB_RNG_DOUBLES numbers that any file keeps exactly.
 static inline void pbRng_Save(const pbRng *rng, double *out) {
   for (int i = 0; i < 4; i++) {

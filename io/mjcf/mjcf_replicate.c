@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "io/mjcf/mjcf_copy.h"
 
 #define IS(node, text) (!strcmp((node)->name, text))
@@ -129,8 +130,8 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
   for (int i = 0; i < 3; i++) {
     char axis = compiler->eulerseq[i];
     double half = 0.5 * factor * angles[i] * unit;
-    double step[4] = {cos(half), 0, 0, 0};
-    step[1 + ((axis | 32) - 'x')] = sin(half);  // | 32: lower case
+    double step[4] = {pbCos(half), 0, 0, 0};
+    step[1 + ((axis | 32) - 'x')] = pbSin(half);  // | 32: lower case
 
     // About an axis of the body the new rotation acts first, about a fixed one last.
     if (axis >= 'x') multiply_quaternions(out, step, out);

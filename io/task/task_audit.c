@@ -5,6 +5,7 @@
 
 #include <pullback/audit.h>
 
+#include "elementary/elementary.h"
 #include "io/json/tree.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
@@ -248,7 +249,7 @@ static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariabl
     double number = json_number_value(value);
     if (!json_is_number(value) || (v->logarithm && !(number > 0)))
       return pbTaskReader_Fail(r, pb_bad_input, "value %d of variable '%.80s' is none that it may have", k, v->name);
-    z[v->first + k] = (v->logarithm ? log(number) : number) / v->scale;
+    z[v->first + k] = (v->logarithm ? pbLog(number) : number) / v->scale;
   }
   return pb_ok;
 }

@@ -8,6 +8,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "elementary/elementary.h"
 #include "io/file.h"
 #include "io/task/task_deform.h"
 
@@ -36,9 +37,9 @@ static void of_euler(const double *degrees, double *R) {
 
     // about one axis: the other two rotate into each other
     turn[4 * axis] = 1;
-    turn[4 * a] = turn[4 * b] = cos(angle);
-    turn[3 * b + a] = sin(angle);
-    turn[3 * a + b] = -sin(angle);
+    turn[4 * a] = turn[4 * b] = pbCos(angle);
+    turn[3 * b + a] = pbSin(angle);
+    turn[3 * a + b] = -pbSin(angle);
 
     memcpy(before, R, sizeof before);
     multiply(R, before, turn);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
+#include "elementary/elementary.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
 #include "model/model.h"
@@ -355,7 +356,7 @@ static pbStatus read_discount(pbTaskReader *r, const json_t *object, pbTerm *t) 
   t->factor = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->factor);
   if (!t->factor) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
 
-  for (int k = 0; k < t->step_count; k++) t->factor[k] = exp(-t->discount * t->steps[k] * pbTaskReader_Timestep(r));
+  for (int k = 0; k < t->step_count; k++) t->factor[k] = pbExp(-t->discount * t->steps[k] * pbTaskReader_Timestep(r));
   return pb_ok;
 }
 

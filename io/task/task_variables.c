@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "io/task/policy.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
@@ -451,7 +452,7 @@ static double scaled(const pbVariable *v, double value) {
   if (!v->logarithm) return value / v->scale;
 
   // a lower bound of zero is no bound of the logarithm
-  return (value > 0 ? log(value) : -INFINITY) / v->scale;
+  return (value > 0 ? pbLog(value) : -INFINITY) / v->scale;
 }
 
 // Numbers of a variable, in the minimizer's coordinates, appended to the task's.

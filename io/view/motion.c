@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "elementary/elementary.h"
 #include "io/view/scene.h"
 
 enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: position, normal, distance, two geoms
@@ -315,7 +316,7 @@ static pbStatus write_vtu(pbMotion *m, const char *path) {
 // ---- glTF -----------------------------------------------------------------------------------------------------------------
 
 // Colors of models are sRGB, glTF's factors linear: the sRGB transfer function (IEC 61966-2-1).
-static double linear(double c) { return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4); }
+static double linear(double c) { return c <= 0.04045 ? c / 12.92 : pbPow((c + 0.055) / 1.055, 2.4); }
 
 static void set_color(pbGlbPart *part, const double rgba[4]) {
   for (int k = 0; k < 3; k++) part->colour[k] = linear(fmin(fmax(rgba[k], 0), 1));

@@ -8,6 +8,8 @@
 
 #include <pullback/policy.h>
 
+#include "elementary/elementary.h"
+
 enum { AROUND = 24, PROFILE = 16 };  // facets around an axis, points of a profile
 
 // ---- fields ------------------------------------------------------------------------------------------------------------
@@ -327,8 +329,8 @@ static pbStatus revolve_profile(pbContext *ctx, const pbSceneShape *s, double (*
   for (int r = 0; r < rings; r++) {
     for (int k = 0; k < AROUND; k++) {
       double angle = 2 * M_PI * k / AROUND, *p = x + 3 * (2 + r * AROUND + k);
-      p[0] = profile[r + 1][0] * cos(angle);
-      p[1] = profile[r + 1][0] * sin(angle);
+      p[0] = profile[r + 1][0] * pbCos(angle);
+      p[1] = profile[r + 1][0] * pbSin(angle);
       p[2] = profile[r + 1][1];
     }
   }
@@ -358,8 +360,8 @@ static pbStatus round_mesh(pbContext *ctx, const pbSceneShape *s, double radius,
     // a capsule's halves both reach the equator, a ball has no point there
     double steps = half > 0 ? middle - 1 : 0.5 * (PROFILE - 1);
     double angle = (half > 0 && upper ? i - middle : i - steps) / steps * M_PI / 2;
-    profile[i][0] = radius * cos(angle);
-    profile[i][1] = radius * sin(angle) + (upper ? half : -half);
+    profile[i][0] = radius * pbCos(angle);
+    profile[i][1] = radius * pbSin(angle) + (upper ? half : -half);
   }
 
   return revolve_profile(ctx, s, profile, PROFILE, mesh);

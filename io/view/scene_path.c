@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "elementary/elementary.h"
 #include "io/view/scene.h"
 
 int pbScenePiece_Points(const pbScenePiece *p) { return p->geom < 0 ? 2 : SCENE_ARC + 3; }
@@ -54,12 +55,12 @@ static void put_arc(const double touch[6], double angle, const double center[3],
   memcpy(across, to, sizeof across);
   take_along(across, from);
   turns = normalize(across) && turns;
-  double sign = sin(angle) < 0 ? -1 : 1;
+  double sign = pbSin(angle) < 0 ? -1 : 1;
 
   for (int i = 0; i <= SCENE_ARC; i++, x += 3) {
     double share = (double)i / SCENE_ARC, a = turns ? share * angle : 0, rise = low + share * (high - low);
     for (int k = 0; k < 3; k++) {
-      x[k] = center[k] + radius * (cos(a) * from[k] + sign * sin(a) * across[k]);
+      x[k] = center[k] + radius * (pbCos(a) * from[k] + sign * pbSin(a) * across[k]);
       if (axis) x[k] += rise * axis[k];
     }
   }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elementary/elementary.h"
 #include "io/view/view.h"
 
 enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120, LOOKS = 256 };  // frames that the camera takes into account
@@ -302,7 +303,7 @@ static double distance_of(const View *v, size_t body) {
 
   for (size_t k = 1; k < v->frames; k++) {
     const float *at = start + 7 * nbody * k;
-    distance = fmax(distance, hypot(hypot((double)at[0] - start[0], (double)at[1] - start[1]), (double)at[2] - start[2]));
+    distance = fmax(distance, pbHypot(pbHypot((double)at[0] - start[0], (double)at[1] - start[1]), (double)at[2] - start[2]));
   }
   return distance;
 }
@@ -362,7 +363,7 @@ static Framing make_framing(const View *v, Box *boxes) {
 
   for (int i = 0; i < 3; i++) {
     s.center[i] = 0.5 * (shown->low[i] + shown->high[i]);
-    diagonal = hypot(diagonal, shown->high[i] - shown->low[i]);
+    diagonal = pbHypot(diagonal, shown->high[i] - shown->low[i]);
   }
   s.extent = (s.following ? 1.5 : 1) * diagonal / sqrt(2);
   return s;

@@ -8,6 +8,7 @@
 #include <pullback/actuators.h>
 
 #include "check/check.h"
+#include "elementary/elementary.h"
 
 enum { MOST_EVENTS = 6 };  // findings of one kind
 
@@ -226,7 +227,7 @@ static void say_noise(const pbNoise *noise, char *text, size_t size) {
 void pbCheck_GrowthFindings(pbCheck *d) {
   static const double growth_limit = 1e6;  // of the costate
   const pbCertificate *c = &d->report->certificate;
-  double factor = exp(c->growth);
+  double factor = pbExp(c->growth);
   if (!(factor > growth_limit) && d->noise.step < 0) return;
 
   // exact, but of little use: the linearization holds for tiny changes only

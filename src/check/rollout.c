@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "check/check.h"
+#include "elementary/elementary.h"
 
 enum { trials = 4, taylor_points = 14 };
 
@@ -47,7 +48,7 @@ static pbStatus compare_remainders(pbCheck *d, int trial, double noise, pbCheckT
     }
 
     // order of the fall between e and e / 4
-    fall = isfinite(last) && i ? log(fabs(last / remainder)) / log(4.0) : INFINITY;
+    fall = isfinite(last) && i ? pbLog(fabs(last / remainder)) / pbLog(4.0) : INFINITY;
     size = fabs(remainder) / scale;
     last = remainder;
   }
@@ -110,7 +111,7 @@ static pbStatus gradient(pbCheck *d) {
   double squared = pbVectors_Squared(&d->bar[in_states]);
   if (!isfinite(squared)) return pbContext_Fail(d->r->ctx, pb_not_finite, "the gradient of the rollout is not finite");
 
-  return exp(d->certificate.growth) > much ? pbRollout_Noise(d->r, &(pbNoiseOptions){.directions = 16}, &d->noise) : pb_ok;
+  return pbExp(d->certificate.growth) > much ? pbRollout_Noise(d->r, &(pbNoiseOptions){.directions = 16}, &d->noise) : pb_ok;
 }
 
 pbStatus pbCheck_TaylorRemainders(pbCheck *d) {
@@ -119,7 +120,7 @@ pbStatus pbCheck_TaylorRemainders(pbCheck *d) {
   pbCheckTest *random = pbCheck_AddTest(d, "Taylor remainder, random directions", 0.2);
 
   // rounding of the functional, grown as the rollout grows changes
-  double growth = 1 + exp(fmax(0, d->certificate.growth));
+  double growth = 1 + pbExp(fmax(0, d->certificate.growth));
   double noise = 1e-15 * d->norm[in_states] * (1 + pbProbe_Norm(d->states, (size_t)d->r->nx)) * growth;
   for (int trial = 0; trial < trials; trial++) {
     draw_trial(d, trial);

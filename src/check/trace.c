@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "check/check.h"
+#include "elementary/elementary.h"
 
 // Angle [rad] by which a path that meets its geom cannot turn at once.
 static const double least_jump = 0.3;
@@ -23,7 +24,7 @@ pbStatus pbTrace_Of(const pbModel *model, pbScratch *scratch, pbTrace *trace) {
 
   if (pbScratch_Field(scratch, "contact_frame", &data, &rows, &cols)) {
     // weights without a pattern: normals that swap or cancel must not leave the sum as it was
-    for (int i = 0; i < 3 * rows; i++) t.normals += cos(i + 1) * data[i / 3 * cols + i % 3];
+    for (int i = 0; i < 3 * rows; i++) t.normals += pbCos(i + 1) * data[i / 3 * cols + i % 3];
 
     // contacts of bodies only: barriers of deformables come and go smoothly
     if (pbModel_ContactSettings(model).method != pb_contactImpact) t.contacts = rows;
@@ -34,7 +35,7 @@ pbStatus pbTrace_Of(const pbModel *model, pbScratch *scratch, pbTrace *trace) {
   if (pbScratch_Field(scratch, "wrap_turn", &data, &rows, &cols)) {
     for (int i = 0; i < rows; i++) {
       t.ways = (t.ways ^ (uint64_t)((data[i] > 0) + 2 * (data[i] < 0) + 4 * isinf(data[i]))) * 1099511628211u;
-      if (!isinf(data[i])) t.turns += cos(i + 1) * data[i];
+      if (!isinf(data[i])) t.turns += pbCos(i + 1) * data[i];
     }
   }
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "compile/compile.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 double pbPose_Normalize(double *v, int n) {
@@ -52,7 +53,7 @@ void pbPose_FromZ(double quat[4], const double z[3]) {
   // Along the z axis, either way, every axis in the plane rotates to z.
   if (sine < 1e-10) v3_set(axis, 1, 0, 0);
   PB_VALIDATE(pb_isUnit(z, 3));
-  quat_axisangle(quat, axis, atan2(sine, z[2]));
+  quat_axisangle(quat, axis, pbAtan2(sine, z[2]));
 }
 
 // ---- stated orientations ------------------------------------------------------------------------------------------
@@ -120,8 +121,8 @@ static const char *from_euler(const char sequence[3], const double value[3], dou
 
     if (!at) return "eulerseq may only hold the letters x y z X Y Z";
     int axis = (int)(at - letters) % 3;
-    double rotation[4] = {cos(value[i] * unit / 2), 0, 0, 0};
-    rotation[1 + axis] = sin(value[i] * unit / 2);
+    double rotation[4] = {pbCos(value[i] * unit / 2), 0, 0, 0};
+    rotation[1 + axis] = pbSin(value[i] * unit / 2);
 
     // An intrinsic rotation is applied first, on the right; an extrinsic one last, on the left.
     if (letter >= 'x') {

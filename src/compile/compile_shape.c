@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compile/compile.h"
+#include "elementary/elementary.h"
 #include "number/number.h"
 
 static double sq(double x) { return x * x; }
@@ -31,8 +32,8 @@ const char *pbPrimitive_CheckSize(int type, const double size[3]) {
 // Thomsen's approximation of an ellipsoid's surface, 4 pi (mean of (a b)^p)^(1/p) with p = 1.6075 (error below 1.1 %).
 static double ellipsoid_surface(const double s[3]) {
   double p = 1.6075;
-  double sum = pow(s[0] * s[1], p) + pow(s[1] * s[2], p) + pow(s[2] * s[0], p);
-  return 4 * PB_PI * pow(sum / 3, 1 / p);
+  double sum = pbPow(s[0] * s[1], p) + pbPow(s[1] * s[2], p) + pbPow(s[2] * s[0], p);
+  return 4 * PB_PI * pbPow(sum / 3, 1 / p);
 }
 
 double pbPrimitive_Volume(int type, const double s[3], bool shell) {

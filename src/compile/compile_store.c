@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "compile/compile.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 #include "model/joint.h"
 
@@ -197,10 +198,10 @@ static void store_sites(pbCompiler *c, const pbBodyWork *b) {
 static void store_lens(pbModel *m, const pbCameraWork *k) {
   const pbCameraDef *d = k->def;
   bool has_sensor = d->sensorsize[0] > 0 && d->sensorsize[1] > 0;
-  double *lens = m->cam_lens + 4 * k->id;
+  double *lens = m->cam_lens + 4 * k->id, half = d->fovy * 3.14159265358979323846 / 360;
   for (int i = 0; i < 2; i++) {
     int pixels = d->resolution[i];
-    lens[i] = d->orthographic ? pixels / 2. : 0.5 / tan(d->fovy * 3.14159265358979323846 / 360) * d->resolution[1];
+    lens[i] = d->orthographic ? pixels / 2. : 0.5 * pbCos(half) / pbSin(half) * d->resolution[1];
     lens[2 + i] = pixels / 2.;
     if (!has_sensor || d->orthographic) continue;
 
@@ -248,7 +249,7 @@ double pbCompile_FieldOfView(const pbCameraDef *d) {
   float size = (float)d->sensorsize[1];
   float density = (float)d->resolution[1] / size;
   float focal = d->focalpixel[1] != 0 ? (float)d->focalpixel[1] / density : (float)d->focal[1];
-  return (double)atan2f(size / 2, focal) * 360.0 / 3.14159265358979323846;
+  return (double)(float)pbAtan2(size / 2, focal) * 360.0 / 3.14159265358979323846;
 }
 
 // ---- simple bodies ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/own.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 #ifdef PB_HAVE_QHULL
@@ -185,8 +186,8 @@ static bool direction_of(const double *point, const int v[3], int64_t *key) {
   v3_scale(n, n, 1 / length);
   double azimuth = 0, polar = n[2] < 0 ? round(M_PI / KEY_ANGLE) : 0;
   if (fabs(n[2]) <= 1 - 1e-7) {
-    azimuth = round(atan2(n[1] + 0.0, n[0] + 0.0) / KEY_ANGLE);
-    polar = round(acos(n[2]) / KEY_ANGLE);
+    azimuth = round(pbAtan2(n[1] + 0.0, n[0] + 0.0) / KEY_ANGLE);
+    polar = round(pbAcos(n[2]) / KEY_ANGLE);
   }
   *key = (int64_t)azimuth * 4096 + (int64_t)polar;
   return true;

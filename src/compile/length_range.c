@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "compile/compile.h"
+#include "elementary/elementary.h"
 #include "eval/stages.h"
 #include "eval/work.h"
 #include "linalg/tree_ldl.h"
@@ -83,7 +84,7 @@ static void move(const pbModel *m, double *qpos, const double *v, double h) {
 static pbStatus pull_step(pull *p, double *length) {
   pbWork_r *w = &p->w;
   const pbModel *m = w->m;
-  double h = m->timestep[0], decay = exp(-h / fmax(0.01, p->set->lengthrange_timeconst));
+  double h = m->timestep[0], decay = pbExp(-h / fmax(0.01, p->set->lengthrange_timeconst));
   for (int i = 0; i < m->nv; i++) w->qvel[i] *= decay;
 
   // Lengths and moments, then forces along the moment.

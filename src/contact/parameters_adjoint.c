@@ -5,6 +5,7 @@
 #include "contact/weight.h"
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 typedef LANE(pbRowBar) row_bar;
@@ -128,16 +129,16 @@ static void impedance_slopes(const double *solimp, double pos, double margin, do
   bool low = x <= mid;
   double base = low ? x : 1 - x;
   double knee = low ? mid : 1 - mid;
-  double Y = pow(base, power) * pow(knee, 1 - power);
+  double Y = pbPow(base, power) * pbPow(knee, 1 - power);
   double y = low ? Y : 1 - Y;
-  double dy = power * pow(base, power - 1) * pow(knee, 1 - power);
+  double dy = power * pbPow(base, power - 1) * pbPow(knee, 1 - power);
   double span = d1 - d0;
   double sign = low ? 1 : -1;
   slope[0] = 1 - y;
   slope[1] = y;
   slope[2] = -x * dy * span / width;
   slope[3] = span * (1 - power) * Y / knee;  // both branches: the knee moves against the base
-  slope[4] = sign * span * Y * (log(base) - log(knee));
+  slope[4] = sign * span * Y * (pbLog(base) - pbLog(knee));
 }
 
 // Entries that are clipped have no slope.

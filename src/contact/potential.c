@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "contact/row.h"
+#include "elementary/elementary.h"
 #include "eval/contact.h"
 
 typedef NUM(pbPotential) point;
@@ -52,11 +53,16 @@ static num no_force(const NUM(pbRow) *r, point *p) {
   return 0;
 }
 
+static double arsinh(double x) {
+  double size = fabs(x);
+  return copysign(pbLog1p(size + size * (size / (1 + pbHypot(1, size)))), x);
+}
+
 // Value of one side, pb_side; used only to compare two points.
 static double side_cost(double x, double D, double kappa) {
   if (kappa > 0) {
     double root = sqrt(x * x + 4 * kappa);
-    return D * (0.25 * x * x - 0.25 * x * root - kappa * asinh(x / (2 * sqrt(kappa))));
+    return D * (0.25 * x * x - 0.25 * x * root - kappa * arsinh(x / (2 * sqrt(kappa))));
   }
   return x < 0 ? 0.5 * D * x * x : 0;
 }

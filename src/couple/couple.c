@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "model/state_layout.h"
 #include "step/scratch.h"
 
@@ -294,7 +295,7 @@ static void reduce_matrix(pbScratch *s, double h4) {
 pbStatus pbCouple_Eliminate(pbScratch *s) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  double h4 = pow(w->in.h, 4);
+  double h4 = pbPow(w->in.h, 4);
   PB_ASSERT(h4 > 0);
 
   // Hxx^-1 of all right sides

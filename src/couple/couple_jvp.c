@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "couple/couple_parts.h"
+#include "elementary/elementary.h"
 #include "step/scratch.h"
 
 void pbCouple_PushAttachments(pbScratch *s, const pbStepRecord *step, const pbDirection *direction) {
@@ -49,7 +50,7 @@ static pbStatus reduce_tangent(pbScratch *s, double h_tangent) {
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
   int nv = c->attached.n;
-  double h4 = pow(w->in.h, 4);
+  double h4 = pbPow(w->in.h, 4);
 
   // At held accelerations and free points; by the time step as in (12)
   for (int k = 0; k < nv; k++) {

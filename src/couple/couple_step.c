@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "couple/couple_parts.h"
+#include "elementary/elementary.h"
 #include "model/state_layout.h"
 #include "step/scratch.h"
 
@@ -107,7 +108,7 @@ static double objective(pbScratch *s, const double *acc, double *x) {
 
   pbCouple_PlaceAt(s, acc, x);
   if (pbDeform_Look(w, x, &potential, NULL, false, 0) != pb_ok) return INFINITY;
-  return pow(w->in.h, 4) * damped_cost(s, acc) + potential;
+  return pbPow(w->in.h, 4) * damped_cost(s, acc) + potential;
 }
 
 // Pieces of a path to a trial, in each of which no body rotates by more than this.
@@ -171,7 +172,7 @@ static void accept_trial(pbScratch *s) {
 static bool slope_at_trial(pbScratch *s, double *slope) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  double h4 = pow(w->in.h, 4);
+  double h4 = pbPow(w->in.h, 4);
   double ignored;
 
   // V_x at the trial, then J da there.

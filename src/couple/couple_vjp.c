@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/mutate.h"
 #include "couple/couple_parts.h"
+#include "elementary/elementary.h"
 #include "model/state_layout.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
@@ -145,7 +146,7 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
   int nv = c->attached.n;
-  double h4 = pow(w->in.h, 4);
+  double h4 = pbPow(w->in.h, 4);
 
   // What the points add to the right side
   for (int k = 0; k < nv; k++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "deform/deform.h"
+#include "elementary/elementary.h"
 
 static const char *const names[pb_deformMinimizerCount] = {"newton", "newton_cg", "lbfgs", "gradient", "adam", "user"};
 
@@ -168,7 +169,7 @@ static pbStatus adam_step(pbDeformWork *w, double *value, int k) {
     double g = w->gradient[i];
     m[i] = 0.9 * m[i] + 0.1 * g;
     v[i] = 0.999 * v[i] + 0.001 * g * g;
-    w->step[i] = rate * (m[i] / (1 - pow(0.9, k + 1))) / (sqrt(v[i] / (1 - pow(0.999, k + 1))) + 1e-8);
+    w->step[i] = rate * (m[i] / (1 - pbPow(0.9, k + 1))) / (sqrt(v[i] / (1 - pbPow(0.999, k + 1))) + 1e-8);
   }
 
   // No line search: only contact shortens the step.

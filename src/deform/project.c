@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 
 // Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost. L: in, the matrix;
 // destroyed.
@@ -104,7 +105,7 @@ static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
   // head: entry beside the diagonal that stays; bulge: the one below it that the next rotation takes to zero.
   double head = d[lo] - shift, bulge = e[lo];
   for (int k = lo; k < hi; k++) {
-    double length = hypot(head, bulge), cosine = length > 0 ? head / length : 1, sine = length > 0 ? -bulge / length : 0;
+    double length = pbHypot(head, bulge), cosine = length > 0 ? head / length : 1, sine = length > 0 ? -bulge / length : 0;
     double upper = d[k], beside = e[k], lower = d[k + 1];
 
     if (k > lo) e[k - 1] = length;

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 
 int pbOp_Operands(pbOp op) {
   static const uint8_t operands[pb_opCount] = {
@@ -336,14 +337,14 @@ double pbOp_Value(pbOp op, double a, double b, double c) {
     case pb_opDiv: return a / b;
     case pb_opNeg: return -a;
     case pb_opSqrt: return sqrt(a);
-    case pb_opLog: return log(a);
-    case pb_opExp: return exp(a);
-    case pb_opSin: return sin(a);
-    case pb_opCos: return cos(a);
-    case pb_opAsin: return asin(a);
-    case pb_opAcos: return acos(a);
-    case pb_opAtan2: return atan2(a, b);
-    case pb_opPow: return pow(a, b);
+    case pb_opLog: return pbLog(a);
+    case pb_opExp: return pbExp(a);
+    case pb_opSin: return pbSin(a);
+    case pb_opCos: return pbCos(a);
+    case pb_opAsin: return pbAsin(a);
+    case pb_opAcos: return pbAcos(a);
+    case pb_opAtan2: return pbAtan2(a, b);
+    case pb_opPow: return pbPow(a, b);
     case pb_opAbs: return fabs(a);
     case pb_opSign: return sign_of(a);
     case pb_opMin: return least_of(a, b);

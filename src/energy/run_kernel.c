@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/mutate.h"
+#include "elementary/elementary.h"
 #include "number/block.h"
 
 typedef struct Slot {
@@ -35,8 +36,8 @@ static num sign_of(num x) {
 
 // Real powers, and their derivatives by both: where only one operand moves the other's derivative may not exist.
 static num power_of(num x, num p) {
-  double v = pow(re(x), re(p));
-  double dx = im(x) != 0 ? re(p) * pow(re(x), re(p) - 1) : 0, dp = im(p) != 0 ? v * log(re(x)) : 0;
+  double v = pbPow(re(x), re(p));
+  double dx = im(x) != 0 ? re(p) * pbPow(re(x), re(p) - 1) : 0, dp = im(p) != 0 ? v * pbLog(re(x)) : 0;
   return num_make(v, dx * im(x) + dp * im(p));
 }
 

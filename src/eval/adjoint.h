@@ -14,6 +14,7 @@
 #ifndef PB_ADJOINT_H
 #define PB_ADJOINT_H
 
+#include "elementary/elementary.h"
 #include "eval/lane.h"
 #include "eval/mechanism.h"
 #include "model/wanted.h"
@@ -242,8 +243,9 @@ static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) 
   if (t2 < 1e-4) {
     c = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 / 1209600));
   } else {
-    double t = sqrt(t2), half = 0.5 * t;
-    c = (1 - half * cos(half) / sin(half)) / t2;
+    double half = 0.5 * sqrt(t2), sine, cosine;
+    pbSinCos(half, &sine, &cosine);
+    c = (1 - half * cosine / sine) / t2;
   }
 
   // x = d x g, xx = d x x

@@ -8,6 +8,7 @@
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "geometry/convex_probe.h"
 
 #define GRADIENT 1e-11  // relative slope of a stationary point
@@ -136,7 +137,7 @@ static void circle_slope(const search *s, const circle *c, double angle, double 
   probe p;
   double t[3];
 
-  on_circle(c, cos(angle), sin(angle), n);
+  on_circle(c, pbCos(angle), pbSin(angle), n);
   probe_at(s, n, FLAT, &p);
 
   v3_cross(t, c->e, n);
@@ -215,7 +216,7 @@ static bool leave_creases(const search *s, const circle *c, double *lo, double *
   pbNormalKind kind = s->out->kind;
   if ((kind != pb_normalFace && kind != pb_normalCross) || fabs(v3_dot(s->out->n, c->e)) > FLAT) return true;
 
-  double angle = atan2(v3_dot(s->out->n, c->v), v3_dot(s->out->n, c->u));
+  double angle = pbAtan2(v3_dot(s->out->n, c->v), v3_dot(s->out->n, c->u));
   if (angle < *lo) angle += 2 * PB_PI;
 
   return leave_crease(s, c, angle, lo, hi);
@@ -253,10 +254,10 @@ static void circle_from(search *s, const circle *c, double angle) {
 
 // From the valleys among places: the lowest, and others that are not far above the best so far.
 static void try_circle(search *s, int shape, int axis) {
-  const double step = 2 * PB_PI / CIRCLE_PLACES, first = 0.31 * step, dx = cos(step), dy = sin(step);
+  const double step = 2 * PB_PI / CIRCLE_PLACES, first = 0.31 * step, dx = pbCos(step), dy = pbSin(step);
   PB_ASSERT(axis >= 0 && axis < 3);
   circle c;
-  double n[3], values[CIRCLE_PLACES], x = cos(first), y = sin(first);
+  double n[3], values[CIRCLE_PLACES], x = pbCos(first), y = pbSin(first);
   int lowest = 0;
   make_circle(s, shape, axis, &c);
 
@@ -344,7 +345,7 @@ static void from_crease(search *s, const double n[3], double value) {
     for (int a = first; a < first + count; a++) {
       circle c;
       make_circle(s, k, a, &c);
-      if (fabs(v3_dot(n, c.e)) < 0.1) circle_from(s, &c, atan2(v3_dot(n, c.v), v3_dot(n, c.u)));
+      if (fabs(v3_dot(n, c.e)) < 0.1) circle_from(s, &c, pbAtan2(v3_dot(n, c.v), v3_dot(n, c.u)));
     }
   }
   offer(s, n, value, 1e-8, pb_normalFixed);

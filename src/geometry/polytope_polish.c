@@ -7,6 +7,7 @@
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "geometry/convex_probe.h"
 #include "geometry/polytope.h"
 
@@ -161,11 +162,12 @@ static bool is_stationary(const double g[2], const double h[3], double scale) {
 
 // Along an edge's circle from a toward b, f by the angle: its slope.
 static double arc_slope(const polishing *p, const double corner[3], const double a[3], const double b[3], double t, double u[3]) {
-  double along[3];
+  double along[3], sine, cosine;
   piece f;
+  pbSinCos(t, &sine, &cosine);
   for (int i = 0; i < 3; i++) {
-    u[i] = cos(t) * a[i] + sin(t) * b[i];
-    along[i] = cos(t) * b[i] - sin(t) * a[i];
+    u[i] = cosine * a[i] + sine * b[i];
+    along[i] = cosine * b[i] - sine * a[i];
   }
   piece_at(p, corner, u, &f);
   return v3_dot(f.x, along);

@@ -2,6 +2,7 @@
 // corners of a cylinder's flat features. In the number type; all that the search found is frozen.
 // Tests: tests/unit/test_polytope.c, tests/unit/test_poses.c, tests/oracle/test_polytopes.py.
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "geometry/convex.h"
 #include "geometry/polytope_contact.h"
 
@@ -169,8 +170,8 @@ int NUM(pbPolytope_RoundCorners)(const NUM(pbShape) *s, const num u[3], num (*ou
     v3_along(center, s->pos, axis, side * s->size[1]);
     for (int k = 0; k < DISC_SIDES; k++) {
       double angle = k * (2 * PB_PI / DISC_SIDES);
-      v3_along(out[k], center, x, s->size[0] * cos(angle));
-      v3_addscl(out[k], y, side * s->size[0] * sin(angle));
+      v3_along(out[k], center, x, s->size[0] * pbCos(angle));
+      v3_addscl(out[k], y, side * s->size[0] * pbSin(angle));
     }
     return DISC_SIDES;
   }

@@ -5,6 +5,7 @@
 #include <pullback/enums.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 #define TINY  1e-15  // MuJoCo's mjMINVAL
@@ -184,8 +185,8 @@ static double touching_angle(const NUM(pbWrapPath) *w) {
     for (int k = 0; k < 2; k++) p[e][k] = re(w->p[e][k]);
   }
 
-  double start = atan2(re(p[0][1]), re(p[0][0]));
-  double whole = atan2(re(p[0][0] * p[1][1] - p[0][1] * p[1][0]), re(dot2(p[0], p[1])));
+  double start = pbAtan2(re(p[0][1]), re(p[0][0]));
+  double whole = pbAtan2(re(p[0][0] * p[1][1] - p[0][1] * p[1][0]), re(dot2(p[0], p[1])));
   double low = start, high = start + whole, at = 0.5 * (low + high);
 
   for (int i = 0; i < 100; i++) {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/prescribed.h"
+#include "elementary/elementary.h"
 #include "eval/work.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
@@ -186,9 +187,7 @@ static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pb
   for (int i = 0; i < 9; i++) A[i / 3][i % 3] = re(dot(J + i / 3 * nv, X + i % 3 * nv, nv));
 
   // The rotation that makes A[1][2] zero
-  double angle = 0.5 * atan2(2 * A[1][2], A[1][1] - A[2][2]);
-  t->cos = cos(angle);
-  t->sin = sin(angle);
+  pbSinCos(0.5 * pbAtan2(2 * A[1][2], A[1][1] - A[2][2]), &t->sin, &t->cos);
   rotate_rows(t, nv, J);
   rotate_rows(t, nv, X);
 
@@ -196,7 +195,7 @@ static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pb
   double mu = fmax(re(c->friction[0]), re(c->friction[1]));
   double mean = 0.5 * (A[1][1] + A[2][2]);
   double half = 0.5 * (A[1][1] - A[2][2]);
-  double spread = hypot(half, A[1][2]);
+  double spread = pbHypot(half, A[1][2]);
   double least = 1e-13 * fmax(A[0][0] * mu * mu, mean);
   t->n = 3;
   bool slips[2];

@@ -4,6 +4,7 @@
 #include "impact/impact_kernel.h"
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 static num dot(const num *a, const num *b, int n) {
@@ -321,7 +322,7 @@ static bool sticks(block *b) {
 
 // Friction at its limit against the direction at an angle: the impulse, and the slip across it. True where that slip is along it.
 static bool slides_along(block *b, double angle, double *across) {
-  double d[2] = {cos(angle), sin(angle)};
+  double d[2] = {pbCos(angle), pbSin(angle)};
 
   if (b->n == 2) {  // one direction of slip: the angle is its sign
     d[0] = angle;
@@ -370,7 +371,7 @@ static bool slides(block *b) {
   }
 
   // Parts of the circle from the slip before, to one side and the other
-  double before = atan2(b->u[2], b->u[1]);
+  double before = pbAtan2(b->u[2], b->u[1]);
   for (int k = 0; k < parts; k++) {
     double side = k % 2 ? -1 : 1;
     int part = k / 2;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "learn/train.h"
 
 static size_t count_params(const pbPolicyFunction *f) {
@@ -96,7 +97,7 @@ double pbLearnAdam_Step(const pbLearnAdam *a, const pbTrainSettings *s, double r
 
   double factor = s->clip > 0 && norm > s->clip ? s->clip / norm : 1;
   *a->steps += 1;
-  double first = 1 - pow(s->beta1, *a->steps), second = 1 - pow(s->beta2, *a->steps);
+  double first = 1 - pbPow(s->beta1, *a->steps), second = 1 - pbPow(s->beta2, *a->steps);
   for (size_t i = 0; i < a->count; i++) {
     double g = factor * gradient[a->index[i]];
     a->m[i] = s->beta1 * a->m[i] + (1 - s->beta1) * g;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "learn/train.h"
 #include "model/policy_data.h"
 
@@ -33,7 +34,7 @@ static pbStatus judge_world(pbTrain *t, int w) {
 static void standardize(pbTrain *t, int count) {
   double mean = 0, square = 0;
   for (int i = 0; i < count; i++) mean += t->advantage[t->order[i]] / count;
-  for (int i = 0; i < count; i++) square += pow(t->advantage[t->order[i]] - mean, 2) / count;
+  for (int i = 0; i < count; i++) square += pbPow(t->advantage[t->order[i]] - mean, 2) / count;
   for (int i = 0; i < count; i++) t->advantage[t->order[i]] = (t->advantage[t->order[i]] - mean) / (sqrt(square) + 1e-8);
 }
 
@@ -75,7 +76,7 @@ static void pull_column(pbTrain *t, int decision, int column, int count, double 
     exponent += 0.5 * (before * before - now * now) / variance;
   }
 
-  double ratio = exp(exponent);
+  double ratio = pbExp(exponent);
   bool held = advantage < 0 ? ratio > 1 + t->settings.ratio : ratio < 1 - t->settings.ratio;
   for (int k = 0; k < head->f->outputs; k++) {
     double now = away(t, decision, k, head->out[k * count + column]);

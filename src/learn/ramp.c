@@ -2,6 +2,7 @@
 // Tests: tests/unit/test_learn.c.
 #include <math.h>
 
+#include "elementary/elementary.h"
 #include "learn/train.h"
 
 static double value_at(const pbRamp *r, double fraction) {
@@ -9,7 +10,7 @@ static double value_at(const pbRamp *r, double fraction) {
 
   // even steps of the ratio
   double part = fraction > r->begin ? (fraction - r->begin) / (r->end - r->begin) : 0;
-  return r->from * pow(r->own / r->from, part);
+  return r->from * pbPow(r->own / r->from, part);
 }
 
 pbStatus pbTrain_Ramp(pbTrain *t, double fraction) {

@@ -230,7 +230,8 @@ static inline void quat_to_mat(num m[9], const num q[4]) {
 // Quaternion of a rotation by angle about a unit axis
 static inline void quat_axisangle(num q[4], const num axis[3], num angle) {
   // (cos(angle / 2), axis sin(angle / 2))
-  num s = num_sin(0.5 * angle), c = num_cos(0.5 * angle);
+  num s, c;
+  num_sincos(0.5 * angle, &s, &c);
   quat_set(q, c, axis[0] * s, axis[1] * s, axis[2] * s);
 }
 // Quaternion of the rotation vector v (exponential map). At zero the value is the identity and the slope v / 2.
@@ -242,9 +243,9 @@ static inline void quat_exp(num q[4], const num v[3]) {
     half = 0.5 - n2 / 48 + n2 * n2 / 3840;
     c = 1 - n2 / 8 + n2 * n2 / 384;
   } else {
-    num n = num_sqrt(n2);
-    half = num_div(num_sin(0.5 * n), n);
-    c = num_cos(0.5 * n);
+    num n = num_sqrt(n2), s;
+    num_sincos(0.5 * n, &s, &c);
+    half = num_div(s, n);
   }
   quat_set(q, c, half * v[0], half * v[1], half * v[2]);
 }

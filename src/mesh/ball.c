@@ -2,6 +2,7 @@
 // twenty tetrahedra (center and face) are cut into lattice tetrahedra and octahedra, shell by shell, so that the k-th shell is
 // a sphere with k cuts. An octahedron's inner diagonal is no neighbor's business: the shortest is taken.
 // Tests: tests/unit/test_mesh.c.
+#include "elementary/elementary.h"
 #include "mesh/mesh.h"
 
 // Corners 1 and -1 at z = +-, in two rings of five between.
@@ -20,8 +21,8 @@ static void place_corner(int c, double *x) {
   bool pole = c == 0 || c == 11;
 
   double angle = fifth * (c <= 5 ? 2 * (c - 1) : 2 * (c - 6) + 1), r = pole ? 0 : 2 * low;
-  x[0] = r * cos(angle);
-  x[1] = r * sin(angle);
+  x[0] = r * pbCos(angle);
+  x[1] = r * pbSin(angle);
   x[2] = (c <= 5 ? 1 : -1) * (pole ? 1 : low);
 }
 

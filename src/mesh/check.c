@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "mesh/mesh.h"
 #include "mesh/overlap.h"
 
@@ -207,7 +208,7 @@ static Size size_of(const pbMesh *m, pbCellKind kind, const int *v) {
 
   // By corners first; a curved tetrahedron may be folded though its corners are not.
   double six = pbMesh_Det(point(m, v[0]), point(m, v[1]), point(m, v[2]), point(m, v[3]));
-  double ratio = squares > 0 ? copysign(12 * pow(fabs(six) / 2, 2.0 / 3), six) / squares : 0;
+  double ratio = squares > 0 ? copysign(12 * pbPow(fabs(six) / 2, 2.0 / 3), six) / squares : 0;
   bool none = !(fabs(six) > flat * longest * longest * longest);
   double least = six;
   if (kind == pb_cellTetrahedron10) six = quadratic_volume(m, v, &least);

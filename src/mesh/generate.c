@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "mesh/mesh.h"
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
@@ -95,7 +96,7 @@ static void place_disc(pbMesh *m, int first, double radius, int rings, double z)
     for (int i = 0; i < n; i++) {
       // Counterclockwise from the x axis.
       double angle = 2 * 3.14159265358979323846 * i / n;
-      set_point(m, first + ring_point(ring, i), r * cos(angle), r * sin(angle), z);
+      set_point(m, first + ring_point(ring, i), r * pbCos(angle), r * pbSin(angle), z);
     }
   }
 }

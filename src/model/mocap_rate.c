@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "deform/deform.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 #include "model/equality.h"
 #include "model/mocap.h"
@@ -44,7 +45,7 @@ static Turn turn_of(const double *before, const double *quat) {
 
   // Near zero by its series
   double angle = sqrt(v3_dot(t.phi, t.phi));
-  if (angle > 1e-3) t.cross = 1 / (angle * angle) - (1 + cos(angle)) / (2 * angle * sin(angle));
+  if (angle > 1e-3) t.cross = 1 / (angle * angle) - (1 + pbCos(angle)) / (2 * angle * pbSin(angle));
   else t.cross += angle * angle / 720;
   return t;
 }
@@ -141,8 +142,8 @@ void pbMocap_PullMove(const pbModel *m, const double *quat, const double *veloci
     // Jl' = Jr: 1 - (1 - cos) / angle^2 [phi] + (angle - sin) / angle^3 [phi]^2
     double first = 0.5 - angle * angle / 24, second = 1. / 6 - angle * angle / 120;
     if (angle > 1e-3) {
-      first = (1 - cos(angle)) / (angle * angle);
-      second = (angle - sin(angle)) / (angle * angle * angle);
+      first = (1 - pbCos(angle)) / (angle * angle);
+      second = (angle - pbSin(angle)) / (angle * angle * angle);
     }
     m3_mulv(turned, R, rot_bar + 3 * k);
     v3_cross(once, phi, turned);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "math/vec.h"
 
 // ---- prisms -------------------------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ static double reach_along(int type, const double s[3], const double d[3]) {
   switch (type) {
     case pb_geomSphere: return s[0];
     case pb_geomCapsule: return s[0] + s[1] * fabs(d[2]);
-    case pb_geomCylinder: return s[0] * hypot(d[0], d[1]) + s[1] * fabs(d[2]);
+    case pb_geomCylinder: return s[0] * pbHypot(d[0], d[1]) + s[1] * fabs(d[2]);
     case pb_geomEllipsoid: return sqrt(s[0] * s[0] * d[0] * d[0] + s[1] * s[1] * d[1] * d[1] + s[2] * s[2] * d[2] * d[2]);
     default: return s[0] * fabs(d[0]) + s[1] * fabs(d[1]) + s[2] * fabs(d[2]);
   }

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "elementary/elementary.h"
+
 #define PB_IMAG_STEP 1e-200
 #define PB_PI        3.14159265358979323846
 
@@ -76,26 +78,47 @@ static inline num num_sqrt(num x) {
   double r = sqrt(re(x));
   return num_chain(x, r, r > 0 ? 0.5 / r : 0);
 }
-static inline num num_sin(num x) { return PB_IS_COMPLEX ? num_chain(x, sin(re(x)), cos(re(x))) : num_make(sin(re(x)), 0); }
-static inline num num_cos(num x) { return PB_IS_COMPLEX ? num_chain(x, cos(re(x)), -sin(re(x))) : num_make(cos(re(x)), 0); }
-static inline num num_exp(num x) { return num_chain(x, exp(re(x)), PB_IS_COMPLEX ? exp(re(x)) : 0); }
-static inline num num_log(num x) { return num_chain(x, log(re(x)), 1 / re(x)); }
-static inline num num_asin(num x) { return num_chain(x, asin(re(x)), PB_IS_COMPLEX ? 1 / sqrt(1 - re(x) * re(x)) : 0); }
-static inline num num_acos(num x) { return num_chain(x, acos(re(x)), PB_IS_COMPLEX ? -1 / sqrt(1 - re(x) * re(x)) : 0); }
+static inline void num_sincos(num x, num *sine, num *cosine) {
+  double s, c;
+  pbSinCos(re(x), &s, &c);
+
+  // each is the other's slope
+  *sine = num_chain(x, s, c);
+  *cosine = num_chain(x, c, -s);
+}
+static inline num num_sin(num x) {
+  num s, c;
+  if (!PB_IS_COMPLEX) return num_make(pbSin(re(x)), 0);
+
+  num_sincos(x, &s, &c);
+  return s;
+}
+static inline num num_cos(num x) {
+  num s, c;
+  if (!PB_IS_COMPLEX) return num_make(pbCos(re(x)), 0);
+
+  // with its slope
+  num_sincos(x, &s, &c);
+  return c;
+}
+static inline num num_exp(num x) { return num_chain(x, pbExp(re(x)), PB_IS_COMPLEX ? pbExp(re(x)) : 0); }
+static inline num num_log(num x) { return num_chain(x, pbLog(re(x)), 1 / re(x)); }
+static inline num num_asin(num x) { return num_chain(x, pbAsin(re(x)), PB_IS_COMPLEX ? 1 / sqrt(1 - re(x) * re(x)) : 0); }
+static inline num num_acos(num x) { return num_chain(x, pbAcos(re(x)), PB_IS_COMPLEX ? -1 / sqrt(1 - re(x) * re(x)) : 0); }
 static inline num num_atan2(num y, num x) {
   // d atan2 = (x dy - y dx) / (x^2 + y^2)
   double d = re(x) * re(x) + re(y) * re(y);
-  return num_make(atan2(re(y), re(x)), PB_IS_COMPLEX && d > 0 ? (re(x) * im(y) - re(y) * im(x)) / d : 0);
+  return num_make(pbAtan2(re(y), re(x)), PB_IS_COMPLEX && d > 0 ? (re(x) * im(y) - re(y) * im(x)) / d : 0);
 }
 static inline num num_pow(num x, num p) {  // x >= 0
-  double v = pow(re(x), re(p));
+  double v = pbPow(re(x), re(p));
   if (!PB_IS_COMPLEX) return num_make(v, 0);
 
   // At zero only x itself has a slope.
   double dx = re(p) == 1, dp = 0;
   if (re(x) > 0) {
-    dx = re(p) * pow(re(x), re(p) - 1);
-    dp = v * log(re(x));
+    dx = re(p) * pbPow(re(x), re(p) - 1);
+    dp = v * pbLog(re(x));
   }
   return num_make(v, dx * im(x) + dp * im(p));
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/suggest.h"
+#include "elementary/elementary.h"
 #include "model/model.h"
 #include "optimize/audit.h"
 #include "optimize/task.h"
@@ -468,7 +469,7 @@ static void summarize(const Audit *a, pbAuditRow *row, double delivered) {
 
   // Deviation of the starts from their mean.
   row->mean = row->ran ? sum / row->ran : NAN;
-  for (size_t i = 0; i < a->starts; i++) squares += a->good[i] ? pow(a->objective[i] - row->mean, 2) : 0;
+  for (size_t i = 0; i < a->starts; i++) squares += a->good[i] ? pbPow(a->objective[i] - row->mean, 2) : 0;
   row->deviation = row->ran > 1 ? sqrt(squares / (row->ran - 1)) : 0;
 
   row->gap = delivered > 0 ? row->remainder / delivered : 0;

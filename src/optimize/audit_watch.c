@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "eval/contact.h"
 #include "eval/row.h"
 #include "model/equality.h"
@@ -107,7 +108,7 @@ static double way_of(const pbAuditWatch *w, const pbScratch *s, int geom) {
   // Columns of the rotation, as far as the box reaches along each.
   for (int c = 0; c < 3; c++) {
     double turned = 0;
-    for (int k = 0; k < 3; k++) turned += pow(R[3 * k + c] - before[3 + 3 * k + c], 2);
+    for (int k = 0; k < 3; k++) turned += pbPow(R[3 * k + c] - before[3 + 3 * k + c], 2);
     way += sqrt(turned) * half[c];
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include <pullback/random.h>
+#include "elementary/elementary.h"
 #include "optimize/evolution.h"
 
 // The distribution, by the tutorial's letters: N(x, sigma^2 C) with C = B D^2 B'. All in the optimizer's own state.
@@ -87,7 +88,7 @@ pbCmaConstants pbCma_Constants(const pbOptimizer *o, double *weights) {
 
   // Logarithmic weights of the better half, summing to one; the rest are the default parameters of the tutorial's table 1.
   for (int i = 0; i < mu; i++) {
-    weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
+    weights[i] = pbLog((lambda + 1) / 2.0) - pbLog(i + 1.0);
     sum += weights[i];
   }
   for (int i = 0; i < mu; i++) {
@@ -175,14 +176,14 @@ static void learn(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, const G
   // Where the path of the step size is long, the path of C waits: else C would grow too fast along it. (The tutorial's h_sigma:
   // its length as if it had not begun at zero, beside 1.4 + 2 / (n + 1) times the mean length chi of a normal vector.)
   double length = pbVec_Norm(c->path_s, n), generations = o->h->iteration + 1;
-  bool goes_on = length / sqrt(1 - pow(1 - k->cs, 2 * generations)) < (1.4 + 2.0 / (n + 1)) * k->chi;
+  bool goes_on = length / sqrt(1 - pbPow(1 - k->cs, 2 * generations)) < (1.4 + 2.0 / (n + 1)) * k->chi;
   for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (goes_on ? add_c * y_mean[i] : 0);
 
   double keep = 1 - k->c1 - k->cmu + (goes_on ? 0 : k->c1 * k->cc * (2 - k->cc));
   update_covariance(c, k, of->moves, of->order, of->weights, keep, n);
 
   // A path as long as that of a random walk leaves sigma as it is; in one generation it grows by a factor e at most.
-  *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
+  *c->sigma *= pbExp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
 }
 
 // B and D from C, now and then: it costs n^3. C changes at the rate c1 + cmu, so a tenth of its time over n is soon enough

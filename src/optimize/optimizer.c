@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include <pullback/random.h>
 #include "base/suggest.h"
+#include "elementary/elementary.h"
 
 static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam,  &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
                                                            &pbMinimizer_Cmaes, &pbMinimizer_Es,    &pbMinimizer_SepCma};
@@ -63,7 +64,7 @@ static void set_defaults(pbOptimizerOptions *p, int n) {
   if (p->damping <= 0) p->damping = 1e-3;
   bool es = p->method == pb_methodEs;
   if (p->sigma <= 0) p->sigma = es ? 0.1 : 1;
-  if (p->population < 4) p->population = 4 + (int)floor(3 * log(n > 1 ? n : 1));
+  if (p->population < 4) p->population = 4 + (int)floor(3 * pbLog(n > 1 ? n : 1));
 
   // Pairs.
   if (es) p->population += p->population % 2;

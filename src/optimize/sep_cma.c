@@ -7,6 +7,7 @@
 #include <pullback/random.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "optimize/evolution.h"
 
 // The distribution, as in cmaes.c, C diagonal. In the optimizer's own state.
@@ -93,14 +94,14 @@ static void learn(pbOptimizer *o, const Sep *c, const pbCmaConstants *k, const d
   // Where the path of the step size is long, the other waits: else variances would grow too fast along it.
   ++*c->generation;
   double length = pbVec_Norm(c->path_s, n);
-  bool go = length / sqrt(1 - pow(1 - k->cs, 2 * *c->generation)) < (1.4 + 2.0 / (n + 1)) * k->chi;
+  bool go = length / sqrt(1 - pbPow(1 - k->cs, 2 * *c->generation)) < (1.4 + 2.0 / (n + 1)) * k->chi;
   for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (go ? fc * y_mean[i] : 0);
 
   double keep = 1 - k->c1 - k->cmu + (go ? 0 : k->c1 * k->cc * (2 - k->cc));
   update_variances(c, k, ys, order, weights, keep, n);
 
   // A path as long as that of a random walk leaves sigma as it is.
-  *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
+  *c->sigma *= pbExp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
 }
 
 static pbStatus iterate_sep(pbOptimizer *o) {

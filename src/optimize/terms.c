@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/mutate.h"
+#include "elementary/elementary.h"
 #include "model/model.h"
 #include "optimize/task.h"
 
@@ -175,7 +176,7 @@ static void rotation_between(const double *from, const double *q, double *w) {
   double sine = sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2]);
 
   // Near zero angle / sine is 2. q and -q are the same rotation, of which the shorter way is taken.
-  double sign = cosine < 0 ? -1 : 1, scale = sign * (sine > 1e-300 ? 2 * atan2(sine, fabs(cosine)) / sine : 2);
+  double sign = cosine < 0 ? -1 : 1, scale = sign * (sine > 1e-300 ? 2 * pbAtan2(sine, fabs(cosine)) / sine : 2);
   for (int i = 0; i < 3; i++) w[i] = scale * axis[i];
 }
 
@@ -184,7 +185,7 @@ static void rotation_between(const double *from, const double *q, double *w) {
 static void rotation_row(const double *w, int axis, double *row) {
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
   // Near zero by the series of k, whose closed form cancels.
-  double k = a < 1e-3 ? 1.0 / 12 + aa / 720 : 1 / aa - 0.5 / (a * tan(0.5 * a));
+  double k = a < 1e-3 ? 1.0 / 12 + aa / 720 : 1 / aa - 0.5 * pbCos(0.5 * a) / (a * pbSin(0.5 * a));
 
   // [w] as a matrix.
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};

@@ -6,11 +6,12 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "model/model.h"
 #include "model/sphere.h"
 #include "optimize/task.h"
 
-static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
+static double physical(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
 static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varySets; }
 static bool of_poses(const pbVariable *v) { return v->kind >= pb_varyMocapPos && v->kind <= pb_varyMocapRotBefore; }
@@ -60,10 +61,10 @@ void pbTask_Values(const pbTask *task, const double *z, double *value) {
 
 // ---- rotations: q = q0 exp(w) ---------------------------------------------------------------------------------------
 void pbRotation_Apply(double *q, const double *w) {
-  double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? sin(0.5 * a) / a : 0.5;
+  double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? pbSin(0.5 * a) / a : 0.5;
 
   // exp(w), and the product q exp(w): w is in the body's frame.
-  double e[4] = {cos(0.5 * a), f * w[0], f * w[1], f * w[2]};
+  double e[4] = {pbCos(0.5 * a), f * w[0], f * w[1], f * w[2]};
   double out[4] = {q[0] * e[0] - q[1] * e[1] - q[2] * e[2] - q[3] * e[3], q[0] * e[1] + q[1] * e[0] + q[2] * e[3] - q[3] * e[2],
                    q[0] * e[2] - q[1] * e[3] + q[2] * e[0] + q[3] * e[1], q[0] * e[3] + q[1] * e[2] - q[2] * e[1] + q[3] * e[0]};
 
@@ -76,8 +77,8 @@ void pbRotation_Column(const double *w, int axis, double *column) {
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
 
   // Near zero by the series of both, whose closed forms cancel.
-  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - cos(a)) / aa;
-  double c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - sin(a)) / (aa * a);
+  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - pbCos(a)) / aa;
+  double c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - pbSin(a)) / (aa * a);
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
 
   for (int i = 0; i < 3; i++) column[i] = (i == axis) - b * W[3 * i + axis] + c * (w[i] * w[axis] - (i == axis ? aa : 0));

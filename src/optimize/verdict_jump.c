@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "model/model.h"
 #include "optimize/optimizer.h"
 #include "optimize/verdict.h"
@@ -26,7 +27,7 @@ pbStatus pbJudge_Look(Judge *j, Line *line) {
 
   // Powers of ten, shortest first.
   for (int k = 0; k < DECADES; k++) {
-    line->at[k] = pow(10, k + 1 - DECADES - 2);
+    line->at[k] = pbPow(10, k + 1 - DECADES - 2);
     point_along(j, line->at[k], j->trial);
     PB_TRY(pbJudge_Value(j, j->trial, &line->value[k]));
   }

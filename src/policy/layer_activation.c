@@ -3,6 +3,7 @@
 // Tests: tests/unit/test_network.c.
 #include <tgmath.h>
 
+#include "elementary/elementary.h"
 #include "policy/exponential.h"
 #include "policy/layer.h"
 
@@ -25,7 +26,7 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
       }
       break;
     case pb_activationSoftplus:
-      for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + log1p(exp(-x[i])) : log1p(exp(x[i]));
+      for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + pbLog1p(pbExp(-x[i])) : pbLog1p(pbExp(x[i]));
       break;
     case pb_activationSigmoid:
       for (size_t i = 0; i < n; i++) y[i] = pb_sigmoid(x[i]);
@@ -39,7 +40,7 @@ static inline real slope_of(pbActivation activation, real y) {
     case pb_activationRelu: return y > 0 ? 1 : 0;
     case pb_activationTanh: return 1 - y * y;
     case pb_activationElu: return y < 0 ? y + 1 : 1;
-    case pb_activationSoftplus: return -expm1(-y);
+    case pb_activationSoftplus: return -pb_expm1(-y);
     case pb_activationSigmoid:
     case pb_activationCount: break;
   }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "elementary/elementary.h"
 #include "policy/layer.h"
 
 static int frequencies(const pbLayer *l) { return (l->outputs - (l->inputs - 1)) / 2; }
@@ -17,9 +18,10 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
 
   for (int k = 0; k < frequencies(l); k++, y += 2 * n) {
     for (size_t b = 0; b < n; b++) {
-      double angle = rate(l, k) * (double)x[b];
-      y[b] = (real)sin(angle);
-      y[n + b] = (real)cos(angle);
+      double sine, cosine;
+      pbSinCos(rate(l, k) * (double)x[b], &sine, &cosine);
+      y[b] = (real)sine;
+      y[n + b] = (real)cosine;
     }
   }
 }

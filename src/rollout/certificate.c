@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 
@@ -62,7 +63,7 @@ void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step
   if (!(norm > 0)) return;
 
   // Sums for the line through (t, ln norm).
-  double y = log(norm);
+  double y = pbLog(norm);
   if (isnan(g->first)) g->first = y;
   g->now = y;
   g->count++;

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include <pullback/random.h>
+#include "elementary/elementary.h"
 #include "model/state_layout.h"
 #include "rollout/rollout.h"
 
@@ -164,7 +165,7 @@ static void note(Noise *s, int row, pbNoise *noise) {
   // |made - foreseen|^2 from its parts; rounding may take it below zero.
   double rest = fmax(0, sums.made - 2 * sums.product + sums.foreseen), root = sqrt(s->directions);
   noise->unforeseen = sums.made > 0 ? sqrt(rest / sums.made) : 0;
-  noise->growth = log(fmax(sqrt(sums.foreseen) / (s->move * root), 1e-300));
+  noise->growth = pbLog(fmax(sqrt(sums.foreseen) / (s->move * root), 1e-300));
 
   // Far apart, as it was foreseen or as it came. NaN: tangents beyond any number.
   double far = pb_noiseGrowth * s->move * root;
@@ -226,7 +227,7 @@ static pbStatus measure(Noise *s, uint64_t seed, pbNoise *noise) {
   PB_TRY(allocate(s));
   draw(s, seed);
   PB_TRY(push(s, 0, s->first));
-  noise->growth = log(fmax(grown(s, s->rows - 1), 1e-300));
+  noise->growth = pbLog(fmax(grown(s, s->rows - 1), 1e-300));
   if (!may_be_noise(s)) return pb_ok;
 
   PB_TRY(push(s, s->first, s->directions));

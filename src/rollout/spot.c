@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "probe/probe.h"
 #include "rollout/vectors.h"
 #include "step/scratch.h"
@@ -133,7 +134,7 @@ static pbStatus between(void *self, double from, double to, pbQuotient *q) {
   q->value = sum / (to - from);
   q->parted = s->parted >= 0;
   q->scale = fmax(fabs(c->spot_gradient), fabs(q->value));
-  q->allowed = (to - from) / 2 * (1 + exp(c->growth)) * q->scale;
+  q->allowed = (to - from) / 2 * (1 + pbExp(c->growth)) * q->scale;
   return pb_ok;
 }
 

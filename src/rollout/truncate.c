@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "rollout/rollout.h"
 
 static pbStatus not_in_range(const pbRollout *r, const char *name, double value, const char *expected) {
@@ -36,7 +37,7 @@ pbStatus pbTruncation_Begin(pbRollout *r, const pbVjpOptions *options, pbCertifi
   if (!(options->clip >= 0)) return not_in_range(r, "clip", options->clip, "a norm >= 0");
 
   PB_TRY(window_steps(r, options->window, &t->window));
-  t->factor = exp(-options->decay * r->timestep);
+  t->factor = pbExp(-options->decay * r->timestep);
   if (options->clip > 0) t->clip = options->clip;
 
   // What acts, whatever it meets: clips and cuts are counted on the way.

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "elementary/elementary.h"
 #include "eval/work.h"
 #include "solve/dual_parts.h"
 
@@ -119,7 +120,7 @@ static void set_softness(NUM(pbWork) *w, const hardening *h, double share) {
 
 // Forces at the share that is tried: from those at the last, moved on as they went before, or as they are.
 static bool solve_share(NUM(pbWork) *w, const hardening *h) {
-  double ahead = h->drift < 0 && h->share > 0 ? fmin(log(h->share / h->last) / h->drift, 3) : 0;
+  double ahead = h->drift < 0 && h->share > 0 ? fmin(pbLog(h->share / h->last) / h->drift, 3) : 0;
 
   for (int guess = 0; guess < 2; guess++) {
     double scale = 1;
@@ -155,7 +156,7 @@ static bool next_share(hardening *h, bool found) {
   }
 
   // Farther the next time.
-  h->drift = h->last == INFINITY ? 0 : log(h->share / h->last);
+  h->drift = h->last == INFINITY ? 0 : pbLog(h->share / h->last);
   h->last = h->share;
   h->factor = fmax(h->factor * sqrt(h->factor), 0.05);
   h->share = h->last * h->factor > hardest ? h->last * h->factor : 0;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
+#include "elementary/elementary.h"
 #include "eval/work.h"
 #include "solve/dual_parts.h"
 
@@ -76,7 +77,7 @@ typedef struct path {
   double scale;        // of forces
 } path;
 
-static void set_tau(NUM(pbWork) *w, double tau) { w->dual.kappa = exp(2 * tau); }
+static void set_tau(NUM(pbWork) *w, double tau) { w->dual.kappa = pbExp(2 * tau); }
 
 // Right-hand side of Newton's step at f, tau, all rows active.
 static void equations(NUM(pbWork) *w, const double *f, double tau, double *x, double *rhs) {
@@ -153,7 +154,7 @@ static bool correct(NUM(pbWork) *w, const path *p, double *tau) {
     }
     *tau += move;
     if (!all_push(w, p->trial)) return false;
-    if (far <= 1e-4 * fmin(size, exp(*tau) * 10)) return true;
+    if (far <= 1e-4 * fmin(size, pbExp(*tau) * 10)) return true;
   }
 
   return false;
@@ -180,7 +181,7 @@ static bool solve_sharp(NUM(pbWork) *w, const path *p) {
 // Onto the path where it is easy: forces as large as kappa's root.
 static bool begin_path(NUM(pbWork) *w, path *p, double sigma) {
   for (; sigma < 1e6; sigma *= 10) {
-    p->tau = log(sigma * p->scale);
+    p->tau = pbLog(sigma * p->scale);
     set_tau(w, p->tau);
     for (int k = 0; k < w->nrow; k++) {
       const NUM(pbRow) *r = w->row + k;
@@ -201,7 +202,7 @@ static bool begin_path(NUM(pbWork) *w, path *p, double sigma) {
 // Where the sharp laws are degenerate to rounding (between sticking and sliding, a force of nearly nothing): the point of the
 // path that was reached, if it is close to its end. The laws stay smoothed by that little, and so do the derivatives.
 static bool accept_nearby(NUM(pbWork) *w, const path *p, double *x) {
-  if (p->tau > log(1e-4 * p->scale)) return false;
+  if (p->tau > pbLog(1e-4 * p->scale)) return false;
 
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   memcpy(p->across, p->f, bytes);
@@ -229,8 +230,8 @@ bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, bool nearby, double *f, do
 
   // Predictor along the tangent, corrector; the step grows where it succeeds. Now and then the sharp laws are tried from there.
   double ds = 0.5;
-  double next = log(1e-2 * p.scale);
-  double end = log(1e3 * p.scale);
+  double next = pbLog(1e-2 * p.scale);
+  double end = pbLog(1e3 * p.scale);
   for (int step = 0; step < 400 && ds > 1e-7; step++) {
     double tau = p.tau + ds * p.tangent_tau;
     for (int i = 0; i < n; i++) p.trial[i] = p.f[i] + ds * p.tangent[i];

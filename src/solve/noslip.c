@@ -8,6 +8,7 @@
 #include "eval/contact.h"
 #include "eval/work.h"
 #include "linalg/tree_ldl.h"
+#include "math/vec.h"
 #include "multibody/kink.h"
 
 typedef NUM(pbSlipBlock) slip_block;
@@ -26,7 +27,7 @@ static bool factor_block(const slip_block *s, num la, num *F) {
     for (int j = 0; j <= i; j++) {
       num sum = s->A[i * n + j] + (i == j ? la : 0);
       for (int k = 0; k < j; k++) sum -= F[i * n + k] * F[j * n + k] * F[k * n + k];
-      F[i * n + j] = i == j ? sum : sum / F[j * n + j];
+      F[i * n + j] = i == j ? sum : num_div(sum, F[j * n + j]);
     }
 
     // A pivot of zero must not divide.
@@ -46,7 +47,7 @@ static void solve_factored(int n, const num *F, num *x) {
 
   // Then by the diagonal and the transpose.
   for (int i = n - 1; i >= 0; i--) {
-    x[i] /= F[i * n + i];
+    x[i] = num_div(x[i], F[i * n + i]);
     for (int k = i + 1; k < n; k++) x[i] -= F[k * n + i] * x[k];
   }
 }
@@ -90,7 +91,7 @@ static void solve_ellipsoid(slip_block *s) {
     // The slope of that by the multiplier is -2 v'(A + la)^-1 v.
     memcpy(q, s->v, (size_t)n * sizeof(num));
     solve_factored(n, F, q);
-    num step = outside / (2 * dot(n, s->v, q));
+    num step = num_div(outside, 2 * dot(n, s->v, q));
     if (re(step) < 1e-10) break;
     s->la[k + 1] = s->la[k] + step;
     s->updates = k + 1;
@@ -99,7 +100,7 @@ static void solve_ellipsoid(slip_block *s) {
   // On the ball, where the search ended near it.
   if (!s->updates) return;
   num square = dot(n, s->v, s->v);
-  s->scale = s->r / num_sqrt(re(square) > 1e-15 ? square : 1e-15);
+  s->scale = num_div(s->r, num_sqrt(re(square) > 1e-15 ? square : 1e-15));
 }
 
 // ---- a block --------------------------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ static void update_one(const NUM(pbWork) *w, const NUM(pbRow) *r, int i, const n
 
   // The least of its quadratic, or the bound before it.
   u->zone = pb_slipFree;
-  u->f[0] = f[at] - x[at] / A;
+  u->f[0] = f[at] - num_div(x[at], A);
   if (re(u->f[0]) < -re(u->bound)) {
     u->zone = pb_slipBelow;
     u->f[0] = -u->bound;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 
 // ---- matrices and preconditioners -----------------------------------------------------------------------------------
 static void apply_matrix(void *user, bool transposed, const double *x, double *y) {
@@ -218,7 +219,7 @@ static void rotate_column(const GmresWork *w, double *h, int j) {
     h[i + 1] = w->cosine[i] * b - w->sine[i] * a;
   }
 
-  double length = hypot(h[j], h[j + 1]);
+  double length = pbHypot(h[j], h[j + 1]);
   w->cosine[j] = length > 0 ? h[j] / length : 1;
   w->sine[j] = length > 0 ? h[j + 1] / length : 0;
 

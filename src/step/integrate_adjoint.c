@@ -3,6 +3,7 @@
 #include "step/step_adjoint.h"
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -32,8 +33,10 @@ static void right_jacobian(const double w[3], const lane x[3], lane out[3]) {
     b = 0.5 - t2 / 24;
     c = 1. / 6 - t2 / 120;
   } else {
-    b = (1 - cos(t)) / t2;
-    c = (t - sin(t)) / (t2 * t);
+    double sine, cosine;
+    pbSinCos(t, &sine, &cosine);
+    b = (1 - cosine) / t2;
+    c = (t - sine) / (t2 * t);
   }
 
   PB_CROSS(y, w, x);

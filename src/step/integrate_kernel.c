@@ -120,7 +120,7 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
   for (int k = 0; k < 6; k++) {
     pivot_row(a, x, k);
     for (int i = k + 1; i < 6; i++) {
-      num f = a[6 * i + k] / a[6 * k + k];
+      num f = num_div(a[6 * i + k], a[6 * k + k]);
       for (int j = k; j < 6; j++) a[6 * i + j] -= f * a[6 * k + j];
       x[i] -= f * x[k];
     }
@@ -128,7 +128,7 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
 
   for (int k = 5; k >= 0; k--) {
     for (int j = k + 1; j < 6; j++) x[k] -= a[6 * k + j] * x[j];
-    x[k] /= a[6 * k + k];
+    x[k] = num_div(x[k], a[6 * k + k]);
   }
 }
 
@@ -296,8 +296,9 @@ void NUM(pbRk_Correct)(const num u[3], const num k[3], num K[3]) {
   if (re(t2) < 1e-4) {  // series of (1 - t/2 cot(t/2)) / t^2
     g = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 / 1209600));
   } else {
-    num t = num_sqrt(t2), half = 0.5 * t;
-    g = (1 - half * num_cos(half) / num_sin(half)) / t2;
+    num half = 0.5 * num_sqrt(t2), sine, cosine;
+    num_sincos(half, &sine, &cosine);
+    g = num_div(1 - num_div(half * cosine, sine), t2);
   }
 
   v3_cross(c, u, k);

@@ -4,6 +4,7 @@
 #include "step/step_adjoint.h"
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -20,9 +21,9 @@ static void correction_factor(double t2, double *g, double *dg) {
     *g = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 * (1. / 1209600 + t2 / 47900160)));
     *dg = 1. / 360 + t2 * (4. / 30240 + t2 * (6. / 1209600 + t2 * (8. / 47900160)));
   } else {
-    double t = sqrt(t2), half = 0.5 * t, cot = cos(half) / sin(half), f = 1 - half * cot;
+    double t = sqrt(t2), half = 0.5 * t, cot = pbCos(half) / pbSin(half), f = 1 - half * cot;
     *g = f / t2;
-    *dg = ((-0.5 * cot + 0.25 * t / (sin(half) * sin(half))) / t2 - 2 * f / (t2 * t)) / t;
+    *dg = ((-0.5 * cot + 0.25 * t / (pbSin(half) * pbSin(half))) / t2 - 2 * f / (t2 * t)) / t;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "deform/deformable.h"
+#include "elementary/elementary.h"
 #include "eval/stages.h"
 #include "math/vec.h"
 #include "model/exposed.h"
@@ -55,7 +56,7 @@ enum { around = 12 };  // points of a ring
 static void add_ring(shape *s, int ring, double radius, double height) {
   for (int i = 0; i < around; i++) {
     double angle = 2 * PB_PI * (i + 0.5 * (ring % 2)) / around;
-    add_local(s, radius * cos(angle), radius * sin(angle), height);
+    add_local(s, radius * pbCos(angle), radius * pbSin(angle), height);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "couple/attach.h"
 #include "couple/deform_step.h"
 #include "deform/deformable.h"
+#include "elementary/elementary.h"
 #include "eval/stages.h"
 #include "math/vec.h"
 #include "step/scratch.h"
@@ -238,7 +239,7 @@ static void warn_of_lost_energy(const pbModel *m, const pbDeform *d) {
     pbContext_Warn(m->ctx,
                    "%.100s: at its start velocities the scheme implicit_euler loses about %.0f %% of the energy of turns and "
                    "vibrations in a second; bdf2, trapezoid and avf4 do not (docs/deformables.md#energy)",
-                   found->name, 100 * (1 - exp(-worst)));
+                   found->name, 100 * (1 - pbExp(-worst)));
 }
 
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
+#include "elementary/elementary.h"
 #include "impact/impact.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -111,9 +112,10 @@ static void rotation_step(const double rotation[3], double back[9], double J[9])
   quat_to_mat(back, q);
 
   double t2 = v3_dot(rotation, rotation);
-  double t = sqrt(t2);
-  double b = t2 < 1e-6 ? 0.5 - t2 / 24 : (1 - cos(t)) / t2;
-  double c = t2 < 1e-6 ? 1. / 6 - t2 / 120 : (t - sin(t)) / (t2 * t);
+  double t = sqrt(t2), sine, cosine;
+  pbSinCos(t, &sine, &cosine);
+  double b = t2 < 1e-6 ? 0.5 - t2 / 24 : (1 - cosine) / t2;
+  double c = t2 < 1e-6 ? 1. / 6 - t2 / 120 : (t - sine) / (t2 * t);
   for (int k = 0; k < 3; k++) {
     double e[3] = {0};
     double once[3], twice[3];

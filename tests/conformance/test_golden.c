@@ -2,28 +2,20 @@
 // comes out must have the stored hashes (conformance/golden/hashes.txt). A change that is meant to leave results alone proves it
 // here; one that is meant to change them stores new hashes with `make golden` and says so.
 //
-// libm chooses among variants of sin, cos, pow and exp by the processor, and their last bits differ. So the program starts itself
-// again with those without AVX2 and FMA; and where the C library or the compiler is not the one that the hashes were stored with,
-// it compares a digest of every quantity, to 1e-12 of its size, instead of bits.
+// The hashes hold for every compiler, C library and processor: what is ours to compute is made of operations that IEEE 754 rounds
+// in one way, elementary functions included (src/elementary). A digest of every quantity says how far other bits are.
 //   test_golden             check
 //   test_golden --write     store
-//   test_golden --values    check the digests only, with the processor's own libm: what another machine would compare
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#ifdef __GLIBC__
-#include <gnu/libc-version.h>
-#endif
 
 #include <pullback/pullback.h>
 
 static const char stored_file[] = "conformance/golden/hashes.txt";
-static const char baseline_libm[] = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4";
 
 enum { most_quantities = 512, digest_size = 24, most_jacobian = 160 };
 
@@ -340,26 +332,9 @@ static void run_all(List *list) {
   }
 }
 
-// ---- the stored file ------------------------------------------------------------------------------------------------
-// First line: with what it was made. Then a line for each quantity: scene, name, count, hash, digest.
-static void describe_tools(char *text, size_t size) {
-  const char *library = "another C library", *compiler = "another compiler", *processor = "another processor";
-#ifdef __GLIBC__
-  library = gnu_get_libc_version();
-#endif
-#if defined(__GNUC__) && !defined(__clang__)
-  compiler = "gcc";
-#endif
-#ifdef __x86_64__
-  processor = "x86-64";
-#endif
-  snprintf(text, size, "glibc %s, %s, %s", library, compiler, processor);
-}
-
-static void write_file(const List *list, const char *tools) {
+static void write_file(const List *list) {
   FILE *file = fopen(stored_file, "w");
   if (!file) stop("%s cannot be written", stored_file);
-  fprintf(file, "%s\n", tools);
 
   for (int i = 0; i < list->count; i++) {
     const Quantity *q = &list->at[i];
@@ -388,11 +363,10 @@ static void read_quantity(char *line, Quantity *q) {
   }
 }
 
-static void read_file(List *list, char *tools, size_t size) {
+static void read_file(List *list) {
   static char line[digest_size * 32 + 128];
   FILE *file = fopen(stored_file, "r");
-  if (!file || !fgets(tools, (int)size, file)) stop("%s cannot be read: make golden writes it", stored_file);
-  tools[strcspn(tools, "\n")] = 0;
+  if (!file) stop("%s cannot be read: make golden writes it", stored_file);
 
   list->count = 0;
   while (fgets(line, sizeof line, file)) {
@@ -417,10 +391,7 @@ static double apart(const Quantity *found, const Quantity *stored) {
   return worst;
 }
 
-static double worst_apart;
-static int other_bits;
-
-static void compare(const char *variant, const List *found, const List *stored, bool bits) {
+static void compare(const char *variant, const List *found, const List *stored) {
   if (found->count != stored->count) complain("%d quantities, expected %d: make golden", found->count, stored->count);
 
   for (int i = 0; i < found->count && i < stored->count; i++) {
@@ -433,12 +404,7 @@ static void compare(const char *variant, const List *found, const List *stored, 
       continue;
     }
 
-    // Counts are whole numbers: at the edge of a tolerance rounding decides on one more iteration.
-    double error = bits || strcmp(f->name, "counts") ? apart(f, e) : 0;
-    worst_apart = fmax(worst_apart, error);
-    other_bits += f->hash != e->hash;
-    if (bits && f->hash != e->hash) complain("%s: %s: %s: other bits, digests %.1e apart", variant, f->scene, f->name, error);
-    if (!bits && !(error <= 1e-12)) complain("%s: %s: %s: %.1e apart, expected at most 1e-12", variant, f->scene, f->name, error);
+    if (f->hash != e->hash) complain("%s: %s: %s: other bits, digests %.1e apart", variant, f->scene, f->name, apart(f, e));
   }
 }
 
@@ -485,7 +451,7 @@ static int list_variants(Variant *list) {
 #endif
 
 // Best first; each is taken away when it has run, so that the next is the library's choice.
-static void run_variants(const List *stored, bool bits) {
+static void run_variants(const List *stored) {
   static List found;
   Variant variants[3];
   int count = list_variants(variants);
@@ -497,40 +463,23 @@ static void run_variants(const List *stored, bool bits) {
     else {
       int before = complaints;
       run_all(&found);
-      compare(v->name, &found, stored, bits);
+      compare(v->name, &found, stored);
       printf("%s: %d quantities, %d differ\n", v->name, found.count, complaints - before);
     }
     if (k < 2 && count == 3) take_away(4 - k);
   }
 }
 
-static void restart_with_baseline_libm(char **arguments) {
-  const char *now = getenv("GLIBC_TUNABLES");
-  if (now && !strcmp(now, baseline_libm)) return;
-  setenv("GLIBC_TUNABLES", baseline_libm, 1);
-  execv("/proc/self/exe", arguments);
-  printf("cannot start again with the baseline of libm: bits may differ\n");
-}
-
 int main(int count, char **arguments) {
   static List stored;
-  char now[96], then[96];
-  bool writes = count > 1 && !strcmp(arguments[1], "--write"), values = count > 1 && !strcmp(arguments[1], "--values");
-  if (!values) restart_with_baseline_libm(arguments);
-  describe_tools(now, sizeof now);
-
+  bool writes = count > 1 && !strcmp(arguments[1], "--write");
   if (writes) {
     run_all(&stored);
-    write_file(&stored, now);
+    write_file(&stored);
   } else {
-    read_file(&stored, then, sizeof then);
+    read_file(&stored);
   }
 
-  bool bits = writes || (!values && !strcmp(now, then));
-  if (!bits)
-    printf("%s; stored with %s: digests are compared to 1e-12, not bits\n", values ? "the processor's own libm" : now,
-           writes ? now : then);
-  run_variants(&stored, bits);
-  if (!bits) printf("%d quantities have other bits; digests at most %.1e apart\n", other_bits, worst_apart);
+  run_variants(&stored);
   return complaints > 0;
 }

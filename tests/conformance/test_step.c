@@ -427,8 +427,10 @@ static void check_jacobian_rows(const Case *c) {
 int probe_Contacts_r(const void *work, double *out);  // probe_step.c
 int probe_Contacts_c(const void *work, double *out);
 
+// Later stages stand where accelerations put them, whose last bits complex division moves.
 static void check_same_contacts(const Case *c) {
   const pbModel *m = c->m;
+  double tolerance = m->integrator == pb_intRK4 ? 1e-12 : 0;
   pbInput input = input_of(c);
   static double dx[most_x], du[64], df[128], dp[most_theta], found[2][9 * 512];
   double x[most_x], next[most_x];
@@ -444,7 +446,7 @@ static void check_same_contacts(const Case *c) {
     for (int k = 0; k < 3; k++) {
       assert_int_equal(pbStep_Jvp(m, c->theta, c->record, &input, &directions[k], c->s, next, NULL, NULL, NULL), pb_ok);
       bool same = probe_Contacts_c(c->s->complex_work, found[1]) == n;
-      for (int i = 0; same && i < n; i++) same = found[0][i] == found[1][i];
+      for (int i = 0; same && i < n; i++) same = fabs(found[0][i] - found[1][i]) <= tolerance;
       if (!same) fail_msg("%s, %s: direction %d sees other contacts", c->file, setting_of(c), k);
     }
   }

@@ -1,23 +1,14 @@
-"""The bits of results: a drawn share of the table that `make bits` makes, where the C library is the one that it was made with."""
+"""The bits of results: a drawn share of the table that `make bits` makes."""
 import os
 import pathlib
-import platform
 import sys
-
-import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 
 import bits  # noqa: E402
 
-FIRST = "gcc 12 -O3"  # glibc 2.36, a processor with fused multiplication
+FIRST = "gcc 12 -O3"
 SEED = os.environ.get("SEED", "0")
-
-
-def same_functions():
-    """sin, exp and pow are the C library's, which has others for processors without fused multiplication."""
-    flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8") if platform.machine() == "x86_64" else ""
-    return platform.libc_ver() == ("glibc", "2.36") and " fma " in flags
 
 
 def test_the_table_is_whole():
@@ -26,7 +17,6 @@ def test_the_table_is_whole():
     assert all(len(hashes) == len(builds) and all(hashes) for hashes in table.values())
 
 
-@pytest.mark.skipif(not same_functions(), reason="the table is of glibc 2.36 on processors with fused multiplication")
 def test_the_same_bits(pullback, capsys):
     known, (_, table) = bits.models(), bits.read()
     rows = bits.drawn(known, 40, SEED)

@@ -20,6 +20,7 @@ PB_DYNAMICS(filter_exact, rate, .next = exact_next);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
+#include "elementary/elementary.h"
 
 static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
   const NUM(pbMechanism) *w = a->w;
@@ -35,7 +36,7 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
 // step = tau (1 - exp(-h / tau)): by h the exponential itself.
 static double pull_exact_step(LANE(pbAdjoint) *a, int u, double act_dot, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = exp(-h / tau);
+  double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = pbExp(-h / tau);
   if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
   a->h_bar += PB_LANE0(bar) * act_dot * decay;
   return tau * (1 - decay);

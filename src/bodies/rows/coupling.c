@@ -74,6 +74,7 @@ PB_ROW(coupling, .hold = hold);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
+#include "elementary/elementary.h"
 
 typedef LANE(pbRowBar) row_bar;
 
@@ -128,7 +129,7 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   double curve = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
   lane entries = second_entries(a, r, bar, joints, second);
   lane x_bar = -slope * bar->pos[0] - curve * entries;
-  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * pow(x, k) - entries * k * pow(x, k - 1));
+  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * pbPow(x, k) - entries * k * pbPow(x, k - 1));
 
   pull_value(a, r, bar, joints, first, bar->pos[0], 1);
   pull_value(a, r, bar, joints, second, x_bar, -slope);

@@ -33,6 +33,7 @@ PB_SENSOR_VALUE(limit, NULL, .value_constrained = value);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_row_adjoint.h"
+#include "elementary/elementary.h"
 #include "multibody/spatial.h"
 
 // Axis v / |v| of a ball joint's rotation vector v, cotangent c, to the tangent: inverse right Jacobian, transposed.
@@ -49,7 +50,7 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], 
   lane along = PB_DOT3(v, c) / (angle * angle);
   for (int k = 0; k < 3; k++) p[k] = (c[k] - along * v[k]) / angle;
 
-  g = (1 - 0.5 * angle / tan(0.5 * angle)) / (angle * angle);
+  g = (1 - 0.5 * angle * pbCos(0.5 * angle) / pbSin(0.5 * angle)) / (angle * angle);
   for (int k = 0; k < 3; k++) out[k] += p[k];
   PB_ADDCROSS(out, -0.5, v, p);
   PB_CROSS(t, v, p);
