@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
 	@echo 'make bench-batch    many worlds beside the batch of MuJoCo; two threads beside one'
 	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
+	@echo 'make bench-elementary  sine, exponential, power and their kind beside the C library'''s'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
@@ -149,6 +150,10 @@ bench-sparse: build
 	@tools/setup bench
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_sparse
 	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
+
+bench-elementary: build
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_elementary
+	@$(BUILD)/bench/elementary | tee bench/results/elementary.csv
 
 bench-loop: build
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_loop
