@@ -22,7 +22,7 @@ help:
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
 	@echo 'make bench-batch    many worlds beside the batch of MuJoCo; two threads beside one'
 	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
-	@echo 'make bench-elementary  sine, exponential, power and their kind beside the C library'''s'
+	@echo 'make bench-elementary  sine, exponential, power and their kind beside those of the C library'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
