@@ -284,6 +284,20 @@ PB_API PB_NODISCARD pbStatus pbRollout_WantParameters(pbRollout *rollout, const 
 PB_API PB_NODISCARD pbStatus pbRollout_Vjp(pbRollout *rollout, const pbRolloutBar *bar, const pbVjpOptions *options,
                                            const pbRolloutGradient *gradient, pbCertificate *certificate);
 
+// Where a pullback was interrupted: the same Forward, and a Vjp with the same cotangents, options and gradients, these as they
+// were left, go on from here, in another process, too, to the same bits. Files: pbPulled_Keep.
+enum { PB_PULLED_NUMBERS = 23 };
+typedef struct pbPulled {
+  int step;                           // that step and those after it are pulled back; -1: nothing is
+  double *costate;                    // TangentSize, the caller's: the cotangent of its state
+  double numbers[PB_PULLED_NUMBERS];  // of growth and of the spot check
+  pbCertificate certificate;          // so far
+} pbPulled;
+// From now on each Vjp goes on there, where step >= 0, and writes there where it was after pb_interrupted. NULL: neither (the
+// default). The caller's, as long as it is set.
+PB_API void pbRollout_KeepPulled(pbRollout *rollout, pbPulled *pulled);
+PB_API bool pbRollout_GoesOn(const pbRollout *rollout);  // will the next Vjp go on?
+
 // ---- forward sensitivities ----------------------------------------------------------------------------------------
 typedef struct pbRolloutDirection {     // NULL: zero
   const double *x0;                     // TangentSize

@@ -36,6 +36,11 @@ PB_API const char *pbStepNotes_Say(const pbStepNotes *notes, const pbModel *mode
 // Into a set of arrays and back, for runs that go on; false: they are not there. Names "notes" and "notes_row".
 PB_API PB_NODISCARD pbStatus pbStepNotes_Keep(const pbStepNotes *notes, pbArrays *set);
 PB_API bool pbStepNotes_Restore(pbStepNotes *notes, const pbArrays *set);
+// Likewise what a pullback had come to (pbPulled, of a costate of n numbers), and a certificate; names begin with `name`.
+PB_API PB_NODISCARD pbStatus pbPulled_Keep(const pbPulled *pulled, int n, const char *name, pbArrays *set);
+PB_API bool pbPulled_Restore(pbPulled *pulled, int n, const char *name, const pbArrays *set);
+PB_API PB_NODISCARD pbStatus pbCertificate_Keep(const pbCertificate *certificate, const char *name, pbArrays *set);
+PB_API bool pbCertificate_Restore(pbCertificate *certificate, const char *name, const pbArrays *set);
 // "energy_made" of an open object: impacts that made kinetic energy.
 PB_API void pbStepNotes_DescribeGain(const pbStepNotes *notes, pbJson *json);
 

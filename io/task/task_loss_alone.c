@@ -68,11 +68,14 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
                          pbCertificate *certificate) {
   pbRolloutOutput output = pbTermSet_Output(&loss->terms);
 
+  // a pullback that goes on has what controls cost by themselves
+  double *ctrl_bar = gradient && !pbRollout_GoesOn(rollout) ? gradient->ctrl : NULL;
+
   if (input->constant && loss->terms.uses[pb_observedControl])
     return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");
 
   PB_TRY(pbRollout_Forward(rollout, theta, x0, input, &output));
-  *value = pbTermSet_Value(&loss->terms, input->ctrl, true, gradient ? gradient->ctrl : NULL);
+  *value = pbTermSet_Value(&loss->terms, input->ctrl, true, ctrl_bar);
   if (!isfinite(*value)) return pbContext_Fail(loss->ctx, pb_not_finite, "the loss is not finite");
 
   // the value has set the cotangents of all terms

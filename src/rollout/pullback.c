@@ -402,6 +402,7 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
 pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
   PB_TRY(pull(r, p->bar, &p->gradient, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), p->certificate));
   PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, k));
+  p->at = k;
   return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k) : pb_ok;
 }
 
@@ -429,12 +430,14 @@ static pbStatus begin_backward(pbRollout *r, pbPulling *p) {
   p->growth = (pbGrowth){.first = NAN};
 
   PB_TRY(pull_final(r, p->bar, &p->gradient, p->certificate));
-  return measure_costate(r, p->bar, &p->growth, p->certificate, r->plan.steps);
+  PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, r->plan.steps));
+  p->at = r->plan.steps;
+  return pb_ok;
 }
 
 static pbStatus backward(pbRollout *r, pbPulling *p) {
   pbScheduleAction action;
-  PB_TRY(first_leaf(r, &action));
+  PB_TRY(pbRollout_GoesOn(r) ? pbPulled_Leaf(r, p->at, &action) : first_leaf(r, &action));
 
   // Leaf by leaf: reverse it, then let the schedule record the one before.
   while (action.kind == pb_scheduleReverse) {
@@ -528,6 +531,7 @@ static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   PB_ASSERT(!r->step_check);
   p->spot = NULL;
+  p->at = -1;
   if (!p->certificate) p->certificate = &p->local;
   if (pbSelection_None(r)) p->gradient.theta = NULL;
 
@@ -535,6 +539,7 @@ pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
   PB_TRY(pbRollout_Ready(r));
   PB_TRY(pbRolloutBar_Check(r, p->bar));
+  PB_TRY(pbPulled_Check(r));
   PB_TRY(pbPrescribed_CheckAll(r));
 
   begin_certificate(r, p->certificate);
@@ -548,7 +553,9 @@ pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   collect_parameters(r, p->gradient.theta);
   p->kept = true;
 
-  return begin_backward(r, p);
+  if (!pbRollout_GoesOn(r)) return begin_backward(r, p);
+  pbPulled_TakeUp(r, p);
+  return pb_ok;
 }
 
 // Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
@@ -559,12 +566,21 @@ static bool checks_all(const pbRollout *r, const pbPulling *p) {
   return full && (r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && p->certificate->events == 0));
 }
 
+// Products that are still to be made belong to a gradient, and to what a pullback that goes on later has of it.
+static pbStatus end_products(pbRollout *r, const pbPulling *p, pbStatus status) {
+  bool later = status == pb_interrupted && p->at >= 0 && r->pulled;
+  if (status != pb_ok && !later) return status;
+
+  pbStatus flushed = flush_parameters(r, p->gradient.theta);
+  return flushed == pb_ok ? status : flushed;
+}
+
 pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
   const pbRolloutGradient *g = &p->gradient;
 
   // What was kept for products goes to the gradient; entries that are not wanted become what they were.
   if (status == pb_ok) pbGrowth_Finish(&p->growth, p->certificate);
-  if (status == pb_ok) status = flush_parameters(r, g->theta);
+  status = end_products(r, p, status);
   if (p->kept) {
     collect_parameters(r, NULL);
     pbSelection_Restore(r, g->theta);
@@ -573,6 +589,8 @@ pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
 
   if (status == pb_ok && checks_all(r, p)) status = pbSpot_Check(r, p->spot, p->bar, r->costate, g, p->certificate);
   if (status == pb_ok && g->x0) add(g->x0, r->costate, r->n);
+
+  pbPulled_Leave(r, p, status);
 
   // Whatever happened, nothing of this call stays.
   pbSpot_End(r, p->spot);

@@ -51,6 +51,7 @@ struct pbRollout {
   void *watcher;
   struct pbStepCheck *step_check;  // while a Vjp checks steps
   pbTruncation truncation;         // of the Vjp at hand
+  pbPulled *pulled;                // lent; NULL: none
   pbGradientKind gradient;
   pbModel *smooth;  // for pb_gradientSmooth: the model with its smooth contact settings; a scratch, a record, a state
   pbScratch *smooth_scratch;
@@ -242,6 +243,10 @@ typedef struct pbStepCheck pbStepCheck;
 PB_NODISCARD pbStatus pbStepCheck_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                                         pbStepCheck **check);
 void pbStepCheck_End(const pbRollout *r, pbStepCheck *check);  // NULL is fine
+// How far it is, as numbers; Load: counts beyond what was drawn are cut.
+enum { pb_stepCheckNumbers = PB_RNG_DOUBLES + 4 };
+void pbStepCheck_Save(const pbStepCheck *check, double *out);
+void pbStepCheck_Load(pbStepCheck *check, const double *in);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbStepCheck_Before(pbRollout *r, pbStepCheck *check, int k);
@@ -252,6 +257,10 @@ PB_NODISCARD pbStatus pbStepCheck_Step(pbRollout *r, pbStepCheck *check, int k, 
 typedef struct pbSpot pbSpot;
 PB_NODISCARD pbStatus pbSpot_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot **spot);
 void pbSpot_End(const pbRollout *r, pbSpot *spot);  // NULL is fine
+// Products with what the gradient held at the beginning.
+enum { pb_spotNumbers = 2 };
+void pbSpot_Save(const pbSpot *spot, double *out);
+void pbSpot_Load(pbSpot *spot, const double *in);
 // x0_bar: the cotangent of the initial state.
 PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);
@@ -275,10 +284,21 @@ typedef struct pbPulling {
   pbSpot *spot;
   pbGrowth growth;
   bool kept;  // of the caller's gradient, what is not wanted
+  int at;     // the state that the costate is of; -1: none yet
 } pbPulling;
 PB_NODISCARD pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p);
 PB_NODISCARD pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status);
+
+// ---- pulled.c: a Vjp that goes on where another was interrupted
+// Is what it goes on with of such a rollout? pb_bad_argument.
+PB_NODISCARD pbStatus pbPulled_Check(const pbRollout *r);
+// Instead of the last state: costate, growth, certificate and checks as they were. After Begin of the checks.
+void pbPulled_TakeUp(pbRollout *r, pbPulling *p);
+// After pb_interrupted, once products are gathered; nothing where no costate is there yet.
+void pbPulled_Leave(const pbRollout *r, const pbPulling *p, pbStatus status);
+// The first action of the way back from state k on; the schedule goes on as if all steps behind it had been reversed.
+PB_NODISCARD pbStatus pbPulled_Leaf(pbRollout *r, int k, pbScheduleAction *action);
 
 #endif

@@ -107,6 +107,26 @@ void pbStepCheck_End(const pbRollout *r, pbStepCheck *s) {
   pbContext_Free(r->ctx, s);
 }
 
+void pbStepCheck_Save(const pbStepCheck *s, double *out) {
+  pbRng_Save(&s->rng, out);
+  out[PB_RNG_DOUBLES] = s->step_count;
+  out[PB_RNG_DOUBLES + 1] = s->quotient_count;
+  out[PB_RNG_DOUBLES + 2] = s->event_seen;
+  out[PB_RNG_DOUBLES + 3] = (double)s->moved.evaluations;
+}
+
+// As many as are left of those that were drawn, whatever a file says.
+static int left_of(double count, int drawn) { return count >= 0 && count <= drawn ? (int)count : drawn; }
+
+void pbStepCheck_Load(pbStepCheck *s, const double *in) {
+  s->rng = pbRng_Load(in);
+  s->step_count = left_of(in[PB_RNG_DOUBLES], s->step_count);
+  s->quotient_count = left_of(in[PB_RNG_DOUBLES + 1], s->quotient_count);
+  s->event_seen = in[PB_RNG_DOUBLES + 2] != 0;
+  double evaluations = in[PB_RNG_DOUBLES + 3];
+  s->moved.evaluations = evaluations >= 0 && evaluations < 1e15 ? (int64_t)evaluations : 0;
+}
+
 // ---- parts of a direction --------------------------------------------------------------------------------------------
 // Entries from .. to - 1 of a vector, which can be told apart by name.
 typedef struct Part {

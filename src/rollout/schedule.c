@@ -126,14 +126,18 @@ static pbScheduleAction store(pbSchedule *s) {
   return (pbScheduleAction){pb_scheduleStore, s->at, s->at, s->depth++};
 }
 
-static pbScheduleAction reverse(pbSchedule *s) {
-  pbScheduleAction action = {pb_scheduleReverse, s->at, s->end, -1};
-  s->end = s->at;
+void pbSchedule_Skip(pbSchedule *s, int end) {
+  PB_ASSERT(end >= 0 && end <= s->end);
+  s->end = end;
 
-  // Snapshots of what is reversed now are free again.
+  // Snapshots of what is reversed are free again.
   while (s->depth > 0 && s->held[s->depth - 1] >= s->end) s->depth--;
   s->next = s->end == 0 ? pb_scheduleDone : pb_scheduleRestore;
+}
 
+static pbScheduleAction reverse(pbSchedule *s) {
+  pbScheduleAction action = {pb_scheduleReverse, s->at, s->end, -1};
+  pbSchedule_Skip(s, s->at);
   return action;
 }
 

@@ -34,6 +34,8 @@ typedef struct pbSchedule {
 
 pbSchedule pbSchedule_Begin(int steps, int snapshots, int leaf, int *held);
 pbScheduleAction pbSchedule_Next(pbSchedule *schedule);
+// Steps from `end` on need not be reversed any more: at the beginning, or after a Reverse.
+void pbSchedule_Skip(pbSchedule *schedule, int end);
 
 int64_t pbSchedule_Reach(int64_t slots, int64_t r, int64_t leaf);  // saturates at 2^31
 int64_t pbSchedule_Cost(int64_t steps, int64_t slots, int64_t leaf);

@@ -58,6 +58,16 @@ void pbSpot_End(const pbRollout *r, pbSpot *s) {
   pbContext_Free(r->ctx, s);
 }
 
+void pbSpot_Save(const pbSpot *s, double *out) {
+  out[0] = s->before;
+  out[1] = s->theta_before;
+}
+
+void pbSpot_Load(pbSpot *s, const double *in) {
+  s->before = in[0];
+  s->theta_before = in[1];
+}
+
 // <w, x(+) (-) x(-)> of the state itself, in its tangent space.
 static double state_part(pbSpot *s, int k) {
   const pbRollout *r = s->moved.r;
