@@ -51,11 +51,24 @@ typedef struct pbCheckReport {
   pbCertificate certificate;  // of the rollout: solver, overlaps, impacts; of its gradient: growth, events, spot check
 } pbCheckReport;
 
+// How far a check that was interrupted has come: the same check goes on from there, in another process, too, to the same report.
+// Files: pbCheckPoint_Keep.
+enum { PB_CHECK_NUMBERS = 31 };
+typedef struct pbCheckPoint {
+  int part, done;                    // which part of the check it was in, 0: nothing is done, and what of it is
+  double numbers[PB_CHECK_NUMBERS];  // of what is drawn, of rounding and of noise
+  pbCheckReport report;              // so far, but for the certificate
+} pbCheckPoint;
+
 // Checks from x0 (StateSize) with theta (ParamSize). input: rows for options.steps steps, NULL: nothing acts; options NULL: the
 // defaults. pb_ok where the check was made, whatever it says; *report is then to be freed, else NULL. A derivative that does not
 // exist ends the tests, not the report. pb_bad_argument: NULL, or options out of range; errors of the rollout itself are its own.
 PB_API PB_NODISCARD pbStatus pbCheck_Run(pbContext *ctx, const pbModel *model, const double *theta, const double *x0,
                                          const pbRolloutInput *input, const pbCheckOptions *options, pbCheckReport **report);
+// The same from `point` on, which after pb_interrupted says how far it is. NULL: from the beginning, and nothing is said.
+PB_API PB_NODISCARD pbStatus pbCheck_GoOnFrom(pbContext *ctx, const pbModel *model, const double *theta, const double *x0,
+                                              const pbRolloutInput *input, const pbCheckOptions *options, pbCheckPoint *point,
+                                              pbCheckReport **report);
 PB_API void pbCheckReport_Free(pbContext *ctx, pbCheckReport *report);  // NULL is fine
 
 #ifdef __cplusplus

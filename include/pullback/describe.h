@@ -57,6 +57,9 @@ PB_API bool pbMaterial_IsCalled(const pbMaterial *material, const char *name);  
 
 // ---- the check of derivatives -------------------------------------------------------------------------------------
 PB_API void pbCheckReport_Describe(const pbCheckReport *report, const char *path, pbJson *json);  // an object; path: the model's
+// Into a set of arrays and back, for checks that go on; false: it is not there. Names begin with "check".
+PB_API PB_NODISCARD pbStatus pbCheckPoint_Keep(const pbCheckPoint *point, pbArrays *set);
+PB_API bool pbCheckPoint_Restore(pbCheckPoint *point, const pbArrays *set);
 
 // ---- one evaluation -----------------------------------------------------------------------------------------------
 // Adds every compiled field ("model/NAME"), every parameter ("param/NAME"), the state's fields and all quantities of an

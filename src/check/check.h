@@ -29,6 +29,8 @@ typedef struct pbTrace {
 typedef enum pbSeen { in_states, in_sensors, seen_count } pbSeen;
 typedef enum pbRows { pb_allRows, pb_rowsOfStep, pb_lastState } pbRows;  // of a step: sensors before, the state after
 
+typedef enum pbCheckPart { pb_noPart, pb_ofSteps, pb_ofSlopes, pb_atStart, pb_ofRemainders, pb_partCount } pbCheckPart;
+
 typedef struct pbCheck {
   const pbCheckOptions *options;
   pbCheckReport *report;
@@ -45,7 +47,14 @@ typedef struct pbCheck {
   pbTrace *traces;       // N
   pbReport *reports;     // N
   int watched;           // steps whose trace and report are there
+  int bends;             // told
   pbNoise noise;         // measured where the costate grows much; else its time is infinite
+
+  // Going on (point.c)
+  pbCheckPoint *point;  // the caller's; NULL: none
+  pbCheckPart part;     // that an earlier run had come to; none: there was none, or what comes after it is at hand
+  int done;
+  double drawn[PB_RNG_DOUBLES];  // by the generator where the part at hand began
 
   // The stretch at hand: from a state of the rollout; rows are those of the stretch.
   int from;
@@ -96,6 +105,16 @@ bool pbCheck_Stops(pbCheck *d);  // has the caller ended it? Asked within a part
 void pbCheck_NoteFailure(pbCheck *d, pbStatus status);
 // A named integer of the model, or of a row of a field; -1 where there is none.
 int pbCheck_Integer(const pbModel *model, const char *name, int row);
+
+// ---- point.c: how far the check is, told to the caller on the way; and one that goes on there --------------------------
+
+PB_NODISCARD pbStatus pbCheck_TakeUp(pbCheck *d);  // before the first part. pb_bad_argument: a point of another check
+// Has an earlier run finished the part? Else it begins: what it draws is what it drew there.
+bool pbCheck_Skips(pbCheck *d, pbCheckPart part);
+// Once it has its stretch and functionals: what it is to begin with; -1: with all of it.
+int pbCheck_Resume(pbCheck *d, pbCheckPart part);
+// Before number `done` of a part: all before it are in the report.
+void pbCheck_Mark(const pbCheck *d, pbCheckPart part, int done);
 
 // ---- trace.c -------------------------------------------------------------------------------------------------------
 

@@ -100,7 +100,8 @@ static void draw_trial(pbCheck *d, int trial) {
   pbVectors_Divide(direction, sqrt(squared) + DBL_MIN);
 }
 
-static pbStatus gradient(pbCheck *d) {
+// *trial: the first to be made.
+static pbStatus gradient(pbCheck *d, int *trial) {
   static const double much = 1e3;  // growth of the costate from which it may be noise
   pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
 
@@ -111,18 +112,29 @@ static pbStatus gradient(pbCheck *d) {
   double squared = pbVectors_Squared(&d->bar[in_states]);
   if (!isfinite(squared)) return pbContext_Fail(d->r->ctx, pb_not_finite, "the gradient of the rollout is not finite");
 
-  return pbExp(d->certificate.growth) > much ? pbRollout_Noise(d->r, &(pbNoiseOptions){.directions = 16}, &d->noise) : pb_ok;
+  // noise is known to who goes on
+  int done = pbCheck_Resume(d, pb_ofRemainders);
+  *trial = done > 0 ? done : 0;
+  if (done >= 0 || !(pbExp(d->certificate.growth) > much)) return pb_ok;
+
+  pbRollout_OnProgress(d->r, d->options->progress, d->options->user);
+  pbStatus status = pbRollout_Noise(d->r, &(pbNoiseOptions){.directions = 16}, &d->noise);
+  pbRollout_OnProgress(d->r, NULL, NULL);
+  return status;
 }
 
 pbStatus pbCheck_TaylorRemainders(pbCheck *d) {
-  PB_TRY(gradient(d));
+  int trial = 0;
+  if (pbCheck_Skips(d, pb_ofRemainders)) return pb_ok;
+  PB_TRY(gradient(d, &trial));
   pbCheckTest *along = pbCheck_AddTest(d, "Taylor remainder, along the gradient", 0.2);
   pbCheckTest *random = pbCheck_AddTest(d, "Taylor remainder, random directions", 0.2);
 
   // rounding of the functional, grown as the rollout grows changes
   double growth = 1 + pbExp(fmax(0, d->certificate.growth));
   double noise = 1e-15 * d->norm[in_states] * (1 + pbProbe_Norm(d->states, (size_t)d->r->nx)) * growth;
-  for (int trial = 0; trial < trials; trial++) {
+  for (; trial < trials; trial++) {
+    pbCheck_Mark(d, pb_ofRemainders, trial);
     draw_trial(d, trial);
     PB_TRY(compare_remainders(d, trial, noise, trial ? random : along));
   }

@@ -18,7 +18,6 @@ static const double slope_limit = 1e-4;
 typedef struct Slopes {
   pbCheck *d;
   pbCheckTest *by[by_theta + 1][seen_count];  // NULL: there is nothing of the kind, or it is tested step by step
-  int bends;                                  // told
 } Slopes;
 
 // Sets of a parameter's entries, each moved by itself: with a size of their own, zero, at a bound.
@@ -192,17 +191,17 @@ static pbStatus blame_entries(pbCheck *d, const pbComparison *together, const pb
 }
 
 // For the report, where a gradient is right: the first entry of a field at a bound (bounds), or tied to another.
-static void note_bend(Slopes *s, const pbParam *p, bool bounds) {
+static void note_bend(const Slopes *s, const pbParam *p, bool bounds) {
   static const char what[] = "at a bound or tie";
-  const pbCheck *d = s->d;
+  pbCheck *d = s->d;
   char name[90], other[90];
 
-  for (int i = 0; i < p->rows * p->cols && s->bends < most_bends; i++) {
+  for (int i = 0; i < p->rows * p->cols && d->bends < most_bends; i++) {
     pbBend bend = bend_at(d, p, i);
     size_t entry = p->offset + (size_t)i;
     if (bounds ? !is_bound(&bend) || d->bar[in_states].of[by_theta][entry] == 0 : bend.kind != pb_bendTie) continue;
 
-    s->bends++;
+    d->bends++;
     pbModel_ParamName(d->r->model, entry, name, sizeof name);
     if (bounds) {
       pbCheck_AddFinding(d, what, name, "is at its bound %.4g; the gradient is that towards %s values.", bend.at,
@@ -291,9 +290,11 @@ static pbStatus compare_all(Slopes *s) {
   pbCheck *d = s->d;
   pbStanding found[seen_count];
   bool wrong;
+  int from = pbCheck_Resume(d, pb_ofSlopes);
 
-  for (int i = 0; i < pbModel_ParamCount(d->r->model); i++) {
+  for (int i = from > 0 ? from : 0; i < pbModel_ParamCount(d->r->model); i++) {
     pbParam p = pbModel_ParamAt(d->r->model, i);
+    pbCheck_Mark(d, pb_ofSlopes, i);
     PB_TRY(pbCheck_GoOn(d, "slopes of a rollout", i, pbModel_ParamCount(d->r->model)));
     for (Set set = 0; set < set_count; set++) PB_TRY(compare_set(s, &p, i, set));
   }
@@ -322,6 +323,8 @@ pbStatus pbCheck_Slopes(pbCheck *d) {
                {by_ctrl, in_sensors, "differences, sensors by control"},
                {by_theta, in_sensors, "differences, sensors by parameters"}};
   Slopes s = {.d = d};
+  if (pbCheck_Skips(d, pb_ofSlopes)) return pb_ok;
+
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
     bool there = (tests[i].seen == in_states || d->r->ns) && (tests[i].by != by_ctrl || d->r->nu);
     if (there) s.by[tests[i].by][tests[i].seen] = pbCheck_AddTest(d, tests[i].name, slope_limit);

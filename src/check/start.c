@@ -86,13 +86,15 @@ static pbStatus compare_entry(pbCheck *d, pbBy part, int i, pbCheckTest *t) {
   return pb_ok;
 }
 
-// Of many entries some, drawn evenly.
-static pbStatus compare_entries(pbCheck *d, const char *name, pbBy part, int count) {
-  if (count == 0) return pb_ok;
+// Of many entries some, drawn evenly. before: entries of other kinds before these; done: of all of them, -1: none.
+static pbStatus compare_entries(pbCheck *d, const char *name, pbBy part, int count, int before, int done) {
+  if (count == 0 || done >= before + count) return pb_ok;
   pbCheckTest *t = pbCheck_AddTest(d, name, 1e-4);
-  int stride = (count + most_entries - 1) / most_entries, from = (int)(pbRng_Uniform(&d->rng) * stride);
+  int stride = (count + most_entries - 1) / most_entries;
+  int from = done >= before ? done - before : (int)(pbRng_Uniform(&d->rng) * stride);
 
   for (int i = from; i < count; i += stride) {
+    pbCheck_Mark(d, pb_atStart, before + i);
     PB_TRY(pbCheck_GoOn(d, "slopes at the start", i, count));
     PB_TRY(compare_entry(d, part, i, t));
   }
@@ -100,9 +102,11 @@ static pbStatus compare_entries(pbCheck *d, const char *name, pbBy part, int cou
 }
 
 pbStatus pbCheck_AtStart(pbCheck *d) {
+  if (pbCheck_Skips(d, pb_atStart)) return pb_ok;
   PB_TRY(pbCheck_Stretch(d, 0, d->steps < most_steps ? d->steps : most_steps));
   PB_TRY(pbCheck_DrawFunctionals(d, pb_lastState, NULL));
   d->tied = pbCheck_FirstTie(d) >= 0;
-  PB_TRY(compare_entries(d, "slopes at the start, by control", by_ctrl, d->r->nu));
-  return compare_entries(d, "slopes at the start, by state", by_state, pbCheck_MovingCount(d));
+  int nu = d->r->nu, done = pbCheck_Resume(d, pb_atStart);
+  PB_TRY(compare_entries(d, "slopes at the start, by control", by_ctrl, nu, 0, done));
+  return compare_entries(d, "slopes at the start, by state", by_state, pbCheck_MovingCount(d), nu, done);
 }

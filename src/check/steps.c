@@ -218,6 +218,7 @@ pbStatus pbCheck_Steps(pbCheck *d) {
   const pbRollout *r = d->r;
   int most = d->steps < CHECKED_STEPS ? d->steps : CHECKED_STEPS, sampled = 0;
   Tests t = {0};
+  if (pbCheck_Skips(d, pb_ofSteps)) return pb_ok;
   add_tests(d, &t);
 
   // of all of them: A (n, n), B (n, nu), C (ns, n), D (ns, nu)
@@ -225,11 +226,13 @@ pbStatus pbCheck_Steps(pbCheck *d) {
   if (t.jacobian && !t.A) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the Jacobians of the check");
 
   pbStatus status = pb_ok;
+  int from = pbCheck_Resume(d, pb_ofSteps);
 
   for (int k = 0; k < d->steps && status == pb_ok; k++) {
     bool differences = k == sampled * d->steps / most && sampled < most;
+    if (k >= from) pbCheck_Mark(d, pb_ofSteps, k);
     status = pbCheck_GoOn(d, "steps", k, d->steps);
-    if (status == pb_ok) status = test_step(d, k, differences ? sampled : -1, &t);
+    if (status == pb_ok && k >= from) status = test_step(d, k, differences ? sampled : -1, &t);
     sampled += differences;
   }
 

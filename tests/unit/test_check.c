@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -15,6 +16,7 @@
 #include "support/support.h"
 
 #include <pullback/check.h>
+#include <pullback/describe.h>
 #include <pullback/io.h>
 
 static const char arm[] =
@@ -293,12 +295,87 @@ static void test_two_threads(void **state) {
   end(&w);
 }
 
+// ---- going on -------------------------------------------------------------------------------------------------------
+typedef struct Lives {
+  int asked, stop;  // stop: when it is asked for so many times; -1: never
+} Lives;
+
+static int stop_there(void *user, const pbProgress *p) {
+  (void)p;
+  Lives *l = user;
+  return ++l->asked == l->stop;
+}
+
+static void same_reports(const pbCheckReport *a, const pbCheckReport *b) {
+  assert_int_equal(a->test_count, b->test_count);
+  assert_int_equal(a->finding_count, b->finding_count);
+  for (int i = 0; i < a->test_count; i++) {
+    const pbCheckTest *s = &a->test[i], *t = &b->test[i];
+    assert_string_equal(s->name, t->name);
+    assert_string_equal(s->words, t->words);
+    assert_memory_equal(&s->worst, &t->worst, sizeof s->worst);
+    assert_true(s->holds == t->holds && s->tried == t->tried && s->skipped == t->skipped && s->step == t->step);
+  }
+  for (int i = 0; i < a->finding_count; i++) {
+    assert_string_equal(a->finding[i].where, b->finding[i].where);
+    assert_string_equal(a->finding[i].why, b->finding[i].why);
+  }
+  assert_true(a->holds == b->holds && a->certificate.growth == b->certificate.growth);
+}
+
+static void through_arrays(pbContext *ctx, pbCheckPoint *point) {
+  pbArrays *set;
+  assert_int_equal(pbArrays_Create(ctx, &set), pb_ok);
+  assert_int_equal(pbCheckPoint_Keep(point, set), pb_ok);
+  memset(point, 7, sizeof *point);
+  assert_true(pbCheckPoint_Restore(point, set));
+  pbArrays_Destroy(set);
+}
+
+// Ended again and again, a few hundredths of a second after the last time: the report of a check that was left alone.
+static void test_an_interrupted_check_goes_on(void **state) {
+  (void)state;
+  World w = begin();
+  Lives lives = {.stop = -1};
+  pbCheckOptions o = {.steps = 1500, .seed = 5, .at_start = true, .progress = stop_there, .user = &lives};
+  pbCheckReport *whole = run(&w, &o), *report = NULL;
+  pbCheckPoint *point = calloc(1, sizeof *point);
+  const double *theta = pbModel_DefaultParams(w.model);
+  pbStatus status = pb_interrupted;
+  int count = 0, parts = 0;
+
+  for (; status == pb_interrupted; count++) {
+    lives = (Lives){.stop = 4 + count};  // what is begun once must end in one life
+    int part = point->part;
+    status = pbCheck_GoOnFrom(w.ctx, w.model, theta, w.x0, NULL, &o, point, &report);
+    if (status == pb_interrupted && point->part) through_arrays(w.ctx, point);
+    parts += point->part != part;
+    assert_true(count < 1000);
+  }
+  assert_int_equal(status, pb_ok);
+  assert_true(count > 2 && parts > 0);
+  same_reports(whole, report);
+
+  // a point of another check
+  point->report.test[0].step = 1500;
+  assert_int_equal(pbCheck_GoOnFrom(w.ctx, w.model, theta, w.x0, NULL, &o, point, &(pbCheckReport *){NULL}), pb_bad_argument);
+  point->report.test[0].step = 0;
+  point->part = 99;
+  assert_int_equal(pbCheck_GoOnFrom(w.ctx, w.model, theta, w.x0, NULL, &o, point, &(pbCheckReport *){NULL}), pb_bad_argument);
+
+  pbCheckReport_Free(w.ctx, whole);
+  pbCheckReport_Free(w.ctx, report);
+  free(point);
+  end(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_right_model_holds),
       cmocka_unit_test(test_a_wrong_derivative_is_seen),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_the_caller_may_end_it),
+      cmocka_unit_test(test_an_interrupted_check_goes_on),
       cmocka_unit_test(test_two_threads),
       cmocka_unit_test(test_memory_that_is_short_ends_it),
       cmocka_unit_test(test_findings_name_no_options_of_the_program),
