@@ -56,7 +56,31 @@ static pbStatus put_page(void *user, const pbPageHead *head, FILE *out) {
   return pbCheckReport_Page(c->run->ctx, c->report, head, out);
 }
 
-static pbStatus check_run(cliRun *run) {
+// Where an earlier run was interrupted; without --page there is none.
+static pbStatus take_up(cliKept *kept, pbCheckPoint *point) {
+  PB_TRY(cliKept_Load(kept));
+  if (!kept->from) return pb_ok;
+
+  // nobody but a forger gets there
+  if (!pbCheckPoint_Restore(point, kept->from))
+    return pbContext_Fail(kept->app->ctx, pb_bad_input, "%s: does not fit the check; --fresh begins anew", kept->path);
+  if (!kept->app->args.text[opt_quiet]) fprintf(cli_err, "pullback check: goes on where it was, with %s\n", kept->path);
+  return pb_ok;
+}
+
+static pbStatus interrupted(cliKept *kept, const pbCheckPoint *point) {
+  const cliApp *app = kept->app;
+  if (!app->args.text[opt_page]) return cli_nothingKept(app, " without --page");
+  if (point && !point->part) return cli_nothingKept(app, " yet");
+
+  char said[600];
+  snprintf(said, sizeof said, "%s", pbContext_Error(app->ctx));
+  PB_TRY(pbArrays_Create(app->ctx, &kept->left));
+  if (point) PB_TRY(pbCheckPoint_Keep(point, kept->left));
+  return cliKept_Save(kept, said);
+}
+
+static pbStatus check_run(cliRun *run, cliKept *kept, pbCheckPoint *point) {
   cliApp *app = run->app;
   const char *const *text = app->args.text;
   pbCheckOptions options = {.steps = (int)run->steps, .at_start = text[opt_at_start], .progress = go_on, .user = run};
@@ -72,13 +96,16 @@ static pbStatus check_run(cliRun *run) {
   options.random_controls = free_start && run->nu && !text[opt_control];
   options.random_velocity = free_start && !text[opt_init];
 
+  PB_TRY(take_up(kept, point));
+  if (!kept->path[0]) point = NULL;
+
   pbCheckReport *report;
   pbRolloutInput input = cliRun_Inputs(run);
   cliProgress_Begin(&run->progress, app, "check");
   cliSignals_Defer();
-  pbStatus status = pbCheck_Run(run->ctx, run->model, run->theta, run->x0, &input, &options, &report);
+  pbStatus status = pbCheck_GoOnFrom(run->ctx, run->model, run->theta, run->x0, &input, &options, point, &report);
   cliProgress_End(&run->progress);
-  if (status == pb_interrupted) return cli_nothingKept(app);
+  if (status == pb_interrupted) return interrupted(kept, point);
   cliSignals_Undefer();
   PB_TRY(status);
 
@@ -97,11 +124,17 @@ static pbStatus check_run(cliRun *run) {
 pbStatus cliCheck_Run(cliApp *app) {
   cliRun run = {.app = app};
   long horizon = 20;
-  pbStatus status = cliArgs_Integer(app, opt_horizon, 1, PB_CHECK_STEPS, 20, &horizon);
+  cliKept kept;
+  pbCheckPoint *point = pbContext_Alloc(app->ctx, sizeof *point);
+  pbStatus status = cliKept_Begin(app, &kept);
+  if (status == pb_ok && !point) status = cli_noMemory(app->ctx);
+  if (status == pb_ok) status = cliArgs_Integer(app, opt_horizon, 1, PB_CHECK_STEPS, 20, &horizon);
 
   if (status == pb_ok) status = cliRun_Begin(app, horizon, &run);
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
-  if (status == pb_ok) status = check_run(&run);
+  if (status == pb_ok) status = check_run(&run, &kept, point);
+  status = cliKept_End(&kept, status);
+  pbContext_Free(app->ctx, point);
   cliRun_End(&run);
   return status;
 }

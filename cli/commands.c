@@ -24,14 +24,16 @@ const cliCommand cliCommands[] = {
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
          CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict) | CLI_BIT(worlds) |
-         CLI_BIT(threads),
+         CLI_BIT(threads) | CLI_BIT(fresh),
      CLI_BIT(output), "npz",
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given,\n"
      "mocap_pos and mocap_rot (N, nmocap, 3) of mocap bodies, mocap_vel if given, param/NAME in the shape of the field, and meta "
      "with the "
      "certificate of the gradient. With --worlds the cotangents have the worlds as their\n"
-     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds. An "
-     "interrupted run keeps nothing.",
+     "first axis, as have the gradients of what each has of its own; those of what all share are sums over the worlds. A run "
+     "that is\ninterrupted on its way back leaves GRAD.gradient.state; the same command runs the motion again and goes on with "
+     "it. "
+     "With\n--worlds nothing is kept.",
      cliGradient_Run},
     {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(fresh) | CLI_BIT(wrt), CLI_BIT(output), "npz",
@@ -44,10 +46,11 @@ const cliCommand cliCommands[] = {
      cliJacobian_Run},
     {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(at_start) | CLI_BIT(mode) |
-         CLI_BIT(page),
+         CLI_BIT(page) | CLI_BIT(fresh),
      0, NULL,
      "Exits with 1 if a check fails. --page writes a page with what was compared, the worst of it and kinks by name. Without "
-     "--control the rollout has random controls, with --at-start none.",
+     "--control the rollout has random controls, with --at-start none. Interrupted, a check with --page P.html leaves "
+     "P.check.state;\nthe same command goes on with it.",
      cliCheck_Run},
     {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
      CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",

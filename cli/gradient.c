@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gradient.h"
-#include "kept.h"
 #include "worlds.h"
 
 enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
@@ -302,6 +301,10 @@ static pbStatus pull_back(cliGradient *g, const pbRolloutGradient *out) {
   pbVjpOptions options = g->truncation;
   options.spot_check = g->check;
   options.seed = (uint64_t)seed;
+  pbRollout_KeepPulled(g->rollout, &g->pulled);
+
+  // pulled back in an earlier run: what comes after it needs its motion
+  if (g->whole) return pbRollout_Forward(g->rollout, run->theta, run->x0, &input, NULL);
 
   if (g->loss) {
     return pbLoss_Gradient(g->loss, g->rollout, run->theta, run->x0, &input, &options, &g->loss_value, out, &g->certificate);
@@ -355,9 +358,16 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
   if (all->mocap_vel) out.mocap_vel = all->mocap_vel + row * 6 * (size_t)run->nmocap;
 
   PB_TRY(pull_back(g, &out));
-  PB_TRY(cliNoise_Measure(g->rollout, &g->certificate, &g->noises[t]));
-  g->certificates[t] = g->certificate;
-  g->losses[t] = g->loss_value;
+  if (!g->whole) {
+    g->certificates[t] = g->certificate;
+    g->losses[t] = g->loss_value;
+    g->whole = true;
+    g->pulled.step = -1;
+  }
+
+  PB_TRY(cliNoise_Measure(g->rollout, &g->certificates[t], &g->noises[t]));
+  g->whole = false;
+  g->done = t + 1;
 
   pbLoss_Destroy(g->loss);
   pbRollout_Destroy(g->rollout);
@@ -367,13 +377,28 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
 }
 
 static pbStatus all_trajectories(cliGradient *g, const pbRolloutGradient *all, cliProgress *progress) {
-  double sum = 0;
-  for (int t = 0; t < g->count; t++) {
+  for (int t = g->done; t < g->count; t++) {
     if (g->count > 1) PB_TRY(cliRun_Trajectory(g->run, t));
     PB_TRY(one_trajectory(g, t, all, progress));
-    sum += g->loss_value;
   }
-  g->loss_value = sum;
+
+  g->loss_value = 0;
+  for (int t = 0; t < g->count; t++) g->loss_value += g->losses[t];
+  return pb_ok;
+}
+
+// What is kept says which files it was made from: those of losses, too, which are read again when their turn comes.
+static pbStatus read_losses(cliGradient *g) {
+  cliRun *run = g->run;
+  const char *const *text = run->app->args.text;
+  int count = text[opt_loss] ? g->count : 0;
+  for (int t = 0; t < count; t++) {
+    if (g->count > 1) PB_TRY(cliRun_Trajectory(run, t));
+    PB_TRY(pbLoss_Load(run->ctx, text[opt_loss], text[opt_allow_root], run->model, run->trajectory, (int)run->steps, run->theta,
+                       &g->loss));
+    pbLoss_Destroy(g->loss);
+    g->loss = NULL;
+  }
   return pb_ok;
 }
 
@@ -387,7 +412,9 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   g->certificates = pbContext_Alloc(run->ctx, count * sizeof *g->certificates);
   if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
   g->noises = pbContext_Alloc(run->ctx, count * sizeof *g->noises);
-  if (!g->x0 || !g->losses || !g->certificates || !g->noises || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
+  g->pulled = (pbPulled){.step = -1, .costate = pbContext_Alloc(run->ctx, ((size_t)run->nt + 1) * sizeof(double))};
+  bool there = g->x0 && g->losses && g->certificates && g->noises && g->pulled.costate;
+  if (!there || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
 
   // inputs go straight into the arrays of the file
   pbRolloutGradient out = {0};
@@ -398,12 +425,19 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   PB_TRY(add_input(g, set, want_mocap_rot, run->nmocap, 3, &out.mocap_rot));
   PB_TRY(add_input(g, set, want_mocap_vel, run->nmocap, 6, &out.mocap_vel));
 
+  PB_TRY(read_losses(g));
+  PB_TRY(cliGradient_TakeUp(g, &out));
+
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
   cliSignals_Defer();
   pbStatus status = all_trajectories(g, &out, &progress);
   cliProgress_End(&progress);
-  if (status == pb_interrupted) return cli_nothingKept(run->app);
+  if (status == pb_interrupted) {
+    char said[600];
+    snprintf(said, sizeof said, "%.500s (%s)", pbContext_Error(run->ctx), progress.what);
+    return cliGradient_Leave(g, &out, said);
+  }
   cliSignals_Undefer();
   PB_TRY(status);
 
@@ -589,15 +623,15 @@ pbStatus cliGradient_Run(cliApp *app) {
   cliGradient g = {.run = &run};
   pbArrays *set = NULL;
 
-  pbStatus status = cliRun_Begin(app, 1, &run);
+  pbStatus status = cliKept_Begin(app, &g.kept);
+  if (status == pb_ok) status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok && text[opt_worlds]) {
     status = cliWorlds_Gradient(&run);
-    cliRun_End(&run);
-    return status;
+  } else if (status == pb_ok) {
+    status = pbArrays_Create(app->ctx, &set);
+    if (status == pb_ok) status = write_gradient(&g, set);
   }
-
-  if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
-  if (status == pb_ok) status = write_gradient(&g, set);
+  status = cliKept_End(&g.kept, status);
 
   // all of these may be NULL
   pbLoss_Destroy(g.loss);
@@ -609,6 +643,7 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbContext_Free(app->ctx, g.losses);
   pbContext_Free(app->ctx, g.certificates);
   pbContext_Free(app->ctx, g.noises);
+  pbContext_Free(app->ctx, g.pulled.costate);
   pbContext_Free(app->ctx, g.theta);
   cliRun_End(&run);
   return status;

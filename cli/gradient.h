@@ -2,7 +2,7 @@
 #ifndef PB_CLI_GRADIENT_H
 #define PB_CLI_GRADIENT_H
 
-#include "cli.h"
+#include "kept.h"
 
 enum { CLI_GRADIENT_STATES = 11 };  // qpos, qvel, ..., beside parameters
 
@@ -32,10 +32,20 @@ typedef struct cliGradient {
   double *x0, *theta;                        // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
   pbCertificate certificate, *certificates;  // of the trajectory at hand; of all
   pbNoise *noises;                           // of all
+  cliKept kept;
+  int done;         // trajectories that are at their end
+  bool whole;       // of the one after these, the pullback: what is left is how far it reaches
+  pbPulled pulled;  // how far the pullback of that one came
 } cliGradient;
 
 pbStatus cliGradient_AddMeta(const cliGradient *g, pbArrays *set);
 // What a user should know from the certificate of trajectory t.
 void cliGradient_Warn(const cliGradient *g, int t);
+
+// What an interrupted run has left, and what is left by this one: sums, and where the pullback at hand is. `all`: gradients by
+// inputs, rows of all trajectories.
+pbStatus cliGradient_TakeUp(cliGradient *g, const pbRolloutGradient *all);
+// `text`: what is said of it.
+pbStatus cliGradient_Leave(cliGradient *g, const pbRolloutGradient *all, const char *text);
 
 #endif

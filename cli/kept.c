@@ -22,6 +22,9 @@ static bool is_special(const char *output) {
   return output && stat(output, &about) == 0 && !S_ISREG(about.st_mode);
 }
 
+// A command without one leaves what is done beside its page.
+static bool has_output(const cliApp *app) { return app->command->options >> opt_output & 1; }
+
 // Those that may be given several times, in their order.
 static void add_list(pbKept *kept, const char *name, const cliList *list) {
   for (int i = 0; i < list->count; i++) pbKept_Add(kept, name, list->items[i]);
@@ -30,12 +33,13 @@ static void add_list(pbKept *kept, const char *name, const cliList *list) {
 pbStatus cliKept_Begin(cliApp *app, cliKept *k) {
   char ending[40];
   const cliArgs *args = &app->args;
+  const char *output = args->text[has_output(app) ? opt_output : opt_page];
   *k = (cliKept){.app = app};
 
   // named after the output and the command: two commands with one output have two
   snprintf(ending, sizeof ending, ".%s.state", app->command->name);
-  PB_TRY(pbRun_FileName(app->ctx, args->text[opt_output], args->positional[0], ending, k->path, sizeof k->path));
-  if (is_special(args->text[opt_output])) k->path[0] = 0;
+  PB_TRY(pbRun_FileName(app->ctx, output, args->positional[0], ending, k->path, sizeof k->path));
+  if (is_special(output) || (!output && !has_output(app))) k->path[0] = 0;
   PB_TRY(pbKept_Begin(app->ctx, &k->kept));
 
   // a line for every option, given or not: the first that differs is named
@@ -103,8 +107,8 @@ pbStatus cliKept_End(cliKept *k, pbStatus status) {
   return status;
 }
 
-pbStatus cli_nothingKept(const cliApp *app) {
-  fprintf(cli_err, "pullback %s: %s; nothing is kept, and the same command begins anew\n", app->command->name,
-          pbContext_Error(app->ctx));
+pbStatus cli_nothingKept(const cliApp *app, const char *why) {
+  fprintf(cli_err, "pullback %s: %s; nothing is kept%s, and the same command begins anew\n", app->command->name,
+          pbContext_Error(app->ctx), why);
   return pb_interrupted;
 }

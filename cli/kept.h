@@ -8,7 +8,7 @@ typedef struct cliKept {
   cliApp *app;
   pbKept *kept;
   pbArrays *from, *left;   // what an earlier run has left, NULL: nothing; what this one leaves
-  char path[PB_RUN_PATH];  // OUT.COMMAND.state
+  char path[PB_RUN_PATH];  // OUT.COMMAND.state; "": nothing is kept
 } cliKept;
 
 // Before the command reads anything: a state is of these options and files alone.
@@ -20,7 +20,7 @@ void cliKept_SayStep(const cliKept *kept, long steps);  // at which "step" a run
 pbStatus cliKept_Save(cliKept *kept, const char *said);
 // What the command returns: status, or that the state could not be removed. It stays where the same command can go on with it.
 pbStatus cliKept_End(cliKept *kept, pbStatus status);
-// Of a command that has nothing to go on with: says what was interrupted. pb_interrupted.
-pbStatus cli_nothingKept(const cliApp *app);
+// Of a command that has nothing to go on with: says what was interrupted, and `why` (" without --page"; ""). pb_interrupted.
+pbStatus cli_nothingKept(const cliApp *app, const char *why);
 
 #endif

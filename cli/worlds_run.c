@@ -385,7 +385,7 @@ static pbStatus gradient(cliWorlds *w, pbArrays *set, const pbArrays *cotangents
     noted = cliWorlds_Note(w, status, &failed);
   }
   cliProgress_End(&progress);
-  if (noted == pb_interrupted) return cli_nothingKept(run->app);
+  if (noted == pb_interrupted) return cli_nothingKept(run->app, "");
   cliSignals_Undefer();
   PB_TRY(noted);
 

@@ -240,8 +240,8 @@ PB_API PB_NODISCARD pbStatus pbTask_DescribeResult(pbTask *task, const pbRunResu
 // How far a run is in words, of its progress: "loss 0.12". Returns text.
 PB_API const char *pbRun_Say(const pbProgress *progress, char *text, size_t size);
 enum { PB_RUN_PATH = 4160 };  // bytes of a path
-// A file beside what a run writes: `output` (NULL: the task's name, in the current folder) without .json or .npz, with an ending
-// (".state"). pb_bad_argument: the name is empty or too long for `size`.
+// A file beside what a run writes: `output` (NULL: the task's name, in the current folder) without .json, .npz or .html, with an
+// ending (".state"). pb_bad_argument: the name is empty or too long for `size`.
 PB_API PB_NODISCARD pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path,
                                             size_t size);
 

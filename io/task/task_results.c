@@ -16,12 +16,12 @@ const char *pbRun_Say(const pbProgress *progress, char *text, size_t size) {
 }
 
 pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path, size_t size) {
-  static const char *const suffixes[] = {".npz", ".json"};
+  static const char *const suffixes[] = {".npz", ".json", ".html"};
   const char *from = output ? output : task;
   if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
 
   size_t length = strlen(from);
-  for (int i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
     size_t m = strlen(suffixes[i]);
     if (length <= m || strcmp(from + length - m, suffixes[i]) != 0) continue;
     length -= m;

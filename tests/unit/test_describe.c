@@ -335,6 +335,8 @@ static void test_names_of_files(void **state) {
   assert_string_equal(path, "out/a.state");
   assert_int_equal(pbRun_FileName(ctx, NULL, "tasks/b.json", ".npz", path, sizeof path), pb_ok);
   assert_string_equal(path, "b.npz");
+  assert_int_equal(pbRun_FileName(ctx, "out/page.html", "arm.xml", ".check.state", path, sizeof path), pb_ok);
+  assert_string_equal(path, "out/page.check.state");
   assert_int_equal(pbRun_FileName(ctx, "a-name-that-is-longer-than-the-memory-for-it", "b", ".npz", path, sizeof path),
                    pb_bad_argument);
   pbContext_Destroy(ctx);
