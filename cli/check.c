@@ -56,14 +56,17 @@ static pbStatus put_page(void *user, const pbPageHead *head, FILE *out) {
   return pbCheckReport_Page(c->run->ctx, c->report, head, out);
 }
 
+// Nobody but a forger gets there.
+static pbStatus of_another(const cliKept *kept) {
+  return pbContext_Fail(kept->app->ctx, pb_bad_input, "%s: does not fit the check; --fresh begins anew", kept->path);
+}
+
 // Where an earlier run was interrupted; without --page there is none.
 static pbStatus take_up(cliKept *kept, pbCheckPoint *point) {
   PB_TRY(cliKept_Load(kept));
   if (!kept->from) return pb_ok;
 
-  // nobody but a forger gets there
-  if (!pbCheckPoint_Restore(point, kept->from))
-    return pbContext_Fail(kept->app->ctx, pb_bad_input, "%s: does not fit the check; --fresh begins anew", kept->path);
+  if (!pbCheckPoint_Restore(point, kept->from)) return of_another(kept);
   if (!kept->app->args.text[opt_quiet]) fprintf(cli_err, "pullback check: goes on where it was, with %s\n", kept->path);
   return pb_ok;
 }
@@ -107,6 +110,7 @@ static pbStatus check_run(cliRun *run, cliKept *kept, pbCheckPoint *point) {
   cliProgress_End(&run->progress);
   if (status == pb_interrupted) return interrupted(kept, point);
   cliSignals_Undefer();
+  if (status == pb_bad_argument && kept->from) return of_another(kept);
   PB_TRY(status);
 
   cliRun_NoteCertificate(run, &report->certificate);

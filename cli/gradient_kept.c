@@ -84,6 +84,8 @@ static bool copy(const pbArrays *set, const char *name, size_t count, double *to
   return from != NULL;
 }
 
+static long steps_of(const cliGradient *g, int t) { return g->count > 1 ? pbTask_Steps(g->run->task, t) : g->run->steps; }
+
 // False where it is not all there, or not of such a run.
 static bool restore(cliGradient *g, const pbRolloutGradient *all, const pbArrays *set) {
   const cliRun *run = g->run;
@@ -96,7 +98,7 @@ static bool restore(cliGradient *g, const pbRolloutGradient *all, const pbArrays
   g->whole = at[1] != 0;
   if (pbArrays_Find(set, "pulled/step")) {
     if (g->whole || !pbPulled_Restore(&g->pulled, run->nt, "pulled", set)) return false;
-    if (g->pulled.step < 0 || g->pulled.step > g->most_steps) return false;
+    if (g->pulled.step < 0 || g->pulled.step > steps_of(g, g->done)) return false;
   }
 
   // how much there is follows from that

@@ -3,6 +3,7 @@
 #ifndef PULLBACK_RANDOM_H
 #define PULLBACK_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <pullback/base.h>
@@ -53,6 +54,15 @@ static inline void pbRng_Save(const pbRng *rng, double *out) {
   }
   out[8] = rng->spare;
   out[9] = rng->has_spare;
+}
+// Are these numbers of a generator? One whose state is all zeros gives zeros for ever.
+static inline bool pbRng_Fits(const double *in) {
+  bool any = false;
+  for (int i = 0; i < 8; i++) {
+    if (!(in[i] >= 0 && in[i] <= 4294967295.0)) return false;
+    any = any || in[i] >= 1;
+  }
+  return any;
 }
 static inline pbRng pbRng_Load(const double *in) {
   pbRng rng;

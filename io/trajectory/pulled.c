@@ -147,6 +147,9 @@ bool pbPulled_Restore(pbPulled *p, int n, const char *name, const pbArrays *set)
 
   // nothing is taken where one of them is missing
   if (!step || !costate || !sums || !is_integer(*step)) return false;
+  for (int i = 0; i < n; i++) {
+    if (!isfinite(costate[i])) return false;
+  }
 
   p->step = (int)*step;
   memcpy(p->costate, costate, (size_t)n * sizeof *costate);

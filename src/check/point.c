@@ -44,6 +44,7 @@ static bool fits(const pbCheck *d, const pbCheckPoint *p) {
   if (r->test_count < 0 || r->test_count > PB_CHECK_TESTS) return false;
   if (r->finding_count < 0 || r->finding_count > PB_CHECK_FINDINGS) return false;
 
+  if (!pbRng_Fits(p->numbers + at_part) || !pbRng_Fits(p->numbers + now)) return false;
   for (int i = 0; i < r->test_count; i++) {
     if (r->test[i].step < -1 || r->test[i].step >= d->steps) return false;
   }

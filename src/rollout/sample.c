@@ -119,7 +119,7 @@ void pbStepCheck_Save(const pbStepCheck *s, double *out) {
 static int left_of(double count, int drawn) { return count >= 0 && count <= drawn ? (int)count : drawn; }
 
 void pbStepCheck_Load(pbStepCheck *s, const double *in) {
-  s->rng = pbRng_Load(in);
+  if (pbRng_Fits(in)) s->rng = pbRng_Load(in);
   s->step_count = left_of(in[PB_RNG_DOUBLES], s->step_count);
   s->quotient_count = left_of(in[PB_RNG_DOUBLES + 1], s->quotient_count);
   s->event_seen = in[PB_RNG_DOUBLES + 2] != 0;

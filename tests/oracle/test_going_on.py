@@ -113,23 +113,32 @@ def test_interrupted_at_drawn_moments(pullback, place, name):
 
 
 def stopped(pullback, place, words):
-    """A run that was stopped on its way, with its state."""
-    p = subprocess.Popen([pullback, *words.split()], cwd=place, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.4)
-    p.send_signal(signal.SIGTERM)
-    said = p.communicate(timeout=60)[1]
-    assert p.returncode == 130 and re.search(r"interrupted at step \d+ of \d+; what is done is saved in O.\w+.state", said), said
+    """A run that was stopped on its way, with its state: later, where it had nothing to keep yet, and again where it was at its end."""
+    for wait in (0.4, 0.8, 1.6, 3, 5, 0.6, 2):
+        p = subprocess.Popen([pullback, *words.split()], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(wait)
+        p.send_signal(signal.SIGTERM)
+        said = p.communicate(timeout=60)[1]
+        if re.search(r"interrupted (at step \d+ of \d+( .backward.)?|in the check: .*); what is done is saved in O.\w+.state", said):
+            assert p.returncode == 130
+            return said
+        assert p.returncode in (0, 130) and (p.returncode == 0 or "nothing is kept yet" in said), said
+    raise AssertionError(f"never on its way with something to keep: {said}")
 
 
-@pytest.mark.parametrize("command", ["simulate", "jacobian"])
+RUNS = {"simulate": "pile.xml --steps 80000 -o O.npz", "jacobian": "arm.xml --steps 800000 -o O.npz",  # longer than it is waited
+        "gradient": "pile.xml --steps 80000 --cotangent last.npz -o O.npz", "check": "pile.xml --horizon 9000 --page O.html"}
+
+
+@pytest.mark.parametrize("command", RUNS)
 def test_a_state_of_another_run_is_refused(run, pullback, place, command):
-    model_and_steps = "pile.xml --steps 80000" if command == "simulate" else "arm.xml --steps 800000"  # longer than it is waited
-    base = f"{command} {model_and_steps} --control held.npy -o O.npz"
+    base = f"{command} {RUNS[command]} --control held.npy"
     np.save(place / "held.npy", np.zeros(1))
     stopped(pullback, place, base)
     refuse = lambda words: run(*words.split(), code=3, cwd=place).stderr
-    said = refuse(base.replace("80000", "80001"))
-    assert "from before --steps was changed" in said and "--fresh" in said
+    longer = {"simulate": ("80000", "80001"), "jacobian": ("80000", "80001"), "gradient": ("80000", "80001"), "check": ("9000", "9001")}[command]
+    said = refuse(base.replace(*longer))
+    assert f"from before --{'horizon' if command == 'check' else 'steps'} was changed" in said and "--fresh" in said
     assert "from before --param was changed" in refuse(base + " --param gravity=0,0,-9")
     (place / "other.npy").write_bytes((place / "held.npy").read_bytes())
     assert "--control was changed" in refuse(base.replace("held", "other"))
@@ -143,8 +152,58 @@ def test_a_state_of_another_run_is_refused(run, pullback, place, command):
     model.write_text(text)
     (place / f"O.{command}.state").write_bytes(b"nonsense")
     assert "--fresh" in refuse(base) and (place / f"O.{command}.state").exists()
-    run(*base.replace("80000", "3").split(), "--fresh", cwd=place)
+    run(*base.replace(longer[0], "3").split(), "--fresh", cwd=place)
     assert not (place / f"O.{command}.state").exists()
+
+
+@pytest.mark.parametrize("command", ["gradient", "check"])
+def test_a_forged_state(pullback, place, command):
+    """One that is cut, or has another byte, is refused with its name; one that fits its sums and not the run is refused, or ends as another."""
+    # short where it is gone on with
+    words = {"gradient": "gradient arm.xml --steps 30000 --cotangent tip.npz -o O.npz", "check": "check arm.xml --horizon 900 --page O.html"}[command]
+    state, rng = place / f"O.{command}.state", random.Random(os.environ.get("SEED", "0") + command)
+    for k in range(60):
+        p = subprocess.Popen([pullback, *words.split()], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.015 * k)
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=60)
+        if state.exists():
+            break
+    good = state.read_bytes()
+
+    def refused(why):
+        p = subprocess.run([pullback, *words.split()], cwd=place, capture_output=True, text=True, timeout=60)
+        assert p.returncode == 3 and state.name in p.stderr and "--fresh" in p.stderr, (why, p.returncode, p.stderr)
+        assert state.exists()
+
+    for length in {0, 1, 3, 29, 30, 100, len(good) // 2, len(good) - 1, *(rng.randrange(len(good)) for _ in range(10))}:
+        state.write_bytes(good[:length])
+        refused(f"cut at {length}")
+    at = {*range(31), *(rng.randrange(128, len(good)) for _ in range(20))}  # the header of the first member, numbers, the directory
+    for i in at:
+        state.write_bytes(good[:i] + bytes([good[i] ^ (1 << rng.randrange(8))]) + good[i + 1:])
+        p = subprocess.run([pullback, *words.split()], cwd=place, capture_output=True, text=True, timeout=60)
+        assert p.returncode in (0, 1) or (p.returncode == 3 and state.name in p.stderr), (i, p.returncode, p.stderr)
+
+    # whole files: every array is another, is gone, is of another length, has numbers that no run has
+    state.write_bytes(good)
+    with np.load(state) as f:
+        arrays = {k: f[k] for k in f.files}
+    for name in arrays:
+        a = arrays[name]
+        forged = [None, np.array("words")] if a.dtype.kind != "U" else [None, np.zeros(3)]
+        if a.dtype.kind != "U" and a.size:
+            forged += [np.append(a.ravel(), 0.0), a.ravel()[:-1], np.full_like(a, -7), np.full_like(a, 1e300), np.full_like(a, np.nan)]
+        elif a.dtype.kind == "U" and name != "made_from":
+            forged.append(np.array("x" * 4000))
+        for b in forged if len(arrays) < 40 else rng.sample(forged, 1):
+            np.savez(place / "forged.npz", **{k: v for k, v in {**arrays, name: b}.items() if v is not None})
+            (place / "forged.npz").rename(state)
+            p = subprocess.run([pullback, *words.split()], cwd=place, capture_output=True, text=True, timeout=60)
+            assert p.returncode in (0, 1, 3, 4), (name, b, p.returncode, p.stderr)
+            assert p.returncode != 3 or state.name in p.stderr, (name, b, p.stderr)
+    for left in place.glob("O.*"):
+        left.unlink()
 
 
 def test_options_that_change_no_number_may_change(run, pullback, place):
