@@ -23,6 +23,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -85,6 +86,8 @@ COMMANDS = {
     "gradient": ("gradient robot.xml --steps 10 --cotangent last.npz --wrt control,body_mass -o O.npz -q", "O.npz"),
     "jacobian": ("jacobian robot.xml --steps 3 -o O.npz -q", "O.npz"),
     "check": ("check cart.xml --horizon 4", ""),
+    "gradient going on": ("gradient cart.xml --steps 12000 --control push.npz --cotangent end.npz -o O.npz -q", "O.npz"),
+    "check going on": ("check cart.xml --horizon 200 --page O.html -q", "O.html"),
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
@@ -112,7 +115,26 @@ def write_inputs(place, program):
     (place / "cloth.json").write_text(json.dumps(cloth))
     write_npz_file(place / "starts.npz", {"qpos": [[0.1, 0.2], [0.3, -0.1], [0, 0.4]]})
     write_npz_file(place / "last.npz", {"qpos": [[0.0] * 7] * 10 + [[1.0] * 7]})
+    write_npz_file(place / "push.npz", {"control": [[0.1 * (k % 7)] for k in range(12000)]})
+    write_npz_file(place / "end.npz", {"qpos": [[0.0, 0.0]] * 12000 + [[1.0, 0.5]]})
     subprocess.run([program, *"simulate robot.xml --steps 5 -o run.npz -q".split()], cwd=place, check=True)
+    for name, state in ("gradient going on", "O.gradient.state"), ("check going on", "O.check.state"):
+        leave_state(place, program, COMMANDS[name][0].split(), place / state)
+
+
+def leave_state(place, program, command, state):
+    """What the command has left that was interrupted: earlier and later, until it was."""
+    for k in range(500):
+        p = subprocess.Popen([program, *command], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.003 * (k % 150))
+        p.send_signal(signal.SIGTERM)
+        p.wait()
+        for output in place.glob("O.*"):
+            if output != state:
+                output.unlink()
+        if state.exists():
+            return
+    raise RuntimeError(f"'{' '.join(command)}' was never interrupted where it has something to keep")
 
 
 def write_png_file(path, rows):
