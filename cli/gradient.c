@@ -626,7 +626,9 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbStatus status = cliKept_Begin(app, &g.kept);
   if (status == pb_ok) status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok && text[opt_worlds]) {
-    status = cliWorlds_Gradient(&run);
+    // what a run of one world has left is not passed over
+    status = cliKept_Load(&g.kept);
+    if (status == pb_ok) status = cliWorlds_Gradient(&run);
   } else if (status == pb_ok) {
     status = pbArrays_Create(app->ctx, &set);
     if (status == pb_ok) status = write_gradient(&g, set);

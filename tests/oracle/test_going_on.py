@@ -126,6 +126,34 @@ def stopped(pullback, place, words):
     raise AssertionError(f"never on its way with something to keep: {said}")
 
 
+def test_going_on_costs_a_forward_run(pullback, place):
+    """Ended where most of a gradient is done, the rest takes what is left and the motion once more."""
+    command = [pullback, *"gradient pile.xml --steps 30000 --cotangent last.npz -o O.npz".split()]
+
+    def life(share):
+        """Processor time of one life, which is ended when it has used so much."""
+        before = os.times()
+        p = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while p.poll() is None and share:
+            used = sum(map(int, open(f"/proc/{p.pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+            if used > share:
+                p.send_signal(signal.SIGINT)
+                break
+            time.sleep(0.005)
+        said = p.communicate(timeout=120)[1]
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system, said
+
+    ratios = []
+    for _ in range(5):
+        whole = life(None)[0]
+        said = life(0.85 * whole)[1]
+        rest = life(None)[0]
+        if "what is done is saved" in said:
+            ratios.append(rest / whole)
+    assert ratios and min(ratios) < 0.65, ratios  # begun anew it is 1
+
+
 RUNS = {"simulate": "pile.xml --steps 80000 -o O.npz", "jacobian": "arm.xml --steps 800000 -o O.npz",  # longer than it is waited
         "gradient": "pile.xml --steps 80000 --cotangent last.npz -o O.npz", "check": "pile.xml --horizon 9000 --page O.html"}
 
