@@ -145,7 +145,7 @@ def test_going_on_costs_a_forward_run(pullback, place):
         return after.children_user + after.children_system - before.children_user - before.children_system, said
 
     ratios = []
-    for _ in range(5):
+    for _ in range(3):
         whole = life(None)[0]
         said = life(0.85 * whole)[1]
         rest = life(None)[0]
