@@ -78,6 +78,7 @@ SPEC = '''class Spec(Record):
     @property
     def worldbody(self) -> Body: ...
     def remove(self, element: Element) -> None: ...
+    def attach(self, other: Spec, prefix: str = "", *, to: Body | Frame | None = None, **fields: Unpack[FrameFields]) -> Frame: ...
     def compile(self, *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None, deformables: Described = None,
                 policy: Described = None, expose: str | Sequence[str] = ()) -> Model: ...
 '''
@@ -132,6 +133,7 @@ def text(spec):
         out += [f"    {name}: _Field[Array | None, ArrayLike]\n" for name in sorted(n for n in made._settable if n not in made._fields)]
         if kind in ("body", "frame"):
             out += [f"    def add_{k}(self, **fields: Unpack[{k.title()}Fields]) -> {k.title()}: ...\n" for k in [*spec._IN_TREE, "body"]]
+            out.append('    def attach(self, other: Spec, prefix: str = "", **fields: Unpack[FrameFields]) -> Frame: ...\n')
         out.append("\n")
     out.append(SPEC)
     out += members(spec._fields_of("spec").values(), spec)

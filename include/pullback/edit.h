@@ -79,6 +79,18 @@ PB_API bool pbSpec_Keep(pbSpec *spec, const pbSpecField *field, void *record);
 // pb_bad_argument where there is none, and of the world; pb_no_memory: nothing was changed.
 PB_API PB_NODISCARD pbStatus pbSpec_Remove(pbSpec *spec, pbSpecKind kind, int id);
 
+// Put what stands in the world of another spec into a body (0: the world) or a frame of this one, as mjs_attach of MuJoCo does:
+// in a frame of its own, *frame, whose pose may be set afterwards. Names get the prefix, the world's stays. With it come
+// meshes, height fields, materials, pairs, excludes, equalities, tendons, actuators, sensors, numbers and texts, and the compiler
+// settings that act on its elements (pbPlace.model). Options, sizes and statistics are those of this spec; a warning names
+// options that differ, and excludes, equalities and sensors that name the other's world alone, which stay behind. Keyframes
+// of both are put into the order of the whole: what one does not state of the other's joints, actuators and mocap bodies is
+// as in the reference. The other spec stays as it is; its context may be another one.
+// pb_bad_argument: there is no such body or frame, a name is there already, or from == spec. pb_bad_input: a tree that is none,
+// or a keyframe with too many numbers. pb_no_memory. Then nothing was changed, and *frame is -1.
+PB_API PB_NODISCARD pbStatus pbSpec_Attach(pbSpec *spec, pbSpecKind kind, int id, const pbSpec *from, const char *prefix,
+                                           int *frame);
+
 // A spec of its own with the same elements, keys and settings, with memory of `ctx`.
 PB_API PB_NODISCARD pbStatus pbSpec_Copy(pbContext *ctx, const pbSpec *spec, pbSpec **copy);
 

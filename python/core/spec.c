@@ -401,6 +401,19 @@ static PyObject *spec_remove(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+static PyObject *spec_attach(PyObject *self, PyObject *args) {
+  pySpec *s = (pySpec *)self;
+  int kind, key, frame;
+  PyObject *other;
+  const char *prefix;
+  if (!PyArg_ParseTuple(args, "iiO!s", &kind, &key, pySpec_Type, &other, &prefix) || !record_of(s, kind, key)) return NULL;
+
+  pbStatus status =
+      pbSpec_Attach(s->spec, (pbSpecKind)kind, number_of(s, (pbSpecKind)kind, key), ((pySpec *)other)->spec, prefix, &frame);
+  if (status != pb_ok) return fail(s, status);
+  return PyLong_FromLong(s->spec->frames[frame].key);
+}
+
 // ---- life ---------------------------------------------------------------------------------------------------------------
 
 static pySpec *empty(PyTypeObject *type) {
@@ -493,6 +506,7 @@ static PyMethodDef methods[] = {
     {"set", spec_set, METH_VARARGS, "The same, written."},
     {"add", spec_add, METH_VARARGS, "A new element of a kind; its key."},
     {"remove", spec_remove, METH_VARARGS, "An element, and what depends on it, taken out."},
+    {"attach", spec_attach, METH_VARARGS, "Another spec put into a body or frame; the key of the frame that holds it."},
     {"copy", spec_copy, METH_NOARGS, "A spec of its own."},
     {"warnings", spec_warnings, METH_NOARGS, "Warnings of reading it, one per line."},
     {NULL, NULL, 0, NULL}};

@@ -505,6 +505,28 @@ class Spec(Record):
             raise ArgumentError(f"remove: expected an element of this spec, found {element!r}")
         self._core.remove(element._kind, element._key)
 
+    def attach(self, other, prefix="", *, to=None, **fields):
+        """Put what stands in another spec's world into a body or frame of this one (to; by default the world).
+
+        It gets a frame of its own, which is returned; fields are that frame's: pos, quat, name, ... Names get the prefix. With it come meshes, materials,
+        pairs, excludes, equalities, tendons, actuators, sensors, numbers and texts, and keyframes: what one does not state of the other's joints and
+        actuators is NaN in it, and as in the reference. Options, sizes and statistics are those of this spec; what of it that changes is in warnings. The
+        other spec stays as it is. Raises ArgumentError where a name is there already, and for what is no part of this spec; nothing is changed then.
+        """
+        to = self.worldbody if to is None else to
+        if not isinstance(to, Element) or to.spec is not self or to.kind not in ("body", "frame"):
+            raise ArgumentError(f"attach: expected a body or frame of this spec, found {to!r}")
+        if not isinstance(other, Spec):
+            raise ArgumentError(f"attach: expected a Spec, found {type(other).__name__}")
+        if not isinstance(prefix, str) or "\0" in prefix:
+            raise ArgumentError(f"prefix: expected a text, found {prefix!r}")
+        to.add_frame(**fields).remove()  # so that nothing is attached where a field is wrong
+        told = len(self._core.warnings().splitlines())
+        frame = self._element(KINDS.index("frame"), self._core.attach(to._kind, to._key, other._core, prefix))
+        object.__setattr__(self, "_warnings", (*self._warnings, *other._warnings, *self._core.warnings().splitlines()[told:]))
+        frame.update(**fields)
+        return frame
+
     def compile(self, *, options=None, contact=None, deformables=None, policy=None, expose=()):
         """The Model of this spec; options as of load. The spec stays as it is and may be edited and compiled again.
 
@@ -549,6 +571,14 @@ def _adder(kind, given, doc):
     return add
 
 
+def _attach(self, other, prefix="", **fields):
+    """Put what stands in another spec's world into it: as Spec.attach."""
+    return self.spec.attach(other, prefix, to=self, **fields)
+
+
+_attach.__name__ = "attach"
+
+
 def _complete():
     """Members of Spec, bodies and frames that each kind has one of."""
     whole = _fields_of("spec")
@@ -567,6 +597,8 @@ def _complete():
         doc = f"A new {kind} in it, with these fields, the others as by default; nothing is added where one is wrong."
         setattr(_CLASSES["body"], f"add_{kind}", _adder(kind, lambda self, around=around: {around: self}, doc))
         setattr(_CLASSES["frame"], f"add_{kind}", _adder(kind, lambda self, around=around, own=own: {around: self.body, own: self}, doc))
+    for kind in ("body", "frame"):
+        _CLASSES[kind].attach = _attach
 
 
 _complete()

@@ -143,6 +143,12 @@ void *pbCompile_Take(pbCompiler *c, size_t count, size_t size);
 
 // pbSpec_Keep for all fields of a record.
 bool pbSpec_KeepAll(pbSpec *spec, pbSpecKind kind, void *record);
+// Memory for a list of elements, with room as adding them one by one makes it (spec.c); NULL when out of memory.
+void *pbSpec_NewList(pbContext *ctx, pbSpecKind kind, int count);
+// The list of a kind becomes another one.
+void pbSpec_SetList(pbSpec *spec, pbSpecKind kind, void *elements, int count);
+// Do bodies, frames and what stands in them make a tree? pb_bad_input with the place.
+pbStatus pbSpec_CheckTree(const pbSpec *spec);
 
 // A warning in the words of pbSpec_Fail.
 void pbSpec_Warn(const pbSpec *spec, const pbPlace *place, const char *element, const char *name, const char *format, ...)

@@ -7,6 +7,7 @@
 
 #include <pullback/spec.h>
 
+#include "compile/compile.h"
 #include "compile/spec_names.h"
 #include "compile/spec_settings.h"
 #include "model/equality.h"
@@ -29,7 +30,7 @@ static bool stands_in_tree(const pbSpec *spec, int body, int frame) {
   return frame < 0 || spec->frames[frame].body == body;
 }
 
-static pbStatus check_tree(const pbSpec *spec) {
+pbStatus pbSpec_CheckTree(const pbSpec *spec) {
   if (spec->nbody < 1) return pbContext_Fail(spec->ctx, pb_bad_input, "the spec has no world body");
 
   // Bodies and frames come after their parents, so there are no loops.
@@ -341,7 +342,7 @@ static pbStatus check_sizes(const pbSpec *spec) {
 }
 
 pbStatus pbSpec_Check(const pbSpec *spec) {
-  PB_TRY(check_tree(spec));
+  PB_TRY(pbSpec_CheckTree(spec));
 
   pbNames names = {.ctx = spec->ctx};
   pbStatus status = check_names(spec, &names);

@@ -384,25 +384,33 @@ pbStatus pbSpec_Remove(pbSpec *spec, pbSpecKind kind, int id) {
 
 // ---- copies of whole specs ----------------------------------------------------------------------------------------------
 
-static bool copy_list(pbSpec *to, const pbSpec *from, pbSpecKind kind) {
-  size_t size = pbSpecKind_Size(kind), count = (size_t)pbSpec_Count(from, kind);
-  if (!count) return true;
-
-  // Room as adding them one by one makes it (spec.c).
+void *pbSpec_NewList(pbContext *ctx, pbSpecKind kind, int count) {
   size_t capacity = 8;
-  while (capacity < count) capacity *= 2;
-  void *made = pbContext_Alloc(to->ctx, capacity * size);
-  if (!made) return false;
-  memcpy(made, elements_of(from, kind), count * size);
 
+  // A power of two, so that adding knows it by the count.
+  while (capacity < (size_t)count) capacity *= 2;
+  return pbContext_Alloc(ctx, capacity * pbSpecKind_Size(kind));
+}
+
+void pbSpec_SetList(pbSpec *spec, pbSpecKind kind, void *elements, int count) {
   switch (kind) {
 #define X(Kind, member, count) \
-  case pb_spec##Kind: to->member = made; break;
+  case pb_spec##Kind: spec->member = elements; break;
     PB_SPEC_LISTS(X)
 #undef X
-    default: break;
+    default: return;
   }
-  *list_of(to, kind).count = (int)count;
+  *list_of(spec, kind).count = count;
+}
+
+static bool copy_list(pbSpec *to, const pbSpec *from, pbSpecKind kind) {
+  int count = pbSpec_Count(from, kind);
+  if (!count) return true;
+
+  void *made = pbSpec_NewList(to->ctx, kind, count);
+  if (!made) return false;
+  memcpy(made, elements_of(from, kind), (size_t)count * pbSpecKind_Size(kind));
+  pbSpec_SetList(to, kind, made, count);
   return true;
 }
 

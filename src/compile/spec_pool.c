@@ -55,6 +55,14 @@ char *pbSpecPool_Text(pbSpecPool *pool, const char *text, size_t length) {
   return copy;
 }
 
+// Behind its own, so that the block which is being filled stays the first.
+void pbSpecPool_Join(pbSpecPool *pool, pbSpecPool *other) {
+  pbSpecPoolBlock **end = &pool->blocks;
+  while (*end) end = &(*end)->next;
+  *end = other->blocks;
+  other->blocks = NULL;
+}
+
 void pbSpecPool_Clear(pbSpecPool *pool) {
   while (pool->blocks) {
     pbSpecPoolBlock *next = pool->blocks->next;

@@ -18,6 +18,8 @@ typedef struct pbSpecPool {
 void *pbSpecPool_Take(pbSpecPool *pool, size_t count, size_t size);
 // Copy of the first `length` bytes of a text, closed by zero.
 char *pbSpecPool_Text(pbSpecPool *pool, const char *text, size_t length);
+// What the second holds belongs to the first.
+void pbSpecPool_Join(pbSpecPool *pool, pbSpecPool *other);
 void pbSpecPool_Clear(pbSpecPool *pool);
 
 #endif

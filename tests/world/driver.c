@@ -59,6 +59,29 @@ static pbStatus run_urdf(pbContext *ctx, uint64_t *found) { return load_model(ct
 static pbStatus run_archive(pbContext *ctx, uint64_t *found) { return load_model(ctx, "packed.mjz", found); }
 static pbStatus run_cloth(pbContext *ctx, uint64_t *found) { return load_model(ctx, "cloth.json", found); }
 
+// A model with another attached to it, which is a copy of its own.
+static pbStatus attach_copy(pbSpec *spec, uint64_t *found) {
+  pbSpec *other = NULL;
+  pbModel *model = NULL;
+  int frame;
+  PB_TRY(pbSpec_Copy(spec->ctx, spec, &other));
+  pbStatus status = pbSpec_Attach(spec, pb_specBody, 0, other, "copy_", &frame);
+  pbSpec_Destroy(other);
+
+  if (status == pb_ok) status = pbSpec_Compile(spec, &model);
+  if (status == pb_ok) *found = mix(*found, pbModel_DefaultParams(model), pbModel_ParamSize(model) * sizeof(double));
+  pbModel_Destroy(model);
+  return status;
+}
+
+static pbStatus run_attaching(pbContext *ctx, uint64_t *found) {
+  pbSpec *spec = NULL;
+  PB_TRY(pbSpec_Load(ctx, "robot.xml", NULL, &spec));
+  pbStatus status = attach_copy(spec, found);
+  pbSpec_Destroy(spec);
+  return status;
+}
+
 static pbStatus see_mesh(pbStatus status, pbMesh *mesh, uint64_t *found) {
   if (status == pb_ok) *found = mix(*found, mesh->point, (size_t)mesh->points * 3 * sizeof *mesh->point);
   pbMesh_Destroy(mesh);
@@ -176,19 +199,13 @@ typedef struct Scene {
   pbStatus (*run)(pbContext *ctx, uint64_t *found);
   int kept;  // blocks that a library in it does not give back where it fails itself
 } Scene;
-static const Scene scenes[] = {{"robot", run_robot, 0},
-                               {"hull and heights", run_shapes, 3},
-                               {"urdf", run_urdf, 3},
-                               {"archive", run_archive, 3},
-                               {"cloth", run_cloth, 0},
-                               {"meshes", run_meshes, 0},
-                               {"checked meshes", run_checking_meshes, 0},
-                               {"glTF", run_scene_of_gltf, 0},
-                               {"saved meshes", run_saving_meshes, 0},
-                               {"arrays", run_arrays, 0},
-                               {"page", run_page, 0},
-                               {"search", run_search, 0},
-                               {"pool", run_pool, 0}};
+static const Scene scenes[] = {{"robot", run_robot, 0},        {"hull and heights", run_shapes, 3},
+                               {"urdf", run_urdf, 3},          {"archive", run_archive, 3},
+                               {"attached", run_attaching, 0}, {"cloth", run_cloth, 0},
+                               {"meshes", run_meshes, 0},      {"checked meshes", run_checking_meshes, 0},
+                               {"glTF", run_scene_of_gltf, 0}, {"saved meshes", run_saving_meshes, 0},
+                               {"arrays", run_arrays, 0},      {"page", run_page, 0},
+                               {"search", run_search, 0},      {"pool", run_pool, 0}};
 
 // ---- plans ------------------------------------------------------------------------------------------------------------
 static const struct {

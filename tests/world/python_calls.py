@@ -105,7 +105,13 @@ def reports():
 
 # In these code of Python runs below our calls. Where it never gets memory again the interpreter ends by itself: memory is short once.
 CALL_BACK = [loss_of_our_own]
-SCENES = [load, step, rollout, parked, single, worlds, quantities, save, search, loss_of_our_own, reports]
+def attached():
+    spec = pb.Spec.load("robot.xml")
+    spec.attach(pb.Spec.load("robot.xml"), "copy_", pos=[0, 0, 9])
+    return np.array(spec.compile().params["body_pos"]).ravel()
+
+
+SCENES = [load, attached, step, rollout, parked, single, worlds, quantities, save, search, loss_of_our_own, reports]
 
 
 # ---- plans ------------------------------------------------------------------------------------------------------------
