@@ -23,8 +23,8 @@ static PyObject *describe_fields(pbSpecKind kind) {
   PyObject *list = PyList_New(0);
   pbSpecField f;
   for (int i = 0; pbSpecKind_Field(kind, i, &f); i++) {
-    PyObject *one =
-        Py_BuildValue("siiziiss", f.name, (int)f.type, f.count, f.words, f.refers, (int)f.optional, f.unit, f.meaning);
+    PyObject *one = Py_BuildValue("siiziissd", f.name, (int)f.type, f.count, f.words, f.refers, (int)f.optional, f.unit,
+                                  f.meaning, pbSpecKind_Least(kind, &f));
     if (!append(&list, one)) return NULL;
   }
   return list;

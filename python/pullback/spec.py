@@ -86,7 +86,7 @@ class Field:
 
     def __init__(self, kind, index, row):
         self.kind, self.index = kind, index
-        self.member, self.type, self.count, spelled, self.refers, self.optional, self.unit, self.meaning = row
+        self.member, self.type, self.count, spelled, self.refers, self.optional, self.unit, self.meaning, self.least = row
         self.name = _PAIRS_NAME if self.type == _PAIRS else _named(self.member)
         self.words = self._read_words(spelled) if spelled else None
         self.__doc__ = f"{self.shape}{' ' + self.unit if self.unit else ''}: {self.meaning}"
@@ -210,6 +210,8 @@ class Field:
         a = real(value, self.name, finite=not self.optional)
         if np.isinf(a).any():
             raise ArgumentError("expected finite numbers, found infinite ones")
+        if (a < self.least).any():
+            raise ArgumentError(f"expected {self.least:g} or more, found {float(a.min()):g}")
         expected = () if alone else (self.count,) if self.count else (a.size,)
         if a.shape != expected:
             found = words(a.shape) if a.ndim else "a number"

@@ -147,6 +147,10 @@ bool pbSpec_KeepAll(pbSpec *spec, pbSpecKind kind, void *record);
 void *pbSpec_NewList(pbContext *ctx, pbSpecKind kind, int count);
 // The list of a kind becomes another one.
 void pbSpec_SetList(pbSpec *spec, pbSpecKind kind, void *elements, int count);
+// pbSpec_At, to be read alone.
+const void *pbSpec_Look(const pbSpec *spec, pbSpecKind kind, int id);
+// Are all numbers finite, and none smaller than makes sense? pb_bad_input with the place.
+pbStatus pbSpec_CheckNumbers(const pbSpec *spec);
 // Do bodies, frames and what stands in them make a tree? pb_bad_input with the place.
 pbStatus pbSpec_CheckTree(const pbSpec *spec);
 

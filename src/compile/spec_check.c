@@ -349,6 +349,7 @@ pbStatus pbSpec_Check(const pbSpec *spec) {
   pbNames_Clear(&names);
   PB_TRY(status);
 
+  PB_TRY(pbSpec_CheckNumbers(spec));
   for (int i = 0; i < spec->ngeom; i++) PB_TRY(check_geom(spec, &spec->geoms[i]));
   PB_TRY(check_others(spec));
   PB_TRY(check_option(spec));

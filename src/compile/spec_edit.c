@@ -55,6 +55,18 @@ int pbSpec_Count(const pbSpec *spec, pbSpecKind kind) {
   }
 }
 
+const void *pbSpec_Look(const pbSpec *spec, pbSpecKind kind, int id) {
+  if (id < 0 || id >= pbSpec_Count(spec, kind)) return NULL;
+  switch (kind) {
+    case pb_specCompiler: return &spec->compiler;
+    case pb_specOption: return &spec->option;
+    case pb_specStatistic: return &spec->statistic;
+    case pb_specSizes: return &spec->size;
+    case pb_specWhole: return spec;
+    default: return (const char *)elements_of(spec, kind) + (size_t)id * pbSpecKind_Size(kind);
+  }
+}
+
 void *pbSpec_At(pbSpec *spec, pbSpecKind kind, int id) {
   if (id < 0 || id >= pbSpec_Count(spec, kind)) return NULL;
   switch (kind) {

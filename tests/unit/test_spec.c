@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <pullback/edit.h>
 #include <pullback/sensors.h>
 #include <pullback/spec.h>
 
@@ -168,6 +169,53 @@ static void spoil_tendon(pbSpec *spec) {
 static void spoil_user(pbSpec *spec) { spec->size.nuser_geom = 1 << 30; }
 static void spoil_keys(pbSpec *spec) { spec->size.nkey = 1 << 30; }
 
+// Every number that stands alone or in a row of its record: NaN, and less than makes sense. Elements have been given a place.
+static void spoil_number(void **state, pbSpec *spec, pbSpecKind kind, const pbSpecField *f) {
+  char kept[1024], *record = pbSpec_At(spec, kind, pbSpec_Count(spec, kind) - 1);
+  size_t size = f->type == pb_fieldInt ? sizeof(int) : sizeof(double);
+  double least = pbSpecKind_Least(kind, f), wrong = f->type == pb_fieldInt ? least - 1 : NAN;
+  if (f->type == pb_fieldInt && isinf(least)) return;
+  memcpy(kept, record + f->offset, size);
+
+  int whole = f->type == pb_fieldInt ? (int)wrong : 0;
+  memcpy(record + f->offset, f->type == pb_fieldInt ? (void *)&whole : (void *)&wrong, size);
+  bool open = f->optional && f->type == pb_fieldReal;
+  assert_int_equal(pbSpec_Check(spec), open ? pb_ok : pb_bad_input);
+  const char *name = strncmp(f->name, "pose.", 5) ? f->name : f->name + 5;
+  if (!open) assert_non_null(strstr(pbContext_Error(*state), name));
+  if (!open && kind < pb_specElements) assert_non_null(strstr(pbContext_Error(*state), "here.xml:7:3"));
+  memcpy(record + f->offset, kept, size);
+}
+
+static void test_numbers(void **state) {
+  pbSpec *spec = new_spec(state);
+  for (int kind = 0; kind < pb_specWhole; kind++) {
+    pbSpecField f;
+    if (kind < pb_specElements && kind != pb_specTendon && kind != pb_specActuator) {
+      double record[256];
+      pbSpecKind_Default((pbSpecKind)kind, record);
+      ((pbFrameDef *)(void *)record)->place = (pbPlace){"here.xml", 7, 3, 0};
+      int id = pbSpec_Add(spec, (pbSpecKind)kind, record);
+      assert_true(id >= 0);
+    }
+    for (int i = 0; pbSpec_Count(spec, (pbSpecKind)kind) && pbSpecKind_Field((pbSpecKind)kind, i, &f); i++) {
+      bool number = (f.type == pb_fieldInt || f.type == pb_fieldReal) && !f.words && f.refers < 0;
+      if (number) spoil_number(state, spec, (pbSpecKind)kind, &f);
+    }
+    assert_int_equal(pbSpec_Check(spec), pb_ok);
+  }
+
+  // Lists, and entries behind the first.
+  spec->keys[0].qpos = pbSpec_Reals(spec, (double[]){1, NAN, INFINITY}, 3);
+  assert_int_equal(pbSpec_Check(spec), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "here.xml:7:3: key: qpos[2] is inf, expected a finite number"));
+  spec->keys[0].qpos.count = 2;
+  spec->geoms[0].rgba[3] = -1;
+  assert_int_equal(pbSpec_Check(spec), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "rgba[3] is -1, expected 0 or more"));
+  pbSpec_Destroy(spec);
+}
+
 static void test_check(void **state) {
   static const struct {
     void (*spoil)(pbSpec *);
@@ -266,6 +314,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_visuals_are_stored, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_many, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_no_such_parent, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_numbers, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_check, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_height_field, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_compile, make_context, drop_context),
