@@ -44,9 +44,8 @@ def _shape_by(r: Rollout, name: str) -> tuple[int, ...]:
 def _goes_together(r: Rollout, of: str, names: Sequence[str]) -> bool:
     """Whether directions cost little beside the rows of the steps' Jacobians, as pbRollout_Jvp has it."""
     m = r.model
-    plain = not any(n in _INPUTS and n != "ctrl" for n in names) and of in _STATES
-    return plain and not r._own and r.gradient == "exact" and m.contact["method"] != "impact" and not m.nmocap and set(m._slots) == {
-        "time", "qpos", "qvel", "act", "qacc_warmstart"}
+    plain = of in _STATES
+    return plain and not r._own and r.gradient == "exact" and m.contact["method"] != "impact" and "points" not in m._slots
 
 
 def _cheaper(r: Rollout, of: str, names: Sequence[str], outputs: int, columns: int) -> str:
@@ -55,7 +54,7 @@ def _cheaper(r: Rollout, of: str, names: Sequence[str], outputs: int, columns: i
     turns = 3 * int(np.isin(kinds, (C["pb_jntFree"], C["pb_jntBall"])).sum())
     forward = _ALONE * columns
     if _goes_together(r, of, names):
-        forward = min(forward, _ROW * (m.nv + m.na + turns) + _PULL)
+        forward = min(forward, _ROW * (len(m.tangent_names) - m.nv + turns) + _PULL)
     return "forward" if forward <= _PULL * outputs else "reverse"
 
 

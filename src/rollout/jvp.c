@@ -186,8 +186,7 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
 
   bool stopped = pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps);
   pbStatus status = stopped ? pbRollout_Stopped(r, 0) : pb_ok;
-  if (status == pb_ok && pbSensitivity_Serves(r, count, directions, tangents))
-    status = pbSensitivity_Create(r, count, directions, &all.rows);
+  if (status == pb_ok && pbSensitivity_Serves(r, count, tangents)) status = pbSensitivity_Create(r, count, directions, &all.rows);
   if (status == pb_ok) status = push_trajectory(r, &all, directions, tangents);
   pbSensitivity_Destroy(r, all.rows);
   pbContext_Free(r->ctx, memory);

@@ -157,8 +157,9 @@ void pbPrescribed_Pull(const pbRollout *r, const pbRolloutGradient *gradient, in
 
 // ---- sensitivity.c: many directions at once through steps, by rows of their Jacobians
 typedef struct pbSensitivity pbSensitivity;
-// Is that cheaper than a forward derivative for each, and are x0, theta, controls and states all there is to them?
-bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents);
+// Is that cheaper than a forward derivative for each? Of deformables it hardly ever is: there is a row, and a solve, for each
+// coordinate of a point.
+bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutTangent *tangents);
 // Destroyed after a failure, too.
 PB_NODISCARD pbStatus pbSensitivity_Create(pbRollout *r, int count, const pbRolloutDirection *directions,
                                            pbSensitivity **created);

@@ -21,6 +21,8 @@ struct pbSensitivity {
   int count;
   double *seed, *seen;  // of the row at hand: cotangents of a state, of an output
   double *x_bar, *ctrl_bar, *qfrc_bar, *xfrc_bar, *theta_bar;
+  double *command_bar, *pos_bar, *rot_bar, *vel_bar;  // of mocap bodies
+  double *velocity;   // (count, 6 nmocap): what velocities of mocap bodies owe to poses, of the step at hand
   double *along;      // (count): the row times each direction
   double *way;        // (count, moved): entries of theta that any direction moves, of each direction
   size_t *at, moved;  // which they are
@@ -28,6 +30,8 @@ struct pbSensitivity {
   bool once;          // one evaluation serves all rows
   bool follow;        // positions without rotations are q + h v
   bool pushed;        // some direction has forces
+  bool led;           // or moves mocap bodies
+  bool sped;          // or sets them in motion
 };
 
 // What is seen of a state beside it.
@@ -44,10 +48,6 @@ static double *output_of(const pbRolloutTangent *t, int output) {
 }
 
 // ---- which ones ---------------------------------------------------------------------------------------------------------
-static bool plain(const pbRolloutDirection *d) {
-  return !(d->command || d->mocap_pos || d->mocap_rot || d->mocap_vel || d->mocap_pos_before || d->mocap_rot_before);
-}
-
 // The same of all: what is seen, and of which states.
 static bool alike(const pbRolloutTangent *a, const pbRolloutTangent *b) {
   for (int o = 0; o < OUTPUTS; o++) {
@@ -69,17 +69,17 @@ static bool follows(const pbModel *m) { return m->integrator != pb_intRK4 && !pb
 static int count_rows(const pbModel *m) {
   int turns = 0;
   for (int j = 0; j < m->njnt; j++) turns += pbJoint_HasRotation(m->jnt_type[j]) ? 3 : 0;
-  return m->nv + m->na + (follows(m) ? turns : m->nv);
+  return pbModel_TangentSize(m) - (follows(m) ? m->nv - turns : 0);
 }
 
-bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
+bool pbSensitivity_Serves(const pbRollout *r, int count, const pbRolloutTangent *tangents) {
   const pbModel *m = r->model;
-  bool bodies = r->gradient == pb_gradientExact && !m->deform && !m->policy && !m->nmocap;
+  bool bodies = r->gradient == pb_gradientExact && !m->deform;
   if (!bodies || m->contact.method == pb_contactImpact) return false;
   if (count_rows(m) + count_seen(r, tangents) >= rows_for_a_direction * count) return false;
 
   for (int i = 0; i < count; i++) {
-    if (!plain(&directions[i]) || !alike(&tangents[0], &tangents[i])) return false;
+    if (!alike(&tangents[0], &tangents[i])) return false;
   }
 
   return true;
@@ -127,7 +127,9 @@ static pbStatus gather_ways(pbRollout *r, pbSensitivity *s) {
   size_t seen = 0;
   for (int o = 0; o < OUTPUTS; o++) seen = (size_t)output_width(r, o) > seen ? (size_t)output_width(r, o) : seen;
 
-  size_t numbers = 2 * n + nu + nv + nxfrc + seen + r->ntheta + count + count * s->moved;
+  size_t mocap = (size_t)r->nmocap;
+  size_t numbers =
+      2 * n + nu + nv + nxfrc + (size_t)r->ncommand + 12 * mocap + seen + r->ntheta + count * (1 + s->moved + 6 * mocap);
   s->seed = pbContext_AllocArray(r->ctx, numbers + 1, sizeof(double));
   if (!s->seed) return pb_no_memory;
   s->seen = s->seed + n;
@@ -136,8 +138,14 @@ static pbStatus gather_ways(pbRollout *r, pbSensitivity *s) {
   s->ctrl_bar = s->x_bar + n;
   s->qfrc_bar = s->ctrl_bar + nu;
   s->xfrc_bar = s->qfrc_bar + nv;
-  s->theta_bar = s->xfrc_bar + nxfrc;
+  s->command_bar = s->xfrc_bar + nxfrc;
+  s->pos_bar = s->command_bar + r->ncommand;
+  s->rot_bar = s->pos_bar + 3 * mocap;
+  s->vel_bar = s->rot_bar + 3 * mocap;
+  s->theta_bar = s->vel_bar + 6 * mocap;
   s->way = s->theta_bar + r->ntheta;
+
+  s->velocity = s->way + count * s->moved;
 
   for (int i = 0; i < s->count; i++) {
     const double *theta = s->direction[i].theta;
@@ -153,8 +161,11 @@ pbStatus pbSensitivity_Create(pbRollout *r, int count, const pbRolloutDirection 
   if (!s) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);
   s->direction = directions;
   s->count = count;
-  for (int i = 0; i < count; i++) s->pushed = s->pushed || directions[i].qfrc || directions[i].xfrc;
-  s->once = r->model->integrator != pb_intRK4;
+  for (int i = 0; i < count; i++) {
+    s->pushed = s->pushed || directions[i].qfrc || directions[i].xfrc;
+    s->led = s->led || directions[i].mocap_pos || directions[i].mocap_rot;
+  }
+  s->once = r->model->integrator != pb_intRK4 && !r->model->policy;
   s->follow = follows(r->model);
 
   pbStatus status = gather_ways(r, s);
@@ -186,16 +197,28 @@ static double acting(const pbRollout *r, const pbSensitivity *s, int k, const pb
   double sum = d->ctrl ? product(s->ctrl_bar, d->ctrl + row * nu, nu) : 0;
   if (d->qfrc) sum += product(s->qfrc_bar, d->qfrc + row * nv, nv);
   if (d->xfrc) sum += product(s->xfrc_bar, d->xfrc + row * nxfrc, nxfrc);
+  if (d->command) sum += product(s->command_bar, d->command + row * (size_t)r->ncommand, (size_t)r->ncommand);
+
+  // Poses of mocap bodies; their velocities have been found for the step.
+  size_t led = 3 * (size_t)r->nmocap;
+  if (d->mocap_pos) sum += product(s->pos_bar, d->mocap_pos + row * led, led);
+  if (d->mocap_rot) sum += product(s->rot_bar, d->mocap_rot + row * led, led);
+  if (s->sped) sum += product(s->vel_bar, s->velocity + 2 * led * (size_t)(d - s->direction), 2 * led);
   return sum;
 }
 
 // A row of the Jacobian, times all directions: s->along.
 static pbStatus pull_row(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const pbStepCotangent *in,
                          const double *now) {
-  size_t n = (size_t)r->n, inputs = (size_t)(r->nu + r->nv + 6 * r->nbody);
+  size_t n = (size_t)r->n, inputs = (size_t)(r->nu + r->nv + 6 * r->nbody + r->ncommand + 12 * r->nmocap);
   memset(s->x_bar, 0, (n + inputs + r->ntheta) * sizeof(double));
-  const pbInputBar input_bar = {
-      .ctrl = s->ctrl_bar, .qfrc = s->pushed ? s->qfrc_bar : NULL, .xfrc = s->pushed ? s->xfrc_bar : NULL};
+  const pbInputBar input_bar = {.ctrl = s->ctrl_bar,
+                                .qfrc = s->pushed ? s->qfrc_bar : NULL,
+                                .xfrc = s->pushed ? s->xfrc_bar : NULL,
+                                .command = r->ncommand ? s->command_bar : NULL,
+                                .mocap_pos = s->led ? s->pos_bar : NULL,
+                                .mocap_rot = s->led ? s->rot_bar : NULL,
+                                .mocap_vel = s->sped ? s->vel_bar : NULL};
   const pbStepBar out = {.x = s->x_bar, .input = &input_bar, .theta = s->moved ? s->theta_bar : NULL};
 
   pbStatus status = pbStep_VjpCached(step, in, r->scratch, &out);
@@ -266,13 +289,50 @@ static pbStatus push_rows(pbRollout *r, pbSensitivity *s, int k, const pbStepRec
   return pb_ok;
 }
 
+// Velocities of mocap bodies along all directions. What moves them is worked out in the room of the rollout, which has the
+// velocities themselves afterwards, as before.
+static void find_velocities(pbRollout *r, pbSensitivity *s, int k) {
+  size_t width = 6 * (size_t)r->nmocap;
+  s->sped = false;
+  if (!width || (r->plan.steps == 0 && !r->input.constant)) return;
+
+  for (int i = 0; i < s->count; i++) {
+    const double *velocity = pbPrescribed_Push(r, &s->direction[i], k);
+    double *to = s->velocity + (size_t)i * width;
+    if (velocity) memcpy(to, velocity, width * sizeof *to);
+    else memset(to, 0, width * sizeof *to);
+    s->sped = s->sped || velocity;
+  }
+  (void)pbPrescribed_Rate(r, k);
+}
+
+// Pullbacks leave out what no direction moves, until they are ended with what was left out before.
+typedef struct left_out {
+  unsigned skip;
+  bool policy;
+} left_out;
+
+static left_out begin_pulls(pbRollout *r, const pbSensitivity *s) {
+  struct pbPolicyWork *policy = r->scratch->policy;
+  left_out before = {r->scratch->skip, policy && policy->skip};
+  r->scratch->skip = s->skip;
+  if (policy) policy->skip = s->moved == 0 || s->at[s->moved - 1] < r->model->policy->theta;  // its own are the last
+  return before;
+}
+
+static void end_pulls(pbRollout *r, left_out before) {
+  r->scratch->skip = before.skip;
+  if (r->scratch->policy) r->scratch->policy->skip = before.policy;
+}
+
 pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *after,
                             const double *now, double *next) {
-  unsigned skip = r->scratch->skip;
   PB_ASSERT(step->theta == r->theta && after != now);
-  r->scratch->skip = s->skip;
+  find_velocities(r, s, k);
+
+  left_out before = begin_pulls(r, s);
   pbStatus status = push_rows(r, s, k, step, after, now, next);
-  r->scratch->skip = skip;
+  end_pulls(r, before);
 
   return status;
 }
@@ -321,12 +381,12 @@ static pbStatus see_all(pbRollout *r, pbSensitivity *s, const sight *seen) {
 pbStatus pbSensitivity_See(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *before, int at,
                            const pbRolloutTangent *tangents, const double *now) {
   const sight seen = {.k = k, .at = at, .step = step, .tangents = tangents, .now = now};
-  unsigned skip = r->scratch->skip;
   PB_ASSERT(step->theta == r->theta && at >= 0);
+  if (k == r->plan.steps) find_velocities(r, s, k);  // else those of the step
 
-  r->scratch->skip = s->skip;
+  left_out left = begin_pulls(r, s);
   pbStatus status = see_all(r, s, &seen);
-  r->scratch->skip = skip;
+  end_pulls(r, left);
   if (status != pb_ok || !tangents[0].sensordata) return status;
 
   // What the step holds fixed: the clock.
