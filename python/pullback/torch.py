@@ -318,7 +318,10 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
 
 def step(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None, *, act: Tensor | None = None,
          **options: Unpack[StepOptions]) -> tuple[Tensor, Tensor, Tensor]:
-    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu); the rest as of rollout.
+    """One step: (qpos, qvel, act) after it, (..., nq), (..., nv), (..., na). ctrl (..., nu), without an axis of steps.
+
+    All other inputs are as of rollout, with their axis of steps, N = 1: qfrc_applied (..., 1, nv), mocap_pos (..., 1, nmocap, 3); of the step
+    before there is one row: mocap_pos_before (..., nmocap, 3).
 
     Models whose states have more than that (points of deformables, what a policy holds) are refused by name: UnsupportedError.
     Where it counts how mocap bodies move, their poses need those of the step before, or mocap_vel: ArgumentError.

@@ -1,5 +1,6 @@
 """A task file as the model of a command: its trajectories, start values and settings hold unless options say otherwise."""
 import json
+import pathlib
 import subprocess
 
 import numpy as np
@@ -53,6 +54,22 @@ def test_a_task_without_a_folder(pullback, tmp_path):
 def start_loss(run, tmp_path, task):
     path = write(tmp_path, {**task, "optimizer": {"iterations": 0}}, "start.json")
     return json.loads(run("optimize", path, "-q", "--json", cwd=tmp_path).stdout)["start_loss"]
+
+
+@pytest.mark.parametrize("variable, word", [({"state": "qvel"}, "joint"), ({"state": "qpos"}, "joint"), ({"state": "act"}, "actuator")])
+def test_true_is_all_of_them(run, tmp_path, variable, word):
+    """As without the word, and as the page of tasks has it."""
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "task.md").read_text()
+    assert "`joint`, `actuator` (for `act`) or `points` (a name, a list of names, or `true`: all, as without it)" in page
+    model = ARM.replace("</mujoco>", "<actuator><general name='slow' joint='elbow' dyntype='filter' dynprm='.1'/></actuator></mujoco>")
+    task = {"model": "arm2.xml", "steps": 10, "loss": [{"qpos": True}, {"qvel": True}], "optimizer": {"method": "adam", "iterations": 3, "rate": .1}}
+    (tmp_path / "arm2.xml").write_text(model)
+    found = []
+    for more in ({}, {word: True}, {word: ["shoulder", "elbow"] if word == "joint" else ["slow"]}):
+        path = write(tmp_path, {**task, "variables": [{**variable, **more}]})
+        found.append(json.loads(run("optimize", path, "-q", "--json", cwd=tmp_path).stdout))
+    assert found[0]["loss"] == found[1]["loss"] and found[0]["loss"] != found[0]["start_loss"]
+    assert word == "actuator" or found[2]["loss"] == found[0]["loss"]
 
 
 def gradient(run, tmp_path, *words):

@@ -447,3 +447,22 @@ def test_a_step_asks_where_a_led_body_was_before():
         jax.jit(lambda p: pj.step(model, s.qpos, s.qvel, mocap_pos=p))(pos)
     rest = pj.step(model, s.qpos, s.qvel, mocap_pos=pos, mocap_pos_before=pos[0])[1]
     np.testing.assert_allclose(rest, model.rollout(s, steps=1, mocap_pos=pos, mocap_pos_before=pos[0]).qvel[-1], atol=1e-12)
+
+
+def test_a_step_takes_poses_of_mocap_bodies_with_their_axis_of_steps():
+    """As its documentation says, of pb.torch, too; the shape without it is refused by name."""
+    import pullback.torch as pt
+    import torch
+    m = pb.loads("""<mujoco><worldbody><body name="t" mocap="true" pos="0 0 1"><geom size=".1" contype="0" conaffinity="0"/></body>
+<body name="b" pos="0 0 .5"><freejoint/><geom size=".1"/></body></worldbody><equality><weld body1="t" body2="b"/></equality></mujoco>""")
+    s, path = m.init(), np.array([[[0, 0, 1.1]]])
+    expected = m.rollout(s, mocap_pos=path).qpos[-1]
+    assert np.abs(expected - m.rollout(s, steps=1).qpos[-1]).max() > 1e-6
+    for module, array in ((pj, jnp.asarray), (pt, torch.tensor)):
+        assert "mocap_pos (..., 1, nmocap, 3)" in module.step.__doc__
+        found = np.asarray(module.step(m, array(s.qpos), array(s.qvel), mocap_pos=array(path))[0])
+        assert np.abs(found - expected).max() < 1e-6 and found.shape == (7,)
+        many = module.step(m, array(np.stack([s.qpos, s.qpos])), array(np.stack([s.qvel, s.qvel])), mocap_pos=array(np.stack([path, path])))[0]
+        assert np.asarray(many).shape == (2, 7)
+        with pytest.raises(pb.ArgumentError, match=r"mocap_pos: expected shape \(N, 1, 3\)"):
+            module.step(m, array(s.qpos), array(s.qvel), mocap_pos=array(path[0]))
