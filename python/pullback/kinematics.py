@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CONTACT = {"pos": "contact_pos", "frame": "contact_frame", "dist": "contact_dist", "force": "contact_force"}
 _PARTS = ("qpos", "qvel", "act")
+_RIGID = ("cones", "lcp")
+_SAME = 1e-8  # of rows of length 1: singular values below are rounding
 _HEAVY = 1e8  # kg, kg m^2
 _ROUNDS = 50  # of Newton's method for inverse dynamics; a handful are the rule
 
@@ -58,12 +60,14 @@ class Contacts:
     dist   (ncon,): distance of the two surfaces, m; negative: how deep they overlap
     force  (ncon, 6): force N and torque N m on the second geom, in the contact's frame, the normal first
     geom   (ncon, 2): numbers of the two geoms, int; `names` has what they are called
+    unique  whether no other forces move the bodies alike
 
     len() is their number.
     """
 
     def __init__(self, model: Model, state: State, ctrl: Array | None, values: Mapping[str, Array], geom: np.ndarray) -> None:
         self._model, self._state, self._ctrl, self._geom = model, state, ctrl, geom
+        self._unique = model.contact["method"] not in _RIGID or _independent(values["efc_J"], values["efc_force"])
         self._arrays: dict[str, Array] = _as_arrays(values)
 
     @property
@@ -92,6 +96,17 @@ class Contacts:
         return self._geom
 
     @property
+    def unique(self) -> bool:
+        """Whether no other forces move the bodies alike, so that these and their derivative say what each contact bears.
+
+        Soft contacts' always are: their forces follow from how deep they are. With methods "cones" and "lcp" it is False where the rows that
+        push depend on each other, as those of a box on its face or of a table with four legs: `force` is one choice then, `jvp` the derivative
+        of that choice, and only what they add up to (the total force and torque on a body) is settled by the motion. The choice is known to
+        some 1e-10 of the forces and may jump from one state to the next: differences of `force` over small steps tell nothing.
+        """
+        return self._unique
+
+    @property
     def names(self) -> list[tuple[str, str]]:
         """Names of the two geoms of each contact, "" where one has none."""
         known = self._model.names("geom")
@@ -105,7 +120,8 @@ class Contacts:
         """How they move along a direction, of the state (n,) or its parts qpos, qvel (nv,), act (na,), of ctrl (nu,), and of parameters.
 
         Returns "pos", "frame", "dist", "force" in their shapes, exact to rounding; features of shapes that meet, and rows that act, stay as they
-        are. What follows from parameters is taken along. Raises ArgumentError for shapes, KeyError for a parameter's name.
+        are. What follows from parameters is taken along. Where forces are not `unique` it is the derivative of those that `force` has. Raises
+        ArgumentError for shapes, KeyError for a parameter's name.
         """
         ways = _way(self._model, state, {"qpos": qpos, "qvel": qvel, "act": act}, ctrl, params)
         seen = observe(self._model, self._state, tuple(_CONTACT.values()), self._ctrl, ways, 1)
@@ -114,6 +130,16 @@ class Contacts:
     def __repr__(self) -> str:
         each = [f"{a or '?'} and {b or '?'} {d:.2g} m" for (a, b), d in zip(self.names, self.dist, strict=True)]
         return f"<{len(self)} contacts: {', '.join(each)}>"
+
+
+def _independent(rows: Array, force: Array) -> bool:
+    """Whether the rows that push, of contacts and all other constraints, are linearly independent."""
+    pushes = force != 0
+    if not pushes.any():
+        return True
+    acting = rows.reshape(len(force), -1)[pushes]
+    acting = acting / np.linalg.norm(acting, axis=1, keepdims=True)
+    return bool(np.linalg.matrix_rank(acting, tol=_SAME) == len(acting))
 
 
 def _as_arrays(values):
@@ -147,7 +173,7 @@ def contacts(model: Model, state: State | ArrayLike, ctrl: ArrayLike | None) -> 
     from .state import State
     one = state.copy() if isinstance(state, State) else model.state(state)
     u = None if ctrl is None else np.array(shaped(ctrl, (model.nu,), "ctrl"))
-    seen = observe(model, one, (*_CONTACT.values(), "contact_geom"), u).values
+    seen = observe(model, one, (*_CONTACT.values(), "contact_geom", "efc_J", "efc_force"), u).values
     return Contacts(model, one, u, seen, seen["contact_geom"].reshape(-1, 2).astype(int))
 
 

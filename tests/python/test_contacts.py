@@ -180,3 +180,52 @@ def test_what_does_not_fit_is_said():
     with pytest.raises(KeyError, match="no parameter 'body_mas'"):
         model.contacts(state).jvp(params={"body_mas": [0.]})
     assert "floor and ball" in repr(model.contacts(state)) and model.jac(state, "ball").dp is None
+
+
+# ---- forces that are not unique -----------------------------------------------------------------------------------------------
+RIGID = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="3 3 .1"/>
+<body name="b" pos="0 0 {height}"><freejoint/><geom name="b" type="{shape}" size=".1 .1 .1" mass="1"/></body></worldbody></mujoco>"""
+
+
+def lying(shape, method, height=.0999, seed=2, **more):
+    m = pb.loads(RIGID.format(shape=shape, height=height), contact={"method": method}, options={"tolerance": 0, "iterations": 100})
+    s, rng = m.init(), np.random.default_rng(seed)
+    s.qvel[:] = .03 * rng.normal(size=6)
+    return m, s, np.r_[np.zeros(6), rng.normal(size=6)]
+
+
+@pytest.mark.parametrize("method", ["soft", "cones", "lcp"])
+def test_forces_say_whether_they_are_unique(method):
+    m, s, _ = lying("box", method)
+    assert len(m.contacts(s)) == 4 and m.contacts(s).unique == (method == "soft")
+    m, s, _ = lying("sphere", method)
+    assert len(m.contacts(s)) == 1 and m.contacts(s).unique
+    m, s, _ = lying("box", method, height=1)
+    assert len(m.contacts(s)) == 0 and m.contacts(s).unique
+
+
+@pytest.mark.parametrize("method", ["cones", "lcp"])
+@pytest.mark.parametrize("seed", [2, 7, 9])
+def test_of_a_box_on_its_face_the_derivative_is_that_of_the_forces_which_are_returned(method, seed):
+    """Beside differences over steps that are wide enough: four contacts' forces are known to some 1e-10 N. What they add up to is settled."""
+    m, s, way = lying("box", method, seed=seed)
+    here = m.contacts(s)
+    pushed = here.jvp(way)["force"]
+    ahead, behind = (m.contacts(m.integrate(s, h * way)) for h in (1e-5, -1e-5))
+    assert not here.unique and np.abs(pushed).max() > 50
+    assert np.abs((ahead.force - behind.force) / 2e-5 - pushed).max() < 1e-5 * np.abs(pushed).max()
+
+    def total(force):
+        """On the body, about its centre."""
+        f = np.einsum("ckx,ck->cx", here.frame, force[:, :3])
+        return np.r_[f.sum(0), np.cross(here.pos - s.qpos[:3], f).sum(0)]
+    smooth = np.abs(total((ahead.force - behind.force) / 2e-5) - total(pushed)).max()
+    assert smooth < 1e-7 * np.abs(pushed).max()
+
+
+@pytest.mark.parametrize("method", ["cones", "lcp"])
+def test_where_they_are_unique_differences_are_close(method):
+    m, s, way = lying("sphere", method)
+    here = m.contacts(s)
+    difference = (m.contacts(m.integrate(s, 1e-6 * way)).force - m.contacts(m.integrate(s, -1e-6 * way)).force) / 2e-6
+    assert here.unique and np.abs(difference - here.jvp(way)["force"]).max() < 1e-6 * np.abs(difference).max()
