@@ -1,5 +1,5 @@
 // What numbers of a spec must be whatever they mean: finite, where they may not be left open, and no smaller than makes sense.
-// Bounds that depend on other fields (sizes by type, masses of what moves) are checked where those are compiled.
+// Bounds that depend on other fields (sizes by type, masses and moments of what moves) are checked where those are compiled.
 // Tests: tests/unit/test_spec.c, tests/python/test_spec_numbers.py.
 #include <pullback/edit.h>
 
@@ -23,8 +23,6 @@ static const struct {
 } bounds[] = {
 #define LEAST(Kind, member, least) \
   { pb_spec##Kind, offsetof(pb##Kind##Def, member), least }
-    LEAST(Body, mass, 0),
-    LEAST(Body, diaginertia, 0),
     LEAST(Geom, rgba, 0),
     LEAST(Geom, fluid_coef, 0),
     LEAST(Geom, fitscale, 0),

@@ -18,8 +18,9 @@ WORLD = """<mujoco><worldbody><frame name="f"><body name="a"><joint name="j" dam
 <custom><numeric name="v" data="1 2"/><text name="x" data="x"/><tuple name="y"><element objtype="geom" objname="h" prm="2"/></tuple></custom>
 <keyframe><key name="z"/></keyframe></mujoco>"""
 
-# Numbers of which any sign makes sense: places, directions, ranges, masks, coefficients (of which MuJoCo takes any, too), and -1 as a word.
-SIGNED = {"frame": "pos quat value", "body": "pos quat value inertial_quat inertial_value gravcomp user",
+# Numbers of which any sign makes sense: places, directions, ranges, masks, coefficients (of which MuJoCo takes any, too), and -1 as a word; of a
+# body mass and moments, which count where has_inertial, and are judged with what it is fixed to.
+SIGNED = {"frame": "pos quat value", "body": "pos quat value inertial_quat inertial_value gravcomp mass diaginertia user",
           "joint": "group pos axis ref springref stiffness damping range actfrcrange margin solref_limit solimp_limit solref_friction solimp_friction user",
           "geom": "pos quat value contype conaffinity priority solref solimp margin gap user", "site": "group pos quat value user",
           "camera": "pos quat value user", "light": "pos dir", "pair": "solref solimp solreffriction margin gap",
@@ -97,6 +98,14 @@ def test_what_is_no_number_or_of_another_length(whole, kind, name):
     for value in wrong:
         text = refused(whole, kind, name, value)
         assert text and name in text and (kind not in inside._LISTS or "whole.xml:" in text), (value, text)
+
+
+def test_of_a_body_whose_inertia_counts_it_is_judged_by_the_compiler(whole):
+    for name, value in (("mass", -1), ("diaginertia", [1, -1, 1]), ("mass", 0)):
+        spec = whole.copy()
+        spec.body("b").update(has_inertial=True, inertial_pos=[0, 0, 0], **{"mass": 1, "diaginertia": [1, 1, 1], name: value})
+        with pytest.raises(pb.InputError, match="whole.xml:.*'b'.*(mass|inertia)"):
+            spec.compile()
 
 
 def test_numbers_written_into_arrays_are_held_to_the_same(whole):
