@@ -138,7 +138,8 @@ pbStatus pbSpec_CheckNumbers(const pbSpec *spec) {
       bool numbers = f.type == pb_fieldInt || f.type == pb_fieldReal || f.type == pb_fieldReals;
       double least = pbSpecKind_Least((pbSpecKind)kind, &f);
 
-      // Words and numbers of other elements have checks of their own.
+      // Words, numbers of other elements, points of meshes and heights have checks of their own.
+      numbers &= f.type != pb_fieldReals || (kind != pb_specMesh && kind != pb_specHfield);
       if (!numbers || f.words || f.refers >= 0) continue;
 
       for (int id = 0; id < pbSpec_Count(spec, (pbSpecKind)kind); id++)
