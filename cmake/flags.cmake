@@ -8,7 +8,7 @@ target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/includ
 target_include_directories(pullback_inside INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(pullback_inside INTERFACE ${PULLBACK_LIBRARIES})
 # Structs within structs by their type alone (src/eval/names.h): gcc and clang both take them.
-target_compile_options(pullback_inside INTERFACE -fms-extensions $<$<C_COMPILER_ID:Clang>:-Wno-microsoft-anon-tag>)
+target_compile_options(pullback_inside INTERFACE -fms-extensions $<$<C_COMPILER_ID:Clang,AppleClang>:-Wno-microsoft-anon-tag>)
 foreach(library ${PULLBACK_ABSENT})
   target_include_directories(pullback_inside BEFORE INTERFACE ${PROJECT_SOURCE_DIR}/python/without/${library})
 endforeach()
@@ -20,8 +20,11 @@ target_compile_options(pullback_flags INTERFACE
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   -Wall -Wextra -Wvla -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wwrite-strings
   $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
-  $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant -Wno-unknown-pragmas>)
+  $<$<C_COMPILER_ID:Clang,AppleClang>:-Wno-gnu-imaginary-constant -Wno-unknown-pragmas>)
 target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
+if(APPLE)  # untried: newlocale and strtod_l are in a header of their own
+  target_compile_options(pullback_flags INTERFACE "SHELL:-include xlocale.h")
+endif()
 # The same files wherever the sources lie (tools/first_hour.py compares two builds), whether they are named from the root or, as by
 # ccache, from the build folder; of several that match the last counts. gcov looks its sources up by their paths.
 if(NOT PULLBACK_COVERAGE)

@@ -18,10 +18,10 @@ add_library(pullback_lcp_shared SHARED $<TARGET_OBJECTS:pullback_lcp> src/base/a
             src/elementary/angle.c src/elementary/exponential.c)
 add_library(Pullback::lcp ALIAS pullback_lcp_shared)
 set_target_properties(pullback_lcp_shared PROPERTIES OUTPUT_NAME pullback_lcp LINKER_LANGUAGE C EXPORT_NAME lcp
-                                                     VERSION ${PROJECT_VERSION} SOVERSION ${abi} INSTALL_RPATH "$ORIGIN")
+                                                     VERSION ${PROJECT_VERSION} SOVERSION ${abi} INSTALL_RPATH "$<IF:$<PLATFORM_ID:Darwin>,@loader_path,$ORIGIN>")
 target_include_directories(pullback_lcp_shared PRIVATE ${PROJECT_SOURCE_DIR}/src INTERFACE ${lcp_include})
 target_link_libraries(pullback_lcp_shared PUBLIC pullback_shared PRIVATE m pullback_flags)
-if(NOT PULLBACK_SANITIZE)
+if(NOT PULLBACK_SANITIZE AND NOT APPLE)
   target_link_options(pullback_lcp_shared PRIVATE -Wl,--no-undefined)
 endif()
 if(TARGET pullback_abi)  # its interface for Python, as that of the engine

@@ -1,5 +1,5 @@
-// What would ask for a younger C library than 2.34, so that a wheel runs on systems that are older than the one it was built on. The
-// linker sends the calls here (--wrap).
+// What would ask for a younger C library than 2.34, so that a wheel runs on systems that are older than the one that built it. The
+// linker sends the calls here (--wrap). PB_OLDEST_GLIBC (python/CMakeLists.txt): the version that this processor's began with.
 // Tests: tests/python/test_package.py.
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 double hypot_before(double x, double y);
 double __wrap_hypot(double x, double y);
 
-__asm__(".symver hypot_before,hypot@GLIBC_2.2.5");
+__asm__(".symver hypot_before,hypot@" PB_OLDEST_GLIBC);
 
 double __wrap_hypot(double x, double y) { return hypot_before(x, y); }
 

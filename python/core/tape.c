@@ -4,7 +4,12 @@
 // Owned by the compiled model, guarded by the interpreter's lock, freed with the model. What waits are most_waiting at most, of
 // most_bytes together. A child that forked has copies as of all other memory.
 // Tests: tests/python/test_contract.py.
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#define malloc_usable_size malloc_size
+#else
 #include <malloc.h>
+#endif
 #include <stdlib.h>
 
 #include "core.h"

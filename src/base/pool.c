@@ -107,17 +107,53 @@ static int start_workers(pbPool *p) {
   return reason;
 }
 
+// A condition that is waited for with a limit, whatever becomes of the time of day; and the processors that this process may run
+// on, which can be fewer than the machine has (0: not told). Darwin has neither a clock of a condition nor such a set.
+#ifdef __APPLE__
+static void init_limited(pthread_cond_t *condition) { pthread_cond_init(condition, NULL); }
+
+static int wait_limited(pthread_cond_t *condition, pthread_mutex_t *lock, long ns) {
+  struct timespec most = {.tv_nsec = ns};
+  return pthread_cond_timedwait_relative_np(condition, lock, &most);
+}
+
+static int allowed_processors(void) { return 0; }
+#else
+static void init_limited(pthread_cond_t *condition) {
+  // Its clock is not set back.
+  pthread_condattr_t steady;
+  pthread_condattr_init(&steady);
+  pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &steady);
+  pthread_condattr_destroy(&steady);
+}
+
+static int wait_limited(pthread_cond_t *condition, pthread_mutex_t *lock, long ns) {
+  // The end by the clock of the condition.
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += ns;
+
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec++;
+  }
+  return pthread_cond_timedwait(condition, lock, &until);
+}
+
+static int allowed_processors(void) {
+  // It fails where the machine has more processors than a set.
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+#endif
+
 // Locks as new, nobody at work: at first, and in a child of fork, which has none of its parent's threads.
 static void begin_process(pbPool *p) {
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
+  init_limited(&p->done);
 
-  // Waited for with a limit, whatever becomes of the time of day.
-  pthread_condattr_t steady;
-  pthread_condattr_init(&steady);
-  pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-  pthread_cond_init(&p->done, &steady);
-  pthread_condattr_destroy(&steady);
   p->process = getpid();
   p->started = 0;
   p->round = 0;
@@ -125,9 +161,8 @@ static void begin_process(pbPool *p) {
 }
 
 static int processors(void) {
-  // Those this process may run on can be fewer than the machine has.
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  int allowed = allowed_processors();
+  if (allowed) return allowed;
 
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? (int)count : 1;
@@ -207,14 +242,7 @@ static void wait_for_workers(pbPool *p) {
       continue;
     }
 
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += interval;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      until.tv_sec++;
-    }
-    if (pthread_cond_timedwait(&p->done, &p->lock, &until) != ETIMEDOUT) continue;
+    if (wait_limited(&p->done, &p->lock, interval) != ETIMEDOUT) continue;
     pthread_mutex_unlock(&p->lock);
     p->wait(p->wait_user);
     pthread_mutex_lock(&p->lock);
