@@ -1,4 +1,4 @@
-// What would ask for a younger C library than 2.34, so that a wheel runs on systems that are older than the one that built it. The
+// What would ask for a younger C library than 2.34, so that a wheel runs on systems older than the one it was built on. The
 // linker sends the calls here (--wrap). PB_OLDEST_GLIBC (python/CMakeLists.txt): the version that this processor's began with.
 // Tests: tests/python/test_package.py.
 #include <stddef.h>

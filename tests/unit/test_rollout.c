@@ -222,7 +222,12 @@ static void test_the_last_evaluations_are_kept(void **state) {
   World *s = *state;
   pbRolloutPlan plan;
   pbRollout *r;
-  long own = sysconf(_SC_LEVEL2_CACHE_SIZE), cache = 4 * (own > 0 ? own : 1 << 20);
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  long own = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+  long own = 0;
+#endif
+  long cache = 4 * (own > 0 ? own : 1 << 20);
   good(s->ctx, pbRollout_Plan(s->ctx, s->model, LONG, 0, &plan));
   assert_int_equal(plan.cached_bytes, cache < CACHE_MOST ? cache : CACHE_MOST);
   plan.cached_bytes = 64 << 10;
