@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Do two builds give the same bits? Hashes of what the program writes of many models with each contact method.   make bits
 
-    tools/bits.py PROGRAM... --build NAME      stores the column NAME of bench/results/bits.csv
-    tools/bits.py PROGRAM... [--share N --seed S]      compares with the first column: exit status 1 where a hash is another
+    tools/bits.py [--build NAME] PROGRAM...      stores the column NAME of bench/results/bits.csv
+    tools/bits.py [--share N --seed S] PROGRAM...      compares with the first column: exit status 1 where a hash is another
 
-PROGRAM may have words before it (qemu-aarch64 -L ROOT build/arm/pullback). Models: those of tests/oracle/models, of a few other
+PROGRAM may have words before it, behind -- (-- qemu-aarch64 -L ROOT build/arm/pullback). Models: those of tests/oracle/models, of a few other
 folders and of Gymnasium's package. Of each: 60 steps, and a gradient over 30, by every contact method; hashed are the names,
 shapes and bytes of all arrays but the text `meta`. The table has the hash of its first build; another build's column says
 "same", or its own hash.
