@@ -25,7 +25,7 @@ help:
 	@echo 'make bench-elementary  sine, exponential, power and their kind beside those of the C library'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
-	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is'
+	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is [MACHINE=aarch64: by a cross compiler, tried by qemu]'
 	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, once with the address sanitizer, once without libraries'
 	@echo 'make docs           the documentation as a site: build/docs/html/index.html (check-docs: and look for dead links, mistakes)'
 	@echo 'make bench-load     time of loading the largest robots and the median one, beside MuJoCo'
@@ -236,7 +236,7 @@ python-env:
 
 wheel: python-env
 	@tools/setup build
-	@build/frameworks/bin/python tools/wheel.py
+	@build/frameworks/bin/python tools/wheel.py $(if $(MACHINE),--machine $(MACHINE))
 
 check-python: python-env build-tests  # the build finds XLA's header there
 	@tools/check_python $(PART)
