@@ -180,6 +180,10 @@ static void test_assertion_names_itself(void **state) {
   char said[200];
   int status = fail_in_child("on", said, sizeof said);
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+
+  // What runs another machine's programs says below it that one was aborted.
+  char *end = strstr(said, "\nqemu: ");
+  if (end) end[1] = 0;
   assert_string_equal(said, "body.c:12: add_body: assertion 'mass > 0' does not hold\n");
 
   status = fail_in_child("off", said, sizeof said);
