@@ -9,7 +9,7 @@
 FILE *cli_out, *cli_err;
 
 // ---- standard output --------------------------------------------------------------------------------------------------
-static int output_error;  // of the first write that failed; stdio forgets it by the time it is asked
+static int output_error;  // of the first write that failed; stdio forgets it by the time it is asked, and musl's does not fail
 
 #ifdef __linux__
 // stdio takes less than all of it for a failure.
@@ -45,7 +45,7 @@ void cli_openStreams(void) {
 
 int cli_flush(int code) {
   errno = 0;
-  if (fflush(cli_out) == 0 && !ferror(cli_out)) return code;
+  if (fflush(cli_out) == 0 && !ferror(cli_out) && !output_error) return code;
 
   int reason = output_error ? output_error : errno;
   fprintf(cli_err, "pullback: cannot write standard output%s%s\n", reason ? ": " : "", reason ? strerror(reason) : "");

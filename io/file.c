@@ -305,9 +305,9 @@ static void sync_folder(const pbFile *file) {
   close(fd);
 }
 
-// False: errno, or the sink, says why.
+// False: errno, or the sink, says why. stdio of musl does not take a write of nothing for a failure, so the sink is asked, too.
 static bool finish(pbFile *file) {
-  if (ferror(file->stream) || fflush(file->stream) != 0) return false;
+  if (ferror(file->stream) || fflush(file->stream) != 0 || file->sink.error) return false;
 
   // Its bytes first, then its name.
   if (file->temporary && !sync_file(file)) return false;
@@ -316,7 +316,7 @@ static bool finish(pbFile *file) {
   // Closed either way.
   int closed = fclose(file->stream);
   file->stream = NULL;
-  if (closed != 0) return false;
+  if (closed != 0 || file->sink.error) return false;
 
   return !file->temporary || rename(file->temporary, file->path) == 0;
 }
