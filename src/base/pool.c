@@ -54,6 +54,8 @@ struct pbPool {
   void *wait_user;
 };
 
+enum { STACK = 8 << 20 };  // of a thread, in bytes
+
 static void take_tasks(pbPool *p, int worker) {
   // Which thread gets which task is left to chance; what it does with it must not depend on that.
   for (;;) {
@@ -94,15 +96,20 @@ static int start_workers(pbPool *p) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
 
-  int reason = 0;
-  while (p->started < p->threads - 1) {
+  // As large as those of the caller's threads are on Linux; musl gives 128 KiB, Darwin 512.
+  pthread_attr_t roomy;
+  int reason = pthread_attr_init(&roomy);
+  if (!reason) reason = pthread_attr_setstacksize(&roomy, STACK);
+
+  while (!reason && p->started < p->threads - 1) {
     Worker *w = &p->worker[p->started];
     *w = (Worker){.pool = p, .index = p->started + 1};
-    reason = pthread_create(&w->thread, NULL, worker_main, w);
+    reason = pthread_create(&w->thread, &roomy, worker_main, w);
     if (reason) break;
     p->started++;
   }
 
+  pthread_attr_destroy(&roomy);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return reason;
 }
