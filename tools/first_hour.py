@@ -201,6 +201,29 @@ def figures(machine):
     return [line for line in shown.splitlines()[:-1] if number.sub("", line) not in number.sub("", own) or line.split(":")[0] not in own]
 
 
+def same_file(one, other):
+    return other.exists() and one.read_bytes() == other.read_bytes()
+
+
+def tell_difference(ours, theirs):
+    """What two builds of the same sources differ by: objects, settings of CMake, what was linked."""
+    objects = sorted(p.relative_to(ours) for part in ("plain", "single", "real", "complex", "adjoint*", "v3", "v4", "program")
+                     for p in ours.glob(f"CMakeFiles/pullback_{part}.dir/**/*.o"))
+    missing = [p for p in objects if not (theirs / p).exists()]
+    other = [p for p in objects if p not in missing and not same_file(ours / p, theirs / p)]
+    print(f"  {len(objects)} objects, {len(missing)} are not there, {len(other)} differ: {' '.join(map(str, other[:8]))}", flush=True)
+
+    # Those that choose what is compiled, and by what.
+    told = re.compile(r"^(CMAKE_(C|EXE|SHARED)\w*|PULLBACK_\w+|\w*(EXPAT|PNG|ZLIB|JANSSON|QHULL)\w*):\w+=(.*)$", re.MULTILINE)
+    mine, its = ({k: v for k, _, _, v in told.findall((build / "CMakeCache.txt").read_text())} for build in (ours, theirs))
+    print(f"  settings that differ: {' '.join(sorted(k for k in mine | its if mine.get(k) != its.get(k)))}", flush=True)
+
+    # What the compiler says of itself, and the shared objects that are asked for.
+    for build in (ours, theirs):
+        said = subprocess.run(["readelf", "-p", ".comment", "-d", str(build / "libpullback.so")], capture_output=True, text=True).stdout
+        print(f"  {' '.join(re.findall(r'GCC: .*|(?<=Shared library: ).*', said))}", flush=True)
+
+
 def other_bits(machine):
     """How many files have the bits of this checkout's own build, where that is up to date. Told only: another root may have another compiler."""
     ours, theirs = ROOT / "build" / "release", machine.inside(f"{machine.sources}/build/release")
@@ -211,8 +234,10 @@ def other_bits(machine):
     targets = ["pullback_program", "pullback_shared"]
     subprocess.run(["cmake", "--build", str(ours), "--target", *targets], check=True, stdout=subprocess.DEVNULL)
     names = ["pullback", "libpullback.so"]
-    differ = [name for name in names if not (theirs / name).exists() or (ours / name).read_bytes() != (theirs / name).read_bytes()]
+    differ = [name for name in names if not same_file(ours / name, theirs / name)]
     print(f"{len(names) - len(differ)} of {len(names)} files have the bits of the build in this folder", flush=True)
+    if differ:
+        tell_difference(ours, theirs)
 
 
 def main():

@@ -4,7 +4,7 @@
 Builds dist/pullback-VERSION-cp311-abi3-manylinux_*.whl with the environment of tests/python/frameworks.txt: the libraries that the
 extension needs are taken along with their licences, the limited API is examined, and the wheel is run below a root that holds Python,
 NumPy and the C library alone. The one of 64-bit ARM is built by a cross compiler with Debian's libraries (tools/other_roots.py), and
-tried in Debian's Python for it, which qemu runs. That of macOS (tools/wheel_macos.py) is built there.
+tried in Debian's Python for it, which qemu runs, together with some files of tests/python. That of macOS (tools/wheel_macos.py) is built there.
   tools/wheel.py [--no-build] [--machine aarch64]      --no-build: only tries the wheel in dist/
 """
 import argparse
@@ -27,6 +27,8 @@ PLATFORM = "manylinux_2_34"  # and the machine
 C_LIBRARY = ("libc", "libm", "ld-linux-x86-64", "ld-linux-aarch64")  # and what loads it
 LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 MOST = 15 << 20  # bytes
+TESTS = ["test_energy.py", "test_xla.py"]  # of tests/python: those that need NumPy alone, and no process of their own
+TESTED_BY = ["pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py.py"]
 TRIAL = ROOT / "tests" / "python" / "bare.py"
 
 
@@ -221,6 +223,19 @@ def try_out(machine, wheel):
     print(f"{wheel.relative_to(ROOT)}: {wheel.stat().st_size / 2**20:.1f} MiB, with libexpat, {', '.join(brought)}; it runs where they are not")
 
 
+def test(machine, wheel):
+    """Some tests of the package in another machine's Python, with the pytest of this one."""
+    with tempfile.TemporaryDirectory() as name:
+        site = pathlib.Path(name) / "python"
+        with zipfile.ZipFile(wheel) as z:
+            z.extractall(site)
+        for folder, names in ((machine.packages(), ["numpy", "numpy.libs"]), (pathlib.Path(sysconfig.get_path("purelib")), TESTED_BY)):
+            for part in names:
+                (site / part).symlink_to(folder / part)
+        run(*machine.runner, machine.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(ROOT / "tests" / "python" / t for t in TESTS), cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(site), "PULLBACK_BUILD": name, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
 def main():
     os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"], "/usr/sbin"])
     parser = argparse.ArgumentParser(description="Build the wheel and try it below an empty root.")
@@ -228,7 +243,10 @@ def main():
     parser.add_argument("--machine", choices=sorted({platform.machine(), "aarch64"}), default=platform.machine())
     asked = parser.parse_args()
     machine = Here() if asked.machine == platform.machine() else Arm()
-    try_out(machine, of(machine)[0] if asked.no_build else build(machine))
+    wheel = of(machine)[0] if asked.no_build else build(machine)
+    try_out(machine, wheel)
+    if machine.runner:
+        test(machine, wheel)
 
 
 if __name__ == "__main__":
