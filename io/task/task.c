@@ -425,6 +425,38 @@ pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task) {
   return check_ties(r, task);
 }
 
+// ---- sections that are not read for what is wanted: of their kind nevertheless ----------------------------------------------
+static bool is_one_of(const json_t *value, const char *kinds) {
+  static const char letters[] = {[JSON_OBJECT] = 'o', [JSON_ARRAY] = 'a', [JSON_STRING] = 's', [JSON_INTEGER] = 'n',
+                                 [JSON_REAL] = 'n',   [JSON_TRUE] = 'b',  [JSON_FALSE] = 'b',  [JSON_NULL] = '0'};
+  return strchr(kinds, letters[json_typeof(value)]) != NULL;
+}
+
+// Who reads a section has said more of it by now.
+static pbStatus check_kinds(pbTaskReader *r, const json_t *root) {
+  static const struct {
+    const char *kinds, *name, *keys[14];  // NULL at the end
+  } table[] = {{"o",
+                "an object {...}",
+                {"options", "contact", "parameters", "mocap", "optimizer", "stop", "gradient", "sample", "episode", "train",
+                 "audit", "urdf"}},
+               {"a", "a list [...]", {"expose", "trajectories", "variables", "loss"}},
+               {"s", "a text", {"model", "constants", "mode"}},
+               {"n", "a number", {"steps", "duration", "seed"}},
+               {"b", "true or false", {"design"}},
+               {"os", "an object or a text", {"deformables", "policy", "init"}},
+               {"nb", "a number, true or false", {"confirm"}},
+               {"ns", "a number or a text", {"memory"}},
+               {"naos", "a number, a list, an object or a text", {"controls"}}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (const char *const *key = table[i].keys; *key; key++) {
+      const json_t *value = json_object_get(root, *key);
+      if (value && !is_one_of(value, table[i].kinds)) return pbTaskReader_FailAt(r, *key, "expected %s", table[i].name);
+    }
+  }
+  return pb_ok;
+}
+
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
   pbManifest manifest;
   json_t *root;
@@ -441,6 +473,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
     pbManifest_AddTask(&manifest, root);
     t->name = pbContext_CopyText(r->ctx, r->name);
     status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+    if (status == pb_ok) status = check_kinds(r, root);
     pbStatus ended = pbManifest_End(&manifest, &t->made_from);
     if (status == pb_ok) status = ended;
   }

@@ -196,6 +196,39 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   return pb_ok;
 }
 
+// For a training, which is not audited now: a mistake is told before the hours that it takes, not after them.
+static pbStatus check_loss(pbTaskReader *r, const json_t *loss, int steps) {
+  pbTermSet set;
+  if (!loss) return pb_ok;
+
+  pbTaskReader_Enter(r, "audit");
+  pbTaskReader_Enter(r, "loss");
+  pbTermSet_Begin(&set, r->ctx, r->model, steps);
+
+  // a host program's functions are called by audits
+  bool functions = r->functions;
+  r->functions = true;
+  pbStatus status = pbTask_ReadLoss(r, loss, &set);
+  r->functions = functions;
+  pbTermSet_Free(&set);
+  PB_TRY(status);
+
+  pbTaskReader_Leave(r);
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+pbStatus pbTask_CheckAudit(pbTaskReader *r, const json_t *root, pbTask *task, double seconds) {
+  const json_t *audit = json_object_get(root, "audit");
+  if (!audit) return pb_ok;
+  PB_TRY(pbTask_ReadAudit(r, root, task));
+
+  // as long as it says of itself, else as an episode
+  int own = task->trajectory_count ? task->trajectories[0].steps : 0,
+      steps = (int)fmin(1e6, round(seconds / pbTaskReader_Timestep(r)));
+  return check_loss(r, json_object_get(audit, "loss"), own > steps ? own : steps);
+}
+
 // What a training does not say of a single run: its length is that of an episode, and its loss may be another than what it is
 // trained by.
 static pbStatus complete(pbTaskReader *r, const json_t *root, json_t *whole) {
@@ -220,7 +253,7 @@ static pbStatus read_audited(pbTaskReader *r, const json_t *root, pbTask *task) 
   pbStatus status = complete(r, root, whole);
   if (status == pb_ok) status = pbTask_ReadWhole(r, whole, task);
   json_decref(whole);
-  return status;
+  return status == pb_ok ? pbTask_CheckTraining(r, root, task) : status;
 }
 
 pbStatus pbTask_LoadAudit(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {

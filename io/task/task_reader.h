@@ -138,6 +138,10 @@ PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTer
 PB_NODISCARD pbStatus pbTask_GivePoses(pbTaskReader *r, pbTask *task, pbTrajectory *tr, pbVariableKind kind);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task);
+// "train", "episode" and "loss" of a task that is audited now: nothing is kept of them.
+PB_NODISCARD pbStatus pbTask_CheckTraining(pbTaskReader *r, const json_t *root, pbTask *task);
+// "audit" of a training, whose episodes are of so many seconds: with its loss, of which nothing is kept.
+PB_NODISCARD pbStatus pbTask_CheckAudit(pbTaskReader *r, const json_t *root, pbTask *task, double seconds);
 // "optimizer" where there is one; "stop" (NULL: none).
 PB_NODISCARD pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadStop(pbTaskReader *r, const json_t *object, pbTask *task);

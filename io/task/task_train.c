@@ -508,6 +508,33 @@ static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
+static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
+  PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
+  PB_TRY(read_train(r, root, t));
+  return read_episode(r, root, t);
+}
+
+static pbTrain *create(pbContext *ctx) {
+  pbTrain *t = pbContext_Alloc(ctx, sizeof *t);
+  if (!t) return NULL;
+  t->ctx = ctx;
+  t->mean_at = t->deviation_at = t->critic_mean_at = t->critic_deviation_at = -1;
+  return t;
+}
+
+pbStatus pbTask_CheckTraining(pbTaskReader *r, const json_t *root, pbTask *task) {
+  if (!json_object_get(root, "train") || !pbPolicy_Text(task->model)) return pb_ok;
+  pbTrain *t = create(r->ctx);
+  if (!t) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a training");
+
+  // the task is the caller's
+  t->task = task;
+  pbStatus status = read_learning(r, root, t);
+  t->task = NULL;
+  pbTrain_Destroy(t);
+  return status;
+}
+
 static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task) {
   pbTrain *t = r->train;
   pbPolicyInfo info;
@@ -525,18 +552,14 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   PB_TRY(check_draws(r, task));
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
-  PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
-  PB_TRY(read_train(r, root, t));
-
-  return read_episode(r, root, t);
+  PB_TRY(read_learning(r, root, t));
+  return pbTask_CheckAudit(r, root, task, t->settings.episode);
 }
 
 pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTrain **train) {
   *train = NULL;
-  pbTrain *t = pbContext_Alloc(ctx, sizeof *t);
+  pbTrain *t = create(ctx);
   if (!t) return pbContext_Fail(ctx, pb_no_memory, "no memory for a training");
-  t->ctx = ctx;
-  t->mean_at = t->deviation_at = t->critic_mean_at = t->critic_deviation_at = -1;
 
   // the task is read as any, what is trained beside it
   pbTask *task;

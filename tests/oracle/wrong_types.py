@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every key of every task of examples/ and validation/ with each wrong JSON type, in one process: what is taken, and what is refused without its place.
 
-  tests/oracle/wrong_types.py FOLDER [NAME...]     prints a line of JSON for each task: {"task", "keys", "loads", "taken": [[path, type]], "placeless": [...]}
+  tests/oracle/wrong_types.py FOLDER [NAME...]     prints a line of JSON for each task: {"task", "keys", "loads", "taken": [[path, type, reader]], "placeless": [...]}
 
 Tasks of validation/ are those that a case has written when it first runs the program or reads one.
 """
@@ -22,6 +22,7 @@ from inside import native
 SAMPLES = {"null": None, "bool": True, "number": 7.5, "string": "zzz", "array": [[]], "object": {"zzz": 1}}
 KINDS = {type(None): "null", bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 FILE = "wrong.json"
+SECTIONS = re.findall(r'"(\w+)"', re.search(r"pbTask_Keys\[\] = \{(.*?)\};", (ROOT / "io" / "task" / "task.c").read_text(), re.S)[1])
 LATE = {"E6", "R5C", "K21", "K109", "K110"}  # whose tasks come after seconds of work, and have no other keys
 
 
@@ -94,48 +95,58 @@ def keys(value, path=()):
             yield from keys(v, path + (i,))
 
 
-def load(task, place):
-    """(taken, text)."""
+def readers_of(task):
+    """{name: (load, free)} of those that commands call on such a task."""
+    readers = {"train": (native.pbTrain_Load, native.pbTrain_Destroy)} if "train" in task else {"optimize": (native.pbTask_LoadWith, native.pbTask_Destroy)}
+    return readers | ({"audit": (native.pbTask_LoadAudit, native.pbTask_Destroy)} if "audit" in task else {})
+
+
+def load(task, place, readers):
+    """(names of the readers that take it, texts of the others): what one refuses another must not pass over."""
     path = place / FILE
     path.write_text(json.dumps(task, indent=1))
-    ctx, ptr = native.pbContext_Create(None), native.handle()
-    readers = [(native.pbTrain_Load, native.pbTrain_Destroy)] if "train" in task else [(native.pbTask_LoadWith, native.pbTask_Destroy)]
-    if "audit" in task:
-        readers.append((native.pbTask_LoadAudit, native.pbTask_Destroy))
-    try:
-        for read, free in readers:
+    taken, texts = [], []
+    for name, (read, free) in readers.items():
+        ctx, ptr = native.pbContext_Create(None), native.handle()
+        try:
             read(ctx, os.fsencode(path), os.fsencode(ROOT), None, ptr)
             free(ptr)
-        return True, ""
-    except native.Error as error:
-        return False, str(error)
-    finally:
-        native.pbContext_Destroy(ctx)
+            taken.append(name)
+        except native.Error as error:
+            texts.append(str(error))
+        finally:
+            native.pbContext_Destroy(ctx)
+    return taken, texts
 
 
 def try_task(title, task, place, tried):
-    """tried: keys of tasks of validation/, without the numbers of lists, which are tried once."""
-    _, text = load(task, place)
-    said = {"task": title, "keys": 0, "loads": 0, "taken": [], "placeless": [], "good": text}
-    for container, key, path in list(keys(task)):
+    """tried: keys of tasks of validation/, without the numbers of lists, which are tried once. Sections that a task
+    does not have are tried once for each reader."""
+    readers = readers_of(task)
+    _, texts = load(task, place, readers)
+    said = {"task": title, "keys": 0, "loads": 0, "taken": [], "placeless": [], "good": texts}
+    absent = [(task, key, (key,)) for key in SECTIONS if key not in task and (*readers, key) not in tried]
+    tried |= {(*readers, key) for _, key, _ in absent}
+    for container, key, path in [*keys(task), *absent]:
         pattern = tuple("#" if isinstance(p, int) else p for p in path)
         if title.startswith("validation") and pattern in tried:
             continue
         tried.add(pattern)
         said["keys"] += 1
-        own = container[key]
+        own = container.get(key, SAMPLES)
         for kind, sample in SAMPLES.items():
-            if kind == KINDS[type(own)]:
+            if own is not SAMPLES and kind == KINDS[type(own)]:
                 continue
             container[key] = sample
-            taken, text = load(task, place)
+            taken, texts = load(task, place, readers)
             said["loads"] += 1
-            name = ".".join(map(str, path))
-            if taken:
-                said["taken"].append([name, kind])
-            elif len(re.findall(rf"{FILE}:\d+: ", text)) != 1:  # missing, or twice
-                said["placeless"].append([name, kind, text])
-        container[key] = own
+            name = ("+" if own is SAMPLES else "") + ".".join(map(str, path))
+            said["taken"] += [[name, kind, reader] for reader in taken]
+            said["placeless"] += [[name, kind, text] for text in texts if len(re.findall(rf"{FILE}:\d+: ", text)) != 1]  # missing, or twice
+        if own is SAMPLES:
+            del container[key]
+        else:
+            container[key] = own
     return said
 
 
