@@ -1,8 +1,6 @@
 // What an interrupted command has done, kept beside its output: the same command goes on with it, to the same bits.
 // Tests: tests/oracle/test_going_on.py.
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "kept.h"
 
@@ -14,12 +12,6 @@ static bool is_beside(int id) {
     if ((int)beside[i] == id) return true;
   }
   return false;
-}
-
-// Beside a device or a pipe nothing is left.
-static bool is_special(const char *output) {
-  struct stat about;
-  return output && stat(output, &about) == 0 && !S_ISREG(about.st_mode);
 }
 
 // A command without one leaves what is done beside its page.
@@ -38,8 +30,8 @@ pbStatus cliKept_Begin(cliApp *app, cliKept *k) {
 
   // named after the output and the command: two commands with one output have two
   snprintf(ending, sizeof ending, ".%s.state", app->command->name);
-  PB_TRY(pbRun_FileName(app->ctx, output, args->positional[0], ending, k->path, sizeof k->path));
-  if (is_special(output) || (!output && !has_output(app))) k->path[0] = 0;
+  bool nowhere = output ? pbRun_IsStream(output) : !has_output(app);
+  if (!nowhere) PB_TRY(pbRun_FileName(app->ctx, output, args->positional[0], ending, k->path, sizeof k->path));
   PB_TRY(pbKept_Begin(app->ctx, &k->kept));
 
   // a line for every option, given or not: the first that differs is named

@@ -241,9 +241,11 @@ PB_API PB_NODISCARD pbStatus pbTask_DescribeResult(pbTask *task, const pbRunResu
 PB_API const char *pbRun_Say(const pbProgress *progress, char *text, size_t size);
 enum { PB_RUN_PATH = 4160 };  // bytes of a path
 // A file beside what a run writes: `output` (NULL: the task's name, in the current folder) without .json, .npz or .html, with an
-// ending (".state"). pb_bad_argument: the name is empty or too long for `size`.
+// ending (".state"). pb_bad_argument: the name is empty or too long for `size`, or pbRun_IsStream.
 PB_API PB_NODISCARD pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path,
                                             size_t size);
+// Whether an output is a pipe or a device ("/dev/stdout" also where that is a file by now), beside which no other files are written.
+PB_API bool pbRun_IsStream(const char *output);
 
 // ---- losses alone -------------------------------------------------------------------------------------------------
 // The "loss" of a task file on somebody else's rollout of `steps` steps: that of trajectory `trajectory` where the file lists

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <pullback/trajectory.h>
 
@@ -15,10 +16,22 @@ const char *pbRun_Say(const pbProgress *progress, char *text, size_t size) {
   return text;
 }
 
+bool pbRun_IsStream(const char *output) {
+  static const char *const descriptors[] = {"/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/"};
+  struct stat about;
+  for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
+    if (strncmp(output, descriptors[i], strlen(descriptors[i])) == 0) return true;
+  }
+  return stat(output, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
 pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path, size_t size) {
   static const char *const suffixes[] = {".npz", ".json", ".html"};
   const char *from = output ? output : task;
   if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
+  if (output && pbRun_IsStream(output))
+    return pbContext_Fail(ctx, pb_bad_argument,
+                          "-o %s: expected the name of a file, beside which others are written, found a pipe or device", output);
 
   size_t length = strlen(from);
   for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

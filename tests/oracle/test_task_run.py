@@ -1,5 +1,7 @@
 """A task file as the model of a command: its trajectories, start values and settings hold unless options say otherwise."""
+import itertools
 import json
+import os
 import pathlib
 import subprocess
 
@@ -227,3 +229,21 @@ def test_a_search_leaves_a_saddle_at_its_bounds(tmp_path, run, method, span):
                                                     "variables": [{"control": True}], "optimizer": {"method": method}}))
     found = json.loads(run("optimize", "task.json", "--json", cwd=tmp_path).stdout)
     assert found["loss"] < 1e-6 and found["saddles_left"] == 1, found["reason"]
+
+
+def test_nothing_is_written_beside_a_stream(pullback, tmp_path):
+    """Files beside the result have names made of its name: of a pipe or device there are none. A link to a file is one."""
+    write(tmp_path, {**TASK, "optimizer": {"iterations": 0}})
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    before = sorted(tmp_path.iterdir())
+    for command, output in itertools.product(("optimize", "train"), ("pipe", "null", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")):
+        with open(tmp_path.parent / "said", "w+", encoding="utf-8") as stdout:  # a regular file, which /dev/stdout is by then
+            done = subprocess.run([pullback, command, "task.json", "-o", output], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 2 and f"-o {output}: expected the name of a file, beside which others are written" in done.stderr, done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+    (tmp_path / "kept.json").write_text("")
+    (tmp_path / "link.json").symlink_to("kept.json")
+    subprocess.run([pullback, "optimize", "task.json", "-q", "-o", "link.json"], cwd=tmp_path, check=True)
+    assert json.loads((tmp_path / "kept.json").read_text()) and (tmp_path / "link.trajectory.npz").exists() and (tmp_path / "link.json").is_symlink()

@@ -339,6 +339,11 @@ static void test_names_of_files(void **state) {
   assert_string_equal(path, "out/page.check.state");
   assert_int_equal(pbRun_FileName(ctx, "a-name-that-is-longer-than-the-memory-for-it", "b", ".npz", path, sizeof path),
                    pb_bad_argument);
+
+  // beside a stream there are none
+  assert_int_equal(pbRun_FileName(ctx, "/dev/null", "b", ".npz", path, sizeof path), pb_bad_argument);
+  assert_true(pbRun_IsStream("/dev/stdout") && pbRun_IsStream("/proc/self/fd/1") && !pbRun_IsStream("/dev/shm/a.json"));
+  assert_false(pbRun_IsStream(".") || pbRun_IsStream("no/such/file"));
   pbContext_Destroy(ctx);
 }
 
