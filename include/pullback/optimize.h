@@ -244,7 +244,7 @@ enum { PB_RUN_PATH = 4160 };  // bytes of a path
 // ending (".state"). pb_bad_argument: the name is empty or too long for `size`, or pbRun_IsStream.
 PB_API PB_NODISCARD pbStatus pbRun_FileName(pbContext *ctx, const char *output, const char *task, const char *ending, char *path,
                                             size_t size);
-// Whether an output is a pipe or a device ("/dev/stdout" also where that is a file by now), beside which no other files are written.
+// Whether an output is a pipe or a device ("/dev/stdout" also where that is a file by now): no files are written beside it.
 PB_API bool pbRun_IsStream(const char *output);
 
 // ---- losses alone -------------------------------------------------------------------------------------------------

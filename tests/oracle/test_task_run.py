@@ -237,13 +237,17 @@ def test_nothing_is_written_beside_a_stream(pullback, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "null").symlink_to("/dev/null")
     before = sorted(tmp_path.iterdir())
-    for command, output in itertools.product(("optimize", "train"), ("pipe", "null", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")):
+    streams = "pipe", "null", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
+    for command, output in itertools.product(("optimize", "train"), streams):
         with open(tmp_path.parent / "said", "w+", encoding="utf-8") as stdout:  # a regular file, which /dev/stdout is by then
-            done = subprocess.run([pullback, command, "task.json", "-o", output], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
-        assert done.returncode == 2 and f"-o {output}: expected the name of a file, beside which others are written" in done.stderr, done.stderr
+            done = subprocess.run([pullback, command, "task.json", "-o", output], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE,
+                                  text=True, timeout=60)
+        assert done.returncode == 2, done.stderr
+        assert f"-o {output}: expected the name of a file, beside which others are written" in done.stderr
     assert sorted(tmp_path.iterdir()) == before
 
     (tmp_path / "kept.json").write_text("")
     (tmp_path / "link.json").symlink_to("kept.json")
     subprocess.run([pullback, "optimize", "task.json", "-q", "-o", "link.json"], cwd=tmp_path, check=True)
-    assert json.loads((tmp_path / "kept.json").read_text()) and (tmp_path / "link.trajectory.npz").exists() and (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "kept.json").read_text()) and (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "link.trajectory.npz").exists()
