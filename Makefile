@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -15,6 +15,7 @@ help:
 	@echo 'make demo           parameters, starts and a path found by gradient, an arm and a quadruped that learn: out/index.html [PART=ball: that alone]'
 	@echo 'make first-hour     README line by line from an empty Debian 12 (root, network; a quarter of an hour)'
 	@echo 'make test           everything that proves it right (minutes)'
+	@echo 'make draw           what tests draw by SEED, with many seeds: which are red, and how each is repeated [SEEDS=20 ONLY="poses ties"]'
 	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them; PART=3/24: a share of all, four minutes; PART=draw SEED=x: one of 24, nothing written]; goes on after a kill'
 	@echo 'make check-all      everything in full, before a release; goes on after a kill (hours)'
 	@echo 'make bench          speed, beside MuJoCo on the same core'
@@ -207,6 +208,10 @@ failing-world:
 	@$(MAKE) --no-print-directory configure
 	@tools/build $(PRESET) pullback_program pullback_shared pullback_core
 	@$(PYTHON) tests/world/failing_world.py --build $(BUILD) $(if $(SHARE),--share $(SHARE)) --seed $(SEED) $(ONLY)
+
+# Each seed is one that continuous integration may have; without SEED they come from the clock.
+draw: build-tests
+	@tools/draw --seeds $(or $(SEEDS),20) $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(ONLY)
 
 mutate:
 	@tools/setup test

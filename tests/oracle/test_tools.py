@@ -1,4 +1,7 @@
 """The tools that read C sources: what they find in samples that are right and wrong."""
+import pathlib
+import re
+import runpy
 import subprocess
 import sys
 
@@ -187,3 +190,16 @@ def test_sources_name_tests_that_are_there(tmp_path):
     subprocess.run("git init -q . && git add .", shell=True, cwd=tmp_path, check=True)
     said = check_named.faults(tmp_path)[1]
     assert len(said) == 2 and "a.c: its opening comment names no test" in said[0] and "there is no tests/unit/test_b.c" in said[1]
+
+
+def test_all_that_is_drawn_by_seed_is_drawn_many_times():
+    """Each test that reads SEED is in the table of tools/draw, or beside it with the reason."""
+    draw = runpy.run_path(str(ROOT / "tools" / "draw"))
+    table = " ".join(draw["TESTS"].values())
+    read = {str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("*") if p.suffix in (".py", ".c") and re.search(
+        r"""(environ\.get|getenv)\(.SEED""", p.read_text(encoding="utf-8"))} - {"tests/oracle/test_tools.py"}
+    missing = {p for p in read if p not in table and pathlib.Path(p).stem not in table and p not in draw["ELSEWHERE"]}
+    assert len(read) > 12 and not missing, missing
+    assert not [p for p in draw["ELSEWHERE"] if p not in read]
+    seeds = draw["seeds"]
+    assert seeds("a", 3) == seeds("a", 5)[:3] and len(set(seeds("a", 50))) == 50 and seeds("a", 1) != seeds("b", 1)
