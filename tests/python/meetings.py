@@ -205,7 +205,8 @@ class Scene:
         out = ["<worldbody>", self._ground(), '<site name="ceiling" pos="0 0 .8"/>']
         out.append(f'<body name="lump" pos="0 0 {.055 + .01 * (row["method"] == "impact"):.3f}"{self._gravcomp()}><freejoint name="loose"/>{self._shape(row["shape"], "lump")}'
                    f'<site name="on" pos=".02 .01 .05" size=".1"/></body>')
-        out.append(f'<body name="upper" pos=".3 0 .3"{self._gravcomp()}>' + self._joint("slide", "slider", "0 0 1") + self._joint("hinge", "shoulder", "0.2 1 0")
+        # Impacts alone hold no contact: the hand begins above the ground.
+        out.append(f'<body name="upper" pos=".3 0 {.39 if row["method"] == "impact" else .3}"{self._gravcomp()}>' + self._joint("slide", "slider", "0 0 1") + self._joint("hinge", "shoulder", "0.2 1 0")
                    + f'<geom name="arm" type="capsule" fromto="0 0 0 .15 0 0" size=".02" contype="0" conaffinity="0" density="{self.u(500, 1500)}"/>'
                    f'<site name="elbow" pos=".1 .02 .03"/>'
                    f'<body name="lower" pos=".15 0 0"{self._gravcomp()}>' + self._joint("hinge", "bend", "0 1 -.2")
