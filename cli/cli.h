@@ -182,8 +182,8 @@ bool cliSignals_Caught(void);
 
 typedef struct cliProgress {
   const char *what;
-  bool shown, on;
-  double started, last;
+  bool shown, on, told;
+  double started, last, before;  // before: done when this was first told, by an earlier run
 } cliProgress;
 double cli_seconds(void);
 void cliProgress_Begin(cliProgress *p, const cliApp *app, const char *what);

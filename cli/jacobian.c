@@ -192,7 +192,8 @@ static pbStatus take_up(cliRun *run, const cliKept *going, const Matrices *m, do
   name_matrices(run, m, kept);
 
   const double *step = pbArrays_Reals(going->from, "step", 1), *state = pbArrays_Reals(going->from, "state", (size_t)run->nx);
-  bool fits = step && state && *step >= 0 && *step < (double)run->steps && pbStepNotes_Restore(&run->notes, going->from);
+  bool fits = step && state && *step >= 0 && *step < (double)run->steps && pbStepNotes_Restore(&run->notes, going->from) &&
+              pbStepNotes_Fit(&run->notes, run->model);
   size_t done = fits ? (size_t)*step : 0;
   for (int i = 0; fits && i < 4; i++) {
     size_t numbers = done * kept[i].rows * kept[i].cols;
@@ -202,7 +203,7 @@ static pbStatus take_up(cliRun *run, const cliKept *going, const Matrices *m, do
   }
 
   // nobody but a forger gets here
-  if (!fits) return pbContext_Fail(run->ctx, pb_bad_input, "%s: does not fit the run; --fresh begins anew", going->path);
+  if (!fits) return cliKept_Refuse(going);
 
   memcpy(x, state, (size_t)run->nx * sizeof *x);
   *k = (long)done;

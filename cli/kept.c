@@ -54,6 +54,10 @@ pbStatus cliKept_Load(cliKept *k) {
   return pbKept_Load(k->kept, k->path, &k->from);
 }
 
+pbStatus cliKept_Refuse(const cliKept *k) {
+  return pbContext_Fail(k->app->ctx, pb_bad_input, "%s: does not fit the run; --fresh begins anew", k->path);
+}
+
 void cliKept_SayStep(const cliKept *k, long steps) {
   // a state of many worlds has none
   const pbArray *step = k->from ? pbArrays_Find(k->from, "step") : NULL;

@@ -15,6 +15,8 @@ typedef struct cliKept {
 pbStatus cliKept_Begin(cliApp *app, cliKept *kept);
 // When all is read: kept->from. With --fresh the file is removed.
 pbStatus cliKept_Load(cliKept *kept);
+// That what was kept is of another run: the error, with the file's name.
+PB_NODISCARD pbStatus cliKept_Refuse(const cliKept *k);
 void cliKept_SayStep(const cliKept *kept, long steps);  // at which "step" a run goes on; nothing where it begins
 // After an interruption, which `said` tells of: keeps kept->left and says so. pb_interrupted, or why it could not be kept.
 pbStatus cliKept_Save(cliKept *kept, const char *said);

@@ -20,6 +20,12 @@ static pbStatus simulate(cliRun *run, cliKept *kept, pbArrays *set) {
   pbStatus status = pbSimulation_Run(run->ctx, &s, set, &run->notes);
   cliProgress_End(&progress);
 
+  // the library knows no file
+  char why[600];
+  snprintf(why, sizeof why, "%.590s", pbContext_Error(run->ctx));
+  if (status == pb_bad_input && kept->from)
+    return pbContext_Fail(run->ctx, status, "%s: %s; --fresh begins anew", kept->path, why);
+
   // what is done by then is kept
   if (status == pb_interrupted) return cliKept_Save(kept, pbContext_Error(run->ctx));
 

@@ -68,14 +68,16 @@ void cliProgress_Begin(cliProgress *p, const cliApp *app, const char *what) {
 
 void cliProgress_Show(cliProgress *p, double done, double all, const char *note) {
   if (!p->on) return;
+  if (!p->told) p->before = done;
+  p->told = true;
   double now = cli_seconds();
   if (now - p->last < 0.2) return;
   p->last = now;
   p->shown = true;
 
-  // nothing is known before something is done
+  // nothing is known before something is done, by this run
   char left[40] = "";
-  if (done > 0) snprintf(left, sizeof left, ", %.0f s left", (now - p->started) * (all - done) / done);
+  if (done > p->before) snprintf(left, sizeof left, ", %.0f s left", (now - p->started) * (all - done) / (done - p->before));
   fprintf(cli_err, "\r\033[K%s: %.0f of %.0f (%.0f %%)%s%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,
           note ? ", " : "", note ? note : "");
   fflush(cli_err);

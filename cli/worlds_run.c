@@ -116,14 +116,15 @@ static pbStatus take_up(const cliWorlds *w, const cliKept *kept, const pbBatchOu
   double *const parts[] = {output->states, output->sensordata};
   size_t rows = (size_t)output->row_count;
   const pbArray *worlds = kept->from ? pbArrays_Find(kept->from, "worlds") : NULL;
-  done->count = worlds && worlds->type == pb_arrayReal && ascends(worlds, w->count) ? (int)worlds->count : 0;
+  if (kept->from && !(worlds && worlds->type == pb_arrayReal && ascends(worlds, w->count))) return cliKept_Refuse(kept);
+  done->count = worlds ? (int)worlds->count : 0;
 
   int parts_kept = done->count ? 2 : 0;
   for (int i = 0; i < parts_kept; i++) {
     const pbArray *a = pbArrays_Find(kept->from, part_names[i]);
     size_t numbers = rows * width_of(run, i);
     if (!a || a->type != pb_arrayReal || a->count != worlds->count * numbers)
-      return pbContext_Fail(run->ctx, pb_bad_input, "%s: does not fit the worlds; --fresh begins anew", kept->path);
+      return cliKept_Refuse(kept);
 
     // a model without sensors has none to copy
     if (!numbers) continue;
@@ -141,6 +142,18 @@ static pbStatus take_up(const cliWorlds *w, const cliKept *kept, const pbBatchOu
   return pb_ok;
 }
 
+// Steps of all worlds, those among them that an earlier run has made.
+typedef struct Counted {
+  cliProgress line;
+  int64_t before;
+} Counted;
+
+static int show_all(void *user, const pbProgress *p) {
+  Counted *c = user;
+  cliProgress_Show(&c->line, (double)(c->before + p->done), (double)(c->before + p->total), NULL);
+  return cliSignals_Caught();
+}
+
 static pbStatus roll(cliWorlds *w, cliKept *kept, const pbBatchOutput *output) {
   cliRun *run = w->run;
   Done done = {.left = pbContext_Alloc(run->ctx, ((size_t)w->count + 1) * sizeof *done.left)};
@@ -150,13 +163,14 @@ static pbStatus roll(cliWorlds *w, cliKept *kept, const pbBatchOutput *output) {
     fprintf(cli_err, "pullback simulate: goes on with %d of %d worlds, with %s\n", done.rest, w->count, kept->path);
 
   // from here on an interrupt is a flag that the batch asks for
-  cliProgress progress;
-  cliProgress_Begin(&progress, run->app, "simulate");
+  Counted counted = {.before = (int64_t)done.count * run->steps};
+  cliProgress_Begin(&counted.line, run->app, "simulate");
   cliSignals_Defer();
-  pbBatch_OnProgress(w->batch, cliProgress_On, &progress);
+  pbBatch_OnProgress(w->batch, show_all, &counted);
   if (status == pb_ok && done.rest)
     status = pbBatch_Rollout(w->batch, run->theta, done.left, done.rest, (int)run->steps, &w->input, output);
-  cliProgress_End(&progress);
+  cliProgress_End(&counted.line);
+  pbBatch_OnProgress(w->batch, NULL, NULL);
   if (status != pb_interrupted) cliSignals_Undefer();
 
   pbContext_Free(run->ctx, done.left);
@@ -175,8 +189,10 @@ static pbStatus simulate(cliWorlds *w, cliKept *going, pbArrays *set, const int 
 
   pbStatus status = roll(w, going, &output);
   if (status == pb_interrupted) {
-    char text[256];
-    snprintf(text, sizeof text, "%s", pbContext_Error(run->ctx));
+    char text[80];
+    int done = 0;
+    for (int k = 0; k < w->count; k++) done += output.steps_done[k] == run->steps;
+    snprintf(text, sizeof text, "interrupted after %d of %d worlds", done, w->count);
 
     // worlds at their end alone
     PB_TRY(leave(w, going, &output));

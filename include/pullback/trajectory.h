@@ -41,6 +41,8 @@ PB_API PB_NODISCARD pbStatus pbPulled_Keep(const pbPulled *pulled, int n, const 
 PB_API bool pbPulled_Restore(pbPulled *pulled, int n, const char *name, const pbArrays *set);
 PB_API PB_NODISCARD pbStatus pbCertificate_Keep(const pbCertificate *certificate, const char *name, pbArrays *set);
 PB_API bool pbCertificate_Restore(pbCertificate *certificate, const char *name, const pbArrays *set);
+// Whether notes, which a file may have forged, name geoms of this model.
+PB_API bool pbStepNotes_Fit(const pbStepNotes *notes, const pbModel *model);
 // "energy_made" of an open object: impacts that made kinetic energy.
 PB_API void pbStepNotes_DescribeGain(const pbStepNotes *notes, pbJson *json);
 

@@ -111,6 +111,16 @@ bool pbStepNotes_Restore(pbStepNotes *n, const pbArrays *set) {
   return true;
 }
 
+bool pbStepNotes_Fit(const pbStepNotes *n, const pbModel *model) {
+  const int geoms[] = {n->penetrating[0], n->penetrating[1], n->gaining[0], n->gaining[1]};
+  for (int i = 0; i < 4; i++) {
+    // none is -1, but what is said of gains and depths names both
+    bool named = i < 2 ? n->penetration > 0 : n->gains > 0;
+    if (geoms[i] < (named ? 0 : -1) || geoms[i] >= pbModel_Size(model, "ngeom")) return false;
+  }
+  return true;
+}
+
 // ---- what is said -----------------------------------------------------------------------------------------------------
 typedef struct Said {
   const pbStepNotes *notes;

@@ -228,7 +228,8 @@ static pbStatus take_up(const Recorder *r, pbStepNotes *notes, long *k) {
 
   // all of it is there, and as long as this run has it
   const double *step = pbArrays_Reals(set, "step", 1), *x = pbArrays_Reals(set, "state", nx);
-  bool fits = step && x && *step >= 0 && *step < (double)r->s->steps && pbStepNotes_Restore(notes, set);
+  bool fits = step && x && *step >= 0 && *step < (double)r->s->steps && pbStepNotes_Restore(notes, set) &&
+              pbStepNotes_Fit(notes, r->s->model);
 
   size_t rows = fits ? rows_before(r, (long)*step) : 0;
   for (int i = 0; fits && i <= r->count; i++)

@@ -1,8 +1,10 @@
 """Commands that take long say what an interruption has left, and the same command goes on with it, to the same bits."""
 import json
 import os
+import pty
 import random
 import re
+import select
 import signal
 import subprocess
 import time
@@ -275,3 +277,78 @@ def test_a_state_that_is_no_file(pullback, place):
     p = subprocess.Popen([pullback, *"simulate pile.xml --steps 200000 -o O.npz".split()], cwd=place, stderr=subprocess.PIPE, text=True)
     said = p.communicate(timeout=60)[1]
     assert p.returncode in (3, 5) and "O.simulate.state" in said, said
+
+
+def forged(path, change):
+    """A state whose arrays somebody has changed."""
+    with np.load(path) as f:
+        arrays = dict(f)
+    change(arrays)
+    with open(path, "wb") as f:
+        np.savez(f, **arrays)
+
+
+def set_notes(values):
+    def change(arrays):
+        for k, v in values.items():
+            arrays["notes"][k] = v
+    return change
+
+
+FORGERIES = [lambda a: a.update(step=np.array([-3.])), lambda a: a.pop("notes"), set_notes({8: 2, 11: 1e6, 12: 0}),
+             set_notes({4: 1., 6: -1, 7: 0}), set_notes({6: 99}), lambda a: a.update(state=a["state"][:-1])]
+
+
+@pytest.mark.parametrize("command", ["simulate", "jacobian"])
+@pytest.mark.parametrize("change", FORGERIES)
+def test_a_forged_state_is_refused_by_its_name(run, pullback, place, command, change):
+    words = f"{command} {'pile.xml --steps 80000' if command == 'simulate' else 'arm.xml --steps 800000'} -o O.npz"
+    stopped(pullback, place, words)
+    state = f"O.{command}.state"
+    forged(place / state, change)
+    said = run(*words.split(), code=3, cwd=place).stderr
+    assert f"{state}: " in said and "--fresh" in said and "(null)" not in said, said
+
+
+def left_by_worlds(pullback, place):
+    """A run of worlds, stopped when some are at their end: the words, how many it says these are, and of how many."""
+    words = "simulate pile.xml --worlds starts.npz --steps 6000 --every 400 -o O.npz --threads 2"
+    for wait in (1., 2., 4., 8.):
+        p = subprocess.Popen([pullback, *words.split()], cwd=place, stderr=subprocess.PIPE, text=True)
+        time.sleep(wait)
+        p.send_signal(signal.SIGTERM)
+        found = re.search(r"interrupted after (\d+) of (\d+) worlds", p.communicate(timeout=60)[1])
+        if found and int(found[1]):
+            return words, int(found[1]), int(found[2])
+    raise AssertionError("no world came to its end")
+
+
+def test_worlds_are_counted_with_those_of_the_run_before(pullback, place):
+    """In the line of progress, and when it is stopped again."""
+    words, done, all_of_them = left_by_worlds(pullback, place)
+    assert 0 < done < all_of_them == 40
+    mine, theirs = pty.openpty()
+    p = subprocess.Popen([pullback, *words.split()], cwd=place, stderr=theirs)
+    os.close(theirs)
+    text = b""
+    while b" of 240000 (" not in text and select.select([mine], [], [], 30)[0]:
+        text += os.read(mine, 4096)
+    p.send_signal(signal.SIGTERM)
+    p.wait(60)
+    while select.select([mine], [], [], 1)[0]:
+        try:
+            text += os.read(mine, 4096)
+        except OSError:
+            break
+    os.close(mine)
+    text = text.decode()
+    shown = [int(n) for n in re.findall(r"simulate: (\d+) of 240000 \(", text)]
+    assert f"goes on with {40 - done} of 40 worlds" in text and shown and shown[0] >= 6000 * done, text
+    again = re.search(r"interrupted after (\d+) of 40 worlds", text)
+    assert again and int(again[1]) >= done, text
+
+
+def test_forged_worlds_are_refused(run, pullback, place):
+    words, done, _ = left_by_worlds(pullback, place)
+    forged(place / "O.simulate.state", lambda a: a.update(worlds=a["worlds"][::-1] - 1))
+    assert "O.simulate.state: does not fit the run; --fresh" in run(*words.split(), code=3, cwd=place).stderr

@@ -97,8 +97,10 @@ def keys(value, path=()):
 
 def readers_of(task):
     """{name: (load, free)} of those that commands call on such a task."""
-    readers = {"train": (native.pbTrain_Load, native.pbTrain_Destroy)} if "train" in task else {"optimize": (native.pbTask_LoadWith, native.pbTask_Destroy)}
-    return readers | ({"audit": (native.pbTask_LoadAudit, native.pbTask_Destroy)} if "audit" in task else {})
+    found = {"train": (native.pbTrain_Load, native.pbTrain_Destroy), "optimize": (native.pbTask_LoadWith, native.pbTask_Destroy),
+             "audit": (native.pbTask_LoadAudit, native.pbTask_Destroy)}
+    del found["optimize" if "train" in task else "train"]
+    return found if "audit" in task else {name: pair for name, pair in found.items() if name != "audit"}
 
 
 def load(task, place, readers):
