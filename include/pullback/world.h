@@ -114,7 +114,7 @@ PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 // Contacts at the state last observed (pbStep_Observe) that have no derivative of every direction, in words, the first of each
 // kind: shapes of which two features tie ("contact of geom 'drawer' and geom 'case': two faces tie: ..."), shapes that touch to
 // rounding, and, of hard methods, limits, bounds and contacts that to rounding neither push nor part or are about to slide; ""
-// where there is none. Overwrites the contacts of that evaluation. Returns text.
+// where there is none. Overwrites the contacts of that evaluation. Returns text; NULL: there was no memory for contacts.
 PB_API const char *pbScratch_Tie(pbScratch *scratch, char *text, size_t size);
 
 // Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,

@@ -137,8 +137,7 @@ static pbStatus tie_at(pbCheck *d, int k, char *text, size_t size) {
   } while (pbScratch_Grow(d->scratch, &status));
   if (status != pb_ok) return pbRollout_StepFailed(d->r, status, k, pbScratch_Error(d->scratch));
 
-  pbScratch_Tie(d->scratch, text, size);
-  return pb_ok;
+  return pbScratch_Tie(d->scratch, text, size) ? pb_ok : pbRollout_StepFailed(d->r, pb_no_memory, k, pbStatus_Text(pb_no_memory));
 }
 
 int pbCheck_FirstTie(pbCheck *d) {

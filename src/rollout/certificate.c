@@ -88,15 +88,20 @@ void pbCertificate_LeaveOut(pbCertificate *c, pbAgreement why) {
   c->spot_left_noise += why == pb_inNoise;
 }
 
-void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k) {
-  if (c->spot_tie_step >= 0 && c->spot_tie_step <= k) return;
-  if (pbStep_Observe(r->model, r->theta, x, input, r->scratch, NULL) != pb_ok) return;
+pbStatus pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k) {
+  char text[sizeof c->spot_tie];
+  if (c->spot_tie_step >= 0 && c->spot_tie_step <= k) return pb_ok;
+
+  // What cannot be observed has no contact to blame, but want of memory is no property of the step.
+  pbStatus status = pbStep_Observe(r->model, r->theta, x, input, r->scratch, NULL);
+  if (status == pb_ok && !pbScratch_Tie(r->scratch, text, sizeof text)) status = pb_no_memory;
+  if (status == pb_no_memory) return pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
+  if (status != pb_ok || !*text) return pb_ok;
 
   // Steps are sampled on the way back.
-  char text[sizeof c->spot_tie];
-  if (!*pbScratch_Tie(r->scratch, text, sizeof text)) return;
   memcpy(c->spot_tie, text, sizeof text);
   c->spot_tie_step = k;
+  return pb_ok;
 }
 
 const char *pbCertificate_Checked(const pbCertificate *c) {

@@ -237,7 +237,7 @@ void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, cons
 // Counts a comparison that says nothing.
 void pbCertificate_LeaveOut(pbCertificate *certificate, pbAgreement why);
 // After a sampled step that was left out: the contact to blame, if it is one, at the state x before step k.
-void pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k);
+PB_NODISCARD pbStatus pbCertificate_NoteTie(pbCertificate *c, pbRollout *r, const double *x, const pbInput *input, int k);
 
 // ---- sample.c: checks of single steps on the way back
 typedef struct pbStepCheck pbStepCheck;

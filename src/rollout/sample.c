@@ -315,9 +315,10 @@ static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
 }
 
 // Nothing can be said here: neither for the gradient nor against it.
-static void leave_out(const StepCheck *a, pbAgreement why, pbCertificate *c) {
-  pbCertificate_NoteTie(c, a->r, a->record, &a->input, a->k);
+static pbStatus leave_out(const StepCheck *a, pbAgreement why, pbCertificate *c) {
+  PB_TRY(pbCertificate_NoteTie(c, a->r, a->record, &a->input, a->k));
   pbCertificate_LeaveOut(c, c->spot_tie_step == a->k ? pb_atTie : why);
+  return pb_ok;
 }
 
 // theta too where it is there and stays on its branch. *compared: whether anything was.
@@ -337,10 +338,7 @@ static pbStatus check_quotient(const StepCheck *a, bool theta, bool *compared, p
     PB_TRY(pbStepCheck_Compare(a, &direction, &q));
   }
 
-  if (q.verdict > pb_differs) {
-    leave_out(a, q.verdict, c);
-    return pb_ok;
-  }
+  if (q.verdict > pb_differs) return leave_out(a, q.verdict, c);
 
   *compared = true;
   c->spot_quotients++;

@@ -117,7 +117,8 @@ const char *pbScratch_Tie(pbScratch *s, char *text, size_t size) {
   int near = pbContact_Near_r(&w->constraints, reach);
   for (int k = 0; k < near; k++) {
     w->ncon = 0;
-    if (pbContact_Pair_r(&w->constraints, w->near[k], reach) != pb_ok) return text;
+    pbStatus status = pbContact_Pair_r(&w->constraints, w->near[k], reach);
+    if (status != pb_ok) return status == pb_no_memory ? NULL : text;
     for (int i = 0; i < w->ncon; i++) explain(s, w->contact + i, told, text, size);
   }
   return text;

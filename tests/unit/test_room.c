@@ -213,9 +213,45 @@ static void test_gathered_copies_are_of_their_moment(void **state) {
   free(text);
 }
 
+// A block over a flat field by less than a contact's reach: none in the evaluation, more than there is room for in the search for ties.
+static void test_ties_without_memory_are_no_answer(void **state) {
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = meter_hooks(&meter);
+  pbContext *own = pbContext_Create(&hooks);
+  pbModel *m = model_of_text(own,
+                             "<mujoco><asset><hfield name='flat' nrow='60' ncol='60' size='1 1 .1 .1'/></asset><worldbody>"
+                             "<geom type='hfield' hfield='flat'/><body pos='0 0 .5000000005'><freejoint/>"
+                             "<geom type='box' size='1.2 1.2 .5'/></body></worldbody></mujoco>");
+  pbScratch *s;
+  good(own, pbScratch_Create(own, m, NULL, &s));
+  const double *theta = pbModel_DefaultParams(m);
+  double x[most_x];
+  char text[480];
+  good(own, pbState_Init(own, m, theta, -1, x));
+  good(own, pbStep_Observe(m, theta, x, NULL, s, NULL));
+  assert_int_equal(pbScratch_Report(s).contacts, 0);
+
+  // at any of the calls for memory
+  for (long call = 1, before = meter.failed;; call++, before = meter.failed) {
+    meter.fail_at = meter.calls + call;
+    const char *said = pbScratch_Tie(s, text, sizeof text);
+    meter.fail_at = 0;
+    if (meter.failed == before) {
+      assert_true(said && call > 1);
+      break;
+    }
+    assert_null(said);
+  }
+  pbScratch_Destroy(s);
+  pbModel_Destroy(m);
+  pbContext_Destroy(own);
+  assert_int_equal(meter.live, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth_changes_no_bit),
-                                     cmocka_unit_test(test_bytes_follow_what_touches),
-                                     cmocka_unit_test(test_gathered_copies_are_of_their_moment)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_growth_changes_no_bit), cmocka_unit_test(test_bytes_follow_what_touches),
+      cmocka_unit_test(test_gathered_copies_are_of_their_moment), cmocka_unit_test(test_ties_without_memory_are_no_answer)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
