@@ -203,3 +203,14 @@ def test_all_that_is_drawn_by_seed_is_drawn_many_times():
     assert not [p for p in draw["ELSEWHERE"] if p not in read]
     seeds = draw["seeds"]
     assert seeds("a", 3) == seeds("a", 5)[:3] and len(set(seeds("a", 50))) == 50 and seeds("a", 1) != seeds("b", 1)
+
+
+def test_a_changed_signature_shows_in_what_is_not_built(pullback):
+    """Benchmarks and fuzz targets are read by the compiler in every build."""
+    build = pathlib.Path(pullback).parent
+    of = runpy.run_path(str(ROOT / "tools" / "check_unbuilt.py"))["commands"](build)
+    assert {"bench/sparse.c", "tests/fuzz/fuzz_mjcf.c"} <= set(of)
+    for name in ("bench/sparse.c", "tests/fuzz/fuzz_mjcf.c"):
+        changed = [*of[name], "-DpbContext_Create(a)=pbContext_Create(a, 0)"]  # as after another argument
+        codes = [subprocess.run(words, cwd=build, capture_output=True).returncode for words in (of[name], changed)]
+        assert codes[0] == 0 and codes[1] != 0, name
