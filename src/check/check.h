@@ -174,6 +174,8 @@ PB_NODISCARD pbStatus pbCheck_Mode(pbCheck *d);  // modes event and smooth
 bool pbCheck_Drowns(const pbCheck *d, double e);
 // The side to which a control of a step may move: 1, -1 at an end of its range, 0: to both; *span: of the range.
 int pbCheck_ControlSide(const pbCheck *d, int step, int i, double *span);
+// The same of an activation in the state before a step of the stretch at hand.
+int pbCheck_ActivationSide(const pbCheck *d, int step, int i);
 // Numbers of the state's tangent that move by themselves: not the past that deformables keep, nor what a policy holds.
 int pbCheck_MovingCount(const pbCheck *d);
 

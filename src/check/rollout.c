@@ -70,17 +70,21 @@ static pbStatus compare_remainders(pbCheck *d, int trial, double noise, pbCheckT
   return pb_ok;
 }
 
-// Beyond a bound a control has another slope than into its domain, which is what the gradient is there: a direction goes into the
-// domain, or along it where its length is to be that of the gradient.
+// Beyond a bound a control or an activation has another slope than into its domain, which is what the gradient is there: a
+// direction goes into the domain, or along it where its length is to be that of the gradient.
+static void turn_number(double *c, int side, bool along) {
+  if (side * *c < 0) *c = along ? 0 : -*c;
+}
+
 static void turn_into_domain(pbCheck *d, bool along) {
   int nu = d->r->nu;
-  double span, *to = d->direction.of[by_ctrl];
-  for (int k = 0; k < d->r->plan.steps; k++) {
-    for (int i = 0; i < nu; i++) {
-      double *c = to + (size_t)k * (size_t)nu + (size_t)i;
-      if (pbCheck_ControlSide(d, d->from + k, i, &span) * *c < 0) *c = along ? 0 : -*c;
-    }
+  double span, *control = d->direction.of[by_ctrl], *activation = d->direction.of[by_state] + 2 * d->r->nv;
+  int steps = control ? d->r->plan.steps : 0;
+  for (int k = 0; k < steps; k++) {
+    for (int i = 0; i < nu; i++)
+      turn_number(control + (size_t)k * (size_t)nu + (size_t)i, pbCheck_ControlSide(d, d->from + k, i, &span), along);
   }
+  for (int i = 0; i < d->r->na; i++) turn_number(activation + i, pbCheck_ActivationSide(d, 0, i), along);
 }
 
 // Trial 0 goes along the gradient, the others at random, all about unit length.
@@ -94,7 +98,7 @@ static void draw_trial(pbCheck *d, int trial) {
     if (trial) pbCheck_DrawPart(d, parts[p]);
     else if (to) memcpy(to, bar->of[parts[p]], direction->size[parts[p]] * sizeof *to);
   }
-  if (direction->of[by_ctrl]) turn_into_domain(d, trial == 0);
+  turn_into_domain(d, trial == 0);
 
   double squared = trial ? (double)(direction->size[by_state] + direction->size[by_ctrl]) : pbVectors_Squared(direction);
   pbVectors_Divide(direction, sqrt(squared) + DBL_MIN);

@@ -40,6 +40,42 @@ int pbCheck_ControlSide(const pbCheck *d, int step, int i, double *span) {
   return control >= high ? -1 : 0;
 }
 
+// The place of an activation in the state, or -1.
+static int activation_at(const pbModel *m, int i) {
+  for (int k = 0; k < pbModel_StateFieldCount(m); k++) {
+    pbStateField f = pbModel_StateFieldAt(m, k);
+    if (strcmp(f.name, "act") == 0) return i < f.size ? f.offset + i : -1;
+  }
+  return -1;
+}
+
+int pbCheck_ActivationSide(const pbCheck *d, int step, int i) {
+  const pbModel *m = d->r->model;
+  pbField limited, dynamics, first, count;
+  pbParam range;
+  int at = activation_at(m, i);
+  if (at < 0 || !pbModel_Field(m, "actuator_actlimited", &limited) || !pbModel_Field(m, "actuator_dyntype", &dynamics) ||
+      !pbModel_Field(m, "actuator_actadr", &first) || !pbModel_Field(m, "actuator_actnum", &count))
+    return 0;
+
+  double act = d->rows[in_states][(size_t)step * (size_t)d->r->nx + (size_t)at], low = -INFINITY, high = INFINITY;
+  for (int u = 0; u < first.rows; u++) {
+    if (first.integers[u] < 0 || i < first.integers[u] || i >= first.integers[u] + count.integers[u]) continue;
+
+    // Muscles clamp their activation to 0 .. 1 where it sets the rate.
+    if (dynamics.integers[u] == pb_dynMuscle) {
+      low = 0;
+      high = 1;
+    }
+    if (limited.integers[u] && pbModel_Param(d->r->ctx, m, "actuator_actrange", &range) == pb_ok) {
+      low = fmax(low, d->theta[range.offset + 2 * (size_t)u]);
+      high = fmin(high, d->theta[range.offset + 2 * (size_t)u + 1]);
+    }
+  }
+  if (act <= low) return 1;
+  return act >= high ? -1 : 0;
+}
+
 // Sets the direction to one entry: a control in all steps, or a number of the state at the start. Returns the side to which its
 // domain is, or 0.
 static int choose_entry(pbCheck *d, pbBy part, int i) {

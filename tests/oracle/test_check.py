@@ -2,6 +2,7 @@
 import json
 import pathlib
 
+import numpy as np
 import pytest
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
@@ -65,3 +66,15 @@ def test_entries_are_moved_by_what_can_be_seen(run, model, control, state):
     checks, _ = checked(run, str(MODELS.parents[2] / model), "--contact", "method=lcp", "--horizon", "5", "--seed", "1")
     cases = [checks[f"slopes at the start, by {by}"]["cases"] for by in ("control", "state")]
     assert cases[0] >= control and cases[1] >= state, cases
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_activations_at_their_bounds_move_into_their_domain(run, tmp_path, root, start):
+    """Muscles begin without activation: below it their rate has another slope, which the gradient is not asked for."""
+    np.savez(tmp_path / "start.npz", act=np.full(2, float(start)))
+    for seed in range(3):
+        model = root / "examples" / "muscle" / "elbow.xml"
+        done = run("check", model, "--init", tmp_path / "start.npz", "--seed", seed, "--json")
+        tests = {t["name"]: t for t in json.loads(done.stdout)["checks"]}
+        for name in ("Taylor remainder, along the gradient", "Taylor remainder, random directions"):
+            assert tests[name]["cases"] > 0 and tests[name]["worst"] <= 0.2, (seed, tests[name])

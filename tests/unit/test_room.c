@@ -213,7 +213,8 @@ static void test_gathered_copies_are_of_their_moment(void **state) {
   free(text);
 }
 
-// A block over a flat field by less than a contact's reach: none in the evaluation, more than there is room for in the search for ties.
+// A block over a flat field by less than a contact's reach: no contact in the evaluation, more than there is room for in the
+// search for ties.
 static void test_ties_without_memory_are_no_answer(void **state) {
   (void)state;
   Meter meter = {0};
