@@ -9,16 +9,17 @@ means the same floor."""
 import csv
 import json
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from common import ROOT, Bench, below, reported, row
+from common import Bench, below, reported, row
+import kept
 import soft
 from soft import H
 
 LONG = "some minutes"
+GOES_ON = True  # trainings, in build/
 SIZE, DECISIONS, SEEDS = 2.5, 303, range(5)  # m; 10 s
 LIMIT, LOW, HIDDEN, START = 0.3, 0.25, 32, 0.02  # of activations: change a decision, least; units; m by which points of a start are moved
 SPEED, MOST, ABOUT, LEAD, STARTS = 0.5, 100_000, 0.3, 10, 4
@@ -70,20 +71,17 @@ class Runs(Bench):
     """A folder that stays until all is measured: what is interrupted goes on, and trainings that are done are not done again."""
 
     def __enter__(self):
-        self.folder = os.path.join(ROOT, "build", "E6")
-        os.makedirs(self.folder, exist_ok=True)
+        self.folder = kept.folder("E6")
         return self
 
     def __exit__(self, error, *_):
         if not error:
-            shutil.rmtree(self.folder)
+            kept.forget("E6")
 
     def train(self, name, task, seed):
         """Rows of (robot-steps, speed of an episode without noise)."""
-        if not (os.path.exists(self.path(f"{name}.npz")) and self.read(f"{name}.json") == json.dumps(task)):
-            for old in ("npz", "csv"):
-                if os.path.exists(self.path(f"{name}.{old}")):
-                    os.remove(self.path(f"{name}.{old}"))
+        # the policy comes first, the page last
+        if not os.path.exists(self.path(f"{name}.html")):
             self.write(f"{name}.json", task)
             self.run("train", f"{name}.json", "--seed", seed, "--threads", 1, "-o", f"{name}.npz", "-q")
         return [(float(r["robot_steps"]), -float(r["evaluated"])) for r in csv.DictReader(self.read(f"{name}.csv").splitlines()) if r["evaluated"]]

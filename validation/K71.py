@@ -8,38 +8,23 @@ noise of 1 % train, 5 choose among two rates of Adam and 25 sets of weights of e
 10 more are twice as fast. Each of five seeds has its own recordings, noise, weights and batches. Where nothing
 is left to learn (no drag, the right friction) the same must do no harm. What physics is worth depends on how much of the motion it
 explains: drag and friction count alike here; in a medium as dense as water, drag is most of it and a network alone learns as well."""
-import json
 import os
-import shutil
 import statistics
 import sys
 
 import numpy as np
 
-from common import EXAMPLES, ROOT, below, reported, row
+from common import EXAMPLES, below, reported, row
 
 sys.path.insert(0, os.path.join(EXAMPLES, "python"))
 import residual  # noqa: E402
 
-import provenance  # noqa: E402
+import kept  # noqa: E402
 
 LONG = "ten minutes"
+GOES_ON = True  # trainings that are done, in build/
 SEEDS, UPDATES, RATES = range(1, 6), 500, (.01, .03)
 AHEAD = residual.AHEAD // 2  # steps at twice the speed, before pendulums go over the top
-KEPT = os.path.join(ROOT, "build", "K71")  # trainings that are done, for a run that goes on
-
-
-def kept(name, make):
-    """A training's numbers, from an interrupted run of these sources if it got so far."""
-    path = os.path.join(KEPT, provenance.of("K71"), name + ".json")
-    if not os.path.exists(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        found = make()
-        with open(path + ".new", "w", encoding="utf-8") as f:
-            json.dump(found, f)
-        os.replace(path + ".new", path)
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
 
 
 def trained(kind, seed, rate, drag=True):
@@ -58,7 +43,7 @@ def trained(kind, seed, rate, drag=True):
 def best(kind, seed, drag=True):
     """Of the trainings with each rate the one that predicts best what was set apart."""
     rates, name = (RATES, kind) if drag else (RATES[1:], f"{kind}-right")
-    tried = [kept(f"{name}-{seed}-{rate:g}", lambda: trained(kind, seed, rate, drag)) for rate in rates]
+    tried = [kept.once("K71", f"{name}-{seed}-{rate:g}", lambda: trained(kind, seed, rate, drag)) for rate in rates]
     return min(tried, key=lambda found: found["chosen"])
 
 
@@ -93,7 +78,7 @@ def rows():
                  residual.differences(model, names, residual.recordings(0)[0]), 1e-6),
            row("weights of the residual, and of the network alone", f"{sizes[0]}, {sizes[1]}", "the same", sizes[0] == sizes[1])]
     out += unmodelled() + known()
-    shutil.rmtree(KEPT)  # measured anew the next time
+    kept.forget("K71")
     return out
 
 

@@ -29,6 +29,7 @@ import platform
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ UNFINISHED = os.path.join(provenance.ROOT, "build", "validation.unfinished.json"
 REPORT = os.path.join(HERE, "report.md")
 SHARES = os.path.join(provenance.ROOT, "build", "validation.shares.json")  # seconds of shares of cases that go on
 QUICK = 10  # seconds
+GRACE = 20  # seconds that a case and its programs have to keep their state
 SHARE, PARTS, DRAWN = 240, 24, 240  # seconds of a part, how many there are where one is drawn, and seconds by the clock that such a one has
 
 
@@ -307,23 +309,43 @@ def parts(kept, count):
     return [(seconds, sorted(names, key=kept.names.index)) for seconds, names in lists]
 
 
+def end(process):
+    """It, and the programs it runs, which keep their state when they are asked to end and not when they are killed."""
+    for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(seconds)
+            while number == signal.SIGTERM and seconds > 0:  # the programs are no children of this process
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
+                seconds -= 0.05
+        except subprocess.TimeoutExpired:
+            continue
+        except ProcessLookupError:
+            process.wait()
+            return
+
+
 def run_alone(name, seconds, *words):
-    """A case in a process of its own: whether its rows hold; None where the time was over."""
-    process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--case", name, *words])
+    """A case in a process of its own: whether its rows hold; None where the time was over. Whatever ends this process ends that, too."""
+    process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--case", name, *words], start_new_session=True)
     try:
         return process.wait(seconds) == 0
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
         return None
+    finally:
+        end(process)
 
 
 def run_share(name):
     """A case that goes on, for as long as a share is: rows that do not hold."""
-    begin = spent()
-    holds = run_alone(name, SHARE)
+    begin, holds = spent(), None
+    try:
+        holds = run_alone(name, SHARE)
+    finally:  # also where this process is asked to end
+        if holds is None:
+            spend(name, spent() - begin)
     if holds is None:
-        spend(name, spent() - begin)
         print(f"{name}: its share of {SHARE} s is over, {shares()[name]:.0f} s in all; the next one goes on where it was", flush=True)
     return int(holds is False)
 
@@ -351,8 +373,13 @@ def judge(rows, timed, seconds):
     return bad, slow
 
 
+def asked_to_end(number, _):
+    raise SystemExit(128 + number)
+
+
 def measure_part(which, seed):
     """PART of all: 3/24, or one that is drawn by the seed, of which nothing is written."""
+    signal.signal(signal.SIGTERM, asked_to_end)  # a case's own process ends at once, and leaves its programs their time
     kept, drawn = Kept(), which == "draw"
     number, count = (zlib.crc32(seed.encode()) % PARTS + 1, PARTS) if drawn else map(int, which.split("/"))
     seconds, names = parts(kept, count)[number - 1]

@@ -240,8 +240,8 @@ def test_nothing_is_written_beside_a_stream(pullback, tmp_path):
     streams = "pipe", "null", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
     for command, output in itertools.product(("optimize", "train"), streams):
         with open(tmp_path.parent / "said", "w+", encoding="utf-8") as stdout:  # what /dev/stdout is by then
-            done = subprocess.run([pullback, command, "task.json", "-o", output], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE,
-                                  text=True, timeout=60)
+            words = [pullback, command, "task.json", "-o", output]
+            done = subprocess.run(words, cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
         assert done.returncode == 2, done.stderr
         assert f"-o {output}: expected the name of a file, beside which others are written" in done.stderr
     assert sorted(tmp_path.iterdir()) == before

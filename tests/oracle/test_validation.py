@@ -1,9 +1,13 @@
 """validation/run.py: an interrupted run goes on, what failed or changed is measured again, times do not fail the quick run."""
 import csv
+import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -168,6 +172,48 @@ def test_parts(project):
     assert row["processor"] and set(row) == {"case", "seconds", "hash", "commit", "processor"}
     for bad in ("0/3", "4/3", "x", "1/"):
         assert run("--part", bad)[0] == 1
+
+
+PROGRAM = '"""A case with a program\n\nIt goes on."""\nimport subprocess, sys\nfrom common import row\nGOES_ON = True\n\ndef rows():\n' \
+    '    subprocess.run([sys.executable, "program.py"], check=True)\n    return [row("d", 4, "4", True)]\n'
+STEPS = '"""Writes letters, and keeps how far it is when it is asked to end."""\nimport os, signal, time\n' \
+    'done = int(open("at").read()) if os.path.exists("at") else 0\nopen("pid", "w").write(str(os.getpid()))\n' \
+    'def keep(*_):\n    open("at", "w").write(str(done))\n    raise SystemExit(3)\n' \
+    'signal.signal(signal.SIGTERM, keep)\nwhile done < 40:\n    time.sleep(0.1)\n    done += 1\n' \
+    '    open("letters", "a").write("x")\nopen("at", "w").write("40")\n'
+
+
+def test_a_share_that_ends_ends_its_programs(project):
+    """At the deadline and by SIGTERM: the program keeps its state, none is left, and the next share goes on with it."""
+    path, run = project
+    shorter(path)
+    run()
+    (path / "validation" / "D1.py").write_text(PROGRAM)
+    (path / "program.py").write_text(STEPS)
+    cases = path / "validation" / "cases.csv"
+    cases.write_text(cases.read_text() + "D1,2.0,x,,\n")
+    in_git(path)
+    lives = lambda: os.path.exists(f"/proc/{(path / 'pid').read_text()}")
+    assert "its share of 2 s is over" in run("--part", "1/1")[1] and not lives()  # the deadline
+    first = int((path / "at").read_text())
+    assert 5 <= first < 25
+
+    rng = random.Random(os.environ.get("SEED", "0"))
+    (path / "pid").unlink()
+    program = str(path / "validation" / "run.py")
+    p = subprocess.Popen([sys.executable, program, "--part", "1/1"], cwd=path, stdout=subprocess.DEVNULL)
+    while not (path / "pid").exists() or (path / "pid").stat().st_size == 0:
+        time.sleep(0.01)
+    time.sleep(0.2 + rng.random())
+    p.terminate()
+    assert p.wait(30) == 128 + signal.SIGTERM and not lives()
+    second = int((path / "at").read_text())
+    assert second > first
+    for _ in range(4):
+        run("--part", "1/1")
+    assert len((path / "letters").read_text()) == 40 and "D1,d,4" in (path / "validation" / "results.csv").read_text()
+    shares = json.loads((path / "build" / "validation.shares.json").read_text())
+    assert "D1" not in shares
 
 
 def test_a_drawn_part_writes_nothing(project):
