@@ -123,8 +123,7 @@ static pbStatus take_up(const cliWorlds *w, const cliKept *kept, const pbBatchOu
   for (int i = 0; i < parts_kept; i++) {
     const pbArray *a = pbArrays_Find(kept->from, part_names[i]);
     size_t numbers = rows * width_of(run, i);
-    if (!a || a->type != pb_arrayReal || a->count != worlds->count * numbers)
-      return cliKept_Refuse(kept);
+    if (!a || a->type != pb_arrayReal || a->count != worlds->count * numbers) return cliKept_Refuse(kept);
 
     // a model without sensors has none to copy
     if (!numbers) continue;

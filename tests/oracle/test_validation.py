@@ -174,7 +174,8 @@ def test_parts(project):
         assert run("--part", bad)[0] == 1
 
 
-PROGRAM = '"""A case with a program\n\nIt goes on."""\nimport subprocess, sys\nfrom common import row\nGOES_ON = True\n\ndef rows():\n' \
+PROGRAM = '"""A case with a program\n\nIt goes on."""\nimport subprocess, sys\nfrom common import row\nGOES_ON = True\n\n' \
+    'def rows():\n' \
     '    subprocess.run([sys.executable, "program.py"], check=True)\n    return [row("d", 4, "4", True)]\n'
 STEPS = '"""Writes letters, and keeps how far it is when it is asked to end."""\nimport os, signal, time\n' \
     'done = int(open("at").read()) if os.path.exists("at") else 0\nopen("pid", "w").write(str(os.getpid()))\n' \

@@ -144,7 +144,8 @@ def try_task(title, task, place, tried):
             said["loads"] += 1
             name = ("+" if own is SAMPLES else "") + ".".join(map(str, path))
             said["taken"] += [[name, kind, reader] for reader in taken]
-            said["placeless"] += [[name, kind, text] for text in texts if len(re.findall(rf"{FILE}:\d+: ", text)) != 1]  # missing, or twice
+            places = [len(re.findall(rf"{FILE}:\d+: ", text)) for text in texts]  # 0: missing; 2: twice
+            said["placeless"] += [[name, kind, text] for text, count in zip(texts, places) if count != 1]
         if own is SAMPLES:
             del container[key]
         else:
