@@ -242,3 +242,20 @@ def test_what_is_older_than_its_files_is_stale(project):
     (path / "validation" / "B1.py").write_text(B + "# more\n")
     git("commit", "-qam", "two")
     assert run("--stale")[1].strip() == f"B1 is stale: measured on {row['commit']}, changed since: validation/B1.py"
+
+
+def test_a_share_without_anything_kept_gets_more_time(project):
+    """One step of a case that takes longer than a share, on a machine that is at work, would never be made."""
+    path, run = project
+    shorter(path)
+    run()
+    slow = LONG.replace('os.path.getsize("done") < 30 if os.path.exists("done") else True', '"C" != "C"').replace(
+        '    return', '    time.sleep(3)\n    return')
+    (path / "validation" / "C1.py").write_text(slow)
+    cases = path / "validation" / "cases.csv"
+    cases.write_text(cases.read_text() + "C1,2.0,x,,\n")
+    in_git(path)
+    assert "its share of 2 s is over" in run("--part", "1/1")[1]  # it keeps nothing anywhere
+    (path / "build" / "C1.state").write_text("")
+    os.utime(path / "build" / "C1.state", (1, 1))
+    assert "is over" not in run("--part", "1/1")[1] and "C1,c,3" in (path / "validation" / "results.csv").read_text()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Every key of every task of examples/ and validation/ with each wrong JSON type, in one process: what is taken, and what is refused without its place.
+"""Every key of every task of examples/ and validation/ with each wrong JSON type: what is taken, what is refused without its place.
 
-  tests/oracle/wrong_types.py FOLDER [NAME...]     prints a line of JSON for each task: {"task", "keys", "loads", "taken": [[path, type, reader]], "placeless": [...]}
+  tests/oracle/wrong_types.py FOLDER [NAME...]     prints a line of JSON for each task:
+    {"task", "keys", "loads", "taken": [[path, type, reader]], "placeless": [...]}
 
 Tasks of validation/ are those that a case has written when it first runs the program or reads one.
 """
