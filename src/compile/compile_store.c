@@ -249,7 +249,7 @@ double pbCompile_FieldOfView(const pbCameraDef *d) {
   float size = (float)d->sensorsize[1];
   float density = (float)d->resolution[1] / size;
   float focal = d->focalpixel[1] != 0 ? (float)d->focalpixel[1] / density : (float)d->focal[1];
-  return (double)(float)pbAtan2(size / 2, focal) * 360.0 / 3.14159265358979323846;
+  return (double)atan2f(size / 2, focal) * 360.0 / 3.14159265358979323846;
 }
 
 // ---- simple bodies ------------------------------------------------------------------------------------------------
