@@ -15,8 +15,9 @@ typedef struct Walk {
   int most_slots, most_records;
 } Walk;
 
-// Plays a schedule with integers as states: what is not there cannot be used.
-static Walk play(int steps, int snapshots, int leaf) {
+// Plays a schedule with integers as states: what is not there cannot be used. Once the motion is run, steps from `done` on need
+// not be reversed.
+static Walk play_rest(int steps, int snapshots, int leaf, int done) {
   Walk walk = {0};
   int *held = calloc((size_t)snapshots + 1, sizeof *held), *slot = calloc((size_t)snapshots + 1, sizeof *slot);
   int state = 0, reversed = steps, recorded_from = -1, recorded_to = -1;
@@ -45,13 +46,50 @@ static Walk play(int steps, int snapshots, int leaf) {
         walk.computed += a.to - a.from;
         state = a.to;
         break;
-      default: assert_true(a.from == recorded_from && a.to == recorded_to && a.to == reversed); reversed = a.from;
+      default:
+        assert_true(a.from == recorded_from && a.to == recorded_to && a.to == reversed);
+        reversed = a.from;
+        if (done <= reversed) {
+          pbSchedule_Skip(&schedule, done);
+          reversed = done;
+        }
+        done = steps + 1;  // once
     }
   }
   assert_int_equal(reversed, 0);
   free(held);
   free(slot);
   return walk;
+}
+
+static Walk play(int steps, int snapshots, int leaf) { return play_rest(steps, snapshots, leaf, steps); }
+
+// Steps that a schedule computes until step `done` has been reversed.
+static int64_t computed_until(int steps, int snapshots, int leaf, int done) {
+  int *held = calloc((size_t)snapshots + 1, sizeof *held), reversed = steps;
+  int64_t computed = 0;
+  pbSchedule schedule = pbSchedule_Begin(steps, snapshots, leaf, held);
+  while (reversed > done) {
+    pbScheduleAction a = pbSchedule_Next(&schedule);
+    if (a.kind == pb_scheduleRecord || a.kind == pb_scheduleAdvance) computed += a.to - a.from;
+    if (a.kind == pb_scheduleReverse) reversed = a.from;
+  }
+  free(held);
+  return computed;
+}
+
+// With a tape of all steps going on costs the motion; without one what is recorded again on top, together fewer than two runs.
+static void test_going_on_costs_fewer_than_two_runs(void **unused) {
+  (void)unused;
+  for (int steps = 1; steps <= 60; steps++)
+    for (int snapshots = 0; snapshots <= 6; snapshots++)
+      for (int leaf = 1; leaf <= 7; leaf++)
+        for (int done = 0; done < steps; done++) {
+          Walk rest = play_rest(steps, snapshots, leaf, done);
+          int64_t left = pbSchedule_Cost(steps, snapshots + 1, leaf) - computed_until(steps, snapshots, leaf, done);
+          assert_true(rest.computed - left < 2 * steps && (leaf < steps || rest.computed == steps));
+          assert_true(rest.most_slots <= snapshots && rest.most_records <= leaf);
+        }
 }
 
 static void test_every_small_schedule_is_valid_and_costs_what_the_formula_says(void **unused) {
@@ -127,6 +165,7 @@ static void test_choice_is_best_of_all_and_keeps_the_budget(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_small_schedule_is_valid_and_costs_what_the_formula_says),
+      cmocka_unit_test(test_going_on_costs_fewer_than_two_runs),
       cmocka_unit_test(test_formula_is_the_optimum_of_all_splits),
       cmocka_unit_test(test_known_values),
       cmocka_unit_test(test_ten_thousand_steps_in_a_twentieth_of_the_memory),
