@@ -22,9 +22,10 @@ BESIDE = {"lcp"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "python", "examples"}
 MOST_IN_CIRCLES = 100
-MACHINES = {f + kind for f in ("acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 gamma hypot j0 j1 jn lgamma log log10 log1p log2 pow "
-                               "pow10 sin sincos sinh tan tanh tgamma y0 y1 yn cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp clog clog10 cpow csin "
-                               "csinh csqrt ctan ctanh").split() for kind in ("", "f", "l")} - {"atan2f"}  # MuJoCo's field of view, of the same function
+MACHINES = {f + kind for kind in ("", "f", "l") for f in (
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 gamma hypot j0 j1 jn lgamma log log10 "
+    "log1p log2 pow pow10 sin sincos sinh tan tanh tgamma y0 y1 yn cabs cacos cacosh carg casin casinh catan catanh ccos ccosh "
+    "cexp clog clog10 cpow csin csinh csqrt ctan ctanh").split()} - {"atan2f"}  # MuJoCo's field of view, of the same function
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 

@@ -1,6 +1,6 @@
 // Elementary functions by sums, products, quotients, roots and tables alone: the same bits with every C library, compiler and
 // processor, where those of the C libraries depend on whether products can be fused. Special values are C's (ISO C17, annex F).
-// Errors stay below one unit in the last place: measured .5 to .85.
+// Errors stay below one unit in the last place: measured .5 to .75, of sine and cosine up to .92.
 #ifndef PB_ELEMENTARY_H
 #define PB_ELEMENTARY_H
 
