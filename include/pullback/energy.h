@@ -166,6 +166,7 @@ PB_API bool pbEnergy_PullbackStencil(const pbEnergy *energy, const pbGridStencil
                                      const double *w, const pbElementsBar *bar, void *work, pbEnergyFault *fault);
 
 // The same programs as C text: functions NAME_value, NAME_gradient, NAME_hessian with the arguments that the text explains.
+// Logarithm, sine and their kind are the C library's there: last bits may be others than those of the programs.
 // Allocated with the context of the energy (pbContext_Free); NULL when out of memory.
 PB_API char *pbEnergy_EmitC(const pbEnergy *energy, const char *name);
 
