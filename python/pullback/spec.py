@@ -512,8 +512,9 @@ class Spec(Record):
 
         It gets a frame of its own, which is returned; fields are that frame's: pos, quat, name, ... Names get the prefix. With it come meshes, materials,
         pairs, excludes, equalities, tendons, actuators, sensors, numbers and texts, and keyframes: what one does not state of the other's joints and
-        actuators is NaN in it, and as in the reference. Options, sizes and statistics are those of this spec; what of it that changes is in warnings. The
-        other spec stays as it is. Raises ArgumentError where a name is there already, and for what is no part of this spec; nothing is changed then.
+        actuators is NaN in it or behind its end, and as in the reference. Options, sizes and statistics are those of this spec; what of it that changes is
+        in warnings. The other spec stays as it is. Raises ArgumentError where a name is there already, and for what is no part of this spec; nothing is
+        changed then.
         """
         to = self.worldbody if to is None else to
         if not isinstance(to, Element) or to.spec is not self or to.kind not in ("body", "frame"):

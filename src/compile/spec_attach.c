@@ -189,7 +189,6 @@ static bool rename_attributes(const attachment *a, pbVisualDef *def) {
   if (!values) return false;
 
   // Its own name, and that of what a material is covered with.
-
   for (int i = 0; i < def->count; i++) {
     values[i] = def->values[i];
     bool named = !strcmp(def->keys[i], "name") || !strcmp(def->keys[i], "texture");
@@ -379,28 +378,29 @@ static bool make_layout(pbContext *ctx, const pbSpec *spec, layout *l) {
   return true;
 }
 
-// `count` numbers of a list to their place in another; what the first does not have stays open.
-static void move(pbReals from, int start, double *to, int at, int count) {
-  if (!to) return;
-  for (int i = 0; i < count; i++) {
-    if (start + i < from.count) to[at + i] = from.data[start + i];
-  }
+// A list of a keyframe on its way into the order of the whole.
+enum { key_qpos, key_qvel, key_act, key_ctrl, key_mpos, key_mquat, key_lists };
+typedef struct moving {
+  pbReals old;
+  double *made;  // NULL: where numbers go is being found
+  int end;       // behind the last number that is stated
+  bool moves;    // some number gets another place
+} moving;
+
+static pbReals *list_of(pbKeyDef *key, int which) {
+  pbReals *const of[key_lists] = {&key->qpos, &key->qvel, &key->act, &key->ctrl, &key->mpos, &key->mquat};
+  return of[which];
 }
 
-// As long as the whole needs it where the keyframe states any of it. False when out of memory.
-static bool open_list(pbSpecPool *pool, int count, pbReals *list, double **data) {
-  *data = NULL;
-  if (list->count <= 0 || count <= 0) {
-    *list = (pbReals){NULL, 0};
-    return true;
-  }
-  *data = pbSpecPool_Take(pool, (size_t)count, sizeof **data);
-  if (!*data) return false;
+// `count` numbers to their place in the whole; what is not stated, by NaN or a list that ends before, stays so.
+static void move(moving *list, int start, int at, int count) {
+  for (int i = 0; i < count; i++) {
+    if (start + i >= list->old.count || isnan(list->old.data[start + i])) continue;
 
-  // NaN is what the reference has.
-  for (int i = 0; i < count; i++) (*data)[i] = NAN;
-  *list = (pbReals){*data, count};
-  return true;
+    list->moves |= at != start;
+    list->end = at + i + 1 > list->end ? at + i + 1 : list->end;
+    if (list->made) list->made[at + i] = list->old.data[start + i];
+  }
 }
 
 static pbStatus check_key(const pbSpec *spec, const pbKeyDef *key, const layout *l) {
@@ -426,22 +426,12 @@ static pbStatus check_keys(const pbSpec *spec, const layout *l) {
   return pb_ok;
 }
 
-// A keyframe of a part in the order of the whole, where the part's joints, bodies and actuators begin at these numbers.
-static pbStatus move_key(pbSpec *spec, const layout *from, const layout *to, const int first[3], pbKeyDef *key) {
-  pbKeyDef old = *key;
-  pbSpecPool *pool = spec->pool;
-
-  double *qpos, *qvel, *act, *ctrl, *mpos, *mquat;
-  if (!open_list(pool, to->all.qpos, &key->qpos, &qpos) || !open_list(pool, to->all.qvel, &key->qvel, &qvel) ||
-      !open_list(pool, to->nact, &key->act, &act) || !open_list(pool, to->spec->nactuator, &key->ctrl, &ctrl) ||
-      !open_list(pool, 3 * to->all.mocap, &key->mpos, &mpos) || !open_list(pool, 4 * to->all.mocap, &key->mquat, &mquat))
-    return no_memory(spec->ctx);
-
-  // Each element's numbers, from where they were to where they are.
+// Each element's numbers, from where they were to where they are.
+static void move_numbers(const layout *from, const layout *to, const int first[3], moving lists[key_lists]) {
   for (int i = 0; i < from->spec->njoint; i++) {
     sizes count = joint_size(&from->spec->joints[i]), *at = &from->joint[i], *there = &to->joint[first[0] + i];
-    move(old.qpos, at->qpos, qpos, there->qpos, count.qpos);
-    move(old.qvel, at->qvel, qvel, there->qvel, count.qvel);
+    move(&lists[key_qpos], at->qpos, there->qpos, count.qpos);
+    move(&lists[key_qvel], at->qvel, there->qvel, count.qvel);
   }
 
   for (int i = 1; i < from->spec->nbody; i++) {
@@ -449,14 +439,34 @@ static pbStatus move_key(pbSpec *spec, const layout *from, const layout *to, con
 
     // A position and a quaternion each.
     int at = from->body[i].mocap, there = to->body[first[1] + i].mocap;
-    move(old.mpos, 3 * at, mpos, 3 * there, 3);
-    move(old.mquat, 4 * at, mquat, 4 * there, 4);
+    move(&lists[key_mpos], 3 * at, 3 * there, 3);
+    move(&lists[key_mquat], 4 * at, 4 * there, 4);
   }
 
   for (int i = 0; i < from->spec->nactuator; i++) {
-    move(old.ctrl, i, ctrl, first[2] + i, 1);
-    move(old.act, from->act[i], act, to->act[first[2] + i], activations(&from->spec->actuators[i]));
+    move(&lists[key_ctrl], i, first[2] + i, 1);
+    move(&lists[key_act], from->act[i], to->act[first[2] + i], activations(&from->spec->actuators[i]));
   }
+}
+
+// A keyframe of a part in the order of the whole, where the part's joints, bodies and actuators begin at these numbers. Lists
+// of which no number moves stay as they are, so that many specs in a row do not write all keyframes of all anew.
+static pbStatus move_key(pbSpec *spec, const layout *from, const layout *to, const int first[3], pbKeyDef *key) {
+  moving lists[key_lists];
+  for (int k = 0; k < key_lists; k++) lists[k] = (moving){.old = *list_of(key, k)};
+  move_numbers(from, to, first, lists);
+
+  for (int k = 0; k < key_lists; k++) {
+    moving *list = &lists[k];
+    if (!list->moves) continue;
+    list->made = pbSpecPool_Take(spec->pool, (size_t)list->end, sizeof *list->made);
+    if (!list->made) return no_memory(spec->ctx);
+
+    // NaN is what the reference has.
+    for (int i = 0; i < list->end; i++) list->made[i] = NAN;
+    *list_of(key, k) = (pbReals){list->made, list->end};
+  }
+  move_numbers(from, to, first, lists);
   return pb_ok;
 }
 

@@ -112,7 +112,7 @@ def test_fields_and_names_are_mujocos(pair):
 
 
 def test_keyframes_are_mujocos(pair):
-    """Those of both, in the order of the whole; NaN is what the reference has."""
+    """Those of both, in the order of the whole; NaN, and what is behind the last, is what the reference has."""
     m, spec = pair
     assert len(spec.keys) == m.nkey
     for k, key in enumerate(spec.keys):
@@ -120,7 +120,7 @@ def test_keyframes_are_mujocos(pair):
         for name in ("qpos", "qvel", "act", "ctrl", "mpos", "mquat"):
             found, expected = getattr(key, name), getattr(m, f"key_{name}")[k].ravel()
             given = ~np.isnan(found)
-            assert found.size in (0, expected.size)
+            assert found.size <= expected.size
             assert np.array_equal(found[given], expected[:found.size][given]), (key.name, name)
 
 
@@ -197,7 +197,7 @@ def test_often_and_deep_and_edited_afterwards():
         del child
     model = spec.compile()
     assert model.nu == 2 + 30 and model.nq == 3 + 60 and [k.name for k in spec.keys][:3] == ["start", "0_home", "1_home"]
-    assert spec.keys[0].qpos[-1] != spec.keys[0].qpos[-1] and list(spec.key("9_home").qpos[-6:]) == [.5, .1, 1, 0, 0, 0]
+    assert list(spec.keys[0].qpos) == [.1, .2, .3] and list(spec.key("9_home").qpos[-6:]) == [.5, .1, 1, 0, 0, 0]
     frame.remove()
     shorter = pb.Spec.from_string(CART)
     last = shorter.body("last")
