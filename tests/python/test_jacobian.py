@@ -101,7 +101,7 @@ LED = """<mujoco><option timestep=".002" {option}/><worldbody><geom name="floor"
 
 def led(option="", steps=40, given="poses", outputs=()):
     """Mocap bodies that carry a ball and lead a pole, along a path or with velocities that are said."""
-    m = pb.loads(LED.format(option=option))
+    m = pb.loads(LED.format(option=option), contact={"mocap_motion": "followed"})  # else nothing reads how they move
     t = m.timestep * np.arange(steps)
     pos = np.array([[0, 0, .5], [.5, 0, .1]]) + np.stack([np.zeros_like(t), np.zeros_like(t), .05 * np.sin(9 * t)], -1)[:, None]
     half = .2 * np.sin(5 * t)[:, None] * [1, .5]
@@ -154,6 +154,9 @@ def test_directions_of_mocap_bodies_together_are_those_one_by_one(option, given)
     params = {name: rng.normal(size=(count, *m.params[name].shape)) for name in ("body_mass", "body_pos", "body_quat", "timestep")}
     params["timestep"] *= 1e-3
     alike_one_by_one(r, rng.normal(size=(count, len(m.tangent_names))), ways, params, ("x", "sensordata", "xpos"))
+    for name in set(ways) - {"mocap_pos", "mocap_rot", "ctrl"}:  # alone, and they do move the bodies
+        alike_one_by_one(r, np.zeros((count, len(m.tangent_names))), {name: ways[name]}, {}, ("x", "sensordata"))
+        assert np.abs(r.jvp(directions=count, **{name: ways[name]}).qvel).max() > 1
 
 
 def test_directions_of_policies_together_are_those_one_by_one():
