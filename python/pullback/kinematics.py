@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CONTACT = {"pos": "contact_pos", "frame": "contact_frame", "dist": "contact_dist", "force": "contact_force"}
 _PARTS = ("qpos", "qvel", "act")
-_RIGID = ("cones", "lcp")
+_RIGID = ("cones", "lcp", "sweeps")
 _SAME = 1e-8  # of rows of length 1: singular values below are rounding
 _HEAVY = 1e8  # kg, kg m^2
 _ROUNDS = 50  # of Newton's method for inverse dynamics; a handful are the rule
@@ -67,7 +67,7 @@ class Contacts:
 
     def __init__(self, model: Model, state: State, ctrl: Array | None, values: Mapping[str, Array], geom: np.ndarray) -> None:
         self._model, self._state, self._ctrl, self._geom = model, state, ctrl, geom
-        self._unique = model.contact["method"] not in _RIGID or _independent(values["efc_J"], values["efc_force"])
+        self._rows = (values["efc_J"], values["efc_force"]) if model.contact["method"] in _RIGID else None
         self._arrays: dict[str, Array] = _as_arrays(values)
 
     @property
@@ -99,12 +99,13 @@ class Contacts:
     def unique(self) -> bool:
         """Whether no other forces move the bodies alike, so that these and their derivative say what each contact bears.
 
-        Soft contacts' always are: their forces follow from how deep they are. With methods "cones" and "lcp" it is False where the rows that
-        push depend on each other, as those of a box on its face or of a table with four legs: `force` is one choice then, `jvp` the derivative
-        of that choice, and only what they add up to (the total force and torque on a body) is settled by the motion. The choice is known to
-        some 1e-10 of the forces and may jump from one state to the next: differences of `force` over small steps tell nothing.
+        Soft contacts' always are: their forces follow from how deep they are. With methods "cones", "lcp" and "sweeps" it is False where the rows
+        that push, those of other constraints among them, depend on each other, as those of a box on its face or of a table with four legs: `force` is
+        one choice then, `jvp` the derivative of that choice, and only what they add up to (the total force and torque on a body) is settled by the
+        motion. The choice is known to some 1e-10 of the forces and may jump from one state to the next: differences of `force` over small steps tell
+        nothing.
         """
-        return self._unique
+        return self._rows is None or _independent(*self._rows)
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -138,7 +139,8 @@ def _independent(rows: Array, force: Array) -> bool:
     if not pushes.any():
         return True
     acting = rows.reshape(len(force), -1)[pushes]
-    acting = acting / np.linalg.norm(acting, axis=1, keepdims=True)
+    length = np.linalg.norm(acting, axis=1, keepdims=True)
+    acting = acting / np.where(length > 0, length, 1)  # what moves nothing depends on the others
     return bool(np.linalg.matrix_rank(acting, tol=_SAME) == len(acting))
 
 

@@ -194,7 +194,7 @@ def lying(shape, method, height=.0999, seed=2, **more):
     return m, s, np.r_[np.zeros(6), rng.normal(size=6)]
 
 
-@pytest.mark.parametrize("method", ["soft", "cones", "lcp"])
+@pytest.mark.parametrize("method", ["soft", "cones", "lcp", "sweeps"])
 def test_forces_say_whether_they_are_unique(method):
     m, s, _ = lying("box", method)
     assert len(m.contacts(s)) == 4 and m.contacts(s).unique == (method == "soft")
