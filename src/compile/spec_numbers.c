@@ -15,37 +15,41 @@ typedef pbCompilerSettings pbCompilerDef;
 typedef pbStatisticSettings pbStatisticDef;
 typedef pbSizeSettings pbSizesDef;
 
-// -1 is "as used", "as the dynamics says", "all".
-static const struct {
+// -1 is "as used", "as the dynamics says", "all". What is for pictures alone moves nothing: it is refused when assigned, while a
+// file that MuJoCo takes is no worse for a strange colour.
+typedef struct bound {
   pbSpecKind kind;
   size_t offset;
   double least;
-} bounds[] = {
+  bool picture;
+} bound;
+static const bound bounds[] = {
 #define LEAST(Kind, member, least) \
-  { pb_spec##Kind, offsetof(pb##Kind##Def, member), least }
-    LEAST(Geom, rgba, 0),
-    LEAST(Geom, fluid_coef, 0),
+  { pb_spec##Kind, offsetof(pb##Kind##Def, member), least, false }
+#define PICTURE(Kind, member, least) \
+  { pb_spec##Kind, offsetof(pb##Kind##Def, member), least, true }
+    PICTURE(Geom, rgba, 0),
     LEAST(Geom, fitscale, 0),
-    LEAST(Site, rgba, 0),
+    PICTURE(Site, rgba, 0),
     LEAST(Camera, fovy, 0),
-    LEAST(Camera, ipd, 0),
+    PICTURE(Camera, ipd, 0),
     LEAST(Camera, sensorsize, 0),
-    LEAST(Light, attenuation, 0),
-    LEAST(Light, cutoff, 0),
-    LEAST(Light, exponent, 0),
-    LEAST(Light, ambient, 0),
-    LEAST(Light, diffuse, 0),
-    LEAST(Light, specular, 0),
+    PICTURE(Light, attenuation, 0),
+    PICTURE(Light, cutoff, 0),
+    PICTURE(Light, exponent, 0),
+    PICTURE(Light, ambient, 0),
+    PICTURE(Light, diffuse, 0),
+    PICTURE(Light, specular, 0),
     LEAST(Equality, torquescale, 0),
-    LEAST(Tendon, width, 0),
-    LEAST(Tendon, rgba, 0),
+    PICTURE(Tendon, width, 0),
+    PICTURE(Tendon, rgba, 0),
     LEAST(Actuator, actdim, -1),
     LEAST(Actuator, inheritrange, 0),
     LEAST(Actuator, cranklength, 0),
     LEAST(Numeric, size, 0),
     LEAST(Mesh, maxhullvert, -1),
-    LEAST(Visual, rgba, 0),
-    LEAST(Visual, cells, 0),
+    PICTURE(Visual, rgba, 0),
+    PICTURE(Visual, cells, 0),
     LEAST(Compiler, boundmass, 0),
     LEAST(Compiler, boundinertia, 0),
     LEAST(Compiler, lengthrange_accel, 0),
@@ -76,16 +80,21 @@ static const struct {
     LEAST(Sizes, nuser_actuator, -1),
     LEAST(Sizes, nuser_sensor, -1),
 #undef LEAST
+#undef PICTURE
 };
 
-double pbSpecKind_Least(pbSpecKind kind, const pbSpecField *field) {
+// A row for each field that has one.
+static const bound *bound_of(pbSpecKind kind, const pbSpecField *field) {
   PB_ASSERT(kind < pb_specKinds);
-
-  // A row for each that has one.
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
-    if (bounds[i].kind == kind && bounds[i].offset == field->offset) return bounds[i].least;
+    if (bounds[i].kind == kind && bounds[i].offset == field->offset) return &bounds[i];
   }
-  return -INFINITY;
+  return NULL;
+}
+
+double pbSpecKind_Least(pbSpecKind kind, const pbSpecField *field) {
+  const bound *b = bound_of(kind, field);
+  return b ? b->least : -INFINITY;
 }
 
 // Numbers of a field, those of a list too; the k-th of them as double.
@@ -136,7 +145,8 @@ pbStatus pbSpec_CheckNumbers(const pbSpec *spec) {
     pbSpecField f;
     for (int i = 0; pbSpecKind_Field((pbSpecKind)kind, i, &f); i++) {
       bool numbers = f.type == pb_fieldInt || f.type == pb_fieldReal || f.type == pb_fieldReals;
-      double least = pbSpecKind_Least((pbSpecKind)kind, &f);
+      const bound *b = bound_of((pbSpecKind)kind, &f);
+      double least = b && !b->picture ? b->least : -INFINITY;
 
       // Words, numbers of other elements, points of meshes and heights have checks of their own.
       numbers &= f.type != pb_fieldReals || (kind != pb_specMesh && kind != pb_specHfield);

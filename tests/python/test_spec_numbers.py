@@ -22,7 +22,7 @@ WORLD = """<mujoco><worldbody><frame name="f"><body name="a"><joint name="j" dam
 # body mass and moments, which count where has_inertial, and are judged with what it is fixed to.
 SIGNED = {"frame": "pos quat value", "body": "pos quat value inertial_quat inertial_value gravcomp mass diaginertia user",
           "joint": "group pos axis ref springref stiffness damping range actfrcrange margin solref_limit solimp_limit solref_friction solimp_friction user",
-          "geom": "pos quat value contype conaffinity priority solref solimp margin gap user", "site": "group pos quat value user",
+          "geom": "pos quat value contype conaffinity priority solref solimp margin gap fluid_coef user", "site": "group pos quat value user",
           "camera": "pos quat value user", "light": "pos dir", "pair": "solref solimp solreffriction margin gap",
           "equality": "solref solimp anchor relpose polycoef",
           "tendon": "group range actfrcrange margin solref_limit solimp_limit solref_friction solimp_friction springlength stiffness damping user",
@@ -127,7 +127,21 @@ def test_sizes_beyond_all_reason_are_refused(whole):
 def test_files_are_held_to_the_same():
     """What is read has the place of the file."""
     for text, reason in (('<option tolerance="-1"/>', "option: tolerance is -1"),
-                         ('<worldbody><light name="l" cutoff="-1"/></worldbody>', r"model.xml:1:\d+: light 'l': cutoff is -1, expected 0 or more"),
-                         ('<worldbody><geom name="g" size="1" rgba="1 -2 0 1"/></worldbody>', r"geom 'g': rgba\[1\] is -2, expected 0 or more")):
+                         ('<worldbody><camera name="c" fovy="-1"/></worldbody>', r"model.xml:1:\d+: camera 'c': fovy is -1, expected 0 or more"),
+                         ('<equality><weld name="w" body1="a" torquescale="-2"/></equality>', "equality 'w': torquescale is -2, expected 0 or more")):
         with pytest.raises(pb.InputError, match=reason):
-            pb.loads(f"<mujoco>{text}</mujoco>")
+            pb.loads(f"<mujoco>{text}<worldbody><body name='a'><joint/><geom size='1'/></body></worldbody></mujoco>")
+
+
+def test_files_whose_pictures_are_strange_are_taken_as_in_mujoco():
+    """Numbers that move nothing; assigned they are refused, and so is what is no number. Coefficients of a fluid have any sign."""
+    mujoco = pytest.importorskip("mujoco")
+    text = """<mujoco><worldbody><light name="l" cutoff="-1" exponent="-1" diffuse="-1 0 0" ambient="-.1 0 0" specular="-1 2 3" attenuation="-1 0 0"/>
+    <camera ipd="-.1"/><body><joint/><geom name="g" size="1" rgba="1 -2 0 1" material="m" fluidshape="ellipsoid" fluidcoef=".5 .25 1.5 1 -1"/>
+    <site name="s" rgba="-1 0 0 1"/><site name="t"/></body></worldbody><asset><material name="m" rgba="-1 0 0 1"/></asset>
+    <tendon><spatial rgba="0 -1 0 1"><site site="s"/><site site="t"/></spatial></tendon></mujoco>"""
+    assert mujoco.MjModel.from_xml_string(text).nq == pb.loads(text).nq == 1
+    spec = pb.Spec.from_string(text)
+    for value in (-1, np.nan):
+        with pytest.raises(pb.ArgumentError, match=r"light 'l' \(model.xml:1:\d+\): cutoff"):
+            spec.light("l").cutoff = value

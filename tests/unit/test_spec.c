@@ -210,9 +210,17 @@ static void test_numbers(void **state) {
   assert_int_equal(pbSpec_Check(spec), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(*state), "here.xml:7:3: key: qpos[2] is inf, expected a finite number"));
   spec->keys[0].qpos.count = 2;
-  spec->geoms[0].rgba[3] = -1;
+  spec->cameras[0].sensorsize[1] = -1;
   assert_int_equal(pbSpec_Check(spec), pb_bad_input);
-  assert_non_null(strstr(pbContext_Error(*state), "rgba[3] is -1, expected 0 or more"));
+  assert_non_null(strstr(pbContext_Error(*state), "sensorsize[1] is -1, expected 0 or more"));
+
+  // Colours move nothing, and are numbers all the same.
+  spec->cameras[0].sensorsize[1] = 0;
+  spec->geoms[0].rgba[3] = -1;
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  spec->geoms[0].rgba[3] = NAN;
+  assert_int_equal(pbSpec_Check(spec), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "rgba[3] is nan, expected a finite number"));
   pbSpec_Destroy(spec);
 }
 
