@@ -62,8 +62,8 @@ PB_API const char *pbSpecKind_List(pbSpecKind kind);  // of elements "geoms", th
 PB_API size_t pbSpecKind_Size(pbSpecKind kind);       // bytes of its record
 // The index-th field; false behind the last.
 PB_API bool pbSpecKind_Field(pbSpecKind kind, int index, pbSpecField *field);
-// The least that numbers of a field may be, whatever else there is; -INFINITY: any. Compiling refuses smaller ones, but of colours,
-// lights and other numbers for pictures alone, which MuJoCo takes in files.
+// The least that numbers of a field may be, whatever else there is; -INFINITY: any. Compiling refuses smaller ones, but not of
+// colours, lights and other numbers for pictures alone, which MuJoCo takes in files.
 PB_API double pbSpecKind_Least(pbSpecKind kind, const pbSpecField *field);
 PB_API void pbSpecKind_Default(pbSpecKind kind, void *record);  // of an element, a wrap, an entry; else all zero
 

@@ -397,6 +397,7 @@ static void move(moving *list, int start, int at, int count) {
   for (int i = 0; i < count; i++) {
     if (start + i >= list->old.count || isnan(list->old.data[start + i])) continue;
 
+    // The list ends with what is stated last.
     list->moves |= at != start;
     list->end = at + i + 1 > list->end ? at + i + 1 : list->end;
     if (list->made) list->made[at + i] = list->old.data[start + i];
@@ -428,6 +429,7 @@ static pbStatus check_keys(const pbSpec *spec, const layout *l) {
 
 // Each element's numbers, from where they were to where they are.
 static void move_numbers(const layout *from, const layout *to, const int first[3], moving lists[key_lists]) {
+  // Of joints, in the state and its velocity.
   for (int i = 0; i < from->spec->njoint; i++) {
     sizes count = joint_size(&from->spec->joints[i]), *at = &from->joint[i], *there = &to->joint[first[0] + i];
     move(&lists[key_qpos], at->qpos, there->qpos, count.qpos);
@@ -443,6 +445,7 @@ static void move_numbers(const layout *from, const layout *to, const int first[3
     move(&lists[key_mquat], 4 * at, 4 * there, 4);
   }
 
+  // Of actuators a control each, and activations of those that have some.
   for (int i = 0; i < from->spec->nactuator; i++) {
     move(&lists[key_ctrl], i, first[2] + i, 1);
     move(&lists[key_act], from->act[i], to->act[first[2] + i], activations(&from->spec->actuators[i]));
@@ -452,6 +455,7 @@ static void move_numbers(const layout *from, const layout *to, const int first[3
 // A keyframe of a part in the order of the whole, where the part's joints, bodies and actuators begin at these numbers. Lists
 // of which no number moves stay as they are, so that many specs in a row do not write all keyframes of all anew.
 static pbStatus move_key(pbSpec *spec, const layout *from, const layout *to, const int first[3], pbKeyDef *key) {
+  // Once to see what moves and how long lists become.
   moving lists[key_lists];
   for (int k = 0; k < key_lists; k++) lists[k] = (moving){.old = *list_of(key, k)};
   move_numbers(from, to, first, lists);
@@ -466,6 +470,8 @@ static pbStatus move_key(pbSpec *spec, const layout *from, const layout *to, con
     for (int i = 0; i < list->end; i++) list->made[i] = NAN;
     *list_of(key, k) = (pbReals){list->made, list->end};
   }
+
+  // Once more, into what has been made.
   move_numbers(from, to, first, lists);
   return pb_ok;
 }

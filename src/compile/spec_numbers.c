@@ -86,6 +86,8 @@ static const bound bounds[] = {
 // A row for each field that has one.
 static const bound *bound_of(pbSpecKind kind, const pbSpecField *field) {
   PB_ASSERT(kind < pb_specKinds);
+
+  // By its place in the record.
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
     if (bounds[i].kind == kind && bounds[i].offset == field->offset) return &bounds[i];
   }
@@ -145,6 +147,7 @@ pbStatus pbSpec_CheckNumbers(const pbSpec *spec) {
     pbSpecField f;
     for (int i = 0; pbSpecKind_Field((pbSpecKind)kind, i, &f); i++) {
       bool numbers = f.type == pb_fieldInt || f.type == pb_fieldReal || f.type == pb_fieldReals;
+      // Pictures may have any.
       const bound *b = bound_of((pbSpecKind)kind, &f);
       double least = b && !b->picture ? b->least : -INFINITY;
 
