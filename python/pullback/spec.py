@@ -521,9 +521,12 @@ class Spec(Record):
             raise ArgumentError(f"attach: expected a body or frame of this spec, found {to!r}")
         if not isinstance(other, Spec):
             raise ArgumentError(f"attach: expected a Spec, found {type(other).__name__}")
-        if not isinstance(prefix, str) or "\0" in prefix:
+        if not isinstance(prefix, str) or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in prefix):
             raise ArgumentError(f"prefix: expected a text, found {prefix!r}")
         to.add_frame(**fields).remove()  # so that nothing is attached where a field is wrong
+        name = fields.get("name")
+        if name and name in {*(f.name for f in self.frames), *(prefix + f.name for f in other.frames if f.name)}:
+            raise ArgumentError(f"attach: a frame called {name!r} is there already")
         told = len(self._core.warnings().splitlines())
         frame = self._element(KINDS.index("frame"), self._core.attach(to._kind, to._key, other._core, prefix))
         object.__setattr__(self, "_warnings", (*self._warnings, *other._warnings, *self._core.warnings().splitlines()[told:]))

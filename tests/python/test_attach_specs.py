@@ -175,10 +175,13 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
                              (lambda: spec.attach(child, "x_", to=gone), ReferenceError, "removed"),
                              (lambda: spec.attach(child, 3), pb.ArgumentError, "prefix"),
                              (lambda: spec.attach(child, "a\0"), pb.ArgumentError, "prefix"),
+                             (lambda: spec.attach(child, "\ud800"), pb.ArgumentError, "prefix"),
                              (lambda: spec.attach(ARM, "x_"), pb.ArgumentError, "a Spec"),
                              (lambda: spec.attach(child, "x_", pso=1), pb.ArgumentError, "'pos'"),
                              (lambda: spec.attach(child, "x_", pos="here"), pb.ArgumentError, "pos"),
                              (lambda: spec.attach(child, "x_", body=spec.worldbody), pb.ArgumentError, "body is that of"),
+                             (lambda: spec.attach(child, "x_", name="mount"), pb.ArgumentError, "frame called 'mount'"),
+                             (lambda: spec.attach(child, "x_", name="x_top"), pb.ArgumentError, "frame called 'x_top'"),
                              (lambda: spec.attach(bad, "x_"), pb.InputError, "key 'up': qpos has 20 numbers")):
         with pytest.raises(kind, match=text):
             what()
