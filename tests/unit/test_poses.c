@@ -29,7 +29,8 @@
 enum { HULLS = 7, ROUNDS = 5, SHAPES = HULLS + ROUNDS, VERTICES = 400, DIRECTIONS = 60 };
 #define WITHIN 1e-9  // m, of shapes of about .1 m
 // m: of faces of vertices in single precision. Faces that are bent more, as meshes of many small ones have them once neighbors are
-// merged to polygons, have contacts in their plane; the depth is next to the least all the same (5e-8 seen, at faces bent by 2e-4).
+// merged to polygons, have contacts in their plane; the depth is next to the least all the same (5e-8 seen, at faces bent by
+// 2e-4).
 #define ROUNDED_FACES  1.5e-7
 #define PARALLEL_EDGES 1e-4  // m, sideways, of edges that count as parallel (within 4.5e-4)
 
