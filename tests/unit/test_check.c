@@ -356,7 +356,8 @@ static void test_an_interrupted_check_goes_on(void **state) {
   assert_true(count > 2 && parts > 0);
   same_reports(whole, report);
 
-  // a point of another check
+  // a point of another check, which nobody ends
+  lives = (Lives){.stop = -1};
   point->report.test[0].step = 1500;
   assert_int_equal(pbCheck_GoOnFrom(w.ctx, w.model, theta, w.x0, NULL, &o, point, &(pbCheckReport *){NULL}), pb_bad_argument);
   point->report.test[0].step = 0;
