@@ -48,7 +48,7 @@ def test_a_mesh_may_also_be_itself(tmp_path):
 def test_what_does_not_fit(tmp_path, run):
     brick = f'<mesh name="k" vertex="{BRICK}"/>'
     for geom, said, code in (('type="plane" mesh="k" size="1 1 1"', "not to a plane", 3), ('type="capsule" mesh="k" fromto="0 0 0 1 1 1"', "'fromto' and 'mesh' both", 3),
-                             ('type="box" mesh="q"', "'q'", 3), ('type="box" mesh="k" fitscale="0"', "size", 3), ('type="box" mesh="k" fitscale="-1"', "size", 3)):
+                             ('type="box" mesh="q"', "'q'", 3), ('type="box" mesh="k" fitscale="0"', "size", 3), ('type="box" mesh="k" fitscale="-1"', "fitscale", 3)):
         (tmp_path / "m.xml").write_text(scene(brick, geom))
         assert said in run("info", tmp_path / "m.xml", code=code).stderr, geom
     (tmp_path / "m.xml").write_text(scene('<mesh name="k" file="gone.obj"/>', 'type="box" mesh="k" contype="0" conaffinity="0"'))

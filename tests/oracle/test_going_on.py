@@ -100,8 +100,9 @@ def test_interrupted_at_drawn_moments(pullback, place, name):
     for o in expected:
         (place / o).unlink()
 
-    for share in (1, 0.7, 0.5, 0.35) * 4:  # of the time that it took, which may have been longer than it takes now; before the work nothing is kept
-        texts, code, out = go_on(command, place, number, lambda k: share * (0.25 + 0.6 * rng.random()) * took + 0.15 * k)
+    early = 0.55 if name.startswith("gradient") else 0.25  # on its way forward a gradient keeps nothing
+    for share in (1, 0.85, 0.7, 0.5, 0.35) * 5:  # of the time that it took, which may have been longer than it takes now; before the work nothing is kept
+        texts, code, out = go_on(command, place, number, lambda k: share * (early + (0.95 - early) * rng.random()) * took + 0.15 * k)
         if any("the same command goes on" in t for t in texts):
             break
         for o in expected:
@@ -323,25 +324,33 @@ def left_by_worlds(pullback, place):
     raise AssertionError("no world came to its end")
 
 
-def test_worlds_are_counted_with_those_of_the_run_before(pullback, place):
-    """In the line of progress, and when it is stopped again."""
-    words, done, all_of_them = left_by_worlds(pullback, place)
-    assert 0 < done < all_of_them == 40
+def seen_on_a_terminal(command, place, awaited):
+    """What a run says there, which is ended when it has said that."""
     mine, theirs = pty.openpty()
-    p = subprocess.Popen([pullback, *words.split()], cwd=place, stderr=theirs)
+    p = subprocess.Popen(command, cwd=place, stderr=theirs)
     os.close(theirs)
-    text = b""
-    while b" of 240000 (" not in text and select.select([mine], [], [], 30)[0]:
-        text += os.read(mine, 4096)
-    p.send_signal(signal.SIGTERM)
-    p.wait(60)
-    while select.select([mine], [], [], 1)[0]:
+    text, ended = b"", False
+    while select.select([mine], [], [], 30)[0]:
         try:
             text += os.read(mine, 4096)
-        except OSError:
+        except OSError:  # nobody writes any more
             break
+        if awaited in text and not ended:
+            p.send_signal(signal.SIGTERM)
+            ended = True
+    p.wait(60)
     os.close(mine)
-    text = text.decode()
+    return text.decode()
+
+
+def test_worlds_are_counted_with_those_of_the_run_before(pullback, place):
+    """In the line of progress, and when it is stopped again."""
+    for _ in range(5):  # again where it is at its end before a line of progress is due
+        words, done, all_of_them = left_by_worlds(pullback, place)
+        assert 0 < done < all_of_them == 40
+        text = seen_on_a_terminal([pullback, *words.split()], place, b" of 240000 (")
+        if "interrupted after" in text:
+            break
     shown = [int(n) for n in re.findall(r"simulate: (\d+) of 240000 \(", text)]
     assert f"goes on with {40 - done} of 40 worlds" in text and shown and shown[0] >= 6000 * done, text
     again = re.search(r"interrupted after (\d+) of 40 worlds", text)

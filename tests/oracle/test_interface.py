@@ -125,7 +125,7 @@ def test_the_extension_names_members(changed, tmp_path):
     planted = tmp_path / "planted.c"
     planted.write_text("#include <pullback/pullback.h>\npbInput planted(const double *ctrl);\npbInput planted(const double *ctrl) { return (pbInput){ctrl}; }\n")
     flags = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-braces", "-Wno-missing-field-initializers", "-DPy_LIMITED_API=0x030B0000", "-D_GNU_SOURCE",
-             f"-I{folder / 'include'}", f"-I{inside.ROOT}", f"-I{sysconfig.get_paths()['include']}"]
+             '-DPB_OLDEST_GLIBC="2.2.5"', f"-I{folder / 'include'}", f"-I{inside.ROOT}", f"-I{sysconfig.get_paths()['include']}"]
     compile_ = lambda *files: subprocess.run(["cc", "-fsyntax-only", "-std=gnu17", *flags, *files], capture_output=True, text=True)
     done = compile_(*core)
     assert done.returncode == 0, done.stderr[:2000]

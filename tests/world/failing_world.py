@@ -123,10 +123,13 @@ def write_inputs(place, program):
 
 
 def leave_state(place, program, command, state):
-    """What the command has left that was interrupted: earlier and later, until it was."""
-    for k in range(500):
+    """What the command has left that was interrupted: at moments all over the time that it takes, until it was."""
+    start = time.time()
+    subprocess.run([program, *command], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    took = time.time() - start
+    for k in range(2000):
         p = subprocess.Popen([program, *command], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.003 * (k % 150))
+        time.sleep(took * (k * 0.618 % 1))
         p.send_signal(signal.SIGTERM)
         p.wait()
         for output in place.glob("O.*"):
