@@ -79,7 +79,7 @@ static bool draw_in(const contact_pair *p, const num from[3], num to[3]) {
 // rounding.
 static bool take_lowest(contact_pair *p, const NUM(pbManifold) *m) {
   int low = 0;
-  if (!m->count || m->ref != p->found->round.body) return false;
+  if (!m->count) return false;
 
   for (int k = 1; k < m->count; k++) low = re(m->dist[k]) < re(m->dist[low]) ? k : low;
   if (!(re(m->dist[low]) <= re(p->dist) + 3 * m->tie)) return false;
@@ -100,7 +100,7 @@ static bool meet_face(contact_pair *p, const NUM(pbManifold) *m, const num u[3],
 
   if (!faces_cylinder(p, u, on, p->dist)) {
     nearest_on_polygon(p->n, sides, corner, p->shape[!p->found->round.body]->pos, middle);
-    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist)) return take_lowest(p, m);
+    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist)) return m->ref == p->found->round.body && take_lowest(p, m);
   }
   p->deepest_shape = p->found->round.body;
   v3_copy(p->deepest, on);
@@ -116,7 +116,8 @@ void NUM(pbPolytope_MeetCylinder)(contact_pair *p, const NUM(pbManifold) *m, int
   v3_scale(u, p->n, r->body ? -1 : 1);
 
   // A corner that is not under the cylinder; alone on an edge or a face there is more than that corner.
-  if (carried && !faces_cylinder(p, u, p->deepest, p->dist) && meet_edges(p, m->tie, u)) return;
+  bool beside = carried && !faces_cylinder(p, u, p->deepest, p->dist);
+  if (beside && (meet_edges(p, m->tie, u) || take_lowest(p, m))) return;
   if (sides < 2) return;
 
   if (r->kind == pb_roundFace && meet_face(p, m, u, sides, corner)) return;
