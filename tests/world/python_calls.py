@@ -103,14 +103,15 @@ def reports():
     return np.array([len(pb.info(MODEL)), len(pb.energies()), *pb.inspect(MODEL)["M"].ravel()])
 
 
-# In these code of Python runs below our calls. Where it never gets memory again the interpreter ends by itself: memory is short once.
-CALL_BACK = [loss_of_our_own]
 def attached():
     spec = pb.Spec.load("robot.xml")
     spec.attach(pb.Spec.load("robot.xml"), "copy_", pos=[0, 0, 9])
     return np.array(spec.compile().params["body_pos"]).ravel()
 
 
+# In these code of Python runs below or between our calls. Where it never gets memory again the interpreter ends by itself: memory is
+# short once.
+CALL_BACK = [loss_of_our_own, attached]
 SCENES = [load, attached, step, rollout, parked, single, worlds, quantities, save, search, loss_of_our_own, reports]
 
 
