@@ -1,6 +1,5 @@
 // Task files: model, trajectories, variables, loss, optimizer. docs/task.md describes them.
 // Tests: tests/unit/test_task.c.
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,16 +353,6 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
-pbStatus pbTask_ReadSeed(pbTaskReader *r, const json_t *root, uint64_t *seed) {
-  double number = 0;
-  PB_TRY(pbTaskReader_NotNegative(r, root, "seed", 9007199254740992.0, &number));
-  if (floor(number) != number) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
-
-  // up to 2^53 every whole number is a double
-  *seed = (uint64_t)number;
-  return pb_ok;
-}
-
 pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *optimizer = json_object_get(root, "optimizer");
   task->iterations = 100;
@@ -376,7 +365,7 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
 
   PB_TRY(pbTask_ReadStop(r, json_object_get(root, "stop"), task));
 
-  PB_TRY(pbTask_ReadSeed(r, root, &task->optimizer.seed));
+  PB_TRY(pbTaskReader_Seed(r, root, &task->optimizer.seed));
   PB_TRY(read_confirm(r, root, task));
   return read_memory(r, root, &task->memory);
 }

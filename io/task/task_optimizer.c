@@ -46,6 +46,16 @@ pbStatus pbTaskReader_NotNegative(pbTaskReader *r, const json_t *object, const c
   return pbTaskReader_FailAt(r, key, "expected a number from 0 to %g", most);
 }
 
+pbStatus pbTaskReader_Seed(pbTaskReader *r, const json_t *root, uint64_t *seed) {
+  double number = 0;
+  PB_TRY(pbTaskReader_NotNegative(r, root, "seed", 9007199254740992.0, &number));
+  if (floor(number) != number) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
+
+  // up to 2^53 every whole number is a double
+  *seed = (uint64_t)number;
+  return pb_ok;
+}
+
 // What a method's object says, beside its rates. Limits that no sensible task meets keep slips from running for days.
 typedef struct Method {
   pbOptimizerOptions o;

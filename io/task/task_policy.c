@@ -407,7 +407,7 @@ static pbStatus read_network(Rows *w, const json_t *object, int inputs, const Se
 }
 
 static pbStatus read_settings(pbTaskReader *r, const json_t *root, Settings *settings) {
-  PB_TRY(pbTask_ReadSeed(r, root, &settings->seed));
+  PB_TRY(pbTaskReader_Seed(r, root, &settings->seed));
   return pbTaskReader_Bool(r, root, "single", &settings->single);
 }
 

@@ -167,7 +167,7 @@ typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task
 PB_NODISCARD pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart read, pbTask **task);
 // The seed of a task, a whole number up to 2^53.
-PB_NODISCARD pbStatus pbTask_ReadSeed(pbTaskReader *r, const json_t *root, uint64_t *seed);
+PB_NODISCARD pbStatus pbTaskReader_Seed(pbTaskReader *r, const json_t *root, uint64_t *seed);
 
 // ---- state files (task_run.c): what a run was made from, and its numbers; written whole or not at all
 typedef struct pbStateFile {

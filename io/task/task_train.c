@@ -351,7 +351,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
 
   // what is not said is as usual for the method
   t->settings = defaults(method);
-  PB_TRY(pbTask_ReadSeed(r, root, &t->settings.seed));
+  PB_TRY(pbTaskReader_Seed(r, root, &t->settings.seed));
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
   if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
   if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
