@@ -25,7 +25,7 @@ THROW = {"model": "arm.xml", "steps": 3000, "variables": [{"name": "push", "cont
 EXPERIMENTS = {"model": "arm.xml", "variables": [{"name": "push", "control": "drive", "knots": 4}], "optimizer": {"method": "lbfgs"},
                "loss": [{"qpos": "swing", "target": 0.3, "at": "all"}, {"control": "drive", "weight": 0.1, "at": "all"}],
                "trajectories": [{"steps": 40000}, {"steps": 25000, "init": {"qpos": [0.5]}}, {"steps": 30000, "init": {"qvel": [0.4]}}]}
-NET = {"options": {"timestep": 0.01}, "steps": 3000, "loss": [{"points": "net_tip", "target": [0.5, 0.3, 0.8], "weight": 0.01, "at": "all"}],
+NET = {"options": {"timestep": 0.01}, "steps": 60000, "loss": [{"points": "net_tip", "target": [0.5, 0.3, 0.8], "weight": 0.01, "at": "all"}],
        "deformables": {"bodies": [{"name": "net", "mesh": {"points": [[0, 0, 1], [0.3, 0, 1], [0, 0.3, 1], [0.3, 0.3, 1.1], [0.6, 0.3, 1]],
                                                            "edges": [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [3, 4]]},
                                    "mass": [0.1, 0.2, 0.1, 0.3, 0.1], "pins": [{"points": 0}], "sets": {"tip": 4}, "velocity": [0.5, 0, 0.2],
@@ -76,7 +76,7 @@ LONG = {
     "jacobian": ("jacobian pile.xml --steps 4000 -o O.npz", "O.npz"),
     "gradient": ("gradient arm.xml --steps 200000 --cotangent tip.npz -o O.npz", "O.npz"),
     "gradient --memory": ("gradient pile.xml --control push.npy --cotangent last.npz --memory 900KiB --window 0.2 -o O.npz", "O.npz"),
-    "gradient --policy": ("gradient arm.xml --policy policy.json --steps 40000 --cotangent tip.npz --wrt param -o O.npz", "O.npz"),
+    "gradient --policy": ("gradient arm.xml --policy policy.json --steps 120000 --cotangent tip.npz --wrt param -o O.npz", "O.npz"),
     "gradient --loss": ("gradient experiments.json --loss experiments.json --spot-check full -o O.npz --compressed", "O.npz"),
     "gradient of a net": ("gradient net.json --loss net.json --decay 3 -o O.npz", "O.npz"),
     "gradient --mode": ("gradient pile.xml --steps 9000 --cotangent last.npz --mode event --clip 40 --constants recompute -o O.npz", "O.npz"),
@@ -101,7 +101,7 @@ def test_interrupted_at_drawn_moments(pullback, place, name):
         (place / o).unlink()
 
     early = 0.55 if name.startswith("gradient") else 0.25  # on its way forward a gradient keeps nothing
-    for share in (1, 0.85, 0.7, 0.5, 0.35) * 5:  # of the time that it took, which may have been longer than it takes now; before the work nothing is kept
+    for share in (1, 0.85, 0.7, 0.5, 0.35) * 8:  # of the time that it took, which may have been longer than it takes now; before the work nothing is kept
         texts, code, out = go_on(command, place, number, lambda k: share * (early + (0.95 - early) * rng.random()) * took + 0.15 * k)
         if any("the same command goes on" in t for t in texts):
             break
