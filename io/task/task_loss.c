@@ -8,7 +8,7 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "elementary/elementary.h"
-#include "io/task/task_reader.h"
+#include "io/task/task_loss.h"
 #include "model/joint.h"
 #include "model/model.h"
 
@@ -20,10 +20,11 @@
 #define WORD(word, array)  word,
 #define ARRAY(word, array) array,
 static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
-static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
+const char *const pbTask_ArrayNames[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
 static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
-                                        "epsilon", "delta", "discount", "formula", "inputs", NULL};
+                                        "epsilon", "delta", "discount", "formula", "inputs", "sigma", "delay", "gain", "bias",
+                                        NULL};
 // clang-format on
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
 _Static_assert(sizeof quantity_keys / sizeof *quantity_keys == pb_quantityCount + 1, "a word for each quantity, and formulas");
@@ -36,23 +37,16 @@ static const struct {
                   {"linear", pb_termLinear},   {"above", pb_termAbove}, {"below", pb_termBelow}};
 enum { TERM_TYPES = sizeof term_types / sizeof *term_types };
 
-// What a term names, before components are chosen: parts, and for each target entry its column in a full row.
-typedef struct Layout {
-  pbPart *parts;
-  int *columns;  // of a target entry in a full row of the quantity
-  int part_count, target_width, full_width;
-} Layout;
-
 static int joint_coords(const pbModel *m, int j) { return pbJoint_PositionCount(m->jnt_type[j]); }
 static int joint_dofs(const pbModel *m, int j) { return pbJoint_DofCount(m->jnt_type[j]); }
 
-static void add_part(Layout *l, int index, int coord, int target, int axis) {
+static void add_part(pbTermLayout *l, int index, int coord, int target, int axis) {
   l->parts[l->part_count++] = (pbPart){index, coord, target, axis};
 }
 
 // Positions are columns of their own; a quaternion is one target of four columns with three parts, one for each axis of its
 // tangent.
-static void add_joint_positions(Layout *l, const pbModel *m, int j) {
+static void add_joint_positions(pbTermLayout *l, const pbModel *m, int j) {
   int coords = joint_coords(m, j), dofs = joint_dofs(m, j);
   int first = l->target_width, adr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j];
   int plain = pbJoint_PlainCount(m->jnt_type[j]);
@@ -62,7 +56,7 @@ static void add_joint_positions(Layout *l, const pbModel *m, int j) {
   for (int i = plain; i < dofs; i++) add_part(l, dof + i, adr + plain, first + plain, i - plain);
 }
 
-static void add_plain(Layout *l, int from, int count) {
+static void add_plain(pbTermLayout *l, int from, int count) {
   for (int i = from; i < from + count; i++) {
     l->columns[l->target_width] = i;
     add_part(l, i, i, l->target_width++, -1);
@@ -87,7 +81,7 @@ static Kind kind_of(const pbModel *m, pbQuantity q) {
   }
 }
 
-static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
+static void add_object(pbTermLayout *l, const pbModel *m, pbQuantity q, int id) {
   switch (q) {
     case pb_observedQpos: add_joint_positions(l, m, id); return;
     case pb_observedQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
@@ -111,7 +105,7 @@ static size_t extra_room(const pbModel *m, pbQuantity q, const int *ids, int cou
   return room;
 }
 
-static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, Layout *l) {
+static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, pbTermLayout *l) {
   const pbModel *m = r->model;
   Kind kind = kind_of(m, q);
   int *ids = NULL, count;
@@ -138,7 +132,7 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   return status;
 }
 
-static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout *l) {
+static pbStatus choose_components(pbTaskReader *r, const json_t *object, pbTermLayout *l) {
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *chosen), count = 0;
   pbPart *parts = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *parts);
   pbStatus status = chosen && parts ? pbTaskReader_Components(r, object, l->part_count, chosen, &count)
@@ -153,181 +147,6 @@ static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout 
 
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, parts);
-  return status;
-}
-
-// ---- targets --------------------------------------------------------------------------------------------------------
-static pbStatus target_room(const pbTaskReader *r, pbTerm *t, size_t rows) {
-  t->target_rows = (int)rows;
-  if (rows * (size_t)t->target_width > PB_TASK_NUMBERS) return pbTaskReader_Fail(r, pb_capacity, "too many target values");
-  t->target = pbContext_AllocArray(r->ctx, rows * (size_t)t->target_width + 1, sizeof(double));
-  return t->target ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for targets");
-}
-
-// Target quaternions, one for each of the three parts that use it, to unit length.
-static pbStatus normalize_quaternions(const pbTaskReader *r, const pbTerm *t, double *out) {
-  for (int i = 0; i < t->part_count; i++) {
-    double *q = out + t->parts[i].target, norm = 0;
-    if (t->parts[i].axis < 0) continue;
-
-    // the first of the three parts normalizes, for the others nothing is left to do
-    for (int k = 0; k < 4; k++) norm += q[k] * q[k];
-    if (!(norm > 1e-12)) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
-    for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
-  }
-  return pb_ok;
-}
-
-// Row `row` of the target from a row of the data: the full quantity, what the term names, or its components.
-static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size_t row, const double *data, size_t width) {
-  double *out = t->target + row * (size_t)t->target_width;
-
-  // rotations have more target entries than parts: a row of parts cannot give them
-  bool rotations = false;
-
-  for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
-
-  if (width == (size_t)t->target_width) {
-    memcpy(out, data, width * sizeof *out);
-  } else if (width == (size_t)l->full_width) {
-    for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
-  } else if (width == (size_t)t->part_count && !rotations) {
-    for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
-  } else {
-    return pbTaskReader_Fail(r, pb_bad_input, "expected %d values per time (or a full row of %d), found %zu", t->target_width,
-                             l->full_width, width);
-  }
-  return normalize_quaternions(r, t, out);
-}
-
-// A target in the file: one number for all, one row for all times, or a row for each.
-static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layout *l, pbTerm *t) {
-  pbTaskNumbers numbers;
-  PB_TRY(pbTaskReader_Numbers(r, target, &numbers));
-
-  // a flat list over several times is one value per time where the term is a single number
-  bool single = t->part_count == 1 && numbers.cols != (size_t)t->target_width && numbers.cols != (size_t)l->full_width;
-  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count) {
-    numbers.rows = numbers.cols;
-    numbers.cols = 1;
-  }
-
-  pbStatus status = numbers.rows != 1 && numbers.rows != (size_t)t->step_count
-                        ? pbTaskReader_Fail(r, pb_bad_input, "expected 1 or %d rows, found %zu", t->step_count, numbers.rows)
-                        : target_room(r, t, numbers.rows);
-
-  for (size_t i = 0; status == pb_ok && i < numbers.rows; i++) {
-    // one number is the value of every entry
-    if (json_is_number(target) && t->target_width > 1) {
-      for (int k = 0; k < t->target_width; k++) t->target[k] = numbers.data[0];
-      status = fill_row(r, t, l, 0, t->target, (size_t)t->target_width);
-    } else {
-      status = fill_row(r, t, l, i, numbers.data + i * numbers.cols, numbers.cols);
-    }
-  }
-
-  pbContext_Free(r->ctx, numbers.data);
-  return status;
-}
-
-// Index of the row recorded at the time of step k, from *hint on; times ascend.
-static pbStatus find_time(const pbTaskReader *r, const pbArray *times, int k, size_t *hint) {
-  double h = pbTaskReader_Timestep(r);
-
-  // both ascend: one pass over the recording
-  while (*hint < times->count && times->reals[*hint] < (k - 0.5) * h) ++*hint;
-  if (*hint < times->count && fabs(times->reals[*hint] - k * h) <= 1e-5 * h * (1 + 1e-6 * k)) return pb_ok;
-  return pbTaskReader_Fail(r, pb_bad_input, "the recording has nothing at time %.12g (times must be equal)", k * h);
-}
-
-// Targets from an array of rows: those recorded at the term's times, or one row for each of them, or for each state.
-static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArray *times, int steps, const Layout *l, pbTerm *t) {
-  size_t rows = data->ndim > 0 ? data->shape[0] : 1, width = rows ? data->count / rows : 0, at = 0;
-  if (times && (times->type != pb_arrayReal || times->count != rows))
-    return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
-
-  // controls have no row for the last state: it takes that of the last step
-  bool each = rows == (size_t)t->step_count;
-  bool every = rows == (size_t)steps + 1 || (t->quantity == pb_observedControl && rows == (size_t)steps);
-  if (!times && !each && !every)
-    return pbTaskReader_Fail(r, pb_bad_input,
-                             "expected %d rows (one per time) or %d (one per state), or an array \"time\"; found %zu rows",
-                             t->step_count, steps + 1, rows);
-
-  PB_TRY(target_room(r, t, (size_t)t->step_count));
-  for (int i = 0; i < t->step_count; i++) {
-    size_t last = rows - 1, step = (size_t)t->steps[i];
-    if (times) PB_TRY(find_time(r, times, t->steps[i], &at));
-    else if (each) at = (size_t)i;
-    else at = step < rows ? step : last;
-    PB_TRY(fill_row(r, t, l, (size_t)i, data->reals + at * width, width));
-  }
-  return pb_ok;
-}
-
-static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const Layout *l, pbTerm *t) {
-  static const char *const keys[] = {"file", "array", "time", NULL};
-  const char *name = array_names[t->quantity], *time_name = "time";
-  pbArrays *set;
-  PB_TRY(pbTaskReader_Keys(r, target, keys));
-  PB_TRY(pbTaskReader_Text(r, target, "array", &name));
-  PB_TRY(pbTaskReader_Text(r, target, "time", &time_name));
-  PB_TRY(pbTaskReader_Load(r, target, &set));
-
-  // the array of the quantity's name, or the only one of the file
-  const pbArray *data = pbArrays_Find(set, name), *times = pbArrays_Find(set, time_name);
-  if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
-
-  pbStatus status = data && data->type == pb_arrayReal
-                        ? pb_ok
-                        : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name);
-
-  // without "at" the recording's own times say which states are observed
-  if (status == pb_ok && !at)
-    status = times && times->type == pb_arrayReal ? pbTask_StepsOfTimes(r, times->reals, times->count, steps, t)
-                                                  : pbTask_StepsRange(r, 0, steps, 1, t);
-
-  if (status == pb_ok) status = recorded_rows(r, data, times, steps, l, t);
-  pbArrays_Destroy(set);
-  return status;
-}
-
-// Without a target all values are zero, and rotations none.
-static pbStatus default_target(const pbTaskReader *r, pbTerm *t) {
-  PB_TRY(target_room(r, t, 1));
-  for (int i = 0; i < t->part_count; i++) {
-    if (t->parts[i].axis >= 0) t->target[t->parts[i].target] = 1;
-  }
-  return pb_ok;
-}
-
-static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, const Layout *l, pbTerm *t) {
-  const json_t *target = json_object_get(object, "target"), *at = json_object_get(object, "at");
-  pbStatus status = pb_ok;
-  t->target_width = l->target_width;
-
-  if (at) {
-    pbTaskReader_Enter(r, "at");
-    status = pbTask_ReadAt(r, at, steps, t);
-    pbTaskReader_Leave(r);
-  } else if (!json_is_object(target)) {
-    status = pbTask_StepsRange(r, steps, steps, 1, t);
-  }
-
-  if (status != pb_ok) return status;
-
-  // from a file, from the task, or none
-  pbTaskReader_Enter(r, "target");
-  if (json_is_object(target)) {
-    status = recorded_target(r, target, at, steps, l, t);
-  } else if (target) {
-    status = inline_target(r, target, l, t);
-  } else {
-    status = default_target(r, t);
-  }
-  pbTaskReader_Leave(r);
-
-  if (status == pb_ok && t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
   return status;
 }
 
@@ -356,7 +175,7 @@ static pbStatus read_discount(pbTaskReader *r, const json_t *object, pbTerm *t) 
   t->factor = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->factor);
   if (!t->factor) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
 
-  for (int k = 0; k < t->step_count; k++) t->factor[k] = pbExp(-t->discount * t->steps[k] * pbTaskReader_Timestep(r));
+  for (int k = 0; k < t->step_count; k++) t->factor[k] = pbExp(-t->discount * pbTerm_Time(t, k, pbTaskReader_Timestep(r)));
   return pb_ok;
 }
 
@@ -381,8 +200,8 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
 
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
 
-  // the mean over the states, not over components
-  if (mean) t->weight /= t->step_count;
+  // the mean over the times that have a sample, not over components
+  if (mean) t->weight /= pbTerm_TimesSampled(t);
   return read_discount(r, object, t);
 }
 
@@ -415,7 +234,7 @@ static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *v
 }
 
 // What a term or an input of a formula observes, and which components of it.
-static pbStatus read_parts(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t, Layout *l) {
+static pbStatus read_parts(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t, pbTermLayout *l) {
   pbTaskReader_Enter(r, quantity_keys[t->quantity]);
   PB_TRY(read_layout(r, value, t->quantity, l));
   pbTaskReader_Leave(r);
@@ -431,7 +250,7 @@ static pbStatus read_parts(pbTaskReader *r, const json_t *object, const json_t *
 
 static pbStatus read_input(pbTaskReader *r, const json_t *object, pbTerm *input) {
   const json_t *value = NULL;
-  Layout layout = {0};
+  pbTermLayout layout = {0};
   PB_TRY(pbTaskReader_Keys(r, object, input_keys));
   PB_TRY(find_quantity(r, object, false, &input->quantity, &value));
 
@@ -444,7 +263,7 @@ static pbStatus read_input(pbTaskReader *r, const json_t *object, pbTerm *input)
   if (input->part_count > 3)
     return pbTaskReader_Fail(r, pb_bad_input, "%d numbers; an input of a formula has 1 to 3: choose them by \"components\"",
                              input->part_count);
-  return default_target(r, input);
+  return pbTask_DefaultTarget(r, input);
 }
 
 // The formula itself, of its inputs and the time.
@@ -496,7 +315,7 @@ static pbStatus read_inputs(pbTaskReader *r, const json_t *inputs, pbFormula *f)
 }
 
 // One component, whatever its inputs have: the deviation of its value from the target.
-static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, Layout *l) {
+static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, pbTermLayout *l) {
   const json_t *inputs = json_object_get(object, "inputs");
   t->formula = pbContext_Alloc(r->ctx, sizeof *t->formula);
   t->parts = pbContext_AllocArray(r->ctx, 1, sizeof *t->parts);
@@ -562,6 +381,16 @@ static pbStatus read_sees(pbTaskReader *r, const json_t *list, pbHosted *h) {
   return pb_ok;
 }
 
+// A function sees states, and gives slopes by them.
+static pbStatus not_between(const pbTaskReader *r, const pbTerm *t) {
+  double h = pbTaskReader_Timestep(r);
+  int k = 0;
+  while (fabs(t->reading->time[k] / h - floor(t->reading->time[k] / h + 0.5)) <= 1e-5) k++;
+
+  return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g: a function sees states only",
+                           t->reading->time[k], h);
+}
+
 static pbStatus read_function(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, pbTermSet *set) {
   const char *function = NULL, *name = NULL;
   const json_t *at = json_object_get(object, "at");
@@ -591,6 +420,7 @@ static pbStatus read_function(pbTaskReader *r, const json_t *object, int steps, 
   // all states unless it says which
   pbTaskReader_Enter(r, "at");
   PB_TRY(at ? pbTask_ReadAt(r, at, steps, t) : pbTask_StepsRange(r, 0, steps, 1, t));
+  if (t->reading) return not_between(r, t);
   pbTaskReader_Leave(r);
   if (t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
 
@@ -599,7 +429,7 @@ static pbStatus read_function(pbTaskReader *r, const json_t *object, int steps, 
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
-static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set, pbTerm *t, Layout *l) {
+static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set, pbTerm *t, pbTermLayout *l) {
   const json_t *value = NULL;
   if (json_object_get(object, "function")) return read_function(r, object, set->steps, t, set);
 
@@ -610,10 +440,11 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
   if (!formula && json_object_get(object, "inputs")) return pbTaskReader_FailAt(r, "inputs", "only a formula has inputs");
 
   PB_TRY(formula ? begin_formula(r, object, t, l) : read_parts(r, object, value, t, l));
-  PB_TRY(read_target(r, object, set->steps, l, t));
+  PB_TRY(pbTask_ReadTarget(r, object, set->steps, l, t));
 
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
+  PB_TRY(pbTask_ReadReading(r, object, t));
   return read_type(r, object, t);
 }
 
@@ -642,7 +473,7 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
 
   // the path stays at the term that failed, for the message
   for (size_t i = 0; status == pb_ok && i < json_array_size(loss); i++) {
-    Layout layout = {0};
+    pbTermLayout layout = {0};
     pbTaskReader_EnterAt(r, i);
 
     // counted first: what was read of it is freed with the set

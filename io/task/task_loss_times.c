@@ -1,15 +1,19 @@
-// The "at" of a term: which states of a trajectory it looks at.
+// The "at" of a term: at which times of a trajectory it looks.
 // Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
 #include <math.h>
 #include <string.h>
 
 #include "base/context.h"
-#include "io/task/task_reader.h"
+#include "io/task/task_loss.h"
+
+static pbStatus outside(const pbTaskReader *r, double time, int steps) {
+  return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time,
+                           steps * pbTaskReader_Timestep(r));
+}
 
 static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int *step) {
   double h = pbTaskReader_Timestep(r), k = time / h;
-  if (!(k > -0.5 && k < steps + 0.5))
-    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
+  if (!(k > -0.5 && k < steps + 0.5)) return outside(r, time, steps);
 
   // a multiple up to the rounding of times written in decimals
   *step = (int)floor(k + 0.5);
@@ -19,20 +23,40 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
   return pb_ok;
 }
 
-pbStatus pbTask_StepsOfTimes(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
-  if (count > (size_t)steps + 1)
-    return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
+// A time that is none of a state's is of the interval from the state before it.
+static pbStatus time_at(const pbTaskReader *r, double time, int steps, int *step, bool *between) {
+  double k = time / pbTaskReader_Timestep(r), near = floor(k + 0.5);
+  if (!(near >= 0 && near <= steps)) return outside(r, time, steps);
+
+  *between = fabs(k - near) > 1e-5 * (1 + fabs(k) * 1e-6);
+  if (*between && (k < 0 || k > steps)) return outside(r, time, steps);
+  *step = (int)(*between ? floor(k) : near);
+
+  return pb_ok;
+}
+
+pbStatus pbTask_Times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
+  bool between = false, off = false;
+  if (count > PB_TASK_NUMBERS) return pbTaskReader_Fail(r, pb_capacity, "too many times: %zu", count);
 
   t->step_count = (int)count;
   if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps)))
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
 
   for (size_t i = 0; i < count; i++) {
-    PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
-
     // states are observed in one pass over the trajectory
-    if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
+    if (i && !(times[i] >= times[i - 1]))
+      return pbTaskReader_Fail(r, pb_bad_input, "times must not go backwards: entry %zu is %.12g, the one before it %.12g", i,
+                               times[i], times[i - 1]);
+    PB_TRY(time_at(r, times[i], steps, &t->steps[i], &between));
+    off = off || between;
   }
+  if (!off) return pb_ok;
+
+  // times of their own, kept as they are
+  PB_TRY(pbReading_Create(r->ctx, t, &t->reading));
+  PB_TRY(pbReading_AtTimes(r->ctx, t, pbTaskReader_Timestep(r)));
+  memcpy(t->reading->time, times, count * sizeof *times);
   return pb_ok;
 }
 
@@ -77,7 +101,7 @@ pbStatus pbTask_ReadAt(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) 
   pbTaskNumbers times;
   PB_TRY(pbTaskReader_Numbers(r, at, &times));
   pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "expected a list of times")
-                                 : pbTask_StepsOfTimes(r, times.data, times.cols, steps, t);
+                                 : pbTask_Times(r, times.data, times.cols, steps, t);
 
   pbContext_Free(r->ctx, times.data);
   return status;

@@ -312,28 +312,28 @@ pbStatus pbTaskReader_Fill(pbTaskReader *r, const json_t *object, const pbTaskKe
 
 // ---- numbers --------------------------------------------------------------------------------------------------------
 // A flat list of numbers, as long as the first one was.
-static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, double *out) {
+static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, bool gaps, double *out) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *value = json_array_get(list, i);
-    if (!json_is_number(value)) {
+    if (!json_is_number(value) && !(gaps && json_is_null(value))) {
       pbTaskReader_EnterAt(r, i);
       pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "expected a number");
       pbTaskReader_Leave(r);
       return status;
     }
-    out[i] = json_number_value(value);
+    out[i] = json_is_null(value) ? NAN : json_number_value(value);
   }
 
   if (json_array_size(list) == cols) return pb_ok;
   return pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
 }
 
-static pbStatus check_rows(pbTaskReader *r, const json_t *rows, const pbTaskNumbers *out) {
+static pbStatus check_rows(pbTaskReader *r, const json_t *rows, bool gaps, const pbTaskNumbers *out) {
   for (size_t i = 0; i < out->rows; i++) {
     const json_t *row = json_array_get(rows, i);
     bool good = json_is_array(row) && json_array_size(row) == out->cols;
     pbTaskReader_EnterAt(r, i);
-    pbStatus status = good ? check_list(r, row, out->cols, out->data + i * out->cols)
+    pbStatus status = good ? check_list(r, row, out->cols, gaps, out->data + i * out->cols)
                            : pbTaskReader_Fail(r, pb_bad_input, "expected a row of %zu numbers", out->cols);
     pbTaskReader_Leave(r);
     PB_TRY(status);
@@ -341,7 +341,7 @@ static pbStatus check_rows(pbTaskReader *r, const json_t *rows, const pbTaskNumb
   return pb_ok;
 }
 
-pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
+static pbStatus read_numbers(pbTaskReader *r, const json_t *value, bool gaps, pbTaskNumbers *out) {
   *out = (pbTaskNumbers){.rows = 1, .cols = 1};
   if (!json_is_number(value) && !json_is_array(value))
     return pbTaskReader_Fail(r, pb_bad_input, "expected a number or a list of numbers");
@@ -359,13 +359,21 @@ pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumber
 
   pbStatus status = pb_ok;
   if (json_is_number(value)) out->data[0] = json_number_value(value);
-  else if (out->nested) status = check_rows(r, value, out);
-  else status = check_list(r, value, out->cols, out->data);
+  else if (out->nested) status = check_rows(r, value, gaps, out);
+  else status = check_list(r, value, out->cols, gaps, out->data);
 
   if (status == pb_ok) return pb_ok;
   pbContext_Free(r->ctx, out->data);
   out->data = NULL;
   return status;
+}
+
+pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
+  return read_numbers(r, value, false, out);
+}
+
+pbStatus pbTaskReader_Samples(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
+  return read_numbers(r, value, true, out);
 }
 
 pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out) {
@@ -461,7 +469,7 @@ pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path)
   return *path ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory to read a file");
 }
 
-pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set) {
+pbStatus pbTaskReader_LoadSamples(pbTaskReader *r, const json_t *object, pbArrays **set) {
   const char *file = NULL;
   char *path = NULL;
   *set = NULL;
@@ -475,14 +483,24 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
 
+  pbContext_Free(r->ctx, path);
+  pbTaskReader_Leave(r);
+  return status;
+}
+
+pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set) {
+  const char *file = NULL;
+  PB_TRY(pbTaskReader_LoadSamples(r, object, set));
+  PB_TRY(pbTaskReader_Text(r, object, "file", &file));
+  pbTaskReader_Enter(r, "file");
+  pbStatus status = pb_ok;
+
   // numbers from files are finite, as those of JSON are
   for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
     const pbArray *array = pbArrays_At(*set, i);
     if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
       status = pbTaskReader_FailAgain(r, pb_bad_input);
   }
-
-  pbContext_Free(r->ctx, path);
 
   // nothing is handed out half checked
   if (status != pb_ok) {

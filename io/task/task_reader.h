@@ -110,12 +110,16 @@ typedef struct pbTaskNumbers {
   bool nested;  // a list of lists
 } pbTaskNumbers;
 PB_NODISCARD pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out);
+// The same of samples: null is one that is missing, NaN.
+PB_NODISCARD pbStatus pbTaskReader_Samples(pbTaskReader *r, const json_t *value, pbTaskNumbers *out);
 // The same of a member, spread to `count` numbers (one for all, or one each); absent: untouched.
 PB_NODISCARD pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out);
 
 // Path of a file named in the task, which must lie in its folder or below an allowed root; free with pbContext_Free.
 PB_NODISCARD pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path);
-PB_NODISCARD pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set);  // of member "file"
+// Arrays of member "file", all numbers finite; or as they are. pb_ok or no set.
+PB_NODISCARD pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set);
+PB_NODISCARD pbStatus pbTaskReader_LoadSamples(pbTaskReader *r, const json_t *object, pbArrays **set);
 
 // A name, a list of names, or true: ids of kind (with `all` of them for true). ids freed by the caller.
 PB_NODISCARD pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, int *count);
@@ -128,10 +132,6 @@ double pbTaskReader_Timestep(const pbTaskReader *r);
 
 // ---- parts of a task (each file of io/task_*.c one)
 PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task);
-// The states that a term looks at, by "at": numbers of steps, or a range of them (task_loss_times.c).
-PB_NODISCARD pbStatus pbTask_ReadAt(pbTaskReader *r, const json_t *at, int steps, pbTerm *t);
-PB_NODISCARD pbStatus pbTask_StepsOfTimes(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t);
-PB_NODISCARD pbStatus pbTask_StepsRange(const pbTaskReader *r, int from, int to, int every, pbTerm *t);
 // The terms of a "loss" on a trajectory whose set was begun.
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
 // A trajectory has poses of mocap bodies of its own from here on, and what an unknown of this kind is about.

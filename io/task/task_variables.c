@@ -8,7 +8,7 @@
 #include "base/context.h"
 #include "elementary/elementary.h"
 #include "io/task/policy.h"
-#include "io/task/task_reader.h"
+#include "io/task/task_variables.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "model/sphere.h"
@@ -17,21 +17,15 @@
 static const char *const variable_keys[] = {
     "parameter", "state",    "control",   "mocap_pos",  "mocap_rot",  "mocap_vel", "mocap_pos_before", "mocap_rot_before",
     "joint",     "actuator", "points",    "components", "trajectory", "knots",     "interpolation",    "start",
-    "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        NULL};
+    "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        "delay",
+    "gain",      "bias",     NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
-typedef struct Entries {  // what a variable may be made of, before components are chosen
-  size_t *index;
-  double *value, *lower, *upper;  // present value and bounds of each
-  int count;
-  double *memory;
-} Entries;
-
-static pbStatus entries_room(pbTaskReader *r, size_t count, Entries *e) {
+pbStatus pbTaskEntries_Room(pbTaskReader *r, size_t count, pbTaskEntries *e) {
   // bounded before anything is allocated
   e->count = 0;
   e->index = count > (1u << 22) ? NULL : pbContext_AllocArray(r->ctx, count + 1, sizeof *e->index);
@@ -44,7 +38,7 @@ static pbStatus entries_room(pbTaskReader *r, size_t count, Entries *e) {
   return pb_ok;
 }
 
-static void add_entry(Entries *e, size_t index, double value, double lower, double upper) {
+void pbTaskEntries_Add(pbTaskEntries *e, size_t index, double value, double lower, double upper) {
   int i = e->count++;
   e->index[i] = index;
   e->value[i] = value;
@@ -76,21 +70,21 @@ static bool policy_unknown(const pbModel *model, int index, pbParam *param) {
 }
 
 // All weights of the policy but constants, which a normalizer's numbers are.
-static pbStatus policy_entries(pbTaskReader *r, Entries *e) {
+static pbStatus policy_entries(pbTaskReader *r, pbTaskEntries *e) {
   pbParam p;
   size_t count = 0;
   for (int i = 0; policy_unknown(r->model, i, &p); i++) count += (size_t)p.rows * (size_t)p.cols;
   if (!count) return pbTaskReader_FailAt(r, "parameter", "the task has no policy, or one without weights");
 
-  PB_TRY(entries_room(r, count, e));
+  PB_TRY(pbTaskEntries_Room(r, count, e));
   for (int i = 0; policy_unknown(r->model, i, &p); i++) {
     for (size_t k = 0; k < (size_t)p.rows * (size_t)p.cols; k++)
-      add_entry(e, p.offset + k, r->theta[p.offset + k], p.lower, p.upper);
+      pbTaskEntries_Add(e, p.offset + k, r->theta[p.offset + k], p.lower, p.upper);
   }
   return pb_ok;
 }
 
-static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, Entries *e) {
+static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, pbTaskEntries *e) {
   pbParam p;
   if (strcmp(name, "policy") == 0) return policy_entries(r, e);
   pbTaskReader_Enter(r, "parameter");
@@ -98,10 +92,10 @@ static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute,
   pbTaskReader_Leave(r);
 
   size_t count = (size_t)p.rows * (size_t)p.cols;
-  PB_TRY(entries_room(r, count, e));
+  PB_TRY(pbTaskEntries_Room(r, count, e));
 
   // bounds are those of the field, the same for every entry
-  for (size_t i = 0; i < count; i++) add_entry(e, p.offset + i, r->theta[p.offset + i], p.lower, p.upper);
+  for (size_t i = 0; i < count; i++) pbTaskEntries_Add(e, p.offset + i, r->theta[p.offset + i], p.lower, p.upper);
   return pb_ok;
 }
 
@@ -112,7 +106,7 @@ static int state_offset(const pbModel *m, const char *name) {
 }
 
 // Degrees of freedom of the joints named; rotations start at zero: they are relative to what the file says.
-static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity, const double *x0, Entries *e) {
+static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity, const double *x0, pbTaskEntries *e) {
   const pbModel *m = r->model;
   const json_t *joint = json_object_get(object, "joint");
   json_t *all = json_true();
@@ -120,7 +114,7 @@ static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity
   PB_TRY(pbTaskReader_Ids(r, joint ? joint : all, pb_objJoint, m->njnt, &ids, &count));
 
   // six at most: those of a free joint
-  pbStatus status = entries_room(r, (size_t)count * 6, e);
+  pbStatus status = pbTaskEntries_Room(r, (size_t)count * 6, e);
   if (status != pb_ok) count = 0;
 
   for (int i = 0; i < count; i++) {
@@ -130,7 +124,7 @@ static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity
       size_t dof = (size_t)m->jnt_dofadr[j] + (size_t)k;
       double value = rotation ? 0 : x0[qpos + m->jnt_qposadr[j] + k];
       if (velocity) value = x0[qvel + (int)dof];
-      add_entry(e, dof, value, -INFINITY, INFINITY);
+      pbTaskEntries_Add(e, dof, value, -INFINITY, INFINITY);
     }
   }
 
@@ -138,27 +132,28 @@ static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity
   return status;
 }
 
-static void add_control(const pbModel *m, int a, const pbTrajectory *tr, Entries *e) {
+static void add_control(const pbModel *m, int a, const pbTrajectory *tr, pbTaskEntries *e) {
   bool limited = a < m->nu && m->actuator_ctrllimited[a];  // controls of deformables follow the actuators and have no range
   double lower = limited ? m->actuator_ctrlrange[2 * a] : -INFINITY;
   double upper = limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY;
-  add_entry(e, (size_t)a, tr->ctrl[a], lower, upper);
+  pbTaskEntries_Add(e, (size_t)a, tr->ctrl[a], lower, upper);
 }
 
-static void add_activations(const pbModel *m, int a, const double *act, Entries *e) {
+static void add_activations(const pbModel *m, int a, const double *act, pbTaskEntries *e) {
   int first = m->actuator_actadr[a];
   if (first < 0) return;
 
-  for (int k = first; k < first + m->actuator_actnum[a]; k++) add_entry(e, (size_t)k, act[k], -INFINITY, INFINITY);
+  for (int k = first; k < first + m->actuator_actnum[a]; k++) pbTaskEntries_Add(e, (size_t)k, act[k], -INFINITY, INFINITY);
 }
 
-static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool activation, const pbTrajectory *tr, Entries *e) {
+static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool activation, const pbTrajectory *tr,
+                                 pbTaskEntries *e) {
   const pbModel *m = r->model;
   int *ids, count, act = state_offset(m, "act");
   PB_TRY(pbTaskReader_Ids(r, names, pb_objActuator, activation ? m->nu : pb_controls(m), &ids, &count));
 
   // an actuator may have several activations: room for all with each
-  pbStatus status = entries_room(r, activation ? (size_t)count * ((size_t)m->na + 1) : (size_t)count, e);
+  pbStatus status = pbTaskEntries_Room(r, activation ? (size_t)count * ((size_t)m->na + 1) : (size_t)count, e);
   if (status != pb_ok) count = 0;
   for (int i = 0; i < count; i++) {
     if (activation) add_activations(m, ids[i], tr->x0 + act, e);
@@ -183,7 +178,7 @@ static pbStatus each_once(pbTaskReader *r, const int *ids, int count) {
   return status;
 }
 
-static pbStatus point_entries(pbTaskReader *r, const json_t *object, const double *x0, Entries *e) {
+static pbStatus point_entries(pbTaskReader *r, const json_t *object, const double *x0, pbTaskEntries *e) {
   const json_t *points = json_object_get(object, "points");
   json_t *all = json_true();
   int *ids, count;
@@ -193,12 +188,12 @@ static pbStatus point_entries(pbTaskReader *r, const json_t *object, const doubl
   PB_TRY(pbTaskReader_Points(r, points ? points : all, &ids, &count));
   pbStatus status = each_once(r, ids, count);
   if (status == pb_ok) pbTaskReader_Leave(r);
-  if (status == pb_ok) status = entries_room(r, 3 * (size_t)count, e);
+  if (status == pb_ok) status = pbTaskEntries_Room(r, 3 * (size_t)count, e);
 
   if (status != pb_ok) count = 0;
   for (int i = 0; i < 3 * count; i++) {
     int entry = 3 * ids[i / 3] + i % 3;
-    add_entry(e, (size_t)entry, x0[entry], -INFINITY, INFINITY);
+    pbTaskEntries_Add(e, (size_t)entry, x0[entry], -INFINITY, INFINITY);
   }
 
   pbContext_Free(r->ctx, ids);
@@ -206,7 +201,7 @@ static pbStatus point_entries(pbTaskReader *r, const json_t *object, const doubl
 }
 
 static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char *which, const pbTrajectory *tr, pbVariable *v,
-                              Entries *e) {
+                              pbTaskEntries *e) {
   json_t *all = json_true();
   const json_t *actuator = json_object_get(object, "actuator");
   if (strcmp(which, "qpos") == 0) {
@@ -259,12 +254,12 @@ enum { COURSES = sizeof courses / sizeof *courses };
 static bool is_before(const pbVariable *v) { return v->kind == pb_varyMocapPosBefore || v->kind == pb_varyMocapRotBefore; }
 
 // Components of mocap bodies by name.
-static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task, const pbVariable *v, Entries *e) {
+static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task, const pbVariable *v, pbTaskEntries *e) {
   const pbModel *m = r->model;
   int *ids, count, width = v->kind == pb_varyMocapVel ? 6 : 3;
   PB_TRY(pbTaskReader_Ids(r, names, pb_objBody, m->nbody, &ids, &count));
 
-  pbStatus status = m->nmocap ? entries_room(r, (size_t)(count * width), e)
+  pbStatus status = m->nmocap ? pbTaskEntries_Room(r, (size_t)(count * width), e)
                               : pbTaskReader_Fail(r, pb_bad_input, "the model has no mocap bodies");
   for (int t = 0; status == pb_ok && t < task->trajectory_count; t++) {
     if (v->trajectory < 0 || v->trajectory == t) status = pbTask_GivePoses(r, task, &task->trajectories[t], v->kind);
@@ -282,15 +277,15 @@ static pbStatus pose_entries(pbTaskReader *r, const json_t *names, pbTask *task,
     int end = status == pb_ok ? width * (mocap + 1) : 0;
 
     // all components of each
-    for (int k = width * mocap; k < end; k++) add_entry(e, (size_t)k, from ? from[k] : 0, -INFINITY, INFINITY);
+    for (int k = width * mocap; k < end; k++) pbTaskEntries_Add(e, (size_t)k, from ? from[k] : 0, -INFINITY, INFINITY);
   }
 
   pbContext_Free(r->ctx, ids);
   return status;
 }
 
-static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
-  const char *parameter = NULL, *state = NULL;
+static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
+  const char *parameter = NULL, *state = NULL, *reading = NULL;
   const json_t *course = NULL;
   int count = 0;
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
@@ -302,10 +297,11 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task
     v->kind = courses[i].kind;
     count++;
   }
+  count += pbTask_ReadingKeys(object, &reading);
   if ((parameter != NULL) + (state != NULL) + count != 1)
     return pbTaskReader_Fail(r, pb_bad_input,
                              "expected one of parameter, state, control, mocap_pos, mocap_rot, mocap_vel, mocap_pos_before, "
-                             "mocap_rot_before, sets");
+                             "mocap_rot_before, delay, gain, bias, sets");
 
   v->trajectory = -1;
   v->knots = 1;
@@ -313,6 +309,8 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task
 
   // a variable of all trajectories starts as in the first
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
+
+  if (reading) return pbTask_ReadingEntries(r, object, reading, task, v, e);
 
   // theta is one for all trajectories
   if (!course) v->kind = pb_varyParam;
@@ -329,17 +327,17 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task
   return pose_entries(r, course, task, v, e);
 }
 
-static pbStatus choose_entries(pbTaskReader *r, const json_t *object, Entries *e) {
+static pbStatus choose_entries(pbTaskReader *r, const json_t *object, pbTaskEntries *e) {
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)e->count + 1, sizeof *chosen), count = 0;
   if (!chosen) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
 
-  Entries copy = {0};
+  pbTaskEntries copy = {0};
   pbStatus status = pbTaskReader_Components(r, object, e->count, chosen, &count);
   if (status == pb_ok && count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this variable has no components");
-  if (status == pb_ok) status = entries_room(r, (size_t)count, &copy);
+  if (status == pb_ok) status = pbTaskEntries_Room(r, (size_t)count, &copy);
   if (status != pb_ok) count = 0;
   for (int i = 0; i < count; i++)
-    add_entry(&copy, e->index[chosen[i]], e->value[chosen[i]], e->lower[chosen[i]], e->upper[chosen[i]]);
+    pbTaskEntries_Add(&copy, e->index[chosen[i]], e->value[chosen[i]], e->lower[chosen[i]], e->upper[chosen[i]]);
 
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, e->index);
@@ -353,7 +351,7 @@ pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *t
                           int *count) {
   const char *parameter = NULL, *state = NULL;
   pbVariable v = {.kind = pb_varyParam};
-  Entries e = {0};
+  pbTaskEntries e = {0};
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
 
@@ -506,7 +504,8 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
 }
 
 // Controls and positions that say nothing of their start begin as the task's are at each knot.
-static void start_at_controls(const pbTaskReader *r, const pbTask *task, const pbVariable *v, const Entries *e, double *start) {
+static void start_at_controls(const pbTaskReader *r, const pbTask *task, const pbVariable *v, const pbTaskEntries *e,
+                              double *start) {
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
   bool poses = v->kind != pb_varyControl;
   int width = v->kind == pb_varyMocapVel ? 6 : 3, knots = v->knots;
@@ -522,7 +521,7 @@ static void start_at_controls(const pbTaskReader *r, const pbTask *task, const p
 }
 
 // start, lower, upper: per component, for controls the same at every knot unless all are given.
-static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, const Entries *e) {
+static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, const pbTaskEntries *e) {
   size_t count = (size_t)v->count, each = (size_t)e->count;
   double *memory = pbContext_AllocArray(r->ctx, 3 * count + each, sizeof(double));
   if (!memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
@@ -573,6 +572,7 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
   else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");
   else {
     for (int i = 0; i < COURSES; i++) key = courses[i].kind == v->kind ? courses[i].key : key;
+    if (v->kind == pb_varyReading) pbTask_ReadingKeys(object, &key);
     of = text_of(object, key);
     snprintf(made, sizeof made, "%s%s%s", key, of ? ":" : "", of ? of : "");
   }
@@ -588,7 +588,9 @@ static pbVariableKind place_of(const pbVariable *v) { return v->kind == pb_varyS
 // Whether a varies one of the numbers that are marked in `varied`, in the same trajectory as b.
 static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
   // one of all trajectories (-1) meets those of each
-  bool apart = place_of(a) != place_of(b) || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
+  bool other = a->term && b->term && strcmp(a->term, b->term) != 0;
+  bool apart =
+      other || place_of(a) != place_of(b) || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
   if (apart) return false;
 
   for (int i = 0; i < a->index_count; i++) {
@@ -615,7 +617,7 @@ static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariabl
 }
 
 // An unknown that is no number of the model: what it sets is in v->index, by which formulas is read when all variables are known.
-static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
+static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
   static const char *const keys[] = {"sets", "constants", "name", "start", "lower", "upper", "transform", "scale", NULL};
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   v->kind = pb_varySets;
@@ -629,12 +631,12 @@ static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pb
   if (!json_object_get(object, "start"))
     return pbTaskReader_Fail(r, pb_bad_input, "\"start\" is missing: the model has no such number");
 
-  PB_TRY(entries_room(r, 1, e));
-  add_entry(e, 0, 1, v->logarithm ? 0 : -INFINITY, INFINITY);
+  PB_TRY(pbTaskEntries_Room(r, 1, e));
+  pbTaskEntries_Add(e, 0, 1, v->logarithm ? 0 : -INFINITY, INFINITY);
   return read_ranges(r, object, task, v, e);
 }
 
-static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
+static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   if (json_object_get(object, "sets")) return read_tie(r, object, task, v, e);
   if (json_object_get(object, "constants"))
@@ -657,7 +659,9 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   PB_TRY(check_twice(r, task, v));
   PB_TRY(find_rows(r, v));
   PB_TRY(check_rows(r, object, v));
-  return read_ranges(r, object, task, v, e);
+  PB_TRY(read_ranges(r, object, task, v, e));
+  if (v->kind == pb_varyReading && v->index[0] == 0) pbTask_VaryDelay(task, v);
+  return pb_ok;
 }
 
 pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task) {
@@ -677,7 +681,7 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
   pbStatus status = pb_ok;
   for (size_t i = 0; status == pb_ok && i < count; i++) {
     // the path stays at the variable that failed, for the message
-    Entries e = {0};
+    pbTaskEntries e = {0};
     pbTaskReader_EnterAt(r, i);
 
     // counted first: what was read of it is freed with the task

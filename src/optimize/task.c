@@ -23,7 +23,7 @@ static void free_variable(pbContext *ctx, pbVariable *v) {
   int followers = v->followers ? v->index_count : 0;
   for (int k = 0; k < followers; k++) pbFollower_Free(ctx, &v->followers[k]);
 
-  void *all[] = {v->name, v->index, v->rows, v->followers};
+  void *all[] = {v->name, v->index, v->rows, v->followers, v->term};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 

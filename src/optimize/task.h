@@ -61,6 +61,14 @@ typedef struct pbHosted {  // the host's function of all states that its term lo
   pbQuantity quantity[pb_quantityCount];  // of each of the rows
   double *time, *memory;                  // of all states: numbers, then slopes
 } pbHosted;
+// How a recording shows what a term observes: at times of its own, late, through an instrument.
+typedef struct pbReading {
+  double *time;                // step_count: s from the start; NULL: those of states, and no delay
+  double *fraction;            // step_count: of the way from the state at or before it to the next
+  bool varied;                 // the delay is an unknown,
+  double least, most;          // from here to there
+  double *values, *now, *bar;  // the delay, part_count gains, as many biases: as given; with the unknowns in; cotangents
+} pbReading;
 typedef struct pbTerm {
   char *name;
   pbQuantity quantity;
@@ -75,9 +83,11 @@ typedef struct pbTerm {
   int part_count;
   pbPart *parts;
   int step_count;
-  int *steps;                     // ascending
-  int target_width, target_rows;  // rows: 1 or step_count
-  double *target;
+  int *steps;                               // the state at or before each time; not descending
+  int target_width, target_rows;            // rows: 1 or step_count
+  double *target;                           // of what is missing NaN
+  double *sigma;                            // part_count: deviations are divided by these; NULL: 1
+  pbReading *reading;                       // NULL: at states, as it is
   double value, deviation;                  // of the last evaluation
   double sum, worst;                        // of the worlds before this one
   double confirm_value, confirm_deviation;  // of the run at a finer step
@@ -101,6 +111,16 @@ typedef struct pbTermSet {  // the loss on one trajectory
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
 PB_NODISCARD pbStatus pbTermSet_Finish(pbTermSet *set);
+// Delays, gains and biases as given; then where times lie, now and whenever a delay has changed.
+void pbTermSet_Read(pbTermSet *set);
+void pbTermSet_Place(pbTermSet *set);
+// ---- reading.c
+PB_NODISCARD pbStatus pbReading_Create(pbContext *ctx, const pbTerm *term, pbReading **reading);  // no delay, gains 1, biases 0
+// Of a term that has one: times of its own from here on, those of its states.
+PB_NODISCARD pbStatus pbReading_AtTimes(pbContext *ctx, const pbTerm *term, double timestep);
+double pbTerm_Time(const pbTerm *term, int k, double timestep);  // of its k-th look, s from the start
+void pbReading_Free(pbContext *ctx, pbReading *reading);
+void pbReading_Mark(const pbTermSet *set, const pbTerm *term, char *mark);  // states that it may need
 // Row `row` of the set, which is state `step`, of a quantity, and of its slopes; NULL: controls that are not given.
 const double *pbTermSet_Observed(const pbTermSet *set, pbQuantity quantity, int row, int step, const double *ctrl);
 double *pbTermSet_BarRow(const pbTermSet *set, pbQuantity quantity, int row, int step, double *ctrl_bar);
@@ -115,6 +135,8 @@ pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 // `pull`. ctrl: (steps, nu) as run, NULL: zero. Write needs a value before it, Push and PullResidual one with `pull`.
 double pbTermSet_Value(pbTermSet *set, const double *ctrl, bool pull, double *ctrl_bar);
 pbRolloutBar pbTermSet_Bar(const pbTermSet *set);
+size_t pbTerm_Samples(const pbTerm *term);                // components at times that are not missing
+int pbTerm_TimesSampled(const pbTerm *term);              // times where not all are missing
 size_t pbTermSet_Residuals(const pbTermSet *set);         // 0 where a term is no sum of squares
 const pbTerm *pbTermSet_NoSquares(const pbTermSet *set);  // the first such term, or NULL
 bool pbTermSet_NotNegative(const pbTermSet *set);         // no term can be below zero
@@ -122,6 +144,9 @@ void pbTermSet_Write(const pbTermSet *set, const double *ctrl, double *r);
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
 typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
+  const struct pbVariable *reading;  // whose entry moves by `size`, of terms' readings; NULL: none
+  int entry;
+  double size;
 } pbObservedTangent;
 void pbTermSet_Push(const pbTermSet *set, const double *ctrl, const pbObservedTangent *tangent, double *J, size_t stride,
                     size_t column);
@@ -144,6 +169,7 @@ typedef enum pbVariableKind {
   pb_varyMocapVel,        // velocities, where the file gives some
   pb_varyMocapPosBefore,  // where they stood before the first step: positions,
   pb_varyMocapRotBefore,  // and rotation vectors
+  pb_varyReading,         // of terms of a name: the delay, gains, biases (pbReading)
   pb_varySets             // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
@@ -161,10 +187,11 @@ typedef struct pbVariable {
   pbVariableKind kind;
   int trajectory;    // -1: all
   int first, count;  // its unknowns
-  // param: entries of theta, sets: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
-  // actuators (index_count);
+  // param: entries of theta, sets: those that follow it; qpos and qvel: degrees of freedom; act, points, readings: entries;
+  // control: actuators (index_count);
   // poses: 3 mocap + component, velocities: 6 mocap + component (index_count)
   size_t *index;
+  char *term;              // of readings: the name of the terms
   int index_count, knots;  // control, poses: count = knots * index_count; else knots 1
   bool linear;             // control, poses: linear between knots, else constant
   bool logarithm;
@@ -361,6 +388,8 @@ typedef struct pbTaskDirection {
 } pbTaskDirection;
 PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t,
                                        const pbTaskDirection *out);
+// The same of what terms read: where i is none of it, nothing moves.
+void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed);
 // The knot of a variable at or before a step, and the weight of the one after it.
 int pbVariable_Knot(const pbVariable *v, int step, int steps, double *right);
 // q := q exp(w), and column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].

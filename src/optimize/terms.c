@@ -11,7 +11,7 @@
 #include "base/mutate.h"
 #include "elementary/elementary.h"
 #include "model/model.h"
-#include "optimize/task.h"
+#include "optimize/terms.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
   PB_ASSERT(steps >= 0);
@@ -43,7 +43,8 @@ static void free_formula(pbContext *ctx, pbFormula *f);
 static void free_term(pbContext *ctx, pbTerm *t) {
   free_formula(ctx, t->formula);
   pbHosted_Free(ctx, t->hosted);
-  void *all[] = {t->name, t->parts, t->steps, t->target, t->factor};
+  pbReading_Free(ctx, t->reading);
+  void *all[] = {t->name, t->parts, t->steps, t->target, t->factor, t->sigma};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
@@ -98,9 +99,9 @@ static pbStatus collect_rows(pbTermSet *set) {
 
   for (int i = 0; i < set->count; i++) {
     const pbTerm *t = &set->terms[i];
-    PB_ASSERT(pb_ascending(t->steps, t->step_count) && pb_allWithin(t->steps, t->step_count, 0, set->steps + 1));
+    PB_ASSERT(pb_allWithin(t->steps, t->step_count, 0, set->steps + 1));
     note_uses(set, t);
-    for (int k = 0; k < t->step_count; k++) mark[t->steps[k]] = 1;
+    pbReading_Mark(set, t, mark);
   }
 
   // Count them, then list them.
@@ -118,6 +119,7 @@ static pbStatus collect_rows(pbTermSet *set) {
 }
 
 pbStatus pbTermSet_Finish(pbTermSet *set) {
+  pbTermSet_Read(set);
   PB_TRY(collect_rows(set));
   const bool *u = set->uses;
 
@@ -165,45 +167,7 @@ pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
                         {NULL, 0, NULL}};
 }
 
-// ---- rotations ------------------------------------------------------------------------------------------------------
-// w with q = from exp(w): the rotation from one orientation to another, in the frame of the first (and, along w, of the second).
-static void rotation_between(const double *from, const double *q, double *w) {
-  // conj(from) q = (cosine, sine axis) of half the angle.
-  double cosine = from[0] * q[0] + from[1] * q[1] + from[2] * q[2] + from[3] * q[3];
-  double axis[3] = {from[0] * q[1] - from[1] * q[0] - from[2] * q[3] + from[3] * q[2],
-                    from[0] * q[2] + from[1] * q[3] - from[2] * q[0] - from[3] * q[1],
-                    from[0] * q[3] - from[1] * q[2] + from[2] * q[1] - from[3] * q[0]};
-  double sine = sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2]);
-
-  // Near zero angle / sine is 2. q and -q are the same rotation, of which the shorter way is taken.
-  double sign = cosine < 0 ? -1 : 1, scale = sign * (sine > 1e-300 ? 2 * pbAtan2(sine, fabs(cosine)) / sine : 2);
-  for (int i = 0; i < 3; i++) w[i] = scale * axis[i];
-}
-
-// dw for q moved by d in its own frame: dw = (1 + [w]/2 + k [w]^2) d, k = 1/a^2 - cot(a/2) / 2a, a = |w| (inverse right
-// Jacobian of the exponential). Row `axis` of that matrix.
-static void rotation_row(const double *w, int axis, double *row) {
-  double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
-  // Near zero by the series of k, whose closed form cancels.
-  double k = a < 1e-3 ? 1.0 / 12 + aa / 720 : 1 / aa - 0.5 * pbCos(0.5 * a) / (a * pbSin(0.5 * a));
-
-  // [w] as a matrix.
-  const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
-
-  for (int j = 0; j < 3; j++) {
-    double square = w[axis] * w[j] - (axis == j ? aa : 0);
-    row[j] = (axis == j) + 0.5 * W[3 * axis + j] + k * square;
-  }
-}
-
-// ---- one component --------------------------------------------------------------------------------------------------
-typedef struct TermState {  // a state that a term observes
-  const pbTerm *term;
-  int k, row, step;  // which of the term's, row in set->rows, number of the state
-  double weight;
-  const double *target;
-} TermState;
-
+// ---- rows of what is observed ----------------------------------------------------------------------------------------
 // The last state has the controls of the last step.
 static size_t control_offset(const pbTermSet *s, int step) {
   int last = s->steps > 0 ? s->steps - 1 : 0;
@@ -227,8 +191,13 @@ const double *pbTermSet_Observed(const pbTermSet *s, pbQuantity quantity, int wh
   }
 }
 
-static const double *observed_row(const pbTermSet *s, const TermState *p, const double *ctrl) {
-  return pbTermSet_Observed(s, p->term->quantity, p->row, p->step, ctrl);
+// Controls hold until the next step; all else goes on to the next state.
+static bool goes_on(const pbMoment *p, const pbTerm *of) { return p->between && of->quantity != pb_observedControl; }
+
+static pbSeen see(const pbTermSet *s, const pbMoment *p, const pbTerm *of, const double *ctrl) {
+  pbSeen seen = {.at = pbTermSet_Observed(s, of->quantity, p->row, p->step, ctrl)};
+  if (goes_on(p, of)) seen.next = pbTermSet_Observed(s, of->quantity, p->row + 1, p->step + 1, ctrl);
+  return seen;
 }
 
 double *pbTermSet_BarRow(const pbTermSet *s, pbQuantity quantity, int which, int step, double *ctrl_bar) {
@@ -246,15 +215,17 @@ double *pbTermSet_BarRow(const pbTermSet *s, pbQuantity quantity, int which, int
   }
 }
 
-static double *bar_row(const pbTermSet *s, const TermState *p, double *ctrl_bar) {
-  return pbTermSet_BarRow(s, p->term->quantity, p->row, p->step, ctrl_bar);
+static pbSeenBar bars_at(const pbTermSet *s, const pbMoment *p, const pbTerm *of, double *ctrl_bar) {
+  pbSeenBar bar = {.at = pbTermSet_BarRow(s, of->quantity, p->row, p->step, ctrl_bar)};
+  if (goes_on(p, of)) bar.next = pbTermSet_BarRow(s, of->quantity, p->row + 1, p->step + 1, ctrl_bar);
+  return bar;
 }
 
-static const double *tangent_row(const pbTermSet *s, const TermState *p, const pbObservedTangent *t) {
-  size_t row = (size_t)p->row;
+static const double *tangent_row(const pbTermSet *s, pbQuantity quantity, int which, int step, const pbObservedTangent *t) {
+  size_t row = (size_t)which;
 
   // Where the quantity begins in the tangent space of the state.
-  switch (p->term->quantity) {
+  switch (quantity) {
     case pb_observedQpos: return t->x + row * (size_t)s->n;
     case pb_observedQvel: return t->x + row * (size_t)s->n + s->nv;
     case pb_observedAct: return t->x + row * (size_t)s->n + 2 * s->nv;
@@ -263,145 +234,143 @@ static const double *tangent_row(const pbTermSet *s, const TermState *p, const p
     case pb_observedSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return t->x + row * (size_t)s->n + 2 * s->nv + s->na;
     case pb_observedPointVelocity: return t->x + row * (size_t)s->n + 2 * s->nv + s->na + s->np;
-    default: return t->ctrl ? t->ctrl + control_offset(s, p->step) : NULL;
+    default: return t->ctrl ? t->ctrl + control_offset(s, step) : NULL;
   }
 }
 
-// The component itself; controls that are not given are zero.
-static double deviation(const pbPart *part, const pbTerm *term, const double *observed, const double *target) {
-  if (!observed) return -target[part->target];
-
-  // A coordinate is compared as it is, a rotation by its rotation vector.
-  if (part->axis < 0) return observed[term->quantity == pb_observedQpos ? part->coord : part->index] - target[part->target];
-
-  double w[3];
-  rotation_between(target + part->target, observed + part->coord, w);
-
-  return w[part->axis];
-}
-
-static void deviation_pull(const pbPart *part, const double *observed, const double *target, double bar, double *out) {
-  if (!out || bar == 0) return;
-  if (part->axis < 0) {
-    out[part->index] += bar;
-    return;
-  }
-
-  // The rotation's cotangent is in the body's frame, as the state's tangent is.
-  double w[3], row[3];
-  rotation_between(target + part->target, observed + part->coord, w);
-  rotation_row(w, part->axis, row);
-  for (int j = 0; j < 3; j++) out[part->index - part->axis + j] += bar * row[j];
-}
-
-static double deviation_push(const pbPart *part, const double *observed, const double *target, const double *tangent) {
-  if (!tangent) return 0;
-  if (part->axis < 0) return tangent[part->index];
-
-  // As deviation_pull.
-  double w[3], row[3];
-  rotation_between(target + part->target, observed + part->coord, w);
-  rotation_row(w, part->axis, row);
-  const double *d = tangent + part->index - part->axis;
-
-  return row[0] * d[0] + row[1] * d[1] + row[2] * d[2];
-}
-
-// The k-th state that a term observes. Steps and rows ascend, so the search starts where the last one ended.
-static TermState find_state(const pbTermSet *s, const pbTerm *t, int k, int row) {
-  PB_ASSERT(k >= 0 && k < t->step_count);
-  while (s->rows[row] < t->steps[k]) row++;
-
-  double weight = t->factor ? t->weight * t->factor[k] : t->weight;
-  return (TermState){t, k, row, t->steps[k], weight, t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+static pbSeen tangents_at(const pbTermSet *s, const pbMoment *p, const pbTerm *of, const pbObservedTangent *t) {
+  pbSeen by = {.at = tangent_row(s, of->quantity, p->row, p->step, t)};
+  if (goes_on(p, of)) by.next = tangent_row(s, of->quantity, p->row + 1, p->step + 1, t);
+  return by;
 }
 
 // ---- formulas -------------------------------------------------------------------------------------------------------
-// The state as an input of the term's formula observes it.
-static TermState input_state(const TermState *p, const pbTerm *input) {
-  TermState state = *p;
-  state.term = input;
-  state.target = input->target;
-  return state;
-}
-
-static void gather_inputs(const pbTermSet *s, const TermState *p, const double *ctrl, double *in) {
+static void gather_inputs(const pbTermSet *s, const pbMoment *p, const double *ctrl, double *in) {
   const pbFormula *f = p->term->formula;
   for (int i = 0; i < f->input_count; i++) {
-    TermState state = input_state(p, &f->inputs[i]);
-    const double *observed = observed_row(s, &state, ctrl);
-    for (int c = 0; c < f->inputs[i].part_count; c++)
-      *in++ = deviation(&f->inputs[i].parts[c], &f->inputs[i], observed, state.target);
+    const pbTerm *input = &f->inputs[i];
+    pbSeen seen = see(s, p, input, ctrl);
+    for (int c = 0; c < input->part_count; c++) *in++ = pbPart_Value(&input->parts[c], p, input, seen, input->target);
   }
 
-  *in = p->step * s->timestep;
+  *in = (p->step + p->fraction) * s->timestep;
 }
 
-// Values at all states that the term looks at, with slopes if `pull`; false: set->fault says why not.
+// Values at all moments that the term looks at, with slopes if `pull`; false: set->fault says why not.
 static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, bool pull) {
   const pbFormula *f = t->formula;
   pbEnergyFault fault;
   PB_ASSERT(t->part_count == 1 && f->width == pbExpression_Width(f->expression));
-  TermState p = {.row = 0};
+  pbMoment p = {.row = 0};
   for (int k = 0; k < t->step_count; k++) {
-    p = find_state(s, t, k, p.row);
+    p = pbTerm_Moment(s, t, k, p.row);
     gather_inputs(s, &p, ctrl, f->in + (size_t)k * (size_t)f->width);
   }
 
   if (pbExpression_Evaluate(f->expression, t->step_count, f->in, f->value, pull ? f->slope : NULL, &fault)) return true;
 
-  int step = t->steps[fault.element < 0 ? 0 : fault.element];
+  p = pbTerm_Moment(s, t, fault.element < 0 ? 0 : fault.element, 0);
   s->failure = pb_not_finite;
-  snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, step * s->timestep, fault.what);
+  snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, (p.step + p.fraction) * s->timestep,
+           fault.what);
   return false;
 }
 
-// Chain rule: `bar` of the formula's value to what its inputs observe.
-static void formula_pull(const pbTermSet *s, const TermState *p, const double *ctrl, double bar, double *ctrl_bar) {
+// Chain rule: `bar` of the formula's value to what its inputs observe; returns what goes to the fraction.
+static double formula_pull(const pbTermSet *s, const pbMoment *p, const double *ctrl, double bar, double *ctrl_bar) {
   const pbFormula *f = p->term->formula;
   const double *slope = f->slope + (size_t)p->k * (size_t)f->width;
+  double rate = 0;
 
   for (int i = 0; i < f->input_count; i++) {
-    TermState state = input_state(p, &f->inputs[i]);
-    const double *observed = observed_row(s, &state, ctrl);
-    double *to = bar_row(s, &state, ctrl_bar);
-    for (int c = 0; c < f->inputs[i].part_count; c++)
-      deviation_pull(&f->inputs[i].parts[c], observed, state.target, bar * *slope++, to);
+    const pbTerm *input = &f->inputs[i];
+    pbSeen seen = see(s, p, input, ctrl);
+    pbSeenBar to = bars_at(s, p, input, ctrl_bar);
+    for (int c = 0; c < input->part_count; c++)
+      rate += pbPart_Pull(&input->parts[c], p, input, seen, input->target, bar * *slope++, to);
   }
+
+  return rate + bar * *slope * s->timestep;
 }
 
-static double formula_push(const pbTermSet *s, const TermState *p, const pbObservedTangent *tangent) {
+static double formula_push(const pbTermSet *s, const pbMoment *p, const pbObservedTangent *tangent, double fraction) {
   const pbFormula *f = p->term->formula;
   const double *slope = f->slope + (size_t)p->k * (size_t)f->width;
   double sum = 0;
 
   for (int i = 0; i < f->input_count; i++) {
-    TermState state = input_state(p, &f->inputs[i]);
-    const double *observed = observed_row(s, &state, NULL), *moved = tangent_row(s, &state, tangent);
-    for (int c = 0; c < f->inputs[i].part_count; c++)
-      sum += *slope++ * deviation_push(&f->inputs[i].parts[c], observed, state.target, moved);
+    const pbTerm *input = &f->inputs[i];
+    pbSeen seen = see(s, p, input, NULL), by = tangents_at(s, p, input, tangent);
+    for (int c = 0; c < input->part_count; c++)
+      sum += *slope++ * pbPart_Push(&input->parts[c], p, input, seen, input->target, by, fraction);
   }
 
-  return sum;
+  return sum + *slope * fraction * s->timestep;
 }
 
-// ---- component i of a term, whatever it is -----------------------------------------------------------------------------
-static double component(const pbTermSet *s, const TermState *p, const double *ctrl, int i) {
+// ---- component i of a term, whatever it is ----------------------------------------------------------------------------
+// d = (gain y + bias - target) / sigma; of rotations, which are compared in the tangent space, the rotation vector / sigma.
+static bool is_missing(const pbMoment *p, int i) { return isnan(p->target[p->term->parts[i].target]); }
+static bool is_rotation(const pbTerm *t, int i) { return t->parts[i].axis >= 0; }
+static double reading_at(const pbTerm *t, int which) { return t->reading->now[which]; }
+
+// What the term sees, before its gain and bias.
+static double seen_value(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
+  const pbTerm *t = p->term;
+  if (t->formula) return t->formula->value[p->k];
+  return pbPart_Value(&t->parts[i], p, t, see(s, p, t, ctrl), p->target);
+}
+
+static double component(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
   const pbTerm *t = p->term;
   PB_ASSERT(i >= 0 && i < t->part_count && p->k < t->step_count);
-  if (t->formula) return t->formula->value[p->k] - p->target[0];
-  return deviation(&t->parts[i], t, observed_row(s, p, ctrl), p->target);
+  double y = seen_value(s, p, ctrl, i);
+
+  if (t->reading && !is_rotation(t, i)) y = reading_at(t, 1 + i) * y + reading_at(t, 1 + t->part_count + i);
+  if (!is_rotation(t, i)) y -= p->target[t->parts[i].target];
+
+  return t->sigma ? y / t->sigma[i] : y;
 }
 
-static void component_pull(const pbTermSet *s, const TermState *p, const double *ctrl, int i, double bar, double *ctrl_bar) {
-  PB_MUTE(pb_muteQuantity, p->term->formula ? pb_observedFormula : p->term->quantity, &bar, 1);
-  if (p->term->formula) formula_pull(s, p, ctrl, bar, ctrl_bar);
-  else deviation_pull(&p->term->parts[i], observed_row(s, p, ctrl), p->target, bar, bar_row(s, p, ctrl_bar));
+static void component_pull(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i, double bar, double *ctrl_bar) {
+  const pbTerm *t = p->term;
+  const pbReading *r = t->reading;
+  PB_MUTE(pb_muteQuantity, t->formula ? pb_observedFormula : t->quantity, &bar, 1);
+  if (t->sigma) bar /= t->sigma[i];
+
+  if (r && !is_rotation(t, i)) {
+    r->bar[1 + i] += bar * seen_value(s, p, ctrl, i);
+    r->bar[1 + t->part_count + i] += bar;
+    bar *= r->now[1 + i];
+  }
+
+  double rate = t->formula ? formula_pull(s, p, ctrl, bar, ctrl_bar)
+                           : pbPart_Pull(&t->parts[i], p, t, see(s, p, t, ctrl), p->target, bar, bars_at(s, p, t, ctrl_bar));
+  if (p->rate != 0) r->bar[0] += rate * p->rate;
 }
 
-static double component_push(const pbTermSet *s, const TermState *p, const pbObservedTangent *tangent, int i) {
-  if (p->term->formula) return formula_push(s, p, tangent);
-  return deviation_push(&p->term->parts[i], observed_row(s, p, NULL), p->target, tangent_row(s, p, tangent));
+// What a direction does to a number of a term's reading.
+static double reading_tangent(const pbTerm *t, const pbObservedTangent *tangent, int which) {
+  const pbVariable *v = tangent->reading;
+  bool moves = v && v->index[tangent->entry] == (size_t)which && strcmp(v->term, t->name) == 0;
+  return moves ? tangent->size : 0;
+}
+
+static double component_push(const pbTermSet *s, const pbMoment *p, const double *ctrl, const pbObservedTangent *tangent, int i) {
+  const pbTerm *t = p->term;
+  double fraction = p->rate != 0 ? p->rate * reading_tangent(t, tangent, 0) : 0;
+  double moved = t->formula
+                     ? formula_push(s, p, tangent, fraction)
+                     : pbPart_Push(&t->parts[i], p, t, see(s, p, t, ctrl), p->target, tangents_at(s, p, t, tangent), fraction);
+
+  if (t->reading && !is_rotation(t, i)) {
+    moved *= reading_at(t, 1 + i);
+    double gain = reading_tangent(t, tangent, 1 + i);
+    if (gain != 0) moved += gain * seen_value(s, p, ctrl, i);
+    moved += reading_tangent(t, tangent, 1 + t->part_count + i);
+  }
+
+  return t->sigma ? moved / t->sigma[i] : moved;
 }
 
 // ---- value ----------------------------------------------------------------------------------------------------------
@@ -426,12 +395,12 @@ static double entry_loss(const pbTerm *t, double d, double norm, double *slope) 
   }
 }
 
-static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const double *ctrl, bool pull, double *ctrl_bar) {
+static double term_at(const pbTermSet *s, pbTerm *t, const pbMoment *p, const double *ctrl, bool pull, double *ctrl_bar) {
   double squares = 0, value = 0;
 
   // All components first: of a norm every slope needs the sum.
   for (int i = 0; i < t->part_count; i++) {
-    double d = violation(t, component(s, p, ctrl, i));
+    double d = is_missing(p, i) ? 0 : violation(t, component(s, p, ctrl, i));
     squares += d * d;
   }
 
@@ -440,6 +409,7 @@ static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const d
   t->deviation = squares <= t->deviation * t->deviation ? t->deviation : sqrt(squares);
   for (int i = 0; i < t->part_count; i++) {
     double slope;
+    if (is_missing(p, i)) continue;
     value += entry_loss(t, component(s, p, ctrl, i), norm, &slope);
     PB_MUTE(pb_muteTerm, t->type, &slope, 1);
     if (pull && slope != 0) component_pull(s, p, ctrl, i, p->weight * slope, ctrl_bar);
@@ -455,6 +425,10 @@ static void clear_bars(pbTermSet *s) {
   for (int i = 0; i < 8; i++) {
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
   }
+  for (int i = 0; i < s->count; i++) {
+    const pbReading *r = s->terms[i].reading;
+    if (r) memset(r->bar, 0, (1 + 2 * (size_t)s->terms[i].part_count) * sizeof *r->bar);
+  }
 }
 
 double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl_bar) {
@@ -465,14 +439,14 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
     pbTerm *t = &s->terms[i];
     t->value = 0;
     t->deviation = 0;
-    TermState p = {.row = 0};
+    pbMoment p = {.row = 0};
     if (t->formula && !evaluate_formula(s, t, ctrl, pull)) return NAN;
 
     // A function of the host is given all states at once.
     if (t->hosted && !pbHosted_Value(s, t, ctrl, pull, ctrl_bar)) return NAN;
     int states = t->hosted ? 0 : t->step_count;
     for (int k = 0; k < states; k++) {
-      p = find_state(s, t, k, p.row);
+      p = pbTerm_Moment(s, t, k, p.row);
       t->value += term_at(s, t, &p, ctrl, pull, ctrl_bar);
     }
 
@@ -503,12 +477,31 @@ bool pbTermSet_NotNegative(const pbTermSet *s) {
   return true;
 }
 
+// Components at one time that are not missing.
+static int samples_at(const pbTerm *t, int k) {
+  const pbMoment p = {.term = t, .target = t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+  int count = 0;
+  for (int i = 0; i < t->part_count; i++) count += !is_missing(&p, i);
+  return count;
+}
+
+size_t pbTerm_Samples(const pbTerm *t) {
+  size_t count = 0;
+  for (int k = 0; k < t->step_count; k++) count += t->hosted ? 1 : (size_t)samples_at(t, k);
+  return count;
+}
+
+int pbTerm_TimesSampled(const pbTerm *t) {
+  int count = 0;
+  for (int k = 0; k < t->step_count; k++) count += samples_at(t, k) > 0;
+  return count;
+}
+
 size_t pbTermSet_Residuals(const pbTermSet *s) {
   size_t m = 0;
   if (pbTermSet_NoSquares(s)) return 0;
 
-  // One for each component at each state.
-  for (int i = 0; i < s->count; i++) m += (size_t)s->terms[i].part_count * (size_t)s->terms[i].step_count;
+  for (int i = 0; i < s->count; i++) m += pbTerm_Samples(&s->terms[i]);
 
   return m;
 }
@@ -516,18 +509,20 @@ size_t pbTermSet_Residuals(const pbTermSet *s) {
 void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
-    TermState p = {.row = 0};
+    pbMoment p = {.row = 0};
 
     // In the order of pbTermSet_PullResidual.
     for (int k = 0; k < t->step_count; k++) {
-      p = find_state(s, t, k, p.row);
-      for (int j = 0; j < t->part_count; j++) *r++ = sqrt(p.weight) * violation(t, component(s, &p, ctrl, j));
+      p = pbTerm_Moment(s, t, k, p.row);
+      for (int j = 0; j < t->part_count; j++) {
+        if (!is_missing(&p, j)) *r++ = sqrt(p.weight) * violation(t, component(s, &p, ctrl, j));
+      }
     }
   }
 }
 
 // Of a one-sided term what counts has the slope 1, the rest 0.
-static double residual_slope(const pbTermSet *s, const TermState *p, const double *ctrl, int i) {
+static double residual_slope(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
   bool one_sided = p->term->type != pb_termSquared;
   return one_sided && violation(p->term, component(s, p, ctrl, i)) == 0 ? 0 : sqrt(p->weight);
 }
@@ -536,37 +531,53 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
                     size_t column) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
-    TermState p = {.row = 0};
+    pbMoment p = {.row = 0};
 
     for (int k = 0; k < t->step_count; k++) {
-      p = find_state(s, t, k, p.row);
+      p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
+        if (is_missing(&p, j)) continue;
         double slope = residual_slope(s, &p, ctrl, j);
-        J[column] = slope == 0 ? 0 : slope * component_push(s, &p, tangent, j);
+        J[column] = slope == 0 ? 0 : slope * component_push(s, &p, ctrl, tangent, j);
         J += stride;
       }
     }
   }
 }
 
+// Residuals are numbered by term, time, component.
 void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, double *ctrl_bar) {
   clear_bars(s);
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
-    size_t mine = (size_t)t->part_count * (size_t)t->step_count;
-
-    // Residuals are numbered by term, state, component.
+    size_t mine = pbTerm_Samples(t);
     if (which >= mine) {
       which -= mine;
       continue;
     }
 
-    TermState p = find_state(s, t, (int)(which / (size_t)t->part_count), 0);
-    int part = (int)(which % (size_t)t->part_count);
-    component_pull(s, &p, ctrl, part, residual_slope(s, &p, ctrl, part), ctrl_bar);
-
-    return;
+    pbMoment p = {.row = 0};
+    for (int k = 0; k < t->step_count; k++) {
+      p = pbTerm_Moment(s, t, k, p.row);
+      for (int j = 0; j < t->part_count; j++) {
+        if (is_missing(&p, j) || which-- > 0) continue;
+        component_pull(s, &p, ctrl, j, residual_slope(s, &p, ctrl, j), ctrl_bar);
+        return;
+      }
+    }
   }
+}
+
+// Derivative of the value along what a direction does to delays, gains and biases.
+static double along_readings(const pbTermSet *s, const pbObservedTangent *t) {
+  double sum = 0;
+  int terms = t->reading ? s->count : 0;
+  for (int i = 0; i < terms; i++) {
+    const pbTerm *term = &s->terms[i];
+    int which = (int)t->reading->index[t->entry];
+    if (term->reading) sum += term->reading->bar[which] * reading_tangent(term, t, which);
+  }
+  return sum;
 }
 
 static double dot(const double *a, const double *b, size_t n) {
@@ -593,6 +604,6 @@ double pbTermSet_Along(const pbTermSet *s, const pbObservedTangent *t, const dou
     if (s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
   }
 
-  return sum + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) + dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) +
-         dot(s->bar_site, t->site_xpos, rows * 3 * (size_t)s->nsite);
+  return sum + along_readings(s, t) + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) +
+         dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) + dot(s->bar_site, t->site_xpos, rows * 3 * (size_t)s->nsite);
 }

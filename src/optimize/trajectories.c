@@ -146,7 +146,8 @@ static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch
                                         .site_xpos = piece[6],
                                         .rows = tr->terms.rows,
                                         .row_count = tr->terms.row_count};
-    b->observed[i] = (pbObservedTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
+    b->observed[i] =
+        (pbObservedTangent){.x = piece[3], .sensordata = piece[4], .xpos = piece[5], .site_xpos = piece[6], .ctrl = piece[2]};
   }
 
   return pb_ok;
@@ -157,7 +158,10 @@ static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, 
   const pbTrajectory *tr = &task->trajectories[t];
   PB_ASSERT(first >= 0 && first < task->n);
   *count = task->n - first < b->count ? task->n - first : b->count;
-  for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, tr->ctx, z, first + i, t, &b->along[i]));
+  for (int i = 0; i < *count; i++) {
+    PB_TRY(pbTask_Direction(task, tr->ctx, z, first + i, t, &b->along[i]));
+    pbTask_ReadingDirection(task, first + i, t, &b->observed[i]);
+  }
 
   return pbRollout_Jvp(tr->rollout, *count, b->directions, b->tangents);
 }

@@ -217,11 +217,34 @@ static size_t tangent_at(const pbTermSet *s, pbVariableKind kind) {
   }
 }
 
+// ---- delays, gains and biases: those of all terms of a name ---------------------------------------------------------
+static const pbReading *reading_of(const pbTermSet *set, int i, const pbVariable *v) {
+  const pbTerm *term = &set->terms[i];
+  return term->reading && strcmp(term->name, v->term) == 0 ? term->reading : NULL;
+}
+
+static void apply_reading(const pbTask *task, const pbTermSet *set, const pbVariable *v) {
+  for (int i = 0; i < set->count; i++) {
+    const pbReading *r = reading_of(set, i, v);
+    int count = r ? v->count : 0;
+    for (int k = 0; k < count; k++) r->now[v->index[k]] = task->value[v->first + k];
+  }
+}
+
+static void pull_reading(const pbTask *task, const pbTermSet *set, const pbVariable *v, double *gradient) {
+  for (int i = 0; i < set->count; i++) {
+    const pbReading *r = reading_of(set, i, v);
+    int count = r ? v->count : 0;
+    for (int k = 0; k < count; k++) gradient[v->first + k] += r->bar[v->index[k]] * slope(v, task->value[v->first + k]);
+  }
+}
+
 static void apply_state(pbTask *task, int t, const pbVariable *v) {
   pbTrajectory *tr = &task->trajectories[t];
   if (v->trajectory >= 0 && v->trajectory != t) return;
 
   switch (v->kind) {
+    case pb_varyReading: apply_reading(task, &tr->terms, v); return;
     case pb_varyQpos: apply_qpos(task, t, v); return;
     case pb_varyControl: apply_control(task, tr, v); return;
     default: break;
@@ -255,10 +278,12 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
     memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
     pbPoses_Apply(task, t);
+    pbTermSet_Read(&tr->terms);
     for (int i = 0; i < task->variable_count; i++) {
       const pbVariable *v = &task->variables[i];
       if (!of_theta(v) && !of_poses(v)) apply_state(task, t, v);
     }
+    pbTermSet_Place(&tr->terms);
   }
 
   // Parameters come from one set of unknowns for all trajectories, and are checked when all are set.
@@ -389,7 +414,8 @@ void pbTask_PullTrajectory(pbTask *task, int t, double *gradient) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (of_theta(v) || (v->trajectory >= 0 && v->trajectory != t)) continue;
-    if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
+    if (v->kind == pb_varyReading) pull_reading(task, &task->trajectories[t].terms, v, gradient);
+    else if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
     else if (of_poses(v)) pbPoses_Pull(task, t, v, gradient);
     else pull_initial_state(task, t, v, gradient);
   }
@@ -469,6 +495,7 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
       return pb_ok;
     }
     case pb_varyControl: control_direction(task, v, tr, k, size, out->ctrl); return pb_ok;
+    case pb_varyReading: return pb_ok;  // nothing of the run moves: pbTask_ReadingDirection
     case pb_varyMocapPos:
     case pb_varyMocapRot:
     case pb_varyMocapVel:
@@ -476,6 +503,15 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
     case pb_varyMocapRotBefore: pbPoses_Direction(task, t, v, k, size, out); return pb_ok;
     default: out->x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
   }
+}
+
+void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed) {
+  const pbVariable *v = variable_of(task, i);
+  bool moves = v->kind == pb_varyReading && (v->trajectory < 0 || v->trajectory == t);
+
+  observed->reading = moves ? v : NULL;
+  observed->entry = i - v->first;
+  observed->size = slope(v, task->value[i]);
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------

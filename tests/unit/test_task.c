@@ -421,7 +421,8 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
       {"{" POINT_MODEL
        ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}, {\"qpos\": \"y\"}]}",
        "loss[1].qpos"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [0.015]}]}",
+      {"{" POINT_MODEL
+       ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": {\"every\": 0.015}}]}",
        "multiple"},
       {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [1]}]}",
        "outside"},

@@ -1,0 +1,40 @@
+// Inside of terms: what a term looks at once, and the numbers that it sees there.
+#ifndef PB_TERMS_H
+#define PB_TERMS_H
+
+#include "optimize/task.h"
+
+typedef struct pbMoment {  // a state, or a time between two, that a term looks at
+  const pbTerm *term;
+  int k, row, step;  // which of the term's; row in set->rows and number of the state at or before it
+  double fraction;   // of the way to the next state
+  bool between;      // the next state counts, if only in derivatives by the time
+  double rate;       // of the fraction by the delay, 1/s; 0: it is fixed, or the time lies beyond the trajectory
+  double weight;
+  const double *target;  // of parts that are missing NaN
+} pbMoment;
+
+// Rows of a quantity at a moment, and likewise of tangents and cotangents.
+typedef struct pbSeen {
+  const double *at, *next;  // at: NULL where controls are not given; next: NULL at a state, and of what is held until then
+} pbSeen;
+typedef struct pbSeenBar {
+  double *at, *next;  // likewise; at NULL: nobody wants them
+} pbSeenBar;
+
+// ---- reading.c
+// The part itself, or its deviation from the target, where it is an axis of a rotation.
+double pbPart_Value(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSeen seen, const double *target);
+// Cotangent `bar` of that to the rows; returns what goes to the fraction.
+double pbPart_Pull(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSeen seen, const double *target, double bar,
+                   pbSeenBar to);
+// Tangent of that, where the rows move by `by` and the fraction by `fraction`.
+double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSeen seen, const double *target, pbSeen by,
+                   double fraction);
+
+// The k-th moment of a term, found from a row at or before it.
+pbMoment pbTerm_Moment(const pbTermSet *set, const pbTerm *term, int k, int row);
+// The number of a row that holds a state, from a row at or before it.
+int pbTermSet_Row(const pbTermSet *set, int row, int step);
+
+#endif
