@@ -376,10 +376,17 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
   return pb_ok;
 }
 
+// A trajectory that takes no part in the fit adds nothing to the gradient of the loss.
+static void leave_out(cliGradient *g, int t) {
+  g->noises[t] = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
+  g->done = t + 1;
+}
+
 static pbStatus all_trajectories(cliGradient *g, const pbRolloutGradient *all, cliProgress *progress) {
   for (int t = g->done; t < g->count; t++) {
     if (g->count > 1) PB_TRY(cliRun_Trajectory(g->run, t));
-    PB_TRY(one_trajectory(g, t, all, progress));
+    if (g->count > 1 && pbTask_IsTest(g->run->task, t)) leave_out(g, t);
+    else PB_TRY(one_trajectory(g, t, all, progress));
   }
 
   g->loss_value = 0;

@@ -1,5 +1,6 @@
 // pullback optimize: a task file in, the result as JSON and the trajectories out.
 // Tests: tests/oracle/test_task_run.py.
+#include <math.h>
 #include <string.h>
 
 #include <pullback/trajectory.h>
@@ -169,6 +170,7 @@ static void print_summary(cliApp *app, const pbTask *task, const Names *names, c
   fprintf(out, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
   fprintf(out, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
+  if (!isnan(result->test_loss)) fprintf(out, "  loss %.7g on what was kept out of the fit\n", result->test_loss);
   print_variables(out, task, result);
   print_advice(out, result->advice);
 

@@ -144,6 +144,7 @@ PB_API void pbTask_Bounds(const pbTask *task, const double **lower, const double
 PB_API void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value);
 PB_API int pbTask_TrajectoryCount(const pbTask *task);
 PB_API int pbTask_Steps(const pbTask *task, int trajectory);
+PB_API bool pbTask_IsTest(const pbTask *task, int trajectory);  // "role": "test": it takes no part in the fit
 PB_API const pbRolloutPlan *pbTask_Plan(const pbTask *task, int trajectory);
 PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recompute"
 PB_API pbGradientKind pbTask_GradientKind(const pbTask *task);
@@ -215,6 +216,7 @@ typedef struct pbRunResult {
   int iterations;
   int64_t simulations;      // trajectories simulated by the optimiser
   int64_t gradients;        // evaluations with a gradient or Jacobian
+  double test_loss;         // of the trajectories that test the answer; NaN: there are none
   double loss, start_loss;  // of a task with draws that change: by one set of draws that is none of the search's
   double seconds;
   // Of a search by gradients that did not meet its criteria: how far those reach at the answer (pbNoise_Say, pbNoise_Propose), of

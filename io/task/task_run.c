@@ -53,19 +53,28 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
 // ---- result ---------------------------------------------------------------------------------------------------------
 static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+// Of a recording with gaps: how many numbers of how many there are.
+static void put_samples(const pbTerm *term, json_t **o) {
+  size_t samples = pbTerm_Samples(term), all = (size_t)term->step_count * (size_t)term->part_count;
+  pbJson_Put(o, "samples", json_integer((json_int_t)samples));
+  if (samples < all) pbJson_Put(o, "missing", json_integer((json_int_t)(all - samples)));
+}
+
 static json_t *terms_json(const pbTask *task, bool confirmed) {
   json_t *list = json_array();
   for (int t = 0; t < task->trajectory_count; t++) {
     const pbTermSet *set = &task->trajectories[t].terms;
+    if (confirmed && task->trajectories[t].test) continue;
     for (int i = 0; i < set->count; i++) {
       const pbTerm *term = &set->terms[i];
       json_t *o = json_object();
 
       pbJson_Put(&o, "name", pbJson_String(term->name));
       if (task->trajectory_count > 1) pbJson_Put(&o, "trajectory", json_integer(t));
+      if (task->trajectories[t].test) pbJson_Put(&o, "role", pbJson_String("test"));
       pbJson_Put(&o, "value", real(confirmed ? term->confirm_value : term->value));
       pbJson_Put(&o, "deviation", real(confirmed ? term->confirm_deviation : term->deviation));
-
+      if (!term->hosted && !confirmed) put_samples(term, &o);
       pbJson_Add(&list, o);
     }
   }
@@ -304,6 +313,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
 
   pbJson_Put(&o, "loss", real(result->loss));
   pbJson_Put(&o, "start_loss", real(result->start_loss));
+  if (!isnan(result->test_loss)) pbJson_Put(&o, "test_loss", real(result->test_loss));
 
   pbJson_Put(&o, "iterations", json_integer(result->iterations));
   pbJson_Put(&o, "simulations", json_integer(result->simulations));

@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "model/sphere.h"
 
-static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "mocap", "loss", "comment", NULL};
+static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "mocap", "loss", "role", "comment", NULL};
 static const char *const init_keys[] = {"keyframe",       "qpos",   "qvel", "act", "points",
                                         "point_velocity", "joints", "file", "row", NULL};
 static const char *const joint_keys[] = {"qpos", "qvel", NULL};
@@ -499,9 +499,18 @@ static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t
   return status;
 }
 
+static pbStatus read_role(pbTaskReader *r, const json_t *own, pbTrajectory *tr) {
+  const char *role = "fit";
+  PB_TRY(pbTaskReader_Text(r, own, "role", &role));
+  tr->test = strcmp(role, "test") == 0;
+  if (tr->test || strcmp(role, "fit") == 0) return pb_ok;
+  return pbTaskReader_FailAt(r, "role", "expected \"fit\" or \"test\", found '%.60s'", role);
+}
+
 pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *list = json_object_get(root, "trajectories");
   size_t count = list ? json_array_size(list) : 1;
+  bool fitted = false;
   pbTaskReader_Enter(r, "trajectories");
   if (list && (!json_is_array(list) || count == 0 || count > 1000))
     return pbTaskReader_Fail(r, pb_bad_input, "expected a list of 1 to 1000 objects");
@@ -520,9 +529,12 @@ pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *ta
     const json_t *own = json_array_get(list, t);
     pbTaskReader_EnterAt(r, t);
     PB_TRY(pbTaskReader_Keys(r, own, trajectory_keys));
+    PB_TRY(read_role(r, own, &task->trajectories[t]));
     PB_TRY(read_trajectory(r, own, root, task, &task->trajectories[t]));
     pbTaskReader_Leave(r);
+    fitted = fitted || !task->trajectories[t].test;
   }
+  if (!fitted) return pbTaskReader_Fail(r, pb_bad_input, "every trajectory is a test: there is nothing to fit");
   pbTaskReader_Leave(r);
   return pb_ok;
 }

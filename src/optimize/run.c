@@ -193,7 +193,9 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
 
 static pbStatus refuse_gauss_newton(const pbTask *task) {
   const pbTerm *term = NULL;
-  for (int t = 0; t < task->trajectory_count && !term; t++) term = pbTermSet_NoSquares(&task->trajectories[t].terms);
+  for (int t = 0; t < task->trajectory_count && !term; t++) {
+    if (!task->trajectories[t].test) term = pbTermSet_NoSquares(&task->trajectories[t].terms);
+  }
 
   return pbContext_Fail(task->ctx, pb_bad_input,
                         "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares, and term '%.100s' is none "
@@ -328,6 +330,15 @@ static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);
 }
 
+// What is kept out of a fit may fail by itself: then its loss is not known.
+static pbStatus test_answer(pbTask *task, pbRunResult *result) {
+  pbStatus status = pbTask_Test(task, task->result_z, &result->test_loss);
+  if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return status;
+
+  result->test_loss = INFINITY;
+  return pb_ok;
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
@@ -349,6 +360,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   // Evaluations made here are none of the run's.
   double loss;
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
+  if (status == pb_ok) status = test_answer(task, result);
   task->simulations = simulations;
   task->evaluations = evaluations;
 
@@ -458,7 +470,7 @@ static pbStatus evaluate_start(Loop *l) {
 
 pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunStore *store, pbRunResult *result) {
   Loop loop = {.task = task};
-  *result = (pbRunResult){0};
+  *result = (pbRunResult){.test_loss = NAN};
   reset_task(task, options);
   pbStatus status = begin_loop(&loop, options, store, &result->resumed);
   loop.saved_at = pb_seconds();

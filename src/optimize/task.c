@@ -80,6 +80,7 @@ void pbTask_Bounds(const pbTask *task, const double **lower, const double **uppe
   *upper = task->upper;
 }
 int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; }
+bool pbTask_IsTest(const pbTask *task, int t) { return task->trajectories[t].test; }
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
@@ -189,6 +190,7 @@ pbStatus pbTask_SetUp(pbTask *task) {
   bool squares = true;
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
+    if (task->trajectories[t].test) continue;
     size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
     task->trajectories[t].first_residual = task->m;
     squares &= m > 0;
@@ -207,10 +209,16 @@ pbStatus pbTask_SetUp(pbTask *task) {
 // ---- evaluation -----------------------------------------------------------------------------------------------------
 static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task->last_z, (size_t)task->n * sizeof *z) == 0; }
 
+static int fitted(const pbTask *task) {
+  int count = 0;
+  for (int t = 0; t < task->trajectory_count; t++) count += !task->trajectories[t].test;
+  return count;
+}
+
 // Notes that the rollouts are about to hold the run at z, and counts it.
 static void begin_run(pbTask *task, const double *z) {
   // The residuals of a point and their Jacobian right after are one run.
-  if (!(task->counted && is_last(task, z))) task->simulations += (int64_t)task->trajectory_count * pbTask_Worlds(task);
+  if (!(task->counted && is_last(task, z))) task->simulations += (int64_t)fitted(task) * pbTask_Worlds(task);
   memcpy(task->last_z, z, (size_t)task->n * sizeof *z);
   task->evaluations++;
   task->counted = true;
@@ -222,6 +230,7 @@ static bool within_deviation(const pbTask *task, const char *name, double most) 
   // Terms of one name may be on several trajectories.
   for (int t = 0; t < task->trajectory_count; t++) {
     const pbTermSet *set = &task->trajectories[t].terms;
+    if (task->trajectories[t].test) continue;
     for (int i = 0; i < set->count; i++) {
       if (strcmp(set->terms[i].name, name) == 0 && !(set->terms[i].deviation <= most)) return false;
     }
@@ -409,6 +418,7 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
 
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
+    if (tr->test) continue;
     if ((int64_t)tr->steps * task->confirm > INT32_MAX)
       return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
 

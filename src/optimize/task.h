@@ -244,6 +244,7 @@ typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at lea
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
+  bool test;  // it takes no part in the fit: its terms are those of the answer
   double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
   double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
@@ -469,6 +470,8 @@ void pbTask_FreeThreads(pbTask *task);
 // At unknowns that are applied: the loss and its gradient (n; NULL: not wanted); residuals (m) and their Jacobian (m x n; NULL).
 // again: the rollouts hold this run.
 PB_NODISCARD pbStatus pbTask_EachLoss(pbTask *task, const double *z, double *value, double *gradient);
+// Terms of the trajectories that test the answer, at z; value: their loss, NaN where there are none.
+PB_NODISCARD pbStatus pbTask_Test(pbTask *task, const double *z, double *value);
 PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);
 
 #endif

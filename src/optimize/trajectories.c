@@ -230,7 +230,7 @@ pbStatus pbTask_SetUpThreads(pbTask *task) {
   task->bars = pbContext_AllocArray(task->ctx, threads, task->ntheta * sizeof(double));
   if (!active || !task->groups.group || !task->bars) return no_memory(task);
 
-  for (size_t i = 0; i < count; i++) active[i] = true;
+  for (size_t i = 0; i < count; i++) active[i] = !task->trajectories[i].test;
   pbGroups_Make(&task->groups, pbGroups_For((int)threads));
   pbStatus status = pbGroupSum_Create(task->ctx, task->pool, task->trajectory_count, task->ntheta, &task->sum);
 
@@ -359,6 +359,7 @@ static pbStatus loss_at_once(Job *job, double *value, double *gradient) {
 
   // In the order of the trajectories, whoever was first.
   for (int t = 0; t < task->trajectory_count; t++) {
+    if (task->trajectories[t].test) continue;
     *value += task->trajectories[t].loss;
     if (gradient) add_trajectory(job, t, gradient);
     pbTask_NoteWorld(task, t, 0);
@@ -394,6 +395,7 @@ static pbStatus loss_by_worlds(const Job *job, double *value, double *gradient) 
   int entries = gradient ? task->n : 0;
   begin(task);
   for (int t = 0; t < task->trajectory_count; t++) {
+    if (task->trajectories[t].test) continue;
     for (int w = 0; w < worlds; w++) PB_TRY(loss_of_world(job, t, w, value, gradient));
   }
 
@@ -412,6 +414,40 @@ pbStatus pbTask_EachLoss(pbTask *task, const double *z, double *value, double *g
   PB_TRY(pbTask_Sampled(task) ? loss_by_worlds(&job, value, gradient) : loss_at_once(&job, value, gradient));
 
   return check_derivatives(task, task->ctx, z, gradient, 1);
+}
+
+// ---- those that test the answer ---------------------------------------------------------------------------------------
+static pbStatus test_trajectory(pbTask *task, int t, double *value) {
+  pbTrajectory *tr = &task->trajectories[t];
+  int worlds = pbTask_Worlds(task);
+  tr->worker = 0;
+
+  for (int w = 0; w < worlds; w++) {
+    PB_TRY(pbTask_BeginWorld(task, t, w));
+    pbStatus status = pbTrajectory_Forward(tr);
+    if (status == pb_ok) status = pbTrajectory_Value(tr, false, NULL);
+    PB_TRY(told(task, tr, status));
+    *value += tr->loss / worlds;
+    pbTask_NoteWorld(task, t, w);
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbTask_Test(pbTask *task, const double *z, double *value) {
+  *value = NAN;
+  task->same = false;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (!task->trajectories[t].test) continue;
+    if (isnan(*value)) {
+      PB_TRY(pbTask_Apply(task, z));
+      begin(task);
+      *value = 0;
+    }
+    PB_TRY(test_trajectory(task, t, value));
+  }
+
+  return pb_ok;
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
@@ -490,6 +526,7 @@ static pbStatus residuals_at_once(Job *job, double *value) {
   // By pullbacks the rows of all trajectories are made here: each needs theta_bar.
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
+    if (tr->test) continue;
     *value += tr->loss;
     pbTask_NoteWorld(task, t, 0);
     if (job->J && !job->forward) PB_TRY(pull_residuals(tr, job->z, t, job->J + tr->first_residual * (size_t)task->n));
@@ -529,6 +566,7 @@ pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *
 
   begin(task);
   for (int t = 0; t < task->trajectory_count; t++) {
+    if (task->trajectories[t].test) continue;
     for (int w = 0; w < worlds; w++) PB_TRY(residuals_of_world(&job, t, w, value));
   }
 

@@ -241,6 +241,7 @@ static pbStatus find_contact(Judge *j, double low, double high, char *text, size
   text[0] = 0;
   for (int t = 0; t < pbTask_TrajectoryCount(j->task); t++) {
     // Fresh runs: the rollouts of the task stay as they are.
+    if (pbTask_IsTest(j->task, t)) continue;
     Side sides[2] = {{0}};
     pbStatus status = begin_side(j, low, t, &sides[0]);
 

@@ -33,6 +33,7 @@ pbStatus pbTask_Noise(pbTask *task, const double *z, pbNoise *noise, int *trajec
 
   for (int t = 0; t < task->trajectory_count && status == pb_ok; t++) {
     pbNoise here = no_noise;
+    if (task->trajectories[t].test) continue;
     status = look_at(task, t, &here);
     if (status != pb_ok || here.step < 0) continue;
     *noise = here;
