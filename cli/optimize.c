@@ -138,17 +138,35 @@ static const char *note_text(unsigned note) {
   return note & pb_unknownAtUpper ? "  at upper bound" : "";
 }
 
+static void print_deviation(FILE *out, const pbUncertainty *u, int i) {
+  if (u->determined[i] == pb_isDetermined) fprintf(out, "   +- %-10.2g", u->deviation[i]);
+  else if (u->determined[i] == pb_isUndetermined) fprintf(out, "   not determined");
+}
+
+// How sure the answer is, in words.
+static void print_uncertainty(FILE *out, const pbUncertainty *u) {
+  if (!u || u->why) return;
+  if (u->sigma) fprintf(out, "  %zu samples, chi-square %.3g for each degree of freedom", u->samples, u->chi_square);
+  else fprintf(out, "  %zu samples, %.3g off in the mean (root of squares)", u->samples, u->residual);
+  fprintf(out, "; condition %.2g\n", u->condition);
+  if (u->weakest[0]) fprintf(out, "  %s\n", u->weakest);
+  if (u->warning[0]) fprintf(out, "  warning: %s\n", u->warning);
+}
+
 static void print_variables(FILE *out, const pbTask *task, const pbRunResult *result) {
   int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
 
-  fprintf(out, "  %-32s %14s %14s\n", "variable", "start", "found");
+  const pbUncertainty *u = result->uncertainty && !result->uncertainty->why ? result->uncertainty : NULL;
+  fprintf(out, "  %-32s %14s %14s%s\n", "variable", "start", "found", u ? "   +- (one standard deviation)" : "");
 
   for (int i = 0; i < shown; i++) {
     char name[256];
     double start, found;
     pbTask_Unknown(task, i, pbTask_Start(task), name, sizeof name, &start);
     pbTask_Unknown(task, i, result->z, name, sizeof name, &found);
-    fprintf(out, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
+    fprintf(out, "  %-32.80s %14.7g %14.7g", name, start, found);
+    if (u) print_deviation(out, u, i);
+    fprintf(out, "%s\n", note_text(result->notes[i]));
   }
   if (n > shown) fprintf(out, "  and %d more in the result\n", n - shown);
 }
@@ -172,6 +190,7 @@ static void print_summary(cliApp *app, const pbTask *task, const Names *names, c
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
   if (!isnan(result->test_loss)) fprintf(out, "  loss %.7g on what was kept out of the fit\n", result->test_loss);
   print_variables(out, task, result);
+  print_uncertainty(out, result->uncertainty);
   print_advice(out, result->advice);
 
   fprintf(out, "  written: %s%s%s", names->result, names->result[0] ? ", " : "", names->trajectory[0]);

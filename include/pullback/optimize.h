@@ -172,6 +172,36 @@ PB_API PB_NODISCARD pbStatus pbTask_Parameters(pbTask *task, const double *z, do
 // Certificate of the gradient at z, spot check included, of one trajectory.
 PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
 
+// How sure a fit is of its answer. Of deviations d of the terms (of those with "sigma" in units of it), with weights w and Jacobian J
+// by the unknowns: the covariance (J'WJ)^-1, of terms without sigma times the variance of what is left, sum w d^2 / (m - n); of
+// "huber" and "norm" A^-1 B A^-1 with the curvature A of the loss and the squares B of its slopes (Huber 1967). Unknowns at their
+// bounds are held there. n of each array; lengths of axes and quaternions have no meaning and are left out.
+typedef enum pbDetermined {
+  pb_isDetermined,    // by the samples: deviation and interval are numbers
+  pb_isAtBound,       // held at a bound: no interval
+  pb_isUndetermined,  // the samples do not see it, or only together with others
+} pbDetermined;
+typedef struct pbUncertainty {
+  const char *why;                  // why there is none of the rest; NULL: there is
+  size_t samples;                   // m
+  int degrees;                      // m less the unknowns that are determined
+  bool sigma;                       // all terms state one: nothing is estimated
+  double quantile;                  // half width of the interval in standard deviations: 95 %, normal with sigma, else Student's
+  double chi_square;                // sum w d^2 / degrees; with sigma 1 but for chance
+  double autocorrelation;           // of a sample with the one before it; 0 but for chance; NaN: too few
+  double residual;                  // root of the mean square of the deviations
+  double condition;                 // of J'WJ with columns of length one, of what is determined
+  const unsigned char *determined;  // pbDetermined
+  const double *deviation;          // standard deviation in the unit of the value; NaN where it is not determined
+  const double *lower, *upper;      // of the interval, likewise
+  const double *correlation;        // n x n; NaN in rows and columns of what is not determined
+  const char *weakest;              // in words: the direction that is known least, or what is not determined
+  const char *warning;              // why the model cannot be right, or sigma; "": nothing speaks against them
+} pbUncertainty;
+
+// How sure the answer z is, whatever found it; owned by the task, valid until the next call.
+PB_API PB_NODISCARD pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty **uncertainty);
+
 typedef struct pbRunOptions {
   const char *state_file;  // written as the run goes and removed by nobody; NULL: none
   bool resume;             // go on from state_file where it exists
@@ -224,8 +254,9 @@ typedef struct pbRunResult {
   // truncated, methods without): step -1, -1.
   pbNoise noise;
   int noise_trajectory;
-  double *z;           // n, best; owned by the task, valid until the next Run
-  bool confirmed_run;  // simulated again at a finer time step ("confirm")
+  const pbUncertainty *uncertainty;  // of a fit to recordings; NULL: the task is none, or says "uncertainty": false
+  double *z;                         // n, best; owned by the task, valid until the next Run
+  bool confirmed_run;                // simulated again at a finer time step ("confirm")
   double confirm_loss, confirm_timestep;
   bool resumed;
 } pbRunResult;

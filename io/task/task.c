@@ -16,11 +16,11 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",        "deformables", "policy",   "expose",    "comment", "options",  "contact",
-                                   "parameters",   "constants",   "steps",    "duration",  "init",    "controls", "mocap",
-                                   "trajectories", "variables",   "loss",     "optimizer", "stop",    "confirm",  "seed",
-                                   "memory",       "mode",        "gradient", "sample",    "episode", "train",    "audit",
-                                   "urdf",         "design",      NULL};
+const char *const pbTask_Keys[] = {"model",        "deformables", "policy",      "expose",    "comment", "options",  "contact",
+                                   "parameters",   "constants",   "steps",       "duration",  "init",    "controls", "mocap",
+                                   "trajectories", "variables",   "loss",        "optimizer", "stop",    "confirm",  "seed",
+                                   "memory",       "mode",        "gradient",    "sample",    "episode", "train",    "audit",
+                                   "urdf",         "design",      "uncertainty", NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.
@@ -353,6 +353,16 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
+// What is found from a recording has an uncertainty, unless the task says otherwise.
+static pbStatus read_uncertainty(pbTaskReader *r, const json_t *root, pbTask *task) {
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    for (int i = 0; i < set->count; i++)
+      task->uncertain = task->uncertain || (set->terms[i].recorded && !task->trajectories[t].test);
+  }
+  return pbTaskReader_Bool(r, root, "uncertainty", &task->uncertain);
+}
+
 pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *optimizer = json_object_get(root, "optimizer");
   task->iterations = 100;
@@ -367,6 +377,7 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
 
   PB_TRY(pbTaskReader_Seed(r, root, &task->optimizer.seed));
   PB_TRY(read_confirm(r, root, task));
+  PB_TRY(read_uncertainty(r, root, task));
   return read_memory(r, root, &task->memory);
 }
 
@@ -432,7 +443,7 @@ static pbStatus check_kinds(pbTaskReader *r, const json_t *root) {
                {"a", "a list [...]", {"expose", "trajectories", "variables", "loss"}},
                {"s", "a text", {"model", "constants", "mode"}},
                {"n", "a number", {"steps", "duration", "seed"}},
-               {"b", "true or false", {"design"}},
+               {"b", "true or false", {"design", "uncertainty"}},
                {"os", "an object or a text", {"deformables", "policy", "init"}},
                {"nb", "a number, true or false", {"confirm"}},
                {"ns", "a number or a text", {"memory"}},

@@ -148,6 +148,65 @@ static json_t *direction_json(const pbVariable *v, const double *direction) {
   return list;
 }
 
+// The numbers of a variable of an array of all unknowns.
+static json_t *part_json(const pbVariable *v, const double *numbers) {
+  json_t *list = json_array();
+  for (int k = v->first; k < v->first + v->count; k++) pbJson_Add(&list, real(numbers[k]));
+  return list;
+}
+
+static const char *determined_text(unsigned char state) {
+  if (state == pb_isDetermined) return NULL;
+  return state == pb_isAtBound ? "at bound" : "not determined";
+}
+
+// Standard deviation and interval of a variable's components; what has none says why.
+static void put_uncertainty(const pbVariable *v, const pbUncertainty *u, json_t **o) {
+  json_t *interval = json_array(), *states = json_array();
+  for (int k = v->first; k < v->first + v->count; k++) {
+    json_t *both = json_array();
+    const char *text = determined_text(u->determined[k]);
+    pbJson_Add(&both, real(u->lower[k]));
+    pbJson_Add(&both, real(u->upper[k]));
+    pbJson_Add(&interval, both);
+    pbJson_Add(&states, text ? pbJson_String(text) : json_null());
+  }
+
+  pbJson_Put(o, "deviation", part_json(v, u->deviation));
+  pbJson_Put(o, "interval", interval);
+  pbJson_Put(o, "determined", states);
+}
+
+// The same of the whole fit; correlations in the order of the variables' components.
+static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
+  json_t *o = json_object(), *rows = json_array();
+  if (u->why) {
+    pbJson_Put(&o, "why_none", pbJson_String(u->why));
+    json_decref(rows);
+    return o;
+  }
+
+  pbJson_Put(&o, "samples", json_integer((json_int_t)u->samples));
+  pbJson_Put(&o, "degrees_of_freedom", json_integer(u->degrees));
+  pbJson_Put(&o, "sigma", pbJson_String(u->sigma ? "stated" : "estimated"));
+  pbJson_Put(&o, "chi_square", real(u->chi_square));
+  pbJson_Put(&o, "autocorrelation", real(u->autocorrelation));
+  pbJson_Put(&o, "residual", real(u->residual));
+  pbJson_Put(&o, "condition", real(u->condition));
+  pbJson_Put(&o, "interval", json_real(0.95));
+  pbJson_Put(&o, "quantile", real(u->quantile));
+  pbJson_Put(&o, "weakest", pbJson_String(u->weakest));
+  pbJson_Put(&o, "warning", u->warning[0] ? pbJson_String(u->warning) : json_null());
+
+  for (int i = 0; i < task->n; i++) {
+    json_t *row = json_array();
+    for (int k = 0; k < task->n; k++) pbJson_Add(&row, real(u->correlation[i * task->n + k]));
+    pbJson_Add(&rows, row);
+  }
+  pbJson_Put(&o, "correlations", rows);
+  return o;
+}
+
 static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
   const double *z = result->z;
   json_t *list = json_array();
@@ -174,6 +233,7 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
       pbJson_Put(&o, "upper", bounds_json(task, v, task->upper));
     }
     pbJson_Put(&o, "notes", notes_json(v, result->notes));
+    if (result->uncertainty && !result->uncertainty->why) put_uncertainty(v, result->uncertainty, &o);
     if (result->direction) pbJson_Put(&o, "direction", direction_json(v, result->direction));
 
     if (v->kind == pb_varySets) pbJson_Put(&o, "sets", sets_json(task, v));
@@ -330,6 +390,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "version", pbJson_String(pbVersion()));
 
   pbJson_Put(&o, "variables", variables_json(task, result));
+  if (result->uncertainty) pbJson_Put(&o, "uncertainty", uncertainty_json(task, result->uncertainty));
   pbJson_Put(&o, "terms", terms_json(task, false));
   if (task->confirm > 1) pbJson_Put(&o, "confirm", confirm_json(task, result));
 

@@ -257,6 +257,7 @@ pbStatus pbTask_ReadTarget(pbTaskReader *r, const json_t *object, int steps, con
     status = pbTask_DefaultTarget(r, t);
   }
   pbTaskReader_Leave(r);
+  t->recorded = json_is_object(target) || t->target_rows > 1;
 
   if (status == pb_ok && t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
   if (status == pb_ok && pbTerm_Samples(t) == 0) return pbTaskReader_FailAt(r, "target", "every sample is missing");
@@ -271,6 +272,7 @@ static pbStatus read_sigma(pbTaskReader *r, const json_t *object, pbTerm *t) {
   t->sigma = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->sigma);
   if (!t->sigma) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
   PB_TRY(pbTaskReader_Spread(r, object, "sigma", count, t->sigma));
+  t->recorded = true;
 
   for (size_t i = 0; i < count; i++) {
     if (!(t->sigma[i] > 0))

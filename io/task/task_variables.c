@@ -636,9 +636,20 @@ static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pb
   return read_ranges(r, object, task, v, e);
 }
 
+// A run has no loss, and what its terms read changes nothing of it.
+static pbStatus pass_reading(pbTaskReader *r, const json_t *object, const pbTask *task, pbVariable *v) {
+  v->kind = pb_varyReading;
+  v->trajectory = -1;
+  v->knots = 1;
+  v->first = task->n;
+  return name_variable(r, object, v);
+}
+
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
+  const char *key;
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   if (json_object_get(object, "sets")) return read_tie(r, object, task, v, e);
+  if (r->run && pbTask_ReadingKeys(object, &key)) return pass_reading(r, object, task, v);
   if (json_object_get(object, "constants"))
     return pbTaskReader_FailAt(r, "constants", "only formulas of \"sets\" have constants");
   PB_TRY(find_entries(r, object, task, v, e));

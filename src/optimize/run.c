@@ -339,6 +339,15 @@ static pbStatus test_answer(pbTask *task, pbRunResult *result) {
   return pb_ok;
 }
 
+// A Jacobian that cannot be had is said; the answer stays.
+static pbStatus look_how_sure(pbTask *task, pbRunResult *result) {
+  pbStatus status = pbTask_Uncertainty(task, task->result_z, &result->uncertainty);
+  if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return status;
+
+  result->uncertainty = NULL;
+  return pb_ok;
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
@@ -361,6 +370,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   double loss;
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   if (status == pb_ok) status = test_answer(task, result);
+  if (status == pb_ok && task->uncertain) status = look_how_sure(task, result);
   task->simulations = simulations;
   task->evaluations = evaluations;
 

@@ -65,6 +65,7 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task->verdict.notes);
   pbContext_Free(ctx, task->verdict.direction);
   pbContext_Free(ctx, task->verdict.beside);
+  pbSureness_Free(ctx, task->sureness);
   pbTask_FreeThreads(task);
   if (!task->borrowed) pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
@@ -191,9 +192,9 @@ pbStatus pbTask_SetUp(pbTask *task) {
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
     if (task->trajectories[t].test) continue;
-    size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
+    size_t m = pbTermSet_Samples(&task->trajectories[t].terms);
     task->trajectories[t].first_residual = task->m;
-    squares &= m > 0;
+    squares &= pbTermSet_Residuals(&task->trajectories[t].terms) > 0;
     task->m += m * (size_t)pbTask_Worlds(task);
   }
   if (!squares) task->m = 0;

@@ -88,6 +88,7 @@ typedef struct pbTerm {
   double *target;                           // of what is missing NaN
   double *sigma;                            // part_count: deviations are divided by these; NULL: 1
   pbReading *reading;                       // NULL: at states, as it is
+  bool recorded;                            // the target is a recording: what is found of it has an uncertainty
   double value, deviation;                  // of the last evaluation
   double sum, worst;                        // of the worlds before this one
   double confirm_value, confirm_deviation;  // of the run at a finer step
@@ -140,7 +141,9 @@ int pbTerm_TimesSampled(const pbTerm *term);              // times where not all
 size_t pbTermSet_Residuals(const pbTermSet *set);         // 0 where a term is no sum of squares
 const pbTerm *pbTermSet_NoSquares(const pbTermSet *set);  // the first such term, or NULL
 bool pbTermSet_NotNegative(const pbTermSet *set);         // no term can be below zero
-void pbTermSet_Write(const pbTermSet *set, const double *ctrl, double *r);
+size_t pbTermSet_Samples(const pbTermSet *set);           // of all terms, whatever they are
+// Residuals, or (bare) deviations, without weights, of any terms.
+void pbTermSet_Write(const pbTermSet *set, const double *ctrl, bool bare, double *r);
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
 typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
@@ -148,12 +151,12 @@ typedef struct pbObservedTangent {
   int entry;
   double size;
 } pbObservedTangent;
-void pbTermSet_Push(const pbTermSet *set, const double *ctrl, const pbObservedTangent *tangent, double *J, size_t stride,
-                    size_t column);
+void pbTermSet_Push(const pbTermSet *set, const double *ctrl, const pbObservedTangent *tangent, bool bare, double *J,
+                    size_t stride, size_t column);
 // Derivative of the value along a tangent, with the bars of the last pull.
 double pbTermSet_Along(const pbTermSet *set, const pbObservedTangent *tangent, const double *ctrl_bar);
 // Bars of the k-th residual alone.
-void pbTermSet_PullResidual(pbTermSet *set, const double *ctrl, size_t k, double *ctrl_bar);
+void pbTermSet_PullResidual(pbTermSet *set, const double *ctrl, size_t k, bool bare, double *ctrl_bar);
 
 // ---- variables ------------------------------------------------------------------------------------------------------
 typedef enum pbVariableKind {
@@ -244,7 +247,7 @@ typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at lea
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
-  bool test;  // it takes no part in the fit: its terms are those of the answer
+  bool test;                  // it takes no part in the fit: its terms are those of the answer
   double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
   double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
@@ -336,7 +339,9 @@ struct pbTask {
   pbProgressFunction progress;
   void *user;
   pbProgress now;  // news of the optimizer
-  double clock;    // when the run began, less what it had taken before it was resumed
+  bool uncertain;  // results tell how sure they are
+  struct pbSureness *sureness;
+  double clock;  // when the run began, less what it had taken before it was resumed
   pbVerdict verdict;
 };
 
@@ -349,6 +354,8 @@ const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 // Parameters that are unknowns or follow them, from task->value. pb_not_finite: a formula has no value or no derivative there.
 PB_NODISCARD pbStatus pbTask_PutParameters(const pbTask *task, double *theta);
 double pbTask_ValueSlope(const pbTask *task, int unknown);  // derivative of its value by z, both at task->value
+// Derivative of the value of unknown i by unknown k, at z with task->value: other than zero for one row of an axis or quaternion.
+double pbTask_ValueBy(const pbTask *task, const double *z, int i, int k);
 
 // ---- sample.c: draws of worlds. Without any there is one world, and all of it does nothing.
 int pbTask_Worlds(const pbTask *task);
@@ -435,6 +442,9 @@ PB_NODISCARD pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *f
 // A state to start from: steps since the last decision are counted in finer ones.
 void pbFineModel_Start(const pbFineModel *fine, int divide, double *x);
 
+// ---- uncertainty.c
+void pbSureness_Free(pbContext *ctx, struct pbSureness *s);
+
 // Loss at z once more with the time step divided.
 PB_NODISCARD pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep);
 bool pbTask_Met(const pbTask *task, double value);
@@ -470,6 +480,8 @@ void pbTask_FreeThreads(pbTask *task);
 // At unknowns that are applied: the loss and its gradient (n; NULL: not wanted); residuals (m) and their Jacobian (m x n; NULL).
 // again: the rollouts hold this run.
 PB_NODISCARD pbStatus pbTask_EachLoss(pbTask *task, const double *z, double *value, double *gradient);
+// Deviations (samples of all that is fitted) and their Jacobian, without weights, at unknowns that are applied.
+PB_NODISCARD pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double *d, double *J);
 // Terms of the trajectories that test the answer, at z; value: their loss, NaN where there are none.
 PB_NODISCARD pbStatus pbTask_Test(pbTask *task, const double *z, double *value);
 PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);

@@ -497,16 +497,15 @@ int pbTerm_TimesSampled(const pbTerm *t) {
   return count;
 }
 
-size_t pbTermSet_Residuals(const pbTermSet *s) {
+size_t pbTermSet_Samples(const pbTermSet *s) {
   size_t m = 0;
-  if (pbTermSet_NoSquares(s)) return 0;
-
   for (int i = 0; i < s->count; i++) m += pbTerm_Samples(&s->terms[i]);
-
   return m;
 }
 
-void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
+size_t pbTermSet_Residuals(const pbTermSet *s) { return pbTermSet_NoSquares(s) ? 0 : pbTermSet_Samples(s); }
+
+void pbTermSet_Write(const pbTermSet *s, const double *ctrl, bool bare, double *r) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
     pbMoment p = {.row = 0};
@@ -515,7 +514,9 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
     for (int k = 0; k < t->step_count; k++) {
       p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
-        if (!is_missing(&p, j)) *r++ = sqrt(p.weight) * violation(t, component(s, &p, ctrl, j));
+        if (is_missing(&p, j)) continue;
+        double d = component(s, &p, ctrl, j);
+        *r++ = bare ? d : sqrt(p.weight) * violation(t, d);
       }
     }
   }
@@ -527,7 +528,7 @@ static double residual_slope(const pbTermSet *s, const pbMoment *p, const double
   return one_sided && violation(p->term, component(s, p, ctrl, i)) == 0 ? 0 : sqrt(p->weight);
 }
 
-void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTangent *tangent, double *J, size_t stride,
+void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTangent *tangent, bool bare, double *J, size_t stride,
                     size_t column) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
@@ -537,7 +538,7 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
       p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
         if (is_missing(&p, j)) continue;
-        double slope = residual_slope(s, &p, ctrl, j);
+        double slope = bare ? 1 : residual_slope(s, &p, ctrl, j);
         J[column] = slope == 0 ? 0 : slope * component_push(s, &p, ctrl, tangent, j);
         J += stride;
       }
@@ -546,7 +547,7 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
 }
 
 // Residuals are numbered by term, time, component.
-void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, double *ctrl_bar) {
+void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, bool bare, double *ctrl_bar) {
   clear_bars(s);
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
@@ -561,7 +562,7 @@ void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, doub
       p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
         if (is_missing(&p, j) || which-- > 0) continue;
-        component_pull(s, &p, ctrl, j, residual_slope(s, &p, ctrl, j), ctrl_bar);
+        component_pull(s, &p, ctrl, j, bare ? 1 : residual_slope(s, &p, ctrl, j), ctrl_bar);
         return;
       }
     }

@@ -257,7 +257,7 @@ pbStatus pbTask_UsePool(pbTask *task, pbPool *pool) {
 typedef struct Job {
   pbTask *task;
   const double *z;
-  bool gradient, forward, again;
+  bool gradient, forward, again, bare;
   double *r, *J;
 } Job;
 
@@ -451,7 +451,7 @@ pbStatus pbTask_Test(pbTask *task, const double *z, double *value) {
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
-static pbStatus push_residuals(pbTrajectory *tr, const double *z, int t, double *J) {
+static pbStatus push_residuals(pbTrajectory *tr, const double *z, int t, bool bare, double *J) {
   const pbTask *task = tr->task;
   Batch b = {0};
   pbStatus status = allocate_batch(task, tr, &b);
@@ -462,7 +462,7 @@ static pbStatus push_residuals(pbTrajectory *tr, const double *z, int t, double 
     status = batch_run(task, z, t, &b, first, &count);
     if (status != pb_ok) break;
     for (int i = 0; i < count; i++)
-      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], J, (size_t)task->n, (size_t)(first + i));
+      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], bare, J, (size_t)task->n, (size_t)(first + i));
   }
 
   pbContext_Free(tr->ctx, b.memory);
@@ -471,9 +471,9 @@ static pbStatus push_residuals(pbTrajectory *tr, const double *z, int t, double 
 }
 
 // One pullback a residual, on the caller's thread.
-static pbStatus pull_residuals(pbTrajectory *tr, const double *z, int t, double *J) {
+static pbStatus pull_residuals(pbTrajectory *tr, const double *z, int t, bool bare, double *J) {
   pbTask *task = tr->task;
-  size_t m = pbTermSet_Residuals(&tr->terms);
+  size_t m = pbTermSet_Samples(&tr->terms);
   tr->worker = 0;
 
   for (size_t k = 0; k < m; k++) {
@@ -481,7 +481,7 @@ static pbStatus pull_residuals(pbTrajectory *tr, const double *z, int t, double 
     memset(row, 0, (size_t)task->n * sizeof *row);
     memset(task->theta_bar, 0, task->ntheta * sizeof(double));
     pbTrajectory_ClearBars(tr);
-    pbTermSet_PullResidual(&tr->terms, tr->ctrl_now, k, tr->ctrl_bar);
+    pbTermSet_PullResidual(&tr->terms, tr->ctrl_now, k, bare, tr->ctrl_bar);
 
     pbStatus status = pbTrajectory_PullBack(tr, &task->truncation, task->theta_bar, NULL);
     if (status != pb_ok) return pbContext_Fail(task->ctx, status, "%s", pbContext_Error(tr->ctx));
@@ -497,13 +497,13 @@ static pbStatus residuals_of(const Job *job, pbTrajectory *tr, int t, size_t row
   size_t n = (size_t)job->task->n;
   if (!job->again) PB_TRY(pbTrajectory_Forward(tr));
   PB_TRY(pbTrajectory_Value(tr, job->J != NULL, NULL));
-  pbTermSet_Write(&tr->terms, tr->ctrl_now, job->r + row);
+  pbTermSet_Write(&tr->terms, tr->ctrl_now, job->bare, job->r + row);
   if (!job->J || !job->forward) return pb_ok;
 
   // Rows of their own: no other thread writes there.
-  PB_TRY(push_residuals(tr, job->z, t, job->J + row * n));
+  PB_TRY(push_residuals(tr, job->z, t, job->bare, job->J + row * n));
 
-  return check_derivatives(job->task, tr->ctx, job->z, job->J + row * n, pbTermSet_Residuals(&tr->terms));
+  return check_derivatives(job->task, tr->ctx, job->z, job->J + row * n, pbTermSet_Samples(&tr->terms));
 }
 
 static void residuals_task(void *user, int t, int worker) {
@@ -529,7 +529,7 @@ static pbStatus residuals_at_once(Job *job, double *value) {
     if (tr->test) continue;
     *value += tr->loss;
     pbTask_NoteWorld(task, t, 0);
-    if (job->J && !job->forward) PB_TRY(pull_residuals(tr, job->z, t, job->J + tr->first_residual * (size_t)task->n));
+    if (job->J && !job->forward) PB_TRY(pull_residuals(tr, job->z, t, job->bare, job->J + tr->first_residual * (size_t)task->n));
   }
 
   return pb_ok;
@@ -549,7 +549,7 @@ static pbStatus residuals_of_world(const Job *job, int t, int world, double *val
   PB_TRY(told(task, tr, residuals_of(job, tr, t, row)));
   *value += tr->loss;
   pbTask_NoteWorld(task, t, world);
-  if (job->J && !job->forward) PB_TRY(pull_residuals(tr, job->z, t, job->J + row * n));
+  if (job->J && !job->forward) PB_TRY(pull_residuals(tr, job->z, t, false, job->J + row * n));
 
   // The sum of their squares is the mean of the worlds'.
   for (size_t i = 0; i < m; i++) job->r[row + i] *= part;
@@ -573,4 +573,15 @@ pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *
   *value /= worlds;
 
   return pb_ok;
+}
+
+pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double *d, double *J) {
+  double value = 0;
+  size_t samples = 0;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (!task->trajectories[t].test) samples += pbTermSet_Samples(&task->trajectories[t].terms);
+  }
+
+  Job job = {.task = task, .z = z, .forward = is_forward(task, samples), .bare = true, .r = d, .J = J};
+  return residuals_at_once(&job, &value);
 }

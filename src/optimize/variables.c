@@ -445,6 +445,17 @@ static const pbVariable *variable_of(const pbTask *task, int i) {
 
 double pbTask_ValueSlope(const pbTask *task, int unknown) { return slope(variable_of(task, unknown), task->value[unknown]); }
 
+double pbTask_ValueBy(const pbTask *task, const double *z, int i, int k) {
+  const pbVariable *v = variable_of(task, i);
+  const pbDirectionRow *row = pbVariable_Row(v, i - v->first);
+  if (!row) return i == k ? pbTask_ValueSlope(task, i) : 0;
+
+  for (int c = 0; c < row->size; c++) {
+    if (row->at[c] == i - v->first && pbVariable_Row(v, k - v->first) == row) return row_slope(task, v, row, z, c, k - v->first);
+  }
+  return 0;
+}
+
 static void param_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
   const pbDirectionRow *row = pbVariable_Row(v, k);
   if (!row) {

@@ -1,0 +1,313 @@
+// How sure a fit says it is: closed forms of a straight line, the Cramer-Rao bound, that intervals hold the truth as often as they
+// say with sigma given and estimated, what is not determined, what is at a bound, models that are wrong, terms that are no squares.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/optimize.h>
+#include <pullback/random.h>
+
+#include "optimize/task.h"
+#include "support/support.h"
+
+// x = x0 + v t without forces: a straight line through samples.
+#define LINE                                                                                                              \
+  "\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='p'><joint name='x' type='slide' " \
+  "axis='1 0 0'/><geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>\", \"steps\": 100"
+// A damped pendulum with a spring: three parameters.
+#define PENDULUM                                                                                                              \
+  "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='arm'><joint name='swing' axis='0 1 0' damping='.08' " \
+  "stiffness='.5' armature='.05'/><geom type='capsule' size='.03' fromto='0 0 0 .5 0 0' "                                     \
+  "mass='1'/></body></worldbody></mujoco>\", \"steps\": 100"
+
+static pbTask *parse(pbContext *ctx, const char *world, const char *variables, const char *loss) {
+  size_t size = strlen(world) + strlen(variables) + strlen(loss) + 200;
+  char *text = malloc(size);
+  pbTask *task;
+  snprintf(text, size, "{%s, \"variables\": [%s], \"loss\": [%s], \"optimizer\": {\"method\": \"gauss-newton\"}}", world,
+           variables, loss);
+  good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
+  free(text);
+  return task;
+}
+
+static const pbUncertainty *uncertainty(pbContext *ctx, pbTask *task, const double *z) {
+  const pbUncertainty *u;
+  good(ctx, pbTask_Uncertainty(task, z, &u));
+  return u;
+}
+
+static void near(double found, double expected, double within, const char *what) {
+  if (!(fabs(found - expected) <= within * fabs(expected))) fail_msg("%s: %.12g, expected %.12g", what, found, expected);
+}
+
+// ---- closed forms -----------------------------------------------------------------------------------------------------
+// Of a straight line through samples at t: var v = s^2 / sum (t - mean)^2, var x0 = s^2 sum t^2 / (m sum (t - mean)^2).
+static void test_a_straight_line(void **state) {
+  static const char *const sigma[2] = {", \"sigma\": 0.2", ""};
+  for (int known = 1; known >= 0; known--) {
+    char loss[600];
+    snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [0.1, 0.25, 0.5, 0.9, 1], \"target\": [1.3, 1.4, 2.1, null, 3.2]%s}",
+             sigma[!known]);
+    pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\"}, {\"state\": \"qvel\", \"scale\": 3}", loss);
+    pbRunResult result;
+    good(*state, pbTask_Run(task, NULL, &result));
+    const pbUncertainty *u = result.uncertainty;
+    assert_non_null(u);
+    assert_null(u->why);
+
+    const double t[4] = {0.1, 0.25, 0.5, 1}, y[4] = {1.3, 1.4, 2.1, 3.2};
+    double mean = (0.1 + 0.25 + 0.5 + 1) / 4, spread = 0, squares = 0, left = 0;
+    for (int i = 0; i < 4; i++) spread += (t[i] - mean) * (t[i] - mean);
+    for (int i = 0; i < 4; i++) squares += t[i] * t[i];
+    for (int i = 0; i < 4; i++) left += pow(y[i] - result.z[0] - 3 * result.z[1] * t[i], 2);
+    double s = known ? 0.2 : sqrt(left / 2), quantile = known ? 1.959963984540054 : 4.302652729911275;
+
+    near(u->deviation[0], s * sqrt(squares / (4 * spread)), 1e-9, "deviation of x0");
+    near(u->deviation[1], s / sqrt(spread), 1e-9, "deviation of v");
+    near(u->correlation[1], -mean / sqrt(squares / 4), 1e-9, "correlation");
+    near(u->upper[1] - u->lower[1], 2 * quantile * s / sqrt(spread), 1e-9, "interval");
+    near(u->chi_square, known ? left / 0.04 / 2 : left / 2, 1e-9, "chi-square");
+    assert_true(u->correlation[0] == 1 && u->correlation[2] == u->correlation[1]);
+    assert_int_equal(u->degrees, 2);
+    assert_int_equal(u->samples, 4);
+    assert_int_equal(u->sigma, known);
+    assert_string_equal(u->warning, "");
+    pbTask_Destroy(task);
+  }
+}
+
+// A logarithm has an interval by factors; weights are those of the loss, not of the samples.
+static void test_transforms_and_weights(void **state) {
+  const char *loss = "{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [1.1, 1.9], \"sigma\": 0.1, \"weight\": 7, \"mean\": true}";
+  pbTask *task =
+      parse(*state, LINE, "{\"state\": \"qvel\", \"transform\": \"log\", \"start\": 1.5, \"lower\": 0, \"scale\": 2}", loss);
+  pbRunResult result;
+  good(*state, pbTask_Run(task, NULL, &result));
+  const pbUncertainty *u = result.uncertainty;
+  double v = exp(2 * result.z[0]), deviation = 0.1 / sqrt(1.25), factor = exp(1.959963984540054 * deviation / v);
+  near(u->deviation[0], deviation, 1e-7, "deviation");
+  near(u->upper[0], v * factor, 1e-7, "upper");
+  near(u->lower[0], v / factor, 1e-7, "lower");
+  pbTask_Destroy(task);
+}
+
+// Of a mean by huber's loss with all samples on its straight parts there is no curvature; within delta it is that of squares.
+static void test_huber_within_delta_is_squares(void **state) {
+  const char *variables = "{\"state\": \"qpos\"}, {\"state\": \"qvel\"}";
+  char at[4000] = "", target[6000] = "", loss[12000];
+  pbRng rng = pbRng_Seed(3);
+  for (int k = 0; k < 100; k++) {
+    snprintf(at + strlen(at), sizeof at - strlen(at), "%s%.3f", k ? ", " : "", 0.01 * k);
+    snprintf(target + strlen(target), sizeof target - strlen(target), "%s%.12g", k ? ", " : "",
+             1 + 0.02 * k + 0.1 * pbRng_Normal(&rng));
+  }
+  double deviation[2][2];
+  for (int huber = 0; huber < 2; huber++) {
+    snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [%s], \"target\": [%s]%s}", at, target,
+             huber ? ", \"type\": \"huber\", \"delta\": 0.3" : "");
+    pbTask *task = parse(*state, LINE, variables, loss);
+    const double z[2] = {1, 2};
+    const pbUncertainty *u = uncertainty(*state, task, z);
+    memcpy(deviation[huber], u->deviation, sizeof *deviation);
+    pbTask_Destroy(task);
+  }
+  // the sandwich estimates the variance by itself: as good as 100 samples are
+  for (int i = 0; i < 2; i++) near(deviation[1][i], deviation[0][i], 0.2, "huber");
+}
+
+// ---- how often the interval holds the truth -----------------------------------------------------------------------------
+enum { REPEATS = 1000, SAMPLES = 60 };
+
+static void coverage(pbContext *ctx, bool known) {
+  const double truth[3] = {0.08, 0.5, 0.05}, sigma = 0.03;
+  char at[2000] = "", variables[400];
+  for (int k = 0; k < SAMPLES; k++) snprintf(at + strlen(at), sizeof at - strlen(at), "%s%.6g", k ? ", " : "", 0.0163 * (k + 1));
+  snprintf(variables, sizeof variables,
+           "{\"parameter\": \"dof_damping:swing\", \"transform\": \"log\", \"lower\": 0}, {\"parameter\": "
+           "\"jnt_stiffness:swing\"}, {\"parameter\": "
+           "\"dof_armature:swing\"}");
+
+  // the samples of the truth, which the loss's target is made of
+  char loss[8000];
+  snprintf(loss, sizeof loss, "{\"qpos\": \"swing\", \"at\": [%s], \"target\": [%s]%s}", at, at,
+           known ? ", \"sigma\": 0.03" : "");
+  pbTask *task = parse(ctx, PENDULUM, variables, loss);
+  double r[SAMPLES], clean[SAMPLES];
+  pbTerm *term = &task->trajectories[0].terms.terms[0];
+  good(ctx, pbTask_Residuals(task, pbTask_Start(task), r, NULL));
+  for (int k = 0; k < SAMPLES; k++) clean[k] = r[k] * (known ? sigma : 1) + term->target[k];
+
+  pbRng rng = pbRng_Seed(known ? 7 : 8);
+  int held[3] = {0, 0, 0}, warned = 0;
+  double scores[3] = {0, 0, 0};
+  for (int repeat = 0; repeat < REPEATS; repeat++) {
+    for (int k = 0; k < SAMPLES; k++) term->target[k] = clean[k] + sigma * pbRng_Normal(&rng);
+    pbRunResult result;
+    good(ctx, pbTask_Run(task, NULL, &result));
+    const pbUncertainty *u = result.uncertainty;
+    warned += u->warning[0] != 0;
+    for (int i = 0; i < 3; i++) {
+      char name[100];
+      double value;
+      pbTask_Unknown(task, i, result.z, name, sizeof name, &value);
+      held[i] += u->lower[i] <= truth[i] && truth[i] <= u->upper[i];
+      scores[i] += pow((value - truth[i]) / u->deviation[i], 2);
+    }
+  }
+  for (int i = 0; i < 3; i++) {
+    printf("%s sigma, unknown %d: %.1f %% of the truths in the interval, mean square of error / deviation %.3f\n",
+           known ? "given" : "estimated", i, 100.0 * held[i] / REPEATS, scores[i] / REPEATS);
+    if (abs(held[i] - 950) > 20)
+      fail_msg("%s sigma, unknown %d: %d of %d", known ? "given" : "estimated", i, held[i], (int)REPEATS);
+  }
+  assert_true(warned <= 3);
+  pbTask_Destroy(task);
+}
+
+static void test_intervals_hold_the_truth(void **state) {
+  coverage(*state, true);
+  coverage(*state, false);
+}
+
+// ---- what is not known ----------------------------------------------------------------------------------------------------
+// Of a mass and the force on it only the ratio moves anything.
+#define PUSHED                                                                                                                 \
+  "\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='p'><joint name='x' type='slide' "      \
+  "axis='1 0 0'/><geom type='sphere' size='.1' mass='2'/></body></worldbody><actuator><motor name='push' joint='x' gear='3'/>" \
+  "</actuator></mujoco>\", \"steps\": 100, \"controls\": [1]"
+
+static void test_a_redundant_pair_is_named(void **state) {
+  const char *loss = "{\"qpos\": \"x\", \"at\": [0.2, 0.5, 0.7, 1], \"target\": [0.1, 0.2, 0.4, 0.7], \"sigma\": 0.1}";
+  pbTask *task = parse(
+      *state, PUSHED, "{\"parameter\": \"body_mass:p\"}, {\"parameter\": \"actuator_gear:push:0\"}, {\"state\": \"qvel\"}", loss);
+  const pbUncertainty *u = uncertainty(*state, task, pbTask_Start(task));
+  assert_int_equal(u->determined[0], pb_isUndetermined);
+  assert_int_equal(u->determined[1], pb_isUndetermined);
+  assert_int_equal(u->determined[2], pb_isDetermined);
+  assert_true(isnan(u->deviation[0]) && isnan(u->correlation[1]) && isfinite(u->deviation[2]));
+  if (!strstr(u->weakest, "not determined") || !strstr(u->weakest, "body_mass:p") || !strstr(u->weakest, "actuator_gear:push:0"))
+    fail_msg("%s", u->weakest);
+  assert_int_equal(u->degrees, 2);
+  pbTask_Destroy(task);
+
+  // nothing depends on the third; what is at its bound is held there
+  task = parse(*state, PUSHED,
+               "{\"parameter\": \"body_mass:p\", \"lower\": 2}, {\"parameter\": \"dof_frictionloss:x\"}, {\"state\": \"qvel\"}",
+               loss);
+  u = uncertainty(*state, task, pbTask_Start(task));
+  assert_int_equal(u->determined[0], pb_isAtBound);
+  assert_int_equal(u->determined[2], pb_isDetermined);
+  near(u->deviation[2], 0.1 / sqrt(0.04 + 0.25 + 0.49 + 1), 1e-6, "the velocity alone");
+  pbTask_Destroy(task);
+
+  task = parse(*state, PUSHED, "{\"parameter\": \"gravity:1\"}, {\"state\": \"qvel\"}", loss);
+  u = uncertainty(*state, task, pbTask_Start(task));
+  assert_int_equal(u->determined[0], pb_isUndetermined);
+  assert_int_equal(u->determined[1], pb_isDetermined);
+  pbTask_Destroy(task);
+
+  // as many unknowns as samples
+  task = parse(*state, PUSHED, "{\"parameter\": \"body_mass:p\"}, {\"state\": \"qvel\"}",
+               "{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [0.1, 0.2]}");
+  u = uncertainty(*state, task, pbTask_Start(task));
+  assert_string_equal(u->why, "2 samples do not determine 2 unknowns");
+  pbTask_Destroy(task);
+}
+
+// ---- models that are wrong ------------------------------------------------------------------------------------------------
+static void test_a_wrong_model_is_warned_of(void **state) {
+  char at[2000] = "", target[3000] = "", loss[8000];
+  pbRng rng = pbRng_Seed(5);
+  for (int k = 0; k < 80; k++) {
+    double t = 0.0125 * k;
+    snprintf(at + strlen(at), sizeof at - strlen(at), "%s%.6g", k ? ", " : "", t);
+    snprintf(target + strlen(target), sizeof target - strlen(target), "%s%.9g", k ? ", " : "",
+             1 + 2 * t + 0.5 * t * t + 0.02 * pbRng_Normal(&rng));
+  }
+
+  // a line through a parabola: with sigma and without
+  for (int known = 0; known < 2; known++) {
+    snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [%s], \"target\": [%s]%s}", at, target,
+             known ? ", \"sigma\": 0.02" : "");
+    pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\"}, {\"state\": \"qvel\"}", loss);
+    pbRunResult result;
+    good(*state, pbTask_Run(task, NULL, &result));
+    assert_non_null(strstr(result.uncertainty->warning, known ? "the model cannot be right" : "follow one another"));
+    pbTask_Destroy(task);
+  }
+
+  // a sigma that is too large, of a right model
+  target[0] = 0;
+  for (int k = 0; k < 80; k++)
+    snprintf(target + strlen(target), sizeof target - strlen(target), "%s%.9g", k ? ", " : "",
+             1 + 2 * 0.0125 * k + 0.02 * pbRng_Normal(&rng));
+  snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [%s], \"target\": [%s], \"sigma\": 0.05}", at, target);
+  pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\"}, {\"state\": \"qvel\"}", loss);
+  pbRunResult result;
+  good(*state, pbTask_Run(task, NULL, &result));
+  assert_non_null(strstr(result.uncertainty->warning, "sigma is too large"));
+  pbTask_Destroy(task);
+}
+
+// ---- which tasks are fits ---------------------------------------------------------------------------------------------------
+static void test_what_is_no_fit_says_why(void **state) {
+  static const struct {
+    const char *loss, *why;  // why NULL: nobody asks
+  } cases[] = {
+      {"{\"qpos\": \"x\"}", NULL},
+      {"{\"qpos\": \"x\", \"at\": [0.1, 0.5, 1], \"target\": [1, 2, 3]}, {\"qvel\": \"x\", \"type\": \"linear\"}",
+       "term 'qvel:x' is no deviation"},
+      {"{\"qpos\": \"x\", \"at\": [0.1, 0.5, 1], \"target\": [1, 2, 3], \"weight\": -1}", "term 'qpos:x' is no deviation"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[2000];
+    pbTask *task;
+    pbRunResult result;
+    snprintf(text, sizeof text,
+             "{" LINE
+             ", \"variables\": [{\"state\": \"qvel\", \"lower\": -9, \"upper\": 9}], \"loss\": [%s], \"optimizer\": "
+             "{\"iterations\": 2}}",
+             cases[i].loss);
+    good(*state, pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task));
+    good(*state, pbTask_Run(task, NULL, &result));
+    if (cases[i].why) assert_non_null(strstr(result.uncertainty->why, cases[i].why));
+    else assert_null(result.uncertainty);
+    pbTask_Destroy(task);
+  }
+}
+
+// Lengths of axes have no meaning: deviations are those of the axis on the sphere.
+static void test_an_axis_has_the_uncertainty_of_its_direction(void **state) {
+  const char *loss = "{\"qvel\": true, \"at\": [0.2, 0.5, 0.7, 1], \"target\": [[1], [2], [3], [4]], \"sigma\": 0.1}";
+  double deviation[2][3];
+  for (int i = 0; i < 2; i++) {
+    char variables[200];
+    snprintf(variables, sizeof variables, "{\"parameter\": \"jnt_axis:swing\", \"start\": [%s]}",
+             i ? "0.3, 3, 0.6" : "0.1, 1, 0.2");
+    pbTask *task = parse(*state, PENDULUM, variables, loss);
+    const pbUncertainty *u = uncertainty(*state, task, pbTask_Start(task));
+    for (int k = 0; k < 3; k++) deviation[i][k] = u->deviation[k];
+    pbTask_Destroy(task);
+  }
+  for (int k = 0; k < 3; k++)
+    assert_true(fabs(deviation[0][k] - deviation[1][k]) <= 1e-9 * deviation[0][k] ||
+                (isnan(deviation[0][k]) && isnan(deviation[1][k])));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_straight_line),
+                                     cmocka_unit_test(test_transforms_and_weights),
+                                     cmocka_unit_test(test_huber_within_delta_is_squares),
+                                     cmocka_unit_test(test_intervals_hold_the_truth),
+                                     cmocka_unit_test(test_a_redundant_pair_is_named),
+                                     cmocka_unit_test(test_a_wrong_model_is_warned_of),
+                                     cmocka_unit_test(test_what_is_no_fit_says_why),
+                                     cmocka_unit_test(test_an_axis_has_the_uncertainty_of_its_direction)};
+  return cmocka_run_group_tests(tests, make_context, drop_context);
+}
