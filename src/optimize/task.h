@@ -396,6 +396,7 @@ typedef struct pbTaskDirection {
 } pbTaskDirection;
 PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t,
                                        const pbTaskDirection *out);
+bool pbTask_IsOf(const pbTask *task, int i, int t);  // unknown i is of trajectory t, or of all
 // The same of what terms read: where i is none of it, nothing moves.
 void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed);
 // The knot of a variable at or before a step, and the weight of the one after it.

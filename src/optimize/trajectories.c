@@ -80,7 +80,8 @@ static pbStatus check_derivatives(const pbTask *task, pbContext *ctx, const doub
 // ---- forward mode: the tangents of a batch of unknowns, of what the loss observes -----------------------------------
 enum { most_batch = 16 };
 typedef struct Batch {
-  int count, first;
+  int count;
+  int unknown[most_batch];
   pbTaskDirection along[most_batch];
   pbObservedTangent observed[most_batch];
   pbRolloutDirection directions[most_batch];
@@ -153,17 +154,18 @@ static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch
   return pb_ok;
 }
 
-// Unknowns first .. first + batch - 1 of trajectory t; *count: how many there were.
-static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, int first, int *count) {
+// The next unknowns of trajectory t, from *next on; *count: how many there were.
+static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, int *next, int *count) {
   const pbTrajectory *tr = &task->trajectories[t];
-  PB_ASSERT(first >= 0 && first < task->n);
-  *count = task->n - first < b->count ? task->n - first : b->count;
-  for (int i = 0; i < *count; i++) {
-    PB_TRY(pbTask_Direction(task, tr->ctx, z, first + i, t, &b->along[i]));
-    pbTask_ReadingDirection(task, first + i, t, &b->observed[i]);
+  *count = 0;
+  for (; *next < task->n && *count < b->count; ++*next) {
+    if (!pbTask_IsOf(task, *next, t)) continue;
+    PB_TRY(pbTask_Direction(task, tr->ctx, z, *next, t, &b->along[*count]));
+    pbTask_ReadingDirection(task, *next, t, &b->observed[*count]);
+    b->unknown[(*count)++] = *next;
   }
 
-  return pbRollout_Jvp(tr->rollout, *count, b->directions, b->tangents);
+  return *count ? pbRollout_Jvp(tr->rollout, *count, b->directions, b->tangents) : pb_ok;
 }
 
 // ---- memory of threads --------------------------------------------------------------------------------------------------
@@ -293,12 +295,13 @@ static pbStatus end(pbTask *task) {
 static pbStatus push_loss(pbTrajectory *tr, const double *z, int t) {
   const pbTask *task = tr->task;
   Batch b = {0};
-  int count = 0;
+  int count = 0, next = 0;
   PB_ASSERT(task->n <= 2);
   pbStatus status = allocate_batch(task, tr, &b);
-  if (status == pb_ok) status = batch_run(task, z, t, &b, 0, &count);
+  if (status == pb_ok) status = batch_run(task, z, t, &b, &next, &count);
   if (status != pb_ok) count = 0;
-  for (int i = 0; i < count; i++) tr->along[i] = pbTermSet_Along(&tr->terms, &b.observed[i], tr->ctrl_bar);
+  memset(tr->along, 0, sizeof tr->along);
+  for (int i = 0; i < count; i++) tr->along[b.unknown[i]] = pbTermSet_Along(&tr->terms, &b.observed[i], tr->ctrl_bar);
 
   pbContext_Free(tr->ctx, b.memory);
 
@@ -456,13 +459,14 @@ static pbStatus push_residuals(pbTrajectory *tr, const double *z, int t, bool ba
   Batch b = {0};
   pbStatus status = allocate_batch(task, tr, &b);
 
-  // Columns of J: a batch of tangents rides on one run of the trajectory.
-  int count = 0;
-  for (int first = 0; status == pb_ok && first < task->n; first += count) {
-    status = batch_run(task, z, t, &b, first, &count);
+  // Columns of J: a batch of tangents rides on one run of the trajectory. What is of other trajectories has none here.
+  int count = 0, next = 0;
+  if (status == pb_ok) memset(J, 0, pbTermSet_Samples(&tr->terms) * (size_t)task->n * sizeof *J);
+  while (status == pb_ok && next < task->n) {
+    status = batch_run(task, z, t, &b, &next, &count);
     if (status != pb_ok) break;
     for (int i = 0; i < count; i++)
-      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], bare, J, (size_t)task->n, (size_t)(first + i));
+      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], bare, J, (size_t)task->n, (size_t)b.unknown[i]);
   }
 
   pbContext_Free(tr->ctx, b.memory);

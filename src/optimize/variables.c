@@ -516,6 +516,11 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
   }
 }
 
+bool pbTask_IsOf(const pbTask *task, int i, int t) {
+  int trajectory = variable_of(task, i)->trajectory;
+  return trajectory < 0 || trajectory == t;
+}
+
 void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed) {
   const pbVariable *v = variable_of(task, i);
   bool moves = v->kind == pb_varyReading && (v->trajectory < 0 || v->trajectory == t);
