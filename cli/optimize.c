@@ -190,6 +190,10 @@ static void print_summary(cliApp *app, const pbTask *task, const Names *names, c
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
   if (!isnan(result->test_loss)) fprintf(out, "  loss %.7g on what was kept out of the fit\n", result->test_loss);
   print_variables(out, task, result);
+  int agree = pbTask_StartsAgree(task, NULL);
+  if (agree)
+    fprintf(out, "  %d starts, %d of which came to this loss; the best is number %d\n", pbTask_StartCount(task), agree,
+            result->best_start);
   print_uncertainty(out, result->uncertainty);
   print_advice(out, result->advice);
 
@@ -243,7 +247,8 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   pbPool *pool = NULL;
   pbStatus status = make_names(app, task, names);
   if (status == pb_ok) status = cliArgs_Pool(app, &pool);
-  if (status == pb_ok && pbTask_TrajectoryCount(task) > 1) status = pbTask_UsePool(task, pool);
+  bool several = status == pb_ok && (pbTask_TrajectoryCount(task) > 1 || pbTask_StartCount(task) > 1);
+  if (several) status = pbTask_UsePool(task, pool);
   if (status == pb_ok) status = run_task(app, task, names, &result);
   if (status == pb_ok) status = write_results(app, task, names, &result);
   else if (status != pb_interrupted && result.z) status = write_best(app, task, names, &result, status);

@@ -243,6 +243,7 @@ typedef struct pbRunResult {
   const unsigned char *notes;  // n: pb_unknown... of each
   const double *direction;     // n: of a saddle, its largest entry relative to 1 + |z| one; NULL: the answer is none
   int left;                    // saddles that the search left ("saddle": "leave")
+  int best_start;              // number of the start that it came from; 0: the task's own
   int iterations;
   int64_t simulations;      // trajectories simulated by the optimiser
   int64_t gradients;        // evaluations with a gradient or Jacobian
@@ -263,6 +264,10 @@ typedef struct pbRunResult {
 // pb_interrupted: the state file holds all; call again with resume. Any other error: where a point could be evaluated before it,
 // `result` is as after a run (outcome pb_runFailed, reason: the error, nothing judged or confirmed); else its z is NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result);
+// Of a task with "starts", after its Run: how many searches came to the least loss to 1 %; spread (n, may be NULL): largest less
+// smallest value of each unknown among these. 0: one start alone.
+PB_API int pbTask_StartCount(const pbTask *task);  // at least 1
+PB_API int pbTask_StartsAgree(const pbTask *task, double *spread);
 // The result as JSON text (free with pbContext_Free): loss, terms, variables by name, history, certificate, confirm.
 PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);
 

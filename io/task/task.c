@@ -457,6 +457,25 @@ static pbStatus check_kinds(pbTaskReader *r, const json_t *root) {
   return pb_ok;
 }
 
+static pbStatus keep_text(pbContext *ctx, const char *text, char **kept) {
+  if (text && !(*kept = pbContext_CopyText(ctx, text))) return pbContext_Fail(ctx, pb_no_memory, "no memory for a task");
+  return pb_ok;
+}
+
+// Searches from several starts read it again, each for itself.
+static pbStatus keep_source(const pbTaskReader *r, pbTask *task) {
+  pbTaskSource *s = &task->source;
+  if (task->start_count < 2) return pb_ok;
+
+  s->length = r->length;
+  s->text = pbContext_Alloc(r->ctx, r->length + 1);
+  if (!s->text) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+  memcpy(s->text, r->text, r->length);
+  PB_TRY(keep_text(r->ctx, r->folder, &s->folder));
+  PB_TRY(keep_text(r->ctx, r->allow_root, &s->allow_root));
+  return keep_text(r->ctx, r->policy, &s->policy);
+}
+
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
   pbManifest manifest;
   json_t *root;
@@ -474,6 +493,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
     t->name = pbContext_CopyText(r->ctx, r->name);
     status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
     if (status == pb_ok) status = check_kinds(r, root);
+    if (status == pb_ok) status = keep_source(r, t);
     pbStatus ended = pbManifest_End(&manifest, &t->made_from);
     if (status == pb_ok) status = ended;
   }
@@ -491,6 +511,17 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
 
   pbStatus status = pbTaskReader_Folders(&r, folder, NULL);
   if (status == pb_ok) status = parse(&r, pbTask_ReadWhole, task);
+  pbTaskReader_End(&r);
+  return status;
+}
+
+pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, pbTask **made) {
+  const pbTaskSource *s = &task->source;
+  pbTaskReader r = {.ctx = ctx, .name = task->name, .text = s->text, .length = s->length, .policy = s->policy, .functions = true};
+  *made = NULL;
+
+  pbStatus status = pbTaskReader_Folders(&r, s->folder, s->allow_root);
+  if (status == pb_ok) status = parse(&r, pbTask_ReadWhole, made);
   pbTaskReader_End(&r);
   return status;
 }

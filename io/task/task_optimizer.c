@@ -60,7 +60,8 @@ pbStatus pbTaskReader_Seed(pbTaskReader *r, const json_t *root, uint64_t *seed) 
 typedef struct Method {
   pbOptimizerOptions o;
   const char *method;
-  int iterations, saddle, between;
+  int iterations, saddle, between, starts;
+  double spread;
 } Method;
 
 static const char *const saddle_words[] = {"leave", "report", NULL}, *const rate_words[] = {"constant", "linear", NULL};
@@ -81,10 +82,12 @@ static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY("gradient_tolerance", Real, Method, o.gradient_tolerance),
                                         PB_KEY("step_tolerance", Real, Method, o.step_tolerance),
                                         PB_KEY_WORD("saddle", Method, saddle, saddle_words),
+                                        PB_KEY_FROM("starts", Int, Method, starts, 1, 10000),
+                                        PB_KEY_FROM("start_spread", Real, Method, spread, 0, 1e6),
                                         PB_KEYS_END};
 
 pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) {
-  Method m = {.o = task->optimizer, .method = "lbfgs", .iterations = task->iterations};
+  Method m = {.o = task->optimizer, .method = "lbfgs", .iterations = task->iterations, .starts = 1, .spread = 0.3};
   char text[200];
   PB_TRY(pbTaskReader_Fill(r, object, method_keys, &m));
   if (!pbMethod_Find(m.method, &m.o.method))
@@ -98,6 +101,8 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   task->optimizer = m.o;
   task->iterations = m.iterations;
   task->report_saddles = m.saddle == 1;
+  task->start_count = m.starts;
+  task->start_spread = m.spread;
   return read_rates(r, object, task);
 }
 

@@ -162,6 +162,9 @@ PB_NODISCARD pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTas
 // Model and parameters: what a task shares with a run of the same world.
 PB_NODISCARD pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadMode(pbTaskReader *r, const json_t *root, pbTask *task);  // "mode", "gradient"
+// ---- several starts (task_starts.c)
+PB_NODISCARD pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, pbTask **made);  // the same once more, by another context
+PB_NODISCARD pbStatus pbTask_RunStarts(pbTask *task, const pbRunOptions *options, pbRunResult *result);
 // What reads a part of a task from its tree, and a file by it. policy, train: as in the reader.
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task);

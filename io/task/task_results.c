@@ -11,7 +11,8 @@
 
 const char *pbRun_Say(const pbProgress *progress, char *text, size_t size) {
   // before the first evaluation there is no loss to show
-  if (isfinite(progress->value)) snprintf(text, size, "loss %.6g", progress->value);
+  if (strcmp(progress->phase, "starts") == 0) snprintf(text, size, "searches");
+  else if (isfinite(progress->value)) snprintf(text, size, "loss %.6g", progress->value);
   else snprintf(text, size, "first evaluation");
   return text;
 }

@@ -44,6 +44,8 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   static const pbRunOptions none;
   if (!options) options = &none;
 
+  if (task->start_count > 1) return pbTask_RunStarts(task, options, result);
+
   // without a state file nothing is kept
   pbStateFile file = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = pbStateFile_Store(&file);
@@ -248,6 +250,39 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
   return list;
 }
 
+// What the searches from several starts came to, and how far those apart are that came to the least loss.
+static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
+  json_t *o = json_object(), *list = json_array();
+  for (int k = 0; k < task->start_count; k++) {
+    const pbTaskStart *s = &task->starts[k];
+    json_t *one = json_object(), *values = json_array();
+    pbJson_Put(&one, "start_loss", real(s->start_loss));
+    pbJson_Put(&one, "loss", real(s->loss));
+    pbJson_Put(&one, "outcome", isfinite(s->loss) ? pbJson_String(pbRunOutcome_Name(s->outcome)) : pbJson_String(s->why));
+    pbJson_Put(&one, "iterations", json_integer(s->iterations));
+    pbJson_Put(&one, "simulations", json_integer((json_int_t)s->simulations));
+    for (int i = 0; isfinite(s->loss) && i < task->n; i++) {
+      char name[256];
+      double value;
+      pbTask_Unknown(task, i, s->z, name, sizeof name, &value);
+      pbJson_Add(&values, real(value));
+    }
+    pbJson_Put(&one, "values", values);
+    pbJson_Add(&list, one);
+  }
+
+  pbJson_Put(&o, "best", json_integer(result->best_start));
+  double *spread = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *spread);
+  json_t *apart = spread ? json_array() : NULL;
+  int agree = spread ? pbTask_StartsAgree(task, spread) : 0, n = spread ? task->n : 0;
+  for (int i = 0; i < n; i++) pbJson_Add(&apart, real(spread[i]));
+  pbContext_Free(task->ctx, spread);
+  pbJson_Put(&o, "agree", json_integer(agree));
+  pbJson_Put(&o, "spread", apart);
+  pbJson_Put(&o, "searches", list);
+  return o;
+}
+
 static json_t *member_json(const pbCertificate *c, const pbCertificateMember *member) {
   const void *value = (const char *)c + member->offset;
 
@@ -390,6 +425,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "version", pbJson_String(pbVersion()));
 
   pbJson_Put(&o, "variables", variables_json(task, result));
+  if (task->starts) pbJson_Put(&o, "starts", starts_json(task, result));
   if (result->uncertainty) pbJson_Put(&o, "uncertainty", uncertainty_json(task, result->uncertainty));
   pbJson_Put(&o, "terms", terms_json(task, false));
   if (task->confirm > 1) pbJson_Put(&o, "confirm", confirm_json(task, result));

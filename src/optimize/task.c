@@ -27,6 +27,12 @@ static void free_variable(pbContext *ctx, pbVariable *v) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
+void pbTask_FreeStarts(pbTask *task) {
+  if (task->starts) pbContext_Free(task->ctx, task->starts[0].z);
+  pbContext_Free(task->ctx, task->starts);
+  task->starts = NULL;
+}
+
 void pbTask_Destroy(pbTask *task) {
   if (!task) return;
   pbContext *ctx = task->ctx;
@@ -66,6 +72,9 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task->verdict.direction);
   pbContext_Free(ctx, task->verdict.beside);
   pbSureness_Free(ctx, task->sureness);
+  pbTask_FreeStarts(task);
+  void *texts[] = {task->source.text, task->source.folder, task->source.allow_root, task->source.policy, task->own_start};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) pbContext_Free(ctx, texts[i]);
   pbTask_FreeThreads(task);
   if (!task->borrowed) pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
@@ -82,6 +91,7 @@ void pbTask_Bounds(const pbTask *task, const double **lower, const double **uppe
 }
 int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; }
 bool pbTask_IsTest(const pbTask *task, int t) { return task->trajectories[t].test; }
+int pbTask_StartCount(const pbTask *task) { return task->start_count > 1 ? task->start_count : 1; }
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
@@ -182,6 +192,7 @@ pbStatus pbTask_SetUp(pbTask *task) {
   PB_TRY(allocate_numbers(task, n, &task->met_z));
   PB_TRY(allocate_numbers(task, n, &task->result_z));
   PB_TRY(allocate_numbers(task, n, &task->last_z));
+  PB_TRY(allocate_numbers(task, n, &task->own_start));
   task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
   if (!task->verdict.notes) return no_memory(task);
   PB_TRY(allocate_numbers(task, n, &task->verdict.direction));

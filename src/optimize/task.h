@@ -288,6 +288,20 @@ typedef struct pbVerdict {  // why the run ended
   int undetermined;            // directions that the loss does not see
 } pbVerdict;
 
+typedef struct pbTaskSource {  // what a task was read from; texts may be NULL but for the first
+  char *text, *folder, *allow_root, *policy;
+  size_t length;
+} pbTaskSource;
+typedef struct pbTaskStart {  // a search from one start
+  pbStatus status;
+  pbRunOutcome outcome;
+  double loss, start_loss;  // infinite where no point could be evaluated
+  int iterations;
+  int64_t simulations;
+  double *z;  // n
+  char why[200];
+} pbTaskStart;
+
 struct pbTask {
   pbContext *ctx;
   char *name;
@@ -338,13 +352,20 @@ struct pbTask {
   atomic_int stopped, failed;  // by the caller; the first trajectory that failed
   pbProgressFunction progress;
   void *user;
-  pbProgress now;  // news of the optimizer
-  bool uncertain;  // results tell how sure they are
+  // several starts (io/task/task_starts.c)
+  int start_count;      // searches; 0: one, from `start`
+  double start_spread;  // of those drawn, relative to 1 + |z|, where there are no bounds
+  pbTaskStart *starts;  // what they came to; NULL: not yet
+  double *own_start;    // n: the task's, while a drawn one is in its place
+  pbTaskSource source;  // of which the searches make tasks of their own
+  pbProgress now;       // news of the optimizer
+  bool uncertain;       // results tell how sure they are
   struct pbSureness *sureness;
   double clock;  // when the run began, less what it had taken before it was resumed
   pbVerdict verdict;
 };
 
+void pbTask_FreeStarts(pbTask *task);
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
 PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
