@@ -133,17 +133,19 @@ static int may_go_on(void *user, const pbProgress *progress) {
 }
 
 // Between bounds on both sides, else about the task's own; the first start is that.
-static void draw_start(const pbTask *task, int number, double *z) {
+static void draw_start(const pbTask *task, uint64_t seed, int number, double *z) {
   int n = number ? task->n : 0;
   for (int i = 0; i < n; i++) {
     bool bounded = isfinite(task->lower[i]) && isfinite(task->upper[i]);
     double first = bounded ? task->lower[i] : z[i], second = bounded ? task->upper[i] : task->start_spread * (1 + fabs(z[i])),
            drawn;
     const pbDraw draw = {.law = bounded ? pb_drawUniform : pb_drawNormal, .count = 1, .first = &first, .second = &second};
-    pbDraw_Numbers(&draw, (const uint64_t[]){task->optimizer.seed, (uint64_t)number, (uint64_t)i, 0x7374617274}, &drawn);
+    pbDraw_Numbers(&draw, (const uint64_t[]){seed, (uint64_t)number, (uint64_t)i, 0x7374617274}, &drawn);
     z[i] = fmin(fmax(drawn, task->lower[i]), task->upper[i]);
   }
 }
+
+static uint64_t seed_of(const Searches *all) { return all->options->has_seed ? all->options->seed : all->task->optimizer.seed; }
 
 static void share_functions(const pbTask *from, pbTask *to) {
   for (int t = 0; t < from->trajectory_count; t++) {
@@ -160,7 +162,7 @@ static pbStatus search(One *one, pbContext *ctx, pbTask **made, pbRunResult *res
   PB_TRY(pbTask_Again(ctx, all->task, made));
   pbTask *task = *made;
   share_functions(all->task, task);
-  draw_start(task, one->number, task->start);
+  draw_start(task, seed_of(all), one->number, task->start);
 
   // Its own verdict is enough: the certificates are those of the best.
   pbRunOptions options = *all->options;
@@ -260,7 +262,7 @@ static pbStatus run(Searches *all, pbRunResult *result) {
   again.resume = true;
   bool resumed = result->resumed;
   memcpy(task->own_start, task->start, (size_t)task->n * sizeof(double));
-  draw_start(task, best, task->start);
+  draw_start(task, seed_of(all), best, task->start);
   pbStatus status = pbTask_RunLoop(task, &again, &store, result);
   memcpy(task->start, task->own_start, (size_t)task->n * sizeof(double));
   result->resumed = resumed;

@@ -18,7 +18,7 @@ static const char *const variable_keys[] = {
     "parameter", "state",    "control",   "mocap_pos",  "mocap_rot",  "mocap_vel", "mocap_pos_before", "mocap_rot_before",
     "joint",     "actuator", "points",    "components", "trajectory", "knots",     "interpolation",    "start",
     "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        "delay",
-    "gain",      "bias",     NULL};
+    "gain",      "bias",     "body",      NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
@@ -454,8 +454,8 @@ static double scaled(const pbVariable *v, double value) {
 }
 
 // Numbers of a variable, in the minimizer's coordinates, appended to the task's.
-static pbStatus append_unknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
-                                const double *upper) {
+pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
+                               const double *upper) {
   double **all[3] = {&task->start, &task->lower, &task->upper};
   const double *from[3] = {start, lower, upper};
   size_t count = (size_t)task->n + (size_t)v->count;
@@ -499,7 +499,8 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
   v->logarithm = strcmp(transform, "log") == 0;
 
   if (!(v->scale > 0)) return pbTaskReader_FailAt(r, "scale", "expected a positive number");
-  if (!v->logarithm && strcmp(transform, "none") != 0) return pbTaskReader_FailAt(r, "transform", "expected \"none\" or \"log\"");
+  if (!v->logarithm && strcmp(transform, "none") != 0)
+    return pbTaskReader_FailAt(r, "transform", "expected \"none\" or \"log\"; \"inertia\" is of a \"body\"");
   return pb_ok;
 }
 
@@ -552,7 +553,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
 
   if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = check_range(r, v, values[0], values[1], values[2]);
-  if (status == pb_ok) status = append_unknowns(r, task, v, values[0], values[1], values[2]);
+  if (status == pb_ok) status = pbTask_AppendUnknowns(r, task, v, values[0], values[1], values[2]);
 
   pbContext_Free(r->ctx, memory);
   return status;
@@ -583,7 +584,9 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
 }
 
 // What follows a variable is a parameter as those that are variables.
-static pbVariableKind place_of(const pbVariable *v) { return v->kind == pb_varySets ? pb_varyParam : v->kind; }
+static pbVariableKind place_of(const pbVariable *v) {
+  return v->kind == pb_varySets || v->kind == pb_varyInertia ? pb_varyParam : v->kind;
+}
 
 // Whether a varies one of the numbers that are marked in `varied`, in the same trajectory as b.
 static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
@@ -649,6 +652,10 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   const char *key;
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   if (json_object_get(object, "sets")) return read_tie(r, object, task, v, e);
+  if (json_object_get(object, "body")) {
+    PB_TRY(pbTask_ReadInertia(r, object, task, v));
+    return check_twice(r, task, v);
+  }
   if (r->run && pbTask_ReadingKeys(object, &key)) return pass_reading(r, object, task, v);
   if (json_object_get(object, "constants"))
     return pbTaskReader_FailAt(r, "constants", "only formulas of \"sets\" have constants");

@@ -13,6 +13,12 @@ typedef struct pbTaskEntries {  // what a variable may be made of, before compon
 PB_NODISCARD pbStatus pbTaskEntries_Room(pbTaskReader *r, size_t count, pbTaskEntries *e);
 void pbTaskEntries_Add(pbTaskEntries *e, size_t index, double value, double lower, double upper);
 
+// Numbers of a variable, in the minimizer's coordinates, appended to the task's.
+PB_NODISCARD pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start,
+                                            const double *lower, const double *upper);
+// ---- task_variable_inertia.c: "body" with the transform "inertia"
+PB_NODISCARD pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v);
+
 // ---- task_variable_readings.c: "delay", "gain", "bias"
 int pbTask_ReadingKeys(const json_t *object, const char **key);  // how many of them there are, and the last of these
 PB_NODISCARD pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char *key, pbTask *task, pbVariable *v,

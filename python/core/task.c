@@ -80,7 +80,7 @@ static pbStatus load(Search *s) {
   if (s->job.host) pbTask_OnFunction(s->task, pyJob_Loss, &s->job);
 
   PB_TRY(name_files(s));
-  if (s->count < 2 || g->threads == 1) return pb_ok;
+  if ((s->count < 2 && pbTask_StartCount(s->task) < 2) || g->threads == 1) return pb_ok;
   PB_TRY(pbPool_Create(ctx, g->threads, &s->pool));
   return pbTask_UsePool(s->task, s->pool);
 }

@@ -173,6 +173,7 @@ typedef enum pbVariableKind {
   pb_varyMocapPosBefore,  // where they stood before the first step: positions,
   pb_varyMocapRotBefore,  // and rotation vectors
   pb_varyReading,         // of terms of a name: the delay, gains, biases (pbReading)
+  pb_varyInertia,         // ten unknowns of a body: mass, center and inertia (optimize/inertia.h)
   pb_varySets             // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable

@@ -283,11 +283,14 @@ static void invert(Sureness *s, int n) {
 }
 
 // ---- of values --------------------------------------------------------------------------------------------------------
-// Covariance of the values i and k: each may depend on the unknowns of its row.
+// Values of axes, quaternions and inertias depend on several unknowns each.
+static bool is_coupled(const pbVariable *v) { return v->row_count || v->kind == pb_varyInertia; }
+
+// Covariance of the values i and k.
 static double covariance(const pbTask *task, const double *z, const Sureness *s, int i, int k) {
   const pbVariable *vi = variable_of(task, i), *vk = variable_of(task, k);
   int n = task->n;
-  if (!vi->row_count && !vk->row_count) return pbTask_ValueSlope(task, i) * pbTask_ValueSlope(task, k) * s->C[i * n + k];
+  if (!is_coupled(vi) && !is_coupled(vk)) return pbTask_ValueSlope(task, i) * pbTask_ValueSlope(task, k) * s->C[i * n + k];
 
   double sum = 0;
   for (int a = vi->first; a < vi->first + vi->count; a++) {
@@ -345,7 +348,12 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
     char name[160];
     if (!(s->length[i] > 0) || fabs(s->V[i * n + e]) < 0.1 * most) continue;
     pbTask_Unknown(task, i, z, name, sizeof name, NULL);
-    double move = size * s->V[i * n + e] / s->length[i] * pbTask_ValueSlope(task, i);
+    const pbVariable *v = variable_of(task, i);
+    double move = 0;
+    for (int k = v->first; k < v->first + v->count; k++) {
+      if (s->length[k] > 0 && (k == i || is_coupled(v)))
+        move += size * s->V[k * n + e] / s->length[k] * pbTask_ValueBy(task, z, i, k);
+    }
     size_t used = strlen(text);
     snprintf(text + used, room - used, "%s%.100s %+.3g", named++ ? ", " : "", name, move);
   }

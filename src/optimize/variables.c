@@ -9,11 +9,14 @@
 #include "elementary/elementary.h"
 #include "model/model.h"
 #include "model/sphere.h"
+#include "optimize/inertia.h"
 #include "optimize/task.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
-static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varySets; }
+static bool of_theta(const pbVariable *v) {
+  return v->kind == pb_varyParam || v->kind == pb_varySets || v->kind == pb_varyInertia;
+}
 static bool of_poses(const pbVariable *v) { return v->kind >= pb_varyMocapPos && v->kind <= pb_varyMocapRotBefore; }
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
@@ -56,6 +59,7 @@ void pbTask_Values(const pbTask *task, const double *z, double *value) {
     // Each by itself, then axes and quaternions to length one.
     for (int k = v->first; k < v->first + v->count; k++) value[k] = physical(v, z[k]);
     for (int r = 0; r < v->row_count; r++) normalize_row(v, v->rows + r, z, value);
+    if (v->kind == pb_varyInertia) pbInertia_Values(z + v->first, value + v->first);
   }
 }
 
@@ -254,9 +258,43 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
   for (int k = 0; k < v->count; k++) tr->x0_now[from + (int)v->index[k]] = task->value[v->first + k];
 }
 
+// ---- mass, center and inertia of a body -------------------------------------------------------------------------------
+static void put_inertia(const pbTask *task, const pbVariable *v, double *theta) {
+  double number[PB_INERTIA_NUMBERS];
+  pbInertia_Put(task->value + v->first, number);
+  for (int i = 0; i < PB_INERTIA_NUMBERS; i++) theta[v->index[i]] = number[i];
+}
+
+static void pull_inertia(const pbTask *task, const pbVariable *v, const double *z, double *gradient) {
+  double bar[PB_INERTIA_NUMBERS], value_bar[PB_INERTIA] = {0}, J[PB_INERTIA * PB_INERTIA];
+  for (int i = 0; i < PB_INERTIA_NUMBERS; i++) bar[i] = task->theta_bar[v->index[i]];
+  pbInertia_Pull(task->value + v->first, bar, value_bar);
+  pbInertia_ValuesBy(z + v->first, J);
+
+  for (int i = 0; i < PB_INERTIA; i++) {
+    for (int k = 0; k < PB_INERTIA; k++) gradient[v->first + k] += J[i * PB_INERTIA + k] * value_bar[i];
+  }
+}
+
+static void inertia_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
+  double by[PB_INERTIA], number[PB_INERTIA_NUMBERS], J[PB_INERTIA * PB_INERTIA];
+  pbInertia_ValuesBy(z + v->first, J);
+  for (int i = 0; i < PB_INERTIA; i++) by[i] = J[i * PB_INERTIA + k];
+  pbInertia_Push(task->value + v->first, by, number);
+  for (int i = 0; i < PB_INERTIA_NUMBERS; i++) theta[v->index[i]] = number[i];
+}
+
+static double inertia_by(const pbVariable *v, const double *z, int i, int k) {
+  double J[PB_INERTIA * PB_INERTIA];
+  if (k < v->first || k >= v->first + PB_INERTIA) return 0;
+  pbInertia_ValuesBy(z + v->first, J);
+  return J[(i - v->first) * PB_INERTIA + k - v->first];
+}
+
 pbStatus pbTask_PutParameters(const pbTask *task, double *theta) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
+    if (v->kind == pb_varyInertia) put_inertia(task, v, theta);
     if (v->kind != pb_varyParam) continue;
     for (int k = 0; k < v->count; k++) {
       PB_ASSERT(v->index[k] < task->ntheta);
@@ -307,7 +345,8 @@ static bool is_varied(const pbTask *task, const pbParam *p) {
 
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    int count = v->kind == pb_varyParam ? v->count : v->follower_count;
+    int count = v->kind == pb_varySets ? v->follower_count : v->index_count;
+    if (!of_theta(v)) continue;
 
     for (int k = 0; k < count; k++) {
       if (v->index[k] >= p->offset && v->index[k] < end) return true;
@@ -353,6 +392,7 @@ pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
 
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
+    if (v->kind == pb_varyInertia) pull_inertia(task, v, z, gradient);
     if (v->kind != pb_varyParam) continue;
     for (int k = 0; k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
@@ -448,6 +488,7 @@ double pbTask_ValueSlope(const pbTask *task, int unknown) { return slope(variabl
 double pbTask_ValueBy(const pbTask *task, const double *z, int i, int k) {
   const pbVariable *v = variable_of(task, i);
   const pbDirectionRow *row = pbVariable_Row(v, i - v->first);
+  if (v->kind == pb_varyInertia) return inertia_by(v, z, i, k);
   if (!row) return i == k ? pbTask_ValueSlope(task, i) : 0;
 
   for (int c = 0; c < row->size; c++) {
@@ -495,8 +536,10 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
   switch (v->kind) {
     // Parameters, what follows them by formulas, by the world's rules, and as derived constants.
     case pb_varyParam:
+    case pb_varyInertia:
     case pb_varySets:
       if (v->kind == pb_varyParam) param_direction(task, v, z, k, out->theta);
+      if (v->kind == pb_varyInertia) inertia_direction(task, v, z, k, out->theta);
       pbTask_PushFollowers(task, i, out->theta);
       pbTask_ThroughWorld(task, out->theta);
       return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, out->theta) : pb_ok;
@@ -536,7 +579,8 @@ void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size
   int k = i - v->first;
 
   // By knot and actuator, or by the number within its variable.
-  if (v->count == 1) snprintf(name, size, "%s", v->name);
+  if (v->kind == pb_varyInertia) snprintf(name, size, "%s[%s]", v->name, pbInertia_Names[k]);
+  else if (v->count == 1) snprintf(name, size, "%s", v->name);
   else if (v->knots > 1) snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
   else snprintf(name, size, "%s[%d]", v->name, k);
   if (!value) return;
@@ -545,5 +589,10 @@ void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size
   const pbDirectionRow *row = pbVariable_Row(v, k);
   double length = row ? row_length(v, row, z) : 1;
   *value = physical(v, z[i]);
+  if (v->kind == pb_varyInertia) {
+    double values[PB_INERTIA];
+    pbInertia_Values(z + v->first, values);
+    *value = values[k];
+  }
   if (length > 0 && isfinite(length) && fabs(length - 1) > 1e-12) *value /= length;
 }
