@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/assert.h"
+#include "io/arrays/arrays.h"
 #include "io/arrays/csv.h"
 #include "io/file.h"
 

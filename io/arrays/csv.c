@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/text.h"
+#include "io/arrays/arrays.h"
 #include "io/arrays/csv.h"
 #include "io/file.h"
 
@@ -411,12 +412,12 @@ static pbStatus read_rows(Reader *r, pbCsv *csv, size_t rows) {
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_all(Reader *r, pbCsv *csv) {
-  size_t rows, columns, bytes, line;
+  size_t rows, columns, bytes;
   bool numbers;
 
   // what kind of header it is
   PB_TRY(find_header(r));
-  line = r->number;
+  csv->header = r->number;
   r->separator = find_separator(r);
   PB_TRY(count_columns(r, &columns, &numbers));
   if (numbers) {
@@ -426,7 +427,7 @@ static pbStatus read_all(Reader *r, pbCsv *csv) {
 
   // how much memory it takes, before any of it is taken
   PB_TRY(count_rows(r, &rows));
-  if (rows == 0) return pbContext_Fail(r->ctx, pb_bad_input, "%s:%zu: a header without rows", r->file, line);
+  if (rows == 0) return pbContext_Fail(r->ctx, pb_bad_input, "%s:%zu: a header without rows", r->file, csv->header);
   if (__builtin_mul_overflow(rows, columns * sizeof(double) + sizeof *csv->lines, &bytes) || bytes > PB_ARRAY_LIMIT)
     return pbContext_Fail(r->ctx, pb_capacity, "%s: %zu rows of %zu columns; more than %zu MiB are not held", r->file, rows,
                           columns, PB_ARRAY_LIMIT >> 20);
@@ -493,6 +494,6 @@ char *pbArrays_Place(const pbArrays *set, const pbArray *column, size_t row, cha
   size_t number = (size_t)(column - set->items) + 1;
   PB_ASSERT(csv && number <= csv->columns);
   if (row < csv->rows) snprintf(text, size, "%s:%u: column %zu '%s'", csv->file, csv->lines[row], number, column->name);
-  else snprintf(text, size, "%s: column %zu '%s'", csv->file, number, column->name);
+  else snprintf(text, size, "%s:%zu: column %zu '%s'", csv->file, csv->header, number, column->name);
   return text;
 }

@@ -2,15 +2,18 @@
 #ifndef PB_IO_CSV_H
 #define PB_IO_CSV_H
 
-#include "io/arrays/arrays.h"
+#include <stdio.h>
+
+#include <pullback/array.h>
+
 #include "io/arrays/units.h"
 
 typedef struct pbCsv {
-  char *file;      // its name, for messages
-  size_t columns;  // the first arrays of the set are these, in the file's order
-  pbUnit *units;   // of each, as the header states it; the numbers are in SI
-  size_t rows;
-  unsigned *lines;  // of each row in the file, from 1; beyond what an unsigned holds they stay at that
+  char *file;           // its name, for messages
+  size_t columns;       // the first arrays of the set are these, in the file's order
+  pbUnit *units;        // of each, as the header states it; the numbers are in SI
+  size_t rows, header;  // header: its line
+  unsigned *lines;      // of each row in the file, from 1; beyond what an unsigned holds they stay at that
 } pbCsv;
 
 // Whether a file is one, by its name or by its first bytes, which are none of another kind that is read.
@@ -21,8 +24,8 @@ PB_NODISCARD pbStatus pbCsv_Read(pbContext *ctx, FILE *stream, const char *file,
 void pbCsv_Free(pbContext *ctx, pbCsv *csv);
 
 const pbCsv *pbArrays_Csv(const pbArrays *set);  // NULL: the set is out of another kind of file
-// Of an array that is a column of a CSV: its unit; "log.csv:12: column 3 'knee'" of one of its samples into text, or with the
-// header's line (row SIZE_MAX) of all of it. Returns text.
+// Of an array that is a column of a CSV: its unit; "log.csv:12: column 3 'knee'" of one of its samples into text, or (row
+// SIZE_MAX) of its place in the header. Returns text.
 const pbUnit *pbArrays_UnitOf(const pbArrays *set, const pbArray *column);
 char *pbArrays_Place(const pbArrays *set, const pbArray *column, size_t row, char *text, size_t size);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/arrays/arrays.h"
 #include "io/arrays/csv.h"
 #include "io/file.h"
 

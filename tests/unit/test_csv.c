@@ -111,7 +111,7 @@ static void test_lines(void **state) {
   char text[200];
   pbArrays *set = parse("# log\r\na,b\r\n1,2\r\n\r\n3,4");
   assert_string_equal(pbArrays_Place(set, pbArrays_At(set, 1), 1, text, sizeof text), "log.csv:5: column 2 'b'");
-  assert_string_equal(pbArrays_Place(set, pbArrays_At(set, 0), SIZE_MAX, text, sizeof text), "log.csv: column 1 'a'");
+  assert_string_equal(pbArrays_Place(set, pbArrays_At(set, 0), SIZE_MAX, text, sizeof text), "log.csv:2: column 1 'a'");
   pbArrays_Destroy(set);
 }
 
