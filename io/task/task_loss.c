@@ -266,13 +266,13 @@ static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArra
 }
 
 static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const Layout *l, pbTerm *t) {
-  static const char *const keys[] = {"file", "array", "time", NULL};
+  static const char *const keys[] = {"file", "array", "time", "columns", "start", NULL};
   const char *name = array_names[t->quantity], *time_name = "time";
   pbArrays *set;
   PB_TRY(pbTaskReader_Keys(r, target, keys));
   PB_TRY(pbTaskReader_Text(r, target, "array", &name));
   PB_TRY(pbTaskReader_Text(r, target, "time", &time_name));
-  PB_TRY(pbTaskReader_Load(r, target, &set));
+  PB_TRY(pbTask_LoadTarget(r, target, name, t, l->columns, &set));
 
   // the array of the quantity's name, or the only one of the file
   const pbArray *data = pbArrays_Find(set, name), *times = pbArrays_Find(set, time_name);

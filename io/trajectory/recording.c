@@ -94,7 +94,7 @@ pbStatus pbRecording_Read(pbContext *ctx, const pbModel *m, const pbArrays *set,
 
   PB_TRY(pbColumn_Time(ctx, set, timing->time, &time));
   PB_TRY(count_steps(ctx, set, time, timing, steps));
-  PB_TRY(pbRecorded_Create(ctx, width, &r));
+  PB_TRY(pbRecorded_Create(ctx, width, timing->timestep, &r));
   r->linear = timing->linear;
   r->timed = time != NULL;
 
@@ -155,7 +155,7 @@ pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArra
   if (status == pb_ok)
     status = one ? pbArrays_AddReals(out, "control", 1, &shape[1], NULL, &rows)
                  : pbArrays_AddReals(out, "control", 2, shape, NULL, &rows);
-  if (status == pb_ok) pbRecorded_Controls(recorded, timestep, 0, count, rows);
+  if (status == pb_ok) pbRecorded_Controls(recorded, 0, count, rows);
 
   pbRecorded_Destroy(ctx, recorded);
   if (status != pb_ok) {

@@ -9,7 +9,7 @@
 #include "base/context.h"
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
-pbStatus pbRecorded_Create(pbContext *ctx, int width, pbRecorded **recorded) {
+pbStatus pbRecorded_Create(pbContext *ctx, int width, double timestep, pbRecorded **recorded) {
   pbRecorded *r = pbContext_Alloc(ctx, sizeof *r);
   pbSeries *series = pbContext_AllocArray(ctx, (size_t)width + 1, sizeof *series);
   if (!r || !series) {
@@ -18,7 +18,7 @@ pbStatus pbRecorded_Create(pbContext *ctx, int width, pbRecorded **recorded) {
     return pbContext_Fail(ctx, pb_no_memory, "no memory for recorded controls");
   }
 
-  *r = (pbRecorded){.width = width, .series = series};
+  *r = (pbRecorded){.width = width, .timestep = timestep, .series = series};
   *recorded = r;
   return pb_ok;
 }
@@ -42,10 +42,10 @@ void pbRecorded_Destroy(pbContext *ctx, pbRecorded *recorded) {
   pbContext_Free(ctx, recorded);
 }
 
-pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int width, double step, pbRecorded **recorded) {
+pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int width, double timestep, pbRecorded **recorded) {
   pbRecorded *r = NULL;
   PB_ASSERT(count > 0);
-  PB_TRY(pbRecorded_Create(ctx, width, &r));
+  PB_TRY(pbRecorded_Create(ctx, width, timestep, &r));
 
   for (int i = 0; i < width; i++) {
     pbStatus status = pbSeries_Allocate(ctx, &r->series[i], count);
@@ -56,7 +56,7 @@ pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int
 
     // a column of the rows
     for (size_t k = 0; k < count; k++) {
-      r->series[i].time[k] = (double)k * step;
+      r->series[i].time[k] = (double)k * timestep;
       r->series[i].value[k] = rows[k * (size_t)width + (size_t)i];
     }
   }
@@ -130,17 +130,17 @@ double pbSeries_DelaySlope(const pbSeries *s, bool linear, double from, double t
 }
 
 // ---- all steps --------------------------------------------------------------------------------------------------------
-void pbRecorded_Controls(const pbRecorded *r, double timestep, double delay, int steps, double *ctrl) {
+void pbRecorded_Controls(const pbRecorded *r, double delay, int steps, double *ctrl) {
   for (int k = 0; k < steps; k++) {
-    double from = k * timestep - delay, to = (k + 1) * timestep - delay;
+    double from = k * r->timestep - delay, to = (k + 1) * r->timestep - delay;
     for (int i = 0; i < r->width; i++)
       ctrl[(size_t)k * (size_t)r->width + (size_t)i] = pbSeries_Mean(&r->series[i], r->linear, from, to);
   }
 }
 
-void pbRecorded_DelaySlopes(const pbRecorded *r, double timestep, double delay, int steps, double *slope) {
+void pbRecorded_DelaySlopes(const pbRecorded *r, double delay, int steps, double *slope) {
   for (int k = 0; k < steps; k++) {
-    double from = k * timestep - delay, to = (k + 1) * timestep - delay;
+    double from = k * r->timestep - delay, to = (k + 1) * r->timestep - delay;
     for (int i = 0; i < r->width; i++)
       slope[(size_t)k * (size_t)r->width + (size_t)i] = pbSeries_DelaySlope(&r->series[i], r->linear, from, to);
   }

@@ -17,13 +17,14 @@ typedef struct pbRecorded {
   bool linear;
   bool timed;  // samples have times of their own; else they are a step each
   int width;
+  double timestep;   // of the steps that it acts in, s
   pbSeries *series;  // width of them
 } pbRecorded;
 
-// Rows (rows, width) that are `step` seconds apart, from time 0.
-PB_NODISCARD pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int width, double step,
+// Rows (rows, width) that are a step each, from time 0.
+PB_NODISCARD pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int width, double timestep,
                                         pbRecorded **recorded);
-PB_NODISCARD pbStatus pbRecorded_Create(pbContext *ctx, int width, pbRecorded **recorded);
+PB_NODISCARD pbStatus pbRecorded_Create(pbContext *ctx, int width, double timestep, pbRecorded **recorded);
 PB_NODISCARD pbStatus pbSeries_Allocate(pbContext *ctx, pbSeries *series, size_t count);
 void pbRecorded_Destroy(pbContext *ctx, pbRecorded *recorded);  // NULL is fine
 
@@ -36,7 +37,7 @@ double pbSeries_Mean(const pbSeries *series, bool linear, double from, double to
 double pbSeries_DelaySlope(const pbSeries *series, bool linear, double from, double to);
 
 // Controls of all steps (steps, width), and their derivatives by the delay.
-void pbRecorded_Controls(const pbRecorded *recorded, double timestep, double delay, int steps, double *ctrl);
-void pbRecorded_DelaySlopes(const pbRecorded *recorded, double timestep, double delay, int steps, double *slope);
+void pbRecorded_Controls(const pbRecorded *recorded, double delay, int steps, double *ctrl);
+void pbRecorded_DelaySlopes(const pbRecorded *recorded, double delay, int steps, double *slope);
 
 #endif

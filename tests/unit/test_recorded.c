@@ -54,16 +54,16 @@ static void test_rows_at_steps_are_kept(void **state) {
   pbRecorded *r = NULL;
   fill_noise(&seed, rows, n, 1);
   good(ctx, pbRecorded_OfRows(ctx, rows, n, 1, h, &r));
-  pbRecorded_Controls(r, h, 0, n, out);
+  pbRecorded_Controls(r, 0, n, out);
   assert_memory_equal(rows, out, sizeof rows);
 
-  pbRecorded_Controls(r, h, 7 * h, n, out);
+  pbRecorded_Controls(r, 7 * h, n, out);
   for (int k = 0; k < n; k++) assert_near(out[k], rows[k < 7 ? 0 : k - 7], 1e-11);
 
   // as decimals say them
   for (int k = 0; k < n; k++) r->series[0].time[k] += k % 2 ? 2e-9 : -2e-9;
   pbSeries_Snap(&r->series[0], h);
-  pbRecorded_Controls(r, h, 0, n, out);
+  pbRecorded_Controls(r, 0, n, out);
   assert_memory_equal(rows, out, sizeof rows);
   pbRecorded_Destroy(ctx, r);
 }
@@ -74,7 +74,7 @@ static void test_a_fraction_of_a_step(void **state) {
   double rows[] = {3, 6, -3, 0}, out[4];
   pbRecorded *r = NULL;
   good(ctx, pbRecorded_OfRows(ctx, rows, 4, 1, 0.01, &r));
-  pbRecorded_Controls(r, 0.01, 0.01 / 3, 4, out);
+  pbRecorded_Controls(r, 0.01 / 3, 4, out);
   assert_near(out[0], 3, 1e-12);
   assert_near(out[1], 5, 1e-12);
   assert_near(out[2], 0, 1e-12);
@@ -89,13 +89,13 @@ static void test_several_controls_of_other_rates(void **state) {
   (void)state;
   pbRecorded *r = NULL;
   double out[12];
-  good(ctx, pbRecorded_Create(ctx, 2, &r));
+  good(ctx, pbRecorded_Create(ctx, 2, 0.01, &r));
   good(ctx, pbSeries_Allocate(ctx, &r->series[0], 2));
   good(ctx, pbSeries_Allocate(ctx, &r->series[1], 1));
   memcpy(r->series[0].time, (double[]){0, 0.025}, 16);
   memcpy(r->series[0].value, (double[]){1, 2}, 16);
   r->series[1].value[0] = -4;
-  pbRecorded_Controls(r, 0.01, 0, 6, out);
+  pbRecorded_Controls(r, 0, 6, out);
   static const double expected[] = {1, 1, 1.5, 2, 2, 2};
   for (int k = 0; k < 6; k++) {
     assert_near(out[2 * k], expected[k], 1e-12);
