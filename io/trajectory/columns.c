@@ -39,30 +39,27 @@ static int owner_of(const int *address, int count, int number) {
 }
 
 static void describe_position(const pbModel *m, int number, pbColumn *c) {
-  int j = c->object = owner_of(m->jnt_qposadr, m->njnt, number), type = m->jnt_type[j];
-
+  int j = c->object = owner_of(m->jnt_qposadr, m->njnt, number), type = m->jnt_type[j], plain = pbJoint_PlainCount(type);
   c->index = number - m->jnt_qposadr[j];
   c->count = pbJoint_PositionCount(type);
-  c->unit = "1";
-  if (type == pb_jntHinge) c->unit = "rad";
-  if (type == pb_jntSlide || (type == pb_jntFree && c->index < 3)) c->unit = "m";
 
-  // quaternions of a free joint have other letters than its place
-  if (type == pb_jntFree) c->part = c->index < 3 ? axes[c->index] : turns[c->index - 3];
-  if (type == pb_jntBall) c->part = turns[c->index];
+  // the quaternion comes behind what moves by adding
+  c->unit = pbJoint_IsAngle(type) ? "rad" : "m";
+  if (c->index >= plain) c->unit = "1";
+  if (pbJoint_HasRotation(type)) c->part = c->index < plain ? axes[c->index] : turns[c->index - plain];
 }
 
 static void describe_velocity(const pbModel *m, int number, pbColumn *c) {
-  int j = c->object = owner_of(m->jnt_dofadr, m->njnt, number), type = m->jnt_type[j];
-
+  int j = c->object = owner_of(m->jnt_dofadr, m->njnt, number), type = m->jnt_type[j], plain = pbJoint_PlainCount(type);
   c->index = number - m->jnt_dofadr[j];
   c->count = pbJoint_DofCount(type);
-  c->unit = type == pb_jntSlide || (type == pb_jntFree && c->index < 3) ? "m/s" : "rad/s";
-  if (type == pb_jntFree) c->part = motion[c->index];
-  if (type == pb_jntBall) c->part = motion[3 + c->index];
+
+  // likewise the angular ones
+  c->unit = c->index < plain && !pbJoint_IsAngle(type) ? "m/s" : "rad/s";
+  if (pbJoint_HasRotation(type)) c->part = motion[c->index < plain ? c->index : 3 + c->index - plain];
 }
 
-static bool of_hinge(const pbModel *m, int sensor) { return m->jnt_type[m->sensor_objid[sensor]] == pb_jntHinge; }
+static bool of_hinge(const pbModel *m, int sensor) { return pbJoint_IsAngle(m->jnt_type[m->sensor_objid[sensor]]); }
 
 // What a sensor's numbers are in; NULL: that depends on more than its type.
 static const char *sensor_unit(const pbModel *m, int i) {

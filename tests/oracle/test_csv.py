@@ -1,4 +1,5 @@
 """Recordings in CSV on the command line: controls, initial states and poses by names of columns, as the same numbers in NPY and NPZ files."""
+import json
 import re
 import subprocess
 
@@ -71,6 +72,50 @@ def test_poses_by_name(run, folder):
     write(folder / "path.csv", ["hand.x [mm]", "hand.y", "hand.z"], path * [1000, 1, 1])
     expected, found = (simulate(run, folder, "--mocap", folder / name) for name in ("path.npz", "path.csv"))
     assert np.allclose(found["mocap_pos"], expected["mocap_pos"], rtol=1e-15) and found["mocap_pos"].shape == (STEPS, 1, 3)
+
+
+TASK = {"model": "arm.xml", "variables": [{"parameter": "dof_damping:elbow", "start": 0.5, "lower": 0.01}], "steps": STEPS,
+        "optimizer": {"method": "gauss-newton", "iterations": 10}}
+
+
+def solve(run, folder, name, task):
+    (folder / f"{name}.json").write_text(json.dumps({**TASK, **task}))
+    run("optimize", folder / f"{name}.json", "-o", folder / f"{name}.result.json", "-q")
+    return json.loads((folder / f"{name}.result.json").read_text())
+
+
+def test_a_task_with_logs(run, folder):
+    """Controls, start and targets by names of columns: the task of the same arrays, to the last bit; the truth is found."""
+    u = np.random.default_rng(5).normal(size=(STEPS, 2))
+    np.save(folder / "u.npy", u)
+    start = write(folder / "start.csv", ["shoulder", "elbow"], [[.3, -.2]])
+    truth = simulate(run, folder, "--control", folder / "u.npy", "--init", start)
+    write(folder / "u.csv", ["m2", "m1"], u[:, ::-1])
+    names = ["time [s]", "elbow [rad]", "ignored", "qvel:shoulder", "other"]
+    write(folder / "log.csv", names, np.column_stack([truth["time"], truth["qpos"][:, 1], truth["time"] * np.nan, truth["qvel"][:, 0], truth["time"] ** 2]))
+    np.savez(folder / "log.npz", time=truth["time"], qpos=truth["qpos"], qvel=truth["qvel"])
+    of = lambda kind, log: {"controls": {"file": f"u.{kind}"}, "init": {"qpos": [.3, -.2]} if log == "log.npz" else {"file": "start.csv"},
+                            "loss": [{"qpos": "elbow", "target": {"file": log}}, {"qvel": "shoulder", "target": {"file": log}}]}
+    arrays, columns = solve(run, folder, "arrays", of("npy", "log.npz")), solve(run, folder, "columns", of("csv", "log.csv"))
+    assert arrays["loss"] == columns["loss"] and arrays["variables"] == columns["variables"]
+    assert abs(columns["variables"][0]["value"][0] - 1) < 1e-6
+
+
+def test_a_delay_of_logged_controls(run, folder):
+    """Controls of 55 Hz that act 13.7 ms late at steps of 10 ms: the delay is found from nothing, beside a damping."""
+    times = np.arange(20) / 55
+    u = np.random.default_rng(6).normal(size=(20, 2))
+    write(folder / "u.csv", ["t [ms]", "m1", "m2"], np.column_stack([times * 1000, u]))
+    task = {"controls": {"file": "u.csv", "delay": 0.0137}, "loss": [{"qvel": "elbow"}]}
+    (folder / "truth.json").write_text(json.dumps({**TASK, **task, "variables": [{"parameter": "dof_damping:elbow"}]}))
+    run("simulate", folder / "truth.json", "-o", folder / "truth.npz")
+    with np.load(folder / "truth.npz") as file:
+        truth = dict(file)
+    write(folder / "log.csv", ["time", "qvel:elbow"], np.column_stack([truth["time"], truth["qvel"][:, 1]])[::3])
+    found = solve(run, folder, "fit", {"controls": {"file": "u.csv"}, "loss": [{"qvel": "elbow", "target": {"file": "log.csv"}}], "variables": [
+        {"delay": "controls", "upper": 0.05}, *TASK["variables"]], "optimizer": {"method": "gauss-newton", "iterations": 50}})
+    assert [v["name"] for v in found["variables"]] == ["delay", "dof_damping:elbow"]
+    assert np.allclose([v["value"][0] for v in found["variables"]], [0.0137, 1], atol=1e-6), found["variables"]
 
 
 REFUSED = {
