@@ -16,18 +16,19 @@ typedef struct Option {
 
 static const Option option_table[opt_count] = {
     [opt_steps] = {"steps", "N", "number of steps (default: as many as the inputs have rows, else 1)"},
-    [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory (its last row)"},
+    [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory or CSV (its last row)"},
     [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
     [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
     [opt_trajectory] = {"trajectory", "K", "which of a task's trajectories, counted from 0"},
     [opt_every] = {"every", "N", "write every N-th state, the first and the last included, with the controls there (default: 1)"},
-    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) if constant; or a trajectory"},
+    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) if constant; or a trajectory or CSV"},
     [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalized forces (N, nv), or (nv,) if constant"},
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6) if constant"},
     [opt_command] = {"command", "FILE.npy",
                      "numbers that a policy observes as commands (N, commands), or (commands,) if constant"},
-    [opt_mocap] = {"mocap", "FILE.npz",
-                   "poses of mocap bodies: mocap_pos (N, nmocap, 3), mocap_quat (N, nmocap, 4), or without N; or a trajectory"},
+    [opt_mocap] =
+        {"mocap", "FILE.npz",
+         "poses of mocap bodies: mocap_pos (N, nmocap, 3), mocap_quat (N, nmocap, 4), or without N; or a trajectory or CSV"},
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
                    "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},

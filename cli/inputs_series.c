@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pullback/trajectory.h>
+
 #include "inputs.h"
 
 typedef struct Series {  // an input over time as its file has it
@@ -27,9 +29,36 @@ static pbStatus check_thinned(const cliRun *run, const Series *s) {
                         s->path, every);
 }
 
+// Columns of a CSV as the arrays that are looked for: controls at the steps, poses of mocap bodies.
+static pbStatus take_columns(const cliRun *run, Series *s) {
+  pbParam timestep;
+  pbArrays *arrays = NULL;
+  long steps = 0;
+  if (pbRecording_Rows(s->set) == 0) return pb_ok;
+  PB_TRY(pbModel_Param(run->ctx, run->model, "timestep", &timestep));
+  PB_TRY(cliArgs_Integer(run->app, opt_steps, 1, INT_MAX - 1, 0, &steps));
+
+  // a note of the option: the text has the place in the file
+  pbStatus status;
+  double h = run->theta[timestep.offset];
+  if (strcmp(s->option, "control") == 0) {
+    status = pbRecording_Controls(run->ctx, run->model, s->set, h, steps, &arrays);
+  } else if (strcmp(s->option, "mocap") == 0) {
+    status = pbRecording_Poses(run->ctx, run->model, s->set, h, &arrays);
+  } else {
+    return pbContext_Fail(run->ctx, pb_unsupported, "--%s %s: is a CSV, expected NPY or NPZ", s->option, s->path);
+  }
+  if (status != pb_ok) return pbContext_Fail(run->ctx, status, "--%s %s", s->option, pbContext_Error(run->ctx));
+
+  pbArrays_Destroy(s->set);
+  s->set = arrays;
+  return pb_ok;
+}
+
 // The one array of a file, or of a trajectory the one with the option's name.
 static pbStatus find_series(const cliRun *run, Series *s) {
   PB_TRY(pbArrays_Load(run->ctx, s->path, &s->set));
+  PB_TRY(take_columns(run, s));
   PB_TRY(check_thinned(run, s));
   size_t count = pbArrays_Count(s->set);
   if (s->name) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <pullback/policy.h>
+#include <pullback/trajectory.h>
 
 #include "inputs.h"
 
@@ -144,8 +145,18 @@ static pbStatus check_policy_count(const cliRun *run, const char *file) {
                         info.every - 1, info.every);
 }
 
+// A row of a CSV, the last by default.
+static pbStatus apply_row(cliRun *run, const char *file, const pbArrays *set, size_t rows) {
+  long row = 0;
+  PB_TRY(cliArgs_Integer(run->app, opt_init_row, -(long)rows, (long)rows - 1, -1, &row));
+  PB_TRY(pbRecording_State(run->ctx, run->model, set, (size_t)(row < 0 ? row + (long)rows : row), run->x0));
+  return check_quaternions(run, file);
+}
+
 static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
-  size_t rows = 0;
+  size_t rows = pbRecording_Rows(set);
+  if (rows) return apply_row(run, file, set, rows);
+
   PB_TRY(trajectory_rows(run, file, set, &rows));
   // which row: counted from the end if negative, the last by default
   long row = 0;

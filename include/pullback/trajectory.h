@@ -49,6 +49,20 @@ PB_API void pbStepNotes_DescribeGain(const pbStepNotes *notes, pbJson *json);
 // Where a gradient is noise: pbNoise_Say and pbNoise_Propose as sentences, behind `where`; "" without noise. Returns text.
 PB_API const char *pbNoise_Warning(const pbNoise *noise, const char *where, char *text, size_t size);
 
+// ---- recordings in CSV ----------------------------------------------------------------------------------------------
+// Columns of a set out of a CSV by the names of the model's joints, actuators, ... (docs/csv.md). pb_bad_input with file, line
+// and column where none fits, a name could be of several things, units do not fit, times do not ascend or a sample is missing.
+PB_API size_t pbRecording_Rows(const pbArrays *set);  // 0: the set is out of another kind of file
+// Controls of `steps` steps (0: as many as the recording covers) as the array "control" of a new set: (steps, nu), or (nu) of one
+// row. Each is held from its time on; a step takes the mean over its time.
+PB_API PB_NODISCARD pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep,
+                                                  long steps, pbArrays **controls);
+// What a row has of positions, velocities, activations and the time, over what x (StateSize) holds.
+PB_API PB_NODISCARD pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x);
+// "mocap_pos", "mocap_quat", "mocap_vel" (rows, nmocap, 3, 4 or 6), as far as there are any, in a new set; a row is a step.
+PB_API PB_NODISCARD pbStatus pbRecording_Poses(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep,
+                                               pbArrays **poses);
+
 // ---- the trajectory -----------------------------------------------------------------------------------------------
 typedef struct pbSimulation {
   const pbModel *model;

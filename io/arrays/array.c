@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "io/arrays/arrays.h"
+#include "io/arrays/csv.h"
 #include "io/file.h"
 
 enum { FIRST_CAPACITY = 16, MOST_ARRAYS = 65536 };
@@ -30,6 +31,7 @@ void pbArrays_Destroy(pbArrays *set) {
   for (size_t i = 0; i < set->count; i++) free_array(set->ctx, &set->items[i]);
   pbContext_Free(set->ctx, set->items);
   pbContext_Free(set->ctx, set->slots);
+  pbCsv_Free(set->ctx, set->csv);
   pbContext_Free(set->ctx, set);
 }
 

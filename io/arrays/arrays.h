@@ -12,6 +12,7 @@ struct pbArrays {
   pbArray *items;
   size_t count, capacity, bytes;  // bytes: of all data held
   unsigned *slots;                // 2 * capacity: a hash table of names, each the number of an item + 1; 0: free
+  struct pbCsv *csv;              // what else is known of the columns of a CSV (csv.h); NULL: out of no such file
 };
 
 // The bytes of one array: a whole file, or one member of a ZIP.

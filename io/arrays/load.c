@@ -1,9 +1,10 @@
-// Files of arrays as a whole: which kind one is shows in its first bytes.
-// Tests: tests/unit/test_npz.c.
+// Files of arrays as a whole: which kind one is shows in its first bytes, or in its name.
+// Tests: tests/unit/test_npz.c, tests/unit/test_csv.c.
 #include <stdio.h>
 #include <string.h>
 
 #include "io/arrays/arrays.h"
+#include "io/arrays/csv.h"
 #include "io/file.h"
 
 static pbStatus read_npy(pbContext *ctx, FILE *stream, size_t size, const char *name, pbArrays *set) {
@@ -14,9 +15,9 @@ static pbStatus read_npy(pbContext *ctx, FILE *stream, size_t size, const char *
 }
 
 static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const char *name, pbArrays **result) {
-  unsigned char magic[6] = {0};
+  unsigned char magic[64] = {0};
 
-  // What the file is shows in its first bytes, not in its name.
+  // What the file is shows in its first bytes; a name says only that it is CSV.
   size_t got = fread(magic, 1, sizeof magic, stream);
   if (ferror(stream)) return pbFile_CannotRead(ctx, name);
   rewind(stream);
@@ -25,14 +26,17 @@ static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const cha
   PB_TRY(pbArrays_Create(ctx, &set));
 
   pbStatus status;
-  if (got == 6 && memcmp(magic, "\x93NUMPY", 6) == 0) {
+  if (got >= 6 && memcmp(magic, "\x93NUMPY", 6) == 0) {
     status = read_npy(ctx, stream, size, name, set);
   } else if (got >= 4 && (memcmp(magic, "PK\3\4", 4) == 0 || memcmp(magic, "PK\5\6", 4) == 0)) {
     status = pbNpz_Read(ctx, stream, size, name, set);
   } else if (got && magic[0] == 0x80) {
     status = pbContext_Fail(ctx, pb_bad_input, "%s: is a Python pickle; those are never read", name);
+  } else if (pbCsv_IsOne(name, magic, got)) {
+    status = pbCsv_Read(ctx, stream, name, set);
   } else {
-    status = pbContext_Fail(ctx, pb_bad_input, "%s: is %s an NPY nor an NPZ file", name, got ? "neither" : "empty, neither");
+    status = pbContext_Fail(ctx, pb_bad_input, "%s: is %s an NPY nor an NPZ file, nor text as CSV", name,
+                            got ? "neither" : "empty, neither");
   }
 
   if (status != pb_ok) {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pullback/trajectory.h>
+
 #include "base/context.h"
 #include "base/suggest.h"
 #include "io/file.h"
@@ -488,7 +490,8 @@ pbStatus pbTaskReader_LoadSamples(pbTaskReader *r, const json_t *object, pbArray
   return status;
 }
 
-pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set) {
+// samples: those of a CSV may be missing; who reads it as a recording looks for them.
+static pbStatus load_arrays(pbTaskReader *r, const json_t *object, bool samples, pbArrays **set) {
   const char *file = NULL;
   PB_TRY(pbTaskReader_LoadSamples(r, object, set));
   PB_TRY(pbTaskReader_Text(r, object, "file", &file));
@@ -496,7 +499,8 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
   pbStatus status = pb_ok;
 
   // numbers from files are finite, as those of JSON are
-  for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
+  size_t count = samples && pbRecording_Rows(*set) ? 0 : pbArrays_Count(*set);
+  for (size_t i = 0; status == pb_ok && i < count; i++) {
     const pbArray *array = pbArrays_At(*set, i);
     if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
       status = pbTaskReader_FailAgain(r, pb_bad_input);
@@ -509,6 +513,11 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
   }
   pbTaskReader_Leave(r);
   return status;
+}
+
+pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set) { return load_arrays(r, object, false, set); }
+pbStatus pbTaskReader_LoadRecording(pbTaskReader *r, const json_t *object, pbArrays **set) {
+  return load_arrays(r, object, true, set);
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------

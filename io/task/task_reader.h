@@ -117,8 +117,10 @@ PB_NODISCARD pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object,
 
 // Path of a file named in the task, which must lie in its folder or below an allowed root; free with pbContext_Free.
 PB_NODISCARD pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path);
-// Arrays of member "file", all numbers finite; or as they are. pb_ok or no set.
+// Arrays of member "file", all numbers finite; of a recording, of which a CSV may lack samples, which are NaN; as they are. pb_ok
+// or no set.
 PB_NODISCARD pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set);
+PB_NODISCARD pbStatus pbTaskReader_LoadRecording(pbTaskReader *r, const json_t *object, pbArrays **set);
 PB_NODISCARD pbStatus pbTaskReader_LoadSamples(pbTaskReader *r, const json_t *object, pbArrays **set);
 
 // A name, a list of names, or true: ids of kind (with `all` of them for true). ids freed by the caller.
@@ -132,8 +134,33 @@ double pbTaskReader_Timestep(const pbTaskReader *r);
 
 // ---- parts of a task (each file of io/task_*.c one)
 PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task);
+// The file of a target (task_csv.c): its arrays, or, of a CSV, the columns of what the term names as one array `name` of rows as
+// wide as its target, with the times beside it. columns: of each target entry in a full row.
+PB_NODISCARD pbStatus pbTask_LoadTarget(pbTaskReader *r, const json_t *target, const char *name, const pbTerm *t,
+                                        const int *columns, pbArrays **set);
+// "controls" of a trajectory (task_controls.c).
+typedef struct pbTaskControls {
+  double *data;          // as they are written, or an array of a file; NULL: not given, or a recording
+  size_t rows, cols;     // rows: of a recording the steps that it covers; 1: one holds throughout
+  pbRecorded *recorded;  // at times of its own, or delayed
+  double delay;          // s
+  const char *file;      // where they are from; it lives as long as the tree
+} pbTaskControls;
+PB_NODISCARD pbStatus pbTask_ReadControls(pbTaskReader *r, const json_t *value, pbTaskControls *c);
+// To each step, where nothing is given what the keyframe has; the trajectory takes over the recording.
+PB_NODISCARD pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTrajectory *tr);
+void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c);
+// They are a recording from here on, whose delay varies.
+PB_NODISCARD pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr);
+// Inputs of every so many steps are none of a run's.
+PB_NODISCARD pbStatus pbTask_CheckThinned(pbTaskReader *r, const json_t *value, const pbArrays *set);
 // The terms of a "loss" on a trajectory whose set was begun.
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
+// Axes and quaternions that a variable has all components of (task_rows.c): which; that their keys make sense; starts of length
+// one, and no bounds.
+PB_NODISCARD pbStatus pbVariable_FindRows(pbTaskReader *r, pbVariable *v);
+PB_NODISCARD pbStatus pbVariable_CheckRows(pbTaskReader *r, const json_t *object, const pbVariable *v);
+PB_NODISCARD pbStatus pbVariable_StartRows(pbTaskReader *r, const pbVariable *v, double *start, double *lower, double *upper);
 // A trajectory has poses of mocap bodies of its own from here on, and what an unknown of this kind is about.
 PB_NODISCARD pbStatus pbTask_GivePoses(pbTaskReader *r, pbTask *task, pbTrajectory *tr, pbVariableKind kind);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);

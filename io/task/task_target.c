@@ -87,11 +87,11 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const pbTer
 typedef struct Recording {
   const double *data, *times;    // times NULL: there are none
   size_t first, rows, width;     // rows from `first` on are those of the trajectory
-  double begin;                  // the recording's time at which it begins
+  double start;                  // the recording's time at which it begins
   const char *name, *time_name;  // arrays
 } Recording;
 
-static double sample_time(const Recording *d, size_t row) { return d->times[row] - d->begin; }
+static double sample_time(const Recording *d, size_t row) { return d->times[row] - d->start; }
 
 static double reach(const pbTaskReader *r, double time) {
   double h = pbTaskReader_Timestep(r);
@@ -108,7 +108,7 @@ static pbStatus choose_rows(const pbTaskReader *r, int steps, Recording *d) {
 
   if (from == to)
     return pbTaskReader_Fail(r, pb_bad_input, "the recording, of times %.12g to %.12g, has none from %.12g to %.12g", d->times[0],
-                             d->times[d->rows - 1], d->begin, d->begin + end);
+                             d->times[d->rows - 1], d->start, d->start + end);
   d->first = from;
   d->rows = to - from;
   return pb_ok;
@@ -198,24 +198,24 @@ static pbStatus times_of(pbTaskReader *r, const Recording *d, int steps, pbTerm 
 
 static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const pbTermLayout *l,
                                 pbTerm *t) {
-  static const char *const keys[] = {"file", "array", "time", "begin", NULL};
+  static const char *const keys[] = {"file", "array", "time", "columns", "start", NULL};
   Recording d = {.name = pbTask_ArrayNames[t->quantity], .time_name = "time"};
   pbArrays *set;
   PB_TRY(pbTaskReader_Keys(r, target, keys));
   PB_TRY(pbTaskReader_Text(r, target, "array", &d.name));
   PB_TRY(pbTaskReader_Text(r, target, "time", &d.time_name));
-  PB_TRY(pbTaskReader_Real(r, target, "begin", &d.begin));
-  PB_TRY(pbTaskReader_LoadSamples(r, target, &set));
+  PB_TRY(pbTaskReader_Real(r, target, "start", &d.start));
+  PB_TRY(pbTask_LoadTarget(r, target, d.name, t, l->columns, &set));
 
   // the array of the quantity's name, or the only one of the file
   const pbArray *data = pbArrays_Find(set, d.name), *times = pbArrays_Find(set, d.time_name);
   if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
 
-  bool begins = json_object_get(target, "begin") != NULL;
+  bool begins = json_object_get(target, "start") != NULL;
   pbStatus status = open_recording(r, data, times, &d);
   if (status == pb_ok) status = check_recording(r, &d);
   if (status == pb_ok && begins && !d.times)
-    status = pbTaskReader_FailAt(r, "begin", "the recording has no array '%.80s' of times", d.time_name);
+    status = pbTaskReader_FailAt(r, "start", "the recording has no array '%.80s' of times", d.time_name);
   if (status == pb_ok && begins) status = choose_rows(r, steps, &d);
   if (status == pb_ok && !at) status = times_of(r, &d, steps, t);
   if (status == pb_ok) status = recorded_rows(r, &d, steps, l, t);

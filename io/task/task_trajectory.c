@@ -60,14 +60,29 @@ static pbStatus copy_field(pbTaskReader *r, const pbArray *a, pbStateField f, in
   return pb_ok;
 }
 
+static pbStatus row_of_recording(pbTaskReader *r, const pbArrays *set, size_t row, double *x0) {
+  size_t rows = pbRecording_Rows(set);
+  if (row >= rows) return pbTaskReader_FailAt(r, "row", "%zu: the file has %zu rows", row, rows);
+  pbStatus status = pbRecording_State(r->ctx, r->model, set, row, x0);
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+}
+
 // The state from a file: the row that is asked for, else the last.
 static pbStatus from_file(pbTaskReader *r, const json_t *init, double *x0) {
   pbArrays *set;
   int row = -1;
   PB_TRY(pbTaskReader_Int(r, init, "row", 0, 1 << 30, &row));
-  PB_TRY(pbTaskReader_Load(r, init, &set));
+  PB_TRY(pbTaskReader_LoadRecording(r, init, &set));
 
+  // columns of a CSV are numbers of the state, not fields
   pbStatus status = pb_ok;
+  size_t rows = pbRecording_Rows(set);
+  if (rows) {
+    status = row_of_recording(r, set, row < 0 ? rows - 1 : (size_t)row, x0);
+    pbArrays_Destroy(set);
+    return status;
+  }
+
   for (int i = 0; status == pb_ok && i < pbModel_StateFieldCount(r->model); i++) {
     pbStateField f = pbModel_StateFieldAt(r->model, i);
     const pbArray *a = pbArrays_Find(set, f.name);
@@ -151,78 +166,6 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
 }
 
 // ---- inputs ---------------------------------------------------------------------------------------------------------
-// Inputs of every so many steps are none of a run's.
-static pbStatus check_thinned(pbTaskReader *r, const json_t *value, const pbArrays *set) {
-  long every = pbSimulation_Every(set);
-  if (every == 1) return pb_ok;
-  return pbTaskReader_FailAt(r, "file",
-                             "%.300s: was written with --every %ld and has the inputs of some steps only; expected all",
-                             json_string_value(json_object_get(value, "file")), every);
-}
-
-typedef struct Controls {
-  double *data;
-  size_t rows, cols;
-} Controls;
-
-static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls *c) {
-  static const char *const keys[] = {"file", "array", NULL};
-  const char *name = "control";
-  pbArrays *set;
-  PB_TRY(pbTaskReader_Keys(r, value, keys));
-  PB_TRY(pbTaskReader_Text(r, value, "array", &name));
-  PB_TRY(pbTaskReader_Load(r, value, &set));
-
-  // an array of that name, or the only one of the file
-  const pbArray *a = pbArrays_Find(set, name);
-  if (!a && pbArrays_Count(set) == 1) a = pbArrays_At(set, 0);
-
-  bool fits = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2;
-  pbStatus status = check_thinned(r, value, set);
-  if (status == pb_ok && !fits)
-    status = pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
-
-  if (status == pb_ok) {
-    // a single row holds for all steps
-    c->rows = a->ndim == 2 ? a->shape[0] : 1;
-    c->cols = a->ndim == 2 ? a->shape[1] : a->shape[0];
-    c->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double));
-    if (c->data) memcpy(c->data, a->reals, a->count * sizeof(double));
-    else status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
-  }
-
-  pbArrays_Destroy(set);
-  return status;
-}
-
-static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c) {
-  if (!value) return pb_ok;
-  if (json_is_object(value)) {
-    PB_TRY(recorded_controls(r, value, c));
-  } else {
-    pbTaskNumbers numbers;
-    PB_TRY(pbTaskReader_Numbers(r, value, &numbers));
-    *c = (Controls){numbers.data, numbers.rows, numbers.cols};
-  }
-
-  if (c->cols != (size_t)pb_controls(r->model))
-    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d", c->cols, pb_controls(r->model));
-  return pb_ok;
-}
-
-// One row for all steps, one for each, or what the keyframe has.
-static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbTrajectory *tr) {
-  size_t nu = (size_t)pb_controls(r->model);
-  if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps)
-    return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
-
-  for (size_t k = 0; k < (size_t)tr->steps; k++) {
-    if (c->data) memcpy(tr->ctrl + k * nu, c->data + (c->rows == 1 ? 0 : k * nu), nu * sizeof(double));
-    else pbModel_StartControls(r->model, key, tr->ctrl + k * nu);
-  }
-  return pb_ok;
-}
-
 // What a task may say of mocap bodies, and how many numbers a body has.
 enum { of_velocities = 2, of_before, MOTIONS = 5 };
 static const char *const pose_names[MOTIONS] = {"mocap_pos", "mocap_quat", "mocap_vel", "mocap_pos_before", "mocap_quat_before"};
@@ -267,13 +210,26 @@ static pbStatus check_shape(pbTaskReader *r, const char *file, const pbArray *a,
                              pbArray_ShapeText(a->ndim, a->shape, shape, sizeof shape), n, width, n, width);
 }
 
+// A CSV by the names of its columns.
+static pbStatus poses_of_columns(pbTaskReader *r, pbArrays **set) {
+  pbArrays *poses = NULL;
+  if (pbRecording_Rows(*set) == 0) return pb_ok;
+
+  pbStatus status = pbRecording_Poses(r->ctx, r->model, *set, pbTaskReader_Timestep(r), &poses);
+  if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  pbArrays_Destroy(*set);
+  *set = poses;
+  return status;
+}
+
 // The arrays of a file, as numbers.
 static pbStatus poses_of_file(pbTaskReader *r, const json_t *value, pbTaskNumbers numbers[MOTIONS]) {
   pbArrays *set;
-  PB_TRY(pbTaskReader_Load(r, value, &set));
+  PB_TRY(pbTaskReader_LoadRecording(r, value, &set));
+  PB_TRY(poses_of_columns(r, &set));
 
   // positions, quaternions, or both
-  pbStatus status = check_thinned(r, value, set);
+  pbStatus status = pbTask_CheckThinned(r, value, set);
   for (int i = 0; i < MOTIONS && status == pb_ok; i++) {
     const pbArray *a = pbArrays_Find(set, pose_names[i]);
     if (!a) continue;
@@ -453,13 +409,13 @@ typedef struct Start {
 static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
   return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
 }
-static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return read_controls(r, value, out); }
+static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadControls(r, value, out); }
 static pbStatus poses_into(pbTaskReader *r, const json_t *value, void *out) { return read_poses(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
 // What acts along a trajectory, as it is read.
 typedef struct Given {
-  Controls controls;
+  pbTaskControls controls;
   pbTaskNumbers poses[MOTIONS];  // positions, quaternions, ...; data NULL: not given
 } Given;
 
@@ -479,7 +435,9 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
 
   tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)pb_controls(r->model) + 1, sizeof(double));
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
-  PB_TRY(spread_controls(r, &given->controls, start.key, tr));
+  pbTaskReader_Enter(r, "controls");
+  PB_TRY(pbTask_SpreadControls(r, &given->controls, start.key, tr));
+  pbTaskReader_Leave(r);
   pbTaskReader_Enter(r, "mocap");
   PB_TRY(fill_poses(r, given->poses, task, start.key, tr));
   pbTaskReader_Leave(r);
@@ -494,7 +452,7 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
 static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, pbTrajectory *tr) {
   Given given = {0};
   pbStatus status = fill_trajectory(r, own, root, task, &given, tr);
-  pbContext_Free(r->ctx, given.controls.data);
+  pbTaskControls_Free(r->ctx, &given.controls);
   for (int i = 0; i < MOTIONS; i++) pbContext_Free(r->ctx, given.poses[i].data);
   return status;
 }

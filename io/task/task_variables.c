@@ -1,5 +1,5 @@
 // Variables of a task: parameters, initial states and controls that are to be found, with start, bounds and transform.
-// Tests: tests/unit/test_task.c.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_csv.c.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +11,6 @@
 #include "io/task/task_variables.h"
 #include "model/joint.h"
 #include "model/model.h"
-#include "model/sphere.h"
-#include "model/topology.h"
 
 static const char *const variable_keys[] = {
     "parameter", "state",    "control",   "mocap_pos",  "mocap_rot",  "mocap_vel", "mocap_pos_before", "mocap_rot_before",
@@ -366,86 +364,7 @@ pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *t
   return status;
 }
 
-// ---- axes and quaternions -------------------------------------------------------------------------------------------
-// the row's components in the variable's order
-static bool whole_row(const pbVariable *v, const pbSphereRow *from, pbDirectionRow *row) {
-  int found = 0;
-  row->size = from->size;
-
-  for (int k = 0; k < v->count; k++) {
-    if (v->index[k] < from->at || v->index[k] >= from->at + (size_t)from->size) continue;
-    row->at[v->index[k] - from->at] = k;
-    found++;
-  }
-
-  return found == from->size;
-}
-
-// Rows of which this variable has all components; single components are numbers like any other.
-static pbStatus find_rows(pbTaskReader *r, pbVariable *v) {
-  const pbTopology *t = r->model->topology;
-  if (v->kind != pb_varyParam) return pb_ok;
-  v->rows = pbContext_AllocArray(r->ctx, (size_t)v->count + 1, sizeof *v->rows);
-  if (!v->rows) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
-
-  // only rows between the first and the last index can be meant
-  size_t first = SIZE_MAX, last = 0;
-  for (int k = 0; k < v->count; k++) {
-    first = v->index[k] < first ? v->index[k] : first;
-    last = v->index[k] > last ? v->index[k] : last;
-  }
-
-  for (const pbSphereRow *from = t->sphere; from < t->sphere + t->nsphere; from++) {
-    bool inside = from->at >= first && from->at + (size_t)from->size <= last + 1;
-    if (inside && whole_row(v, from, v->rows + v->row_count)) v->row_count++;
-  }
-  return pb_ok;
-}
-
-static const char *what(const pbDirectionRow *row) { return row->size == 3 ? "an axis" : "a quaternion"; }
-
-static pbStatus check_rows(pbTaskReader *r, const json_t *object, const pbVariable *v) {
-  static const char *const bounds[2] = {"lower", "upper"};
-  if (!v->row_count) return pb_ok;
-
-  for (int k = 0; k < 2; k++) {
-    if (json_object_get(object, bounds[k]))
-      return pbTaskReader_FailAt(r, bounds[k],
-                                 "%.100s holds %s, which moves on the unit sphere: bounds on all its components are meaningless",
-                                 v->name, what(v->rows));
-  }
-  if (v->logarithm)
-    return pbTaskReader_FailAt(r, "transform", "%.100s holds %s, which moves on the unit sphere: expected \"none\"", v->name,
-                               what(v->rows));
-  return pb_ok;
-}
-
-// Scales starts to length one, and removes bounds: a row moves on its sphere.
-static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, double *lower, double *upper) {
-  for (int i = 0; i < v->row_count; i++) {
-    const pbDirectionRow *row = &v->rows[i];
-    double given[4] = {0};
-
-    for (int c = 0; c < row->size; c++) given[c] = start[row->at[c]];
-    double length = pbSphere_Length(given, row->size);
-
-    if (!(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST))
-      return pbTaskReader_Fail(r, pb_bad_input,
-                               "component %d begins %s that starts with length %.3g; expected lengths from %g to %g", row->at[0],
-                               what(row), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
-
-    for (int c = 0; c < row->size; c++) {
-      int k = row->at[c];
-
-      // a start of unit length keeps its bits
-      if (fabs(length - 1) > 1e-12) start[k] /= length;
-      lower[k] = -INFINITY;
-      upper[k] = INFINITY;
-    }
-  }
-  return pb_ok;
-}
-
+// ---- ranges ---------------------------------------------------------------------------------------------------------
 static double scaled(const pbVariable *v, double value) {
   if (!v->logarithm) return value / v->scale;
 
@@ -551,7 +470,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   if (free_start && course) start_at_controls(r, task, v, e, values[0]);
   for (size_t i = 0; i < moved; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
 
-  if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);
+  if (status == pb_ok) status = pbVariable_StartRows(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = check_range(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = pbTask_AppendUnknowns(r, task, v, values[0], values[1], values[2]);
 
@@ -569,7 +488,8 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
   char made[200];
   PB_TRY(pbTaskReader_Text(r, object, "name", &name));
 
-  if (parameter) snprintf(made, sizeof made, "%s", parameter);
+  if (v->kind == pb_varyDelay) snprintf(made, sizeof made, "delay");
+  else if (parameter) snprintf(made, sizeof made, "%s", parameter);
   else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");
   else {
     for (int i = 0; i < COURSES; i++) key = courses[i].kind == v->kind ? courses[i].key : key;
@@ -648,8 +568,32 @@ static pbStatus pass_reading(pbTaskReader *r, const json_t *object, const pbTask
   return name_variable(r, object, v);
 }
 
+// {"delay": "controls"}: seconds by which all recorded controls come later.
+static pbStatus read_delay(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
+  static const char *const keys[] = {"delay", "trajectory", "name", "start", "lower", "upper", "transform", "scale", NULL};
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  *v = (pbVariable){.kind = pb_varyDelay, .trajectory = -1, .knots = 1, .count = 1, .index_count = 1};
+  PB_TRY(pbTaskReader_Int(r, object, "trajectory", 0, task->trajectory_count - 1, &v->trajectory));
+
+  // one number for all of its trajectories
+  v->index = pbContext_AllocArray(r->ctx, 1, sizeof *v->index);
+  if (!v->index) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+  PB_TRY(name_variable(r, object, v));
+  PB_TRY(check_twice(r, task, v));
+  PB_TRY(read_transform(r, object, v));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (v->trajectory < 0 || v->trajectory == t) PB_TRY(pbTask_RecordControls(r, &task->trajectories[t]));
+  }
+
+  // from what the task says on, and never an advance unless that is meant
+  PB_TRY(pbTaskEntries_Room(r, 1, e));
+  pbTaskEntries_Add(e, 0, task->trajectories[v->trajectory < 0 ? 0 : v->trajectory].delay, 0, INFINITY);
+  return read_ranges(r, object, task, v, e);
+}
+
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
-  const char *key;
+  const char *key, *delay = json_string_value(json_object_get(object, "delay"));
+  if (delay && strcmp(delay, "controls") == 0) return read_delay(r, object, task, v, e);
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   if (json_object_get(object, "sets")) return read_tie(r, object, task, v, e);
   if (json_object_get(object, "body")) {
@@ -675,8 +619,8 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   e->index = NULL;
 
   PB_TRY(check_twice(r, task, v));
-  PB_TRY(find_rows(r, v));
-  PB_TRY(check_rows(r, object, v));
+  PB_TRY(pbVariable_FindRows(r, v));
+  PB_TRY(pbVariable_CheckRows(r, object, v));
   PB_TRY(read_ranges(r, object, task, v, e));
   if (v->kind == pb_varyReading && v->index[0] == 0) pbTask_VaryDelay(task, v);
   return pb_ok;

@@ -13,6 +13,7 @@
 #include "deform/deform.h"
 #include "energy/expression.h"
 #include "model/state_layout.h"
+#include "optimize/recorded.h"
 
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
 typedef enum pbQuantity {
@@ -174,6 +175,7 @@ typedef enum pbVariableKind {
   pb_varyMocapRotBefore,  // and rotation vectors
   pb_varyReading,         // of terms of a name: the delay, gains, biases (pbReading)
   pb_varyInertia,         // ten unknowns of a body: mass, center and inertia (optimize/inertia.h)
+  pb_varyDelay,           // by which recorded controls come later
   pb_varySets             // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
@@ -250,6 +252,9 @@ typedef struct pbTrajectory {
   int steps;
   bool test;                  // it takes no part in the fit: its terms are those of the answer
   double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
+  pbRecorded *recorded;       // what ctrl comes from; NULL: rows of the file
+  double delay;               // of that, s
+  double *delay_slope;        // (steps, nu): ctrl_now by the delay; NULL: that is no unknown
   double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
   double *command;            // (steps, commands); NULL: zero

@@ -1,5 +1,5 @@
 // Unknowns of a task and what they mean: parameters, initial state, controls; from unknowns to values, and back for derivatives.
-// Tests: tests/unit/test_task.c, tests/unit/test_task_sphere.c.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_sphere.c, tests/unit/test_task_csv.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +189,15 @@ void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, in
   }
 }
 
+// The recording, as late as the unknown says; its derivative beside it.
+static void apply_delay(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
+  double delay = task->value[v->first];
+  PB_ASSERT(tr->recorded && tr->delay_slope);
+
+  pbRecorded_Controls(tr->recorded, delay, tr->steps, tr->ctrl_now);
+  pbRecorded_DelaySlopes(tr->recorded, delay, tr->steps, tr->delay_slope);
+}
+
 static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   for (int step = 0; step < tr->steps; step++) {
     double right;
@@ -197,8 +206,11 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
     // Between two knots by their distance.
     for (int a = 0; a < v->index_count; a++) {
       const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
-      tr->ctrl_now[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]] =
-          right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+      size_t at = (size_t)step * (size_t)pb_controls(task->model) + v->index[a];
+      tr->ctrl_now[at] = right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+
+      // what is an unknown itself is not recorded
+      if (tr->delay_slope) tr->delay_slope[at] = 0;
     }
   }
 }
@@ -251,6 +263,7 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
     case pb_varyReading: apply_reading(task, &tr->terms, v); return;
     case pb_varyQpos: apply_qpos(task, t, v); return;
     case pb_varyControl: apply_control(task, tr, v); return;
+    case pb_varyDelay: return;
     default: break;
   }
 
@@ -317,6 +330,12 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
     pbPoses_Apply(task, t);
     pbTermSet_Read(&tr->terms);
+
+    // recorded controls first: those that are unknowns themselves stand over them
+    for (int i = 0; i < task->variable_count; i++) {
+      const pbVariable *v = &task->variables[i];
+      if (v->kind == pb_varyDelay && (v->trajectory < 0 || v->trajectory == t)) apply_delay(task, tr, v);
+    }
     for (int i = 0; i < task->variable_count; i++) {
       const pbVariable *v = &task->variables[i];
       if (!of_theta(v) && !of_poses(v)) apply_state(task, t, v);
@@ -434,6 +453,15 @@ static void pull_control(const pbTask *task, const pbTrajectory *tr, const pbVar
   }
 }
 
+// The transpose of apply_delay.
+static void pull_delay(const pbTask *task, const pbTrajectory *tr, const pbVariable *v, double *gradient) {
+  size_t count = (size_t)tr->steps * (size_t)pb_controls(task->model);
+  double sum = 0;
+
+  for (size_t i = 0; i < count; i++) sum += tr->ctrl_bar[i] * tr->delay_slope[i];
+  gradient[v->first] += sum * slope(v, task->value[v->first]);
+}
+
 static void pull_initial_state(const pbTask *task, int t, const pbVariable *v, double *gradient) {
   const pbTrajectory *tr = &task->trajectories[t];
   const double *bar = tr->x0_bar + tangent_at(&tr->terms, v->kind);
@@ -456,6 +484,7 @@ void pbTask_PullTrajectory(pbTask *task, int t, double *gradient) {
     if (of_theta(v) || (v->trajectory >= 0 && v->trajectory != t)) continue;
     if (v->kind == pb_varyReading) pull_reading(task, &task->trajectories[t].terms, v, gradient);
     else if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
+    else if (v->kind == pb_varyDelay) pull_delay(task, &task->trajectories[t], v, gradient);
     else if (of_poses(v)) pbPoses_Pull(task, t, v, gradient);
     else pull_initial_state(task, t, v, gradient);
   }
@@ -474,6 +503,11 @@ static void control_direction(const pbTask *task, const pbVariable *v, const pbT
     // Weight of its knot at this step: that of apply_control.
     ctrl[(size_t)step * (size_t)pb_controls(task->model) + v->index[actuator]] = weight * size;
   }
+}
+
+static void delay_direction(const pbTask *task, const pbTrajectory *tr, double size, double *ctrl) {
+  size_t count = (size_t)tr->steps * (size_t)pb_controls(task->model);
+  for (size_t i = 0; i < count; i++) ctrl[i] = size * tr->delay_slope[i];
 }
 
 static const pbVariable *variable_of(const pbTask *task, int i) {
@@ -550,6 +584,7 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
     }
     case pb_varyControl: control_direction(task, v, tr, k, size, out->ctrl); return pb_ok;
     case pb_varyReading: return pb_ok;  // nothing of the run moves: pbTask_ReadingDirection
+    case pb_varyDelay: delay_direction(task, tr, size, out->ctrl); return pb_ok;
     case pb_varyMocapPos:
     case pb_varyMocapRot:
     case pb_varyMocapVel:

@@ -144,6 +144,32 @@ static pbStatus run_arrays(pbContext *ctx, uint64_t *found) {
   return status;
 }
 
+// A recording in CSV: columns as controls and as a state.
+static pbStatus take_columns(pbContext *ctx, const pbModel *model, const pbArrays *set, uint64_t *found) {
+  double x[64];
+  pbArrays *controls = NULL;
+  PB_TRY(pbState_Init(ctx, model, pbModel_DefaultParams(model), -1, x));
+  PB_TRY(pbRecording_State(ctx, model, set, pbRecording_Rows(set) - 1, x));
+  PB_TRY(pbRecording_Controls(ctx, model, set, 0.01, 0, &controls));
+
+  const pbArray *a = pbArrays_At(controls, 0);
+  *found = mix(*found, x, (size_t)pbModel_StateSize(model) * sizeof *x);
+  *found = mix(*found, a->reals, a->count * sizeof *a->reals);
+  pbArrays_Destroy(controls);
+  return pb_ok;
+}
+
+static pbStatus run_recording(pbContext *ctx, uint64_t *found) {
+  pbArrays *set = NULL;
+  pbModel *model = NULL;
+  pbStatus status = pbArrays_Load(ctx, "log.csv", &set);
+  if (status == pb_ok) status = pbModel_Load(ctx, "robot.xml", NULL, &model);
+  if (status == pb_ok) status = take_columns(ctx, model, set, found);
+  pbModel_Destroy(model);
+  pbArrays_Destroy(set);
+  return status;
+}
+
 static pbStatus show(pbContext *ctx, const pbModel *model, uint64_t *found) {
   pbArrays *set = NULL;
   pbDraft page = {0};
@@ -204,8 +230,9 @@ static const Scene scenes[] = {{"robot", run_robot, 0},        {"hull and height
                                {"attached", run_attaching, 0}, {"cloth", run_cloth, 0},
                                {"meshes", run_meshes, 0},      {"checked meshes", run_checking_meshes, 0},
                                {"glTF", run_scene_of_gltf, 0}, {"saved meshes", run_saving_meshes, 0},
-                               {"arrays", run_arrays, 0},      {"page", run_page, 0},
-                               {"search", run_search, 0},      {"pool", run_pool, 0}};
+                               {"arrays", run_arrays, 0},      {"recording", run_recording, 0},
+                               {"page", run_page, 0},          {"search", run_search, 0},
+                               {"pool", run_pool, 0}};
 
 // ---- plans ------------------------------------------------------------------------------------------------------------
 static const struct {

@@ -74,6 +74,10 @@ LEARN = {"model": "cart.xml", "policy": {"observe": [{"qpos": True}, {"qvel": Tr
          "loss": [{"qpos": True, "at": "all"}], "episode": {"seconds": 0.2, "spread": {"qvel": 0.1}},
          "train": {"method": "shac", "updates": 2, "worlds": 2, "window": 4}}
 
+LOG = "time [s],qpos:swing [deg],drive,push [N],qvel:slide\n" + "".join(f"{k * .013:.4f},{k},{'' if k % 3 else .1 * k},{.2 * k},\n" for k in range(12))
+FOLLOW = {"model": "cart.xml", "controls": {"file": "log.csv", "delay": 0.005}, "variables": [{"delay": "controls", "upper": 0.05}],
+          "loss": [{"qpos": "swing", "target": {"file": "track.csv"}}], "optimizer": {"method": "gauss-newton", "iterations": 2}}
+
 # Arguments, and the files that they name as output (all there before, with another content).
 COMMANDS = {
     "help": ("--help", ""), "help of a command": ("help train", ""), "version": ("--version", ""),
@@ -81,6 +85,7 @@ COMMANDS = {
     "energies": ("energies spring", ""),
     "simulate": ("simulate robot.xml --steps 20 -o O.npz -q", "O.npz"),
     "simulate compressed": ("simulate robot.xml --steps 20 -o O.npz -q --compressed", "O.npz"),
+    "simulate csv": ("simulate cart.xml --control log.csv --init track.csv -o O.npz -q", "O.npz"),
     "simulate task": ("simulate cloth.json --steps 2 -o O.npz --glb O.glb --vtu O.pvd -q", "O.npz O.glb O.pvd"),
     "simulate worlds": ("simulate cart.xml --worlds starts.npz --steps 5 -o O.npz -q --threads 2", "O.npz"),
     "gradient": ("gradient robot.xml --steps 10 --cotangent last.npz --wrt control,body_mass -o O.npz -q", "O.npz"),
@@ -91,6 +96,7 @@ COMMANDS = {
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
+    "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
     "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
 }
@@ -100,10 +106,10 @@ OLD = b"what was there before\n"
 def write_inputs(place, program):
     """The files that the commands read."""
     texts = {"robot.xml": ROBOT, "cart.xml": CART, "shapes.xml": SHAPES, "arm.urdf": URDF, "bricks.mesh": BRICKS, "tets.node": NODES,
-             "tets.ele": TETS, "tet.gltf": TET}
+             "tets.ele": TETS, "tet.gltf": TET, "log.csv": LOG, "track.csv": "time,qpos:swing\n0,0\n0.02,0.01\n0.06,0.03\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
-    for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "follow.json": FOLLOW}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")

@@ -1,0 +1,306 @@
+// What a CSV says of a run: its controls, the state it starts from, the poses of mocap bodies.
+// Tests: tests/unit/test_columns.c, tests/oracle/test_csv.py.
+#include "io/trajectory/recording.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "io/trajectory/columns.h"
+#include "model/model.h"
+
+enum { MOST_STEPS = 10000000, PLACE = PB_COLUMN_NAME + 400 };
+
+size_t pbRecording_Rows(const pbArrays *set) {
+  const pbCsv *csv = pbArrays_Csv(set);
+  return csv ? csv->rows : 0;
+}
+
+static pbStatus missing_sample(pbContext *ctx, const pbArrays *set, const pbArray *column, size_t row, const char *why) {
+  char place[PLACE];
+  return pbContext_Fail(ctx, pb_bad_input, "%s: a missing sample; %s", pbArrays_Place(set, column, row, place, sizeof place),
+                        why);
+}
+
+// ---- controls ---------------------------------------------------------------------------------------------------------
+static pbStatus find_control(pbContext *ctx, const pbModel *m, const pbArrays *set, const pbControlTiming *timing, int control,
+                             const pbArray **column) {
+  pbColumn wanted = pbColumn_Of(m, pb_columnControl, control);
+  char list[600];
+
+  if (timing->columns) {
+    *column = pbArrays_Find(set, timing->columns[control]);
+    if (*column) return pb_ok;
+    return pbContext_Fail(ctx, pb_bad_input, "%s: has no column '%.80s'; its columns are %s", pbArrays_Csv(set)->file,
+                          timing->columns[control], pbColumn_List(set, list, sizeof list));
+  }
+
+  // what is read are controls: a name needs no word in front
+  PB_TRY(pbColumn_Find(ctx, m, set, &wanted, true, column));
+  return *column ? pb_ok : pbColumn_Missing(ctx, set, &wanted, true);
+}
+
+// Samples that are there, with their times; rows without a time are a step each.
+static pbStatus fill_series(pbContext *ctx, const pbArrays *set, const pbArray *column, const pbArray *time,
+                            const pbControlTiming *timing, pbSeries *series) {
+  size_t there = 0;
+
+  for (size_t k = 0; k < column->count; k++) {
+    bool missing = isnan(column->reals[k]);
+    there += !missing;
+    if (missing && !time) return missing_sample(ctx, set, column, k, "controls without times have one in each row");
+  }
+  if (there == 0) return missing_sample(ctx, set, column, 0, "the column has none at all");
+
+  // in their order
+  PB_TRY(pbSeries_Allocate(ctx, series, there));
+  for (size_t k = 0, at = 0; k < column->count; k++) {
+    if (isnan(column->reals[k])) continue;
+    series->time[at] = time ? time->reals[k] - timing->start : (double)k * timing->timestep;
+    series->value[at++] = column->reals[k];
+  }
+
+  pbSeries_Snap(series, timing->timestep);
+  return pb_ok;
+}
+
+// The last step that begins at or before the last row.
+static pbStatus count_steps(pbContext *ctx, const pbArrays *set, const pbArray *time, const pbControlTiming *timing, int *steps) {
+  size_t rows = pbArrays_Csv(set)->rows;
+  double last = time ? (time->reals[rows - 1] - timing->start) / timing->timestep : (double)(rows - 1);
+  double whole = floor(last + 1e-5 * (1 + 1e-6 * fabs(last)));
+  char place[PLACE];
+  *steps = 1;
+
+  // one row holds throughout
+  if (rows == 1) return pb_ok;
+  if (whole < 0 || whole >= MOST_STEPS)
+    return pbContext_Fail(ctx, pb_bad_input, "%s: ends at %.12g s, which is no time of a run in steps of %.12g s",
+                          time ? pbArrays_Place(set, time, rows - 1, place, sizeof place) : pbArrays_Csv(set)->file,
+                          last * timing->timestep, timing->timestep);
+  *steps = (int)whole + 1;
+  return pb_ok;
+}
+
+pbStatus pbRecording_Read(pbContext *ctx, const pbModel *m, const pbArrays *set, const pbControlTiming *timing,
+                          pbRecorded **recorded, int *steps) {
+  int width = pb_controls(m);
+  const pbArray *time;
+  pbRecorded *r = NULL;
+  PB_ASSERT(pbArrays_Csv(set) && timing->timestep > 0);
+
+  PB_TRY(pbColumn_Time(ctx, set, timing->time, &time));
+  PB_TRY(count_steps(ctx, set, time, timing, steps));
+  PB_TRY(pbRecorded_Create(ctx, width, timing->timestep, &r));
+  r->linear = timing->linear;
+  r->timed = time != NULL;
+
+  // each control for itself: columns may have samples at other times
+  pbStatus status = pb_ok;
+  for (int i = 0; i < width && status == pb_ok; i++) {
+    const pbArray *column;
+    status = find_control(ctx, m, set, timing, i, &column);
+    if (status == pb_ok) status = fill_series(ctx, set, column, time, timing, &r->series[i]);
+  }
+
+  if (status == pb_ok) *recorded = r;
+  else pbRecorded_Destroy(ctx, r);
+  return status;
+}
+
+pbStatus pbRecording_CheckCover(pbContext *ctx, const char *file, const pbRecorded *r, const pbControlTiming *timing, int steps) {
+  double end = (steps - 1) * timing->timestep - timing->delay;
+
+  for (int i = 0; i < r->width; i++) {
+    const pbSeries *s = &r->series[i];
+    double gap = timing->timestep, last = s->time[s->count - 1];
+
+    // as sparse as it is, so much is missing at its ends
+    for (size_t k = 1; k < s->count; k++) gap = fmax(gap, s->time[k] - s->time[k - 1]);
+
+    // one value holds throughout
+    if (s->count == 1) continue;
+    if (s->time[0] > gap * (1 + 1e-9))
+      return pbContext_Fail(ctx, pb_bad_input,
+                            "%s: the controls begin at %.12g s, the trajectory at 0 (\"start\" says when it does)", file,
+                            s->time[0]);
+
+    if (last >= end - gap * (1 + 1e-9)) continue;
+    return pbContext_Fail(ctx, pb_bad_input, "%s: the controls end at %.12g s; the trajectory has %d steps, to %.12g s", file,
+                          last, steps, steps * timing->timestep);
+  }
+  return pb_ok;
+}
+
+pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, long steps,
+                              pbArrays **controls) {
+  pbControlTiming timing = {.timestep = timestep};
+  const char *file = pbArrays_Csv(set)->file;
+  pbRecorded *recorded = NULL;
+  pbArrays *out = NULL;
+  double *rows = NULL;
+  int covered = 0;
+  size_t shape[2] = {0, (size_t)pb_controls(model)};
+  PB_TRY(pbRecording_Read(ctx, model, set, &timing, &recorded, &covered));
+
+  // one row alone stays one
+  bool one = covered == 1 && pbArrays_Csv(set)->rows == 1;
+  int count = steps > 0 && steps < INT_MAX && recorded->timed && !one ? (int)steps : covered;
+  shape[0] = (size_t)count;
+  pbStatus status = pbRecording_CheckCover(ctx, file, recorded, &timing, count);
+  if (status == pb_ok) status = pbArrays_Create(ctx, &out);
+  if (status == pb_ok)
+    status = one ? pbArrays_AddReals(out, "control", 1, &shape[1], NULL, &rows)
+                 : pbArrays_AddReals(out, "control", 2, shape, NULL, &rows);
+  if (status == pb_ok) pbRecorded_Controls(recorded, 0, count, rows);
+
+  pbRecorded_Destroy(ctx, recorded);
+  if (status != pb_ok) {
+    pbArrays_Destroy(out);
+    return status;
+  }
+  *controls = out;
+  return pb_ok;
+}
+
+// ---- states -----------------------------------------------------------------------------------------------------------
+// The numbers of a state's field that the file has columns for.
+static pbStatus take_field(pbContext *ctx, const pbModel *m, const pbArrays *set, pbRecordedKind kind, size_t row, double *to,
+                           int *taken) {
+  const pbArray *column, *before = NULL;
+  pbColumn last = {0};
+  int count = pbColumn_Count(m, kind);
+
+  for (int i = 0; i < count; i++) {
+    pbColumn c = pbColumn_Of(m, kind, i);
+    PB_TRY(pbColumn_Find(ctx, m, set, &c, false, &column));
+
+    // of a quaternion all or nothing
+    bool turns = kind == pb_columnQpos && c.count >= 4 && c.index >= c.count - 4, first = c.index == c.count - 4;
+    if (turns && !first && !column != !before) return pbColumn_Missing(ctx, set, column ? &last : &c, false);
+    before = column;
+    last = c;
+    if (!column) continue;
+
+    if (isnan(column->reals[row])) return missing_sample(ctx, set, column, row, "a state has all of its numbers");
+    to[i] = column->reals[row];
+    ++*taken;
+  }
+  return pb_ok;
+}
+
+pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x) {
+  static const struct {
+    const char *name;
+    pbRecordedKind kind;
+  } fields[] = {{"qpos", pb_columnQpos},
+                {"qvel", pb_columnQvel},
+                {"act", pb_columnAct},
+                {"points", pb_columnPoints},
+                {"point_velocity", pb_columnPointVelocity}};
+  const pbArray *time;
+  int taken = 0;
+  PB_ASSERT(row < pbRecording_Rows(set));
+
+  PB_TRY(pbColumn_Time(ctx, set, NULL, &time));
+
+  // over what is there already
+  for (int i = 0; i < pbModel_StateFieldCount(model); i++) {
+    pbStateField f = pbModel_StateFieldAt(model, i);
+    if (time && strcmp(f.name, "time") == 0) x[f.offset] = time->reals[row];
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
+      if (strcmp(f.name, fields[k].name) == 0) PB_TRY(take_field(ctx, model, set, fields[k].kind, row, x + f.offset, &taken));
+    }
+  }
+
+  // a log of another robot
+  char list[600];
+  if (taken) return pb_ok;
+  return pbContext_Fail(
+      ctx, pb_bad_input,
+      "%s: no column is a position, velocity or activation of this model (docs/csv.md says how they are called); "
+      "its columns are %s",
+      pbArrays_Csv(set)->file, pbColumn_List(set, list, sizeof list));
+}
+
+// ---- poses of mocap bodies --------------------------------------------------------------------------------------------
+// All numbers of a kind, as an array (rows, nmocap, width), or none of it.
+static pbStatus take_poses(pbContext *ctx, const pbModel *m, const pbArrays *set, pbRecordedKind kind, const char *name,
+                           pbArrays *to) {
+  int count = pbColumn_Count(m, kind), found = 0, lost = -1;
+  size_t rows = pbRecording_Rows(set);
+  size_t shape[3] = {rows, (size_t)m->nmocap, (size_t)(count / m->nmocap)};
+  const pbArray *column;
+  double *out = NULL;
+
+  // that they are all there is known before the first is taken
+  for (int i = 0; i < count; i++) {
+    pbColumn c = pbColumn_Of(m, kind, i);
+    PB_TRY(pbColumn_Find(ctx, m, set, &c, true, &column));
+    if (column) found++;
+    else if (lost < 0) lost = i;
+  }
+  if (found == 0) return pb_ok;
+  if (lost >= 0) {
+    pbColumn c = pbColumn_Of(m, kind, lost);
+    return pbColumn_Missing(ctx, set, &c, true);
+  }
+
+  PB_TRY(pbArrays_AddReals(to, name, 3, shape, NULL, &out));
+
+  // column by column
+  for (int i = 0; i < count; i++) {
+    pbColumn c = pbColumn_Of(m, kind, i);
+    PB_TRY(pbColumn_Find(ctx, m, set, &c, true, &column));
+    for (size_t k = 0; k < rows; k++) {
+      if (isnan(column->reals[k])) return missing_sample(ctx, set, column, k, "poses are given for every step");
+      out[k * (size_t)count + (size_t)i] = column->reals[k];
+    }
+  }
+  return pb_ok;
+}
+
+// Rows are those of steps: poses are not interpolated.
+static pbStatus check_grid(pbContext *ctx, const pbArrays *set, const pbArray *time, double timestep) {
+  char place[PLACE];
+  size_t rows = time ? time->count : 0;
+
+  // without times rows are steps
+  for (size_t k = 0; k < rows; k++) {
+    if (fabs(time->reals[k] - (double)k * timestep) <= 1e-5 * timestep * (1 + 1e-6 * (double)k)) continue;
+    return pbContext_Fail(ctx, pb_bad_input, "%s: %.12g s; poses have a row for each step, of %.12g s here",
+                          pbArrays_Place(set, time, k, place, sizeof place), time->reals[k], (double)k * timestep);
+  }
+  return pb_ok;
+}
+
+static pbStatus take_all_poses(pbContext *ctx, const pbModel *m, const pbArrays *set, double timestep, pbArrays *to) {
+  const pbArray *time;
+  PB_TRY(pbColumn_Time(ctx, set, NULL, &time));
+  if (m->nmocap == 0) return pb_ok;
+
+  PB_TRY(check_grid(ctx, set, time, timestep));
+  PB_TRY(take_poses(ctx, m, set, pb_columnMocapPos, "mocap_pos", to));
+  PB_TRY(take_poses(ctx, m, set, pb_columnMocapQuat, "mocap_quat", to));
+  PB_TRY(take_poses(ctx, m, set, pb_columnMocapVel, "mocap_vel", to));
+  if (pbArrays_Count(to)) return pb_ok;
+
+  pbColumn c = pbColumn_Of(m, pb_columnMocapPos, 0);
+  return pbColumn_Missing(ctx, set, &c, true);
+}
+
+pbStatus pbRecording_Poses(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, pbArrays **poses) {
+  pbArrays *out = NULL;
+  PB_TRY(pbArrays_Create(ctx, &out));
+
+  pbStatus status = take_all_poses(ctx, model, set, timestep, out);
+  if (status != pb_ok) {
+    pbArrays_Destroy(out);
+    return status;
+  }
+  *poses = out;
+  return pb_ok;
+}
