@@ -172,6 +172,7 @@ pbStatus pyPage_Save(pbContext *ctx, const char *path, pyPut *put, void *user);
 PyObject *pyDescribe_Energies(PyObject *module, PyObject *none);
 PyObject *pyDescribe_Info(PyObject *module, PyObject *args);
 PyObject *pyDescribe_Inspect(PyObject *module, PyObject *args);
+PyObject *pyRecording_Load(PyObject *module, PyObject *args);  // values.c
 PyObject *pyDescribe_Check(PyObject *module, PyObject *args);
 PyObject *pyDescribe_Page(PyObject *module, PyObject *args);
 PyObject *pyModel_StartInto(PyObject *self, PyObject *args);

@@ -75,6 +75,7 @@ static PyMethodDef methods[] = {{"energies", pyDescribe_Energies, METH_NOARGS, "
                                 {"train", pyTask_Train, METH_VARARGS, "The training of a task's policy."},
                                 {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
                                 {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
+                                {"recording", pyRecording_Load, METH_VARARGS, "The arrays of a file of recorded data."},
                                 {"spec_kinds", pySpec_Kinds, METH_NOARGS, "Kinds of elements of specs with their fields."},
                                 {"build", pyBuild_Info, METH_NOARGS, "How the extension was built."},
                                 {"after_fork", after_fork, METH_NOARGS, "In a child of fork: locks are free."},

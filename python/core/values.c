@@ -121,3 +121,21 @@ bool pyArrays_Read(PyObject *list, pbContext *ctx, pbArrays **set) {
     if (!add_array(PyList_GetItem(list, i), ctx, *set)) return false;
   return true;
 }
+
+// (path): the arrays of an NPY, NPZ or CSV.
+PyObject *pyRecording_Load(PyObject *module, PyObject *args) {
+  (void)module;
+  const char *path;
+  pyJob job;
+  pbArrays *set = NULL;
+  if (!PyArg_ParseTuple(args, "s", &path) || !pyJob_Begin(&job, "recording", Py_None, Py_None)) return NULL;
+
+  pbStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbArrays_Load(job.ctx, path, &set);
+  Py_END_ALLOW_THREADS;
+  PyObject *result = status == pb_ok ? pyArrays_Dict(set) : pyJob_Raise(&job, status);
+  pbArrays_Destroy(set);
+  pyJob_End(&job);
+  return result;
+}

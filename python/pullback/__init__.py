@@ -20,6 +20,7 @@ from .build import build_info
 from .commands import audit, check, energies, info, inspect, optimize, train, view
 from .energy import Energy
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
+from .identify import Fit, identify, recording
 from .losses import Seen
 from .model import Model, load, loads
 from .objective import Objective
@@ -29,8 +30,8 @@ from .spec import Spec
 from .state import State
 
 __version__ = _core.version
-__all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
-           "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "info", "inspect", "load", "loads", "optimize", "plot", "train", "view"]
+__all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Fit", "Gradient", "InputError", "Model", "NotDifferentiableError", "Objective", "Rollout",
+           "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "identify", "info", "inspect", "load", "loads", "optimize", "plot", "recording", "train", "view"]
 
 if _typing.TYPE_CHECKING:  # for which a function of modules would take every name for one that is there
     from . import gym as gym, jax as jax, torch as torch

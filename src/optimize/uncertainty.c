@@ -209,13 +209,21 @@ static void leave_out(Sureness *s, int i, int n) {
   for (int k = 0; k < n; k++) s->A[i * n + k] = s->A[k * n + i] = 0;
 }
 
-// Unknowns at their bounds are held, and those that nothing depends on are not known.
+// Of all samples by a move of unknown i by its own size.
+static double influence(const Sureness *s, const double *z, int i, int n) {
+  return sqrt(fmax(s->A[i * n + i], 0)) * (1 + fabs(z[i]));
+}
+
+// Unknowns at their bounds are held, and those that nothing depends on, but by rounding, are not known.
 static void sort_out(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n;
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, influence(s, z, i, n));
   for (int i = 0; i < n; i++) {
     s->determined[i] = z[i] <= task->lower[i] || z[i] >= task->upper[i] ? pb_isAtBound : pb_isDetermined;
-    if (s->determined[i] == pb_isAtBound) leave_out(s, i, n);
-    else if (!(s->A[i * n + i] > 0)) s->determined[i] = pb_isUndetermined;
+    bool unseen = !(influence(s, z, i, n) > undetermined * most);
+    if (s->determined[i] == pb_isDetermined && unseen) s->determined[i] = pb_isUndetermined;
+    if (s->determined[i] != pb_isDetermined) leave_out(s, i, n);
     s->length[i] = s->A[i * n + i] > 0 ? sqrt(s->A[i * n + i]) : 0;
   }
 

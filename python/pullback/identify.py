@@ -1,0 +1,371 @@
+"""Parameters of a model from what was measured of it: pb.identify."""
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from . import _core
+from .arrays import path_of
+from .commands import Path, Result, optimize
+from .errors import ArgumentError
+from .model import Model, load, loads
+from .progress import Progress
+from .state import State
+
+if TYPE_CHECKING:
+    from .arrays import Array, ArrayLike
+
+Log: TypeAlias = str | os.PathLike[str] | Mapping[str, "ArrayLike"]
+
+# What a column may be of: the word in front of a name, the quantity of a term, whose numbers are named how (docs/csv.md).
+_TURN = (".qw", ".qx", ".qy", ".qz")
+_SUFFIXES = {("qpos", "free"): (".x", ".y", ".z", *_TURN), ("qpos", "ball"): _TURN,
+             ("qvel", "free"): (".vx", ".vy", ".vz", ".wx", ".wy", ".wz"), ("qvel", "ball"): (".wx", ".wy", ".wz")}
+
+
+# ---- recordings -----------------------------------------------------------------------------------------------------------------
+def recording(path: Path) -> dict[str, Array]:
+    """The arrays of a file of recorded data by name: columns of a CSV in SI, a missing sample NaN (docs/csv.md); arrays of an NPZ; of an NPY "".
+
+    Raises FileError, InputError with file, line and column.
+    """
+    kinds = {"d": np.float64, "i": np.int32}
+    return {name: np.array(memory) if kind == "U" else np.frombuffer(memory, kinds[kind]).reshape(shape)
+            for name, (kind, shape, memory) in _core.recording(path_of(path, "path")).items()}
+
+
+class _Log:
+    """A log: where its file is, and its columns."""
+
+    def __init__(self, given: object, folder: str, number: int):
+        self.name = f"log {number}"
+        if isinstance(given, (str, os.PathLike)):
+            self.path = os.path.abspath(path_of(given, "log"))
+            self.name = os.path.basename(self.path)
+            arrays = recording(self.path)
+            if not self.path.endswith(".csv"):  # arrays become columns
+                self.path = self._write({k: v for k, v in arrays.items() if v.dtype.kind in "fi"}, os.path.join(folder, f"log{number}.csv"))
+        elif isinstance(given, Mapping):
+            self.path = self._write(given, os.path.join(folder, f"log{number}.csv"))
+        else:
+            raise ArgumentError(f"log: expected the path of a CSV or NPZ, or a dict of columns, found {type(given).__name__}")
+        self.columns = {k: v for k, v in recording(self.path).items() if v.dtype.kind in "fi"}
+        time = self.columns.get("time", self.columns.get("t"))
+        if time is None or time.ndim != 1 or len(time) < 2:
+            raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
+        self.time_name = "time" if "time" in self.columns else "t"
+        self.time = time
+        for name, column in self.columns.items():
+            if column.shape != time.shape:
+                raise ArgumentError(f"{self.name}: {name} has shape {column.shape}, expected that of the times, {time.shape}")
+
+    def _write(self, given, path):
+        columns = {}
+        for name, values in given.items():
+            array = np.asarray(values, dtype=float)
+            if array.ndim == 2:
+                columns.update({f"{name}:{k}": array[:, k] for k in range(array.shape[1])})
+            elif array.ndim == 1:
+                columns[str(name)] = array
+            else:
+                raise ArgumentError(f"{self.name}: {name}: expected a column, or a row for each time, found shape {array.shape}")
+        lengths = {len(v) for v in columns.values()}
+        if len(lengths) != 1:
+            raise ArgumentError(f"{self.name}: expected columns of one length, found {', '.join(f'{k}: {len(v)}' for k, v in columns.items()) or 'none'}")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(",".join('"' + name.replace('"', '""') + '"' for name in columns) + "\n")
+            for row in np.stack(list(columns.values()), axis=1):
+                f.write(",".join("" if np.isnan(x) else repr(float(x)) for x in row) + "\n")
+        return path
+
+    def find(self, word, name, suffix):
+        """The column of a number of an object: behind the word of its quantity, or by its name alone."""
+        if f"{word}:{name}{suffix}" in self.columns:
+            return f"{word}:{name}{suffix}"
+        bare = f"{name}{suffix}"
+        return bare if name and bare in self.columns and not (word == "qvel" and not suffix) else None
+
+    def at(self, name, time):
+        """A column at a time: on the line between the samples around it."""
+        good = ~np.isnan(self.columns[name])
+        return float(np.interp(time, self.time[good], self.columns[name][good])) if good.any() else math.nan
+
+    def rate(self, name, time):
+        """Its slope there, by the line through the samples nearest to it."""
+        good = np.flatnonzero(~np.isnan(self.columns[name]))
+        near = good[np.argsort(np.abs(self.time[good] - time), kind="stable")[:4]]
+        t = self.time[near] - time
+        if len(near) < 2 or np.ptp(t) == 0:
+            return 0.0
+        return float(np.polyfit(t, self.columns[name][near], 1)[0])
+
+
+# ---- what is measured -----------------------------------------------------------------------------------------------------------
+def _objects(about):
+    """(word, name, suffixes) of all that a log may have columns of."""
+    for joint in about["joints"]:
+        for word in ("qpos", "qvel"):
+            yield word, joint["name"], _SUFFIXES.get((word, joint["type"]), ("",))
+    for sensor in about["sensors"]:
+        n = sensor["dim"]
+        yield "sensor", sensor["name"], {1: ("",), 3: (".x", ".y", ".z"), 4: (".w", ".x", ".y", ".z")}.get(n, tuple(f":{k}" for k in range(n)))
+    for word, things in ("site", about["sites"]), ("body", about["bodies"]):
+        for thing in things:
+            yield word, thing["name"], (".x", ".y", ".z")
+
+
+class _Measured:
+    """The terms that the columns of a log make, and its columns of controls."""
+
+    def __init__(self, about, log):
+        self.terms, self.controls = [], []
+        used = {log.time_name}
+        for word, name, suffixes in _objects(about):
+            columns = [log.find(word, name, s) or log.find(word, name, f":{k}") for k, s in enumerate(suffixes)]
+            turn = word == "qpos" and suffixes[-4:] == _TURN
+            if turn and not all(columns[-4:]):
+                columns[-4:] = [None] * 4
+            if not any(columns):
+                continue
+
+            # the four numbers of a quaternion are compared as three
+            plain = len(suffixes) - 4 * turn
+            parts = [k for k in range(plain) if columns[k]] + ([plain, plain + 1, plain + 2] if turn and columns[-1] else [])
+            self.terms.append((word, name, None if len(parts) == plain + 3 * turn else parts, [c for c in columns if c]))
+            used.update(c for c in columns if c)
+
+        named = {joint["name"] for joint in about["joints"]} | {sensor["name"] for sensor in about["sensors"]}
+        for actuator in about["actuators"]:
+            column = f"control:{actuator['name']}"
+            if column not in log.columns and actuator["name"] not in named:
+                column = actuator["name"]
+            if column in log.columns:
+                self.controls.append(column)
+        self.all_controls = len(self.controls) == len(about["actuators"]) > 0
+        self.other = [c for c in log.columns if c not in used and c not in self.controls]
+        if not self.terms:
+            raise ArgumentError(f"{log.name}: no column is of this model: {', '.join(log.columns)}; columns are named as joints, sensors, sites "
+                                "and bodies are (docs/csv.md)")
+
+    def name(self, term):
+        return f"{term[0]}:{term[1]}"
+
+
+# ---- the task -------------------------------------------------------------------------------------------------------------------
+def _sigma(sigma, measured, term):
+    if sigma is None or isinstance(sigma, (int, float)):
+        return sigma
+    word, name = term[:2]
+    for key in (f"{word}:{name}", name, word):
+        if key in sigma:
+            return sigma[key]
+    return None
+
+
+def _variables(unknowns):
+    """Variables of a task from what a user writes: names, or names with what is known of them, or whole variables."""
+    if isinstance(unknowns, str):
+        unknowns = [unknowns]
+    pairs = unknowns.items() if isinstance(unknowns, Mapping) else ((u, None) if isinstance(u, str) else (None, u) for u in unknowns)
+    out = []
+    for name, about in pairs:
+        if name is None:
+            if not isinstance(about, Mapping):
+                raise ArgumentError(f"unknowns: expected names and dicts, found {type(about).__name__}")
+            out.append(dict(about))
+            continue
+        more = {"lower": about[0], "upper": about[1]} if isinstance(about, Sequence) and not isinstance(about, str) and len(about) == 2 else about
+        if more is not None and not isinstance(more, Mapping):
+            raise ArgumentError(f"unknowns: {name}: expected None, (lower, upper) or a dict, found {about!r}")
+        kind, _, of = str(name).partition(":")
+        if kind in ("delay", "gain", "bias") and of:
+            variable: dict[str, Any] = {kind: of}
+        elif kind == "inertia" and of:
+            variable = {"body": of, "transform": "inertia"}
+        else:
+            variable = {"parameter": name}
+        out.append({**variable, **(more or {})})
+    if not out:
+        raise ArgumentError("unknowns: expected at least one")
+    return out
+
+
+class _Start:
+    """Where a trajectory begins: what the log shows at a time, the rest as the model has it."""
+
+    def __init__(self, state, about, log, measured, time):
+        self.qpos, self.qvel = np.array(state.qpos), np.array(state.qvel)
+        for word, name, _, columns in measured.terms:
+            if word in ("qpos", "qvel"):
+                joint = next(j for j in about["joints"] if j["name"] == name)
+                self._take(word, joint, log, columns, time, measured)
+
+    def _take(self, word, joint, log, columns, time, measured):
+        suffixes = _SUFFIXES.get((word, joint["type"]), ("",))
+        values = self.qpos if word == "qpos" else self.qvel
+        first = joint["qposadr" if word == "qpos" else "dofadr"]
+        for k, suffix in enumerate(suffixes):
+            column = log.find(word, joint["name"], suffix) or log.find(word, joint["name"], f":{k}")
+            if column is None or column not in columns:
+                continue
+            values[first + k] = log.at(column, time)
+            measured_rate = any(w == "qvel" and n == joint["name"] for w, n, *_ in measured.terms)
+            if word == "qpos" and suffix not in _TURN and not measured_rate:
+                self.qvel[joint["dofadr"] + k] = log.rate(column, time)
+        if word == "qpos" and suffixes[-4:] == _TURN:
+            turn = self.qpos[first + len(suffixes) - 4:first + len(suffixes)]
+            turn /= np.linalg.norm(turn)
+
+
+class Fit(Result):
+    """What pb.identify found: a Result with the unknowns by name."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Of each unknown what was found: a number, or an array of its components."""
+        return {v["name"]: self._one(v["value"]) for v in self["variables"]}
+
+    @property
+    def deviations(self) -> dict[str, Any]:
+        """Their standard deviations; NaN where the log does not determine them."""
+        return {v["name"]: self._one(v["deviation"]) for v in self["variables"] if "deviation" in v}
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """Intervals that hold the truth with 95 %: (2,), or (components, 2)."""
+        return {v["name"]: self._one(v["interval"]) for v in self["variables"] if "interval" in v}
+
+    @staticmethod
+    def _one(numbers):
+        array = np.array(numbers, dtype=float)
+        return (float(array[0]) if array.ndim == 1 else array[0]) if len(array) == 1 else array
+
+    def __repr__(self) -> str:
+        about = self.get("uncertainty", {})
+        lines = [f"<Fit: {self['outcome']}, loss {self['loss']:.6g}, {about.get('samples', 0)} samples"]
+        for v in self["variables"]:
+            for k, x in enumerate(v["value"]):
+                if "@" in v["name"]:
+                    continue
+                sure = v.get("deviation", [None] * len(v["value"]))[k]
+                name = v["name"] if len(v["value"]) == 1 else v.get("components", [f"{v['name']}[{k}]"] * (k + 1))[k]
+                words = (v.get("determined") or [None] * (k + 1))[k] or ""
+                lines.append(f"  {name:32} {x:14.7g}" + (f"  +- {sure:.2g}" if sure is not None else f"  {words}"))
+        if about.get("warning"):
+            lines.append(f"  warning: {about['warning']}")
+        return "\n".join(lines) + ">"
+
+
+def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iterable[str | Mapping[str, Any]] | Mapping[str, Any], *,
+             sigma: float | Mapping[str, Any] | None = None, test: Log | Sequence[Log] = (), start: str = "free", init: State | None = None,
+             window: float | None = None,
+             controls: ArrayLike | None = None, delay: Mapping[str, float] | None = None, starts: int = 1, loss: str = "squared",
+             optimizer: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, output: Path | None = None, seed: int | None = None,
+             threads: int | None = None, fresh: bool = False, page: Path | None = None, progress: Progress = None) -> Fit:
+    """Find parameters of a model from logs of what it did, with how sure they are.
+
+    model         path of an MJCF or URDF, or its text, or a Model
+    log           a CSV or NPZ, or a dict of columns by name, or several of them: `time` and columns named as joints, sensors, sites, bodies are
+                  (docs/csv.md): knee, qvel:knee, gyro.x, control:motor. Missing samples are NaN, times are those of the log
+    unknowns      parameters by name, "body_mass:arm", "dof_damping:knee", as a list, or a dict with what is known of each: None, (lower, upper),
+                  or keys of a variable (docs/task.md): {"transform": "log", "start": 0.1}; "inertia:arm": its mass, center and inertia;
+                  "delay:TERM", "gain:TERM", "bias:TERM" of a term such as qpos:knee or sensor:gyro, "delay:controls"; or whole variables
+    sigma         standard deviation of the samples: of all, or a dict by column's object ("knee", "sensor:gyro", "qpos"); None: estimated
+    test          logs that are kept out of the fit: their error is told ("test_loss")
+    start         "free": where each log begins is unknown, too, and begins the search at what the log shows; "log": it is what the log shows
+    init          a State with what the log does not show of where it begins (None: the model's reference)
+    window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
+                  fitted piece by piece; None: each as a whole
+    controls      (nu,) that hold throughout, where the logs have no columns of controls; None: zero
+    delay         s, of terms by name, as {"sensor:gyro": .004}
+    starts        searches from several starts
+    loss          "squared", "huber" or "norm"
+    optimizer     keys of a task's optimizer;  task: further keys of the task (options, contact, parameters, constants, ...)
+    output, seed, threads, fresh, page, progress    as of pb.optimize
+
+    Returns a Fit. Raises ArgumentError where a log has nothing of this model, InputError with file, line and column, FileError, StepError.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source = _source(model, folder)
+        compiled = model if isinstance(model, Model) else (loads(source) if source.lstrip().startswith("<") else load(source))
+        about = _core.info(compiled, "")
+        fit, held_out = (_logs(given, folder, first) for given, first in ((log, 0), (test, 1000)))
+        if not fit:
+            raise ArgumentError("log: expected at least one")
+        made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "controls": controls, "delay": delay or {}, "loss": loss,
+                                       "init": init})
+        for one in fit:
+            made.add(one, "fit")
+        for one in held_out:
+            made.add(one, "test")
+        description = {**(task or {}), "model": source, "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
+                       "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
+                                     **(optimizer or {})}}
+        files = [one.path for one in fit + held_out] + ([source] if os.path.exists(source) else [])
+        roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
+        found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
+    return Fit(found, found.ok, found.trajectories)
+
+
+def _source(model, folder):
+    if isinstance(model, Model):
+        path = os.path.join(folder, "model.xml")
+        model.save(path)
+        return path
+    text = path_of(model, "model") if not (isinstance(model, str) and model.lstrip().startswith("<")) else model
+    return text if text.lstrip().startswith("<") else os.path.abspath(text)
+
+
+def _logs(given, folder, first):
+    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    return [_Log(one, folder, first + k) for k, one in enumerate(given if several else [given])]
+
+
+class _Task:
+    """Trajectories of the logs, or of their windows, and the variables of where they begin."""
+
+    def __init__(self, model, about, how):
+        self.model, self.about, self.how = model, about, how
+        self.state = model.init() if how["init"] is None else how["init"]
+        if not isinstance(self.state, State) or self.state.batch is not None:
+            raise ArgumentError("init: expected a State of one world (Model.init)")
+        self.trajectories: list[dict[str, Any]] = []
+        self.variables: list[dict[str, Any]] = []
+        if how["start"] not in ("free", "log"):
+            raise ArgumentError(f"start: expected 'free' or 'log', found {how['start']!r}")
+        if how["window"] is not None and not how["window"] > 0:
+            raise ArgumentError(f"window: expected seconds, found {how['window']!r}")
+
+    def add(self, log, role):
+        h, measured = self.model.timestep, _Measured(self.about, log)
+        begin, end = log.time[0], log.time[-1]
+        length = self.how["window"] if self.how["window"] and role == "fit" else end - begin
+        steps = max(1, math.ceil((length - 1e-9) / h))
+        while begin < end - 0.5 * h:
+            self._add(log, role, measured, begin, min(steps, math.ceil((end - begin) / h - 1e-9)))
+            begin += steps * h
+
+    def _add(self, log, role, measured, begin, steps):
+        number, how = len(self.trajectories), self.how
+        start = _Start(self.state, self.about, log, measured, begin)
+        one: dict[str, Any] = {"steps": steps, "role": role, "init": {"qpos": start.qpos.tolist(), "qvel": start.qvel.tolist()}, "loss": []}
+        for term in measured.terms:
+            word, name, components, columns = term
+            sigma, delay = _sigma(how["sigma"], measured, term), how["delay"].get(measured.name(term))
+            one["loss"].append({"name": measured.name(term), word: name, "type": how["loss"], **({"components": components} if components else {}),
+                                **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
+                                "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}})
+        if measured.all_controls:
+            one["controls"] = {"file": log.path, "columns": measured.controls, "time": log.time_name, "start": begin}
+        elif measured.controls:
+            raise ArgumentError(f"{log.name}: has controls of {', '.join(measured.controls)}, and not of all actuators")
+        elif how["controls"] is not None:
+            one["controls"] = np.asarray(how["controls"], dtype=float).tolist()
+        self.trajectories.append(one)
+        if how["start"] == "free" and (role == "fit"):
+            self.variables += [{"name": f"{w}@{number}", "state": w, "trajectory": number} for w in ("qpos", "qvel")]
