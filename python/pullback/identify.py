@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +13,7 @@ import numpy as np
 from . import _core
 from .arrays import path_of
 from .commands import Path, Result, optimize
-from .errors import ArgumentError
+from .errors import ArgumentError, InputError
 from .model import Model, load, loads
 from .progress import Progress
 from .state import State
@@ -60,6 +61,9 @@ class _Log:
             raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
         self.time_name = "time" if "time" in self.columns else "t"
         self.time = time
+        if not np.isfinite(time).all() or (np.diff(time) < 0).any():
+            k = int(np.argmax(~(np.diff(time, prepend=-np.inf) >= 0)))
+            raise InputError(f"{self.name}: {self.time_name}: row {k} is {time[k]:.9g} s, the one before it {time[k - 1]:.9g} s: times must not go backwards")
         for name, column in self.columns.items():
             if column.shape != time.shape:
                 raise ArgumentError(f"{self.name}: {name} has shape {column.shape}, expected that of the times, {time.shape}")
@@ -227,18 +231,22 @@ class Fit(Result):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Of each unknown what was found: a number, or an array of its components."""
-        return {v["name"]: self._one(v["value"]) for v in self["variables"]}
+        """Of each unknown what was found: a number, or an array of its components. Where the logs begin is in `self["variables"]`."""
+        return {v["name"]: self._one(v["value"]) for v in self._unknowns()}
 
     @property
     def deviations(self) -> dict[str, Any]:
         """Their standard deviations; NaN where the log does not determine them."""
-        return {v["name"]: self._one(v["deviation"]) for v in self["variables"] if "deviation" in v}
+        return {v["name"]: self._one(v["deviation"]) for v in self._unknowns() if "deviation" in v}
 
     @property
     def intervals(self) -> dict[str, Any]:
         """Intervals that hold the truth with 95 %: (2,), or (components, 2)."""
-        return {v["name"]: self._one(v["interval"]) for v in self["variables"] if "interval" in v}
+        return {v["name"]: self._one(v["interval"]) for v in self._unknowns() if "interval" in v}
+
+    def _unknowns(self):
+        """Without where the logs begin: variables of one trajectory, named so by identify."""
+        return [v for v in self["variables"] if not re.fullmatch(r"q(pos|vel)@\d+", v["name"])]
 
     @staticmethod
     def _one(numbers):
@@ -248,10 +256,8 @@ class Fit(Result):
     def __repr__(self) -> str:
         about = self.get("uncertainty", {})
         lines = [f"<Fit: {self['outcome']}, loss {self['loss']:.6g}, {about.get('samples', 0)} samples"]
-        for v in self["variables"]:
+        for v in self._unknowns():
             for k, x in enumerate(v["value"]):
-                if "@" in v["name"]:
-                    continue
                 sure = v.get("deviation", [None] * len(v["value"]))[k]
                 name = v["name"] if len(v["value"]) == 1 else v.get("components", [f"{v['name']}[{k}]"] * (k + 1))[k]
                 words = (v.get("determined") or [None] * (k + 1))[k] or ""
