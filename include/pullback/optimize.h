@@ -275,6 +275,9 @@ PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *
 // JSON; either may be NULL. files: NULL for none.
 PB_API PB_NODISCARD pbStatus pbTask_DescribeResult(pbTask *task, const pbRunResult *result, const char *const *files, int count,
                                                    pbJson *json, FILE *out);
+// Of each term with a recording: times, what was recorded (null: missing) and what the simulation reads there at z, a list of
+// objects, at most `most` times of each. Nothing is written where it fails.
+PB_API PB_NODISCARD pbStatus pbTask_DescribeReadings(pbTask *task, const double *z, int most, const char *key, pbJson *json);
 // How far a run is in words, of its progress: "loss 0.12". Returns text.
 PB_API const char *pbRun_Say(const pbProgress *progress, char *text, size_t size);
 enum { PB_RUN_PATH = 4160 };  // bytes of a path

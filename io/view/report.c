@@ -7,6 +7,8 @@
 #include "io/json/json.h"
 #include "io/view/page.h"
 
+enum { MOST_TIMES = 600 };  // of a recording on a page
+
 typedef struct Report {
   pbContext *ctx;
   const char *kind;
@@ -42,6 +44,8 @@ static pbStatus put_data(const void *user, FILE *out) {
 
   pbJson_Begin(&j, "result");
   PB_TRY(put_result(r, out));
+  pbStatus drawn = r->run ? pbTask_DescribeReadings(r->task, r->run->z, MOST_TIMES, "recordings", &j) : pb_ok;
+  if (drawn == pb_no_memory) return drawn;  // an answer that cannot be simulated any more has none
   pbJson_Close(&j, '}');
   return pb_ok;
 }

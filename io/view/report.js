@@ -97,9 +97,13 @@
     const few = result.variables.filter(v => v.value.length <= SINGLE), many = result.variables.filter(v => v.value.length > SINGLE), rows = [];
     for (const v of few) v.value.forEach((value, k) => {
       const note = v.notes && v.notes[k];
-      rows.push([v.components && v.components[k] || v.name + (v.value.length > 1 ? '[' + k + ']' : ''), v.start[k], {text: value, bad: note === 'no influence' || note === 'kink'}, bound(v, k), note || '']);
+      const sure = v.deviation && v.deviation[k], unsure = v.determined && v.determined[k], between = v.interval && v.interval[k];
+      const said = unsure && unsure !== 'at bound' ? unsure : note || '';
+      rows.push([v.components && v.components[k] || v.name + (v.value.length > 1 ? '[' + k + ']' : ''), v.start[k],
+        {text: value, small: known(sure) ? '\u00b1 ' + short(+sure.toPrecision(2)) : '', bad: note === 'no influence' || note === 'kink' || unsure === 'not determined'},
+        between && known(between[0]) ? short(+between[0].toPrecision(4)) + ' to ' + short(+between[1].toPrecision(4)) : '', bound(v, k), said]);
     });
-    if (rows.length) table(card(cards, 'What was varied'), [{name: 'variable'}, {name: 'start', number: true}, {name: 'found', number: true}, {name: 'bounds', number: true}, {name: 'note'}], rows);
+    if (rows.length) table(card(cards, 'What was varied'), [{name: 'variable'}, {name: 'start', number: true}, {name: 'found', number: true}, {name: '95 % interval', number: true}, {name: 'bounds', number: true}, {name: 'note'}], rows);
     for (const v of many) curvesOf(card(cards, v.name), v);
   }
   // Of many components: curves over knots, one for each of a knot's numbers, else one over their numbers.
@@ -113,6 +117,49 @@
     const at = (v.notes || []).filter(n => n), kinds = [...new Set(at)];
     const said = kinds.map(n => at.filter(m => m === n).length + ' ' + n).join(', ');
     add(own, 'p', plural(v.value.length, 'component') + (wide > shown ? ', of which the first ' + shown + ' of each knot are drawn' : '') + (said ? '; ' + said : '') + '.', 'small');
+  }
+  // ---- recordings: what was measured, what the simulation reads there, and what is left ---------------------------------------
+  const MOST_CHARTS = 8;
+  function recordings(cards, list) {
+    const shown = list.filter(r => r.recorded.some(known)).sort((a, b) => (a.test || false) - (b.test || false)).slice(0, MOST_CHARTS);
+    for (const r of shown) {
+      const own = card(cards, r.name + (r.component === undefined ? '' : '[' + r.component + ']') + (r.trajectory === undefined ? '' : ', trajectory ' + r.trajectory) + (r.test ? ' (kept out of the fit)' : ''));
+      const there = r.time.map((_, k) => k).filter(k => known(r.recorded[k])), at = values => there.map(k => values[k]);
+      if (!r.rotation) charts.draw(own, {title: 'Recording and fit', x: 'time [s]', y: 'value', logY: false, curves: [{name: 'simulated', x: r.time, y: r.simulated}, {name: 'recorded', x: at(r.time), y: at(r.recorded), dots: true, colour: 1}]});
+      charts.draw(own, {title: r.rotation ? 'Rotation from the recording to the fit' : 'What is left', x: 'time [s]', y: 'simulated \u2212 recorded', logY: false,
+        curves: [{name: 'deviation', x: at(r.time), y: there.map(k => r.simulated[k] - r.recorded[k]), dots: true, colour: 1}],
+        bounds: known(r.sigma) ? [{name: 'two sigma', y: 2 * r.sigma}, {name: 'two sigma', y: -2 * r.sigma}] : []});
+    }
+    if (list.length > shown.length) add(card(cards, 'More recordings'), 'p', plural(list.length - shown.length, 'more component') + ' of recordings are in the fit and are not drawn.', 'small');
+  }
+  function sureness(cards, u, names) {
+    const own = card(cards, 'How sure the answer is');
+    if (u.why_none) return notes(own, ['It is not known: ' + u.why_none + '.']);
+    const rows = [['samples', u.samples], ['degrees of freedom', u.degrees_of_freedom], [u.sigma === 'stated' ? 'chi-square for each degree of freedom (1 but for chance)' : 'chi-square for each degree of freedom', u.chi_square],
+      ['root mean square of the deviations', u.residual], ['correlation of neighbors in time (0 but for chance)', u.autocorrelation], ['condition', u.condition]];
+    table(own, [{name: ''}, {name: '', number: true}], rows.map(([name, value]) => [name, known(value) ? short(+value.toPrecision(3)) : '\u2013']));
+    notes(own, [u.sigma === 'stated' ? 'Intervals follow from the stated sigma.' : 'Sigma is estimated from what is left.', ...(u.weakest ? [sentence(u.weakest)] : []), ...(u.warning ? [sentence(u.warning)] : [])]);
+    if (names.length > 1 && names.length <= 24) heat(card(cards, 'Correlations'), u.correlations, names);
+  }
+  // Blue: together, red: against each other; the number stands in each field.
+  function heat(own, matrix, names) {
+    const sheet = add(add(own, 'div', null, 'scroll'), 'table', null, 'heat'), head = sheet.createTHead().insertRow(), body = sheet.createTBody();
+    add(head, 'th', '');
+    names.forEach((name, k) => { const one = add(head, 'th', String(k + 1)); one.title = name; one.scope = 'col'; });
+    matrix.forEach((row, i) => {
+      const line = body.insertRow(), first = add(line, 'th', (i + 1) + ' ' + names[i]);
+      first.scope = 'row';
+      row.forEach((value, k) => {
+        const field = add(line, 'td', known(value) ? String(+value.toFixed(2)).replace('-', '\u2212') : '\u2013', 'heat');
+        field.title = names[i] + ', ' + names[k];
+        if (known(value)) field.style.background = `color-mix(in srgb, var(${value > 0 ? '--curve-0' : '--curve-3'}) ${Math.round(70 * Math.abs(value))}%, transparent)`;
+      });
+    });
+  }
+  function starts(cards, s) {
+    const own = card(cards, 'Several starts');
+    table(own, [{name: 'start', number: true}, {name: 'loss there', number: true}, {name: 'loss found', number: true}, {name: 'how it ended'}], s.searches.slice(0, 40).map((one, k) => ({aside: k !== s.best, cells: [k, one.start_loss, one.loss, one.outcome]})));
+    add(own, 'p', plural(s.agree, 'start') + ' of ' + s.searches.length + ' came to the least loss, to 1 %.', 'small');
   }
   function certificate(own, c) {
     if (c.error) return notes(own, ['There is no gradient at the answer: ' + c.error]);
@@ -133,7 +180,8 @@
     const cards = heading(of('Optimization'), data.title, r.outcome[0].toUpperCase() + r.outcome.slice(1), open ? undefined : done, [sentence(r.reason)], [
       ['loss found', short(r.loss), short(r.start_loss) + ' at the start' + gain], ['iterations', short(r.iterations)],
       ['simulations', short(r.simulations), short(r.gradients) + ' with gradients'],
-      ['time', short(+r.seconds.toPrecision(3)) + ' s', r.resumed ? 'resumed' : '']]);
+      ['time', short(+r.seconds.toPrecision(3)) + ' s', r.resumed ? 'resumed' : ''],
+      ...(known(r.test_loss) ? [['loss on what was kept out', short(r.test_loss)]] : [])]);
 
     const row = k => r.history.map(h => h[k]), way = card(cards, 'How it went'), x = [0, ...row(0)];
     charts.draw(way, {title: 'Loss by iteration', x: 'iteration', y: 'least loss so far', curves: [{name: 'loss', x, y: [r.start_loss, ...row(2)]}]});
@@ -141,6 +189,9 @@
     if (slopes.length > 1) charts.draw(way, {title: 'Gradient by iteration', x: 'iteration', y: 'largest entry of the gradient', curves: [{name: 'gradient', x: slopes.map(h => h[0]), y: slopes.map(h => h[3]), colour: 1}], logY: true});
 
     variables(cards);
+    if (r.uncertainty) sureness(cards, r.uncertainty, r.variables.flatMap(v => v.value.map((_, k) => v.components && v.components[k] || v.name + '[' + k + ']')));
+    if (data.recordings && data.recordings.length) recordings(cards, data.recordings);
+    if (r.starts) starts(cards, r.starts);
     const sum = r.terms.reduce((s, t) => s + Math.abs(t.value || 0), 0), several = r.terms.some(t => t.trajectory !== undefined);
     table(card(cards, 'What the loss is made of'), [{name: 'term'}, ...(several ? [{name: 'trajectory', number: true}] : []), {name: 'value', number: true}, {name: 'largest deviation', number: true}],
       r.terms.map(t => [t.name, ...(several ? [t.trajectory] : []), {text: t.value, ratio: sum > 0 && r.terms.length > 1 ? Math.abs(t.value) / sum : undefined}, t.deviation]));

@@ -126,6 +126,8 @@ void pbReading_Mark(const pbTermSet *set, const pbTerm *term, char *mark);  // s
 // Row `row` of the set, which is state `step`, of a quantity, and of its slopes; NULL: controls that are not given.
 const double *pbTermSet_Observed(const pbTermSet *set, pbQuantity quantity, int row, int step, const double *ctrl);
 double *pbTermSet_BarRow(const pbTermSet *set, pbQuantity quantity, int row, int step, double *ctrl_bar);
+// After a value: what component i of a term reads at its k-th time, and what is recorded there; of rotations the deviation, and 0.
+double pbTerm_Reading(const pbTermSet *set, const pbTerm *term, int k, int i, const double *ctrl, double *recorded);
 // ---- hosted.c
 PB_NODISCARD pbStatus pbHosted_SetUp(pbTermSet *set, pbTerm *term);  // its rows, when its states are known
 void pbHosted_Free(pbContext *ctx, pbHosted *hosted);

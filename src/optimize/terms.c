@@ -373,6 +373,17 @@ static double component_push(const pbTermSet *s, const pbMoment *p, const double
   return t->sigma ? moved / t->sigma[i] : moved;
 }
 
+double pbTerm_Reading(const pbTermSet *s, const pbTerm *t, int k, int i, const double *ctrl, double *recorded) {
+  const pbMoment p = pbTerm_Moment(s, t, k, 0);
+  double deviation = component(s, &p, ctrl, i) * (t->sigma ? t->sigma[i] : 1);
+
+  // A rotation is told by its deviation.
+  *recorded = is_rotation(t, i) ? (is_missing(&p, i) ? NAN : 0) : p.target[t->parts[i].target];
+  return is_rotation(t, i) ? deviation
+                           : seen_value(s, &p, ctrl, i) * (t->reading ? reading_at(t, 1 + i) : 1) +
+                                 (t->reading ? reading_at(t, 1 + t->part_count + i) : 0);
+}
+
 // ---- value ----------------------------------------------------------------------------------------------------------
 // Of a deviation what a one-sided term counts; its slope is 0 or 1. At the target itself both are 0.
 static double violation(const pbTerm *t, double d) {
