@@ -12,6 +12,7 @@
 #include "optimize/verdict.h"
 
 enum { MOST_DENSE = 128 };                     // unknowns up to which the Jacobian at the answer is formed
+static const double rounding = 1e-22;          // of an unknown's influence, squared, relative to the largest
 static const double most_dense_entries = 3e7;  // of that Jacobian
 static const double no_gain = 1e-8;            // of the loss: a full step that promises less is convergence
 static const double noise_of_loss = 1e-11;     // rounding of a loss, relative; what is below 1e3 of it is no jump
@@ -110,8 +111,15 @@ static void form_normal_matrix(const Judge *j, double *A) {
   }
 }
 
-// An unknown that a bound holds, or that nothing depends on, takes no part: its row and column are those of the unit matrix.
-static bool takes_part(const Judge *j, int i) { return !held(j, i) && j->A[i * j->n + i] != 0; }
+// Of all residuals by a move of unknown i by its own size, squared.
+static double influence(const Judge *j, int i) {
+  double size = 1 + fabs(j->z[i]);
+  return j->A[i * j->n + i] * size * size;
+}
+
+// An unknown that a bound holds, or that nothing depends on but by rounding, takes no part: its row and column are those of the unit
+// matrix.
+static bool takes_part(const Judge *j, int i) { return !held(j, i) && influence(j, i) > j->seen; }
 
 // Cholesky's factor L of A damped by 1e-12 of its diagonal, so that directions the loss does not see do no harm.
 static void factorize(const Judge *j, const double *A, double *L) {
@@ -161,6 +169,8 @@ static double newton_direction(Judge *j) {
   double *A = j->A, *L = j->B, *p = j->d;
   form_normal_matrix(j, A);
   pbJudge_HoldLengths(j, A, NULL);
+  j->seen = 0;
+  for (int i = 0; i < n; i++) j->seen = fmax(j->seen, rounding * influence(j, i));
   factorize(j, A, L);
 
   // The loss is r'r: half its gradient is J'r.

@@ -16,6 +16,7 @@ typedef struct Judge {
   double *J, *A, *B, *D;  // m x n Jacobian, J'J with its eigenvectors (n x n each), roots of eigenvalues (n); NULL where
                           // it is not formed
   double *residuals;      // m
+  double seen;            // influence of an unknown on the residuals, squared, below which it is rounding
   double *look;           // workspace of a look sideways
 } Judge;
 
