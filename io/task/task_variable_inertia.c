@@ -47,7 +47,7 @@ static void values_of(const double *number, double *value) {
 }
 
 pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v) {
-  static const char *const keys[] = {"body", "transform", "name", "start", NULL};
+  static const char *const keys[] = {"body", "transform", "name", "start", "prior", NULL};
   static const char *const bounds[] = {"lower", "upper", "scale", "components"};
   const char *body = NULL, *transform = NULL, *name = NULL;
   double number[PB_INERTIA_NUMBERS], value[PB_INERTIA], z[PB_INERTIA], lower[PB_INERTIA], upper[PB_INERTIA];

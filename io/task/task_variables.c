@@ -16,7 +16,7 @@ static const char *const variable_keys[] = {
     "parameter", "state",    "control",   "mocap_pos",  "mocap_rot",  "mocap_vel", "mocap_pos_before", "mocap_rot_before",
     "joint",     "actuator", "points",    "components", "trajectory", "knots",     "interpolation",    "start",
     "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        "delay",
-    "gain",      "bias",     "body",      NULL};
+    "gain",      "bias",     "body",      "prior",      NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
@@ -541,7 +541,7 @@ static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariabl
 
 // An unknown that is no number of the model: what it sets is in v->index, by which formulas is read when all variables are known.
 static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
-  static const char *const keys[] = {"sets", "constants", "name", "start", "lower", "upper", "transform", "scale", NULL};
+  static const char *const keys[] = {"sets", "constants", "name", "start", "lower", "upper", "transform", "scale", "prior", NULL};
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   v->kind = pb_varySets;
   v->trajectory = -1;
@@ -654,6 +654,8 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
     pbContext_Free(r->ctx, e.memory);
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
+
+  if (status == pb_ok) status = pbTask_ReadPriors(r, list, task);
 
   // formulas name any of the variables
   if (status == pb_ok) status = pbTask_ReadTies(r, list, task);

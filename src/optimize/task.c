@@ -75,7 +75,8 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task->verdict.beside);
   pbSureness_Free(ctx, task->sureness);
   pbTask_FreeStarts(task);
-  void *texts[] = {task->source.text, task->source.folder, task->source.allow_root, task->source.policy, task->own_start};
+  void *texts[] = {task->source.text, task->source.folder, task->source.allow_root, task->source.policy,
+                   task->own_start,   task->prior_at,      task->prior_weight};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) pbContext_Free(ctx, texts[i]);
   pbTask_FreeThreads(task);
   if (!task->borrowed) pbModel_Destroy(task->model);
@@ -210,7 +211,7 @@ pbStatus pbTask_SetUp(pbTask *task) {
     squares &= pbTermSet_Residuals(&task->trajectories[t].terms) > 0;
     task->m += m * (size_t)pbTask_Worlds(task);
   }
-  if (!squares) task->m = 0;
+  task->m = squares ? task->m + (size_t)task->prior_count : 0;
   PB_TRY(pbTask_SetUpThreads(task));
 
   // Nothing has been evaluated yet.
@@ -285,7 +286,32 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
   PB_TRY(pbTask_EachLoss(task, z, value, gradient));
+  *value += pbTask_Prior(task, z, gradient);
   return end_evaluation(task, z, *value);
+}
+
+// ---- what is known before ---------------------------------------------------------------------------------------------
+double pbTask_Prior(const pbTask *task, const double *z, double *gradient) {
+  double sum = 0;
+  int n = task->prior_count ? task->n : 0;
+  for (int i = 0; i < n; i++) {
+    double w = task->prior_weight[i], d = w * (z[i] - task->prior_at[i]);
+    sum += d * d;
+    if (gradient) gradient[i] += 2 * w * d;
+  }
+  return sum;
+}
+
+void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, double *J) {
+  int n = task->prior_count ? task->n : 0;
+  if (J) memset(J, 0, (size_t)task->prior_count * (size_t)task->n * sizeof *J);
+  for (int i = 0, row = 0; i < n; i++) {
+    double w = task->prior_weight[i];
+    if (w == 0) continue;
+    r[row] = w * (z[i] - task->prior_at[i]);
+    if (J) J[(size_t)row * (size_t)task->n + (size_t)i] = w;
+    row++;
+  }
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
@@ -306,6 +332,11 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   PB_TRY(pbTask_Apply(task, z));
 
   PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
+
+  // what is known before, behind the terms
+  size_t first = task->m - (size_t)task->prior_count;
+  value += pbTask_Prior(task, z, NULL);
+  pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
 
   task->same = !pbTask_Sampled(task);
   return end_evaluation(task, z, value);
@@ -447,5 +478,6 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
   }
 
   *loss /= pbTask_Worlds(task);
+  *loss += pbTask_Prior(task, z, NULL);
   return pb_ok;
 }

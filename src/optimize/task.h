@@ -331,7 +331,10 @@ struct pbTask {
   pbVariable *variables;
   int n;
   double *start, *lower, *upper, *value;  // value: physical, scratch
-  size_t m;
+  // n each: what is known of unknowns before, residuals weight (z - at); weight 0: nothing. NULL: of none.
+  double *prior_at, *prior_weight;
+  int prior_count;  // of those that have a weight
+  size_t m;         // residuals of terms, then of these
   int trajectory_count;
   pbTrajectory *trajectories;
   size_t memory;
@@ -471,6 +474,10 @@ typedef struct pbFineModel {
 PB_NODISCARD pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine);
 // A state to start from: steps since the last decision are counted in finer ones.
 void pbFineModel_Start(const pbFineModel *fine, int divide, double *x);
+
+// ---- what is known before: its part of the loss (gradient, n, added to; or NULL), of the residuals (J: prior_count x n, or NULL)
+double pbTask_Prior(const pbTask *task, const double *z, double *gradient);
+void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, double *J);
 
 // ---- uncertainty.c
 void pbSureness_Free(pbContext *ctx, struct pbSureness *s);

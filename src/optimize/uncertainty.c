@@ -170,6 +170,13 @@ static void add_all(pbTask *task, Sureness *s, Sums *sums) {
     }
   }
 
+  // What is known before counts as samples with a sigma do.
+  for (int i = 0; i < n && task->prior_count; i++) {
+    double squared = task->prior_weight[i] * task->prior_weight[i];
+    s->A[i * n + i] += squared;
+    s->B[i * n + i] += squared;
+  }
+
   mirror(s->A, n);
   mirror(s->B, n);
   mirror(s->P, n);
@@ -467,6 +474,7 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
   double most, least;
   Sums sums = {0};
   add_all(task, s, &sums);
+  sums.squares += pbTask_Prior(task, z, NULL);
 
   // Curvature of terms whose slopes are to be estimated is in P: times the variance it joins the others.
   hold_lengths(task, z, s);
@@ -474,7 +482,7 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
   int known = decompose(s, n, &most, &least);
   for (int v = 0; v < task->variable_count; v++) known -= task->variables[v].row_count;
   u->samples = sums.m;
-  u->degrees = (int)sums.m - known;
+  u->degrees = (int)sums.m + task->prior_count - known;
   u->sigma = sums.known == sums.m;
   u->condition = least > 0 ? most / least : INFINITY;
   if (u->degrees < 1) {

@@ -221,6 +221,51 @@ static void test_a_redundant_pair_is_named(void **state) {
   pbTask_Destroy(task);
 }
 
+// ---- what is known before ---------------------------------------------------------------------------------------------------
+// Of a mean with a prior: weights are those of the variances; gradient, residuals and deviation say so.
+static void test_priors(void **state) {
+  const char *loss = "{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [1.5, 1.7], \"sigma\": 0.2}";
+  pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\", \"scale\": 4, \"prior\": {\"mean\": 1, \"sigma\": 0.1}}", loss);
+  pbRunResult result;
+  good(*state, pbTask_Run(task, NULL, &result));
+  double precision = 2 / 0.04 + 1 / 0.01, found = (3.2 / 0.04 + 1 / 0.01) / precision;
+  near(4 * result.z[0], found, 1e-9, "weighted mean");
+  near(result.uncertainty->deviation[0], 1 / sqrt(precision), 1e-9, "deviation");
+  near(result.loss, (pow(1.5 - found, 2) + pow(1.7 - found, 2)) / 0.04 + pow(found - 1, 2) / 0.01, 1e-9, "loss");
+  assert_int_equal(pbTask_ResidualCount(task), 3);
+
+  double z = 0.3, value, g, r[3], J[3];
+  good(*state, pbTask_Loss(task, &z, &value, &g));
+  good(*state, pbTask_Residuals(task, &z, r, J));
+  near(2 * (J[0] * r[0] + J[1] * r[1] + J[2] * r[2]), g, 1e-12, "gradient");
+  pbTask_Destroy(task);
+
+  // of a logarithm relative, about the start; what the samples do not see is what was known
+  task =
+      parse(*state, LINE,
+            "{\"state\": \"qpos\"}, {\"parameter\": \"body_mass:p\", \"transform\": \"log\", \"prior\": {\"sigma\": 0.3}}", loss);
+  const pbUncertainty *u = uncertainty(*state, task, pbTask_Start(task));
+  near(u->deviation[1], 2 * 0.3, 1e-9, "deviation of the prior");
+  near(u->upper[1], 2 * exp(1.959963984540054 * 0.3), 1e-9, "interval of the prior");
+  pbTask_Destroy(task);
+
+  static const struct {
+    const char *prior, *says;
+  } cases[] = {{"3", "variables[0].prior: expected an object"},
+               {"{\"mean\": 1}", "variables[0].prior: expected an object"},
+               {"{\"sigma\": 0}", "variables[0].prior.sigma: expected standard deviations above zero"},
+               {"{\"sigma\": [1, 2]}", "variables[0].prior.sigma: expected 1 numbers"},
+               {"{\"sigma\": 1, \"mode\": 1}", "variables[0].prior.mode"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "{" LINE ", \"variables\": [{\"state\": \"qpos\", \"prior\": %s}], \"loss\": [{\"qpos\": \"x\"}]}", cases[i].prior);
+    pbStatus status = pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task);
+    if (status == pb_ok || !strstr(pbContext_Error(*state), cases[i].says))
+      fail_msg("%s: %s", cases[i].prior, pbContext_Error(*state));
+  }
+}
+
 // ---- models that are wrong ------------------------------------------------------------------------------------------------
 static void test_a_wrong_model_is_warned_of(void **state) {
   char at[2000] = "", target[3000] = "", loss[8000];
@@ -306,6 +351,7 @@ int main(void) {
                                      cmocka_unit_test(test_huber_within_delta_is_squares),
                                      cmocka_unit_test(test_intervals_hold_the_truth),
                                      cmocka_unit_test(test_a_redundant_pair_is_named),
+                                     cmocka_unit_test(test_priors),
                                      cmocka_unit_test(test_a_wrong_model_is_warned_of),
                                      cmocka_unit_test(test_what_is_no_fit_says_why),
                                      cmocka_unit_test(test_an_axis_has_the_uncertainty_of_its_direction)};
