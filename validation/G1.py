@@ -65,6 +65,9 @@ def rows():
         least = np.sqrt(np.diag(np.linalg.inv(J @ J.T))) * SIGMA
         out += [below(f"{n} with 1 mm of noise, error in Cramer-Rao deviations", abs(f - t) / s, 2)
                 for n, f, t, s in zip(("length", "damping", "gravity"), found, TRUTH, least)]
+        told = np.array([v["deviation"][0] for v in result["variables"]])
+        out += [below(f"{n}: the deviation that the program tells beside the Cramer-Rao bound, relative", abs(d / s - 1), 0.05)
+                for n, d, s in zip(("length", "damping", "gravity"), told, least)]
         out.append(row("iterations from length 1.0, gravity 8, no damping", result["iterations"], "reported", True))
         lengths = np.linspace(0.3, 6, 58)
         loss = [float(np.sum((record(bench, [-v, *TRUTH[1:]])[1] - clean)**2)) for v in lengths]

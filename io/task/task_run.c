@@ -179,14 +179,21 @@ static void put_uncertainty(const pbVariable *v, const pbUncertainty *u, json_t 
   pbJson_Put(o, "determined", states);
 }
 
+static bool is_shared(const pbTask *task, int i) {
+  const pbVariable *v = task->variables;
+  while (i >= v->first + v->count) v++;
+  return v->trajectory < 0 || task->trajectory_count == 1;
+}
+
 // The same of the whole fit; correlations in the order of the variables' components.
 static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
-  json_t *o = json_object(), *rows = json_array();
+  json_t *o = json_object();
   if (u->why) {
     pbJson_Put(&o, "why_none", pbJson_String(u->why));
-    json_decref(rows);
     return o;
   }
+
+  json_t *rows = json_array(), *names = json_array();
 
   pbJson_Put(&o, "samples", json_integer((json_int_t)u->samples));
   pbJson_Put(&o, "degrees_of_freedom", json_integer(u->degrees));
@@ -200,11 +207,19 @@ static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
   pbJson_Put(&o, "weakest", pbJson_String(u->weakest));
   pbJson_Put(&o, "warning", u->warning[0] ? pbJson_String(u->warning) : json_null());
 
+  // what is shared by all trajectories: where each begins is of no interest to the others
   for (int i = 0; i < task->n; i++) {
+    if (!is_shared(task, i)) continue;
     json_t *row = json_array();
-    for (int k = 0; k < task->n; k++) pbJson_Add(&row, real(u->correlation[i * task->n + k]));
+    char name[256];
+    pbTask_Unknown(task, i, task->start, name, sizeof name, NULL);
+    pbJson_Add(&names, pbJson_String(name));
+    for (int k = 0; k < task->n; k++) {
+      if (is_shared(task, k)) pbJson_Add(&row, real(u->correlation[i * task->n + k]));
+    }
     pbJson_Add(&rows, row);
   }
+  pbJson_Put(&o, "correlated", names);
   pbJson_Put(&o, "correlations", rows);
   return o;
 }

@@ -189,7 +189,7 @@
     if (slopes.length > 1) charts.draw(way, {title: 'Gradient by iteration', x: 'iteration', y: 'largest entry of the gradient', curves: [{name: 'gradient', x: slopes.map(h => h[0]), y: slopes.map(h => h[3]), colour: 1}], logY: true});
 
     variables(cards);
-    if (r.uncertainty) sureness(cards, r.uncertainty, r.variables.flatMap(v => v.value.map((_, k) => v.components && v.components[k] || v.name + '[' + k + ']')));
+    if (r.uncertainty) sureness(cards, r.uncertainty, r.uncertainty.correlated || []);
     if (data.recordings && data.recordings.length) recordings(cards, data.recordings);
     if (r.starts) starts(cards, r.starts);
     const sum = r.terms.reduce((s, t) => s + Math.abs(t.value || 0), 0), several = r.terms.some(t => t.trajectory !== undefined);

@@ -123,11 +123,24 @@ def _objects(about):
             yield word, thing["name"], (".x", ".y", ".z")
 
 
+def _controls(about, log, named=frozenset()):
+    """Columns of all controls, or none of any; named: what a bare name stands for already."""
+    columns = []
+    for actuator in about["actuators"]:
+        name = actuator["name"]
+        column = f"control:{name}" if f"control:{name}" in log.columns or name in named else name
+        if column in log.columns:
+            columns.append(column)
+    if columns and len(columns) < len(about["actuators"]):
+        raise ArgumentError(f"{log.name}: has controls of {', '.join(columns)}, and not of all actuators")
+    return columns
+
+
 class _Measured:
     """The terms that the columns of a log make, and its columns of controls."""
 
     def __init__(self, about, log):
-        self.terms, self.controls = [], []
+        self.terms = []
         used = {log.time_name}
         for word, name, suffixes in _objects(about):
             columns = [log.find(word, name, s) or log.find(word, name, f":{k}") for k, s in enumerate(suffixes)]
@@ -144,13 +157,7 @@ class _Measured:
             used.update(c for c in columns if c)
 
         named = {joint["name"] for joint in about["joints"]} | {sensor["name"] for sensor in about["sensors"]}
-        for actuator in about["actuators"]:
-            column = f"control:{actuator['name']}"
-            if column not in log.columns and actuator["name"] not in named:
-                column = actuator["name"]
-            if column in log.columns:
-                self.controls.append(column)
-        self.all_controls = len(self.controls) == len(about["actuators"]) > 0
+        self.controls = _controls(about, log, named)
         self.other = [c for c in log.columns if c not in used and c not in self.controls]
         if not self.terms:
             raise ArgumentError(f"{log.name}: no column is of this model: {', '.join(log.columns)}; columns are named as joints, sensors, sites "
@@ -270,7 +277,7 @@ class Fit(Result):
 def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iterable[str | Mapping[str, Any]] | Mapping[str, Any], *,
              sigma: float | Mapping[str, Any] | None = None, test: Log | Sequence[Log] = (), start: str = "free", init: State | None = None,
              window: float | None = None,
-             controls: ArrayLike | None = None, delay: Mapping[str, float] | None = None, starts: int = 1, loss: str = "squared",
+             controls: ArrayLike | Log | None = None, delay: Mapping[str, float] | None = None, starts: int = 1, loss: str = "squared",
              optimizer: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, output: Path | None = None, seed: int | None = None,
              threads: int | None = None, fresh: bool = False, page: Path | None = None, progress: Progress = None) -> Fit:
     """Find parameters of a model from logs of what it did, with how sure they are.
@@ -287,7 +294,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     init          a State with what the log does not show of where it begins (None: the model's reference)
     window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
                   fitted piece by piece; None: each as a whole
-    controls      (nu,) that hold throughout, where the logs have no columns of controls; None: zero
+    controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
     delay         s, of terms by name, as {"sensor:gyro": .004}
     starts        searches from several starts
     loss          "squared", "huber" or "norm"
@@ -303,8 +310,9 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         fit, held_out = (_logs(given, folder, first) for given, first in ((log, 0), (test, 1000)))
         if not fit:
             raise ArgumentError("log: expected at least one")
+        acts = _Log(controls, folder, 2000) if isinstance(controls, (str, os.PathLike, Mapping)) else None
         made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "controls": controls, "delay": delay or {}, "loss": loss,
-                                       "init": init})
+                                       "init": init, "acts": acts})
         for one in fit:
             made.add(one, "fit")
         for one in held_out:
@@ -312,7 +320,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         description = {**(task or {}), "model": source, "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
                        "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
-        files = [one.path for one in fit + held_out] + ([source] if os.path.exists(source) else [])
+        files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
         roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
     return Fit(found, found.ok, found.trajectories)
@@ -366,10 +374,11 @@ class _Task:
             one["loss"].append({"name": measured.name(term), word: name, "type": how["loss"], **({"components": components} if components else {}),
                                 **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
                                 "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}})
-        if measured.all_controls:
-            one["controls"] = {"file": log.path, "columns": measured.controls, "time": log.time_name, "start": begin}
-        elif measured.controls:
-            raise ArgumentError(f"{log.name}: has controls of {', '.join(measured.controls)}, and not of all actuators")
+        acts, columns = (log, measured.controls) if measured.controls else (how["acts"], how["acts"] and _controls(self.about, how["acts"]))
+        if columns:
+            one["controls"] = {"file": acts.path, "columns": columns, "time": acts.time_name, "start": begin}
+        elif acts is not log and acts is not None:
+            raise ArgumentError(f"controls: no column is of an actuator: {', '.join(acts.columns)}")
         elif how["controls"] is not None:
             one["controls"] = np.asarray(how["controls"], dtype=float).tolist()
         self.trajectories.append(one)

@@ -11,7 +11,7 @@
 #include "optimize/optimizer.h"
 #include "optimize/terms.h"
 
-enum { MOST_UNKNOWNS = 300 };
+enum { MOST_UNKNOWNS = 600 };
 static const double most_numbers = 1e8;    // of the Jacobian
 static const double undetermined = 1e-11;  // an eigenvalue relative to the largest, of columns of length one: rounding
 

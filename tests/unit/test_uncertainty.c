@@ -255,7 +255,7 @@ static void test_priors(void **state) {
                {"{\"mean\": 1}", "variables[0].prior: expected an object"},
                {"{\"sigma\": 0}", "variables[0].prior.sigma: expected standard deviations above zero"},
                {"{\"sigma\": [1, 2]}", "variables[0].prior.sigma: expected 1 numbers"},
-               {"{\"sigma\": 1, \"mode\": 1}", "variables[0].prior.mode"}};
+               {"{\"sigma\": 1, \"mode\": 1}", "variables[0].prior: unknown key 'mode'"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[2000];
     snprintf(text, sizeof text,
