@@ -243,11 +243,9 @@ typedef struct pbRunResult {
   const unsigned char *notes;  // n: pb_unknown... of each
   const double *direction;     // n: of a saddle, its largest entry relative to 1 + |z| one; NULL: the answer is none
   int left;                    // saddles that the search left ("saddle": "leave")
-  int best_start;              // number of the start that it came from; 0: the task's own
   int iterations;
   int64_t simulations;      // trajectories simulated by the optimiser
   int64_t gradients;        // evaluations with a gradient or Jacobian
-  double test_loss;         // of the trajectories that test the answer; NaN: there are none
   double loss, start_loss;  // of a task with draws that change: by one set of draws that is none of the search's
   double seconds;
   // Of a search by gradients that did not meet its criteria: how far those reach at the answer (pbNoise_Say, pbNoise_Propose), of
@@ -255,11 +253,13 @@ typedef struct pbRunResult {
   // truncated, methods without): step -1, -1.
   pbNoise noise;
   int noise_trajectory;
-  const pbUncertainty *uncertainty;  // of a fit to recordings; NULL: the task is none, or says "uncertainty": false
-  double *z;                         // n, best; owned by the task, valid until the next Run
-  bool confirmed_run;                // simulated again at a finer time step ("confirm")
+  double *z;           // n, best; owned by the task, valid until the next Run
+  bool confirmed_run;  // simulated again at a finer time step ("confirm")
   double confirm_loss, confirm_timestep;
   bool resumed;
+  double test_loss;                  // of the trajectories that test the answer; NaN: there are none
+  int best_start;                    // number of the start that it came from; 0: the task's own
+  const pbUncertainty *uncertainty;  // of a fit to recordings; NULL: the task is none, or says "uncertainty": false
 } pbRunResult;
 // pb_interrupted: the state file holds all; call again with resume. Any other error: where a point could be evaluated before it,
 // `result` is as after a run (outcome pb_runFailed, reason: the error, nothing judged or confirmed); else its z is NULL.

@@ -141,7 +141,7 @@
     notes(own, [u.sigma === 'stated' ? 'Intervals follow from the stated sigma.' : 'Sigma is estimated from what is left.', ...(u.weakest ? [sentence(u.weakest)] : []), ...(u.warning ? [sentence(u.warning)] : [])]);
     if (names.length > 1 && names.length <= 24) heat(card(cards, 'Correlations'), u.correlations, names);
   }
-  // Blue: together, red: against each other; the number stands in each field.
+  // The number of each pair on a bar of its size, in one color where both grow together, in another where one grows as the other falls.
   function heat(own, matrix, names) {
     const sheet = add(add(own, 'div', null, 'scroll'), 'table', null, 'heat'), head = sheet.createTHead().insertRow(), body = sheet.createTBody();
     add(head, 'th', '');
@@ -152,7 +152,7 @@
       row.forEach((value, k) => {
         const field = add(line, 'td', known(value) ? String(+value.toFixed(2)).replace('-', '\u2212') : '\u2013', 'heat');
         field.title = names[i] + ', ' + names[k];
-        if (known(value)) field.style.background = `color-mix(in srgb, var(${value > 0 ? '--curve-0' : '--curve-3'}) ${Math.round(70 * Math.abs(value))}%, transparent)`;
+        if (known(value)) field.style.boxShadow = `inset 0 -${Math.round(7 * Math.abs(value))}px var(${value > 0 ? '--curve-0' : '--curve-1'})`;
       });
     });
   }

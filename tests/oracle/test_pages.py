@@ -90,8 +90,11 @@ def test_a_search(browser, pages):
     assert "Converged" in said and "The gradient is zero to within its tolerance." in said
     for variable, row in zip(found["variables"], rows(browser)):
         start, value = variable["start"][0], variable["value"][0]
-        assert row[0] == variable["name"] and float(row[1]) == pytest.approx(start, rel=1e-4) and float(row[2]) == pytest.approx(value, rel=1e-4)
-        assert row[3] == f"{variable['lower'][0]:g} to {variable['upper'][0]:g}"
+        told, sure = row[2].split("\n\u00b1 ")
+        assert row[0] == variable["name"] and float(row[1]) == pytest.approx(start, rel=1e-4) and float(told) == pytest.approx(value, rel=1e-4)
+        assert float(sure) == pytest.approx(variable["deviation"][0], rel=.06)
+        assert [float(x) for x in row[3].split(" to ")] == pytest.approx(variable["interval"][0], rel=1e-3)
+        assert row[4] == f"{variable['lower'][0]:g} to {variable['upper'][0]:g}"
     assert "agrees with differences of the simulation" in said
 
     # the loss from the start to the end, on an axis of powers of ten, with what both axes say
