@@ -69,6 +69,45 @@ static void test_separators(void **state) {
   }
 }
 
+// As strtod reads them, to the last bit.
+static void test_numbers(void **state) {
+  (void)state;
+  static const char *const fixed[] = {"0",
+                                      "-0",
+                                      "+1",
+                                      ".5",
+                                      "5.",
+                                      "-.25",
+                                      "123456789012345",
+                                      "1234567890123456",
+                                      "0.1234567890123456789",
+                                      "1e22",
+                                      "1e-22",
+                                      "1E+3",
+                                      "-1.5e-300",
+                                      "4.9e-324",
+                                      "1.7976931348623157e308",
+                                      "00012",
+                                      "0.000000000000001",
+                                      "9007199254740993",
+                                      "0.1",
+                                      "2.2250738585072011e-308",
+                                      "123456789.012345"};
+  uint64_t seed = 5;
+  for (size_t i = 0; i < 20000; i++) {
+    char number[64], text[100];
+    int digits = 1 + (int)(i % 18), power = (int)(i / 18 % 40) - 20;
+    if (i < sizeof fixed / sizeof *fixed) snprintf(number, sizeof number, "%s", fixed[i]);
+    else if (i % 2) snprintf(number, sizeof number, "%.*f", digits, noise64(&seed) * (double)(1 << i % 20));
+    else snprintf(number, sizeof number, "%.*fe%d", digits, noise64(&seed), power);
+    snprintf(text, sizeof text, "a\n%s\n", number);
+    pbArrays *set = parse(text);
+    double expected = strtod(number, NULL), found = sample(set, "a", 0);
+    if (memcmp(&expected, &found, sizeof found) != 0) fail_msg("%s: %.17g", number, found);
+    pbArrays_Destroy(set);
+  }
+}
+
 static void test_quotes(void **state) {
   (void)state;
   pbArrays *set = parse("\"a, b\" , \"c \"\"d\"\" [s]\",\"e\"\n\"1\", \"2\",3\n\"\",\"NA\",\"4\"\n");
@@ -411,6 +450,7 @@ static void test_memory_that_is_not_there(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_header_and_rows),
                                      cmocka_unit_test(test_separators),
+                                     cmocka_unit_test(test_numbers),
                                      cmocka_unit_test(test_quotes),
                                      cmocka_unit_test(test_missing_samples),
                                      cmocka_unit_test(test_lines),
