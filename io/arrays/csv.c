@@ -517,9 +517,16 @@ void pbCsv_Free(pbContext *ctx, pbCsv *csv) {
   pbContext_Free(ctx, csv);
 }
 
+static bool ends_in(const char *name, const char *ending) {
+  size_t n = strlen(name), most = strlen(ending);
+  return n >= most && strcasecmp(name + n - most, ending) == 0;
+}
+
 bool pbCsv_IsOne(const char *name, const unsigned char *start, size_t count) {
-  size_t n = strlen(name);
-  if (n >= 4 && strcasecmp(name + n - 4, ".csv") == 0) return true;
+  if (ends_in(name, ".csv")) return true;
+
+  // a name that says what the file should be
+  if (ends_in(name, ".npy") || ends_in(name, ".npz")) return false;
 
   // text without control characters, whose last character may be cut
   bool text = count > 0;

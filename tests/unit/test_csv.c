@@ -174,7 +174,9 @@ static void test_which_files(void **state) {
   good(ctx, pbArrays_Parse(ctx, greek, strlen(greek), "log", &set));
   pbArrays_Destroy(set);
 
-  // bytes are none, unless they are called so
+  // a name may say that it is none; bytes are none, unless they are called so
+  assert_int_equal(pbArrays_Parse(ctx, text, strlen(text), "log.NPZ", &set), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(ctx), "log.NPZ: is neither an NPY nor an NPZ file"));
   assert_int_equal(pbArrays_Parse(ctx, "\1\2\3\4", 4, "log.dat", &set), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(ctx), "neither an NPY nor an NPZ file, nor text as CSV"));
   assert_int_equal(pbArrays_Parse(ctx, "\xE9t\xE9,b\n1,2\n", 10, "log.dat", &set), pb_bad_input);
