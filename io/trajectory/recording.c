@@ -139,6 +139,7 @@ pbStatus pbRecording_CheckCover(pbContext *ctx, const char *file, const pbRecord
 pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, long steps,
                               pbArrays **controls) {
   pbControlTiming timing = {.timestep = timestep};
+  PB_ASSERT(pbRecording_Rows(set) > 0);
   const char *file = pbArrays_Csv(set)->file;
   pbRecorded *recorded = NULL;
   pbArrays *out = NULL;
@@ -312,6 +313,7 @@ static pbStatus take_trajectory(Taking *t, double timestep) {
 pbStatus pbRecording_Trajectory(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, const double *x0,
                                 pbArrays **trajectory) {
   Taking t = {.ctx = ctx, .model = model, .set = set, .x0 = x0};
+  PB_ASSERT(pbRecording_Rows(set) > 0);
   PB_TRY(pbArrays_Create(ctx, &t.out));
 
   pbStatus status = take_trajectory(&t, timestep);
@@ -391,6 +393,7 @@ static pbStatus take_all_poses(pbContext *ctx, const pbModel *m, const pbArrays 
 
 pbStatus pbRecording_Poses(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, pbArrays **poses) {
   pbArrays *out = NULL;
+  PB_ASSERT(pbRecording_Rows(set) > 0);
   PB_TRY(pbArrays_Create(ctx, &out));
 
   pbStatus status = take_all_poses(ctx, model, set, timestep, out);

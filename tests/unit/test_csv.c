@@ -432,6 +432,18 @@ static void test_too_large(void **state) {
   free(text);
 }
 
+static void test_too_many_columns(void **state) {
+  (void)state;
+  enum { columns = 70000 };
+  char *text = malloc(10 * columns), *at = text;
+  for (int i = 0; i < columns; i++) at += sprintf(at, "%sc%d", i ? "," : "", i);
+  *at++ = '\n';
+  memset(at, ',', columns - 1);
+  at[columns - 1] = 0;
+  bad(text, "log.csv: more than 65536 arrays");
+  free(text);
+}
+
 static void test_memory_that_is_not_there(void **state) {
   (void)state;
   static const char text[] = "time [s],knee [deg],hip\n0,1,2\n0.1,2,\n";
@@ -466,6 +478,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_long_line_is_refused),
                                      cmocka_unit_test(test_a_million_rows),
                                      cmocka_unit_test(test_too_large),
+                                     cmocka_unit_test(test_too_many_columns),
                                      cmocka_unit_test(test_memory_that_is_not_there)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }
