@@ -86,12 +86,30 @@ static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *
   return status;
 }
 
+// The motion that a CSV has recorded.
+static pbStatus take_columns(cliRun *run, pbArrays **trajectory) {
+  pbParam timestep;
+  pbArrays *set = *trajectory;
+  if (pbRecording_Rows(set) == 0) return pb_ok;
+
+  // what it has no column for stays where the model starts
+  PB_TRY(pbModel_Param(run->ctx, run->model, "timestep", &timestep));
+  double *x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x0);
+  if (!x0) return cli_noMemory(run->ctx);
+  pbStatus status = pbState_Init(run->ctx, run->model, run->theta, -1, x0);
+  if (status == pb_ok) status = pbRecording_Trajectory(run->ctx, run->model, set, run->theta[timestep.offset], x0, trajectory);
+  pbContext_Free(run->ctx, x0);
+  if (status == pb_ok) pbArrays_Destroy(set);
+  return status;
+}
+
 static pbStatus write_view(cliRun *run, pbArrays **trajectory) {
   const cliArgs *args = &run->app->args;
   const char *file = args->positionals > 1 ? args->positional[1] : NULL;
   if (file && args->text[opt_keyframe])
     return pbContext_Fail(run->ctx, pb_bad_argument, "--keyframe: a trajectory has its own states");
   PB_TRY(file ? pbArrays_Load(run->ctx, file, trajectory) : make_start(run, trajectory));
+  PB_TRY(take_columns(run, trajectory));
 
   // glTF alone where nothing else is asked for
   if (args->text[opt_output] || !args->text[opt_glb]) PB_TRY(write_page(run, *trajectory, file));

@@ -53,9 +53,9 @@ PB_API void pbArrays_CutRows(pbArrays *set, const char *name, size_t rows);
 
 // Read an NPY or NPZ file (told apart by their first bytes). pb_file: not readable; pb_bad_input: not such a file, cut
 // short, a wrong checksum, a forged length, an element type that is not supported, more than PB_ARRAY_LIMIT, which is refused
-// before any of it is expanded. Any other file that is text, or whose name ends in .csv, is a CSV (docs/csv.md): each column an
-// array of one dimension by its name without unit, in SI, NaN where a sample is missing. Its errors name file, line and column;
-// pb_capacity beyond PB_ARRAY_LIMIT, before memory is taken.
+// before any of it is expanded. A file whose name ends in .csv, or any text of another name than .npy and .npz, is a CSV
+// (docs/csv.md): each column an array of one dimension by its name without unit, in SI, NaN where a sample is missing. Its errors
+// name file, line and column; pb_capacity beyond PB_ARRAY_LIMIT, before memory is taken.
 PB_API PB_NODISCARD pbStatus pbArrays_Load(pbContext *ctx, const char *path, pbArrays **set);
 PB_API PB_NODISCARD pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const char *name, pbArrays **set);
 // Write all arrays as NPZ, or the only one as NPY. The file appears under its name when it is whole (written beside it,

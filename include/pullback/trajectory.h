@@ -59,6 +59,10 @@ PB_API PB_NODISCARD pbStatus pbRecording_Controls(pbContext *ctx, const pbModel 
                                                   long steps, pbArrays **controls);
 // What a row has of positions, velocities, activations and the time, over what x (StateSize) holds.
 PB_API PB_NODISCARD pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x);
+// The same of all rows, as a trajectory: "qpos", others that have columns, and "time", where there is none by the time step. What
+// has no column is that of x0 (StateSize), a sample that is missing the one before it.
+PB_API PB_NODISCARD pbStatus pbRecording_Trajectory(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep,
+                                                    const double *x0, pbArrays **trajectory);
 // "mocap_pos", "mocap_quat", "mocap_vel" (rows, nmocap, 3, 4 or 6), as far as there are any, in a new set; a row is a step.
 PB_API PB_NODISCARD pbStatus pbRecording_Poses(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep,
                                                pbArrays **poses);

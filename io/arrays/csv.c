@@ -58,18 +58,35 @@ static pbStatus fail(const Reader *r, const char *format, ...) {
 static pbStatus no_memory(const Reader *r) { return pbContext_Fail(r->ctx, pb_no_memory, "%s: out of memory", r->file); }
 
 // ---- lines ------------------------------------------------------------------------------------------------------------
-// The next byte; EOF: there is none, or the stream failed.
-static int next_byte(Reader *r) {
-  if (r->at == r->buffered) {
-    r->buffered = fread(r->buffer, 1, BUFFER, r->stream);
-    r->at = 0;
-  }
-  return r->at < r->buffered ? (unsigned char)r->buffer[r->at++] : EOF;
+// More bytes of the stream, where none are left; false: there are none, or it failed.
+static bool fill_buffer(Reader *r) {
+  if (r->at < r->buffered) return true;
+
+  r->buffered = fread(r->buffer, 1, BUFFER, r->stream);
+  r->at = 0;
+  return r->buffered > 0;
+}
+
+// Bytes to the end of a line, or to that of the buffer.
+static size_t line_bytes(const Reader *r) {
+  const char *from = r->buffer + r->at;
+  size_t count = r->buffered - r->at;
+
+  const char *feed = memchr(from, '\n', count);
+  if (feed) count = (size_t)(feed - from);
+  const char *back = memchr(from, '\r', count);
+  return back ? (size_t)(back - from) : count;
 }
 
 static pbStatus check_characters(const Reader *r) {
   const char *end = r->line + r->length;
   for (const char *at = r->line; at < end;) {
+    // nearly all of them
+    if (*at >= 32 && *at < 127) {
+      at++;
+      continue;
+    }
+
     size_t bytes = pbText_Character(at, end);
 
     if (bytes == 0) return fail(r, "byte %zu of the line is no UTF-8", (size_t)(at - r->line) + 1);
@@ -86,16 +103,20 @@ static pbStatus read_line(Reader *r) {
   r->column = 0;
   r->number++;
 
-  int c;
-  while ((c = next_byte(r)) != EOF && c != '\n' && c != '\r') {
-    if (r->length == MOST_LINE) return fail(r, "a line of more than %d bytes", MOST_LINE);
-    r->line[r->length++] = (char)c;
+  char end = 0;
+  while (!end && fill_buffer(r)) {
+    size_t bytes = line_bytes(r);
+    if (bytes > MOST_LINE - r->length) return fail(r, "a line of more than %d bytes", MOST_LINE);
+    memcpy(r->line + r->length, r->buffer + r->at, bytes);
+    r->length += bytes;
+    r->at += bytes;
+    if (r->at < r->buffered) end = r->buffer[r->at++];
   }
-  if (ferror(r->stream)) return pbFile_CannotRead(r->ctx, r->file);
-  r->end = c == EOF && r->length == 0;
 
   // CR LF is one end
-  if (c == '\r' && (c = next_byte(r)) != '\n' && c != EOF) r->at--;
+  r->end = !end && r->length == 0;
+  if (end == '\r' && fill_buffer(r) && r->buffer[r->at] == '\n') r->at++;
+  if (ferror(r->stream)) return pbFile_CannotRead(r->ctx, r->file);
 
   // a byte order mark is no character of the text
   if (r->number == 1 && r->length >= 3 && memcmp(r->line, "\xEF\xBB\xBF", 3) == 0) {
@@ -108,7 +129,8 @@ static pbStatus read_line(Reader *r) {
   return pb_ok;
 }
 
-static bool is_blank(const Reader *r) { return strspn(r->line, " ") == r->length; }
+// Tabs are blank unless they are separators.
+static bool is_blank(const Reader *r) { return strspn(r->line, r->separator == '\t' ? " " : " \t") == r->length; }
 
 // From the beginning to the header: the first line that is neither blank nor a comment.
 static pbStatus find_header(Reader *r) {
@@ -219,15 +241,45 @@ static pbStatus take_field(Reader *r, char **text) {
 static bool is_missing(const char *text) {
   static const char *const words[] = {"", "nan", "-nan", "na", "null"};
 
+  // most are numbers
+  char first = *text == '-' ? text[1] : *text;
+  if (first >= '.' && first <= '9') return false;
+
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (strcasecmp(text, words[i]) == 0) return true;
   }
   return false;
 }
 
+// Up to 15 digits and a small power of ten: the quotient or product of two doubles that are exact, which is the number rounded
+// once, as strtod rounds it (Clinger 1990). Logs have hardly any others.
+static bool is_short(const char *text, double *value) {
+  static const double tens[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  bool minus = *text == '-', point = false;
+  int digits = 0, behind = 0;
+  uint64_t whole = 0;
+
+  for (text += minus || *text == '+'; *text && digits <= 15; text++) {
+    if (*text == '.' && !point) {
+      point = true;
+      continue;
+    }
+    if (*text < '0' || *text > '9') return false;
+    whole = 10 * whole + (uint64_t)(*text - '0');
+    behind += point;
+    digits++;
+  }
+  if (*text || digits == 0 || digits > 15) return false;
+
+  *value = (minus ? -1 : 1) * ((double)whole / tens[behind]);
+  return true;
+}
+
 // Decimal digits with a point: what strtod takes beyond that (hexadecimal, "inf") is none here. HUGE_VAL: too large.
 static bool is_number(const Reader *r, const char *text, double *value) {
   char *end = NULL;
+  if (is_short(text, value)) return true;
 
   // no letters but that of a power of ten
   if (strspn(text, "0123456789.eE+-") != strlen(text) || !strpbrk(text, "0123456789")) return false;
@@ -465,9 +517,16 @@ void pbCsv_Free(pbContext *ctx, pbCsv *csv) {
   pbContext_Free(ctx, csv);
 }
 
+static bool ends_in(const char *name, const char *ending) {
+  size_t n = strlen(name), most = strlen(ending);
+  return n >= most && strcasecmp(name + n - most, ending) == 0;
+}
+
 bool pbCsv_IsOne(const char *name, const unsigned char *start, size_t count) {
-  size_t n = strlen(name);
-  if (n >= 4 && strcasecmp(name + n - 4, ".csv") == 0) return true;
+  if (ends_in(name, ".csv")) return true;
+
+  // a name that says what the file should be
+  if (ends_in(name, ".npy") || ends_in(name, ".npz")) return false;
 
   // text without control characters, whose last character may be cut
   bool text = count > 0;

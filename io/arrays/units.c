@@ -221,7 +221,12 @@ bool pbUnit_Parse(const char *text, pbUnit *unit) {
   return false;
 }
 
-double pbUnit_ToSi(const pbUnit *unit, double value) { return value * unit->up / unit->down + unit->offset; }
+double pbUnit_ToSi(const pbUnit *unit, double value) {
+  double scaled = value * unit->up / unit->down;
+
+  // a zero keeps its sign
+  return unit->offset != 0 ? scaled + unit->offset : scaled;
+}
 
 bool pbUnit_Fits(const pbUnit *unit, const char *si) {
   pbUnit wanted;

@@ -205,6 +205,9 @@ pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr) {
   int nu = pb_controls(r->model);
   if (nu == 0) return pbTaskReader_Fail(r, pb_bad_input, "the model has no controls");
 
+  // a run without steps has none to delay
+  if (tr->steps == 0) return pb_ok;
+
   // rows that the file has, or what the keyframe has, are a step each
   if (!tr->recorded) {
     pbStatus status = pbRecorded_OfRows(r->ctx, tr->ctrl, (size_t)tr->steps, nu, pbTaskReader_Timestep(r), &tr->recorded);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <pullback/sensors.h>
 
@@ -323,15 +324,37 @@ static pbStatus check_times(pbContext *ctx, const pbArrays *set, const pbArray *
   return pb_ok;
 }
 
+static bool ascends(const pbArray *a) {
+  for (size_t i = 0; i < a->count; i++) {
+    if (!isfinite(a->reals[i]) || (i > 0 && !(a->reals[i] > a->reals[i - 1]))) return false;
+  }
+  return true;
+}
+
+// Where no name is given: a column that is called so, else the only one that ascends in a unit of time; NULL: there is none.
+static const pbArray *guess_time(const pbArrays *set) {
+  static const char *const names[] = {"time", "t", "timestamp"};
+  const pbArray *only = NULL;
+  int others = 0;
+
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    for (size_t i = 0; i < pbArrays_Count(set); i++) {
+      const pbArray *a = pbArrays_At(set, i);
+      bool fits = pbUnit_Fits(pbArrays_UnitOf(set, a), "s");
+
+      // "time" in another unit is a mistake, "t" may be something else
+      if (strcasecmp(a->name, names[k]) == 0 && (fits || k == 0)) return a;
+      if (k > 0 || !fits || !pbArrays_UnitOf(set, a)->stated || !ascends(a)) continue;
+      only = a;
+      others++;
+    }
+  }
+  return others == 1 ? only : NULL;
+}
+
 pbStatus pbColumn_Time(pbContext *ctx, const pbArrays *set, const char *name, const pbArray **time) {
   char place[PB_COLUMN_NAME + 400], list[600], unit[PB_UNIT_TEXT];
-  const pbArray *found = pbArrays_Find(set, name ? name : "time");
-
-  // "t" may be something else
-  if (!found && !name) {
-    found = pbArrays_Find(set, "t");
-    if (found && !pbUnit_Fits(pbArrays_UnitOf(set, found), "s")) found = NULL;
-  }
+  const pbArray *found = name ? pbArrays_Find(set, name) : guess_time(set);
 
   // rows are steps, where none is asked for
   *time = found;

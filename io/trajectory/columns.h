@@ -45,7 +45,8 @@ PB_NODISCARD pbStatus pbColumn_Find(pbContext *ctx, const pbModel *m, const pbAr
 PB_NODISCARD pbStatus pbColumn_Missing(pbContext *ctx, const pbArrays *set, const pbColumn *wanted, bool certain);
 // The unit of a column that is taken for a number, however it was found.
 PB_NODISCARD pbStatus pbColumn_CheckUnit(pbContext *ctx, const pbArrays *set, const pbArray *column, const pbColumn *wanted);
-// The column of this name; without a name "time", else "t" if it can be one; NULL: there is none. Its times are there and ascend.
+// The column of this name; without a name "time", "t" or "timestamp", else the only one that ascends in a unit of time; NULL:
+// there is none. Its times are there and ascend.
 PB_NODISCARD pbStatus pbColumn_Time(pbContext *ctx, const pbArrays *set, const char *name, const pbArray **time);
 // "a, b, c, ..."; returns text.
 char *pbColumn_List(const pbArrays *set, char *text, size_t size);

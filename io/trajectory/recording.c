@@ -91,6 +91,7 @@ pbStatus pbRecording_Read(pbContext *ctx, const pbModel *m, const pbArrays *set,
   const pbArray *time;
   pbRecorded *r = NULL;
   PB_ASSERT(pbArrays_Csv(set) && timing->timestep > 0);
+  if (width == 0) return pbContext_Fail(ctx, pb_bad_input, "%s: the model has no controls", pbArrays_Csv(set)->file);
 
   PB_TRY(pbColumn_Time(ctx, set, timing->time, &time));
   PB_TRY(count_steps(ctx, set, time, timing, steps));
@@ -138,6 +139,7 @@ pbStatus pbRecording_CheckCover(pbContext *ctx, const char *file, const pbRecord
 pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, long steps,
                               pbArrays **controls) {
   pbControlTiming timing = {.timestep = timestep};
+  PB_ASSERT(pbRecording_Rows(set) > 0);
   const char *file = pbArrays_Csv(set)->file;
   pbRecorded *recorded = NULL;
   pbArrays *out = NULL;
@@ -167,63 +169,160 @@ pbStatus pbRecording_Controls(pbContext *ctx, const pbModel *model, const pbArra
 }
 
 // ---- states -----------------------------------------------------------------------------------------------------------
-// The numbers of a state's field that the file has columns for.
-static pbStatus take_field(pbContext *ctx, const pbModel *m, const pbArrays *set, pbRecordedKind kind, size_t row, double *to,
-                           int *taken) {
-  const pbArray *column, *before = NULL;
+// Fields of a state that may have columns.
+static const struct {
+  const char *name;
+  pbRecordedKind kind;
+} state_fields[] = {{"qpos", pb_columnQpos},
+                    {"qvel", pb_columnQvel},
+                    {"act", pb_columnAct},
+                    {"points", pb_columnPoints},
+                    {"point_velocity", pb_columnPointVelocity}};
+enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
+
+static pbStateField field_of(const pbModel *m, const char *name) {
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
+    pbStateField f = pbModel_StateFieldAt(m, i);
+    if (strcmp(f.name, name) == 0) return f;
+  }
+  return (pbStateField){0};
+}
+
+// The column of each number of a field, as far as there are any: of a quaternion all or none.
+static pbStatus find_field(pbContext *ctx, const pbModel *m, const pbArrays *set, pbRecordedKind kind, const pbArray **columns,
+                           int *found) {
   pbColumn last = {0};
   int count = pbColumn_Count(m, kind);
 
   for (int i = 0; i < count; i++) {
     pbColumn c = pbColumn_Of(m, kind, i);
-    PB_TRY(pbColumn_Find(ctx, m, set, &c, false, &column));
+    PB_TRY(pbColumn_Find(ctx, m, set, &c, false, &columns[i]));
 
-    // of a quaternion all or nothing
-    bool turns = kind == pb_columnQpos && c.count >= 4 && c.index >= c.count - 4, first = c.index == c.count - 4;
-    if (turns && !first && !column != !before) return pbColumn_Missing(ctx, set, column ? &last : &c, false);
-    before = column;
+    bool turns = kind == pb_columnQpos && c.count >= 4 && c.index > c.count - 4;
+    if (turns && !columns[i] != !columns[i - 1]) return pbColumn_Missing(ctx, set, columns[i] ? &last : &c, false);
     last = c;
-    if (!column) continue;
-
-    if (isnan(column->reals[row])) return missing_sample(ctx, set, column, row, "a state has all of its numbers");
-    to[i] = column->reals[row];
-    ++*taken;
+    *found += columns[i] != NULL;
   }
   return pb_ok;
 }
 
-pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x) {
-  static const struct {
-    const char *name;
-    pbRecordedKind kind;
-  } fields[] = {{"qpos", pb_columnQpos},
-                {"qvel", pb_columnQvel},
-                {"act", pb_columnAct},
-                {"points", pb_columnPoints},
-                {"point_velocity", pb_columnPointVelocity}};
-  const pbArray *time;
-  int taken = 0;
-  PB_ASSERT(row < pbRecording_Rows(set));
-
-  PB_TRY(pbColumn_Time(ctx, set, NULL, &time));
-
-  // over what is there already
-  for (int i = 0; i < pbModel_StateFieldCount(model); i++) {
-    pbStateField f = pbModel_StateFieldAt(model, i);
-    if (time && strcmp(f.name, "time") == 0) x[f.offset] = time->reals[row];
-    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
-      if (strcmp(f.name, fields[k].name) == 0) PB_TRY(take_field(ctx, model, set, fields[k].kind, row, x + f.offset, &taken));
-    }
-  }
-
-  // a log of another robot
+// A log of another robot has nothing of any field.
+static pbStatus no_state(pbContext *ctx, const pbArrays *set) {
   char list[600];
-  if (taken) return pb_ok;
   return pbContext_Fail(
       ctx, pb_bad_input,
       "%s: no column is a position, velocity or activation of this model (docs/csv.md says how they are called); "
       "its columns are %s",
       pbArrays_Csv(set)->file, pbColumn_List(set, list, sizeof list));
+}
+
+// What is done with the columns of a field, numbers of which begin in a state at f.offset.
+typedef struct Taking {
+  pbContext *ctx;
+  const pbModel *model;
+  const pbArrays *set;
+  const pbArray **columns;
+  size_t row;        // of a state,
+  double *x;         // which goes there;
+  pbArrays *out;     // or of all rows, to arrays
+  const double *x0;  // and what has no column, or no sample so far
+} Taking;
+
+static pbStatus take_row(const Taking *t, pbStateField f) {
+  for (int i = 0; i < f.size; i++) {
+    const pbArray *column = t->columns[i];
+    if (!column) continue;
+    if (isnan(column->reals[t->row])) return missing_sample(t->ctx, t->set, column, t->row, "a state has all of its numbers");
+    t->x[f.offset + i] = column->reals[t->row];
+  }
+  return pb_ok;
+}
+
+static pbStatus take_rows(const Taking *t, pbStateField f) {
+  double *out = NULL;
+  size_t rows = pbRecording_Rows(t->set), size = (size_t)f.size;
+  PB_TRY(pbArrays_AddReals(t->out, f.name, 2, (size_t[]){rows, size}, NULL, &out));
+
+  // a sample that is missing is the one before it
+  for (size_t i = 0; i < size; i++) {
+    double value = t->x0[(size_t)f.offset + i];
+    for (size_t k = 0; k < rows; k++) {
+      if (t->columns[i] && !isnan(t->columns[i]->reals[k])) value = t->columns[i]->reals[k];
+      out[k * size + i] = value;
+    }
+  }
+  return pb_ok;
+}
+
+// One field after the other; *taken: numbers that have columns.
+static pbStatus take_field(const Taking *t, size_t which, int *taken) {
+  pbStateField f = field_of(t->model, state_fields[which].name);
+  int found = 0;
+  if (f.size == 0) return pb_ok;
+
+  memset(t->columns, 0, (size_t)f.size * sizeof *t->columns);
+  PB_TRY(find_field(t->ctx, t->model, t->set, state_fields[which].kind, t->columns, &found));
+  *taken += found;
+
+  // positions are there in each trajectory
+  if (!t->out) return take_row(t, f);
+  return found || which == 0 ? take_rows(t, f) : pb_ok;
+}
+
+static pbStatus take_fields(Taking *t) {
+  int taken = 0;
+  t->columns = pbContext_AllocArray(t->ctx, (size_t)pbModel_StateSize(t->model) + 1, sizeof *t->columns);
+  if (!t->columns) return pbContext_Fail(t->ctx, pb_no_memory, "no memory for a recording");
+
+  pbStatus status = pb_ok;
+  for (size_t k = 0; status == pb_ok && k < STATE_FIELDS; k++) status = take_field(t, k, &taken);
+  pbContext_Free(t->ctx, t->columns);
+  return status == pb_ok && !taken ? no_state(t->ctx, t->set) : status;
+}
+
+pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x) {
+  size_t bytes = (size_t)pbModel_StateSize(model) * sizeof *x;
+  const pbArray *time;
+  PB_ASSERT(row < pbRecording_Rows(set));
+  PB_TRY(pbColumn_Time(ctx, set, NULL, &time));
+
+  // what fails leaves x as it is
+  Taking t = {.ctx = ctx, .model = model, .set = set, .row = row, .x = pbContext_Alloc(ctx, bytes)};
+  if (!t.x) return pbContext_Fail(ctx, pb_no_memory, "no memory for a state");
+  memcpy(t.x, x, bytes);
+
+  pbStatus status = take_fields(&t);
+  if (status == pb_ok && time) t.x[field_of(model, "time").offset] = time->reals[row];
+  if (status == pb_ok) memcpy(x, t.x, bytes);
+  pbContext_Free(ctx, t.x);
+  return status;
+}
+
+static pbStatus take_trajectory(Taking *t, double timestep) {
+  const pbArray *time;
+  double *out = NULL;
+  size_t rows = pbRecording_Rows(t->set);
+  PB_TRY(pbColumn_Time(t->ctx, t->set, NULL, &time));
+  PB_TRY(pbArrays_AddReals(t->out, "time", 1, &rows, NULL, &out));
+
+  // rows without times are steps
+  for (size_t k = 0; k < rows; k++) out[k] = time ? time->reals[k] : (double)k * timestep;
+  return take_fields(t);
+}
+
+pbStatus pbRecording_Trajectory(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, const double *x0,
+                                pbArrays **trajectory) {
+  Taking t = {.ctx = ctx, .model = model, .set = set, .x0 = x0};
+  PB_ASSERT(pbRecording_Rows(set) > 0);
+  PB_TRY(pbArrays_Create(ctx, &t.out));
+
+  pbStatus status = take_trajectory(&t, timestep);
+  if (status != pb_ok) {
+    pbArrays_Destroy(t.out);
+    return status;
+  }
+  *trajectory = t.out;
+  return pb_ok;
 }
 
 // ---- poses of mocap bodies --------------------------------------------------------------------------------------------
@@ -294,6 +393,7 @@ static pbStatus take_all_poses(pbContext *ctx, const pbModel *m, const pbArrays 
 
 pbStatus pbRecording_Poses(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep, pbArrays **poses) {
   pbArrays *out = NULL;
+  PB_ASSERT(pbRecording_Rows(set) > 0);
   PB_TRY(pbArrays_Create(ctx, &out));
 
   pbStatus status = take_all_poses(ctx, model, set, timestep, out);

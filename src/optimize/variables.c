@@ -192,6 +192,7 @@ void pbTask_MoveQpos(const pbTask *task, const size_t *dof, const double *by, in
 // The recording, as late as the unknown says; its derivative beside it.
 static void apply_delay(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   double delay = task->value[v->first];
+  if (tr->steps == 0) return;
   PB_ASSERT(tr->recorded && tr->delay_slope);
 
   pbRecorded_Controls(tr->recorded, delay, tr->steps, tr->ctrl_now);

@@ -1,4 +1,5 @@
-// Task files: whatever the text, a task or an error with a text. Tasks may name the one model that lies in their folder.
+// Task files: whatever the text, a task or an error with a text. Tasks may name the one model and the one recording that lie
+// in their folder.
 #include <pullback/pullback.h>
 
 #include <stdio.h>
@@ -7,19 +8,26 @@
 
 static char folder[64] = "/tmp/pullback-fuzz-XXXXXX";
 
+static void put(const char *name, const char *text) {
+  char path[96];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *stream = fopen(path, "w");
+  if (!stream || fputs(text, stream) < 0 || fclose(stream) != 0) abort();
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc;
   (void)argv;
   static const char text[] =
       "<mujoco><worldbody><site name='goal'/><body name='arm'><joint name='hinge' damping='0.1'/><geom name='rod' type='capsule' "
-      "size='.02 .2'/><site name='tip' pos='0 0 .2'/></body></worldbody><actuator><motor joint='hinge'/></actuator>"
+      "size='.02 .2'/><site name='tip' pos='0 0 .2'/></body></worldbody><actuator><motor name='motor' joint='hinge'/></actuator>"
       "<sensor><jointpos joint='hinge'/></sensor></mujoco>";
-  char path[96];
+  static const char log[] =
+      "time [ms],hinge [deg],qvel:hinge,motor,tip.x,tip.y,tip.z\n0,1,2,0.1,0,0,1\n4,2,3,,0,0,1\n10,3,4,0.2,0,0,1\n";
   if (!mkdtemp(folder)) abort();
-  snprintf(path, sizeof path, "%s/arm.xml", folder);
-  FILE *stream = fopen(path, "w");
-  if (!stream || fputs(text, stream) < 0 || fclose(stream) != 0) abort();
+  put("arm.xml", text);
+  put("log.csv", log);
   return 0;
 }
 

@@ -956,7 +956,7 @@ def test_mistakes_are_answered(run, tmp_path, arm):
     for name, value in save.items():
         np.save(tmp_path / name, value)
     np.savez(tmp_path / "c.npz", qpos=np.ones(2)), np.savez(tmp_path / "two.npz", a=np.ones(2), b=np.ones(2)), np.savez(tmp_path / "rows.npz", qpos=np.ones((5, 2)))
-    (tmp_path / "u.csv").write_text("0,0\n"), (tmp_path / "words.xml").write_text("words")
+    (tmp_path / "u.csv").write_text("0,0\n"), (tmp_path / "u.npz").write_text("0,0\n"), (tmp_path / "words.xml").write_text("words")
     sim, grad = ["simulate", arm], ["gradient", arm, "--steps", 5, "--cotangent", tmp_path / "c.npz"]
     for code, words, *arguments in (
             (3, "rows and columns seem to be exchanged", *sim, "--control", tmp_path / "turned.npy"),
@@ -964,7 +964,8 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             (3, "expected numbers, found text", *sim, "--control", tmp_path / "text.npy"),
             (3, "'<c16' is not supported", *sim, "--control", tmp_path / "complex.npy"),
             (3, "holds 2 arrays; expected one, or one named 'control'", *sim, "--control", tmp_path / "two.npz"),
-            (3, "neither an NPY nor an NPZ file", *sim, "--control", tmp_path / "u.csv"),
+            (3, "neither an NPY nor an NPZ file", *sim, "--control", tmp_path / "u.npz"),
+            (3, "u.csv:1: expected a header with the names of columns, found numbers", *sim, "--control", tmp_path / "u.csv"),
             (3, "expected an NPZ file with qpos, qvel, act, time, ..., found one array without a name", *sim, "--init", tmp_path / "u.npy"),
             (3, "not well-formed XML: syntax error", "simulate", tmp_path / "words.xml"),
             (3, "(it has 1, counted from 0)", *sim, "--keyframe", 1),

@@ -74,6 +74,16 @@ def test_poses_by_name(run, folder):
     assert np.allclose(found["mocap_pos"], expected["mocap_pos"], rtol=1e-15) and found["mocap_pos"].shape == (STEPS, 1, 3)
 
 
+def test_a_log_is_seen(run, folder):
+    """A page of the recorded motion: that of the trajectory with the same rows."""
+    angle = np.linspace(0, 1, 20)
+    log = write(folder / "log.csv", ["time", "elbow [deg]", "other"], np.column_stack([angle, np.rad2deg(angle), angle]))
+    np.savez(folder / "log.npz", time=angle, qpos=np.column_stack([0 * angle, np.deg2rad(np.rad2deg(angle))]))
+    run("view", folder / "arm.xml", log, "-o", folder / "log.html")
+    run("view", folder / "arm.xml", folder / "log.npz", "-o", folder / "npz.html")
+    assert (folder / "log.html").read_text().replace("log.csv", "log.npz") == (folder / "npz.html").read_text()
+
+
 TASK = {"model": "arm.xml", "variables": [{"parameter": "dof_damping:elbow", "start": 0.5, "lower": 0.01}], "steps": STEPS,
         "optimizer": {"method": "gauss-newton", "iterations": 10}}
 

@@ -174,6 +174,11 @@ static void test_times(void **state) {
                {"a,t [s]\n0,1\n5,2\n", NULL, NULL},
                {"stamp,a\n0,1\n5,2\n", "stamp", NULL},
                {"t [N],a\n0,1\n5,2\n", NULL, NULL},
+               {"t [N],Time [s]\n0,1\n5,2\n", NULL, NULL},
+               {"a,Timestamp\n0,1\n5,2\n", NULL, NULL},
+               {"a,stamp [ms]\n0,1\n5,2\n", NULL, NULL},
+               {"a,late [ms]\n0,1\n5,1\n", NULL, NULL},
+               {"b [s],c [s]\n0,1\n5,2\n", NULL, NULL},
                {"time [m],a\n0,1\n", NULL, "log.csv:1: column 1 'time': units do not fit: times are in s"},
                {"time,a\n0,1\n\n0,2\n", NULL, "log.csv:4: column 1 'time': 0 s is not later than the row before it, of 0 s"},
                {"time,a\n0,1\n-1,2\n", NULL, "-1 s is not later"},
@@ -185,7 +190,7 @@ static void test_times(void **state) {
     pbStatus status = pbColumn_Time(ctx, set, cases[i].name, &time);
     if (cases[i].message) refused(status, cases[i].message);
     else good(ctx, status);
-    if (!cases[i].message) assert_true((time == NULL) == (i == 3));
+    if (!cases[i].message) assert_true((time == NULL) == (i == 3 || i == 7 || i == 8));
     pbArrays_Destroy(set);
   }
 }
@@ -235,6 +240,12 @@ static void test_controls(void **state) {
 
 static void test_controls_that_are_refused(void **state) {
   (void)state;
+  pbModel *passive = model_of_text(ctx, "<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>");
+  pbArrays *set = parse("a\n1\n"), *out = NULL;
+  refused(pbRecording_Controls(ctx, passive, set, 0.01, 0, &out), "log.csv: the model has no controls");
+  pbArrays_Destroy(set);
+  pbModel_Destroy(passive);
+
   no_controls("knee\n1\n2\n", 0,
               "no column is the control of actuator 'valve': looked for 'control:valve', 'control:valve:0', 'valve'");
   no_controls("knee,valve\n1,2\n,3\n", 0,
@@ -275,10 +286,32 @@ static void test_states(void **state) {
   assert_memory_equal(x, before, (size_t)pbModel_StateSize(model) * sizeof *x);
 }
 
+static void test_trajectories(void **state) {
+  (void)state;
+  double x[64] = {0};
+  pbArrays *out = NULL, *set = parse("knee [deg],qvel:rail\n180,1\n,2\n-180,\n");
+  good(ctx, pbState_Init(ctx, model, pbModel_DefaultParams(model), -1, x));
+  good(ctx, pbRecording_Trajectory(ctx, model, set, 0.01, x, &out));
+  const double pi = 3.14159265358979323846, *time = pbArrays_Reals(out, "time", 3), *qpos = pbArrays_Reals(out, "qpos", 39),
+               *qvel = pbArrays_Reals(out, "qvel", 33);
+  assert_int_equal(pbArrays_Count(out), 3);
+  assert_true(time && qpos && qvel && time[2] == 0.02);
+  assert_true(qpos[11] == pi && qpos[13 + 11] == pi && qpos[26 + 11] == -pi && qpos[3] == 1 && qpos[29] == 1);
+  assert_true(qvel[10] == 1 && qvel[21] == 2 && qvel[32] == 2);
+  pbArrays_Destroy(out);
+  pbArrays_Destroy(set);
+
+  set = parse("time,elbow\n0,1\n");
+  refused(pbRecording_Trajectory(ctx, model, set, 0.01, x, &out), "log.csv: no column is a position, velocity or activation");
+  pbArrays_Destroy(set);
+}
+
 static void no_state(const char *csv, const char *message) {
-  double x[64];
+  double x[64], before[64];
+  for (int i = 0; i < 64; i++) before[i] = x[i] = i;
   pbArrays *set = parse(csv);
   refused(pbRecording_State(ctx, model, set, 0, x), message);
+  assert_memory_equal(x, before, sizeof x);
   pbArrays_Destroy(set);
 }
 
@@ -347,6 +380,7 @@ int main(void) {
                                      cmocka_unit_test(test_controls),
                                      cmocka_unit_test(test_controls_that_are_refused),
                                      cmocka_unit_test(test_states),
+                                     cmocka_unit_test(test_trajectories),
                                      cmocka_unit_test(test_states_that_are_refused),
                                      cmocka_unit_test(test_poses),
                                      cmocka_unit_test(test_memory_that_is_not_there)};

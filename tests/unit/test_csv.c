@@ -69,6 +69,45 @@ static void test_separators(void **state) {
   }
 }
 
+// As strtod reads them, to the last bit.
+static void test_numbers(void **state) {
+  (void)state;
+  static const char *const fixed[] = {"0",
+                                      "-0",
+                                      "+1",
+                                      ".5",
+                                      "5.",
+                                      "-.25",
+                                      "123456789012345",
+                                      "1234567890123456",
+                                      "0.1234567890123456789",
+                                      "1e22",
+                                      "1e-22",
+                                      "1E+3",
+                                      "-1.5e-300",
+                                      "4.9e-324",
+                                      "1.7976931348623157e308",
+                                      "00012",
+                                      "0.000000000000001",
+                                      "9007199254740993",
+                                      "0.1",
+                                      "2.2250738585072011e-308",
+                                      "123456789.012345"};
+  uint64_t seed = 5;
+  for (size_t i = 0; i < 20000; i++) {
+    char number[64], text[100];
+    int digits = 1 + (int)(i % 18), power = (int)(i / 18 % 40) - 20;
+    if (i < sizeof fixed / sizeof *fixed) snprintf(number, sizeof number, "%s", fixed[i]);
+    else if (i % 2) snprintf(number, sizeof number, "%.*f", digits, noise64(&seed) * (double)(1 << i % 20));
+    else snprintf(number, sizeof number, "%.*fe%d", digits, noise64(&seed), power);
+    snprintf(text, sizeof text, "a\n%s\n", number);
+    pbArrays *set = parse(text);
+    double expected = strtod(number, NULL), found = sample(set, "a", 0);
+    if (memcmp(&expected, &found, sizeof found) != 0) fail_msg("%s: %.17g", number, found);
+    pbArrays_Destroy(set);
+  }
+}
+
 static void test_quotes(void **state) {
   (void)state;
   pbArrays *set = parse("\"a, b\" , \"c \"\"d\"\" [s]\",\"e\"\n\"1\", \"2\",3\n\"\",\"NA\",\"4\"\n");
@@ -135,7 +174,9 @@ static void test_which_files(void **state) {
   good(ctx, pbArrays_Parse(ctx, greek, strlen(greek), "log", &set));
   pbArrays_Destroy(set);
 
-  // bytes are none, unless they are called so
+  // a name may say that it is none; bytes are none, unless they are called so
+  assert_int_equal(pbArrays_Parse(ctx, text, strlen(text), "log.NPZ", &set), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(ctx), "log.NPZ: is neither an NPY nor an NPZ file"));
   assert_int_equal(pbArrays_Parse(ctx, "\1\2\3\4", 4, "log.dat", &set), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(ctx), "neither an NPY nor an NPZ file, nor text as CSV"));
   assert_int_equal(pbArrays_Parse(ctx, "\xE9t\xE9,b\n1,2\n", 10, "log.dat", &set), pb_bad_input);
@@ -391,6 +432,18 @@ static void test_too_large(void **state) {
   free(text);
 }
 
+static void test_too_many_columns(void **state) {
+  (void)state;
+  enum { columns = 70000 };
+  char *text = malloc(10 * columns), *at = text;
+  for (int i = 0; i < columns; i++) at += sprintf(at, "%sc%d", i ? "," : "", i);
+  *at++ = '\n';
+  memset(at, ',', columns - 1);
+  at[columns - 1] = 0;
+  bad(text, "log.csv: more than 65536 arrays");
+  free(text);
+}
+
 static void test_memory_that_is_not_there(void **state) {
   (void)state;
   static const char text[] = "time [s],knee [deg],hip\n0,1,2\n0.1,2,\n";
@@ -411,6 +464,7 @@ static void test_memory_that_is_not_there(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_header_and_rows),
                                      cmocka_unit_test(test_separators),
+                                     cmocka_unit_test(test_numbers),
                                      cmocka_unit_test(test_quotes),
                                      cmocka_unit_test(test_missing_samples),
                                      cmocka_unit_test(test_lines),
@@ -424,6 +478,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_long_line_is_refused),
                                      cmocka_unit_test(test_a_million_rows),
                                      cmocka_unit_test(test_too_large),
+                                     cmocka_unit_test(test_too_many_columns),
                                      cmocka_unit_test(test_memory_that_is_not_there)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

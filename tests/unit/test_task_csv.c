@@ -293,11 +293,24 @@ static double loss_at(const Fixture *f, pbTask *task, double z, double *gradient
   return value;
 }
 
-// Gradient and Jacobian by the delay against differences: to both sides where it is smooth, else towards longer delays.
+// By five values on one side, to the fourth order.
+static double one_sided(const Fixture *f, pbTask *task, double z, double d) {
+  static const double weights[] = {-25, 48, -36, 16, -3};
+  double sum = 0;
+  for (int i = 0; i < 5; i++) sum += weights[i] * loss_at(f, task, z + i * d, NULL);
+  return sum / (12 * d);
+}
+
+// Gradient and Jacobian by the delay against differences: with a row on the end of a step (towards longer delays), halfway, and
+// 1e-12 beside it on either side.
 static void test_slopes_by_the_delay(void **state) {
   const Fixture *f = *state;
   static const char *const more[] = {"", ", \"interpolation\": \"linear\""};
-  static const double delays[] = {0, 1e-12, 0.003, 0.005, 0.01, 0.0173};
+  static const struct {
+    double delay, side;
+  } cases[] = {{0, 1},     {1e-12, 1},         {0.003, 1},          {0.003, -1},
+               {0.005, 1}, {0.007, 1},         {0.007 - 1e-12, -1}, {0.007 + 1e-12, 1},
+               {0.01, 1},  {0.01 - 1e-12, -1}, {0.0173, 1}};
   for (int linear = 0; linear < 2; linear++) {
     char rest[1000];
     snprintf(rest, sizeof rest, DELAY_TASK("{\"delay\": \"controls\", \"upper\": 0.05}", "%s"), more[linear]);
@@ -307,17 +320,15 @@ static void test_slopes_by_the_delay(void **state) {
     size_t m = (size_t)pbTask_ResidualCount(task);
     double *r = zeros(m), *J = zeros(m), *later = zeros(m);
 
-    for (size_t i = 0; i < sizeof delays / sizeof *delays; i++) {
-      double z = delays[i], gradient, d = 1e-6, there;
-      double here = loss_at(f, task, z, &gradient), after = loss_at(f, task, z + d, NULL),
-             far = loss_at(f, task, z + 2 * d, NULL);
-      assert_near(gradient, (4 * after - far - 3 * here) / (2 * d), 1e-7 * (1 + fabs(gradient)));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      double z = cases[i].delay, gradient, d = cases[i].side * 1e-8, there = z + d;
+      loss_at(f, task, z, &gradient);
+      assert_near(gradient, one_sided(f, task, z, cases[i].side * 2e-5), 1e-8 * fmax(1, fabs(gradient)));
 
       // each residual
       good(f->ctx, pbTask_Residuals(task, &z, r, J));
-      there = z + 1e-8;
       good(f->ctx, pbTask_Residuals(task, &there, later, NULL));
-      for (size_t k = 0; k < m; k++) assert_near(J[k], (later[k] - r[k]) / 1e-8, 1e-4 * (1 + fabs(J[k])));
+      for (size_t k = 0; k < m; k++) assert_near(J[k], (later[k] - r[k]) / d, 1e-4 * (1 + fabs(J[k])));
     }
 
     free(r);

@@ -94,6 +94,7 @@ COMMANDS = {
     "gradient going on": ("gradient cart.xml --steps 12000 --control push.npz --cotangent end.npz -o O.npz -q", "O.npz"),
     "check going on": ("check cart.xml --horizon 200 --page O.html -q", "O.html"),
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
+    "view csv": ("view cart.xml track.csv -o O.html", "O.html"),
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
