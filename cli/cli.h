@@ -84,6 +84,7 @@ typedef enum cliOptionId {
   opt_fresh,
   opt_starts,
   opt_result,
+  opt_start,
   opt_threads,
   opt_worlds,
   opt_help,
@@ -95,7 +96,7 @@ enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
               1ull << opt_expose | 1ull << opt_design | 1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path |
               1ull << opt_floating_base | 1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia |
-              1ull << opt_missing_meshes,
+              1ull << opt_missing_meshes | 1ull << opt_result,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
             1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_mocap | 1ull << opt_quiet |
             1ull << opt_trajectory,

@@ -58,7 +58,7 @@ const cliCommand cliCommands[] = {
      "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
      cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |
+     CLI_BIT(seed) | CLI_BIT(start) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |
          CLI_BIT(threads) | CLI_BIT(page) | CLI_BIT(json),
      0, "json",
      "Prints a summary and writes the result as JSON to the file of -o (else NAME.result.json) and NAME.trajectory.npz beside "
@@ -66,7 +66,7 @@ const cliCommand cliCommands[] = {
      "(without -o: in the current folder, NAME from the task); --json prints the result, and writes it for -o alone. Exits with "
      "1\n"
      "where the search stalled, or the criteria of stop were not met; --page a page of it: how the loss fell, what was varied "
-     "beside its bounds, advice. An "
+     "beside its bounds, advice. --result of the other commands applies what was found. An "
      "interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
     {"audit", "TASK.json",

@@ -221,6 +221,7 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
 
   pbPool *pool = NULL;
   pbStatus status = make_names(app, task, names);
+  if (status == pb_ok && app->args.text[opt_start]) status = pbTask_StartAt(task, app->args.text[opt_start]);
   if (status == pb_ok) status = cliArgs_Pool(app, &pool);
   if (status == pb_ok && pbTask_TrajectoryCount(task) > 1) status = pbTask_UsePool(task, pool);
   if (status == pb_ok) status = run_task(app, task, names, &result);

@@ -367,6 +367,24 @@ static PyObject *compiled_check_params(PyObject *self, PyObject *object) {
   Py_RETURN_NONE;
 }
 
+// (path, theta): what a result found, in place of theta's.
+static PyObject *compiled_found(PyObject *self, PyObject *args) {
+  pyCompiled *c = (pyCompiled *)self;
+  PyObject *object;
+  const char *path;
+  pyArray theta;
+  bool recompute = false;
+  if (!PyArg_ParseTuple(args, "sO", &path, &object) || !pyArray_Write(object, c->ntheta, "parameters", &theta)) return NULL;
+  if (!theta.data) {
+    PyErr_SetString(PyExc_TypeError, "parameters: expected an array");
+    return NULL;
+  }
+
+  pbStatus status = pbModel_ReadResult(c->ctx, c->model, path, theta.data, &recompute);
+  pyArray_Release(&theta, 1);
+  return status == pb_ok ? PyBool_FromLong(recompute) : fail(c, status);
+}
+
 // (theta): derived entries in place. (theta, bar): pullback at theta, in place of bar. (theta, direction, True): forward.
 static PyObject *compiled_constants(PyObject *self, PyObject *args) {
   pyCompiled *c = (pyCompiled *)self;
@@ -462,6 +480,7 @@ static PyMethodDef compiled_methods[] = {
     {"entry_names", compiled_entry_names, METH_O, "What the entries of a state (False) or of its tangent (True) are."},
     {"check_params", compiled_check_params, METH_O, "Raises where values are out of range."},
     {"constants", compiled_constants, METH_VARARGS, "Derived constants, their pullback, their derivative."},
+    {"found", compiled_found, METH_VARARGS, "Parameters of a result in place; whether constants follow them."},
     {"difference", compiled_difference, METH_VARARGS, "Tangents of the ways from states to states."},
     {"move", compiled_move, METH_VARARGS, "States moved along tangents."},
     {"to_tangent", compiled_to_tangent, METH_VARARGS, "Cotangents of qpos in the tangent space."},

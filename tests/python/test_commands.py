@@ -449,3 +449,33 @@ def test_a_state_that_cannot_be_removed_is_not_resumed(tmp_path):
     (tmp_path / "o.state").mkdir()
     with pytest.raises(pb.errors.FileError, match="o.state: cannot be removed"):
         pb.optimize(str(tmp_path / "t.json"), output=str(tmp_path / "o.json"), fresh=True)
+
+
+def test_a_result_is_parameters_of_a_model(tmp_path):
+    """By path and as it is returned, in every function that takes a model; a search begins where another ended."""
+    text = "<mujoco><worldbody><body name='b'><joint name='j' damping='.1'/><geom size='.1' pos='.2 0 0'/></body></worldbody></mujoco>"
+    (tmp_path / "m.xml").write_text(text)
+    task = {"model": text, "steps": 20, "variables": [{"name": "d", "parameter": "dof_damping:j", "start": .3}, {"parameter": "body_mass:b", "lower": 1}],
+            "loss": [{"qpos": True, "target": [-.1]}], "optimizer": {"iterations": 3}, "constants": "recompute"}
+    found = pb.optimize(task, output=tmp_path / "r.json")
+    model = pb.load(tmp_path / "m.xml")
+    other = model.with_result(found)
+    assert other.params["dof_damping"] == found["parameters"]["dof_damping:j"] != model.params["dof_damping"]
+    assert other.params["body_mass"][1] == found["parameters"]["body_mass:b"] and other.params["body_subtreemass"][1] == other.params["body_mass"][1]
+    assert other == model.with_result(tmp_path / "r.json") == pb.load(tmp_path / "m.xml", result=found) == model.with_params(found["parameters"])
+    said = json.loads(program("info", str(tmp_path / "m.xml"), "--json", "--result", str(tmp_path / "r.json")))
+    assert pb.info(model, result=found) == pb.info(other) == {**said, "constants": "keep"}
+    assert (pb.inspect(model, result=found)["M"] == pb.inspect(other)["M"]).all() and pb.check(model, horizon=3, result=found).ok
+    pages = [pb.view(m, tmp_path / name, **more) for m, name, more in ((other, "a.html", {}), (model, "b.html", {"result": found}))]
+    assert open(pages[0]).read() == open(pages[1]).read()
+
+    again = pb.optimize(task, start=found)
+    assert again["start_loss"] == found["loss"] and again["variables"][0]["start"] == found["variables"][0]["value"]
+    with pytest.raises(pb.InputError, match="no result"):
+        model.with_result({"variables": 1})
+    with pytest.raises(pb.InputError, match="'e', which the task does not vary"):
+        pb.optimize(task, start={"variables": [{"name": "e"}]})
+    with pytest.raises(pb.ArgumentError, match="expected a Result or a path"):
+        model.with_result(None)
+    with pytest.raises(pb.ArgumentError, match="own parameters"):
+        pb.view(model.rollout(model.init(), steps=1), tmp_path / "c.html", result=found)
