@@ -72,7 +72,9 @@ static const Option option_table[opt_count] = {
     [opt_spot_check] =
         {"spot-check", "steps|full|none",
          "compare the gradient with differences: in random steps (default), over the whole rollout, or not at all"},
-    [opt_strict] = {"strict", NULL, "exit with 1 if the gradient is found to be wrong or a solve did not converge"},
+    [opt_strict] = {"strict", NULL,
+                    "exit with 1 if the gradient is found to be wrong or a solve did not converge; export: if "
+                    "MJCF cannot say all of the model"},
     [opt_seed] = {"seed", "INT", "seed of random numbers (default: 0)"},
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
@@ -202,10 +204,19 @@ static pbStatus append_root(pbContext *ctx, cliArgs *args, const char *folder) {
   return pb_ok;
 }
 
+// Is the option of another command the beginning of one of this? Then it is no short form of that.
+static bool begins_another(const cliCommand *command, int id) {
+  size_t length = strlen(option_table[id].name);
+  for (int i = 0; i < opt_count; i++) {
+    if (options_of(command) >> i & 1 && !strncmp(option_table[i].name, option_table[id].name, length)) return true;
+  }
+  return false;
+}
+
 static int make_long_options(const cliCommand *command, struct option *out) {
   int n = 0;
   for (int i = 0; i < opt_count; i++) {
-    if (!(options_of(command) >> i & 1)) continue;
+    if (!(options_of(command) >> i & 1) && !begins_another(command, i)) continue;
 
     // codes from 256 on: those below are letters of short options
     out[n++] = (struct option){option_table[i].name, option_table[i].argument ? required_argument : no_argument, NULL, 256 + i};
@@ -260,6 +271,13 @@ static bool looks_like_option(const char *value) {
 static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code, const char *typed, cliArgs *args) {
   int id = option_of(command, code);
   if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", typed);
+
+  // one of another command is known, so that it is not taken for a longer name
+  if (id >= 0 && id < opt_count && !(options_of(command) >> id & 1)) {
+    char name[64];
+    snprintf(name, sizeof name, "--%s", option_table[id].name);
+    return unknown_option(ctx, command, name);
+  }
 
   // optopt has the letter of a wrong short option; a long one is known as it was typed only
   if (id < 0 || id >= opt_count)

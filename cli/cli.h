@@ -156,6 +156,7 @@ pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
+pbStatus cliExport_Run(cliApp *app);
 
 pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args);
 void cliArgs_Free(pbContext *ctx, cliArgs *args);
@@ -233,6 +234,8 @@ void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standar
 void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
+// The same for a file that is to be written of it. A task is its model with the variables at their start, or as found.
+pbStatus cliRun_Whole(cliApp *app, cliRun *run);
 // Sizes of run->model into the run.
 void cliRun_Sizes(cliRun *run);
 // The same with initial state and inputs; `steps` where nothing says how many. A task file is a run: its trajectory

@@ -319,7 +319,7 @@ static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
                                     text[opt_inertia]);
 }
 
-static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
+static pbStatus load_model(cliApp *app, bool task, bool whole, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
@@ -328,7 +328,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   pbLoadOptions load = {
       .allow_root = app->args.text[opt_allow_root], .surfaces = drawn, .design = app->args.text[opt_design] != NULL};
   PB_TRY(read_urdf_options(app, &load.urdf));
-  PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
+  PB_TRY((whole ? pbModel_LoadWhole : pbModel_Load)(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
   PB_TRY(expose(run));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));
@@ -351,7 +351,11 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
 // What was found of a task is known by its variables.
 pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   bool task = cli_hasSuffix(app->args.positional[0], ".json");
-  return load_model(app, task && app->args.text[opt_result], run);
+  return load_model(app, task && app->args.text[opt_result], false, run);
+}
+
+pbStatus cliRun_Whole(cliApp *app, cliRun *run) {
+  return load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), true, run);
 }
 
 // ---- from beginning to end ---------------------------------------------------------------------------------------
@@ -394,7 +398,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
 }
 
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
-  PB_TRY(load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), run));
+  PB_TRY(load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), false, run));
 
   run->other_steps = steps;
   PB_TRY(choose_trajectory(run));

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -392,6 +393,24 @@ class Model(_core.Model):
         if recompute:
             self._compiled.constants(theta)
         return self._with_theta(theta)
+
+    def save(self, path: str | os.PathLike[str], *, strict: bool = False) -> str:
+        """The model with its parameters as an MJCF file (docs/export.md), which load and MuJoCo read again to the same numbers; returns its path.
+
+        What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is a warning each; strict: an error, with nothing
+        written. Raises ArgumentError for a name that does not end in .xml, or a model from a pickle, which does not know any more what it
+        was made from; UnsupportedError, FileError.
+        """
+        name = path_of(path, "path")
+        if not name.endswith(".xml"):
+            raise ArgumentError(f"path: expected a name that ends in .xml, found {name!r}")
+        if strict:
+            unsaid = self._compiled.save(os.devnull, self._theta).splitlines()
+            if unsaid:
+                raise UnsupportedError("MJCF cannot say: " + "; ".join(unsaid))
+        for line in self._compiled.save(name, self._theta).splitlines():
+            warnings.warn(f"{name}: MJCF cannot say {line}", RuntimeWarning, stacklevel=2)
+        return name
 
     def _with_theta(self, theta):
         """The same model with these parameters, whatever they are."""

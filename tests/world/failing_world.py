@@ -90,6 +90,9 @@ COMMANDS = {
     "check going on": ("check cart.xml --horizon 200 --page O.html -q", "O.html"),
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
+    "export": ("export robot.xml -o O.xml -q", "O.xml"), "export shapes": ("export shapes.xml --expose mesh_vert:wedge -o O.xml -q", "O.xml"),
+    "export urdf": ("export arm.urdf -o O.xml", "O.xml"),
+    "export found": ("export throw.json --result found.json -o O.xml -q", "O.xml"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
     "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
@@ -103,7 +106,8 @@ def write_inputs(place, program):
              "tets.ele": TETS, "tet.gltf": TET}
     for name, text in texts.items():
         (place / name).write_text(text)
-    for name, task in {"throw.json": THROW, "learn.json": LEARN}.items():
+    found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
