@@ -14,6 +14,7 @@ typedef struct pbMjcfWriter {
   FILE *out, *unsaid;  // the text; lines with what it cannot say
   const pbMjcfRow *rows;
   int row_count, depth;
+  double numbers;  // of meshes that stand in the text, so far
 } pbMjcfWriter;
 
 PB_NODISCARD pbStatus pbMjcf_Write(pbMjcfWriter *writer);  // errors of the streams are found by who has opened them

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <pullback/mesh.h>
+
 #include "base/assert.h"
 #include "base/text.h"
 #include "io/mjcf/mjcf_write.h"
@@ -163,29 +165,58 @@ static const pbVisualDef *as_read(const pbSpec *s, const char *name) {
   return NULL;
 }
 
-static void put_faces(pbMjcfWriter *w, pbInts face) {
-  if (!face.count) return;
+enum { MOST_NUMBERS = 1000000 };  // of meshes that are only seen: a text beyond 32 MiB is not read
+
+static void put_faces(pbMjcfWriter *w, const int *face, int count) {
+  if (!count) return;
   fputs(" face=\"", w->out);
 
-  for (int i = 0; i < face.count; i++) fprintf(w->out, "%s%d", i ? " " : "", face.data[i]);
+  for (int i = 0; i < count; i++) fprintf(w->out, "%s%d", i ? " " : "", face[i]);
   fputc('"', w->out);
+}
+
+// Points in single precision, as MuJoCo keeps them.
+static void put_shape(pbMjcfWriter *w, const double *point, int points, const int *face, int faces) {
+  char text[40];
+  w->numbers += (double)points + faces;
+
+  fputs(" vertex=\"", w->out);
+  for (int i = 0; i < points; i++) fprintf(w->out, "%s%s", i ? " " : "", pbText_PutShortest(text, sizeof text, (float)point[i]));
+  fputc('"', w->out);
+  put_faces(w, face, faces);
+}
+
+// Of a file that MuJoCo does not read and nobody has read so far, since nothing that moves asks for it.
+static bool put_unread(pbMjcfWriter *w, const char *file) {
+  pbMesh *mesh = NULL;
+  if (!is_there(file) || w->numbers > MOST_NUMBERS || pbMesh_LoadShape(w->spec->ctx, file, "", &mesh) != pb_ok) return false;
+
+  // Not more than whoever reads it has room for.
+  const pbCells *triangles = &mesh->cells[pb_cellTriangle];
+  int points = 3 * mesh->points, faces = 3 * triangles->count;
+  bool fits = w->numbers + points + faces <= MOST_NUMBERS;
+  if (fits) put_shape(w, mesh->point, points, triangles->vertex, faces);
+  pbMesh_Destroy(mesh);
+  return fits;
 }
 
 static void write_mesh(pbMjcfWriter *w, const pbMeshDef *def) {
   pbMeshDef none = pbMeshDef_Default();
   bool named = is_named(def->file, def->content_type), whole = !named && def->vertex.count;
-  const pbVisualDef *read = named || whole ? NULL : as_read(w->spec, def->name);
+  const pbVisualDef *read = named || whole || *def->file ? NULL : as_read(w->spec, def->name);
 
+  // By its file, whole, by rules of MuJoCo's own, or what there is of it.
   pbMjcf_OpenElement(w, "mesh");
-  if (read && !*def->file) {
-    // made by rules of MuJoCo's own, and only seen
+  if (read) {
     put_keys(w, read);
   } else {
-    pbMjcf_PutRows(w, "asset/mesh", def, &none, whole ? " file content_type " : " file vertex ");
-    if (whole) put_faces(w, def->face);
-    else if (*def->file) put_file(w, "file", def->file);
-    if (!whole && *def->file && !is_there(def->file))
-      fprintf(w->unsaid, "mesh '%s': its file %s is not there any more\n", def->name, def->file);
+    pbMjcf_PutRows(w, "asset/mesh", def, &none, named ? " vertex file " : " vertex file content_type ");
+    if (named) put_file(w, "file", def->file);
+    else if (whole) put_shape(w, def->vertex.data, def->vertex.count, def->face.data, def->face.count);
+    else if (!put_unread(w, def->file)) {
+      if (*def->file) put_file(w, "file", def->file);
+      fprintf(w->unsaid, "mesh '%s', which is only seen: its file %s\n", def->name, def->file);
+    }
   }
   pbMjcf_EndAttributes(w, false);
 }
@@ -216,7 +247,7 @@ static void write_hfield(pbMjcfWriter *w, const pbHfieldDef *def) {
   if (whole && def->elevation.count) put_elevation(w, def);
   if (!whole && *def->file) put_file(w, "file", def->file);
   if (!whole && *def->file && !is_there(def->file))
-    fprintf(w->unsaid, "height field '%s': its file %s is not there any more\n", def->name, def->file);
+    fprintf(w->unsaid, "height field '%s': its file %s cannot be read\n", def->name, def->file);
   pbMjcf_EndAttributes(w, false);
 }
 

@@ -369,7 +369,7 @@ def test_robots_come_back(tmp_path, long_run):
 
 
 def test_urdf_robots_come_back_as_mjcf(tmp_path, long_run):
-    drawn = robots.urdf() if long_run else robots.draw(robots.urdf(), 10)
+    drawn = robots.urdf() if long_run else robots.draw(robots.urdf(), 4)
     bad = {r.name: robot_checks.export_faults(r, tmp_path, floating_base=True, motors=True, inertia=inside.native.pb_inertiaKeep,
                                               missing_meshes=inside.native.pb_missingSkip) for r in drawn}
     assert not any(bad.values()), {n: b for n, b in bad.items() if b}

@@ -1,5 +1,8 @@
 """--result of every command, optimize --start: what a search found in place of what the file says."""
 import json
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -124,3 +127,25 @@ def test_a_result_of_another_task(run, found, tmp_path):
     assert "'other', which the task does not vary" in done.stderr
     done = run("info", tmp_path / "task.json", "--result", tmp_path / "gone.json", code=5)
     assert "gone.json" in done.stderr
+
+
+def test_a_run_that_began_elsewhere_is_not_gone_on_with(pullback, run, found, tmp_path):
+    """What an interrupted search has left is of its start, too."""
+    task = {**TASK, "steps": 400, "optimizer": {"method": "cmaes", "iterations": 100000}}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    state = tmp_path / "long.state"
+    search = subprocess.Popen([pullback, "optimize", tmp_path / "task.json", "-q", "--start", tmp_path / "r.json", "-o", tmp_path / "long.json"],
+                              stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if state.exists():
+            break
+        time.sleep(0.1)
+    search.send_signal(signal.SIGINT)
+    assert search.wait(60) == 130 and state.exists()
+    done = run("optimize", tmp_path / "task.json", "-q", "-o", tmp_path / "long.json", code=3)
+    assert "holds a run that read other files" in done.stderr
+    found["variables"][1]["value"] = [1.5]
+    (tmp_path / "other.json").write_text(json.dumps(found))
+    (tmp_path / "other.json").rename(tmp_path / "r.json")
+    done = run("optimize", tmp_path / "task.json", "-q", "--start", tmp_path / "r.json", "-o", tmp_path / "long.json", code=3)
+    assert "r.json was changed" in done.stderr

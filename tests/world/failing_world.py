@@ -92,6 +92,8 @@ COMMANDS = {
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
     "export": ("export robot.xml -o O.xml -q", "O.xml"), "export shapes": ("export shapes.xml --expose mesh_vert:wedge -o O.xml -q", "O.xml"),
     "export urdf": ("export arm.urdf -o O.xml", "O.xml"),
+    "simulate found": ("simulate throw.json --result found.json -o O.npz -q", "O.npz"), "info found": ("info cart.xml --result found.json", ""),
+    "optimize on": ("optimize throw.json --start found.json -o O.json -q", "O.json O.trajectory.npz"),
     "export found": ("export throw.json --result found.json -o O.xml -q", "O.xml"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
