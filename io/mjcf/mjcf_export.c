@@ -1,5 +1,5 @@
 // A model with parameters as an MJCF file, and what such a file cannot say: the file's own model is made and compared.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Elements and attributes of an MJCF file that is written: by the rows of the schema, so that what is read into a member is
 // written from it.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <math.h>
 #include <string.h>
 

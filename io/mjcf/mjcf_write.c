@@ -1,5 +1,5 @@
 // A spec as MJCF: settings and the tree; assets and what is beside the tree are files of their own.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <string.h>
 
 #include "base/assert.h"

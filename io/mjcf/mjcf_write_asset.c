@@ -1,6 +1,6 @@
 // Assets of an MJCF file that is written: meshes and height fields by their files, or whole where there are none; pictures,
 // colors and what else is only seen, as it was read.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // What is beside the tree of an MJCF file that is written: contacts, equalities, tendons, actuators, sensors, keyframes, custom
 // data.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <stdio.h>
 #include <string.h>
 

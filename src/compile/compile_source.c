@@ -1,7 +1,7 @@
 // What a model was made from, kept in it where the spec asks for it: the spec in the order of the model, so that an element has
 // the number of what it became. Frames, fused bodies, dropped geoms and settings of attached models are gone; poses are those of
 // the model's fields, which pbModel_Spec puts in.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 // A model with parameters as a spec again: what it was made from (compile_source.c), with the numbers of its fields and of theta
 // put in.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // Meshes and height fields of a model with parameters, and where the geoms that have their shape stand: a file, which may have
 // any frame, gives the frame of a geom by the center and the axes of its mass.
-// Tests: tests/oracle/test_export.py.
+// Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <math.h>
 #include <string.h>
 

@@ -292,6 +292,19 @@ def test_meshes_and_fields_as_they_are(shapes):
     assert not test_compile.faults(back.fields(), oracle.compiled(back.path)) and m.nmesh == 2
 
 
+def test_moved_geoms_of_meshes(shapes):
+    """Their frames are those of the mass: the file says that of the mesh's file."""
+    model, r = load(shapes / "in" / "m.xml"), np.random.default_rng(4)
+    theta = model.theta.copy()
+    model.param(theta, "geom_pos")[:] += r.uniform(-.05, .05, (3, 3))
+    model.param(theta, "geom_quat")[:] = turned(model.param(theta, "geom_quat"), r)
+    theta = model.constants(theta)
+    back, said = there_and_back(model, shapes / "out", theta, allow_root=str(shapes / "in"))
+    assert not said and not off((model, theta), (back, back.theta))
+    m = oracle.compiled(back.path)
+    assert np.abs(m.geom_pos - model.param(theta, "geom_pos")).max() < 1e-9
+
+
 def test_a_mesh_whose_file_is_gone_stands_in_the_file(shapes):
     model = load(shapes / "in" / "m.xml")
     (shapes / "in" / "parts" / "wedge.obj").unlink()
