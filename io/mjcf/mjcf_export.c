@@ -140,12 +140,18 @@ static void compare_field(const Export *e, const pbParam *p) {
 // ---- what is no parameter ---------------------------------------------------------------------------------------------------
 typedef bool setting_at(const pbModel *model, int index, const char **name, char *text, size_t size);
 
+// When the solver ends: the file says it, and whoever loads it asks for it (--option tolerance=file).
+static bool is_of_solver(const char *name) {
+  return !strcmp(name, "tolerance") || !strcmp(name, "iterations") || !strcmp(name, "ls_iterations");
+}
+
 static void compare_settings(const Export *e, const char *kind, setting_at *at) {
   const char *name, *other;
   char here[4096], there[4096];
 
   // Both models have the same settings in the same order.
   for (int i = 0; at(e->model, i, &name, here, sizeof here); i++) {
+    if (is_of_solver(name)) continue;
     if (at(e->made, i, &other, there, sizeof there) && strcmp(here, there) != 0)
       fprintf(e->unsaid, "%s %s=%.200s: in the file %.200s\n", kind, name, here, there);
   }

@@ -55,6 +55,11 @@ static void put_options(pbDecompiler *d) {
   o->disableflags = m->disableflags;
   o->enableflags = m->enableflags;
   o->disableactuator = m->disableactuator;
+
+  // When Newton's method ends, where that was asked for; else what the file has said of it.
+  if (m->tolerance > 0) o->tolerance = m->tolerance;
+  if (m->iterations != PB_NEWTON_ITERATIONS) o->iterations = m->iterations;
+  if (m->ls_iterations != PB_LINE_ITERATIONS) o->ls_iterations = m->ls_iterations;
   o->noslip_iterations = m->noslip_iterations;
   o->noslip_tolerance = m->noslip_tolerance[0];
 }

@@ -412,6 +412,11 @@ def test_the_command_writes_what_was_found(run, ball):
         m = mj.MjModel.from_xml_path(str(ball / "out.xml"))
         assert m.dof_damping[0] == wanted and m.opt.gravity[2] == gravity
 
+    # when the solver ends is said, too
+    run("export", ball / "m.xml", "--option", "tolerance=1e-6", "--option", "iterations=7", "-o", ball / "out.xml", "--strict")
+    m = mj.MjModel.from_xml_path(str(ball / "out.xml"))
+    assert m.opt.tolerance == 1e-6 and m.opt.iterations == 7
+
     # to a pipe, too
     assert run("export", ball / "m.xml", "-o", "/dev/stdout").stdout.startswith("<mujoco>\n  <compiler")
 
