@@ -91,6 +91,7 @@ static bool same_row(const Export *e, const pbParam *p, const pbParam *q, int ro
   for (int k = 0; k < cols; k++) {
     if (!same(fabs(length - 1) > 1e-14 ? a[k] / length : a[k], b[k])) return false;
   }
+
   return true;
 }
 
@@ -132,6 +133,7 @@ static void compare_field(const Export *e, const pbParam *p) {
             p->derived ? "follow from other parameters in the file (--constants recompute)" : "are others in the file");
     return;
   }
+
   for (int i = 0; i < p->rows; i++) {
     if (!same_row(e, p, &q, i)) say_row(e, p, &q, i);
   }
@@ -238,6 +240,7 @@ pbStatus pbModel_SaveMjcf(pbContext *ctx, const pbModel *model, const double *th
     if (status == pb_ok) status = pbDraft_End(&lines, unsaid, NULL);
     else pbDraft_Drop(&lines);
   }
+
   pbSpec_Destroy(spec);
   return status;
 }

@@ -2,6 +2,7 @@
 // written from it.
 // Tests: tests/oracle/test_export.py, tests/unit/test_export.c.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -49,27 +50,40 @@ void pbMjcf_PutReals(pbMjcfWriter *w, const char *attribute, const double *value
 // ---- attributes by the schema -------------------------------------------------------------------------------------------
 #define AT(record, type) (*(const type *)((const char *)(record) + row->offset))
 
-static bool same_reals(const double *a, const double *b, int count) { return !memcmp(a, b, (size_t)count * sizeof *a); }
+// Specs of hosts may have none.
+static const char *text_of(const char *text) { return text ? text : ""; }
+
+static bool same(const void *a, const void *b, size_t size) { return !memcmp(a, b, size); }
+
+static bool same_reals(const double *a, const double *b, int count) { return same(a, b, (size_t)count * sizeof *a); }
+
+// Is the value another than without the attribute? NAN: not given.
+static bool is_said(const pbMjcfRow *row, const void *def, const void *none) {
+  switch (row->type) {
+    case 'n': return **(const char *const *)def;  // the first member of every element
+    case 't': return row->required || strcmp(text_of(AT(def, char *const)), text_of(AT(none, char *const))) != 0;
+    case 'd':
+    case 'q': return !isnan(AT(def, double)) && (row->required || !same_reals(&AT(def, double), &AT(none, double), row->most));
+    case 'i': return row->required || !same(&AT(def, int), &AT(none, int), row->most * sizeof(int));
+    case 'k': return row->required || AT(def, int) != AT(none, int);
+    case 'b': return AT(def, bool) != AT(none, bool);
+    case 'v': return AT(def, pbReals).count > 0;
+    case 'f':
+    case 'e': return (AT(def, int) & row->arg) != (AT(none, int) & row->arg);
+    default: return false;  // classes, other forms of orientations, what code writes
+  }
+}
 
 // Those at the end that are as they would be without need not be said.
-static void put_reals(pbMjcfWriter *w, const pbMjcfRow *row, const void *def, const void *none) {
-  const double *values = &AT(def, double), *others = &AT(none, double);
+static void put_reals(pbMjcfWriter *w, const pbMjcfRow *row, const double *values, const double *others) {
   int count = row->most;
-
   PB_ASSERT(row->least <= row->most);
-
-  // NAN: not given.
-  if (isnan(values[0]) || (!row->required && same_reals(values, others, count))) return;
 
   while (count > row->least && same_reals(values + count - 1, others + count - 1, 1)) count--;
   pbMjcf_PutReals(w, row->attribute, values, count);
 }
 
-static void put_ints(pbMjcfWriter *w, const pbMjcfRow *row, const void *def, const void *none) {
-  const int *values = &AT(def, int);
-
-  if (!row->required && !memcmp(values, &AT(none, int), (size_t)row->most * sizeof *values)) return;
-
+static void put_ints(pbMjcfWriter *w, const pbMjcfRow *row, const int *values) {
   fprintf(w->out, " %s=\"", row->attribute);
 
   for (int i = 0; i < row->most; i++) fprintf(w->out, "%s%d", i ? " " : "", values[i]);
@@ -82,8 +96,7 @@ static void put_word(pbMjcfWriter *w, const pbMjcfRow *row, int value) {
 
   for (const char *at = row->words; *at; at += strspn(at, " ")) {
     size_t length = strcspn(at, " "), name = strcspn(at, "= ");
-    int stated = next;
-    if (name < length) sscanf(at + name + 1, "%d", &stated);
+    int stated = name < length ? (int)strtol(at + name + 1, NULL, 10) : next;
 
     // One that is refused is no value of a model.
     if (stated == value && *at != '!') {
@@ -96,34 +109,22 @@ static void put_word(pbMjcfWriter *w, const pbMjcfRow *row, int value) {
   }
 }
 
-static void put_text(pbMjcfWriter *w, const pbMjcfRow *row, const char *text, const char *other) {
-  if (text && (row->required || strcmp(text, other ? other : "") != 0)) pbMjcf_PutText(w, row->attribute, text);
-}
-
 static void put_row(pbMjcfWriter *w, const pbMjcfRow *row, const void *def, const void *none) {
   // Letters of the schema: a value goes out as it came in.
   switch (row->type) {
-    case 'n': put_text(w, row, *(const char *const *)def, ""); return;  // the first member of every element
-    case 't': put_text(w, row, AT(def, char *const), AT(none, char *const)); return;
+    case 'n': pbMjcf_PutText(w, row->attribute, *(const char *const *)def); return;
+    case 't': pbMjcf_PutText(w, row->attribute, text_of(AT(def, char *const))); return;
     case 'd':
-    case 'q': put_reals(w, row, def, none); return;
-    case 'i': put_ints(w, row, def, none); return;
-    case 'k':
-      if (row->required || AT(def, int) != AT(none, int)) put_word(w, row, AT(def, int));
-      return;
-    case 'b':
-      if (AT(def, bool) != AT(none, bool)) put_word(w, row, AT(def, bool));
-      return;
-    case 'v':
-      if (AT(def, pbReals).count) pbMjcf_PutReals(w, row->attribute, AT(def, pbReals).data, AT(def, pbReals).count);
-      return;
-    case 'f':  // a flag that disables, or one that enables: words in this order
-    case 'e': {
-      bool set = AT(def, int) & row->arg, before = AT(none, int) & row->arg;
-      if (set != before) put_word(w, row, set == (row->type == 'e'));
+    case 'q': put_reals(w, row, &AT(def, double), &AT(none, double)); return;
+    case 'i': put_ints(w, row, &AT(def, int)); return;
+    case 'k': put_word(w, row, AT(def, int)); return;
+    case 'b': put_word(w, row, AT(def, bool)); return;
+    case 'v': pbMjcf_PutReals(w, row->attribute, AT(def, pbReals).data, AT(def, pbReals).count); return;
+    default: {  // a flag that disables, or one that enables: words in this order
+      bool set = AT(def, int) & row->arg;
+      put_word(w, row, set == (row->type == 'e'));
       return;
     }
-    default: return;  // classes, other forms of orientations, what code writes
   }
 }
 
@@ -142,6 +143,16 @@ void pbMjcf_PutRows(pbMjcfWriter *w, const char *path, const void *def, const vo
     if (!row->attribute || strcmp(row->element, path) != 0 || is_in(without, row->attribute)) continue;
 
     // Those that are nowhere are read, and written, by code.
-    if (row->offset != pb_mjcfNowhere || row->type == 'n') put_row(w, row, def, none);
+    bool here = row->offset != pb_mjcfNowhere || row->type == 'n';
+    if (here && is_said(row, def, none)) put_row(w, row, def, none);
   }
+}
+
+bool pbMjcf_HasRows(const pbMjcfWriter *w, const char *path, const void *def, const void *none) {
+  for (int i = 0; i < w->row_count; i++) {
+    const pbMjcfRow *row = &w->rows[i];
+    bool of = row->attribute && !strcmp(row->element, path) && row->offset != pb_mjcfNowhere;
+    if (of && is_said(row, def, none)) return true;
+  }
+  return false;
 }

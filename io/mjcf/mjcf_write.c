@@ -9,19 +9,17 @@
 static void write_option(pbMjcfWriter *w, const pbOptionSettings *o, const pbOptionSettings *none) {
   double group[31];
   int groups = 0;
-
-  if (!memcmp(o, none, sizeof *o)) return;
+  bool flags = pbMjcf_HasRows(w, "option/flag", o, none);
 
   // Groups are the bits of a mask.
   for (int i = 0; i < 31; i++) {
     if (o->disableactuator & 1 << i) group[groups++] = i;
   }
+  if (!groups && !flags && !pbMjcf_HasRows(w, "option", o, none)) return;
 
   pbMjcf_OpenElement(w, "option");
   pbMjcf_PutRows(w, "option", o, none, NULL);
   if (groups) pbMjcf_PutReals(w, "actuatorgroupdisable", group, groups);
-
-  bool flags = o->disableflags != none->disableflags || o->enableflags != none->enableflags;
   pbMjcf_EndAttributes(w, flags);
   if (!flags) return;
 
@@ -31,26 +29,27 @@ static void write_option(pbMjcfWriter *w, const pbOptionSettings *o, const pbOpt
   pbMjcf_CloseElement(w, "option");
 }
 
+// Nothing of what is as it would be without.
+static void write_record(pbMjcfWriter *w, const char *name, const void *record, const void *none) {
+  if (!pbMjcf_HasRows(w, name, record, none)) return;
+
+  pbMjcf_OpenElement(w, name);
+  pbMjcf_PutRows(w, name, record, none, NULL);
+  pbMjcf_EndAttributes(w, false);
+}
+
 static void write_settings(pbMjcfWriter *w, const pbSpec *none) {
   const pbSpec *s = w->spec;
 
+  // The unit of angles is said always: files without a word of it are in degrees.
   pbMjcf_OpenElement(w, "compiler");
   pbMjcf_PutText(w, "angle", s->compiler.degree ? "degree" : "radian");
   pbMjcf_PutRows(w, "compiler", &s->compiler, &none->compiler, NULL);
   pbMjcf_EndAttributes(w, false);
-  write_option(w, &s->option, &none->option);
 
-  // Nothing of what is as it would be without.
-  if (memcmp(&s->size, &none->size, sizeof s->size) != 0) {
-    pbMjcf_OpenElement(w, "size");
-    pbMjcf_PutRows(w, "size", &s->size, &none->size, NULL);
-    pbMjcf_EndAttributes(w, false);
-  }
-  if (memcmp(&s->statistic, &none->statistic, sizeof s->statistic) != 0) {
-    pbMjcf_OpenElement(w, "statistic");
-    pbMjcf_PutRows(w, "statistic", &s->statistic, &none->statistic, NULL);
-    pbMjcf_EndAttributes(w, false);
-  }
+  write_option(w, &s->option, &none->option);
+  write_record(w, "size", &s->size, &none->size);
+  write_record(w, "statistic", &s->statistic, &none->statistic);
 }
 
 // ---- the tree -----------------------------------------------------------------------------------------------------------

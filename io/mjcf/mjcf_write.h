@@ -28,6 +28,8 @@ void pbMjcf_PutReals(pbMjcfWriter *w, const char *attribute, const double *value
 // All attributes of an element of the schema whose values are not those of `none`, but for names in `without` (" a b ").
 void pbMjcf_PutRows(pbMjcfWriter *w, const char *path, const void *def, const void *none, const char *without);
 
+bool pbMjcf_HasRows(const pbMjcfWriter *w, const char *path, const void *def, const void *none);  // would any be written?
+
 // ---- mjcf_write_asset.c: meshes, height fields, and what is only seen
 void pbMjcf_WriteAssets(pbMjcfWriter *w);
 void pbMjcf_WriteVisuals(pbMjcfWriter *w, const char *section);  // "visual/": elements whose path begins so

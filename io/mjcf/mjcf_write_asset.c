@@ -58,6 +58,7 @@ static bool has_key(const pbVisualDef *def, const char *key) {
   for (int i = 0; i < def->count; i++) {
     if (!strcmp(def->keys[i], key)) return true;
   }
+
   return false;
 }
 
@@ -68,6 +69,7 @@ static bool is_said_before(const pbSpec *s, const pbVisualDef *def) {
   for (const pbVisualDef *other = s->visuals; other < def && is_setting(def); other++) {
     if (!strcmp(other->element, def->element)) return true;
   }
+
   return false;
 }
 
@@ -76,6 +78,7 @@ static bool is_said_again(const pbSpec *s, const pbVisualDef *def, const char *k
   for (const pbVisualDef *other = def + 1; other < s->visuals + s->nvisual; other++) {
     if (!strcmp(other->element, def->element) && has_key(other, key)) return true;
   }
+
   return false;
 }
 
@@ -92,15 +95,16 @@ static void put_keys(pbMjcfWriter *w, const pbVisualDef *def) {
   }
 
   // The color may be that of its class.
-  static const double white[4] = {1, 1, 1, 1};
-  if (!colored && !strcmp(def->element, "asset/material") && memcmp(def->rgba, white, sizeof white) != 0)
-    pbMjcf_PutReals(w, "rgba", def->rgba, 4);
+  const double *c = def->rgba;
+  bool white = c[0] == 1 && c[1] == 1 && c[2] == 1 && c[3] == 1;
+  if (!colored && !strcmp(def->element, "asset/material") && !white) pbMjcf_PutReals(w, "rgba", def->rgba, 4);
 }
 
 static bool is_inside(const pbSpec *s, int around) {
   for (int i = around + 1; i < s->nvisual; i++) {
     if (s->visuals[i].parent == around) return true;
   }
+
   return false;
 }
 
@@ -126,6 +130,7 @@ static void write_visual(pbMjcfWriter *w, int i) {
   for (int k = i + 1; k < s->nvisual; k++) {
     if (s->visuals[k].parent == i) write_visual(w, k);
   }
+
   pbMjcf_CloseElement(w, name);
 }
 
@@ -162,6 +167,7 @@ static const pbVisualDef *as_read(const pbSpec *s, const char *name) {
   for (int i = 0; i < s->nvisual; i++) {
     if (!strcmp(s->visuals[i].element, "asset/mesh") && !strcmp(s->visuals[i].name, name)) return &s->visuals[i];
   }
+
   return NULL;
 }
 
@@ -218,6 +224,7 @@ static void write_mesh(pbMjcfWriter *w, const pbMeshDef *def) {
       fprintf(w->unsaid, "mesh '%s', which is only seen: its file %s\n", def->name, def->file);
     }
   }
+
   pbMjcf_EndAttributes(w, false);
 }
 

@@ -36,16 +36,19 @@ void pbMjcf_WriteContacts(pbMjcfWriter *w) {
 
   // Without pairs and excludes there is no section.
   open_section(w, "contact");
+
   for (int i = 0; i < s->npair; i++) {
     pbMjcf_OpenElement(w, "pair");
     pbMjcf_PutRows(w, "contact/pair", &s->pairs[i], &pair, NULL);
     pbMjcf_EndAttributes(w, false);
   }
+
   for (int i = 0; i < s->nexclude; i++) {
     pbMjcf_OpenElement(w, "exclude");
     pbMjcf_PutRows(w, "contact/exclude", &s->excludes[i], &exclude, NULL);
     pbMjcf_EndAttributes(w, false);
   }
+
   pbMjcf_CloseElement(w, "contact");
 }
 
@@ -75,6 +78,7 @@ static void write_equality(pbMjcfWriter *w, const pbEqualityDef *def) {
 void pbMjcf_WriteEqualities(pbMjcfWriter *w) {
   if (!w->spec->nequality) return;
   open_section(w, "equality");
+
   for (int i = 0; i < w->spec->nequality; i++) write_equality(w, &w->spec->equalities[i]);
   pbMjcf_CloseElement(w, "equality");
 }
@@ -104,7 +108,7 @@ static void write_tendon(pbMjcfWriter *w, const pbTendonDef *def) {
 
   pbMjcf_OpenElement(w, word);
   pbMjcf_PutRows(w, def->spatial ? "tendon/spatial" : "tendon/fixed", def, &none, NULL);
-  if (memcmp(def->springlength, none.springlength, sizeof def->springlength) != 0)
+  if (def->springlength[0] != none.springlength[0] || def->springlength[1] != none.springlength[1])
     pbMjcf_PutReals(w, "springlength", def->springlength, 2);
 
   // The path, station by station.
@@ -116,6 +120,7 @@ static void write_tendon(pbMjcfWriter *w, const pbTendonDef *def) {
 void pbMjcf_WriteTendons(pbMjcfWriter *w) {
   if (!w->spec->ntendon) return;
   open_section(w, "tendon");
+
   for (int i = 0; i < w->spec->ntendon; i++) write_tendon(w, &w->spec->tendons[i]);
   pbMjcf_CloseElement(w, "tendon");
 }
@@ -143,6 +148,7 @@ static void write_actuator(pbMjcfWriter *w, const pbActuatorDef *def) {
 void pbMjcf_WriteActuators(pbMjcfWriter *w) {
   if (!w->spec->nactuator) return;
   open_section(w, "actuator");
+
   for (int i = 0; i < w->spec->nactuator; i++) write_actuator(w, &w->spec->actuators[i]);
   pbMjcf_CloseElement(w, "actuator");
 }
@@ -212,6 +218,7 @@ static void write_sensor(pbMjcfWriter *w, const pbSensorDef *def) {
 void pbMjcf_WriteSensors(pbMjcfWriter *w) {
   if (!w->spec->nsensor) return;
   open_section(w, "sensor");
+
   for (int i = 0; i < w->spec->nsensor; i++) write_sensor(w, &w->spec->sensors[i]);
   pbMjcf_CloseElement(w, "sensor");
 }
@@ -223,11 +230,13 @@ void pbMjcf_WriteKeys(pbMjcfWriter *w) {
   if (!w->spec->nkey) return;
 
   open_section(w, "keyframe");
+
   for (int i = 0; i < w->spec->nkey; i++) {
     pbMjcf_OpenElement(w, "key");
     pbMjcf_PutRows(w, "keyframe/key", &w->spec->keys[i], &none, NULL);
     pbMjcf_EndAttributes(w, false);
   }
+
   pbMjcf_CloseElement(w, "keyframe");
 }
 
@@ -244,6 +253,7 @@ static void write_tuple(pbMjcfWriter *w, const pbTupleDef *def) {
     if (entry->prm != 0) pbMjcf_PutReals(w, "prm", &entry->prm, 1);
     pbMjcf_EndAttributes(w, false);
   }
+
   pbMjcf_CloseElement(w, "tuple");
 }
 
@@ -254,6 +264,7 @@ void pbMjcf_WriteCustom(pbMjcfWriter *w) {
   if (!s->nnumeric && !s->ntext && !s->ntuple) return;
 
   open_section(w, "custom");
+
   for (int i = 0; i < s->nnumeric; i++) {
     pbMjcf_OpenElement(w, "numeric");
     pbMjcf_PutRows(w, "custom/numeric", &s->numerics[i], &numeric, NULL);

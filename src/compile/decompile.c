@@ -26,6 +26,8 @@
 // As a range alone says it, where it does.
 static int limit(int limited, const double range[2]) { return limited == (range[0] < range[1]) ? pb_auto : limited; }
 
+static bool same_bits(const void *a, const void *b, size_t size) { return !memcmp(a, b, size); }
+
 static void set_pose(pbPose *pose, const double pos[3], const double quat[4]) {
   *pose = (pbPose){.alt = pb_altNone};
   memcpy(pose->pos, pos, sizeof pose->pos);
@@ -87,7 +89,7 @@ static const double *free_pose(const pbDecompiler *d, int body) {
 
   // Seven numbers: place and orientation.
   const double *rest = OF(qpos0, 1, m->jnt_qposadr[j]);
-  return memcmp(rest, m->qpos0 + m->jnt_qposadr[j], 7 * sizeof *rest) != 0 ? rest : NULL;
+  return same_bits(rest, m->qpos0 + m->jnt_qposadr[j], 7 * sizeof *rest) ? NULL : rest;
 }
 
 static bool is_triangle(const double I[3]) { return I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]; }
@@ -234,8 +236,8 @@ static void put_pair(pbDecompiler *d, int i) {
 // A relative pose that follows from the reference goes on doing so, unless it was changed.
 static void put_weld(const pbDecompiler *d, int i, pbEqualityDef *def) {
   const double *data = OF(eq_data, pb_eqDataSize, i), *derived = data - d->theta + d->derived;
-  bool changed = memcmp(data + 3, derived + 3, 7 * sizeof *data) != 0 &&
-                 memcmp(data + 3, d->m->eq_data + pbEquality_Data(i) + 3, 7 * sizeof *data) != 0;
+  bool changed = !same_bits(data + 3, derived + 3, 7 * sizeof *data) &&
+                 !same_bits(data + 3, d->m->eq_data + pbEquality_Data(i) + 3, 7 * sizeof *data);
   def->torquescale = data[pb_weldTorquescale];
   if (def->sites) return;
 
