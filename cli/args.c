@@ -73,7 +73,9 @@ static const Option option_table[opt_count] = {
     [opt_spot_check] =
         {"spot-check", "steps|full|none",
          "compare the gradient with differences: in random steps (default), over the whole rollout, or not at all"},
-    [opt_strict] = {"strict", NULL, "exit with 1 if the gradient is found to be wrong or a solve did not converge"},
+    [opt_strict] = {"strict", NULL,
+                    "exit with 1 if the gradient is found to be wrong or a solve did not converge; export: if "
+                    "MJCF cannot say all of the model"},
     [opt_seed] = {"seed", "INT", "seed of random numbers (default: 0)"},
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
@@ -82,7 +84,8 @@ static const Option option_table[opt_count] = {
                       "begin at rest with controls 0, where a search begins, and compare each number with its one-sided slopes"},
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
     [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
-    [opt_result] = {"result", "FILE.json", "audit what optimize found; else the task's start"},
+    [opt_result] = {"result", "FILE.json", "what optimize found, in place of what the model or the task's start says"},
+    [opt_start] = {"start", "FILE.json", "begin where another search ended: its result (default: the task's start)"},
     [opt_worlds] = {"worlds", "FILE.npz",
                     "many worlds at once: starts, control, param/NAME, ... with the worlds as their first axis"},
     [opt_threads] = {"threads", "N", "threads to work on (default: as many as there are processors); results are the same"},
@@ -157,7 +160,7 @@ static bool same_file(const char *a, const char *b) {
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
   static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb, opt_page};
   static const cliOptionId inputs[] = {opt_control,     opt_qfrc,      opt_xfrc, opt_command, opt_mocap,
-                                       opt_deformables, opt_cotangent, opt_loss, opt_worlds};
+                                       opt_deformables, opt_cotangent, opt_loss, opt_worlds,  opt_result};
   const char *const kinds[] = {command->output, "pvd", "glb", "html"};
 
   for (int k = 0; k < 4; k++) {
@@ -202,10 +205,19 @@ static pbStatus append_root(pbContext *ctx, cliArgs *args, const char *folder) {
   return pb_ok;
 }
 
+// Is the option of another command the beginning of one of this? Then it is no short form of that.
+static bool begins_another(const cliCommand *command, int id) {
+  size_t length = strlen(option_table[id].name);
+  for (int i = 0; i < opt_count; i++) {
+    if (options_of(command) >> i & 1 && !strncmp(option_table[i].name, option_table[id].name, length)) return true;
+  }
+  return false;
+}
+
 static int make_long_options(const cliCommand *command, struct option *out) {
   int n = 0;
   for (int i = 0; i < opt_count; i++) {
-    if (!(options_of(command) >> i & 1)) continue;
+    if (!(options_of(command) >> i & 1) && !begins_another(command, i)) continue;
 
     // codes from 256 on: those below are letters of short options
     out[n++] = (struct option){option_table[i].name, option_table[i].argument ? required_argument : no_argument, NULL, 256 + i};
@@ -260,6 +272,13 @@ static bool looks_like_option(const char *value) {
 static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code, const char *typed, cliArgs *args) {
   int id = option_of(command, code);
   if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", typed);
+
+  // one of another command is known, so that it is not taken for a longer name
+  if (id >= 0 && id < opt_count && !(options_of(command) >> id & 1)) {
+    char name[64];
+    snprintf(name, sizeof name, "--%s", option_table[id].name);
+    return unknown_option(ctx, command, name);
+  }
 
   // optopt has the letter of a wrong short option; a long one is known as it was typed only
   if (id < 0 || id >= opt_count)

@@ -84,6 +84,7 @@ typedef enum cliOptionId {
   opt_fresh,
   opt_starts,
   opt_result,
+  opt_start,
   opt_threads,
   opt_worlds,
   opt_help,
@@ -95,7 +96,7 @@ enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
               1ull << opt_expose | 1ull << opt_design | 1ull << opt_policy | 1ull << opt_allow_root | 1ull << opt_package_path |
               1ull << opt_floating_base | 1ull << opt_fuse | 1ull << opt_motors | 1ull << opt_inertia |
-              1ull << opt_missing_meshes,
+              1ull << opt_missing_meshes | 1ull << opt_result,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
             1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_command | 1ull << opt_mocap | 1ull << opt_quiet |
             1ull << opt_trajectory,
@@ -155,6 +156,7 @@ pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
+pbStatus cliExport_Run(cliApp *app);
 
 pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args);
 void cliArgs_Free(pbContext *ctx, cliArgs *args);
@@ -232,6 +234,8 @@ void cliNoise_Warn(const pbNoise *noise, const char *where);  // both on standar
 void cliRun_Warn(const char *text);  // lines of warnings, as the command prints them
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
+// The same for a file that is to be written of it. A task is its model with the variables at their start, or as found.
+pbStatus cliRun_Whole(cliApp *app, cliRun *run);
 // Sizes of run->model into the run.
 void cliRun_Sizes(cliRun *run);
 // The same with initial state and inputs; `steps` where nothing says how many. A task file is a run: its trajectory

@@ -58,7 +58,7 @@ const cliCommand cliCommands[] = {
      "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
      cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |
+     CLI_BIT(seed) | CLI_BIT(start) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |
          CLI_BIT(threads) | CLI_BIT(page) | CLI_BIT(json),
      0, "json",
      "Prints a summary and writes the result as JSON to the file of -o (else NAME.result.json) and NAME.trajectory.npz beside "
@@ -66,7 +66,7 @@ const cliCommand cliCommands[] = {
      "(without -o: in the current folder, NAME from the task); --json prints the result, and writes it for -o alone. Exits with "
      "1\n"
      "where the search stalled, or the criteria of stop were not met; --page a page of it: how the loss fell, what was varied "
-     "beside its bounds, advice. An "
+     "beside its bounds, advice. --result of the other commands applies what was found. An "
      "interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
     {"audit", "TASK.json",
@@ -93,6 +93,18 @@ const cliCommand cliCommands[] = {
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_WRITE, CLI_BIT(output), "npz",
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
+    {"export", "MODEL", "Write a model, with its parameters as given or found, as an MJCF file.", 1, 1,
+     CLI_MODEL | CLI_BIT(output) | CLI_BIT(strict) | CLI_BIT(quiet), CLI_BIT(output), "xml",
+     "The file says every number in full: numbers from defaults, included files, replicas, densities, fromto and euler stand in\n"
+     "it, and each gives its double back. Meshes, height fields and pictures are named by their files, as seen from the new "
+     "one;\n"
+     "what no file has stands in it. What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is told "
+     "on\n"
+     "standard error; with --strict the command then exits with 1.\n\n"
+     "  pullback export robot.urdf --floating-base -o robot.xml\n"
+     "  pullback export robot.xml --result fit.result.json -o found.xml\n"
+     "  pullback export robot.xml --param dof_damping:knee=0.4 --strict -o damped.xml",
+     cliExport_Run},
 };
 const int cliCommand_Count = sizeof cliCommands / sizeof *cliCommands;
 

@@ -150,10 +150,11 @@ static pbStatus set_given(cliRun *run) {
   return pb_ok;
 }
 
-// The run of a task file: the start values of its variables come before the options.
+// The run of a task file: values of its variables, at their start or as found, come before the options.
 static pbStatus read_task(cliRun *run) {
+  const char *result = run->app->args.text[opt_result];
   PB_TRY(pbTask_LoadRun(run->ctx, run->model_path, run->app->args.text[opt_allow_root], run->model, run->theta, &run->task));
-
+  if (result) PB_TRY(pbTask_StartAt(run->task, result));
   PB_TRY(pbTask_Parameters(run->task, pbTask_Start(run->task), run->theta));
   run->trajectories = pbTask_TrajectoryCount(run->task);
 
@@ -161,6 +162,16 @@ static pbStatus read_task(cliRun *run) {
 
   // once more: options rule over the start values of variables
   return set_given(run);
+}
+
+// What was found, in a model without its task.
+static pbStatus read_result(cliRun *run) {
+  const char *path = run->app->args.text[opt_result];
+  bool recompute = false;
+  if (!path) return pb_ok;
+  PB_TRY(pbModel_ReadResult(run->ctx, run->model, path, run->theta, &recompute));
+  if (!run->app->args.text[opt_constants]) run->recompute = recompute;
+  return pb_ok;
 }
 
 // Unless an option has changed one, a bad parameter is the file's.
@@ -181,6 +192,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
   // the model is const: the run has parameters of its own
   memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
 
+  if (!task) PB_TRY(read_result(run));
   PB_TRY(set_given(run));
   if (task) PB_TRY(read_task(run));
   PB_TRY(check_parameters(run));
@@ -307,7 +319,7 @@ static pbStatus read_urdf_options(cliApp *app, pbUrdfOptions *urdf) {
                                     text[opt_inertia]);
 }
 
-static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
+static pbStatus load_model(cliApp *app, bool task, bool whole, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
 
   PB_TRY(read_constants(run));
@@ -316,7 +328,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   pbLoadOptions load = {
       .allow_root = app->args.text[opt_allow_root], .surfaces = drawn, .design = app->args.text[opt_design] != NULL};
   PB_TRY(read_urdf_options(app, &load.urdf));
-  PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
+  PB_TRY((whole ? pbModel_LoadWhole : pbModel_Load)(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
   PB_TRY(expose(run));
   if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));
@@ -336,7 +348,15 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   return pb_ok;
 }
 
-pbStatus cliRun_Model(cliApp *app, cliRun *run) { return load_model(app, false, run); }
+// What was found of a task is known by its variables.
+pbStatus cliRun_Model(cliApp *app, cliRun *run) {
+  bool task = cli_hasSuffix(app->args.positional[0], ".json");
+  return load_model(app, task && app->args.text[opt_result], false, run);
+}
+
+pbStatus cliRun_Whole(cliApp *app, cliRun *run) {
+  return load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), true, run);
+}
 
 // ---- from beginning to end ---------------------------------------------------------------------------------------
 
@@ -378,7 +398,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
 }
 
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
-  PB_TRY(load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), run));
+  PB_TRY(load_model(app, cli_hasSuffix(app->args.positional[0], ".json"), false, run));
 
   run->other_steps = steps;
   PB_TRY(choose_trajectory(run));

@@ -246,6 +246,7 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
 
   pbPool *pool = NULL;
   pbStatus status = make_names(app, task, names);
+  if (status == pb_ok && app->args.text[opt_start]) status = pbTask_StartAt(task, app->args.text[opt_start]);
   if (status == pb_ok) status = cliArgs_Pool(app, &pool);
   bool several = status == pb_ok && (pbTask_TrajectoryCount(task) > 1 || pbTask_StartCount(task) > 1);
   if (several) status = pbTask_UsePool(task, pool);

@@ -6,6 +6,7 @@
 #include <pullback/io.h>
 #include <pullback/spec.h>
 
+#include "io/load.h"
 #include "io/task/task_reader.h"
 
 static bool is_task(const char *path) {
@@ -22,7 +23,7 @@ static pbStatus name_file(pbContext *ctx, const char *path, pbStatus status) {
   return pbContext_Fail(ctx, status, "%.400s: %s", path, text);
 }
 
-pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
+static pbStatus load(pbContext *ctx, const char *path, const pbLoadOptions *options, bool whole, pbModel **model) {
   *model = NULL;
 
   // A task says itself how its model is read.
@@ -30,11 +31,19 @@ pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *opt
       (options->urdf.floating_base || options->urdf.fuse || options->urdf.motors || options->urdf.inertia ||
        options->urdf.missing_meshes))
     return pbContext_Fail(ctx, pb_bad_argument, "%.400s: options of URDF stand in the task itself, under \"urdf\"", path);
-  if (is_task(path)) return pbTask_LoadModel(ctx, path, options, model);
+  if (is_task(path)) return pbTask_LoadModel(ctx, path, options, whole, model);
   pbSpec *spec = NULL;
-  pbStatus status = pbSpec_Load(ctx, path, options, &spec);
+  pbStatus status = pbSpec_LoadFor(ctx, path, options, whole, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
 
   pbSpec_Destroy(spec);
   return name_file(ctx, path, status);
+}
+
+pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
+  return load(ctx, path, options, false, model);
+}
+
+pbStatus pbModel_LoadWhole(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
+  return load(ctx, path, options, true, model);
 }

@@ -5,7 +5,9 @@
 #include <pullback/io.h>
 
 #include "base/context.h"
+#include "compile/spec_pool.h"
 #include "io/archive.h"
+#include "io/load.h"
 #include "io/mjcf/mjcf.h"
 #include "io/urdf/urdf.h"
 
@@ -14,6 +16,7 @@ typedef struct source {
   size_t length;             // of the text
   const char *name;          // of the text, in messages
   bool mjcf;                 // nothing else is wanted
+  bool whole;                // models keep what they were made from
   const pbArchive *archive;  // that holds the file; NULL: none
 } source;
 
@@ -46,6 +49,7 @@ static pbStatus read_spec(pbXmlDocument *document, const source *from, const pbL
 
   spec->surfaces = options && options->surfaces;
   spec->design = options && options->design;
+  spec->pool->source = from->whole;
 
   if (from->path) PB_TRY(pbXml_Load(document, from->path, options));
   else PB_TRY(pbXml_Parse(document, from->text, from->length, from->name));
@@ -91,6 +95,10 @@ static pbStatus load_spec(pbContext *ctx, source from, const pbLoadOptions *opti
 
 pbStatus pbSpec_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {
   return load_spec(ctx, (source){.path = path}, options, spec);
+}
+
+pbStatus pbSpec_LoadFor(pbContext *ctx, const char *path, const pbLoadOptions *options, bool whole, pbSpec **spec) {
+  return load_spec(ctx, (source){.path = path, .whole = whole}, options, spec);
 }
 
 pbStatus pbSpec_Parse(pbContext *ctx, const char *text, size_t length, const char *name, const pbLoadOptions *options,

@@ -62,6 +62,16 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *mo
 // Load and compile in one go. A name that ends in .json is a task (docs/task.md), of which the world is taken: model, deformables,
 // options, contact and parameters.
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
+// The same; the model keeps what it was made from (pbModel_SaveMjcf, pbModel_Spec).
+PB_API PB_NODISCARD pbStatus pbModel_LoadWhole(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
+
+// A model with parameters theta (ParamSize; NULL: its own) as an MJCF file, whole or not at all, whose every number gives its
+// double back (docs/export.md). Meshes, height fields and textures are named by their files, as seen from the new one; what no
+// file has stands in it. *unsaid: lines with what MJCF cannot say, "" where it says all, the caller's to free (pbContext_Free);
+// NULL on failure. pb_bad_argument: the model did not keep what it was made from (pbModel_LoadWhole, pbSpec_KeepSource).
+// pb_unsupported, with the reason: it could not be loaded again.
+PB_API PB_NODISCARD pbStatus pbModel_SaveMjcf(pbContext *ctx, const pbModel *model, const double *theta, const char *path,
+                                              char **unsaid);
 
 // Policies (policy.h; docs/policies.md) from files, once a model and before its first scratch. A JSON file holds the object
 // that "policy" of a task is, or a task that has one; an NPZ, as pbPolicy_Save writes it, holds description and weights, and

@@ -135,6 +135,15 @@ typedef struct pbLossView {
 typedef pbStatus (*pbLossFunction)(void *user, const pbLossView *view, double *value);
 PB_API void pbTask_OnFunction(pbTask *task, pbLossFunction function, void *user);
 
+// The task begins from here on where a search of it ended: pbTask_Start is the answer in a result that optimize wrote, and what a
+// run of the task is made from has the file in it. pb_bad_input: with the variable, where they do not fit or are out of bounds.
+PB_API PB_NODISCARD pbStatus pbTask_StartAt(pbTask *task, const char *path);
+// The parameters that such a result found ("parameters" of its JSON), put into theta (ParamSize) of a model; unknowns of other
+// kinds (states, controls) stay away. *recompute: derived constants follow them there (pbModel_SetConstants). On failure nothing
+// is changed; pb_bad_input, with file and place: a parameter that the model does not have, no result.
+PB_API PB_NODISCARD pbStatus pbModel_ReadResult(pbContext *ctx, const pbModel *model, const char *path, double *theta,
+                                                bool *recompute);
+
 PB_API const pbModel *pbTask_Model(const pbTask *task);
 PB_API int pbTask_Size(const pbTask *task);              // number of unknowns n
 PB_API size_t pbTask_ResidualCount(const pbTask *task);  // m; 0 where a term is no sum of squares

@@ -426,8 +426,16 @@ PB_API PB_NODISCARD pbStatus pbSpec_Check(const pbSpec *spec);
 PB_API pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, const char *element, const char *name,
                             const char *format, ...) PB_PRINTF(6, 7);
 
+// Models that are compiled from here on keep what they were made from, for pbModel_Spec. A copy of the spec does so, too.
+PB_API void pbSpec_KeepSource(pbSpec *spec);
 // Spec to model. The spec stays as it is and may be edited and compiled again.
 PB_API PB_NODISCARD pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model);
+// A model with parameters theta (ParamSize; NULL: its own) as a spec again, whose every number stands in full: bodies in their
+// own frames, poses by quaternions, angles in radians, stated inertias, actuators in general form; nothing is left of frames,
+// densities, fused bodies and the compiler's rules. What a spec cannot say of theta (geom_restitution, one of several damping
+// coefficients of a ball joint, ...) is not in it: compile it and compare. pb_bad_argument where the model did not keep what it
+// was made from (pbSpec_KeepSource, pbModel_LoadWhole).
+PB_API PB_NODISCARD pbStatus pbModel_Spec(pbContext *ctx, const pbModel *model, const double *theta, pbSpec **spec);
 
 #ifdef __cplusplus
 }

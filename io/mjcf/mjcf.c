@@ -494,6 +494,8 @@ static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int p
     values[i] = pbSpec_Text(reader->spec, node->attributes[i].value);
     if (!keys[i] || !values[i]) return NO_MEMORY(node);
     if (!strcmp(keys[i], "name")) def.name = values[i];
+    bool file = !strncmp(keys[i], "file", 4) && (IS(node, "texture") || IS(node, "skin"));
+    if (file && !pbMjcf_KeepPath(reader, node, IS(node, "texture"), &values[i])) return NO_MEMORY(node);
   }
 
   // Its kind, as a path of the table, says which attributes those are.

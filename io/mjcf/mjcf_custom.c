@@ -20,16 +20,18 @@ static pbStatus read_numeric(pbMjcfReader *reader, const pbXmlNode *node) {
   return ADD(Numeric, &def);
 }
 
-static int object_type(const char *name) {
-  // The order is that of pb_ref*, which begins at 1.
-  static const char *const names[] = {"body",     "xbody",  "joint",    "dof",    "geom",    "site",     "camera", "light",
-                                      "flex",     "mesh",   "skin",     "hfield", "texture", "material", "pair",   "exclude",
-                                      "equality", "tendon", "actuator", "sensor", "numeric", "text",     "tuple",  "key"};
+// The order is that of pb_ref*, which begins at 1.
+static const char *const object_names[] = {"body",     "xbody",  "joint",    "dof",    "geom",    "site",     "camera", "light",
+                                           "flex",     "mesh",   "skin",     "hfield", "texture", "material", "pair",   "exclude",
+                                           "equality", "tendon", "actuator", "sensor", "numeric", "text",     "tuple",  "key"};
 
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(name, names[i])) return (int)i + 1;
+static int object_type(const char *name) {
+  for (size_t i = 0; i < sizeof object_names / sizeof *object_names; i++)
+    if (!strcmp(name, object_names[i])) return (int)i + 1;
   return pb_refNone;
 }
+
+const char *pbMjcf_ObjectWord(int type) { return object_names[type - 1]; }
 
 static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
   pbTupleDef def = pbTupleDef_Default();

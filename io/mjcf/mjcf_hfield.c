@@ -146,5 +146,10 @@ pbStatus pbMjcf_LoadHfields(pbMjcfReader *reader) {
     if (!hfield || !*hfield->file || hfield->elevation.count) continue;
     PB_TRY(load_file(reader, pbMjcf_AssetNode(reader, "hfield", (int)(hfield - spec->hfields)), hfield));
   }
+
+  for (int i = 0; i < spec->nhfield; i++) {
+    const pbXmlNode *node = pbMjcf_AssetNode(reader, "hfield", i);
+    if (!pbMjcf_KeepPath(reader, node, false, &spec->hfields[i].file)) return NO_MEMORY(node);
+  }
   return pb_ok;
 }

@@ -79,8 +79,8 @@ static pbStatus find_ending(pbMjcfReader *reader, const pbXmlNode *node, const p
 }
 
 // false: longer than the room.
-static bool join_folder(const pbMjcfReader *reader, const char *file, char *path, size_t size) {
-  const char *folder = reader->meshdir ? reader->meshdir : reader->assetdir;
+static bool join_folder(const pbMjcfReader *reader, const char *own, const char *file, char *path, size_t size) {
+  const char *folder = own ? own : reader->assetdir;
   const char *slash = strrchr(file, '/');
   if (reader->strippath && slash) file = slash + 1;
 
@@ -92,10 +92,11 @@ static bool join_folder(const pbMjcfReader *reader, const char *file, char *path
   return n > 0 && (size_t)n < size;
 }
 
-pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const char *file, char **real) {
+static pbStatus find_file(pbMjcfReader *reader, const pbXmlNode *node, bool picture, const char *file, char **real) {
   char path[PATH_MAX];
   const pbMjcfReader *of = pbMjcf_ReaderOf(reader, node);
-  if (!join_folder(of, file, path, sizeof path)) return FAIL(node, "the name of its file is too long");
+  if (!join_folder(of, picture ? of->texturedir : of->meshdir, file, path, sizeof path))
+    return FAIL(node, "the name of its file is too long");
 
   // As seen from its own model's file; where it is not there, beside the included file that names it.
   const char *model = of->document.root->place.file;
@@ -103,6 +104,17 @@ pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const cha
   if (strcmp(node->place.file, model) != 0 && pbXml_FindBeside(&reader->document, node, node->place.file, file, real) == pb_ok)
     return pb_ok;
   return pbXml_FindBeside(&reader->document, node, model, path, real);
+}
+
+pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const char *file, char **real) {
+  return find_file(reader, node, false, file, real);
+}
+
+bool pbMjcf_KeepPath(pbMjcfReader *reader, const pbXmlNode *node, bool picture, const char **file) {
+  char *real;
+  if (!reader->spec->pool->source || !**file || find_file(reader, node, picture, *file, &real) != pb_ok) return true;
+  *file = pbSpec_Text(reader->spec, real);
+  return *file != NULL;
 }
 
 static pbStatus take_mesh(pbMjcfReader *reader, const pbXmlNode *node, const pbMesh *mesh, pbMeshDef *def) {
@@ -194,5 +206,11 @@ pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader) {
   PB_TRY(load_meshes(reader, true));
 
   // What is only seen is read where it is asked for.
-  return reader->spec->surfaces ? load_meshes(reader, false) : pb_ok;
+  if (reader->spec->surfaces) PB_TRY(load_meshes(reader, false));
+
+  for (int i = 0; i < reader->spec->nmesh; i++) {
+    const pbXmlNode *node = pbMjcf_AssetNode(reader, "mesh", i);
+    if (!pbMjcf_KeepPath(reader, node, false, &reader->spec->meshes[i].file)) return NO_MEMORY(node);
+  }
+  return pb_ok;
 }

@@ -67,16 +67,16 @@ struct pbMjcfReader {
   pbMjcfElement *elements;
   int element_count;
   pbMjcfFamily *family;
-  pbMjcfReader *parent;            // of the model that names this one; NULL: the main model
-  int id, depth;                   // pbPlace.model of what stands in it; how many models are around it
-  const char *name, *real;         // of the model; path of its file
-  const pbMjcfClass *main;         // defaults of what names no class
-  const char *meshdir, *assetdir;  // folders that files of meshes are in; NULL: the model's own
-  bool strippath;                  // only the names of their files count
-  pbNames names;                   // of defaults classes (kind -1), and while copies are made of elements (kind: pb_ref*)
-  pbMjcfSettings settings;         // of an attached model
-  bool told;                       // that its settings are others
-  pbMjcfKey *keys, *last_key;      // those of attached models behind its own
+  pbMjcfReader *parent;                         // of the model that names this one; NULL: the main model
+  int id, depth;                                // pbPlace.model of what stands in it; how many models are around it
+  const char *name, *real;                      // of the model; path of its file
+  const pbMjcfClass *main;                      // defaults of what names no class
+  const char *meshdir, *assetdir, *texturedir;  // folders that files are in; NULL: the model's own
+  bool strippath;                               // only the names of their files count
+  pbNames names;               // of defaults classes (kind -1), and while copies are made of elements (kind: pb_ref*)
+  pbMjcfSettings settings;     // of an attached model
+  bool told;                   // that its settings are others
+  pbMjcfKey *keys, *last_key;  // those of attached models behind its own
 };
 
 #define FAIL(node, ...)   pbXml_Fail(&reader->document, pb_bad_input, node, __VA_ARGS__)
@@ -106,6 +106,7 @@ const pbMjcfClass *pbMjcf_ClassOf(pbMjcfReader *reader, const pbXmlNode *node, c
 PB_NODISCARD pbStatus pbMjcf_Prepare(pbMjcfReader *reader);
 
 // ---- mjcf_custom.c: numbers, texts and tuples
+const char *pbMjcf_ObjectWord(int type);  // of a pb_ref*: "body", "xbody", ...
 PB_NODISCARD pbStatus pbMjcf_Custom(pbMjcfReader *reader, const pbXmlNode *section);
 
 // ---- mjcf_attach.c
@@ -141,6 +142,9 @@ PB_NODISCARD pbStatus pbMjcf_Mesh(pbMjcfReader *reader, const pbXmlNode *node, c
 PB_NODISCARD pbStatus pbMjcf_LoadMeshes(pbMjcfReader *reader);
 // Real path of an asset's file: in the folder of meshes of the model it comes from, which is meant from that model's own.
 PB_NODISCARD pbStatus pbMjcf_FindAsset(pbMjcfReader *reader, const pbXmlNode *node, const char *file, char **real);
+// Where the spec is to be kept for a file (pbSpec_KeepSource): the real path in place of the name of a file, of a picture or of
+// what is where meshes are; one that cannot be found keeps its name. false: no memory.
+bool pbMjcf_KeepPath(pbMjcfReader *reader, const pbXmlNode *node, bool picture, const char **file);
 // Its name without folder and ending; NULL: no memory.
 const char *pbMjcf_NameByFile(pbMjcfReader *reader, const char *file);
 // The k-th element of this name among the assets.

@@ -21,7 +21,9 @@ pbStatus pbMjcf_Compiler(pbMjcfReader *reader, const pbXmlNode *node) {
 
   // Of several, the last that says so.
   const char *meshdir = pbXml_Get(node, "meshdir"), *assetdir = pbXml_Get(node, "assetdir");
+  const char *texturedir = pbXml_Get(node, "texturedir");
   if (meshdir) reader->meshdir = meshdir;
+  if (texturedir) reader->texturedir = texturedir;
   if (assetdir) reader->assetdir = assetdir;
   reader->strippath = pbMjcf_Word(reader, node, "strippath", reader->strippath);
 

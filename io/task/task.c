@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/load.h"
 #include "io/task/policy.h"
 #include "io/task/task_deform.h"
 #include "io/task/task_reader.h"
@@ -34,10 +35,11 @@ static pbStatus compile_model(pbTaskReader *r, const char *text, const pbLoadOpt
   } else {
     char *path;
     PB_TRY(pbTaskReader_Path(r, text, &path));
-    status = pbSpec_Load(r->ctx, path, options, &spec);
+    status = pbSpec_LoadFor(r->ctx, path, options, r->whole, &spec);
     pbContext_Free(r->ctx, path);
   }
 
+  if (status == pb_ok && r->whole) pbSpec_KeepSource(spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
   return status;
@@ -536,6 +538,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   r.audit = with->audit;
   r.surfaces = with->surfaces;
   r.design = with->design;
+  r.whole = with->whole;
   r.functions = with->functions;
 
   if (status == pb_ok) status = parse(&r, read, task);
@@ -591,12 +594,13 @@ pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root
 }
 
 // The task's parameters become the model's own.
-pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
+pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, bool whole, pbModel **model) {
   pbTask *task;
   pbTaskReader reader = {.ctx = ctx};
   if (options) reader.allow_root = options->allow_root;
   if (options) reader.surfaces = options->surfaces;
   if (options) reader.design = options->design;
+  reader.whole = whole;
 
   *model = NULL;
   PB_TRY(pbTask_LoadPart(&reader, path, pbTask_ReadWorld, &task));

@@ -238,6 +238,18 @@ static const json_t *named(const json_t *list, const char *name) {
   return NULL;
 }
 
+// The minimizer's coordinate of a value: of the numbers beside it the one that gives this value, to the bit where there is one.
+static double coordinate(const pbVariable *v, double value) {
+  double z = (v->logarithm ? pbLog(value) : value) / v->scale, below = nextafter(z, -INFINITY), above = nextafter(z, INFINITY);
+  const double tried[] = {z, below, above, nextafter(below, -INFINITY), nextafter(above, INFINITY)};
+
+  for (int i = 0; i < 5; i++) {
+    double back = v->logarithm ? pbExp(v->scale * tried[i]) : v->scale * tried[i];
+    if (back == value) return tried[i];
+  }
+  return z;
+}
+
 static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariable *v, double *z) {
   const json_t *values = json_object_get(named(list, v->name), "value");
   if (!json_is_array(values) || json_array_size(values) != (size_t)v->count)
@@ -250,7 +262,7 @@ static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariabl
     double number = json_number_value(value);
     if (!json_is_number(value) || (v->logarithm && !(number > 0)))
       return pbTaskReader_Fail(r, pb_bad_input, "value %d of variable '%.80s' is none that it may have", k, v->name);
-    z[v->first + k] = (v->logarithm ? pbLog(number) : number) / v->scale;
+    z[v->first + k] = coordinate(v, number);
   }
   return pb_ok;
 }

@@ -39,6 +39,7 @@ typedef struct pbTaskReader {
   bool audit;             // what is wanted is to be audited: variables need not be there
   bool surfaces;          // of meshes are kept (pbLoadOptions)
   bool design;            // masses and frames follow parameters of meshes (pbLoadOptions)
+  bool whole;             // what the model was made from is kept (pbModel_LoadWhole)
   bool functions;         // of the host may stand in losses (pbTask_OnFunction)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
@@ -210,7 +211,8 @@ pbRunStore pbStateFile_Store(pbStateFile *file);
 PB_NODISCARD pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urdf, char **package_path);
 
 // Model and parameters of a task file, as a model.
-PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
+PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const pbLoadOptions *options, bool whole,
+                                       pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file
 // made_from of a task (optimize/task.h), gathered while it is read.
 typedef struct pbManifest {

@@ -121,6 +121,21 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
   return o;
 }
 
+// All parameters that the answer changes, by their own names: what a model takes without its task (pbModel_ReadResult).
+static json_t *parameters_json(const pbTask *task) {
+  json_t *o = json_object();
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    int count = v->kind == pb_varyParam ? v->count : v->follower_count;
+    for (int k = 0; k < count; k++) {
+      char name[600];
+      pbModel_ParamName(task->model, v->index[k], name, sizeof name);
+      pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
+    }
+  }
+  return o;
+}
+
 // What keeps a variable within bounds, component by component; null: open.
 static json_t *bounds_json(const pbTask *task, const pbVariable *v, const double *bound) {
   json_t *list = json_array();
@@ -442,6 +457,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "variables", variables_json(task, result));
   if (task->starts) pbJson_Put(&o, "starts", starts_json(task, result));
   if (result->uncertainty) pbJson_Put(&o, "uncertainty", uncertainty_json(task, result->uncertainty));
+  pbJson_Put(&o, "parameters", parameters_json(task));
   pbJson_Put(&o, "terms", terms_json(task, false));
   if (task->confirm > 1) pbJson_Put(&o, "confirm", confirm_json(task, result));
 

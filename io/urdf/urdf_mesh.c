@@ -164,7 +164,20 @@ static pbStatus load_meshes(pbUrdfReader *reader, bool acting) {
   return pb_ok;
 }
 
+// For a file that is made of the spec: real paths in place of the names; what cannot be found keeps its name.
+static pbStatus keep_paths(pbUrdfReader *reader) {
+  for (int i = 0; i < reader->spec->nmesh; i++) {
+    pbMeshDef *mesh = &reader->spec->meshes[i];
+    char *real;
+    if (!*mesh->file || pbUrdf_FindFile(reader, reader->mesh_nodes[i], mesh->file, &real) != pb_ok) continue;
+    mesh->file = pbSpec_Text(reader->spec, real);
+    if (!mesh->file) return NO_MEMORY(reader->mesh_nodes[i]);
+  }
+  return pb_ok;
+}
+
 pbStatus pbUrdf_LoadMeshes(pbUrdfReader *reader) {
   PB_TRY(load_meshes(reader, true));
-  return reader->spec->surfaces ? load_meshes(reader, false) : pb_ok;
+  if (reader->spec->surfaces) PB_TRY(load_meshes(reader, false));
+  return reader->spec->pool->source ? keep_paths(reader) : pb_ok;
 }

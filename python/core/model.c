@@ -117,9 +117,10 @@ static pbStatus add_parts(pbModel *model, pbContext *ctx, const pbLoadOptions *l
 // From a spec of the context, which is dropped, from a text, or from a file.
 static pbStatus load_model(pbContext *ctx, pbSpec *spec, const char *name, const char *text, Py_ssize_t length,
                            const pbLoadOptions *load, pbModel **model) {
-  if (!text && !spec) return pbModel_Load(ctx, name, load, model);
+  if (!text && !spec) return pbModel_LoadWhole(ctx, name, load, model);
 
   pbStatus status = spec ? pb_ok : pbSpec_Parse(ctx, text, (size_t)length, name, load, &spec);
+  if (status == pb_ok) pbSpec_KeepSource(spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
   return status;
@@ -367,6 +368,40 @@ static PyObject *compiled_check_params(PyObject *self, PyObject *object) {
   Py_RETURN_NONE;
 }
 
+// (path, theta): the file is written; lines of what it cannot say.
+static PyObject *compiled_save(PyObject *self, PyObject *args) {
+  pyCompiled *c = (pyCompiled *)self;
+  PyObject *object;
+  const char *path;
+  pyArray theta;
+  char *unsaid = NULL;
+  if (!PyArg_ParseTuple(args, "sO", &path, &object) || !pyArray_Read(object, c->ntheta, "parameters", &theta)) return NULL;
+
+  pbStatus status = pbModel_SaveMjcf(c->ctx, c->model, theta.data, path, &unsaid);
+  pyArray_Release(&theta, 1);
+  PyObject *lines = status == pb_ok ? PyUnicode_FromString(unsaid) : fail(c, status);
+  pbContext_Free(c->ctx, unsaid);
+  return lines;
+}
+
+// (path, theta): what a result found, in place of theta's.
+static PyObject *compiled_found(PyObject *self, PyObject *args) {
+  pyCompiled *c = (pyCompiled *)self;
+  PyObject *object;
+  const char *path;
+  pyArray theta;
+  bool recompute = false;
+  if (!PyArg_ParseTuple(args, "sO", &path, &object) || !pyArray_Write(object, c->ntheta, "parameters", &theta)) return NULL;
+  if (!theta.data) {
+    PyErr_SetString(PyExc_TypeError, "parameters: expected an array");
+    return NULL;
+  }
+
+  pbStatus status = pbModel_ReadResult(c->ctx, c->model, path, theta.data, &recompute);
+  pyArray_Release(&theta, 1);
+  return status == pb_ok ? PyBool_FromLong(recompute) : fail(c, status);
+}
+
 // (theta): derived entries in place. (theta, bar): pullback at theta, in place of bar. (theta, direction, True): forward.
 static PyObject *compiled_constants(PyObject *self, PyObject *args) {
   pyCompiled *c = (pyCompiled *)self;
@@ -462,6 +497,8 @@ static PyMethodDef compiled_methods[] = {
     {"entry_names", compiled_entry_names, METH_O, "What the entries of a state (False) or of its tangent (True) are."},
     {"check_params", compiled_check_params, METH_O, "Raises where values are out of range."},
     {"constants", compiled_constants, METH_VARARGS, "Derived constants, their pullback, their derivative."},
+    {"save", compiled_save, METH_VARARGS, "An MJCF file; what it cannot say."},
+    {"found", compiled_found, METH_VARARGS, "Parameters of a result in place; whether constants follow them."},
     {"difference", compiled_difference, METH_VARARGS, "Tangents of the ways from states to states."},
     {"move", compiled_move, METH_VARARGS, "States moved along tangents."},
     {"to_tangent", compiled_to_tangent, METH_VARARGS, "Cotangents of qpos in the tangent space."},

@@ -9,8 +9,9 @@
 
 typedef struct Given {  // of all of them
   const char *path, *output, *policy, *roots;
-  long long seed;  // -1: the task's
-  int threads;     // 0: as many as there are processors
+  const char *start;  // a result to begin at; NULL: the task's start
+  long long seed;     // -1: the task's
+  int threads;        // 0: as many as there are processors
   int fresh;
   const char *page, *command;  // NULL: none; what makes the page again
 } Given;
@@ -77,6 +78,7 @@ static pbStatus load(Search *s) {
   const Given *g = &s->given;
   if (g->output) PB_TRY(pbRun_FileName(ctx, g->output, g->path, ".state", s->state, sizeof s->state));
   PB_TRY(pbTask_LoadWith(ctx, g->path, g->roots, g->policy, &s->task));
+  if (g->start) PB_TRY(pbTask_StartAt(s->task, g->start));
   if (s->job.host) pbTask_OnFunction(s->task, pyJob_Loss, &s->job);
 
   PB_TRY(name_files(s));
@@ -226,15 +228,15 @@ static void end_search(Search *s) {
   pyJob_End(&s->job);
 }
 
-// (path, output, policy, roots, seed, threads, fresh, page, command, progress, loss)
+// (path, output, policy, start, roots, seed, threads, fresh, page, command, progress, loss)
 PyObject *pyTask_Optimize(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *tell, *host, *result = NULL;
   Search *s = PyMem_Calloc(1, sizeof *s);
   if (!s) return PyErr_NoMemory();
   Given *g = &s->given;
-  bool right = PyArg_ParseTuple(args, "szzzLipzzOO", &g->path, &g->output, &g->policy, &g->roots, &g->seed, &g->threads,
-                                &g->fresh, &g->page, &g->command, &tell, &host);
+  bool right = PyArg_ParseTuple(args, "szzzzLipzzOO", &g->path, &g->output, &g->policy, &g->start, &g->roots, &g->seed,
+                                &g->threads, &g->fresh, &g->page, &g->command, &tell, &host);
 
   if (right && pyJob_Begin(&s->job, "optimize", tell, host)) {
     pbStatus status;

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | os.PathLike[str]
 Task: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+Found: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | None  # a result, or the path of one
 _STEPS = 20  # of a check
 
 
@@ -66,16 +67,21 @@ def _typed(name, task, functions, **options):
     return shlex.join(["pullback", name, path_of(task, "task"), *(word for option, value in given for word in ("--" + option, str(value)))])
 
 
+def _named(given):
+    """What the program can be told of: a file."""
+    return given if isinstance(given, (str, os.PathLike)) else None
+
+
 def _numpy(found):
     """Arrays of the library by name."""
     kinds = {"d": np.float64, "i": np.int32}
     return {name: np.array(memory) if kind == "U" else np.frombuffer(memory, kinds[kind]).reshape(shape) for name, (kind, shape, memory) in found.items()}
 
 
-def _model(model):
+def _model(model, result=None):
     if not isinstance(model, Model):
         raise ArgumentError(f"expected a Model, found {type(model).__name__}")
-    return model
+    return model if result is None else model.with_result(result)
 
 
 def _keyframe(model, keyframe):
@@ -119,7 +125,7 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
           gradient: str = "exact", qfrc_applied: ArrayLike | None = None, xfrc_applied: ArrayLike | None = None, mocap_pos: ArrayLike | None = None,
           mocap_quat: ArrayLike | None = None, mocap_vel: ArrayLike | None = None, mocap_pos_before: ArrayLike | None = None,
           mocap_quat_before: ArrayLike | None = None, command: ArrayLike | None = None, at_start: bool = False, seed: int = 0,
-          page: Path | None = None, progress: Progress = None) -> Check:
+          page: Path | None = None, progress: Progress = None, result: Found = None) -> Check:
     """Test the gradients of a model over a rollout: dot products, Taylor remainders, differences of its own steps.
 
     state         where it begins (None: the reference configuration, or keyframe, with random velocities)
@@ -132,10 +138,11 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     seed          of what is drawn
     page          "NAME.html": a page of it, too: every comparison beside its limit, kinks by name
     progress      called now and then as progress("check", done, all, part); what it raises ends it; True: a line on standard error
+    result        what optimize found: the model is that of Model.with_result
 
     Returns a Check, true where all hold. Raises ArgumentError, StepError where the rollout fails.
     """
-    number = _keyframe(_model(model), keyframe)
+    number = _keyframe(model := _model(model, result), keyframe)
     x0, steps = _state(model, state, keyframe), _whole(horizon, "horizon", 1, 10_000)
     acts = Inputs(model, number, {"ctrl": ctrl, "qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied, "command": command, "mocap_pos": mocap_pos,
                                   "mocap_quat": mocap_quat, "mocap_vel": mocap_vel, "mocap_pos_before": mocap_pos_before,
@@ -155,10 +162,10 @@ def check(model: Model, state: State | None = None, ctrl: ArrayLike | None = Non
     return Check(found, holds)
 
 
-def info(model: Model) -> Report:
+def info(model: Model, *, result: Found = None) -> Report:
     """What there is to know of a model, as `pullback info --json` says it: a dict with "sizes", "options", "contact", "state", "bodies",
-    "joints", "geoms", "actuators", "sensors", "keyframes", "params", ..., lists with a dict for each thing."""
-    return Report(_core.info(_model(model), _path(model)))
+    "joints", "geoms", "actuators", "sensors", "keyframes", "params", ..., lists with a dict for each thing. result: as of check."""
+    return Report(_core.info(_model(model, result), _path(model)))
 
 
 def energies(name: str | None = None) -> dict[str, Any]:
@@ -174,13 +181,14 @@ def energies(name: str | None = None) -> dict[str, Any]:
     return found[name]
 
 
-def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, keyframe: int | str | None = None) -> dict[str, Array]:
+def inspect(model: Model, state: State | None = None, ctrl: ArrayLike | None = None, *, keyframe: int | str | None = None,
+            result: Found = None) -> dict[str, Array]:
     """Every compiled field ("model/NAME") and every quantity of one evaluation at a state, by MuJoCo's names: M (nv, nv), xpos (nbody, 3),
     qfrc_bias (nv,), qacc (nv,), contact_pos, efc_J, ...
 
-    state: of one world (None: the reference configuration, or keyframe); ctrl (nu,). Raises ArgumentError, StepError.
+    state: of one world (None: the reference configuration, or keyframe); ctrl (nu,); result: as of check. Raises ArgumentError, StepError.
     """
-    number = _keyframe(_model(model), keyframe)
+    number = _keyframe(model := _model(model, result), keyframe)
     x, (controls, poses) = _state(model, state, keyframe), start(model, number)
     led = poses.values() if number >= 0 and model.nmocap else (None, None)
     return _numpy(_core.inspect(model, x, controls if ctrl is None else shaped(ctrl, (model.nu,), "ctrl"), *led))
@@ -201,7 +209,7 @@ class Result(Report):
         return self.trajectories[0]
 
 
-def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, Loss] | None = None, seed: int | None = None,
+def optimize(task: Task, *, output: Path | None = None, start: Found = None, functions: Mapping[str, Loss] | None = None, seed: int | None = None,
              threads: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), fresh: bool = False,
              page: Path | None = None, progress: Progress = None) -> Result:
     """Find the parameters, initial states or controls of least loss: a task (docs/task.md) as a path or a dict.
@@ -210,6 +218,7 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
                   alone. f(seen) is called with what it sees of a trajectory (Seen) and returns its value and a dict of cotangents, as a loss
                   of pb.Objective does
     output        "NAME.json" to write what the program writes; an interrupted run leaves NAME.state there, from which the same call goes on
+    start         the Result of another search of this task, or the path of one: begin there
     fresh         True: begin anew
     page          "NAME.html": a page of the result, too: how the loss fell, what was varied beside its bounds, advice, certificates
     seed          of random starts and draws;  policy: a file of weights to begin with;  allow_root: folders that files may be read from
@@ -221,11 +230,11 @@ def optimize(task: Task, *, output: Path | None = None, functions: Mapping[str, 
     contacts) has the best so far in its `result`, outcome "failed", which is written to output, too.
     """
     losses = Losses(task, functions)
-    with Description(losses.task, "task") as path, Telling(progress) as tell:
+    with Description(losses.task, "task") as path, Description(start, "start") as begun, Telling(progress) as tell:
         error, met, found, motions, lines = _core.optimize(
-            _task(path), _output(output, ".json", path), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
+            _task(path), _output(output, ".json", path), _file(policy, "policy"), begun, paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
             max(0, _whole(threads, "threads", 1, 1024)), fresh, _output(page, ".html", path, "page"),
-            _typed("optimize", task, functions, output=output, seed=seed, policy=policy, page=page), tell, losses.call)
+            _typed("optimize", task, functions, output=output, start=_named(start), seed=seed, policy=policy, page=page), tell, losses.call)
     _warn(lines)
     result = Result(found, met, [_numpy(m) for m in motions])
     if error is not None:
@@ -244,21 +253,20 @@ def _file(path, name):
     return None if path is None else path_of(path, name)
 
 
-def audit(task: Task, *, result: Path | None = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
+def audit(task: Task, *, result: Found = None, functions: Mapping[str, Loss] | None = None, starts: int | None = None,
           seed: int | None = None, policy: Path | None = None, allow_root: Path | Sequence[Path] = (), page: Path | None = None,
           progress: Progress = None) -> Report:
     """Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.
 
-    result: the JSON that optimize wrote; functions: losses in Python, as of optimize; starts: how many; policy: weights of a trained one;
+    result: what optimize found, or the JSON that it wrote; functions: losses in Python, as of optimize; starts: how many; policy: weights of a trained one;
     page: "NAME.html", a page of the report, too.
     Returns a Report, true where it is confirmed, with the program's numbers. Raises InputError with file, place and reason.
     """
     losses = Losses(task, functions)
-    with Description(losses.task, "task") as path, Telling(progress) as tell:
-        confirmed, found = _core.audit(_task(path), _file(result, "result"), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
-                                       _whole(starts, "starts", 8, 1_000_000), _output(page, ".html", path, "page"),
-                                       _typed("audit", task, functions, result=result, starts=starts, seed=seed, policy=policy, page=page), tell,
-                                       losses.call)
+    with Description(losses.task, "task") as path, Description(result, "result") as answer, Telling(progress) as tell:
+        typed = _typed("audit", task, functions, result=_named(result), starts=starts, seed=seed, policy=policy, page=page)
+        confirmed, found = _core.audit(_task(path), answer, _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
+                                       _whole(starts, "starts", 8, 1_000_000), _output(page, ".html", path, "page"), typed, tell, losses.call)
     return Report(found, confirmed)
 
 
@@ -326,13 +334,15 @@ def as_run(rollout: Rollout) -> Model:
     return rollout.model._with_theta(theta)
 
 
-def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False) -> str:
+def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False,
+         result: Found = None) -> str:
     """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
 
     shown         a Model, or a Rollout of one world
     path          of the page (.html; of a rollout what save writes, too); None: NAME.html of the model in the current folder
     keyframe      pose of a model alone, not of a rollout;  shapes: "all", or "collision" without those that are only seen
     open          True: also in the browser of this machine
+    result        of a model: what optimize found, as of check
 
     The page needs no network. Raises ArgumentError for something else or a batch, FileError.
     """
@@ -342,8 +352,11 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
     if isinstance(shown, Rollout):
         if keyframe is not None:
             raise ArgumentError("keyframe: a rollout has its own states")
+        if result is not None:
+            raise ArgumentError("result: a rollout has its own parameters")
         save(shown, path, shapes=shapes)
     else:
+        shown = _model(shown, result)
         _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), _only_collision(shapes), path, False)
     if open:
         import webbrowser

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -149,7 +150,8 @@ def _compile(path, text, *, options=None, contact=None, allow_root=(), package_p
 def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None = None, contact: Mapping[str, object] | None = None,
          allow_root: Folders = (), deformables: Described = None, policy: Described = None, expose: str | Sequence[str] = (),
          design: bool = False, package_path: Folders = (), floating_base: bool = False, fuse: bool = False, motors: bool = False,
-         inertia: str = "refuse", missing_meshes: str = "refuse", xacro: bool | Mapping[str, object] = False) -> Model:
+         inertia: str = "refuse", missing_meshes: str = "refuse", xacro: bool | Mapping[str, object] = False,
+         result: Described = None) -> Model:
     """A model from a file: MJCF, URDF, MuJoCo's archives (.mjz), or a task (.json), of which the world is taken.
 
     options        what no gradient reaches, by MuJoCo's names: {"tolerance": 1e-8, "integrator": "RK4", "contact": False}
@@ -166,6 +168,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
     missing_meshes  URDF: "refuse" or "skip" collision meshes whose files are missing
     xacro          True, or arguments by name: the file is expanded first, by the package xacrodoc. This runs what the file says: only for
                    files that you trust
+    result         what optimize found, as Model.with_result takes it
 
     Raises InputError with file, line and reason, UnsupportedError, FileError.
     """
@@ -184,7 +187,7 @@ def load(path: str | os.PathLike[str], *, options: Mapping[str, object] | None =
         compiled = _compile(file, None, allow_root=allow_root, **settings)
     model = Model(compiled, None)
     model._keep(path=os.path.abspath(file))
-    return model
+    return model if result is None else model.with_result(result)
 
 
 def _each(folders):
@@ -373,6 +376,41 @@ class Model(_core.Model):
             self._compiled.constants(theta)
             self._follow(((name, p) for name, p, _ in each), given, theta)
         return self._with_theta(theta)
+
+    def with_result(self, result: Described) -> Model:
+        """The model with the parameters that optimize found: a Result, or the path of its JSON. Where its task has "constants": "recompute",
+        what derives from them is computed again, else it stays.
+
+        What was found of states and controls is in Result.trajectory. Raises InputError with file and place: a parameter that the model
+        does not have, or out of its range.
+        """
+        theta = self._theta.copy()
+        with Description(result, "result") as path:
+            if path is None:
+                raise ArgumentError("result: expected a Result or a path, found None")
+            recompute = self._compiled.found(path, theta)
+        self._compiled.check_params(theta)
+        if recompute:
+            self._compiled.constants(theta)
+        return self._with_theta(theta)
+
+    def save(self, path: str | os.PathLike[str], *, strict: bool = False) -> str:
+        """The model with its parameters as an MJCF file (docs/export.md), which load and MuJoCo read again to the same numbers; returns its path.
+
+        What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is a warning each; strict: an error, with nothing
+        written. Raises ArgumentError for a name that does not end in .xml, or a model from a pickle, which does not know any more what it
+        was made from; UnsupportedError, FileError.
+        """
+        name = path_of(path, "path")
+        if not name.endswith(".xml"):
+            raise ArgumentError(f"path: expected a name that ends in .xml, found {name!r}")
+        if strict:
+            unsaid = self._compiled.save(os.devnull, self._theta).splitlines()
+            if unsaid:
+                raise UnsupportedError("MJCF cannot say: " + "; ".join(unsaid))
+        for line in self._compiled.save(name, self._theta).splitlines():
+            warnings.warn(f"{name}: MJCF cannot say {line}", RuntimeWarning, stacklevel=2)
+        return name
 
     def _with_theta(self, theta):
         """The same model with these parameters, whatever they are."""

@@ -31,17 +31,25 @@ bool pbText_Count(const char *text, int *value) {
   return true;
 }
 
-char *pbText_PutReal(char *text, size_t size, double value) {
+// With so many digits, of which 17 always suffice; least: with fewer where they do.
+static char *put_digits(char *text, size_t size, double value, int least) {
   // The locale of this thread alone, for the time of one call.
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   locale_t before = plain ? uselocale(plain) : (locale_t)0;
-  snprintf(text, size, "%.17g", value);
+
+  for (int digits = least; digits <= 17; digits++) {
+    snprintf(text, size, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
 
   if (!plain) return text;
   uselocale(before);
   freelocale(plain);
   return text;
 }
+
+char *pbText_PutReal(char *text, size_t size, double value) { return put_digits(text, size, value, 17); }
+char *pbText_PutShortest(char *text, size_t size, double value) { return put_digits(text, size, value, 15); }
 
 size_t pbText_Character(const char *text, const char *end) {
   const unsigned char *byte = (const unsigned char *)text;

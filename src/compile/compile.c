@@ -286,6 +286,7 @@ static pbStatus fill_model(pbCompiler *c) {
   PB_TRY(store_keys(c));
   store_numerics(c);
   PB_TRY(pbCompile_Surfaces(c));
+  PB_TRY(pbCompile_Source(c));
 
   PB_VALIDATE(pb_allFinite(c->m->key_ctrl, (size_t)c->m->nkey * (size_t)c->m->nu));
 

@@ -219,6 +219,9 @@ void pbCompile_StoreHfields(pbCompiler *c);
 // ---- compile_design.c ----
 PB_NODISCARD pbStatus pbCompile_Design(pbCompiler *c);  // into the model, where the spec asks for it
 
+// ---- compile_source.c ----
+PB_NODISCARD pbStatus pbCompile_Source(pbCompiler *c);  // into the model, where the spec asks for it
+
 // ---- compile_surface.c ----
 PB_NODISCARD pbStatus pbCompile_Surfaces(pbCompiler *c);  // into the model, where the spec asks for them
 

@@ -469,6 +469,7 @@ static bool copy_all(pbSpec *to, const pbSpec *from) {
   to->statistic = from->statistic;
   to->size = from->size;
   to->pool->keys = from->pool->keys;
+  to->pool->source = from->pool->source;
   to->model_name = pbSpec_Text(to, from->model_name);
   to->folder = pbSpec_Text(to, from->folder);
   if (!to->model_name || !to->folder) return false;

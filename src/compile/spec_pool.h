@@ -11,6 +11,7 @@ typedef struct pbSpecPool {
   pbContext *ctx;
   pbSpecPoolBlock *blocks;  // the newest first
   int keys;                 // of a spec: the greatest key that an element of it has, or had
+  bool source;              // of a spec: models keep what they were made from (pbSpec_KeepSource)
   bool borrow;              // of a spec: what is added to it lies in this pool already, no copies are needed
 } pbSpecPool;
 

@@ -204,6 +204,7 @@ void pbModel_Destroy(pbModel *m) {
   pbDesign_Destroy(m->ctx, m->design, m->nmesh);
   free_names(m);
   if (m->policy_file) m->release_policy_file(m->policy_file);
+  if (m->source) m->release_source(m->source);
 
   pbContext_Free(m->ctx, m->model_name);
   pbContext_Free(m->ctx, m->ints_block);

@@ -53,6 +53,8 @@ struct pbModel {
   void (*release_policy_file)(struct pbPolicyFile *file);
   struct pbSurfaces *surfaces;  // what meshes look like (surface.h); NULL: not kept
   struct pbDesign *design;      // what masses and frames of meshes follow from (design.h); NULL: not kept
+  struct pbSpec *source;        // what it was made from, in its own order (compile.h); NULL: not kept
+  void (*release_source)(struct pbSpec *spec);
   struct pbTopology *topology;  // derived tables of the step (topology.h), made once by pbModel_Finish
 };
 

@@ -3,6 +3,7 @@
 native is the module that the build writes of all that the public headers declare (tools/abi_module.py says how it is used). What the
 package `pullback` offers is better tested through it.
 """
+import ctypes
 import importlib.util
 import os
 
@@ -38,13 +39,13 @@ def real(a):
 class Model:
     """A compiled model with its own scratch. theta is the default unless given."""
 
-    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None, expose=(), design=False):
+    def __init__(self, path, options=None, allow_root=None, contact=None, urdf=None, expose=(), design=False, source=False):
         self.ctx = native.pbContext_Create(None)
         self.ptr, self.scratch, self.path = native.handle(), native.handle(), path
         opt = native.pbLoadOptions(allow_root=allow_root, design=design)
         for k, v in (urdf or {}).items():
             setattr(opt.urdf, k, v)
-        native.pbModel_Load(self.ctx, path, opt, self.ptr)
+        (native.pbModel_LoadWhole if source else native.pbModel_Load)(self.ctx, path, opt, self.ptr)
         for name in expose:
             native.pbModel_Expose(self.ptr, name)
         for k, v in (options or {}).items():
@@ -95,6 +96,20 @@ class Model:
             a = np.array(data[:n], dtype=kind) if n else np.zeros(0, kind)
             out[f.name.decode()] = a.reshape(f.rows, f.cols)
             k += 1
+        return out
+
+    def save(self, path, theta=None):
+        """The model with theta as an MJCF file; returns the lines of what that cannot say. Of a model loaded with source=True."""
+        lines = ctypes.pointer(native.text())
+        native.pbModel_SaveMjcf(self.ctx, self.ptr, theta, path, lines)
+        text = lines.contents.value.decode()
+        native.pbContext_Free(self.ctx, ctypes.cast(lines.contents, ctypes.c_void_p))
+        return text.splitlines()
+
+    def constants(self, theta):
+        """theta with what follows from the others computed again."""
+        out = theta.copy()
+        native.pbModel_SetConstants(self.ctx, self.ptr, out)
         return out
 
     def param(self, theta, name):

@@ -88,6 +88,29 @@ def load(robot):
         return None, error.text.replace("\n", " ").replace(os.path.dirname(robot.path) + "/", "")
 
 
+# ---- export ---------------------------------------------------------------------------------------------------------------------
+def export_faults(robot, folder, **urdf):
+    """What is wrong with the robot as an MJCF file (docs/export.md): its parameters, or another file when it is exported again."""
+    first, second = (os.path.join(folder, n) for n in ("first.xml", "second.xml"))
+    try:
+        model = inside.Model(robot.path, allow_root=robot.allow_root, urdf=urdf, source=True)
+    except inside.Error:
+        return []  # told elsewhere
+    try:
+        said = model.save(first)
+        back = inside.Model(first, allow_root=robot.allow_root, source=True)
+        again = back.save(second)
+    except inside.Error as error:
+        return [f"export: {error}"]
+    with open(first, "rb") as a, open(second, "rb") as b:
+        found = [] if a.read() == b.read() else ["export: a second one differs"]
+    if urdf and any(line.startswith("body_inertia:") for line in said):  # inertias that no body has, which no file can say
+        said = [line for line in said if not line.startswith("body_inertia:") and "follow from other parameters" not in line]
+    if urdf:  # packages that came without pictures, or with large ones
+        said, again = ([line for line in lines if "which is only seen" not in line] for lines in (said, again))
+    return found + [f"export: {line}" for line in [*said, *again]]
+
+
 # ---- compiled fields and steps ----------------------------------------------------------------------------------------------
 def mesh_mass(path):
     """True where a mesh gives a body mass."""
@@ -429,6 +452,8 @@ def check(robot, canonical=False, states=STATES):
         return result
     m = robots.quiet(lambda: oracle.load(robot.path))
     result.dof, result.fields = m.nv, field_faults(model, robot)
+    with tempfile.TemporaryDirectory() as folder:
+        result.fields += export_faults(robot, folder)
     try:
         steps(result, model, robots.quiet(lambda: oracle.load(robot.path)), robot, canonical)
         gradients(result, model, m, robot.name, states)

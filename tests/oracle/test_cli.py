@@ -1235,7 +1235,7 @@ def listed(pullback):
 
 # What a command needs beside the option that is tried.
 NEEDED = {"simulate": ["-o", "o.npz"], "gradient": ["-o", "o.npz", "--cotangent", "last.npz"], "jacobian": ["-o", "o.npz"],
-          "inspect": ["-o", "o.npz"], "view": ["-o", "o.html"]}
+          "inspect": ["-o", "o.npz"], "view": ["-o", "o.html"], "export": ["-o", "o.xml"]}
 INTEGERS = {"steps": 1, "init-row": None, "every": 1, "seed": 0, "horizon": 1, "starts": 1, "threads": 1, "trajectory": 0}
 
 
@@ -1322,7 +1322,7 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
 
     kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "energies") else "model" for c in commands}
     needed = {"simulate": "-o o.npz", "gradient": "-o o.npz --cotangent last.npz", "jacobian": "-o o.npz", "inspect": "-o o.npz", "view": "-o o.html",
-              "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh"}
+              "export": "-o o.xml", "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh"}
     operand = {"task": "task.json", "train": "learn.json", "energies": "spring", "model": "arm.xml"}
     line = lambda c, what=None, more="": f"{c} {what or operand[kinds[c]]} {needed.get(c, '')} {more}"
     tries = {0: {c: line(c) for c in commands if c != "audit"}, 2: {c: line(c, more="--nonsense") for c in commands},
@@ -1338,8 +1338,9 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
     tries[130] = {c: line(c, more="--steps 2000000") for c in ("simulate", "gradient")}
     tries[130].update(jacobian=line("jacobian", more="--steps 200000"), check=line("check", more="--horizon 10000"), optimize=line("optimize", "long.json"),
                       train=line("train", "endless.json"), audit=line("audit", "long.json", "--starts 100000"))
-    for c in ("view", "inspect"):  # short: at a pipe that nobody reads
-        tries[130][c] = line(c).replace("o.html", "pipe").replace("o.npz", "pipe")
+    tries[1]["export"] = line("export", more="--strict --contact method=cones")
+    for c in ("view", "inspect", "export"):  # short: at a pipe that nobody reads
+        tries[130][c] = line(c).replace("o.html", "pipe").replace("o.npz", "pipe").replace("o.xml", "pipe")
 
     seen = {}
     for status, by_command in tries.items():

@@ -1,6 +1,7 @@
 """What the program does, as functions: the same numbers to the bit, interrupts, progress, errors."""
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -449,3 +450,69 @@ def test_a_state_that_cannot_be_removed_is_not_resumed(tmp_path):
     (tmp_path / "o.state").mkdir()
     with pytest.raises(pb.errors.FileError, match="o.state: cannot be removed"):
         pb.optimize(str(tmp_path / "t.json"), output=str(tmp_path / "o.json"), fresh=True)
+
+
+def test_a_result_is_parameters_of_a_model(tmp_path):
+    """By path and as it is returned, in every function that takes a model; a search begins where another ended."""
+    text = "<mujoco><worldbody><body name='b'><joint name='j' damping='.1'/><geom size='.1' pos='.2 0 0'/></body></worldbody></mujoco>"
+    (tmp_path / "m.xml").write_text(text)
+    task = {"model": text, "steps": 20, "variables": [{"name": "d", "parameter": "dof_damping:j", "start": .3}, {"parameter": "body_mass:b", "lower": 1}],
+            "loss": [{"qpos": True, "target": [-.1]}], "optimizer": {"iterations": 3}, "constants": "recompute"}
+    found = pb.optimize(task, output=tmp_path / "r.json")
+    model = pb.load(tmp_path / "m.xml")
+    other = model.with_result(found)
+    assert other.params["dof_damping"] == found["parameters"]["dof_damping:j"] != model.params["dof_damping"]
+    assert other.params["body_mass"][1] == found["parameters"]["body_mass:b"] and other.params["body_subtreemass"][1] == other.params["body_mass"][1]
+    assert other == model.with_result(tmp_path / "r.json") == pb.load(tmp_path / "m.xml", result=found) == model.with_params(found["parameters"])
+    said = json.loads(program("info", str(tmp_path / "m.xml"), "--json", "--result", str(tmp_path / "r.json")))
+    assert pb.info(model, result=found) == pb.info(other) == {**said, "constants": "keep"}
+    assert (pb.inspect(model, result=found)["M"] == pb.inspect(other)["M"]).all() and pb.check(model, horizon=3, result=found).ok
+    pages = [pb.view(m, tmp_path / name, **more) for m, name, more in ((other, "a.html", {}), (model, "b.html", {"result": found}))]
+    assert open(pages[0]).read() == open(pages[1]).read()
+
+    again = pb.optimize(task, start=found)
+    assert again["start_loss"] == found["loss"] and again["variables"][0]["start"] == found["variables"][0]["value"]
+    with pytest.raises(pb.InputError, match="no result"):
+        model.with_result({"variables": 1})
+    with pytest.raises(pb.InputError, match="'e', which the task does not vary"):
+        pb.optimize(task, start={"variables": [{"name": "e"}]})
+    with pytest.raises(pb.ArgumentError, match="expected a Result or a path"):
+        model.with_result(None)
+    with pytest.raises(pb.ArgumentError, match="own parameters"):
+        pb.view(model.rollout(model.init(), steps=1), tmp_path / "c.html", result=found)
+
+
+def test_a_model_is_saved_as_mjcf(tmp_path, model):
+    """The same file as the program's; loaded again the same model; from texts, specs and assets, too."""
+    changed = model.with_params({"body_mass": model.params["body_mass"] * 1.1})
+    assert changed.save(tmp_path / "a.xml") == str(tmp_path / "a.xml")
+    again = pb.load(tmp_path / "a.xml", allow_root=os.path.dirname(QUADRUPED))
+    assert all((again.params[n] == changed.params[n]).all() for n in changed.params) and again.save(tmp_path / "b.xml")
+    assert (tmp_path / "a.xml").read_text() == (tmp_path / "b.xml").read_text()
+    program("export", QUADRUPED, "-o", str(tmp_path / "c.xml"))
+    assert pb.load(QUADRUPED).save(tmp_path / "d.xml") and (tmp_path / "c.xml").read_text() == (tmp_path / "d.xml").read_text()
+
+    # a mesh that was in memory alone stands in the file
+    text = "<mujoco><asset><mesh name='m' file='m.obj'/></asset><worldbody><body><joint/><geom type='mesh' mesh='m'/></body></worldbody></mujoco>"
+    packed = pb.loads(text, {"m.obj": "v 0 0 0\nv 1 0 0\nv 0 1.3 0\nv 0 0 1.7\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"})
+    packed.save(tmp_path / "e.xml", strict=True)
+    assert "vertex=" in (tmp_path / "e.xml").read_text() and pb.load(tmp_path / "e.xml").params == packed.params
+    spec = pb.Spec.from_string(text.replace("file='m.obj'", "vertex='0 0 0 1 0 0 0 1.3 0 0 0 1.7'"))
+    assert pb.load(spec.compile().save(tmp_path / "f.xml")).nmesh == 1
+
+
+def test_what_mjcf_cannot_say_is_a_warning_or_an_error(tmp_path):
+    text = "<mujoco><worldbody><body name='b'><joint/><geom name='g' size='.1'/></body></worldbody></mujoco>"
+    model = pb.loads(text, contact={"method": "cones"}).with_params({"geom_restitution:g": .3})
+    with pytest.warns(RuntimeWarning) as said:
+        model.save(tmp_path / "a.xml")
+    assert any("geom_restitution:g: 0.3" in str(w.message) for w in said) and any("--contact method=cones" in str(w.message) for w in said)
+    with pytest.raises(pb.UnsupportedError, match="geom_restitution:g: 0.3"):
+        model.save(tmp_path / "b.xml", strict=True)
+    assert not (tmp_path / "b.xml").exists()
+    with pytest.raises(pb.ArgumentError, match="ends in .xml"):
+        model.save(tmp_path / "b.json")
+    with pytest.raises(pb.ArgumentError, match="load it from its file"):
+        pickle.loads(pickle.dumps(pb.loads(text))).save(tmp_path / "b.xml")
+    with pytest.raises(pb.FileError):
+        pb.loads(text).save(tmp_path / "nowhere" / "b.xml")

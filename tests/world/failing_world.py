@@ -96,6 +96,11 @@ COMMANDS = {
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
     "view csv": ("view cart.xml track.csv -o O.html", "O.html"),
     "inspect": ("inspect robot.xml -o O.npz", "O.npz"),
+    "export": ("export robot.xml -o O.xml -q", "O.xml"), "export shapes": ("export shapes.xml --expose mesh_vert:wedge -o O.xml -q", "O.xml"),
+    "export urdf": ("export arm.urdf -o O.xml", "O.xml"),
+    "simulate found": ("simulate throw.json --result found.json -o O.npz -q", "O.npz"), "info found": ("info cart.xml --result found.json", ""),
+    "optimize on": ("optimize throw.json --start found.json -o O.json -q", "O.json O.trajectory.npz"),
+    "export found": ("export throw.json --result found.json -o O.xml -q", "O.xml"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
@@ -110,7 +115,8 @@ def write_inputs(place, program):
              "tets.ele": TETS, "tet.gltf": TET, "log.csv": LOG, "track.csv": "time,qpos:swing\n0,0\n0.02,0.01\n0.06,0.03\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
-    for name, task in {"throw.json": THROW, "learn.json": LEARN, "follow.json": FOLLOW}.items():
+    found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")

@@ -83,7 +83,8 @@ def save():
     with MODEL.rollout(START, CTRL) as r:
         r.save("out.html")
         r.save("out.npz")
-    return np.array([os.path.getsize("out.html"), os.path.getsize("out.npz")])
+    MODEL.save("out.xml")
+    return np.array([os.path.getsize("out.html"), os.path.getsize("out.npz"), os.path.getsize("out.xml"), *MODEL.with_result("found.json").params["gravity"]])
 
 
 def search():
