@@ -9,6 +9,7 @@
 #include "io/json/tree.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "optimize/inertia.h"
 #include "model/joint.h"
 #include "model/model.h"
 
@@ -250,11 +251,22 @@ static double coordinate(const pbVariable *v, double value) {
   return z;
 }
 
+// Values of a body's inertia are one number of the minimizer's each only together.
+static pbStatus read_inertia(pbTaskReader *r, const json_t *values, const pbVariable *v, double *z) {
+  double numbers[PB_INERTIA];
+  for (int k = 0; k < PB_INERTIA; k++) numbers[k] = json_number_value(json_array_get(values, (size_t)k));
+  if (pbInertia_Start(numbers, z + v->first)) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "variable '%.80s' has values that no body has", v->name);
+}
+
 static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariable *v, double *z) {
+  if (v->count == 0) return pb_ok;  // of terms that a run does not have
   const json_t *values = json_object_get(named(list, v->name), "value");
   if (!json_is_array(values) || json_array_size(values) != (size_t)v->count)
     return pbTaskReader_Fail(r, pb_bad_input, "expected a variable '%.80s' with %d values, as a result of this task has", v->name,
                              v->count);
+
+  if (v->kind == pb_varyInertia) return read_inertia(r, values, v, z);
 
   // to the minimizer's coordinates
   for (int k = 0; k < v->count; k++) {

@@ -126,7 +126,8 @@ static json_t *parameters_json(const pbTask *task) {
   json_t *o = json_object();
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    int count = v->kind == pb_varyParam ? v->count : v->follower_count;
+    bool inertia = v->kind == pb_varyInertia;
+    int count = v->kind == pb_varyParam || inertia ? v->index_count : v->follower_count;
     for (int k = 0; k < count; k++) {
       char name[600];
       pbModel_ParamName(task->model, v->index[k], name, sizeof name);

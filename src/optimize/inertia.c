@@ -108,32 +108,41 @@ void pbInertia_ValuesBy(const double *z, double *J) {
   }
 }
 
-bool pbInertia_Start(const double *value, double *z) {
-  double I[9], S[9], V[9], root[3], mass = value[0];
-  unpack(value + 4, I);
-  second_moments(I, S);
-  if (!(mass > 0) || !(S[0] + S[4] + S[8] > 0)) return false;
+// L L' = S / m from the last row up: L is upper triangular. False where a pivot is none.
+static bool factorize(const double S[9], double mass, double least, double L[9]) {
+  memset(L, 0, 9 * sizeof *L);
+  for (int j = 2; j >= 0; j--) {
+    for (int i = j; i >= 0; i--) {
+      double sum = S[3 * i + j] / mass;
+      for (int k = j + 1; k < 3; k++) sum -= L[3 * i + k] * L[3 * j + k];
+      if (i == j && !(sum > least)) return false;
+      L[3 * i + j] = i == j ? sqrt(sum) : sum / L[3 * j + j];
+    }
+  }
+  return true;
+}
 
-  // Second moments below zero are those of no body; of none at all the least that there is.
-  double trace = S[0] + S[4] + S[8], A[9], D[9] = {0};
+// Of second moments that are none, as of a rod or plate without thickness, the least that there is; false below that.
+static bool thicken(const double I[9], double trace, double S[9]) {
+  double A[9], V[9], root[3], D[9] = {0};
   memcpy(A, I, sizeof A);
   pbVec_Eigen(A, V, root, 3);
   for (int k = 0; k < 3; k++) {
     double second = trace - root[k] * root[k];
     if (second < -thickness * trace) return false;
-    D[4 * k] = fmax(second, thickness * trace);
+    D[4 * k] = fmax(second, 2 * thickness * trace);
   }
   rotate_out(V, D, S);
+  return true;
+}
 
-  // L L' = S / m from the last row up: L is upper triangular.
-  double L[9] = {0};
-  for (int j = 2; j >= 0; j--) {
-    for (int i = j; i >= 0; i--) {
-      double sum = S[3 * i + j] / mass;
-      for (int k = j + 1; k < 3; k++) sum -= L[3 * i + k] * L[3 * j + k];
-      L[3 * i + j] = i == j ? sqrt(fmax(sum, 0)) : sum / L[3 * j + j];
-    }
-  }
+bool pbInertia_Start(const double *value, double *z) {
+  double I[9], S[9], L[9], mass = value[0];
+  unpack(value + 4, I);
+  second_moments(I, S);
+  double trace = S[0] + S[4] + S[8], least = thickness * trace / mass;
+  if (!(mass > 0) || !(trace > 0) || !isfinite(trace)) return false;
+  if (!factorize(S, mass, least, L) && !(thicken(I, trace, S) && factorize(S, mass, 0, L))) return false;
 
   const double given[PB_INERTIA] = {0.5 * pbLog(mass), pbLog(L[0]), pbLog(L[4]), pbLog(L[8]), L[1], L[5], L[2],
                                     value[1],          value[2],    value[3]};
