@@ -255,6 +255,9 @@ class Model(_core.Model):
         nwrap: int
         nsensor: int
         nsensordata: int
+        nhistory: int
+        nudelay: int
+        nsensordelay: int
         nkey: int
         nnumeric: int
         nnumericdata: int
