@@ -69,8 +69,10 @@ static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : 
 // Entries of ctrl: actuators, then the controls of deformables.
 static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_controls; }
 
-// Delayed controls are read at the time of each stage of Runge-Kutta.
-static inline bool pb_staged(const pbModel *m) { return m->nhistory > 0 && m->integrator == pb_intRK4; }
+// Delayed controls are read at the time of each stage of Runge-Kutta; over the flights of a step between impacts they hold.
+static inline bool pb_staged(const pbModel *m) {
+  return m->nhistory > 0 && m->integrator == pb_intRK4 && m->contact.method != pb_contactImpact;
+}
 
 // Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
