@@ -20,6 +20,7 @@ RANGES = {"Any": "any", "Nonnegative": "0 or more", "Positive": "more than 0", "
 MOVES = {"Free": "", "Axis": "unit vectors", "Quaternion": "unit quaternions", "Positions": "quaternions of ball and free joints are unit",
          "Welds": "of a weld: a unit quaternion"}
 KINKS = {"Smooth": "", "Impedance": "clamps of MuJoCo's impedance", "Friction": "at least 1e-5", "Fluid": "its switch",
+         "Delay": "towards shorter delays where a sample is hit; zero where samples are held",
          "MixedFriction": "at least 1e-5; of two geoms the greater", "MixedRestitution": "of two geoms the greater or lesser, by the mixing",
          "MixedReference": "of two geoms the lesser, in the direct format"}
 FOLLOWS = {"Own": "", "Some": "some entries", "Design": "in designs", "Derived": "yes"}

@@ -69,6 +69,9 @@ enum {
 // forces; or one sum of all.
 enum { pb_reduceNone = 0, pb_reduceMindist = 1, pb_reduceMaxforce = 2, pb_reduceNetforce = 3 };
 
+// How a history is read between two of its samples: the one before holds; on a line; on a cubic spline (Catmull-Rom).
+enum { pb_interpZoh = 0, pb_interpLinear = 1, pb_interpCubic = 2 };
+
 // What becomes of inertias that no body has (negative moments or mass, one moment larger than the sum of the others) and of bodies
 // that move without mass.
 typedef enum pbInertiaRule {

@@ -230,7 +230,9 @@ typedef struct pbActuatorDef {
   double inheritrange;    // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
   double lengthrange[2];  // least and greatest length; where the first is not the smaller a muscle's is found when compiling
   double damping[3], armature;
-  double cranklength;  // m, of a slider-crank
+  double cranklength;   // m, of a slider-crank
+  int nsample, interp;  // samples of its control that are kept; how it is read between them: pb_interp*
+  double delay;         // s; 0: none
   int group;
   pbReals user;
 } pbActuatorDef;
@@ -241,8 +243,11 @@ typedef struct pbSensorDef {
   int objtype, reftype;  // pb_ref*
   const char *objname, *refname;
   double cutoff, noise;
-  int data;         // rangefinder: which of pb_ray* it writes; 0: pb_rayDist. contact: of pb_contact*; 0: pb_contactFound
-  int reduce, num;  // contact: pb_reduce*; how many contacts it writes, 0: one
+  int data;             // rangefinder: which of pb_ray* it writes; 0: pb_rayDist. contact: of pb_contact*; 0: pb_contactFound
+  int reduce, num;      // contact: pb_reduce*; how many contacts it writes, 0: one
+  int nsample, interp;  // samples of what it measured that are kept; how it is read between them: pb_interp*
+  double delay;         // s; 0: none
+  double interval[2];   // s: from one measurement to the next, 0: each step; when it last measured, 0: one interval ago
   pbReals user;
 } pbSensorDef;
 

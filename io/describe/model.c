@@ -13,10 +13,10 @@
 
 #include "base/text.h"
 
-static const char *const size_names[] = {"nq",          "nv",    "nu",        "na",        "nbody",    "njnt",  "ngeom",
-                                         "nsite",       "npair", "nexclude",  "neq",       "ntendon",  "nwrap", "nsensor",
-                                         "nsensordata", "nkey",  "ncam",      "nlight",    "nnumeric", "ntext", "ntuple",
-                                         "nmat",        "nmesh", "nmeshvert", "nmeshpoly", "nmocap"};
+static const char *const size_names[] = {"nq",          "nv",    "nu",        "na",        "nbody",    "njnt",    "ngeom",
+                                         "nsite",       "npair", "nexclude",  "neq",       "ntendon",  "nwrap",   "nsensor",
+                                         "nsensordata", "nkey",  "ncam",      "nlight",    "nnumeric", "ntext",   "ntuple",
+                                         "nmat",        "nmesh", "nmeshvert", "nmeshpoly", "nmocap",   "nhistory"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[PB_EQUALITY_TYPES] = {
@@ -86,13 +86,16 @@ static const Table tables[] = {
     {"actuators",
      "nu",
      pb_objActuator,
-     {{"actadr", "actuator_actadr", NULL, 0, pb_objCount}, {"actnum", "actuator_actnum", NULL, 0, pb_objCount}}},
+     {{"actadr", "actuator_actadr", NULL, 0, pb_objCount},
+      {"actnum", "actuator_actnum", NULL, 0, pb_objCount},
+      {"historyadr", "actuator_historyadr", NULL, 0, pb_objCount}}},
     {"sensors",
      "nsensor",
      pb_objSensor,
      {{"type", "sensor_type", NULL, 0, pb_objCount},
       {"adr", "sensor_adr", NULL, 0, pb_objCount},
-      {"dim", "sensor_dim", NULL, 0, pb_objCount}}},
+      {"dim", "sensor_dim", NULL, 0, pb_objCount},
+      {"historyadr", "sensor_historyadr", NULL, 0, pb_objCount}}},
     {"keyframes", "nkey", pb_objKeyframe, {{0}}},
 };
 enum { TABLE_COUNT = sizeof tables / sizeof *tables };
@@ -100,11 +103,10 @@ enum { TABLE_COUNT = sizeof tables / sizeof *tables };
 static const struct {  // reals, in JSON alone
   pbObject kind;
   const char *label, *field;
-} numbers[] = {{pb_objBody, "mass", "body_mass"},
-               {pb_objJoint, "axis", "jnt_axis"},
-               {pb_objJoint, "range", "jnt_range"},
-               {pb_objJoint, "actuatorfrcrange", "jnt_actfrcrange"},
-               {pb_objEquality, "data", "eq_data"}};
+} numbers[] = {{pb_objBody, "mass", "body_mass"},      {pb_objJoint, "axis", "jnt_axis"},
+               {pb_objJoint, "range", "jnt_range"},    {pb_objJoint, "actuatorfrcrange", "jnt_actfrcrange"},
+               {pb_objEquality, "data", "eq_data"},    {pb_objActuator, "delay", "actuator_delay"},
+               {pb_objSensor, "delay", "sensor_delay"}};
 
 static const char *name_of(const pbModel *model, pbObject kind, int id) {
   const char *name = pbModel_Name(model, kind, id);
@@ -288,7 +290,7 @@ static void json_numbers(const pbModel *model, pbObject kind, int row, pbJson *j
     pbField f;
 
     // one number stands alone, several are a list
-    if (numbers[k].kind != kind || !pbModel_Field(model, numbers[k].field, &f)) continue;
+    if (numbers[k].kind != kind || !pbModel_Field(model, numbers[k].field, &f) || row >= f.rows) continue;
     if (f.cols == 1) pbJson_Number(j, numbers[k].label, f.reals[row]);
     else pbJson_Numbers(j, numbers[k].label, f.reals + (size_t)row * (size_t)f.cols, (size_t)f.cols);
   }

@@ -155,10 +155,13 @@
 #define TENDON_SEEN(p)                                                                                           \
   NUMK(p, "width", 1, 1, pbTendonDef, width), TXTK(p, "material", pbTendonDef, material), NUMK(p, "rgba", 4, 4, pbTendonDef, rgba)
 
-// What all actuators have; delays and histories change what acts when.
+// Samples of a control or of what a sensor measured, and how late they act or are told.
+#define HISTORY(p, T)                                                                                            \
+  INT(p, "nsample", 1, 1, T, nsample), KEY(p, "interp", "zoh linear cubic", T, interp), NUM(p, "delay", 1, 1, T, delay)
+// What all actuators have.
 #define ACTUATOR(p)                                                                                              \
-  INT(p, "group", 1, 1, pbActuatorDef, group), NO_(p, "nsample", "0"), KEY0(p, "interp", "zoh linear cubic"),      \
-      NO_(p, "delay", "0"), NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user), \
+  INT(p, "group", 1, 1, pbActuatorDef, group), HISTORY(p, pbActuatorDef),                                          \
+      NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user),                    \
       KEY(p, "forcelimited", TRISTATE, pbActuatorDef, forcelimited), NUM(p, "forcerange", 2, 2, pbActuatorDef, forcerange), \
       NUM(p, "gear", 1, 6, pbActuatorDef, gear), NUM(p, "damping", 1, 3, pbActuatorDef, damping),                  \
       NUM(p, "armature", 1, 1, pbActuatorDef, armature), NUM(p, "cranklength", 1, 1, pbActuatorDef, cranklength)
@@ -181,8 +184,8 @@
       NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
       NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
 #define ADHESION(p)                                                                                              \
-  INT(p, "group", 1, 1, pbActuatorDef, group), NO_(p, "nsample", "0"), KEY0(p, "interp", "zoh linear cubic"),      \
-      NO_(p, "delay", "0"), NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user), \
+  INT(p, "group", 1, 1, pbActuatorDef, group), HISTORY(p, pbActuatorDef),                                          \
+      NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user),                    \
       KEY(p, "forcelimited", TRISTATE, pbActuatorDef, forcelimited), NUM(p, "forcerange", 2, 2, pbActuatorDef, forcerange), \
       NUMX(p, "gain", 1, 1)
 #define SERVO(p) NUMX(p, "kp", 1, 1), NUMX(p, "kv", 1, 1), NUMX(p, "dampratio", 1, 1), NUMX(p, "inheritrange", 1, 1)
@@ -218,8 +221,8 @@
       NO(p, "inductance"), NO(p, "cogging"), NO(p, "controller"), NO(p, "thermal"), NO(p, "lugre"), NO(p, "input")
 
 #define SENSOR(p)                                                                                                \
-  E("sensor/" p), NAME("sensor/" p), NO_("sensor/" p, "nsample", "0"), KEY0("sensor/" p, "interp", "zoh linear cubic"), \
-      NO_("sensor/" p, "delay", "0"), NO_("sensor/" p, "interval", "0"), NUM("sensor/" p, "cutoff", 1, 1, pbSensorDef, cutoff), \
+  E("sensor/" p), NAME("sensor/" p), HISTORY("sensor/" p, pbSensorDef),                                          \
+      NUM("sensor/" p, "interval", 1, 2, pbSensorDef, interval), NUM("sensor/" p, "cutoff", 1, 1, pbSensorDef, cutoff), \
       NUM("sensor/" p, "noise", 1, 1, pbSensorDef, noise), VEC("sensor/" p, "user", pbSensorDef, user)
 // By what a sensor is of (model/sensor.h).
 #define SENSOR_NAMES(p, what) SENSOR(p), TXT_("sensor/" p, what, pbSensorDef, objname)

@@ -72,7 +72,7 @@ def _with_fields(base: Model, m: mujoco.MjModel) -> tuple[Model, list[str]]:
     meshes = np.isin(m.geom_type, (7, 8))
     for name, p in base._parameters.items():
         of = m.opt if name in _OPTIONS else m
-        if name in _APART or not hasattr(of, name):
+        if name in _APART or not hasattr(of, name) or p.place.start == p.place.stop:  # delays where nothing keeps samples
             continue
         value, own = np.asarray(getattr(of, name), dtype=float), theta[p.place]
         if value.size != own.size:
@@ -146,12 +146,19 @@ def from_mujoco(model: mujoco.MjModel | mujoco.MjSpec, data: mujoco.MjData | Non
     return full if data is None else (full, State.from_mujoco(full, data))
 
 
+def _shared(model: Model) -> tuple[str, ...]:
+    """Fields that states here and MuJoCo's data have."""
+    return _STATE + (("history",) if "history" in model._slots else ())
+
+
 def state_from(model: Model, data: mujoco.MjData) -> State:
     """The state of MuJoCo's data: State.from_mujoco."""
     if not isinstance(data, _mujoco().MjData):
         raise ArgumentError(f"data: expected mujoco.MjData, found {type(data).__name__}")
     state = model.init()
-    for name in _STATE:
+    if data.history.size and "history" not in model._slots:
+        raise ArgumentError(f"data.history: expected none, as the model keeps no samples, found {data.history.size} numbers")
+    for name in _shared(model):
         view, value = getattr(state, name), np.asarray(getattr(data, name), dtype=float)
         if view.size != value.size:
             raise ArgumentError(f"data.{name}: expected {view.size} numbers, as the model has, found {value.size}")
@@ -165,7 +172,7 @@ def state_to(state: State, data: mujoco.MjData) -> None:
     """Writes a state into MuJoCo's data: State.to_mujoco."""
     if state.batch is not None:
         raise ArgumentError(f"to_mujoco: expected the state of one world, found {state.batch}: state[k] is one")
-    own = {name: getattr(state, name) for name in _STATE}
+    own = {name: getattr(state, name) for name in _shared(state.model)}
     for name, value in own.items():
         if np.size(getattr(data, name)) != value.size:
             raise ArgumentError(f"data.{name}: expected {value.size} numbers, as the state has, found {np.size(getattr(data, name))}")
@@ -181,7 +188,7 @@ def parameters_to(model: Model, m: mujoco.MjModel) -> None:
     there = {}
     for name, value in model.params.items():
         of = m.opt if name in _OPTIONS else m
-        if name in _APART or not hasattr(of, name):
+        if name in _APART or not hasattr(of, name) or not value.size:  # delays where nothing keeps samples
             continue
         there[name] = of, value
         if np.size(getattr(of, name)) != value.size:

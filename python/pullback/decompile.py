@@ -227,7 +227,12 @@ class Decompiled:
                         lengthrange=length if length.any() else None, dyntype=_word(mujoco.mjtDyn, "mjDYN_", m.actuator_dyntype[k]),
                         gaintype=_word(mujoco.mjtGain, "mjGAIN_", m.actuator_gaintype[k]), biastype=_word(mujoco.mjtBias, "mjBIAS_", m.actuator_biastype[k]),
                         dynprm=m.actuator_dynprm[k], gainprm=m.actuator_gainprm[k], biasprm=m.actuator_biasprm[k], actearly=m.actuator_actearly[k],
-                        armature=m.actuator_armature[k], damping=[m.actuator_damping[k], *m.actuator_dampingpoly[k]])
+                        armature=m.actuator_armature[k], damping=[m.actuator_damping[k], *m.actuator_dampingpoly[k]],
+                        **self._history(m.actuator_history[k], m.actuator_delay[k]))
+
+    @staticmethod
+    def _history(history, delay):
+        return {"nsample": history[0], "interp": ("zoh", "linear", "cubic")[history[1]], "delay": delay} if history[0] > 0 else {}
 
     def _sensor(self, k):
         m, kinds = self.m, mujoco.mjtSensor
@@ -249,7 +254,8 @@ class Decompiled:
             about = {_FRAMES[of]: name, "data": self._fields(mujoco.mjtRayDataField, "mjRAYDATA_", m.sensor_intprm[k, 0])}
         else:
             about = {_FRAMES[of]: name} if name else {}
-        return _element(_SENSORS.get(word, word), name=self._own(_OBJ.mjOBJ_SENSOR, k), cutoff=m.sensor_cutoff[k], noise=m.sensor_noise[k], **about)
+        return _element(_SENSORS.get(word, word), name=self._own(_OBJ.mjOBJ_SENSOR, k), cutoff=m.sensor_cutoff[k], noise=m.sensor_noise[k], **about,
+                        **self._history(m.sensor_history[k], m.sensor_delay[k]), **({"interval": m.sensor_interval[k]} if m.sensor_history[k, 0] > 0 else {}))
 
     @staticmethod
     def _fields(kind, prefix, bits):

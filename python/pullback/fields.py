@@ -157,6 +157,17 @@ class StateArrays(_Named):
     def policy_count(self, value: ArrayLike) -> None:
         self._put("policy_count", value)
 
+    @property
+    def history(self) -> Array:
+        """(nhistory,): samples of controls and of what sensors measured, as in MuJoCo's mjData.history: of each actuator, then of each sensor that keeps
+        some, a number of the sensor's own (s), the place of the newest sample, times (s), samples in the units of control and sensor.
+        """
+        return self._array("history")
+
+    @history.setter
+    def history(self, value: ArrayLike) -> None:
+        self._put("history", value)
+
 
 class RolloutArrays(_Named):
     """Arrays of a Rollout; row k of N + 1 is at state k, row k of N acts in step k."""
@@ -230,6 +241,11 @@ class RolloutArrays(_Named):
     def policy_count(self) -> Array:
         """(N + 1, 1): steps since its last decision; no unit."""
         return self._array("policy_count")
+
+    @property
+    def history(self) -> Array:
+        """(N + 1, nhistory): samples of controls and of what sensors measured, as a state has them."""
+        return self._array("history")
 
     @property
     def ctrl(self) -> Array:

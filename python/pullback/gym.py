@@ -146,7 +146,7 @@ class Physics:
 
     def _set(self, state):
         self.physics_state = s = state
-        self._state_views = s.time, s.qpos, s.qvel, s.act
+        self._state_views = s.time, s.qpos, s.qvel, s.act, *((s.history,) if "history" in s.fields else ())
         self._ahead = None
 
     def _go_on(self, physics):
@@ -166,11 +166,15 @@ class Physics:
         """What the environment's code wrote into the data since the last step; the model as it is now."""
         physics, d = self.physics, self.data
         self._go_on(physics)
-        self._put(d.time, d.qpos, d.qvel, d.act)
+        self._put(d.time, d.qpos, d.qvel, d.act, *self._history())
         return physics
 
+    def _history(self):
+        """Samples of controls and sensors in the data, where the model keeps some."""
+        return (self.data.history,) if self.data.history.size else ()
+
     def _put(self, *state):
-        """Time, positions, velocities and activations; ArgumentError for what is not a number."""
+        """Time, positions, velocities, activations, samples; ArgumentError for what is not a number."""
         for view, value in zip(self._state_views, state, strict=True):
             view[...] = value
         if not np.isfinite(self.physics_state.flat).all():
@@ -231,7 +235,7 @@ class _Simulation(MujocoEnv):
         """Go to qpos (nq,) and qvel (nv,); time and activations stay."""
         assert qpos.shape == (self.model.nq,) and qvel.shape == (self.model.nv,)
         self._begin(self.physics)
-        self._put(self.data.time, qpos, qvel, self.data.act)
+        self._put(self.data.time, qpos, qvel, self.data.act, *self._history())
         self._evaluate(0, self.physics_state.model)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
@@ -239,8 +243,10 @@ class _Simulation(MujocoEnv):
         self.data.ctrl[:] = ctrl
         physics = self._read_state()
         self._evaluate(n_frames, physics)
-        d, (time, qpos, qvel, act) = self.data, self._state_views
+        d, (time, qpos, qvel, act, *history) = self.data, self._state_views
         d.time, d.qpos[:], d.qvel[:], d.act[:] = time[0], qpos, qvel, act
+        if history:
+            d.history[:] = history[0]
 
     def render(self):
         """Gymnasium's picture; cameras and lights go with the bodies."""

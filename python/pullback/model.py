@@ -35,7 +35,7 @@ _INERTIA = {word: C[f"pb_inertia{word.title()}"] for word in ("refuse", "keep", 
 _MISSING = {"refuse": False, "skip": True}
 # What a model has so many of, in words that complete; the other sizes are those of what follows from them.
 _SIZES = ("nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "npair", "nexclude", "neq", "ntendon", "nwrap", "nsensor", "nsensordata",
-          "nkey", "nnumeric", "ntext", "ntuple", "nmat", "nmocap", "nmesh", "nhfield", "npoint", "ncommand")
+          "nhistory", "nkey", "nnumeric", "ntext", "ntuple", "nmat", "nmocap", "nmesh", "nhfield", "npoint", "ncommand")
 
 
 class Parameter(NamedTuple):
@@ -258,6 +258,9 @@ class Model(_core.Model):
         nwrap: int
         nsensor: int
         nsensordata: int
+        nhistory: int
+        nudelay: int
+        nsensordelay: int
         nkey: int
         nnumeric: int
         nnumericdata: int

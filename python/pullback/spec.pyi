@@ -30,6 +30,7 @@ _ActuatorTrntype: TypeAlias = Literal["joint", "jointinparent", "cranksite", "te
 _ActuatorDyntype: TypeAlias = Literal["none", "integrator", "filter", "filterexact", "muscle"]
 _ActuatorGaintype: TypeAlias = Literal["fixed", "affine", "muscle"]
 _ActuatorBiastype: TypeAlias = Literal["none", "affine", "muscle"]
+_ActuatorInterp: TypeAlias = Literal["zoh", "linear", "cubic"]
 _SensorType: TypeAlias = Literal[
     "touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer", "rangefinder", "camprojection", "jointpos", "jointvel",
     "tendonpos", "tendonvel", "actuatorpos", "actuatorvel", "actuatorfrc", "jointactuatorfrc", "tendonactuatorfrc", "ballquat", "ballangvel",
@@ -303,6 +304,9 @@ class ActuatorFields(TypedDict, total=False):
     damping: ArrayLike
     armature: float
     cranklength: float
+    nsample: int
+    interp: _ActuatorInterp
+    delay: float
     group: int
     user: ArrayLike
 
@@ -318,6 +322,10 @@ class SensorFields(TypedDict, total=False):
     data: int
     reduce: _SensorReduce
     num: int
+    nsample: int
+    interp: _ActuatorInterp
+    delay: float
+    interval: ArrayLike
     user: ArrayLike
 
 class KeyFields(TypedDict, total=False):
@@ -670,6 +678,9 @@ class Actuator(Element):
     damping: _Field[Array, ArrayLike]
     armature: float
     cranklength: float
+    nsample: int
+    interp: _ActuatorInterp
+    delay: float
     group: int
     user: _Field[Array, ArrayLike]
 
@@ -684,6 +695,10 @@ class Sensor(Element):
     data: int
     reduce: _SensorReduce
     num: int
+    nsample: int
+    interp: _ActuatorInterp
+    delay: float
+    interval: _Field[Array, ArrayLike]
     user: _Field[Array, ArrayLike]
 
 class Key(Element):

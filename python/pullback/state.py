@@ -73,7 +73,7 @@ class State(StateArrays, _core.State):
 
     @classmethod
     def from_mujoco(cls, model: Model, data: mujoco.MjData) -> State:
-        """The state of a model that MuJoCo's data is in: time, qpos, qvel, act and where the solver begins, bit for bit.
+        """The state of a model that MuJoCo's data is in: time, qpos, qvel, act, history and where the solver begins, bit for bit.
 
         What acts in a step is no part of it: controls, forces and poses of mocap bodies go to step and rollout. Raises ArgumentError for data of
         a model of other sizes, UnsupportedError where equalities were switched.
@@ -82,7 +82,7 @@ class State(StateArrays, _core.State):
         return state_from(model, data)
 
     def to_mujoco(self, data: mujoco.MjData) -> None:
-        """Write the state of one world into MuJoCo's data: time, qpos, qvel, act and qacc_warmstart; mujoco.mj_forward computes the rest.
+        """Write the state of one world into MuJoCo's data: time, qpos, qvel, act, history and qacc_warmstart; mujoco.mj_forward computes the rest.
 
         Raises ArgumentError for several worlds, and for data of a model of other sizes.
         """

@@ -114,6 +114,7 @@ static pbStatus count_elements(pbCompiler *c) {
   PB_TRY(pbCompile_CountMaterials(c));
   PB_TRY(pbCompile_CountSensors(c));
   PB_TRY(count_user(c));
+  PB_TRY(pbCompile_CountHistory(c));
   return count_numerics(c);
 }
 

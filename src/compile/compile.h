@@ -260,6 +260,7 @@ PB_NODISCARD pbStatus pbCompile_LengthRanges(pbCompiler *c);  // length_range.c:
 PB_NODISCARD pbStatus pbCompile_Actuators(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Sensors(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_CountSensors(pbCompiler *c);
+PB_NODISCARD pbStatus pbCompile_CountHistory(pbCompiler *c);  // after sensors; checks of what keeps samples
 
 // ---- compile_finish.c: what follows from the reference configuration ----
 PB_NODISCARD pbStatus pbCompile_Constants(pbCompiler *c);

@@ -143,6 +143,9 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   m->actuator_damping[i] = d->damping[0];
   m->actuator_armature[i] = d->armature;
   m->actuator_cranklength[i] = d->cranklength;
+  m->actuator_history[2 * i] = d->nsample;
+  m->actuator_history[2 * i + 1] = d->interp;
+  if (m->nudelay) PB_TERM_DEFAULT(m, actuator_delay)[i] = d->delay;
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
 }
 

@@ -7,6 +7,7 @@
 #include "compile/compile.h"
 #include "model/joint.h"
 #include "model/sensor.h"
+#include "model/term_fields.h"
 
 #define MOST_NUMBERS 1e7  // of all sensors: the images of some cameras
 
@@ -97,6 +98,73 @@ static void mark_geom(pbCompiler *c, int ref, const char *name) {
 
 static bool is_stored(int ref) {  // kinds whose names are checked; textures and the like are visual-only
   return ref <= pb_refLight || (ref >= pb_refPair && ref <= pb_refKey);
+}
+
+// ---- samples of controls and of what sensors measure (model/history.h) ----------------------------------------------
+// What both have.
+typedef struct Samples {
+  const pbPlace *place;
+  const char *element, *name;
+  int count, interp;
+  double delay;
+} Samples;
+
+static pbStatus check_samples(const pbCompiler *c, const Samples *s) {
+  const pbSpec *spec = c->spec;
+
+  // What stands in a file is a word; specs of C may have any number.
+  if (s->interp < pb_interpZoh || s->interp > pb_interpCubic)
+    return pbSpec_Fail(spec, pb_bad_input, s->place, s->element, s->name, "its interpolation %d is not known", s->interp);
+  if (s->delay > 0 && s->count < 1)
+    return pbSpec_Fail(spec, pb_bad_input, s->place, s->element, s->name,
+                       "delay is %g, but no samples are kept: expected nsample of at least delay / timestep", s->delay);
+  return pb_ok;
+}
+
+// When a sensor measures: each step, or from time to time.
+static pbStatus check_interval(const pbCompiler *c, const pbSensorDef *d, const char *word) {
+  const double *interval = d->interval;
+
+  // As MuJoCo, which also takes one without samples and leaves it without effect.
+  if (interval[0] < 0) return PB_AT(c, d, word, "interval is %g, expected 0 or more", interval[0]);
+  if (interval[1] > 0) return PB_AT(c, d, word, "interval[1], when it last measured, is %g, expected 0 or less", interval[1]);
+  if (interval[0] > 0 && interval[1] <= -interval[0])
+    return PB_AT(c, d, word, "interval[1], when it last measured, is %g, expected more than one interval ago, %g", interval[1],
+                 -interval[0]);
+  if (interval[0] > 0 && d->nsample < 1) return PB_AT(c, d, word, "interval needs samples that are kept (nsample)");
+  return pb_ok;
+}
+
+// Numbers of the history. A sum in floating point, as above.
+pbStatus pbCompile_CountHistory(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  double total = 0;
+
+  for (int i = 0; i < s->nactuator; i++) {
+    const pbActuatorDef *d = &s->actuators[i];
+    PB_TRY(check_samples(c, &(Samples){&d->place, "actuator", d->name, d->nsample, d->interp, d->delay}));
+
+    // user, cursor, times, samples
+    if (d->nsample < 1) continue;
+    total += 2 + 2. * d->nsample;
+    c->m->nudelay = s->nactuator;
+  }
+  for (int i = 0; i < s->nsensor; i++) {
+    const pbSensorDef *d = &s->sensors[i];
+    const char *word = pbSensor_Row(d->type)->word;
+    PB_TRY(check_samples(c, &(Samples){&d->place, word, d->name, d->nsample, d->interp, d->delay}));
+    PB_TRY(check_interval(c, d, word));
+
+    if (d->nsample < 1) continue;
+    total += 2 + d->nsample * (1 + sensor_size(c, d));
+    c->m->nsensordelay = s->nsensor;
+  }
+
+  if (total > MOST_NUMBERS)
+    return pbContext_Fail(s->ctx, pb_bad_input, "histories of actuators and sensors have %.0f numbers; at most %.0f are possible",
+                          total, MOST_NUMBERS);
+  c->m->nhistory = (int)total;
+  return pb_ok;
 }
 
 // Rows of sensordata; marks geoms that sensors and tuples refer to. A sum in floating point, since counts may overflow an int.
@@ -226,6 +294,10 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
     m->sensor_intprm[3 * i + 1] = d->reduce;
     m->sensor_intprm[3 * i + 2] = d->num ? d->num : 1;
   }
+  m->sensor_history[2 * i] = d->nsample;
+  m->sensor_history[2 * i + 1] = d->interp;
+  memcpy(m->sensor_interval + 2 * i, d->interval, sizeof d->interval);
+  if (m->nsensordelay) PB_TERM_DEFAULT(m, sensor_delay)[i] = d->delay;
   m->sensor_cutoff[i] = d->cutoff;
   m->sensor_noise[i] = d->noise;
   pbCompile_User(m->sensor_user + (size_t)m->nuser_sensor * (size_t)i, m->nuser_sensor, d->user);

@@ -53,8 +53,13 @@ typedef struct row {
   "none=0 body=1 xbody=2 joint=3 geom=5 site=6 camera=7 light=8 mesh=10 skin=11 hfield=12 texture=13 material=14 pair=15 " \
   "exclude=16 equality=17 tendon=18 actuator=19 sensor=20 numeric=21 text=22 tuple=23 key=24"
 
+#define INTERPOLATIONS "zoh linear cubic"
+
 // ---- groups -----------------------------------------------------------------------------------------------------------
 #define NAME(Kind) F(Kind, name, "", "its name, by which others refer to it; empty: none")
+#define HISTORY(Kind, what, late) \
+  F(Kind, nsample, "", "samples of " what " that are kept"), \
+  WORD(Kind, interp, INTERPOLATIONS, "how it is read between them"), F(Kind, delay, "s", "by which " late "; needs samples")
 #define PLACED(Kind) \
   ID(Kind, body, Body, "the body that it stands in"), \
   ID(Kind, frame, Frame, "the frame that it stands in; none: directly in its body")
@@ -192,7 +197,8 @@ static const row table[] = {
     F(Actuator, inheritrange, "", "above 0: the range of control or activation is so often that of the target"),
     F(Actuator, lengthrange, "m or rad", "least and greatest length; where the first is not the smaller a muscle's is found"),
     F(Actuator, damping, "", "linear, quadratic, cubic"), F(Actuator, armature, "kg or kg m^2", "inertia along it"),
-    F(Actuator, cranklength, "m", "of a slider-crank"), GROUP(Actuator), USER(Actuator),
+    F(Actuator, cranklength, "m", "of a slider-crank"), HISTORY(Actuator, "its control", "its control acts late"),
+    GROUP(Actuator), USER(Actuator),
 
     NAME(Sensor), WORD(Sensor, type, "" PB_SENSOR_TABLE(NAMED), "what it measures"),
     WORD(Sensor, objtype, OBJECTS, "kind of what it is of"),
@@ -201,7 +207,9 @@ static const row table[] = {
     F(Sensor, cutoff, "of the sensor", "greatest value; 0: none"), F(Sensor, noise, "of the sensor", "kept; nothing is drawn"),
     F(Sensor, data, "", "rangefinder, contact: bits of what it writes; 0: the first"),
     WORD(Sensor, reduce, "none mindist maxforce netforce", "contact: which it writes"),
-    F(Sensor, num, "", "contact: how many it writes; 0: one"), USER(Sensor),
+    F(Sensor, num, "", "contact: how many it writes; 0: one"), HISTORY(Sensor, "what it measured", "it is told late"),
+    F(Sensor, interval, "s", "from one measurement to the next, 0: each step; when it last measured, 0: one interval ago"),
+    USER(Sensor),
 
     NAME(Key), F(Key, time, "s", "time"), MAYBE(Key, qpos, "m and rad", "positions; empty: at rest"),
     MAYBE(Key, qvel, "m/s and rad/s", "velocities; empty: zero"), MAYBE(Key, act, "", "activations; empty: zero"),

@@ -60,6 +60,7 @@ struct NUM(pbWork) {
 
   // Runge-Kutta: the state at the start, velocities, accelerations and activation rates of the stages
   num *q0, *v0, *a0;        // nq, nv, na
+  num *rk_ctrl;             // 3 x nu: controls at the start, in the middle and at the end (pb_staged)
   num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
 
   num *impact_J;  // 48 x nv: rows of the contacts of an impact, and these by M^-1 (contact method impact)

@@ -36,6 +36,19 @@ static bool takes_extreme(const pbModel *m, const double *theta, pbKink kink, in
   return kink == pb_kinkMixedReference && !(solref[2 * geom1] > 0 && solref[2 * geom2] > 0);
 }
 
+// A delay acts where samples are kept and, held from one to the next, jumps from step to step. On a line it has a slope on either
+// side of every whole step (half of one under Runge-Kutta), of which derivatives are that of shorter delays; on a spline one.
+static pbBend bend_of_delay(const pbModel *m, const double *theta, const pbParam *p, int row) {
+  const int *history = (p->rows_are == pb_objSensor ? m->sensor_history : m->actuator_history) + 2 * row;
+  double delay = theta[p->offset + (size_t)row], step = theta[m->timestep - m->theta0] * (pb_staged(m) ? 0.5 : 1);
+  pbBend bend = {.at = delay};
+
+  // What keeps no samples acts at once, whatever its delay.
+  if (history[0] < 1 || history[1] == pb_interpZoh || delay <= 0) bend.kind = pb_bendFlat;
+  else if (history[1] == pb_interpLinear && fabs(delay / step - round(delay / step)) < 1e-9) bend.kind = pb_bendUpper;
+  return bend;
+}
+
 static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, pbKink kink, int row, int column, pbBend *bend) {
   if (kink < pb_kinkMixedFriction) return false;
   const double *values = theta + p->offset;
@@ -66,6 +79,7 @@ pbBend pbBend_At(const pbModel *m, const double *theta, const pbParam *p, int ro
   double value = theta[p->offset + (size_t)(row * p->cols + column)];
   const pbParamRow *facts = pbParam_Named(p->name);
   pbKink kink = facts ? facts->kink : pb_kinkSmooth;
+  if (kink == pb_kinkDelay) return bend_of_delay(m, theta, p, row);
   Clamp c = clamp_of(p, kink, column);
   pbBend bend = {.at = value};
 

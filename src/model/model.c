@@ -226,7 +226,11 @@ int pbModel_Size(const pbModel *m, const char *name) {
   return -1;
 }
 
-int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent + pb_policyTangent(m); }
+int pbModel_TangentSize(const pbModel *m) {
+  int bodies = 2 * m->nv + m->na;
+  return bodies + m->deform_tangent + m->history_tangent + pb_policyTangent(m);
+}
+
 int pbModel_PointCount(const pbModel *m) { return m->deform ? m->deform->npoint : 0; }
 
 // ---- inspection ---------------------------------------------------------------------------------------------------

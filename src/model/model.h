@@ -41,6 +41,7 @@ struct pbModel {
   size_t ntheta;
   struct pbDeform *deform;                            // NULL: nothing deforms
   int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl
+  int history_tangent;                                // samples of the history (history.h): what it adds to a state's tangent
   size_t deform_theta;                                // where its parameters begin
   struct pbExposed *exposed;                          // nexposed: vertices of meshes in theta (exposed.h)
   int nexposed;
@@ -69,6 +70,11 @@ static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : 
 
 // Entries of ctrl: actuators, then the controls of deformables.
 static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_controls; }
+
+// Delayed controls are read at the time of each stage of Runge-Kutta; over the flights of a step between impacts they hold.
+static inline bool pb_staged(const pbModel *m) {
+  return m->nhistory > 0 && m->integrator == pb_intRK4 && m->contact.method != pb_contactImpact;
+}
 
 // Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);

@@ -6,12 +6,13 @@
 #define PB_MODEL_FIELDS_H
 
 // clang-format off
-// X(name): counts
+// X(name): counts. nudelay, nsensordelay: nu where an actuator keeps samples, nsensor where a sensor does, else 0
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
-  X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
+  X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nhistory) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
   X(nmocap) X(nmesh) X(nmeshvert) X(nmeshgraph) X(nmeshpoly) X(nmeshpolyvert) X(nmeshpolymap) X(nmeshface) \
   X(nhfield) X(nhfielddata) X(ndesignbody) X(ndesigngeom) X(ndesignmesh) \
+  X(nudelay) X(nsensordelay) \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // known: whether the field is MuJoCo's, too: Mujoco, Unread (its steps do not read it), Ours.
@@ -107,6 +108,8 @@
   X(actuator_actlimited, nu, 1, Mujoco, "does actuator_actrange hold?") \
   X(actuator_actearly, nu, 1, Mujoco, "does the activation after the step act?") \
   X(actuator_group, nu, 1, Mujoco, "group, by which actuators are disabled") \
+  X(actuator_history, nu, 2, Mujoco, "samples of its control that are kept; how it is read between them: held, linear, cubic") \
+  X(actuator_historyadr, nu, 1, Mujoco, "where they begin in the state's history; -1: none are kept") \
   X(actuator_servo, nu, 1, Ours, "is its force that of a constraint row (option servo)?") \
   X(sensor_type, nsensor, 1, Mujoco, "what it measures") \
   X(sensor_datatype, nsensor, 1, Mujoco, "real, positive, axis or quaternion") \
@@ -117,7 +120,9 @@
   X(sensor_refid, nsensor, 1, Mujoco, "which of them; -1: none") \
   X(sensor_intprm, nsensor, 3, Mujoco, "what it writes: bits of data, reduction, number of contacts") \
   X(sensor_dim, nsensor, 1, Mujoco, "how many numbers it writes") \
-  X(sensor_adr, nsensor, 1, Mujoco, "its first number in sensordata")
+  X(sensor_adr, nsensor, 1, Mujoco, "its first number in sensordata") \
+  X(sensor_history, nsensor, 2, Mujoco, "samples of what it measured that are kept; how it is read between them") \
+  X(sensor_historyadr, nsensor, 1, Mujoco, "where they begin in the state's history; -1: none are kept")
 
 // X(name, rows, columns, unit, range, moves, kink, follows, wakes, known, meaning): real fields the step reads. They make up
 // theta, in this order, then those of terms and of meshes, row-major: the parameters of pbStep_*, differentiated one by one.
@@ -337,6 +342,7 @@
   X(dof_M0, nv, 1, Mujoco, "diagonal of the mass matrix at qpos0") \
   X(dof_length, nv, 1, Mujoco, "length that makes rotations comparable with translations") \
   X(sensor_noise, nsensor, 1, Mujoco, "standard deviation; nothing is added to what a sensor writes") \
+  X(sensor_interval, nsensor, 2, Mujoco, "from one measurement to the next, s, 0: each step; when it last measured") \
   X(body_margin, nbody, 1, Mujoco, "greatest margin of its geoms") \
   X(tendon_width, ntendon, 1, Mujoco, "for drawing") \
   X(body_user, nbody, nuser_body, Mujoco, "the user's own numbers") \

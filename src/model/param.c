@@ -20,24 +20,26 @@
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 // What a row is, by the size that counts the rows.
-#define ROWS_one         pb_objCount
-#define ROWS_nq          pb_objCount
-#define ROWS_nv          pb_objDof
-#define ROWS_nbody       pb_objBody
-#define ROWS_njnt        pb_objJoint
-#define ROWS_ngeom       pb_objGeom
-#define ROWS_nsite       pb_objSite
-#define ROWS_ncam        pb_objCamera
-#define ROWS_npair       pb_objPair
-#define ROWS_neq         pb_objEquality
-#define ROWS_ntendon     pb_objTendon
-#define ROWS_nwrap       pb_objCount
-#define ROWS_nu          pb_objActuator
-#define ROWS_nsensor     pb_objSensor
-#define ROWS_nmesh       pb_objMesh
-#define ROWS_ndesignbody pb_objBody
-#define ROWS_ndesigngeom pb_objGeom
-#define ROWS_ndesignmesh pb_objMesh
+#define ROWS_one          pb_objCount
+#define ROWS_nq           pb_objCount
+#define ROWS_nv           pb_objDof
+#define ROWS_nbody        pb_objBody
+#define ROWS_njnt         pb_objJoint
+#define ROWS_ngeom        pb_objGeom
+#define ROWS_nsite        pb_objSite
+#define ROWS_ncam         pb_objCamera
+#define ROWS_npair        pb_objPair
+#define ROWS_neq          pb_objEquality
+#define ROWS_ntendon      pb_objTendon
+#define ROWS_nwrap        pb_objCount
+#define ROWS_nu           pb_objActuator
+#define ROWS_nsensor      pb_objSensor
+#define ROWS_nudelay      pb_objActuator
+#define ROWS_nsensordelay pb_objSensor
+#define ROWS_nmesh        pb_objMesh
+#define ROWS_ndesignbody  pb_objBody
+#define ROWS_ndesigngeom  pb_objGeom
+#define ROWS_ndesignmesh  pb_objMesh
 
 static const pbParamRow param_table[] = {
 #define ROW(field, member, count, columns, of_unit, values, motion, bends, source, groups, known, text) \

@@ -14,12 +14,13 @@
 typedef enum pbRange { pb_rangeAny, pb_rangeNonnegative, pb_rangePositive, pb_rangeShare } pbRange;  // share: 0 to 1
 
 // Where the motion bends by it (bend.c). Impedance: its five entries have ends of their own; Friction: the least that counts;
-// Fluid: its switch. Mixed: the greater or lesser of two geoms' values counts, too.
+// Fluid: its switch. Delay: at samples, between which it is read. Mixed: the greater or lesser of two geoms' values counts, too.
 typedef enum pbKink {
   pb_kinkSmooth,
   pb_kinkImpedance,
   pb_kinkFriction,
   pb_kinkFluid,
+  pb_kinkDelay,
   pb_kinkMixedFriction,
   pb_kinkMixedRestitution,
   pb_kinkMixedReference

@@ -12,7 +12,11 @@
   X(actuator_lengthrange, nu, 2, "m|rad", Any, Free, Smooth, Own, 0, Mujoco, \
     "shortest and longest length of what a muscle acts on") \
   X(actuator_acc0, nu, 1, "", Any, Free, Smooth, Derived, 0, Mujoco, \
-    "acceleration by a unit force at qpos0; it scales muscles")
+    "acceleration by a unit force at qpos0; it scales muscles") \
+  X(actuator_delay, nudelay, 1, "s", Nonnegative, Free, Delay, Own, 0, Mujoco, \
+    "of the control, where samples of it are kept; 0: it acts at once") \
+  X(sensor_delay, nsensordelay, 1, "s", Nonnegative, Free, Delay, Own, 0, Mujoco, \
+    "of what it measures, where samples of it are kept; 0: it is told at once")
 // clang-format on
 
 enum {

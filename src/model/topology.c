@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/equality.h"
+#include "model/history.h"
 #include "model/invariants.h"
 #include "model/row_kinds.h"
 #include "model/sensor.h"
@@ -436,6 +437,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   m->topology = t;
   if (!t || !carve_tables(m, t)) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
 
+  pbHistory_Count(m);
   validate_fields(m);
 
   // In this order: candidates ask which bodies move, bounds for the longest chain.

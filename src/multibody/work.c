@@ -102,6 +102,7 @@ static void lay_out_step(pbArena *arena, NUM(pbWork) *w) {
   TAKE(q0, m->nq)
   TAKE(v0, m->nv)
   TAKE(a0, m->na)
+  TAKE(rk_ctrl, pb_staged(m) ? 3 * m->nu : 0)
   TAKE(rk_v, 4 * m->nv)
   TAKE(rk_a, 4 * m->nv)
   TAKE(rk_d, 4 * m->na)

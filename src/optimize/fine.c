@@ -18,6 +18,13 @@ pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine) {
     fine->deform.lead_parts *= divide;
     fine->model.deform = &fine->deform;
   }
+
+  // A delay would reach further back than as many samples of shorter steps.
+  if (divide > 1 && m->nhistory)
+    return pbContext_Fail(task->ctx, pb_unsupported,
+                          "%s: the model keeps samples of controls or sensors, as many as its time step needs: at h/%d delays "
+                          "would reach beyond them",
+                          task->name, divide);
   if (!m->policy) return pb_ok;
 
   if (divide > 1 && counts_steps(m->policy))

@@ -1,21 +1,19 @@
 // Sensors that read the clock. Time is no direction of the state, so a step's derivatives hold it; through a rollout the clock of
 // state k is that of the start and k time steps.
 // Tests: tests/oracle/test_stages.py, tests/oracle/test_derivatives.py, tests/oracle/test_sensors.py.
-#include <pullback/sensors.h>
-
 #include "base/assert.h"
-#include "model/sensor.h"
+#include "model/history.h"
 #include "model/state_layout.h"
 #include "rollout/rollout.h"
 
-// Does sensor i show the time of a state, not its cutoff?
+// Does sensor i show the time of a state, not its cutoff and not what it measured before?
 static bool shows_time(const pbRollout *r, int i, const double *state) {
   const pbModel *m = r->model;
-  double time = state[state_layout(m).time], cutoff = r->theta[m->sensor_cutoff - m->theta0 + i];
-
-  // A real reading beyond its cutoff is clamped to it, and no longer depends on time.
-  if (m->sensor_type[i] != pb_sensClock || (m->disableflags & pb_disSensor)) return false;
-  return !(cutoff > 0) || m->sensor_datatype[i] != pb_dataReal || (time < cutoff && time > -cutoff);
+  double time = state[state_layout(m).time];
+  pbBuffer buffer;
+  if (!pbHistory_IsClock(m, r->theta, i, time)) return false;
+  if (!pbBuffer_OfSensor(m, i, &buffer)) return true;
+  return !pbHistory_TellsLate(m, r->theta, &buffer, state + state_layout(m).history, time);
 }
 
 void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar) {

@@ -135,13 +135,13 @@ typedef struct Part {
   size_t from, to;
 } Part;
 
-// Positions, velocities, activations, points, what a policy holds; inputs; fields of theta. False: there are no more.
+// Positions, velocities, activations, points, samples, what a policy holds; inputs; fields of theta. False: there are no more.
 static bool part_at(const pbRollout *r, const pbVectors *d, int number, Part *part) {
-  enum { of_state = 5, acting = of_state + by_mocap_vel - by_ctrl + 1 };
-  static const char *const names[acting] = {"qpos", "qvel", "act",     "points",    "policy",    "control",
+  enum { of_state = 6, acting = of_state + by_mocap_vel - by_ctrl + 1 };
+  static const char *const names[acting] = {"qpos", "qvel", "act",     "points",    "history",   "policy",   "control",
                                             "qfrc", "xfrc", "command", "mocap_pos", "mocap_rot", "mocap_vel"};
-  size_t nv = (size_t)r->nv, na = (size_t)r->na;
-  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, (size_t)tangent_policy(r->model), (size_t)r->n};
+  size_t nv = (size_t)r->nv, na = (size_t)r->na, points = (size_t)tangent_history(r->model);
+  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, points, (size_t)tangent_policy(r->model), (size_t)r->n};
 
   // The parts of the state are in the order of its tangent space.
   if (number < of_state) {

@@ -9,6 +9,7 @@
 #include "model/state_layout.h"
 #include "rollout/sample.h"
 #include "step/scratch.h"
+#include "world/history_step.h"
 
 typedef struct Along {
   const StepCheck *check;
@@ -23,9 +24,13 @@ static pbStatus evaluate(const Along *l, double at, pbSide *side, bool *missing)
   const pbVectors *d = l->direction;
   pbMoved *m = &a->s->moved;
 
-  // The time of state k is that of the start and k time steps.
+  // The time of state k is that of the start and k time steps, as are times of samples that were taken on the way.
   pbMoved_Place(m, side, at, a->record, r->theta, d);
-  if (d->of[by_theta]) side->x[state_layout(a->m).time] += a->k * side->at * d->of[by_theta][a->m->timestep - a->m->theta0];
+  if (d->of[by_theta]) {
+    double longer = side->at * d->of[by_theta][a->m->timestep - a->m->theta0];
+    pbHistory_MoveTimes(a->m, r->theta, a->k, longer, side->x);
+    side->x[state_layout(a->m).time] += a->k * longer;
+  }
 
   // Deformables are close to where the step that was recorded took them.
   if (a->m == r->model) pbScratch_GuessDeform(a->scratch, a->record);

@@ -221,7 +221,9 @@ static pbStatus pull_row(pbRollout *r, pbSensitivity *s, int k, const pbStepReco
                                 .mocap_vel = s->sped ? s->vel_bar : NULL};
   const pbStepBar out = {.x = s->x_bar, .input = &input_bar, .theta = s->moved ? s->theta_bar : NULL};
 
+  r->scratch->ticks = k;
   pbStatus status = pbStep_VjpCached(step, in, r->scratch, &out);
+  r->scratch->ticks = 0;
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 
   // Entries of theta that move, side by side.

@@ -379,7 +379,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"efc_R", g->R, g->nefc, 1},
       {"efc_force", g->force, g->nefc, 1},
       {"efc_diagApprox", g->diag, g->nefc, 1},
-      {"sensordata", w->sensordata, m->nsensordata, 1},
+      {"sensordata", s->told ? s->told : w->sensordata, m->nsensordata, 1},
       {"sensor_look", g->sensor_look, m->nsensor, 3},
   };
   _Static_assert(sizeof fields <= most_fields * sizeof *list, "room for all");

@@ -27,6 +27,7 @@ void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const nu
 
 // Runge-Kutta: coefficients and the correction of rotation rates on SO(3) (Munthe-Kaas):
 // K = k + 1/2 u x k + g(|u|) u x (u x k), g(t) = (1 - t/2 cot(t/2)) / t^2.
+static const int pb_rkControl[4] = {0, 1, 1, 2};  // of a stage: its row of rk_ctrl (eval/work.h)
 static const double pb_rkStep[4] = {0, 0.5, 0.5, 1}, pb_rkWeight[4] = {1. / 6, 1. / 3, 1. / 3, 1. / 6};
 void NUM(pbRk_Correct)(const num u[3], const num k[3], num K[3]);
 

@@ -204,6 +204,19 @@ static void read_next(const pbJvp *j, double *next) {
   pbJvp_Imaginary(j, next + 2 * m->nv, j->w.act, m->na);
 }
 
+// Controls of all stages of Runge-Kutta; later ones are those of the start where the step does not say.
+static void load_stages(pbJvp *j, const pbStepRecord *step) {
+  num *rows = j->w.rk_ctrl, *ctrl = j->w.ctrl;
+  int nu = j->w.m->nu;
+  memcpy(rows, ctrl, (size_t)nu * sizeof(num));
+  if (step->ctrl_later) {
+    pbJvp_Blend(j, rows + nu, step->ctrl_later, step->ctrl_later_tangent, 2 * nu);
+    return;
+  }
+  memcpy(rows + nu, ctrl, (size_t)nu * sizeof(num));
+  memcpy(rows + 2 * nu, ctrl, (size_t)nu * sizeof(num));
+}
+
 // Numbers of bodies before the step and inputs, each with its direction.
 static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
   pbWork_c *w = &j->w;
@@ -220,6 +233,7 @@ static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) 
   pbJvp_Blend(j, w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
 
   pbJvp_Blend(j, w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
+  if (pb_staged(m)) load_stages(j, step);
   pbJvp_Blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   pbJvp_Blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   pbJvp_LoadMocap(j, input, d);

@@ -12,7 +12,9 @@ typedef struct pbStepRecord {
   const double *record;  // pbTape_Record: the state before the step first, then what the step found
   void *cached;          // what pbCached_Save left of its evaluation; NULL: it is evaluated again
   const pbInput *input;
-  bool open;  // the inputs are all that acts: a policy is not asked
+  bool open;                                      // the inputs are all that acts: a policy is not asked
+  bool read;                                      // and the controls are those that act: no history is read or written
+  const double *ctrl_later, *ctrl_later_tangent;  // 2 x nu: those in the middle and at the end of the step (pb_staged)
 } pbStepRecord;
 
 // Cotangents that go into a pullback; NULL: zero.

@@ -248,6 +248,8 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
   int nv = m->nv;
   pbPullPhase phase = k->phase;  // a policy looks at the first stage alone
   for (int s = 3; s >= 0; s--) {
+    int row = pb_staged(m) ? pb_rkControl[s] : 0;
+    a->ctrl = row ? k->ctrl_later + (size_t)(row - 1) * (size_t)m->nu : k->ctrl;
     k->phase = s == 0 ? phase : pb_pullWhole;
     PB_TRY(replay_stage(k, w, stages, s));
     LANE(pbVjp_Place)(k, w, p);

@@ -140,10 +140,19 @@ static void load_mocap(pbWork_r *w, const pbInput *input) {
   }
 }
 
+// Controls of all stages of Runge-Kutta.
+static void load_stages(pbScratch *s) {
+  size_t nu = (size_t)s->model->nu, bytes = nu * sizeof(double);
+  const double *later = s->ctrl_later;
+  memcpy(s->w.rk_ctrl, s->w.ctrl, bytes);
+  for (size_t i = 0; i < 2; i++) memcpy(s->w.rk_ctrl + (i + 1) * nu, later ? later + i * nu : s->w.ctrl, bytes);
+}
+
 void pbScratch_LoadInput(pbScratch *s, const pbInput *input) {
   const pbModel *m = s->model;
   pbWork_r *w = &s->w;
   copy_or_clear(w->ctrl, input ? input->ctrl : NULL, m->nu);
+  if (pb_staged(m)) load_stages(s);
   copy_or_clear(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
   copy_or_clear(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
   load_mocap(w, input);

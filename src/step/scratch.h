@@ -37,6 +37,10 @@ struct pbScratch {
   struct pbImpacts *impacts;          // contact method impact (impact/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms
   struct pbPolicyWork *policy;        // NULL: there is none (world/policy_step.h)
+  struct pbHistoryWork *history;      // NULL: nothing keeps samples (world/history_step.h)
+  double *told;                       // nsensordata: what sensors tell, some of it late; NULL: what they measure
+  const double *ctrl_later;           // 2 x nu: controls of later stages that LoadInput takes (pb_staged); NULL: as at the start
+  double *ctrl_later_bar;             // 2 x nu: where pullbacks add cotangents of these; NULL: not wanted
   void *cached_factor;                // where the next step's factor is to be cached
   struct pbCouple *couple;            // NULL: nothing deformable is attached to a body that moves
   struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)

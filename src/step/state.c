@@ -8,6 +8,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "model/history.h"
 #include "model/joint.h"
 #include "model/sphere.h"
 #include "step/integrate.h"
@@ -16,7 +17,7 @@
 int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }
 
 static int deform_fields(const pbModel *m) { return m->deform ? pbDeform_FieldCount(m->deform) : 0; }
-int pbModel_StateFieldCount(const pbModel *m) { return 5 + deform_fields(m) + (m->policy ? 3 : 0); }
+int pbModel_StateFieldCount(const pbModel *m) { return 5 + deform_fields(m) + (m->nhistory > 0) + (m->policy ? 3 : 0); }
 
 // Of a policy, by its number among the policy's own.
 static pbStateField policy_field(const pbModel *m, int index) {
@@ -43,8 +44,10 @@ pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
     default: break;
   }
 
-  int behind = index - 5 - deform_fields(m);
-  return behind < 0 && m->deform ? pbDeform_FieldAt(m->deform, index - 5, s.deform) : policy_field(m, behind);
+  int behind = index - 5 - deform_fields(m), keeps = m->nhistory > 0;
+  if (behind < 0 && m->deform) return pbDeform_FieldAt(m->deform, index - 5, s.deform);
+  if (behind == 0 && keeps) return (pbStateField){"history", s.history, m->nhistory};
+  return policy_field(m, behind - keeps);
 }
 
 static char *put_entry(const char *field, int i, const char *kind, const char *name, char *text, size_t size) {
@@ -76,6 +79,7 @@ char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
   // From the last field to the first.
   if (entry >= s.policy) return put_policy(m, entry - s.policy, text, size);
+  if (entry >= s.history) return pbHistory_EntryName(m, entry - s.history, false, text, size);
   if (entry >= s.deform) return pbDeform_EntryName(m->deform, entry - s.deform, text, size);
   if (entry >= s.warm) return pbState_DofName(m, "qacc_warmstart", entry - s.warm, text, size);
   if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
@@ -91,6 +95,7 @@ char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
 
 char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) {
   if (entry >= tangent_policy(m)) return put_policy(m, entry - tangent_policy(m), text, size);
+  if (entry >= tangent_history(m)) return pbHistory_EntryName(m, entry - tangent_history(m), true, text, size);
   if (entry >= 2 * m->nv + m->na) return pbDeform_EntryName(m->deform, entry - 2 * m->nv - m->na, text, size);
   if (entry >= 2 * m->nv) return put_activation(m, entry - 2 * m->nv, text, size);
   bool velocity = entry >= m->nv;
@@ -103,6 +108,7 @@ pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int
   if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
   memset(x, 0, (size_t)s.size * sizeof(double));
   if (m->deform) pbDeform_Init(m->deform, x + s.deform);
+  pbHistory_Init(m, theta, x + s.history);
 
   // Rest, or a keyframe.
   if (key < 0) {
@@ -136,6 +142,7 @@ static bool next_rotation(const pbModel *m, rotation_walk *r) {
 // A step normalizes quaternions of states, so it leaves them at length one; what it is given may have any length in range.
 bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
+  if (!pbHistory_Readable(m, x + s.history, text, size)) return false;
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
     const double *q = x + s.qpos + r.q;
     double squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
@@ -148,6 +155,24 @@ bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size
              pbState_EntryName(m, s.qpos + r.q, first, sizeof first), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
     return false;
   }
+  return true;
+}
+
+// Samples of the history, the only part of it that has a tangent: one by one from {.object = -1}, {-1}.
+typedef struct sample_walk {
+  pbBuffer buffer;
+  int sample;
+} sample_walk;
+
+static bool next_sample(const pbModel *m, sample_walk *k, int *entry, int *tangent) {
+  pbBuffer *b = &k->buffer;
+  k->sample++;
+  if (b->object < 0 || k->sample >= b->n * b->dim) {
+    if (!pbBuffer_Next(m, b)) return false;
+    k->sample = 0;
+  }
+  *entry = state_layout(m).history + pbBuffer_Samples(b) + k->sample;
+  *tangent = tangent_history(m) + b->tangent + k->sample;
   return true;
 }
 
@@ -174,6 +199,8 @@ void pbState_Difference(const pbModel *m, const double *a, const double *b, doub
   for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
   for (int i = 0; i < m->deform_tangent; i++) out[2 * m->nv + m->na + i] = b[s.deform + i] - a[s.deform + i];
   for (int i = 0; i < pb_policyTangent(m); i++) out[tangent_policy(m) + i] = b[s.policy + i] - a[s.policy + i];
+  int entry, at;
+  for (sample_walk k = {{.object = -1}, -1}; next_sample(m, &k, &entry, &at);) out[at] = b[entry] - a[entry];
 }
 
 void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
@@ -183,6 +210,8 @@ void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps
   for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
   for (int i = 0; i < m->deform_tangent; i++) x[s.deform + i] += eps * tangent[2 * m->nv + m->na + i];
   for (int i = 0; i < pb_policyTangent(m); i++) x[s.policy + i] += eps * tangent[tangent_policy(m) + i];
+  int entry, at;
+  for (sample_walk k = {{.object = -1}, -1}; next_sample(m, &k, &entry, &at);) x[entry] += eps * tangent[at];
 }
 
 // A tangent t of a rotation moves its quaternion by q (0, t) / 2.

@@ -33,6 +33,7 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
   TAKE(k->v_sum, m->nv);
   TAKE(k->act_sum, m->na);
   TAKE(k->ctrl, m->nu);
+  TAKE(k->ctrl_later, pb_staged(m) ? 2 * m->nu : 0);
   TAKE(k->qfrc, m->nv);
   TAKE(k->xfrc, 6 * m->nbody);
   TAKE(k->mocap_pos, 3 * m->nmocap);
@@ -667,7 +668,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
   a->mocap_vel = p->mocap_vel ? k->mocap_vel : NULL;
 
   // Sums of all stages, and where they go: first what comes down the tree.
-  enum { tree_results = 5, result_count = 9 };
+  enum { tree_results = 5, result_count = 10 };
   struct {
     lane *sum;
     int size;
@@ -678,6 +679,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
                              {a->mocap_pos, 3 * m->nmocap, p->mocap_pos},
                              {a->mocap_rot, 3 * m->nmocap, p->mocap_rot},
                              {a->ctrl, m->nu, p->ctrl},
+                             {k->ctrl_later, pb_staged(m) ? 2 * m->nu : 0, p->ctrl_later},
                              {a->qfrc, nv, p->qfrc},
                              {a->xfrc, 6 * m->nbody, p->xfrc},
                              {a->mocap_vel, 6 * m->nmocap, p->mocap_vel}};

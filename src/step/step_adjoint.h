@@ -21,6 +21,7 @@ typedef struct LANE(pbVjpBlock) {
   lane *mocap_pos, *mocap_rot;       // the same, nmocap x 3 each
   lane *mocap_vel;                   // nmocap x 6
   lane *ctrl, *qfrc, *xfrc;          // the same; a points to those that are wanted
+  lane *ctrl_later;                  // 2 x nu: of controls in the middle and at the end (pb_staged)
   lane *rk_v, *rk_a, *rk_d;          // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
   lane *rate;                        // nv: of the rates that move positions
   lane *Vx;                          // room for a->Vx

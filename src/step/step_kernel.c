@@ -92,9 +92,16 @@ static void position_rates(NUM(pbWork) *w, int s, num *rate) {
   }
 }
 
+// The controls of a stage, where they are not those of the start.
+static void choose_controls(NUM(pbWork) *w, int stage) {
+  size_t nu = (size_t)w->m->nu;
+  if (pb_staged(w->m)) memcpy(w->ctrl, w->rk_ctrl + (size_t)pb_rkControl[stage] * nu, nu * sizeof(num));
+}
+
 // The state of stage s > 0 from the start and the stage before.
 static void make_stage_state(NUM(pbWork) *w, int s) {
   const pbModel *m = w->m;
+  choose_controls(w, s);
   num h = pb_rkStep[s] * w->p.timestep[0];
   position_rates(w, s, w->tmp);
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
@@ -125,6 +132,7 @@ static pbStatus step_runge_kutta(NUM(pbWork) *w, double *stages, bool replay) {
     PB_TRY(evaluate(w, replay ? stages : NULL, stages, s));
   }
 
+  choose_controls(w, 0);
   combine_stages(w);
   return pb_ok;
 }
@@ -164,6 +172,7 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
   memcpy(w->qvel, w->v0, (size_t)m->nv * sizeof(num));
   memcpy(w->act, w->a0, (size_t)m->na * sizeof(num));
+  choose_controls(w, 0);
 
   // The states of the stages before need their accelerations, which are on the tape, and nothing else of their evaluations.
   for (int s = 0; s < stage; s++) {

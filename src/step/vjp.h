@@ -21,6 +21,7 @@ typedef struct pbPullback {
   const double *observation;                    // of what a policy observes before it (eval/work.h)
   const double *distance;                       // nrow, one cotangent only: of pos - margin of limits and contacts there
   double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
+  double *ctrl_later;                           // 2 x nu: in the middle and at the end of the step (pb_staged)
   double *mocap_pos, *mocap_rot;                // nmocap x 3 each
   double *mocap_vel;                            // nmocap x 6
   double *theta;                                // ParamSize; one cotangent only

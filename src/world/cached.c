@@ -29,6 +29,7 @@
 #include "model/sphere.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
+#include "world/history_step.h"
 #include "world/policy_step.h"
 
 // ---- what is cached -----------------------------------------------------------------------------------------------------
@@ -281,6 +282,7 @@ bool pbStep_LeavesEvaluation(const pbScratch *s, const pbStepRecord *step, const
 
 // By the normalized theta.
 pbStatus pbStep_VjpOpen(pbScratch *s, const pbStepRecord *given, const pbStepCotangent *cotangent, const pbStepBar *out) {
+  if (s->history && !given->read) return pbHistory_Vjp(s, given, cotangent, out);
   const pbModel *m = given->model;
   pbStepRecord step = *given;
   pbStepCotangent in = *cotangent;
@@ -297,6 +299,7 @@ pbStatus pbStep_VjpOpen(pbScratch *s, const pbStepRecord *given, const pbStepCot
 
   pbPullback p = bodies_pullback(m, &in, out);
   p.skip = s->skip;
+  p.ctrl_later = s->ctrl_later_bar;
   if (pb_coupled(m) && in.next) return pbCouple_Vjp(s, &step, in.next, &p, out);
 
   return pull_bodies(s, &step, &p);

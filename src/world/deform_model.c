@@ -12,6 +12,7 @@
 #include "elementary/elementary.h"
 #include "eval/stages.h"
 #include "math/vec.h"
+#include "model/history.h"
 #include "step/scratch.h"
 
 static pbStatus no_memory(const pbModel *m) { return pbContext_Fail(m->ctx, pb_no_memory, "no memory for deformables"); }
@@ -123,6 +124,7 @@ pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
 
 pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
   PB_TRY(pbModel_CheckContact(ctx, m));
+  PB_TRY(pbHistory_Check(ctx, m));
   return pbModel_CheckDeform(ctx, m);
 }
 

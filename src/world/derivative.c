@@ -16,6 +16,7 @@
 #include "step/scratch.h"
 #include "step/vjp.h"
 #include "world/cached.h"
+#include "world/history_step.h"
 #include "world/policy_step.h"
 
 // ---- forward and reverse -------------------------------------------------------------------------------------------
@@ -44,6 +45,7 @@ static pbStatus push_bodies(pbScratch *s, const pbStepRecord *step, const pbDire
 }
 
 pbStatus pbStep_JvpOpen(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *given) {
+  if (s->history && !step->read) return pbHistory_Jvp(s, step, direction, given);
   const pbModel *m = step->model;
   pbStepTangent out = *given;
 
@@ -316,7 +318,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
   return pull_rows(b, b->seed_act, m->na, true, rows_from(b, to, 2 * m->nv));
 }
 
-// ---- Jacobians of worlds with deformables or a policy: a pullback for each row -------------------------------------
+// ---- Jacobians of worlds with deformables, a policy or histories: a pullback for each row -------------------------------------
 static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of_state, jacobians of_sensors) {
   const pbModel *m = given->model;
   size_t n = (size_t)pbModel_TangentSize(m);
@@ -361,7 +363,7 @@ pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
-  if (m->deform || m->policy) return row_by_row(&step, s, of_state, of_sensors);
+  if (m->deform || m->policy || m->nhistory) return row_by_row(&step, s, of_state, of_sensors);
 
   batch b = begin_batch(s, &step);
   pbStatus status = pbScratch_MakeLanes(s);

@@ -15,6 +15,7 @@
 #include "step/scratch.h"
 #include "world/cached.h"
 #include "world/drift.h"
+#include "world/history_step.h"
 #include "world/policy_step.h"
 
 // ---- the events of a step -------------------------------------------------------------------------------------------------
@@ -249,8 +250,7 @@ static pbStatus evaluate_record(pbScratch *s, const pbStepRecord *given, bool kn
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
-  pbScratch_Load(s, step.theta, step.record, step.input);
-
+  pbScratch_Load(s, step.theta, step.record, pbHistory_Open(s, &step).input);
   return s->variant->run(&s->w, s->stages, known, false, false);
 }
 
@@ -680,7 +680,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
   // The step again, and its events
   memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
   if (m->policy) step = pbPolicy_Open(s, &step);
-  pbScratch_Load(s, step.theta, step.record, step.input);
+  pbScratch_Load(s, step.theta, step.record, pbHistory_Open(s, &step).input);
   PB_TRY(explain(s, s->variant->run(&s->w, s->stages, true, false, false)));
   PB_TRY(explain(s, pbScratch_MakeEvents(s)));
   double *distance = s->event_numbers + nv, *v = s->state;

@@ -6,6 +6,7 @@
 #include "model/state_layout.h"
 #include "step/scratch.h"
 #include "world/cached.h"
+#include "world/history_step.h"
 #include "world/policy_points.h"
 #include "world/policy_step.h"
 
@@ -35,6 +36,7 @@ pbStatus pbPolicy_ObserveVjp(const pbModel *m, const double *theta, const double
   pbPolicy_Sense(s, theta, record, input);
   s->w.sensed = false;
   memcpy(s->policy->observation_bar, observation_bar, (size_t)m->policy->observing * sizeof(double));
+  if (s->history) pbHistory_PullObserved(s, theta, record, s->policy->observation_bar, x_bar, NULL);
 
   const pbStepRecord open = {.model = m, .theta = theta, .record = record, .input = input, .open = true};
   const pbStepCotangent seen = {.observation = s->policy->observation_bar};

@@ -11,6 +11,7 @@
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "world/cached.h"
+#include "world/history_step.h"
 #include "world/policy_points.h"
 
 // ---- memory --------------------------------------------------------------------------------------------------------
@@ -110,12 +111,13 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
   }
 }
 
-static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
+static void observe_all(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
   const double *tail = state_tail(s, x);
 
   // All rows at once: those that come from no evaluation are written after it.
   const pbPolicyModel *p = s->policy->model;
   if (p->evaluates) memcpy(s->policy->observation, s->w.observation, (size_t)p->observing * sizeof(double));
+  if (s->history) pbHistory_Observe(s, theta, x, s->policy->observation);
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
   pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
   s->policy->decides = is_deciding(s->policy->model, tail);
@@ -131,7 +133,7 @@ void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pb
     *s->w.time = x[state_layout(s->model).time];  // for messages
   }
 
-  observe_all(s, x, input);
+  observe_all(s, theta, x, input);
 }
 
 pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *f, pbStatus status) {
@@ -549,6 +551,7 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
     PB_MUTE(pb_muteObservation, k->model->row[r].kind, k->observation_bar + k->model->row[r].at, k->model->row[r].count);
   }
   pull_inputs(s, out);
+  if (s->history) pbHistory_PullObserved(s, step->theta, step->record, k->observation_bar, out->x, out->theta);
   if (!k->model->evaluates) return pb_ok;
 
   // Of what is observed, by the state and by where mocap bodies are
@@ -600,8 +603,6 @@ static void push_inputs(pbScratch *s, const pbDirection *d) {
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (pb_observeEvaluates(r->kind) || pb_observesPoints(r->kind)) continue;
-
-    // As observe_inputs, line by line
     for (int i = 0; i < r->count; i++) {
       int entry = r->first + (r->component ? r->component[i] : i);
       double tangent = time;
@@ -657,7 +658,6 @@ static pbDirection add_tangents(pbPolicyWork *k, const pbModel *m, const pbDirec
   const double **seen[pb_outputKindCount] = {&all.ctrl, &all.qfrc, &all.xfrc};
   const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
 
-  // As add_outputs
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (!p->reaches[kind]) continue;
     if (*seen[kind]) memcpy(own[kind], *seen[kind], (size_t)size[kind] * sizeof(double));
@@ -681,6 +681,7 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
 
   // How what it observes moves, by the complex program
   if (p->evaluates) pbJvp_Sense(s->complex_work, &open, d, k->observation_bar);
+  if (s->history) pbHistory_PushObserved(s, step->theta, step->record, d, k->observation_bar);
   push_inputs(s, d);
 
   // Through the functions, and through the step with the inputs that they move

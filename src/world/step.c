@@ -18,6 +18,7 @@
 #include "step/scratch.h"
 #include "step/vjp.h"
 #include "world/cached.h"
+#include "world/history_step.h"
 #include "world/policy_step.h"
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
@@ -25,7 +26,7 @@ enum { id_size = 3 };  // geom1, geom2, point
 
 // Cotangents, and what comes of them, of a row of a Jacobian that is pulled row by row.
 static size_t jacobian_row(const pbModel *m) {
-  return m->deform || m->policy
+  return m->deform || m->policy || m->nhistory
              ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata + 6 * (size_t)m->nmocap
              : 0;
 }
@@ -126,6 +127,7 @@ static pbStatus allocate(pbScratch *s, const pbCapacity *capacity) {
     if (pb_coupled(m)) s->deform->attached = &s->couple->attached;
   }
   if (m->policy) PB_TRY(pbPolicyWork_Create(s));
+  PB_TRY(pbHistoryWork_Create(s));
 
   return pbScratch_InspectCreate(s);
 }
@@ -202,6 +204,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbCouple_Destroy(s);
   pbDeformWork_Destroy(s->deform);
   pbPolicyWork_Destroy(s);
+  pbHistoryWork_Destroy(s);
 
   pbWork_Close_r(&s->w);
   pbJvp_Destroy(ctx, s->complex_work);
@@ -308,6 +311,12 @@ pbStatus pbStep_Sense(const pbModel *m, const double *theta, const double *x, co
   return pb_ok;
 }
 
+// What sensors tell to the caller; NULL: it is not wanted.
+static void copy_told(const pbScratch *s, double *sensordata) {
+  const double *told = s->told ? s->told : s->w.sensordata;
+  if (sensordata) memcpy(sensordata, told, (size_t)s->model->nsensordata * sizeof(double));
+}
+
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
@@ -320,12 +329,17 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
     PB_TRY(pbPolicy_Before(s, theta, x, input));
     input = &s->policy->input;
   }
-  PB_TRY(advance(s, theta, x, input, sensordata != NULL));
+  const pbInput *given = input;
+  if (s->history) input = pbHistory_Before(s, theta, x, input);
+  bool sense = sensordata || (s->history && s->history->measures);
+  PB_TRY(advance(s, theta, x, input, sense));
   // Deformables that no body feels step by themselves, after the bodies.
   if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
 
   if (m->policy) pbPolicy_Next(s, x, next);
+  if (s->history) pbHistory_Next(s, x, given, next);
+  if (s->history && sense) pbHistory_Tell(s, theta, x);
 
   int bad = pbScratch_FirstNotFinite(next, at.size);
   char name[160];
@@ -335,7 +349,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
 
   if (!s->impacts && count_events(s) != pb_ok) return pbScratch_Fail(s, pb_no_memory, "out of memory for %d contacts", s->w.ncon);
   memcpy(x, next, (size_t)at.size * sizeof(double));
-  if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
+  copy_told(s, sensordata);
   return pb_ok;
 }
 
@@ -349,12 +363,14 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
     PB_TRY(pbPolicy_Before(s, theta, x, input));
     input = &s->policy->input;
   }
+  if (s->history) input = pbHistory_Before(s, theta, x, input);
   if (s->w.sensed) pbScratch_LoadInput(s, input);
   else pbScratch_Load(s, theta, x, input);
   // It is no step: there are no impacts to count.
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
-  if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
+  if (s->history) pbHistory_Tell(s, theta, x);
+  copy_told(s, sensordata);
   return pb_ok;
 }
 

@@ -369,9 +369,9 @@ static const char *keep(const char *file) {
 
 // ---- every scene ------------------------------------------------------------------------------------------------------
 static void on_every_scene(void (*look)(const char *file, int setting)) {
-  const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml",  "conformance/hills.xml",
-                              "conformance/wraps.xml", "conformance/shapes.xml", "conformance/designs.xml",
-                              scene_of_lists(),        scene_of_equalities()};
+  const char *const more[] = {"hostile/model.xml",      "conformance/hulls.xml",  "conformance/hills.xml",
+                              "conformance/wraps.xml",  "conformance/shapes.xml", "conformance/designs.xml",
+                              "conformance/delays.xml", scene_of_lists(),         scene_of_equalities()};
   glob_t files;
   pbContext *ctx = pbContext_Create(NULL);
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);

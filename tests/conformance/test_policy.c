@@ -238,10 +238,11 @@ static void on_every_model(void (*check)(const Case *)) {
   glob_t files;
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
-  for (size_t f = 0; f <= files.gl_pathc; f++) {
+  const char *const more[] = {"hostile/model.xml", "conformance/delays.xml"};
+  for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;
-      const char *file = f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml";
+      const char *file = f < files.gl_pathc ? files.gl_pathv[f] : more[f - files.gl_pathc];
       // Steps that decide and steps between: 13 and 14 steps of a decision each third
       if (!begin(&c, ctx, file, &settings[k], (f + (size_t)k) % 3 != 0, 13 + (int)(f + (size_t)k) % 2)) continue;
       check(&c);

@@ -82,7 +82,8 @@ def set_option(m, key, value):
 
 
 # What MuJoCo has no word for, or its steps do not read.
-OURS = {f.name for rows in fields.table().values() for f in rows if f.known != "Mujoco"} | {"ndesignbody", "ndesigngeom", "ndesignmesh"}
+OURS = {f.name for rows in fields.table().values() for f in rows if f.known != "Mujoco"}
+OURS |= {"ndesignbody", "ndesigngeom", "ndesignmesh", "nudelay", "nsensordelay"}
 
 
 def get_field(m, field):

@@ -166,7 +166,7 @@ def test_neutral_values(folder):
         assert not error, (element, attribute, str(error))
         assert not differences(model, m), (element, attribute)
         tried += 1
-    assert tried > 50
+    assert tried > 10
 
 
 @pytest.mark.parametrize("text, expected", [

@@ -6,6 +6,7 @@
 import itertools
 import json
 import random
+import re
 import sys
 
 AXES = {
@@ -30,6 +31,7 @@ AXES = {
     "stop": ["none", "hinge", "ball", "tendon"],
     "force": ["none", "joint", "body"],
     "sensor": ["none", "position", "velocity", "acceleration", "contact"],
+    "late": ["none", "zoh", "linear", "cubic"],
     "pairing": ["geoms", "pair", "override"],
     "flag": ["none", "eulerdamp", "damper", "clampctrl", "refsafe", "actuation"],
     "start": ["random", "rest", "bound"],
@@ -279,7 +281,14 @@ class Scene:
         out.append('<motor name="third" joint="slider" gear="3"/>')
         if row["adhesion"]:
             out.append('<adhesion name="sticky" body="lump" ctrlrange="0 1" gain="4"/>')
-        return out + ["</actuator>"]
+        return self._late(out) + ["</actuator>"]
+
+    def _late(self, elements):
+        """Elements that begin with a name and end there, each with samples and a delay that is no multiple of the step."""
+        if self.row["late"] == "none":
+            return elements
+        words = lambda: f' nsample="{self.r.randrange(1, 6)}" interp="{self.row["late"]}" delay="{self.u(.0005, .009)}"/>'
+        return [re.sub("/>", lambda m: words(), text) for text in elements]
 
     def _sensors(self):
         groups = {"none": "", "position": '<framepos objtype="site" objname="tip"/><jointpos joint="bend"/><tendonpos tendon="wire"/><actuatorpos actuator="first"/><ballquat joint="wrist"/>'
@@ -292,7 +301,7 @@ class Scene:
         text = groups[self.row["sensor"]]
         if self.row["stop"] != "hinge":
             text = text.replace('<jointlimitfrc joint="bend"/><jointlimitpos joint="bend"/>', "")
-        return ["<sensor>", text, "</sensor>"] if text else []
+        return ["<sensor>", *self._late([text]), "</sensor>"] if text else []
 
     def _model(self):
         return "\n".join(["<mujoco>", self._option(), self._asset(), *self._world(), *self._contact(), *self._tendons(), *self._equality(), *self._actuators(), *self._sensors(), "</mujoco>"]) + "\n"

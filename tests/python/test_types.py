@@ -25,7 +25,7 @@ TYPED = pathlib.Path(__file__).parent / "typed"
 FILES = ["slips.py", "slips_torch.py"]
 EVERYTHING = """<mujoco><worldbody><geom type="plane" size="3 3 .1"/><body name="led" mocap="true" pos="1 0 1"><geom size=".05"/></body>
 <body name="arm" pos="0 0 2"><joint name="turn" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02"/><site name="tip" pos=".3 0 0"/></body>
-</worldbody><actuator><motor name="push" joint="turn"/></actuator><sensor><jointpos joint="turn"/></sensor></mujoco>"""
+</worldbody><actuator><motor name="push" joint="turn" nsample="2"/></actuator><sensor><jointpos joint="turn"/></sensor></mujoco>"""
 
 
 def slips(name):
