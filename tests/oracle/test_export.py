@@ -96,12 +96,10 @@ def changed(model, name, r):
         value *= r.uniform(1.01, 1.2, (len(f["jnt_type"]), 1))[f["dof_jntid"].ravel()]
         if name in ("dof_damping", "dof_armature", "dof_frictionloss"):
             value += .013
-    elif name == "jnt_axis":
-        rows = (f["jnt_type"] >= 2).ravel()
-        value[rows] = turned(value[rows], r)
-    elif name == "jnt_pos":
-        simple = f["body_simple"].ravel()[f["jnt_bodyid"].ravel()]  # which a moved anchor would end: MuJoCo weighs these by another formula
-        value[(f["jnt_type"].ravel() != 0) & (simple == 0)] += r.uniform(-.01, .01, 3)
+    elif name in ("jnt_axis", "jnt_pos"):
+        # Not of bodies that are simple, which another axis or anchor would end: MuJoCo weighs these by another formula.
+        rows = (f["jnt_type"].ravel() >= (2 if name == "jnt_axis" else 1)) & (f["body_simple"].ravel()[f["jnt_bodyid"].ravel()] == 0)
+        value[rows] = turned(value[rows], r) if name == "jnt_axis" else value[rows] + r.uniform(-.01, .01, 3)
     elif name in ("geom_quat", "site_quat", "cam_quat"):
         value = turned(value, r)
     elif name == "geom_size":
