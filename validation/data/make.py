@@ -158,7 +158,10 @@ def sha256(data):
 
 
 def show(path, commit, file):
-    return subprocess.run(["git", "-C", path, "show", f"{commit}:{file}"], check=True, stdout=subprocess.PIPE).stdout
+    found = subprocess.run(["git", "-C", path, "show", f"{commit}:{file}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if found.returncode:
+        sys.exit(f"{path}: no {file} in commit {commit}: {found.stderr.decode().strip()}")
+    return found.stdout
 
 
 def make(source, path):
