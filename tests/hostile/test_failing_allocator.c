@@ -30,7 +30,7 @@ void *__wrap_realloc(void *memory, size_t size) { return strays += strays_watche
 #endif
 
 static const char *const model_files[] = {"hostile/model.xml", "oracle/models/include_main.xml", "hostile/impact.xml",
-                                          "hostile/mesh.xml", "conformance/delays.xml"};
+                                          "hostile/mesh.xml", "hostile/delays.xml"};
 
 typedef struct Parts {  // what a run holds; any may be NULL
   pbModel *model;

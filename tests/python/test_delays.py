@@ -136,7 +136,8 @@ def test_a_delay_is_found(arm, tmp_path):
     (tmp_path / "arm.xml").write_text(ARM)
     found = pb.optimize({"model": str(tmp_path / "arm.xml"), "steps": 120, "controls": u.tolist(),
                          "variables": [{"parameter": "actuator_delay:drive", "start": [.009], "lower": .004, "upper": .032}],
-                         "loss": [{"qpos": True, "at": "all", "target": log.tolist()}], "optimizer": {"method": "gauss-newton", "iterations": 40}}, allow_root=tmp_path)
+                         "loss": [{"qpos": True, "at": "all", "target": log.tolist()}],
+                         "optimizer": {"method": "gauss-newton", "iterations": 40}}, allow_root=tmp_path)
     assert found["variables"][0]["value"][0] == pytest.approx(truth, abs=1e-6), found["variables"]
 
 
