@@ -146,11 +146,11 @@ static pbStatus see_nothing(void *user, int k, const pbStepRecord *step, pbScrat
 }
 
 // Milliseconds of a forward rollout and of A and B of its steps.
-static double linearize_alone(pbContext *ctx, Case *c, double *A, double *B) {
+static double linearize_alone(pbContext *ctx, Case *c, const pbLinearized *room) {
   pbTrajectory *tr = &c->task->trajectories[0];
   double from = now();
   need(pbTrajectory_Forward(tr), pbContext_Error(ctx));
-  need(pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = A, .B = B, .see = see_nothing}), pbContext_Error(tr->ctx));
+  need(pbRollout_Linearize(tr->rollout, room), pbContext_Error(tr->ctx));
   return now() - from;
 }
 
@@ -173,10 +173,12 @@ static bool long_case(pbContext *ctx, int pairs) {
   need(pbTaskSweep_Create(c.task, &c.sweep), pbContext_Error(ctx));
   size_t n = (size_t)c.task->trajectories[0].terms.n;
   double *A = calloc(n * n, sizeof *A), *B = calloc(n * 5, sizeof *B);
-  if (!A || !B) need(pb_no_memory, "");
+  double *rest = calloc(pbRollout_LinearizeRoom(c.task->model), sizeof *rest);
+  if (!A || !B || !rest) need(pb_no_memory, "");
+  const pbLinearized room = {.A = A, .B = B, .room = rest, .see = see_nothing};
   for (int i = 0; i < pairs; i++) {
     each[i] = iterate(ctx, &c, true, 1, &last);
-    ratio[i] = each[i] / linearize_alone(ctx, &c, A, B);
+    ratio[i] = each[i] / linearize_alone(ctx, &c, &room);
   }
 
   printf("runner,unknowns,%d\nrunner,residuals,%zu\n", c.task->n, c.task->m);
@@ -188,6 +190,7 @@ static bool long_case(pbContext *ctx, int pairs) {
 
   free(A);
   free(B);
+  free(rest);
   pbTaskSweep_Destroy(c.task, c.sweep);
   pbTask_Destroy(c.task);
   return kept;

@@ -26,8 +26,8 @@ typedef struct Along {  // one trajectory
   Cursor *cursors;  // of its terms
   int *actuator;    // slots: which control a slot is added to
   // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
-  // controls
-  double *A, *B, *weight, *row;
+  // controls; what linearizing needs
+  double *A, *B, *weight, *row, *room;
   const double *r;  // of the trajectory at hand, in the order of its terms
   size_t rows;      // that are written
   int next;         // of the terms' states
@@ -218,13 +218,15 @@ static pbStatus create_along(pbTaskSweep *sweep, int t) {
 
   a->cursors = pbContext_AllocArray(task->ctx, (size_t)set->count + 1, sizeof *a->cursors);
   a->actuator = pbContext_AllocArray(task->ctx, slots + 1, sizeof *a->actuator);
-  a->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu, sizeof(double));
+  size_t room = pbRollout_LinearizeRoom(task->model);
+  a->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu + room, sizeof(double));
   if (!a->cursors || !a->actuator || !a->A)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
 
   a->B = a->A + n * n;
   a->weight = a->B + n * nu;
   a->row = a->weight + slots;
+  a->room = a->row + n + nu;
   list_unknowns(task, t, a);
 
   return pb_ok;
@@ -427,7 +429,7 @@ pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
   a->rows = 0;
   a->next = 0;
 
-  return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .see = take_state, .user = a});
+  return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .room = a->room, .see = take_state, .user = a});
 }
 
 // ---- all trajectories, on threads: each has unknowns of its own -------------------------------------------------------

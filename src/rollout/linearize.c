@@ -50,9 +50,7 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
   PB_TRY(pbPrescribed_CheckAll(r));
 
   size_t nx = (size_t)r->nx;
-  double *memory = pbContext_AllocArray(r->ctx, 2 * nx + (size_t)r->nrecord, sizeof(double));
-  if (!memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for Jacobians");
-  const Place at = {.x = memory, .before = memory + nx, .record = memory + 2 * nx};
+  const Place at = {.x = out->room, .before = out->room + nx, .record = out->room + 2 * nx};
   memcpy(at.x, r->x0, nx * sizeof(double));
 
   // The states are those of Forward, bit for bit: the same call from the same state.
@@ -62,6 +60,7 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
     if (status == pb_ok && k < r->plan.steps && pbProgressMeter_Step(&r->meter)) status = pbRollout_Stopped(r, k);
   }
 
-  pbContext_Free(r->ctx, memory);
   return status;
 }
+
+size_t pbRollout_LinearizeRoom(const pbModel *m) { return 2 * (size_t)pbModel_StateSize(m) + (size_t)pbTape_Size(m); }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,6 +15,7 @@
 #include <pullback/random.h>
 
 #include "optimize/sweep.h"
+#include "support/meter.h"
 #include "support/support.h"
 
 // A box that falls on the floor and slides, a ball joint with a hinge behind it, a filter and a motor, sensors of every order.
@@ -302,6 +304,72 @@ static void test_memory_changes_no_bit(void **state) {
   assert_memory_equal(&all, &little, sizeof all);
 }
 
+// Interrupted anywhere and resumed, a run ends with the same bits.
+typedef struct Stopper {
+  int calls, stop_at;
+} Stopper;
+static int count_calls(void *user, const pbProgress *p) {
+  Stopper *s = user;
+  (void)p;
+  return ++s->calls == s->stop_at;
+}
+
+static void test_an_interrupted_run_loses_nothing(void **state) {
+  const char *file = "pb_test_sweep_state.npy";
+  Answer whole = run(*state, BODIES(""), FIT, "sweep", 0, 4);
+  pbTask *task = parse(*state, BODIES(""), FIT ", \"optimizer\": {\"method\": \"gauss-newton\", \"jacobian\": \"sweep\"}");
+  Stopper stopper = {0, 3};
+  pbRunResult part;
+  pbRunOptions options = {.iterations = 4, .state_file = file, .resume = true, .save_seconds = 1e-9, .progress = count_calls};
+  options.user = &stopper;
+  unlink(file);
+
+  pbStatus status = pb_interrupted;
+  int rounds = 0;
+  for (; status == pb_interrupted && rounds < 1000; rounds++) {
+    stopper.calls = 0;
+    stopper.stop_at += 2;
+    status = pbTask_Run(task, &options, &part);
+  }
+  good(*state, status);
+  assert_true(rounds > 2 && part.resumed && part.loss == whole.loss);
+  assert_memory_equal(part.z, whole.z, (size_t)pbTask_Size(task) * sizeof *part.z);
+  unlink(file);
+  pbTask_Destroy(task);
+}
+
+// Each call for memory fails, one at a time: that is said, and all is given back.
+static void test_memory_that_is_not_there(void **state) {
+  static const char text[] = "{" BODIES("") ", " FIT ", \"optimizer\": {\"method\": \"gauss-newton\", \"jacobian\": \"sweep\"}}";
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = meter_hooks(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  pbTask *task;
+  pbRunResult result;
+  good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
+
+  pbStatus status = pb_no_memory;
+  int refused = 0;
+  long live = meter.live;
+  for (long at = 1; status != pb_ok; at++) {
+    meter.calls = 0;
+    meter.fail_at = at;
+    status = pbTask_Run(task, &(pbRunOptions){.iterations = 1}, &result);
+    assert_true(status == pb_ok || status == pb_no_memory);
+    refused += status == pb_no_memory;
+    if (status == pb_no_memory) assert_non_null(strstr(pbContext_Error(ctx), "memory"));
+    if (refused == 1) live = meter.live;
+    meter.fail_at = 0;
+  }
+  print_message("%d calls for memory were refused\n", refused);
+  assert_true(refused > 10 && meter.live >= live);
+
+  pbTask_Destroy(task);
+  pbContext_Destroy(ctx);
+  assert_int_equal(meter.live, 0);
+}
+
 // ---- what is refused ------------------------------------------------------------------------------------------------
 static void test_refusals(void **state) {
   static const struct {
@@ -331,10 +399,12 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_control_a_step),      cmocka_unit_test(test_knots),
-                                     cmocka_unit_test(test_initial_states),        cmocka_unit_test(test_all_that_a_loss_sees),
-                                     cmocka_unit_test(test_five_hundred_unknowns), cmocka_unit_test(test_trajectories),
-                                     cmocka_unit_test(test_runs_with_bounds),      cmocka_unit_test(test_auto_goes_by_size),
-                                     cmocka_unit_test(test_memory_changes_no_bit), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_control_a_step),         cmocka_unit_test(test_knots),
+      cmocka_unit_test(test_initial_states),           cmocka_unit_test(test_all_that_a_loss_sees),
+      cmocka_unit_test(test_five_hundred_unknowns),    cmocka_unit_test(test_trajectories),
+      cmocka_unit_test(test_runs_with_bounds),         cmocka_unit_test(test_auto_goes_by_size),
+      cmocka_unit_test(test_memory_changes_no_bit),    cmocka_unit_test(test_an_interrupted_run_loses_nothing),
+      cmocka_unit_test(test_memory_that_is_not_there), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
