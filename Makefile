@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -25,6 +25,7 @@ help:
 	@echo 'make bench-loop     a robot with its controller inside the step beside the same step with given controls'
 	@echo 'make bench-elementary  sine, exponential, power and their kind beside those of the C library'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
+	@echo 'make bench-sweep    Gauss-Newton over controls by sweeps beside the same by a matrix, and 10 000 controls'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make wheel          dist/pullback-*.whl for Python 3.11 and later, with the libraries it needs, tried where nothing else is [MACHINE=aarch64: by a cross compiler, tried by qemu]'
 	@echo 'make check-python   the Python package with PyTorch, JAX and Gymnasium, its types, once with the address sanitizer, once without libraries'
@@ -159,6 +160,10 @@ bench-elementary: build
 bench-loop: build
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_loop
 	@$(BUILD)/bench/loop
+
+bench-sweep: build
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && tools/build $(PRESET) bench_sweep
+	@$(BUILD)/bench/sweep >bench/results/sweep.csv; missed=$$?; cat bench/results/sweep.csv; exit $$missed
 
 bench-products: build
 	@tools/setup python

@@ -60,11 +60,12 @@ pbStatus pbTaskReader_Seed(pbTaskReader *r, const json_t *root, uint64_t *seed) 
 typedef struct Method {
   pbOptimizerOptions o;
   const char *method;
-  int iterations, saddle, between, starts;
+  int iterations, saddle, between, starts, jacobian;
   double spread;
 } Method;
 
 static const char *const saddle_words[] = {"leave", "report", NULL}, *const rate_words[] = {"constant", "linear", NULL};
+static const char *const jacobian_words[] = {"auto", "dense", "sweep", NULL};  // in the order of pbJacobianKind
 static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY_FROM("iterations", Int, Method, iterations, 0, 100000000),
                                         PB_KEY_PART("rate"),
@@ -82,6 +83,7 @@ static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY("gradient_tolerance", Real, Method, o.gradient_tolerance),
                                         PB_KEY("step_tolerance", Real, Method, o.step_tolerance),
                                         PB_KEY_WORD("saddle", Method, saddle, saddle_words),
+                                        PB_KEY_WORD("jacobian", Method, jacobian, jacobian_words),
                                         PB_KEY_FROM("starts", Int, Method, starts, 1, 10000),
                                         PB_KEY_FROM("start_spread", Real, Method, spread, 0, 1e6),
                                         PB_KEYS_END};
@@ -101,6 +103,8 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   task->optimizer = m.o;
   task->iterations = m.iterations;
   task->report_saddles = m.saddle == 1;
+  task->jacobian = (pbJacobianKind)m.jacobian;
+
   task->start_count = m.starts;
   task->start_spread = m.spread;
   return read_rates(r, object, task);

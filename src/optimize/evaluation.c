@@ -104,16 +104,25 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
   return end_evaluation(o, x, status, value);
 }
 
+static double sum_squares(const pbOptimizer *o, const double *r) {
+  double sum = 0;
+  for (size_t i = 0; i < o->problem.m; i++) sum += r[i] * r[i];
+  return sum;
+}
+
 pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J) {
   if (J) o->h->jacobians++;
   else o->h->values++;
 
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
-  *value = 0;
-  if (status == pb_ok) {
-    for (size_t i = 0; i < o->problem.m; i++) *value += r[i] * r[i];
-  }
+  *value = status == pb_ok ? sum_squares(o, r) : 0;
+  return end_evaluation(o, x, status, value);
+}
 
+pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, double *value, double *r, double *g, double *diagonal) {
+  o->h->jacobians++;
+  pbStatus status = o->normal.linearize(o->normal.user, x, r, g, diagonal);
+  *value = status == pb_ok ? sum_squares(o, r) : 0;
   return end_evaluation(o, x, status, value);
 }
 

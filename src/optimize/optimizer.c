@@ -156,11 +156,17 @@ static void begin_optimizer(pbOptimizer *o, const double *start) {
 
 pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start,
                             pbOptimizer **optimizer) {
+  return pbOptimizer_CreateWith(ctx, problem, NULL, options, start, optimizer);
+}
+
+pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbNormal *normal,
+                                const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer) {
   *optimizer = NULL;
   PB_TRY(check_problem(ctx, problem, options, start));
   pbOptimizer *o = pbContext_Alloc(ctx, sizeof *o);
   if (!o) return pbContext_Fail(ctx, pb_no_memory, "no memory for an optimizer");
   *o = (pbOptimizer){.ctx = ctx, .problem = *problem, .options = *options, .method = methods[options->method], .n = problem->n};
+  if (normal) o->normal = *normal;
   set_defaults(&o->options, o->n);
 
   pbStatus status = allocate_optimizer(o);

@@ -23,9 +23,20 @@ typedef struct pbMinimizer {  // one method
 extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes, pbMinimizer_Es,
     pbMinimizer_SepCma;
 
+// The linear problem of Gauss-Newton at a point, for a caller that keeps J to itself. All n each but r (m).
+typedef struct pbNormal {
+  void *user;
+  // r, g = J'r and the diagonal of J'J at x; the calls below are of this point
+  pbStatus (*linearize)(void *user, const double *x, double *r, double *g, double *diagonal);
+  // (J'J + lambda D) p = -J'r, p zero where it is held; false where that has no solution
+  bool (*solve)(void *user, double lambda, const double *D, const bool *held, double *p);
+  double (*squared)(void *user, const double *p);  // |J p|^2
+} pbNormal;
+
 struct pbOptimizer {
   pbContext *ctx;
   pbProblem problem;  // bounds: own copies
+  pbNormal normal;    // of Gauss-Newton; linearize NULL: by a matrix J
   pbOptimizerOptions options;
   const pbMinimizer *method;
   int n;
@@ -39,10 +50,17 @@ struct pbOptimizer {
   double *work;          // method->work_size, n at least: workspace of one iteration; a value may overwrite the first n
 };
 
+// pbOptimizer_Create; normal (NULL: none) in place of the problem's J.
+PB_NODISCARD pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbNormal *normal,
+                                             const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer);
+
 // Evaluations: they count, keep the best, and turn a soft failure into an infinite value. A NaN is infinite too.
 PB_NODISCARD pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value);
 PB_NODISCARD pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient);
 PB_NODISCARD pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J);
+// Of o->normal; counted as a Jacobian.
+PB_NODISCARD pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, double *value, double *r, double *g,
+                                            double *diagonal);
 
 // "unknown method 'l-bfgs', did you mean 'lbfgs'? (adam, ...)"; returns text.
 const char *pbMethod_Unknown(const char *name, char *text, size_t size);

@@ -7,8 +7,20 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "optimize/optimizer.h"
-#include "optimize/task.h"
+#include "optimize/sweep.h"
+
+typedef struct Loop {
+  pbTask *task;
+  pbOptimizer *optimizer;
+  pbTaskSweep *sweep;  // NULL: Gauss-Newton by a matrix, or another method
+  pbMethod method;
+  uint64_t key;
+  int iterations;
+  double *state;  // of the last whole iteration
+  size_t size;
+  double saved_at;
+  bool judged;  // the verdict is of the answer
+} Loop;
 
 // ---- callbacks of the minimizer -------------------------------------------------------------------------------------
 // An evaluation that meets the criteria ends the run at once, as an interruption that RunLoop understands.
@@ -29,24 +41,26 @@ static pbStatus residuals_of(void *user, const double *z, double *r, double *J) 
   return stop_if_met(user, pbTask_Residuals(user, z, r, J));
 }
 
+// Of a loop that has a sweep.
+static pbStatus linearize_of(void *user, const double *z, double *r, double *g, double *diagonal) {
+  Loop *l = user;
+  PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, r, l->sweep)));
+  pbTaskSweep_Look(l->sweep, g, diagonal);
+  return pb_ok;
+}
+
+static bool solve_of(void *user, double lambda, const double *D, const bool *held, double *p) {
+  return pbTaskSweep_Solve(((Loop *)user)->sweep, lambda, D, held, p);
+}
+
+static double squared_of(void *user, const double *p) { return pbTaskSweep_Squared(((Loop *)user)->sweep, p); }
+
 // ---- the saved state ------------------------------------------------------------------------------------------------
 typedef struct Saved {  // doubles only
   double version, key_high, key_low, simulations, evaluations, met, met_value, first_value, seconds, counted, history_count,
       history_stride, reserved[4];
 } Saved;
 enum { SAVED = sizeof(Saved) / sizeof(double), HISTORY = PB_HISTORY_ROWS * 4 };
-
-typedef struct Loop {
-  pbTask *task;
-  pbOptimizer *optimizer;
-  pbMethod method;
-  uint64_t key;
-  int iterations;
-  double *state;  // of the last whole iteration
-  size_t size;
-  double saved_at;
-  bool judged;  // the verdict is of the answer
-} Loop;
 
 static double *write_numbers(double *out, const double *in, size_t count) {
   memcpy(out, in, count * sizeof *in);
@@ -218,13 +232,27 @@ static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerO
   return pb_ok;
 }
 
+// How Gauss-Newton's linear problem is solved, by the task alone: the bits of a run depend on it.
+static pbStatus choose_sweep(Loop *l) {
+  pbTask *task = l->task;
+  PB_ASSERT(!l->sweep);
+  if (l->method != pb_methodGaussNewton || task->jacobian == pb_jacobianDense) return pb_ok;
+
+  const char *why = pbTaskSweep_WhyNot(task);
+  if (why && task->jacobian == pb_jacobianSweep)
+    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
+  if (why || (task->jacobian == pb_jacobianAuto && !pbTaskSweep_Pays(task))) return pb_ok;
+
+  return pbTaskSweep_Create(task, &l->sweep);
+}
+
 static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStore *store, bool *resumed) {
   pbTask *task = l->task;
   pbOptimizerOptions o = task->optimizer;
   PB_TRY(choose_method(l, options, &o));
   l->iterations = options->iterations > 0 ? options->iterations : task->iterations;
 
-  // The optimizer sees the task through these three functions only.
+  // The optimizer sees the task through these functions only.
   pbProblem problem = {.n = task->n,
                        .m = task->m,
                        .lower = task->lower,
@@ -233,7 +261,9 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
                        .value = value_of,
                        .gradient = gradient_of,
                        .residuals = task->m ? residuals_of : NULL};
-  PB_TRY(pbOptimizer_Create(task->ctx, &problem, &o, task->start, &l->optimizer));
+  const pbNormal normal = {l, linearize_of, solve_of, squared_of};
+  PB_TRY(choose_sweep(l));
+  PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, l->sweep ? &normal : NULL, &o, task->start, &l->optimizer));
 
   // What is saved: this loop's numbers, two points, the history, the optimizer's state.
   l->size = SAVED + 2 * (size_t)task->n + HISTORY + pbOptimizer_StateSize(l->optimizer);
@@ -498,6 +528,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   if (status == pb_ok) status = conclude_run(&loop, result);
   status = save_best(&loop, status, result);
   pbOptimizer_Destroy(loop.optimizer);
+  pbTaskSweep_Destroy(task, loop.sweep);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;
   task->sample.iteration = 0;

@@ -315,6 +315,25 @@ void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, doubl
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
+static pbStatus evaluate_residuals(pbTask *task, const double *z, double *r, double *J, struct pbTaskSweep *sweep) {
+  // Derivatives at a point whose residuals were computed just before: the rollouts still hold that run.
+  bool again = (J || sweep) && task->same && is_last(task, z);
+  double value = 0;
+  begin_run(task, z);
+  PB_TRY(pbTask_Apply(task, z));
+
+  if (sweep) PB_TRY(pbTask_EachSweep(task, z, again, &value, r, sweep));
+  else PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
+
+  // what is known before, behind the terms
+  size_t first = task->m - (size_t)task->prior_count;
+  value += pbTask_Prior(task, z, NULL);
+  pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
+
+  task->same = !pbTask_Sampled(task);
+  return end_evaluation(task, z, value);
+}
+
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
@@ -325,21 +344,11 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s: a truncated gradient (decay, window, clip) is none of residuals",
                           task->name);
 
-  // The Jacobian at a point whose residuals were computed just before: the rollouts still hold that run.
-  bool again = J && task->same && is_last(task, z);
-  double value = 0;
-  begin_run(task, z);
-  PB_TRY(pbTask_Apply(task, z));
+  return evaluate_residuals(task, z, r, J, NULL);
+}
 
-  PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
-
-  // what is known before, behind the terms
-  size_t first = task->m - (size_t)task->prior_count;
-  value += pbTask_Prior(task, z, NULL);
-  pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
-
-  task->same = !pbTask_Sampled(task);
-  return end_evaluation(task, z, value);
+pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, struct pbTaskSweep *sweep) {
+  return evaluate_residuals(task, z, r, NULL, sweep);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {

@@ -282,6 +282,9 @@ typedef struct pbStop {
 } pbStop;
 
 enum { PB_HISTORY_ROWS = 512 };  // when full, every second row is dropped
+// How Gauss-Newton's linear problem is solved: what the number of unknowns says, by a matrix, by sweeps (sweep.h).
+typedef enum pbJacobianKind { pb_jacobianAuto, pb_jacobianDense, pb_jacobianSweep } pbJacobianKind;
+
 typedef struct pbHistory {
   int count, stride;
   double rows[PB_HISTORY_ROWS][4];  // iteration, simulations, best loss, gradient norm
@@ -310,6 +313,7 @@ typedef struct pbTaskStart {  // a search from one start
   char why[200];
 } pbTaskStart;
 
+struct pbTaskSweep;
 struct pbTask {
   pbContext *ctx;
   char *name;
@@ -339,6 +343,7 @@ struct pbTask {
   pbTrajectory *trajectories;
   size_t memory;
   pbOptimizerOptions optimizer;
+  pbJacobianKind jacobian;  // of gauss-newton
   pbRate *rates;
   int iterations;
   bool report_saddles;  // a search that ends at one stays there
@@ -428,6 +433,8 @@ typedef struct pbTaskDirection {
 } pbTaskDirection;
 PB_NODISCARD pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t,
                                        const pbTaskDirection *out);
+// Of an unknown of the initial state of trajectory t alone: x0 (n), zero but for what moves.
+void pbTask_StartDirection(const pbTask *task, int i, int t, double *x0);
 bool pbTask_IsOf(const pbTask *task, int i, int t);  // unknown i is of trajectory t, or of all
 // The same of what terms read: where i is none of it, nothing moves.
 void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed);
@@ -522,5 +529,11 @@ PB_NODISCARD pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double
 // Terms of the trajectories that test the answer, at z; value: their loss, NaN where there are none.
 PB_NODISCARD pbStatus pbTask_Test(pbTask *task, const double *z, double *value);
 PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);
+// Residuals, and their trajectories' steps linearized in the sweep.
+PB_NODISCARD pbStatus pbTask_EachSweep(pbTask *task, const double *z, bool again, double *value, double *r,
+                                       struct pbTaskSweep *sweep);
+
+// ---- task.c: pbTask_Residuals with a sweep in place of J
+PB_NODISCARD pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, struct pbTaskSweep *sweep);
 
 #endif

@@ -557,6 +557,15 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
   }
 }
 
+bool pbTerm_PullAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, const double *ctrl, double *ctrl_bar) {
+  pbMoment p = pbTerm_Moment(s, t, k, row);
+  if (is_missing(&p, i)) return false;
+
+  double slope = residual_slope(s, &p, ctrl, i);
+  if (slope != 0) component_pull(s, &p, ctrl, i, slope, ctrl_bar);
+  return true;
+}
+
 // Residuals are numbered by term, time, component.
 void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, bool bare, double *ctrl_bar) {
   clear_bars(s);

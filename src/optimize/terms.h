@@ -34,6 +34,9 @@ double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSe
 
 // The k-th moment of a term, found from a row at or before it.
 pbMoment pbTerm_Moment(const pbTermSet *set, const pbTerm *term, int k, int row);
+// The residual of component i of a term at its k-th time, whose state `row` holds: its slopes are added to the bars of that
+// state. False: it is missing, and no residual.
+bool pbTerm_PullAt(const pbTermSet *set, const pbTerm *term, int k, int row, int i, const double *ctrl, double *ctrl_bar);
 // The number of a row that holds a state, from a row at or before it.
 int pbTermSet_Row(const pbTermSet *set, int row, int step);
 

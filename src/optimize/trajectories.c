@@ -11,7 +11,7 @@
 #include "base/context.h"
 #include "base/own.h"
 #include "model/model.h"
-#include "optimize/task.h"
+#include "optimize/sweep.h"
 
 // ---- one trajectory ---------------------------------------------------------------------------------------------------
 double *pbTrajectory_Start(const pbTrajectory *tr) { return tr->x0_world ? tr->x0_world : tr->x0_now; }
@@ -261,6 +261,7 @@ typedef struct Job {
   const double *z;
   bool gradient, forward, again, bare;
   double *r, *J;
+  struct pbTaskSweep *sweep;
 } Job;
 
 static void begin(pbTask *task) {
@@ -500,8 +501,9 @@ static pbStatus pull_residuals(pbTrajectory *tr, const double *z, int t, bool ba
 static pbStatus residuals_of(const Job *job, pbTrajectory *tr, int t, size_t row) {
   size_t n = (size_t)job->task->n;
   if (!job->again) PB_TRY(pbTrajectory_Forward(tr));
-  PB_TRY(pbTrajectory_Value(tr, job->J != NULL, NULL));
+  PB_TRY(pbTrajectory_Value(tr, job->J || job->sweep, NULL));
   pbTermSet_Write(&tr->terms, tr->ctrl_now, job->bare, job->r + row);
+  if (job->sweep) return pbTaskSweep_Take(job->sweep, t, job->r + row);
   if (!job->J || !job->forward) return pb_ok;
 
   // Rows of their own: no other thread writes there.
@@ -577,6 +579,13 @@ pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *
   *value /= worlds;
 
   return pb_ok;
+}
+
+pbStatus pbTask_EachSweep(pbTask *task, const double *z, bool again, double *value, double *r, struct pbTaskSweep *sweep) {
+  Job job = {.task = task, .z = z, .again = again, .r = r, .sweep = sweep};
+  PB_ASSERT(!pbTask_Sampled(task));
+  *value = 0;
+  return residuals_at_once(&job, value);
 }
 
 pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double *d, double *J) {

@@ -557,16 +557,29 @@ static void clear_direction(const pbTask *task, const pbTrajectory *tr, const pb
   }
 }
 
+// The initial state where entry k of a variable of it moves by `size`.
+static void start_direction(const pbTask *task, int t, const pbVariable *v, int k, double size, double *x0) {
+  size_t dof = v->index[k];
+  double motion[3] = {1, 0, 0};  // along the coordinates of a joint's position
+  int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
+  double *to = x0 + tangent_at(&task->trajectories[t].terms, v->kind) + dof;
+  for (int e = 0; e < entries; e++) to[e] = size * motion[e];
+}
+
+void pbTask_StartDirection(const pbTask *task, int i, int t, double *x0) {
+  const pbVariable *v = variable_of(task, i);
+  start_direction(task, t, v, i - v->first, slope(v, task->value[i]), x0);
+}
+
 // What parameters, start and inputs of trajectory t do where unknown i moves: zero but for what it is of.
 pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, int i, int t, const pbTaskDirection *out) {
   const pbVariable *v = variable_of(task, i);
   const pbTrajectory *tr = &task->trajectories[t];
-  double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};  // motion: along the coordinates of a joint's position
+  double size = slope(v, task->value[i]);
   int k = i - v->first;
 
   clear_direction(task, tr, out);
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
-  size_t dof = v->knots > 1 || v->kind == pb_varyControl ? 0 : v->index[k];
 
   switch (v->kind) {
     // Parameters, what follows them by formulas, by the world's rules, and as derived constants.
@@ -578,11 +591,6 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
       pbTask_PushFollowers(task, i, out->theta);
       pbTask_ThroughWorld(task, out->theta);
       return task->recompute ? pbModel_SetConstantsJvp(ctx, task->model, task->theta_raw, out->theta) : pb_ok;
-    case pb_varyQpos: {
-      int entries = qpos_motion(task, t, v, k, &dof, motion);
-      for (int e = 0; e < entries; e++) out->x0[dof + (size_t)e] = size * motion[e];
-      return pb_ok;
-    }
     case pb_varyControl: control_direction(task, v, tr, k, size, out->ctrl); return pb_ok;
     case pb_varyReading: return pb_ok;  // nothing of the run moves: pbTask_ReadingDirection
     case pb_varyDelay: delay_direction(task, tr, size, out->ctrl); return pb_ok;
@@ -591,7 +599,7 @@ pbStatus pbTask_Direction(const pbTask *task, pbContext *ctx, const double *z, i
     case pb_varyMocapVel:
     case pb_varyMocapPosBefore:
     case pb_varyMocapRotBefore: pbPoses_Direction(task, t, v, k, size, out); return pb_ok;
-    default: out->x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
+    default: start_direction(task, t, v, k, size, out->x0); return pb_ok;
   }
 }
 

@@ -171,6 +171,17 @@ PB_NODISCARD pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, 
 PB_NODISCARD pbStatus pbSensitivity_See(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *before,
                                         int at, const pbRolloutTangent *tangents, const double *now);
 
+// ---- linearize.c: Jacobians of all steps of the last Forward, of bodies without a policy and by the gradient pb_gradientExact
+typedef struct pbLinearized {
+  double *A, *B;  // n x n, n x nu: of the step at hand, by the state and by the controls
+  double *room;   // pbRollout_LinearizeRoom numbers, so that no call takes memory
+  // Called for each state 0 .. steps, when these of the step from it are there (of the last state: none), with its record.
+  pbStatus (*see)(void *user, int k, const pbStepRecord *step, pbScratch *scratch);
+  void *user;
+} pbLinearized;
+PB_NODISCARD pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out);
+size_t pbRollout_LinearizeRoom(const pbModel *m);
+
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,

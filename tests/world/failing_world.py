@@ -77,6 +77,8 @@ LEARN = {"model": "cart.xml", "policy": {"observe": [{"qpos": True}, {"qvel": Tr
 LOG = "time [s],qpos:swing [deg],drive,push [N],qvel:slide\n" + "".join(f"{k * .013:.4f},{k},{'' if k % 3 else .1 * k},{.2 * k},\n" for k in range(12))
 FOLLOW = {"model": "cart.xml", "controls": {"file": "log.csv", "delay": 0.005}, "variables": [{"delay": "controls", "upper": 0.05}],
           "loss": [{"qpos": "swing", "target": {"file": "track.csv"}}], "optimizer": {"method": "gauss-newton", "iterations": 2}}
+SWAY = {"model": "cart.xml", "steps": 10, "variables": [{"control": True}, {"state": "qvel"}], "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}],
+        "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "iterations": 2}}
 
 # Arguments, and the files that they name as output (all there before, with another content).
 COMMANDS = {
@@ -103,6 +105,7 @@ COMMANDS = {
     "export found": ("export throw.json --result found.json -o O.xml -q", "O.xml"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
+    "optimize sweep": ("optimize sway.json -o O.json -q", "O.json O.trajectory.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
     "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
 }
@@ -116,7 +119,7 @@ def write_inputs(place, program):
     for name, text in texts.items():
         (place / name).write_text(text)
     found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
-    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW}.items():
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "sway.json": SWAY}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")

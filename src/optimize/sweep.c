@@ -1,0 +1,488 @@
+// A task as sweeps see it: which knots act when, what each unknown moves, and the rows of residuals by the state that they are
+// of. The sweep itself: riccati.c.
+// Tests: tests/unit/test_sweep.c.
+#include "optimize/sweep.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "model/model.h"
+#include "optimize/riccati.h"
+#include "optimize/terms.h"
+#include "rollout/rollout.h"
+#include "step/scratch.h"
+#include "world/cached.h"
+
+typedef struct Cursor {  // of a term, through its times
+  int k;
+  size_t residual;  // number of its first component there
+} Cursor;
+
+typedef struct Along {  // one trajectory
+  pbTaskSweep *sweep;
+  pbRiccati riccati;
+  Cursor *cursors;  // of its terms
+  int *actuator;    // slots: which control a slot is added to
+  // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
+  // controls; what linearizing needs
+  double *A, *B, *weight, *row, *room;
+  const double *r;  // of the trajectory at hand, in the order of its terms
+  size_t rows;      // that are written
+  int next;         // of the terms' states
+  bool solved;
+  double squared;
+} Along;
+
+struct pbTaskSweep {
+  pbTask *task;
+  int count;
+  Along *along;  // as many as trajectories; those that test the answer have nothing
+  // of the call at hand
+  double *g, *diagonal, lambda, *p;
+  const double *D, *move;
+  const bool *held;
+};
+
+// ---- which tasks ----------------------------------------------------------------------------------------------------
+static int count_fitted(const pbTask *task) {
+  int count = 0;
+  for (int t = 0; t < task->trajectory_count; t++) count += !task->trajectories[t].test;
+  return count;
+}
+
+static const char *refuse_model(const pbModel *m) {
+  if (m->deform) return "the model has deformables";
+  if (m->policy) return "the model has a policy";
+  if (m->contact.method == pb_contactImpact) return "contact is by impacts";
+  if (pbModel_TangentSize(m) != 2 * m->nv + m->na) return "a state has more than positions, velocities and activations";
+  return NULL;
+}
+
+static const char *refuse_variable(const pbTask *task, const pbVariable *v) {
+  bool start = v->kind == pb_varyQpos || v->kind == pb_varyQvel || v->kind == pb_varyAct;
+  if (!start && v->kind != pb_varyControl) return "a variable is neither of controls nor of an initial state";
+  if (v->trajectory < 0 && count_fitted(task) != 1) return "a variable is of several trajectories";
+  return NULL;
+}
+
+static const char *refuse_term(const pbTerm *t) {
+  const pbReading *r = t->reading;
+
+  // Times of its own may still be those of states.
+  if (t->hosted) return "a term is a function of several states";
+  if (!r || !r->time) return NULL;
+
+  bool between = r->varied;
+  for (int k = 0; k < t->step_count; k++) between |= r->fraction[k] > 0;
+  return between ? "a term looks between two states" : NULL;
+}
+
+const char *pbTaskSweep_WhyNot(const pbTask *task) {
+  const char *why = refuse_model(task->model);
+
+  // What needs other derivatives than those of one step after the other, in one world.
+  if (pbTask_IsTruncated(task)) why = "gradients are truncated";
+  if (pbTask_Sampled(task)) why = "worlds are drawn";
+  if (task->prior_count) why = "something is known of a variable before";
+  if (task->gradient != pb_gradientExact) why = "its mode is not 'exact'";
+  for (int i = 0; i < task->variable_count && !why; i++) why = refuse_variable(task, &task->variables[i]);
+
+  for (int t = 0; t < task->trajectory_count && !why; t++) {
+    const pbTrajectory *tr = &task->trajectories[t];
+    if (tr->test) continue;
+    if (tr->steps == 0) why = "a trajectory has no steps";
+    for (int i = 0; i < tr->terms.count && !why; i++) why = refuse_term(&tr->terms.terms[i]);
+  }
+
+  return why;
+}
+
+// ---- sizes ----------------------------------------------------------------------------------------------------------
+static bool is_of(const pbVariable *v, int t) { return v->trajectory < 0 || v->trajectory == t; }
+static bool is_control(const pbVariable *v) { return v->kind == pb_varyControl; }
+// Knots of one actuator that act in the same step.
+static int knots_at_once(const pbVariable *v) { return v->linear && v->knots > 1 ? 2 : 1; }
+
+static int count_slots(const pbTask *task, int t) {
+  int slots = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (is_control(v) && is_of(v, t)) slots += knots_at_once(v) * v->index_count;
+  }
+  return slots;
+}
+
+static int count_starts(const pbTask *task, int t) {
+  int count = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (!is_control(v) && is_of(v, t)) count += v->count;
+  }
+  return count;
+}
+
+// A matrix takes the Jacobians of all steps again for every 16 unknowns, a row of which costs some hundred operations a
+// coordinate, and m n^2 / 2 for J'J. A sweep takes them once, and two products of matrices a step, twice an iteration.
+bool pbTaskSweep_Pays(const pbTask *task) {
+  enum { least = 128, batch = 16, row_cost = 100 };
+  double unknowns = task->n, dense = (double)task->m * unknowns * unknowns / 2, sweep = 0;
+  if (task->n <= least) return false;
+
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTrajectory *tr = &task->trajectories[t];
+    if (tr->test) continue;
+    double n = tr->terms.n, size = n + count_slots(task, t), steps = tr->steps, jacobian = row_cost * n * n * steps;
+    dense += jacobian * unknowns / batch / count_fitted(task);
+    sweep += jacobian + 4 * size * size * n * steps;
+  }
+
+  return 2 * sweep < dense;
+}
+
+// ---- when knots act -------------------------------------------------------------------------------------------------
+// The first of the knots of a variable that act in a step; -1: there is no step.
+static int knot_at(const pbVariable *v, int step, int steps) {
+  double right;
+  return step < 0 ? -1 : pbVariable_Knot(v, step, steps, &right);
+}
+
+// Does knot `which` act in this step, its neighbors' weights aside?
+static bool acts(const pbVariable *v, int which, int step, int steps) {
+  int knot = knot_at(v, step, steps);
+  return knot >= 0 && which >= knot && which < knot + knots_at_once(v);
+}
+
+static int slot_of(const pbVariable *v, int first_slot, int knot, int actuator) {
+  int ways = knots_at_once(v);
+  return first_slot + ways * actuator + knot % ways;
+}
+
+// Knots that act in a step and not in the one before it; counted, and written where there is room.
+static int note_entries(const pbTask *task, int t, int step, pbRiccatiEntry *to) {
+  int steps = task->trajectories[t].steps, slot = 0, count = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (!is_control(v) || !is_of(v, t)) continue;
+
+    // The later one first: the other may have been there before.
+    int first = knot_at(v, step, steps), last = first + knots_at_once(v) - 1;
+    for (int knot = last; knot >= first; knot--) {
+      if (acts(v, knot, step - 1, steps)) continue;
+      for (int a = 0; a < v->index_count; a++) {
+        if (to) to[count] = (pbRiccatiEntry){step, slot_of(v, slot, knot, a), v->first + knot * v->index_count + a};
+        count++;
+      }
+    }
+    slot += knots_at_once(v) * v->index_count;
+  }
+
+  return count;
+}
+
+static int count_entries(const pbTask *task, int t) {
+  int count = 0;
+  for (int k = 0; k < task->trajectories[t].steps; k++) count += note_entries(task, t, k, NULL);
+  return count;
+}
+
+static void list_unknowns(const pbTask *task, int t, Along *along) {
+  pbRiccati *s = &along->riccati;
+  int slot = 0, start = 0, entry = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (!is_of(v, t)) continue;
+    int starts = is_control(v) ? 0 : v->count, slots = is_control(v) ? v->index_count * knots_at_once(v) : 0;
+    for (int k = 0; k < starts; k++) s->start_unknown[start++] = v->first + k;
+    for (int c = 0; c < slots; c++) along->actuator[slot++] = (int)v->index[c / knots_at_once(v)];
+  }
+
+  // As the sweep meets them, from the last step to the first.
+  for (int k = s->steps - 1; k >= 0; k--) entry += note_entries(task, t, k, s->entries + entry);
+  PB_ASSERT(slot == s->slots && start == s->start_count && entry == s->entry_count);
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+static pbStatus create_along(pbTaskSweep *sweep, int t) {
+  pbTask *task = sweep->task;
+  const pbTermSet *set = &task->trajectories[t].terms;
+  size_t n = (size_t)set->n, nu = (size_t)set->nu, slots = (size_t)count_slots(task, t);
+  Along *a = &sweep->along[t];
+  a->sweep = sweep;
+  a->riccati = (pbRiccati){.steps = set->steps,
+                           .n = set->n,
+                           .slots = (int)slots,
+                           .start_count = count_starts(task, t),
+                           .entry_count = count_entries(task, t)};
+  PB_TRY(pbRiccati_Create(task->ctx, &a->riccati, pbTermSet_Samples(set)));
+
+  a->cursors = pbContext_AllocArray(task->ctx, (size_t)set->count + 1, sizeof *a->cursors);
+  a->actuator = pbContext_AllocArray(task->ctx, slots + 1, sizeof *a->actuator);
+  size_t room = pbRollout_LinearizeRoom(task->model);
+  a->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu + room, sizeof(double));
+  if (!a->cursors || !a->actuator || !a->A)
+    return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
+
+  a->B = a->A + n * n;
+  a->weight = a->B + n * nu;
+  a->row = a->weight + slots;
+  a->room = a->row + n + nu;
+  list_unknowns(task, t, a);
+
+  return pb_ok;
+}
+
+pbStatus pbTaskSweep_Create(pbTask *task, pbTaskSweep **created) {
+  pbTaskSweep *sweep = *created = pbContext_Alloc(task->ctx, sizeof *sweep);
+  if (sweep) sweep->along = pbContext_AllocArray(task->ctx, (size_t)task->trajectory_count, sizeof *sweep->along);
+  if (!sweep || !sweep->along) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
+
+  sweep->task = task;
+  sweep->count = task->trajectory_count;
+  for (int t = 0; t < sweep->count; t++) {
+    if (!task->trajectories[t].test) PB_TRY(create_along(sweep, t));
+  }
+  return pb_ok;
+}
+
+void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
+  if (!sweep) return;
+  int count = sweep->along ? sweep->count : 0;
+  for (int t = 0; t < count; t++) {
+    pbRiccati_Free(task->ctx, &sweep->along[t].riccati);
+    pbContext_Free(task->ctx, sweep->along[t].cursors);
+    pbContext_Free(task->ctx, sweep->along[t].actuator);
+    pbContext_Free(task->ctx, sweep->along[t].A);
+  }
+  pbContext_Free(task->ctx, sweep->along);
+  pbContext_Free(task->ctx, sweep);
+}
+
+// ---- the trajectory at a point ----------------------------------------------------------------------------------------
+// Weight of each slot in the control of a step.
+static void weigh(const pbTask *task, int t, int step, double *weight) {
+  int steps = task->trajectories[t].steps, slot = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (!is_control(v) || !is_of(v, t)) continue;
+
+    // By the unknown, not its value.
+    double right;
+    int knot = pbVariable_Knot(v, step, steps, &right), ways = knots_at_once(v);
+    for (int way = 0; way < ways; way++) {
+      for (int a = 0; a < v->index_count; a++) {
+        double slope = pbTask_ValueSlope(task, v->first + (knot + way) * v->index_count + a);
+        weight[slot_of(v, slot, knot + way, a)] = slope * (way ? right : 1 - right);
+      }
+    }
+    slot += ways * v->index_count;
+  }
+}
+
+static const struct {
+  pbQuantity quantity;
+  bool seen;  // by a pullback of the state; else an entry of it, or a control
+} kinds[] = {{pb_observedQpos, false},  {pb_observedQvel, false}, {pb_observedAct, false}, {pb_observedControl, false},
+             {pb_observedSensor, true}, {pb_observedBody, true},  {pb_observedSite, true}};
+enum { KINDS = sizeof kinds / sizeof *kinds, FIRST_SEEN = 4 };
+
+static size_t width_of(const pbTermSet *s, int kind) {
+  const int widths[KINDS] = {s->nv, s->nv, s->na, s->nu, s->ns, 3 * s->nbody, 3 * s->nsite};
+  return (size_t)widths[kind];
+}
+
+// The state that is looked at, and rows of its bars; NULL: no term uses the quantity.
+typedef struct Look {
+  pbTrajectory *tr;
+  const pbStepRecord *step;
+  pbScratch *scratch;
+  int row, k;
+  double *bar[KINDS];
+  bool evaluated;  // by the residual before
+} Look;
+
+static Look begin_look(pbTrajectory *tr, int row, int k, const pbStepRecord *step, pbScratch *scratch) {
+  Look look = {.tr = tr, .step = step, .scratch = scratch, .row = row, .k = k};
+  PB_ASSERT(tr->terms.rows[row] == k);
+
+  for (int i = 0; i < KINDS; i++) {
+    if (tr->terms.uses[kinds[i].quantity]) look.bar[i] = pbTermSet_BarRow(&tr->terms, kinds[i].quantity, row, k, tr->ctrl_bar);
+  }
+  return look;
+}
+
+static bool any(const double *v, size_t count) {
+  bool found = false;
+  for (size_t i = 0; i < count; i++) found |= v[i] != 0;
+  return found;
+}
+
+// From the bars of one residual its row by the state and its controls.
+static pbStatus take_row(Look *look, double *G) {
+  const pbTermSet *s = &look->tr->terms;
+  const size_t at[FIRST_SEEN] = {0, (size_t)s->nv, 2 * (size_t)s->nv, (size_t)s->n};
+  PB_ASSERT(s->n == 2 * s->nv + s->na);
+
+  // What the state has itself.
+  memset(G, 0, (size_t)(s->n + s->nu) * sizeof *G);
+  for (int i = 0; i < FIRST_SEEN; i++) {
+    if (look->bar[i]) memcpy(G + at[i], look->bar[i], width_of(s, i) * sizeof *G);
+  }
+
+  // Sensors and positions through the evaluation of the state, which is made once, but for Runge-Kutta's, which ends elsewhere.
+  bool seen = false;
+  for (int i = FIRST_SEEN; i < KINDS; i++) seen |= look->bar[i] && any(look->bar[i], width_of(s, i));
+  if (!seen) return pb_ok;
+
+  const pbObservationBar observed = {look->bar[FIRST_SEEN], look->bar[FIRST_SEEN + 1], look->bar[FIRST_SEEN + 2]};
+  const pbStepCotangent in = {.observed = &observed, .evaluated = look->evaluated};
+  const pbInputBar input = {.ctrl = s->nu ? G + s->n : NULL};
+  PB_TRY(pbStep_VjpCached(look->step, &in, look->scratch, &(pbStepBar){.x = G, .input = &input}));
+  look->evaluated = s->model->integrator != pb_intRK4;
+
+  bool finite = pb_allFinite(G, (size_t)(s->n + s->nu));
+  return finite ? pb_ok : pbScratch_Fail(look->scratch, pb_not_finite, "the derivative of what is seen is not finite");
+}
+
+// A row by state and controls as one by state and knots.
+static void by_knots(const Along *a, const double *by_state, const double *by_control, double *to) {
+  const pbRiccati *s = &a->riccati;
+  memcpy(to, by_state, (size_t)s->n * sizeof *to);
+  for (int c = 0; c < s->slots; c++) to[s->n + c] = by_control[a->actuator[c]] * a->weight[c];
+}
+
+// All components of a term at one of its times.
+static pbStatus look_at_term(Along *a, Look *look, const pbTerm *term, Cursor *cursor) {
+  const pbTermSet *s = &look->tr->terms;
+  pbRiccati *to = &a->riccati;
+
+  for (int i = 0; i < term->part_count; i++) {
+    // Bars of this residual alone.
+    for (int q = 0; q < KINDS; q++) {
+      if (look->bar[q]) memset(look->bar[q], 0, width_of(s, q) * sizeof(double));
+    }
+    if (!pbTerm_PullAt(s, term, cursor->k, look->row, i, look->tr->ctrl_now, look->tr->ctrl_bar)) continue;
+
+    PB_TRY(take_row(look, a->row));
+    by_knots(a, a->row, a->row + s->n, to->G + a->rows * (size_t)to->size);
+    PB_ASSERT(a->rows < pbTermSet_Samples(s));
+    to->r[a->rows++] = a->r[cursor->residual++];
+  }
+
+  cursor->k++;
+  return pb_ok;
+}
+
+static pbStatus look_at_terms(Along *a, Look *look) {
+  const pbTermSet *s = &look->tr->terms;
+  for (int i = 0; i < s->count; i++) {
+    const pbTerm *term = &s->terms[i];
+    Cursor *cursor = &a->cursors[i];
+    while (cursor->k < term->step_count && term->steps[cursor->k] == look->k) PB_TRY(look_at_term(a, look, term, cursor));
+  }
+  return pb_ok;
+}
+
+// State k and the step from it: what there is of both, by the state and the knots at hand.
+static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratch *scratch) {
+  Along *a = user;
+  int t = (int)(a - a->sweep->along);
+  pbTrajectory *tr = &a->sweep->task->trajectories[t];
+  const pbTermSet *set = &tr->terms;
+  pbRiccati *s = &a->riccati;
+  size_t n = (size_t)s->n, nu = (size_t)set->nu, size = (size_t)s->size;
+
+  // The last state has the controls of the last step.
+  if (k < s->steps) {
+    double *F = s->F + (size_t)k * n * size;
+    weigh(a->sweep->task, t, k, a->weight);
+    for (size_t i = 0; i < n; i++) by_knots(a, a->A + i * n, a->B + i * nu, F + i * size);
+  }
+
+  s->first[k] = a->rows;
+  if (a->next < set->row_count && set->rows[a->next] == k) {
+    Look look = begin_look(tr, a->next++, k, step, scratch);
+    PB_TRY(look_at_terms(a, &look));
+  }
+  s->first[k + 1] = a->rows;
+
+  return pb_ok;
+}
+
+pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
+  const pbTask *task = sweep->task;
+  pbTrajectory *tr = &task->trajectories[t];
+  Along *a = &sweep->along[t];
+  pbRiccati *s = &a->riccati;
+  size_t n = (size_t)s->n, residual = 0;
+
+  // The initial state moves as the unknowns are here.
+  memset(s->start, 0, (size_t)s->start_count * n * sizeof *s->start);
+  for (int i = 0; i < s->start_count; i++) pbTask_StartDirection(task, s->start_unknown[i], t, s->start + (size_t)i * n);
+
+  // Residuals of each term follow one another.
+  for (int i = 0; i < tr->terms.count; i++) {
+    a->cursors[i] = (Cursor){.residual = residual};
+    residual += pbTerm_Samples(&tr->terms.terms[i]);
+  }
+  a->r = r;
+  a->rows = 0;
+  a->next = 0;
+
+  return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .room = a->room, .see = take_state, .user = a});
+}
+
+// ---- all trajectories, on threads: each has unknowns of its own -------------------------------------------------------
+static void look_task(void *user, int t, int worker) {
+  pbTaskSweep *sweep = user;
+  (void)worker;
+  pbRiccati_Look(&sweep->along[t].riccati, sweep->g, sweep->diagonal);
+}
+
+static void solve_task(void *user, int t, int worker) {
+  pbTaskSweep *sweep = user;
+  (void)worker;
+  sweep->along[t].solved = pbRiccati_Solve(&sweep->along[t].riccati, sweep->lambda, sweep->D, sweep->held, sweep->p);
+}
+
+static void squared_task(void *user, int t, int worker) {
+  pbTaskSweep *sweep = user;
+  (void)worker;
+  sweep->along[t].squared = pbRiccati_Squared(&sweep->along[t].riccati, sweep->move);
+}
+
+static void each(pbTaskSweep *sweep, pbPoolWork work) { pbGroups_Each(&sweep->task->groups, sweep->task->pool, work, sweep); }
+
+void pbTaskSweep_Look(pbTaskSweep *sweep, double *g, double *diagonal) {
+  // Of what no trajectory sees, zero.
+  memset(g, 0, (size_t)sweep->task->n * sizeof *g);
+  memset(diagonal, 0, (size_t)sweep->task->n * sizeof *diagonal);
+  sweep->g = g;
+  sweep->diagonal = diagonal;
+  each(sweep, look_task);
+}
+
+bool pbTaskSweep_Solve(pbTaskSweep *sweep, double lambda, const double *D, const bool *held, double *p) {
+  memset(p, 0, (size_t)sweep->task->n * sizeof *p);
+  sweep->lambda = lambda;
+  sweep->D = D;
+  sweep->held = held;
+  sweep->p = p;
+  each(sweep, solve_task);
+
+  // Where a pivot fails, the damping is too small.
+  bool solved = true;
+  for (int t = 0; t < sweep->count; t++) solved &= sweep->task->trajectories[t].test || sweep->along[t].solved;
+  return solved;
+}
+
+double pbTaskSweep_Squared(pbTaskSweep *sweep, const double *p) {
+  double sum = 0;
+  sweep->move = p;
+  each(sweep, squared_task);
+
+  // In the order of the trajectories, whoever was first.
+  for (int t = 0; t < sweep->count; t++) sum += sweep->task->trajectories[t].test ? 0 : sweep->along[t].squared;
+  return sum;
+}

@@ -1,0 +1,26 @@
+// Gauss-Newton's linear problem of a task by Riccati sweeps, one a trajectory, where unknowns are controls or initial states and
+// each residual is of one state.
+#ifndef PB_SWEEP_H
+#define PB_SWEEP_H
+
+#include "optimize/optimizer.h"
+#include "optimize/task.h"
+
+typedef struct pbTaskSweep pbTaskSweep;
+// Why the task cannot be solved so, in words; NULL: it can.
+const char *pbTaskSweep_WhyNot(const pbTask *task);
+// Is it worth it, by an estimate of operations? Small problems are solved by a matrix.
+bool pbTaskSweep_Pays(const pbTask *task);
+// Destroyed by the caller, after a failure, too.
+PB_NODISCARD pbStatus pbTaskSweep_Create(pbTask *task, pbTaskSweep **sweep);
+void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep);  // NULL is fine
+
+// Trajectory t of unknowns that are applied, after its run and its value with slopes; r: its residuals. Errors are in its
+// context.
+PB_NODISCARD pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r);
+// After all are taken; as of pbNormal.
+void pbTaskSweep_Look(pbTaskSweep *sweep, double *g, double *diagonal);
+bool pbTaskSweep_Solve(pbTaskSweep *sweep, double lambda, const double *D, const bool *held, double *p);
+double pbTaskSweep_Squared(pbTaskSweep *sweep, const double *p);
+
+#endif
