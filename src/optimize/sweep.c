@@ -91,7 +91,6 @@ const char *pbTaskSweep_WhyNot(const pbTask *task) {
   for (int t = 0; t < task->trajectory_count && !why; t++) {
     const pbTrajectory *tr = &task->trajectories[t];
     if (tr->test) continue;
-    if (tr->steps == 0) why = "a trajectory has no steps";
     for (int i = 0; i < tr->terms.count && !why; i++) why = refuse_term(&tr->terms.terms[i]);
   }
 

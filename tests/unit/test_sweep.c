@@ -188,6 +188,14 @@ static void test_knots(void **state) {
   }
 }
 
+static void test_logarithms(void **state) {
+  compare(
+      *state, BODIES("") ", \"steps\": 40",
+      "\"variables\": [{\"control\": [\"push\", \"turn\"], \"knots\": 9, \"interpolation\": \"linear\", \"transform\": \"log\", "
+      "\"start\": 0.7, \"lower\": 0.01, \"scale\": 0.5}], \"loss\": [" POSES "]",
+      18);
+}
+
 static void test_initial_states(void **state) {
   static const char rest[] =
       "\"variables\": [{\"state\": \"qpos\"}, {\"state\": \"qvel\", \"joint\": [\"ball\", \"root\"], \"scale\": 2}, {\"state\": "
@@ -399,12 +407,18 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_control_a_step),         cmocka_unit_test(test_knots),
-      cmocka_unit_test(test_initial_states),           cmocka_unit_test(test_all_that_a_loss_sees),
-      cmocka_unit_test(test_five_hundred_unknowns),    cmocka_unit_test(test_trajectories),
-      cmocka_unit_test(test_runs_with_bounds),         cmocka_unit_test(test_auto_goes_by_size),
-      cmocka_unit_test(test_memory_changes_no_bit),    cmocka_unit_test(test_an_interrupted_run_loses_nothing),
-      cmocka_unit_test(test_memory_that_is_not_there), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_control_a_step),
+                                     cmocka_unit_test(test_knots),
+                                     cmocka_unit_test(test_logarithms),
+                                     cmocka_unit_test(test_initial_states),
+                                     cmocka_unit_test(test_all_that_a_loss_sees),
+                                     cmocka_unit_test(test_five_hundred_unknowns),
+                                     cmocka_unit_test(test_trajectories),
+                                     cmocka_unit_test(test_runs_with_bounds),
+                                     cmocka_unit_test(test_auto_goes_by_size),
+                                     cmocka_unit_test(test_memory_changes_no_bit),
+                                     cmocka_unit_test(test_an_interrupted_run_loses_nothing),
+                                     cmocka_unit_test(test_memory_that_is_not_there),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
