@@ -408,7 +408,8 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
   return pb_ok;
 }
 
-pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
+static pbStatus take_trajectory(void *user, int t, const double *r) {
+  pbTaskSweep *sweep = user;
   const pbTask *task = sweep->task;
   pbTrajectory *tr = &task->trajectories[t];
   Along *a = &sweep->along[t];
@@ -430,6 +431,8 @@ pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
 
   return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .room = a->room, .see = take_state, .user = a});
 }
+
+pbTaskTaker pbTaskSweep_Taker(pbTaskSweep *sweep) { return (pbTaskTaker){take_trajectory, sweep}; }
 
 // ---- all trajectories, on threads: each has unknowns of its own -------------------------------------------------------
 static void look_task(void *user, int t, int worker) {

@@ -146,7 +146,8 @@ static void compare(pbContext *ctx, const char *world, const char *rest, int lea
   Dense d = begin_dense(ctx, task, z);
   pbTaskSweep *sweep;
   good(ctx, pbTaskSweep_Create(task, &sweep));
-  good(ctx, pbTask_Linearize(task, z, r, sweep));
+  const pbTaskTaker taker = pbTaskSweep_Taker(sweep);
+  good(ctx, pbTask_Linearize(task, z, r, &taker));
   assert_memory_equal(r, d.r, d.m * sizeof *r);
 
   pbTaskSweep_Look(sweep, g, diagonal);
