@@ -110,7 +110,8 @@ static pbStatus residuals(void *user, const double *z, double *r, double *J) {
 }
 static pbStatus linearize(void *user, const double *z, double *r, double *g, double *diagonal) {
   Case *c = user;
-  pbStatus status = pbTask_Linearize(c->task, z, r, c->sweep);
+  const pbTaskTaker taker = pbTaskSweep_Taker(c->sweep);
+  pbStatus status = pbTask_Linearize(c->task, z, r, &taker);
   if (status == pb_ok) pbTaskSweep_Look(c->sweep, g, diagonal);
   return status;
 }

@@ -44,7 +44,8 @@ static pbStatus residuals_of(void *user, const double *z, double *r, double *J) 
 // Of a loop that has a sweep.
 static pbStatus linearize_of(void *user, const double *z, double *r, double *g, double *diagonal) {
   Loop *l = user;
-  PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, r, l->sweep)));
+  const pbTaskTaker taker = pbTaskSweep_Taker(l->sweep);
+  PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, r, &taker)));
   pbTaskSweep_Look(l->sweep, g, diagonal);
   return pb_ok;
 }

@@ -92,7 +92,6 @@ const char *pbTaskSweep_WhyNot(const pbTask *task) {
   for (int t = 0; t < task->trajectory_count && !why; t++) {
     const pbTrajectory *tr = &task->trajectories[t];
     if (tr->test) continue;
-    if (tr->steps == 0) why = "a trajectory has no steps";
     for (int i = 0; i < tr->terms.count && !why; i++) why = refuse_term(&tr->terms.terms[i]);
   }
 
@@ -410,7 +409,8 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
   return pb_ok;
 }
 
-pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
+static pbStatus take_trajectory(void *user, int t, const double *r) {
+  pbTaskSweep *sweep = user;
   const pbTask *task = sweep->task;
   pbTrajectory *tr = &task->trajectories[t];
   Along *a = &sweep->along[t];
@@ -432,6 +432,8 @@ pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r) {
 
   return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .room = a->room, .see = take_state, .user = a});
 }
+
+pbTaskTaker pbTaskSweep_Taker(pbTaskSweep *sweep) { return (pbTaskTaker){take_trajectory, sweep}; }
 
 // ---- all trajectories, on threads: each has unknowns of its own -------------------------------------------------------
 static void look_task(void *user, int t, int worker) {

@@ -15,9 +15,8 @@ bool pbTaskSweep_Pays(const pbTask *task);
 PB_NODISCARD pbStatus pbTaskSweep_Create(pbTask *task, pbTaskSweep **sweep);
 void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep);  // NULL is fine
 
-// Trajectory t of unknowns that are applied, after its run and its value with slopes; r: its residuals. Errors are in its
-// context.
-PB_NODISCARD pbStatus pbTaskSweep_Take(pbTaskSweep *sweep, int t, const double *r);
+// For pbTask_Linearize.
+pbTaskTaker pbTaskSweep_Taker(pbTaskSweep *sweep);
 // After all are taken; as of pbNormal.
 void pbTaskSweep_Look(pbTaskSweep *sweep, double *g, double *diagonal);
 bool pbTaskSweep_Solve(pbTaskSweep *sweep, double lambda, const double *D, const bool *held, double *p);

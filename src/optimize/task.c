@@ -315,14 +315,14 @@ void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, doubl
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
-static pbStatus evaluate_residuals(pbTask *task, const double *z, double *r, double *J, struct pbTaskSweep *sweep) {
+static pbStatus evaluate_residuals(pbTask *task, const double *z, double *r, double *J, const pbTaskTaker *taker) {
   // Derivatives at a point whose residuals were computed just before: the rollouts still hold that run.
-  bool again = (J || sweep) && task->same && is_last(task, z);
+  bool again = (J || taker) && task->same && is_last(task, z);
   double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
 
-  if (sweep) PB_TRY(pbTask_EachSweep(task, z, again, &value, r, sweep));
+  if (taker) PB_TRY(pbTask_EachTaken(task, z, again, &value, r, taker));
   else PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
 
   // what is known before, behind the terms
@@ -347,8 +347,8 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   return evaluate_residuals(task, z, r, J, NULL);
 }
 
-pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, struct pbTaskSweep *sweep) {
-  return evaluate_residuals(task, z, r, NULL, sweep);
+pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, const pbTaskTaker *taker) {
+  return evaluate_residuals(task, z, r, NULL, taker);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {

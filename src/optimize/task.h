@@ -313,7 +313,6 @@ typedef struct pbTaskStart {  // a search from one start
   char why[200];
 } pbTaskStart;
 
-struct pbTaskSweep;
 struct pbTask {
   pbContext *ctx;
   char *name;
@@ -529,11 +528,15 @@ PB_NODISCARD pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double
 // Terms of the trajectories that test the answer, at z; value: their loss, NaN where there are none.
 PB_NODISCARD pbStatus pbTask_Test(pbTask *task, const double *z, double *value);
 PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);
-// Residuals, and their trajectories' steps linearized in the sweep.
-PB_NODISCARD pbStatus pbTask_EachSweep(pbTask *task, const double *z, bool again, double *value, double *r,
-                                       struct pbTaskSweep *sweep);
+// Residuals; each trajectory with its own is handed over right after its run and its value with slopes, on its thread.
+typedef struct pbTaskTaker {
+  pbStatus (*take)(void *user, int t, const double *r);  // errors are in the trajectory's context
+  void *user;
+} pbTaskTaker;
+PB_NODISCARD pbStatus pbTask_EachTaken(pbTask *task, const double *z, bool again, double *value, double *r,
+                                       const pbTaskTaker *taker);
 
-// ---- task.c: pbTask_Residuals with a sweep in place of J
-PB_NODISCARD pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, struct pbTaskSweep *sweep);
+// ---- task.c: pbTask_Residuals with a taker in place of J
+PB_NODISCARD pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, const pbTaskTaker *taker);
 
 #endif

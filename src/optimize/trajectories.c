@@ -11,7 +11,7 @@
 #include "base/context.h"
 #include "base/own.h"
 #include "model/model.h"
-#include "optimize/sweep.h"
+#include "optimize/task.h"
 
 // ---- one trajectory ---------------------------------------------------------------------------------------------------
 double *pbTrajectory_Start(const pbTrajectory *tr) { return tr->x0_world ? tr->x0_world : tr->x0_now; }
@@ -261,7 +261,7 @@ typedef struct Job {
   const double *z;
   bool gradient, forward, again, bare;
   double *r, *J;
-  struct pbTaskSweep *sweep;
+  const pbTaskTaker *taker;
 } Job;
 
 static void begin(pbTask *task) {
@@ -501,9 +501,9 @@ static pbStatus pull_residuals(pbTrajectory *tr, const double *z, int t, bool ba
 static pbStatus residuals_of(const Job *job, pbTrajectory *tr, int t, size_t row) {
   size_t n = (size_t)job->task->n;
   if (!job->again) PB_TRY(pbTrajectory_Forward(tr));
-  PB_TRY(pbTrajectory_Value(tr, job->J || job->sweep, NULL));
+  PB_TRY(pbTrajectory_Value(tr, job->J || job->taker, NULL));
   pbTermSet_Write(&tr->terms, tr->ctrl_now, job->bare, job->r + row);
-  if (job->sweep) return pbTaskSweep_Take(job->sweep, t, job->r + row);
+  if (job->taker) return job->taker->take(job->taker->user, t, job->r + row);
   if (!job->J || !job->forward) return pb_ok;
 
   // Rows of their own: no other thread writes there.
@@ -581,8 +581,8 @@ pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *
   return pb_ok;
 }
 
-pbStatus pbTask_EachSweep(pbTask *task, const double *z, bool again, double *value, double *r, struct pbTaskSweep *sweep) {
-  Job job = {.task = task, .z = z, .again = again, .r = r, .sweep = sweep};
+pbStatus pbTask_EachTaken(pbTask *task, const double *z, bool again, double *value, double *r, const pbTaskTaker *taker) {
+  Job job = {.task = task, .z = z, .again = again, .r = r, .taker = taker};
   PB_ASSERT(!pbTask_Sampled(task));
   *value = 0;
   return residuals_at_once(&job, value);

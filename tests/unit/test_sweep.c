@@ -146,7 +146,8 @@ static void compare(pbContext *ctx, const char *world, const char *rest, int lea
   Dense d = begin_dense(ctx, task, z);
   pbTaskSweep *sweep;
   good(ctx, pbTaskSweep_Create(task, &sweep));
-  good(ctx, pbTask_Linearize(task, z, r, sweep));
+  const pbTaskTaker taker = pbTaskSweep_Taker(sweep);
+  good(ctx, pbTask_Linearize(task, z, r, &taker));
   assert_memory_equal(r, d.r, d.m * sizeof *r);
 
   pbTaskSweep_Look(sweep, g, diagonal);
@@ -186,6 +187,14 @@ static void test_knots(void **state) {
     snprintf(rest, sizeof rest, variables, kinds[i][0], kinds[i][1]);
     compare(*state, BODIES("integrator='implicitfast'") ", \"steps\": 60", rest, 9);
   }
+}
+
+static void test_logarithms(void **state) {
+  compare(
+      *state, BODIES("") ", \"steps\": 40",
+      "\"variables\": [{\"control\": [\"push\", \"turn\"], \"knots\": 9, \"interpolation\": \"linear\", \"transform\": \"log\", "
+      "\"start\": 0.7, \"lower\": 0.01, \"scale\": 0.5}], \"loss\": [" POSES "]",
+      18);
 }
 
 static void test_initial_states(void **state) {
@@ -399,12 +408,18 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_control_a_step),         cmocka_unit_test(test_knots),
-      cmocka_unit_test(test_initial_states),           cmocka_unit_test(test_all_that_a_loss_sees),
-      cmocka_unit_test(test_five_hundred_unknowns),    cmocka_unit_test(test_trajectories),
-      cmocka_unit_test(test_runs_with_bounds),         cmocka_unit_test(test_auto_goes_by_size),
-      cmocka_unit_test(test_memory_changes_no_bit),    cmocka_unit_test(test_an_interrupted_run_loses_nothing),
-      cmocka_unit_test(test_memory_that_is_not_there), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_control_a_step),
+                                     cmocka_unit_test(test_knots),
+                                     cmocka_unit_test(test_logarithms),
+                                     cmocka_unit_test(test_initial_states),
+                                     cmocka_unit_test(test_all_that_a_loss_sees),
+                                     cmocka_unit_test(test_five_hundred_unknowns),
+                                     cmocka_unit_test(test_trajectories),
+                                     cmocka_unit_test(test_runs_with_bounds),
+                                     cmocka_unit_test(test_auto_goes_by_size),
+                                     cmocka_unit_test(test_memory_changes_no_bit),
+                                     cmocka_unit_test(test_an_interrupted_run_loses_nothing),
+                                     cmocka_unit_test(test_memory_that_is_not_there),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
