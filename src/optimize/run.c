@@ -373,10 +373,7 @@ static pbStatus test_answer(pbTask *task, pbRunResult *result) {
 // A Jacobian that cannot be had is said; the answer stays.
 static pbStatus look_how_sure(pbTask *task, pbRunResult *result) {
   pbStatus status = pbTask_Uncertainty(task, task->result_z, &result->uncertainty);
-  if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return status;
-
-  result->uncertainty = NULL;
-  return pb_ok;
+  return status == pb_no_memory || status == pb_interrupted ? status : pb_ok;
 }
 
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.

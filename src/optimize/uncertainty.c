@@ -515,8 +515,11 @@ pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty *
 
   for (int t = 0; t < task->trajectory_count; t++)
     m += task->trajectories[t].test ? 0 : pbTermSet_Samples(&task->trajectories[t].terms);
-  *uncertainty = &s->told;
-  if ((s->told.why = no_fit(task, s, m))) return pb_ok;
+  s->told.why = no_fit(task, s, m);
+  if (s->told.why) {
+    *uncertainty = &s->told;
+    return pb_ok;
+  }
   PB_TRY(allocate(task, s, m));
 
   task->same = false;
@@ -531,6 +534,7 @@ pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty *
   s->told.warning = s->warning;
   tell(task, z, s);
   PB_ASSERT(s->told.why || s->told.degrees > 0);
+  *uncertainty = &s->told;
 
   return pb_ok;
 }
