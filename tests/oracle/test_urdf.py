@@ -220,8 +220,8 @@ def test_fields_are_mujocos(tmp_path, long_run, fuse):
             m = robots.quiet(lambda: mj.MjModel.from_xml_path(written(folder, root)))
         except ValueError as raised:
             known = any(word in str(raised) for word in ("top level", "size 0", "coplanar"))  # hyqreal2, cookie, stretch
-            known = known or ("inertia" in str(raised) and "it is kept, since" in model.warnings())  # of a link that is fixed
-            assert error or known, (robot.name, str(raised))
+            kept = model and "inertia" in str(raised) and "it is kept, since" in model.warnings()  # of a link that is fixed
+            assert error or known or kept, (robot.name, str(raised))
             continue
         assert model, (robot.name, error)
         fields = model.fields()
