@@ -141,11 +141,13 @@ static const char *note_text(unsigned note) {
 static void print_deviation(FILE *out, const pbUncertainty *u, int i) {
   if (u->determined[i] == pb_isDetermined) fprintf(out, "   +- %-10.2g", u->deviation[i]);
   else if (u->determined[i] == pb_isUndetermined) fprintf(out, "   not determined");
+  else if (u->determined[i] == pb_isOfOneCluster) fprintf(out, "   seen by one cluster");
 }
 
 // How sure the answer is, in words.
 static void print_uncertainty(FILE *out, const pbUncertainty *u) {
   if (!u || u->why) return;
+  if (u->clusters) fprintf(out, "  intervals by the spread of %d clusters\n", u->clusters);
   if (u->sigma) fprintf(out, "  %zu samples, chi-square %.3g for each degree of freedom", u->samples, u->chi_square);
   else fprintf(out, "  %zu samples, %.3g off in the mean (root of squares)", u->samples, u->residual);
   fprintf(out, "; condition %.2g\n", u->condition);

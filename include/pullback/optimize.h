@@ -189,17 +189,19 @@ typedef enum pbDetermined {
   pb_isDetermined,    // by the samples: deviation and interval are numbers
   pb_isAtBound,       // held at a bound: no interval
   pb_isUndetermined,  // the samples do not see it, or only together with others
+  pb_isOfOneCluster,  // samples of one cluster alone see it: how it would differ from cluster to cluster is not known
 } pbDetermined;
 typedef struct pbUncertainty {
-  const char *why;                  // why there is none of the rest; NULL: there is
-  size_t samples;                   // m
-  int degrees;                      // m less the unknowns that are determined
-  bool sigma;                       // all terms state one: nothing is estimated
-  double quantile;                  // half width of the interval in standard deviations: 95 %, normal with sigma, else Student's
-  double chi_square;                // sum w d^2 / degrees; with sigma 1 but for chance
-  double autocorrelation;           // of a sample with the one before it; 0 but for chance; NaN: too few
-  double residual;                  // root of the mean square of the deviations
-  double condition;                 // of J'WJ with columns of length one, of what is determined
+  const char *why;         // why there is none of the rest; NULL: there is
+  size_t samples;          // m
+  int degrees;             // m less the unknowns that are determined
+  bool sigma;              // all terms state one: nothing is estimated
+  int clusters;            // whose spread tells how sure it is, whatever deviations within one have in common; 0: none are named
+  double quantile;         // half width of the interval in standard deviations: 95 %, normal with sigma, else Student's
+  double chi_square;       // sum w d^2 / degrees; with sigma 1 but for chance
+  double autocorrelation;  // of a sample with the one before it; 0 but for chance; NaN: too few
+  double residual;         // root of the mean square of the deviations
+  double condition;        // of J'WJ with columns of length one, of what is determined
   const unsigned char *determined;  // pbDetermined
   const double *deviation;          // standard deviation in the unit of the value; NaN where it is not determined
   const double *lower, *upper;      // of the interval, likewise

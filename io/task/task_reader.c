@@ -446,6 +446,8 @@ pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_r
 void pbTaskReader_End(pbTaskReader *r) {
   pbContext_Free(r->ctx, r->folder);
   pbRoots_Close(r->ctx, &r->roots);
+  json_decref(r->made);
+  r->made = NULL;
 }
 
 pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path) {

@@ -175,6 +175,7 @@ static json_t *part_json(const pbVariable *v, const double *numbers) {
 
 static const char *determined_text(unsigned char state) {
   if (state == pb_isDetermined) return NULL;
+  if (state == pb_isOfOneCluster) return "seen by one cluster";
   return state == pb_isAtBound ? "at bound" : "not determined";
 }
 
@@ -214,6 +215,7 @@ static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
   pbJson_Put(&o, "samples", json_integer((json_int_t)u->samples));
   pbJson_Put(&o, "degrees_of_freedom", json_integer(u->degrees));
   pbJson_Put(&o, "sigma", pbJson_String(u->sigma ? "stated" : "estimated"));
+  pbJson_Put(&o, "clusters", u->clusters ? json_integer(u->clusters) : json_null());
   pbJson_Put(&o, "chi_square", real(u->chi_square));
   pbJson_Put(&o, "autocorrelation", real(u->autocorrelation));
   pbJson_Put(&o, "residual", real(u->residual));

@@ -7,13 +7,17 @@
 
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "io/task/task_windows.h"
+#include "io/trajectory/recording.h"
 #include "model/joint.h"
 #include "model/model.h"
 #include "model/sphere.h"
 
-static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "mocap", "loss", "role", "comment", NULL};
-static const char *const init_keys[] = {"keyframe",       "qpos",   "qvel", "act", "points",
-                                        "point_velocity", "joints", "file", "row", NULL};
+static const char *const trajectory_keys[] = {"steps", "duration", "init",    "controls", "mocap", "loss",
+                                              "role",  "window",   "cluster", "comment",  NULL};
+static const char *const init_keys[] = {"keyframe", "qpos", "qvel", "act",       "points", "point_velocity",
+                                        "joints",   "file", "row",  "recording", NULL};
+static const char *const moment_keys[] = {"file", "at", "time", NULL};
 static const char *const joint_keys[] = {"qpos", "qvel", NULL};
 
 // A trajectory's own value, else the one for all.
@@ -65,6 +69,24 @@ static pbStatus row_of_recording(pbTaskReader *r, const pbArrays *set, size_t ro
   if (row >= rows) return pbTaskReader_FailAt(r, "row", "%zu: the file has %zu rows", row, rows);
   pbStatus status = pbRecording_State(r->ctx, r->model, set, row, x0);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+}
+
+// What a CSV shows at a time.
+static pbStatus read_moment(pbTaskReader *r, const json_t *moment, double *x0) {
+  pbArrays *set;
+  const char *time = NULL;
+  double at = 0;
+  PB_TRY(pbTaskReader_Keys(r, moment, moment_keys));
+  PB_TRY(pbTaskReader_Real(r, moment, "at", &at));
+  PB_TRY(pbTaskReader_Text(r, moment, "time", &time));
+  PB_TRY(pbTaskReader_LoadRecording(r, moment, &set));
+
+  pbStatus status = pb_ok;
+  if (!pbRecording_Rows(set)) status = pbTaskReader_FailAt(r, "file", "only a CSV is read between its rows");
+  else if ((status = pbRecording_StateAt(r->ctx, r->model, set, time, at, x0)) != pb_ok)
+    status = pbTaskReader_FailAgain(r, status);
+  pbArrays_Destroy(set);
+  return status;
 }
 
 // The state from a file: the row that is asked for, else the last.
@@ -140,7 +162,7 @@ static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
 }
 
 static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *key) {
-  // later ones replace what earlier ones give: keyframe, file, fields, joints
+  // later ones replace what earlier ones give: keyframe, file, fields, joints, recording
   *key = -1;
   if (init) PB_TRY(pbTaskReader_Keys(r, init, init_keys));
   if (init) PB_TRY(read_keyframe(r, init, key));
@@ -160,6 +182,13 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
   if (joints) {
     pbTaskReader_Enter(r, "joints");
     PB_TRY(joint_values(r, joints, x0));
+    pbTaskReader_Leave(r);
+  }
+
+  const json_t *moment = json_object_get(init, "recording");
+  if (moment) {
+    pbTaskReader_Enter(r, "recording");
+    PB_TRY(read_moment(r, moment, x0));
     pbTaskReader_Leave(r);
   }
   return normalize_joints(r, x0);
@@ -352,7 +381,7 @@ pbStatus pbTask_GivePoses(pbTaskReader *r, pbTask *task, pbTrajectory *tr, pbVar
 }
 
 // ---- a trajectory ---------------------------------------------------------------------------------------------------
-enum { MOST_STEPS = 10000000, MOST_CONTROLS = 1 << 23 };
+enum { MOST_STEPS = 10000000, MOST_CONTROLS = 1 << 23, MOST_TRAJECTORIES = 1000 };
 
 static pbStatus steps_of_duration(pbTaskReader *r, const json_t *object, int *steps) {
   double h = pbTaskReader_Timestep(r), seconds = 0;
@@ -465,34 +494,98 @@ static pbStatus read_role(pbTaskReader *r, const json_t *own, pbTrajectory *tr) 
   return pbTaskReader_FailAt(r, "role", "expected \"fit\" or \"test\", found '%.60s'", role);
 }
 
+// Where all of a trajectory's windows go, from number `first` on.
+static pbStatus read_windows(pbTaskReader *r, const json_t *own, const json_t *root, const pbWindows *w, pbTask *task,
+                             int first) {
+  for (int k = 0; k < w->count; k++) {
+    pbTrajectory *tr = &task->trajectories[first + k];
+    const json_t *piece = own;
+    if (w->each) PB_TRY(pbTask_CutWindow(r, own, root, w, k, &piece));
+    if (piece) PB_TRY(read_role(r, piece, tr));
+    PB_TRY(read_trajectory(r, piece, root, task, tr));
+  }
+  return pb_ok;
+}
+
+// Trajectories have a cluster of their own, or that of the first which names the same; *named: some do.
+static pbStatus read_cluster(pbTaskReader *r, const json_t *list, size_t t, const int *first, pbTask *task, int windows) {
+  const json_t *name = json_object_get(json_array_get(list, t), "cluster");
+  size_t same = t;
+  if (name && !json_is_string(name) && !json_is_integer(name))
+    return pbTaskReader_FailAt(r, "cluster", "expected a name or a whole number");
+  if (name) task->clustered = true;
+
+  for (size_t u = 0; name && u < t && same == t; u++) {
+    const json_t *other = json_object_get(json_array_get(list, u), "cluster");
+    if (other && json_equal(other, name)) same = u;
+  }
+  for (int k = 0; k < windows; k++) task->trajectories[first[t] + k].cluster = (int)same;
+  return pb_ok;
+}
+
+static pbStatus read_list(pbTaskReader *r, const json_t *list, const json_t *root, pbTask *task, const pbWindows *windows,
+                          int *first) {
+  size_t count = list ? json_array_size(list) : 1;
+  bool fitted = false;
+  for (size_t t = 0; t < count; t++) {
+    const json_t *own = list ? json_array_get(list, t) : NULL;
+    if (list) pbTaskReader_EnterAt(r, t);
+    PB_TRY(read_windows(r, own, root, &windows[t], task, first[t]));
+    if (list) PB_TRY(read_cluster(r, list, t, first, task, windows[t].count));
+    if (list) pbTaskReader_Leave(r);
+    fitted = fitted || !task->trajectories[first[t]].test;
+  }
+  return fitted ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "every trajectory is a test: there is nothing to fit");
+}
+
+// How many windows each has, and the number of its first.
+static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t *root, pbWindows *windows, int *first,
+                              int *total) {
+  size_t count = list ? json_array_size(list) : 1;
+  for (size_t t = 0; t < count; t++) {
+    const json_t *own = list ? json_array_get(list, t) : NULL;
+    if (list) pbTaskReader_EnterAt(r, t);
+    if (list) PB_TRY(pbTaskReader_Keys(r, own, trajectory_keys));
+    windows[t] = (pbWindows){.count = 1};
+    if (member(own, root, "window")) {
+      PB_TRY(read_steps(r, own, root, 0, &windows[t].steps));
+      PB_TRY(pbTask_ReadWindow(r, own, root, &windows[t]));
+    }
+    first[t] = *total;
+    *total += windows[t].count;
+    if (*total > MOST_TRAJECTORIES)
+      return pbTaskReader_Fail(r, pb_bad_input, "more than %d trajectories, with their windows", MOST_TRAJECTORIES);
+    if (list) pbTaskReader_Leave(r);
+  }
+  return pb_ok;
+}
+
+static pbStatus read_all(pbTaskReader *r, const json_t *list, const json_t *root, pbTask *task, pbWindows *windows, int *first) {
+  int count = 0;
+  PB_TRY(count_windows(r, list, root, windows, first, &count));
+  task->trajectories = pbContext_AllocArray(r->ctx, (size_t)count, sizeof *task->trajectories);
+  if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
+  task->trajectory_count = count;
+
+  // a trajectory that is never read is freed, too
+  for (int t = 0; t < count; t++) task->trajectories[t].terms.ctx = r->ctx;
+  return read_list(r, list, root, task, windows, first);
+}
+
+// Without a list the task itself is the only one.
 pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *list = json_object_get(root, "trajectories");
   size_t count = list ? json_array_size(list) : 1;
-  bool fitted = false;
-  pbTaskReader_Enter(r, "trajectories");
-  if (list && (!json_is_array(list) || count == 0 || count > 1000))
-    return pbTaskReader_Fail(r, pb_bad_input, "expected a list of 1 to 1000 objects");
-  if (!list) pbTaskReader_Leave(r);
+  if (list) pbTaskReader_Enter(r, "trajectories");
+  if (list && (!json_is_array(list) || count == 0 || count > MOST_TRAJECTORIES))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected a list of 1 to %d objects", MOST_TRAJECTORIES);
 
-  // without a list the task itself is the only one
-  task->trajectories = pbContext_AllocArray(r->ctx, count, sizeof *task->trajectories);
-  if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
-  task->trajectory_count = (int)count;
-
-  // a trajectory that is never read is freed, too
-  for (int t = 0; t < task->trajectory_count; t++) task->trajectories[t].terms.ctx = r->ctx;
-  if (!list) return read_trajectory(r, NULL, root, task, &task->trajectories[0]);
-
-  for (size_t t = 0; t < count; t++) {
-    const json_t *own = json_array_get(list, t);
-    pbTaskReader_EnterAt(r, t);
-    PB_TRY(pbTaskReader_Keys(r, own, trajectory_keys));
-    PB_TRY(read_role(r, own, &task->trajectories[t]));
-    PB_TRY(read_trajectory(r, own, root, task, &task->trajectories[t]));
-    pbTaskReader_Leave(r);
-    fitted = fitted || !task->trajectories[t].test;
-  }
-  if (!fitted) return pbTaskReader_Fail(r, pb_bad_input, "every trajectory is a test: there is nothing to fit");
-  pbTaskReader_Leave(r);
-  return pb_ok;
+  pbWindows *windows = pbContext_AllocArray(r->ctx, count, sizeof *windows);
+  int *first = pbContext_AllocArray(r->ctx, count, sizeof *first);
+  pbStatus status = windows && first ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
+  if (status == pb_ok) status = read_all(r, list, root, task, windows, first);
+  pbContext_Free(r->ctx, windows);
+  pbContext_Free(r->ctx, first);
+  if (status == pb_ok && list) pbTaskReader_Leave(r);
+  return status;
 }

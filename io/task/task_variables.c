@@ -9,6 +9,7 @@
 #include "elementary/elementary.h"
 #include "io/task/policy.h"
 #include "io/task/task_variables.h"
+#include "io/task/task_windows.h"
 #include "model/joint.h"
 #include "model/model.h"
 
@@ -633,9 +634,12 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
   if (!list && (r->run || r->audit)) return pb_ok;
   pbTaskReader_Enter(r, "variables");
 
+  if (json_is_array(list) && json_array_size(list) == 0)
+    return pbTaskReader_Fail(r, pb_bad_input, "the list of variables is empty");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of variables");
+  PB_TRY(pbTask_SpreadVariables(r, task, list, &list));
   size_t count = json_array_size(list);
-  if (json_is_array(list) && count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the list of variables is empty");
-  if (!json_is_array(list) || count > 10000) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of variables");
+  if (count > 10000) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of variables, at most 10 000");
 
   task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables);
   if (!task->variables) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");

@@ -226,6 +226,13 @@ static bool other_number(const pbModel *m, pbRecordedKind kind, const pbColumn *
   return false;
 }
 
+// Where a free joint is there is its body: one number, whichever is meant.
+static bool is_same(const pbModel *m, const pbColumn *a, const pbColumn *b) {
+  const pbColumn *joint = a->kind == pb_columnQpos ? a : b, *body = joint == a ? b : a;
+  return joint->kind == pb_columnQpos && body->kind == pb_columnBody && m->jnt_type[joint->object] == pb_jntFree &&
+         m->jnt_bodyid[joint->object] == body->object && joint->index == body->index;
+}
+
 static pbStatus check_meaning(pbContext *ctx, const pbModel *m, const pbArrays *set, const pbArray *column, const pbColumn *c) {
   static const pbRecordedKind others[] = {pb_columnQpos, pb_columnSensor, pb_columnBody, pb_columnSite};
   const pbUnit *unit = pbArrays_UnitOf(set, column);
@@ -234,6 +241,8 @@ static pbStatus check_meaning(pbContext *ctx, const pbModel *m, const pbArrays *
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     pbColumn other;
     if (others[i] == c->kind || !other_number(m, others[i], c, column->name, &other)) continue;
+
+    if (is_same(m, c, &other)) continue;
 
     // of a unit that only one of both has it is that
     if (unit->stated && other.unit && !pbUnit_Fits(unit, other.unit)) continue;

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "io/trajectory/columns.h"
+#include "model/joint.h"
 #include "model/model.h"
 
 enum { MOST_STEPS = 10000000, PLACE = PB_COLUMN_NAME + 400 };
@@ -222,7 +223,9 @@ typedef struct Taking {
   const pbModel *model;
   const pbArrays *set;
   const pbArray **columns;
-  size_t row;        // of a state,
+  size_t row;          // of a state,
+  const double *time;  // or a moment between rows of these times; NULL: a row,
+  double at;
   double *x;         // which goes there;
   pbArrays *out;     // or of all rows, to arrays
   const double *x0;  // and what has no column, or no sample so far
@@ -234,6 +237,43 @@ static pbStatus take_row(const Taking *t, pbStateField f) {
     if (!column) continue;
     if (isnan(column->reals[t->row])) return missing_sample(t->ctx, t->set, column, t->row, "a state has all of its numbers");
     t->x[f.offset + i] = column->reals[t->row];
+  }
+  return pb_ok;
+}
+
+// Rows before and after the moment that have `count` samples (a number's, or a quaternion's four); beyond the first or last twice
+// the nearest one. false: there is none.
+static bool rows_around(const Taking *t, const pbArray *const *columns, int count, size_t *before, size_t *after) {
+  size_t rows = pbRecording_Rows(t->set);
+  *before = *after = rows;
+
+  for (size_t k = 0; k < rows && *after == rows; k++) {
+    bool there = true;
+    for (int i = 0; i < count; i++) there = there && !isnan(columns[i]->reals[k]);
+    if (!there) continue;
+    if (t->time[k] <= t->at) *before = k;
+    else *after = k;
+  }
+
+  if (*before == rows) *before = *after;
+  if (*after == rows) *after = *before;
+  return *before < rows;
+}
+
+// On the lines between the rows around the moment. q and -q are one rotation.
+static pbStatus take_moment(const Taking *t, pbStateField f, bool positions) {
+  for (int i = 0, count = 1; i < f.size; i += count) {
+    const pbArray *const *c = t->columns + i;
+    pbColumn number = positions ? pbColumn_Of(t->model, pb_columnQpos, i) : (pbColumn){.count = 1};
+    count = number.count >= 4 && number.index == number.count - 4 ? 4 : 1;
+    if (!c[0]) continue;
+
+    size_t a, b;
+    if (!rows_around(t, c, count, &a, &b)) return missing_sample(t->ctx, t->set, c[0], 0, "the column has none at all");
+    double share = b > a ? (t->at - t->time[a]) / (t->time[b] - t->time[a]) : 0, product = 0;
+    for (int k = 0; k < count; k++) product += c[k]->reals[a] * c[k]->reals[b];
+    double far = count > 1 && product < 0 ? -share : share;
+    for (int k = 0; k < count; k++) t->x[f.offset + i + k] = (1 - share) * c[k]->reals[a] + far * c[k]->reals[b];
   }
   return pb_ok;
 }
@@ -265,6 +305,7 @@ static pbStatus take_field(const Taking *t, size_t which, int *taken) {
   *taken += found;
 
   // positions are there in each trajectory
+  if (t->time) return take_moment(t, f, which == 0);
   if (!t->out) return take_row(t, f);
   return found || which == 0 ? take_rows(t, f) : pb_ok;
 }
@@ -293,6 +334,77 @@ pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays 
 
   pbStatus status = take_fields(&t);
   if (status == pb_ok && time) t.x[field_of(model, "time").offset] = time->reals[row];
+  if (status == pb_ok) memcpy(x, t.x, bytes);
+  pbContext_Free(ctx, t.x);
+  return status;
+}
+
+// ---- between rows -------------------------------------------------------------------------------------------------------
+static bool any_column(const pbArray *const *columns, int count) {
+  bool any = false;
+  for (int i = 0; i < count; i++) any = any || columns[i];
+  return any;
+}
+
+// Velocities that have no column follow from positions that have: over so many rows to either side, as far as there are any.
+static const double rows_of_a_slope = 1.5;
+
+static pbStatus take_slopes(Taking *t, const double *x) {
+  const pbModel *m = t->model;
+  size_t rows = pbRecording_Rows(t->set), size = (size_t)pbModel_StateSize(m);
+  double middle = t->at, first = t->time[0], last = t->time[rows - 1],
+         spacing = rows > 1 ? (last - first) / (double)(rows - 1) : 0;
+  double from = fmax(middle - rows_of_a_slope * spacing, first), to = fmin(middle + rows_of_a_slope * spacing, last);
+  if (!(to > from)) return pb_ok;
+
+  int found = 0;
+  double *there = t->x, *ends = pbContext_AllocArray(t->ctx, 3 * size, sizeof *ends);
+  const pbArray **columns = pbContext_AllocArray(t->ctx, 2 * size, sizeof *columns);
+  pbStatus status = ends && columns ? pb_ok : pbContext_Fail(t->ctx, pb_no_memory, "no memory for a state");
+  for (int k = 0; status == pb_ok && k < 2; k++) {
+    memcpy(ends + (size_t)k * size, x, size * sizeof *ends);
+    t->x = ends + (size_t)k * size;
+    t->at = k ? to : from;
+    status = take_fields(t);
+  }
+  if (status == pb_ok) status = find_field(t->ctx, m, t->set, pb_columnQpos, columns, &found);
+  if (status == pb_ok) status = find_field(t->ctx, m, t->set, pb_columnQvel, columns + size, &found);
+
+  if (status == pb_ok) {
+    double *moved = ends + 2 * size;
+    pbState_Difference(m, ends, ends + size, moved);
+    for (int j = 0; j < m->njnt; j++) {
+      int type = m->jnt_type[j], dof = m->jnt_dofadr[j], count = pbJoint_DofCount(type);
+      if (!any_column(columns + m->jnt_qposadr[j], pbJoint_PositionCount(type)) || any_column(columns + size + dof, count))
+        continue;
+      for (int i = 0; i < count; i++) there[field_of(m, "qvel").offset + dof + i] = moved[dof + i] / (to - from);
+    }
+  }
+  t->x = there;
+  t->at = middle;
+  pbContext_Free(t->ctx, ends);
+  pbContext_Free(t->ctx, columns);
+  return status;
+}
+
+pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArrays *set, const char *time_name, double at,
+                             double *x) {
+  size_t bytes = (size_t)pbModel_StateSize(model) * sizeof *x;
+  const pbArray *time;
+  PB_ASSERT(pbRecording_Rows(set) > 0);
+  PB_TRY(pbColumn_Time(ctx, set, time_name, &time));
+  if (!time)
+    return pbContext_Fail(ctx, pb_bad_input, "%s: has no column of times; between rows is read by their times",
+                          pbArrays_Csv(set)->file);
+
+  // what fails leaves x as it is
+  Taking t = {.ctx = ctx, .model = model, .set = set, .time = time->reals, .at = at, .x = pbContext_Alloc(ctx, bytes)};
+  if (!t.x) return pbContext_Fail(ctx, pb_no_memory, "no memory for a state");
+  memcpy(t.x, x, bytes);
+
+  pbStatus status = take_fields(&t);
+  if (status == pb_ok) status = take_slopes(&t, x);
+  if (status == pb_ok) t.x[field_of(model, "time").offset] = at;
   if (status == pb_ok) memcpy(x, t.x, bytes);
   pbContext_Free(ctx, t.x);
   return status;

@@ -94,20 +94,6 @@ class _Log:
         bare = f"{name}{suffix}"
         return bare if name and bare in self.columns and not (word == "qvel" and not suffix) else None
 
-    def at(self, name, time):
-        """A column at a time: on the line between the samples around it."""
-        good = ~np.isnan(self.columns[name])
-        return float(np.interp(time, self.time[good], self.columns[name][good])) if good.any() else math.nan
-
-    def rate(self, name, time):
-        """Its slope there, by the line through the samples nearest to it."""
-        good = np.flatnonzero(~np.isnan(self.columns[name]))
-        near = good[np.argsort(np.abs(self.time[good] - time), kind="stable")[:4]]
-        t = self.time[near] - time
-        if len(near) < 2 or np.ptp(t) == 0:
-            return 0.0
-        return float(np.polyfit(t, self.columns[name][near], 1)[0])
-
 
 # ---- what is measured -----------------------------------------------------------------------------------------------------------
 def _objects(about):
@@ -147,6 +133,11 @@ class _Measured:
             turn = word == "qpos" and suffixes[-4:] == _TURN
             if turn and not all(columns[-4:]):
                 columns[-4:] = [None] * 4
+            for k, column in enumerate(columns):  # counted once: a joint's or sensor's before what it sits on
+                if column in used and word == "sensor":
+                    raise ArgumentError(f"{log.name}: column '{column}' may be of a joint and of a sensor, '{name}'; expected 'qpos:{column}' or "
+                                        f"'sensor:{column}' (docs/csv.md)")
+                columns[k] = None if column in used else column
             if not any(columns):
                 continue
 
@@ -206,33 +197,6 @@ def _variables(unknowns):
     return out
 
 
-class _Start:
-    """Where a trajectory begins: what the log shows at a time, the rest as the model has it."""
-
-    def __init__(self, state, about, log, measured, time):
-        self.qpos, self.qvel = np.array(state.qpos), np.array(state.qvel)
-        for word, name, _, columns in measured.terms:
-            if word in ("qpos", "qvel"):
-                joint = next(j for j in about["joints"] if j["name"] == name)
-                self._take(word, joint, log, columns, time, measured)
-
-    def _take(self, word, joint, log, columns, time, measured):
-        suffixes = _SUFFIXES.get((word, joint["type"]), ("",))
-        values = self.qpos if word == "qpos" else self.qvel
-        first = joint["qposadr" if word == "qpos" else "dofadr"]
-        for k, suffix in enumerate(suffixes):
-            column = log.find(word, joint["name"], suffix) or log.find(word, joint["name"], f":{k}")
-            if column is None or column not in columns:
-                continue
-            values[first + k] = log.at(column, time)
-            measured_rate = any(w == "qvel" and n == joint["name"] for w, n, *_ in measured.terms)
-            if word == "qpos" and suffix not in _TURN and not measured_rate:
-                self.qvel[joint["dofadr"] + k] = log.rate(column, time)
-        if word == "qpos" and suffixes[-4:] == _TURN:
-            turn = self.qpos[first + len(suffixes) - 4:first + len(suffixes)]
-            turn /= np.linalg.norm(turn)
-
-
 class Fit(Result):
     """What pb.identify found: a Result with the unknowns by name."""
 
@@ -276,7 +240,7 @@ class Fit(Result):
 
 def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iterable[str | Mapping[str, Any]] | Mapping[str, Any], *,
              sigma: float | Mapping[str, Any] | None = None, test: Log | Sequence[Log] = (), start: str = "free", init: State | None = None,
-             window: float | None = None,
+             window: float | None = None, clusters: bool = False,
              controls: ArrayLike | Log | None = None, delay: Mapping[str, float] | None = None, starts: int = 1, loss: str = "squared",
              optimizer: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, output: Path | None = None, seed: int | None = None,
              threads: int | None = None, fresh: bool = False, page: Path | None = None, progress: Progress = None) -> Fit:
@@ -294,6 +258,8 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     init          a State with what the log does not show of where it begins (None: the model's reference)
     window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
                   fitted piece by piece; None: each as a whole
+    clusters      True: intervals by how much the logs differ from one another, whatever the samples of one have in common
+                  (docs/identify.md): for models that are not exact, several logs for each unknown. False: samples are independent
     controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
     delay         s, of terms by name, as {"sensor:gyro": .004}
     starts        searches from several starts
@@ -311,7 +277,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         if not fit:
             raise ArgumentError("log: expected at least one")
         acts = _Log(controls, folder, 2000) if isinstance(controls, (str, os.PathLike, Mapping)) else None
-        made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "controls": controls, "delay": delay or {}, "loss": loss,
+        made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "clusters": clusters, "controls": controls, "delay": delay or {}, "loss": loss,
                                        "init": init, "acts": acts})
         for one in fit:
             made.add(one, "fit")
@@ -341,7 +307,7 @@ def _logs(given, folder, first):
 
 
 class _Task:
-    """Trajectories of the logs, or of their windows, and the variables of where they begin."""
+    """Trajectories of the logs, and the variables of where they, or their windows, begin."""
 
     def __init__(self, model, about, how):
         self.model, self.about, self.how = model, about, how
@@ -349,31 +315,26 @@ class _Task:
         if not isinstance(self.state, State) or self.state.batch is not None:
             raise ArgumentError("init: expected a State of one world (Model.init)")
         self.trajectories: list[dict[str, Any]] = []
-        self.variables: list[dict[str, Any]] = []
+        free = how["start"] == "free"
+        self.variables: list[dict[str, Any]] = [{"state": word, "trajectory": "each"} for word in ("qpos", "qvel") if free]
         if how["start"] not in ("free", "log"):
             raise ArgumentError(f"start: expected 'free' or 'log', found {how['start']!r}")
         if how["window"] is not None and not how["window"] > 0:
             raise ArgumentError(f"window: expected seconds, found {how['window']!r}")
 
     def add(self, log, role):
-        h, measured = self.model.timestep, _Measured(self.about, log)
-        begin, end = log.time[0], log.time[-1]
-        length = self.how["window"] if self.how["window"] and role == "fit" else end - begin
-        steps = max(1, math.ceil((length - 1e-9) / h))
-        while begin < end - 0.5 * h:
-            self._add(log, role, measured, begin, min(steps, math.ceil((end - begin) / h - 1e-9)))
-            begin += steps * h
+        h, measured, how = self.model.timestep, _Measured(self.about, log), self.how
+        begin = math.floor(log.time[0] / h + 1e-6) * h  # as steps of a simulated log are
+        steps = max(1, math.ceil((log.time[-1] - begin) / h - 1e-9))
+        init: dict[str, Any] = {"qpos": np.asarray(self.state.qpos).tolist(), "qvel": np.asarray(self.state.qvel).tolist()}
+        if any(word in ("qpos", "qvel") for word, *_ in measured.terms):
+            init["recording"] = {"file": log.path, "at": begin, "time": log.time_name}
+        one: dict[str, Any] = {"steps": steps, "role": role, "init": init, "loss": [self._term(log, measured, term, begin) for term in measured.terms]}
+        if how["window"] and role == "fit":
+            one["window"] = how["window"]
+        if how["clusters"]:
+            one["cluster"] = log.path
 
-    def _add(self, log, role, measured, begin, steps):
-        number, how = len(self.trajectories), self.how
-        start = _Start(self.state, self.about, log, measured, begin)
-        one: dict[str, Any] = {"steps": steps, "role": role, "init": {"qpos": start.qpos.tolist(), "qvel": start.qvel.tolist()}, "loss": []}
-        for term in measured.terms:
-            word, name, components, columns = term
-            sigma, delay = _sigma(how["sigma"], measured, term), how["delay"].get(measured.name(term))
-            one["loss"].append({"name": measured.name(term), word: name, "type": how["loss"], **({"components": components} if components else {}),
-                                **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
-                                "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}})
         acts, columns = (log, measured.controls) if measured.controls else (how["acts"], how["acts"] and _controls(self.about, how["acts"]))
         if columns:
             one["controls"] = {"file": acts.path, "columns": columns, "time": acts.time_name, "start": begin}
@@ -382,5 +343,10 @@ class _Task:
         elif how["controls"] is not None:
             one["controls"] = np.asarray(how["controls"], dtype=float).tolist()
         self.trajectories.append(one)
-        if how["start"] == "free" and (role == "fit"):
-            self.variables += [{"name": f"{w}@{number}", "state": w, "trajectory": number} for w in ("qpos", "qvel")]
+
+    def _term(self, log, measured, term, begin):
+        word, name, components, columns = term
+        sigma, delay = _sigma(self.how["sigma"], measured, term), self.how["delay"].get(measured.name(term))
+        return {"name": measured.name(term), word: name, "type": self.how["loss"], **({"components": components} if components else {}),
+                **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
+                "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}}

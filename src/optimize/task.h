@@ -253,6 +253,7 @@ typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
   bool test;                  // it takes no part in the fit: its terms are those of the answer
+  int cluster;                // number of those whose deviations have something in common
   double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
   pbRecorded *recorded;       // what ctrl comes from; NULL: rows of the file
   double delay;               // of that, s
@@ -339,6 +340,7 @@ struct pbTask {
   int prior_count;  // of those that have a weight
   size_t m;         // residuals of terms, then of these
   int trajectory_count;
+  bool clustered;  // what trajectories of a cluster have in common is no chance (uncertainty.c)
   pbTrajectory *trajectories;
   size_t memory;
   pbOptimizerOptions optimizer;

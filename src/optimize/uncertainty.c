@@ -11,7 +11,7 @@
 #include "optimize/optimizer.h"
 #include "optimize/terms.h"
 
-enum { MOST_UNKNOWNS = 600 };
+enum { MOST_UNKNOWNS = 600, OF_NONE = -1, OF_SEVERAL = -2 };
 static const double most_numbers = 1e8;    // of the Jacobian
 static const double undetermined = 1e-11;  // an eigenvalue relative to the largest, of columns of length one: rounding
 
@@ -20,6 +20,8 @@ typedef struct pbSureness {  // memory of it all
   double *numbers;
   unsigned char *determined;
   double *J, *d;                  // m x n, m
+  double *sum;                    // of each cluster, as many as trajectories: slopes of the loss (n)
+  int *cluster;                   // n: whose samples see it; OF_NONE, OF_SEVERAL
   double *A, *B, *V, *L, *P, *C;  // n x n: curvature, slopes' squares; eigenvectors, roots of eigenvalues (n); products
   double *length;                 // n: of the columns
   double *deviation, *lower, *upper, *z, *correlation;
@@ -30,16 +32,18 @@ void pbSureness_Free(pbContext *ctx, Sureness *s) {
   if (!s) return;
   pbContext_Free(ctx, s->numbers);
   pbContext_Free(ctx, s->determined);
+  pbContext_Free(ctx, s->cluster);
   pbContext_Free(ctx, s);
 }
 
 // ---- quantiles of 95 % ----------------------------------------------------------------------------------------------
-// Student's by its expansion about the normal one (Abramowitz & Stegun 26.7.5); of one and two degrees in closed form.
+// Student's of few degrees, and its expansion about the normal one (Abramowitz & Stegun 26.7.5), from there on to 5e-6.
 static double student(int degrees) {
+  static const double few[] = {12.706204736175, 4.3026527297495, 3.1824463052837, 2.7764451051978, 2.5705818356363,
+                               2.4469118511450, 2.3646242515928, 2.3060041352042, 2.2621571627982, 2.2281388519863};
   const double z = 1.959963984540054, z2 = z * z;
   double v = degrees;
-  if (degrees == 1) return 12.706204736432095;
-  if (degrees == 2) return 4.302652729911275;
+  if (degrees <= 10) return few[degrees - 1];
 
   double g1 = z * (z2 + 1) / 4, g2 = z * ((5 * z2 + 16) * z2 + 3) / 96, g3 = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
   double g4 = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
@@ -75,8 +79,18 @@ static void add_outer(double *A, const double *row, double weight, int n) {
   }
 }
 
+// Slopes of a cluster are summed before they are squared: so they may have anything in common.
+static void add_to_cluster(Sureness *s, int cluster, const double *row, double slope, int n) {
+  double *sum = s->sum + (size_t)cluster * (size_t)n;
+  for (int i = 0; i < n; i++) {
+    sum[i] += slope * row[i];
+    if (row[i] == 0 || s->cluster[i] == cluster) continue;
+    s->cluster[i] = s->cluster[i] == OF_NONE ? cluster : OF_SEVERAL;
+  }
+}
+
 // The deviations of one time, whose norm is what counts: with e = d / |d| the curvature (1 - e e') / |d|, the slope e.
-static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n) {
+static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n, int cluster) {
   double *sum = s->z, squares = t->epsilon * t->epsilon;
   for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
   double norm = sqrt(squares);
@@ -88,7 +102,8 @@ static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, 
     add_outer(s->A, row, 0.5 * weight / norm, n);
   }
   add_outer(s->A, sum, -0.5 * weight / norm, n);
-  add_outer(s->B, sum, 0.25 * weight * weight, n);
+  if (cluster < 0) add_outer(s->B, sum, 0.25 * weight * weight, n);
+  else add_to_cluster(s, cluster, sum, 0.5 * weight, n);
 }
 
 // What is summed over all deviations.
@@ -101,13 +116,13 @@ typedef struct Sums {
 } Sums;
 
 // Slopes of terms with sigma have the variance of one sigma; of others without it the variance is put in later, as A stands in B.
-static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, Sums *sums) {
+static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, int cluster, Sums *sums) {
   pbMoment p = {.row = 0};
   for (int k = 0; k < t->step_count; k++) {
     p = pbTerm_Moment(set, t, k, p.row);
     int count = 0;
     for (int i = 0; i < t->part_count; i++) count += !isnan(p.target[t->parts[i].target]);
-    if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n);
+    if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n, cluster);
 
     for (int i = 0; i < count; i++) {
       size_t at = sums->at + (size_t)i;
@@ -120,7 +135,8 @@ static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, 
 
       const double *row = s->J + at * (size_t)n;
       add_outer(s->A, row, w.curvature, n);
-      if (!is_plain(t)) add_outer(s->B, row, w.slope * w.slope, n);
+      if (cluster >= 0) add_to_cluster(s, cluster, row, w.slope, n);
+      else if (!is_plain(t)) add_outer(s->B, row, w.slope * w.slope, n);
       else if (is_known(t)) add_outer(s->B, row, w.curvature * w.curvature, n);
       else add_outer(s->P, row, w.curvature, n);
     }
@@ -158,6 +174,24 @@ static void mirror(double *A, int n) {
   }
 }
 
+// How much the sums of clusters differ: their squares, with what a mean takes away of the spread.
+static void add_clusters(const pbTask *task, Sureness *s) {
+  double share = s->told.clusters / (s->told.clusters - 1.0);
+  for (int c = 0; c < task->trajectory_count; c++) add_outer(s->B, s->sum + (size_t)c * (size_t)task->n, share, task->n);
+}
+
+// That are fitted; 0: there are none.
+static int count_clusters(const pbTask *task) {
+  int count = 0;
+  for (int t = 0; t < task->trajectory_count && task->clustered; t++) {
+    bool first = !task->trajectories[t].test;
+    for (int u = 0; u < t && first; u++)
+      first = task->trajectories[u].test || task->trajectories[u].cluster != task->trajectories[t].cluster;
+    count += first;
+  }
+  return count;
+}
+
 static void add_all(pbTask *task, Sureness *s, Sums *sums) {
   int n = task->n;
   for (int t = 0; t < task->trajectory_count; t++) {
@@ -165,10 +199,12 @@ static void add_all(pbTask *task, Sureness *s, Sums *sums) {
     int terms = task->trajectories[t].test ? 0 : set->count;
     for (int i = 0; i < terms; i++) {
       size_t first = sums->at;
-      add_term(s, set, &set->terms[i], n, sums);
+      add_term(s, set, &set->terms[i], n, task->clustered ? task->trajectories[t].cluster : OF_NONE, sums);
       if (set->terms[i].recorded) correlate_term(s, set, &set->terms[i], first, sums);
     }
   }
+
+  if (task->clustered) add_clusters(task, s);
 
   // What is known before counts as samples with a sigma do.
   for (int i = 0; i < n && task->prior_count; i++) {
@@ -265,6 +301,13 @@ static int decompose(Sureness *s, int n, double *most, double *least) {
   }
 
   return count;
+}
+
+// The spread of clusters tells nothing of what one of them alone sees.
+static void mark_clusters(Sureness *s, int n) {
+  for (int i = 0; i < n; i++) {
+    if (s->told.clusters && s->determined[i] == pb_isDetermined && s->cluster[i] >= 0) s->determined[i] = pb_isOfOneCluster;
+  }
 }
 
 // C = P B P with P the inverse of A where it has one, all of columns of length one.
@@ -374,7 +417,16 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
   }
 }
 
-static void tell_weakest(const pbTask *task, const double *z, Sureness *s, double variance) {
+// One standard deviation along eigenvector e: B is of columns of length one by now.
+static double deviation_along(const Sureness *s, int e, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) {
+    for (int k = 0; k < n; k++) sum += s->V[i * n + e] * s->B[i * n + k] * s->V[k * n + e];
+  }
+  return sqrt(fmax(sum, 0)) / (s->L[e] * s->L[e]);
+}
+
+static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n, weakest = -1, unknown = -1;
   s->weakest[0] = 0;
   for (int e = 0; e < n; e++) {
@@ -396,27 +448,27 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s, doubl
   }
   if (weakest < 0) return;
   snprintf(s->weakest, sizeof s->weakest, "determined least: ");
-  name_direction(task, z, s, weakest, sqrt(variance) / s->L[weakest], s->weakest, sizeof s->weakest);
+  name_direction(task, z, s, weakest, deviation_along(s, weakest, n), s->weakest, sizeof s->weakest);
   strncat(s->weakest, " together (one standard deviation)", sizeof s->weakest - strlen(s->weakest) - 1);
 }
 
 // Chance leaves four deviations of either once in ten thousand fits.
 static void warn(Sureness *s, const Sums *sums) {
   const pbUncertainty *u = &s->told;
+  const char *narrow = u->clusters ? "" : "; the intervals are too narrow";
   double spread = sqrt(2.0 / u->degrees), neighbors = sums->pairs > 0 ? 4 / sqrt(sums->pairs) : INFINITY;
   bool related = u->autocorrelation > neighbors && u->autocorrelation > 0.1;
   s->warning[0] = 0;
 
   if (u->sigma && u->chi_square > 1 + 4 * spread)
     snprintf(s->warning, sizeof s->warning,
-             "the deviations are %.3g times as large as \"sigma\" says%s: the model cannot be right, or sigma is too small; the "
-             "intervals are too narrow",
-             sqrt(u->chi_square), related ? " and follow one another" : "");
+             "the deviations are %.3g times as large as \"sigma\" says%s: the model cannot be right, or sigma is too small%s",
+             sqrt(u->chi_square), related ? " and follow one another" : "", narrow);
   else if (related)
     snprintf(s->warning, sizeof s->warning,
              "deviations follow one another (correlation %.2f of a sample with the next): the model misses something that the "
-             "recording shows; the intervals are too narrow",
-             u->autocorrelation);
+             "recording shows%s",
+             u->autocorrelation, narrow);
   else if (u->sigma && u->chi_square < 1 - 4 * spread)
     snprintf(s->warning, sizeof s->warning,
              "the deviations are %.3g times as large as \"sigma\" says: sigma is too large, and so are the intervals",
@@ -436,7 +488,9 @@ static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
     }
   }
 
-  if (pbTask_Sampled(task)) snprintf(s->why, sizeof s->why, "the loss is a mean over drawn worlds");
+  if (task->clustered && count_clusters(task) < 2)
+    snprintf(s->why, sizeof s->why, "a single cluster has no spread that tells how sure it is");
+  else if (pbTask_Sampled(task)) snprintf(s->why, sizeof s->why, "the loss is a mean over drawn worlds");
   else if (pbTask_IsTruncated(task)) snprintf(s->why, sizeof s->why, "gradients are truncated");
   else if (n > MOST_UNKNOWNS || (double)m * n > most_numbers)
     snprintf(s->why, sizeof s->why, "%d unknowns and %zu samples are too many (%d unknowns, %.0g numbers)", n, m,
@@ -447,18 +501,21 @@ static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
 
 static pbStatus allocate(pbTask *task, Sureness *s, size_t m) {
   size_t n = (size_t)task->n, squares = n * n;
-  double **pieces[] = {&s->J,           &s->d, &s->A,      &s->B,         &s->V,     &s->P,     &s->C,
+  size_t sums = task->clustered ? n * (size_t)task->trajectory_count : 0;
+  double **pieces[] = {&s->J,           &s->d, &s->A,      &s->B,         &s->V,     &s->P,     &s->C, &s->sum,
                        &s->correlation, &s->L, &s->length, &s->deviation, &s->lower, &s->upper, &s->z};
-  const size_t sizes[] = {m * n, m, squares, squares, squares, squares, squares, squares, n, n, n, n, n, n};
+  const size_t sizes[] = {m * n, m, squares, squares, squares, squares, squares, sums, squares, n, n, n, n, n, n};
   enum { PIECES = sizeof sizes / sizeof *sizes };
   size_t total = 1;
   for (int i = 0; i < PIECES; i++) total += sizes[i];
 
   s->numbers = pbContext_AllocArray(task->ctx, total, sizeof(double));
   s->determined = pbContext_AllocArray(task->ctx, n + 1, 1);
-  if (!s->numbers || !s->determined)
+  s->cluster = pbContext_AllocArray(task->ctx, n + 1, sizeof *s->cluster);
+  if (!s->numbers || !s->determined || !s->cluster)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the uncertainty", task->name);
 
+  for (size_t i = 0; i < n; i++) s->cluster[i] = OF_NONE;
   double *next = s->numbers;
   for (int i = 0; i < PIECES; i++) {
     *pieces[i] = next;
@@ -473,6 +530,7 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
   int n = task->n;
   double most, least;
   Sums sums = {0};
+  u->clusters = count_clusters(task);
   add_all(task, s, &sums);
   sums.squares += pbTask_Prior(task, z, NULL);
 
@@ -480,6 +538,7 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
   hold_lengths(task, z, s);
   sort_out(task, z, s);
   int known = decompose(s, n, &most, &least);
+  mark_clusters(s, n);
   for (int v = 0; v < task->variable_count; v++) known -= task->variables[v].row_count;
   u->samples = sums.m;
   u->degrees = (int)sums.m + task->prior_count - known;
@@ -493,15 +552,15 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
 
   u->chi_square = (sums.squares + sums.estimated) / u->degrees;
   u->residual = sqrt(sums.bare / (double)sums.m);
-  u->quantile = u->sigma ? 1.959963984540054 : student(u->degrees);
+  u->quantile = u->clusters ? student(u->clusters - 1) : u->sigma ? 1.959963984540054 : student(u->degrees);
   u->autocorrelation = sums.pairs >= 8 && sums.own > 0 ? sums.products / sums.own : NAN;
   double share = (double)u->degrees / (double)sums.m, unknown = (double)(sums.m - sums.known) * share;
   double variance = unknown > 0 ? sums.estimated / unknown : 0;
-  for (int i = 0; i < n * n; i++) s->B[i] += variance * s->P[i];
+  for (int i = 0; i < n * n && !u->clusters; i++) s->B[i] += variance * s->P[i];
 
   invert(s, n);
   tell_values(task, z, s);
-  tell_weakest(task, z, s, u->sigma ? 1 : variance);
+  tell_weakest(task, z, s);
   warn(s, &sums);
 }
 

@@ -95,6 +95,49 @@ def test_windows_and_what_the_log_shows_of_the_start():
     assert len(fixed["variables"]) == 3
 
 
+def test_a_body_that_turns_by_windows():
+    """A free body in flight, whose log shows places and turns and no velocities: those of each window begin at their slopes."""
+    text = """<mujoco><option timestep=".002" integrator="RK4"/><worldbody><body name="stone"><freejoint name="stone"/>
+    <geom type="box" size=".1 .2 .3" mass="2"/></body></worldbody></mujoco>"""
+    model, rng, n = pb.loads(text), np.random.default_rng(3), 500
+    state = model.init()
+    state.qvel[:] = [.5, 0, 4, 3, .2, -1]
+    r = model.rollout(state, steps=n)
+    rows = np.arange(0, n + 1, 8)
+    columns = {"time": np.asarray(r.time)[rows]}
+    for k, c in enumerate(("x", "y", "z", "qw", "qx", "qy", "qz")):
+        columns[f"stone.{c}"] = np.asarray(r.qpos)[rows, k] * (1 if k < 3 else np.where(np.arange(len(rows)) % 2, -1, 1)) + (1e-3 if k < 3 else 5e-4) * rng.standard_normal(len(rows))
+    fit = pb.identify(text, columns, {"gravity:2": {"start": -7.}}, sigma={"stone": 1e-3}, window=.25, optimizer={"iterations": 8})
+    assert sum(v["name"].startswith("qvel@") for v in fit["variables"]) == 4
+    assert abs(fit.values["gravity:2"] + 9.81) < 4 * fit.deviations["gravity:2"] < .4, fit
+    assert fit["uncertainty"]["warning"] is None
+
+
+def test_intervals_by_clusters():
+    """Logs of arms that are not quite the same: the spread of their answers is what the interval is to say."""
+    logs = []
+    for k in range(6):
+        columns = record(20 + k)
+        columns["qpos:shoulder"] = columns["qpos:shoulder"] * (1 + .03 * (-1) ** k)
+        logs.append(columns)
+    how = {**HOW, "start": "log", "optimizer": {"iterations": 10}}
+    by_samples, by_logs = (pb.identify(ARM, logs, UNKNOWNS, clusters=clusters, **how) for clusters in (False, True))
+    assert by_samples["uncertainty"]["clusters"] is None and by_logs["uncertainty"]["clusters"] == 6
+    for name in UNKNOWNS:
+        assert by_samples.values[name] == pytest.approx(by_logs.values[name], rel=1e-9)
+        assert by_logs.deviations[name] > 1.5 * by_samples.deviations[name], (name, by_samples, by_logs)
+
+
+def test_a_column_counts_once():
+    """A bare name that a joint and a sensor have is refused; that of a free joint and its body is one thing."""
+    columns = {"time": [0., .1, .2], "shoulder": [0., .1, .2]}
+    with pytest.raises(pb.ArgumentError, match="column 'shoulder' may be of a joint and of a sensor"):
+        pb.identify(ARM.replace('name="gyro" site', 'name="other" site').replace("<framepos", '<jointvel name="shoulder" joint="shoulder"/><framepos'),
+                    columns, ["dof_damping:shoulder"])
+    fit = pb.identify(ARM, {**columns, "tip.x": [.5, .5, .5]}, ["dof_damping:shoulder"], start="log", sigma=1., optimizer={"iterations": 1})
+    assert [t["name"] for t in fit["terms"]] == ["qpos:shoulder", "sensor:tip"] and fit["uncertainty"]["samples"] == 6
+
+
 def test_delay_gain_and_inertia():
     columns = record(6, delay=.011)
     fit = pb.identify(ARM, columns, [*UNKNOWNS, "delay:sensor:gyro", {"gain": "sensor:gyro", "components": [1]}], **HOW)

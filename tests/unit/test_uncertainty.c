@@ -301,6 +301,123 @@ static void test_a_wrong_model_is_warned_of(void **state) {
   pbTask_Destroy(task);
 }
 
+// ---- clusters -------------------------------------------------------------------------------------------------------------
+enum { RUNS = 12, OF_A_RUN = 10 };
+
+// A constant x through samples of runs, each off by a number of its own: a task of RUNS trajectories.
+static pbTask *runs_task(pbContext *ctx, const double y[RUNS][OF_A_RUN], const char *sigma, bool clusters) {
+  size_t room = 1 << 16, used;
+  char *text = malloc(room);
+  used = (size_t)snprintf(text, room,
+                          "{" LINE
+                          ", \"variables\": [{\"state\": \"qpos\"}], \"optimizer\": {\"method\": \"gauss-newton\"}, "
+                          "\"trajectories\": [");
+  for (int g = 0; g < RUNS; g++) {
+    used += (size_t)snprintf(text + used, room - used, "%s{", g ? ", " : "");
+    if (clusters) used += (size_t)snprintf(text + used, room - used, "\"cluster\": \"run %d\", ", g / 2);
+    used +=
+        (size_t)snprintf(text + used, room - used,
+                         "\"loss\": [{\"qpos\": \"x\", \"at\": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1], \"target\": [");
+    for (int i = 0; i < OF_A_RUN; i++) used += (size_t)snprintf(text + used, room - used, "%s%.17g", i ? ", " : "", y[g][i]);
+    used += (size_t)snprintf(text + used, room - used, "]%s}]}", sigma);
+  }
+  snprintf(text + used, room - used, "]}");
+  pbTask *task;
+  good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
+  free(text);
+  return task;
+}
+
+static void draw_runs(pbRng *rng, double y[RUNS][OF_A_RUN]) {
+  double common = 0;
+  for (int g = 0; g < RUNS; g++) {
+    if (g % 2 == 0) common = 0.1 * pbRng_Normal(rng);
+    for (int i = 0; i < OF_A_RUN; i++) y[g][i] = 1 + common + 0.02 * pbRng_Normal(rng);
+  }
+}
+
+// Of a mean: var = G / (G - 1) sum over clusters of (sum of deviations)^2 / m^2; Student's with G - 1. No sigma changes it.
+static void test_clusters_of_a_mean(void **state) {
+  static const char *const sigma[2] = {"", ", \"sigma\": 0.02"};
+  double y[RUNS][OF_A_RUN], mean = 0, squares = 0, deviation[2];
+  const int clusters = RUNS / 2, m = RUNS * OF_A_RUN;
+  pbRng rng = pbRng_Seed(4);
+  draw_runs(&rng, y);
+  for (int i = 0; i < m; i++) mean += y[i / OF_A_RUN][i % OF_A_RUN] / m;
+  for (int c = 0; c < clusters; c++) {
+    double sum = 0;
+    for (int i = 0; i < 2 * OF_A_RUN; i++) sum += y[2 * c + i / OF_A_RUN][i % OF_A_RUN] - mean;
+    squares += sum * sum;
+  }
+
+  for (int known = 0; known < 2; known++) {
+    pbTask *task = runs_task(*state, y, sigma[known], true);
+    const pbUncertainty *u = uncertainty(*state, task, &mean);
+    deviation[known] = u->deviation[0];
+    near(u->deviation[0], sqrt(squares * clusters / (clusters - 1)) / m, 1e-9, "deviation by clusters");
+    near((u->upper[0] - u->lower[0]) / u->deviation[0], 2 * 2.570581835636314, 1e-5, "Student's with five degrees");
+    assert_int_equal(u->clusters, clusters);
+    assert_non_null(strstr(u->warning, "follow one another"));
+    assert_null(strstr(u->warning, "too narrow"));
+    pbTask_Destroy(task);
+  }
+  near(deviation[0], deviation[1], 1e-12, "whatever sigma");
+}
+
+// Runs that are off as wholes: by samples the interval says far too little, by clusters what it should.
+static void test_intervals_by_clusters_hold_the_truth(void **state) {
+  enum { TIMES = 600 };
+  int held[2] = {0};
+  pbRng rng = pbRng_Seed(11);
+  for (int k = 0; k < TIMES; k++) {
+    double y[RUNS][OF_A_RUN], mean = 0;
+    draw_runs(&rng, y);
+    for (int i = 0; i < RUNS * OF_A_RUN; i++) mean += y[i / OF_A_RUN][i % OF_A_RUN] / (RUNS * OF_A_RUN);
+    for (int clusters = 0; clusters < 2; clusters++) {
+      pbTask *task = runs_task(*state, y, "", clusters);
+      const pbUncertainty *u = uncertainty(*state, task, &mean);
+      held[clusters] += u->lower[0] <= 1 && 1 <= u->upper[0];
+      if (!clusters) assert_int_equal(u->clusters, 0);
+      pbTask_Destroy(task);
+    }
+  }
+  printf("intervals hold the truth in %.1f %% by clusters, in %.1f %% by samples\n", 100.0 * held[1] / TIMES,
+         100.0 * held[0] / TIMES);
+  assert_true(held[1] >= 0.92 * TIMES && held[1] <= 0.98 * TIMES);
+  assert_true(held[0] <= 0.6 * TIMES);
+}
+
+// What one cluster alone sees has no spread; one cluster alone says nothing at all.
+static void test_what_one_cluster_sees(void **state) {
+  static const char text[] =
+      "{" LINE
+      ", \"variables\": [{\"state\": \"qpos\"}, {\"state\": \"qvel\", \"trajectory\": 1}], \"optimizer\": {\"method\": "
+      "\"gauss-newton\"}, \"trajectories\": ["
+      "{\"cluster\": 7, \"loss\": [{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [1, 1.1]}]}, "
+      "{\"loss\": [{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [1.3, 1.8]}]}, "
+      "{%s\"loss\": [{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [0.8, 0.9]}]}]}";
+  for (int tests = 0; tests < 2; tests++) {
+    char whole[2000];
+    pbTask *task;
+    const double z[2] = {1, 0.5};
+    snprintf(whole, sizeof whole, text, tests ? "\"role\": \"test\", " : "");
+    good(*state, pbTask_Parse(*state, whole, strlen(whole), NULL, "test.json", &task));
+    const pbUncertainty *u = uncertainty(*state, task, z);
+    assert_int_equal(u->clusters, tests ? 2 : 3);
+    assert_int_equal(u->determined[0], pb_isDetermined);
+    assert_int_equal(u->determined[1], pb_isOfOneCluster);
+    assert_true(isnan(u->deviation[1]) && u->deviation[0] > 0);
+    pbTask_Destroy(task);
+  }
+
+  double y[RUNS][OF_A_RUN] = {{0}};
+  pbTask *task = runs_task(*state, y, "", true);
+  for (int t = 2; t < RUNS; t++) task->trajectories[t].test = true;
+  const double z = 0;
+  assert_non_null(strstr(uncertainty(*state, task, &z)->why, "a single cluster"));
+  pbTask_Destroy(task);
+}
+
 // ---- which tasks are fits ---------------------------------------------------------------------------------------------------
 static void test_what_is_no_fit_says_why(void **state) {
   static const struct {
@@ -353,6 +470,9 @@ int main(void) {
                                      cmocka_unit_test(test_a_redundant_pair_is_named),
                                      cmocka_unit_test(test_priors),
                                      cmocka_unit_test(test_a_wrong_model_is_warned_of),
+                                     cmocka_unit_test(test_clusters_of_a_mean),
+                                     cmocka_unit_test(test_intervals_by_clusters_hold_the_truth),
+                                     cmocka_unit_test(test_what_one_cluster_sees),
                                      cmocka_unit_test(test_what_is_no_fit_says_why),
                                      cmocka_unit_test(test_an_axis_has_the_uncertainty_of_its_direction)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
