@@ -21,7 +21,7 @@ const char *const pbTask_Keys[] = {"model",        "deformables", "policy",     
                                    "parameters",   "constants",   "steps",       "duration",  "init",    "controls", "mocap",
                                    "trajectories", "variables",   "loss",        "optimizer", "stop",    "confirm",  "seed",
                                    "memory",       "mode",        "gradient",    "sample",    "episode", "train",    "audit",
-                                   "urdf",         "design",      "uncertainty", "window",  NULL};
+                                   "urdf",         "design",      "uncertainty", "window",    NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.

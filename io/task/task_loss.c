@@ -441,6 +441,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
 
   PB_TRY(formula ? begin_formula(r, object, t, l) : read_parts(r, object, value, t, l));
   PB_TRY(pbTask_ReadTarget(r, object, set->steps, l, t));
+  if (t->step_count == 0) return pb_ok;
 
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
@@ -478,7 +479,9 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
 
     // counted first: what was read of it is freed with the set
     set->count++;
-    status = read_term(r, json_array_get(loss, i), set, &set->terms[i], &layout);
+    pbTerm *term = &set->terms[set->count - 1];
+    status = read_term(r, json_array_get(loss, i), set, term, &layout);
+    if (status == pb_ok && term->step_count == 0) pbTermSet_DropLast(set);
     pbContext_Free(r->ctx, layout.parts);
     pbContext_Free(r->ctx, layout.columns);
     if (status == pb_ok) pbTaskReader_Leave(r);

@@ -42,6 +42,7 @@ typedef struct pbTaskReader {
   bool whole;             // what the model was made from is kept (pbModel_LoadWhole)
   bool functions;         // of the host may stand in losses (pbTask_OnFunction)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
+  bool window;            // what is read is one of a trajectory's: terms without a sample in it are left out
   json_t *made;           // a list of trees that were made of the file's, kept for their texts; NULL: none
 } pbTaskReader;
 

@@ -87,7 +87,7 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const pbTer
 typedef struct Recording {
   const double *data, *times;    // times NULL: there are none
   size_t first, rows, width;     // rows from `first` on are those of the trajectory
-  double start;                  // the recording's time at which it begins
+  double start, end;             // the recording's time at which it begins; rows from `end` on are no part of it
   const char *name, *time_name;  // arrays
 } Recording;
 
@@ -104,9 +104,9 @@ static pbStatus choose_rows(const pbTaskReader *r, int steps, Recording *d) {
   size_t from = 0;
   while (from < d->rows && sample_time(d, from) < -reach(r, 0)) from++;
   size_t to = from;
-  while (to < d->rows && sample_time(d, to) <= end + reach(r, end)) to++;
+  while (to < d->rows && sample_time(d, to) <= end + reach(r, end) && d->times[to] < d->end - reach(r, end)) to++;
 
-  if (from == to)
+  if (from == to && !r->window)
     return pbTaskReader_Fail(r, pb_bad_input, "the recording, of times %.12g to %.12g, has none from %.12g to %.12g", d->times[0],
                              d->times[d->rows - 1], d->start, d->start + end);
   d->first = from;
@@ -198,27 +198,29 @@ static pbStatus times_of(pbTaskReader *r, const Recording *d, int steps, pbTerm 
 
 static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const pbTermLayout *l,
                                 pbTerm *t) {
-  static const char *const keys[] = {"file", "array", "time", "columns", "start", NULL};
-  Recording d = {.name = pbTask_ArrayNames[t->quantity], .time_name = "time"};
+  static const char *const keys[] = {"file", "array", "time", "columns", "start", "end", NULL};
+  Recording d = {.name = pbTask_ArrayNames[t->quantity], .time_name = "time", .end = INFINITY};
   pbArrays *set;
   PB_TRY(pbTaskReader_Keys(r, target, keys));
   PB_TRY(pbTaskReader_Text(r, target, "array", &d.name));
   PB_TRY(pbTaskReader_Text(r, target, "time", &d.time_name));
   PB_TRY(pbTaskReader_Real(r, target, "start", &d.start));
+  PB_TRY(pbTaskReader_Real(r, target, "end", &d.end));
   PB_TRY(pbTask_LoadTarget(r, target, d.name, t, l->columns, &set));
 
   // the array of the quantity's name, or the only one of the file
   const pbArray *data = pbArrays_Find(set, d.name), *times = pbArrays_Find(set, d.time_name);
   if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
 
-  bool begins = json_object_get(target, "start") != NULL;
+  bool ends = json_object_get(target, "end") != NULL, begins = ends || json_object_get(target, "start");
   pbStatus status = open_recording(r, data, times, &d);
   if (status == pb_ok) status = check_recording(r, &d);
   if (status == pb_ok && begins && !d.times)
-    status = pbTaskReader_FailAt(r, "start", "the recording has no array '%.80s' of times", d.time_name);
+    status = pbTaskReader_FailAt(r, ends ? "end" : "start", "the recording has no array '%.80s' of times", d.time_name);
   if (status == pb_ok && begins) status = choose_rows(r, steps, &d);
-  if (status == pb_ok && !at) status = times_of(r, &d, steps, t);
-  if (status == pb_ok) status = recorded_rows(r, &d, steps, l, t);
+  bool none = begins && d.rows == 0;
+  if (status == pb_ok && !at && !none) status = times_of(r, &d, steps, t);
+  if (status == pb_ok && !none) status = recorded_rows(r, &d, steps, l, t);
   pbArrays_Destroy(set);
   return status;
 }
@@ -258,6 +260,11 @@ pbStatus pbTask_ReadTarget(pbTaskReader *r, const json_t *object, int steps, con
   }
   pbTaskReader_Leave(r);
   t->recorded = json_is_object(target) || t->target_rows > 1;
+
+  // who reads a window leaves it out
+  bool empty = t->step_count == 0 || (status == pb_ok && pbTerm_Samples(t) == 0);
+  if (status == pb_ok && r->window && empty) t->step_count = 0;
+  if (status == pb_ok && r->window) return pb_ok;
 
   if (status == pb_ok && t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
   if (status == pb_ok && pbTerm_Samples(t) == 0) return pbTaskReader_FailAt(r, "target", "every sample is missing");

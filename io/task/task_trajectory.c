@@ -494,17 +494,23 @@ static pbStatus read_role(pbTaskReader *r, const json_t *own, pbTrajectory *tr) 
   return pbTaskReader_FailAt(r, "role", "expected \"fit\" or \"test\", found '%.60s'", role);
 }
 
-// Where all of a trajectory's windows go, from number `first` on.
-static pbStatus read_windows(pbTaskReader *r, const json_t *own, const json_t *root, const pbWindows *w, pbTask *task,
-                             int first) {
+// All of a trajectory's windows, from number `first` on; those in which nothing was recorded are left out. w->count: those that stay.
+static pbStatus read_windows(pbTaskReader *r, const json_t *own, const json_t *root, pbWindows *w, pbTask *task, int first) {
+  int kept = 0;
   for (int k = 0; k < w->count; k++) {
-    pbTrajectory *tr = &task->trajectories[first + k];
+    pbTrajectory *tr = &task->trajectories[first + kept];
     const json_t *piece = own;
+    r->window = w->each > 0;
     if (w->each) PB_TRY(pbTask_CutWindow(r, own, root, w, k, &piece));
     if (piece) PB_TRY(read_role(r, piece, tr));
     PB_TRY(read_trajectory(r, piece, root, task, tr));
+
+    if (w->each && !r->run && pbTermSet_Samples(&tr->terms) == 0) pbTask_DropTrajectory(task, tr);
+    else kept++;
   }
-  return pb_ok;
+  r->window = false;
+  w->count = kept;
+  return kept ? pb_ok : pbTaskReader_FailAt(r, "window", "nothing was recorded in any window");
 }
 
 // Trajectories have a cluster of their own, or that of the first which names the same; *named: some do.
@@ -523,24 +529,26 @@ static pbStatus read_cluster(pbTaskReader *r, const json_t *list, size_t t, cons
   return pb_ok;
 }
 
-static pbStatus read_list(pbTaskReader *r, const json_t *list, const json_t *root, pbTask *task, const pbWindows *windows,
-                          int *first) {
+static pbStatus read_list(pbTaskReader *r, const json_t *list, const json_t *root, pbTask *task, pbWindows *windows, int *first) {
   size_t count = list ? json_array_size(list) : 1;
+  int next = 0;
   bool fitted = false;
   for (size_t t = 0; t < count; t++) {
     const json_t *own = list ? json_array_get(list, t) : NULL;
+    first[t] = next;
     if (list) pbTaskReader_EnterAt(r, t);
     PB_TRY(read_windows(r, own, root, &windows[t], task, first[t]));
     if (list) PB_TRY(read_cluster(r, list, t, first, task, windows[t].count));
     if (list) pbTaskReader_Leave(r);
     fitted = fitted || !task->trajectories[first[t]].test;
+    next += windows[t].count;
   }
+  task->trajectory_count = next;
   return fitted ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "every trajectory is a test: there is nothing to fit");
 }
 
-// How many windows each has, and the number of its first.
-static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t *root, pbWindows *windows, int *first,
-                              int *total) {
+// How many windows each has, and all of them.
+static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t *root, pbWindows *windows, int *total) {
   size_t count = list ? json_array_size(list) : 1;
   for (size_t t = 0; t < count; t++) {
     const json_t *own = list ? json_array_get(list, t) : NULL;
@@ -551,7 +559,6 @@ static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t 
       PB_TRY(read_steps(r, own, root, 0, &windows[t].steps));
       PB_TRY(pbTask_ReadWindow(r, own, root, &windows[t]));
     }
-    first[t] = *total;
     *total += windows[t].count;
     if (*total > MOST_TRAJECTORIES)
       return pbTaskReader_Fail(r, pb_bad_input, "more than %d trajectories, with their windows", MOST_TRAJECTORIES);
@@ -562,7 +569,7 @@ static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t 
 
 static pbStatus read_all(pbTaskReader *r, const json_t *list, const json_t *root, pbTask *task, pbWindows *windows, int *first) {
   int count = 0;
-  PB_TRY(count_windows(r, list, root, windows, first, &count));
+  PB_TRY(count_windows(r, list, root, windows, &count));
   task->trajectories = pbContext_AllocArray(r->ctx, (size_t)count, sizeof *task->trajectories);
   if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
   task->trajectory_count = count;

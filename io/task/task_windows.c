@@ -53,7 +53,12 @@ static json_t *begun_later(const json_t *recording, double later) {
   return copy;
 }
 
-static pbStatus cut_term(pbTaskReader *r, json_t *term, double later, json_t **loss) {
+// A sample at the end of a window is the next one's: each counts once.
+typedef struct Span {
+  double begin, end;  // s from the whole's beginning; end infinite: the last window
+} Span;
+
+static pbStatus cut_term(pbTaskReader *r, json_t *term, Span span, json_t **loss) {
   json_t *target = json_object_get(term, "target"), *piece = json_incref(term);
   if (json_object_get(term, "at"))
     return pbTaskReader_FailAt(r, "at", "beside \"window\" terms are at the times of their recording, or at all");
@@ -63,20 +68,22 @@ static pbStatus cut_term(pbTaskReader *r, json_t *term, double later, json_t **l
   if (is_file(target)) {
     json_decref(piece);
     piece = pbJson_CopyMembers(term);
-    pbJson_Put(&piece, "target", begun_later(target, later));
+    json_t *part = begun_later(target, span.begin);
+    if (isfinite(span.end)) pbJson_Put(&part, "end", json_real(clock_at(target, span.end)));
+    pbJson_Put(&piece, "target", part);
   }
   pbJson_Add(loss, piece);
   return pb_ok;
 }
 
-static pbStatus cut_loss(pbTaskReader *r, const json_t *whole, double later, json_t **loss) {
+static pbStatus cut_loss(pbTaskReader *r, const json_t *whole, Span span, json_t **loss) {
   size_t i;
   json_t *term;
   *loss = json_array();
   pbTaskReader_Enter(r, "loss");
   json_array_foreach((json_t *)whole, i, term) {
     pbTaskReader_EnterAt(r, i);
-    PB_TRY(cut_term(r, term, later, loss));
+    PB_TRY(cut_term(r, term, span, loss));
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);
@@ -137,7 +144,8 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, con
   else if (init) made = json_incref((json_t *)(uintptr_t)init);
   if (status == pb_ok && (k || init)) pbJson_Put(piece, "init", made);
   if (status == pb_ok && loss) {
-    status = cut_loss(r, loss, later, &made);
+    double end = k + 1 < w->count ? (double)(k + 1) * w->each * pbTaskReader_Timestep(r) : INFINITY;
+    status = cut_loss(r, loss, (Span){later, end}, &made);
     if (status == pb_ok) pbJson_Put(piece, "loss", made);
     else json_decref(made);
   }

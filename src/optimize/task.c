@@ -21,6 +21,11 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
+void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr) {
+  free_trajectory(task->ctx, tr);
+  *tr = (pbTrajectory){.terms.ctx = task->ctx};
+}
+
 static void free_variable(pbContext *ctx, pbVariable *v) {
   int followers = v->followers ? v->index_count : 0;
   for (int k = 0; k < followers; k++) pbFollower_Free(ctx, &v->followers[k]);

@@ -133,6 +133,7 @@ PB_NODISCARD pbStatus pbHosted_SetUp(pbTermSet *set, pbTerm *term);  // its rows
 void pbHosted_Free(pbContext *ctx, pbHosted *hosted);
 // Value of the term, and what it adds to the set's bars; false: set->fault says why not.
 bool pbHosted_Value(pbTermSet *set, pbTerm *term, const double *ctrl, bool pull, double *ctrl_bar);
+void pbTermSet_DropLast(pbTermSet *set);  // its last term
 void pbTermSet_Free(pbTermSet *set);
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 // Value of the loss and of each term from what Forward wrote; bars (and ctrl_bar (steps, nu), added to, may be NULL) if
@@ -382,6 +383,7 @@ struct pbTask {
   pbVerdict verdict;
 };
 
+void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr);  // as if nothing of it had been read
 void pbTask_FreeStarts(pbTask *task);
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.

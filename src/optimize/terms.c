@@ -57,6 +57,12 @@ static void free_formula(pbContext *ctx, pbFormula *f) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
+void pbTermSet_DropLast(pbTermSet *set) {
+  pbTerm *last = &set->terms[--set->count];
+  free_term(set->ctx, last);
+  *last = (pbTerm){0};
+}
+
 void pbTermSet_Free(pbTermSet *set) {
   if (set->terms) {
     for (int i = 0; i < set->count; i++) free_term(set->ctx, &set->terms[i]);
