@@ -98,6 +98,14 @@ static void test_transforms_and_weights(void **state) {
   pbTask_Destroy(task);
 }
 
+// What may be below zero, such as a damping, has a logarithm without a bound of its own stated.
+static void test_a_logarithm_without_bounds(void **state) {
+  const char *loss = "{\"qpos\": true, \"at\": [0.5, 1], \"target\": [[0.1], [0.9]], \"sigma\": 0.1}";
+  pbTask *task = parse(*state, PENDULUM, "{\"parameter\": \"dof_damping:swing\", \"transform\": \"log\"}", loss);
+  near(pbTask_Start(task)[0], log(0.08), 1e-12, "start");
+  pbTask_Destroy(task);
+}
+
 // Of a mean by huber's loss with all samples on its straight parts there is no curvature; within delta it is that of squares.
 static void test_huber_within_delta_is_squares(void **state) {
   const char *variables = "{\"state\": \"qpos\"}, {\"state\": \"qvel\"}";
@@ -399,6 +407,7 @@ static void test_values_of_an_inertia_that_are_not_seen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_straight_line),
                                      cmocka_unit_test(test_transforms_and_weights),
+                                     cmocka_unit_test(test_a_logarithm_without_bounds),
                                      cmocka_unit_test(test_huber_within_delta_is_squares),
                                      cmocka_unit_test(test_a_norm_of_one_number),
                                      cmocka_unit_test(test_intervals_hold_the_truth),
