@@ -56,10 +56,11 @@ class _Log:
         else:
             raise ArgumentError(f"log: expected the path of a CSV or NPZ, or a dict of columns, found {type(given).__name__}")
         self.columns = {k: v for k, v in recording(self.path).items() if v.dtype.kind in "fi"}
-        time = self.columns.get("time", self.columns.get("t"))
+        called = {name.lower(): name for name in reversed(self.columns)}
+        self.time_name = next((called[name] for name in ("time", "t", "timestamp") if name in called), "")
+        time = self.columns.get(self.time_name)
         if time is None or time.ndim != 1 or len(time) < 2:
             raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
-        self.time_name = "time" if "time" in self.columns else "t"
         self.time = time
         if not np.isfinite(time).all() or (np.diff(time) < 0).any():
             k = int(np.argmax(~(np.diff(time, prepend=-np.inf) >= 0)))
@@ -166,6 +167,16 @@ class _Measured:
     def name(self, term):
         return f"{term[0]}:{term[1]}"
 
+    @staticmethod
+    def shows(term, log, first, last):
+        """Whether a log has a sample of a term between two times: a quaternion is one where all of it is there."""
+        word, _, parts, columns = term
+        rows = (log.time >= first) & (log.time <= last)
+        there = [~np.isnan(log.columns[c][rows]) for c in columns]
+        turn = word == "qpos" and (len(columns) >= 4 if parts is None else len(columns) > len(parts))
+        plain = there[:-4] if turn else there
+        return any(one.any() for one in plain) or (turn and np.logical_and.reduce(there[-4:]).any())
+
 
 # ---- the task -------------------------------------------------------------------------------------------------------------------
 def _sigma(sigma, measured, term):
@@ -269,6 +280,8 @@ class Fit(Result):
                 name = v["name"] if len(v["value"]) == 1 else v.get("components", [f"{v['name']}[{k}]"] * (k + 1))[k]
                 words = (v.get("determined") or [None] * (k + 1))[k] or ""
                 lines.append(f"  {name:32} {x:14.7g}" + (f"  +- {sure:.2g}" if sure is not None else f"  {words}"))
+        if about.get("why_none"):
+            lines.append(f"  no deviations: {about['why_none']}")
         if about.get("warning"):
             lines.append(f"  warning: {about['warning']}")
         return "\n".join(lines) + ">"
@@ -293,7 +306,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     start         "free": where each log begins is unknown, too, and begins the search at what the log shows; "log": it is what the log shows
     init          a State with what the log does not show of where it begins (None: the model's reference)
     window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
-                  fitted piece by piece; None: each as a whole
+                  fitted piece by piece, and gaps of the log are left out; None: each as a whole
     controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
     delay         s, of terms by name, as {"sensor:gyro": .004}
     starts        searches from several starts
@@ -361,14 +374,24 @@ class _Task:
         length = self.how["window"] if self.how["window"] and role == "fit" else end - begin
         steps = max(1, math.ceil((length - 1e-9) / h))
         while begin < end - 0.5 * h:
-            self._add(log, role, measured, begin, min(steps, math.ceil((end - begin) / h - 1e-9)))
+            self._add(log, role, measured, begin, self._without_the_next(log, begin, steps, min(steps, math.ceil((end - begin) / h - 1e-9))))
             begin += steps * h
+
+    def _without_the_next(self, log, begin, steps, covered):
+        """Steps of a window: a sample at its end is the next one's first, and counts once, where nothing lies within the last step."""
+        h, last = self.model.timestep, begin + steps * self.model.timestep
+        next_is_there = covered == steps > 1 and last < log.time[-1] - 0.5 * h and (abs(log.time - last) <= 1e-5 * h).any()
+        return covered - 1 if next_is_there and not ((log.time > last - (1 - 1e-5) * h) & (log.time < last - 1e-5 * h)).any() else covered
 
     def _add(self, log, role, measured, begin, steps):
         number, how = len(self.trajectories), self.how
+        near = 1e-5 * self.model.timestep
+        seen = [t for t in measured.terms if measured.shows(t, log, begin - near, begin + steps * self.model.timestep + near)]
+        if not seen and how["window"]:
+            return  # a gap of the log
         start = _Start(self.state, self.about, log, measured, begin)
         one: dict[str, Any] = {"steps": steps, "role": role, "init": {"qpos": start.qpos.tolist(), "qvel": start.qvel.tolist()}, "loss": []}
-        for term in measured.terms:
+        for term in seen or measured.terms:
             word, name, components, columns = term
             sigma, delay = _sigma(how["sigma"], measured, term), how["delay"].get(measured.name(term))
             one["loss"].append({"name": measured.name(term), word: name, "type": how["loss"], **({"components": components} if components else {}),
