@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -310,13 +311,13 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
     delay         s, of terms by name, as {"sensor:gyro": .004}
     starts        searches from several starts
-    loss          "squared", "huber" or "norm"
+    loss          "squared", "huber" (squares up to one sigma, which it needs) or "norm"
     optimizer     keys of a task's optimizer;  task: further keys of the task (options, contact, parameters, constants, ...)
-    output, seed, threads, fresh, page, progress    as of pb.optimize
+    output, seed, threads, fresh, page, progress    as of pb.optimize; until a run with an output is done, OUTPUT.logs has what came as arrays
 
     Returns a Fit. Raises ArgumentError where a log has nothing of this model, InputError with file, line and column, FileError, StepError.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with _folder(output) as folder:
         source = _source(model, folder)
         compiled = model if isinstance(model, Model) else (loads(source) if source.lstrip().startswith("<") else load(source))
         about = _core.info(compiled, "")
@@ -337,6 +338,27 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
     return Fit(found, found.ok, found.trajectories)
+
+
+@contextmanager
+def _folder(output):
+    """Where logs and models that are no files become some: beside the output as long as its run can go on, since a task knows its files by their paths."""
+    if output is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+        return
+    stem = os.path.splitext(path_of(output, "output"))[0]
+    folder = os.path.abspath(stem + ".logs")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        yield folder
+    finally:
+        if not os.path.exists(stem + ".state"):
+            for name in os.listdir(folder):
+                if re.fullmatch(r"log\d+\.csv|model\.xml", name):
+                    os.remove(os.path.join(folder, name))
+            if not os.listdir(folder):
+                os.rmdir(folder)
 
 
 def _source(model, folder):
@@ -394,6 +416,8 @@ class _Task:
         for term in seen or measured.terms:
             word, name, components, columns = term
             sigma, delay = _sigma(how["sigma"], measured, term), how["delay"].get(measured.name(term))
+            if sigma is None and how["loss"] == "huber":
+                raise ArgumentError(f"loss: \"huber\" is squares up to one sigma, and {measured.name(term)} has none")
             one["loss"].append({"name": measured.name(term), word: name, "type": how["loss"], **({"components": components} if components else {}),
                                 **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
                                 "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}})

@@ -131,6 +131,7 @@ typedef struct Sums {
   double squares, estimated;  // weighted, of those with sigma and of those without
   double products, own;       // of neighbors in time, of each with itself
   double bare;                // squares without weights
+  size_t robust;              // of terms whose slopes are as large as they are, so that intervals are right all the same
   int pairs;
 } Sums;
 
@@ -162,6 +163,7 @@ static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, 
     sums->at += (size_t)count;
     sums->m += (size_t)count;
     sums->known += t->sigma ? (size_t)count : 0;
+    sums->robust += is_plain(t) ? 0 : (size_t)count;
   }
 }
 
@@ -480,13 +482,13 @@ static void warn(Sureness *s, const Sums *sums) {
   const pbUncertainty *u = &s->told;
   double spread = sqrt(2.0 / u->degrees), neighbors = sums->pairs > 0 ? 4 / sqrt(sums->pairs) : INFINITY;
   bool related = u->autocorrelation > neighbors && u->autocorrelation > 0.1;
+  const char *narrow = related || sums->robust < sums->m ? "; the intervals are too narrow" : ", or some samples are outliers";
   s->warning[0] = 0;
 
   if (u->sigma && u->chi_square > 1 + 4 * spread)
     snprintf(s->warning, sizeof s->warning,
-             "the deviations are %.3g times as large as \"sigma\" says%s: the model cannot be right, or sigma is too small; the "
-             "intervals are too narrow",
-             sqrt(u->chi_square), related ? " and follow one another" : "");
+             "the deviations are %.3g times as large as \"sigma\" says%s: the model cannot be right, or sigma is too small%s",
+             sqrt(u->chi_square), related ? " and follow one another" : "", narrow);
   else if (related)
     snprintf(s->warning, sizeof s->warning,
              "deviations follow one another (correlation %.2f of a sample with the next): the model misses something that the "

@@ -112,6 +112,23 @@ def test_windows_leave_gaps_out_and_count_each_sample_once():
     assert len(fit.trajectories) == 8 and abs(fit.values["body_mass:lower"] - .4) < 4 * fit.deviations["body_mass:lower"]
 
 
+def test_an_interrupted_fit_of_arrays_goes_on(tmp_path):
+    """Columns in memory and a Model become files, which the same call finds again; when the run is done they are gone."""
+    model, columns, calls = pb.loads(ARM), record(9, seconds=.5), []
+
+    def stop(*_):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pb.identify(model, columns, UNKNOWNS, output=tmp_path / "fit.json", progress=stop, starts=4, **HOW)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.logs", "fit.state"]
+    fit = pb.identify(model, columns, UNKNOWNS, output=tmp_path / "fit.json", starts=4, **HOW)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.json", "fit.trajectory.npz"]
+    assert fit.values == pb.identify(model, columns, UNKNOWNS, starts=4, **HOW).values
+
+
 def test_what_is_not_determined_is_told():
     few = {"TimeStamp": [0, .01], "shoulder": [.1, .11], "elbow": [.2, .2]}
     assert "no deviations: 4 samples do not determine" in repr(pb.identify(ARM, few, ["body_mass:lower"]))
@@ -139,6 +156,7 @@ def test_delay_gain_and_inertia():
     (dict(unknowns={"body_mass:lower": 3}), pb.ArgumentError, "unknowns: body_mass:lower"),
     (dict(unknowns={"body_mass:lower": (2, 1)}), pb.InputError, "bound"),
     (dict(start="here"), pb.ArgumentError, "start: expected"),
+    (dict(loss="huber", sigma={"qpos": SIGMA}), pb.ArgumentError, "squares up to one sigma, and sensor:gyro has none"),
     (dict(window=-1), pb.ArgumentError, "window: expected"),
     (dict(init=3), pb.ArgumentError, "init: expected a State"),
     (dict(model="missing.xml"), pb.FileError, "missing.xml")])
