@@ -146,7 +146,11 @@ static void print_deviation(FILE *out, const pbUncertainty *u, int i) {
 
 // How sure the answer is, in words.
 static void print_uncertainty(FILE *out, const pbUncertainty *u) {
-  if (!u || u->why) return;
+  if (!u) return;
+  if (u->why) {
+    fprintf(out, "  no deviations: %s\n", u->why);
+    return;
+  }
   if (u->clusters) fprintf(out, "  intervals by the spread of %d clusters\n", u->clusters);
   if (u->sigma) fprintf(out, "  %zu samples, chi-square %.3g for each degree of freedom", u->samples, u->chi_square);
   else fprintf(out, "  %zu samples, %.3g off in the mean (root of squares)", u->samples, u->residual);

@@ -404,9 +404,10 @@ static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *
                                lower[i], upper[i]);
 
     if (v->logarithm && !(start[i] > 0 && upper[i] > 0 && lower[i] >= 0))
-      return pbTaskReader_Fail(
-          r, pb_bad_input, "a logarithm needs a positive start and bounds that are not negative (component %d starts at %.12g)",
-          i, start[i]);
+      return pbTaskReader_Fail(r, pb_bad_input,
+                               "a logarithm needs a positive start and bounds that are not negative (component %d starts at "
+                               "%.12g, bounds %.12g to %.12g)",
+                               i, start[i], lower[i], upper[i]);
   }
   return pb_ok;
 }
@@ -463,6 +464,10 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
     for (size_t i = 0; i < count; i++) values[k][i] = few[i % each];
     if (!spread && status == pb_ok) status = pbTaskReader_Spread(r, object, keys[k], count, values[k]);
   }
+
+  // a logarithm reaches no number below zero: only a bound that somebody states can be wrong
+  size_t logarithms = v->logarithm && !json_object_get(object, "lower") ? count : 0;
+  for (size_t i = 0; i < logarithms; i++) values[1][i] = fmax(values[1][i], 0);
 
   // a start that is not given lies within the bounds
   bool free_start = status == pb_ok && !json_object_get(object, "start");

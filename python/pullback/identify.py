@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -56,10 +57,11 @@ class _Log:
         else:
             raise ArgumentError(f"log: expected the path of a CSV or NPZ, or a dict of columns, found {type(given).__name__}")
         self.columns = {k: v for k, v in recording(self.path).items() if v.dtype.kind in "fi"}
-        time = self.columns.get("time", self.columns.get("t"))
+        called = {name.lower(): name for name in reversed(self.columns)}
+        self.time_name = next((called[name] for name in ("time", "t", "timestamp") if name in called), "")
+        time = self.columns.get(self.time_name)
         if time is None or time.ndim != 1 or len(time) < 2:
             raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
-        self.time_name = "time" if "time" in self.columns else "t"
         self.time = time
         if not np.isfinite(time).all() or (np.diff(time) < 0).any():
             k = int(np.argmax(~(np.diff(time, prepend=-np.inf) >= 0)))
@@ -233,6 +235,8 @@ class Fit(Result):
                 name = v["name"] if len(v["value"]) == 1 else v.get("components", [f"{v['name']}[{k}]"] * (k + 1))[k]
                 words = (v.get("determined") or [None] * (k + 1))[k] or ""
                 lines.append(f"  {name:32} {x:14.7g}" + (f"  +- {sure:.2g}" if sure is not None else f"  {words}"))
+        if about.get("why_none"):
+            lines.append(f"  no deviations: {about['why_none']}")
         if about.get("warning"):
             lines.append(f"  warning: {about['warning']}")
         return "\n".join(lines) + ">"
@@ -257,19 +261,19 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     start         "free": where each log begins is unknown, too, and begins the search at what the log shows; "log": it is what the log shows
     init          a State with what the log does not show of where it begins (None: the model's reference)
     window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
-                  fitted piece by piece; None: each as a whole
+                  fitted piece by piece, and gaps of the log are left out; None: each as a whole
     clusters      True: intervals by how much the logs differ from one another, whatever the samples of one have in common
                   (docs/identify.md): for models that are not exact, several logs for each unknown. False: samples are independent
     controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
     delay         s, of terms by name, as {"sensor:gyro": .004}
     starts        searches from several starts
-    loss          "squared", "huber" or "norm"
+    loss          "squared", "huber" (squares up to one sigma, which it needs) or "norm"
     optimizer     keys of a task's optimizer;  task: further keys of the task (options, contact, parameters, constants, ...)
-    output, seed, threads, fresh, page, progress    as of pb.optimize
+    output, seed, threads, fresh, page, progress    as of pb.optimize; until a run with an output is done, OUTPUT.logs has what came as arrays
 
     Returns a Fit. Raises ArgumentError where a log has nothing of this model, InputError with file, line and column, FileError, StepError.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with _folder(output) as folder:
         source = _source(model, folder)
         compiled = model if isinstance(model, Model) else (loads(source) if source.lstrip().startswith("<") else load(source))
         about = _core.info(compiled, "")
@@ -290,6 +294,27 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
     return Fit(found, found.ok, found.trajectories)
+
+
+@contextmanager
+def _folder(output):
+    """Where logs and models that are no files become some: beside the output as long as its run can go on, since a task knows its files by their paths."""
+    if output is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+        return
+    stem = os.path.splitext(path_of(output, "output"))[0]
+    folder = os.path.abspath(stem + ".logs")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        yield folder
+    finally:
+        if not os.path.exists(stem + ".state"):
+            for name in os.listdir(folder):
+                if re.fullmatch(r"log\d+\.csv|model\.xml", name):
+                    os.remove(os.path.join(folder, name))
+            if not os.listdir(folder):
+                os.rmdir(folder)
 
 
 def _source(model, folder):
@@ -347,6 +372,8 @@ class _Task:
     def _term(self, log, measured, term, begin):
         word, name, components, columns = term
         sigma, delay = _sigma(self.how["sigma"], measured, term), self.how["delay"].get(measured.name(term))
+        if sigma is None and self.how["loss"] == "huber":
+            raise ArgumentError(f"loss: \"huber\" is squares up to one sigma, and {measured.name(term)} has none")
         return {"name": measured.name(term), word: name, "type": self.how["loss"], **({"components": components} if components else {}),
                 **({"sigma": sigma} if sigma is not None else {}), **({"delay": delay} if delay is not None else {}),
                 "target": {"file": log.path, "columns": columns, "time": log.time_name, "start": begin}}

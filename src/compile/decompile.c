@@ -322,6 +322,16 @@ static void put_actuator(pbDecompiler *d, int i) {
   def->ctrllimited = limit(m->actuator_ctrllimited[i], def->ctrlrange);
   def->forcelimited = limit(m->actuator_forcelimited[i], def->forcerange);
   def->actlimited = limit(m->actuator_actlimited[i], def->actrange);
+
+  // What keeps no samples acts at once.
+  if (def->nsample > 0) def->delay = *OF_TERM(actuator_delay, 1, i);
+}
+
+static void put_sensor(pbDecompiler *d, int i) {
+  pbSensorDef *def = &d->spec->sensors[i];
+  PB_ASSERT(i < d->m->nsensor);
+  PUT_ONE(def->cutoff, sensor_cutoff, i);
+  if (def->nsample > 0) def->delay = *OF_TERM(sensor_delay, 1, i);
 }
 
 // Zeros need not be said.
@@ -371,7 +381,7 @@ static pbStatus put_all(pbDecompiler *d) {
   for (int i = 0; i < m->neq; i++) put_equality(d, i);
   for (int i = 0; i < m->ntendon; i++) PB_TRY(put_tendon(d, i));
   for (int i = 0; i < m->nu; i++) put_actuator(d, i);
-  for (int i = 0; i < m->nsensor; i++) PUT_ONE(d->spec->sensors[i].cutoff, sensor_cutoff, i);
+  for (int i = 0; i < m->nsensor; i++) put_sensor(d, i);
   for (int i = 0; i < d->spec->nkey; i++) PB_TRY(put_key(d, i));
   return pb_ok;
 }

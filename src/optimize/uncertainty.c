@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "elementary/elementary.h"
+#include "optimize/inertia.h"
 #include "optimize/optimizer.h"
 #include "optimize/terms.h"
 
@@ -89,19 +90,52 @@ static void add_to_cluster(Sureness *s, int cluster, const double *row, double s
   }
 }
 
+// Samples of a term at one of its times.
+static int count_there(const pbTerm *t, const pbMoment *p) {
+  int count = 0;
+  for (int i = 0; i < t->part_count; i++) count += !isnan(p->target[t->parts[i].target]);
+  return count;
+}
+
+// Of one number a norm's curvature is all in its kink, and that of a loss is known by how densely deviations lie about it: each
+// counts as spread over so much of their size (Powell 1984, with a kernel in place of a box), less the more there are. Of two
+// numbers it is 1 / |d|, whose mean is there and whose variance is not. The geometric mean takes no notice of outliers.
+typedef struct Blur {
+  double one, two;
+} Blur;
+
+static Blur blur_of(const Sureness *s, const pbTermSet *set, const pbTerm *t, size_t first) {
+  pbMoment p = {.row = 0};
+  double sum = 0, times = 0;
+  for (int k = 0; k < t->step_count; k++) {
+    double squares = t->epsilon * t->epsilon;
+    p = pbTerm_Moment(set, t, k, p.row);
+    int count = count_there(t, &p);
+    for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
+    first += (size_t)count;
+    if (count == 0) continue;
+    sum += 0.5 * pbLog(fmax(squares, 1e-300));
+    times++;
+  }
+
+  if (times == 0) return (Blur){0, 0};
+  double size = pbExp(sum / times);
+  return (Blur){2 * size / pbExp(pbLog(times) / 3), size / sqrt(times)};
+}
+
 // The deviations of one time, whose norm is what counts: with e = d / |d| the curvature (1 - e e') / |d|, the slope e.
-static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n, int cluster) {
+static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n, Blur blur, int cluster) {
   double *sum = s->z, squares = t->epsilon * t->epsilon;
   for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
-  double norm = sqrt(squares);
+  double wide = count == 1 ? blur.one : count == 2 ? blur.two : 0, norm = sqrt(squares), blurred = sqrt(squares + wide * wide);
 
   memset(sum, 0, (size_t)n * sizeof *sum);
   for (int i = 0; i < count; i++) {
     const double *row = s->J + (first + (size_t)i) * (size_t)n;
     for (int k = 0; k < n; k++) sum[k] += s->d[first + (size_t)i] / norm * row[k];
-    add_outer(s->A, row, 0.5 * weight / norm, n);
+    add_outer(s->A, row, 0.5 * weight / blurred, n);
   }
-  add_outer(s->A, sum, -0.5 * weight / norm, n);
+  add_outer(s->A, sum, -0.5 * weight * squares / (blurred * blurred * blurred), n);
   if (cluster < 0) add_outer(s->B, sum, 0.25 * weight * weight, n);
   else add_to_cluster(s, cluster, sum, 0.5 * weight, n);
 }
@@ -112,17 +146,18 @@ typedef struct Sums {
   double squares, estimated;  // weighted, of those with sigma and of those without
   double products, own;       // of neighbors in time, of each with itself
   double bare;                // squares without weights
+  size_t robust;              // of terms whose slopes are as large as they are, so that intervals are right all the same
   int pairs;
 } Sums;
 
 // Slopes of terms with sigma have the variance of one sigma; of others without it the variance is put in later, as A stands in B.
 static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, int cluster, Sums *sums) {
   pbMoment p = {.row = 0};
+  Blur blur = t->type == pb_termNorm ? blur_of(s, set, t, sums->at) : (Blur){0, 0};
   for (int k = 0; k < t->step_count; k++) {
     p = pbTerm_Moment(set, t, k, p.row);
-    int count = 0;
-    for (int i = 0; i < t->part_count; i++) count += !isnan(p.target[t->parts[i].target]);
-    if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n, cluster);
+    int count = count_there(t, &p);
+    if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n, blur, cluster);
 
     for (int i = 0; i < count; i++) {
       size_t at = sums->at + (size_t)i;
@@ -144,6 +179,7 @@ static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, 
     sums->at += (size_t)count;
     sums->m += (size_t)count;
     sums->known += t->sigma ? (size_t)count : 0;
+    sums->robust += is_plain(t) ? 0 : (size_t)count;
   }
 }
 
@@ -376,8 +412,43 @@ static void bound(const pbTask *task, const double *z, Sureness *s, int i) {
   pbTask_Unknown(task, i, s->z, name, sizeof name, &s->upper[i]);
 }
 
+// Whether value i of an inertia stays where the unknowns move along what the samples do not see. Its ten unknowns are none of its
+// values: what is said of an unknown is said of no value.
+static bool is_value_seen(const pbTask *task, const double *z, const Sureness *s, int i) {
+  const pbVariable *v = variable_of(task, i);
+  int n = task->n, end = v->first + v->count;
+  double by[PB_INERTIA], most = 0;
+  for (int a = v->first; a < end; a++) most = fmax(most, fabs(by[a - v->first] = pbTask_ValueBy(task, z, i, a)));
+  for (int a = v->first; a < end; a++) {
+    if (s->length[a] == 0 && fabs(by[a - v->first]) > 1e-9 * most) return false;
+  }
+
+  // Along directions that are rounding: more than what parts of it that cancel leave.
+  for (int e = 0; e < n; e++) {
+    double move = 0, size = 0;
+    if (s->L[e] > 0) continue;
+    for (int a = v->first; a < end; a++) {
+      if (s->length[a] == 0 || fabs(s->V[a * n + e]) < 1e-4) continue;
+      double part = s->V[a * n + e] / s->length[a] * by[a - v->first];
+      move += part;
+      size += fabs(part);
+    }
+    if (fabs(move) > 1e-3 * size) return false;
+  }
+  return true;
+}
+
+static void sort_values(const pbTask *task, const double *z, Sureness *s) {
+  for (const pbVariable *v = task->variables; v < task->variables + task->variable_count; v++) {
+    int count = v->kind == pb_varyInertia ? v->count : 0;
+    for (int i = v->first; i < v->first + count; i++)
+      s->determined[i] = is_value_seen(task, z, s, i) ? pb_isDetermined : pb_isUndetermined;
+  }
+}
+
 static void tell_values(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n;
+  sort_values(task, z, s);
   for (int i = 0; i < n; i++) {
     s->deviation[i] = s->lower[i] = s->upper[i] = NAN;
     if (s->determined[i] != pb_isDetermined) continue;
@@ -404,14 +475,20 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
   int named = 0;
   for (int i = 0; i < n && named < 5; i++) {
     char name[160];
-    if (!(s->length[i] > 0) || fabs(s->V[i * n + e]) < 0.1 * most) continue;
-    pbTask_Unknown(task, i, z, name, sizeof name, NULL);
     const pbVariable *v = variable_of(task, i);
-    double move = 0;
+    double move = 0, parts = 0;
+    bool moves = v->kind != pb_varyInertia && s->length[i] > 0 && fabs(s->V[i * n + e]) >= 0.1 * most;
     for (int k = v->first; k < v->first + v->count; k++) {
-      if (s->length[k] > 0 && (k == i || is_coupled(v)))
-        move += size * s->V[k * n + e] / s->length[k] * pbTask_ValueBy(task, z, i, k);
+      double by = s->length[k] > 0 && (k == i || is_coupled(v)) ? pbTask_ValueBy(task, z, i, k) : 0;
+      double part = by != 0 ? size * s->V[k * n + e] / s->length[k] * by : 0;
+      move += part;
+      parts += fabs(part);
+      moves = moves || (v->kind == pb_varyInertia && by != 0 && fabs(s->V[k * n + e]) >= 0.1 * most);
     }
+
+    // Of an inertia a value moves with some of ten unknowns, or they cancel in it.
+    if (!moves || fabs(move) <= 1e-3 * parts) continue;
+    pbTask_Unknown(task, i, z, name, sizeof name, NULL);
     size_t used = strlen(text);
     snprintf(text + used, room - used, "%s%.100s %+.3g", named++ ? ", " : "", name, move);
   }
@@ -455,9 +532,10 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
 // Chance leaves four deviations of either once in ten thousand fits.
 static void warn(Sureness *s, const Sums *sums) {
   const pbUncertainty *u = &s->told;
-  const char *narrow = u->clusters ? "" : "; the intervals are too narrow";
   double spread = sqrt(2.0 / u->degrees), neighbors = sums->pairs > 0 ? 4 / sqrt(sums->pairs) : INFINITY;
   bool related = u->autocorrelation > neighbors && u->autocorrelation > 0.1;
+  const char *outliers = related || sums->robust < sums->m ? "; the intervals are too narrow" : ", or some samples are outliers";
+  const char *narrow = u->clusters ? "" : outliers;
   s->warning[0] = 0;
 
   if (u->sigma && u->chi_square > 1 + 4 * spread)

@@ -199,6 +199,8 @@ def test_each_parameter_is_said(name, tmp_path):
     p = model.params[name]
     if name in OURS:
         return check_unsaid(name, tmp_path)
+    if name in DELAYS:
+        return check_delays(name, tmp_path)
     paths = models_of(name)
     if p.derived:
         return
@@ -215,6 +217,33 @@ def test_each_parameter_is_said(name, tmp_path):
         run, steps = run_apart(path, theta, back.path, (name, oracle.name(path)))
         print(f"{name} {oracle.name(path)}: one step {one:.1e}, {steps} steps {run:.1e}")
         assert one <= 1e-12 and run <= 1e-10 and steps > 20
+
+
+# Of what keeps samples, and beside it what keeps none.
+DELAYED = """<mujoco><option timestep=".004"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
+<actuator><position joint="j" kp="2" nsample="9" interp="linear" delay=".021"/><motor joint="j"/></actuator>
+<sensor><jointpos joint="j" nsample="5" interp="cubic" delay=".009"/><jointvel joint="j"/></sensor></mujoco>"""
+DELAYS = {"actuator_delay", "sensor_delay"}
+
+
+def check_delays(name, folder):
+    """A delay that was found: the file has it, and MuJoCo, whose history begins as ours does, goes on as we do."""
+    path = folder / "delayed.xml"
+    path.write_text(DELAYED)
+    model = load(path)
+    theta = model.theta.copy()
+    model.param(theta, name)[0] = .0137
+    back, said = there_and_back(model, folder, theta)
+    assert not said and not off((model, theta), (back, back.theta))
+    m = mj.MjModel.from_xml_path(back.path)
+    assert getattr(m, name).tolist() == [.0137, 0]
+    d, r, x = mj.MjData(m), np.random.default_rng(5), model.state([0.], [1.], [])
+    for u in r.normal(0, 1, (60, 2)):
+        d.qvel[:] = 1 if d.time == 0 else d.qvel
+        d.ctrl[:] = u
+        mj.mj_step(m, d)
+        x, _ = model.step(x, u, theta=theta)
+        assert abs(model.parts(x)[0] - d.qpos).max() < 1e-12
 
 
 def check_unsaid(name, folder):

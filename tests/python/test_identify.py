@@ -138,6 +138,45 @@ def test_a_column_counts_once():
     assert [t["name"] for t in fit["terms"]] == ["qpos:shoulder", "sensor:tip"] and fit["uncertainty"]["samples"] == 6
 
 
+def test_windows_leave_gaps_out_and_count_each_sample_once():
+    """On the grid of the windows, too, and where a gap of the log, or of a column, is longer than a window."""
+    model, state, n = pb.loads(ARM), pb.loads(ARM).init(), 500
+    state.qpos[:], state.qvel[:] = (.4, -.6), (0., 1.)
+    r = model.rollout(state, np.zeros((n, 1)))
+    rows = np.arange(0, n, 5)
+    log = {"time": np.asarray(r.time)[rows], "control:drive": np.zeros(len(rows))}
+    for k, name in enumerate(("qpos:shoulder", "qpos:elbow")):
+        log[name] = np.asarray(r.qpos)[rows, k] + SIGMA * np.random.default_rng(k).standard_normal(len(rows))
+    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)["uncertainty"]["samples"] == 200
+    log["qpos:elbow"][30:60] = math.nan
+    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)["uncertainty"]["samples"] == 170
+    log = {name: np.delete(column, np.s_[35:65]) for name, column in log.items()}
+    fit = pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)
+    assert len(fit.trajectories) == 8 and abs(fit.values["body_mass:lower"] - .4) < 4 * fit.deviations["body_mass:lower"]
+
+
+def test_an_interrupted_fit_of_arrays_goes_on(tmp_path):
+    """Columns in memory and a Model become files, which the same call finds again; when the run is done they are gone."""
+    model, columns, calls = pb.loads(ARM), record(9, seconds=.5), []
+
+    def stop(*_):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pb.identify(model, columns, UNKNOWNS, output=tmp_path / "fit.json", progress=stop, starts=4, **HOW)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.logs", "fit.state"]
+    fit = pb.identify(model, columns, UNKNOWNS, output=tmp_path / "fit.json", starts=4, **HOW)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.json", "fit.trajectory.npz"]
+    assert fit.values == pb.identify(model, columns, UNKNOWNS, starts=4, **HOW).values
+
+
+def test_what_is_not_determined_is_told():
+    few = {"TimeStamp": [0, .01], "shoulder": [.1, .11], "elbow": [.2, .2]}
+    assert "no deviations: 4 samples do not determine" in repr(pb.identify(ARM, few, ["body_mass:lower"]))
+
+
 def test_delay_gain_and_inertia():
     columns = record(6, delay=.011)
     fit = pb.identify(ARM, columns, [*UNKNOWNS, "delay:sensor:gyro", {"gain": "sensor:gyro", "components": [1]}], **HOW)
@@ -160,6 +199,7 @@ def test_delay_gain_and_inertia():
     (dict(unknowns={"body_mass:lower": 3}), pb.ArgumentError, "unknowns: body_mass:lower"),
     (dict(unknowns={"body_mass:lower": (2, 1)}), pb.InputError, "bound"),
     (dict(start="here"), pb.ArgumentError, "start: expected"),
+    (dict(loss="huber", sigma={"qpos": SIGMA}), pb.ArgumentError, "squares up to one sigma, and sensor:gyro has none"),
     (dict(window=-1), pb.ArgumentError, "window: expected"),
     (dict(init=3), pb.ArgumentError, "init: expected a State"),
     (dict(model="missing.xml"), pb.FileError, "missing.xml")])

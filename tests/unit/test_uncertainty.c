@@ -1,5 +1,5 @@
 // How sure a fit says it is: closed forms of a straight line, the Cramer-Rao bound, that intervals hold the truth as often as they
-// say with sigma given and estimated, what is not determined, what is at a bound, models that are wrong, terms that are no squares.
+// say with sigma given and estimated, what is not determined, what is at a bound, models that are wrong, terms that are no squares, values of an inertia.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,6 +98,14 @@ static void test_transforms_and_weights(void **state) {
   pbTask_Destroy(task);
 }
 
+// What may be below zero, such as a damping, has a logarithm without a bound of its own stated.
+static void test_a_logarithm_without_bounds(void **state) {
+  const char *loss = "{\"qpos\": true, \"at\": [0.5, 1], \"target\": [[0.1], [0.9]], \"sigma\": 0.1}";
+  pbTask *task = parse(*state, PENDULUM, "{\"parameter\": \"dof_damping:swing\", \"transform\": \"log\"}", loss);
+  near(pbTask_Start(task)[0], log(0.08), 1e-12, "start");
+  pbTask_Destroy(task);
+}
+
 // Of a mean by huber's loss with all samples on its straight parts there is no curvature; within delta it is that of squares.
 static void test_huber_within_delta_is_squares(void **state) {
   const char *variables = "{\"state\": \"qpos\"}, {\"state\": \"qvel\"}";
@@ -120,6 +128,33 @@ static void test_huber_within_delta_is_squares(void **state) {
   }
   // the sandwich estimates the variance by itself: as good as 100 samples are
   for (int i = 0; i < 2; i++) near(deviation[1][i], deviation[0][i], 0.2, "huber");
+}
+
+// The median of m normal samples has the deviation sqrt(pi / 2 / m) sigma: with the quantiles of a normal distribution as samples,
+// however small epsilon is.
+static void test_a_norm_of_one_number(void **state) {
+  enum { COUNT = 100 };
+  char at[4000] = "", target[6000] = "", loss[12000];
+  for (int k = 0; k < COUNT; k++) {
+    double low = -5, high = 5, share = (((k * 37) % COUNT) + 0.5) / COUNT;
+    for (int i = 0; i < 60; i++) {
+      double middle = 0.5 * (low + high);
+      *(0.5 * erfc(-middle / sqrt(2)) < share ? &low : &high) = middle;
+    }
+    snprintf(at + strlen(at), sizeof at - strlen(at), "%s%.3f", k ? ", " : "", 0.01 * k);
+    snprintf(target + strlen(target), sizeof target - strlen(target), "%s%.12g", k ? ", " : "", 1 + 0.1 * low);
+  }
+  for (int i = 0; i < 3; i++) {
+    snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [%s], \"target\": [%s], \"type\": \"norm\", \"epsilon\": %s}", at,
+             target,
+             i == 0   ? "1e-12"
+             : i == 1 ? "1e-8"
+                      : "1e-3");
+    pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\"}", loss);
+    const double z[1] = {1};
+    near(uncertainty(*state, task, z)->deviation[0], sqrt(acos(-1) / 2 / COUNT) * 0.1, 0.15, "median");
+    pbTask_Destroy(task);
+  }
 }
 
 // ---- how often the interval holds the truth -----------------------------------------------------------------------------
@@ -462,10 +497,36 @@ static void test_an_axis_has_the_uncertainty_of_its_direction(void **state) {
                 (isnan(deviation[0][k]) && isnan(deviation[1][k])));
 }
 
+// Of a body that slides along x without gravity a spring sees the mass alone: it has the deviation that it has by itself, and of no
+// other number of the body's inertia anything is said.
+static void test_values_of_an_inertia_that_are_not_seen(void **state) {
+  static const char *const world =
+      "\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='p'><joint name='x' type='slide' "
+      "axis='1 0 0' stiffness='30' ref='-.3'/><inertial pos='.1 .02 .03' quat='.9 .1 .2 .3' mass='.5' diaginertia='.004 .005 "
+      ".006'/></body></worldbody></mujoco>\", \"steps\": 100";
+  const char *loss = "{\"qpos\": \"x\", \"at\": [0.2, 0.5, 0.7, 1], \"target\": [[0.1], [0.2], [0.3], [0.1]], \"sigma\": 0.1}";
+  pbTask *alone = parse(*state, world, "{\"parameter\": \"body_mass:p\"}", loss);
+  pbTask *whole = parse(*state, world, "{\"body\": \"p\", \"transform\": \"inertia\"}", loss);
+  double deviation = uncertainty(*state, alone, pbTask_Start(alone))->deviation[0];
+  const pbUncertainty *u = uncertainty(*state, whole, pbTask_Start(whole));
+
+  assert_true(deviation > 0);
+  near(u->deviation[0], deviation, 1e-9, "mass");
+  assert_int_equal(u->determined[0], pb_isDetermined);
+  for (int k = 1; k < 10; k++) {
+    assert_int_equal(u->determined[k], pb_isUndetermined);
+    assert_true(isnan(u->deviation[k]));
+  }
+  pbTask_Destroy(alone);
+  pbTask_Destroy(whole);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_straight_line),
                                      cmocka_unit_test(test_transforms_and_weights),
+                                     cmocka_unit_test(test_a_logarithm_without_bounds),
                                      cmocka_unit_test(test_huber_within_delta_is_squares),
+                                     cmocka_unit_test(test_a_norm_of_one_number),
                                      cmocka_unit_test(test_intervals_hold_the_truth),
                                      cmocka_unit_test(test_a_redundant_pair_is_named),
                                      cmocka_unit_test(test_priors),
@@ -474,6 +535,7 @@ int main(void) {
                                      cmocka_unit_test(test_intervals_by_clusters_hold_the_truth),
                                      cmocka_unit_test(test_what_one_cluster_sees),
                                      cmocka_unit_test(test_what_is_no_fit_says_why),
-                                     cmocka_unit_test(test_an_axis_has_the_uncertainty_of_its_direction)};
+                                     cmocka_unit_test(test_an_axis_has_the_uncertainty_of_its_direction),
+                                     cmocka_unit_test(test_values_of_an_inertia_that_are_not_seen)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
