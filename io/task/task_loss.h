@@ -9,8 +9,8 @@ typedef struct pbTermLayout {
   pbPart *parts;
   int *columns;  // of a target entry in a full row of the quantity
   int part_count, target_width, full_width;
+  const char *array;  // the quantity's, in files of data
 } pbTermLayout;
-extern const char *const pbTask_ArrayNames[];  // of quantities, in files of data
 
 // "at" and "target"; without a target all values are zero, and rotations none.
 PB_NODISCARD pbStatus pbTask_ReadTarget(pbTaskReader *r, const json_t *object, int steps, const pbTermLayout *l, pbTerm *t);

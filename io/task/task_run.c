@@ -35,6 +35,7 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
   pbStatus status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
   if (status == pb_ok) status = pbState_Save(store->path, store->made_from, set);
   pbArrays_Destroy(set);
+
   return status;
 }
 
@@ -49,6 +50,7 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   // without a state file nothing is kept
   pbStateFile file = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = pbStateFile_Store(&file);
+
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
 }
 
@@ -80,6 +82,7 @@ static json_t *terms_json(const pbTask *task, bool confirmed) {
       pbJson_Add(&list, o);
     }
   }
+
   return list;
 }
 
@@ -90,6 +93,7 @@ static json_t *lines_json(const char *text) {
     pbJson_Add(&list, json_stringn(text, length));
     text += length + (text[length] != 0);
   }
+
   return list;
 }
 
@@ -118,6 +122,7 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
     pbModel_ParamName(task->model, v->index[k], name, sizeof name);
     pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
   }
+
   return o;
 }
 
@@ -134,6 +139,7 @@ static json_t *parameters_json(const pbTask *task) {
       pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
     }
   }
+
   return o;
 }
 
@@ -146,6 +152,7 @@ static json_t *bounds_json(const pbTask *task, const pbVariable *v, const double
     if (isfinite(value)) pbTask_Unknown(task, k, bound, name, sizeof name, &value);
     pbJson_Add(&list, real(value));
   }
+
   return list;
 }
 
@@ -237,6 +244,7 @@ static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
   }
   pbJson_Put(&o, "correlated", names);
   pbJson_Put(&o, "correlations", rows);
+
   return o;
 }
 
@@ -278,6 +286,7 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
     }
     pbJson_Add(&list, o);
   }
+
   return list;
 }
 
@@ -292,6 +301,8 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
     pbJson_Put(&one, "outcome", isfinite(s->loss) ? pbJson_String(pbRunOutcome_Name(s->outcome)) : pbJson_String(s->why));
     pbJson_Put(&one, "iterations", json_integer(s->iterations));
     pbJson_Put(&one, "simulations", json_integer((json_int_t)s->simulations));
+
+    // one that could not be evaluated has no values
     for (int i = 0; isfinite(s->loss) && i < task->n; i++) {
       char name[256];
       double value;
@@ -303,6 +314,8 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
   }
 
   pbJson_Put(&o, "best", json_integer(result->best_start));
+
+  // of the best, and how far those are apart that agree with it
   double *spread = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *spread);
   json_t *apart = spread ? json_array() : NULL;
   int agree = spread ? pbTask_StartsAgree(task, spread) : 0, n = spread ? task->n : 0;
@@ -311,6 +324,7 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
   pbJson_Put(&o, "agree", json_integer(agree));
   pbJson_Put(&o, "spread", apart);
   pbJson_Put(&o, "searches", list);
+
   return o;
 }
 
@@ -326,6 +340,7 @@ static json_t *member_json(const pbCertificate *c, const pbCertificateMember *me
     case pb_certificateText: return pbJson_String(value);
     case pb_certificateGeoms: return json_pack("[ii]", ((const int *)value)[0], ((const int *)value)[1]);
   }
+
   return NULL;
 }
 
@@ -342,6 +357,7 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   for (int i = 0; i < count; i++) {
     if (pbCertificate_Says(c, &members[i])) pbJson_Put(&o, members[i].name, member_json(c, &members[i]));
   }
+
   return o;
 }
 
@@ -357,6 +373,7 @@ static json_t *history_json(const pbHistory *h) {
     pbJson_Add(&row, real(h->rows[i][3]));
     pbJson_Add(&list, row);
   }
+
   return list;
 }
 
@@ -369,6 +386,7 @@ static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
   pbJson_Put(&o, "timestep", real(result->confirm_timestep));
   pbJson_Put(&o, "loss", real(result->confirm_loss));
   pbJson_Put(&o, "terms", terms_json(task, true));
+
   return o;
 }
 
@@ -391,6 +409,7 @@ static json_t *certificates_json(pbTask *task, const double *z) {
 
     pbJson_Add(&list, o);
   }
+
   return list;
 }
 
@@ -413,6 +432,7 @@ static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
   // in words, as the program says it
   pbJson_Put(&o, "verdict", pbJson_String(pbNoise_Say(noise, text, sizeof text)));
   pbJson_Put(&o, "proposal", pbJson_String(pbNoise_Propose(noise, text, sizeof text)));
+
   return o;
 }
 
@@ -467,6 +487,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "history", history_json(&task->history));
 
   *made = o;
+
   return o ? pb_ok : no_memory(task->ctx);
 }
 
