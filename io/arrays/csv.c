@@ -509,7 +509,6 @@ pbStatus pbCsv_Read(pbContext *ctx, FILE *stream, const char *file, pbArrays *se
   return status;
 }
 
-
 static bool ends_in(const char *name, const char *ending) {
   size_t n = strlen(name), most = strlen(ending);
   return n >= most && strcasecmp(name + n - most, ending) == 0;
