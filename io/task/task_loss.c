@@ -446,7 +446,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
 
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
-  PB_TRY(pbTask_ReadReading(r, object, t));
+  PB_TRY(pbTask_ReadReading(r, object, set->steps, t));
   return read_type(r, object, t);
 }
 

@@ -41,8 +41,35 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
 
 pbRunStore pbStateFile_Store(pbStateFile *file) { return (pbRunStore){file, file->path, load_state, save_state}; }
 
+// Controls and paths may be more than what is to be reached; what a recording is to tell may not be more than its samples.
+static pbStatus check_samples(const pbTask *task) {
+  int unknowns = task->n;
+  size_t samples = (size_t)task->prior_count;
+  if (!task->uncertain) return pb_ok;
+
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    bool found = v->kind == pb_varyParam || v->kind == pb_varySets || v->kind == pb_varyInertia || v->kind == pb_varyReading ||
+                 v->kind == pb_varyDelay || v->kind == pb_varyQpos || v->kind == pb_varyQvel || v->kind == pb_varyAct;
+    if (!found) return pb_ok;
+
+    // the length of an axis or quaternion is none
+    unknowns -= v->row_count;
+  }
+  for (int t = 0; t < task->trajectory_count; t++)
+    samples += task->trajectories[t].test ? 0 : pbTermSet_Samples(&task->trajectories[t].terms);
+  if ((double)unknowns <= (double)samples) return pb_ok;
+
+  return pbContext_Fail(task->ctx, pb_bad_input,
+                        "%s: variables: %d unknowns, and %zu samples that could tell them: leave some out, record more, state a "
+                        "\"prior\" of them, or \"uncertainty\": false for any answer that fits",
+                        task->name, unknowns, samples);
+}
+
 pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result) {
   static const pbRunOptions none;
+  *result = (pbRunResult){.test_loss = NAN};
+  PB_TRY(check_samples(task));
   if (!options) options = &none;
 
   if (task->start_count > 1) return pbTask_RunStarts(task, options, result);

@@ -301,7 +301,21 @@ pbStatus pbTask_NeedReading(pbTaskReader *r, pbTerm *t, const char *what) {
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
-pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, pbTerm *t) {
+// A delay by which no sample is within the trajectory any more: all would show its start, or its end.
+pbStatus pbTask_CheckDelay(pbTaskReader *r, const pbTerm *t, int steps, double delay) {
+  double first = t->reading->time[0], last = t->reading->time[t->step_count - 1], end = steps * pbTaskReader_Timestep(r);
+  if (delay > 0 && delay >= last && last > 0)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%.9g s: the last sample is at %.9g s: so late all of them show where the trajectory begins", delay,
+                             last);
+  if (delay < 0 && first - delay >= end && first < end)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%.9g s: the first sample is at %.9g s: so early all of them show where the trajectory ends", delay,
+                             first);
+  return pb_ok;
+}
+
+pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, int steps, pbTerm *t) {
   size_t count = (size_t)t->part_count;
   PB_TRY(read_sigma(r, object, t));
 
@@ -318,6 +332,10 @@ pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, pbTerm *t) {
   if (!json_object_get(object, "delay")) return pb_ok;
   PB_TRY(pbTask_NeedReading(r, t, NULL));
   PB_TRY(pbTaskReader_Real(r, object, "delay", t->reading->values));
+  PB_TRY(pbReading_AtTimes(r->ctx, t, pbTaskReader_Timestep(r)));
 
-  return pbReading_AtTimes(r->ctx, t, pbTaskReader_Timestep(r));
+  pbTaskReader_Enter(r, "delay");
+  PB_TRY(pbTask_CheckDelay(r, t, steps, t->reading->values[0]));
+  pbTaskReader_Leave(r);
+  return pb_ok;
 }

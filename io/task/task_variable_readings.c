@@ -81,15 +81,23 @@ pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char
   return pb_ok;
 }
 
-// Where a delay may be, once its bounds are known: which states may be looked at follows from that.
-void pbTask_VaryDelay(const pbTask *task, const pbVariable *v) {
-  int t = 0, i = -1;
+static double delay_at(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
+
+// Where a delay may be, once its bounds are known: which states may be looked at follows from that. It starts where a sample of
+// some term is within the trajectory, or no derivative would ever move it.
+pbStatus pbTask_VaryDelay(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
+  int t = 0, i = -1, seen = 0;
+  double start = delay_at(v, task->start[v->first]);
+  pbTaskReader_Enter(r, "start");
+
   for (pbTerm *term; (term = next_term(task, v, &t, &i));) {
     term->reading->varied = true;
-    term->reading->least = v->scale * task->lower[v->first];
-    term->reading->most = v->scale * task->upper[v->first];
-    if (!v->logarithm) continue;
-    term->reading->least = pbExp(term->reading->least);
-    term->reading->most = pbExp(term->reading->most);
+    term->reading->least = delay_at(v, task->lower[v->first]);
+    term->reading->most = delay_at(v, task->upper[v->first]);
+    seen += pbTask_CheckDelay(r, term, task->trajectories[t].steps, start) == pb_ok;
   }
+  if (!seen) return pb_bad_input;  // told of the last one
+
+  pbTaskReader_Leave(r);
+  return pb_ok;
 }

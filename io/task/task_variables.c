@@ -557,7 +557,7 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   PB_TRY(pbVariable_FindRows(r, v));
   PB_TRY(pbVariable_CheckRows(r, object, v));
   PB_TRY(read_ranges(r, object, task, v, e));
-  if (v->kind == pb_varyReading && v->index[0] == 0) pbTask_VaryDelay(task, v);
+  if (v->kind == pb_varyReading && v->index[0] == 0) PB_TRY(pbTask_VaryDelay(r, task, v));
   return pb_ok;
 }
 

@@ -44,12 +44,13 @@ class _Log:
     """A log: where its file is, and its columns."""
 
     def __init__(self, given: object, folder: str, number: int):
-        self.name = f"log {number}"
+        self.name, self.own = f"log {number}", False
         if isinstance(given, (str, os.PathLike)):
             self.path = os.path.abspath(path_of(given, "log"))
             self.name = os.path.basename(self.path)
             arrays = recording(self.path)
-            if not self.path.endswith(".csv"):  # arrays become columns
+            self.own = self.path.endswith(".csv")
+            if not self.own:  # arrays become columns
                 self.path = self._write({k: v for k, v in arrays.items() if v.dtype.kind in "fi"}, os.path.join(folder, f"log{number}.csv"))
         elif isinstance(given, Mapping):
             self.path = self._write(given, os.path.join(folder, f"log{number}.csv"))
@@ -61,9 +62,12 @@ class _Log:
             raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
         self.time_name = "time" if "time" in self.columns else "t"
         self.time = time
-        if not np.isfinite(time).all() or (np.diff(time) < 0).any():
-            k = int(np.argmax(~(np.diff(time, prepend=-np.inf) >= 0)))
-            raise InputError(f"{self.name}: {self.time_name}: row {k} is {time[k]:.9g} s, the one before it {time[k - 1]:.9g} s: times must not go backwards")
+        later = np.isfinite(time) & (np.diff(time, prepend=-np.inf) > 0)
+        self.ordered = bool(later.all())
+        if not self.ordered and not self.own:  # the reader of a file knows the line
+            k = int(np.argmin(later))
+            why = "is no time" if not np.isfinite(time[k]) else f"is not later than the row before it, of {time[k - 1]:.9g} s"
+            raise InputError(f"{self.name}: {self.time_name}: row {k}: {time[k]:.9g} s {why}")
         for name, column in self.columns.items():
             if column.shape != time.shape:
                 raise ArgumentError(f"{self.name}: {name} has shape {column.shape}, expected that of the times, {time.shape}")
@@ -357,8 +361,13 @@ class _Task:
 
     def add(self, log, role):
         h, measured = self.model.timestep, _Measured(self.about, log)
+        if not log.ordered:  # refused where it is read
+            self._add(log, role, measured, 0.0, 1)
+            return
         begin, end = log.time[0], log.time[-1]
         length = self.how["window"] if self.how["window"] and role == "fit" else end - begin
+        if length > end - begin + h:
+            raise ArgumentError(f"window: {length:.9g} s is more than {log.name} has, {end - begin:.9g} s; without a window it is taken as a whole")
         steps = max(1, math.ceil((length - 1e-9) / h))
         while begin < end - 0.5 * h:
             self._add(log, role, measured, begin, min(steps, math.ceil((end - begin) / h - 1e-9)))
@@ -366,7 +375,7 @@ class _Task:
 
     def _add(self, log, role, measured, begin, steps):
         number, how = len(self.trajectories), self.how
-        start = _Start(self.state, self.about, log, measured, begin)
+        start = _Start(self.state, self.about, log, measured, begin) if log.ordered else self.state
         one: dict[str, Any] = {"steps": steps, "role": role, "init": {"qpos": start.qpos.tolist(), "qvel": start.qvel.tolist()}, "loss": []}
         for term in measured.terms:
             word, name, components, columns = term

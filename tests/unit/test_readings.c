@@ -284,7 +284,7 @@ static void test_derivatives_beside_states(void **state) {
 
 // Beyond the trajectory nothing changes with the delay.
 static void test_a_delay_beyond_the_trajectory_has_no_slope(void **state) {
-  pbTask *task = parse(*state, BODIES ", \"variables\": [{\"delay\": \"log\", \"start\": 0.2}]",
+  pbTask *task = parse(*state, BODIES ", \"variables\": [{\"delay\": \"log\", \"start\": 0.1}]",
                        "{\"name\": \"log\", \"site\": \"end\", \"at\": [0.1, 0.15], \"type\": \"norm\"}");
   double z = 0.2, value, g;
   good(*state, pbTask_Loss(task, &z, &value, &g));
@@ -333,6 +333,12 @@ static void test_bad_readings_are_refused_with_the_place(void **state) {
       {"{\"delay\": \"log\", \"start\": -0.1}", "{\"name\": \"log\", \"qpos\": \"hinge\"}", "outside of its bounds"},
       {"{\"delay\": \"log\"}, {\"delay\": \"log\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}",
        "varies what variables[0] ('delay:log') varies already"},
+      {BY, "{\"qpos\": \"hinge\", \"at\": [0.1, 0.2], \"delay\": 5}",
+       "loss[0].delay: 5 s: the last sample is at 0.2 s: so late all of them show where the trajectory begins"},
+      {BY, "{\"qpos\": \"hinge\", \"at\": [0.1, 0.2], \"delay\": -5}",
+       "loss[0].delay: -5 s: the first sample is at 0.1 s: so early all of them show where the trajectory ends"},
+      {"{\"delay\": \"log\", \"start\": 0.3}", "{\"name\": \"log\", \"qpos\": \"hinge\", \"at\": [0.1, 0.2]}",
+       "variables[0].start: 0.3 s: the last sample is at 0.2 s"},
       {"{\"delay\": \"log\", \"gain\": \"log\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}", "expected one of parameter"},
       {"{\"delay\": \"log\", \"parameter\": \"gravity\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}",
        "expected one of parameter"},
