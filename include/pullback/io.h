@@ -69,7 +69,7 @@ PB_API PB_NODISCARD pbStatus pbModel_LoadWhole(pbContext *ctx, const char *path,
 // double back (docs/export.md). Meshes, height fields and textures are named by their files, as seen from the new one; what no
 // file has stands in it. *unsaid: lines with what MJCF cannot say, "" where it says all, the caller's to free (pbContext_Free);
 // NULL on failure. pb_bad_argument: the model did not keep what it was made from (pbModel_LoadWhole, pbSpec_KeepSource).
-// pb_unsupported, with the reason: it could not be loaded again.
+// pb_bad_input: it was read from this very file. pb_unsupported, with the reason: it could not be loaded again.
 PB_API PB_NODISCARD pbStatus pbModel_SaveMjcf(pbContext *ctx, const pbModel *model, const double *theta, const char *path,
                                               char **unsaid);
 

@@ -181,7 +181,7 @@ PB_API PB_NODISCARD pbStatus pbTask_Parameters(pbTask *task, const double *z, do
 // Certificate of the gradient at z, spot check included, of one trajectory.
 PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
 
-// How sure a fit is of its answer. Of deviations d of the terms (of those with "sigma" in units of it), with weights w and Jacobian J
+// How sure a fit is of its answer. Of deviations d of the terms (those with "sigma" in its units), with weights w and Jacobian J
 // by the unknowns: the covariance (J'WJ)^-1, of terms without sigma times the variance of what is left, sum w d^2 / (m - n); of
 // "huber" and "norm" A^-1 B A^-1 with the curvature A of the loss and the squares B of its slopes (Huber 1967). Unknowns at their
 // bounds are held there. n of each array; lengths of axes and quaternions have no meaning and are left out.

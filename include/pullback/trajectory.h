@@ -95,7 +95,7 @@ PB_API PB_NODISCARD pbStatus pbSimulation_Run(pbContext *ctx, const pbSimulation
 PB_API PB_NODISCARD pbStatus pbSimulation_Rates(pbContext *ctx, const pbSimulation *s, double *rate);
 // The entries of "meta", into an open object.
 PB_API void pbSimulation_Describe(pbContext *ctx, const pbSimulation *s, const pbStepNotes *notes, pbJson *json);
-// Of the arrays of a trajectory file: states are kept every so many steps, and inputs of those steps alone. 1: all are, or it is none.
+// Of the arrays of a trajectory file: states are kept every so many steps, inputs of those steps alone. 1: all, or it is none.
 PB_API long pbSimulation_Every(const pbArrays *trajectory);
 // pbSimulation_Run of one trajectory of a task at an answer.
 typedef struct pbTaskAnswer {

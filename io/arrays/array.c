@@ -26,12 +26,20 @@ static void free_array(pbContext *ctx, pbArray *array) {
   pbContext_Free(ctx, array->text);
 }
 
+static void free_csv(pbContext *ctx, pbCsv *csv) {
+  if (!csv) return;
+  pbContext_Free(ctx, csv->file);
+  pbContext_Free(ctx, csv->units);
+  pbContext_Free(ctx, csv->lines);
+  pbContext_Free(ctx, csv);
+}
+
 void pbArrays_Destroy(pbArrays *set) {
   if (!set) return;
   for (size_t i = 0; i < set->count; i++) free_array(set->ctx, &set->items[i]);
   pbContext_Free(set->ctx, set->items);
   pbContext_Free(set->ctx, set->slots);
-  pbCsv_Free(set->ctx, set->csv);
+  free_csv(set->ctx, set->csv);
   pbContext_Free(set->ctx, set);
 }
 

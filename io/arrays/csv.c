@@ -509,14 +509,6 @@ pbStatus pbCsv_Read(pbContext *ctx, FILE *stream, const char *file, pbArrays *se
   return status;
 }
 
-void pbCsv_Free(pbContext *ctx, pbCsv *csv) {
-  if (!csv) return;
-  pbContext_Free(ctx, csv->file);
-  pbContext_Free(ctx, csv->units);
-  pbContext_Free(ctx, csv->lines);
-  pbContext_Free(ctx, csv);
-}
-
 static bool ends_in(const char *name, const char *ending) {
   size_t n = strlen(name), most = strlen(ending);
   return n >= most && strcasecmp(name + n - most, ending) == 0;

@@ -21,7 +21,6 @@ bool pbCsv_IsOne(const char *name, const unsigned char *start, size_t count);
 // Read the stream from its beginning into an empty set. pb_bad_input with file, line and column; pb_capacity beyond
 // PB_ARRAY_LIMIT, before memory is taken. Missing samples are NaN.
 PB_NODISCARD pbStatus pbCsv_Read(pbContext *ctx, FILE *stream, const char *file, pbArrays *set);
-void pbCsv_Free(pbContext *ctx, pbCsv *csv);
 
 const pbCsv *pbArrays_Csv(const pbArrays *set);  // NULL: the set is out of another kind of file
 // Of an array that is a column of a CSV: its unit; "log.csv:12: column 3 'knee'" of one of its samples into text, or (row

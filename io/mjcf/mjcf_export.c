@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <pullback/contact.h>
+#include <pullback/edit.h>
 #include <pullback/io.h>
 
 #include "base/assert.h"
@@ -205,6 +207,33 @@ static void find_folder(const char *path, char folder[PATH_MAX]) {
   if (!strncmp(path, "/dev/", 5) || !realpath(name, folder)) folder[0] = 0;
 }
 
+static bool is_same_file(const struct stat *one, const char *other) {
+  struct stat info;
+  return stat(other, &info) == 0 && info.st_dev == one->st_dev && info.st_ino == one->st_ino;
+}
+
+// No file that the model was read from is written over: its comments, defaults and includes would be gone, and what was measured
+// with it could not be repeated.
+static pbStatus refuse_own(pbContext *ctx, pbSpec *spec, const char *path) {
+  struct stat info;
+  const char *seen = NULL;
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return pb_ok;
+
+  for (int kind = 0; kind < pb_specElements; kind++) {
+    int count = pbSpec_Count(spec, (pbSpecKind)kind);
+    for (int i = 0; i < count; i++) {
+      const pbFrameDef *any = pbSpec_At(spec, (pbSpecKind)kind, i);  // all begin alike
+      const char *file = any->place.file;
+      if (!file || (seen && strcmp(file, seen) == 0)) continue;
+      if (is_same_file(&info, file))
+        return pbContext_Fail(ctx, pb_bad_input, "%s: the model was read from this file: write another", path);
+      seen = file;
+    }
+  }
+
+  return pb_ok;
+}
+
 static pbStatus write_file(pbContext *ctx, const pbSpec *spec, const char *path, FILE *unsaid) {
   char folder[PATH_MAX], *text = NULL;
   size_t size = 0;
@@ -233,7 +262,8 @@ pbStatus pbModel_SaveMjcf(pbContext *ctx, const pbModel *model, const double *th
   if (!theta) theta = pbModel_DefaultParams(model);
   PB_TRY(pbModel_Spec(ctx, model, theta, &spec));
 
-  pbStatus status = pbDraft_Begin(ctx, &lines);
+  pbStatus status = refuse_own(ctx, spec, path);
+  if (status == pb_ok) status = pbDraft_Begin(ctx, &lines);
   if (status == pb_ok) {
     status = say_unsaid(ctx, model, theta, spec, lines.stream);
     if (status == pb_ok) status = write_file(ctx, spec, path, lines.stream);

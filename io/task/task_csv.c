@@ -50,6 +50,7 @@ static pbStatus find_columns(pbTaskReader *r, Target *g) {
     if (status == pb_ok && !g->from[i]) status = pbColumn_Missing(r->ctx, g->set, &c, false);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   }
+
   return pb_ok;
 }
 
@@ -66,6 +67,7 @@ static pbStatus take_named(pbTaskReader *r, Target *g, int entry, const json_t *
 
   pbColumn c = number_of(r, g, entry);
   pbStatus status = pbColumn_CheckUnit(r->ctx, g->set, g->from[entry], &c);
+
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
@@ -85,6 +87,7 @@ static pbStatus take_columns(pbTaskReader *r, Target *g) {
   }
 
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -104,6 +107,7 @@ static pbStatus fill_rows(pbTaskReader *r, Target *g) {
       data[k * width + i] = g->from[i] ? g->from[i]->reals[k] : NAN;
     }
   }
+
   return pb_ok;
 }
 
@@ -114,6 +118,7 @@ static pbStatus take_target(pbTaskReader *r, Target *g) {
 
   mark_needed(g->term, g->needed);
   PB_TRY(g->names ? take_columns(r, g) : find_columns(r, g));
+
   return fill_rows(r, g);
 }
 
@@ -128,6 +133,7 @@ static pbStatus convert(pbTaskReader *r, Target *g) {
   if (status == pb_ok) status = take_target(r, g);
   pbContext_Free(r->ctx, g->from);
   pbContext_Free(r->ctx, g->needed);
+
   return status;
 }
 

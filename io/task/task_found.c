@@ -24,6 +24,7 @@ static pbStatus keep_in_bounds(const pbTask *task, const char *path, double *z) 
     }
     z[i] = fmin(fmax(z[i], least), most);
   }
+
   return pb_ok;
 }
 
@@ -35,6 +36,7 @@ static pbStatus add_to_manifest(pbTask *task, const pbManifest *m) {
 
   memcpy(grown + before, m->text, m->length + 1);
   task->made_from = grown;
+
   return pb_ok;
 }
 
@@ -51,6 +53,7 @@ static pbStatus begin_at(pbTask *task, const char *path, double *z) {
   PB_TRY(status);
 
   memcpy(task->start, z, (size_t)task->n * sizeof *z);
+
   return pb_ok;
 }
 
@@ -61,6 +64,7 @@ pbStatus pbTask_StartAt(pbTask *task, const char *path) {
 
   pbStatus status = begin_at(task, path, z);
   pbContext_Free(task->ctx, z);
+
   return status;
 }
 
@@ -80,6 +84,7 @@ static pbStatus put_value(pbTaskReader *r, const char *name, const json_t *value
     return pbTaskReader_FailAt(r, name, "expected the name of one number, as \"%s\" has %d", name, p.rows * p.cols);
 
   theta[p.offset] = json_number_value(value);
+
   return pb_ok;
 }
 
@@ -98,6 +103,7 @@ static pbStatus put_values(pbTaskReader *r, const json_t *root, double *theta, b
   json_object_foreach((json_t *)found, name, value) PB_TRY(put_value(r, name, value, theta));
   pbTaskReader_Leave(r);
   *recompute = constants && strcmp(constants, "recompute") == 0;
+
   return pb_ok;
 }
 
@@ -121,5 +127,6 @@ pbStatus pbModel_ReadResult(pbContext *ctx, const pbModel *model, const char *pa
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
   pbContext_Free(ctx, now);
+
   return status;
 }

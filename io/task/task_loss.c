@@ -20,7 +20,7 @@
 #define WORD(word, array)  word,
 #define ARRAY(word, array) array,
 static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
-const char *const pbTask_ArrayNames[] = {QUANTITIES(ARRAY) "formula"};
+static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
 static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
                                         "epsilon", "delta", "discount", "formula", "inputs", "sigma", "delay", "gain", "bias",
@@ -126,6 +126,7 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   if (status != pb_ok) count = 0;
   for (int i = 0; i < count; i++) add_object(l, m, q, ids[i]);
   l->full_width = kind.full;
+  l->array = array_names[q];
   if (status == pb_ok && l->part_count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this names nothing the model has");
 
   pbContext_Free(r->ctx, ids);
@@ -328,6 +329,7 @@ static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, 
   l->part_count = 1;
   l->target_width = 1;
   l->full_width = 1;
+  l->array = array_names[pb_quantityCount];
 
   if (json_object_get(object, "components"))
     return pbTaskReader_FailAt(r, "components", "a formula is one number; its inputs have components");
@@ -445,7 +447,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
 
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
-  PB_TRY(pbTask_ReadReading(r, object, t));
+  PB_TRY(pbTask_ReadReading(r, object, set->steps, t));
   return read_type(r, object, t);
 }
 

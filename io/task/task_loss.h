@@ -9,8 +9,8 @@ typedef struct pbTermLayout {
   pbPart *parts;
   int *columns;  // of a target entry in a full row of the quantity
   int part_count, target_width, full_width;
+  const char *array;  // the quantity's, in files of data
 } pbTermLayout;
-extern const char *const pbTask_ArrayNames[];  // of quantities, in files of data
 
 // "at" and "target"; without a target all values are zero, and rotations none.
 PB_NODISCARD pbStatus pbTask_ReadTarget(pbTaskReader *r, const json_t *object, int steps, const pbTermLayout *l, pbTerm *t);
@@ -18,7 +18,9 @@ PB_NODISCARD pbStatus pbTask_DefaultTarget(const pbTaskReader *r, pbTerm *t);
 // A reading of its own, where it has none; what: "gain" or "bias", which rotations do not have.
 PB_NODISCARD pbStatus pbTask_NeedReading(pbTaskReader *r, pbTerm *t, const char *what);
 // "sigma", "delay", "gain", "bias".
-PB_NODISCARD pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, pbTerm *t);
+PB_NODISCARD pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, int steps, pbTerm *t);
+// Of a term with times of its own: pb_bad_input for a delay with which none is within the trajectory.
+PB_NODISCARD pbStatus pbTask_CheckDelay(pbTaskReader *r, const pbTerm *t, int steps, double delay);
 
 // ---- task_loss_times.c
 PB_NODISCARD pbStatus pbTask_ReadAt(pbTaskReader *r, const json_t *at, int steps, pbTerm *t);

@@ -29,9 +29,11 @@ static pbStatus put_prior(pbTaskReader *r, pbTask *task, const pbVariable *v, in
   if (!positive) return pbTaskReader_FailAt(r, "mean", "a logarithm needs a positive mean, found %.12g", mean);
 
   bool own = v->kind == pb_varyInertia;
-  task->prior_at[i] = own ? task->start[i] : (v->logarithm ? pbLog(mean) : mean) / v->scale;
+  double at = v->logarithm && !own ? pbLog(mean) : mean;
+  task->prior_at[i] = own ? task->start[i] : at / v->scale;
   task->prior_weight[i] = (own ? 1 : v->scale) / (sigma * unit_of(task, v, k));
   task->prior_count++;
+
   return pb_ok;
 }
 
@@ -41,12 +43,16 @@ static pbStatus read_prior(pbTaskReader *r, const json_t *prior, pbTask *task, c
   if (json_is_object(prior)) PB_TRY(pbTaskReader_Keys(r, prior, keys));
   if (!json_is_object(prior) || !json_object_get(prior, "sigma"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected an object {\"sigma\": ..., \"mean\": ...}");
+
+  // directions have no mean, and an inertia is its own unit
   if (v->row_count) return pbTaskReader_Fail(r, pb_unsupported, "an axis or quaternion has no prior");
   if (v->kind == pb_varyInertia && json_object_get(prior, "mean"))
     return pbTaskReader_FailAt(r, "mean", "that of a body's inertia is its start");
 
   double *numbers = pbContext_AllocArray(r->ctx, 2 * count + 1, sizeof *numbers), *mean = numbers, *sigma = numbers + count;
   if (!numbers) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a prior");
+
+  // means that are not given are the start
   for (size_t k = 0; k < count; k++) {
     char name[256];
     pbTask_Unknown(task, v->first + (int)k, task->start, name, sizeof name, &mean[k]);
@@ -56,6 +62,7 @@ static pbStatus read_prior(pbTaskReader *r, const json_t *prior, pbTask *task, c
   if (status == pb_ok) status = pbTaskReader_Spread(r, prior, "sigma", count, sigma);
   for (size_t k = 0; status == pb_ok && k < count; k++) status = put_prior(r, task, v, (int)k, mean[k], sigma[k]);
   pbContext_Free(r->ctx, numbers);
+
   return status;
 }
 
@@ -71,5 +78,6 @@ pbStatus pbTask_ReadPriors(pbTaskReader *r, const json_t *list, pbTask *task) {
     pbTaskReader_Leave(r);
     pbTaskReader_Leave(r);
   }
+
   return pb_ok;
 }

@@ -40,6 +40,7 @@ pbStatus pbVariable_FindRows(pbTaskReader *r, pbVariable *v) {
     bool inside = from->at >= first && from->at + (size_t)from->size <= last + 1;
     if (inside && whole_row(v, from, v->rows + v->row_count)) v->row_count++;
   }
+
   return pb_ok;
 }
 
@@ -58,6 +59,7 @@ pbStatus pbVariable_CheckRows(pbTaskReader *r, const json_t *object, const pbVar
   if (v->logarithm)
     return pbTaskReader_FailAt(r, "transform", "%.100s holds %s, which moves on the unit sphere: expected \"none\"", v->name,
                                what(v->rows));
+
   return pb_ok;
 }
 
@@ -84,5 +86,6 @@ pbStatus pbVariable_StartRows(pbTaskReader *r, const pbVariable *v, double *star
       upper[k] = INFINITY;
     }
   }
+
   return pb_ok;
 }

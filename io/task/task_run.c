@@ -35,13 +35,41 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
   pbStatus status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
   if (status == pb_ok) status = pbState_Save(store->path, store->made_from, set);
   pbArrays_Destroy(set);
+
   return status;
 }
 
 pbRunStore pbStateFile_Store(pbStateFile *file) { return (pbRunStore){file, file->path, load_state, save_state}; }
 
+// Controls and paths may be more than what is to be reached; what a recording is to tell may not be more than its samples.
+static pbStatus check_samples(const pbTask *task) {
+  int unknowns = task->n;
+  size_t samples = (size_t)task->prior_count;
+  if (!task->uncertain) return pb_ok;
+
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    bool found = v->kind == pb_varyParam || v->kind == pb_varySets || v->kind == pb_varyInertia || v->kind == pb_varyReading ||
+                 v->kind == pb_varyDelay || v->kind == pb_varyQpos || v->kind == pb_varyQvel || v->kind == pb_varyAct;
+    if (!found) return pb_ok;
+
+    // the length of an axis or quaternion is none
+    unknowns -= v->row_count;
+  }
+  for (int t = 0; t < task->trajectory_count; t++)
+    samples += task->trajectories[t].test ? 0 : pbTermSet_Samples(&task->trajectories[t].terms);
+  if ((double)unknowns <= (double)samples) return pb_ok;
+
+  return pbContext_Fail(task->ctx, pb_bad_input,
+                        "%s: variables: %d unknowns, and %zu samples that could tell them: leave some out, record more, state a "
+                        "\"prior\" of them, or \"uncertainty\": false for any answer that fits",
+                        task->name, unknowns, samples);
+}
+
 pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result) {
   static const pbRunOptions none;
+  *result = (pbRunResult){.test_loss = NAN};
+  PB_TRY(check_samples(task));
   if (!options) options = &none;
 
   if (task->start_count > 1) return pbTask_RunStarts(task, options, result);
@@ -49,6 +77,7 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   // without a state file nothing is kept
   pbStateFile file = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = pbStateFile_Store(&file);
+
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
 }
 
@@ -80,6 +109,7 @@ static json_t *terms_json(const pbTask *task, bool confirmed) {
       pbJson_Add(&list, o);
     }
   }
+
   return list;
 }
 
@@ -90,6 +120,7 @@ static json_t *lines_json(const char *text) {
     pbJson_Add(&list, json_stringn(text, length));
     text += length + (text[length] != 0);
   }
+
   return list;
 }
 
@@ -118,6 +149,7 @@ static json_t *sets_json(const pbTask *task, const pbVariable *v) {
     pbModel_ParamName(task->model, v->index[k], name, sizeof name);
     pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
   }
+
   return o;
 }
 
@@ -134,6 +166,7 @@ static json_t *parameters_json(const pbTask *task) {
       pbJson_Put(&o, name, real(task->theta_now[v->index[k]]));
     }
   }
+
   return o;
 }
 
@@ -146,6 +179,7 @@ static json_t *bounds_json(const pbTask *task, const pbVariable *v, const double
     if (isfinite(value)) pbTask_Unknown(task, k, bound, name, sizeof name, &value);
     pbJson_Add(&list, real(value));
   }
+
   return list;
 }
 
@@ -239,6 +273,7 @@ static json_t *uncertainty_json(const pbTask *task, const pbUncertainty *u) {
   }
   pbJson_Put(&o, "correlated", names);
   pbJson_Put(&o, "correlations", rows);
+
   return o;
 }
 
@@ -280,6 +315,7 @@ static json_t *variables_json(const pbTask *task, const pbRunResult *result) {
     }
     pbJson_Add(&list, o);
   }
+
   return list;
 }
 
@@ -294,6 +330,8 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
     pbJson_Put(&one, "outcome", isfinite(s->loss) ? pbJson_String(pbRunOutcome_Name(s->outcome)) : pbJson_String(s->why));
     pbJson_Put(&one, "iterations", json_integer(s->iterations));
     pbJson_Put(&one, "simulations", json_integer((json_int_t)s->simulations));
+
+    // one that could not be evaluated has no values
     for (int i = 0; isfinite(s->loss) && i < task->n; i++) {
       char name[256];
       double value;
@@ -305,6 +343,8 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
   }
 
   pbJson_Put(&o, "best", json_integer(result->best_start));
+
+  // of the best, and how far those are apart that agree with it
   double *spread = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *spread);
   json_t *apart = spread ? json_array() : NULL;
   int agree = spread ? pbTask_StartsAgree(task, spread) : 0, n = spread ? task->n : 0;
@@ -313,6 +353,7 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
   pbJson_Put(&o, "agree", json_integer(agree));
   pbJson_Put(&o, "spread", apart);
   pbJson_Put(&o, "searches", list);
+
   return o;
 }
 
@@ -328,6 +369,7 @@ static json_t *member_json(const pbCertificate *c, const pbCertificateMember *me
     case pb_certificateText: return pbJson_String(value);
     case pb_certificateGeoms: return json_pack("[ii]", ((const int *)value)[0], ((const int *)value)[1]);
   }
+
   return NULL;
 }
 
@@ -344,6 +386,7 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   for (int i = 0; i < count; i++) {
     if (pbCertificate_Says(c, &members[i])) pbJson_Put(&o, members[i].name, member_json(c, &members[i]));
   }
+
   return o;
 }
 
@@ -359,6 +402,7 @@ static json_t *history_json(const pbHistory *h) {
     pbJson_Add(&row, real(h->rows[i][3]));
     pbJson_Add(&list, row);
   }
+
   return list;
 }
 
@@ -371,6 +415,7 @@ static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
   pbJson_Put(&o, "timestep", real(result->confirm_timestep));
   pbJson_Put(&o, "loss", real(result->confirm_loss));
   pbJson_Put(&o, "terms", terms_json(task, true));
+
   return o;
 }
 
@@ -393,6 +438,7 @@ static json_t *certificates_json(pbTask *task, const double *z) {
 
     pbJson_Add(&list, o);
   }
+
   return list;
 }
 
@@ -415,6 +461,7 @@ static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
   // in words, as the program says it
   pbJson_Put(&o, "verdict", pbJson_String(pbNoise_Say(noise, text, sizeof text)));
   pbJson_Put(&o, "proposal", pbJson_String(pbNoise_Propose(noise, text, sizeof text)));
+
   return o;
 }
 
@@ -469,6 +516,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "history", history_json(&task->history));
 
   *made = o;
+
   return o ? pb_ok : no_memory(task->ctx);
 }
 

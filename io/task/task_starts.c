@@ -1,5 +1,5 @@
-// Several starts of one task: searches side by side on the threads of its pool, each with a task of its own, and one state file for
-// all. The best of them becomes the task's result.
+// Several starts of one task: searches side by side on the threads of its pool, each with a task of its own, and one state file
+// for all. The best of them becomes the task's result.
 // Tests: tests/unit/test_starts.c, tests/oracle/test_going_on.py.
 #include <math.h>
 #include <pthread.h>
@@ -65,6 +65,7 @@ static pbStatus write_states(Kept *k) {
   if (status == pb_ok) status = pbState_Save(k->path, k->made_from, set);
   k->written_at = pb_seconds();
   pbArrays_Destroy(set);
+
   return status;
 }
 
@@ -86,6 +87,7 @@ static pbStatus read_states(Kept *k) {
     k->found[i] = true;
   }
   pbArrays_Destroy(set);
+
   return status;
 }
 
@@ -109,6 +111,7 @@ static pbStatus save_one(void *user, const double *state, size_t count) {
   if (status == pb_ok) k->found[one->number] = true;
   if (status == pb_ok && pb_seconds() - k->written_at >= k->every) status = write_states(k);
   pthread_mutex_unlock(&k->lock);
+
   return status;
 }
 
@@ -171,6 +174,7 @@ static pbStatus search(One *one, pbContext *ctx, pbTask **made, pbRunResult *res
   options.save_seconds = 1e-9;
   const pbRunStore store = {one, all->kept.path ? all->kept.path : "", load_one, save_one};
   task->uncertain = false;
+
   return pbTask_RunLoop(task, &options, &store, result);
 }
 
@@ -184,6 +188,8 @@ static void search_task(void *user, int number, int worker) {
   One one = {all, number, worker};
   pbTask *task = NULL;
   pbRunResult result = {0};
+
+  // one that has not begun waits for the next life
   if (atomic_load(&all->stopped)) {
     s->status = pb_interrupted;
     return;
@@ -191,6 +197,8 @@ static void search_task(void *user, int number, int worker) {
 
   pbContext *ctx = pbContext_Create(&(pbAllocator){take, resize, release, all->task->ctx});
   s->status = ctx ? search(&one, ctx, &task, &result) : pb_no_memory;
+
+  // what it came to, or why to nothing
   s->loss = result.z ? result.loss : INFINITY;
   s->start_loss = result.start_loss;
   s->outcome = result.outcome;
@@ -199,6 +207,8 @@ static void search_task(void *user, int number, int worker) {
   if (result.z) memcpy(s->z, result.z, (size_t)task->n * sizeof *s->z);
   if (s->status != pb_ok)
     snprintf(s->why, sizeof s->why, "%s", pbContext_Error(ctx && *pbContext_Error(ctx) ? ctx : all->task->ctx));
+
+  // memory that is short is so for all
   if (s->status == pb_no_memory) atomic_store(&all->stopped, 1);
   atomic_fetch_add(&all->done, 1);
 
@@ -267,6 +277,7 @@ static pbStatus run(Searches *all, pbRunResult *result) {
   memcpy(task->start, task->own_start, (size_t)task->n * sizeof(double));
   result->resumed = resumed;
   result->best_start = best;
+
   return status;
 }
 
@@ -286,6 +297,7 @@ pbStatus pbTask_RunStarts(pbTask *task, const pbRunOptions *options, pbRunResult
   pthread_mutex_destroy(&all.kept.lock);
   pbContext_Free(task->ctx, all.kept.states);
   pbContext_Free(task->ctx, all.kept.found);
+
   return status;
 }
 

@@ -28,6 +28,7 @@ static pbStatus normalize_quaternions(const pbTaskReader *r, const pbTerm *t, do
     if (norm <= 1e-12) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
     for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
   }
+
   return pb_ok;
 }
 
@@ -50,6 +51,7 @@ static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const pbTermLayout *l
     return pbTaskReader_Fail(r, pb_bad_input, "expected %d values per time (or a full row of %d), found %zu", t->target_width,
                              l->full_width, width);
   }
+
   return normalize_quaternions(r, t, out);
 }
 
@@ -80,6 +82,7 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const pbTer
   }
 
   pbContext_Free(r->ctx, numbers.data);
+
   return status;
 }
 
@@ -111,6 +114,7 @@ static pbStatus choose_rows(const pbTaskReader *r, int steps, Recording *d) {
                              d->times[d->rows - 1], d->start, d->start + end);
   d->first = from;
   d->rows = to - from;
+
   return pb_ok;
 }
 
@@ -130,6 +134,7 @@ static pbStatus check_recording(const pbTaskReader *r, const Recording *d) {
       return pbTaskReader_Fail(r, pb_bad_input, "%s has an infinite number in row %zu; what is missing is NaN", d->name,
                                i / d->width);
   }
+
   return pb_ok;
 }
 
@@ -144,6 +149,7 @@ static pbStatus open_recording(const pbTaskReader *r, const pbArray *data, const
   if (times->type != pb_arrayReal || times->count != d->rows || !d->rows)
     return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, d->rows);
   d->times = times->reals;
+
   return pb_ok;
 }
 
@@ -180,6 +186,7 @@ static pbStatus recorded_rows(pbTaskReader *r, const Recording *d, int steps, co
     // of several rows at one time each is a sample
     if (d->times && each) at++;
   }
+
   return pb_ok;
 }
 
@@ -193,13 +200,14 @@ static pbStatus times_of(pbTaskReader *r, const Recording *d, int steps, pbTerm 
 
   pbStatus status = pbTask_Times(r, times, d->rows, steps, t);
   pbContext_Free(r->ctx, times);
+
   return status;
 }
 
 static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const pbTermLayout *l,
                                 pbTerm *t) {
   static const char *const keys[] = {"file", "array", "time", "columns", "start", "end", NULL};
-  Recording d = {.name = pbTask_ArrayNames[t->quantity], .time_name = "time", .end = INFINITY};
+  Recording d = {.name = l->array, .time_name = "time", .end = INFINITY};
   pbArrays *set;
   PB_TRY(pbTaskReader_Keys(r, target, keys));
   PB_TRY(pbTaskReader_Text(r, target, "array", &d.name));
@@ -285,6 +293,7 @@ static pbStatus read_sigma(pbTaskReader *r, const json_t *object, pbTerm *t) {
     if (!(t->sigma[i] > 0))
       return pbTaskReader_FailAt(r, "sigma", "expected standard deviations above zero, found %.12g", t->sigma[i]);
   }
+
   return pb_ok;
 }
 
@@ -295,10 +304,25 @@ pbStatus pbTask_NeedReading(pbTaskReader *r, pbTerm *t, const char *what) {
   }
 
   pbStatus status = t->reading ? pb_ok : pbReading_Create(r->ctx, t, &t->reading);
+
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
-pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, pbTerm *t) {
+// A delay by which no sample is within the trajectory any more: all would show its start, or its end.
+pbStatus pbTask_CheckDelay(pbTaskReader *r, const pbTerm *t, int steps, double delay) {
+  double first = t->reading->time[0], last = t->reading->time[t->step_count - 1], end = steps * pbTaskReader_Timestep(r);
+  if (delay > 0 && delay >= last && last > 0)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%.9g s: the last sample is at %.9g s: so late all of them show where the trajectory begins", delay,
+                             last);
+  if (delay < 0 && first - delay >= end && first < end)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%.9g s: the first sample is at %.9g s: so early all of them show where the trajectory ends", delay,
+                             first);
+  return pb_ok;
+}
+
+pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, int steps, pbTerm *t) {
   size_t count = (size_t)t->part_count;
   PB_TRY(read_sigma(r, object, t));
 
@@ -315,5 +339,10 @@ pbStatus pbTask_ReadReading(pbTaskReader *r, const json_t *object, pbTerm *t) {
   if (!json_object_get(object, "delay")) return pb_ok;
   PB_TRY(pbTask_NeedReading(r, t, NULL));
   PB_TRY(pbTaskReader_Real(r, object, "delay", t->reading->values));
-  return pbReading_AtTimes(r->ctx, t, pbTaskReader_Timestep(r));
+  PB_TRY(pbReading_AtTimes(r->ctx, t, pbTaskReader_Timestep(r)));
+
+  pbTaskReader_Enter(r, "delay");
+  PB_TRY(pbTask_CheckDelay(r, t, steps, t->reading->values[0]));
+  pbTaskReader_Leave(r);
+  return pb_ok;
 }

@@ -27,6 +27,7 @@ static pbStatus find_numbers(pbTaskReader *r, const pbTask *task, const char *bo
       number[at] = r->theta[index[at]];
     }
   }
+
   return pb_ok;
 }
 
@@ -56,6 +57,8 @@ pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, pbTask *task,
     if (json_object_get(object, bounds[i]))
       return pbTaskReader_FailAt(r, bounds[i], "ten unknowns that are a body whatever they are have no %s", bounds[i]);
   }
+
+  // what may stand beside it
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Text(r, object, "body", &body));
   PB_TRY(pbTaskReader_Text(r, object, "name", &name));
@@ -63,6 +66,7 @@ pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, pbTask *task,
   if (!transform || strcmp(transform, "inertia") != 0)
     return pbTaskReader_Fail(r, pb_bad_input, "a body is varied with \"transform\": \"inertia\": its mass, center and inertia");
 
+  // of no trajectory, with a body's numbers behind ten unknowns
   v->kind = pb_varyInertia;
   v->trajectory = -1;
   v->knots = 1;
@@ -76,15 +80,19 @@ pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, pbTask *task,
   pbTaskReader_Enter(r, "body");
   PB_TRY(find_numbers(r, task, body, v->index, number));
   pbTaskReader_Leave(r);
+
+  // starts as the model has it, or as is said
   values_of(number, value);
   PB_TRY(pbTaskReader_Spread(r, object, "start", PB_INERTIA, value));
   if (!pbInertia_Start(value, z))
     return pbTaskReader_FailAt(
         r, "start", "no body has the mass %.6g and moments of inertia of which one exceeds the others together", value[0]);
 
+  // whatever they are is a body: no bounds
   for (int i = 0; i < PB_INERTIA; i++) {
     lower[i] = -INFINITY;
     upper[i] = INFINITY;
   }
+
   return pbTask_AppendUnknowns(r, task, v, z, lower, upper);
 }

@@ -19,6 +19,7 @@ int pbTask_ReadingKeys(const json_t *object, const char **key) {
     *key = reading_keys[i];
     count++;
   }
+
   return count;
 }
 
@@ -31,6 +32,7 @@ static pbTerm *next_term(const pbTask *task, const pbVariable *v, int *t, int *i
       if (strcmp(set->terms[*i].name, v->term) == 0) return &set->terms[*i];
     }
   }
+
   return NULL;
 }
 
@@ -41,6 +43,7 @@ static pbStatus no_such_term(pbTaskReader *r, const pbTask *task, const char *na
     const pbTermSet *set = &task->trajectories[t].terms;
     for (int i = 0; i < set->count; i++) pbSuggest_Offer(&near, set->terms[i].name);
   }
+
   return pbTaskReader_Fail(r, pb_bad_input, "no term of the loss is called '%.100s'%s", name,
                            pbSuggest_Write(&near, hint, sizeof hint));
 }
@@ -56,6 +59,8 @@ pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char
   if (!(v->term = pbContext_CopyText(r->ctx, name))) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
 
   pbTaskReader_Enter(r, key);
+
+  // each needs a reading of its own, of as many components
   while ((term = next_term(task, v, &t, &i))) {
     first = first ? first : term;
     if (term->hosted) return pbTaskReader_Fail(r, pb_bad_input, "term '%.100s' is a function, which has no %s", name, key);
@@ -68,6 +73,7 @@ pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char
   if (!first) return no_such_term(r, task, name);
   pbTaskReader_Leave(r);
 
+  // behind the delay the gains, and behind these the biases
   size_t count = what ? (size_t)first->part_count : 1, from = 0;
   if (what) from = 1 + (strcmp(key, "bias") == 0 ? count : 0);
   PB_TRY(pbTaskEntries_Room(r, count, e));
@@ -75,15 +81,23 @@ pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char
   return pb_ok;
 }
 
-// Where a delay may be, once its bounds are known: which states may be looked at follows from that.
-void pbTask_VaryDelay(const pbTask *task, const pbVariable *v) {
-  int t = 0, i = -1;
+static double delay_at(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
+
+// Where a delay may be, once its bounds are known: which states may be looked at follows from that. It starts where a sample of
+// some term is within the trajectory, or no derivative would ever move it.
+pbStatus pbTask_VaryDelay(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
+  int t = 0, i = -1, seen = 0;
+  double start = delay_at(v, task->start[v->first]);
+  pbTaskReader_Enter(r, "start");
+
   for (pbTerm *term; (term = next_term(task, v, &t, &i));) {
     term->reading->varied = true;
-    term->reading->least = v->scale * task->lower[v->first];
-    term->reading->most = v->scale * task->upper[v->first];
-    if (!v->logarithm) continue;
-    term->reading->least = pbExp(term->reading->least);
-    term->reading->most = pbExp(term->reading->most);
+    term->reading->least = delay_at(v, task->lower[v->first]);
+    term->reading->most = delay_at(v, task->upper[v->first]);
+    seen += pbTask_CheckDelay(r, term, task->trajectories[t].steps, start) == pb_ok;
   }
+  if (!seen) return pb_bad_input;  // told of the last one
+
+  pbTaskReader_Leave(r);
+  return pb_ok;
 }

@@ -19,45 +19,6 @@ static const char *const variable_keys[] = {
     "lower",     "upper",    "transform", "scale",      "name",       "sets",      "constants",        "delay",
     "gain",      "bias",     "body",      "prior",      NULL};
 
-pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
-  pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
-  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
-}
-
-pbStatus pbTaskEntries_Room(pbTaskReader *r, size_t count, pbTaskEntries *e) {
-  // bounded before anything is allocated
-  e->count = 0;
-  e->index = count > (1u << 22) ? NULL : pbContext_AllocArray(r->ctx, count + 1, sizeof *e->index);
-  e->memory = e->index ? pbContext_AllocArray(r->ctx, 3 * count + 1, sizeof(double)) : NULL;
-  if (!e->memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable of %zu numbers", count);
-
-  e->value = e->memory;
-  e->lower = e->value + count;
-  e->upper = e->lower + count;
-  return pb_ok;
-}
-
-void pbTaskEntries_Add(pbTaskEntries *e, size_t index, double value, double lower, double upper) {
-  int i = e->count++;
-  e->index[i] = index;
-  e->value[i] = value;
-  e->lower[i] = lower;
-  e->upper[i] = upper;
-}
-
-pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recompute, pbParam *p) {
-  PB_TRY(pbTask_FindParam(r, name, p));
-  if (strcmp(p->name, "timestep") == 0)
-    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
-  bool follows = p->derived;
-  for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) follows = follows || pbModel_Follows(r->model, p->offset + i);
-  if (follows && recompute)
-    return pbTaskReader_Fail(
-        r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
-        p->name);
-  return pb_ok;
-}
-
 // Slices of the model's policy that are not fixed, by index from 0; false at their end.
 static bool policy_unknown(const pbModel *model, int index, pbParam *param) {
   for (int i = 0; i < pbModel_ParamCount(model); i++) {
@@ -366,32 +327,6 @@ pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *t
 }
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
-static double scaled(const pbVariable *v, double value) {
-  if (!v->logarithm) return value / v->scale;
-
-  // a lower bound of zero is no bound of the logarithm
-  return (value > 0 ? pbLog(value) : -INFINITY) / v->scale;
-}
-
-// Numbers of a variable, in the minimizer's coordinates, appended to the task's.
-pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
-                               const double *upper) {
-  double **all[3] = {&task->start, &task->lower, &task->upper};
-  const double *from[3] = {start, lower, upper};
-  size_t count = (size_t)task->n + (size_t)v->count;
-
-  for (int k = 0; k < 3; k++) {
-    double *grown = pbContext_Resize(r->ctx, *all[k], count * sizeof(double));
-    if (!grown) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
-    *all[k] = grown;
-    for (int i = 0; i < v->count; i++) grown[task->n + i] = scaled(v, from[k][i]);
-  }
-
-  v->first = task->n;
-  task->n = (int)count;
-  return pb_ok;
-}
-
 static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *start, const double *lower, const double *upper) {
   for (int i = 0; i < v->count; i++) {
     // a NaN fails each of these
@@ -628,7 +563,7 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   PB_TRY(pbVariable_FindRows(r, v));
   PB_TRY(pbVariable_CheckRows(r, object, v));
   PB_TRY(read_ranges(r, object, task, v, e));
-  if (v->kind == pb_varyReading && v->index[0] == 0) pbTask_VaryDelay(task, v);
+  if (v->kind == pb_varyReading && v->index[0] == 0) PB_TRY(pbTask_VaryDelay(r, task, v));
   return pb_ok;
 }
 

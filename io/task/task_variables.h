@@ -25,7 +25,8 @@ PB_NODISCARD pbStatus pbTask_ReadInertia(pbTaskReader *r, const json_t *object, 
 int pbTask_ReadingKeys(const json_t *object, const char **key);  // how many of them there are, and the last of these
 PB_NODISCARD pbStatus pbTask_ReadingEntries(pbTaskReader *r, const json_t *object, const char *key, pbTask *task, pbVariable *v,
                                             pbTaskEntries *e);
-// Where a delay may be, once its bounds are known: which states may be looked at follows from that.
-void pbTask_VaryDelay(const pbTask *task, const pbVariable *v);
+// Where a delay may be, once its bounds are known: which states may be looked at follows from that. pb_bad_input where it starts
+// beyond all samples.
+PB_NODISCARD pbStatus pbTask_VaryDelay(pbTaskReader *r, const pbTask *task, const pbVariable *v);
 
 #endif

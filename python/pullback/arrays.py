@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from .errors import ArgumentError
+from .errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -147,6 +147,28 @@ def paths_of(values, name, lists=False):
     return ":".join(folders) or None
 
 
+def _json(given):
+    """Its text. A number that is none is refused by its place, but in a target, where it is a sample that is missing."""
+    try:
+        return json.dumps(given, default=_plain, allow_nan=False)
+    except ValueError as error:
+        if "Out of range" not in str(error):
+            raise
+    return json.dumps(_with_gaps(given, "", False), allow_nan=False)
+
+
+def _with_gaps(value, place, target):
+    if isinstance(value, Mapping):
+        return {k: _with_gaps(v, f"{place}.{k}" if place else str(k), target or k == "target") for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_gaps(v, f"{place}[{k}]", target) for k, v in enumerate(value)]
+    if isinstance(value, float) and not np.isfinite(value):
+        if target and np.isnan(value):
+            return None
+        raise InputError(f"{place}: expected a number, found {value}")
+    return value if isinstance(value, (str, int, float)) or value is None else _with_gaps(_plain(value), place, target)
+
+
 class Description:
     """The file of something that is described in JSON, given as a path or as a dict, which becomes a file in memory; the files that it
     names lie below the current folder. None stays None."""
@@ -160,7 +182,7 @@ class Description:
             return None if self._given is None else path_of(self._given, self._name)
         if not isinstance(self._given, Mapping):
             raise ArgumentError(f"expected a path or a dict, found {type(self._given).__name__}")
-        text = json.dumps(dict(self._given), default=_plain)
+        text = _json(dict(self._given))
         self._memory = os.memfd_create("pullback")
         with open(self._memory, "w", encoding="utf-8", closefd=False) as f:
             f.write(text)

@@ -45,12 +45,13 @@ class _Log:
     """A log: where its file is, and its columns."""
 
     def __init__(self, given: object, folder: str, number: int):
-        self.name = f"log {number}"
+        self.name, self.own = f"log {number}", False
         if isinstance(given, (str, os.PathLike)):
             self.path = os.path.abspath(path_of(given, "log"))
             self.name = os.path.basename(self.path)
             arrays = recording(self.path)
-            if not self.path.endswith(".csv"):  # arrays become columns
+            self.own = self.path.endswith(".csv")
+            if not self.own:  # arrays become columns
                 self.path = self._write({k: v for k, v in arrays.items() if v.dtype.kind in "fi"}, os.path.join(folder, f"log{number}.csv"))
         elif isinstance(given, Mapping):
             self.path = self._write(given, os.path.join(folder, f"log{number}.csv"))
@@ -63,9 +64,12 @@ class _Log:
         if time is None or time.ndim != 1 or len(time) < 2:
             raise ArgumentError(f"{self.name}: expected a column 'time' of two rows at least; there are {', '.join(self.columns) or 'none'}")
         self.time = time
-        if not np.isfinite(time).all() or (np.diff(time) < 0).any():
-            k = int(np.argmax(~(np.diff(time, prepend=-np.inf) >= 0)))
-            raise InputError(f"{self.name}: {self.time_name}: row {k} is {time[k]:.9g} s, the one before it {time[k - 1]:.9g} s: times must not go backwards")
+        later = np.isfinite(time) & (np.diff(time, prepend=-np.inf) > 0)
+        self.ordered = bool(later.all())
+        if not self.ordered and not self.own:  # the reader of a file knows the line
+            k = int(np.argmin(later))
+            why = "is no time" if not np.isfinite(time[k]) else f"is not later than the row before it, of {time[k - 1]:.9g} s"
+            raise InputError(f"{self.name}: {self.time_name}: row {k}: {time[k]:.9g} s {why}")
         for name, column in self.columns.items():
             if column.shape != time.shape:
                 raise ArgumentError(f"{self.name}: {name} has shape {column.shape}, expected that of the times, {time.shape}")
@@ -349,13 +353,18 @@ class _Task:
 
     def add(self, log, role):
         h, measured, how = self.model.timestep, _Measured(self.about, log), self.how
-        begin = math.floor(log.time[0] / h + 1e-6) * h  # as steps of a simulated log are
-        steps = max(1, math.ceil((log.time[-1] - begin) / h - 1e-9))
+        if not log.ordered:  # refused where it is read
+            begin, end = 0., h
+        else:
+            begin, end = math.floor(log.time[0] / h + 1e-6) * h, log.time[-1]  # as steps of a simulated log are
+        steps = max(1, math.ceil((end - begin) / h - 1e-9))
         init: dict[str, Any] = {"qpos": np.asarray(self.state.qpos).tolist(), "qvel": np.asarray(self.state.qvel).tolist()}
-        if any(word in ("qpos", "qvel") for word, *_ in measured.terms):
+        if log.ordered and any(word in ("qpos", "qvel") for word, *_ in measured.terms):
             init["recording"] = {"file": log.path, "at": begin, "time": log.time_name}
         one: dict[str, Any] = {"steps": steps, "role": role, "init": init, "loss": [self._term(log, measured, term, begin) for term in measured.terms]}
-        if how["window"] and role == "fit":
+        if how["window"] and role == "fit" and log.ordered:
+            if how["window"] > end - log.time[0] + h:
+                raise ArgumentError(f"window: {how['window']:.9g} s is more than {log.name} has, {end - log.time[0]:.9g} s; without a window it is taken as a whole")
             one["window"] = how["window"]
         if how["clusters"]:
             one["cluster"] = log.path

@@ -25,6 +25,7 @@ static double rate_at(const pbOptimizer *o, int iteration) {
 
   // On the line to the next.
   double part = (double)(iteration - at->iteration) / (at[1].iteration - at->iteration);
+
   return at->rate + part * (at[1].rate - at->rate);
 }
 

@@ -143,6 +143,7 @@ static pbStatus check_method(Audit *a) {
 
   // The context's own text is written over.
   snprintf(why, sizeof why, "%.290s", pbContext_Error(a->task->ctx));
+
   return pbContext_Fail(a->task->ctx, pb_bad_argument, "%s: audit: %s", a->task->name, why);
 }
 
@@ -166,6 +167,7 @@ static pbStatus find_limits(Audit *a) {
                           "%s: audit: the limit of actuator '%s' is unknown: it has no forcerange; state \"torque\"",
                           a->task->name, name ? name : "");
   }
+
   return limit_policy(a);
 }
 
@@ -206,6 +208,7 @@ static pbStatus count_perturbed(Audit *a) {
       return fail(a, pb_bad_argument, "audit: parameters are perturbed by 0 <= relative < 1");
     a->perturbed += (size_t)p.rows * (size_t)p.cols;
   }
+
   return pb_ok;
 }
 
@@ -404,6 +407,7 @@ static pbStatus begin_pass(Audit *a, pbAuditRun kind, pbTrajectory *tr, Pass *p)
   pbPoses_Fine(a->task, tr, p->divide, p->ctrl + steps * (nu + commands), &p->poses);
 
   PB_TRY(pbRollout_PlanSlots(ctx, &a->twin.model, (int)steps, 0, 1, &plan));
+
   return pbRollout_Create(ctx, &a->twin.model, &plan, NULL, &p->rollout);
 }
 
@@ -433,6 +437,7 @@ static pbStatus run_pass(Audit *a, Pass *p, size_t t, pbAuditRow *row, double *d
     if (is_failure_of_run(row, status)) note_failure(a, row, start);
     else PB_TRY(status);
   }
+
   return pb_ok;
 }
 
@@ -450,6 +455,7 @@ static pbAuditRow empty_row(const Audit *a, pbAuditRun kind) {
   row.overlap.limit = row.given_way.limit = row.at_joint.limit = 1;
   snprintf(row.name, sizeof row.name, kind == pb_auditMethod ? "method %.38s" : "%.38s",
            kind == pb_auditMethod ? a->o.method : row_names[kind]);
+
   return row;
 }
 
@@ -531,6 +537,7 @@ static pbStatus run_kind(Audit *a, pbAuditRun kind) {
 
   summarize(a, row, delivered);
   note_torque(a, row);
+
   return pb_ok;
 }
 
@@ -556,6 +563,7 @@ static pbStatus allocate(Audit *a) {
     *pieces[i] = next;
     next += sizes[i];
   }
+
   return pb_ok;
 }
 
@@ -667,6 +675,7 @@ static pbStatus run_all(Audit *a, const double *z) {
   PB_TRY(run_reference(a));
   a->report->made = pb_auditRunCount;
   pbAuditReport_Judge(a->report);
+
   return pb_ok;
 }
 
@@ -684,5 +693,6 @@ pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *optio
   pbContext_Free(task->ctx, a.memory);
   pbContext_Free(task->ctx, a.good);
   pbContext_Free(task->ctx, a.silent);
+
   return status;
 }

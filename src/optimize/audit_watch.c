@@ -65,6 +65,7 @@ static bool keep(pbAuditMost *most, double value, double limit) {
 
   most->value = value;
   most->limit = limit;
+
   return true;
 }
 
@@ -124,6 +125,7 @@ static bool may_touch(const pbModel *m, int a, int b) {
 
   // By MuJoCo's bits; geoms of a body are one thing.
   bool types = (m->geom_contype[a] & m->geom_conaffinity[b]) || (m->geom_contype[b] & m->geom_conaffinity[a]);
+
   return types && m->geom_bodyid[a] != m->geom_bodyid[b];
 }
 
@@ -133,6 +135,7 @@ static bool may_meet(const pbAuditWatch *w, const pbScratch *s, int a, int b, do
   // By balls about both.
   double reach = w->model->geom_rbound[a] + w->model->geom_rbound[b] + way;
   double d[3] = {x[0] - y[0], x[1] - y[1], x[2] - y[2]};
+
   return d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach * reach;
 }
 
@@ -269,6 +272,7 @@ static double policy_force(const pbScratch *s) {
   for (int i = 0; i < p->outputs; i++) {
     if (p->target[i].kind != pb_outputControl) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
   }
+
   return most;
 }
 

@@ -125,6 +125,7 @@ static pbStatus draw_generation(pbOptimizer *o, const Cma *c, const Generation *
   }
 
   pbRng_Save(&rng, c->rng);
+
   return pb_ok;
 }
 

@@ -116,6 +116,7 @@ pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, d
 
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
   *value = status == pb_ok ? sum_squares(o, r) : 0;
+
   return end_evaluation(o, x, status, value);
 }
 

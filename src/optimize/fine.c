@@ -37,6 +37,7 @@ pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine) {
   fine->policy = *m->policy;
   fine->policy.every *= divide;
   fine->model.policy = &fine->policy;
+
   return pb_ok;
 }
 

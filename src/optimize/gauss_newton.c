@@ -184,6 +184,7 @@ static pbStatus find_move(pbOptimizer *o, Work *w) {
   }
 
   o->h->outcome = pb_noDescent;
+
   return pb_ok;
 }
 

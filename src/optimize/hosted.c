@@ -58,6 +58,7 @@ pbStatus pbHosted_SetUp(pbTermSet *s, pbTerm *t) {
   // Finer runs look at the same times.
   for (int k = 0; k < t->step_count; k++) h->time[k] = t->steps[k] * s->timestep;
   divide(s, t, h);
+
   return pb_ok;
 }
 

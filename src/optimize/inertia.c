@@ -1,6 +1,7 @@
-// Mass, center and inertia of a body as ten unknowns without bounds: the log-Cholesky factor of its pseudo-inertia (Rucker & Wensing,
-// IEEE Robotics and Automation Letters 7(2), 2022). Any ten numbers are a body that can be: z = (a, d1, d2, d3, s12, s23, s13, t)
-// with mass m = exp(2 a), center t, and second moments m L L' about it, L upper triangular with exp(d) on its diagonal.
+// Mass, center and inertia of a body as ten unknowns without bounds: the log-Cholesky factor of its pseudo-inertia (Rucker &
+// Wensing, IEEE Robotics and Automation Letters 7(2), 2022). Any ten numbers are a body that can be:
+// z = (a, d1, d2, d3, s12, s23, s13, t) with mass m = exp(2 a), center t, and second moments m L L' about it, L upper triangular
+// with exp(d) on its diagonal.
 // Tests: tests/unit/test_inertia.c.
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "optimize/inertia.h"
 #include "optimize/optimizer.h"
 
-// Moments that are equal have any axes: what tells them apart is this part of their sum, or the derivatives by the axes say nothing.
+// Moments that are equal have any axes: what tells them apart is this part of their sum, or derivatives by the axes say nothing.
 static const double apart = 1e-7;
 // A rod or plate without thickness has none of this.
 static const double thickness = 1e-9;
@@ -58,6 +59,8 @@ static void rotate_in(const double R[9], const double A[9], double out[9]) {
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 3; j++) AR[3 * i + j] = A[3 * i] * R[j] + A[3 * i + 1] * R[3 + j] + A[3 * i + 2] * R[6 + j];
   }
+
+  // R' (A R)
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 3; j++) out[3 * i + j] = R[i] * AR[j] + R[3 + i] * AR[3 + j] + R[6 + i] * AR[6 + j];
   }
@@ -81,6 +84,7 @@ void pbInertia_Values(const double *z, double *value) {
   outer(L, S);
   moments(S, I);
 
+  // the center stands for itself
   value[0] = mass;
   memcpy(value + 1, z + 7, 3 * sizeof *z);
   for (int k = 0; k < 6; k++) value[4 + k] = mass * I[place[k]];
@@ -115,10 +119,13 @@ static bool factorize(const double S[9], double mass, double least, double L[9])
     for (int i = j; i >= 0; i--) {
       double sum = S[3 * i + j] / mass;
       for (int k = j + 1; k < 3; k++) sum -= L[3 * i + k] * L[3 * j + k];
+
+      // a pivot on the diagonal
       if (i == j && !(sum > least)) return false;
       L[3 * i + j] = i == j ? sqrt(sum) : sum / L[3 * j + j];
     }
   }
+
   return true;
 }
 
@@ -127,12 +134,16 @@ static bool thicken(const double I[9], double trace, double S[9]) {
   double A[9], V[9], root[3], D[9] = {0};
   memcpy(A, I, sizeof A);
   pbVec_Eigen(A, V, root, 3);
+
+  // about each principal axis: what is missing by more than rounding is no body
   for (int k = 0; k < 3; k++) {
     double second = trace - root[k] * root[k];
     if (second < -thickness * trace) return false;
     D[4 * k] = fmax(second, 2 * thickness * trace);
   }
+
   rotate_out(V, D, S);
+
   return true;
 }
 
@@ -140,6 +151,8 @@ bool pbInertia_Start(const double *value, double *z) {
   double I[9], S[9], L[9], mass = value[0];
   unpack(value + 4, I);
   second_moments(I, S);
+
+  // as it is, or thickened where it has no extent
   double trace = S[0] + S[4] + S[8], least = thickness * trace / mass;
   if (!(mass > 0) || !(trace > 0) || !isfinite(trace)) return false;
   if (!factorize(S, mass, least, L) && !(thicken(I, trace, S) && factorize(S, mass, 0, L))) return false;
@@ -147,6 +160,7 @@ bool pbInertia_Start(const double *value, double *z) {
   const double given[PB_INERTIA] = {0.5 * pbLog(mass), pbLog(L[0]), pbLog(L[4]), pbLog(L[8]), L[1], L[5], L[2],
                                     value[1],          value[2],    value[3]};
   memcpy(z, given, sizeof given);
+
   return true;
 }
 
@@ -165,6 +179,7 @@ static void find_axes(const double *value, Axes *axes) {
   double det = R[0] * (R[4] * R[8] - R[5] * R[7]) - R[1] * (R[3] * R[8] - R[5] * R[6]) + R[2] * (R[3] * R[7] - R[4] * R[6]);
   for (int i = 0; i < 3; i++) R[3 * i + 2] *= det < 0 ? -1 : 1;
 
+  // moments apart: moving one may meet the third, so twice
   double *D = axes->D, least = apart * (D[0] + D[1] + D[2]);
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < 3; i++) {
@@ -186,6 +201,7 @@ static void to_quaternion(const double R[9], double q[4]) {
     }
   }
 
+  // the real part is the largest
   if (k < 0) {
     q[0] = 0.5 * sqrt(1 + trace);
     q[1] = (R[7] - R[5]) / (4 * q[0]);
@@ -194,6 +210,7 @@ static void to_quaternion(const double R[9], double q[4]) {
     return;
   }
 
+  // or that of axis k
   int i = (k + 1) % 3, j = (k + 2) % 3;
   double size = 0.5 * sqrt(1 + R[4 * k] - R[4 * i] - R[4 * j]);
   q[1 + k] = size;
@@ -205,6 +222,8 @@ static void to_quaternion(const double R[9], double q[4]) {
 void pbInertia_Put(const double *value, double *number) {
   Axes axes;
   find_axes(value, &axes);
+
+  // mass and center are the model's own numbers
   memcpy(number, value, 4 * sizeof *number);
   to_quaternion(axes.R, number + 4);
   memcpy(number + 8, axes.D, sizeof axes.D);
@@ -224,6 +243,8 @@ void pbInertia_Pull(const double *value, const double *bar, double *value_bar) {
   find_axes(value, &axes);
   to_quaternion(axes.R, q);
   quaternion_by(q, Q);
+
+  // to the rotation of the axes, then to the tensor in them
   for (int k = 0; k < 3; k++) {
     for (int i = 0; i < 4; i++) w[k] += Q[3 * i + k] * bar[4 + i];
   }
@@ -234,6 +255,7 @@ void pbInertia_Pull(const double *value, const double *bar, double *value_bar) {
   in[1] = in[3] = -0.5 * w[2] / (D[1] - D[0]);
   in[2] = in[6] = 0.5 * w[1] / (D[2] - D[0]);
   in[5] = in[7] = -0.5 * w[0] / (D[2] - D[1]);
+
   rotate_out(axes.R, in, I);
 
   // Entries off the diagonal stand twice.
@@ -248,10 +270,13 @@ void pbInertia_Push(const double *value, const double *by, double *number) {
   find_axes(value, &axes);
   to_quaternion(axes.R, q);
   quaternion_by(q, Q);
+
+  // the tensor's move, in the principal frame
   unpack(by + 4, I);
   rotate_in(axes.R, I, in);
 
   const double w[3] = {-in[5] / (D[2] - D[1]), in[2] / (D[2] - D[0]), -in[1] / (D[1] - D[0])};
+
   memcpy(number, by, 4 * sizeof *number);
   for (int i = 0; i < 4; i++) number[4 + i] = Q[3 * i] * w[0] + Q[3 * i + 1] * w[1] + Q[3 * i + 2] * w[2];
   for (int k = 0; k < 3; k++) number[8 + k] = in[4 * k];

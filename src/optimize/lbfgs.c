@@ -75,6 +75,7 @@ static pbStatus evaluate_at(pbOptimizer *o, Search *s, double t) {
 
   // A failed point slopes up steeply: it lies too far.
   s->slope = isfinite(s->value) ? pbVec_Dot(s->g, s->d, o->n) : INFINITY;
+
   return pb_ok;
 }
 

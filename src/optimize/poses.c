@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "model/mocap.h"
 #include "model/model.h"
+#include "optimize/rotation.h"
 #include "optimize/task.h"
 
 static bool is_of(const pbVariable *v, pbVariableKind kind, int t) {
@@ -53,6 +54,7 @@ pbStatus pbPoses_Give(pbTask *task, pbTrajectory *tr, int keyframe) {
 
   for (size_t k = 0; k < rows; k++)
     pbModel_MocapPose(m, task->theta, keyframe, tr->poses.pos + k * 3 * n, tr->poses.quat + k * 4 * n);
+
   return pb_ok;
 }
 
@@ -66,6 +68,7 @@ pbStatus pbPoses_GiveMotion(pbTask *task, pbTrajectory *tr) {
   tr->poses.before[0] = memory;
   tr->poses.before[1] = memory + 3 * n;
   tr->poses.vel = memory + 7 * n;
+
   return pb_ok;
 }
 
@@ -136,6 +139,7 @@ pbStatus pbPoses_SetUp(pbTask *task, pbTrajectory *tr) {
       if (own && p->origin[part] == pb_fromModel) p->origin[part] = pb_fromFirstRow;
     }
   }
+
   return pb_ok;
 }
 
@@ -155,6 +159,7 @@ bool pbPoses_AreModels(const pbTask *task, const pbTrajectory *tr) {
     for (int k = 0; k < 3; k++) same &= tr->poses.pos[3 * i + (size_t)k] == body_pos[3 * b + k];
     for (int k = 0; k < 4; k++) same &= tr->poses.quat[4 * i + (size_t)k] == body_quat[4 * b + k];
   }
+
   return same;
 }
 
@@ -172,6 +177,7 @@ static double value_at(const pbTask *task, const pbVariable *v, int step, int st
 
   // Between two knots by their distance.
   const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
+
   return right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
 }
 
@@ -187,6 +193,7 @@ static const double *turn_at(const pbTask *task, int t, pbVariableKind kind, int
 
     for (int a = 0; a < v->index_count; a++) turn[v->index[a]] = value_at(task, v, row, rows_of(task, t, kind).count, a);
   }
+
   return turn;
 }
 

@@ -1,5 +1,5 @@
 // What a term reads at a time of its own: between two states the straight line, of rotations that in the tangent space, so
-// that the simulation is compared where the recording is, and no recording is changed; late by a delay, through a gain and a bias.
+// that the simulation is compared where the recording is, and no recording is changed; late by a delay, with a gain and a bias.
 // Tests: tests/unit/test_readings.c.
 #include <math.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "elementary/elementary.h"
+#include "optimize/rotation.h"
 #include "optimize/terms.h"
 
 // ---- rotations ------------------------------------------------------------------------------------------------------
@@ -175,14 +176,17 @@ double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSe
 }
 
 double pbTerm_Time(const pbTerm *t, int k, double timestep) {
+  PB_ASSERT(k >= 0 && k < t->step_count);
   return t->reading && t->reading->time ? t->reading->time[k] : t->steps[k] * timestep;
 }
 
 // ---- where the times lie --------------------------------------------------------------------------------------------
-// Times are those of states up to the rounding of numbers written in decimals, but for a delay that is found: it moves them.
+// Times are those of states up to the rounding of numbers written in decimals. A delay that is found moves them: then up to the
+// rounding of this quotient, which would else decide on which side of a state its derivative is taken.
 static double place(const pbTermSet *s, const pbReading *r, double time, double delay) {
   double at = (time - delay) / s->timestep, near = floor(at + 0.5);
-  return !r->varied && fabs(at - near) <= 1e-5 * (1 + fabs(near) * 1e-6) ? near : at;
+  double within = r->varied ? 1e-14 * (1 + fabs(time / s->timestep)) : 1e-5 * (1 + fabs(near) * 1e-6);
+  return fabs(at - near) <= within ? near : at;
 }
 
 // The state at or before a place; what lies beyond the trajectory is seen at its ends. A delay that is found needs the next state
@@ -212,6 +216,17 @@ void pbTermSet_Place(pbTermSet *s) {
       r->fraction[k] = t->steps[k] < s->steps ? fmin(fmax(at - t->steps[k], 0), 1) : 0;
     }
   }
+}
+
+int pbTerm_OnStates(const pbTermSet *s, const pbTerm *t) {
+  const pbReading *r = t->reading;
+  int count = 0, looks = r && r->varied && t->quantity != pb_observedControl ? t->step_count : 0;
+  for (int k = 0; k < looks; k++) {
+    double at = place(s, r, r->time[k], r->now[0]), off = fabs(at - floor(at + 0.5));
+    count += at >= 0 && at <= s->steps && off <= 1e-6;
+  }
+
+  return count;
 }
 
 void pbReading_Mark(const pbTermSet *s, const pbTerm *t, char *mark) {
@@ -255,6 +270,7 @@ pbMoment pbTerm_Moment(const pbTermSet *s, const pbTerm *t, int k, int row) {
   // What is late by more than the trajectory is old shows its start, whatever the delay.
   double at = place(s, r, r->time[k], r->now[0]);
   m.rate = at < 0 || at > s->steps ? 0 : -1 / s->timestep;
+
   return m;
 }
 

@@ -18,8 +18,10 @@ pbStatus pbRecorded_Create(pbContext *ctx, int width, double timestep, pbRecorde
     return pbContext_Fail(ctx, pb_no_memory, "no memory for recorded controls");
   }
 
+  // a series for each control
   *r = (pbRecorded){.width = width, .timestep = timestep, .series = series};
   *recorded = r;
+
   return pb_ok;
 }
 
@@ -28,6 +30,7 @@ pbStatus pbSeries_Allocate(pbContext *ctx, pbSeries *series, size_t count) {
   series->count = count;
   series->time = pbContext_AllocArray(ctx, count, sizeof *series->time);
   series->value = pbContext_AllocArray(ctx, count, sizeof *series->value);
+
   return series->time && series->value ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for recorded controls");
 }
 
@@ -62,6 +65,7 @@ pbStatus pbRecorded_OfRows(pbContext *ctx, const double *rows, size_t count, int
   }
 
   *recorded = r;
+
   return pb_ok;
 }
 
@@ -89,12 +93,15 @@ static size_t find_sample(const pbSeries *s, double time) {
 
 static double value_at(const pbSeries *s, bool linear, double time) {
   size_t i = find_sample(s, time);
+  PB_ASSERT(s->count > 0);
 
+  // before the first sample the first, beyond the last the last
   if (i == s->count) return s->value[0];
   if (!linear || i + 1 == s->count) return s->value[i];
 
   // on the line to the next one
   double share = (time - s->time[i]) / (s->time[i + 1] - s->time[i]);
+
   return s->value[i] + share * (s->value[i + 1] - s->value[i]);
 }
 
@@ -120,6 +127,7 @@ double pbSeries_Mean(const pbSeries *s, bool linear, double from, double to) {
 
   // one piece has its value to the last bit
   double last = piece_mean(s, linear, at, to);
+
   return at == from ? last : (sum + (to - at) * last) / (to - from);
 }
 

@@ -45,10 +45,12 @@ static size_t lay_out(pbRiccati *s, size_t rows, double *base) {
                    {&s->s, starts},
                    {&s->start_gain, starts * (starts + 1)}};
 
+  // one after the other
   for (int i = 0; i < pieces; i++) {
     if (base) *all[i].to = base + total;
     total += all[i].count;
   }
+
   return total;
 }
 
@@ -67,6 +69,7 @@ pbStatus pbRiccati_Create(pbContext *ctx, pbRiccati *s, size_t rows) {
   if (!s->numbers || !s->integers || !s->entries || !s->first)
     return pbContext_Fail(ctx, pb_no_memory, "no memory for a sweep through %d steps", s->steps);
 
+  // products want their memory aligned
   lay_out(s, rows, s->numbers);
   s->product = (void *)(((uintptr_t)(s->numbers + count) + alignment - 1) / alignment * alignment);
   s->start_unknown = s->integers;
@@ -98,6 +101,8 @@ static void pull_matrix(pbRiccati *s, const double *F) {
     memset(s->Y + i * size, 0, n * sizeof *s->Y);
     memcpy(s->Y + i * size + n, s->P + i * size + n, slots * sizeof *s->Y);
   }
+
+  // X F onto (0 U), B of the slots onto W
   pbProductShape of_state = shape_of(s, s->n, s->size, false), of_slots = shape_of(s, s->slots, s->slots, false);
   pbProduct_Add(&of_state, s->P, F, s->Y, s->product);
   pbProduct_Add(&of_slots, s->P + n * size, F + n, W, s->product);
@@ -119,10 +124,13 @@ static void pull_step(pbRiccati *s, int k) {
   size_t n = (size_t)s->n, size = (size_t)s->size;
   const double *F = step_at(s, k);
   pull_matrix(s, F);
+
+  // what is above the diagonal, below it
   for (size_t i = 1; i < size; i++) {
     for (size_t j = 0; j < i; j++) s->P[i * size + j] = s->P[j * size + i];
   }
 
+  // E'q: the slots keep theirs
   memcpy(s->before, s->q, size * sizeof *s->q);
   memset(s->q, 0, n * sizeof *s->q);
   for (size_t i = 0; i < n; i++) {
@@ -140,6 +148,7 @@ static void add_rows(pbRiccati *s, int k) {
       if (row[i] != 0) s->at[count++] = i;
     }
 
+    // products of what is there alone
     for (int a = 0; a < count; a++) {
       double by = row[s->at[a]], *P = s->P + (size_t)s->at[a] * size;
       s->q[s->at[a]] += by * s->r[which];
@@ -194,6 +203,7 @@ static bool enter(const Pass *pass, double *P, double *q, int size, int i, int u
   memset(P + at * width, 0, width * sizeof *P);
   for (size_t j = 0; j < width; j++) P[j * width + at] = 0;
   q[i] = 0;
+
   return true;
 }
 
@@ -205,12 +215,15 @@ static void begin_start(pbRiccati *s) {
     const double *of_a = s->start + a * n;
     memset(s->before, 0, n * sizeof *s->before);
     s->s[a] = 0;
+
+    // M q, and a row of M P
     for (size_t i = 0; i < n; i++) {
       if (of_a[i] == 0) continue;
       s->s[a] += of_a[i] * s->q[i];
       for (size_t j = 0; j < n; j++) s->before[j] += of_a[i] * s->P[i * size + j];
     }
 
+    // times M'
     for (size_t b = 0; b < count; b++) {
       double sum = 0;
       for (size_t j = 0; j < n; j++) sum += s->before[j] * s->start[b * n + j];
@@ -223,6 +236,8 @@ static bool go_back(pbRiccati *s, const Pass *pass) {
   size_t size = (size_t)s->size;
   memset(s->P, 0, size * size * sizeof *s->P);
   memset(s->q, 0, size * sizeof *s->q);
+
+  // from the last state
   add_rows(s, s->steps);
 
   // Through the step, what is seen before it, then the knots that enter there.
@@ -256,6 +271,7 @@ static double minus_gain(const double *gain, const double *x, int size) {
 
 // The initial state by p into x; find (else NULL) is p, and found: the unknown that was minimized over last is the first.
 static void start_forward(pbRiccati *s, const double *p, double *find, double *x) {
+  PB_ASSERT(!find || find == p);
   memset(x, 0, (size_t)s->size * sizeof *x);
   memset(s->s, 0, (size_t)s->start_count * sizeof *s->s);
 
@@ -276,6 +292,7 @@ static double squares_at(const pbRiccati *s, int k, const double *x) {
     for (int i = 0; i < s->size; i++) moved += row[i] * x[i];
     sum += moved * moved;
   }
+
   return sum;
 }
 
@@ -286,6 +303,7 @@ static double go_forward(pbRiccati *s, const double *p, double *find) {
   int e = s->entry_count - 1;
   start_forward(s, p, find, x);
 
+  // knots enter where they were eliminated, in the opposite order
   for (int k = 0; k < s->steps; k++) {
     for (; e >= 0 && s->entries[e].step == k; e--) {
       const pbRiccatiEntry *in = &s->entries[e];

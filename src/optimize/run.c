@@ -47,6 +47,7 @@ static pbStatus linearize_of(void *user, const double *z, double *r, double *g, 
   const pbTaskTaker taker = pbTaskSweep_Taker(l->sweep);
   PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, r, &taker)));
   pbTaskSweep_Look(l->sweep, g, diagonal);
+
   return pb_ok;
 }
 
@@ -165,6 +166,7 @@ static int report_progress(Loop *l) {
   // The rollouts report with this until the next iteration.
   task->now = (pbProgress){
       .phase = "optimize", .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
+
   return task->progress ? task->progress(task->user, &task->now) : 0;
 }
 
@@ -230,6 +232,7 @@ static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerO
   task->sample.seed = o->seed;
   task->sample.fresh = pbTask_Sampled(task) && (o->method == pb_methodAdam || o->method == pb_methodEs);
   l->key = o->seed * 0x9e3779b97f4a7c15u + (uint64_t)o->method;
+
   return pb_ok;
 }
 
@@ -367,6 +370,7 @@ static pbStatus test_answer(pbTask *task, pbRunResult *result) {
   if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return status;
 
   result->test_loss = INFINITY;
+
   return pb_ok;
 }
 

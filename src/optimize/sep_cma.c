@@ -65,6 +65,7 @@ static pbStatus draw_generation(pbOptimizer *o, const Sep *c, double *ys, double
   }
 
   pbRng_Save(&rng, c->rng);
+
   return pb_ok;
 }
 

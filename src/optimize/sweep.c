@@ -106,10 +106,13 @@ static int knots_at_once(const pbVariable *v) { return v->linear && v->knots > 1
 
 static int count_slots(const pbTask *task, int t) {
   int slots = 0;
+
+  // linear knots take two at a time
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (is_control(v) && is_of(v, t)) slots += knots_at_once(v) * v->index_count;
   }
+
   return slots;
 }
 
@@ -119,6 +122,7 @@ static int count_starts(const pbTask *task, int t) {
     const pbVariable *v = &task->variables[i];
     if (!is_control(v) && is_of(v, t)) count += v->count;
   }
+
   return count;
 }
 
@@ -155,6 +159,7 @@ static bool acts(const pbVariable *v, int which, int step, int steps) {
 
 static int slot_of(const pbVariable *v, int first_slot, int knot, int actuator) {
   int ways = knots_at_once(v);
+  PB_ASSERT(knot >= 0 && actuator >= 0 && actuator < v->index_count);
   return first_slot + ways * actuator + knot % ways;
 }
 
@@ -174,6 +179,7 @@ static int note_entries(const pbTask *task, int t, int step, pbRiccatiEntry *to)
         count++;
       }
     }
+
     slot += knots_at_once(v) * v->index_count;
   }
 
@@ -192,6 +198,8 @@ static void list_unknowns(const pbTask *task, int t, Along *along) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (!is_of(v, t)) continue;
+
+    // of a control its slots, of the initial state its unknowns
     int starts = is_control(v) ? 0 : v->count, slots = is_control(v) ? v->index_count * knots_at_once(v) : 0;
     for (int k = 0; k < starts; k++) s->start_unknown[start++] = v->first + k;
     for (int c = 0; c < slots; c++) along->actuator[slot++] = (int)v->index[c / knots_at_once(v)];
@@ -214,10 +222,14 @@ static pbStatus create_along(pbTaskSweep *sweep, int t) {
                            .slots = (int)slots,
                            .start_count = count_starts(task, t),
                            .entry_count = count_entries(task, t)};
+
+  // rows: one for each residual of the trajectory
   PB_TRY(pbRiccati_Create(task->ctx, &a->riccati, pbTermSet_Samples(set)));
 
   a->cursors = pbContext_AllocArray(task->ctx, (size_t)set->count + 1, sizeof *a->cursors);
   a->actuator = pbContext_AllocArray(task->ctx, slots + 1, sizeof *a->actuator);
+
+  // what linearizing a step needs stands behind its results
   size_t room = pbRollout_LinearizeRoom(task->model);
   a->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu + room, sizeof(double));
   if (!a->cursors || !a->actuator || !a->A)
@@ -239,14 +251,19 @@ pbStatus pbTaskSweep_Create(pbTask *task, pbTaskSweep **created) {
 
   sweep->task = task;
   sweep->count = task->trajectory_count;
+
+  // trajectories that test the answer have no sweep
   for (int t = 0; t < sweep->count; t++) {
     if (!task->trajectories[t].test) PB_TRY(create_along(sweep, t));
   }
+
   return pb_ok;
 }
 
 void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
   if (!sweep) return;
+
+  // also where it was made by half
   int count = sweep->along ? sweep->count : 0;
   for (int t = 0; t < count; t++) {
     pbRiccati_Free(task->ctx, &sweep->along[t].riccati);
@@ -275,6 +292,7 @@ static void weigh(const pbTask *task, int t, int step, double *weight) {
         weight[slot_of(v, slot, knot + way, a)] = slope * (way ? right : 1 - right);
       }
     }
+
     slot += ways * v->index_count;
   }
 }
@@ -308,6 +326,7 @@ static Look begin_look(pbTrajectory *tr, int row, int k, const pbStepRecord *ste
   for (int i = 0; i < KINDS; i++) {
     if (tr->terms.uses[kinds[i].quantity]) look.bar[i] = pbTermSet_BarRow(&tr->terms, kinds[i].quantity, row, k, tr->ctrl_bar);
   }
+
   return look;
 }
 
@@ -341,6 +360,7 @@ static pbStatus take_row(Look *look, double *G) {
   look->evaluated = s->model->integrator != pb_intRK4;
 
   bool finite = pb_allFinite(G, (size_t)(s->n + s->nu));
+
   return finite ? pb_ok : pbScratch_Fail(look->scratch, pb_not_finite, "the derivative of what is seen is not finite");
 }
 
@@ -370,6 +390,7 @@ static pbStatus look_at_term(Along *a, Look *look, const pbTerm *term, Cursor *c
   }
 
   cursor->k++;
+
   return pb_ok;
 }
 
@@ -380,6 +401,7 @@ static pbStatus look_at_terms(Along *a, Look *look) {
     Cursor *cursor = &a->cursors[i];
     while (cursor->k < term->step_count && term->steps[cursor->k] == look->k) PB_TRY(look_at_term(a, look, term, cursor));
   }
+
   return pb_ok;
 }
 

@@ -292,6 +292,7 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
   PB_TRY(pbTask_Apply(task, z));
   PB_TRY(pbTask_EachLoss(task, z, value, gradient));
   *value += pbTask_Prior(task, z, gradient);
+
   return end_evaluation(task, z, *value);
 }
 
@@ -304,6 +305,7 @@ double pbTask_Prior(const pbTask *task, const double *z, double *gradient) {
     sum += d * d;
     if (gradient) gradient[i] += 2 * w * d;
   }
+
   return sum;
 }
 
@@ -336,6 +338,7 @@ static pbStatus evaluate_residuals(pbTask *task, const double *z, double *r, dou
   pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
 
   task->same = !pbTask_Sampled(task);
+
   return end_evaluation(task, z, value);
 }
 
@@ -372,6 +375,7 @@ pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta) {
 
   // As the file has them, but for what is unknown or follows it.
   memcpy(theta, task->theta, task->ntheta * sizeof *theta);
+
   return pbTask_PutParameters(task, theta);
 }
 
@@ -387,6 +391,7 @@ static pbStatus certify(pbTask *task, pbTrajectory *tr, pbCertificate *certifica
   pbVjpOptions options = task->truncation;
   options.spot_check = pb_checkSteps;
   options.seed = 1;
+
   return pbTrajectory_PullBack(tr, &options, task->theta_bar, certificate);
 }
 
@@ -396,6 +401,7 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   PB_TRY(pbTask_Apply(task, z));
   PB_TRY(pbTask_BeginWorld(task, t, 0));
   pbStatus status = certify(task, tr, certificate);
+
   return status == pb_ok ? pb_ok : pbContext_Fail(task->ctx, status, "%s", pbContext_Error(tr->ctx));
 }
 
@@ -493,5 +499,6 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
 
   *loss /= pbTask_Worlds(task);
   *loss += pbTask_Prior(task, z, NULL);
+
   return pb_ok;
 }

@@ -123,10 +123,12 @@ PB_NODISCARD pbStatus pbReading_AtTimes(pbContext *ctx, const pbTerm *term, doub
 double pbTerm_Time(const pbTerm *term, int k, double timestep);  // of its k-th look, s from the start
 void pbReading_Free(pbContext *ctx, pbReading *reading);
 void pbReading_Mark(const pbTermSet *set, const pbTerm *term, char *mark);  // states that it may need
+// Of a term whose delay is an unknown: how many of its times lie on states (to 1e-6 of a step), where its line has a kink.
+int pbTerm_OnStates(const pbTermSet *set, const pbTerm *term);
 // Row `row` of the set, which is state `step`, of a quantity, and of its slopes; NULL: controls that are not given.
 const double *pbTermSet_Observed(const pbTermSet *set, pbQuantity quantity, int row, int step, const double *ctrl);
 double *pbTermSet_BarRow(const pbTermSet *set, pbQuantity quantity, int row, int step, double *ctrl_bar);
-// After a value: what component i of a term reads at its k-th time, and what is recorded there; of rotations the deviation, and 0.
+// After a value: what component i of a term reads at its k-th time, and what is recorded there; of rotations the deviation, 0.
 double pbTerm_Reading(const pbTermSet *set, const pbTerm *term, int k, int i, const double *ctrl, double *recorded);
 // ---- hosted.c
 PB_NODISCARD pbStatus pbHosted_SetUp(pbTermSet *set, pbTerm *term);  // its rows, when its states are known
@@ -443,9 +445,6 @@ bool pbTask_IsOf(const pbTask *task, int i, int t);  // unknown i is of trajecto
 void pbTask_ReadingDirection(const pbTask *task, int i, int t, pbObservedTangent *observed);
 // The knot of a variable at or before a step, and the weight of the one after it.
 int pbVariable_Knot(const pbVariable *v, int step, int steps, double *right);
-// q := q exp(w), and column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].
-void pbRotation_Apply(double *q, const double *w);
-void pbRotation_Column(const double *w, int axis, double *column);
 
 // ---- poses.c: poses of mocap bodies; where they are the model's all but Give does nothing
 // From here on a trajectory's own: those of a keyframe, or (-1) of the model.
@@ -485,7 +484,7 @@ PB_NODISCARD pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *f
 // A state to start from: steps since the last decision are counted in finer ones.
 void pbFineModel_Start(const pbFineModel *fine, int divide, double *x);
 
-// ---- what is known before: its part of the loss (gradient, n, added to; or NULL), of the residuals (J: prior_count x n, or NULL)
+// ---- what is known before: its part of the loss (gradient, n, added to; or NULL), of residuals (J: prior_count x n, or NULL)
 double pbTask_Prior(const pbTask *task, const double *z, double *gradient);
 void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, double *J);
 

@@ -268,6 +268,8 @@ static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, 
   pbEnergyFault fault;
   PB_ASSERT(t->part_count == 1 && f->width == pbExpression_Width(f->expression));
   pbMoment p = {.row = 0};
+
+  // inputs of all times first: a formula is evaluated in blocks
   for (int k = 0; k < t->step_count; k++) {
     p = pbTerm_Moment(s, t, k, p.row);
     gather_inputs(s, &p, ctrl, f->in + (size_t)k * (size_t)f->width);
@@ -275,10 +277,12 @@ static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, 
 
   if (pbExpression_Evaluate(f->expression, t->step_count, f->in, f->value, pull ? f->slope : NULL, &fault)) return true;
 
+  // the time at which it has none
   p = pbTerm_Moment(s, t, fault.element < 0 ? 0 : fault.element, 0);
   s->failure = pb_not_finite;
   snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, (p.step + p.fraction) * s->timestep,
            fault.what);
+
   return false;
 }
 
@@ -350,6 +354,7 @@ static void component_pull(const pbTermSet *s, const pbMoment *p, const double *
     bar *= r->now[1 + i];
   }
 
+  // on to the states, and by the time between them
   double rate = t->formula ? formula_pull(s, p, ctrl, bar, ctrl_bar)
                            : pbPart_Pull(&t->parts[i], p, t, see(s, p, t, ctrl), p->target, bar, bars_at(s, p, t, ctrl_bar));
   if (p->rate != 0) r->bar[0] += rate * p->rate;
@@ -370,6 +375,7 @@ static double component_push(const pbTermSet *s, const pbMoment *p, const double
                      : pbPart_Push(&t->parts[i], p, t, see(s, p, t, ctrl), p->target, tangents_at(s, p, t, tangent), fraction);
 
   if (t->reading && !is_rotation(t, i)) {
+    // the gain's own move, then the bias'
     moved *= reading_at(t, 1 + i);
     double gain = reading_tangent(t, tangent, 1 + i);
     if (gain != 0) moved += gain * seen_value(s, p, ctrl, i);
@@ -384,10 +390,15 @@ double pbTerm_Reading(const pbTermSet *s, const pbTerm *t, int k, int i, const d
   double deviation = component(s, &p, ctrl, i) * (t->sigma ? t->sigma[i] : 1);
 
   // A rotation is told by its deviation.
-  *recorded = is_rotation(t, i) ? (is_missing(&p, i) ? NAN : 0) : p.target[t->parts[i].target];
-  return is_rotation(t, i) ? deviation
-                           : seen_value(s, &p, ctrl, i) * (t->reading ? reading_at(t, 1 + i) : 1) +
-                                 (t->reading ? reading_at(t, 1 + t->part_count + i) : 0);
+  if (is_rotation(t, i)) {
+    *recorded = is_missing(&p, i) ? NAN : 0;
+    return deviation;
+  }
+
+  *recorded = p.target[t->parts[i].target];
+  double seen = seen_value(s, &p, ctrl, i);
+
+  return t->reading ? reading_at(t, 1 + i) * seen + reading_at(t, 1 + t->part_count + i) : seen;
 }
 
 // ---- value ----------------------------------------------------------------------------------------------------------
@@ -604,6 +615,7 @@ static double along_readings(const pbTermSet *s, const pbObservedTangent *t) {
     int which = (int)t->reading->index[t->entry];
     if (term->reading) sum += term->reading->bar[which] * reading_tangent(term, t, which);
   }
+
   return sum;
 }
 

@@ -158,8 +158,10 @@ static pbStatus allocate_batch(const pbTask *task, const pbTrajectory *tr, Batch
 static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, int *next, int *count) {
   const pbTrajectory *tr = &task->trajectories[t];
   *count = 0;
-  for (; *next < task->n && *count < b->count; ++*next) {
+  for (; *next < task->n; ++*next) {
     if (!pbTask_IsOf(task, *next, t)) continue;
+    if (*count == b->count) break;
+
     PB_TRY(pbTask_Direction(task, tr->ctx, z, *next, t, &b->along[*count]));
     pbTask_ReadingDirection(task, *next, t, &b->observed[*count]);
     b->unknown[(*count)++] = *next;
@@ -298,9 +300,13 @@ static pbStatus push_loss(pbTrajectory *tr, const double *z, int t) {
   Batch b = {0};
   int count = 0, next = 0;
   PB_ASSERT(task->n <= 2);
+
+  // one batch is enough
   pbStatus status = allocate_batch(task, tr, &b);
   if (status == pb_ok) status = batch_run(task, z, t, &b, &next, &count);
   if (status != pb_ok) count = 0;
+
+  // what the trajectory does not depend on has no slope
   memset(tr->along, 0, sizeof tr->along);
   for (int i = 0; i < count; i++) tr->along[b.unknown[i]] = pbTermSet_Along(&tr->terms, &b.observed[i], tr->ctrl_bar);
 
@@ -596,5 +602,6 @@ pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double *d, double *
   }
 
   Job job = {.task = task, .z = z, .forward = is_forward(task, samples), .bare = true, .r = d, .J = J};
+
   return residuals_at_once(&job, &value);
 }

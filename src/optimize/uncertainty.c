@@ -46,8 +46,10 @@ static double student(int degrees) {
   double v = degrees;
   if (degrees <= 10) return few[degrees - 1];
 
+  // coefficients of 1/v, 1/v^2, ...
   double g1 = z * (z2 + 1) / 4, g2 = z * ((5 * z2 + 16) * z2 + 3) / 96, g3 = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
   double g4 = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
+
   return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
 }
 
@@ -129,12 +131,15 @@ static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, 
   for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
   double wide = count == 1 ? blur.one : count == 2 ? blur.two : 0, norm = sqrt(squares), blurred = sqrt(squares + wide * wide);
 
+  // the slope of the norm, and the part of its curvature that is that of the squares
   memset(sum, 0, (size_t)n * sizeof *sum);
   for (int i = 0; i < count; i++) {
     const double *row = s->J + (first + (size_t)i) * (size_t)n;
     for (int k = 0; k < n; k++) sum[k] += s->d[first + (size_t)i] / norm * row[k];
     add_outer(s->A, row, 0.5 * weight / blurred, n);
   }
+
+  // along the deviation a norm is straight
   add_outer(s->A, sum, -0.5 * weight * squares / (blurred * blurred * blurred), n);
   if (cluster < 0) add_outer(s->B, sum, 0.25 * weight * weight, n);
   else add_to_cluster(s, cluster, sum, 0.5 * weight, n);
@@ -156,10 +161,13 @@ static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, 
   Blur blur = t->type == pb_termNorm ? blur_of(s, set, t, sums->at) : (Blur){0, 0};
   for (int k = 0; k < t->step_count; k++) {
     p = pbTerm_Moment(set, t, k, p.row);
+
+    // samples that are there, in the order of the components
     int count = count_there(t, &p);
     if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n, blur, cluster);
 
     for (int i = 0; i < count; i++) {
+      // what the loss and its estimate of the variance are made of
       size_t at = sums->at + (size_t)i;
       double d = s->d[at];
       Weight w = weigh(t, p.weight, d);
@@ -192,9 +200,11 @@ static void correlate_term(const Sureness *s, const pbTermSet *set, const pbTerm
     for (int k = 0; k < t->step_count; k++) {
       p = pbTerm_Moment(set, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
+        // d has no entry of a sample that is missing
         if (isnan(p.target[t->parts[j].target])) continue;
         double d = s->d[at++];
         if (j != i) continue;
+
         sums->own += p.weight * d * d;
         if (!isnan(before)) sums->products += p.weight * before * d;
         sums->pairs += !isnan(before);
@@ -232,6 +242,8 @@ static void add_all(pbTask *task, Sureness *s, Sums *sums) {
   int n = task->n;
   for (int t = 0; t < task->trajectory_count; t++) {
     const pbTermSet *set = &task->trajectories[t].terms;
+
+    // what tests the answer has no part in it
     int terms = task->trajectories[t].test ? 0 : set->count;
     for (int i = 0; i < terms; i++) {
       size_t first = sums->at;
@@ -243,7 +255,8 @@ static void add_all(pbTask *task, Sureness *s, Sums *sums) {
   if (task->clustered) add_clusters(task, s);
 
   // What is known before counts as samples with a sigma do.
-  for (int i = 0; i < n && task->prior_count; i++) {
+  int priors = task->prior_count ? n : 0;
+  for (int i = 0; i < priors; i++) {
     double squared = task->prior_weight[i] * task->prior_weight[i];
     s->A[i * n + i] += squared;
     s->B[i * n + i] += squared;
@@ -269,12 +282,15 @@ static void hold_lengths(const pbTask *task, const double *z, Sureness *s) {
     const pbDirectionRow *row = pbVariable_Row(v, i - v->first);
     if (!row || row->at[0] != i - v->first) continue;
 
+    // once for each row, at its first component
     double squared = 0, size = 0;
     for (int c = 0; c < row->size; c++) {
       int k = v->first + row->at[c];
       squared += z[k] * z[k];
       size = fmax(size, s->A[k * n + k]);
     }
+
+    // z z' / |z|^2 is the length alone, as curved as the most curved component
     for (int a = 0; a < row->size; a++) {
       for (int b = 0; b < row->size; b++) {
         int at = (v->first + row->at[a]) * n + v->first + row->at[b];
@@ -298,6 +314,8 @@ static void sort_out(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n;
   double most = 0;
   for (int i = 0; i < n; i++) most = fmax(most, influence(s, z, i, n));
+
+  // bounds first: what they hold may well be seen
   for (int i = 0; i < n; i++) {
     s->determined[i] = z[i] <= task->lower[i] || z[i] >= task->upper[i] ? pb_isAtBound : pb_isDetermined;
     bool unseen = !(influence(s, z, i, n) > undetermined * most);
@@ -317,6 +335,8 @@ static void sort_out(const pbTask *task, const double *z, Sureness *s) {
 static int decompose(Sureness *s, int n, double *most, double *least) {
   int count = 0;
   pbVec_Eigen(s->A, s->V, s->L, n);
+
+  // roots of eigenvalues, squared
   *most = 0;
   for (int k = 0; k < n; k++) *most = fmax(*most, s->L[k] * s->L[k]);
 
@@ -329,6 +349,7 @@ static int decompose(Sureness *s, int n, double *most, double *least) {
       continue;
     }
 
+    // rounding: whoever has a part in this direction is not determined
     s->L[k] = 0;
     for (int i = 0; i < n; i++) {
       bool takes_part = s->length[i] > 0 && fabs(s->V[i * n + k]) > 1e-4;
@@ -348,6 +369,7 @@ static void mark_clusters(Sureness *s, int n) {
 
 // C = P B P with P the inverse of A where it has one, all of columns of length one.
 static void invert(Sureness *s, int n) {
+  // P from the eigenvectors; B to the lengths that A has
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < n; k++) {
       double sum = 0;
@@ -360,6 +382,7 @@ static void invert(Sureness *s, int n) {
     }
   }
 
+  // P B, where A is not needed any more
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < n; k++) {
       double sum = 0;
@@ -367,6 +390,8 @@ static void invert(Sureness *s, int n) {
       s->A[i * n + k] = sum;
     }
   }
+
+  // (P B) P, back in the minimizer's coordinates
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < n; k++) {
       double sum = 0;
@@ -386,24 +411,28 @@ static double covariance(const pbTask *task, const double *z, const Sureness *s,
   int n = task->n;
   if (!is_coupled(vi) && !is_coupled(vk)) return pbTask_ValueSlope(task, i) * pbTask_ValueSlope(task, k) * s->C[i * n + k];
 
+  // by all unknowns that either value depends on
   double sum = 0;
   for (int a = vi->first; a < vi->first + vi->count; a++) {
     double by = pbTask_ValueBy(task, z, i, a);
     int end = by != 0 ? vk->first + vk->count : 0;
     for (int b = vk->first; b < end; b++) sum += by * s->C[a * n + b] * pbTask_ValueBy(task, z, k, b);
   }
+
   return sum;
 }
 
 // The interval is that of the minimizer's coordinate: of a logarithm one by factors. Axes have no coordinate of their own.
 static void bound(const pbTask *task, const double *z, Sureness *s, int i) {
   const pbVariable *v = variable_of(task, i);
+  PB_ASSERT(i >= 0 && i < task->n && s->deviation[i] >= 0);
   double wide = s->told.quantile * s->deviation[i];
   char name[256];
   s->lower[i] = task->value[i] - wide;
   s->upper[i] = task->value[i] + wide;
   if (!v->logarithm) return;
 
+  // both ends in the minimizer's coordinate, and their values
   memcpy(s->z, z, (size_t)task->n * sizeof *z);
   double of_z = s->told.quantile * sqrt(s->C[i * task->n + i]);
   s->z[i] = z[i] - of_z;
@@ -449,6 +478,8 @@ static void sort_values(const pbTask *task, const double *z, Sureness *s) {
 static void tell_values(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n;
   sort_values(task, z, s);
+
+  // no number for what is not determined
   for (int i = 0; i < n; i++) {
     s->deviation[i] = s->lower[i] = s->upper[i] = NAN;
     if (s->determined[i] != pb_isDetermined) continue;
@@ -456,6 +487,7 @@ static void tell_values(const pbTask *task, const double *z, Sureness *s) {
     bound(task, z, s, i);
   }
 
+  // rounding may take a correlation beyond one
   for (int i = 0; i < n; i++) {
     for (int k = 0; k <= i; k++) {
       double size = s->deviation[i] * s->deviation[k], one = size > 0 ? 1 : NAN;
@@ -474,8 +506,11 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
 
   int named = 0;
   for (int i = 0; i < n && named < 5; i++) {
+    // what is small beside the largest part says nothing
     char name[160];
     const pbVariable *v = variable_of(task, i);
+
+    // the value's own move, in its unit
     double move = 0, parts = 0;
     bool moves = v->kind != pb_varyInertia && s->length[i] > 0 && fabs(s->V[i * n + e]) >= 0.1 * most;
     for (int k = v->first; k < v->first + v->count; k++) {
@@ -509,6 +544,8 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
   for (int e = 0; e < n; e++) {
     bool real = false;
     for (int i = 0; i < n; i++) real = real || (s->length[i] > 0 && fabs(s->V[i * n + e]) > 1e-4);
+
+    // an unknown that was left out is a direction of its own
     if (!real) continue;
     if (s->L[e] == 0) unknown = e;
     else if (weakest < 0 || s->L[e] < s->L[weakest]) weakest = e;
@@ -523,6 +560,8 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
     strncat(s->weakest, " together", sizeof s->weakest - strlen(s->weakest) - 1);
     return;
   }
+
+  // else by how much it may be off
   if (weakest < 0) return;
   snprintf(s->weakest, sizeof s->weakest, "determined least: ");
   name_direction(task, z, s, weakest, deviation_along(s, weakest, n), s->weakest, sizeof s->weakest);
@@ -566,6 +605,7 @@ static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
     }
   }
 
+  // what takes no share in one sum of deviations, or too much memory
   if (task->clustered && count_clusters(task) < 2)
     snprintf(s->why, sizeof s->why, "a single cluster has no spread that tells how sure it is");
   else if (pbTask_Sampled(task)) snprintf(s->why, sizeof s->why, "the loss is a mean over drawn worlds");
@@ -594,11 +634,13 @@ static pbStatus allocate(pbTask *task, Sureness *s, size_t m) {
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the uncertainty", task->name);
 
   for (size_t i = 0; i < n; i++) s->cluster[i] = OF_NONE;
+  // one block, in the pieces' order
   double *next = s->numbers;
   for (int i = 0; i < PIECES; i++) {
     *pieces[i] = next;
     next += sizes[i];
   }
+
   return pb_ok;
 }
 
@@ -647,11 +689,15 @@ pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty *
   size_t m = 0;
   *uncertainty = NULL;
   pbSureness_Free(ctx, task->sureness);
+
+  // of the answer before nothing stays
   Sureness *s = task->sureness = pbContext_Alloc(ctx, sizeof *s);
   if (!s) return pbContext_Fail(ctx, pb_no_memory, "%s: no memory for the uncertainty", task->name);
 
   for (int t = 0; t < task->trajectory_count; t++)
     m += task->trajectories[t].test ? 0 : pbTermSet_Samples(&task->trajectories[t].terms);
+
+  // where there is none, the reason is what is told
   s->told.why = no_fit(task, s, m);
   if (s->told.why) {
     *uncertainty = &s->told;
@@ -659,9 +705,12 @@ pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty *
   }
   PB_TRY(allocate(task, s, m));
 
+  // once more at the answer: the last evaluation may have been elsewhere
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
   PB_TRY(pbTask_EachDeviation(task, z, s->d, s->J));
+
+  // what is told is part of the memory
   s->told.determined = s->determined;
   s->told.deviation = s->deviation;
   s->told.lower = s->lower;

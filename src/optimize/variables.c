@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "model/sphere.h"
 #include "optimize/inertia.h"
+#include "optimize/rotation.h"
 #include "optimize/task.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
@@ -27,6 +28,7 @@ const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
       if (row->at[c] == k) return row;
     }
   }
+
   return NULL;
 }
 
@@ -63,31 +65,7 @@ void pbTask_Values(const pbTask *task, const double *z, double *value) {
   }
 }
 
-// ---- rotations: q = q0 exp(w) ---------------------------------------------------------------------------------------
-void pbRotation_Apply(double *q, const double *w) {
-  double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? pbSin(0.5 * a) / a : 0.5;
-
-  // exp(w), and the product q exp(w): w is in the body's frame.
-  double e[4] = {pbCos(0.5 * a), f * w[0], f * w[1], f * w[2]};
-  double out[4] = {q[0] * e[0] - q[1] * e[1] - q[2] * e[2] - q[3] * e[3], q[0] * e[1] + q[1] * e[0] + q[2] * e[3] - q[3] * e[2],
-                   q[0] * e[2] - q[1] * e[3] + q[2] * e[0] + q[3] * e[1], q[0] * e[3] + q[1] * e[2] - q[2] * e[1] + q[3] * e[0]};
-
-  memcpy(q, out, sizeof out);
-}
-
-// 1 - (1 - cos a) / a^2 [w] + (a - sin a) / a^3 [w]^2
-void pbRotation_Column(const double *w, int axis, double *column) {
-  PB_ASSERT(axis >= 0 && axis < 3);
-  double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
-
-  // Near zero by the series of both, whose closed forms cancel.
-  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - pbCos(a)) / aa;
-  double c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - pbSin(a)) / (aa * a);
-  const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
-
-  for (int i = 0; i < 3; i++) column[i] = (i == axis) - b * W[3 * i + axis] + c * (w[i] * w[axis] - (i == axis ? aa : 0));
-}
-
+// ---- rotations of joints: q = q0 exp(w) -----------------------------------------------------------------------------
 // Which axis of a rotation a degree of freedom is; -1: a plain coordinate. *coord: its entry in qpos (or of the quaternion).
 static int dof_axis(const pbModel *m, size_t dof, int *coord) {
   int j = m->dof_jntid[dof], type = m->jnt_type[j], k = (int)dof - m->jnt_dofadr[j];
@@ -106,6 +84,7 @@ static int dof_axis(const pbModel *m, size_t dof, int *coord) {
   }
 
   *coord = m->jnt_qposadr[j] + k;
+
   return -1;
 }
 
@@ -268,6 +247,7 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
     default: break;
   }
 
+  // plain entries: rotations are with the positions
   int from = pbTask_StateAt(&tr->terms, v->kind);
   for (int k = 0; k < v->count; k++) tr->x0_now[from + (int)v->index[k]] = task->value[v->first + k];
 }
@@ -285,6 +265,7 @@ static void pull_inertia(const pbTask *task, const pbVariable *v, const double *
   pbInertia_Pull(task->value + v->first, bar, value_bar);
   pbInertia_ValuesBy(z + v->first, J);
 
+  // from values to the ten unknowns
   for (int i = 0; i < PB_INERTIA; i++) {
     for (int k = 0; k < PB_INERTIA; k++) gradient[v->first + k] += J[i * PB_INERTIA + k] * value_bar[i];
   }
@@ -293,6 +274,8 @@ static void pull_inertia(const pbTask *task, const pbVariable *v, const double *
 static void inertia_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
   double by[PB_INERTIA], number[PB_INERTIA_NUMBERS], J[PB_INERTIA * PB_INERTIA];
   pbInertia_ValuesBy(z + v->first, J);
+
+  // column k, pushed on to the model's numbers
   for (int i = 0; i < PB_INERTIA; i++) by[i] = J[i * PB_INERTIA + k];
   pbInertia_Push(task->value + v->first, by, number);
   for (int i = 0; i < PB_INERTIA_NUMBERS; i++) theta[v->index[i]] = number[i];
@@ -301,7 +284,10 @@ static void inertia_direction(const pbTask *task, const pbVariable *v, const dou
 static double inertia_by(const pbVariable *v, const double *z, int i, int k) {
   double J[PB_INERTIA * PB_INERTIA];
   if (k < v->first || k >= v->first + PB_INERTIA) return 0;
+
+  // within the body alone
   pbInertia_ValuesBy(z + v->first, J);
+
   return J[(i - v->first) * PB_INERTIA + k - v->first];
 }
 
@@ -310,6 +296,8 @@ pbStatus pbTask_PutParameters(const pbTask *task, double *theta) {
     const pbVariable *v = &task->variables[i];
     if (v->kind == pb_varyInertia) put_inertia(task, v, theta);
     if (v->kind != pb_varyParam) continue;
+
+    // numbers of theta themselves
     for (int k = 0; k < v->count; k++) {
       PB_ASSERT(v->index[k] < task->ntheta);
       theta[v->index[k]] = task->value[v->first + k];
@@ -390,6 +378,7 @@ pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
 
   pbStatus status = pbRollout_WantParameters(rollout, names, count, task->recompute);
   pbContext_Free(task->ctx, names);
+
   return status;
 }
 
@@ -418,6 +407,7 @@ pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
   }
 
   pbTask_PullFollowers(task, gradient);
+
   return pb_ok;
 }
 
@@ -529,6 +519,7 @@ double pbTask_ValueBy(const pbTask *task, const double *z, int i, int k) {
   for (int c = 0; c < row->size; c++) {
     if (row->at[c] == i - v->first && pbVariable_Row(v, k - v->first) == row) return row_slope(task, v, row, z, c, k - v->first);
   }
+
   return 0;
 }
 

@@ -117,8 +117,8 @@ static double influence(const Judge *j, int i) {
   return j->A[i * j->n + i] * size * size;
 }
 
-// An unknown that a bound holds, or that nothing depends on but by rounding, takes no part: its row and column are those of the unit
-// matrix.
+// An unknown that a bound holds, or that nothing depends on but by rounding, takes no part: its row and column are those of the
+// unit matrix.
 static bool takes_part(const Judge *j, int i) { return !held(j, i) && influence(j, i) > j->seen; }
 
 // Cholesky's factor L of A damped by 1e-12 of its diagonal, so that directions the loss does not see do no harm.
@@ -272,6 +272,7 @@ static pbStatus stalled(Judge *j, double promised) {
   }
 
   explain_stall(j, looked, &line);
+
   return pb_ok;
 }
 
@@ -320,6 +321,7 @@ static pbStatus judge(Judge *j, bool used_up) {
   // Without a gradient there is nothing more to find out.
   if (!j->smooth) return pb_ok;
 
+  pbJudge_TellDelays(j);
   PB_TRY(pbJudge_FindInert(j));
   PB_TRY(no_influence(j));
   if (j->verdict->outcome == pb_runNoInfluence) return pb_ok;

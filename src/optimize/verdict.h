@@ -38,6 +38,7 @@ void pbJudge_HoldLengths(const Judge *j, double *A, const double *length);
 int pbJudge_CountNotes(const Judge *j, unsigned note);  // unknowns with a note
 PB_NODISCARD pbStatus pbJudge_FindInert(Judge *j);
 void pbJudge_FindUndetermined(Judge *j);  // writes A, B, D and d
+void pbJudge_TellDelays(Judge *j);        // those that put samples on states; the answer is applied
 // Eigenvectors of J'J with columns of length one into B, roots of its eigenvalues into D, those lengths (n); writes A.
 void pbJudge_Decompose(Judge *j, double *length);
 

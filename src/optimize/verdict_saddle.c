@@ -236,6 +236,7 @@ static pbStatus descend(Judge *j, double t, double side, double value) {
   PB_TRY(value_at(j, side * t, &value));
   memcpy(j->verdict->beside, j->trial, (size_t)j->n * sizeof(double));
   j->verdict->beside_value = value;
+
   return pb_ok;
 }
 
@@ -337,6 +338,7 @@ static pbStatus look_aside(Judge *j, bool *found) {
   for (int i = 0; i < j->n; i++) j->d[i] /= most;
 
   PB_TRY(look_to_side(j, 1, found));
+
   return *found ? pb_ok : look_to_side(j, -1, found);
 }
 

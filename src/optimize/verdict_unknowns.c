@@ -223,6 +223,44 @@ int pbJudge_CountNotes(const Judge *j, unsigned note) {
   return count;
 }
 
+// ---- delays whose samples lie on states -------------------------------------------------------------------------------
+// Terms of the name that a delay is of: their times, and how many of these lie on states.
+static void count_on_states(const pbTask *task, const pbVariable *v, int *on, int *all) {
+  *on = 0;
+  *all = 0;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTrajectory *tr = &task->trajectories[t];
+    if (tr->test || (v->trajectory >= 0 && v->trajectory != t)) continue;
+
+    for (int i = 0; i < tr->terms.count; i++) {
+      const pbTerm *term = &tr->terms.terms[i];
+      if (strcmp(term->name, v->term) != 0) continue;
+      *on += pbTerm_OnStates(&tr->terms, term);
+      *all += term->step_count;
+    }
+  }
+}
+
+void pbJudge_TellDelays(Judge *j) {
+  for (int i = 0; i < j->task->variable_count; i++) {
+    const pbVariable *v = &j->task->variables[i];
+    char name[160];
+    double delay;
+    int on, all;
+
+    // index 0 of a reading is its delay
+    if (v->kind != pb_varyReading || v->index[0] != 0) continue;
+    count_on_states(j->task, v, &on, &all);
+    if (!on) continue;
+
+    pbTask_Unknown(j->task, v->first, j->z, name, sizeof name, &delay);
+    pbJudge_Advise(j,
+                   "%s = %.6g puts %d of %d samples on states, where the line between states has a kink: the derivative by it is "
+                   "that of a shorter delay, and may be another for a longer one",
+                   name, delay, on, all);
+  }
+}
+
 // ---- directions the loss does not determine ---------------------------------------------------------------------------
 // Eigenvector e, of columns of this length, as changes of the unknowns; the largest is one.
 static void name_direction(Judge *j, size_t e, const double *length) {

@@ -34,6 +34,15 @@ NET = {"options": {"timestep": 0.01}, "steps": 60000, "loss": [{"points": "net_t
 POLICY = {"observe": [{"qpos": "swing"}, {"qvel": "swing"}], "layers": [{"dense": 7, "activation": "tanh"}, {"gru": 3}, {"dense": 1}]}
 
 
+FIT = {"model": "arm.xml", "controls": [0.3], "init": {"qpos": [0.4]}, "loss": [{"qpos": "swing", "target": 0.3, "sigma": 0.1, "at": "all"}]}
+DAMPING = {"parameter": "dof_damping:swing", "lower": 0.01, "upper": 2}
+PLACE, SPEED, ACTS = ({"state": "qpos", "joint": "swing", "lower": -1, "upper": 1}, {"state": "qvel", "joint": "swing"},
+                      {"control": "drive", "knots": 12, "interpolation": "linear"})
+FITS = {"gauss-newton": {"variables": [DAMPING, PLACE, SPEED], "optimizer": {"method": "gauss-newton", "starts": 6, "iterations": 12}},
+        "sweep": {"variables": [ACTS, SPEED], "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "starts": 4, "iterations": 12}},
+        "lbfgs": {"variables": [DAMPING, PLACE, SPEED], "optimizer": {"method": "lbfgs", "starts": 4, "iterations": 20}}}
+
+
 @pytest.fixture
 def place(tmp_path):
     bodies = "".join(f'<body pos="{0.02 * k} 0 {0.2 + 0.25 * k}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>' for k in range(4))
@@ -113,6 +122,57 @@ def test_interrupted_at_drawn_moments(pullback, place, name):
     for o, content in expected.items():
         assert (place / o).read_bytes() == content, f"{o} after {len(texts)} lives is another"
     assert not list(place.glob("*.state"))
+
+
+def taken(place):
+    """Result and trajectory of a fit, which are removed; how long it took is no part of them, nor whether it was ended on its way."""
+    result = json.loads((place / "O.json").read_text())
+    del result["seconds"], result["resumed"]
+    files = result, (place / "O.trajectory.npz").read_bytes()
+    for output in place.glob("O.*"):
+        assert output.suffix != ".state", output
+        output.unlink()
+    return files
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_killed_at_drawn_moments(pullback, place, long_run, name):
+    """Several searches that are killed end with the same bits, 102 times in all with --long. Lost are the iterations at hand and a second."""
+    rng, command = random.Random(os.environ.get("SEED", "0") + name), [pullback, *"optimize fit.json -o O.json -q --threads 2".split()]
+
+    def timed(steps):
+        (place / "fit.json").write_text(json.dumps({**FIT, **FITS[name], "steps": steps}))
+        begun = time.time()
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        return time.time() - begun
+
+    steps = 1000
+    took = timed(steps)
+    while took < 3:  # states are written once a second
+        steps = round(steps * min(8, 4 / took))
+        took = timed(steps)
+    expected, kills, ages, lives = taken(place), 0, [], 0
+    while kills < (34 if long_run else 3):
+        p, begun, lives = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE), time.time(), lives + 1
+        try:
+            p.wait(rng.uniform(0.05, 0.7) * took + 0.1 * lives)
+            lives = 0
+        except subprocess.TimeoutExpired:
+            p.kill()
+        ended, said = time.time(), p.communicate()[1]
+        if p.returncode == -signal.SIGKILL:
+            kills += 1
+            saved = (place / "O.state").stat().st_mtime if (place / "O.state").exists() else begun
+            ages.append(ended - max(begun, saved))
+        else:
+            assert p.returncode in (0, 1) and taken(place) == expected, said
+
+    # the last one to its end
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+    assert done.returncode in (0, 1) and json.loads((place / "O.json").read_text())["resumed"] in (True, False), done.stderr
+    assert taken(place) == expected
+    assert np.median(ages) < 1 + 2 * took / FITS[name]["optimizer"]["iterations"], ages
 
 
 def stopped(pullback, place, words):

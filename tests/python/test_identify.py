@@ -10,7 +10,8 @@ import pullback as pb
 ARM = """<mujoco><option timestep=".002"/><worldbody><body name="upper" pos="0 0 1"><joint name="shoulder" axis="0 1 0" damping=".1"/>
 <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0" mass=".8"/><body name="lower" pos=".3 0 0"><joint name="elbow" axis="0 1 0" damping=".05"/>
 <geom type="capsule" size=".02" fromto="0 0 0 .25 0 0" mass=".4"/><site name="tip" pos=".25 0 0"/></body></body></worldbody>
-<actuator><motor name="drive" joint="shoulder" gear="2"/></actuator><sensor><gyro name="gyro" site="tip"/><framepos name="tip" objtype="site" objname="tip"/></sensor>
+<actuator><motor name="drive" joint="shoulder" gear="2"/></actuator>
+<sensor><gyro name="gyro" site="tip"/><framepos name="tip" objtype="site" objname="tip"/></sensor>
 </mujoco>"""
 SIGMA = 2e-3
 

@@ -1,5 +1,5 @@
-// The log-Cholesky factor of a body's inertia: there and back, what any ten numbers are, derivatives against differences, also where
-// moments are equal, and fits by it.
+// The log-Cholesky factor of a body's inertia: there and back, what any ten numbers are, derivatives against differences, also
+// where moments are equal, and fits by it.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -122,8 +122,8 @@ static double loss_at(pbContext *ctx, pbTask *task, const double *start, int i, 
   return value;
 }
 
-// By all unknowns, and J' r beside it. h: of the differences; one_sided: of those by delays that become less.
-static void check_derivatives(pbContext *ctx, const char *world, const char *loss, double h, bool one_sided) {
+// By all unknowns, and J' r beside it. h: of the differences; side: of those by delays that become less (-1) or more (1) alone.
+static void check_derivatives(pbContext *ctx, const char *world, const char *loss, double h, int side) {
   pbTask *task = parse(ctx, world, loss);
   int n = pbTask_Size(task);
   size_t m = pbTask_ResidualCount(task);
@@ -138,9 +138,9 @@ static void check_derivatives(pbContext *ctx, const char *world, const char *los
     pbTask_Unknown(task, i, z, name, sizeof name, NULL);
     double coarse = (loss_at(ctx, task, z, i, h) - loss_at(ctx, task, z, i, -h)) / (2 * h);
     double fine = (loss_at(ctx, task, z, i, h / 2) - loss_at(ctx, task, z, i, -h / 2)) / h, difference = (4 * fine - coarse) / 3;
-    if (one_sided && strncmp(name, "delay", 5) == 0) {
-      coarse = (value - loss_at(ctx, task, z, i, -h)) / h;
-      fine = (value - loss_at(ctx, task, z, i, -h / 2)) / (h / 2);
+    if (side && strncmp(name, "delay", 5) == 0) {
+      coarse = (loss_at(ctx, task, z, i, side * h) - value) / (side * h);
+      fine = (loss_at(ctx, task, z, i, side * h / 2) - value) / (side * h / 2);
       difference = 2 * fine - coarse;
     }
     if (!(fabs(difference - g[i]) <= 1e-8 * (1 + size)))
@@ -183,35 +183,82 @@ static const struct {
      1, false}};
 enum { QUANTITIES = sizeof quantities / sizeof *quantities };
 
-static void check_quantity(pbContext *ctx, int q, const char *at, double h, bool one_sided) {
+// late: s beyond the delay of 1/32 s.
+static void check_quantity(pbContext *ctx, int q, const char *at, double late, int side) {
   char loss[1024], world[8192];
   bool turns = quantities[q].turns;
   snprintf(loss, sizeof loss,
-           "{\"name\": \"log\", %s, \"at\": %s, \"delay\": 0.03125, \"sigma\": 0.3%s}, {\"name\": \"other\", \"qvel\": true, "
+           "{\"name\": \"log\", %s, \"at\": %s, \"delay\": %.17g, \"sigma\": 0.3%s}, {\"name\": \"other\", \"qvel\": true, "
            "\"weight\": 0.1}",
-           quantities[q].what, at, turns ? "" : ", \"gain\": 1.2, \"bias\": 0.1");
+           quantities[q].what, at, 0.03125 + late, turns ? "" : ", \"gain\": 1.2, \"bias\": 0.1");
   snprintf(world, sizeof world, BODIES ", \"variables\": [" BY ", {\"delay\": \"log\", \"lower\": 0, \"upper\": 0.1}%s]",
            turns ? "" : ", {\"gain\": \"log\"}, {\"bias\": \"log\", \"scale\": 0.5}");
-  check_derivatives(ctx, world, loss, h, one_sided);
+  check_derivatives(ctx, world, loss, 1e-5, side);
 
   // by pullbacks: more unknowns than samples
   snprintf(world, sizeof world,
            BODIES ", \"variables\": [{\"control\": \"slow\"}, {\"state\": \"qvel\"}, {\"delay\": \"log\", \"lower\": 0}%s]",
            turns ? "" : ", {\"gain\": \"log\"}, {\"bias\": \"log\"}");
-  check_derivatives(ctx, world, loss, h, one_sided);
+  check_derivatives(ctx, world, loss, 1e-5, side);
 }
 
 static void test_derivatives_between_states(void **state) {
-  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.0364583, 0.1, 0.1, 0.12, 0.2, 0.234, 0.29]", 1e-5, false);
+  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.0364583, 0.1, 0.1, 0.12, 0.2, 0.234, 0.29]", 0, 0);
 }
 
 static void test_derivatives_halfway(void **state) {
-  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.03515625, 0.05078125, 0.20703125]", 1e-5, false);
+  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.03515625, 0.05078125, 0.20703125]", 0, 0);
 }
 
 // On a state the line has a kink by the time: the derivative is that of what comes after it, which a shorter delay sees.
 static void test_derivatives_on_states_are_of_one_side(void **state) {
-  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.0390625, 0.125, 0.25]", 1e-5, true);
+  for (int q = 0; q < QUANTITIES; q++) check_quantity(*state, q, "[0.0390625, 0.125, 0.25]", 0, -1);
+}
+
+// By all unknowns with samples 1e-12 s after states, and before them, where a longer delay stays between the same states. (Times
+// that are written so near to a state are that state's; delays may put them there.)
+static void test_derivatives_just_beside_states(void **state) {
+  for (int q = 0; q < QUANTITIES; q++) {
+    check_quantity(*state, q, "[0.0390625, 0.125, 0.25]", -1e-12, -1);
+    check_quantity(*state, q, "[0.0390625, 0.125, 0.25]", 1e-12, 1);
+  }
+}
+
+// Times and steps in decimals, whose quotients are off by rounding: samples of a falling point have the side of a shorter delay.
+static void test_decimals_do_not_change_sides(void **state) {
+  static const char world[] =
+      "\"model\": \"<mujoco><option timestep='0.002'/><worldbody><body><joint name='z' type='slide' axis='0 0 1'/><geom "
+      "size='.1'/>"
+      "</body></worldbody></mujoco>\", \"steps\": 400, \"variables\": [{\"delay\": \"log\", \"start\": 0.006}]";
+  for (int k = 4; k < 400; k++) {
+    char loss[200];
+    double at = 0.006, shorter = 0.0059, value, slope, other;
+    snprintf(loss, sizeof loss, "{\"name\": \"log\", \"qpos\": \"z\", \"type\": \"linear\", \"at\": [%.10g]}", 0.002 * k);
+    pbTask *task = parse(*state, world, loss);
+    good(*state, pbTask_Loss(task, &at, &value, &slope));
+    good(*state, pbTask_Loss(task, &shorter, &value, &other));
+    if (!(fabs(slope - other) < 1e-9)) fail_msg("step %d: %.12g, of a shorter delay %.12g", k, slope, other);
+    pbTask_Destroy(task);
+  }
+}
+
+// A fit that ends with samples on states says so.
+static void test_a_delay_on_states_is_told(void **state) {
+  static const double starts[2] = {0.03125, 0.03};
+  for (int i = 0; i < 2; i++) {
+    char world[4096];
+    pbRunResult result;
+    snprintf(world, sizeof world,
+             BODIES ", \"variables\": [{\"delay\": \"log\", \"start\": %g}], \"optimizer\": {\"iterations\": 0}", starts[i]);
+    pbTask *task = parse(*state, world,
+                         "{\"name\": \"log\", \"qvel\": true, \"at\": [0.0390625, 0.125, 0.2]}, {\"name\": \"other\", \"qpos\": "
+                         "\"hinge\", \"at\": [0.1]}");
+    good(*state, pbTask_Run(task, NULL, &result));
+    bool told =
+        strstr(result.advice, "delay:log = 0.03125 puts 2 of 3 samples on states, where the line between states has a kink");
+    if (told != (i == 0)) fail_msg("delay %g: '%s'", starts[i], result.advice);
+    pbTask_Destroy(task);
+  }
 }
 
 // The same with a delay 1e-12 s less, and 1e-12 s more: before the states the other side.
@@ -237,7 +284,7 @@ static void test_derivatives_beside_states(void **state) {
 
 // Beyond the trajectory nothing changes with the delay.
 static void test_a_delay_beyond_the_trajectory_has_no_slope(void **state) {
-  pbTask *task = parse(*state, BODIES ", \"variables\": [{\"delay\": \"log\", \"start\": 0.2}]",
+  pbTask *task = parse(*state, BODIES ", \"variables\": [{\"delay\": \"log\", \"start\": 0.1}]",
                        "{\"name\": \"log\", \"site\": \"end\", \"at\": [0.1, 0.15], \"type\": \"norm\"}");
   double z = 0.2, value, g;
   good(*state, pbTask_Loss(task, &z, &value, &g));
@@ -258,7 +305,7 @@ static void test_gaps_leave_no_residual(void **state) {
     assert_int_equal(pbTask_ResidualCount(task), 8);
     good(*state, pbTask_Loss(task, pbTask_Start(task), &value[i], NULL));
     pbTask_Destroy(task);
-    check_derivatives(*state, BODIES ", \"variables\": [" BY "]", losses[i], 1e-5, false);
+    check_derivatives(*state, BODIES ", \"variables\": [" BY "]", losses[i], 1e-5, 0);
   }
   assert_true(fabs(value[0] - value[1]) <= 1e-14 * value[0]);
 }
@@ -286,6 +333,12 @@ static void test_bad_readings_are_refused_with_the_place(void **state) {
       {"{\"delay\": \"log\", \"start\": -0.1}", "{\"name\": \"log\", \"qpos\": \"hinge\"}", "outside of its bounds"},
       {"{\"delay\": \"log\"}, {\"delay\": \"log\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}",
        "varies what variables[0] ('delay:log') varies already"},
+      {BY, "{\"qpos\": \"hinge\", \"at\": [0.1, 0.2], \"delay\": 5}",
+       "loss[0].delay: 5 s: the last sample is at 0.2 s: so late all of them show where the trajectory begins"},
+      {BY, "{\"qpos\": \"hinge\", \"at\": [0.1, 0.2], \"delay\": -5}",
+       "loss[0].delay: -5 s: the first sample is at 0.1 s: so early all of them show where the trajectory ends"},
+      {"{\"delay\": \"log\", \"start\": 0.3}", "{\"name\": \"log\", \"qpos\": \"hinge\", \"at\": [0.1, 0.2]}",
+       "variables[0].start: 0.3 s: the last sample is at 0.2 s"},
       {"{\"delay\": \"log\", \"gain\": \"log\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}", "expected one of parameter"},
       {"{\"delay\": \"log\", \"parameter\": \"gravity\"}", "{\"name\": \"log\", \"qpos\": \"hinge\"}",
        "expected one of parameter"},
@@ -330,12 +383,19 @@ static void test_readings_are_found(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_in_closed_form),     cmocka_unit_test(test_times_of_states_are_states),
-      cmocka_unit_test(test_rotations_in_closed_form),  cmocka_unit_test(test_derivatives_between_states),
-      cmocka_unit_test(test_derivatives_halfway),       cmocka_unit_test(test_derivatives_on_states_are_of_one_side),
-      cmocka_unit_test(test_derivatives_beside_states), cmocka_unit_test(test_a_delay_beyond_the_trajectory_has_no_slope),
-      cmocka_unit_test(test_gaps_leave_no_residual),    cmocka_unit_test(test_bad_readings_are_refused_with_the_place),
-      cmocka_unit_test(test_readings_are_found)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_in_closed_form),
+                                     cmocka_unit_test(test_times_of_states_are_states),
+                                     cmocka_unit_test(test_rotations_in_closed_form),
+                                     cmocka_unit_test(test_derivatives_between_states),
+                                     cmocka_unit_test(test_derivatives_halfway),
+                                     cmocka_unit_test(test_derivatives_on_states_are_of_one_side),
+                                     cmocka_unit_test(test_derivatives_beside_states),
+                                     cmocka_unit_test(test_a_delay_beyond_the_trajectory_has_no_slope),
+                                     cmocka_unit_test(test_gaps_leave_no_residual),
+                                     cmocka_unit_test(test_bad_readings_are_refused_with_the_place),
+                                     cmocka_unit_test(test_derivatives_just_beside_states),
+                                     cmocka_unit_test(test_decimals_do_not_change_sides),
+                                     cmocka_unit_test(test_a_delay_on_states_is_told),
+                                     cmocka_unit_test(test_readings_are_found)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }

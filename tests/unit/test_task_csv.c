@@ -154,8 +154,10 @@ static void test_targets_that_are_refused(void **state) {
   refused(f, "time,a\n0,1\n", TERM("\"qpos\": \"knee\"", ", \"columns\": [1]"), "expected names of columns");
   refused(f, "time,knee\n0,1\n", TERM("\"qpos\": \"knee\"", ", \"array\": \"knee\""),
           "loss[0].target.array: columns of a CSV are found by names");
-  refused(f, "knee\n1\n", TERM("\"qpos\": \"knee\"", ", \"start\": 1"), "loss[0].target.start: the recording has no array 'time' of times");
-  refused(f, "time,knee\n0,1\n", TERM("\"qpos\": \"knee\"", ", \"start\": 1"), "the recording, of times 0 to 0, has none from 1 to");
+  refused(f, "knee\n1\n", TERM("\"qpos\": \"knee\"", ", \"start\": 1"),
+          "loss[0].target.start: the recording has no array 'time' of times");
+  refused(f, "time,knee\n0,1\n", TERM("\"qpos\": \"knee\"", ", \"start\": 1"),
+          "the recording, of times 0 to 0, has none from 1 to");
   refused(f, "time,knee\n0,1\n", TERM("\"qpos\": \"knee\"", ", \"time\": \"clock\""), "has no column 'clock'");
   refused(f, "time,knee\n0,1\n0,2\n", TERM("\"qpos\": \"knee\"", ""), "log.csv:3: column 1 'time': 0 s is not later");
   refused(f, "time,knee\n0,1\n0,x\n", TERM("\"qpos\": \"knee\"", ""), "log.csv:3: column 2 'knee': expected a number, found 'x'");
@@ -402,7 +404,8 @@ static void test_delays_beside_other_unknowns(void **state) {
   for (int k = 0; k < 3; k++) assert_near(ctrl[2 * k + 1], ((double[]){1, 1.5, 2.5})[k], 1e-12);
   pbTask_Destroy(task);
 
-  refused(f, DELAY_LOG, DELAY_TASK("{\"delay\": \"sensors\"}", ""), "variables[0].delay: no term of the loss is called 'sensors'");
+  refused(f, DELAY_LOG, DELAY_TASK("{\"delay\": \"sensors\"}", ""),
+          "variables[0].delay: no term of the loss is called 'sensors'");
   refused(f, DELAY_LOG, DELAY_TASK("{\"delay\": \"controls\"}, {\"delay\": \"controls\"}", ""),
           "varies what variables[0] ('delay') varies already");
   refused(f, DELAY_LOG, DELAY_TASK("{\"delay\": \"controls\", \"knots\": 2}", ""), "variables[0]: ");

@@ -1,5 +1,6 @@
-// How sure a fit says it is: closed forms of a straight line, the Cramer-Rao bound, that intervals hold the truth as often as they
-// say with sigma given and estimated, what is not determined, what is at a bound, models that are wrong, terms that are no squares, values of an inertia.
+// How sure a fit says it is: closed forms of a straight line, the Cramer-Rao bound, that intervals hold the truth as often as
+// they say with sigma given and estimated, what is not determined, what is at a bound, models that are wrong, terms that are no
+// squares, values of an inertia, clusters.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

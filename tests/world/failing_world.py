@@ -50,7 +50,7 @@ MOST_SECONDS = 60  # of a run whose usual time is a few milliseconds
 ROBOT = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3"><freejoint/><geom size=".1"/>
 <body pos="0 0 .2"><joint name="swing" axis="0 1 0"/><geom type="capsule" size=".03 .1"/><site name="tip" pos="0 0 .1"/></body></body>
 </worldbody><actuator><motor name="drive" joint="swing"/></actuator><sensor><jointpos joint="swing"/></sensor></mujoco>"""
-CART = """<mujoco><option timestep=".02"/><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/><geom size=".1"/><body>
+CART = """<mujoco><option timestep=".02"/><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/><geom size=".1"/><body name="pole">
 <joint name="swing" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.5" size=".03"/></body></body></worldbody><actuator><motor name="push"
 joint="slide"/></actuator></mujoco>"""
 SHAPES = """<mujoco><asset><mesh name="wedge" file="wedge.obj"/><hfield name="hills" file="hills.png" size="1 1 .2 .1"/></asset><worldbody>
@@ -79,6 +79,10 @@ FOLLOW = {"model": "cart.xml", "controls": {"file": "log.csv", "delay": 0.005}, 
           "loss": [{"qpos": "swing", "target": {"file": "track.csv"}}], "optimizer": {"method": "gauss-newton", "iterations": 2}}
 SWAY = {"model": "cart.xml", "steps": 10, "variables": [{"control": True}, {"state": "qvel"}], "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}],
         "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "iterations": 2}}
+FIT = {"model": "cart.xml", "steps": 8, "variables": [{"parameter": "dof_damping:swing", "start": 0.1, "lower": 0, "upper": 1, "prior": {"sigma": 1}},
+                                                      {"delay": "log", "upper": 0.05}, {"body": "pole", "transform": "inertia", "prior": {"sigma": 0.5}}],
+       "loss": [{"name": "log", "qpos": "swing", "target": {"file": "log.csv"}, "at": [0, 0.039, 0.091, 0.13], "sigma": 0.1}],
+       "optimizer": {"method": "gauss-newton", "iterations": 2, "starts": 3}, "uncertainty": True}
 
 # Arguments, and the files that they name as output (all there before, with another content).
 COMMANDS = {
@@ -106,6 +110,9 @@ COMMANDS = {
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize sweep": ("optimize sway.json -o O.json -q", "O.json O.trajectory.npz"),
+    "optimize starts": ("optimize starts.json -o O.json --page O.html -q --threads 2", "O.json O.trajectory.npz O.html"),
+    "optimize starts going on": ("optimize long.json -o P.json --page P.html -q --threads 2", "P.json P.trajectory.npz P.html"),
+    "simulate csv found": ("simulate follow.json --result late.json -o O.npz -q", "O.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
     "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
 }
@@ -119,7 +126,9 @@ def write_inputs(place, program):
     for name, text in texts.items():
         (place / name).write_text(text)
     found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
-    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "sway.json": SWAY}.items():
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "sway.json": SWAY, "starts.json": FIT,
+                       "late.json": {"variables": [{"name": "delay", "value": [0.01]}], "parameters": {}},
+                       "long.json": {**SWAY, "steps": 400, "optimizer": {"method": "lbfgs", "iterations": 12, "starts": 4}}}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
@@ -134,7 +143,7 @@ def write_inputs(place, program):
     write_npz_file(place / "push.npz", {"control": [[0.1 * (k % 7)] for k in range(12000)]})
     write_npz_file(place / "end.npz", {"qpos": [[0.0, 0.0]] * 12000 + [[1.0, 0.5]]})
     subprocess.run([program, *"simulate robot.xml --steps 5 -o run.npz -q".split()], cwd=place, check=True)
-    for name, state in ("gradient going on", "O.gradient.state"), ("check going on", "O.check.state"):
+    for name, state in ("gradient going on", "O.gradient.state"), ("check going on", "O.check.state"), ("optimize starts going on", "P.state"):
         leave_state(place, program, COMMANDS[name][0].split(), place / state)
 
 
@@ -148,8 +157,8 @@ def leave_state(place, program, command, state):
         time.sleep(took * (k * 0.618 % 1))
         p.send_signal(signal.SIGTERM)
         p.wait()
-        for output in place.glob("O.*"):
-            if output != state:
+        for output in [*place.glob("O.*"), *place.glob("P.*")]:
+            if output.suffix != ".state":
                 output.unlink()
         if state.exists():
             return

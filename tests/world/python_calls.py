@@ -92,6 +92,11 @@ def search():
     return np.array([found["loss"], *found.trajectory["qpos"].ravel()])
 
 
+def identified():
+    fit = pb.identify("cart.xml", "track.csv", {"dof_damping:swing": {"start": .1, "lower": 0}}, start="log", optimizer={"iterations": 1})
+    return np.array([fit["loss"], fit.values["dof_damping:swing"], fit.deviations["dof_damping:swing"], *pb.recording("track.csv")["time"]])
+
+
 def loss_of_our_own():
     def rest(seen):
         return float(np.sum(seen.qvel[-1] ** 2)), {"qvel": 2 * seen.qvel[-1]}
@@ -113,7 +118,7 @@ def attached():
 # In these code of Python runs below or between our calls. Where it never gets memory again the interpreter ends by itself: memory is
 # short once.
 CALL_BACK = [loss_of_our_own, attached]
-SCENES = [load, attached, step, rollout, parked, single, worlds, quantities, save, search, loss_of_our_own, reports]
+SCENES = [load, attached, step, rollout, parked, single, worlds, quantities, save, search, identified, loss_of_our_own, reports]
 
 
 # ---- plans ------------------------------------------------------------------------------------------------------------
