@@ -301,6 +301,35 @@ static void invert(Sureness *s, int n) {
 // Values of axes, quaternions and inertias depend on several unknowns each.
 static bool is_coupled(const pbVariable *v) { return v->row_count || v->kind == pb_varyInertia; }
 
+// Whether no move that the samples do not see changes value i of a body.
+static bool is_seen(const pbTask *task, const double *z, const Sureness *s, const pbVariable *v, int i) {
+  int n = task->n, end = v->first + v->count;
+  double size = 0;
+  for (int a = v->first; a < end; a++) {
+    double by = pbTask_ValueBy(task, z, i, a);
+    if (by != 0 && !(s->length[a] > 0)) return false;
+    size += by != 0 ? by * by / (s->length[a] * s->length[a]) : 0;
+  }
+
+  for (int e = 0; e < n; e++) {
+    double along = 0;
+    for (int a = v->first; a < end && s->L[e] == 0; a++) {
+      if (s->length[a] > 0) along += pbTask_ValueBy(task, z, i, a) / s->length[a] * s->V[a * n + e];
+    }
+    if (fabs(along) > 1e-4 * sqrt(size)) return false;
+  }
+  return true;
+}
+
+// A body's mass or moment may be determined where the unknowns that make it are not, and the other way round.
+static void sort_out_bodies(const pbTask *task, const double *z, Sureness *s) {
+  for (int k = 0; k < task->variable_count; k++) {
+    const pbVariable *v = &task->variables[k];
+    for (int i = v->first; i < v->first + v->count && v->kind == pb_varyInertia; i++)
+      s->determined[i] = is_seen(task, z, s, v, i) ? pb_isDetermined : pb_isUndetermined;
+  }
+}
+
 // Covariance of the values i and k.
 static double covariance(const pbTask *task, const double *z, const Sureness *s, int i, int k) {
   const pbVariable *vi = variable_of(task, i), *vk = variable_of(task, k);
@@ -369,6 +398,7 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
       if (s->length[k] > 0 && (k == i || is_coupled(v)))
         move += size * s->V[k * n + e] / s->length[k] * pbTask_ValueBy(task, z, i, k);
     }
+    if (is_coupled(v) && fabs(move) < 1e-12 * size) continue;
     size_t used = strlen(text);
     snprintf(text + used, room - used, "%s%.100s %+.3g", named++ ? ", " : "", name, move);
   }
@@ -480,6 +510,7 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
   hold_lengths(task, z, s);
   sort_out(task, z, s);
   int known = decompose(s, n, &most, &least);
+  sort_out_bodies(task, z, s);
   for (int v = 0; v < task->variable_count; v++) known -= task->variables[v].row_count;
   u->samples = sums.m;
   u->degrees = (int)sums.m + task->prior_count - known;
