@@ -127,8 +127,8 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   return status;
 }
 
-// ---- summary: at most 12 lines, on standard output where that is free --------------------------------------------------
-enum { SUMMARY_VARIABLES = 4, SUMMARY_ADVICE = 3 };
+// ---- summary: at most 12 lines (of fits 21), on standard output where that is free ------------------------------------
+enum { SUMMARY_VARIABLES = 4, SUMMARY_OF_FIT = 12, SUMMARY_ADVICE = 3 };
 
 // The most important of a variable's notes.
 static const char *note_text(unsigned note) {
@@ -160,9 +160,9 @@ static void print_uncertainty(FILE *out, const pbUncertainty *u) {
 }
 
 static void print_variables(FILE *out, const pbTask *task, const pbRunResult *result) {
-  int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
-
   const pbUncertainty *u = result->uncertainty && !result->uncertainty->why ? result->uncertainty : NULL;
+  int n = pbTask_Size(task), most = u ? SUMMARY_OF_FIT : SUMMARY_VARIABLES, shown = n <= most + 1 ? n : most;
+
   fprintf(out, "  %-32s %14s %14s%s\n", "variable", "start", "found", u ? "   +- (one standard deviation)" : "");
 
   for (int i = 0; i < shown; i++) {

@@ -110,11 +110,12 @@ window.charts = (function () {
     svg(root, 'text', {x: (left + right) / 2, y: height - 6, 'text-anchor': 'middle'}, chart.x);
     for (const b of bounds) svg(root, 'path', {d: `M${left} ${y.at(b.y)}H${right}`, class: 'bound'});
 
-    for (const c of curves) {
+    for (const c of [...curves].sort((a, b) => (b.dots || false) - (a.dots || false))) {  // lines over points
       const points = c.x.map((v, i) => [x.at(v), y.at(c.y[i])]).filter(p => Number.isFinite(p[0]) && Number.isFinite(p[1]));
       if (!c.dots && points.length > 1) svg(root, 'path', {d: 'M' + points.map(p => p[0].toFixed(1) + ' ' + p[1].toFixed(1)).join('L'), style: `stroke: ${c.stroke}`, 'stroke-width': 2, 'stroke-dasharray': c.dashed ? '5 4' : 'none', fill: 'none', 'stroke-linejoin': 'round', class: 'curve'});
       if (c.low) c.x.forEach((v, i) => svg(root, 'path', {d: `M${x.at(v)} ${y.at(c.low[i])}V${y.at(c.high[i])}m-5 0h10M${x.at(v) - 5} ${y.at(c.low[i])}h10`, style: `stroke: ${c.stroke}; fill: none`, 'stroke-width': 1.4}));
-      if (c.dots || points.length < 40) for (const p of points) svg(root, 'circle', {cx: p[0].toFixed(1), cy: p[1].toFixed(1), r: c.dots ? 3 : 2.6, style: c.dots ? `stroke: ${c.stroke}; fill: none` : `fill: ${c.stroke}`, 'stroke-width': 1.6, class: 'point'});
+      const open = c.dots && points.length <= 200, size = open ? 3 : c.dots ? 1.5 : 2.6;  // of many points circles are one thick line
+      if (c.dots || points.length < 40) for (const p of points) svg(root, 'circle', {cx: p[0].toFixed(1), cy: p[1].toFixed(1), r: size, style: open ? `stroke: ${c.stroke}; fill: none` : `fill: ${c.stroke}`, 'stroke-width': 1.6, class: 'point'});
     }
 
     // the numbers under the pointer

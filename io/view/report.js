@@ -135,7 +135,7 @@
   function sureness(cards, u, names) {
     const own = card(cards, 'How sure the answer is');
     if (u.why_none) return notes(own, ['It is not known: ' + u.why_none + '.']);
-    const rows = [['samples', u.samples], ['degrees of freedom', u.degrees_of_freedom], [u.sigma === 'stated' ? 'chi-square for each degree of freedom (1 but for chance)' : 'chi-square for each degree of freedom', u.chi_square],
+    const rows = [['samples', u.samples], ['degrees of freedom', u.degrees_of_freedom], [u.sigma === 'stated' ? 'chi-square for each degree of freedom (1 but for chance)' : 'variance of the deviations', u.chi_square],
       ['root mean square of the deviations', u.residual], ['correlation of neighbors in time (0 but for chance)', u.autocorrelation], ['condition', u.condition]];
     table(own, [{name: ''}, {name: '', number: true}], rows.map(([name, value]) => [name, known(value) ? short(+value.toPrecision(3)) : '\u2013']));
     notes(own, [u.sigma === 'stated' ? 'Intervals follow from the stated sigma.' : 'Sigma is estimated from what is left.', ...(u.weakest ? [sentence(u.weakest)] : []), ...(u.warning ? [sentence(u.warning)] : [])]);

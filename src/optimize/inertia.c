@@ -17,6 +17,8 @@ static const double apart = 1e-7;
 static const double thickness = 1e-9;
 
 const char *const pbInertia_Names[PB_INERTIA] = {"mass", "x", "y", "z", "xx", "yy", "zz", "xy", "xz", "yz"};
+const char *const pbInertia_Unknowns[PB_INERTIA] = {"density", "spread x", "spread y", "spread z", "skew xy",
+                                                    "skew yz", "skew xz",  "x",        "y",        "z"};
 
 // ---- small matrices, row-major ----------------------------------------------------------------------------------------
 static void outer(const double L[9], double S[9]) {

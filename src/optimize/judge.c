@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "optimize/inertia.h"
 #include "optimize/verdict.h"
 
 // Beside an answer, unknowns may leave what a model takes (pb_bad_input), as the search's own trials may.
@@ -42,7 +43,9 @@ void pbJudge_Advise(Judge *j, const char *format, ...) {
 }
 
 const char *pbJudge_NameOf(const Judge *j, int i, char *name, size_t size) {
-  pbTask_Unknown(j->task, i, j->z, name, size, NULL);
+  const pbVariable *v = pbJudge_VariableOf(j, i);
+  if (v->kind == pb_varyInertia) snprintf(name, size, "%s[%s]", v->name, pbInertia_Unknowns[i - v->first]);
+  else pbTask_Unknown(j->task, i, j->z, name, size, NULL);
   return name;
 }
 

@@ -572,7 +572,8 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
 static void warn(Sureness *s, const Sums *sums) {
   const pbUncertainty *u = &s->told;
   double spread = sqrt(2.0 / u->degrees), neighbors = sums->pairs > 0 ? 4 / sqrt(sums->pairs) : INFINITY;
-  bool related = u->autocorrelation > neighbors && u->autocorrelation > 0.1;
+  bool exact = u->sigma && u->chi_square < 1e-6;  // data without noise: what is left is rounding
+  bool related = u->autocorrelation > neighbors && u->autocorrelation > 0.1 && !exact;
   const char *outliers = related || sums->robust < sums->m ? "; the intervals are too narrow" : ", or some samples are outliers";
   const char *narrow = u->clusters ? "" : outliers;
   s->warning[0] = 0;

@@ -353,6 +353,14 @@ static pbStatus judge_sideways(Judge *j) {
   return outcome == pb_runConverged || outcome == pb_runStalled ? pbJudge_FindSaddle(j, &found) : pb_ok;
 }
 
+// Notes of results are of values, and a body's mass or moment is none of the unknowns that were looked at.
+static void forget_coordinates(pbTask *task) {
+  for (int k = 0; k < task->variable_count; k++) {
+    const pbVariable *v = &task->variables[k];
+    if (v->kind == pb_varyInertia) memset(task->verdict.notes + v->first, 0, (size_t)v->count);
+  }
+}
+
 pbStatus pbTask_Judge(pbTask *task, bool used_up) {
   Judge j = {.task = task, .verdict = &task->verdict, .z = task->result_z, .n = task->n};
   pbVerdict *v = &task->verdict;
@@ -361,6 +369,7 @@ pbStatus pbTask_Judge(pbTask *task, bool used_up) {
   *v = (pbVerdict){.notes = v->notes, .direction = v->direction, .beside = v->beside};
   pbStatus status = judge(&j, used_up);
   if (status == pb_ok && j.smooth) status = judge_sideways(&j);
+  forget_coordinates(task);
 
   // All memory of the verdict.
   double *all[] = {j.g, j.trial, j.d, j.J, j.A, j.B, j.D, j.residuals, j.look};

@@ -274,7 +274,7 @@ pbStatus pbJudge_FindJump(Judge *j, const Line *line, bool *found) {
   pbJudge_Advise(
       j,
       "try a smoothed contact first (\"contact\": {\"kappa\": 1000, \"onset\": 0.02}, then smaller) and go on sharp from its "
-      "answer; or \"restarts\", or method cmaes (docs/contact-gradients.md, Choosing)");
+      "answer; or \"restarts\", or method cmaes (docs/stuck.md, A jump)");
 
   return pb_ok;
 }

@@ -3,6 +3,8 @@
 A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
 stands on its own: a shell script, a task that `optimize` takes and that ends well.
 
+Blocks "story" of a page are one script, from its top to its end; "said" is what they print, "shown" a file of examples/.
+
 Fragments "package", "torch", "jax" and names of other packages are of the Python package, and "printed" is what they print:
 tests/python/test_python_docs.py, and of docs/gallery the site's build (docs/site/scenes.py).
 
@@ -22,11 +24,14 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+import snippets  # noqa: E402
+
 FOLDERS = ("docs", "docs/guide", "docs/gallery")
 PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).glob("*.md"))]
 KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
-KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed")}
+KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed"), ("sh", "story"), ("text", "said"), ("json", "shown")}
 
 
 def blocks():
@@ -79,6 +84,36 @@ def shell(text, cwd):
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", ""))
 def test_shell(checkout, page, line, language, kind, text):
     shell(text, checkout)
+
+
+def says(output, text):
+    """Lines of the page stand in the output in their order, with nearly its numbers; "..." at a line's end leaves out its rest."""
+    left = output.splitlines()
+    for line in text.splitlines():
+        words = line.removesuffix("...").split()
+        same = lambda said: snippets.agree(" ".join(said.split()[:len(words)] if line.endswith("...") else said.split()), " ".join(words))
+        at = next((k for k, said in enumerate(left) if same(said)), None)
+        assert at is not None, f"'{line}' is not in\n{output}"
+        left = left[at + 1:]
+
+
+@pytest.mark.parametrize("page", sorted({b[0] for b in BLOCKS if b[2:4] == ("sh", "story")}))
+def test_stories(checkout, page):
+    """The shell of a page as one, from its top: files that a block writes are there for the next."""
+    story = [b for b in BLOCKS if b[0] == page and b[2:4] in {("sh", "story"), ("text", "said"), ("json", "shown")}]
+    mark = "---- next block ----"
+    script = f"\necho '{mark}'\n".join(b[4] for b in story if b[2] == "sh")
+    said = iter(shell("exec 2>&1\n" + script, checkout).split(mark + "\n"))
+    output = ""
+    for _, line, language, _, text in story:
+        if language == "sh":
+            output = next(said)
+        elif language == "text":
+            assert text.strip(), f"{page}:{line}: nothing is shown"
+            says(output, text)
+        else:  # a file of an example, but for its comment
+            shown = [json.loads(p.read_text()) for p in (ROOT / "examples").glob("*/*.json")]
+            assert json.loads(text) in [{k: v for k, v in one.items() if k != "comment"} for one in shown], f"{page}:{line}"
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("sh", "train"))
@@ -265,7 +300,7 @@ SUFFIX = r"(?:c|h|def|py|inc|md|1|xml|json|csv|svg|html|txt)"
 # Folders that "Where the next things go" of docs/architecture.md foresees, and what a build or a run writes.
 FORESEEN = {"src/policy", "src/batch", "src/control", "src/learn", "python/"}
 WRITTEN = {"out/", "build/", "pullback_abi.py", "pullback_lcp_abi.py", "run.json", "run.html", "task.json", "result.json", "progress.csv"}
-WRITTEN |= {"install_manifest.txt"}
+WRITTEN |= {"install_manifest.txt", "found.html", "found.xml"}
 GENERIC = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[_./]|$)")  # tests/unit/test_X.c
 
 

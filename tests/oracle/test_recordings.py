@@ -37,6 +37,17 @@ def test_files_are_as_the_manifest_says(make):
     assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 6e6
 
 
+def test_the_example_is_cut_from_them():
+    """Rows and digits of examples/recorded are those of the recordings, its licence is theirs, and it stays small."""
+    folder = ROOT / "examples" / "recorded"
+    for name, of, rows in ("swing_up", "direct_collocation", 1170), ("second", "ddp", 1500), ("held_out", "energy_shaping", 600):
+        lines = (DATA / "pendulum" / f"{of}.csv").read_text().splitlines()[1:rows + 1]
+        kept = ["{0},{1},{3}".format(*line.split(",")) for line in lines]
+        assert (folder / f"{name}.csv").read_text().splitlines() == ["time [s],hinge [rad],motor [N m]", *kept]
+    assert (folder / "LICENSE.txt").read_bytes() == (DATA / "licences" / "simple_pendulum.txt").read_bytes()
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1e5
+
+
 def test_what_is_missing_changed_or_unknown_is_named(make, tmp_path):
     folder = tmp_path / "data"
     shutil.copytree(DATA, folder)

@@ -1,5 +1,6 @@
 """pb.identify: parameters from logs as they come, how sure they are, and what is refused."""
 import math
+import re
 import warnings
 
 import numpy as np
@@ -225,3 +226,24 @@ def test_recordings_are_read(tmp_path):
     assert pb.recording(tmp_path / "b.npy")[""].shape == (2, 3)
     with pytest.raises(pb.FileError, match="c.csv"):
         pb.recording(tmp_path / "c.csv")
+
+
+def test_of_a_body_what_the_log_sees_is_said_of_each_number():
+    """The last link of a planar arm: mass, center in the plane and the moment about the hinges' axis, nothing else, though a
+    minimizer moves density and spreads, not all of which are determined alone. Priors leave nothing open."""
+    fit = pb.identify(ARM, record(9), ["inertia:lower"], **HOW)
+    body = next(v for v in fit["variables"] if v["name"] == "lower")
+    seen = {name for name, words in zip(body["components"], body["determined"]) if words is None}
+    assert seen == {f"lower[{k}]" for k in ("mass", "x", "z", "yy")} and set(body["determined"]) == {None, "not determined"}
+    truth = {"lower[mass]": .4, "lower[x]": .125, "lower[z]": 0}
+    for name, value, sure in zip(body["components"], body["value"], body["deviation"]):
+        assert (sure is not None) == (name in seen)
+        assert name not in truth or abs(value - truth[name]) < 4 * sure < .1 * .4, name
+
+    # advice is of what was moved, and calls it so; notes of values say nothing of it
+    named = set(re.findall(r"lower\[([\w ]+)\]", " ".join(fit["advice"])))
+    assert "spread y" in named and not named & {"mass", "xx", "yy", "zz", "xy"} and body["notes"] == [None] * 10
+
+    known = pb.identify(ARM, record(9), [{"body": "lower", "transform": "inertia", "prior": {"sigma": .3}}], **HOW)
+    body = next(v for v in known["variables"] if v["name"] == "lower")
+    assert body["determined"] == [None] * 10 and all(d > 0 for d in body["deviation"])
