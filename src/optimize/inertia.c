@@ -190,6 +190,13 @@ static void find_axes(const double *value, Axes *axes) {
       if (missing > 0) D[high] += missing;
     }
   }
+
+  // Of a rod without thickness the larger one is then more than the others together.
+  for (int i = 0; i < 3; i++) {
+    int j = (i + 1) % 3, k = (i + 2) % 3, low = D[j] < D[k] ? j : k;
+    double more = D[i] - D[j] - D[k];
+    if (more > 0) D[low] += more + 1e-15 * D[i];
+  }
 }
 
 static void to_quaternion(const double R[9], double q[4]) {

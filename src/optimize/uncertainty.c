@@ -448,6 +448,7 @@ static bool is_value_seen(const pbTask *task, const double *z, const Sureness *s
   int n = task->n, end = v->first + v->count;
   double by[PB_INERTIA], most = 0;
   for (int a = v->first; a < end; a++) most = fmax(most, fabs(by[a - v->first] = pbTask_ValueBy(task, z, i, a)));
+  if (most == 0) return false;  // it is at the end of what it can be
   for (int a = v->first; a < end; a++) {
     if (s->length[a] == 0 && fabs(by[a - v->first]) > 1e-9 * most) return false;
   }
@@ -529,17 +530,23 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
   }
 }
 
-// One standard deviation along eigenvector e: B is of columns of length one by now.
-static double deviation_along(const Sureness *s, int e, int n) {
+// A direction, of columns of length one, becomes what moves with it by one standard deviation along it, and its variance is told: by
+// the covariance, which is more than the curvature's inverse where slopes have another variance (losses that are no squares, priors
+// beside samples of unknown sigma). By that inverse it is the direction itself.
+static double variance_along(const Sureness *s, int e, int n) {
   double sum = 0;
   for (int i = 0; i < n; i++) {
-    for (int k = 0; k < n; k++) sum += s->V[i * n + e] * s->B[i * n + k] * s->V[k * n + e];
+    double moved = 0;
+    for (int k = 0; k < n; k++) moved += s->C[i * n + k] * s->length[k] * s->V[k * n + e];
+    s->z[i] = moved * s->length[i];
+    sum += s->z[i] * s->V[i * n + e];
   }
-  return sqrt(fmax(sum, 0)) / (s->L[e] * s->L[e]);
+  return fmax(sum, 0);
 }
 
 static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
   int n = task->n, weakest = -1, unknown = -1;
+  double largest = 0;
   s->weakest[0] = 0;
   for (int e = 0; e < n; e++) {
     bool real = false;
@@ -547,8 +554,10 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
 
     // an unknown that was left out is a direction of its own
     if (!real) continue;
+    double variance = s->L[e] > 0 ? variance_along(s, e, n) : 0;
     if (s->L[e] == 0) unknown = e;
-    else if (weakest < 0 || s->L[e] < s->L[weakest]) weakest = e;
+    else if (weakest < 0 || variance > largest) weakest = e;
+    largest = fmax(largest, variance);
   }
 
   // first what is not known at all: a move of the size of the largest part
@@ -563,8 +572,10 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
 
   // else by how much it may be off
   if (weakest < 0) return;
+  double deviation = sqrt(variance_along(s, weakest, n));
+  for (int i = 0; i < n && deviation > 0; i++) s->V[i * n + weakest] = s->z[i] / deviation;
   snprintf(s->weakest, sizeof s->weakest, "determined least: ");
-  name_direction(task, z, s, weakest, deviation_along(s, weakest, n), s->weakest, sizeof s->weakest);
+  name_direction(task, z, s, weakest, 1, s->weakest, sizeof s->weakest);
   strncat(s->weakest, " together (one standard deviation)", sizeof s->weakest - strlen(s->weakest) - 1);
 }
 

@@ -159,7 +159,7 @@ def test_windows_leave_gaps_out_and_count_each_sample_once():
 
 def test_an_interrupted_fit_of_arrays_goes_on(tmp_path):
     """Columns in memory and a Model become files, which the same call finds again; when the run is done they are gone."""
-    model, columns, calls = pb.loads(ARM), record(9, seconds=.5), []
+    model, columns, calls = pb.loads(ARM), record(9), []
 
     def stop(*_):
         calls.append(1)

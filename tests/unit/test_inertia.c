@@ -51,6 +51,17 @@ static void test_what_is_no_body_is_refused(void **state) {
   assert_false(pbInertia_Start((const double[]){0, 0, 0, 0, 1, 1, 1, 0, 0, 0}, z));
   assert_false(pbInertia_Start((const double[]){1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, z));
   assert_true(pbInertia_Start((const double[]){1, 0, 0, 0, 1, 1, 2, 0, 0, 0}, z));  // a disc without thickness
+
+  // Rods without thickness along each axis, and aslant: what is put is a body.
+  for (int axis = 0; axis < 4; axis++) {
+    double value[PB_INERTIA] = {1, 0, 0, 0, 1, 1, 1, 0, 0, 0}, number[11];
+    if (axis < 3) value[4 + axis] = 0;
+    else memcpy(value + 4, (const double[]){1, 1, 2, -1, 0, 0}, 6 * sizeof *value);
+    assert_true(pbInertia_Start(value, z));
+    pbInertia_Values(z, value);
+    pbInertia_Put(value, number);
+    for (int k = 0; k < 3; k++) assert_true(number[8 + k] <= number[8 + (k + 1) % 3] + number[8 + (k + 2) % 3]);
+  }
 }
 
 static void test_values_by_unknowns(void **state) {

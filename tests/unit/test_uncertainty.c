@@ -285,6 +285,14 @@ static void test_priors(void **state) {
   near(u->upper[1], 2 * exp(1.959963984540054 * 0.3), 1e-9, "interval of the prior");
   pbTask_Destroy(task);
 
+  // beside samples that are better known, though nobody said how well, it is what is known least, as well as it says
+  task = parse(*state, LINE,
+               "{\"state\": \"qpos\"}, {\"parameter\": \"body_mass:p\", \"transform\": \"log\", \"prior\": {\"sigma\": 0.3}}",
+               "{\"qpos\": \"x\", \"at\": [0.5, 1], \"target\": [1.5, 1.7]}");
+  u = uncertainty(*state, task, (const double[]){1.6, log(2)});
+  assert_string_equal(u->weakest, "determined least: body_mass:p +0.6 together (one standard deviation)");
+  pbTask_Destroy(task);
+
   static const struct {
     const char *prior, *says;
   } cases[] = {{"3", "variables[0].prior: expected an object"},
