@@ -31,7 +31,7 @@ def main():
     held_out = first("held_out.csv", 2.9)
     fit = pb.identify(guess, [first("swing_up.csv", 2), first("second.csv", 2)], UNKNOWNS, test=held_out)
     print(fit)
-    found = guess.with_params(fit.values)
+    found = guess.with_result(fit)
     before, after = off(guess, held_out), off(found, held_out)
     print(f"on a run that was held out {before:.3f} rad off before, {after:.3f} after; along the fitted ones {fit['uncertainty']['residual']:.3f}")
     assert .1 < fit.values["dof_frictionloss:hinge"] < .25 and .65 < fit.values["body_mass:arm"] < .8

@@ -261,7 +261,7 @@ static bool rows_around(const Taking *t, const pbArray *const *columns, int coun
 }
 
 // On the lines between the rows around the moment. q and -q are one rotation.
-static pbStatus take_moment(const Taking *t, pbStateField f, bool positions) {
+static void take_moment(const Taking *t, pbStateField f, bool positions) {
   for (int i = 0, count = 1; i < f.size; i += count) {
     const pbArray *const *c = t->columns + i;
     pbColumn number = positions ? pbColumn_Of(t->model, pb_columnQpos, i) : (pbColumn){.count = 1};
@@ -269,13 +269,12 @@ static pbStatus take_moment(const Taking *t, pbStateField f, bool positions) {
     if (!c[0]) continue;
 
     size_t a, b;
-    if (!rows_around(t, c, count, &a, &b)) return missing_sample(t->ctx, t->set, c[0], 0, "the column has none at all");
+    if (!rows_around(t, c, count, &a, &b)) continue;  // a sensor that was dead says nothing
     double share = b > a ? (t->at - t->time[a]) / (t->time[b] - t->time[a]) : 0, product = 0;
     for (int k = 0; k < count; k++) product += c[k]->reals[a] * c[k]->reals[b];
     double far = count > 1 && product < 0 ? -share : share;
     for (int k = 0; k < count; k++) t->x[f.offset + i + k] = (1 - share) * c[k]->reals[a] + far * c[k]->reals[b];
   }
-  return pb_ok;
 }
 
 static pbStatus take_rows(const Taking *t, pbStateField f) {
@@ -305,7 +304,10 @@ static pbStatus take_field(const Taking *t, size_t which, int *taken) {
   *taken += found;
 
   // positions are there in each trajectory
-  if (t->time) return take_moment(t, f, which == 0);
+  if (t->time) {
+    take_moment(t, f, which == 0);
+    return pb_ok;
+  }
   if (!t->out) return take_row(t, f);
   return found || which == 0 ? take_rows(t, f) : pb_ok;
 }

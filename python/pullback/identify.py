@@ -44,8 +44,8 @@ def recording(path: Path) -> dict[str, Array]:
 class _Log:
     """A log: where its file is, and its columns."""
 
-    def __init__(self, given: object, folder: str, number: int):
-        self.name, self.own = f"log {number}", False
+    def __init__(self, given: object, folder: str, number: int, called: str = "log"):
+        self.name, self.own = f"{called} {number % 1000}", False
         if isinstance(given, (str, os.PathLike)):
             self.path = os.path.abspath(path_of(given, "log"))
             self.name = os.path.basename(self.path)
@@ -156,6 +156,8 @@ class _Measured:
         named = {joint["name"] for joint in about["joints"]} | {sensor["name"] for sensor in about["sensors"]}
         self.controls = _controls(about, log, named)
         self.other = [c for c in log.columns if c not in used and c not in self.controls]
+        if self.terms and all(np.isnan(log.columns[c]).all() for *_, columns in self.terms for c in columns):
+            raise ArgumentError(f"{log.name}: no sample in {', '.join(c for *_, columns in self.terms for c in columns)}: all are missing")
         if not self.terms:
             raise ArgumentError(f"{log.name}: no column is of this model: {', '.join(log.columns)}; columns are named as joints, sensors, sites "
                                 "and bodies are (docs/csv.md)")
@@ -165,13 +167,15 @@ class _Measured:
 
 
 # ---- the task -------------------------------------------------------------------------------------------------------------------
-def _sigma(sigma, measured, term):
-    if sigma is None or isinstance(sigma, (int, float)):
-        return sigma
+def _of(given, term, used):
+    """Of a term what is given for all, or by its name, its object's or its quantity's; used gets the key."""
+    if not isinstance(given, Mapping):
+        return given
     word, name = term[:2]
     for key in (f"{word}:{name}", name, word):
-        if key in sigma:
-            return sigma[key]
+        if key in given:
+            used.add(key)
+            return given[key]
     return None
 
 
@@ -260,7 +264,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     unknowns      parameters by name, "body_mass:arm", "dof_damping:knee", as a list, or a dict with what is known of each: None, (lower, upper),
                   or keys of a variable (docs/task.md): {"transform": "log", "start": 0.1}; "inertia:arm": its mass, center and inertia;
                   "delay:TERM", "gain:TERM", "bias:TERM" of a term such as qpos:knee or sensor:gyro, "delay:controls"; or whole variables
-    sigma         standard deviation of the samples: of all, or a dict by column's object ("knee", "sensor:gyro", "qpos"); None: estimated
+    sigma         standard deviation of the samples: of all, or a dict by term, object or quantity ("sensor:gyro", "knee", "qpos"); None: estimated
     test          logs that are kept out of the fit: their error is told ("test_loss")
     start         "free": where each log begins is unknown, too, and begins the search at what the log shows; "log": it is what the log shows
     init          a State with what the log does not show of where it begins (None: the model's reference)
@@ -269,7 +273,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     clusters      True: intervals by how much the logs differ from one another, whatever the samples of one have in common
                   (docs/identify.md): for models that are not exact, several logs for each unknown. False: samples are independent
     controls      where the logs have no columns of controls: one more log, by the same clock, or (nu,) that hold throughout; None: zero
-    delay         s, of terms by name, as {"sensor:gyro": .004}
+    delay         s, by the same names, as {"gyro": .004}
     starts        searches from several starts
     loss          "squared", "huber" (squares up to one sigma, which it needs) or "norm"
     optimizer     keys of a task's optimizer;  task: further keys of the task (options, contact, parameters, constants, ...)
@@ -281,16 +285,17 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         source = _source(model, folder)
         compiled = model if isinstance(model, Model) else (loads(source) if source.lstrip().startswith("<") else load(source))
         about = _core.info(compiled, "")
-        fit, held_out = (_logs(given, folder, first) for given, first in ((log, 0), (test, 1000)))
+        fit, held_out = _logs(log, folder, 0, "log"), _logs(test, folder, 1000, "test")
         if not fit:
             raise ArgumentError("log: expected at least one")
-        acts = _Log(controls, folder, 2000) if isinstance(controls, (str, os.PathLike, Mapping)) else None
+        acts = _Log(controls, folder, 2000, "controls") if isinstance(controls, (str, os.PathLike, Mapping)) else None
         made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "clusters": clusters, "controls": controls, "delay": delay or {}, "loss": loss,
-                                       "init": init, "acts": acts})
+                                       "init": init, "acts": acts, "starts": starts})
         for one in fit:
             made.add(one, "fit")
         for one in held_out:
             made.add(one, "test")
+        made.check()
         description = {**(task or {}), "model": source, "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
                        "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
@@ -330,9 +335,9 @@ def _source(model, folder):
     return text if text.lstrip().startswith("<") else os.path.abspath(text)
 
 
-def _logs(given, folder, first):
+def _logs(given, folder, first, called):
     several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-    return [_Log(one, folder, first + k) for k, one in enumerate(given if several else [given])]
+    return [_Log(one, folder, first + k, called) for k, one in enumerate(given if several else [given])]
 
 
 class _Task:
@@ -346,10 +351,22 @@ class _Task:
         self.trajectories: list[dict[str, Any]] = []
         free = how["start"] == "free"
         self.variables: list[dict[str, Any]] = [{"state": word, "trajectory": "each"} for word in ("qpos", "qvel") if free]
+        self.used: dict[str, set[str]] = {"sigma": set(), "delay": set(), "controls": set()}
+        self.named: set[str] = set()
         if how["start"] not in ("free", "log"):
             raise ArgumentError(f"start: expected 'free' or 'log', found {how['start']!r}")
+        if how["starts"] < 1:
+            raise ArgumentError(f"starts: expected at least one, found {how['starts']!r}")
         if how["window"] is not None and not how["window"] > 0:
             raise ArgumentError(f"window: expected seconds, found {how['window']!r}")
+
+    def check(self):
+        """Nothing that was given is of nothing."""
+        for key in ("sigma", "delay"):
+            if isinstance(self.how[key], Mapping) and (unknown := set(self.how[key]) - self.used[key]):
+                raise ArgumentError(f"{key}: nothing measured is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(self.named))}")
+        if self.how["controls"] is not None and not self.used["controls"]:
+            raise ArgumentError("controls: the logs have columns of controls of their own")
 
     def add(self, log, role):
         h, measured, how = self.model.timestep, _Measured(self.about, log), self.how
@@ -361,7 +378,9 @@ class _Task:
         init: dict[str, Any] = {"qpos": np.asarray(self.state.qpos).tolist(), "qvel": np.asarray(self.state.qvel).tolist()}
         if log.ordered and any(word in ("qpos", "qvel") for word, *_ in measured.terms):
             init["recording"] = {"file": log.path, "at": begin, "time": log.time_name}
-        one: dict[str, Any] = {"steps": steps, "role": role, "init": init, "loss": [self._term(log, measured, term, begin) for term in measured.terms]}
+        self.named.update(measured.name(term) for term in measured.terms)
+        terms = [term for term in measured.terms if any(np.isfinite(log.columns[c]).any() for c in term[3])]  # without sensors that were dead
+        one: dict[str, Any] = {"steps": steps, "role": role, "init": init, "loss": [self._term(log, measured, term, begin) for term in terms]}
         if how["window"] and role == "fit" and log.ordered:
             if how["window"] > end - log.time[0] + h:
                 raise ArgumentError(f"window: {how['window']:.9g} s is more than {log.name} has, {end - log.time[0]:.9g} s; without a window it is taken as a whole")
@@ -370,6 +389,8 @@ class _Task:
             one["cluster"] = log.path
 
         acts, columns = (log, measured.controls) if measured.controls else (how["acts"], how["acts"] and _controls(self.about, how["acts"]))
+        if acts is not log:
+            self.used["controls"].add(log.name)
         if columns:
             one["controls"] = {"file": acts.path, "columns": columns, "time": acts.time_name, "start": begin}
         elif acts is not log and acts is not None:
@@ -380,7 +401,7 @@ class _Task:
 
     def _term(self, log, measured, term, begin):
         word, name, components, columns = term
-        sigma, delay = _sigma(self.how["sigma"], measured, term), self.how["delay"].get(measured.name(term))
+        sigma, delay = (_of(self.how[key], term, self.used[key]) for key in ("sigma", "delay"))
         if sigma is None and self.how["loss"] == "huber":
             raise ArgumentError(f"loss: \"huber\" is squares up to one sigma, and {measured.name(term)} has none")
         return {"name": measured.name(term), word: name, "type": self.how["loss"], **({"components": components} if components else {}),

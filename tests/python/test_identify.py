@@ -149,11 +149,11 @@ def test_windows_leave_gaps_out_and_count_each_sample_once():
     log = {"time": np.asarray(r.time)[rows], "control:drive": np.zeros(len(rows))}
     for k, name in enumerate(("qpos:shoulder", "qpos:elbow")):
         log[name] = np.asarray(r.qpos)[rows, k] + SIGMA * np.random.default_rng(k).standard_normal(len(rows))
-    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)["uncertainty"]["samples"] == 200
+    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, sigma=SIGMA)["uncertainty"]["samples"] == 200
     log["qpos:elbow"][30:60] = math.nan
-    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)["uncertainty"]["samples"] == 170
+    assert pb.identify(ARM, log, ["body_mass:lower"], window=.1, sigma=SIGMA)["uncertainty"]["samples"] == 170
     log = {name: np.delete(column, np.s_[35:65]) for name, column in log.items()}
-    fit = pb.identify(ARM, log, ["body_mass:lower"], window=.1, **HOW)
+    fit = pb.identify(ARM, log, ["body_mass:lower"], window=.1, sigma=SIGMA)
     assert len(fit.trajectories) == 8 and abs(fit.values["body_mass:lower"] - .4) < 4 * fit.deviations["body_mass:lower"]
 
 
@@ -202,6 +202,13 @@ def test_delay_gain_and_inertia():
     (dict(unknowns=["body_mas:lower"]), pb.InputError, "body_mass"),
     (dict(unknowns={"body_mass:lower": 3}), pb.ArgumentError, "unknowns: body_mass:lower"),
     (dict(unknowns={"body_mass:lower": (2, 1)}), pb.InputError, "bound"),
+    (dict(log={"time": [0, 1], "elbow": [math.nan, math.nan]}), pb.ArgumentError, "log 0: no sample in elbow"),
+    (dict(test={"time": [0, 1], "wheel": [1, 2]}), pb.ArgumentError, "test 0: no column"),
+    (dict(sigma={"elbo": 1}), pb.ArgumentError, "sigma: nothing measured is called elbo; there are qpos:elbow"),
+    (dict(delay={"gyr": .1}), pb.ArgumentError, "delay: nothing measured is called gyr"),
+    (dict(controls=[1]), pb.ArgumentError, "controls: the logs have columns"),
+    (dict(starts=0), pb.ArgumentError, "starts: expected at least one"),
+    (dict(log={"time": .002 * np.arange(1200), "elbow": np.zeros(1200)}, sigma=1, window=1e-9), pb.InputError, "more than 1000 trajectories, with their windows"),
     (dict(start="here"), pb.ArgumentError, "start: expected"),
     (dict(loss="huber", sigma={"qpos": SIGMA}), pb.ArgumentError, "squares up to one sigma, and sensor:gyro has none"),
     (dict(window=-1), pb.ArgumentError, "window: expected"),
@@ -211,6 +218,24 @@ def test_what_is_refused(change, error, message):
     given = {"model": ARM, "log": record(1), "unknowns": UNKNOWNS, **HOW, **change}
     with pytest.raises(error, match=message):
         pb.identify(given.pop("model"), given.pop("log"), given.pop("unknowns"), **given)
+
+
+def test_a_dead_sensor_says_nothing_and_delays_go_by_any_name():
+    columns = record(1) | {"qpos:elbow": np.full(90, math.nan)}
+    fit = pb.identify(ARM, columns, ["dof_damping:shoulder"], delay={"gyro": 0.}, **HOW)
+    assert {t["name"] for t in fit["terms"]} == {"qpos:shoulder", "sensor:gyro"} and fit.deviations["dof_damping:shoulder"] > 0
+
+    # a gap that is longer than a piece; one sensor's, and all
+    gap = {name: np.where((columns["time"] > .35) & (columns["time"] < .65), math.nan, column) for name, column in record(1).items()
+           if not name.startswith("control") and name != "time"}
+    columns = record(1) | gap
+    pieces = pb.identify(ARM, columns, ["dof_damping:shoulder"], window=.1, **HOW)
+    assert len(pieces.trajectories) == 8 and pieces.deviations["dof_damping:shoulder"] > 0
+    pieces = pb.identify(ARM, columns | {"gyro.y": record(1)["gyro.y"]}, ["dof_damping:shoulder"], window=.1, **HOW)
+    assert len(pieces.trajectories) == 10 and len(pieces["terms"]) < 30
+    late = [pb.identify(ARM, record(1), ["dof_damping:shoulder"], delay={name: .01}, optimizer={"iterations": 0}, **HOW)["loss"]
+            for name in ("gyro", "sensor:gyro", "sensor", "qpos")]
+    assert late[0] == late[1] == late[2] != late[3]
 
 
 def test_a_wrong_model_is_warned_of():
