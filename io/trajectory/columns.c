@@ -229,7 +229,7 @@ static bool other_number(const pbModel *m, pbRecordedKind kind, const pbColumn *
 // Where a free joint is there is its body: one number, whichever is meant.
 static bool is_same(const pbModel *m, const pbColumn *a, const pbColumn *b) {
   const pbColumn *joint = a->kind == pb_columnQpos ? a : b, *body = joint == a ? b : a;
-  return joint->kind == pb_columnQpos && body->kind == pb_columnBody && m->jnt_type[joint->object] == pb_jntFree &&
+  return joint->kind == pb_columnQpos && body->kind == pb_columnBody && pbJoint_DofCount(m->jnt_type[joint->object]) == 6 &&
          m->jnt_bodyid[joint->object] == body->object && joint->index == body->index;
 }
 
