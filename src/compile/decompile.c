@@ -313,6 +313,7 @@ static void put_actuator(pbDecompiler *d, int i) {
   PUT(def->damping + 1, actuator_dampingpoly, 2, i);
   PUT_ONE(def->armature, actuator_armature, i);
   memcpy(def->lengthrange, OF_TERM(actuator_lengthrange, 2, i), sizeof def->lengthrange);
+  if (m->nudelay) def->delay = *OF_TERM(actuator_delay, 1, i);
 
   // Ranges are those that it has, inherited or not.
   PUT(def->ctrlrange, actuator_ctrlrange, 2, i);
@@ -372,6 +373,7 @@ static pbStatus put_all(pbDecompiler *d) {
   for (int i = 0; i < m->ntendon; i++) PB_TRY(put_tendon(d, i));
   for (int i = 0; i < m->nu; i++) put_actuator(d, i);
   for (int i = 0; i < m->nsensor; i++) PUT_ONE(d->spec->sensors[i].cutoff, sensor_cutoff, i);
+  for (int i = 0; i < m->nsensordelay; i++) d->spec->sensors[i].delay = *OF_TERM(sensor_delay, 1, i);
   for (int i = 0; i < d->spec->nkey; i++) PB_TRY(put_key(d, i));
   return pb_ok;
 }

@@ -20,6 +20,10 @@ OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_sp
 DESIGN = {"geom_density", "mesh_center", "mesh_axes", "body_products"}
 # The frames of meshes' files: another center of mass is another frame of the geoms.
 MESHES = {"mesh_scale", "mesh_refpos", "mesh_refquat"}
+DELAYS = {"actuator_delay", "sensor_delay"}
+DELAYED = """<mujoco><option timestep=".01"/><worldbody><body><joint name="j" type="slide"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="j" nsample="4" interp="linear" delay=".025"/><position joint="j" kp="3" nsample="2" interp="cubic" delay=".01"/></actuator>
+<sensor><jointpos joint="j" nsample="5" delay=".03" interval=".02 -.01"/><jointvel joint="j" nsample="3" interp="linear" delay=".015"/></sensor></mujoco>"""
 
 
 def load(path, **more):
@@ -199,6 +203,8 @@ def test_each_parameter_is_said(name, tmp_path):
     p = model.params[name]
     if name in OURS:
         return check_unsaid(name, tmp_path)
+    if name in DELAYS:
+        return check_delays(name, tmp_path)
     paths = models_of(name)
     if p.derived:
         return
@@ -215,6 +221,22 @@ def test_each_parameter_is_said(name, tmp_path):
         run, steps = run_apart(path, theta, back.path, (name, oracle.name(path)))
         print(f"{name} {oracle.name(path)}: one step {one:.1e}, {steps} steps {run:.1e}")
         assert one <= 1e-12 and run <= 1e-10 and steps > 20
+
+
+def check_delays(name, folder):
+    """Delays and the samples that they need, of which MuJoCo's model has the same."""
+    path = folder / "delayed.xml"
+    path.write_text(DELAYED)
+    model = load(path)
+    theta = model.theta.copy()
+    model.param(theta, name)[:] *= 0.8
+    back, said = there_and_back(model, folder, theta)
+    assert not said and not off((model, theta), (back, back.theta)), said
+    kind, seen, whole = name.split("_")[0], oracle.load(back.path), mj.MjModel.from_xml_string(DELAYED)
+    assert np.abs(getattr(seen, name) - model.param(theta, name).ravel()).max() < 1e-15 < np.abs(getattr(seen, name) - getattr(whole, name)).min()
+    for field in (f"{kind}_history", f"{kind}_historyadr") + (("sensor_interval",) if kind == "sensor" else ()):
+        assert (getattr(seen, field) == getattr(whole, field)).all(), field
+    assert seen.nhistory == whole.nhistory
 
 
 def check_unsaid(name, folder):
