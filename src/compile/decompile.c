@@ -313,6 +313,7 @@ static void put_actuator(pbDecompiler *d, int i) {
   PUT(def->damping + 1, actuator_dampingpoly, 2, i);
   PUT_ONE(def->armature, actuator_armature, i);
   memcpy(def->lengthrange, OF_TERM(actuator_lengthrange, 2, i), sizeof def->lengthrange);
+  if (m->nudelay) def->delay = *OF_TERM(actuator_delay, 1, i);
 
   // Ranges are those that it has, inherited or not.
   PUT(def->ctrlrange, actuator_ctrlrange, 2, i);

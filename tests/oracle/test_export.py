@@ -21,6 +21,12 @@ DESIGN = {"geom_density", "mesh_center", "mesh_axes", "body_products"}
 # The frames of meshes' files: another center of mass is another frame of the geoms.
 MESHES = {"mesh_scale", "mesh_refpos", "mesh_refquat"}
 
+# Of what keeps samples, and beside it what keeps none.
+DELAYED = """<mujoco><option timestep=".004"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
+<actuator><position joint="j" kp="2" nsample="9" interp="linear" delay=".021"/><motor joint="j"/></actuator>
+<sensor><jointpos joint="j" nsample="5" interp="cubic" delay=".009"/><jointvel joint="j"/></sensor></mujoco>"""
+DELAYS = {"actuator_delay", "sensor_delay"}
+
 
 def load(path, **more):
     return inside.Model(str(path), source=True, **more)
@@ -217,13 +223,6 @@ def test_each_parameter_is_said(name, tmp_path):
         run, steps = run_apart(path, theta, back.path, (name, oracle.name(path)))
         print(f"{name} {oracle.name(path)}: one step {one:.1e}, {steps} steps {run:.1e}")
         assert one <= 1e-12 and run <= 1e-10 and steps > 20
-
-
-# Of what keeps samples, and beside it what keeps none.
-DELAYED = """<mujoco><option timestep=".004"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
-<actuator><position joint="j" kp="2" nsample="9" interp="linear" delay=".021"/><motor joint="j"/></actuator>
-<sensor><jointpos joint="j" nsample="5" interp="cubic" delay=".009"/><jointvel joint="j"/></sensor></mujoco>"""
-DELAYS = {"actuator_delay", "sensor_delay"}
 
 
 def check_delays(name, folder):

@@ -56,7 +56,7 @@ def test_a_folder_is_no_model(run, tmp_path):
     ({"variables": []}, "the list of variables is empty"),
     ({"loss": [{"qpos": True, "at": "end"}]}, 'did you mean "final"?'),
     ({"loss": [{"sensor": "speed", "target": [0, 0, 0]}]}, "there are height"),
-    ({"loss": [{"qpos": True, "at": [0.0071]}]}, "the nearest is 0.008"),
+    ({"loss": [{"qpos": True, "at": {"from": 0.0071, "to": 0.02}}]}, "the nearest is 0.008"),
 ])
 def test_mistakes_in_tasks(run, tmp_path, model, change, said):
     task = {"model": "robot.xml", "steps": 10, "variables": [{"state": "qvel"}], "loss": [{"qvel": True}], "optimizer": {"iterations": 0}}

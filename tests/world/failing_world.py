@@ -227,6 +227,13 @@ def reason_of(kind, how):
     return "thread" if kind == "thread" else re.escape(os.strerror(how))
 
 
+def is_of_failed(name, content):
+    """A result that gives its reason, or a page of it, whole."""
+    if name.endswith(".json"):
+        return bool(json.loads(content)["reason"])
+    return name.endswith(".html") and content.rstrip().endswith(b"</html>") and b"failed" in content
+
+
 def judge(plan, run, usual):
     """What is wrong with a run; None: nothing."""
     kind, _, _, how = plan.split(":")
@@ -241,7 +248,7 @@ def judge(plan, run, usual):
     if left and not (kind == "unlink" and book[-2]):
         return f"left {', '.join(sorted(left))}"
     if "the best so far is written" in text:  # of a search that failed: whole, and said to be no answer
-        files = {k: v for k, v in files.items() if k != "O.json" or not json.loads(v)["reason"]}
+        files = {k: v for k, v in files.items() if not is_of_failed(k, v)}
     for name, content in files.items():
         if name in usual[3] and content != usual[3][name] and (content != OLD or status == usual[0]):
             return f"{name} is neither the old file nor whole" if status != usual[0] else f"{name} is another, and the exit status does not say so"

@@ -94,7 +94,7 @@ def search():
 
 def identified():
     fit = pb.identify("cart.xml", "track.csv", {"dof_damping:swing": {"start": .1, "lower": 0}}, start="log", optimizer={"iterations": 1})
-    return np.array([fit["loss"], fit.values["dof_damping:swing"], fit.deviations["dof_damping:swing"], *pb.recording("track.csv")["time"]])
+    return np.array([fit["loss"], fit.values["dof_damping:swing"], fit["uncertainty"]["samples"], *pb.recording("track.csv")["time"]])
 
 
 def loss_of_our_own():
