@@ -220,7 +220,8 @@ def test_each_parameter_is_said(name, tmp_path):
 
 
 # Of what keeps samples, and beside it what keeps none.
-DELAYED = """<mujoco><option timestep=".004"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
+DELAYED = """<mujoco><option timestep=".004"/>
+<worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
 <actuator><position joint="j" kp="2" nsample="9" interp="linear" delay=".021"/><motor joint="j"/></actuator>
 <sensor><jointpos joint="j" nsample="5" interp="cubic" delay=".009"/><jointvel joint="j"/></sensor></mujoco>"""
 DELAYS = {"actuator_delay", "sensor_delay"}
