@@ -129,7 +129,10 @@ static Blur blur_of(const Sureness *s, const pbTermSet *set, const pbTerm *t, si
 static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n, Blur blur, int cluster) {
   double *sum = s->z, squares = t->epsilon * t->epsilon;
   for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
-  double wide = count == 1 ? blur.one : count == 2 ? blur.two : 0, norm = sqrt(squares), blurred = sqrt(squares + wide * wide);
+  double wide = 0, norm = sqrt(squares);
+  if (count == 1) wide = blur.one;
+  if (count == 2) wide = blur.two;
+  double blurred = sqrt(squares + wide * wide);
 
   // the slope of the norm, and the part of its curvature that is that of the squares
   memset(sum, 0, (size_t)n * sizeof *sum);

@@ -22,7 +22,8 @@ DESIGN = {"geom_density", "mesh_center", "mesh_axes", "body_products"}
 MESHES = {"mesh_scale", "mesh_refpos", "mesh_refquat"}
 
 # Of what keeps samples, and beside it what keeps none.
-DELAYED = """<mujoco><option timestep=".004"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
+DELAYED = """<mujoco><option timestep=".004"/>
+<worldbody><body><joint name="j" axis="0 1 0"/><geom size=".02" fromto="0 0 0 0 0 -.3" type="capsule"/></body></worldbody>
 <actuator><position joint="j" kp="2" nsample="9" interp="linear" delay=".021"/><motor joint="j"/></actuator>
 <sensor><jointpos joint="j" nsample="5" interp="cubic" delay=".009"/><jointvel joint="j"/></sensor></mujoco>"""
 DELAYS = {"actuator_delay", "sensor_delay"}

@@ -234,7 +234,8 @@ def test_a_search_leaves_a_saddle_at_its_bounds(tmp_path, run, method, span):
 def test_fewer_samples_than_unknowns_are_told(tmp_path, run):
     """A fit that its samples do not determine ends somewhere: the summary says so, instead of being silent about deviations."""
     write(tmp_path, TASK)
-    task = {"model": "arm.xml", "steps": 20, "loss": [{"qpos": True, "target": [[.1, .2]], "sigma": .1}], "variables": [{"state": "qpos"}, {"state": "qvel"}]}
+    task = {"model": "arm.xml", "steps": 20, "loss": [{"qpos": True, "target": [[.1, .2]], "sigma": .1}],
+            "variables": [{"state": "qpos"}, {"state": "qvel"}]}
     (tmp_path / "few.json").write_text(json.dumps(task))
     assert "no deviations: 2 samples do not determine 2 unknowns" in run("optimize", "few.json", cwd=tmp_path).stdout
 

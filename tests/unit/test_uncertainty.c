@@ -145,12 +145,10 @@ static void test_a_norm_of_one_number(void **state) {
     snprintf(at + strlen(at), sizeof at - strlen(at), "%s%.3f", k ? ", " : "", 0.01 * k);
     snprintf(target + strlen(target), sizeof target - strlen(target), "%s%.12g", k ? ", " : "", 1 + 0.1 * low);
   }
+  static const char *const epsilons[] = {"1e-12", "1e-8", "1e-3"};
   for (int i = 0; i < 3; i++) {
     snprintf(loss, sizeof loss, "{\"qpos\": \"x\", \"at\": [%s], \"target\": [%s], \"type\": \"norm\", \"epsilon\": %s}", at,
-             target,
-             i == 0   ? "1e-12"
-             : i == 1 ? "1e-8"
-                      : "1e-3");
+             target, epsilons[i]);
     pbTask *task = parse(*state, LINE, "{\"state\": \"qpos\"}", loss);
     const double z[1] = {1};
     near(uncertainty(*state, task, z)->deviation[0], sqrt(acos(-1) / 2 / COUNT) * 0.1, 0.15, "median");
