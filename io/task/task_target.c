@@ -198,7 +198,14 @@ static pbStatus times_of(pbTaskReader *r, const Recording *d, int steps, pbTerm 
   if (!times) return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
   for (size_t i = 0; i < d->rows; i++) times[i] = sample_time(d, d->first + i);
 
-  pbStatus status = pbTask_Times(r, times, d->rows, steps, t);
+  // Rows beyond the run are an error unless "start" says how the clocks fit: they may be times of another unit.
+  double end = steps * pbTaskReader_Timestep(r), last = d->rows ? times[d->rows - 1] : 0;
+  pbStatus status = last > end + 1e-5 * pbTaskReader_Timestep(r)
+                        ? pbTaskReader_Fail(r, pb_bad_input,
+                                            "time %.12g is outside of the trajectory (0 to %.12g); with \"start\", what the "
+                                            "recording's clock shows when it begins, such rows are left out",
+                                            last, end)
+                        : pbTask_Times(r, times, d->rows, steps, t);
   pbContext_Free(r->ctx, times);
 
   return status;

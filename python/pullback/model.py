@@ -384,7 +384,7 @@ class Model(_core.Model):
         """The model with the parameters that optimize found: a Result, or the path of its JSON. Where its task has "constants": "recompute",
         what derives from them is computed again, else it stays.
 
-        What was found of states and controls is in Result.trajectory. Raises InputError with file and place: a parameter that the model
+        What was found of states and controls is in the Result's trajectory. Raises InputError with file and place: a parameter that the model
         does not have, or out of its range.
         """
         theta = self._theta.copy()

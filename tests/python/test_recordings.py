@@ -45,3 +45,13 @@ def test_a_row_is_named(log, monkeypatch):
     (log / "log.csv").write_text("\n".join([*lines[:3], "30,1", *lines[4:]]))
     with pytest.raises(pb.InputError, match=r"log\.csv:4: 2 fields, the header has 3"):
         pb.optimize(task(variables=[{"parameter": "dof_damping:elbow"}]))
+
+
+def test_rows_beyond_the_run(log, monkeypatch):
+    """An error that says how they are left out, and without an effect where "start" does so."""
+    monkeypatch.chdir(log)
+    told = {"variables": [{"parameter": "dof_damping:elbow"}], "optimizer": {"method": "gauss-newton", "iterations": 0}}
+    with pytest.raises(pb.InputError, match=r'target: time 0\.4 is outside of the trajectory \(0 to 0\.3\); with "start"'):
+        pb.optimize(task(steps=30, **told))
+    short = pb.optimize(task(steps=30, loss=[{"qpos": "elbow", "target": {"file": "log.csv", "start": 0}}], **told))
+    assert short["terms"][0]["samples"] == 31
