@@ -247,6 +247,12 @@ void NUM(pbStage_Smooth)(NUM(pbMechanism) *w) {
     v3_addto(wrench, x + 3);
     for (int i = w->t->body_dofend[b]; i >= 0; i = m->dof_parentid[i]) w->qfrc_smooth[i] += PB_DOT6(w->S + 6 * i, wrench);
   }
+
+  // What friction by load sees of it (multibody/friction_law.h): from the bias of bodies alone.
+  for (int i = 0; i < m->nv; i++) {
+    num drift = w->qfrc_bias[i] - w->qfrc_load[i];
+    w->qfrc_load[i] = w->qfrc_smooth[i] - w->qfrc_actuator[i] - w->qfrc_damper[i] + drift;
+  }
 }
 
 // ---- derivative by velocity (implicitfast) --------------------------------------------------------------------------

@@ -73,13 +73,14 @@ static bool all_zero(const lane *x, int n) {
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
-  for (int i = 0; i < m->nv; i++) a->lam_act[i] = a->lam[i] + a->qfrc_actuator[i];
+  LANE(pbRows_Losses)(a);
+  for (int i = 0; i < m->nv; i++) a->lam_act[i] = a->lam[i] + (a->qfrc_actuator[i] + a->loss[i]);
   // J lam of tendons.
   for (int k = 0; k < m->ntendon; k++) {
     a->ten_power[k] = PB_LANE_ZERO;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) a->ten_power[k] += w->ten_J[i] * a->lam[w->ten_dofs[i]];
   }
-  a->act_free = all_zero(a->qfrc_actuator, m->nv);
+  a->act_free = all_zero(a->qfrc_actuator, m->nv) && !a->loaded;
   if ((m->disableflags & pb_disActuation) || !m->nu) return;
 
   // At a joint's limit the force is the end of its range, whatever the actuators do.

@@ -59,13 +59,13 @@ static bool is_held(const pbCheck *d, size_t dof) {
 static int leave_held(pbCheck *d, const pbParam *p) {
   double value[seen_count];
   int count = 0;
-  if (strcmp(p->name, "dof_frictionloss") != 0) return 0;
+  if (strncmp(p->name, "dof_", 4) != 0) return 0;
 
   // the least move of all comparisons
   pbCheck_Move(d, 1e-8 / 4, false, value);
-  for (size_t i = 0; i < (size_t)d->r->nv; i++) {
+  for (size_t i = 0; i < (size_t)(p->rows * p->cols); i++) {
     double *move = d->direction.of[by_theta] + p->offset + i;
-    if (*move == 0 || !is_held(d, i)) continue;
+    if (*move == 0 || !is_held(d, i / (size_t)p->cols)) continue;
     *move = 0;
     count++;
   }
@@ -74,7 +74,14 @@ static int leave_held(pbCheck *d, const pbParam *p) {
 
 // ---- sets of a parameter ---------------------------------------------------------------------------------------------
 
-static bool is_friction(const pbParam *p) { return strstr(p->name, "frictionloss") != NULL; }
+// Of joints those that add to the level of a loss, too (multibody/friction_law.h).
+static bool is_friction(const pbParam *p) {
+  static const char *const levels[] = {"dof_stiction", "dof_frictionload", "dof_stictionload", "dof_stictionquad"};
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+    if (!strcmp(p->name, levels[i])) return true;
+  }
+  return strstr(p->name, "frictionloss") != NULL;
+}
 
 // Limits of forces and ends of ranges: a value exactly at its limit may take either side.
 static bool has_limits(const pbParam *p) {
@@ -103,12 +110,16 @@ static double unit_of(const pbCheck *d, const pbParam *p) {
   return joints && pbModel_Field(d->r->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
 }
 
-// A rest band of no width moves as one: its ends cannot pass each other.
+// A rest band of no width moves as one: its ends cannot pass each other. So do shares of loads from zero, of whose difference the
+// size counts (multibody/friction_law.h).
 static void join_bands(const pbParam *p, const double *value, double *direction) {
-  if (strcmp(p->name, "tendon_lengthspring") != 0) return;
+  bool band = !strcmp(p->name, "tendon_lengthspring");
+  bool load = !strcmp(p->name, "dof_frictionload") || !strcmp(p->name, "dof_stictionload");
+  if (!band && !load) return;
 
   for (int r = 0; r < p->rows; r++) {
-    if (value[2 * r] == value[2 * r + 1]) direction[2 * r + 1] = direction[2 * r];
+    bool one = value[2 * r] == value[2 * r + 1] && (band || value[2 * r] == 0);
+    if (one) direction[2 * r + 1] = direction[2 * r];
   }
 }
 

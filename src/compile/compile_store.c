@@ -8,6 +8,7 @@
 #include "elementary/elementary.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "model/term_fields.h"
 
 // ---- ids ----------------------------------------------------------------------------------------------------------
 // Ids follow the bodies in depth-first order; what stands in a body, in the order of the spec.
@@ -127,6 +128,10 @@ static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int do
   m->dof_frictionloss[dof] = d->frictionloss;
   m->dof_armature[dof] = d->armature;
   m->dof_damping[dof] = d->damping[0];
+
+  // Nothing is there at rest that velocity could take away, until it is set (multibody/friction_law.h).
+  PB_TERM_DEFAULT(m, dof_stribeck)[dof] = 0.1;
+  PB_TERM_DEFAULT(m, dof_stribeckpower)[dof] = 2;
 }
 
 static double bounding_radius(const pbGeomWork *g) {

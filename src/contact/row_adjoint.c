@@ -36,7 +36,7 @@ static void add_slip(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const LAN
 }
 
 // Of a row that is solved for.
-static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
+void LANE(pbRow_PullLaw)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *r = w->row + index;
 
@@ -50,7 +50,6 @@ static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *ba
     LANE(pbPotential_Pull)(w, r, bar);
     if (pb_noslip(w->m)) add_slip(w, r, a->slip_row + index, bar);
   }
-  LANE(pbRow_PullReference)(w, r, bar);
 }
 
 void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
@@ -58,8 +57,12 @@ void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) 
   const NUM(pbRow) *r = w->row + index;
 
   // The force, and what its residual was made of.
-  if (pb_explicit(w->m, r)) LANE(pbPenalty_Pull)(w, r, bar);
-  else pull_solved_force(a, index, at, bar);
+  if (pb_explicit(w->m, r)) {
+    LANE(pbPenalty_Pull)(w, r, bar);
+  } else {
+    LANE(pbRow_PullLaw)(a, index, at, bar);
+    LANE(pbRow_PullReference)(w, r, bar);
+  }
 
 #if PB_LANES == 1
   if (PB_WANTS(a, pb_wantFriction)) LANE(pbPotential_PullSmoothCone)(w, r, bar);

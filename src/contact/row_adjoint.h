@@ -71,6 +71,8 @@ void LANE(pbPenalty_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE
 // y . f of a row to its other cotangents and, of what all kinds share, to theta. at: with hard contact, the row's first number
 // among those of active rows (solve/dual.h).
 void LANE(pbRow_PullForce)(LANE(pbAdjoint) *a, int index, int at, LANE(pbRowBar) *bar);
+// A part of it, of rows that are solved for: y . df by the force's own numbers, with z.
+void LANE(pbRow_PullLaw)(LANE(pbAdjoint) *a, int index, int at, LANE(pbRowBar) *bar);
 #if PB_LANES == 1
 // The smoothed cone's force by mu and the frictions.
 void LANE(pbPotential_PullSmoothCone)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);

@@ -101,19 +101,24 @@ typedef struct LANE(pbAdjoint) {
 
   lane *act_dot;  // na: of act_dot (given by the integrator), then used
 
+  lane *loss;   // 2 x nv: of the level of losses by the force of actuators, which is more of lam_act; by qfrc_load
+  bool loaded;  // some are not zero
+
   lane *act_residual, *act_target;  // nu: of the residual of a servo's row; of the velocity that it asks for
 
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
-  double *ten_lam;  // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
-  lane *ten_acc;    // ntendon: of J qacc
-  lane *ten_power;  // ntendon: J lam
-  bool *ten_other;  // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
-  lane *ten_c;      // ntendon x nv
-  lane *c;          // nv: of a moment
-  lane *lam_act;    // nv: lam where qfrc_actuator is not limited, else 0
-  bool act_free;    // lam_act is lam
-  lane *X, *G;      // nbody x 6: scratch fields
-  double *F;        // nbody x 6
+  double *ten_lam;             // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
+  lane *ten_acc;               // ntendon: of J qacc
+  lane *ten_power;             // ntendon: J lam
+  bool *ten_other;             // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
+  lane *ten_c;                 // ntendon x nv
+  lane *c;                     // nv: of a moment
+  lane *lam_act;               // nv: lam where qfrc_actuator is not limited, else 0
+  bool act_free;               // lam_act is lam
+  lane *X, *G;                 // nbody x 6: scratch fields
+  double *F;                   // nbody x 6
+  lane *load_X;                // nbody x 6: motions by loss_load, and what their power alone collects:
+  double *load_F;  // 2 x nbody x 6
 
   lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
 
@@ -224,6 +229,8 @@ void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);      // all of bodies/forces.h bu
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);   // forces, activations, moments
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);     // what acts along tendons; then pulls all of ten_*
 void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a);  // ten_* to paths; armature
+// W = power . (spring's force) of a tendon, power by its Jacobian: to its length and theta; returns the force.
+double LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int tendon, lane power);
 // Of a spatial tendon's path. drift (or NULL): d2L/dt2 at zero joint acceleration, set.
 void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, double *drift);
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act and ten_power, before the others
@@ -271,6 +278,9 @@ void LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a);
 // act_residual and act_target of servos; before pbForce_Actuators.
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
+// Levels of losses of dofs: to loss and velocities, where pbForce_LimitActuators begins; to theta.
+void LANE(pbRows_Losses)(LANE(pbAdjoint) *a);
+void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int dof, double bar);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 // Moments of actuators on bodies by their contacts (bodies/actuators/adhesion.c); after pbForce_Actuators.
 void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a);

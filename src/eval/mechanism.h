@@ -65,6 +65,7 @@ struct NUM(pbMechanism) {
   num *A0;      // nbody x 6: acceleration at qacc = 0, gravity included (root: -g)
   num *qfrc_bias, *qfrc_passive, *qfrc_actuator, *qfrc_smooth, *qacc_smooth;  // nv (qacc_smooth: see pbSolve_Smooth)
   num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;                // nv
+  num *qfrc_load;  // nv: what acts but for actuators, dampers and the armature of tendons; set before rows are made
 
   // accelerations: as they are solved for, and as they are integrated
   num *qacc, *qacc_warmstart;  // nv; the second what the solver begins with

@@ -5,6 +5,18 @@
 
 // clang-format off
 #define PB_TERM_PARAMS(X) \
+  X(dof_stiction, nv, 1, "N|N m", Nonnegative, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "friction loss at rest beyond dof_frictionloss; of it exp(-(speed / dof_stribeck)^dof_stribeckpower) is left") \
+  X(dof_stribeck, nv, 1, "m/s|rad/s", Positive, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "velocity at which 1/e of the loss at rest is left") \
+  X(dof_stribeckpower, nv, 1, "", Positive, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "how suddenly it goes") \
+  X(dof_frictionload, nv, 2, "", Nonnegative, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "(km, ke): friction loss by load, size of km (force of actuators) - ke (other forces)") \
+  X(dof_stictionload, nv, 2, "", Nonnegative, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "the same at rest, in addition; velocity takes it away as dof_stiction") \
+  X(dof_stictionquad, nv, 2, "1/N|1/(N m)", Nonnegative, Free, Smooth, Own, pb_wantRows | pb_wantLoss, Ours, \
+    "(qm, qe): the same by the square of the lesser of two forces that oppose each other") \
   X(actuator_speed, nu, 1, "m/s|rad/s", Nonnegative, Free, Smooth, Own, 0, Ours, \
     "of servos: greatest velocity asked for") \
   X(actuator_deadband, nu, 1, "m/s|rad/s", Nonnegative, Free, Smooth, Own, 0, Ours, \

@@ -241,7 +241,8 @@ static void tendon_velocities(NUM(pbMechanism) *w) {
   }
 }
 
-// Recursive Newton-Euler (Featherstone, 5.3): gravity counts as an upward acceleration of the world.
+// Recursive Newton-Euler (Featherstone, 5.3): gravity counts as an upward acceleration of the world. qfrc_load: so far the bias
+// without armature of tendons.
 void NUM(pbStage_Velocity)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
   memset(w->V, 0, 6 * sizeof(num));
@@ -253,6 +254,7 @@ void NUM(pbStage_Velocity)(NUM(pbMechanism) *w) {
   num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
   push_velocities(w, force);
   pull_bias(w, force);
+  memcpy(w->qfrc_load, w->qfrc_bias, (size_t)m->nv * sizeof(num));
   tendon_velocities(w);
 }
 

@@ -20,7 +20,7 @@
   X(mom_start, m->nu + 1) \
   X(V, 6 * m->nbody) X(Vb, 6 * m->nv) X(Sdot, 6 * m->nv) X(A0, 6 * m->nbody) X(qfrc_actuator, m->nv) X(qacc, m->nv) \
   X(qfrc_constraint, m->nv) X(H_Dinv, m->nv) X(Mhat_Dinv, m->nv) X(damp, m->nv) X(qacc_integrated, m->nv) \
-  X(Mhat, t->M.size)
+  X(Mhat, t->M.size) X(qfrc_load, m->nv)
 // clang-format on
 
 #define TAKE(field, count) w->field = pbArena_Take(arena, (size_t)(count), sizeof(*w->field));

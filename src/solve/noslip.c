@@ -9,6 +9,7 @@
 #include "eval/work.h"
 #include "linalg/tree_ldl.h"
 #include "math/vec.h"
+#include "multibody/friction_law.h"
 #include "multibody/kink.h"
 
 typedef NUM(pbSlipBlock) slip_block;
@@ -322,7 +323,7 @@ bool NUM(pbSlip_Goes)(const NUM(pbWork) *w, const NUM(pbRow) *r, int s) {
 int NUM(pbSlip_LossSign)(const NUM(pbWork) *w, int id, int s, const num *a) {
   const pbModel *m = w->m;
   int tendon = id - m->nv;
-  if (tendon < 0 ? re(w->p.dof_frictionloss[id]) != 0 : re(w->p.tendon_frictionloss[tendon]) > 0) return pb_slipNoLoss;
+  if (tendon < 0 ? dof_has_loss(&w->mechanism, id) : re(w->p.tendon_frictionloss[tendon]) > 0) return pb_slipNoLoss;
 
   // Tendons without a dof move nothing.
   if (tendon >= 0 && w->ten_start[tendon] == w->ten_start[tendon + 1]) return pb_slipNoLoss;
@@ -386,7 +387,7 @@ static int turn_losses(NUM(pbWork) *w, int next, int end) {
 
   for (; next < end; next++) {
     int tendon = next - w->m->nv, sign = NUM(pbSlip_LossSign)(w, next, w->slip.sweeps, w->tmp);
-    double size = im(tendon < 0 ? w->p.dof_frictionloss[next] : w->p.tendon_frictionloss[tendon]);
+    double size = im(tendon < 0 ? dof_loss(&w->mechanism, next) : w->p.tendon_frictionloss[tendon]);
     if (sign == pb_slipNoLoss || size == 0) continue;
 
     // Only where it turns.

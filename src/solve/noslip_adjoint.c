@@ -270,7 +270,7 @@ static void pull_losses(LANE(pbAdjoint) *a, int first, int end) {
     // The force is set anew: what moved the residuals is its change, so the one before counts against it.
     lane g = loss_rate(w, id, u), bar = a->slip_loss[id] + g;
     a->slip_loss[id] = -g;
-    if (id < nv) PB_THETA(a, dof_frictionloss, id, -a->slip->sign[id] * bar);
+    if (id < nv) LANE(pbLoss_PullParameters)(a, id, -a->slip->sign[id] * PB_LANE0(bar));
     else PB_THETA(a, tendon_frictionloss, id - nv, -a->slip->sign[id] * bar);
   }
 }

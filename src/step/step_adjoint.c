@@ -74,6 +74,8 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->X, bodies);
   TAKE(a->G, bodies);
   TAKE(a->F, bodies);
+  TAKE(a->load_X, bodies);
+  TAKE(a->load_F, 2 * bodies);
   TAKE(a->ten_power, m->ntendon);
   TAKE(a->ten_c, (size_t)m->ntendon * (size_t)m->nv);
 }
@@ -107,6 +109,7 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->act_dot, m->na);
   TAKE(a->act_residual, m->nu);
   TAKE(a->act_target, m->nu);
+  TAKE(a->loss, 2 * m->nv);
   TAKE(a->ten_lam, m->ntendon);
   TAKE(a->ten_acc, m->ntendon);
   TAKE(a->ten_other, m->ntendon);
@@ -240,7 +243,7 @@ void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   LANE(pbVjp_Set)(a, w);
   a->fresh = true;
-  a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
+  a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = a->loaded = false;
 
   PB_ASSERT(k->bodies_from < k->cleared_from && k->cleared_from <= k->cleared_to);
   PB_ASSERT(w->nrow >= 0 && w->nrow <= w->max_row);

@@ -13,6 +13,9 @@
 #include <pullback/equalities.h>
 #include <pullback/sensors.h>
 
+#include "model/model.h"
+#include "model/term_fields.h"
+
 #define OF_Site          "site='imu'"
 #define OF_SiteInCamera  "site='wrist' camera='eye'"
 #define OF_ScalarJoint   "joint='hinge'"
@@ -117,6 +120,22 @@ static inline const char *scene_of(int scene, const char *name, void (*write)(FI
 
 static inline const char *scene_of_lists(void) { return scene_of(0, "lists", write_scene); }
 static inline const char *scene_of_equalities(void) { return scene_of(1, "equalities", write_equalities); }
+
+// Friction by velocity and load (multibody/friction_law.h): of one dof all of it, of others a part, of others none.
+static inline void give_laws(const pbModel *m, double *theta) {
+  for (int i = 0; i < m->nv; i++) {
+    double all = i % 4 == 0, size = 0.1 + 0.03 * (i % 5);
+    if (i % 8 == 0) theta[m->dof_frictionloss - m->theta0 + i] = size;
+    theta[PB_TERM_AT(m, dof_stiction) + i] = i % 4 < 2 ? size : 0;
+    theta[PB_TERM_AT(m, dof_stribeck) + i] = 0.2 + size;
+    theta[PB_TERM_AT(m, dof_stribeckpower) + i] = 1 + size;
+    for (int k = 0; k < 2; k++) {
+      theta[PB_TERM_AT(m, dof_frictionload) + 2 * i + k] = i % 4 == 3 ? 0.1 : all * (0.1 + 0.05 * k);
+      theta[PB_TERM_AT(m, dof_stictionload) + 2 * i + k] = all * (0.2 - 0.05 * k);
+      theta[PB_TERM_AT(m, dof_stictionquad) + 2 * i + k] = all * (0.3 + 0.1 * k);
+    }
+  }
+}
 
 // Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
 static inline bool contradicts(const char *file, const pbModel *m) {

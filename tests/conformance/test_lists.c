@@ -117,7 +117,7 @@ typedef struct Setting {
   const char *integrator, *cone;
   const char *option[2];
   const char *contact[4][2];
-  bool design;  // masses follow meshes and densities (pbLoadOptions.design)
+  bool design;  // masses follow meshes and densities (pbLoadOptions.design); friction of joints by laws (scenes.h)
   int steps;    // that are gone
 } Setting;
 static const Setting settings[] = {
@@ -211,6 +211,7 @@ static bool enter(pbContext *ctx, const char *file, const Setting *setting) {
     scene.given[PB_TERM_AT(m, actuator_speed) + u] = u % 3 == 2 ? 0 : 0.4;
     scene.given[PB_TERM_AT(m, actuator_deadband) + u] = u % 3 == 1 ? 0.05 : 0;
   }
+  if (setting->design) give_laws(m, scene.given);
   memcpy(scene.theta, scene.given, pbModel_ParamSize(m) * sizeof(double));
   if (m->design && pbModel_SetConstants(ctx, m, scene.theta) != pb_ok) return leave(), false;
   memset(scene.x, 0, sizeof scene.x);

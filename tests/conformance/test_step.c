@@ -28,7 +28,7 @@ enum { most_mocap = 8, most_x = 512, most_theta = 16384, most_sensors = 512, mos
 
 typedef struct Setting {
   const char *integrator, *cone;
-  const char *contact[6][2];  // names and values, servo and noslip_iterations: options; ends at NULL
+  const char *contact[6][2];  // names and values, servo and noslip_iterations: options; joints: law (scenes.h); ends at NULL
 } Setting;
 
 static const Setting settings[] = {
@@ -73,6 +73,13 @@ static const Setting settings[] = {
     {"RK4", "elliptic", {{"noslip_iterations", "2"}, {NULL}}},
     {"RK4", "pyramidal", {{"noslip_iterations", "2"}, {"kappa", "1"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"servo", "all"}, {"noslip_iterations", "5"}, {"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
+    {"Euler", "pyramidal", {{"joints", "law"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"joints", "law"}, {NULL}}},
+    {"RK4", "elliptic", {{"joints", "law"}, {"kappa", "1"}, {NULL}}},
+    {"Euler", "elliptic", {{"servo", "all"}, {"joints", "law"}, {"method", "cones"}, {NULL}}},
+    {"implicitfast", "pyramidal", {{"joints", "law"}, {"method", "lcp"}, {"erp", "0.3"}, {"cfm", "1e-3"}, {NULL}}},
+    {"Euler", "pyramidal", {{"joints", "law"}, {"method", "penalty"}, {"stiffness", "200"}, {"damping", "1"}, {NULL}}},
+    {"Euler", "elliptic", {{"servo", "all"}, {"joints", "law"}, {"noslip_iterations", "3"}, {NULL}}},
 };
 enum { setting_count = sizeof settings / sizeof *settings };
 
@@ -148,9 +155,14 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
   bool servos = setting->contact[0][0] && !strcmp(setting->contact[0][0], "servo");
   if (servos && pbModel_SetOption(c->m, "servo", "all") != pb_ok) return leave_out(c, left_no_servo);
+  bool laws = false;
   for (int i = servos; setting->contact[i][0]; i++) {
     bool option = !strcmp(setting->contact[i][0], "noslip_iterations");
     pbStatus (*set)(pbModel *, const char *, const char *) = option ? pbModel_SetOption : pbModel_SetContact;
+    if (!strcmp(setting->contact[i][0], "joints")) {
+      laws = true;
+      continue;
+    }
     assert_int_equal(set(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
   }
   bool impact = pbModel_ContactSettings(m).method == pb_contactImpact;  // takes no rolling friction
@@ -163,6 +175,7 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
     c->theta[PB_TERM_AT(m, actuator_speed) + u] = u % 3 ? 0 : 0.4;
     c->theta[PB_TERM_AT(m, actuator_deadband) + u] = u % 3 == 1 ? 0.05 : 0;
   }
+  if (laws) give_laws(m, c->theta);
   c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
   assert_int_equal(pbState_Init(ctx, m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
   double push[most_x];
@@ -358,8 +371,9 @@ static double wobble_of(const Case *c, int field, const double *all, const doubl
 
 static void check_product(const Case *c, int field, const Product *p, double largest, const double *all, const double *w,
                           const double *ws) {
-  double apart = fabs(p->forward - p->back);
-  if (apart <= 1e-11 * p->size + 1e-15 * largest) return;
+  // Friction by load has a power of its own, of which what is by accelerations cancels.
+  double apart = fabs(p->forward - p->back), rounding = strstr(setting_of(c), "joints law") ? 4e-15 : 1e-15;
+  if (apart <= 1e-11 * p->size + rounding * largest) return;
 
   const Loose *row = loose_of(c);
   bool listed = row && apart <= row->share * largest;
@@ -514,7 +528,7 @@ static void test_fields(void **state) {
 
   // What no model was tried with, by the reasons above: no servo that an option names is no loss.
   assert_int_equal(left_out[left_large], 0);
-  assert_int_equal(left_out[left_contradicts], 29);
+  assert_int_equal(left_out[left_contradicts], 36);
   assert_int_equal(left_out[left_rolls], 1);
 }
 

@@ -15,7 +15,8 @@ import robots
 import test_compile
 
 # What no file says, and the field of the listing that it is told by.
-OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_speed", "actuator_deadband"}
+OURS = {"geom_restitution", "contact_stiffness", "contact_damping", "actuator_speed", "actuator_deadband",
+        "dof_stiction", "dof_stribeck", "dof_stribeckpower", "dof_frictionload", "dof_stictionload", "dof_stictionquad"}
 # Of designs: masses and frames that follow from these stand in the file.
 DESIGN = {"geom_density", "mesh_center", "mesh_axes", "body_products"}
 # The frames of meshes' files: another center of mass is another frame of the geoms.

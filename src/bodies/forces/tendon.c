@@ -51,7 +51,7 @@ PB_FORCE(tendon, .add = add, .slopes = slopes);
 #include "multibody/force_adjoint.h"
 
 // W = -x k(x) (J lam), x the stretch beyond the spring's band: returns the force.
-static double pull_spring(LANE(pbAdjoint) *a, int k, lane power) {
+double LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbMechanism) *w = a->w;
   const double *band = w->p.tendon_lengthspring + 2 * k;
   double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
@@ -106,7 +106,7 @@ static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   double force = 0;
-  if (!(m->disableflags & pb_disSpring)) force += pull_spring(a, k, power);
+  if (!(m->disableflags & pb_disSpring)) force += LANE(pbTendon_PullSpring)(a, k, power);
   if (!(m->disableflags & pb_disDamper)) force -= pull_damper(a, k, power);
   a->ten_lam[k] += force;
 }

@@ -1,14 +1,16 @@
-// Friction loss of dofs and tendons: one row along each, whose force is at most the loss.
-// Tests: tests/unit/test_kinks.c, tests/oracle/test_stages.py, tests/conformance/test_step.c.
+// Friction loss of dofs and tendons: one row along each, whose force is at most the loss. That of dofs may depend on velocity and
+// load (multibody/friction_law.h).
+// Tests: tests/unit/test_kinks.c, tests/unit/test_friction_law.c, tests/oracle/test_stages.py, tests/conformance/test_step.c.
 #include "bodies/row.h"
 #include "contact/row_build.h"
+#include "multibody/friction_law.h"
 #include "multibody/kink.h"
 
 // A loss of zero makes no row, but has a slope: a force in the complex program, at the accelerations that are given to it.
-static void loss_slopes(NUM(pbConstraints) *w) {
+static void add_slopes(NUM(pbConstraints) *w) {
   for (int i = 0; i < w->m->nv; i++) {
-    num loss = w->p.dof_frictionloss[i];
-    if (re(loss) != 0 || im(loss) == 0) continue;
+    num loss = dof_loss(&w->mechanism, i);
+    if (dof_has_loss(&w->mechanism, i) || im(loss) == 0) continue;
     w->qfrc_smooth[i] += num_make(0, -loss_sign(&w->mechanism, i, w->qacc_warmstart) * im(loss));
   }
 
@@ -30,12 +32,12 @@ static void set_loss(NUM(pbRow) *r, num loss) {
 
 static void make(NUM(pbConstraints) *w) {
   const pbModel *m = w->m;
-  if (PB_IS_COMPLEX) loss_slopes(w);
+  if (PB_IS_COMPLEX) add_slopes(w);
 
   for (int i = 0; i < m->nv; i++) {
-    if (re(w->p.dof_frictionloss[i]) == 0) continue;
+    if (!dof_has_loss(&w->mechanism, i)) continue;
     NUM(pbRow) *r = NUM(pbRow_OfDof)(w, pb_rowFriction, i, i, 1);
-    set_loss(r, w->p.dof_frictionloss[i]);
+    set_loss(r, dof_loss(&w->mechanism, i));
     NUM(pbRow_Finish)(w, r, w->p.dof_solref + 2 * i, w->p.dof_solimp + 5 * i);
   }
 
@@ -58,6 +60,36 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *
   else pull_joint_velocity(a, r, bar);
 }
 
+// The loss by what its level is made of, but for state and forces: to theta.
+void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int i, double bar) {
+#if PB_LANES == 1
+  const NUM(pbMechanism) *w = a->w;
+  const double *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i;
+  double motor = w->qfrc_actuator[i], external = w->qfrc_load[i], exponent = stribeck_exponent(w, i), share[2];
+  double s = stribeck_share(exponent), sign = load_sign(w, i, load), rest_sign = load_sign(w, i, more);
+  quad_shares(w, i, share);
+
+  PB_THETA(a, dof_frictionloss, i, bar);
+  PB_TERM_THETA(a, dof_stiction, i, bar * s);
+  PB_TERM_THETA(a, dof_frictionload, 2 * i, bar * sign * motor);
+  PB_TERM_THETA(a, dof_frictionload, 2 * i + 1, -bar * sign * external);
+  PB_TERM_THETA(a, dof_stictionload, 2 * i, bar * s * rest_sign * motor);
+  PB_TERM_THETA(a, dof_stictionload, 2 * i + 1, -bar * s * rest_sign * external);
+  PB_TERM_THETA(a, dof_stictionquad, 2 * i, bar * s * share[0] * motor * motor);
+  PB_TERM_THETA(a, dof_stictionquad, 2 * i + 1, bar * s * share[1] * external * external);
+
+  // s = exp(-x), x = |v / scale|^power
+  if (!(exponent > 0) || s == 0) return;
+  double scale = PB_TERM(w, dof_stribeck)[i], by_exponent = -bar * s * exponent * rest_level(w, i);
+  PB_TERM_THETA(a, dof_stribeck, i, -by_exponent * PB_TERM(w, dof_stribeckpower)[i] / scale);
+  PB_TERM_THETA(a, dof_stribeckpower, i, by_exponent * pbLog(fabs(w->qvel[i]) / scale));
+#else
+  (void)a;
+  (void)i;
+  (void)bar;
+#endif
+}
+
 #if PB_LANES == 1
 // diagApprox, and both bounds by the loss.
 static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar) {
@@ -66,7 +98,7 @@ static void parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRow
     PB_THETA(a, tendon_frictionloss, r->tendon, bar->bound[1] - bar->bound[0]);
   } else {
     PB_THETA(a, dof_invweight0, r->dof, bar->diag[0]);
-    PB_THETA(a, dof_frictionloss, r->dof, bar->bound[1] - bar->bound[0]);
+    LANE(pbLoss_PullParameters)(a, r->dof, bar->bound[1] - bar->bound[0]);
   }
 }
 #endif
@@ -81,9 +113,9 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
 
   for (int i = 0; i < w->m->nv; i++) {
     // Those that act have rows.
-    if (w->p.dof_frictionloss[i] != 0) continue;
+    if (dof_has_loss(&w->mechanism, i)) continue;
     double power = a->lam[i] + (swept ? a->slip_loss[i] : 0);
-    PB_THETA(a, dof_frictionloss, i, -loss_sign(&w->mechanism, i, a->at.qacc) * power);
+    LANE(pbLoss_PullParameters)(a, i, -loss_sign(&w->mechanism, i, a->at.qacc) * power);
   }
 
   // Tendons: the power of their Jacobian.
@@ -98,4 +130,32 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
 #endif
 }
 PB_ROW_PULL(friction, .pull = pull, .begin = pull_zero_losses, PB_ROW_PARAMETERS(parameters));
+
+// Cotangents of velocities and of forces, by which the level of losses goes. Those of forces have a power of their own, so they
+// are known before the powers of actuators and of all other forces are pulled.
+void LANE(pbRows_Losses)(LANE(pbAdjoint) *a) {
+  const NUM(pbConstraints) *w = a->constraints;
+  a->loaded = false;
+  int at = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    if (!r->zone) continue;
+    int first = at;
+    at += r->dim;
+    if (r->kind != pb_rowFriction || r->tendon >= 0 || !dof_has_law(&w->mechanism, r->dof)) continue;
+
+    LANE(pbRowBar) bar;
+    memset(&bar, 0, sizeof bar);
+    bar.f = a->at.force ? a->at.force + 6 * k : r->f;
+    pull_functional(a, k, bar.y);
+    LANE(pbRow_PullLaw)(a, k, first, &bar);
+
+    lane loss = bar.bound[1] - bar.bound[0];
+    const loss_slopes d = dof_loss_slopes(&w->mechanism, r->dof);
+    a->v[r->dof] += d.velocity * loss;
+    a->loss[r->dof] += d.motor * loss;
+    a->loss[w->m->nv + r->dof] += d.external * loss;
+    a->loaded = a->loaded || d.motor != 0 || d.external != 0;
+  }
+}
 #endif

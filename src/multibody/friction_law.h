@@ -1,0 +1,101 @@
+// How large the friction loss of a dof is, by its velocity and load. Tests: tests/unit/test_friction_law.c.
+//
+//   loss = frictionloss + |km tm - ke te| + s (stiction + |lm tm - le te| + q),   s = exp(-|v / stribeck|^stribeckpower)
+//
+// tm: force of actuators on the dof; te: all else that acts there at the start of the step but dampers and constraints (gravity,
+// Coriolis forces, springs, the medium, what is applied). (km, ke) is dof_frictionload, (lm, le) dof_stictionload; q is there
+// where tm and te oppose each other, (qm, qe) dof_stictionquad: qe te^2 where the motor drives, |tm| > |te|, qm tm^2 where it is
+// driven, the mean of both between.
+//
+// With viscous damping (dof_damping) these are models M1 to M6 of Duclusaud, Passault, Padois and Daniel, "Extended Friction
+// Models for the Physics Simulation of Servo Actuators", arXiv:2410.08650: M1 frictionloss; M2 with stiction; M3 km = ke; M4
+// both, lm = le; M5 km, ke, lm, le; M6 with qm, qe. The level is that of the start of the step, as velocity and load are.
+#ifndef PB_FRICTION_LAW_H
+#define PB_FRICTION_LAW_H
+
+#include "eval/mechanism.h"
+#include "model/term_fields.h"
+
+// Has it a part by velocity or load? Others have a frictionloss alone.
+static inline bool dof_has_law(const NUM(pbMechanism) *w, int i) {
+  const num *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i,
+            *quad = PB_TERM(w, dof_stictionquad) + 2 * i;
+  return re(PB_TERM(w, dof_stiction)[i]) != 0 || re(load[0]) != 0 || re(load[1]) != 0 || re(more[0]) != 0 || re(more[1]) != 0 ||
+         re(quad[0]) != 0 || re(quad[1]) != 0;
+}
+
+// Does its loss make a row? As in MuJoCo, dofs have one for all losses but zero.
+static inline bool dof_has_loss(const NUM(pbMechanism) *w, int i) {
+  return re(w->p.dof_frictionloss[i]) != 0 || dof_has_law(w, i);
+}
+
+// |v / stribeck|^power, and the share of what is there at rest. A velocity of zero takes it away at once.
+static inline num stribeck_exponent(const NUM(pbMechanism) *w, int i) {
+  num v = num_abs(w->qvel[i]), scale = PB_TERM(w, dof_stribeck)[i];
+  if (!(re(scale) > 0)) return re(v) > 0 ? 1e3 : 0;
+  return re(v) > 0 ? num_pow(v / scale, PB_TERM(w, dof_stribeckpower)[i]) : 0;
+}
+static inline num stribeck_share(num exponent) { return re(exponent) < 700 ? num_exp(-exponent) : 0; }
+
+// Sign of c[0] tm - c[1] te, of which the load is the size. Without coefficients that of both alike, the slope from that side.
+static inline double load_sign(const NUM(pbMechanism) *w, int i, const num c[2]) {
+  double motor = re(w->qfrc_actuator[i]), external = re(w->qfrc_load[i]);
+  double x = re(c[0]) * motor - re(c[1]) * external;
+  if (re(c[0]) == 0 && re(c[1]) == 0) x = motor - external;
+  if (x > 0) return 1;
+  return x < 0 ? -1 : 0;
+}
+static inline num load_size(const NUM(pbMechanism) *w, int i, const num c[2]) {
+  return load_sign(w, i, c) * (c[0] * w->qfrc_actuator[i] - c[1] * w->qfrc_load[i]);
+}
+
+// Shares of qm tm^2 and qe te^2.
+static inline void quad_shares(const NUM(pbMechanism) *w, int i, double share[2]) {
+  double motor = re(w->qfrc_actuator[i]), external = re(w->qfrc_load[i]), more = fabs(motor) - fabs(external);
+  bool oppose = (motor > 0 && external < 0) || (motor < 0 && external > 0);
+  share[1] = more > 0 ? 1 : 0;
+  if (more == 0) share[1] = 0.5;
+  share[0] = 1 - share[1];
+  if (!oppose) share[0] = share[1] = 0;
+}
+
+// What stands beside s.
+static inline num rest_level(const NUM(pbMechanism) *w, int i) {
+  const num *q = PB_TERM(w, dof_stictionquad) + 2 * i;
+  num motor = w->qfrc_actuator[i], external = w->qfrc_load[i];
+  double share[2];
+  quad_shares(w, i, share);
+  num quad = share[0] * q[0] * motor * motor + share[1] * q[1] * external * external;
+  return PB_TERM(w, dof_stiction)[i] + load_size(w, i, PB_TERM(w, dof_stictionload) + 2 * i) + quad;
+}
+
+static inline num dof_loss(const NUM(pbMechanism) *w, int i) {
+  num loss = w->p.dof_frictionloss[i];
+  if (!PB_IS_COMPLEX && !dof_has_law(w, i)) return loss;
+  num share = stribeck_share(stribeck_exponent(w, i));
+  return loss + load_size(w, i, PB_TERM(w, dof_frictionload) + 2 * i) + share * rest_level(w, i);
+}
+
+// ---- derivative -------------------------------------------------------------------------------------------------------
+#if !PB_IS_COMPLEX
+// By the state: velocity, force of actuators, other forces.
+typedef struct loss_slopes {
+  double velocity, motor, external;
+} loss_slopes;
+
+static inline loss_slopes dof_loss_slopes(const NUM(pbMechanism) *w, int i) {
+  const double *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i,
+               *quad = PB_TERM(w, dof_stictionquad) + 2 * i;
+  double exponent = stribeck_exponent(w, i), s = stribeck_share(exponent), share[2], v = w->qvel[i];
+  quad_shares(w, i, share);
+
+  double sign = load_sign(w, i, load), rest_sign = load_sign(w, i, more);
+  loss_slopes d = {0, sign * load[0] + s * (rest_sign * more[0] + 2 * share[0] * quad[0] * w->qfrc_actuator[i]),
+                   -sign * load[1] + s * (-rest_sign * more[1] + 2 * share[1] * quad[1] * w->qfrc_load[i])};
+  // At rest the mean of both sides, which is zero.
+  if (v != 0 && s > 0) d.velocity = -s * exponent * PB_TERM(w, dof_stribeckpower)[i] / v * rest_level(w, i);
+  return d;
+}
+#endif
+
+#endif
