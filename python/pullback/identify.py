@@ -265,7 +265,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
                   or keys of a variable (docs/task.md): {"transform": "log", "start": 0.1}; "inertia:arm": its mass, center and inertia;
                   "delay:TERM", "gain:TERM", "bias:TERM" of a term such as qpos:knee or sensor:gyro, "delay:controls"; or whole variables
     sigma         standard deviation of the samples: of all, or a dict by term, object or quantity ("sensor:gyro", "knee", "qpos"); None: estimated
-    test          logs that are kept out of the fit: their error is told ("test_loss")
+    test          logs that are kept out of the fit: their error is told ("test_loss"), each begun where that is least unless start="log"
     start         "free": where each log begins is unknown, too, and begins the search at what the log shows; "log": it is what the log shows
     init          a State with what the log does not show of where it begins (None: the model's reference)
     window        s: logs are cut into windows of this length, each with a beginning of its own, so that what is chaotic or has contacts is
@@ -302,7 +302,39 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
         roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
+        if held_out and start == "free" and (later := _held_out(description, found)):
+            found["test_loss"] = optimize(later, threads=threads, allow_root=roots)["loss"]
     return Fit(found, found.ok, found.trajectories)
+
+
+def _held_out(description, found):
+    """The task of finding where the logs that are held out begin, with everything else as found: noise of their first samples is no
+    error of the model. None where unknowns are of another kind than parameters and readings."""
+    settings = {}
+    for variable, told in zip(description["variables"], found["variables"]):
+        if kind := next((k for k in ("delay", "gain", "bias") if k in variable), None):
+            settings[kind, variable[kind]] = told["value"], variable.get("components")
+        elif not {"parameter", "sets", "body"} & set(variable) and variable.get("trajectory") != "each":
+            return None
+
+    def with_settings(term):
+        for (kind, name), (value, components) in settings.items():
+            if name == term["name"]:
+                whole = [float(kind == "gain")] * (len(term["target"]["columns"]) if kind != "delay" else 1)
+                for k, x in zip(components or range(len(value)), value):
+                    whole[k] = x
+                term = {**term, kind: whole if kind != "delay" else whole[0]}
+        return term
+
+    trajectories = [{**t, "role": "fit", "loss": [with_settings(term) for term in t["loss"]]} for t in description["trajectories"] if t["role"] == "test"]
+    if ("delay", "controls") in settings:
+        for t in trajectories:
+            t["controls"] = {**t["controls"], "delay": settings["delay", "controls"][0][0]}
+    same = {k: v for k, v in description.items() if k not in ("variables", "optimizer", "stop", "trajectories")}
+    return {**same, "trajectories": trajectories, "parameters": {**description.get("parameters", {}), **found["parameters"]},
+            **({"constants": found["constants"]} if "constants" in found else {}), "uncertainty": False,
+            "variables": [{"state": word, "trajectory": "each"} for word in ("qpos", "qvel")],
+            "optimizer": {"method": description["optimizer"].get("method", "gauss-newton")}}
 
 
 @contextmanager

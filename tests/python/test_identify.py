@@ -85,6 +85,21 @@ def test_several_logs_one_of_them_held_out():
     assert all(abs(fit.values[name] - truth) < 4 * fit.deviations[name] for name, truth in TRUTH.items())
 
 
+def test_a_log_that_is_held_out_tells_of_the_model():
+    """Its loss is its samples less what its beginning takes, whatever the noise where it begins; with delays, gains and biases that were found."""
+    logs, unknowns = [record(k, delay=.011) for k in (1, 2)], [*({"parameter": k, **v} for k, v in UNKNOWNS.items()), {"delay": "sensor:gyro"}]
+    held_out = record(3, delay=.011)
+    held_out["gyro.y"] = 1.5 * held_out["gyro.y"] + .2
+    for log in logs:
+        log["gyro.y"] = 1.5 * log["gyro.y"] + .2
+    more = [{"gain": "sensor:gyro", "components": [1]}, {"bias": "sensor:gyro", "components": [1]}]
+    fit = pb.identify(ARM, logs, unknowns + more, test=held_out, **HOW)
+    samples = sum(int(np.isfinite(held_out[c]).sum()) for c in ("qpos:shoulder", "qpos:elbow", "gyro.x", "gyro.y", "gyro.z"))
+    assert .75 * samples < fit["test_loss"] < 1.3 * samples, fit["test_loss"]
+    wrong = pb.identify(ARM, logs, ["dof_damping:shoulder"], test=held_out, **HOW)
+    assert wrong["test_loss"] > 5 * fit["test_loss"]
+
+
 def test_windows_and_what_the_log_shows_of_the_start():
     columns = record(5, seconds=1.5)
     whole = pb.identify(ARM, columns, UNKNOWNS, **HOW)
