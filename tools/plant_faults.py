@@ -694,7 +694,7 @@ FAULTS = [
     ("src/contact/law.c", "law->Nbound[i] = -by_bound[i];", "law->Nbound[i] = by_bound[i];", "unit/test_servo", "a hard servo's force moves against its bound"),
     ("src/multibody/friction_law.h", "d.velocity = -s * exponent", "d.velocity = s * exponent", "unit/test_friction_law",
      "friction of joints grows with velocity on the way back"),
-    ("src/bodies/forces_adjoint.c", "PB_ADDINERT(a->FVa + 6 * b, 1,", "PB_ADDINERT(a->FVa + 6 * b, 0,", "conformance/test_step",
+    ("src/bodies/forces_adjoint.c", "PB_ADDINERT(a->FVa + 6 * b, 1,", "PB_ADDINERT(a->FVa + 6 * b, 0,", "unit/test_friction_law",
      "the load of joints moves with their accelerations"),
     ("src/bodies/rows/friction.c", "-loss_sign(&w->mechanism, i, a->at.qacc) * power", "0 * power", "unit/test_kinks",
      "a friction loss of zero has no gradient"),

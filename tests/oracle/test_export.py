@@ -252,7 +252,7 @@ def check_unsaid(name, folder):
     path = next(p for p in OWN if load(p).param(load(p).theta, name).size)
     model = load(path)
     theta = model.theta.copy()
-    model.param(theta, name)[0] += .25
+    model.param(theta, name)[0, 0] += .25
     said = model.save(os.path.join(folder, "a.xml"), theta)
     assert len(said) == 1 and said[0].startswith(name) and "in the file" in said[0], said
 
